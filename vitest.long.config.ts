@@ -12,9 +12,7 @@ const OWN_SUITE = /^test\/(long|clients)\//
 
 /** Files of the fast suite that run only a part of their tests in it (test/support/tables.ts): here they run whole. */
 function partlyFast(): string[] {
-  const files = readdirSync('test', { recursive: true, encoding: 'utf8' }).map(
-    (name) => `test/${name}`,
-  )
+  const files = readdirSync('test', { recursive: true, encoding: 'utf8' }).map((name) => `test/${name}`)
   const tests = files.filter((path) => path.endsWith('.test.ts') && !OWN_SUITE.test(path))
   return tests.filter((path) => readFileSync(path, 'utf8').includes('support/tables.ts'))
 }

@@ -9,13 +9,7 @@ import { parsedDefaults } from './config/defaults.ts'
 const { name, version } = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest
 const text = execFileSync(
   'npm',
-  [
-    'sbom',
-    '--package-lock-only',
-    '--omit=dev',
-    '--sbom-format=cyclonedx',
-    '--sbom-type=application',
-  ],
+  ['sbom', '--package-lock-only', '--omit=dev', '--sbom-format=cyclonedx', '--sbom-type=application'],
   { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], maxBuffer: 64 * 2 ** 20 },
 )
 const bom = JSON.parse(text) as Bom

@@ -53,9 +53,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
   const folder = isServed(FOLDER) ? `${FOLDER}-${process.pid}` : FOLDER // another demo may run in it
   rmSync(folder, { recursive: true, force: true })
   const sandbox = await createSandbox(osvZip === undefined ? { records } : { osvZip })
-  print(
-    `the stand-in for the service listens on ${sandbox.url}, with ${counted(sandbox.feed.ids().length, 'record')}`,
-  )
+  print(`the stand-in for the service listens on ${sandbox.url}, with ${counted(sandbox.feed.ids().length, 'record')}`)
   const display = createProgress(false)
   const env = await environment(sandbox, folder)
   const { config } = loadConfig({

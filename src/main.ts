@@ -34,8 +34,7 @@ try {
     process.stderr.write(`patchmirror: ${messageOf(error).replace(/[^\P{C}\n]+/gu, ' ')}\n`)
     if (error instanceof MirrorError && error.code === 'usage' && running !== null)
       process.stderr.write(`${usageOf(running)}\n`)
-    if (!(error instanceof MirrorError))
-      process.stderr.write(`${error instanceof Error ? (error.stack ?? '') : ''}\n`)
+    if (!(error instanceof MirrorError)) process.stderr.write(`${error instanceof Error ? (error.stack ?? '') : ''}\n`)
     process.exitCode = exitCode(error)
   }
 }

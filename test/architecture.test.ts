@@ -1,14 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import {
-  type Import,
-  type Source,
-  findCycle,
-  importsOf,
-  loadedWith,
-  readSources,
-} from './support/sources.ts'
+import { type Import, type Source, findCycle, importsOf, loadedWith, readSources } from './support/sources.ts'
 
 const SOURCES = readSources()
 const OWN = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind === 'own')
@@ -68,36 +61,9 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   identity: ['core', 'json', 'query/orders/ecosystems.ts'],
   query: ['core', 'identity', 'json'],
   differences: ['core/text.ts', 'identity/names.ts', 'json/objects.ts', 'query'],
-  guard: [
-    'core',
-    'differences',
-    'domain/doubts.ts',
-    'json',
-    'judging/severity.ts',
-    'query',
-    'sboms',
-    'store',
-    'vex',
-  ],
-  signatures: [
-    'core',
-    'domain',
-    'json',
-    'store/catalog/answers.ts',
-    'store/catalog/whole-content.ts',
-  ],
-  sync: [
-    'archive',
-    'core',
-    'domain',
-    'guard',
-    'json',
-    'signatures',
-    'store',
-    'threads',
-    'upstream',
-    'zip',
-  ],
+  guard: ['core', 'differences', 'domain/doubts.ts', 'json', 'judging/severity.ts', 'query', 'sboms', 'store', 'vex'],
+  signatures: ['core', 'domain', 'json', 'store/catalog/answers.ts', 'store/catalog/whole-content.ts'],
+  sync: ['archive', 'core', 'domain', 'guard', 'json', 'signatures', 'store', 'threads', 'upstream', 'zip'],
   api: [
     'core',
     'differences',
@@ -155,18 +121,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   bundle: ['archive', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
   fleet: ['bundle', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
   backup: ['core', 'domain', 'store', 'zip'],
-  views: [
-    'config',
-    'core',
-    'domain',
-    'identity',
-    'json',
-    'query',
-    'store',
-    'threads',
-    'vex',
-    'zip',
-  ],
+  views: ['config', 'core', 'domain', 'identity', 'json', 'query', 'store', 'threads', 'vex', 'zip'],
   daemon: [
     'api',
     'bundle',
@@ -309,9 +264,7 @@ describe('the imports of source files', () => {
     const paths = new Set(SOURCES.map(({ path }) => path))
     const named = readdirSync('test/bench', { recursive: true, encoding: 'utf8' })
       .filter((path) => path.endsWith('.ts'))
-      .flatMap((path) => [
-        ...readFileSync(join('test/bench', path), 'utf8').matchAll(/built\('([^']+)\.js'\)/g),
-      ])
+      .flatMap((path) => [...readFileSync(join('test/bench', path), 'utf8').matchAll(/built\('([^']+)\.js'\)/g)])
       .map(([, name = '']) => `${name}.ts`)
     expect(named.length).toBeGreaterThan(3)
     expect(named.filter((path) => !paths.has(path))).toEqual([])
@@ -324,9 +277,7 @@ describe('the imports of source files', () => {
   })
 
   test('of the sandbox service are for the demo alone', () => {
-    const users = OWN.filter(
-      ({ from, to }) => partOf(to) === 'sandbox' && partOf(from) !== 'sandbox',
-    )
+    const users = OWN.filter(({ from, to }) => partOf(to) === 'sandbox' && partOf(from) !== 'sandbox')
     expect([...new Set(users.map(({ from }) => from))]).toEqual(['demo.ts'])
   })
 
@@ -339,9 +290,7 @@ describe('the imports of source files', () => {
 })
 
 describe('a library', () => {
-  const imported = SOURCES.flatMap(({ imports }) => imports).filter(
-    ({ kind }) => kind === 'library',
-  )
+  const imported = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind === 'library')
 
   test('is imported in one file', () => {
     const users: Record<string, string[]> = {}
@@ -383,9 +332,7 @@ describe('a source file', () => {
       return { files: new Set(files), words: new Set(text.match(/\w+/g)) }
     })
     const passedOn = new Set(
-      SOURCES.flatMap(({ text }) =>
-        [...text.matchAll(/export type \* from '\.\/([^']+)'/g)].map(([, file]) => file),
-      ),
+      SOURCES.flatMap(({ text }) => [...text.matchAll(/export type \* from '\.\/([^']+)'/g)].map(([, file]) => file)),
     )
     const unused = SOURCES.flatMap(({ path, text }) => {
       if (passedOn.has(basename(path))) return []
@@ -412,8 +359,7 @@ describe('a source file', () => {
     const libraryNames = ['undici', 'pino-pretty', 'yaml', '@aws-sdk/client-s3', '@sigstore/verify']
     for (const late of [...libraryNames, 'sync/runner.ts', 'sync/verify/verify.ts'])
       expect(main, `cli/mirror/serve.ts loads ${late}`).not.toContain(late)
-    const libraries = (file: string): string[] =>
-      [...loadedWith(file, all)].filter((path) => !path.endsWith('.ts'))
+    const libraries = (file: string): string[] => [...loadedWith(file, all)].filter((path) => !path.endsWith('.ts'))
     expect(libraries('sync/sync.worker.ts')).toEqual(['better-sqlite3'])
     expect(libraries('webhooks/inbox/inbox.worker.ts')).toEqual(['better-sqlite3'])
     expect(libraries('relay/relay.worker.ts')).toEqual(['better-sqlite3'])

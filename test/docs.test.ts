@@ -16,8 +16,7 @@ const PAGES = [
 ]
 
 /** A page's text without its code blocks, which have neither links nor headings. */
-const prose = (path: string): string =>
-  readFileSync(path, 'utf8').replace(/^ *```[\s\S]*?^ *```/gm, '')
+const prose = (path: string): string => readFileSync(path, 'utf8').replace(/^ *```[\s\S]*?^ *```/gm, '')
 
 /** The names that GitHub gives the headings of a page: `## Local keys` is `local-keys`. */
 function anchorsOf(path: string): Set<string> {
@@ -72,20 +71,14 @@ test('every page of docs can be reached from README', () => {
 
 test('every file of src and test that the documents name exists', () => {
   const named = PAGES.flatMap((page) =>
-    [...readFileSync(page, 'utf8').matchAll(/`((?:[\w-]+\/)+[\w.-]+\.ts)`/g)].map(
-      ([, path = '']) => ({ page, path }),
-    ),
+    [...readFileSync(page, 'utf8').matchAll(/`((?:[\w-]+\/)+[\w.-]+\.ts)`/g)].map(([, path = '']) => ({ page, path })),
   )
   expect(named.length).toBeGreaterThan(20)
-  expect(named.filter(({ path }) => !existsSync(path) && !existsSync(join('src', path)))).toEqual(
-    [],
-  )
+  expect(named.filter(({ path }) => !existsSync(path) && !existsSync(join('src', path)))).toEqual([])
 })
 
 test('docs/architecture.md has at most 200 lines', () => {
-  expect(readFileSync('docs/architecture.md', 'utf8').split('\n').length - 1).toBeLessThanOrEqual(
-    200,
-  )
+  expect(readFileSync('docs/architecture.md', 'utf8').split('\n').length - 1).toBeLessThanOrEqual(200)
 })
 
 test('each recipe of docs/architecture.md names at most five places of src, and only files and folders that exist', () => {
@@ -115,9 +108,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
 test('each shell block of the documents is run by a test, or its marker says why it is not', () => {
   const blocks = PAGES.flatMap((page) => shellBlocks(page))
   expect(blocks.length).toBeGreaterThan(25)
-  const unmarked = blocks.filter(
-    ({ marker }) => !/^(?:a test runs this block|not run: \S.{7,})$/.test(marker),
-  )
+  const unmarked = blocks.filter(({ marker }) => !/^(?:a test runs this block|not run: \S.{7,})$/.test(marker))
   expect(unmarked).toEqual([])
   const run = blocks.filter(({ marker }) => marker.startsWith('a test'))
   for (const { page } of run) {
@@ -137,12 +128,10 @@ interface ShellBlock {
 
 function shellBlocks(page: string): ShellBlock[] {
   const text = readFileSync(page, 'utf8')
-  return [...text.matchAll(/^ *```(?:sh|bash|shell|console)\n([\s\S]*?)^ *```/gm)].map(
-    ({ index, 1: script = '' }) => {
-      const marker = /<!-- ([^>]*) -->\s*$/.exec(text.slice(0, index))?.[1] ?? ''
-      return { page, marker, script }
-    },
-  )
+  return [...text.matchAll(/^ *```(?:sh|bash|shell|console)\n([\s\S]*?)^ *```/gm)].map(({ index, 1: script = '' }) => {
+    const marker = /<!-- ([^>]*) -->\s*$/.exec(text.slice(0, index))?.[1] ?? ''
+    return { page, marker, script }
+  })
 }
 
 test('every patchmirror command of a shell block exists, with its options', () => {
@@ -179,9 +168,7 @@ function isCommand(program: Command, line: string): boolean {
     ([option]) => others.length > 0 || known.includes(option),
   )
   const siblings = path.at(-2)?.commands.map((one) => one.name()) ?? []
-  const areVerbs = others.every(
-    (one) => one.startsWith('--') || siblings.includes(one.split(' ')[0] ?? ''),
-  )
+  const areVerbs = others.every((one) => one.startsWith('--') || siblings.includes(one.split(' ')[0] ?? ''))
   return areOptions && areVerbs
 }
 
@@ -206,6 +193,5 @@ test('the table of rooms in docs/architecture.md is the one that test/architectu
 })
 
 test('the generated pages show the settings, commands, error codes and metrics of this program', async () => {
-  for (const { path, text } of await generatedPages())
-    await expect(text).toMatchFileSnapshot(join('..', path))
+  for (const { path, text } of await generatedPages()) await expect(text).toMatchFileSnapshot(join('..', path))
 })

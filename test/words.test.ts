@@ -29,9 +29,7 @@ const ALLOWED: Readonly<Record<string, RegExp>> = {
 /** File names that say nothing of what is in the file. */
 const BANNED_FILES = /^(utils?|helpers?|common|misc|stuff|things|manager|service-utils)\.ts$/
 
-const SOURCES = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) =>
-  path.endsWith('.ts'),
-)
+const SOURCES = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'))
 const DOCUMENTS = [
   'README.md',
   'CONTRIBUTING.md',

@@ -54,12 +54,19 @@ export function openConnections(server: Server, parts: ConnectionParts): Connect
     resumes: true,
     account: parts.account,
     onAnswered: (seconds) => metrics?.countAnswer('public', 200, seconds),
-    ...{ isBehind: moves.isBehind, refresh: parts.look },
+    isBehind: moves.isBehind,
+    refresh: parts.look,
   })
   const limit = limitConnections(server, limitsOf(parts))
   const threads = createServingThreads({
-    ...{ dataDir, config, log, moves, isFast, admit: limit.admit, serve: fastPath.handOver },
-    ...{ stopTimeoutMs: closeGraceMs + STUCK_MS },
+    dataDir,
+    config,
+    log,
+    moves,
+    isFast,
+    admit: limit.admit,
+    serve: fastPath.handOver,
+    stopTimeoutMs: closeGraceMs + STUCK_MS,
     ...(metrics && { metrics }),
     ...(onThreadMoved && { onMoved: onThreadMoved }),
   })
@@ -76,11 +83,7 @@ export function openConnections(server: Server, parts: ConnectionParts): Connect
   }
 }
 
-function limitsOf({
-  config,
-  log,
-  metrics,
-}: ConnectionParts): Parameters<typeof limitConnections>[1] {
+function limitsOf({ config, log, metrics }: ConnectionParts): Parameters<typeof limitConnections>[1] {
   return {
     get most() {
       return config.server.maxConnections

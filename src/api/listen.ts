@@ -1,13 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import type { Server } from 'node:http'
-import {
-  type AddressInfo,
-  type ListenOptions,
-  type Server as NetServer,
-  createServer,
-  isIP,
-  isIPv6,
-} from 'node:net'
+import { type AddressInfo, type ListenOptions, type Server as NetServer, createServer, isIP, isIPv6 } from 'node:net'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
 import { openSocket } from './socket.ts'
@@ -24,9 +17,7 @@ export interface ServerAddress {
 interface Listenable {
   readonly server: Server
   listen(
-    at:
-      | { host: string; port: number; backlog: number; reusePort?: boolean }
-      | { path: string; backlog: number },
+    at: { host: string; port: number; backlog: number; reusePort?: boolean } | { path: string; backlog: number },
   ): Promise<unknown>
   ready(): PromiseLike<unknown>
   inject(path: string): Promise<{ readonly statusCode: number }>
@@ -104,10 +95,7 @@ function closed(server: NetServer): Promise<unknown> {
  * Takes the address of the settings, answers nothing there, and gives it back when `work` has ended: a start tries it before it
  * changes anything. Throws `config` when it cannot be used, as `listen` does.
  */
-export async function withAddress(
-  settings: Config['server'],
-  work: () => Promise<void>,
-): Promise<void> {
+export async function withAddress(settings: Config['server'], work: () => Promise<void>): Promise<void> {
   const { host, port, socket, socketMode } = settings
   const server = createServer((connection) => connection.destroy())
   const mode = Number.parseInt(socketMode, 8)

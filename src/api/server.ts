@@ -29,7 +29,7 @@ import { type ReadingThread, openReading } from './reading/thread.ts'
 import { createPinMoves } from './serving/shared.ts'
 import { type SnapshotWatcher, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
-import type { BoxesStatus, EdgeTargetStatus, FleetStatus, TagFindingsStatus, WebhooksReport } from '../domain/status.ts' // prettier-ignore
+import type { BoxesStatus, EdgeTargetStatus, FleetStatus, TagFindingsStatus, WebhooksReport } from '../domain/status.ts'
 import { createDecisionLog } from './status/decisions.ts'
 import type { StatusOptions } from './status/report.ts'
 import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
@@ -128,8 +128,12 @@ export function createServer(options: ServerOptions): MirrorServer {
   const edge = createEdgeFields(config.edge)
   const failures = createFailures(dataDir, log, options.onUnreadable)
   const heads = createHeads(cacheControl, edge.of)
-  const open = createPublicSide({ served, paths, cacheControl, heads, edge, failures, onError: failures.answer }, options) // prettier-ignore
-  const [state, ends] = [{ closing: false }, createEnds()]
+  const open = createPublicSide(
+    { served, paths, cacheControl, heads, edge, failures, onError: failures.answer },
+    options,
+  )
+  const state = { closing: false }
+  const ends = createEnds()
   const app = createApp(failures, (pages) => {
     const handler = neverThrowing(failures.answer, (request, response) => {
       if (moves.isBehind()) follower.look()
@@ -145,19 +149,36 @@ export function createServer(options: ServerOptions): MirrorServer {
   })
   const reading = openReading(options, served, ends.add)
   const gate = createGate({
-    ...{ reads, served, failures, log, now, atEnd: ends.add, ...reading },
-    ...{ settings: config.server, routes: options.routes ?? (() => []) },
+    reads,
+    served,
+    failures,
+    log,
+    now,
+    atEnd: ends.add,
+    ...reading,
+    settings: config.server,
+    routes: options.routes ?? (() => []),
     listeningOn: () => boundAddress(app.server.address()),
   })
   const followers = createFollowers(options, { served, ...gate, ...counts, failures, ...reading })
   const reports = createStatusReports({ ...options, look: () => follower.look() })
   const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
-  const [people, match] = [options.people?.(tools), options.match?.(tools)]
-  const [contract, sbom] = [createContract(options, { paths, gate, people, cacheControl, failures }), createSbomPage({ cacheControl, failures })] // prettier-ignore
+  const people = options.people?.(tools)
+  const match = options.match?.(tools)
+  const contract = createContract(options, { paths, gate, people, cacheControl, failures })
+  const sbom = createSbomPage({ cacheControl, failures })
   const lookers = [followers, gate.access, createDecisionLog(reads, log)]
   const follower = followAll(options, [served, open], lookers)
   addPages(app, { ...options, paths, reports })
-  const connections = openConnections(app.server, { ...options, served, heads, moves, ...counts, look: follower.look, closeGraceMs }) // prettier-ignore
+  const connections = openConnections(app.server, {
+    ...options,
+    served,
+    heads,
+    moves,
+    ...counts,
+    look: follower.look,
+    closeGraceMs,
+  })
   const listening = createListening(app, config.server, connections.listen)
   return {
     async listen() {
@@ -256,9 +277,17 @@ function createEnds() {
 }
 
 function createFollowers(
-  { webhookLog, findingsLog, eventBounds: bounds = {}, now, config, onServed = () => undefined, onFindingsServed = () => undefined }: ServerOptions, // prettier-ignore
+  {
+    webhookLog,
+    findingsLog,
+    eventBounds: bounds = {},
+    now,
+    config,
+    onServed = () => undefined,
+    onFindingsServed = () => undefined,
+  }: ServerOptions,
   parts: Pick<FollowerOptions, 'served' | 'access' | 'failures' | 'reading' | 'holderOf'>,
 ) {
   const logs = { webhooks: webhookLog ?? null, findings: findingsLog ?? null }
-  return createFollowerRoutes({ ...parts, ...logs, config, bounds, now, onServed, onFindingsServed }) // prettier-ignore
+  return createFollowerRoutes({ ...parts, ...logs, config, bounds, now, onServed, onFindingsServed })
 }

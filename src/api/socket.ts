@@ -71,7 +71,7 @@ async function clear(path: string): Promise<void> {
 
 function refuseOther(path: string, found: Stats | undefined): void {
   if (found === undefined || found.isSocket()) return
-  throw taken(path, found.isSymbolicLink() ? 'is a symbolic link, not a socket' : 'is a file, not a socket') // prettier-ignore
+  throw taken(path, found.isSymbolicLink() ? 'is a symbolic link, not a socket' : 'is a file, not a socket')
 }
 
 function taken(path: string, why: string): MirrorError {
@@ -87,9 +87,7 @@ function isAnswered(path: string): Promise<boolean> {
       socket.destroy()
       resolve(true)
     })
-    socket.once('error', (error) =>
-      resolve(!['ECONNREFUSED', 'ENOENT'].includes(systemCode(error) ?? '')),
-    )
+    socket.once('error', (error) => resolve(!['ECONNREFUSED', 'ENOENT'].includes(systemCode(error) ?? '')))
   })
 }
 

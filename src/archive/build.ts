@@ -65,20 +65,14 @@ function archivesBut(dir: string, keep: readonly string[]): string[] {
  * the byte. Returns whether it was rebuilt; throws `corrupt` when the stored records no longer give the published
  * archive.
  */
-export async function rebuildLostArchive(
-  store: OsvReader,
-  dataDir: string,
-  thorough = false,
-): Promise<boolean> {
+export async function rebuildLostArchive(store: OsvReader, dataDir: string, thorough = false): Promise<boolean> {
   const info = store.readArchive()
   const dir = derivedDir(dataDir)
   dropUnfinished(dir)
   if (info === null) return false
   const parts = store.listParts()
   const path = join(dir, info.file)
-  const sound = thorough
-    ? (await faultOfArchive(path, info, parts)) === null
-    : !isArchiveLost(store, dataDir)
+  const sound = thorough ? (await faultOfArchive(path, info, parts)) === null : !isArchiveLost(store, dataDir)
   if (sound) return false
   const built = await buildArchive(store, dir, () => true)
   if (parts.length > 0 && built.sha256 === info.sha256) return true

@@ -53,13 +53,10 @@ async function faultOfParts(
   for (const { first, bytes, sha256: recorded } of parts) {
     await pass(at, bytes)
     at += bytes
-    if (summer.take().sha256 !== recorded)
-      return `is damaged in the part that begins with record "${first}"`
+    if (summer.take().sha256 !== recorded) return `is damaged in the part that begins with record "${first}"`
   }
   await pass(at, size - at)
-  return digestOfParts(parts, summer.take()) === sha256
-    ? null
-    : 'is damaged in its central directory'
+  return digestOfParts(parts, summer.take()) === sha256 ? null : 'is damaged in its central directory'
 }
 
 async function faultOfWhole(file: FileHandle, { sha256 }: Recorded): Promise<string | null> {
@@ -71,13 +68,7 @@ async function faultOfWhole(file: FileHandle, { sha256 }: Recorded): Promise<str
  * Reads a range of an open file in chunks of at most `buffer` bytes, valid during the call. Throws if the file ends
  * early.
  */
-export function readRange(
-  fd: number,
-  from: number,
-  bytes: number,
-  buffer: Buffer,
-  use: (chunk: Buffer) => void,
-): void {
+export function readRange(fd: number, from: number, bytes: number, buffer: Buffer, use: (chunk: Buffer) => void): void {
   for (let left = bytes; left > 0;) {
     const read = readSync(fd, buffer, 0, Math.min(left, buffer.length), from + bytes - left)
     if (read === 0) throw new Error(`the archive ends ${left} bytes too early`)
@@ -107,9 +98,7 @@ export function readTail(fd: number, info: Recorded, parts: readonly ArchivePart
 /** Compares the gzip trailer of the stored bytes with the record's CRC-32 and size: damaged bytes must not be served. */
 export function checkTrailer(id: string, body: Buffer, crc32: number, size: number): void {
   const sound =
-    body.length >= 18 &&
-    body.readUInt32LE(body.length - 8) === crc32 &&
-    body.readUInt32LE(body.length - 4) === size
+    body.length >= 18 && body.readUInt32LE(body.length - 8) === crc32 && body.readUInt32LE(body.length - 4) === size
   if (sound) return
   throw new MirrorError(
     'proof',

@@ -117,10 +117,7 @@ export function createDraft(
 }
 
 /** Calls `use` with each stored record. Throws `proof` for damaged bytes. */
-function eachStored(
-  rows: ReturnType<OsvReader['eachContent']>,
-  use: (member: ArchiveMember) => void,
-): void {
+function eachStored(rows: ReturnType<OsvReader['eachContent']>, use: (member: ArchiveMember) => void): void {
   for (const [id, crc32, size, body] of rows) {
     checkTrailer(id, body, crc32, size)
     use(memberOf({ id, crc32, size, body }))
@@ -141,10 +138,7 @@ function sumsOf(
 }
 
 /** Adds records to an archive, part by part. */
-function createParts(
-  zip: ReturnType<typeof createZipWriter>,
-  summer: ReturnType<typeof createSummer>,
-) {
+function createParts(zip: ReturnType<typeof createZipWriter>, summer: ReturnType<typeof createSummer>) {
   const parts: ArchivePart[] = []
   const written: ArchivePart[] = []
   let first = ''
@@ -177,6 +171,5 @@ export function unlisted(id: string): MirrorError {
 
 /** Removes unfinished archives that a killed process left. */
 export function dropUnfinished(dir: string): void {
-  for (const name of readdirSync(dir))
-    if (name.startsWith('building-')) rmSync(join(dir, name), { force: true })
+  for (const name of readdirSync(dir)) if (name.startsWith('building-')) rmSync(join(dir, name), { force: true })
 }

@@ -68,9 +68,9 @@ function openPublished(path: string): number | null {
 /** Marks the preceding part dirty when a part's first record was removed: the rest of the part is merged into it. */
 function mergeHeadlessParts(store: OsvReader, parts: StoredPart[]): StoredPart[] {
   for (let i = parts.length - 1; i > 0; i--) {
-    const [part, before] = [parts[i], parts[i - 1]]
-    if (part?.dirty === true && before !== undefined && store.readEntry(part.first) === null)
-      before.dirty = true
+    const part = parts[i]
+    const before = parts[i - 1]
+    if (part?.dirty === true && before !== undefined && store.readEntry(part.first) === null) before.dirty = true
   }
   return parts
 }
@@ -81,12 +81,7 @@ interface Published {
   tail: Buffer
 }
 
-function patch(
-  draft: Draft,
-  runs: readonly PartRun[],
-  { source, tail }: Published,
-  expected: Expected,
-): void {
+function patch(draft: Draft, runs: readonly PartRun[], { source, tail }: Published, expected: Expected): void {
   const written = expected.written === null ? null : createWrittenIds(expected.written)
   let entry = 0
   let from = 0
@@ -117,7 +112,8 @@ function writeRun(
   { source, entries, from, written }: RunPlace,
   next: PartRun | undefined,
 ): number {
-  let [entry, at] = [0, from]
+  let entry = 0
+  let at = from
   draft.begin(first)
   for (const [i, part] of parts.entries()) {
     const range = { part, before: parts[i + 1]?.first ?? next?.first ?? null }

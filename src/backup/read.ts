@@ -6,7 +6,15 @@ import { PRIVATE_FILE } from '../core/files.ts'
 import { counted } from '../core/text.ts'
 import { DATABASES } from '../store/database/copies.ts'
 import { type ArchiveFile, openArchive } from '../zip/reader.ts'
-import { type BackupFile, type BackupManifest, MANIFEST, PIECE_BYTES, notABackup, parseBackupManifest, pieceName } from './format.ts' // prettier-ignore
+import {
+  type BackupFile,
+  type BackupManifest,
+  MANIFEST,
+  PIECE_BYTES,
+  notABackup,
+  parseBackupManifest,
+  pieceName,
+} from './format.ts'
 
 /** Bytes of all members' names and positions: enough for databases of a terabyte. */
 const MAX_DIRECTORY = 64 * 2 ** 20
@@ -24,7 +32,7 @@ export async function openBackup(path: string): Promise<OpenBackup> {
   const fail = (why: string, cause?: unknown): MirrorError => notABackup(path, why, cause)
   const limits = { maxMemberBytes: PIECE_BYTES, maxDirectoryBytes: MAX_DIRECTORY }
   const archive = await openArchive(path, limits).catch((error: unknown) => {
-    if (error instanceof MirrorError) throw fail(`it is no archive, or a damaged one (${error.message})`, error) // prettier-ignore
+    if (error instanceof MirrorError) throw fail(`it is no archive, or a damaged one (${error.message})`, error)
     if (systemCode(error) === undefined) throw error
     throw new MirrorError('usage', `${path} cannot be read: ${whyUnreadable(error)}`)
   })
@@ -32,8 +40,7 @@ export async function openBackup(path: string): Promise<OpenBackup> {
     const manifest = parseBackupManifest(await readManifest(archive, fail), fail)
     refuseNewer(manifest, path)
     checkMembers(archive, manifest, fail)
-    const extract = (folder: string | null): Promise<void> =>
-      extractFiles(archive, manifest, folder, fail)
+    const extract = (folder: string | null): Promise<void> => extractFiles(archive, manifest, folder, fail)
     return { manifest, extract, close: () => archive.close() }
   } catch (error) {
     await archive.close()
@@ -78,7 +85,8 @@ function checkMembers({ directory }: ArchiveFile, { files }: BackupManifest, fai
   for (const file of files)
     for (let number = 0; number < file.pieces; number++, at++) {
       const { name } = directory.entry(at)
-      if (name !== pieceName(file.name, number)) throw fail(`it has a member that does not belong there: ${JSON.stringify(name)}`) // prettier-ignore
+      if (name !== pieceName(file.name, number))
+        throw fail(`it has a member that does not belong there: ${JSON.stringify(name)}`)
     }
 }
 
@@ -99,12 +107,7 @@ async function extractFiles(
   }
 }
 
-async function extractFile(
-  archive: ArchiveFile,
-  file: BackupFile,
-  target: number | null,
-  fail: Fail,
-): Promise<void> {
+async function extractFile(archive: ArchiveFile, file: BackupFile, target: number | null, fail: Fail): Promise<void> {
   const hash = createHash('sha256')
   let bytes = 0
   await archive.readMembers(

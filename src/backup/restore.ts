@@ -8,12 +8,7 @@ import { DAY_MS } from '../core/time.ts'
 import { nameStorageError } from '../store/database/faults.ts'
 import { type Db, guarded, inboxPath, openInbox, openWriter } from '../store/database/open.ts'
 import { refuseForeignRoot, restoringDir } from '../store/database/unfinished.ts'
-import {
-  type DroppedEvents,
-  forgetRelayed,
-  renumberChanges,
-  settleOldEvents,
-} from '../store/restored.ts'
+import { type DroppedEvents, forgetRelayed, renumberChanges, settleOldEvents } from '../store/restored.ts'
 import { createLedgerWriter } from '../store/replication/ledger.ts'
 import { type BackupManifest, FILE_NAMES, notABackup } from './format.ts'
 import { openBackup } from './read.ts'
@@ -108,8 +103,7 @@ function prepareFolder(dataDir: string): string {
       'usage',
       `${dataDir} is not empty (${others.slice(0, 3).join(', ')}): restore into a new data folder (data.dir), or move this one away`,
     )
-  for (const name of found)
-    if (join(dataDir, name) !== staging) rmSync(join(dataDir, name), { recursive: true })
+  for (const name of found) if (join(dataDir, name) !== staging) rmSync(join(dataDir, name), { recursive: true })
   rmSync(join(staging), { recursive: true, force: true })
   makeFolder(staging)
   syncFolder(dataDir)
@@ -122,11 +116,7 @@ function neededBytes({ files }: BackupManifest): number {
 }
 
 /** Checks the extracted databases; what they are to announce, and their identity if a new one is wanted, begin again. */
-function check(
-  options: RestoreOptions,
-  manifest: BackupManifest,
-  staging: string,
-): Omit<RestoreReport, 'manifest'> {
+function check(options: RestoreOptions, manifest: BackupManifest, staging: string): Omit<RestoreReport, 'manifest'> {
   try {
     checkCopies(staging, manifest)
   } catch (error) {
@@ -160,12 +150,7 @@ function inOneFile<T>(db: Db, change: (db: Db) => T): T {
 }
 
 /** Moves the files into the data folder, mirror.db last; removing the staging folder publishes them all at once. */
-function publish(
-  dataDir: string,
-  staging: string,
-  { files }: BackupManifest,
-  onStep: (step: string) => void,
-): void {
+function publish(dataDir: string, staging: string, { files }: BackupManifest, onStep: (step: string) => void): void {
   for (const { name } of files) {
     onStep(`publish ${name}`)
     publishFile(join(staging, name), join(dataDir, name))

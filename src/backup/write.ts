@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, readSync, statSync, writeSync } from 'node:fs' // prettier-ignore
+import { closeSync, copyFileSync, existsSync, fsyncSync, openSync, readSync, statSync, writeSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { crc32, deflateRawSync } from 'node:zlib'
@@ -16,7 +16,7 @@ import { createCarriedReader } from '../store/replication/reader.ts'
 import { createLedgerReader } from '../store/replication/ledger.ts'
 import { type Temporary, makeTemporary } from '../store/temporary.ts'
 import { createZipWriter } from '../zip/writer.ts'
-import { type BackupFile, type BackupManifest, FILE_NAMES, MANIFEST, PIECE_BYTES, pieceName } from './format.ts' // prettier-ignore
+import { type BackupFile, type BackupManifest, FILE_NAMES, MANIFEST, PIECE_BYTES, pieceName } from './format.ts'
 import { openBackup } from './read.ts'
 
 /** What is backed up, and where to. */
@@ -47,8 +47,7 @@ interface BackupReport {
  */
 export async function writeBackup(options: BackupOptions): Promise<BackupReport> {
   const { dataDir, path, force } = options
-  if (existsSync(path) && !force)
-    throw new MirrorError('usage', `${path} exists already; --force replaces it`)
+  if (existsSync(path) && !force) throw new MirrorError('usage', `${path} exists already; --force replaces it`)
   let temporary: Temporary | null = null
   try {
     const { folder: staging } = (temporary = makeTemporary(dirname(resolve(path))))
@@ -58,8 +57,7 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
     const packed = await openBackup(draft)
     await packed.extract(null).finally(() => packed.close())
     const { size } = statSync(draft)
-    if (existsSync(path) && !force)
-      throw new MirrorError('usage', `${path} was created by another process meanwhile`)
+    if (existsSync(path) && !force) throw new MirrorError('usage', `${path} was created by another process meanwhile`)
     publishFile(draft, path)
     if (!options.isPrivate) noteBackup(dataDir, resolve(path), manifest.createdAt)
     return { file: path, bytes: size, manifest }
@@ -88,8 +86,7 @@ type Described = Omit<BackupManifest, 'files'>
 async function copyAll(options: BackupOptions, staging: string): Promise<Described> {
   const { dataDir, isPrivate, secretFile, program, now } = options
   const inbox = openInboxReader(dataDir)
-  if (inbox !== null)
-    await copyDatabase(inbox, inboxPath(staging)).finally(() => void inbox.close())
+  if (inbox !== null) await copyDatabase(inbox, inboxPath(staging)).finally(() => void inbox.close())
   const local = join(dataDir, 'local.key')
   if (existsSync(local)) copyFileSync(local, join(staging, 'local.key'))
   if (existsSync(secretFile)) copyFileSync(secretFile, join(staging, 'webhook-secrets.json'))
@@ -102,8 +99,7 @@ type State = Pick<BackupManifest, 'identity' | 'digest' | 'sources'>
 
 async function copyMirror(dataDir: string, staging: string, isPrivate: boolean): Promise<State> {
   const db = openReader(dataDir)
-  if (db === null)
-    throw whyUnread(dataDir, `there is nothing to back up: ${dataDir} has no database`)
+  if (db === null) throw whyUnread(dataDir, `there is nothing to back up: ${dataDir} has no database`)
   try {
     db.exec('BEGIN') // the digest and the copy are of one snapshot
     const identity = createLedgerReader(db).readIdentity()
@@ -169,7 +165,8 @@ async function packFile(
   const hash = createHash('sha256')
   const buffer = Buffer.allocUnsafe(PIECE_BYTES)
   const file = openSync(path, 'r')
-  let [bytes, pieces] = [0, 0]
+  let bytes = 0
+  let pieces = 0
   try {
     for (;;) {
       const piece = buffer.subarray(0, readFull(file, buffer))

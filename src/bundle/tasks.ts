@@ -10,10 +10,7 @@ import type { ImportOutcome, ImportTask } from './import/import.worker.ts'
 const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 
 /** Runs `exportBundle` in a thread of its own. What is not complete goes with this process: signals reach this thread alone. */
-export async function exportInThread(
-  task: ExportTask,
-  onProgress: OnProgress,
-): Promise<ExportTaskReport> {
+export async function exportInThread(task: ExportTask, onProgress: OnProgress): Promise<ExportTaskReport> {
   const file = workerFile('export/export.worker', import.meta.url)
   const temporary = makeTemporary(dirname(resolve(task.path)))
   try {

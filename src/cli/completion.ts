@@ -87,14 +87,10 @@ function fish(all: readonly Step[]): string {
     const seen = path.split(' ').map((word) => `__fish_seen_subcommand_from ${word}`)
     const at = path === '' ? '__fish_use_subcommand' : seen.join('; and ')
     const own = next.map(([word]) => word).join(' ')
-    const before =
-      next.length === 0 || path === '' ? at : `${at}; and not __fish_seen_subcommand_from ${own}`
+    const before = next.length === 0 || path === '' ? at : `${at}; and not __fish_seen_subcommand_from ${own}`
     const start = `complete -c patchmirror -n '${at}'`
     return [
-      ...next.map(
-        ([word, summary]) =>
-          `complete -c patchmirror -f -n '${before}' -a ${word} -d ${quoted(summary)}`,
-      ),
+      ...next.map(([word, summary]) => `complete -c patchmirror -f -n '${before}' -a ${word} -d ${quoted(summary)}`),
       ...flags.map((flag) => `${start} -l ${flag.slice(2)}`),
     ]
   })

@@ -87,11 +87,7 @@ export function sourceFiles(sources: readonly string[]): readonly string[] {
  * Settings for a command; `upstream` true when it talks to the service. `files`: the settings, or sections, whose files it
  * uses; another that is missing or broken does not stop it. Not given: all. Warnings go to standard error.
  */
-export function settings(
-  options: GlobalOptions,
-  upstream: boolean,
-  files?: readonly string[],
-): LoadedConfig {
+export function settings(options: GlobalOptions, upstream: boolean, files?: readonly string[]): LoadedConfig {
   const loaded = loadSettings(options, upstream, files)
   if (upstream) checkProxies(loaded.config, process.env)
   const exceptions = upstream ? describeUnusableExceptions(process.env) : []
@@ -100,11 +96,7 @@ export function settings(
 }
 
 /** Returns the same without printing the warnings, and without a check of the environment's proxies. */
-export function loadSettings(
-  options: GlobalOptions,
-  upstream: boolean,
-  files?: readonly string[],
-): LoadedConfig {
+export function loadSettings(options: GlobalOptions, upstream: boolean, files?: readonly string[]): LoadedConfig {
   return loadConfig({
     ...(options.config === undefined ? {} : { file: options.config }),
     env: process.env,

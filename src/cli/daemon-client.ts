@@ -73,8 +73,7 @@ export async function statusOfDaemon(config: Config): Promise<Status | null> {
   try {
     const { status, text } = await askDaemon(withTakenPort(config), '/-/status', 2_000)
     const value: unknown = status === 200 ? JSON.parse(text) : null
-    const ours =
-      typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
+    const ours = typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
     // Members that an earlier version does not return.
     const none = {
       relay: [],

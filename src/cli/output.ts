@@ -6,9 +6,7 @@ type Row = readonly string[]
 const LEAST_WIDTH = 24
 
 /** Returns the width of the terminal, characters; no limit for a pipe or a file. */
-function terminalWidth(
-  { isTTY, columns }: Partial<typeof process.stdout> = process.stdout,
-): number {
+function terminalWidth({ isTTY, columns }: Partial<typeof process.stdout> = process.stdout): number {
   return isTTY === true && columns !== undefined && columns > 0 ? columns : Infinity
 }
 
@@ -20,12 +18,8 @@ function terminalWidth(
 export function table(head: Row, rows: readonly Row[], width = terminalWidth()): string {
   const shown = rows.map((row) => row.map(visible))
   const limit = Math.max(width, LEAST_WIDTH)
-  const widths = head.map((_, at) =>
-    Math.max(...[head, ...shown].map((row) => row[at]?.length ?? 0)),
-  )
-  const ends = widths.map((_, at) =>
-    widths.slice(0, at + 1).reduce((sum, one) => sum + one, 2 * at),
-  )
+  const widths = head.map((_, at) => Math.max(...[head, ...shown].map((row) => row[at]?.length ?? 0)))
+  const ends = widths.map((_, at) => widths.slice(0, at + 1).reduce((sum, one) => sum + one, 2 * at))
   const fitting = ends.filter((end) => end <= limit).length
   if (fitting === head.length) return aligned([head, ...shown])
   const left = limit - (fitting === 0 ? 0 : (ends[fitting - 1] ?? 0) + 2)

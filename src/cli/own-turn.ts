@@ -26,11 +26,7 @@ const LEAST_SECONDS = 60
  * daemon leads a fleet, not before the fleet serves what is stored. Otherwise runs that follow each other closely would hold the
  * leader at its old generation. `publishes`: whether the work may store a snapshot.
  */
-export async function inTurn<T>(
-  wait: TurnWait,
-  publishes: boolean,
-  work: () => Promise<T>,
-): Promise<T> {
+export async function inTurn<T>(wait: TurnWait, publishes: boolean, work: () => Promise<T>): Promise<T> {
   const once = onlyOnce(wait)
   for (;;) {
     if (publishes) await untilActive(once)
@@ -96,9 +92,7 @@ async function isHeldBack({ config, store }: TurnWait): Promise<boolean> {
   if (status?.instance !== daemon.instance || status.fleet?.leads !== true) return false
   if (status.fleet.holdingBackSince !== null) return true
   // The daemon looks for commits of others each second.
-  return status.sources.some(
-    ({ name, served }) => served !== null && served !== store.snapshots.readSnapshot(name)?.id,
-  )
+  return status.sources.some(({ name, served }) => served !== null && served !== store.snapshots.readSnapshot(name)?.id)
 }
 
 async function readStatus(config: Config): Promise<Status | null> {

@@ -17,10 +17,7 @@ export function needPackageIndex(): never {
  * Calls a lookup; where it needs the index of packages, builds it and calls the lookup again. `missing`: why there is no index and
  * none can be built; null: nothing is known against it.
  */
-export async function withPackageIndex<T>(
-  config: Config,
-  lookup: (missing: string | null) => T,
-): Promise<T> {
+export async function withPackageIndex<T>(config: Config, lookup: (missing: string | null) => T): Promise<T> {
   try {
     return lookup(null)
   } catch (error) {

@@ -24,8 +24,7 @@ export function createProgram(): Command {
     const words = verb.path.split(' ')
     const name = words.pop() ?? ''
     const parent = parents.get(words.join(' '))
-    if (parent === undefined)
-      throw new Error(`the group of "${verb.path}" must be listed before it`)
+    if (parent === undefined) throw new Error(`the group of "${verb.path}" must be listed before it`)
     parents.set(verb.path, addVerb(parent, name, verb))
   }
   return program
@@ -41,11 +40,7 @@ export function argumentsOf(given: readonly string[]): readonly string[] {
 /** Adds a command, which never ends the process by itself. */
 function addVerb(parent: Command, name: string, verb: Verb): Command {
   const { arguments: given = '', summary, options = [], after, example, load } = verb
-  const command = parent
-    .command(`${name} ${given}`.trim())
-    .description(summary)
-    .showHelpAfterError()
-    .exitOverride()
+  const command = parent.command(`${name} ${given}`.trim()).description(summary).showHelpAfterError().exitOverride()
   if (verb.alias !== undefined) command.alias(verb.alias)
   for (const option of options) command.option(...option)
   if (after !== undefined) command.addHelpText('after', after)

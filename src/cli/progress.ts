@@ -1,11 +1,5 @@
 import { type SingleBar, MultiBar } from 'cli-progress'
-import {
-  type BundleProgress,
-  type RunProgress,
-  RUN_PHASES,
-  amountOf,
-  describeRetry,
-} from '../domain/progress.ts'
+import { type BundleProgress, type RunProgress, RUN_PHASES, amountOf, describeRetry } from '../domain/progress.ts'
 import { movesCursor } from '../core/terminal.ts'
 import type { Progress } from '../sync/context.ts'
 
@@ -34,11 +28,7 @@ export function createProgress(quiet: boolean): ProgressDisplay {
 
 /** The same for an export or an import of a bundle. */
 export function createBundleProgress(quiet: boolean): ProgressDisplay<BundleProgress> {
-  return createDisplay(
-    quiet,
-    ({ phase }: BundleProgress) => `bundle: ${BUNDLE_PHASES[phase]}`,
-    isQuick,
-  )
+  return createDisplay(quiet, ({ phase }: BundleProgress) => `bundle: ${BUNDLE_PHASES[phase]}`, isQuick)
 }
 
 /** What is over before a line about it is read. */

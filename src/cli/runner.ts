@@ -19,10 +19,7 @@ export function parseSources(names: readonly string[], config: Config): SourceNa
   const unknown = names.filter((name) => !SOURCES.some((source) => source === name))
   if (unknown.length > 0) {
     const known = SOURCES.join(', ')
-    throw new MirrorError(
-      'usage',
-      `unknown source ${unknown.join(', ')}; the sources are: ${known}`,
-    )
+    throw new MirrorError('usage', `unknown source ${unknown.join(', ')}; the sources are: ${known}`)
   }
   const active = activeSources(config)
   if (names.length === 0) return active

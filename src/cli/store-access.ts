@@ -29,11 +29,7 @@ export function withReads<T>(dataDir: string, work: (reads: Reads, db: Db) => T)
 }
 
 /** Does the same; throws `not_ready` where `withReads` returns null: `none`, or that the database is to be migrated. */
-export function withStoredReads<T>(
-  dataDir: string,
-  none: string,
-  work: (reads: Reads, db: Db) => T,
-): T {
+export function withStoredReads<T>(dataDir: string, none: string, work: (reads: Reads, db: Db) => T): T {
   const db = openReader(dataDir)
   if (db === null) throw whyUnread(dataDir, none)
   return closing(db, () => work(createReads(db), db))
@@ -41,8 +37,6 @@ export function withStoredReads<T>(
 
 /** Returns a sentence for each source that is stored and, by these settings, not synced any more; none where nothing is stored. */
 export function unsyncedHere(config: Config): string[] {
-  const here = withReads(config.data.dir, (reads) =>
-    unsyncedSources(config, (source) => isOwnData(reads, source)),
-  )
+  const here = withReads(config.data.dir, (reads) => unsyncedSources(config, (source) => isOwnData(reads, source)))
   return here ?? []
 }

@@ -12,8 +12,7 @@ export async function withWrites<T>(dataDir: string, work: (store: Writes) => T)
     const store = openWrites(dataDir)
     return await closing(store, () => store.exclusive(() => work(store)))
   } catch (error) {
-    if (systemCode(error)?.startsWith('SQLITE_BUSY') !== true)
-      throw nameStorageError(error, dataDir)
+    if (systemCode(error)?.startsWith('SQLITE_BUSY') !== true) throw nameStorageError(error, dataDir)
     const message =
       'what writes to the database did not end within some seconds, such as a sync that publishes: try again'
     throw new MirrorError('locked', message, { cause: error })

@@ -7,7 +7,6 @@ import { SERVICE_VERBS } from './verbs/service.ts'
 import { JSON_FLAG, type Verb } from './verbs/verb.ts'
 import { WEBHOOK_VERBS } from './verbs/webhooks.ts'
 
-// prettier-ignore
 /** Every command, in the order of the help pages. */
 export const VERBS: readonly Verb[] = [
   ...MIRROR_VERBS,
@@ -15,13 +14,20 @@ export const VERBS: readonly Verb[] = [
   ...ADMINISTRATION_VERBS,
   ...BUNDLE_VERBS,
   ...FLEET_VERBS,
-  { path: 'version', summary: 'the version; as JSON also the formats of database and bundles',
+  {
+    path: 'version',
+    summary: 'the version; as JSON also the formats of database and bundles',
     options: [JSON_FLAG],
     example: 'version --json',
-    load: async () => (await import('./version.ts')).versionCommand },
-  { path: 'completion', arguments: '<shell>', summary: 'print the completion script of bash, zsh or fish',
+    load: async () => (await import('./version.ts')).versionCommand,
+  },
+  {
+    path: 'completion',
+    arguments: '<shell>',
+    summary: 'print the completion script of bash, zsh or fish',
     example: 'completion bash',
-    load: async () => (await import('./completion.ts')).completionOf(VERBS) },
+    load: async () => (await import('./completion.ts')).completionOf(VERBS),
+  },
   ...SERVICE_VERBS,
   ...WEBHOOK_VERBS,
 ]

@@ -22,9 +22,7 @@ interface ParsedDefaults {
 /** Reads the shipped defaults: as the build parsed them, unless there was no build, or the file is another since. */
 export function readDefaults(file = FILE, parsed = PARSED): Layer {
   const found = readParsed(parsed)
-  return found !== null && found.sha256 === digestOf(file)
-    ? toLayer(found)
-    : readFileLayer(file, ORIGIN)
+  return found !== null && found.sha256 === digestOf(file) ? toLayer(found) : readFileLayer(file, ORIGIN)
 }
 
 /** Returns the content of the file that `readDefaults` prefers; for the build. Throws where the defaults cannot be read. */
@@ -56,7 +54,10 @@ function digestOf(file: string): string | null {
 
 function toLayer({ values }: ParsedDefaults): Layer {
   const given = SETTINGS.filter(({ key }) => Object.hasOwn(values, key)).map((setting) => ({
-    ...{ setting, raw: values[setting.key], origin: ORIGIN, where: ORIGIN },
+    setting,
+    raw: values[setting.key],
+    origin: ORIGIN,
+    where: ORIGIN,
   }))
   return { given, problems: [], warnings: [] }
 }

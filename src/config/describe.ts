@@ -15,9 +15,7 @@ interface ShownSetting {
 /** Every setting with its value and origin, safe to print: secrets and passwords in URLs are masked. */
 export function describeConfig({ config, origins }: LoadedConfig): ShownSetting[] {
   const { secretFiles: _files, ...values } = config
-  const sections = new Map<string, Readonly<Record<string, ShownSetting['value']>>>(
-    Object.entries(values),
-  )
+  const sections = new Map<string, Readonly<Record<string, ShownSetting['value']>>>(Object.entries(values))
   return SETTINGS.map(({ key, section, name, env, setting: { secret } }) => {
     const value = mask(sections.get(section)?.[name] ?? null, secret)
     return { key, value, origin: origins.get(key) ?? 'default', secret, env }
@@ -42,9 +40,7 @@ function formatTable(shown: readonly ShownSetting[]): string {
   const keyWidth = Math.max(...rows.map(([key]) => key.length))
   const valueWidth = Math.max(...rows.map(([, value]) => value.length))
   return rows
-    .map(
-      ([key, value, origin]) => `${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${origin}`,
-    )
+    .map(([key, value, origin]) => `${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${origin}`)
     .join('\n')
 }
 

@@ -13,8 +13,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 export const CONFIG_VARIABLE = 'PATCHMIRROR_CONFIG'
 
 const LINK = /^(tcp|udp|sctp):\/\//
-const LINK_NAME =
-  /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/
+const LINK_NAME = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/
 const LINK_HINT =
   'This looks like a Kubernetes service link: set enableServiceLinks: false on the pod, or rename the service.'
 
@@ -38,11 +37,7 @@ export function readEnvironmentLayer(env: Environment, cwd: string): Layer {
 }
 
 /** A value, a problem as text, or null when the environment has none. */
-function readSetting(
-  env: Environment,
-  cwd: string,
-  setting: NamedSetting,
-): GivenSettings | Unread | string | null {
+function readSetting(env: Environment, cwd: string, setting: NamedSetting): GivenSettings | Unread | string | null {
   const text = variable(env, setting.env)
   const path = setting.fileEnv === null ? undefined : variable(env, setting.fileEnv)
   if (setting.fileEnv !== null && path !== undefined)
@@ -55,12 +50,7 @@ function readSetting(
   return { setting, raw: setting.setting.fromText(text), origin, where: origin, ...hint }
 }
 
-function readSecretFile(
-  setting: NamedSetting,
-  name: string,
-  given: string,
-  cwd: string,
-): GivenSettings | Unread {
+function readSecretFile(setting: NamedSetting, name: string, given: string, cwd: string): GivenSettings | Unread {
   const path = resolve(cwd, given)
   const { key, env } = setting
   const origin = `secret file ${path} (env ${name})`

@@ -48,8 +48,7 @@ export function readFileLayer(path: string, origin: string): Layer {
   const lines = new (yaml().LineCounter)()
   const document = yaml().parseDocument(source, { lineCounter: lines, prettyErrors: false })
   const reading: Reading = { path, origin, document, lines, given: [], problems: [] }
-  if (document.errors.length > 0)
-    reading.problems.push(...document.errors.map((error) => describeYaml(reading, error)))
+  if (document.errors.length > 0) reading.problems.push(...document.errors.map((error) => describeYaml(reading, error)))
   else readSections(reading)
   const warnings = document.warnings.map((warning) => describeYaml(reading, warning))
   return { given: reading.given, problems: reading.problems, warnings }
@@ -61,8 +60,7 @@ function place({ path, lines }: Reading, offset: number | undefined): string {
 
 /** The parser's complaint with its line, less the piece of the file it may quote: that could be a secret. */
 function describeYaml(reading: Reading, { code, message, pos }: Yaml.YAMLError): string {
-  const fault =
-    code === 'DUPLICATE_KEY' ? 'the same key is there twice' : message.replace(/(?<! ): .*$/s, '')
+  const fault = code === 'DUPLICATE_KEY' ? 'the same key is there twice' : message.replace(/(?<! ): .*$/s, '')
   return `${place(reading, pos[0])}: not valid YAML: ${fault}`
 }
 
@@ -83,8 +81,7 @@ function isEmpty(node: unknown): boolean {
 function readSection(reading: Reading, pair: Pair): void {
   const { name, where } = nameOf(reading, pair)
   const section = resolveAlias(reading, pair.value)
-  if (!SECTIONS.includes(name))
-    reading.problems.push(`${name} (${where}): unknown section${sectionHint(name)}`)
+  if (!SECTIONS.includes(name)) reading.problems.push(`${name} (${where}): unknown section${sectionHint(name)}`)
   else if (yaml().isMap(section)) for (const item of section.items) readValue(reading, name, item)
   else if (!isEmpty(section))
     reading.problems.push(`${name} (${where}): not a mapping: its settings go below it, indented`)

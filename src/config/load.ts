@@ -53,10 +53,7 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
     ...checkTogether(checked, options.requireUpstream ?? false),
   ]
   if (problems.length > 0) throw configError(problems)
-  const warnings = [
-    ...layers.flatMap((layer) => layer.warnings),
-    ...findContradictions(checked, options.cronPeriod),
-  ]
+  const warnings = [...layers.flatMap((layer) => layer.warnings), ...findContradictions(checked, options.cronPeriod)]
   return { config: buildConfig(checked), origins: checked.origins, warnings }
 }
 

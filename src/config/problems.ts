@@ -58,10 +58,7 @@ function quote({ setting, raw }: GivenSettings): string {
 /** The line for a refused value: key, place, value unless secret, fault, what is allowed, an example. */
 export function describeFault(given: GivenSettings, fault: string): string {
   const { key, setting } = given.setting
-  const wrong =
-    given.raw === null
-      ? 'has no value (remove the line to keep the default)'
-      : `${quote(given)} ${fault}`
+  const wrong = given.raw === null ? 'has no value (remove the line to keep the default)' : `${quote(given)} ${fault}`
   const allowed = `Allowed: ${setting.allowed}; for example ${setting.example}.`
   const hint = given.hint === undefined ? '' : ` ${given.hint}`
   return `${key} (${given.where}): ${wrong}. ${allowed}${hint}`

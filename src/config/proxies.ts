@@ -40,10 +40,7 @@ export function createProxyRule(own: string | null, env: Environment): ProxyRule
 /** Throws `config`, naming the variable, when what these settings ask for would go through a proxy that is no URL of one. */
 export function checkProxies({ upstream, identity, relay }: Config, env: Environment): void {
   const rule = createProxyRule(upstream.proxy, env)
-  const roots = [
-    ...[upstream.apiRoot, upstream.catalogUrl, upstream.authUrl],
-    ...[identity.apiUrl, identity.authUrl],
-  ]
+  const roots = [...[upstream.apiRoot, upstream.catalogUrl, upstream.authUrl], ...[identity.apiUrl, identity.authUrl]]
   for (const root of roots) if (root !== null) rule(new URL(root))
   const relayRule = createProxyRule(null, env)
   for (const target of relayUrls(relay)) relayRule(new URL(target))
@@ -54,8 +51,7 @@ function fromEnvironment(protocol: string, env: Environment): Proxy | null {
   if (found === null) return null
   const { name, text } = found
   const url = URL.parse(text)
-  if (url !== null && /^https?:$/.test(url.protocol) && url.hostname !== '')
-    return { url: text, setting: name }
+  if (url !== null && /^https?:$/.test(url.protocol) && url.hostname !== '') return { url: text, setting: name }
   throw new MirrorError(
     'config',
     `${name}: ${maskUrl(text)} is not the http:// or https:// URL of a proxy, such as http://proxy.example.com:3128. ` +

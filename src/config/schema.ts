@@ -3,16 +3,7 @@ import { bytes } from './kinds/bytes.ts'
 import { signerIdentity, trustFile } from './kinds/trust.ts'
 import { EXCHANGE } from './sections/exchange.ts'
 import { GUARD } from './sections/guard.ts'
-import {
-  type ValueOf,
-  choice,
-  flag,
-  integerSetting,
-  list,
-  nullable,
-  number,
-  secret,
-} from './kinds/base.ts'
+import { type ValueOf, choice, flag, integerSetting, list, nullable, number, secret } from './kinds/base.ts'
 import {
   certificateFile,
   cronExpression,

@@ -40,8 +40,7 @@ export function followSecret<T>(
   let text: string | null = null // what the value was made of
   let complaint: string | null = null
   const refuse = (fault: string): false => {
-    if (complaint !== fault)
-      warn(`${key}: the file ${file} ${fault}; the value that was read before stays in force`)
+    if (complaint !== fault) warn(`${key}: the file ${file} ${fault}; the value that was read before stays in force`)
     complaint = fault
     return false
   }

@@ -23,11 +23,8 @@ function nameSetting(section: string, name: string, setting: Setting<unknown>): 
 }
 
 /** All settings, in the order of the schema. */
-export const SETTINGS: readonly NamedSetting[] = Object.entries(SCHEMA).flatMap(
-  ([section, table]) =>
-    Object.entries<Setting<unknown>>(table).map(([name, setting]) =>
-      nameSetting(section, name, setting),
-    ),
+export const SETTINGS: readonly NamedSetting[] = Object.entries(SCHEMA).flatMap(([section, table]) =>
+  Object.entries<Setting<unknown>>(table).map(([name, setting]) => nameSetting(section, name, setting)),
 )
 
 /** The names of the sections, in the order of the schema. */

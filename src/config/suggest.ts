@@ -29,17 +29,13 @@ function secretOfFile(word: string): NamedSetting | null {
 
 /** Returns how a secret is given by a file, to be added to a suggestion of it; empty for other settings. */
 export function fileHint({ fileEnv }: NamedSetting): string {
-  return fileEnv === null
-    ? ''
-    : ` A file with this secret is named by the environment variable ${fileEnv}.`
+  return fileEnv === null ? '' : ` A file with this secret is named by the environment variable ${fileEnv}.`
 }
 
 function suggestOther(word: string): NamedSetting | null {
   const almost = SETTINGS.find(({ key }) => distance(plain(key), word) === 1)
   if (almost !== undefined) return almost
-  const moved = SETTINGS.find(({ name }) =>
-    ['', ...SECTIONS].some((section) => plain(section + name) === word),
-  )
+  const moved = SETTINGS.find(({ name }) => ['', ...SECTIONS].some((section) => plain(section + name) === word))
   if (moved !== undefined) return moved
   const key = nearest(
     word,

@@ -22,10 +22,7 @@ export async function digestOfChunks(chunks: AsyncIterable<unknown>): Promise<st
 const PIECE = 1 << 20
 
 /** Returns the SHA-256 of the rest of an open file, hex; `use` gets each piece, which is valid during the call. */
-export function digestOfOpenFile(
-  fd: number,
-  use: (piece: Buffer) => void = () => undefined,
-): string {
+export function digestOfOpenFile(fd: number, use: (piece: Buffer) => void = () => undefined): string {
   const digest = createHash('sha256')
   const buffer = Buffer.allocUnsafe(PIECE)
   for (;;) {

@@ -15,15 +15,10 @@ export function reserveFor(bytes: number, least: number, most: number): number {
   return Math.min(most, least + Math.ceil(bytes / 8))
 }
 
-const IMPORT_ADVICE =
-  'Free some space and import again: data that is already stored is not counted again'
+const IMPORT_ADVICE = 'Free some space and import again: data that is already stored is not counted again'
 
 /** Throws `storage` when a folder's disk has less than `needed` bytes free, before anything is written. */
-export async function refuseFullDisk(
-  dir: string,
-  needed: number,
-  advice = IMPORT_ADVICE,
-): Promise<void> {
+export async function refuseFullDisk(dir: string, needed: number, advice = IMPORT_ADVICE): Promise<void> {
   const free = await freeBytes(dir)
   if (free >= needed) return
   throw new MirrorError(
@@ -35,7 +30,5 @@ export async function refuseFullDisk(
 /** Formats a number of bytes for people, rounded up, in KB or MB. */
 export function shownBytes(bytes: number): string {
   if (bytes < 1e6) return `${Math.ceil(bytes / 1e3)} KB`
-  return bytes < 1e7
-    ? `${(Math.ceil(bytes / 1e5) / 10).toFixed(1)} MB`
-    : `${Math.ceil(bytes / 1e6)} MB`
+  return bytes < 1e7 ? `${(Math.ceil(bytes / 1e5) / 10).toFixed(1)} MB` : `${Math.ceil(bytes / 1e6)} MB`
 }

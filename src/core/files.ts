@@ -106,10 +106,7 @@ const IGNORED: ReadonlySet<string> = new Set(['ENOENT', 'EPERM', 'EACCES', 'EROF
  * Replaces a file atomically: `fill` writes a temporary file in the same folder, which is synced and then renamed.
  * Readers see the old content or the new. When `fill` throws, nothing is changed.
  */
-export function replaceFile(
-  path: string,
-  fill: (write: (piece: Uint8Array) => void) => void,
-): void {
+export function replaceFile(path: string, fill: (write: (piece: Uint8Array) => void) => void): void {
   const folder = dirname(path)
   const temporary = draftIn(folder)
   const fd = openSync(temporary, 'wx', PRIVATE_FILE) // never through a link that somebody else made
@@ -181,8 +178,7 @@ class FileKindError extends Error {
 /** Throws for a path that is no regular file: reading a pipe waits, and reading a device does not end. */
 export function expectFile(stats: Stats): void {
   if (stats.isDirectory()) throw new FileKindError('EISDIR', 'it is a folder: name a file')
-  if (!stats.isFile())
-    throw new FileKindError('ENOTFILE', 'it is a pipe, a device or a socket: name a regular file')
+  if (!stats.isFile()) throw new FileKindError('ENOTFILE', 'it is a pipe, a device or a socket: name a regular file')
 }
 
 /**

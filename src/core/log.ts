@@ -18,10 +18,7 @@ const REDACT = ['*.authorization', '*.proxy', '*.headers.authorization', 'config
  * Creates the program's log: JSON lines, or readable ones on a terminal (`log.format`). `write` takes its lines; standard error
  * when not given.
  */
-export function createLog(
-  config: Pick<Config['log'], 'level' | 'format'>,
-  write?: (line: string) => void,
-): Logger {
+export function createLog(config: Pick<Config['log'], 'level' | 'format'>, write?: (line: string) => void): Logger {
   const isTerminal = write === undefined && process.stderr.isTTY
   const out = write ?? ((line: string) => writeLine(line))
   const options = {
@@ -82,7 +79,7 @@ interface LogFileOptions {
 }
 
 /** Faults of the settings, which stop the start; any other, such as a full disk, does not. */
-const REFUSED: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'ELOOP']) // prettier-ignore
+const REFUSED: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'ELOOP'])
 /** How often a file that could not be opened is tried again, milliseconds. */
 const RETRY_MS = 1_000
 
@@ -110,7 +107,8 @@ export function openLogFile(path: string, { mode, fallback }: LogFileOptions): L
   const append = (line: string): void => {
     if (fd === null && performance.now() - triedAt > RETRY_MS) open()
     if (fd === null) throw new Error('it is not open')
-    const resumed = lost === 0 ? '' : `patchmirror: ${counted(lost, 'line')} could not be written here and went to standard error\n` // prettier-ignore
+    const resumed =
+      lost === 0 ? '' : `patchmirror: ${counted(lost, 'line')} could not be written here and went to standard error\n`
     const bytes = Buffer.from((isCut ? '\n' : '') + resumed + line)
     for (let at = 0; at < bytes.length;) {
       at += writeSync(fd, bytes, at)

@@ -18,9 +18,7 @@ export function duration(seconds: number): string {
   const minutes = Math.floor(seconds / 60)
   if (minutes < 60) return `${minutes} min`
   const hours = Math.floor(minutes / 60)
-  return hours < 48
-    ? `${hours} h ${minutes % 60} min`
-    : `${Math.floor(hours / 24)} d ${hours % 24} h`
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
 /** Returns the Unix milliseconds of a date in any form that JavaScript parses; null for any other text. */
@@ -50,9 +48,12 @@ export function readHttpDate(text: string | null | undefined): number | null {
   const value = text?.trim() ?? ''
   const fields = HTTP_DATES.map((form) => form.exec(value)?.groups).find((one) => one !== undefined)
   if (fields === undefined) return null
-  const [day, hour, minute, second] = ['day', 'hour', 'minute', 'second'].map((name) =>
-    Number(fields[name]),
-  ) as [number, number, number, number] // every form has all groups
+  const [day, hour, minute, second] = ['day', 'hour', 'minute', 'second'].map((name) => Number(fields[name])) as [
+    number,
+    number,
+    number,
+    number,
+  ] // every form has all groups
   if (!isTimeOfDay(hour, minute, second) || hour === 24) return null
   const year = fullYear(fields['year'] ?? '')
   const month = MONTHS.indexOf(fields['month'] ?? '')
@@ -79,10 +80,7 @@ export function parseHttpDate(text: string): number | null {
  * Returns the wait of a Retry-After header, milliseconds, 0 for a date that has passed. Null for a text that is neither
  * whole seconds nor an HTTP date (RFC 9110, 10.2.3), and for a header that was sent twice: it counts as absent.
  */
-export function readRetryAfter(
-  value: string | readonly string[] | null | undefined,
-  now: number,
-): number | null {
+export function readRetryAfter(value: string | readonly string[] | null | undefined, now: number): number | null {
   if (typeof value !== 'string') return null
   const text = value.trim()
   if (/^\d+$/.test(text)) return Number(text) * 1000
@@ -95,8 +93,7 @@ export function formatHttpDate(seconds: number): string {
   return new Date(seconds * 1000).toUTCString()
 }
 
-const STAMP =
-  /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}:?\d{2})?)?$/
+const STAMP = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}:?\d{2})?)?$/
 
 /** The form that nearly all timestamps have, for days that exist in each year. */
 const COMMON =
@@ -137,16 +134,15 @@ function isTimeOfDay(hour: number, minute: number, second: number): boolean {
 /** Returns the offset of a zone from UTC, minutes; null for one that cannot exist (RFC 3339, 5.6). */
 function offsetOf(zone: string | undefined): number | null {
   if (zone === undefined || zone.toUpperCase() === 'Z') return 0
-  const [hours, minutes] = [Number(zone.slice(1, 3)), Number(zone.slice(-2))]
+  const hours = Number(zone.slice(1, 3))
+  const minutes = Number(zone.slice(-2))
   if (hours > 23 || minutes > 59) return null
   return (hours * 60 + minutes) * (zone.startsWith('-') ? -1 : 1)
 }
 
 /** Formats an instant per RFC 3339, without trailing zeros in its fraction. */
 export function stampOf(instant: string): string {
-  return instant === ''
-    ? NEVER
-    : `${instant.slice(0, 19)}${instant.slice(19).replace(/\.?0*$/, '')}Z`
+  return instant === '' ? NEVER : `${instant.slice(0, 19)}${instant.slice(19).replace(/\.?0*$/, '')}Z`
 }
 
 /**

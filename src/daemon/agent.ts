@@ -9,7 +9,7 @@ import { openAccount } from '../core/connections/account.ts'
 import { MirrorError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { SourceName } from '../domain/sources.ts'
-import { type Lock, acquireLock, announceAddress, announceInstance } from '../store/database/lock.ts' // prettier-ignore
+import { type Lock, acquireLock, announceAddress, announceInstance } from '../store/database/lock.ts'
 import { awaitRoom, probeStorage } from '../store/disk-state.ts'
 import { startLocalKey } from '../store/local-key.ts'
 import { checkLocks } from '../store/lock-effect.ts'
@@ -19,7 +19,7 @@ import type { Progress } from '../sync/context.ts'
 import { noteProgress } from '../sync/progress.ts'
 import type { RunReport } from '../sync/runner.ts'
 import type { Schedule } from '../sync/schedule.ts'
-import { type SyncThread, type SyncThreadDeps, needsRepair, startSyncThread } from '../sync/thread.ts' // prettier-ignore
+import { type SyncThread, type SyncThreadDeps, needsRepair, startSyncThread } from '../sync/thread.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
 import { createMatchRoute } from '../match/route.ts'
 import { createWeb } from '../web/web.ts'
@@ -96,11 +96,18 @@ export function createAgent(given: AgentOptions): Agent {
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
     const { routes, shown } = startFollowing(options, on, { reads, relay, thread })
     on.server = createServer({
-      ...{ ...serverOptions(options, reads, on, routes), ...watched(storage), instance },
+      ...serverOptions(options, reads, on, routes),
+      ...watched(storage),
+      instance,
       onArchiveLost: () => thread.rebuildArchive(),
       onThreadMoved: () => thread.checkpoint(),
-      ...{ intercept: webhooks.handle, hookPaths: webhooks.paths, webhooks: webhooks.report },
-      ...{ metrics, account, ...shown, ...(fleet && { fleet: fleet.status }) },
+      intercept: webhooks.handle,
+      hookPaths: webhooks.paths,
+      webhooks: webhooks.report,
+      metrics,
+      account,
+      ...shown,
+      ...(fleet && { fleet: fleet.status }),
       progressOf: options.progressOf,
     })
     const startJobs = jobStarter(options, reads, thread, fleet !== undefined)
@@ -245,8 +252,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
 function beginInbox({ config, log, now = Date.now }: AgentOptions, on: Running) {
   const fault = createInboxFault({ dataDir: config.data.dir, log, now })
   const inbox = (on.inbox = startInbox({ config, fault }))
-  const isExplained = (message: string): boolean =>
-    fault.noteOwn(message) || on.storage?.explains(message) === true
+  const isExplained = (message: string): boolean => fault.noteOwn(message) || on.storage?.explains(message) === true
   return { inbox, fault, isExplained }
 }
 

@@ -30,10 +30,7 @@ export function startBundles({ config, version, log, onServed }: BundlesOptions)
         version,
         onSettled: (settled) => logResult(log, settled),
         onShipped: ({ file, sequence, kind, bytes, partial }) =>
-          log.info(
-            { bundle: sequence, kind, bytes, partial },
-            `outbox: ${file} is whole and verified`,
-          ),
+          log.info({ bundle: sequence, kind, bytes, partial }, `outbox: ${file} is whole and verified`),
         onFault: (message) => log.warn({}, `bundles: ${message}`),
       })
     : null

@@ -30,8 +30,7 @@ export function startEdge(options: EdgeStartOptions): RunningEdge {
   const { config, log, reads, now = Date.now, offline = false } = options
   const { edge, fleet, upstream } = config
   const isOn = edge.maxAgeSeconds > 0 && edge.purge.length > 0
-  if (isOn && offline)
-    log.warn({}, 'edge.purge: offline, so shared caches keep answers for edge.maxAgeSeconds')
+  if (isOn && offline) log.warn({}, 'edge.purge: offline, so shared caches keep answers for edge.maxAgeSeconds')
   const settings = isOn && !offline ? edge : { ...edge, purge: [] }
   const againMs = fleet.maxLagSeconds * 1000
   const ca = settings.purge.length === 0 ? undefined : authoritiesOf(upstream)

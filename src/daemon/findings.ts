@@ -22,8 +22,7 @@ interface FindingsStartOptions {
 /** The judgement of the mirrored tags while the daemon runs. */
 export interface RunningFindings {
   /** For the server's options. */
-  readonly shown: Required<Pick<ServerOptions, 'onServed'>> &
-    Pick<ServerOptions, 'findings' | 'findingsLog'>
+  readonly shown: Required<Pick<ServerOptions, 'onServed'>> & Pick<ServerOptions, 'findings' | 'findingsLog'>
   readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
   /** Other views are served. */
   look(): void
@@ -36,7 +35,10 @@ export function startFindings(options: FindingsStartOptions): RunningFindings {
   const { config, log, reads } = options
   const findingsLog = createFindingsFeed(config)
   const keeper = createFindingsKeeper({
-    ...{ config, log, reads: reads.pinned, servedPin: reads.servedPin },
+    config,
+    log,
+    reads: reads.pinned,
+    servedPin: reads.servedPin,
     onJudged() {
       findingsLog.judged()
       options.onJudged()

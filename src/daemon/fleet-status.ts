@@ -26,8 +26,16 @@ export interface FleetKnowledge {
 /** Returns what is known before the first report. */
 export function nothingKnown(): FleetKnowledge {
   return {
-    ...{ report: null, traffic: null, served: 0, failingSince: null, behindSince: null },
-    ...{ holdingSince: null, activation: null, due: null, fault: null, leaseEnds: 0 },
+    report: null,
+    traffic: null,
+    served: 0,
+    failingSince: null,
+    behindSince: null,
+    holdingSince: null,
+    activation: null,
+    due: null,
+    fault: null,
+    leaseEnds: 0,
   }
 }
 
@@ -59,8 +67,7 @@ interface StatusParts {
 /** Returns why a follower takes no deliveries. */
 export function deliveryRefusal(report: NodeReport | null): string {
   const lease = report?.lease ?? null
-  const where =
-    lease === null ? 'no mirror leads now' : `${lease.name} leads${lease.url ? ` (${lease.url})` : ''}` // prettier-ignore
+  const where = lease === null ? 'no mirror leads now' : `${lease.name} leads${lease.url ? ` (${lease.url})` : ''}`
   return `this mirror follows its fleet and does not take webhooks: ${where}. Send them there, by /-/leader`
 }
 
@@ -75,8 +82,14 @@ export function fleetStatusOf({ config, known, now }: StatusParts, leads: boolea
   return {
     url: fleet.url ?? '',
     name: fleet.name ?? hostname(),
-    ...{ site: fleet.site, role: fleet.role, leads, epoch, leader: lease && leaderOf(lease) },
-    ...{ seen: newest?.generation ?? 0, prepared: report?.prepared ?? 0, served: known.served },
+    site: fleet.site,
+    role: fleet.role,
+    leads,
+    epoch,
+    leader: lease && leaderOf(lease),
+    seen: newest?.generation ?? 0,
+    prepared: report?.prepared ?? 0,
+    served: known.served,
     lagSeconds: hasData ? Math.max(0, Math.round((now() - (behindSince ?? now())) / 1000)) : null,
     publishedAt: toIsoOrNull(newest?.publishedAt),
     activatesAt: toIsoOrNull(newest?.activateAt),

@@ -8,14 +8,7 @@ import type { Schedule } from '../sync/schedule.ts'
 import type { SyncThread } from '../sync/thread.ts'
 import { type GatedReads, gateReads } from '../store/gated-reads.ts'
 import type { PinnedReads } from '../store/reads.ts'
-import {
-  type FleetKnowledge,
-  dueAt,
-  fleetStatusOf,
-  nothingKnown,
-  deliveryRefusal,
-  waitOf,
-} from './fleet-status.ts'
+import { type FleetKnowledge, dueAt, fleetStatusOf, nothingKnown, deliveryRefusal, waitOf } from './fleet-status.ts'
 
 /** What a mirror of a fleet is wired from. */
 interface FleetOptions {
@@ -73,10 +66,7 @@ export function joinFleet(
 ): RunningFleet | undefined {
   if (options.config.fleet.url === null) return undefined
   if (options.offline === true) {
-    options.log.warn(
-      {},
-      'fleet.url: offline, so this mirror serves what it has and follows no fleet',
-    )
+    options.log.warn({}, 'fleet.url: offline, so this mirror serves what it has and follows no fleet')
     return undefined
   }
   return startFleet({
@@ -113,8 +103,7 @@ function startFleet(options: FleetOptions): RunningFleet {
   const tell = (): void => {
     if (leads() === led) return
     led = !led
-    if (led)
-      log.info({ epoch: known.report?.leads }, 'fleet: this mirror leads: it syncs and publishes')
+    if (led) log.info({ epoch: known.report?.leads }, 'fleet: this mirror leads: it syncs and publishes')
     else log.warn({}, 'fleet: this mirror does not lead any more: it follows the one that does')
     onLead(led)
   }
@@ -131,8 +120,7 @@ function startFleet(options: FleetOptions): RunningFleet {
   return {
     reads,
     leads,
-    mayRun: () =>
-      leads() && known.report?.paused !== true && reads.newest() === reads.servedPin.stamp(),
+    mayRun: () => leads() && known.report?.paused !== true && reads.newest() === reads.servedPin.stamp(),
     committed: commit,
     status: () => fleetStatusOf(parts, leads()),
     refusal: () => (leads() ? null : deliveryRefusal(known.report)),
@@ -141,7 +129,8 @@ function startFleet(options: FleetOptions): RunningFleet {
       const { fleet, bundle, data, history } = config
       thread = startFleetThread({
         config: { fleet, bundle, data, history },
-        ...{ version, address },
+        version,
+        address,
         onReport(report, traffic) {
           logChanges(log, known.report, report)
           Object.assign(known, { report, traffic, fault: null })

@@ -57,7 +57,7 @@ export function startFollowing(
     lookForArrivals()
     thread.checkpoint() // the reader has moved on, also after an import or a run of another process
   }
-  const shown = { ...relay.shown, ...views.shown, ...findings.shown, ...bundles.shown, ...edge.shown, onServed } // prettier-ignore
+  const shown = { ...relay.shown, ...views.shown, ...findings.shown, ...bundles.shown, ...edge.shown, onServed }
   const routes = (tools: RouteTools) => [...views.routes(tools), ...findings.routes(tools)]
   return { routes, shown }
 }

@@ -8,11 +8,7 @@ import type { Progress } from '../sync/context.ts'
 import type { RunReport, RunRequest } from '../sync/runner.ts'
 
 /** Logs that the store fails or a rollback stops all syncs, and the end of it. */
-export function logChanges(
-  log: Pick<Logger, 'info' | 'warn'>,
-  before: NodeReport | null,
-  report: NodeReport,
-): void {
+export function logChanges(log: Pick<Logger, 'info' | 'warn'>, before: NodeReport | null, report: NodeReport): void {
   logFailure(log, before, report)
   const { paused, newest } = report
   if (paused === (before?.paused ?? false)) return
@@ -20,15 +16,10 @@ export function logChanges(
   else log.info({}, 'fleet: the rollback was released: this mirror syncs again')
 }
 
-function logFailure(
-  log: Pick<Logger, 'info' | 'warn'>,
-  before: NodeReport | null,
-  { failing }: NodeReport,
-): void {
+function logFailure(log: Pick<Logger, 'info' | 'warn'>, before: NodeReport | null, { failing }: NodeReport): void {
   const last = before?.failing ?? null
   if (failing?.message === last?.message) return
-  if (failing !== null)
-    log.warn({ refused: failing.refused }, `fleet: ${failing.message}; what is stored is served`)
+  if (failing !== null) log.warn({ refused: failing.refused }, `fleet: ${failing.message}; what is stored is served`)
   else log.info({}, 'fleet: the object store can be used again')
 }
 
@@ -98,11 +89,7 @@ export function warnOnce(log: Pick<Logger, 'warn'>): (text: string) => void {
 }
 
 /** Logs that a run found another process writing, such as a command, and is tried again; `message` names the process. */
-export function logPostponed(
-  log: Pick<Logger, 'info'>,
-  { source, kind, trigger }: RunRequest,
-  message: string,
-): void {
+export function logPostponed(log: Pick<Logger, 'info'>, { source, kind, trigger }: RunRequest, message: string): void {
   const text = `${source} ${kind}: postponed by a minute: ${message}`
   log.info({ source, kind, trigger }, text)
 }

@@ -47,9 +47,9 @@ export function startRelay(options: RelayStartOptions): RunningRelay {
   const { config } = options
   const attempt = createAttempt(options)
   const view = createInboxView(config.data.dir, attempt)
-  let [served, isFindingsServed] = [0, false]
-  let thread: Promise<RelayThread> | null =
-    wantsRelay(config) || hasTargets(view, attempt) ? begin(options) : null
+  let served = 0
+  let isFindingsServed = false
+  let thread: Promise<RelayThread> | null = wantsRelay(config) || hasTargets(view, attempt) ? begin(options) : null
   const look = (): void => void thread?.then((begun) => begun.written())
   view.onWritten(look)
   const looking = setInterval(look, HOUR_MS).unref() // events get too old while the thread rests
@@ -108,20 +108,14 @@ function begin({ config, version, log, isExplained }: RelayStartOptions): Promis
 }
 
 /** One line for a target that begins to fail, is disabled, or is back; its number is that of `relay status`. */
-function logStateChange(
-  log: RelayStartOptions['log'],
-  { id, state, reason }: RelayStateChange,
-): void {
+function logStateChange(log: RelayStartOptions['log'], { id, state, reason }: RelayStateChange): void {
   const fields = { target: id, state }
   if (state === 'ok') log.info(fields, `relay: target ${id} takes events again`)
   else if (state === 'failing')
     log.warn({ ...fields, reason }, `relay: target ${id} fails; it is tried again, later and later`)
   else {
     const todo = `"patchmirror relay enable ${id}" takes it back`
-    log.warn(
-      { ...fields, reason },
-      `relay: target ${id} is disabled and gets nothing more; ${todo}`,
-    )
+    log.warn({ ...fields, reason }, `relay: target ${id} is disabled and gets nothing more; ${todo}`)
   }
 }
 

@@ -1,10 +1,4 @@
-import {
-  afterReload,
-  changedKeys,
-  compareSettings,
-  isFollowed,
-  usedSettings,
-} from '../config/running/compare.ts'
+import { afterReload, changedKeys, compareSettings, isFollowed, usedSettings } from '../config/running/compare.ts'
 import { LIVE_KEYS } from '../config/running/live.ts'
 import type { Config } from '../config/schema.ts'
 import { messageOf } from '../core/errors.ts'
@@ -67,16 +61,10 @@ function logReload({ problem, inForce, restart }: Reload, log: ReloadOptions['lo
     const stay = 'the settings cannot be used, so those in force stay, all of them'
     return log.warn({}, `SIGHUP: ${stay}. ${problem}`)
   }
-  const reread =
-    inForce.length === 0
-      ? 'no live setting changed'
-      : `read again and in force: ${inForce.join(', ')}`
+  const reread = inForce.length === 0 ? 'no live setting changed' : `read again and in force: ${inForce.join(', ')}`
   const rest =
-    restart.length === 0
-      ? 'no other setting changed'
-      : `changed, and in force after a restart: ${restart.join(', ')}`
-  const what =
-    'settings, key and credential files, webhook secrets and certificates were read again'
+    restart.length === 0 ? 'no other setting changed' : `changed, and in force after a restart: ${restart.join(', ')}`
+  const what = 'settings, key and credential files, webhook secrets and certificates were read again'
   log.info({ reread: inForce, restart }, `SIGHUP: ${what}; ${reread}; ${rest}`)
 }
 

@@ -8,17 +8,12 @@ import type { SyncThread } from '../sync/thread.ts'
 
 /** Returns what starts the schedule of a daemon with the settings in force. */
 export function jobStarter(
-  {
-    config,
-    now = Date.now,
-    log,
-  }: { config: Config; now?: (() => number) | undefined; log: Logger },
+  { config, now = Date.now, log }: { config: Config; now?: (() => number) | undefined; log: Logger },
   reads: PinnedReads,
   thread: SyncThread,
   isTakeover: boolean,
 ): (sync: Config['sync']) => Schedule {
-  return (sync) =>
-    startSchedule(scheduledJobs(config, reads, thread, { isTakeover, now }), { ...sync, now, log })
+  return (sync) => startSchedule(scheduledJobs(config, reads, thread, { isTakeover, now }), { ...sync, now, log })
 }
 
 /**
@@ -51,10 +46,7 @@ function scheduledJobs(
     name: 'osv reconcile',
     expression: config.osv.reconcileSchedule,
     // Before the first snapshot there is nothing to reconcile: the first sync reads the whole archive.
-    lastSuccess:
-      live.runs.readLastReconcile('osv') ??
-      live.snapshots.readSnapshot('osv')?.publishedAt ??
-      now(),
+    lastSuccess: live.runs.readLastReconcile('osv') ?? live.snapshots.readSnapshot('osv')?.publishedAt ?? now(),
     run: (cause) => thread.requestSync('osv', 'reconcile', cause),
   }
   const again: ScheduledJob = {
@@ -91,8 +83,7 @@ export function createRetries(
   const dueAt = new Map<SourceName, number>() // elapsed time: the time of day may be set meanwhile
   const timers = new Map<SourceName, NodeJS.Timeout>()
   let isStopped = false
-  const postponed = (source: SourceName): void =>
-    void dueAt.set(source, performance.now() + RETRY_MS)
+  const postponed = (source: SourceName): void => void dueAt.set(source, performance.now() + RETRY_MS)
   return {
     postponed,
     plan(source) {

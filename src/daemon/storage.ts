@@ -60,8 +60,7 @@ export function watchStorage(options: WatchOptions): StorageWatch {
     const { state } = known
     if (found.state === state) known = { ...known, ...found }
     else known = found.state === 'ok' ? found : { ...found, since: toIso(now()) }
-    if (found.state !== 'ok' && found.state !== state)
-      log.warn({ storage: found.state }, `${found.reason}. ${WAITING}`)
+    if (found.state !== 'ok' && found.state !== state) log.warn({ storage: found.state }, `${found.reason}. ${WAITING}`)
     if (found.state !== 'ok' || state === 'ok') return
     log.info({}, 'the data folder (data.dir) can be written to again')
     onRoom()
@@ -86,8 +85,7 @@ export function watchStorage(options: WatchOptions): StorageWatch {
   }
 }
 
-const WAITING =
-  'What is stored is served; syncs, webhooks and what else is to be stored wait for that'
+const WAITING = 'What is stored is served; syncs, webhooks and what else is to be stored wait for that'
 
 function watchDamage({ dataDir, log, now }: WatchOptions) {
   const path = databasePath(dataDir)

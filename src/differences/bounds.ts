@@ -15,8 +15,7 @@ const COMMA = 0x2c
  */
 export function refuseComparison(text: string, json: unknown): string | null {
   // Each value has a character at least.
-  if (text.length > MAX_VALUES && countValues(text) > MAX_VALUES)
-    return `more than ${MAX_VALUES} values`
+  if (text.length > MAX_VALUES && countValues(text) > MAX_VALUES) return `more than ${MAX_VALUES} values`
   for (const entry of eachObject(fieldsOf(json)['affected'])) {
     const { ecosystem, name } = fieldsOf(entry['package'])
     if (lengthOf(ecosystem) + lengthOf(name) > MAX_NAME)

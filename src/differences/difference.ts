@@ -11,7 +11,7 @@ export type RecordDifference =
   | SeverityDifference
   | { readonly kind: 'aliases_added' | 'aliases_removed'; readonly aliases: readonly string[] }
   | { readonly kind: 'other_changed'; readonly fields: readonly string[] }
-  | ({ readonly kind: 'modified_only' } & FromTo) // prettier-ignore
+  | ({ readonly kind: 'modified_only' } & FromTo)
 
 interface FromTo {
   readonly from: string | null
@@ -31,12 +31,7 @@ export type FixDifference = {
 /** A change of the ranges of a package; `range_rewritten`: they affect the same versions. */
 export type RangeDifference = {
   readonly kind:
-    | 'range_added'
-    | 'range_removed'
-    | 'range_widened'
-    | 'range_narrowed'
-    | 'range_rewritten'
-    | 'range_changed'
+    'range_added' | 'range_removed' | 'range_widened' | 'range_narrowed' | 'range_rewritten' | 'range_changed'
   readonly added: readonly AffectedRange[]
   readonly removed: readonly AffectedRange[]
 } & OfPackage

@@ -25,19 +25,17 @@ export interface RecordText {
  * no kind describes is `other_changed`, and `modified_only` is said of texts that are equal as JSON in all else. Empty
  * when both are equal as JSON.
  */
-export function differencesOf(
-  before: RecordText | null,
-  after: RecordText | null,
-): RecordDifference[] {
+export function differencesOf(before: RecordText | null, after: RecordText | null): RecordDifference[] {
   if (after === null) return before === null ? [] : [{ kind: 'record_removed' }]
   const judged = factDifferences(factsOf(before?.json), factsOf(after.json))
   if (before === null) return [{ kind: 'record_added' }, ...judged]
-  const [old, now] = [fieldsOf(before.json), fieldsOf(after.json)]
+  const old = fieldsOf(before.json)
+  const now = fieldsOf(after.json)
   const changed = changedFields(before.text, after.text)
-  const fields = changed.filter((name) => name !== 'modified' && !isDescribed(name, judged, old, now)) // prettier-ignore
+  const fields = changed.filter((name) => name !== 'modified' && !isDescribed(name, judged, old, now))
   if (fields.length > 0) return [...judged, { kind: 'other_changed', fields }]
   if (judged.length > 0 || changed.length === 0) return judged
-  const [from, to] = [old['modified'], now['modified']].map((one) => typeof one === 'string' ? one : null) // prettier-ignore
+  const [from, to] = [old['modified'], now['modified']].map((one) => (typeof one === 'string' ? one : null))
   return [{ kind: 'modified_only', from: from ?? null, to: to ?? null }]
 }
 
@@ -59,15 +57,11 @@ export function factDifferences(old: RecordFacts, now: RecordFacts): RecordDiffe
 
 function withdrawalDifferences(from: string | null, to: string | null): RecordDifference[] {
   if (from === to) return []
-  const kind =
-    from === null ? 'withdrawn' : to === null ? 'no_longer_withdrawn' : 'withdrawal_changed'
+  const kind = from === null ? 'withdrawn' : to === null ? 'no_longer_withdrawn' : 'withdrawal_changed'
   return [{ kind, from, to }]
 }
 
-function packageDifferences(
-  before: PackageFacts | undefined,
-  after: PackageFacts | undefined,
-): RecordDifference[] {
+function packageDifferences(before: PackageFacts | undefined, after: PackageFacts | undefined): RecordDifference[] {
   const named = (after ?? before)?.package
   if (named === undefined) return []
   if (after === undefined) return [{ kind: 'package_removed', package: named }]
@@ -76,10 +70,7 @@ function packageDifferences(
     ...(before === undefined ? [{ kind: 'package_added', package: named } as const] : []),
     ...(isSameText(old.ranges, after.ranges)
       ? []
-      : [
-          ...fixDifferences(named, old.ranges, after.ranges),
-          ...rangeDifferences(named, old.ranges, after.ranges),
-        ]),
+      : [...fixDifferences(named, old.ranges, after.ranges), ...rangeDifferences(named, old.ranges, after.ranges)]),
     ...setDifferences(old.versions, after.versions, (added, versions) => {
       return { kind: added ? 'versions_added' : 'versions_removed', package: named, versions }
     }),
@@ -100,21 +91,13 @@ function rangeDifferences(
   const [removed, added] = exclusive(before, after)
   if (removed.length + added.length === 0) return []
   const effect = compareRanges(before, after, named.ecosystem)
-  const kind =
-    before.length === 0
-      ? 'range_added'
-      : after.length === 0
-        ? 'range_removed'
-        : (`range_${effect}` as const)
+  const kind = before.length === 0 ? 'range_added' : after.length === 0 ? 'range_removed' : (`range_${effect}` as const)
   return [{ kind, package: named, added, removed }]
 }
 
 /** The values of each list that the other has less often. */
-function exclusive<Value>(
-  before: readonly Value[],
-  after: readonly Value[],
-): [removed: Value[], added: Value[]] {
-  const [old, now] = [before, after].map((values) => values.map((one) => canonicalText(one))) as [string[], string[]] // prettier-ignore
+function exclusive<Value>(before: readonly Value[], after: readonly Value[]): [removed: Value[], added: Value[]] {
+  const [old, now] = [before, after].map((values) => values.map((one) => canonicalText(one))) as [string[], string[]]
   if (old.length === now.length && old.every((text, i) => text === now[i])) return [[], []]
   return [without(before, old, now), without(after, now, old)]
 }
@@ -136,20 +119,16 @@ function severityDifferences(
   after: RecordFacts['severity'],
 ): RecordDifference[] {
   if (before.length + after.length === 0) return []
-  const [gone, come] = exclusive(before, after).map((severities) =>
-    Map.groupBy(severities, ([scale]) => scale),
-  )
+  const [gone, come] = exclusive(before, after).map((severities) => Map.groupBy(severities, ([scale]) => scale))
   const scales = new Set([...(gone?.keys() ?? []), ...(come?.keys() ?? [])])
   return [...scales].sort().flatMap((scale) => {
     const removed = gone?.get(scale) ?? []
     const added = come?.get(scale) ?? []
-    return Array.from(
-      { length: Math.max(removed.length, added.length) },
-      (_, i): RecordDifference => {
-        const [from, to] = [removed[i]?.[1] ?? null, added[i]?.[1] ?? null]
-        return { kind: 'severity_changed', package: named, scale, from, to }
-      },
-    )
+    return Array.from({ length: Math.max(removed.length, added.length) }, (_, i): RecordDifference => {
+      const from = removed[i]?.[1] ?? null
+      const to = added[i]?.[1] ?? null
+      return { kind: 'severity_changed', package: named, scale, from, to }
+    })
   })
 }
 
@@ -160,21 +139,13 @@ function setDifferences(
 ): RecordDifference[] {
   const added = [...after].filter((value) => !before.has(value))
   const removed = [...before].filter((value) => !after.has(value))
-  return [
-    ...(added.length > 0 ? [of(true, added)] : []),
-    ...(removed.length > 0 ? [of(false, removed)] : []),
-  ]
+  return [...(added.length > 0 ? [of(true, added)] : []), ...(removed.length > 0 ? [of(false, removed)] : [])]
 }
 
 /** Whether the differences say all that changed in a field: they are about it, and the rest of it is equal. */
-function isDescribed(
-  name: string,
-  judged: readonly RecordDifference[],
-  before: Fields,
-  after: Fields,
-): boolean {
+function isDescribed(name: string, judged: readonly RecordDifference[], before: Fields, after: Fields): boolean {
   if (!judged.some((one) => fieldOf(one) === name)) return false
-  const [old, now] = [restOf(name, before[name]), restOf(name, after[name])].map((rest) => canonicalText(rest)) // prettier-ignore
+  const [old, now] = [restOf(name, before[name]), restOf(name, after[name])].map((rest) => canonicalText(rest))
   return old === now
 }
 
@@ -220,15 +191,16 @@ function restOfEntry(entry: Fields): Fields | null {
     ranges: [...eachObject(entry['ranges'])].map(restOfRange).filter((more) => more !== undefined),
   }
   for (const name of OWN) rest[name] = wordless(rest[name])
-  const isEmpty = (one: unknown): boolean =>
-    one === undefined || (Array.isArray(one) && one.length === 0)
+  const isEmpty = (one: unknown): boolean => one === undefined || (Array.isArray(one) && one.length === 0)
   const said = Object.entries(rest).filter(([, one]) => !isEmpty(one))
   return said.length === 0 ? null : { ...Object.fromEntries(said), package: entry['package'] }
 }
 
 function restOfRange(range: Fields): Fields | undefined {
-  const events = [...eachObject(range['events'])].map((event) => omit(event, EVENT_KINDS)).filter((more) => more !== undefined) // prettier-ignore
-  return omit({ ...range, ...(events.length > 0 ? { more: events } : {}) }, ['type', 'repo', 'events']) // prettier-ignore
+  const events = [...eachObject(range['events'])]
+    .map((event) => omit(event, EVENT_KINDS))
+    .filter((more) => more !== undefined)
+  return omit({ ...range, ...(events.length > 0 ? { more: events } : {}) }, ['type', 'repo', 'events'])
 }
 
 /** Undefined when nothing else is there. */

@@ -16,9 +16,9 @@ export function changedFields(before: string, after: string): string[] {
   }
   // Most fields of a record that changed are written as before, and most others in the same order.
   const isSame = (one: string, other = ''): boolean =>
-    one === other ||
-    (isSameInStep(one, other) ?? valueIn(one, numberOf) === valueIn(other, numberOf))
-  const [old, now] = [fieldsIn(before), fieldsIn(after)]
+    one === other || (isSameInStep(one, other) ?? valueIn(one, numberOf) === valueIn(other, numberOf))
+  const old = fieldsIn(before)
+  const now = fieldsIn(after)
   const names = new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])
   if (old === null || now === null) {
     const isEqual = old === now && isSame(before, after)
@@ -36,11 +36,7 @@ function fieldsIn(text: string): Map<string, string[]> | null {
   const fields = new Map<string, string[]>()
   let at = behindBlanks(text, 0)
   if (text.charCodeAt(at) !== OPEN_OBJECT) return null
-  for (
-    at = behindBlanks(text, at + 1);
-    text.charCodeAt(at) === QUOTE;
-    at = behindBlanks(text, at)
-  ) {
+  for (at = behindBlanks(text, at + 1); text.charCodeAt(at) === QUOTE; at = behindBlanks(text, at)) {
     const name = textOf(text.slice(at, (at = endOfText(text, at) + 1)))
     at = behindBlanks(text, behindBlanks(text, at) + 1) // the colon
     const value = text.slice(at, (at = endOfValue(text, at)))
@@ -87,10 +83,13 @@ function endOfValue(text: string, from: number): number {
 
 /** Whether two texts have the same value; null: not known, for an object has its members in another order, or others. */
 function isSameInStep(one: string, other: string): boolean | null {
-  let [a, b] = [behindBlanks(one, 0), behindBlanks(other, 0)]
+  let a = behindBlanks(one, 0)
+  let b = behindBlanks(other, 0)
   while (a < one.length && b < other.length) {
-    const [endA, endB] = [endOfToken(one, a), endOfToken(other, b)]
-    const [mine, its] = [one.slice(a, endA), other.slice(b, endB)]
+    const endA = endOfToken(one, a)
+    const endB = endOfToken(other, b)
+    const mine = one.slice(a, endA)
+    const its = other.slice(b, endB)
     const areTexts = one.charCodeAt(a) === QUOTE && other.charCodeAt(b) === QUOTE
     a = behindBlanks(one, endA)
     b = behindBlanks(other, endB)

@@ -49,10 +49,7 @@ function createNumbers(): (text: string) => number {
 }
 
 /** Fixes by version, and by repository for commits. */
-function fixesOf(
-  ranges: readonly AffectedRange[],
-  numberOf: (text: string) => number,
-): Map<string, Fix> {
+function fixesOf(ranges: readonly AffectedRange[], numberOf: (text: string) => number): Map<string, Fix> {
   const fixes = new Map<string, Fix>()
   for (const range of ranges) {
     const place = numberOf(range.type === 'GIT' ? `GIT ${range.repo ?? ''}` : '')
@@ -68,7 +65,7 @@ function fixesOf(
 function pairUp(removed: readonly Fix[], added: readonly Fix[]) {
   const waiting = new Map(
     [...Map.groupBy(removed, ({ branch }) => branch)].map(([branch, fixes]) => [branch, fixes.values()]),
-  ) // prettier-ignore
+  )
   const pairs: [Fix, Fix][] = []
   const came: Fix[] = []
   for (const fix of added) {
@@ -77,7 +74,8 @@ function pairUp(removed: readonly Fix[], added: readonly Fix[]) {
     else pairs.push([from, fix])
   }
   const went = [...waiting.values()].flatMap((fixes) => [...fixes])
-  const [from, to] = [went[0], came[0]]
+  const from = went[0]
+  const to = came[0]
   if (went.length !== 1 || came.length !== 1 || from === undefined || to === undefined)
     return { pairs, rest: { removed: went, added: came } }
   return { pairs: [...pairs, [from, to] as const], rest: { removed: [], added: [] } }
@@ -86,7 +84,8 @@ function pairUp(removed: readonly Fix[], added: readonly Fix[]) {
 function effectOf(from: Fix, to: Fix, ecosystem: string): FixDifference['kind'] {
   const order = orderOfRange(from.range, ecosystem)
   if (order === null || order !== orderOfRange(to.range, ecosystem)) return 'fix_changed'
-  const [one, other] = [order.read(from.version), order.read(to.version)]
+  const one = order.read(from.version)
+  const other = order.read(to.version)
   if (one === null || other === null) return 'fix_changed'
   const difference = order.compare(other, one)
   return difference < 0 ? 'fix_lowered' : difference > 0 ? 'fix_raised' : 'fix_changed'

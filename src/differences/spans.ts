@@ -117,11 +117,7 @@ function isTooMany(ranges: readonly AffectedRange[]): boolean {
 }
 
 /** The parts of spans in order that are in none of the others, each with the span of which it is a part. */
-function subtract(
-  old: readonly Span[],
-  now: readonly Span[],
-  order: VersionOrder,
-): { from: Boundary; within: Span }[] {
+function subtract(old: readonly Span[], now: readonly Span[], order: VersionOrder): { from: Boundary; within: Span }[] {
   const lost: { from: Boundary; within: Span }[] = []
   let first = 0
   for (const within of old) {
@@ -195,10 +191,7 @@ function spansOfRange({ events }: AffectedRange, order: VersionOrder): Span[] | 
     if (kind === 'limit') limit = limit === undefined ? at : later(limit, at, order)
     else turns.push({ at, opens: kind === 'introduced' })
   }
-  turns.sort(
-    (one, other) =>
-      compareStarts(one.at, other.at, order) || Number(other.opens) - Number(one.opens),
-  )
+  turns.sort((one, other) => compareStarts(one.at, other.at, order) || Number(other.opens) - Number(one.opens))
   const spans: Span[] = []
   let from: Boundary | undefined
   for (const { at, opens } of turns) {
@@ -218,9 +211,7 @@ function spansOfRange({ events }: AffectedRange, order: VersionOrder): Span[] | 
 function placeOf(kind: string, version: string, order: VersionOrder): Boundary | undefined {
   if (kind === 'limit' && version === '*') return null
   const key = order.read(version)
-  return key === null
-    ? undefined
-    : { key, behind: kind === 'last_affected', fixed: kind === 'fixed' }
+  return key === null ? undefined : { key, behind: kind === 'last_affected', fixed: kind === 'fixed' }
 }
 
 function cut({ from, to }: Span, limit: Boundary, order: VersionOrder): Span {

@@ -109,21 +109,11 @@ function packageWords({ ecosystem, name }: PackageName): string {
   return ecosystem === '' && name === '' ? '(no package)' : clean(`${ecosystem} ${name}`)
 }
 
-function fromTo({
-  from,
-  to,
-}: {
-  readonly from: string | null
-  readonly to: string | null
-}): string {
+function fromTo({ from, to }: { readonly from: string | null; readonly to: string | null }): string {
   return `${from === null ? '' : ` from ${clean(from)}`}${to === null ? ' to none' : ` to ${clean(to)}`}`
 }
 
-function severityWords({
-  scale,
-  from,
-  to,
-}: Extract<RecordDifference, { kind: 'severity_changed' }>): string {
+function severityWords({ scale, from, to }: Extract<RecordDifference, { kind: 'severity_changed' }>): string {
   const where = `(${clean(scale)})`
   if (from === null) return `severity added ${where}: ${clean(to ?? '')}`
   if (to === null) return `severity removed ${where}: ${clean(from)}`

@@ -11,11 +11,7 @@ import { type ServiceProbe, ON_THE_WAY } from './network/service.ts'
 import type { DoctorWorld } from './world.ts'
 
 /** Creates the checks of what the account subscribes to: images, and events. */
-export function accountChecks(
-  world: DoctorWorld,
-  config: Config,
-  probe: ServiceProbe,
-): DoctorCheck[] {
+export function accountChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): DoctorCheck[] {
   return [
     {
       name: 'subscriptions',
@@ -41,10 +37,9 @@ function subscriptions({ data, catalog, upstream }: Config): Finding {
   db?.close()
   if (run === null) return skipped('the catalog was not synced yet')
   if (run.state !== 'complete' && run.state !== 'partial')
-    return skipped(`run ${run.id} of the catalog is ${run.state}: which subscriptions are understood is not known`) // prettier-ignore
+    return skipped(`run ${run.id} of the catalog is ${run.state}: which subscriptions are understood is not known`)
   const { subscriptionsUnderstood: understood, subscriptionsNotUnderstood: others } = run.facts
-  if (typeof understood !== 'string')
-    return fine(`run ${run.id} of the catalog understood all subscriptions`)
+  if (typeof understood !== 'string') return fine(`run ${run.id} of the catalog understood all subscriptions`)
   const reasons = Array.isArray(others) ? others.join('; ') : ''
   return warning(
     `run ${run.id} of the catalog understood ${understood} ${nounOf(Number(understood), 'subscription')}; not: ${reasons}`,
@@ -58,17 +53,21 @@ const DEAD = /^(disabled|inactive|paused|suspended|revoked|deleted|expired)$/i
 async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe): Promise<Finding> {
   const secrets = world.readSecrets(config)
   if (secrets.length === 0) return skipped('no webhook secret is stored: events are not received')
-  if (!probe.upstream.has('settings'))
-    return skipped('without a credential the subscription cannot be looked up')
+  if (!probe.upstream.has('settings')) return skipped('without a credential the subscription cannot be looked up')
   const register = 'Register again: "patchmirror webhooks register".'
   const items = await listWebhooks(world, config, probe)
   if (items === null) return skipped('this deployment cannot list webhook subscriptions')
   if (items.length === 0) return failure('the service has no webhook subscription', register)
   const now = world.now()
   const own = secrets.filter(({ notAfter }) => notAfter === null || notAfter > now)
-  const gone = own.filter(({ subscription }) => subscription !== null && !items.some((item) => itemIdOf(item) === subscription)) // prettier-ignore
+  const gone = own.filter(
+    ({ subscription }) => subscription !== null && !items.some((item) => itemIdOf(item) === subscription),
+  )
   if (gone.length > 0)
-    return failure(`the service no longer has subscription ${gone.map(({ subscription }) => subscription).join(', ')}`, register) // prettier-ignore
+    return failure(
+      `the service no longer has subscription ${gone.map(({ subscription }) => subscription).join(', ')}`,
+      register,
+    )
   const ids = own.map(({ subscription }) => subscription)
   const dead = items.filter((item) => ids.includes(itemIdOf(item)) && isDead(item))
   if (dead.length > 0)
@@ -77,10 +76,8 @@ async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe):
       `Switch it on in the platform, or replace it: "patchmirror webhooks rotate ID".`,
     )
   const suspicion = (await world.readStatus(config))?.webhooks?.refresh.misses?.warning ?? null
-  if (suspicion !== null) return warning(suspicion, 'Send a test event: "patchmirror webhooks test ID".') // prettier-ignore
-  return fine(
-    `the service has ${counted(items.length, 'webhook subscription')}, those of this mirror included`,
-  )
+  if (suspicion !== null) return warning(suspicion, 'Send a test event: "patchmirror webhooks test ID".')
+  return fine(`the service has ${counted(items.length, 'webhook subscription')}, those of this mirror included`)
 }
 
 function isDead(item: Item): boolean {

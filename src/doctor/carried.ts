@@ -53,10 +53,20 @@ async function boxes(world: DoctorWorld, config: Config): Promise<Finding> {
   })
   const state = (await world.readStatus(config))?.boxes ?? null
   if (state?.outbox?.problem)
-    findings.push(failure(`the last export into the outbox failed: ${state.outbox.reason ?? state.outbox.problem}`, 'Correct what is named; the daemon tries again.')) // prettier-ignore
+    findings.push(
+      failure(
+        `the last export into the outbox failed: ${state.outbox.reason ?? state.outbox.problem}`,
+        'Correct what is named; the daemon tries again.',
+      ),
+    )
   const refused = state?.inbox?.lastRefused ?? null
   if (refused !== null)
-    findings.push(warning(`the inbox refused ${refused.file}: ${refused.why}`, 'See "patchmirror inspect FILE" and the log; then remove the file, or bring the bundle that it needs.')) // prettier-ignore
+    findings.push(
+      warning(
+        `the inbox refused ${refused.file}: ${refused.why}`,
+        'See "patchmirror inspect FILE" and the log; then remove the file, or bring the bundle that it needs.',
+      ),
+    )
   return worst(findings, skipped('neither bundle.inbox nor bundle.outbox is set'))
 }
 
@@ -67,9 +77,7 @@ function folderFault(path: string): string | null {
     return null
   } catch (error) {
     const code = systemCode(error)
-    return code === 'ENOENT'
-      ? 'does not exist'
-      : `cannot be read and written (${code ?? 'unknown'})`
+    return code === 'ENOENT' ? 'does not exist' : `cannot be read and written (${code ?? 'unknown'})`
   }
 }
 
@@ -78,7 +86,13 @@ const SOON_MS = 14 * DAY_MS
 
 function keys(world: DoctorWorld, config: Config): Finding {
   const { bundle, server, webhooks, secretFiles = {} } = config
-  const files = [...bundle.signingKeys, server.keyFile ?? [], webhooks.keyFile ?? [], Object.values(secretFiles), secretFilePath(config)].flat() // prettier-ignore
+  const files = [
+    ...bundle.signingKeys,
+    server.keyFile ?? [],
+    webhooks.keyFile ?? [],
+    Object.values(secretFiles),
+    secretFilePath(config),
+  ].flat()
   const findings = files.filter((path) => existsSync(path)).flatMap(openKey)
   for (const section of ['server', 'webhooks'] as const)
     findings.push(...certificate(config[section], section, world.now()))
@@ -88,11 +102,21 @@ function keys(world: DoctorWorld, config: Config): Finding {
   const signing = bundle.signingKeys.map((path) => readSigningKey(path).id)
   const revoked = signing.filter((id) => bundle.revokedKeys.includes(id))
   if (revoked.length > 0)
-    findings.push(failure(`bundles are signed with the revoked key ${revoked.join(', ')}`, 'Make another with "patchmirror keygen FILE", name it in bundle.signingKeys, and have it trusted by the target mirrors.')) // prettier-ignore
+    findings.push(
+      failure(
+        `bundles are signed with the revoked key ${revoked.join(', ')}`,
+        'Make another with "patchmirror keygen FILE", name it in bundle.signingKeys, and have it trusted by the target mirrors.',
+      ),
+    )
   const valid = trusted.filter((id) => !bundle.revokedKeys.includes(id))
   if (trusted.length > 0 && valid.length === 0)
-    findings.push(failure('every trusted key is revoked, so each bundle is refused', 'Add the public key of the source mirror to bundle.trustedKeys.')) // prettier-ignore
-  const counts = `bundles are signed by ${signing.join(', ') || 'no key'}, trusted: ${valid.join(', ') || 'no key'}` // prettier-ignore
+    findings.push(
+      failure(
+        'every trusted key is revoked, so each bundle is refused',
+        'Add the public key of the source mirror to bundle.trustedKeys.',
+      ),
+    )
+  const counts = `bundles are signed by ${signing.join(', ') || 'no key'}, trusted: ${valid.join(', ') || 'no key'}`
   if (files.length === 1 && !existsSync(secretFilePath(config)) && trusted.length === 0)
     return worst(findings, skipped('no key, certificate or secret file is used'))
   return worst(findings, fine(counts))
@@ -129,21 +153,25 @@ function certificate(
 }
 
 async function views(world: DoctorWorld, config: Config): Promise<Finding> {
-  if (!config.views.bucket && !config.views.vex && !config.views.query)
-    return skipped('views are switched off')
+  if (!config.views.bucket && !config.views.vex && !config.views.query) return skipped('views are switched off')
   const repair = 'Build them again: "patchmirror verify --repair".'
   const faults = checkViews(config.data.dir)
-  if (faults.length > 0)
-    return failure(faults.map(({ kind, fault }) => `${kind}: ${fault}`).join('; '), repair)
+  if (faults.length > 0) return failure(faults.map(({ kind, fault }) => `${kind}: ${fault}`).join('; '), repair)
   const status = await world.readStatus(config)
   if (status === null) return skipped('nothing is mirrored yet')
   const states = status.views ?? null
   const failing = (states ?? []).filter((one) => one.failing)
   if (failing.length > 0)
-    return failure(`the last build failed: ${failing.map(({ kind }) => kind).join(', ')}`, `The log has the reason. ${repair}`) // prettier-ignore
+    return failure(
+      `the last build failed: ${failing.map(({ kind }) => kind).join(', ')}`,
+      `The log has the reason. ${repair}`,
+    )
   const unread = config.views.vex ? unreadVexIn(config.data.dir).length : 0
   if (unread > 0)
-    return warning(`vex: ${counted(unread, 'damaged document')} missing in the repository`, 'Fetch what is damaged again: "patchmirror verify --repair".') // prettier-ignore
+    return warning(
+      `vex: ${counted(unread, 'damaged document')} missing in the repository`,
+      'Fetch what is damaged again: "patchmirror verify --repair".',
+    )
   const built = (['osv', 'vex'] as const).filter((kind) => readCurrentViews(config.data.dir, kind))
   if (built.length === 0) return skipped('none are built yet: a running daemon builds them')
   if (states === null) return fine(`no damage found in those of ${built.join(' and ')}`)

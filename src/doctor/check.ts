@@ -49,18 +49,13 @@ export function failure(found: string, action: string): Finding {
  * Runs the checks in their order, each within `limitMs`. A check that needs one that failed is skipped, so that one cause
  * is named once. A check that throws has failed.
  */
-export async function runChecks(
-  checks: readonly DoctorCheck[],
-  limitMs: number,
-): Promise<CheckResult[]> {
+export async function runChecks(checks: readonly DoctorCheck[], limitMs: number): Promise<CheckResult[]> {
   const results: CheckResult[] = []
   const blocked = new Map<string, string>() // what was not found to be in order, by the check that failed
   for (const { name, title, needs, run } of checks) {
     const cause = needs.map((one) => blocked.get(one)).find((one) => one !== undefined)
     const finding =
-      cause === undefined
-        ? await withinLimit(run, limitMs)
-        : skipped(`not checked, because "${cause}" failed`)
+      cause === undefined ? await withinLimit(run, limitMs) : skipped(`not checked, because "${cause}" failed`)
     if (cause !== undefined) blocked.set(name, cause)
     else if (finding.state === 'fail') blocked.set(name, name)
     results.push({ name, title, ...finding })
@@ -72,7 +67,7 @@ async function withinLimit(run: DoctorCheck['run'], limitMs: number): Promise<Fi
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<Finding>((resolve) => {
     const seconds = Math.ceil(limitMs / 1000)
-    const action = 'Something on the way answers too slowly, or not at all: check it, then run the doctor again.' // prettier-ignore
+    const action = 'Something on the way answers too slowly, or not at all: check it, then run the doctor again.'
     timer = setTimeout(() => resolve(failure(`no result within ${seconds} s`, action)), limitMs)
   })
   try {

@@ -36,8 +36,7 @@ function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
     isPresent(dir)
   } catch (error) {
     const isBelowFile = systemCode(error) === 'ENOTDIR' // which is said below
-    if (!isBelowFile)
-      return failure(`this user cannot look up ${dir} (${messageOf(error)})`, action)
+    if (!isBelowFile) return failure(`this user cannot look up ${dir} (${messageOf(error)})`, action)
   }
   if (!existsSync(dir)) {
     const parent = existingParent(dir)
@@ -49,8 +48,7 @@ function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
   const { state, reason } = probeStorage(dir, true)
   if (state === 'failing') return failure(reason ?? `${dir} cannot be written to`, action)
   const locks = describeLocks(dir, probeLocks(dir))
-  if (locks !== null)
-    return failure(locks, 'Move the data folder to a local disk, and set data.dir.')
+  if (locks !== null) return failure(locks, 'Move the data folder to a local disk, and set data.dir.')
   const local = warnOfLocalLocks(dir)
   if (local !== null) return warning(local, 'Let only one machine use the data folder.')
   const open = openFiles(dir)
@@ -141,7 +139,10 @@ function space(dir: string, { probeStorage }: DoctorWorld): Finding {
   if (!existsSync(dir)) return skipped(NO_FOLDER)
   const { state, reason, freeBytes } = probeStorage(dir, true)
   if (state !== 'ok')
-    return failure(reason ?? `the disk of ${dir} is full`, 'Free some space, or move the data folder (data.dir) to a larger disk.') // prettier-ignore
+    return failure(
+      reason ?? `the disk of ${dir} is full`,
+      'Free some space, or move the data folder (data.dir) to a larger disk.',
+    )
   if (freeBytes === null) return skipped('this system does not report free space')
   const path = databasePath(dir)
   const database = existsSync(path) ? statSync(path).size : 0

@@ -81,7 +81,7 @@ async function lock({ findDaemon }: DoctorWorld, config: Config): Promise<Findin
   const address = 'server.host and server.port'
   if (serving === null) {
     if (answering === null) return fine(`no daemon serves this data folder${writing}`)
-    const who = answering.instance === null ? 'another program' : 'the mirror of another data folder' // prettier-ignore
+    const who = answering.instance === null ? 'another program' : 'the mirror of another data folder'
     return warning(
       `no daemon serves this data folder, but ${who} answers at ${answering.url}: a daemon with these settings cannot start there`,
       `Stop it, set ${address} to another address, or set data.dir to the folder of that mirror.`,

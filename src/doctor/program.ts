@@ -23,12 +23,7 @@ function logFileFault(file: string | null): string | null {
 
 /** Reports whether the mirror has data, or a way to get some. */
 export function isFillable({ upstream, bundle, data, fleet }: Config): boolean {
-  return (
-    upstream.apiRoot !== null ||
-    bundle.trustedKeys.length > 0 ||
-    fleet.url !== null ||
-    hasData(data.dir)
-  )
+  return upstream.apiRoot !== null || bundle.trustedKeys.length > 0 || fleet.url !== null || hasData(data.dir)
 }
 
 /** Reports whether something is stored; true as well where that cannot be read, which other checks report. */
@@ -58,14 +53,13 @@ export function programChecks({ loaded, problem, node }: DoctorWorld): DoctorChe
       const { warnings = [], origins, config } = loaded ?? {}
       const log = logFileFault(config?.log.file ?? null)
       if (log !== null)
-        return failure(log, 'Create its folder for the user of the daemon, or set log.file to another file.') // prettier-ignore
+        return failure(log, 'Create its folder for the user of the daemon, or set log.file to another file.')
       if (config !== undefined && !isFillable(config))
         return warning(
           'neither upstream.apiRoot nor bundle.trustedKeys is set: this mirror can sync nothing and import no signed bundle',
           'Set one of them, or name the settings file of the mirror with --config FILE or PATCHMIRROR_CONFIG.',
         )
-      if (warnings.length > 0)
-        return warning(warnings.join('; '), 'Change the settings that are named.')
+      if (warnings.length > 0) return warning(warnings.join('; '), 'Change the settings that are named.')
       const own = [...(origins?.values() ?? [])].filter((origin) => origin !== 'default').length
       return fine(`${counted(own, 'setting differs', 'settings differ')} from the defaults`)
     },

@@ -37,28 +37,26 @@ export function receiverChecks(world: DoctorWorld, config: Config): DoctorCheck[
 
 async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
   const { server, webhooks, data } = config
-  if (world.readSecrets(config).length === 0)
-    return skipped('no webhook secret is stored: events are not received')
-  if (servingDaemon(data.dir) === null)
-    return skipped('no daemon is running, so no endpoint is open')
+  if (world.readSecrets(config).length === 0) return skipped('no webhook secret is stored: events are not received')
+  if (servingDaemon(data.dir) === null) return skipped('no daemon is running, so no endpoint is open')
   const own = webhooks.port !== null
-  if (server.publicUrl === null && own) return skipped('webhooks.port has a listener of its own, and server.publicUrl does not say where clients find it') // prettier-ignore
+  if (server.publicUrl === null && own)
+    return skipped('webhooks.port has a listener of its own, and server.publicUrl does not say where clients find it')
   const daemon = server.publicUrl === null ? await world.findDaemon(config, null) : null
   const base = server.publicUrl ?? daemon?.url
   if (base === undefined) return skipped('the address of the daemon is not known')
   const paths = endpointsOf(webhooks).map(({ path }) => path)
   const limits = { ...boundedUpstream(config.upstream, world.timeoutMs), proxy: null }
   const statusOf = (path: string): Promise<number> =>
-    daemon?.statusOf(path) ??
-    tryRequest(new URL(base + path), limits, agentName(limits, world.version))
+    daemon?.statusOf(path) ?? tryRequest(new URL(base + path), limits, agentName(limits, world.version))
   const findings = paths.map(async (path): Promise<Finding> => {
     const shown = base + path
     try {
       const status = await statusOf(path)
       // The endpoint takes POST alone: 405 is its answer to a GET.
       if (status === 405) return fine(`${shown} is open`)
-      const found = `${shown} is answered with ${status}, not by the webhook endpoint (405 to a GET)` // prettier-ignore
-      return failure(found, 'Pass this path on to the daemon in the reverse proxy, or correct server.publicUrl.') // prettier-ignore
+      const found = `${shown} is answered with ${status}, not by the webhook endpoint (405 to a GET)`
+      return failure(found, 'Pass this path on to the daemon in the reverse proxy, or correct server.publicUrl.')
     } catch (error) {
       const { message } = networkError(error, base, limits.requestTimeoutMs)
       return warning(
@@ -93,10 +91,10 @@ async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
     const proxy = rule(url)
     try {
       await tryTcp(proxy === null ? url : new URL(proxy.url), connectTimeoutMs)
-      return fine(`${url.origin} accepts connections${proxy === null ? '' : ` through ${proxy.setting}`}`) // prettier-ignore
+      return fine(`${url.origin} accepts connections${proxy === null ? '' : ` through ${proxy.setting}`}`)
     } catch (error) {
       const { message } = networkError(error, url.origin, connectTimeoutMs)
-      return warning(message, 'Check the receiver, its address (relay.targets, relay.chatTargets) and the firewall.') // prettier-ignore
+      return warning(message, 'Check the receiver, its address (relay.targets, relay.chatTargets) and the firewall.')
     }
   })
   return worst(await Promise.all(findings), skipped('no target is set'))

@@ -55,33 +55,23 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
     const stored = (name: SourceName): boolean =>
       status.sources.some((one) => one.name === name && one.snapshot !== null)
     const served = servedSources(config, stored)
-    const shared = problemsOf(status, config, world.now()).filter(({ code }) =>
-      SHARED.includes(code),
-    )
+    const shared = problemsOf(status, config, world.now()).filter(({ code }) => SHARED.includes(code))
     const covered = new Set(shared.flatMap(({ subject }) => subject.split(', ')))
     const findings = served.flatMap((name) => {
       if (covered.has(name)) return []
       const last = ofRun(config, name, status, reads)
       // The last run may be the doubtful one, and is named once.
-      const doubts = ofDoubts(name, reads, world.now()).filter(
-        ({ found }) => !last.found.startsWith(found),
-      )
+      const doubts = ofDoubts(name, reads, world.now()).filter(({ found }) => !last.found.startsWith(found))
       return [last, ...doubts, ...ofForbidden(name, reads), ...ofAge(config, name, status)]
     })
     const unsynced = status.sources.flatMap(({ name, unsynced: why, scopeChanged }) => [
       ...(why ? [warning(`${name}: ${why}`, SET_IT)] : []),
-      ...(scopeChanged
-        ? [warning(`${name}: ${scopeChanged}`, `Run it: "patchmirror sync ${name}".`)]
-        : []),
+      ...(scopeChanged ? [warning(`${name}: ${scopeChanged}`, `Run it: "patchmirror sync ${name}".`)] : []),
     ])
     const isEmpty = !status.sources.some(({ snapshot }) => snapshot !== null)
     // Where nothing can fill it, the check of the settings says so.
-    const nothing =
-      isEmpty && isFillable(config) ? [warning('nothing is mirrored yet', firstRun(config))] : []
-    return worst(
-      [...nothing, ...shared.map(ofCause), ...findings, ...unsynced],
-      skipped('nothing is mirrored yet'),
-    )
+    const nothing = isEmpty && isFillable(config) ? [warning('nothing is mirrored yet', firstRun(config))] : []
+    return worst([...nothing, ...shared.map(ofCause), ...findings, ...unsynced], skipped('nothing is mirrored yet'))
   } finally {
     db.close()
   }
@@ -98,8 +88,7 @@ function ofCause({ subject, text, detail, since, effect }: Cause): Finding {
   return failure(found, ABOVE)
 }
 
-const ABOVE =
-  'The checks of the network and of the credential above name what to correct. The next runs try again.'
+const ABOVE = 'The checks of the network and of the credential above name what to correct. The next runs try again.'
 
 const SET_IT =
   'Set what is named and start the daemon again, or, where the daemon has it, give this command the same settings. Until then this data only gets older.'
@@ -123,8 +112,7 @@ function seeDoubts({ id }: Run): string {
 function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Reads): Finding {
   const state = sources.find((source) => source.name === name)?.state ?? 'never'
   const run = reads.runs.readResults(name).find((one) => one.state === state) ?? null
-  if (state === 'stopped')
-    return fine(`${name}: the last run was stopped; the next one does what it was to do`)
+  if (state === 'stopped') return fine(`${name}: the last run was stopped; the next one does what it was to do`)
   if (run === null) return fine(`${name}: ${state === 'never' ? 'not mirrored yet' : state}`)
   const said = `run ${run.id} of ${name} is ${state}: ${run.message ?? 'no message'}`
   const again = activeSources(config).includes(name)
@@ -139,17 +127,19 @@ function ofRun(config: Config, name: SourceName, { sources }: Status, reads: Rea
     )
   if (state === 'quarantined') {
     const first = refusedBy(run)
-    return warning(said, `See "patchmirror runs ${first}", then "patchmirror approve ${first}" or "patchmirror reject ${first}".`) // prettier-ignore
+    return warning(
+      said,
+      `See "patchmirror runs ${first}", then "patchmirror approve ${first}" or "patchmirror reject ${first}".`,
+    )
   }
   const isUndecided = run.kind !== 'approve' && run.facts['decision'] === undefined
   const isDoubtful = isUndecided && run.facts['doubts'] !== undefined
   if (state === 'complete' && isDoubtful) return warning(said, seeDoubts(run))
   if (state !== 'partial') return fine(`${name}: ${state}`)
   const reasons = reasonsOf(run.facts)
-  if (reasons.length === 0 && isOnlySubscriptions(run))
-    return fine(`${name}: partial, see subscriptions`)
+  if (reasons.length === 0 && isOnlySubscriptions(run)) return fine(`${name}: partial, see subscriptions`)
   const such = reasons.length === 0 ? '' : `; such as ${reasons.join('; ')}`
-  return warning(`${said}${such}`, `Correct what is named; "patchmirror runs ${run.id}" lists more of it. ${again}`) // prettier-ignore
+  return warning(`${said}${such}`, `Correct what is named; "patchmirror runs ${run.id}" lists more of it. ${again}`)
 }
 
 /** Paths that are named of those that the service refuses. */
@@ -172,7 +162,7 @@ const ALLOW =
 
 /** Says how an empty mirror gets its first data. */
 function firstRun(config: Config): string {
-  if (config.fleet.url !== null) return 'It comes from the mirror that leads: "patchmirror fleet status".' // prettier-ignore
+  if (config.fleet.url !== null) return 'It comes from the mirror that leads: "patchmirror fleet status".'
   return activeSources(config).length > 0
     ? 'A daemon syncs by its schedule; "patchmirror sync" does it now.'
     : 'It comes in a full bundle: "patchmirror import FILE".'
@@ -188,9 +178,7 @@ const MOST_REASONS = 3
 
 /** Returns the first line of each different reason that a run recorded. */
 function reasonsOf(facts: RunFacts): string[] {
-  const lines = REASON_FACTS.flatMap((name) => facts[name] ?? []).filter(
-    (line) => typeof line === 'string',
-  )
+  const lines = REASON_FACTS.flatMap((name) => facts[name] ?? []).filter((line) => typeof line === 'string')
   const first = new Map<string, string>()
   for (const line of lines) {
     const reason = line.slice(line.indexOf(': ') + 1)
@@ -203,9 +191,7 @@ function reasonsOf(facts: RunFacts): string[] {
 function ofAge(config: Config, name: SourceName, status: Status): Finding[] {
   const { sources } = judgeReadiness(status, config, [name])
   return sources
-    .filter(
-      ({ ready }) => !ready && status.sources.some((one) => one.name === name && one.asOf !== null),
-    )
+    .filter(({ ready }) => !ready && status.sources.some((one) => one.name === name && one.asOf !== null))
     .map(({ reason }) => warning(`${name} is ${reason}`, renewal(name, status)))
 }
 

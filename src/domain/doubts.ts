@@ -129,11 +129,7 @@ export function doubtSentence({ kind, run }: Pick<PublishedDoubt, 'kind' | 'run'
 }
 
 /** Returns what is said of the items of a snapshot, one sentence a kind. */
-export function doubtSummaries(
-  run: number,
-  doubted: DoubtedRecords,
-  counts: DoubtCounts = {},
-): string[] {
+export function doubtSummaries(run: number, doubted: DoubtedRecords, counts: DoubtCounts = {}): string[] {
   return doubtedKinds(doubted, counts).map(([kind, ids]) => {
     const count = counts[kind] ?? ids.length
     const text = afterwards(doubtText(kind, count), count === 1 ? 'was' : 'were')
@@ -154,10 +150,7 @@ export function doubtNews(counts: readonly (readonly [Doubt, number])[], at: str
 }
 
 /** Returns the kinds that this version knows, each with its items; none are known of what another mirror doubted. */
-export function doubtedKinds(
-  doubted: DoubtedRecords,
-  counts: DoubtCounts = {},
-): [Doubt, readonly string[]][] {
+export function doubtedKinds(doubted: DoubtedRecords, counts: DoubtCounts = {}): [Doubt, readonly string[]][] {
   const all = new Map<Doubt, Set<string>>()
   for (const [name, ids] of Object.entries(doubted)) {
     const kind = EARLIER[name] ?? (name as Doubt)

@@ -43,17 +43,15 @@ const ALL: readonly EventType[] = Object.values(EVENT_TYPES)
  * What a refresh checks: all that some type asks for. One refresh settles every event that waits, and one whose type or
  * content is not understood may be of any type.
  */
-export const REFRESHED_SOURCES = SOURCES.filter((one) =>
-  ALL.some((type) => type.sources.includes(one)),
-)
+export const REFRESHED_SOURCES = SOURCES.filter((one) => ALL.some((type) => type.sources.includes(one)))
 /** Names of the lists that a refresh walks. */
 export const REFRESHED_LISTS = RESOURCES.map(({ name }) => name).filter((name) =>
   ALL.some(({ lists }) => lists.includes(name)),
 )
 /** Paths of the lists in which named things appear, as run facts name them. */
-export const AWAITED_LISTS = RESOURCES.filter(({ name }) =>
-  ALL.some(({ appearsIn }) => appearsIn === name),
-).map(({ list }) => canonicalPath(list?.path ?? ''))
+export const AWAITED_LISTS = RESOURCES.filter(({ name }) => ALL.some(({ appearsIn }) => appearsIn === name)).map(
+  ({ list }) => canonicalPath(list?.path ?? ''),
+)
 
 /** Returns a type, or a pattern of types, with the vendor's name in it. */
 export function withVendor(type: string, vendor: string): string {

@@ -86,18 +86,14 @@ export function lookupTexts(texts: readonly string[]): Set<string> {
  * Reports whether an item with these texts is the named one: the tag and the repository must occur, each as a text of
  * its own or as part of a reference. Without a tag the digest decides. False when neither is given.
  */
-export function isNamed(
-  texts: readonly string[],
-  { repository, tag, digest }: TargetNames,
-): boolean {
+export function isNamed(texts: readonly string[], { repository, tag, digest }: TargetNames): boolean {
   if (tag === null) return digest !== null && hasDigest(texts, digest)
   const references = texts.map(readReference)
   if (!texts.includes(tag) && !references.some((one) => one.tag === tag)) return false
   if (repository === null) return true
   return references.some(
     (one, at) =>
-      one.repository !== null &&
-      [plainRepository(one.repository), one.repository, texts[at]].includes(repository),
+      one.repository !== null && [plainRepository(one.repository), one.repository, texts[at]].includes(repository),
   )
 }
 

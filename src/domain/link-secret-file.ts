@@ -19,7 +19,7 @@ export function readLinkSecretFile(path: string): readonly string[] | string {
   }
   if (bytes.length > MAX_BYTES) return `is longer than ${MAX_BYTES} bytes`
   const lines = bytes.toString('utf8').split(/\r?\n/)
-  const secrets = lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#')) // prettier-ignore
+  const secrets = lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'))
   if (secrets.length === 0) return 'has no secret: write one on its first line'
   const short = secrets.findIndex((secret) => secret.length < MIN_LENGTH)
   if (short >= 0)

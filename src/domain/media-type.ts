@@ -8,8 +8,7 @@ const MEDIA_TYPE = new RegExp(`^${NAME}/${NAME}(?: *;(?: *${TOKEN}=(?:${TOKEN}|$
 const MAX_LENGTH = 200
 
 /** Media types that a browser executes, or applies to what it executes: never sent with a third party's document. */
-const ACTIVE =
-  /\b(?:[mx]?html?|svg|xslt?|css|hta|(?:java|ecma|j|live|vb)script[\d.]*|x-component|x-shockwave-flash)\b/
+const ACTIVE = /\b(?:[mx]?html?|svg|xslt?|css|hta|(?:java|ecma|j|live|vb)script[\d.]*|x-component|x-shockwave-flash)\b/
 
 /** Reports whether a text is a well-formed media type that fits in a header. */
 export function isMediaType(text: string): boolean {

@@ -35,7 +35,8 @@ export function parseScopeEntry(text: string): Entry | null {
 /** Creates the scope of the settings; null when every record is in scope. */
 export function createOsvScope({ include, exclude, vendors }: ScopeSettings): OsvScope | null {
   if (include.length + exclude.length === 0) return null
-  const [wanted, unwanted] = [split(include), split(exclude)]
+  const wanted = split(include)
+  const unwanted = split(exclude)
   const prefixes = vendors.map((vendor) => `${vendor.toLowerCase()}:`)
   const names = (entries: Entries, ecosystem: string): boolean =>
     entries.ecosystems.some((one) => matches(one, ecosystem, prefixes))
@@ -57,8 +58,7 @@ export function createOsvScope({ include, exclude, vendors }: ScopeSettings): Os
       const left = all.filter((ecosystem) => !names(unwanted, ecosystem))
       if (all.length > 0 && left.length === 0) return false
       const own = id.toLowerCase()
-      if (include.length === 0 || wanted.prefixes.some((prefix) => own.startsWith(prefix)))
-        return true
+      if (include.length === 0 || wanted.prefixes.some((prefix) => own.startsWith(prefix))) return true
       return left.some((ecosystem) => names(wanted, ecosystem))
     },
   }
@@ -70,9 +70,7 @@ export function parseScopeText(text: string | null): ScopeSettings | null {
   try {
     const value = membersOf<ScopeSettings>(JSON.parse(text) as unknown)
     const { include, exclude, vendors } = value
-    return isTexts(include) && isTexts(exclude) && isTexts(vendors)
-      ? { include, exclude, vendors }
-      : null
+    return isTexts(include) && isTexts(exclude) && isTexts(vendors) ? { include, exclude, vendors } : null
   } catch {
     return null
   }
@@ -110,9 +108,7 @@ function split(texts: readonly string[]): Entries {
 function matches(named: string, ecosystem: string, vendorPrefixes: readonly string[]): boolean {
   const begins = (text: string): boolean => text === named || text.startsWith(`${named}:`)
   if (begins(ecosystem)) return true
-  return vendorPrefixes.some(
-    (prefix) => ecosystem.startsWith(prefix) && begins(ecosystem.slice(prefix.length)),
-  )
+  return vendorPrefixes.some((prefix) => ecosystem.startsWith(prefix) && begins(ecosystem.slice(prefix.length)))
 }
 
 /** Returns the ecosystems that a record names, in lower case; malformed ones are ignored. */

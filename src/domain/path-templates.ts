@@ -73,7 +73,5 @@ export function matchPath(template: string, canonical: string): Record<string, s
   const match = knownForm(template).exec(canonical)
   if (match === null) return null
   const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
-  return Object.fromEntries(
-    names.map((name, at) => [name, decodeURIComponent(match[at + 1] ?? '')]),
-  )
+  return Object.fromEntries(names.map((name, at) => [name, decodeURIComponent(match[at + 1] ?? '')]))
 }

@@ -23,8 +23,7 @@ export const RUN_PHASES = {
 
 /** Progress of an export or an import. `total` null: unknown. */
 export interface BundleProgress {
-  phase:
-    'summary' | 'write' | 'check' | 'verify' | 'stage' | 'rows' | 'records' | 'archive' | 'prove'
+  phase: 'summary' | 'write' | 'check' | 'verify' | 'stage' | 'rows' | 'records' | 'archive' | 'prove'
   unit: 'bytes' | 'rows' | 'records' | 'documents'
   done: number
   total: number | null

@@ -192,6 +192,5 @@ export const RELEASES = {
   versions: '/packages/ecosystems/{ecosystem}/packages/{name}/versions',
   cves: '/packages/ecosystems/{ecosystem}/packages/{name}/versions/{version}/cves',
   details: '/packages/ecosystems/{ecosystem}/packages/{name}/versions/{version}/details',
-  provenance:
-    '/packages/ecosystems/{ecosystem}/packages/{name}/versions/{version}/provenance/{arch}',
+  provenance: '/packages/ecosystems/{ecosystem}/packages/{name}/versions/{version}/provenance/{arch}',
 } as const

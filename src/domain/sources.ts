@@ -11,8 +11,7 @@ export function activeSources({ upstream, identity }: SyncSettings): SourceName[
   if (upstream.apiRoot === null) return []
   const sources: SourceName[] = ['feeds', 'osv']
   if (hasCredential(upstream)) sources.push('catalog')
-  if (identity.apiUrl !== null && identity.mirrorUsers && hasCredential(identity))
-    sources.push('identity')
+  if (identity.apiUrl !== null && identity.mirrorUsers && hasCredential(identity)) sources.push('identity')
   return sources
 }
 
@@ -25,10 +24,7 @@ export function maySync({ upstream, fleet }: Config): boolean {
  * Returns the sources that this mirror serves: those enabled by the settings and those that are stored, whether synced
  * or imported. If there is none, the public feeds: their data is missing.
  */
-export function servedSources(
-  config: Config,
-  isStored: (source: SourceName) => boolean,
-): SourceName[] {
+export function servedSources(config: Config, isStored: (source: SourceName) => boolean): SourceName[] {
   const active = activeSources(config)
   const served = SOURCES.filter((source) => active.includes(source) || isStored(source))
   return served.length > 0 ? served : ['feeds', 'osv']
@@ -58,10 +54,7 @@ export function whyUnsynced(
 }
 
 /** Returns a sentence for each source that is stored, and not synced any more. */
-export function unsyncedSources(
-  config: SyncSettings,
-  isOwn: (source: SourceName) => boolean,
-): string[] {
+export function unsyncedSources(config: SyncSettings, isOwn: (source: SourceName) => boolean): string[] {
   return SOURCES.flatMap((source) => {
     const why = whyUnsynced(config, source, isOwn)
     return why === null ? [] : [`${source}: ${why}`]

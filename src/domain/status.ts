@@ -175,8 +175,7 @@ interface FleetLeader {
 }
 
 /** What an operator reads while a rollback stops all syncs. */
-export const FLEET_PAUSED =
-  'a rollback was published: nothing is synced until "patchmirror fleet release"'
+export const FLEET_PAUSED = 'a rollback was published: nothing is synced until "patchmirror fleet release"'
 
 /** State of a mirror of a fleet. Generations are numbers, 0: none. */
 export interface FleetStatus {

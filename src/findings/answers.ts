@@ -29,7 +29,7 @@ export function answerFindings<T extends object>(
     const state = stateMessage(reads, missing)
     if (state === null) return null
     // Before all tags were judged once, lists and numbers would be those of a part of them.
-    if (reads.readState()?.beganAt === null) throw new MirrorError('not_ready', notJudgedYet(state.counts)) // prettier-ignore
+    if (reads.readState()?.beganAt === null) throw new MirrorError('not_ready', notJudgedYet(state.counts))
     return { ...state, ...answer(reads) }
   })
   if (found !== null) return found
@@ -57,13 +57,14 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
   if (named !== null) {
     const owner = ownerNamed(reads, question, named)
     const tag = reads.readTag(owner)
-    if (tag === null) throw new MirrorError('not_found', `the tag ${named} was removed: what changed in its findings before is in /-/tags/changes?tag=${encodeURIComponent(owner)}`) // prettier-ignore
+    if (tag === null)
+      throw new MirrorError(
+        'not_found',
+        `the tag ${named} was removed: what changed in its findings before is in /-/tags/changes?tag=${encodeURIComponent(owner)}`,
+      )
     return { tags: [tagMessage(tag)], next: null }
   }
-  requireWhole(
-    question.incomplete ?? null,
-    `the findings of all tags take the whole list of tags: it is stored`,
-  )
+  requireWhole(question.incomplete ?? null, `the findings of all tags take the whole list of tags: it is stored`)
   const [name, owner] = readCursor(onlyValue(query, 'after'))
   const found = reads.listTags(name, owner, limit + 1)
   const tags = found.slice(0, limit)
@@ -72,8 +73,7 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
   return { tags: tags.map(tagMessage), next }
 }
 
-const NO_SUCH_TAG =
-  'this mirror has judged no tag of this id, name or digest: a name is such as library/python:3.12'
+const NO_SUCH_TAG = 'this mirror has judged no tag of this id, name or digest: a name is such as library/python:3.12'
 
 /** Returns the id of the tag that an id, a name or a digest names, which may be gone. Throws `not_found`. */
 export function ownerNamed(
@@ -91,7 +91,10 @@ export function ownerNamed(
     throw new MirrorError('not_found', NO_SUCH_TAG)
   }
   if (ids.length === 1) return id
-  throw new MirrorError('not_found', `several tags are named so: ask for one of their ids, such as ${ids.slice(0, 2).join(' or ')}`) // prettier-ignore
+  throw new MirrorError(
+    'not_found',
+    `several tags are named so: ask for one of their ids, such as ${ids.slice(0, 2).join(' or ')}`,
+  )
 }
 
 /** The changes after a position or since a time, the oldest first, of all tags or one. Throws `bad_request`, `not_found`. */
@@ -115,11 +118,7 @@ export function listChanges(reads: FindingsReads, question: FindingsQuestion) {
 }
 
 /** The tag that changes are listed of, which may be removed. */
-function tagAsked(
-  reads: FindingsReads,
-  { removedAt }: Pick<FindingsQuestion, 'removedAt'>,
-  id: string,
-) {
+function tagAsked(reads: FindingsReads, { removedAt }: Pick<FindingsQuestion, 'removedAt'>, id: string) {
   const tag = reads.readTag(id)
   if (tag !== null) return { id, name: tag.name, removed: false, removedAt: null }
   const name = reads.listLogOf(id, 1)[0]?.name ?? id
@@ -130,9 +129,7 @@ function tagAsked(
 function knownSince(reads: FindingsReads): number | null {
   const [oldest] = reads.listLog(0, 1, null)
   // The oldest that is kept after others were forgotten is from before the time for which changes are kept.
-  return oldest === undefined || oldest.seq === 1
-    ? (reads.readState()?.beganAt ?? null)
-    : oldest.at + 1
+  return oldest === undefined || oldest.seq === 1 ? (reads.readState()?.beganAt ?? null) : oldest.at + 1
 }
 
 /**
@@ -140,14 +137,14 @@ function knownSince(reads: FindingsReads): number | null {
  * `bad_request`.
  */
 function placeOf(reads: FindingsReads, query: URLSearchParams, now: number) {
-  const [after, since] = [onlyValue(query, 'after'), namedValue(query, 'since')]
+  const after = onlyValue(query, 'after')
+  const since = namedValue(query, 'since')
   if (after !== null && since !== null)
-    throw new MirrorError('bad_request', 'after=… and since=… exclude each other: both say where the list begins') // prettier-ignore
+    throw new MirrorError('bad_request', 'after=… and since=… exclude each other: both say where the list begins')
   const beginning = (reads.firstLog() ?? reads.lastLog() + 1) - 1
   if (after !== null) {
     const [, name, seq] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(after) ?? []
-    if (name === undefined)
-      throw new MirrorError('bad_request', 'after=… is not the next or position of an answer')
+    if (name === undefined) throw new MirrorError('bad_request', 'after=… is not the next or position of an answer')
     const at = Number(seq)
     const complete = name === logName(reads) && at >= beginning && at <= reads.lastLog()
     return { after: complete ? at : beginning, complete }

@@ -31,7 +31,7 @@ export function createFindingsFeed(config: Pick<Config, 'data' | 'match' | 'view
   return {
     judged: () => void (newest = readLast() ?? newest),
     last: () => (config.match.tags && config.views.query ? newest : null),
-    since: (after) => JSON.stringify({ after, ...(read((reads) => sinceOf(reads, after)) ?? NOT_COUNTED) }), // prettier-ignore
+    since: (after) => JSON.stringify({ after, ...(read((reads) => sinceOf(reads, after)) ?? NOT_COUNTED) }),
   }
 }
 
@@ -43,8 +43,7 @@ function sinceOf(reads: FindingsReads, after: string): object {
   const [name, seq = ''] = after.split('-')
   const from = Number(seq)
   const oldest = reads.firstLog() ?? last + 1
-  const complete =
-    logPosition(reads, from) === `${name}-${from}` && from <= last && from + 1 >= oldest
+  const complete = logPosition(reads, from) === `${name}-${from}` && from <= last && from + 1 >= oldest
   const counts = complete && last - from <= MOST_COUNTED ? reads.sumLog(from) : null
   return { position: logPosition(reads, last), complete, counts }
 }

@@ -53,7 +53,8 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
   const { dir } = options.config.data
   let known = knownOrNothing(options)
   let running: RunningTask<FindingsReport | null> | null = null
-  let [failure, closed]: [string | null, boolean] = [null, false]
+  let failure: string | null = null
+  let closed: boolean = false
   let pause = settleMs
   const isDone = (): boolean => !known.unread && isBroughtTo(options, known.goal)
   const begin = (): void => {
@@ -83,8 +84,7 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
     pause = isReplaced ? REPLACED_RETRY_MS : retryMs
     if (isReplaced) return
     const why = messageOf(error)
-    if (why !== failure)
-      log.warn({}, `the SBOMs of the tags cannot be judged: ${why}; it is tried again`)
+    if (why !== failure) log.warn({}, `the SBOMs of the tags cannot be judged: ${why}; it is tried again`)
     failure = why
   }
   return {
@@ -95,7 +95,7 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
       if (running === null && known.mark !== markOfFindings(dir)) known = knownOrNothing(options)
       if (known.goal === null && running === null && !closed && !isDone()) timer.after(settleMs) // also where the database was deleted, or is damaged
       const { goal: _, mark: __, unread: ___, ...status } = known
-      const state = known.judgedAt === null ? 'none' : isCurrent(options, known) ? 'current' : 'behind' // prettier-ignore
+      const state = known.judgedAt === null ? 'none' : isCurrent(options, known) ? 'current' : 'behind'
       return { ...status, state, judging: running !== null, failing: failure !== null }
     },
     async close() {
@@ -225,9 +225,12 @@ function tell(
   wasUnread: boolean,
 ): void {
   if (reset !== null)
-    log.warn({}, `the findings of the tags began again, without announcing any: their database: ${reset}`) // prettier-ignore
+    log.warn({}, `the findings of the tags began again, without announcing any: their database: ${reset}`)
   if (unread && !wasUnread)
-    log.warn({}, 'SBOMs or VEX of the tags are damaged, and their findings are without them: "patchmirror verify --repair" fetches them again') // prettier-ignore
+    log.warn(
+      {},
+      'SBOMs or VEX of the tags are damaged, and their findings are without them: "patchmirror verify --repair" fetches them again',
+    )
   if (records.components + read + gone + tags === 0) return
   const fields = { records, read, gone, tags }
   log.info(

@@ -34,7 +34,9 @@ export function createFindingsRoutes(
     answer: (reads: FindingsReads, question: FindingsQuestion) => object,
   ) => {
     return ({ served, now }: RouteTools): PrivateRoute => ({
-      ...{ path, contract, source: 'catalog' },
+      path,
+      contract,
+      source: 'catalog',
       answer(call) {
         const origin = served.knownOrigin('osv')
         if (origin !== null) refuseStale(origin)
@@ -49,10 +51,7 @@ export function createFindingsRoutes(
       },
     })
   }
-  const routes = [
-    route(PATH, FINDINGS_CONTRACT, listTags),
-    route(LOG_PATH, FINDINGS_LOG_CONTRACT, listChanges),
-  ]
+  const routes = [route(PATH, FINDINGS_CONTRACT, listTags), route(LOG_PATH, FINDINGS_LOG_CONTRACT, listChanges)]
   return (tools) => routes.map((make) => make(tools))
 }
 

@@ -1,12 +1,7 @@
 import { basename } from 'node:path'
 import { createViewsInUse, isDamage } from '../api/scanners/generation.ts'
 import { MirrorError } from '../core/errors.ts'
-import {
-  closeFindings,
-  isUnusable,
-  openFindings,
-  removeFindings,
-} from '../store/findings/database.ts'
+import { closeFindings, isUnusable, openFindings, removeFindings } from '../store/findings/database.ts'
 import { createFindingsStore } from '../store/findings/writes.ts'
 import { timeOfAges } from '../store/runs/age-limit.ts'
 import { openShortReads } from '../store/reads.ts'
@@ -59,10 +54,8 @@ export async function performFindings(
     try {
       const store = createFindingsStore(db)
       const { reads } = shortReads
-      const during: DuringReads = (work) =>
-        shortReads.during(() => work(reads, shortReads.vex), served)
-      const changedBetween = (from: string, to: string) =>
-        during((one) => changedRecords(one, from, to))
+      const during: DuringReads = (work) => shortReads.during(() => work(reads, shortReads.vex), served)
+      const changedBetween = (from: string, to: string) => during((one) => changedRecords(one, from, to))
       const generation = basename(views.folder)
       const catalog = await followVex({ store, during })
       if (catalog === null) return null

@@ -106,10 +106,15 @@ async function openNode(
   const keeper = soleWriter
     ? createSoleKeeper({ floor })
     : createLeaseKeeper({
-        ...{ store, owner, name, url: address, floor },
+        store,
+        owner,
+        name,
+        url: address,
+        floor,
         seconds: () => live.settings.leaseSeconds,
         patienceMs: role === 'standby' ? config.fleet.leaseSeconds * PATIENCE : 0,
-        ...{ clock: () => performance.now(), now: Date.now },
+        clock: () => performance.now(),
+        now: Date.now,
         proof: createLeaseProof(store, () => performance.now()),
       })
   const write = createReporter(store, () => performance.now())
@@ -123,7 +128,8 @@ async function openNode(
   const ending = new AbortController()
   const waitUntil = (at: number): Promise<void> => untilTime(at, ending.signal)
   const node = startNode({
-    ...{ role, keeper },
+    role,
+    keeper,
     generations: createReplica({
       config: following(config, live),
       version,
@@ -149,8 +155,7 @@ const LOOK_MS = 5_000
 async function untilTime(at: number, signal: AbortSignal): Promise<void> {
   const latest = performance.now() + at - Date.now()
   const left = (): number => Math.min(at - Date.now(), latest - performance.now())
-  for (let wait = left(); wait > 0; wait = left())
-    await setTimeout(Math.min(wait, LOOK_MS), undefined, { signal })
+  for (let wait = left(); wait > 0; wait = left()) await setTimeout(Math.min(wait, LOOK_MS), undefined, { signal })
 }
 
 /** The settings, with those that are in force now. */

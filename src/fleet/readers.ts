@@ -35,10 +35,7 @@ const UNCHANGED_MS = 600_000
  * Returns what writes the reports of a mirror: at once when something changed, otherwise each ten minutes, so that a fleet at
  * rest asks the store for little else than its polls. `clock`: milliseconds that are never set. Throws `fleet`.
  */
-export function createReporter(
-  store: ObjectStore,
-  clock: () => number,
-): (report: ReaderReport) => Promise<void> {
+export function createReporter(store: ObjectStore, clock: () => number): (report: ReaderReport) => Promise<void> {
   let last = { text: '', at: 0 }
   return async (report) => {
     const text = JSON.stringify({ ...report, at: '' })
@@ -89,12 +86,13 @@ function parseReader(bytes: Buffer): ReaderReport | null {
   if (!texts.every((text) => typeof text === 'string' && text.length <= 500)) return null
   if (parseDate(String(at)) === null) return null
   return {
-    ...{ id: String(id), name: String(name), role: String(role), version: String(version) },
-    ...{
-      at: String(at),
-      leads: leads === true,
-      site: typeof site === 'string' ? site.slice(0, 500) : null,
-    },
+    id: String(id),
+    name: String(name),
+    role: String(role),
+    version: String(version),
+    at: String(at),
+    leads: leads === true,
+    site: typeof site === 'string' ? site.slice(0, 500) : null,
     generation: Number.isSafeInteger(generation) ? Number(generation) : 0,
     lagSeconds: typeof lagSeconds === 'number' ? lagSeconds : null,
   }

@@ -31,9 +31,7 @@ export function createReplica(options: ReplicaOptions): Generations {
   return {
     stored() {
       const position = follower.position()
-      return position === null || hasUnpublished(config.data.dir, position)
-        ? 0
-        : position.generation
+      return position === null || hasUnpublished(config.data.dir, position) ? 0 : position.generation
     },
     async follow(onProgress) {
       const { newest, isCurrent, refusal } = await follower.look()
@@ -67,7 +65,9 @@ function factsOf({ generation: made }: KnownGeneration): GenerationFacts {
   const { generation, epoch, sources, publishedAt, activateAt } = made
   const stamp = stampOfIds((source) => sources[source]?.snapshot)
   return {
-    ...{ generation, epoch, stamp },
+    generation,
+    epoch,
+    stamp,
     publishedAt: Date.parse(publishedAt),
     activateAt: Date.parse(activateAt),
   }

@@ -44,9 +44,7 @@ export interface Generations {
    * Publishes what is stored, if that differs from the newest generation. `fenced`: another mirror published since.
    * `paused`: a rollback was not released, so nothing is to be synced.
    */
-  publish(
-    epoch: number,
-  ): Promise<{ newest: GenerationFacts | null; fenced: boolean; paused: boolean }>
+  publish(epoch: number): Promise<{ newest: GenerationFacts | null; fenced: boolean; paused: boolean }>
   /** Deletes what no generation needs any more. */
   collect(): Promise<void>
   /** Why a generation was refused; null for other failures. */
@@ -99,8 +97,15 @@ export interface NodeState {
 /** Returns what a node knows at its start. */
 export function initialState(stored: number): NodeState {
   return {
-    ...{ leads: null, newest: null, applied: null, prepared: 0, failing: null, fenced: 0 },
-    ...{ stored, paused: false, collectAt: performance.now() + COLLECT_MS },
+    leads: null,
+    newest: null,
+    applied: null,
+    prepared: 0,
+    failing: null,
+    fenced: 0,
+    stored,
+    paused: false,
+    collectAt: performance.now() + COLLECT_MS,
   }
 }
 
@@ -110,10 +115,7 @@ export function isBarred(failing: Failing | null): boolean {
 }
 
 /** Follows the generations; what is known in between is reported. */
-async function follow(
-  { keeper, generations, onReport }: TurnOptions,
-  state: NodeState,
-): Promise<Failing | null> {
+async function follow({ keeper, generations, onReport }: TurnOptions, state: NodeState): Promise<Failing | null> {
   const { refusal, ...followed } = await generations.follow((known) => {
     Object.assign(state, known)
     onReport(reportOf(keeper, state))
@@ -143,7 +145,9 @@ export async function performTurn(options: TurnOptions, state: NodeState): Promi
 export function reportOf(keeper: LeaseKeeper, state: NodeState): NodeReport {
   const { lease, remainingMs, failure } = keeper.leadership()
   return {
-    ...{ ...state, lease, leadsUntil: remainingMs === null ? null : Date.now() + remainingMs },
+    ...state,
+    lease,
+    leadsUntil: remainingMs === null ? null : Date.now() + remainingMs,
     failing: state.failing ?? (failure === null ? null : { refused: null, message: failure }),
   }
 }

@@ -62,10 +62,7 @@ export async function judgeVex(
 }
 
 /** Reads the documents that nothing published links to. */
-async function newDocuments(
-  input: ArtifactsInput,
-  fetched: readonly FetchedArtifact[],
-): Promise<NewVexDocument[]> {
+async function newDocuments(input: ArtifactsInput, fetched: readonly FetchedArtifact[]): Promise<NewVexDocument[]> {
   const { store, facts } = input
   const links = fetched.flatMap((one) => one.now.map((digest) => ({ digest, of: one })))
   const byDigest = Map.groupBy(links, ({ digest }) => digest)
@@ -89,11 +86,7 @@ async function newDocuments(
   return documents
 }
 
-function statementsIn(
-  { store }: ArtifactsInput,
-  digest: string,
-  tags: readonly string[] = [],
-): readonly Statement[] {
+function statementsIn({ store }: ArtifactsInput, digest: string, tags: readonly string[] = []): readonly Statement[] {
   const document = store.catalog.readDocument(digest)
   if (document === null) return []
   const { size, changed } = document
@@ -126,8 +119,7 @@ function countStatements(
     for (const pair of own.has(digest) ? ruledOutPairs(statements) : []) {
       all.add(pair)
       const because = `ruled out by VEX document ${digest.slice(0, 12)}`
-      if (!old.has(pair))
-        count.note({ kind: 'vexStated', name: pair, content: '', because, packages: [] })
+      if (!old.has(pair)) count.note({ kind: 'vexStated', name: pair, content: '', because, packages: [] })
     }
   totals.of.set('vexStated', all.size)
 }

@@ -102,12 +102,8 @@ function sameTexts(one: readonly string[], other: readonly string[]): boolean {
 
 function lowest(versions: readonly string[], order: VersionOrder | null): string | null {
   const [first = null] = versions
-  if (order === null || first === null || versions.some((one) => order.read(one) === null))
-    return null
-  return versions.reduce(
-    (low, one) => (order.compare(order.read(one), order.read(low)) < 0 ? one : low),
-    first,
-  )
+  if (order === null || first === null || versions.some((one) => order.read(one) === null)) return null
+  return versions.reduce((low, one) => (order.compare(order.read(one), order.read(low)) < 0 ? one : low), first)
 }
 
 const FAMILIES: ReadonlyMap<string, string> = new Map([

@@ -6,12 +6,7 @@ import { isHarmless } from './harmless.ts'
 import { type RecordDoubt, doubtsAbout } from './kinds.ts'
 import { disguiseIn } from './names.ts'
 import { type Standard, type GuardVerdict, createDoubtCount } from './verdict.ts'
-import {
-  type BeforeAndAfter,
-  type ParsedVersion,
-  type Version,
-  createPairBatch,
-} from './versions.ts'
+import { type BeforeAndAfter, type ParsedVersion, type Version, createPairBatch } from './versions.ts'
 
 /** Events of ranges that one run compares, beside some for each stored record: its comparisons have the write lock. */
 const EVENTS = 200_000
@@ -71,8 +66,7 @@ export function createRecordGuard(standard: Standard, stored: number, now: numbe
   ): void => {
     const doubts = versions === null ? [] : compare(...versions, stamps)
     if (isSinceStart && doubts.length === 0) restored.push(id)
-    const isNew = ({ kind }: RecordDoubt): boolean =>
-      !isSinceStart || standard.settled?.has(kind) !== true
+    const isNew = ({ kind }: RecordDoubt): boolean => !isSinceStart || standard.settled?.has(kind) !== true
     const future = stamps.find(isFuture)
     if (typeof future === 'string')
       doubts.push({ kind: 'futureModified', because: `modified is ${plainText(future, 40)}` })
@@ -88,11 +82,9 @@ export function createRecordGuard(standard: Standard, stored: number, now: numbe
       const content = after.sha256.toString('base64')
       const isChanged = before !== null && !before.sha256.equals(after.sha256)
       seen.add({ id, content, stamps, isSinceStart: false }, isChanged ? [before, after] : null)
-      if (isChanged && atStart !== null)
-        seen.add({ id, content, stamps: [], isSinceStart: true }, [atStart, after])
+      if (isChanged && atStart !== null) seen.add({ id, content, stamps: [], isSinceStart: true }, [atStart, after])
       const disguise = before === null ? disguiseIn(id) : null
-      if (disguise !== null)
-        count.note({ kind: 'nameDisguised', name: id, content, because: disguise, packages: [] })
+      if (disguise !== null) count.note({ kind: 'nameDisguised', name: id, content, because: disguise, packages: [] })
     },
     leave: (name, content, because) => {
       count.note({ kind: 'affectedLost', name, content, because, packages: [] })
@@ -153,8 +145,7 @@ const TOO_MUCH = 'not compared: the changed records of this run have too many ev
 function countEvents(json: unknown): number {
   let events = 0
   for (const entry of eachObject(fieldsOf(json)['affected']))
-    for (const { events: list } of eachObject(entry['ranges']))
-      if (Array.isArray(list)) events += list.length
+    for (const { events: list } of eachObject(entry['ranges'])) if (Array.isArray(list)) events += list.length
   return events
 }
 

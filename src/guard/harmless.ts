@@ -27,7 +27,8 @@ interface ChangedRange {
  */
 export function isHarmless(before: ParsedRecord, after: ParsedRecord): boolean {
   if (after.length > MAX_LENGTH || after.length < before.length / 2) return false
-  const [one, other] = [fieldsOf(before.json), fieldsOf(after.json)]
+  const one = fieldsOf(before.json)
+  const other = fieldsOf(after.json)
   try {
     if (!isSame(one['withdrawn'], other['withdrawn']) || !hasSameSeverity(one, other)) return false
     if (!hasAliases(one['aliases'], other['aliases'])) return false
@@ -59,11 +60,13 @@ function wordOf(own: unknown): unknown {
 
 /** Compares the entries of `affected` one by one. */
 function isHarmlessList(before: unknown, after: unknown): boolean {
-  const [entries, now] = [listOf(before), listOf(after)]
+  const entries = listOf(before)
+  const now = listOf(after)
   if (entries === null || now?.length !== entries.length) return isSame(before, after)
   const changed: ChangedRange[] = []
   for (let i = 0; i < entries.length; i++) {
-    const [one, other] = [entries[i], now[i]]
+    const one = entries[i]
+    const other = now[i]
     if (isSame(one, other)) continue
     if (!isObject(one) || !isObject(other) || !isHarmlessEntry(one, other)) return false
     if (!addChanged(one, other, changed)) return false
@@ -79,21 +82,24 @@ function listOf(value: unknown): readonly unknown[] | null {
 /** Whether an entry's package and severity are as before, and versions at most added. */
 function isHarmlessEntry(one: Fields, other: Fields): boolean {
   if (!isSame(one['package'], other['package']) || !hasSameSeverity(one, other)) return false
-  const [before, after] = [one['versions'], other['versions']]
+  const before = one['versions']
+  const after = other['versions']
   if (isSame(before, after)) return true
-  const [old, now] = [listOf(before), listOf(after)]
+  const old = listOf(before)
+  const now = listOf(after)
   if (now === null) return false
   return before === undefined || (old !== null && isSame(old, now.slice(0, old.length)))
 }
 
 /** Adds the ranges of an entry that changed; false where one was added, removed or is no object. */
 function addChanged(one: Fields, other: Fields, to: ChangedRange[]): boolean {
-  const [before, after] = [listOf(one['ranges']), listOf(other['ranges'])]
-  if (before === null || after?.length !== before.length)
-    return isSame(one['ranges'], other['ranges'])
+  const before = listOf(one['ranges'])
+  const after = listOf(other['ranges'])
+  if (before === null || after?.length !== before.length) return isSame(one['ranges'], other['ranges'])
   const { ecosystem } = fieldsOf(one['package'])
   for (let i = 0; i < before.length; i++) {
-    const [old, now] = [before[i], after[i]]
+    const old = before[i]
+    const now = after[i]
     if (isSame(old, now)) continue
     if (!isObject(old) || !isObject(now) || typeof ecosystem !== 'string') return false
     to.push({ before: old, after: now, ecosystem })
@@ -108,9 +114,9 @@ function addChanged(one: Fields, other: Fields, to: ChangedRange[]): boolean {
  */
 function isHarmlessRange({ before, after, ecosystem }: ChangedRange): boolean {
   const { type, repo } = after
-  if (typeof type !== 'string' || type !== before['type'] || !isSame(repo, before['repo']))
-    return false
-  const [old, now] = [fixesFromZero(before['events']), fixesFromZero(after['events'])]
+  if (typeof type !== 'string' || type !== before['type'] || !isSame(repo, before['repo'])) return false
+  const old = fixesFromZero(before['events'])
+  const now = fixesFromZero(after['events'])
   if (old === null || now === null || now.length === 0) return false
   const removed = old.filter((fix) => !now.includes(fix))
   const added = now.filter((fix) => !old.includes(fix))

@@ -1,11 +1,6 @@
 import type { RecordDifference } from '../differences/difference.ts'
 import { factDifferences } from '../differences/differences.ts'
-import {
-  type PackageFacts,
-  type PackageName,
-  type RecordFacts,
-  factsOf,
-} from '../differences/facts.ts'
+import { type PackageFacts, type PackageName, type RecordFacts, factsOf } from '../differences/facts.ts'
 import type { Doubt } from '../domain/doubts.ts'
 import { fieldsOf } from '../json/objects.ts'
 import { findEcosystem, hasReleases } from '../query/orders/ecosystems.ts'
@@ -49,9 +44,7 @@ export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDo
     ['aliasesLost', lostAliases(differences, after)],
     ['withdrawn', differences.filter(({ kind }) => kind === 'withdrawn')],
   ]
-  const found = causes.flatMap(([kind, because]): RecordDoubt[] =>
-    because.length > 0 ? [{ kind, because }] : [],
-  )
+  const found = causes.flatMap(([kind, because]): RecordDoubt[] => (because.length > 0 ? [{ kind, because }] : []))
   if (emptied !== null) found.push({ kind: 'emptied', because: emptied })
   const disguise = disguiseBy(differences)
   if (disguise !== null) found.push({ kind: 'nameDisguised', because: disguise })
@@ -70,15 +63,10 @@ function disguiseBy(differences: readonly RecordDifference[]): string | null {
 }
 
 /** Aliases that went, but for those which became what the record is derived from: databases sort them so. */
-function lostAliases(
-  differences: readonly RecordDifference[],
-  { json }: ParsedRecord,
-): RecordDifference[] {
+function lostAliases(differences: readonly RecordDifference[], { json }: ParsedRecord): RecordDifference[] {
   const { upstream } = fieldsOf(json)
   const kept = new Set(Array.isArray(upstream) ? (upstream as unknown[]) : [])
-  return differences.filter(
-    (one) => one.kind === 'aliases_removed' && one.aliases.some((alias) => !kept.has(alias)),
-  )
+  return differences.filter((one) => one.kind === 'aliases_removed' && one.aliases.some((alias) => !kept.has(alias)))
 }
 
 /** The removed packages of a release of a distribution of which a newer release was there before and still is. */
@@ -87,9 +75,7 @@ function endedReleases(
   old: RecordFacts,
   now: RecordFacts,
 ): ReadonlySet<RecordDifference> {
-  const left = [...now.packages].flatMap(([key, one]) =>
-    old.packages.has(key) ? [one.package] : [],
-  )
+  const left = [...now.packages].flatMap(([key, one]) => (old.packages.has(key) ? [one.package] : []))
   const isEnded = (gone: PackageName): boolean => {
     const release = releaseOf(gone)
     return (
@@ -100,9 +86,7 @@ function endedReleases(
       })
     )
   }
-  return new Set(
-    differences.filter((one) => one.kind === 'package_removed' && isEnded(one.package)),
-  )
+  return new Set(differences.filter((one) => one.kind === 'package_removed' && isEnded(one.package)))
 }
 
 const NATURAL = new Intl.Collator('en', { numeric: true })
@@ -121,15 +105,9 @@ const MIN_LENGTH = 400
 const MIN_LEFT = 0.1
 
 /** Says what a record lost that is not withdrawn; null: not nearly everything. */
-function emptiedBy(
-  before: ParsedRecord,
-  after: ParsedRecord,
-  old: RecordFacts,
-  now: RecordFacts,
-): string | null {
+function emptiedBy(before: ParsedRecord, after: ParsedRecord, old: RecordFacts, now: RecordFacts): string | null {
   if (typeof fieldsOf(after.json)['withdrawn'] === 'string') return null
-  if (old.packages.size > 0 && now.packages.size === 0)
-    return `no affected package any more, of ${old.packages.size}`
+  if (old.packages.size > 0 && now.packages.size === 0) return `no affected package any more, of ${old.packages.size}`
   if (before.length < MIN_LENGTH || after.length >= before.length * MIN_LEFT) return null
   return `${after.length} characters left of ${before.length}`
 }
@@ -157,12 +135,15 @@ function ecosystemChange(
   now: RecordFacts,
 ): readonly RecordDifference[] {
   if (!differences.some(({ kind }) => kind === 'package_removed')) return []
-  const isPackage = ({ kind }: RecordDifference) => kind === 'package_removed' || kind === 'package_added' // prettier-ignore
-  const [before, after] = [ecosystemsOf(old), ecosystemsOf(now)]
+  const isPackage = ({ kind }: RecordDifference) => kind === 'package_removed' || kind === 'package_added'
+  const before = ecosystemsOf(old)
+  const after = ecosystemsOf(now)
   const isOther = before.size > 0 && after.size > 0 && ![...before].some((base) => after.has(base))
   if (isOther) return differences.filter(isPackage)
   const names = new Set([...moved].map(({ name }) => name))
-  return differences.filter((one) => isPackage(one) && 'package' in one && one.package !== null && names.has(one.package.name)) // prettier-ignore
+  return differences.filter(
+    (one) => isPackage(one) && 'package' in one && one.package !== null && names.has(one.package.name),
+  )
 }
 
 function ecosystemsOf({ packages }: RecordFacts): Set<string> {
@@ -198,15 +179,16 @@ function lostRanges(
   const lost = new Set(losses)
   const before = factsByName(old)
   const after = factsByName(now)
-  const fixed = new Set(differences.flatMap((one) => one.kind.startsWith('fix_') && one.kind !== 'fix_removed' && 'package' in one ? [packageText(one.package)] : [])) // prettier-ignore
+  const fixed = new Set(
+    differences.flatMap((one) =>
+      one.kind.startsWith('fix_') && one.kind !== 'fix_removed' && 'package' in one ? [packageText(one.package)] : [],
+    ),
+  )
   return differences.filter((one) => {
     if (lost.has(one)) return true
     if (one.kind === 'package_removed') return true
     if (one.kind === 'versions_removed')
-      return losesVersions(
-        before.get(packageText(one.package)),
-        after.get(packageText(one.package)),
-      )
+      return losesVersions(before.get(packageText(one.package)), after.get(packageText(one.package)))
     if (one.kind === 'range_removed')
       return !isListed(before.get(packageText(one.package)), after.get(packageText(one.package)))
     if (one.kind === 'range_narrowed') return !fixed.has(packageText(one.package))

@@ -25,7 +25,8 @@ export function lossesIn(
   for (const one of differences) {
     if (!isOfRange(one)) continue
     const name = packageText(one.package)
-    const [was, is] = [before.get(name), after.get(name)]
+    const was = before.get(name)
+    const is = after.get(name)
     if (was === undefined || is === undefined) continue
     for (const loss of lossesOf(was, is)) {
       const ones = found.get(loss) ?? []
@@ -72,10 +73,7 @@ const MOST_VERSIONS = 300
  * Whether a package lost listed versions: where its ranges decide, all of them, as with a first fix below every affected
  * version; else any that is neither listed nor in a range now.
  */
-export function losesVersions(
-  was: PackageFacts | undefined,
-  is: PackageFacts | undefined,
-): boolean {
+export function losesVersions(was: PackageFacts | undefined, is: PackageFacts | undefined): boolean {
   const versions = [...(was?.versions ?? [])]
   if (was === undefined || versions.length === 0) return false
   const looked = versions.slice(-MOST_VERSIONS)

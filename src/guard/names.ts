@@ -57,10 +57,8 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
 export function disguiseIn(name: string): string | null {
   if (ASCII.test(name)) return null
   if (INVISIBLE.test(name)) return `an invisible character in ${escaped(name)}`
-  if (name.normalize('NFKC') !== name.normalize('NFC'))
-    return `a stylized letter in ${escaped(name)}`
-  if (LOOK_ALIKE.test(name) && /[a-z]/i.test(name))
-    return `letters of several writings in ${escaped(name)}`
+  if (name.normalize('NFKC') !== name.normalize('NFC')) return `a stylized letter in ${escaped(name)}`
+  if (LOOK_ALIKE.test(name) && /[a-z]/i.test(name)) return `letters of several writings in ${escaped(name)}`
   return null
 }
 
@@ -75,10 +73,7 @@ function skeletonOf(name: string): string {
 }
 
 /** Returns which of the names that came look like one that went, or have strange characters. */
-export function disguisesIn(
-  gone: readonly PackageName[],
-  come: readonly PackageName[],
-): string | null {
+export function disguisesIn(gone: readonly PackageName[], come: readonly PackageName[]): string | null {
   const before = new Map(gone.flatMap(textsOf).map((text) => [skeletonOf(text), text]))
   const known = new Set(gone.flatMap(textsOf))
   for (const text of come.flatMap(textsOf)) {
@@ -86,8 +81,7 @@ export function disguisesIn(
     const strange = disguiseIn(text)
     if (strange !== null) return strange
     const other = before.get(skeletonOf(text))
-    if (other !== undefined && !isOtherCase(text, other))
-      return `${escaped(text)} looks like ${escaped(other)}`
+    if (other !== undefined && !isOtherCase(text, other)) return `${escaped(text)} looks like ${escaped(other)}`
   }
   return null
 }

@@ -113,8 +113,7 @@ export function ruledOutPairs(statements: readonly Statement[]): string[] {
   for (const one of statements) {
     if (!rulesOut(one.status)) continue
     const places = statedPlaces(one).slice(0, MOST_PLACES)
-    for (const id of one.vulnerabilities.map(statedId))
-      for (const place of places) pairs.add(`${id} ${place}`)
+    for (const id of one.vulnerabilities.map(statedId)) for (const place of places) pairs.add(`${id} ${place}`)
   }
   return [...pairs].slice(0, MOST_PAIRS)
 }

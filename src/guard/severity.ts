@@ -5,9 +5,7 @@ type SeverityChange = Extract<RecordDifference, { kind: 'severity_changed' }>
 
 /** Words of severity in the languages of databases, the lowest first. */
 const WORDS: ReadonlyMap<string, number> = new Map(
-  ['none', 'negligible', 'unimportant', 'low', 'minor', 'medium', 'high', 'critical'].map(
-    (word, rank) => [word, rank],
-  ),
+  ['none', 'negligible', 'unimportant', 'low', 'minor', 'medium', 'high', 'critical'].map((word, rank) => [word, rank]),
 )
 const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ['moderate', 'medium'],

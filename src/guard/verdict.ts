@@ -139,8 +139,7 @@ function decide(standard: Standard, found: ReadonlyMap<Doubt, Found>): GuardVerd
     if (decided !== null) over.push(decided)
     else {
       belowLines.push(...one.lines)
-      for (const [name, packages] of one.items)
-        belowRows.push({ kind, name, weight: weights.get(name) ?? 1, packages })
+      for (const [name, packages] of one.items) belowRows.push({ kind, name, weight: weights.get(name) ?? 1, packages })
     }
   }
   const refused = over.filter(({ isRefused }) => isRefused)
@@ -172,12 +171,7 @@ function weigh({ tagsOf }: Standard, kind: Doubt, { items }: Found): ReadonlyMap
   return new Map([...tags].map(([name, count]) => [name, 1 + Math.min(count, MOST_WEIGHT)]))
 }
 
-function judgeKind(
-  standard: Standard,
-  kind: Doubt,
-  found: Found,
-  weights: ReadonlyMap<string, number>,
-): Over | null {
+function judgeKind(standard: Standard, kind: Doubt, found: Found, weights: ReadonlyMap<string, number>): Over | null {
   const { settings } = standard
   const earlier = standard.earlier(kind).filter(({ name }) => !found.items.has(name))
   const reason =
@@ -202,12 +196,7 @@ function limitOf({ settings, removal }: Standard, kind: Doubt): Limit {
   return { count: settings.limitCount, share }
 }
 
-function overLimits(
-  standard: Standard,
-  kind: Doubt,
-  { items }: Found,
-  { weights, earlier }: Counting,
-): string | null {
+function overLimits(standard: Standard, kind: Doubt, { items }: Found, { weights, earlier }: Counting): string | null {
   const own = [...items.keys()].reduce((sum, name) => sum + (weights.get(name) ?? 1), 0)
   const weight = earlier.reduce((sum, row) => sum + row.weight, own)
   const limit = limitOf(standard, kind)
@@ -216,13 +205,8 @@ function overLimits(
   // Of very many, one row of the ledger counts for the rest.
   const count = DOUBTS[kind].of === 'record' ? items.size + earlier.length : weight
   const within =
-    earlier.length === 0
-      ? ''
-      : ` within ${standard.settings.windowDays} days, ${items.size} of them in this run`
-  const counts =
-    weight === count
-      ? ''
-      : `, which count as ${weight} by the mirrored tags that have findings of them`
+    earlier.length === 0 ? '' : ` within ${standard.settings.windowDays} days, ${items.size} of them in this run`
+  const counts = weight === count ? '' : `, which count as ${weight} by the mirrored tags that have findings of them`
   const limits = `more than ${limit.count} and more than ${percent(limit.share)}`
   const of = total === 0 ? '' : ` of ${total}`
   return `${count}${of} ${nounOf(kind, total === 0 ? count : total)} ${doubtText(kind, count)}${within}${counts} (${kind}, ${limits})`
@@ -249,10 +233,7 @@ function overPackage(
 }
 
 /** Counts the items of each package that the run has any of, those of earlier runs included. */
-function countByPackage(
-  items: Found['items'],
-  earlier: readonly LedgerRow[],
-): [name: string, count: number][] {
+function countByPackage(items: Found['items'], earlier: readonly LedgerRow[]): [name: string, count: number][] {
   const counts = new Map<string, number>()
   for (const name of [...items.values()].flat()) counts.set(name, (counts.get(name) ?? 0) + 1)
   for (const name of earlier.flatMap(({ packages }) => packages)) {

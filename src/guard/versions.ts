@@ -24,9 +24,7 @@ export type BeforeAndAfter<Value> = readonly [before: Value, after: Value]
 const BATCH = { records: 64, bytes: 2 ** 19 }
 
 /** Calls `decide` with what was added and its versions, if it has any, many at a time: in the order in which they were added. */
-export function createPairBatch<Item>(
-  decide: (item: Item, versions: BeforeAndAfter<ParsedVersion> | null) => void,
-) {
+export function createPairBatch<Item>(decide: (item: Item, versions: BeforeAndAfter<ParsedVersion> | null) => void) {
   let waiting: { item: Item; versions: BeforeAndAfter<Version> | null }[] = []
   let bytes = 0
   const decideAll = (): void => {

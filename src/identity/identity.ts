@@ -68,10 +68,7 @@ interface Unidentified {
 }
 
 /** Reads who a component is, once for everything that asks. */
-export function identifyComponent(
-  facts: ComponentFacts,
-  { distribution }: Surroundings,
-): Identity | Unidentified {
+export function identifyComponent(facts: ComponentFacts, { distribution }: Surroundings): Identity | Unidentified {
   if (facts.purl === null) return { code: 'no_purl', reason: 'it has no package URL (purl)' }
   const url = parsed(facts.purl)
   if ('code' in url) return url
@@ -82,8 +79,7 @@ export function identifyComponent(
     return { code: 'no_version', reason: 'neither its package URL nor the SBOM names its version' }
   const known = isSystemType(url.type) ? releaseOf(url, found.ecosystem, distribution) : NO_RELEASE
   const ecosystem = findEcosystem(known.release?.name ?? found.ecosystem)
-  if (ecosystem === null)
-    return { code: 'unknown_ecosystem', reason: unknownEcosystem(facts.purl, null) }
+  if (ecosystem === null) return { code: 'unknown_ecosystem', reason: unknownEcosystem(facts.purl, null) }
   const name = normalName(ecosystem.base, found.name)
   const { version } = found
   const source = isSystemType(url.type) ? sourcePackageOf(url, facts.source, version) : null
@@ -96,11 +92,7 @@ export function identifyComponent(
     source,
     needsSource: source === null && isSystemType(url.type) && !NAMES_BINARIES.has(found.ecosystem),
     doubt: url.type === 'github' ? REPOSITORY : null,
-    questions: questionsOf(
-      { ecosystem, name, version, by: 'name' },
-      source,
-      otherNames(found, url, facts.name),
-    ),
+    questions: questionsOf({ ecosystem, name, version, by: 'name' }, source, otherNames(found, url, facts.name)),
   }
 }
 
@@ -154,11 +146,7 @@ export function releaseIn(url: Pick<ParsedUrl, 'qualifiers'>, base: string): str
 }
 
 /** `others`: other names of the component. */
-function questionsOf(
-  own: Question,
-  source: SourcePackage | null,
-  others: readonly string[],
-): Question[] {
+function questionsOf(own: Question, source: SourcePackage | null, others: readonly string[]): Question[] {
   const { ecosystem, name, version } = own
   const asked = [own]
   for (const other of others) asked.push({ ...own, name: normalName(ecosystem.base, other) })

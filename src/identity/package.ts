@@ -118,7 +118,7 @@ function aliased(found: PurlPackage): PurlPackage {
 /** Go's standard library has other names; in file names of its proxy, `!m` is a capital letter. */
 function goModule({ ecosystem, name, version }: PurlPackage): PurlPackage {
   if (!['std', 'stdlib', 'toolchain'].includes(name))
-    return { ecosystem, name: name.replace(/!([a-z])/g, (_, letter: string) => letter.toUpperCase()), version } // prettier-ignore
+    return { ecosystem, name: name.replace(/!([a-z])/g, (_, letter: string) => letter.toUpperCase()), version }
   const own = name === 'std' ? 'stdlib' : name
   return { ecosystem, name: own, version: version.replace(/^go(?=\d)/, '') }
 }

@@ -68,14 +68,7 @@ export function writePurl(ecosystem: string, name: string): string | null {
   const cut = joint === null ? -1 : name.lastIndexOf(joint)
   const namespace = cut < 0 ? maker : name.slice(0, cut)
   try {
-    return new PackageURL(
-      type,
-      namespace,
-      name.slice(cut + 1),
-      undefined,
-      undefined,
-      undefined,
-    ).toString()
+    return new PackageURL(type, namespace, name.slice(cut + 1), undefined, undefined, undefined).toString()
   } catch {
     return null
   }

@@ -94,13 +94,9 @@ function sameWhenRead(read: (text: string) => string | null): ReleaseRule {
 }
 
 /** `9` of `9`, `9.4`, `el9` and `9-stream`. */
-const byMajor = sameWhenRead(
-  (text) => /^(?:el|v)?(\d{1,3})(?:\.\d+)*(?:[- ]?stream)?$/.exec(text)?.[1] ?? null,
-)
+const byMajor = sameWhenRead((text) => /^(?:el|v)?(\d{1,3})(?:\.\d+)*(?:[- ]?stream)?$/.exec(text)?.[1] ?? null)
 
-const byStream = sameWhenRead(
-  (text) => /^stream\b/.exec(text)?.[0] ?? /^(\d{1,3})(?:\.\d+)*$/.exec(text)?.[1] ?? null,
-)
+const byStream = sameWhenRead((text) => /^stream\b/.exec(text)?.[0] ?? /^(\d{1,3})(?:\.\d+)*$/.exec(text)?.[1] ?? null)
 
 /** `5.0` of `5` and `5.0`. */
 const byNumber = sameWhenRead((text) => {
@@ -155,8 +151,7 @@ function majorOf(version: string): string {
  */
 const suse: ReleaseRule = {
   read(text, id) {
-    const [, major, minor] =
-      /^(\d{1,2})(?:\.(\d+)|[- ]?sp[- ]?(\d+))?$/.exec(text.replace(/[- ]?sp[- ]?/, '.')) ?? []
+    const [, major, minor] = /^(\d{1,2})(?:\.(\d+)|[- ]?sp[- ]?(\d+))?$/.exec(text.replace(/[- ]?sp[- ]?/, '.')) ?? []
     if (major === undefined) return null
     if (/micro|slem/.test(id)) return `Micro ${major}.${minor ?? '0'}`
     if (Number(major) > 15) return `${major}.${minor ?? '0'}`
@@ -177,8 +172,7 @@ const suse: ReleaseRule = {
 const openSuse: ReleaseRule = {
   read(text, id) {
     if (/tumbleweed|microos/.test(id) || /^tumbleweed\b/.test(text)) return 'Tumbleweed'
-    const [, micro, version] =
-      /^(?:leap[- ]?)?(micro[- ]?)?(\d{1,2}\.\d+)(?:\.\d+)*$/.exec(text) ?? []
+    const [, micro, version] = /^(?:leap[- ]?)?(micro[- ]?)?(\d{1,2}\.\d+)(?:\.\d+)*$/.exec(text) ?? []
     if (version === undefined) return null
     return micro !== undefined || id.includes('micro') ? `Leap Micro ${version}` : `Leap ${version}`
   },
@@ -188,16 +182,14 @@ const openSuse: ReleaseRule = {
 /** `22.03-LTS-SP3`; without a service pack, as `VERSION_ID` of os-release has it, it may be any. */
 const openEuler: ReleaseRule = {
   read(text) {
-    const [, version, lts, pack] =
-      /^(\d{2}\.\d{2})(?:[- (]*(lts))?(?:[- ]*(sp\d+))?\)?$/.exec(text) ?? []
+    const [, version, lts, pack] = /^(\d{2}\.\d{2})(?:[- (]*(lts))?(?:[- ]*(sp\d+))?\)?$/.exec(text) ?? []
     if (version === undefined) return null
     return [version, lts, pack]
       .filter((part) => part !== undefined)
       .join('-')
       .toUpperCase()
   },
-  covers: (recorded, asked) =>
-    recorded === asked || (!asked.includes('-') && recorded.startsWith(`${asked}-`)),
+  covers: (recorded, asked) => recorded === asked || (!asked.includes('-') && recorded.startsWith(`${asked}-`)),
 }
 
 const RULES: ReadonlyMap<string, ReleaseRule> = new Map(

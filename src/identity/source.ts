@@ -11,11 +11,7 @@ export interface SourcePackage {
  * Returns the source package of a distribution's package: what its package URL names (`upstream=`), with the version that the
  * SBOM gives for it beside. `version`: the package's own, which the source has where nothing else is said. Null: not known.
  */
-export function sourcePackageOf(
-  url: ParsedUrl,
-  stated: SourcePackage | null,
-  version: string,
-): SourcePackage | null {
+export function sourcePackageOf(url: ParsedUrl, stated: SourcePackage | null, version: string): SourcePackage | null {
   const named = upstreamOf(url, version)
   const source = named ?? stated
   if (source === null || source.name === '') return null

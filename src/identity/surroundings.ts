@@ -11,7 +11,6 @@ interface NamedSystems {
 /** Returns what is known beside the components: the one system of the SBOM, else what the user names. */
 export function surroundingsOf({ systems, option }: NamedSystems): Surroundings {
   const [system] = systems
-  if (system !== undefined && systems.length === 1)
-    return { distribution: { name: system, from: 'sbom' } }
+  if (system !== undefined && systems.length === 1) return { distribution: { name: system, from: 'sbom' } }
   return { distribution: option === null ? null : { name: option, from: 'option' } }
 }

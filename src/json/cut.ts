@@ -48,8 +48,7 @@ function findCuts(text: Buffer, hide: Hide): Slice[] {
     const level = open.at(-1)
     if (level !== undefined && (byte === CLOSE_OBJECT || byte === CLOSE_LIST)) {
       // Members at the end of an object are removed with the comma before them.
-      if (level.removed !== null)
-        cuts.push({ start: level.keptEnd ?? level.removed.start, end: level.removed.end })
+      if (level.removed !== null) cuts.push({ start: level.keptEnd ?? level.removed.start, end: level.removed.end })
       open.pop()
       at = kept(open.at(-1), at + 1)
     } else if (level !== undefined && byte === COMMA) at++

@@ -35,9 +35,7 @@ export function frameOf(
   const total = known.totalPath ?? findTotal(places, next === null ? count : count + 1)
   const numbers = places.filter(({ path }) => !isSamePath(path, total))
   const own = numbers.find(({ name, value }) => PAGE.has(name) && (value === 0 || value === 1))
-  const ends = places.flatMap(({ path, name, value }) =>
-    LAST.has(name) && typeof value === 'boolean' ? [path] : [],
-  )
+  const ends = places.flatMap(({ path, name, value }) => (LAST.has(name) && typeof value === 'boolean' ? [path] : []))
   const numbered = (names: ReadonlySet<string>): JsonPath | null =>
     numbers.find(({ name, value }) => names.has(name) && typeof value === 'number')?.path ?? null
   return {
@@ -45,16 +43,13 @@ export function frameOf(
     items,
     cursor,
     total,
-    limit:
-      numbers.find(({ name, value }) => value === limit && !/total|count/.test(name))?.path ?? null,
+    limit: numbers.find(({ name, value }) => value === limit && !/total|count/.test(name))?.path ?? null,
     ending: endingOf(page, cursor),
     url: next?.url ?? false,
     link: next?.link ?? null,
     ...(next?.style !== undefined && { style: next.style }),
     also: alsoNamed(page, places, cursor),
-    more: places.flatMap(({ path, name, value }) =>
-      MORE.has(name) && typeof value === 'boolean' ? [path] : [],
-    ),
+    more: places.flatMap(({ path, name, value }) => (MORE.has(name) && typeof value === 'boolean' ? [path] : [])),
     ...(ends.length > 0 && { ends }),
     ...(own !== undefined && { page: own.path }),
     back: places.flatMap(({ path, name }) => (BACK.has(name) ? [path] : [])),
@@ -80,9 +75,7 @@ export function endingOf(page: unknown, cursor: JsonPath | null): Frame['ending'
 
 /** Finds a `count` that is the total; for some services it is the number of items on the page. */
 function findTotal(places: readonly EnvelopePlace[], count: number): JsonPath | null {
-  const found = places.find(
-    ({ name, value }) => name === 'count' && typeof value === 'number' && value >= count,
-  )
+  const found = places.find(({ name, value }) => name === 'count' && typeof value === 'number' && value >= count)
   return found?.path ?? null
 }
 
@@ -112,11 +105,7 @@ function styleAt(url: unknown): { style?: LinkStyle } {
 }
 
 /** Returns other positions that name the same next page in another form. */
-function alsoNamed(
-  page: unknown,
-  places: readonly EnvelopePlace[],
-  cursor: JsonPath | null,
-): NextPlace[] {
+function alsoNamed(page: unknown, places: readonly EnvelopePlace[], cursor: JsonPath | null): NextPlace[] {
   if (formOf(page, cursor) === null) return []
   const wanted = afterAt(page, cursor)
   return places.flatMap(({ path, name }) => {
@@ -133,7 +122,5 @@ function afterAt(page: unknown, path: JsonPath | null): string | null {
   if (path === null || form === null) return null
   const text = valueAt(page, form.link === null ? path : [...path, form.link])
   if (typeof text !== 'string') return null // equal numbers can be a coincidence
-  return form.url
-    ? (URL.parse(text, 'http://relative.invalid/')?.searchParams.get('after') ?? null)
-    : text
+  return form.url ? (URL.parse(text, 'http://relative.invalid/')?.searchParams.get('after') ?? null) : text
 }

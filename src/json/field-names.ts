@@ -38,10 +38,7 @@ export const wordsOf: (name: string) => readonly string[] = remember((name) =>
  * Returns the text of the first of these fields that has one, in any spelling (`tagId` for `tag_id`); numbers as
  * text. Null when the item has none of them.
  */
-export function readText(
-  item: Readonly<Record<string, unknown>>,
-  fields: readonly string[],
-): string | null {
+export function readText(item: Readonly<Record<string, unknown>>, fields: readonly string[]): string | null {
   const [first = ''] = fields
   const direct = textOf(item[first])
   if (direct !== null) return direct // most items: no other spelling to look for
@@ -57,9 +54,7 @@ export function readText(
 /** Returns whether two names are spellings of one name; the comparison of the last letter avoids most of the work. */
 function isSpelled(one: string, other: string): boolean {
   if (one === other) return true
-  return (
-    one.at(-1)?.toLowerCase() === other.at(-1)?.toLowerCase() && plainName(one) === plainName(other)
-  )
+  return one.at(-1)?.toLowerCase() === other.at(-1)?.toLowerCase() && plainName(one) === plainName(other)
 }
 
 function textOf(value: unknown): string | null {
@@ -77,16 +72,11 @@ function endsWith(words: readonly string[], end: readonly string[]): boolean {
  * with a prefix (`ticket_cve_id`); otherwise, if `shortened`, the only name that is its end (`status` for
  * `ticket_status`). Empty when there is none, or when it is ambiguous.
  */
-export function resolveField(
-  field: string,
-  names: Iterable<string>,
-  shortened = false,
-): readonly string[] {
+export function resolveField(field: string, names: Iterable<string>, shortened = false): readonly string[] {
   const all = [...names]
   const plain = plainName(field)
   const own = all.filter((name) => plainName(name) === plain)
-  if (own.length > 0)
-    return own.sort((one, other) => Number(other === field) - Number(one === field))
+  if (own.length > 0) return own.sort((one, other) => Number(other === field) - Number(one === field))
   const words = wordsOf(field)
   const prefixed = all.filter((name) => endsWith(wordsOf(name), words))
   if (prefixed.length > 0) return onlyOne(prefixed)

@@ -28,8 +28,7 @@ export function refuseCostly(bytes: Buffer): string | null {
       if (++commas > MAX_VALUES) return `it contains more than ${MAX_VALUES} values`
     } else if (byte > 0x5a && OPEN.has(byte)) {
       if (++depth > MAX_DEPTH) return `it is nested more than ${MAX_DEPTH} deep`
-      if (++containers > MAX_CONTAINERS)
-        return `it contains more than ${MAX_CONTAINERS} objects and lists`
+      if (++containers > MAX_CONTAINERS) return `it contains more than ${MAX_CONTAINERS} objects and lists`
     } else if (byte > 0x5a && CLOSE.has(byte)) depth--
   }
   return null

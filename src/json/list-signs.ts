@@ -34,9 +34,7 @@ interface ReadSoFar {
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '))
 
 /** Words of names that count, of names that lead on, and of flags that say "more" when true, or when false. */
-const QUANTITY = setOf(
-  'total count remain range of done last page found matched incomplete truncated',
-)
+const QUANTITY = setOf('total count remain range of done last page found matched incomplete truncated')
 const ONWARD = setOf('next more cursor token resume continuation marker')
 const MORE_IF_TRUE = setOf('next more remain resume incomplete truncated')
 const MORE_IF_FALSE = setOf('last done')
@@ -50,9 +48,7 @@ const OTHER = setOf(
     'attempt session bearer api sort order schema ttl expire expiry age home shard correlation transfer include relation',
 )
 /** Words of objects all of whose members have another meaning. */
-const OTHER_ABOVE = setOf(
-  'previous prev before first self rate ratelimit quota request sort order auth session shard',
-)
+const OTHER_ABOVE = setOf('previous prev before first self rate ratelimit quota request sort order auth session shard')
 /** Words of which the name of a list's whole number of items, or of pages, consists. */
 const WHOLE_WORDS = setOf(
   'x total overall all count number num of item element result record entry entries hit row value exact page available ^',
@@ -102,17 +98,13 @@ export function signsOfPage(page: unknown, items: JsonPath): ListSign[] {
 /** Returns the number that a page gives itself; null where it gives none. */
 function ownNumberOf(members: readonly Member[]): number | null {
   const own = members.find(
-    ({ path, value }) =>
-      Number.isSafeInteger(value) && OWN_NUMBER.has(plainMember(String(path.at(-1)))),
+    ({ path, value }) => Number.isSafeInteger(value) && OWN_NUMBER.has(plainMember(String(path.at(-1)))),
   )
   return own === undefined ? null : Number(own.value)
 }
 
 /** Returns what the headers of a response say about the extent of its list. `isPart`: the status is 206. */
-export function signsOfHeaders(
-  headers: Readonly<Record<string, unknown>>,
-  isPart: boolean,
-): ListSign[] {
+export function signsOfHeaders(headers: Readonly<Record<string, unknown>>, isPart: boolean): ListSign[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     // `items 0-24/*` says neither that there is more nor that there is not; the status may.
     const silent = isPart ? /^\s*bytes/i : /^\s*bytes|\/\s*\*\s*$/i
@@ -153,8 +145,7 @@ export function saysMore(
   if (kind === 'cursor') return !isEnded
   const count = Number(value)
   // `{"page": {"total": 18}}` counts pages, all items, or those at hand.
-  if (kind === 'either')
-    return count !== pages && (count > items || (count > pages && count < shown))
+  if (kind === 'either') return count !== pages && (count > items || (count > pages && count < shown))
   if (kind === 'items') return count > items
   if (own !== undefined) return count > own
   // `page_count` is, for some services, the number of items on the page.
@@ -200,9 +191,7 @@ function membersOf(page: object, items: JsonPath): Member[] {
       if (isSamePath(path, items) || ASIDE.has(key.toLowerCase())) continue
       if (found.length >= MAX_MEMBERS) return
       const own = plainWords(key)
-      const words = own.some(isSignWord)
-        ? withPages(own, inherited)
-        : [...inheritedBy(own, inherited), ...own]
+      const words = own.some(isSignWord) ? withPages(own, inherited) : [...inheritedBy(own, inherited), ...own]
       if (!isObject(value)) found.push({ path, words, value })
       else if (path.length < MAX_DEPTH && !own.some((word) => OTHER_ABOVE.has(word)))
         visit(value, path, [...inherited, ...own])
@@ -213,9 +202,7 @@ function membersOf(page: object, items: JsonPath): Member[] {
 }
 
 /** Words of a value that is the one of the object above: `{"total": {"value": 437}}`, not `{"totals": {"high": 12}}`. */
-const VALUE_WORDS = setOf(
-  'value number num exact all overall item result record element entry hit doc row',
-)
+const VALUE_WORDS = setOf('value number num exact all overall item result record element entry hit doc row')
 
 function inheritedBy(own: readonly string[], above: readonly string[]): string[] {
   const isValue = own.every((word) => VALUE_WORDS.has(word))
@@ -231,9 +218,7 @@ function isSignWord(word: string): boolean {
 /** Returns the words of a name with `page`, where it is a member of such an object: `{"page": {"of": 18}}`. */
 function withPages(own: readonly string[], inherited: readonly string[]): readonly string[] {
   const counts = own.some((word) => IN_PAGE.has(word))
-  return counts && inherited.includes('page') && !own.includes('page')
-    ? [...own, 'page', ABOVE]
-    : own
+  return counts && inherited.includes('page') && !own.includes('page') ? [...own, 'page', ABOVE] : own
 }
 
 /** Marks that the word `page` is that of the object above. */
@@ -286,11 +271,7 @@ function quantity(words: readonly string[], count: number, isOf = false): Said {
 
 const ITEM = /^(item|element|result|record|entry|entries|hit|row)$/
 
-function said(
-  kind: ListSign['kind'],
-  value: ListSign['value'],
-  isWhole = false,
-): NonNullable<Said> {
+function said(kind: ListSign['kind'], value: ListSign['value'], isWhole = false): NonNullable<Said> {
   return { kind, value, isWhole }
 }
 

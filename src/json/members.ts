@@ -41,8 +41,7 @@ export function findOnlyMember(text: Buffer, name: Buffer): number | null {
 function isKey(text: Buffer, from: number, to: number, name: Buffer): boolean {
   let same = to - from - 2 === name.length
   for (let at = from + 1; at < to - 1; at++) {
-    if (text[at] === BACKSLASH)
-      return JSON.parse(text.toString('utf8', from, to)) === name.toString()
+    if (text[at] === BACKSLASH) return JSON.parse(text.toString('utf8', from, to)) === name.toString()
     same &&= text[at] === name[at - from - 1]
   }
   return same

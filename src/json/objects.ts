@@ -9,9 +9,7 @@ export function isObject(value: unknown): value is Fields {
 /** Returns the objects of a JSON list; none for any other value. */
 export function eachObject(value: unknown): readonly Fields[] {
   if (!Array.isArray(value)) return []
-  return (value as unknown[]).filter(
-    (item): item is Fields => typeof item === 'object' && item !== null,
-  )
+  return (value as unknown[]).filter((item): item is Fields => typeof item === 'object' && item !== null)
 }
 
 /** Returns a value as an object; an empty one when it is not an object. */

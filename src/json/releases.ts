@@ -84,9 +84,7 @@ export function archsIn(answer: unknown): string[] {
 
 const ARCH_NAMES = ['arch', 'archs', 'architecture', 'architectures']
 
-const isArch = remember((name) =>
-  ARCH_NAMES.some((field) => resolveField(field, [name]).length > 0),
-)
+const isArch = remember((name) => ARCH_NAMES.some((field) => resolveField(field, [name]).length > 0))
 
 /**
  * Returns the members that can contain versions: objects and lists of objects, and of lists of texts the one named
@@ -95,9 +93,7 @@ const isArch = remember((name) =>
 function membersWithVersions(value: Fields): unknown[] {
   const members = Object.entries(value)
   const keyed = members.flatMap(([name, inner]) =>
-    isVersions(name) && isObject(inner)
-      ? [Object.entries(inner).map(([version, more]) => ({ version, more }))]
-      : [],
+    isVersions(name) && isObject(inner) ? [Object.entries(inner).map(([version, more]) => ({ version, more }))] : [],
   )
   if (keyed.length > 0) return keyed
   const texts = members.filter(([, inner]) => Array.isArray(inner) && typeof inner[0] === 'string')
@@ -115,17 +111,12 @@ function isVersions(name: string): boolean {
 function versionOf(item: Fields): string | null {
   const [name] = resolveField('version', Object.keys(item))
   const value = name === undefined ? undefined : item[name]
-  return typeof value === 'string' && value !== ''
-    ? value
-    : typeof value === 'number'
-      ? String(value)
-      : null
+  return typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : null
 }
 
 function firstText(item: Fields, names: readonly string[]): string | null {
   for (const wanted of names)
     for (const [name, value] of Object.entries(item))
-      if (plainName(name) === plainName(wanted) && typeof value === 'string' && value !== '')
-        return value
+      if (plainName(name) === plainName(wanted) && typeof value === 'string' && value !== '') return value
   return null
 }

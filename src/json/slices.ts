@@ -87,8 +87,7 @@ export function sliceText(text: Buffer, { start, end }: Slice): string {
 /** Returns the offset of the first byte from `at` that is neither white space nor a byte order mark. */
 export function skipSpace(text: Buffer, at: number): number {
   let next = at === 0 && hasMark(text) ? 3 : at
-  while (text[next] === 0x20 || text[next] === 0x0a || text[next] === 0x0d || text[next] === 0x09)
-    next++
+  while (text[next] === 0x20 || text[next] === 0x0a || text[next] === 0x0d || text[next] === 0x09) next++
   return next
 }
 

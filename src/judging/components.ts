@@ -67,16 +67,11 @@ function keyOf({ purl, name, version, source }: SbomComponent): string {
   return JSON.stringify([purl, version, ownName, source?.name ?? '', source?.version ?? ''])
 }
 
-function identified(
-  of: SbomComponent,
-  refs: ReadonlySet<string>,
-  around: Surroundings,
-): IdentifiedPackage {
+function identified(of: SbomComponent, refs: ReadonlySet<string>, around: Surroundings): IdentifiedPackage {
   const { name, version, purl } = of
   const found = identityOf(of, around)
   const listed = { name, purl, refs: [...refs].slice(0, MAX_REFS), refCount: refs.size }
-  if ('code' in found)
-    return { component: { ...listed, version, ...NOT_IDENTIFIED }, identity: null, why: found }
+  if ('code' in found) return { component: { ...listed, version, ...NOT_IDENTIFIED }, identity: null, why: found }
   const component = {
     ...listed,
     version: found.version,

@@ -65,7 +65,6 @@ export function joinFindings<Finding extends Pick<MatchFinding, 'id' | 'source'>
 ): void {
   for (const one of found) {
     const before = known.get(one.id)
-    if (before === undefined || (before.source !== null && one.source === null))
-      known.set(one.id, one)
+    if (before === undefined || (before.source !== null && one.source === null)) known.set(one.id, one)
   }
 }

@@ -98,11 +98,7 @@ type NotJudgedCode =
   | 'ambiguous'
 
 /** Codes of components that were judged in part. */
-const PARTLY: ReadonlySet<NotJudgedCode> = new Set([
-  'version_not_ordered',
-  'partly_compared',
-  'ambiguous',
-])
+const PARTLY: ReadonlySet<NotJudgedCode> = new Set(['version_not_ordered', 'partly_compared', 'ambiguous'])
 
 /** Reports whether records were looked up for a component that is listed as not judged: it was not judged completely. */
 export function isPartlyJudged({ code }: Pick<NotJudged, 'code'>): boolean {

@@ -4,12 +4,7 @@ import type { SbomComponent } from '../sboms/sbom.ts'
 import { type Comparison, NO_RECORDS, addComparison, whyPartly, whyUncompared } from './compared.ts'
 import { type IdentifiedPackage, type Why, identifyAll } from './components.ts'
 import { type PackageFinding, createFinder, joinFindings } from './finder.ts'
-import {
-  type MatchFinding,
-  type MatchedComponent,
-  type NotJudged,
-  isPartlyJudged,
-} from './finding.ts'
+import { type MatchFinding, type MatchedComponent, type NotJudged, isPartlyJudged } from './finding.ts'
 import { type JudgeSource, createAheadSource } from './package-source.ts'
 import { LEVELS } from './severity.ts'
 
@@ -62,10 +57,7 @@ export async function judgeComponents(
     joinFindings(of.found, findings)
     count += of.found.size - before
     if (count > MAX_FINDINGS)
-      throw new MirrorError(
-        'bad_request',
-        `the SBOM has more than ${MAX_FINDINGS} findings: split it`,
-      )
+      throw new MirrorError('bad_request', `the SBOM has more than ${MAX_FINDINGS} findings: split it`)
   }
   return { ...sumOf(judging), ...answerOf(judging, add) }
 }
@@ -111,9 +103,7 @@ interface Asked {
 /** Returns the questions about packages that can be judged, those about one name one after the other. */
 function questionsOf(judging: readonly Judging[]): Asked[] {
   const judged = judging.filter(({ why }) => why === null || isPartlyJudged(why))
-  const asked = judged.flatMap((of) =>
-    (of.identity?.questions ?? []).map((question): Asked => ({ question, of })),
-  )
+  const asked = judged.flatMap((of) => (of.identity?.questions ?? []).map((question): Asked => ({ question, of })))
   return asked.sort(
     ({ question: one }, { question: other }) =>
       compareText(one.ecosystem.name, other.ecosystem.name) || compareText(one.name, other.name),
@@ -132,8 +122,7 @@ function* eachRecorded(
     for (let at = 0; at < names.length;) {
       check()
       const { packages, recorded } = source.readAhead(ecosystem, names, at)
-      for (const name of names.slice(at, at + packages))
-        if (recorded(name)) yield* versions.get(name) ?? []
+      for (const name of names.slice(at, at + packages)) if (recorded(name)) yield* versions.get(name) ?? []
       at += packages
     }
   }

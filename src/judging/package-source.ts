@@ -30,16 +30,13 @@ export function judgeSourceOf(views: Views): JudgeSource {
   const has = ecosystemsOf(views)
   return {
     ...querySourceOf(views),
-    listPackageRecords: (ecosystem, names, limit) =>
-      views.listPackageRecords(ecosystem, names, limit),
+    listPackageRecords: (ecosystem, names, limit) => views.listPackageRecords(ecosystem, names, limit),
     hasEcosystem: has,
   }
 }
 
 /** Returns what knows whether views have any record of an ecosystem, and of its release where the name has one. */
-export function ecosystemsOf(
-  views: Pick<Views, 'hasView' | 'listEcosystems'>,
-): (name: string) => boolean {
+export function ecosystemsOf(views: Pick<Views, 'hasView' | 'listEcosystems'>): (name: string) => boolean {
   const recorded = views.listEcosystems()
   const known = new Map<string, boolean>()
   return (name) => {
@@ -61,14 +58,16 @@ const KEPT_BYTES = 8 * 2 ** 20
 export function createPackageSource(source: QuerySource): QuerySource {
   const kept = new Map<string, ReturnType<QuerySource['readRecord']>>()
   const lists = new Map<string, ReturnType<QuerySource['listCandidates']>>()
-  let [current, bytes] = ['', 0]
+  let current = ''
+  let bytes = 0
   return {
     listCandidates(ecosystem, name, after, limit) {
       const asked = JSON.stringify([ecosystem, name])
       if (asked !== current) {
         kept.clear()
         lists.clear()
-        ;[current, bytes] = [asked, 0]
+        current = asked
+        bytes = 0
       }
       const listed = lists.get(after) ?? source.listCandidates(ecosystem, name, after, limit)
       lists.set(after, listed)

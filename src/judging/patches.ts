@@ -61,10 +61,7 @@ export function joinPatches(
  * Returns the places that done entries about CVEs are about, as `patchPlaces` names them; none where the mirror has no list
  * that names CVEs.
  */
-export function listDonePlaces(
-  cves: readonly string[],
-  { catalog }: Pick<Reads, 'catalog'>,
-): Set<string> {
+export function listDonePlaces(cves: readonly string[], { catalog }: Pick<Reads, 'catalog'>): Set<string> {
   const places = new Set<string>()
   const list = catalog.readList(LIST.path)
   if (list === null || !catalog.hasFacet(list.id, CVE_FACET)) return places
@@ -89,7 +86,8 @@ export function patchPlaces(cves: readonly string[], base: string, name: string)
 
 /** Creates the list of the patches about one CVE and package: it counts all, and keeps some, before others those that are done. */
 function createPatchList() {
-  let [kept, count] = [[] as MatchPatch[], 0]
+  let kept = [] as MatchPatch[]
+  let count = 0
   return {
     add(patch: MatchPatch): void {
       count++
@@ -116,10 +114,7 @@ interface Reading {
 }
 
 /** Iterates over the entries about CVEs; those that have too many entries together are read one at a time. */
-function* ticketsAbout(
-  cves: readonly string[],
-  { catalog, list, check }: Reading,
-): Generator<Ticket, void, undefined> {
+function* ticketsAbout(cves: readonly string[], { catalog, list, check }: Reading): Generator<Ticket, void, undefined> {
   for (let at = 0; at < cves.length; at += AT_ONCE) {
     check()
     const values = cves.slice(at, at + AT_ONCE)
@@ -196,18 +191,17 @@ function isDone({ status }: MatchPatch): boolean {
 
 function queryOf(list: number, values: readonly string[]) {
   return {
-    ...{ list, where: [{ facet: CVE_FACET, values }], after: null },
-    ...{ order: { facet: null, field: null, descending: false }, limit: MAX_ENTRIES },
+    list,
+    where: [{ facet: CVE_FACET, values }],
+    after: null,
+    order: { facet: null, field: null, descending: false },
+    limit: MAX_ENTRIES,
     maxBytes: MAX_BYTES,
   }
 }
 
 /** Returns the CVEs that a finding is about. */
-export function cvesOf({
-  id,
-  aliases,
-  upstream,
-}: Pick<MatchFinding, 'id' | 'aliases' | 'upstream'>): string[] {
+export function cvesOf({ id, aliases, upstream }: Pick<MatchFinding, 'id' | 'aliases' | 'upstream'>): string[] {
   return [...new Set([id, ...aliases, ...upstream])].filter((name) => name.startsWith('CVE-'))
 }
 
@@ -224,8 +218,11 @@ function ticketIn({ id, body }: CatalogEntry): Ticket[] {
   if (item === null) return []
   const text = (field: string, shortened = false): string => textIn(item, field, shortened)
   const patch: MatchPatch = {
-    ...{ ticket: short(id), cve: text('cve_id'), status: text('ticket_status', true) },
-    ...{ version: text('version'), release: text('os_distro_major') },
+    ticket: short(id),
+    cve: text('cve_id'),
+    status: text('ticket_status', true),
+    version: text('version'),
+    release: text('os_distro_major'),
   }
   return [{ patch, ecosystem: text('ecosystem', true), name: text('package_src_name') }]
 }
@@ -241,9 +238,7 @@ function itemOf(body: Buffer): Fields | null {
 
 /** Services spell field names in several ways: `ticketStatus`, `status`. */
 function textIn(item: Fields, field: string, shortened: boolean): string {
-  const [name = field] = Object.hasOwn(item, field)
-    ? [field]
-    : resolveField(field, Object.keys(item), shortened)
+  const [name = field] = Object.hasOwn(item, field) ? [field] : resolveField(field, Object.keys(item), shortened)
   const value = item[name]
   return typeof value === 'string' ? short(value) : ''
 }

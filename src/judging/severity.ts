@@ -31,8 +31,7 @@ const LONGEST = 300
  */
 export function severityOf(record: Fields): Severity {
   const own = statedIn(record)
-  const stated =
-    own.length > 0 ? own : [...eachObject(record['affected'])].flatMap(statedIn).slice(0, MOST)
+  const stated = own.length > 0 ? own : [...eachObject(record['affected'])].flatMap(statedIn).slice(0, MOST)
   const scores = stated.map(({ type, score }) => (type === 'CVSS_V3' ? cvss3Score(score) : null))
   const highest = Math.max(-1, ...scores.map((score) => score ?? -1))
   const score = highest < 0 ? null : highest
@@ -87,14 +86,12 @@ export function cvss3Score(vector: string): number | null {
   if (head !== 'CVSS:3.0' && head !== 'CVSS:3.1') return null
   const metrics = new Map(parts.map((part) => part.split(':') as [string, string]))
   const scope = metrics.get('S')
-  const weight = (table: string, metric = table): number =>
-    WEIGHTS[table]?.[metrics.get(metric) ?? ''] ?? NaN
+  const weight = (table: string, metric = table): number => WEIGHTS[table]?.[metrics.get(metric) ?? ''] ?? NaN
   const isChanged = scope === 'C'
   const impacts = ['C', 'I', 'A'].map((metric) => 1 - weight('CIA', metric))
   const iss = 1 - impacts.reduce((product, one) => product * one, 1)
   const impact = isChanged ? 7.52 * (iss - 0.029) - 3.25 * (iss - 0.02) ** 15 : 6.42 * iss
-  const exploitability =
-    8.22 * weight('AV') * weight('AC') * weight(isChanged ? 'C' : 'U', 'PR') * weight('UI')
+  const exploitability = 8.22 * weight('AV') * weight('AC') * weight(isChanged ? 'C' : 'U', 'PR') * weight('UI')
   const sum = isChanged ? 1.08 * (impact + exploitability) : impact + exploitability
   if (Number.isNaN(sum) || (scope !== 'U' && scope !== 'C')) return null
   return impact <= 0 ? 0 : roundUp(Math.min(sum, 10))

@@ -19,10 +19,7 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
   const { snapshot, vex, patches } = by
   const isVexAhead = vex.asOf !== null && ageSecondsOf(Date.parse(vex.asOf), now) === null
   const gaps: readonly [MatchGap['code'], string | null][] = [
-    [
-      'age',
-      snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null,
-    ],
+    ['age', snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null],
     ['records', describeMissing('osv', snapshot)],
     ['vex', isVexAhead ? `the VEX is dated ${vex.asOf}, ${NO_AGE}` : null],
     ['vex', vex.missing === 0 ? null : describeMissingVex(vex.missing)],

@@ -91,7 +91,9 @@ async function matchSbom(
   const judged = await judgeComponents(components, source, { check, around, add })
   const { vex, suppressed, findings, patches } = shortReads.during(() => {
     const ruled = ruleOut({ config, shortReads }, judged.findings, {
-      ...{ now, sbom, check },
+      now,
+      sbom,
+      check,
       whyNot: withCatalog ? (withVex ? null : NOT_WANTED) : NO_KEY,
     })
     return {
@@ -112,19 +114,14 @@ async function matchSbom(
     suppressed: suppressed.length,
   }
   const gaps = gapsOf({ snapshot, vex, patches, systems, unreadReleases }, now)
-  return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps } // prettier-ignore
+  return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps }
 }
 
 /** Takes out what the mirrored VEX rules out; `whyNot`: why it is not used, null: it is. */
 function ruleOut(
   { config, shortReads }: Pick<MatcherParts, 'config' | 'shortReads'>,
   findings: readonly MatchFinding[],
-  {
-    now,
-    sbom,
-    check,
-    whyNot,
-  }: { now: number; sbom: InputSbom; check: () => void; whyNot: string | null },
+  { now, sbom, check, whyNot }: { now: number; sbom: InputSbom; check: () => void; whyNot: string | null },
 ) {
   const state = whyNot === null ? vexStateOf(config, shortReads, now) : vexNotApplied(whyNot)
   if (state.notApplied !== null) return { vex: state, findings, suppressed: [] }
@@ -141,24 +138,18 @@ function ruleOut(
 /** Joins findings with the mirrored list of patches, where it may be used. */
 function patchesFor(
   findings: readonly MatchFinding[],
-  {
-    reads,
-    check,
-    withCatalog,
-  }: { reads: ShortReads['reads']; check: () => void; withCatalog: boolean },
+  { reads, check, withCatalog }: { reads: ShortReads['reads']; check: () => void; withCatalog: boolean },
 ) {
-  return withCatalog
-    ? joinPatches(findings, reads, check)
-    : patchesNotApplied(findings, PATCHES_NO_KEY)
+  return withCatalog ? joinPatches(findings, reads, check) : patchesNotApplied(findings, PATCHES_NO_KEY)
 }
 
 const NOT_WANTED = '--no-vex was given'
 const NO_CATALOG = 'this mirror has no catalog, and so no VEX'
 const NO_KEY = 'VEX belongs to the catalog: it is applied for clients with a key of this mirror'
-const PATCHES_NO_KEY = 'the list of patches belongs to the catalog: it is joined for clients with a key of this mirror' // prettier-ignore
+const PATCHES_NO_KEY = 'the list of patches belongs to the catalog: it is joined for clients with a key of this mirror'
 
 function vexNotApplied(reason: string): MatchVex {
-  return { notApplied: reason, snapshot: null, asOf: null, stale: null, documents: 0, unread: 0, csaf: 0, missing: 0 } // prettier-ignore
+  return { notApplied: reason, snapshot: null, asOf: null, stale: null, documents: 0, unread: 0, csaf: 0, missing: 0 }
 }
 
 /** Describes the mirrored VEX, or why there is none to apply. */
@@ -166,26 +157,19 @@ function vexStateOf(config: Config, { reads }: ShortReads, now: number): MatchVe
   const stored = readOrigin(reads, 'catalog')
   if (stored === null) {
     const isExpected = activeSources(config).includes('catalog')
-    return vexNotApplied(
-      isExpected ? notReady(reads, 'catalog', 'the catalog').message : NO_CATALOG,
-    )
+    return vexNotApplied(isExpected ? notReady(reads, 'catalog', 'the catalog').message : NO_CATALOG)
   }
   const oldest = reads.catalog.readVexConfirmedAt() ?? undefined
   const origin = createStaleRule(config, () => now)('catalog', originNotAfter(stored, oldest))
   const { asOf, snapshot, stale } = origin
   if (stale?.refused === true)
-    return vexNotApplied(`the mirrored VEX is as of ${asOf}, ${stale.limit}, and catalog.staleAction is refuse`) // prettier-ignore
+    return vexNotApplied(`the mirrored VEX is as of ${asOf}, ${stale.limit}, and catalog.staleAction is refuse`)
   const missing = reads.catalog.countMissingVex()
-  return { notApplied: null, snapshot, asOf, stale: stale?.limit ?? null, documents: 0, unread: 0, csaf: 0, missing } // prettier-ignore
+  return { notApplied: null, snapshot, asOf, stale: stale?.limit ?? null, documents: 0, unread: 0, csaf: 0, missing }
 }
 
 /** Describes the snapshot of the views. Throws `stale`. */
-function snapshotOf(
-  config: Config,
-  { reads }: ShortReads,
-  info: Views['info'],
-  now: number,
-): MatchSnapshot {
+function snapshotOf(config: Config, { reads }: ShortReads, info: Views['info'], now: number): MatchSnapshot {
   const stored = reads.snapshots.readSnapshot('osv')
   const own = readOrigin(reads, 'osv')
   const isCurrent = stored?.id === info.snapshot

@@ -1,9 +1,4 @@
-import type {
-  MatchFinding,
-  MatchPatches,
-  NotJudged,
-  SuppressedFinding,
-} from '../judging/finding.ts'
+import type { MatchFinding, MatchPatches, NotJudged, SuppressedFinding } from '../judging/finding.ts'
 import type { MissingParts } from '../api/snapshot/missing.ts'
 import type { Level } from '../judging/severity.ts'
 

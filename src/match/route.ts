@@ -12,12 +12,7 @@ import type { Config } from '../config/schema.ts'
 import { shareFor } from '../core/connections/responses.ts'
 import { MirrorError } from '../core/errors.ts'
 import { whyNoRelease } from '../judging/components.ts'
-import {
-  type RequestThread,
-  type ThreadFailure,
-  createRequestThread,
-  errorOf,
-} from '../threads/requests.ts'
+import { type RequestThread, type ThreadFailure, createRequestThread, errorOf } from '../threads/requests.ts'
 import { workerFile } from '../threads/worker-file.ts'
 import type { MatchSnapshot } from './result.ts'
 
@@ -67,7 +62,12 @@ export function createMatchRoute({ config }: MatchData): (tools: PeopleTools) =>
     const file = workerFile('match.worker', import.meta.url)
     const data: MatchData = { config }
     const thread: MatchThread = createRequestThread({
-      ...{ file, data, limits: LIMITS, unref: true, maxWaiting: MAX_WAITING, what: 'SBOMs' },
+      file,
+      data,
+      limits: LIMITS,
+      unref: true,
+      maxWaiting: MAX_WAITING,
+      what: 'SBOMs',
     })
     tools.atEnd(() => thread.close())
     if (config.views.query) followPin(thread, tools.served.servedPin)
@@ -165,16 +165,20 @@ function refuse(request: IncomingMessage, response: ServerResponse, refusal: Ref
 
 const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, Refusal>> = {
   too_large: {
-    ...{ status: 413, error: 'too_large' },
+    status: 413,
+    error: 'too_large',
     message: `the SBOM is larger than ${MAX_BYTES / 2 ** 20} MiB: leave files out of it, or use "patchmirror match"`,
   },
   late: { status: 408, error: 'timeout', message: 'the SBOM did not come in time' },
   encoded: {
-    ...{ status: 415, error: 'unsupported_encoding' },
+    status: 415,
+    error: 'unsupported_encoding',
     message: 'the request has a Content-Encoding: send the SBOM as it is',
   },
   crowded: {
-    ...{ status: 503, error: 'not_ready', headers: { 'Retry-After': '30' } },
+    status: 503,
+    error: 'not_ready',
+    headers: { 'Retry-After': '30' },
     message: 'too many SBOMs and answers wait for their clients: try again later',
   },
 }

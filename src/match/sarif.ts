@@ -10,7 +10,11 @@ import { type Level, disagrees } from '../judging/severity.ts'
 
 /** Levels of results in SARIF. */
 const RESULT_LEVELS: Readonly<Record<Level, 'error' | 'warning' | 'note'>> = {
-  ...{ critical: 'error', high: 'error', medium: 'warning', low: 'note', none: 'note' },
+  critical: 'error',
+  high: 'error',
+  medium: 'warning',
+  low: 'note',
+  none: 'note',
 }
 
 /** Returns the findings in SARIF 2.1.0; `file`: the SBOM, as its place is shown. */
@@ -26,7 +30,8 @@ export function sarifReport(result: MatchResult, file: string): object {
       {
         tool: {
           driver: {
-            ...{ name: 'patchmirror', version: VERSION },
+            name: 'patchmirror',
+            version: VERSION,
             rules: rules.map(([id, ones]) => ruleOf(id, ones)),
           },
         },
@@ -67,7 +72,8 @@ function resultOf(finding: Reported, ruleIndex: number, file: string): object {
   const foundBy = foundByWords(finding)
   const place = purl ?? `${name}@${version}`
   return {
-    ...{ ruleId: id, ruleIndex },
+    ruleId: id,
+    ruleIndex,
     level: severity.level === null ? 'warning' : RESULT_LEVELS[severity.level],
     message: {
       text: `${name} ${version} is affected by ${id}; ${[foundBy, fix].filter((one) => one !== '').join('; ')}`,
@@ -103,7 +109,8 @@ function suppressionOf(reason: VexReason): object {
   const reasons = [status, justification, note].filter((text) => text !== '').join(': ')
   const signed = signature === null ? '' : `, signature ${signatureText(signature)}`
   return {
-    ...{ kind: 'external', status: 'accepted' },
+    kind: 'external',
+    status: 'accepted',
     justification: `VEX for ${product} (document ${document}${signed}): ${reasons}`,
   }
 }

@@ -27,24 +27,19 @@ export function vulnerabilityReport(result: MatchResult, now: number): object {
     value === null ? [] : [{ name: `patchmirror:snapshot:${name}`, value: String(value) }],
   )
   return {
-    ...{ bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 },
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
     serialNumber: `urn:uuid:${randomUUID()}`,
     metadata: {
       timestamp: toIso(now),
       tools: { components: [{ type: 'application', name: 'patchmirror', version: VERSION }] },
       ...(sbom.name !== '' && { component: { type: 'application', name: sbom.name } }),
-      properties: [
-        ...properties,
-        ...gapProperties(result),
-        ...noteProperties(result),
-        ...notJudgedProperties(result),
-      ],
+      properties: [...properties, ...gapProperties(result), ...noteProperties(result), ...notJudgedProperties(result)],
     },
     components: [...components].map((one) => componentOf(one, refs.get(one) ?? '')),
     vulnerabilities: [
-      ...[...Map.groupBy(findings, ({ id }) => id).values()].map((ones) =>
-        vulnerabilityOf(ones, refs, 'affected'),
-      ),
+      ...[...Map.groupBy(findings, ({ id }) => id).values()].map((ones) => vulnerabilityOf(ones, refs, 'affected')),
       ...[...Map.groupBy(suppressed, keyOf).values()].map((ones) => ({
         ...vulnerabilityOf(ones, refs, 'unaffected'),
         analysis: analysisOf(ones),
@@ -64,7 +59,8 @@ function noteProperties(result: MatchResult) {
 
 function notJudgedProperties({ notJudged }: MatchResult) {
   return [...Map.groupBy(notJudged, ({ reason }) => reason)].map(([reason, ones]) => ({
-    ...{ name: 'patchmirror:notJudged', value: `${ones.length}: ${reason}` },
+    name: 'patchmirror:notJudged',
+    value: `${ones.length}: ${reason}`,
   }))
 }
 
@@ -76,7 +72,8 @@ function referencesOf(components: Iterable<MatchedComponent>): Refs {
   const refs = new Map<MatchedComponent, string>()
   for (const one of components) {
     const wanted = one.purl ?? one.refs[0] ?? one.name
-    let [ref, number] = [wanted, used.get(wanted) ?? 1]
+    let ref = wanted
+    let number = used.get(wanted) ?? 1
     while (used.has(ref)) ref = `${wanted}#${++number}`
     used.set(ref, 1)
     used.set(wanted, number)
@@ -116,17 +113,11 @@ function analysisOf([first]: readonly SuppressedFinding[]): object {
   return {
     state: status === 'fixed' ? 'resolved' : 'not_affected',
     ...(status === 'not_affected' && known !== undefined && { justification: known }),
-    detail: [justification, note, `VEX document ${document}${signed}`]
-      .filter((one) => one !== '')
-      .join(': '),
+    detail: [justification, note, `VEX document ${document}${signed}`].filter((one) => one !== '').join(': '),
   }
 }
 
-function vulnerabilityOf(
-  ones: readonly MatchFinding[],
-  refs: Refs,
-  status: 'affected' | 'unaffected',
-): object {
+function vulnerabilityOf(ones: readonly MatchFinding[], refs: Refs, status: 'affected' | 'unaffected'): object {
   const [first] = ones
   if (first === undefined) return {}
   const { id, aliases, summary, severity } = first

@@ -67,11 +67,7 @@ export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
  * the version is not taken for clear. `vendor`: the prefix that was removed from the record's ecosystems; the vendor's order
  * still applies. In steps, because a record may be long.
  */
-export function* concerns(
-  record: OsvRecord,
-  asked: Asked,
-  vendor?: string,
-): PacedSteps<VersionVerdict> {
+export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): PacedSteps<VersionVerdict> {
   if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return 'other'
   const pace = createPace()
   let verdict: VersionVerdict = 'other'
@@ -220,11 +216,7 @@ function* isIncluded(
 }
 
 /** Returns null for an event of another kind; a field that is null or empty counts as absent. */
-function placeOf(
-  kind: Event['kind'],
-  text: unknown,
-  order: VersionOrder,
-): Place | 'unreadable' | null {
+function placeOf(kind: Event['kind'], text: unknown, order: VersionOrder): Place | 'unreadable' | null {
   if (text === undefined || text === null || text === '') return null
   if (typeof text !== 'string') return 'unreadable'
   if (kind === 'introduced' && text === '0') return 'start'
@@ -237,9 +229,7 @@ function compareEvents(one: Event, other: Event, order: VersionOrder): number {
   const ends = endOf(one.place) - endOf(other.place)
   if (ends !== 0) return ends
   const versions =
-    typeof one.place === 'object' && typeof other.place === 'object'
-      ? order.compare(one.place.key, other.place.key)
-      : 0
+    typeof one.place === 'object' && typeof other.place === 'object' ? order.compare(one.place.key, other.place.key) : 0
   return versions || KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind)
 }
 
@@ -263,12 +253,9 @@ export function confirmedEvents(events: unknown, order: VersionOrder): readonly 
   }
   if (!isOpen) return null
   const limits = readable.filter(({ kind }) => kind === 'limit')
-  const sorted = readable
-    .filter(({ kind }) => kind !== 'limit')
-    .sort((one, other) => compareEvents(one, other, order))
+  const sorted = readable.filter(({ kind }) => kind !== 'limit').sort((one, other) => compareEvents(one, other, order))
   const ended = sorted.filter(
-    ({ kind }, i) =>
-      kind !== 'introduced' || (sorted[i + 1]?.kind ?? 'introduced') !== 'introduced',
+    ({ kind }, i) => kind !== 'introduced' || (sorted[i + 1]?.kind ?? 'introduced') !== 'introduced',
   )
   return [...ended, ...limits].map(({ kind, text }) => ({ [kind]: text }))
 }

@@ -43,12 +43,7 @@ interface Fix {
   readonly key: unknown
 }
 
-function addAbove(
-  fixes: Map<string, Fix>,
-  fixed: unknown,
-  order: VersionOrder,
-  { version }: Asked,
-): void {
+function addAbove(fixes: Map<string, Fix>, fixed: unknown, order: VersionOrder, { version }: Asked): void {
   const asked = version.text === '' ? null : version.keyOf(order)
   const key = typeof fixed === 'string' && fixed !== '' ? order.read(fixed) : null
   if (asked === null || key === null || order.compare(key, asked) <= 0) return

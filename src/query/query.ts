@@ -32,9 +32,7 @@ const MAX_TEXT = 1024
 export function readQuestion(query: unknown): Query {
   const fields = objectOf(query, 'a query')
   if (textOf(fields, 'commit') !== '')
-    throw invalid(
-      'Queries by commit are not supported by this mirror: query by package and version instead.',
-    )
+    throw invalid('Queries by commit are not supported by this mirror: query by package and version instead.')
   const version = textOf(fields, 'version')
   const pageToken = textOf(fields, 'page_token') || textOf(fields, 'pageToken')
   const wanted = fields['package']
@@ -56,18 +54,12 @@ function readPackage(fields: Readonly<Record<string, unknown>>) {
   }
 }
 
-function byPurl(
-  text: string,
-  name: string,
-  ecosystem: string,
-  version: string,
-): Omit<Query, 'pageToken'> {
+function byPurl(text: string, name: string, ecosystem: string, version: string): Omit<Query, 'pageToken'> {
   const url = parsePurl(text)
   const purl = packageOf(url, version)
   if (name !== '') throw invalid('name specified in a PURL query')
   if (ecosystem !== '') throw invalid('ecosystem specified in a PURL query')
-  if ((url.version ?? '') !== '' && version !== '')
-    throw invalid('version specified in params and PURL query')
+  if ((url.version ?? '') !== '' && version !== '') throw invalid('version specified in params and PURL query')
   if ('unrecorded' in purl) return { ecosystem: null, name: '', version }
   const known = findEcosystem(releaseIn(url, purl.ecosystem) ?? purl.ecosystem)
   const compared = normalName(known?.base ?? null, purl.name)
@@ -83,8 +75,7 @@ export function objectOf(value: unknown, what: string): Readonly<Record<string, 
 function textOf(fields: Readonly<Record<string, unknown>>, name: string): string {
   const value = fields[name]
   if (value === undefined || value === null) return ''
-  if (typeof value !== 'string')
-    throw invalid(`Invalid JSON payload received: ${name} must be a string.`)
+  if (typeof value !== 'string') throw invalid(`Invalid JSON payload received: ${name} must be a string.`)
   if (value.length > MAX_TEXT) throw invalid(`Invalid query: ${name} is too long.`)
   return value
 }

@@ -8,21 +8,12 @@ import { MirrorError } from '../core/errors.ts'
 /** Where a search looks: one snapshot's index of packages and its records. */
 export interface QuerySource {
   /** Ids of records that may concern the package, in id order behind `after` (''), at most `limit`. */
-  listCandidates(
-    ecosystem: string,
-    name: string,
-    after: string,
-    limit: number,
-  ): readonly { readonly id: string }[]
+  listCandidates(ecosystem: string, name: string, after: string, limit: number): readonly { readonly id: string }[]
   /** The record as the ecosystem's view shows it; null when it has none of that id. */
   readRecord(ecosystem: string, id: string): SourceRecord | null
   /** The same of all ecosystems; a source without it answers only questions that name one. */
   readonly anywhere?: {
-    readonly listNamed: (
-      name: string,
-      after: string,
-      limit: number,
-    ) => readonly { readonly id: string }[]
+    readonly listNamed: (name: string, after: string, limit: number) => readonly { readonly id: string }[]
     readonly readRecord: (id: string) => SourceRecord | null
   }
 }
@@ -74,11 +65,7 @@ const STRETCH_BYTES = 256 * 1024
  * Looks for the records that concern a package, page by page in the order of their ids. The work is done in short stretches
  * with a pause behind each, a long record in several. Throws `bad_request` for a page token of another question.
  */
-export async function search(
-  source: QuerySource,
-  question: Query,
-  bounds: PageBounds,
-): Promise<ResultPage> {
+export async function search(source: QuerySource, question: Query, bounds: PageBounds): Promise<ResultPage> {
   const { ecosystem, name, version, isOfAny = false, isListedOnly = false } = question
   const mark = JSON.stringify([ecosystem?.name, name, version])
   const walk: Walk = {
@@ -127,8 +114,7 @@ async function goOn(
     if (walk.found.length >= bounds.records || walk.bytes >= bounds.bytes) return 'full'
     if (read >= STRETCH_BYTES) return 'more'
     walk.after = id
-    const record =
-      ecosystem === null ? source.anywhere?.readRecord(id) : source.readRecord(ecosystem.name, id)
+    const record = ecosystem === null ? source.anywhere?.readRecord(id) : source.readRecord(ecosystem.name, id)
     if (record === null || record === undefined) continue
     read += record.content.length
     const parsed = record.parsed ?? parseRecord(record.content)
@@ -171,10 +157,7 @@ function withoutRest(content: Buffer): Buffer {
 }
 
 /** Does work in steps with a pause behind each, none where one is enough. */
-async function interleave<Value>(
-  work: PacedSteps<Value>,
-  { pause }: Pick<PageBounds, 'pause'>,
-): Promise<Value> {
+async function interleave<Value>(work: PacedSteps<Value>, { pause }: Pick<PageBounds, 'pause'>): Promise<Value> {
   for (;;) {
     const step = work.next()
     if (step.done === true) return step.value
@@ -208,8 +191,7 @@ function readToken(token: string, mark: string): string {
   if (token === '') return ''
   const bytes = Buffer.from(token, 'base64url')
   const sound = bytes.toString('base64url') === token && bytes.length > MARK_BYTES
-  if (sound && bytes.subarray(0, MARK_BYTES).equals(markBytes(mark)))
-    return bytes.toString('utf8', MARK_BYTES)
+  if (sound && bytes.subarray(0, MARK_BYTES).equals(markBytes(mark))) return bytes.toString('utf8', MARK_BYTES)
   throw new MirrorError('bad_request', 'Invalid page token.')
 }
 

@@ -62,8 +62,7 @@ function snapshotLine(event: Json): string {
     ? `${String(changed[0])} added, ${String(changed[1])} changed, ${String(changed[2])} removed`
     : 'everything may have changed'
   const doubts = Array.isArray(data['doubts']) ? data['doubts'].length : 0
-  const warning =
-    doubts > 0 ? ' It has changes that may hide findings: see the status of the mirror.' : ''
+  const warning = doubts > 0 ? ' It has changes that may hide findings: see the status of the mirror.' : ''
   return `New snapshot of ${source}: ${changes}.${warning}`
 }
 
@@ -81,11 +80,13 @@ function findingsLines(data: Json): string {
 }
 
 function wordsOf(one: Json): string {
-  const [found, gone] = [countOf(one['newFindings']), countOf(one['goneFindings'])]
-  const [fixes, fixesGone] = [countOf(one['newFixes']), countOf(one['goneFixes'])]
-  const known = (value: unknown): number | null =>
-    typeof value === 'number' ? countOf(value) : null
-  const [foundFixable, goneFixable] = [known(one['newFixable']), known(one['goneFixable'])]
+  const found = countOf(one['newFindings'])
+  const gone = countOf(one['goneFindings'])
+  const fixes = countOf(one['newFixes'])
+  const fixesGone = countOf(one['goneFixes'])
+  const known = (value: unknown): number | null => (typeof value === 'number' ? countOf(value) : null)
+  const foundFixable = known(one['newFixable'])
+  const goneFixable = known(one['goneFixable'])
   const counts = { found, foundFixable, gone, goneFixable, fixes, fixesGone }
   return findingWords(counts) || 'its findings changed'
 }
@@ -124,9 +125,5 @@ const FIXES =
 
 /** Removes control characters, and escapes what workspaces interpret as a link or a mention. */
 function plain(text: string): string {
-  return text
-    .replace(/\p{C}/gu, ' ')
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
+  return text.replace(/\p{C}/gu, ' ').replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

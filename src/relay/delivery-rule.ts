@@ -65,10 +65,7 @@ const PAUSES = [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600]
 const LONGEST_RETRY_AFTER_MS = DAY_MS
 
 /** The longest pause, milliseconds. */
-export const LONGEST_PAUSE_MS = Math.max(
-  LONGEST_RETRY_AFTER_MS,
-  ...PAUSES.map((pause) => pause * 1250),
-)
+export const LONGEST_PAUSE_MS = Math.max(LONGEST_RETRY_AFTER_MS, ...PAUSES.map((pause) => pause * 1250))
 
 /**
  * Reports whether a stored time is due, Unix milliseconds. A time further ahead than the longest pause was stored before

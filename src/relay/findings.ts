@@ -29,7 +29,9 @@ const RETRY_MS = 30_000
 export function createFindingsCollector(deps: FindingsDeps) {
   const { settings, outbox, findings, servesFindings, now, onFault } = deps
   const isWanted = settings.targets.length > 0 && settings.events.includes('findings')
-  let [waits, isDeferred, retryAt] = [true, false, -Infinity]
+  let waits = true
+  let isDeferred = false
+  let retryAt = -Infinity
   return {
     /** The tags were judged again. */
     judged: (): void => void ([waits, isDeferred, retryAt] = [true, false, -Infinity]),
@@ -39,9 +41,10 @@ export function createFindingsCollector(deps: FindingsDeps) {
       if (!waits || !isDue(retryAt, now(), RETRY_MS)) return
       if (isDeferred && !servesFindings()) return
       try {
-        if (!isWanted) outbox.cursors.findings.forget() // what changes meanwhile is never announced
+        if (!isWanted)
+          outbox.cursors.findings.forget() // what changes meanwhile is never announced
         else if (findings((reads) => collectFrom(deps, reads, store.secrets.readInstance())) === 'deferred')
-          return void (isDeferred = true) // prettier-ignore
+          return void (isDeferred = true)
         waits = false
       } catch (error) {
         retryAt = now() + RETRY_MS

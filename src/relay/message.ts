@@ -27,10 +27,7 @@ export function snapshotMessage(
  * Builds the CloudEvent for changed findings of tags. Its id has the log's name and the entries that it is of, so that it is the
  * same each time the event is built, and differs from that of any other entries.
  */
-export function findingsMessage(
-  instance: string,
-  { message: data, first, last, at }: FindingsPart,
-): Message {
+export function findingsMessage(instance: string, { message: data, first, last, at }: FindingsPart): Message {
   const id = `tags_${data.after.replace(/-.*/, '')}_${first}-${last}`
   return cloudEvent(instance, id, { type: FINDINGS_CHANGED, subject: 'tags', at, data })
 }
@@ -43,17 +40,14 @@ interface EventParts {
   readonly data: object
 }
 
-function cloudEvent(
-  instance: string,
-  id: string,
-  { type, subject, at, data }: EventParts,
-): Message {
+function cloudEvent(instance: string, id: string, { type, subject, at, data }: EventParts): Message {
   const webhookId = `pm_${instance}_${id}`
   const event = {
     specversion: '1.0',
     id: webhookId,
     source: `/patchmirror/${instance}`,
-    ...{ type, subject },
+    type,
+    subject,
     time: toIso(at),
     datacontenttype: 'application/json',
     data,

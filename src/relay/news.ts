@@ -1,11 +1,5 @@
 import { DAY_MS } from '../core/time.ts'
-import {
-  type EventTarget,
-  isSpecific,
-  namesOf,
-  plainRepository,
-  targetsOf,
-} from '../domain/image-reference.ts'
+import { type EventTarget, isSpecific, namesOf, plainRepository, targetsOf } from '../domain/image-reference.ts'
 import type { Announced, NewTag } from '../store/catalog/tags.ts'
 import { createTypeFilter, parseBody } from '../webhooks/receive/event.ts'
 
@@ -46,8 +40,7 @@ function isMirrored(target: EventTarget, { findAnnounced }: NewsReads): boolean 
 function isSame(target: EventTarget, tag: NewTag): boolean {
   const names = namesOf(target)
   if (names.digest !== null && names.digest === tag.digest) return true
-  const plain = (name: string | null): string | null =>
-    name === null ? null : plainRepository(name)
+  const plain = (name: string | null): string | null => (name === null ? null : plainRepository(name))
   const agree = (a: string | null, b: string | null): boolean => a === null || b === null || a === b
   return agree(names.tag, tag.tag) && agree(plain(names.repository), plain(tag.repository))
 }

@@ -4,12 +4,7 @@ import { announce } from '../store/changes/message.ts'
 import { nameStorageError } from '../store/database/faults.ts'
 import type { Reads } from '../store/reads.ts'
 import { timeOfAges } from '../store/runs/age-limit.ts'
-import type {
-  DueDelivery,
-  RelayOutbox,
-  RelayTarget,
-  DeliveryResult,
-} from '../store/webhooks/outbox.ts'
+import type { DueDelivery, RelayOutbox, RelayTarget, DeliveryResult } from '../store/webhooks/outbox.ts'
 import { type FindingsDeps, createFindingsCollector } from './findings.ts'
 import { type TargetResponse, LONGEST_PAUSE_MS, isDue, outcomeOf } from './delivery-rule.ts'
 import { snapshotMessage } from './message.ts'
@@ -83,8 +78,11 @@ const FAULT_PAUSE_MS = 5_000
 export function createRelay(deps: RelayDeps): Relay {
   const { settings, outbox, now, onFault } = deps
   const active = new Map<string, Promise<void>>()
-  let [stopped, pausedUntil, settled] = [false, 0, [] as DeliveryResult[]]
-  const [prune, turns] = [createPruning(deps), createTurns(deps)]
+  let stopped = false
+  let pausedUntil = 0
+  let settled = [] as DeliveryResult[]
+  const prune = createPruning(deps)
+  const turns = createTurns(deps)
   const tags = createFindingsCollector(deps)
   outbox.replaceTargets(settings.targets)
   const reportStateChanges = createStateChanges(outbox, deps.onTurn)
@@ -127,7 +125,9 @@ export function createRelay(deps: RelayDeps): Relay {
     }
   }
   return {
-    ...{ tick, poll: turns.pollOf(tick), judged: tags.judged },
+    tick,
+    poll: turns.pollOf(tick),
+    judged: tags.judged,
     isIdle: () => active.size + settled.length === 0 && hasNothingDue(deps, turns, tags),
     async idle() {
       while (active.size > 0 || settled.length > 0) {

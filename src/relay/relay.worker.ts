@@ -33,8 +33,7 @@ export type ToRelay =
   | StopMessage
 
 export type FromRelay =
-  | { readonly type: 'fault'; readonly message: string }
-  | { readonly type: 'turn'; readonly turn: RelayStateChange }
+  { readonly type: 'fault'; readonly message: string } | { readonly type: 'turn'; readonly turn: RelayStateChange }
 
 /** Interval between checks for due deliveries, milliseconds. */
 const CHECK_MS = 1_000
@@ -54,7 +53,8 @@ function main(port: MessagePort): void {
   const reads = createReads(mirror)
   const settings = { ...config.relay, targets: relayUrls(config.relay) }
   const sending = createSending(() => connect(config, settings, version, reads))
-  let [served, servesFindings] = [0, false]
+  let served = 0
+  let servesFindings = false
   let wasWritten = true
   const relayLoop = createRelay({
     settings,
@@ -133,12 +133,11 @@ async function connect(
   version: string,
   reads: Pick<Reads, 'secrets' | 'catalog' | 'runs' | 'snapshots'>,
 ) {
-  const [{ createTransport }, { createSender, createSigner, formatSecret }, { isOldNews }] =
-    await Promise.all([
-      import('../upstream/http/transport.ts'),
-      import('./sender.ts'),
-      import('./news.ts'),
-    ])
+  const [{ createTransport }, { createSender, createSigner, formatSecret }, { isOldNews }] = await Promise.all([
+    import('../upstream/http/transport.ts'),
+    import('./sender.ts'),
+    import('./news.ts'),
+  ])
   const { timeoutMs, concurrency, targets, dialect } = settings
   const transport = createTransport({
     ...upstream,
@@ -148,12 +147,8 @@ async function connect(
     connectTimeoutMs: Math.min(upstream.connectTimeoutMs, timeoutMs),
     requestTimeoutMs: timeoutMs,
   })
-  const sign = createSigner(
-    settings.secret ?? formatSecret(reads.secrets.readSecret('relay')),
-    dialect,
-  )
-  const isOld = (body: Uint8Array): boolean =>
-    isOldNews(body, reads.catalog, timeOfAges(reads, Date.now()))
+  const sign = createSigner(settings.secret ?? formatSecret(reads.secrets.readSecret('relay')), dialect)
+  const isOld = (body: Uint8Array): boolean => isOldNews(body, reads.catalog, timeOfAges(reads, Date.now()))
   const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate, isOld }
   const userAgent = `patchmirror/${version}`
   const send = createSender({ transport, sign, chat, timeoutMs, userAgent, now: Date.now })

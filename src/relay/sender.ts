@@ -32,8 +32,7 @@ interface SenderDeps {
 export function createSender(deps: SenderDeps) {
   const { transport, timeoutMs, chat } = deps
   return async (url: string, delivery: DueDelivery): Promise<TargetResponse> => {
-    if (chat.urls.has(url) && chat.isOld?.(delivery.body) === true)
-      return { status: 204, retryAfter: null }
+    if (chat.urls.has(url) && chat.isOld?.(delivery.body) === true) return { status: 204, retryAfter: null }
     const deadline = AbortSignal.timeout(timeoutMs)
     try {
       const { headers, body } = requestFor(url, delivery, deps)
@@ -46,8 +45,7 @@ export function createSender(deps: SenderDeps) {
         retryAfter: typeof retryAfter === 'string' ? retryAfter : null,
       }
     } catch (error) {
-      if (deadline.aborted)
-        return { failure: `no answer within ${timeoutMs} ms${faultNotes(error)}` }
+      if (deadline.aborted) return { failure: `no answer within ${timeoutMs} ms${faultNotes(error)}` }
       return { failure: `no answer (${codeOf(error)})${faultNotes(error)}` }
     }
   }

@@ -30,12 +30,9 @@ interface RelayThreadDeps extends Omit<RelayStart, 'files'> {
 }
 
 /** Starts the relay. Resolves when it runs, or when it has reported why it cannot start; it is tried again. Never rejects. */
-export async function startRelayThread({
-  onFault,
-  onTurn,
-  ...data
-}: RelayThreadDeps): Promise<RelayThread> {
-  let [served, isServed] = [0, false]
+export async function startRelayThread({ onFault, onTurn, ...data }: RelayThreadDeps): Promise<RelayThread> {
+  let served = 0
+  let isServed = false
   const files = keepFiles([data.config.upstream.caFile])
   const supervisor = supervise<ToRelay, FromRelay>({
     file: workerFile('relay.worker', import.meta.url),

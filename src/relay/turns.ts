@@ -17,7 +17,8 @@ const LONGEST_MS = 60_000
  * clock that was changed is noticed by that minute.
  */
 export function createTurns({ outbox, changed, now }: TurnDeps) {
-  let [dueAt, beganAt] = [-Infinity, -Infinity]
+  let dueAt = -Infinity
+  let beganAt = -Infinity
   const isDue = (): boolean => {
     try {
       const at = now()

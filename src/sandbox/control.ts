@@ -56,8 +56,7 @@ function control(
     requests.clear()
     return jsonAnswer(200, { cleared: true })
   }
-  if (name === 'deliveries' && method === 'GET')
-    return jsonAnswer(200, service?.service.deliveries.records ?? [])
+  if (name === 'deliveries' && method === 'GET') return jsonAnswer(200, service?.service.deliveries.records ?? [])
   if (name === 'delivery-fault') return setDeliveryFault(service?.service, method, body)
   if (name === 'state' && method === 'GET') return jsonAnswer(200, state(context))
   const n = Number(query.get('n') ?? 1)
@@ -121,11 +120,7 @@ function state({ source, service }: Context): object {
 }
 
 /** `{"fault":{"kind":"early","ms":5000},"times":1}`; DELETE takes all of them back and lets hidden tags be found. */
-function setDeliveryFault(
-  service: Service | undefined,
-  method: string,
-  body: string,
-): NegotiatedAnswer {
+function setDeliveryFault(service: Service | undefined, method: string, body: string): NegotiatedAnswer {
   if (service === undefined) return refusal(404, 'the sandbox has no service')
   const { faults, reveal } = service.deliveries
   if (method === 'DELETE') {

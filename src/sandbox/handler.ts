@@ -6,14 +6,7 @@ import type { createFaults } from './faults/schedule.ts'
 import { deliverFaulty } from './faults/apply.ts'
 import type { Feed, FeedSource } from './feed/feed.ts'
 import { logEntry, readIncoming } from './incoming.ts'
-import {
-  type NegotiatedAnswer,
-  type Policy,
-  finished,
-  httpDate,
-  negotiate,
-  refusal,
-} from './http/negotiate.ts'
+import { type NegotiatedAnswer, type Policy, finished, httpDate, negotiate, refusal } from './http/negotiate.ts'
 import type { createRequestLog } from './request-log.ts'
 import { route } from './feed/routes.ts'
 import { handleSurface } from './service/call.ts'
@@ -36,11 +29,7 @@ export interface Context {
 }
 
 /** Answers one request: control, or log it, find what it asks for, and serve that, faults applied. */
-export async function handle(
-  context: Context,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+export async function handle(context: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const incoming = readIncoming(request)
   const { method, path, query } = incoming
   response.sendDate = false
@@ -64,8 +53,7 @@ export async function handle(
     return negotiate(method, request.headers, what, policy)
   }
   const { policy } = context
-  if (fault === undefined)
-    await deliver(outlet, finished(answerWith(policy), policy, request.headers))
+  if (fault === undefined) await deliver(outlet, finished(answerWith(policy), policy, request.headers))
   else await deliverFaulty(outlet, fault, answerWith, policy)
 }
 

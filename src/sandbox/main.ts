@@ -118,9 +118,10 @@ const COUNTS = {
   'large-sboms': 'largeSboms',
 } as const
 
-type GivenService = Partial<
-  Record<keyof typeof COUNTS | 'dialect' | 'webhook-secret', string | undefined>
-> & { shape: string; vary?: string | undefined }
+type GivenService = Partial<Record<keyof typeof COUNTS | 'dialect' | 'webhook-secret', string | undefined>> & {
+  shape: string
+  vary?: string | undefined
+}
 
 /** The counts that were given, and the ports after the sandbox's own; free ones when that is free. */
 function readService(given: GivenService, port: number): ServiceOptions {
@@ -142,8 +143,7 @@ function readService(given: GivenService, port: number): ServiceOptions {
 /** A named shape with the changes of a JSON object, such as `{"records":{"ids":"integer"}}`. */
 function readShape(text: string, changes: string): Shape {
   const name = SHAPE_NAMES.find((one) => one === text)
-  if (name === undefined)
-    throw new Error(`--shape must be one of ${SHAPE_NAMES.join(', ')}, not ${text}`)
+  if (name === undefined) throw new Error(`--shape must be one of ${SHAPE_NAMES.join(', ')}, not ${text}`)
   try {
     return shaped(name, JSON.parse(changes) as ShapeChanges)
   } catch (error) {

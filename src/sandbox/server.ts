@@ -6,12 +6,7 @@ import type { Policy } from './http/negotiate.ts'
 import { type RequestLog, createRequestLog } from './request-log.ts'
 import { handleSurface } from './service/call.ts'
 import type { ServiceOptions } from './service/types.ts'
-import {
-  type Addresses,
-  type Service,
-  type ServiceParts,
-  createService,
-} from './service/service.ts'
+import { type Addresses, type Service, type ServiceParts, createService } from './service/service.ts'
 import { type Shape, shapeOf } from './service/shapes/shape.ts'
 import type { Surface } from './service/surface.ts'
 
@@ -69,9 +64,7 @@ export async function createSandbox(options: SandboxOptions = {}): Promise<Sandb
     await listeners.close()
   }
   try {
-    const main = await listeners.open(options.port ?? 0, (request, response) =>
-      handle(context, request, response),
-    )
+    const main = await listeners.open(options.port ?? 0, (request, response) => handle(context, request, response))
     const addresses = { ...NOWHERE, url: main.url }
     if (service !== undefined) {
       const ports = options.service === false ? undefined : options.service?.ports
@@ -135,8 +128,7 @@ async function createContext(options: SandboxOptions): Promise<Context> {
   const policy = policyOf(options, shape, ranges)
   const faults = createFaults()
   const origin = { seed, records: options.osvZip === undefined ? records : 0, now: right }
-  const service =
-    options.service === false ? undefined : createService(options.service ?? {}, origin)
+  const service = options.service === false ? undefined : createService(options.service ?? {}, origin)
   const requests = createRequestLog(options.keepRequests)
   return { feed, source, faults, requests, policy, cveFeed, shape, now, service }
 }

@@ -26,13 +26,8 @@ const VERSION = /^1\.(?:[2-9]|\d{2,3})$/
 export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
   const version = textOr(document['specVersion'])
   if (!VERSION.test(version))
-    throw unreadable(
-      `CycloneDX ${version || 'without specVersion'} is not known here: use ${SBOM_FORMATS}`,
-    )
-  const subject = objectIn(
-    objectIn(document['metadata'], 'metadata')['component'],
-    'metadata.component',
-  )
+    throw unreadable(`CycloneDX ${version || 'without specVersion'} is not known here: use ${SBOM_FORMATS}`)
+  const subject = objectIn(objectIn(document['metadata'], 'metadata')['component'], 'metadata.component')
   const found = createComponents()
   const systems = createSystems()
   const add = (one: Fields): void => {
@@ -62,7 +57,11 @@ function subjectsIn({ purl, type, name, version }: Fields): string[] {
   if (own !== '') return [own]
   const digest = textOr(version)
   if (type !== 'container' || !/^sha\d{3}:[\da-f]{64,}$/i.test(digest)) return []
-  const last = textOr(name).replace(/[:@].*$/s, '').split('/').at(-1) ?? '' // prettier-ignore
+  const last =
+    textOr(name)
+      .replace(/[:@].*$/s, '')
+      .split('/')
+      .at(-1) ?? ''
   const image = last === '' ? 'image' : last.toLowerCase()
   return [`pkg:oci/${encodeURIComponent(image)}@${encodeURIComponent(digest)}`]
 }

@@ -21,10 +21,7 @@ export function* envelopesOf(
 }
 
 /** What is in an envelope; null for what is none. */
-function contentOf(
-  { dsseEnvelope, payload, predicate }: Fields,
-  read: (text: string) => Fields,
-): Fields | null {
+function contentOf({ dsseEnvelope, payload, predicate }: Fields, read: (text: string) => Fields): Fields | null {
   if (isObject(dsseEnvelope)) return dsseEnvelope
   if (typeof payload === 'string') return read(Buffer.from(payload, 'base64').toString('utf8'))
   if (typeof predicate === 'string') return read(predicate)

@@ -7,9 +7,7 @@ import { readInputSbom } from './read.ts'
 import { type InputSbom, SBOM_BOUNDS, unreadable } from './sbom.ts'
 
 const [{ path: SBOM_PATH } = { path: '' }] =
-  RESOURCES.find(({ name }) => name === 'tags')?.artifacts.filter(
-    ({ document }) => document === 'sbom',
-  ) ?? []
+  RESOURCES.find(({ name }) => name === 'tags')?.artifacts.filter(({ document }) => document === 'sbom') ?? []
 
 /** Returns the path of a tag's SBOM, as the store knows it. */
 export function sbomPathOf(id: string): string {
@@ -32,14 +30,12 @@ export function readMirroredSbom(
   const content = wholeUnpacked(catalog, digest, maxBytes)
   const what = `the SBOM ${digest.slice(0, 12)} of ${of}`
   if (content === 'too large')
-    throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`, { cause: unreadable(content) }) // prettier-ignore
-  if (typeof content === 'string')
-    throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`)
+    throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`, { cause: unreadable(content) })
+  if (typeof content === 'string') throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`)
   try {
     return { ...readInputSbom(content), digest }
   } catch (cause) {
-    if (cause instanceof MirrorError)
-      throw new MirrorError('not_ready', `${what}: ${cause.message}`, { cause })
+    if (cause instanceof MirrorError) throw new MirrorError('not_ready', `${what}: ${cause.message}`, { cause })
     throw cause
   }
 }

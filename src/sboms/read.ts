@@ -14,8 +14,7 @@ export function readInputSbom(bytes: Buffer): InputSbom {
   const [first = {}] = documents
   if (documents.length === 1) return open(first) ?? refuse(first)
   const sboms = documents.flatMap((document) => open(document) ?? [])
-  if (sboms.length > 1)
-    throw unreadable(`it has ${sboms.length} SBOMs, one in each line: give them one at a time`)
+  if (sboms.length > 1) throw unreadable(`it has ${sboms.length} SBOMs, one in each line: give them one at a time`)
   return sboms[0] ?? refuse(first)
 }
 

@@ -78,9 +78,7 @@ export function createComponents() {
       for (const purl of texts.length === 0 ? [null] : new Set(texts.map(bounded)))
         components.push({ ref, name, version, purl, source, kind })
       if (components.length > SBOM_BOUNDS.components)
-        throw unreadable(
-          `it has more than ${SBOM_BOUNDS.components} components: split it, or leave files out of it`,
-        )
+        throw unreadable(`it has more than ${SBOM_BOUNDS.components} components: split it, or leave files out of it`)
     },
   }
 }

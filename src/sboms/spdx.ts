@@ -16,17 +16,15 @@ import { sourceInText } from './source.ts'
 /** Reads an SPDX 2 document: its packages, with the purls of their external references. Throws `bad_request`. */
 export function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
   const version = textOr(document['spdxVersion'])
-  if (!/^SPDX-2\.[1-9]\d{0,2}$/.test(version))
-    throw unreadable(`${version} is not known here: use ${SBOM_FORMATS}`)
+  if (!/^SPDX-2\.[1-9]\d{0,2}$/.test(version)) throw unreadable(`${version} is not known here: use ${SBOM_FORMATS}`)
   const found = createComponents()
   const systems = createSystems()
   const subjects = subjectsOf(document)
   const purls: string[] = []
   for (const one of eachListed(document['packages'], 'packages')) {
     const { SPDXID: id, name, versionInfo, externalRefs } = one
-    const own = [...eachListed(externalRefs, 'externalRefs')].flatMap(
-      ({ referenceType: type, referenceLocator }) =>
-        typeof type === 'string' && /(?:^|[/#-])purl$/.test(type) ? [textOr(referenceLocator)] : [],
+    const own = [...eachListed(externalRefs, 'externalRefs')].flatMap(({ referenceType: type, referenceLocator }) =>
+      typeof type === 'string' && /(?:^|[/#-])purl$/.test(type) ? [textOr(referenceLocator)] : [],
     )
     const isSubject = subjects.has(textOr(id))
     if (isSubject) for (const purl of own) purls.push(purl)
@@ -50,11 +48,7 @@ const SYSTEM = 'an operating system'
 const TRIVY_SYSTEM = /^SPDXRef-OperatingSystem-/
 const TRIVY_LIST = /^SPDXRef-Application-/
 
-function kindIn({
-  SPDXID: id,
-  primaryPackagePurpose: purpose,
-  externalRefs,
-}: Fields): string | null {
+function kindIn({ SPDXID: id, primaryPackagePurpose: purpose, externalRefs }: Fields): string | null {
   if (purpose === 'OPERATING-SYSTEM' || TRIVY_SYSTEM.test(textOr(id))) return SYSTEM
   if (purpose === 'FILE') return 'a file'
   return TRIVY_LIST.test(textOr(id)) && externalRefs === undefined ? PACKAGE_LIST : null
@@ -158,10 +152,7 @@ function rootsOf({ rootElement }: Fields): string[] {
 }
 
 /** Package URLs of external identifiers, which are within the package or elements of their own. */
-function identifiersOf(
-  { externalIdentifier: listed }: Fields,
-  byId: ReadonlyMap<string, Fields>,
-): string[] {
+function identifiersOf({ externalIdentifier: listed }: Fields, byId: ReadonlyMap<string, Fields>): string[] {
   const all: readonly unknown[] = Array.isArray(listed) ? listed : [listed]
   return all.flatMap((one) => {
     const fields = typeof one === 'string' ? (byId.get(one) ?? {}) : fieldsOf(one)

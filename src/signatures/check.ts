@@ -73,12 +73,10 @@ type Judged =
 function summaryOf(judged: readonly Judged[]): Omit<ArtifactSignature, 'subject'> {
   for (const state of ['failed', 'none'] as const) {
     const worst = judged.find((one) => one.state === state)
-    if (worst !== undefined && 'reason' in worst)
-      return { state, signer: null, reason: worst.reason }
+    if (worst !== undefined && 'reason' in worst) return { state, signer: null, reason: worst.reason }
   }
   const signers = new Set(judged.flatMap((one) => ('signers' in one ? one.signers : [])))
-  if (signers.size === 0)
-    return { state: 'none', signer: null, reason: 'it has no signed document' }
+  if (signers.size === 0) return { state: 'none', signer: null, reason: 'it has no signed document' }
   return { state: 'verified', signer: [...signers].join(' and '), reason: null }
 }
 
@@ -99,9 +97,7 @@ const STATEMENT = 'https://in-toto.io/Statement/'
 function refuseOtherStatement({ envelope }: SignedPart, subject: string | null): void {
   const { payload, payloadType } = envelope
   if (payloadType !== IN_TOTO)
-    throw new Error(
-      `its payload type is ${JSON.stringify(payloadType.slice(0, 100))}, not ${IN_TOTO}`,
-    )
+    throw new Error(`its payload type is ${JSON.stringify(payloadType.slice(0, 100))}, not ${IN_TOTO}`)
   const { _type: type, subject: subjects } = statementOf(payload)
   if (typeof type !== 'string' || !type.startsWith(STATEMENT))
     throw new Error('its payload is not an in-toto statement')

@@ -21,7 +21,6 @@ function contentOf(reader: Parameters<typeof wholeContent>[0], digest: string): 
 }
 
 function refusal(why: 'absent' | 'too large' | 'incomplete'): GivenDocument {
-  if (why === 'too large')
-    return { unreadable: `it has more than ${MAX_SIGNED_BYTES} bytes, and is not verified` }
+  if (why === 'too large') return { unreadable: `it has more than ${MAX_SIGNED_BYTES} bytes, and is not verified` }
   return { unreadable: 'its stored document is damaged or missing' }
 }

@@ -52,8 +52,7 @@ class FormError extends Error {}
 export function signedPartsOf(content: Buffer): SignedParts {
   if (content.subarray(0, 11).toString('latin1') === '-----BEGIN ') return { state: 'key' }
   if (!MARKS.some((mark) => content.includes(mark))) return { state: 'none' }
-  if (content.length > MAX_SIGNED_BYTES)
-    return failed(`it has ${content.length} bytes, more than ${MAX_SIGNED_BYTES}`)
+  if (content.length > MAX_SIGNED_BYTES) return failed(`it has ${content.length} bytes, more than ${MAX_SIGNED_BYTES}`)
   const costly = refuseCostly(content)
   if (costly !== null) return failed(costly)
   try {
@@ -127,12 +126,9 @@ function envelopeOf(value: unknown): Envelope {
   if (!isObject(value)) throw new FormError('its envelope is not an object')
   refuseOthers(value, ENVELOPE)
   const { payloadType, payload, signatures } = value
-  if (typeof payloadType !== 'string' || typeof payload !== 'string')
-    throw new FormError('its envelope has no payload')
-  if (!Array.isArray(signatures) || signatures.length === 0)
-    throw new FormError('its envelope has no signature')
-  if (signatures.length > MAX_SIGNATURES)
-    throw new FormError(`its envelope has more than ${MAX_SIGNATURES} signatures`)
+  if (typeof payloadType !== 'string' || typeof payload !== 'string') throw new FormError('its envelope has no payload')
+  if (!Array.isArray(signatures) || signatures.length === 0) throw new FormError('its envelope has no signature')
+  if (signatures.length > MAX_SIGNATURES) throw new FormError(`its envelope has more than ${MAX_SIGNATURES} signatures`)
   return { payloadType, payload, signatures: signatures.map(signatureOf) }
 }
 
@@ -147,7 +143,5 @@ function signatureOf(value: unknown): { sig: string; keyid: string } {
 function refuseOthers(value: Fields, known: ReadonlySet<string>): void {
   const other = Object.keys(value).find((name) => !known.has(name))
   if (other === undefined) return
-  throw new FormError(
-    `${JSON.stringify(other.slice(0, 50))} stands beside the signature and is not signed`,
-  )
+  throw new FormError(`${JSON.stringify(other.slice(0, 50))} stands beside the signature and is not signed`)
 }

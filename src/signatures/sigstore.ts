@@ -14,8 +14,7 @@ interface Identity {
 
 /** The verified signer of a statement: a trusted key, or an identity whose certificate and log entry are verified. */
 export type VerifiedSigner =
-  | { readonly key: string; readonly identity: null }
-  | { readonly key: null; readonly identity: Identity }
+  { readonly key: string; readonly identity: null } | { readonly key: null; readonly identity: Identity }
 
 const MEDIA_TYPE = 'application/vnd.dev.sigstore.bundle.v0.3+json'
 const NO_KEYS = { certificateAuthorities: [], timestampAuthorities: [], tlogs: [], ctlogs: [] }
@@ -41,9 +40,7 @@ export function createSigstore({ keys, roots }: Trust): (part: SignedPart) => Ve
 /** Verifies a certificate, its time, its log entry and the signature. Throws with the reason. */
 function verifyKeyless(bundle: Fields, material: Fields, root: TrustMaterial): VerifiedSigner {
   if (root.certificateAuthorities.length === 0)
-    throw new Error(
-      'it is signed with a certificate, and catalog.trustRoot names no trusted_root.json',
-    )
+    throw new Error('it is signed with a certificate, and catalog.trustRoot names no trusted_root.json')
   const isLogged = root.tlogs.length > 0
   if (isLogged && eachObject(material['tlogEntries']).length === 0)
     throw new Error('it has no entry of a transparency log')
@@ -68,8 +65,7 @@ function verifyKeyed(
   root: TrustMaterial,
   keys: readonly TrustedKey[],
 ): VerifiedSigner {
-  if (keys.length === 0)
-    throw new Error('it is signed with a key, and catalog.trustRoot names no file of public keys')
+  if (keys.length === 0) throw new Error('it is signed with a key, and catalog.trustRoot names no file of public keys')
   const { payload, payloadType } = envelope
   const entries = root.tlogs.length > 0 ? eachObject(material['tlogEntries']) : []
   const reasons = new Set<string>()
@@ -87,11 +83,7 @@ function verifyKeyed(
         reasons.add(messageOf(error))
       }
   }
-  throw new Error(
-    reasons.size === 1
-      ? [...reasons].join()
-      : `no trusted key verifies it (${[...reasons].join('; ')})`,
-  )
+  throw new Error(reasons.size === 1 ? [...reasons].join() : `no trusted key verifies it (${[...reasons].join('; ')})`)
 }
 
 /** Bytes of an ECDSA signature that is two numbers one after the other, by the curves P-256, P-384 and P-521. */

@@ -41,8 +41,7 @@ export function probeStorage(dataDir: string, write: boolean): StorageState {
       : `the data folder (data.dir) cannot be written to (${systemCode(error) ?? messageOf(error)})`
     return { state: noRoom ? 'full' : 'failing', reason, freeBytes }
   }
-  if (freeBytes === null || freeBytes >= LEAST_BYTES)
-    return { state: 'ok', reason: null, freeBytes }
+  if (freeBytes === null || freeBytes >= LEAST_BYTES) return { state: 'ok', reason: null, freeBytes }
   const reason = `the disk of the data folder (data.dir) has ${freeBytes} bytes left: free some space`
   return { state: 'full', reason, freeBytes }
 }
@@ -54,11 +53,7 @@ const CHECK_MS = 60_000
  * Returns a function that stores work which failed for lack of disk space; `work` is called for each item once the data
  * folder is writable again. Checks every minute while items wait; its timer does not keep the process alive.
  */
-export function awaitRoom<T>(
-  dataDir: string,
-  work: (waiting: T) => void,
-  checkMs = CHECK_MS,
-): (waiting: T) => void {
+export function awaitRoom<T>(dataDir: string, work: (waiting: T) => void, checkMs = CHECK_MS): (waiting: T) => void {
   const waiting = new Set<T>()
   const check = (): void => {
     if (probeStorage(dataDir, true).state !== 'ok') return later()

@@ -65,12 +65,8 @@ const COLUMNS =
 /** Reads of the local keys; usable on any connection. */
 export function createKeyReader(db: Db) {
   const list = db.prepare<[], LocalKey>(`SELECT ${COLUMNS} FROM local_key ORDER BY id`)
-  const valid = db.prepare<[], KeyHash>(
-    'SELECT id, name, hash FROM local_key WHERE revoked_at IS NULL ORDER BY id',
-  )
-  const all = db.prepare<[], LocalKey & { hash: Buffer }>(
-    `SELECT ${COLUMNS}, hash FROM local_key ORDER BY id`,
-  )
+  const valid = db.prepare<[], KeyHash>('SELECT id, name, hash FROM local_key WHERE revoked_at IS NULL ORDER BY id')
+  const all = db.prepare<[], LocalKey & { hash: Buffer }>(`SELECT ${COLUMNS}, hash FROM local_key ORDER BY id`)
   const secret = db.prepare<[], Buffer>('SELECT bytes FROM secret').pluck()
   const any = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM local_key)').pluck()
   return {

@@ -13,8 +13,7 @@ import { Database, SQLITE_MODULE } from './database/sqlite.ts'
 type LockEffect = 'kept' | 'refused' | 'ignored' | 'unknown'
 
 /** Errors of SQLite for a lock that was not granted. On a file that no other program can know, no other program has it. */
-const LOCK_ERRORS =
-  /^SQLITE_(BUSY|PERM|PROTOCOL|IOERR_(LOCK|RDLOCK|UNLOCK|CHECKRESERVEDLOCK|BLOCKED))/
+const LOCK_ERRORS = /^SQLITE_(BUSY|PERM|PROTOCOL|IOERR_(LOCK|RDLOCK|UNLOCK|CHECKRESERVEDLOCK|BLOCKED))/
 
 /** Reports whether a code of SQLite says that a lock was not granted. */
 export function isLockError(code: string | undefined): boolean {
@@ -87,8 +86,7 @@ function whatAnotherProcessGets(path: string): LockEffect {
 /** Returns what locks that do not work mean, and what to do; null where nothing is known to be wrong. */
 export function describeLocks(folder: string, effect: LockEffect): string | null {
   const use = 'Use a folder on a local disk (data.dir).'
-  if (effect === 'refused')
-    return `locks do not work in ${folder}: its file system refuses every lock. ${use}`
+  if (effect === 'refused') return `locks do not work in ${folder}: its file system refuses every lock. ${use}`
   if (effect === 'ignored')
     return `locks have no effect in ${folder}: its file system grants every lock, so two processes could damage the data. ${use}`
   return null
@@ -121,9 +119,7 @@ export function localLockOption(path: string, mounts: string): string | null {
   let best = { length: -1, type: '', options: '' }
   for (const line of mounts.split('\n')) {
     const [, , , , place = '', ...rest] = line.split(' ')
-    const point = place.replace(/\\(\d{3})/g, (_, code: string) =>
-      String.fromCharCode(Number.parseInt(code, 8)),
-    )
+    const point = place.replace(/\\(\d{3})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 8)))
     const isAbove = point !== '' && (path === point || path.startsWith(point.replace(/\/?$/, '/')))
     const [type = '', , options = ''] = rest.slice(rest.indexOf('-') + 1)
     if (isAbove && point.length >= best.length) best = { length: point.length, type, options }
@@ -135,10 +131,7 @@ export function localLockOption(path: string, mounts: string): string | null {
 /** Returns a warning for a folder whose locks other machines do not see; null where none is known. */
 export function warnOfLocalLocks(folder: string): string | null {
   try {
-    const option = localLockOption(
-      realpathSync(folder),
-      readFileSync('/proc/self/mountinfo', 'utf8'),
-    )
+    const option = localLockOption(realpathSync(folder), readFileSync('/proc/self/mountinfo', 'utf8'))
     if (option === null) return null
     return `${folder} is mounted with ${option}: other machines do not see the locks there. Let only this machine use it, or use a local disk (data.dir).`
   } catch {

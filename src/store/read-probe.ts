@@ -18,8 +18,7 @@ const ROWS: readonly string[] = [
 
 /** How many records are read whole, at random places. */
 const RECORDS = 4
-const RECORD =
-  'SELECT bytes FROM osv_body WHERE rowid >= abs(random() % (SELECT max(rowid) + 1 FROM osv_body)) LIMIT 1'
+const RECORD = 'SELECT bytes FROM osv_body WHERE rowid >= abs(random() % (SELECT max(rowid) + 1 FROM osv_body)) LIMIT 1'
 
 /**
  * Reads a little of every table on a connection of its own, so that no page comes from a cache. Throws what a request would

@@ -54,10 +54,7 @@ export function createReads(db: Db) {
 export type Reads = ReturnType<typeof createReads>
 
 /** Reports whether a source is stored that this mirror synced, at any time: not imports alone brought it. */
-export function isOwnData(
-  { snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>,
-  source: SourceName,
-): boolean {
+export function isOwnData({ snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>, source: SourceName): boolean {
   return snapshots.readSnapshot(source) !== null && !runs.isOnlyImported(source)
 }
 

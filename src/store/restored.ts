@@ -37,16 +37,10 @@ export function settleOldEvents(inbox: Db, at: RestoredAt): DroppedEvents {
   const { before } = at
   const settle = inbox.transaction((): DroppedEvents => {
     skipNumbers(inbox, 'relay_event', at.now)
-    inbox
-      .prepare(
-        'DELETE FROM relay_ready WHERE inbox IN (SELECT id FROM inbox WHERE received_at < ?)',
-      )
-      .run(before)
+    inbox.prepare('DELETE FROM relay_ready WHERE inbox IN (SELECT id FROM inbox WHERE received_at < ?)').run(before)
     const reason = `received before ${toIso(before)}, and restored from a backup`
     const received = inbox
-      .prepare(
-        "UPDATE inbox SET state = 'ignored', reason = ? WHERE state = 'pending' AND received_at < ?",
-      )
+      .prepare("UPDATE inbox SET state = 'ignored', reason = ? WHERE state = 'pending' AND received_at < ?")
       .run(reason, before).changes
     inbox.prepare(COUNT_GIVEN_UP).run({ before })
     const relayed = inbox.prepare(`DELETE FROM relay_delivery WHERE ${IS_OLD}`).run({ before })
@@ -79,22 +73,14 @@ const EVENTS = ['relay_event', 'inbox']
  * Settles databases that were put in place by hand, before anything is read; then notes each hour, and at the end, how far the
  * numbers of the folder are. Returns what ends it. `maxDays`: `relay.maxDays`; `now`: Unix milliseconds.
  */
-export function followNumbers(
-  dataDir: string,
-  maxDays: number,
-  log: Pick<Logger, 'warn'>,
-  now: number,
-): () => void {
+export function followNumbers(dataDir: string, maxDays: number, log: Pick<Logger, 'warn'>, now: number): () => void {
   const at = { now, before: now - maxDays * DAY_MS }
   for (const text of settleCopies(dataDir, at)) log.warn({}, text)
   const note = (): void => {
     try {
       noteNumbers(dataDir)
     } catch (error) {
-      log.warn(
-        {},
-        `how far the numbers of the change log are could not be noted: ${messageOf(error)}`,
-      )
+      log.warn({}, `how far the numbers of the change log are could not be noted: ${messageOf(error)}`)
     }
   }
   note()

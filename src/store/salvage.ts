@@ -95,9 +95,7 @@ function copyRows(to: Db, from: Db, table: string): Copied {
   const shape = shapeOf(to, from, table)
   if (shape === null) return LOST
   const places = shape.columns.map((name) => `@${name}`).join(', ')
-  const put = to.prepare<[Row]>(
-    `INSERT OR REPLACE INTO ${table} (${shape.columns.join(', ')}) VALUES (${places})`,
-  )
+  const put = to.prepare<[Row]>(`INSERT OR REPLACE INTO ${table} (${shape.columns.join(', ')}) VALUES (${places})`)
   let refused = 0
   let given = 0
   const isRead = readRows(from, shape, (row) => {
@@ -233,9 +231,7 @@ function* numbersBehind(last: number): Generator<number> {
 }
 
 /** The characters of ids and paths, in their order. */
-const CHARACTERS = Array.from(
-  '-./0123456789:@ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~',
-)
+const CHARACTERS = Array.from('-./0123456789:@ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~')
 
 /** Yields larger texts, farther and farther away: with another last character, another one before it, and so on. */
 function* textsBehind(last: string): Generator<string> {

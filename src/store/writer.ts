@@ -204,10 +204,7 @@ function rollBack(db: Db): void {
   if (db.inTransaction) db.exec('ROLLBACK')
 }
 
-async function inTransaction<T extends { commit: boolean }>(
-  db: Db,
-  work: () => Promise<T>,
-): Promise<T> {
+async function inTransaction<T extends { commit: boolean }>(db: Db, work: () => Promise<T>): Promise<T> {
   db.exec('BEGIN IMMEDIATE')
   try {
     const result = await work()

@@ -37,9 +37,7 @@ export function createRefresh(
       ),
     )
     const reports = outcomes.flatMap((outcome) => ('report' in outcome ? [outcome.report] : []))
-    const refusals = outcomes.map((outcome) =>
-      'failure' in outcome ? [outcome.failure] : refusalsOf(outcome.report),
-    )
+    const refusals = outcomes.map((outcome) => ('failure' in outcome ? [outcome.failure] : refusalsOf(outcome.report)))
     const reason = joined(refusals.flat())
     const ofCatalog = refusals[sources.indexOf('catalog')] ?? refusals.flat()
     return { reports, ok: reason === null, reason, imageReason: joined(ofCatalog) }
@@ -51,8 +49,7 @@ function joined(reasons: readonly string[]): string | null {
 }
 
 function refusalsOf({ source, state, message, facts }: RunReport): string[] {
-  const failed =
-    state === 'failed' || state === 'stopped' || (state === 'quarantined' && source === 'catalog')
+  const failed = state === 'failed' || state === 'stopped' || (state === 'quarantined' && source === 'catalog')
   if (failed) return [`${source}: ${state}: ${message ?? ''}`]
   const lists = facts['listsFailed']
   if (source !== 'catalog' || !Array.isArray(lists)) return []

@@ -15,16 +15,9 @@ interface GuardLimits {
  * Returns the reason why a change needs operator approval, or null if it does not. Removing all entries always needs
  * approval: no source loses everything at once for a good reason.
  */
-export function refuseRemoval(
-  stored: number,
-  removed: number,
-  limits: GuardLimits,
-  noun: string,
-): string | null {
+export function refuseRemoval(stored: number, removed: number, limits: GuardLimits, noun: string): string | null {
   if (stored > 0 && removed === stored)
-    return stored === 1
-      ? `it would remove the only one of the ${noun}`
-      : `it would remove all ${stored} ${noun}`
+    return stored === 1 ? `it would remove the only one of the ${noun}` : `it would remove all ${stored} ${noun}`
   if (removed <= limits.count || removed <= stored * limits.fraction) return null
   const share = ((100 * removed) / stored).toFixed(1)
   return (
@@ -39,9 +32,7 @@ export function explainRemoval(
   reason: string,
 ): string {
   const changed = changedScope(store.runs, config, source)
-  return changed === null
-    ? reason
-    : `${reason}; ${describeChanged(changed)}, which may be the cause`
+  return changed === null ? reason : `${reason}; ${describeChanged(changed)}, which may be the cause`
 }
 
 /**
@@ -54,13 +45,10 @@ export async function quarantineChange(
 ): Promise<SyncResult> {
   const { path, sha256, reason } = refused
   const known = store.quarantine.findQuarantine(path, sha256)
-  if (known === null && !dryRun)
-    await store.exclusive(() => store.quarantine.keepQuarantine({ ...refused, runId }))
+  if (known === null && !dryRun) await store.exclusive(() => store.quarantine.keepQuarantine({ ...refused, runId }))
   const run = known?.runId ?? runId
   facts['quarantine'] = run
-  if (dryRun && known === null)
-    return { outcome: 'quarantined', asOf: null, message: `dry run: ${reason}` }
-  const decision =
-    known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
+  if (dryRun && known === null) return { outcome: 'quarantined', asOf: null, message: `dry run: ${reason}` }
+  const decision = known?.decision === 'rejected' ? `rejected before (run ${run})` : `approve or reject run ${run}`
   return { outcome: 'quarantined', asOf: null, message: `${reason}; ${decision}` }
 }

@@ -27,10 +27,7 @@ interface Slot {
  * Creates the queue. A run that was in progress when the thread exited is not repeated: it may be the cause of the
  * exit.
  */
-export function createRunQueue(
-  start: (request: RunRequest) => void,
-  canStart: () => boolean,
-): RunQueue {
+export function createRunQueue(start: (request: RunRequest) => void, canStart: () => boolean): RunQueue {
   const running = new Map<SourceName, Slot>()
   const waiting = new Map<SourceName, Slot>()
   const startWaiting = (): void => {
@@ -57,9 +54,7 @@ export function createRunQueue(
       for (const callback of slot?.callbacks ?? []) callback(outcome)
     },
     fail(reason) {
-      const pending = [...running.values(), ...waiting.values()].flatMap(({ callbacks }) =>
-        callbacks.splice(0),
-      )
+      const pending = [...running.values(), ...waiting.values()].flatMap(({ callbacks }) => callbacks.splice(0))
       running.clear()
       for (const callback of pending) callback({ failure: reason })
     },
@@ -72,9 +67,7 @@ export function createRunQueue(
  */
 function thoroughness({ source, kind }: RunRequest): number {
   const kinds: readonly RunKind[] =
-    source === 'osv'
-      ? ['refresh', 'sync', 'reconcile', 'repair']
-      : ['reconcile', 'refresh', 'sync', 'repair']
+    source === 'osv' ? ['refresh', 'sync', 'reconcile', 'repair'] : ['reconcile', 'refresh', 'sync', 'repair']
   return kinds.indexOf(kind)
 }
 

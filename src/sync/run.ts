@@ -23,11 +23,7 @@ type RunEnd = Pick<Run, 'asOf' | 'code' | 'message' | 'facts'> & {
 type ConnectedDeps = Omit<RunnerDeps, 'upstream'> & { readonly upstream: Upstream }
 
 /** Executes a run. Never throws: a failure is returned as state `failed`. */
-export async function executeRun(
-  deps: ConnectedDeps,
-  request: RunRequest,
-  runId: number,
-): Promise<RunEnd> {
+export async function executeRun(deps: ConnectedDeps, request: RunRequest, runId: number): Promise<RunEnd> {
   const facts: RunFacts = {}
   const report = deps.onProgress ?? (() => undefined)
   const { progress, onRetry } = createRunProgress(request.source, deps.now, report)
@@ -44,10 +40,7 @@ export async function executeRun(
         deps.store.dates.examineRecords()
       })
     return {
-      ...finalFacts(
-        hasCommitted(request, result.outcome) ? facts : asPlanned(facts),
-        sessions.cost(),
-      ),
+      ...finalFacts(hasCommitted(request, result.outcome) ? facts : asPlanned(facts), sessions.cost()),
       state: result.outcome,
       asOf: result.asOf,
       code: null,
@@ -94,11 +87,7 @@ const MAIN_SURFACE: Record<SourceName, UpstreamSurface> = {
   identity: 'identity',
 }
 
-function syncSource(
-  context: SyncContext,
-  { source, approved }: RunRequest,
-  sessions: Sessions,
-): Promise<SyncResult> {
+function syncSource(context: SyncContext, { source, approved }: RunRequest, sessions: Sessions): Promise<SyncResult> {
   if (source === 'feeds') return syncFeeds(context, approved ?? null)
   if (source === 'osv') return syncOsv(context, approved ?? null)
   const catalog = createCatalogContext(context, sessions)
@@ -123,15 +112,11 @@ function hasCommitted({ source, dryRun }: RunRequest, outcome: SyncResult['outco
 /** Returns the facts of a run that committed nothing, with its changes failure as planned (`plannedAdded`). */
 function asPlanned(facts: RunFacts): RunFacts {
   const planned = (key: string): string => `planned${key.charAt(0).toUpperCase()}${key.slice(1)}`
-  return Object.fromEntries(
-    Object.entries(facts).map(([key, value]) => [CHANGES.has(key) ? planned(key) : key, value]),
-  )
+  return Object.fromEntries(Object.entries(facts).map(([key, value]) => [CHANGES.has(key) ? planned(key) : key, value]))
 }
 
 function finalFacts(facts: RunFacts, cost: Cost): { facts: RunFacts } {
-  const printable = Object.fromEntries(
-    Object.entries(facts).map(([key, value]) => [key, plainFact(value)]),
-  )
+  const printable = Object.fromEntries(Object.entries(facts).map(([key, value]) => [key, plainFact(value)]))
   return {
     facts: { ...printable, requests: cost.requests, bytes: cost.bytes, retries: cost.retries },
   }
@@ -151,7 +136,5 @@ function toMirrorError(error: unknown, { config, signal }: ConnectedDeps): Mirro
     return new MirrorError('aborted', 'stopped on request; nothing was committed', { cause: error })
   }
   const failure = nameStorageError(error, config.data.dir)
-  return failure instanceof MirrorError
-    ? failure
-    : new MirrorError('internal', messageOf(error), { cause: error })
+  return failure instanceof MirrorError ? failure : new MirrorError('internal', messageOf(error), { cause: error })
 }

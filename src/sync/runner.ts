@@ -62,9 +62,7 @@ export function createRunner(deps: RunnerDeps): Runner {
         }
         await enter()
         try {
-          return await (request.dryRun === true
-            ? dryRun(deps, request)
-            : recordedRun(deps, request))
+          return await (request.dryRun === true ? dryRun(deps, request) : recordedRun(deps, request))
         } finally {
           leave()
         }
@@ -98,9 +96,7 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   const { source, kind, trigger } = request
   const { damaged } = request
   if (damaged !== undefined) await store.exclusive(() => store.catalog.invalidate(damaged))
-  const runId = await store.exclusive(() =>
-    store.runs.startRun({ source, kind, trigger, startedAt: now() }),
-  )
+  const runId = await store.exclusive(() => store.runs.startRun({ source, kind, trigger, startedAt: now() }))
   const done = await execute(request, runId)
   // Who gave the command: a run of the daemon is given by no one.
   const by = trigger === 'command' ? { by: operatorName() } : {}

@@ -2,13 +2,7 @@ import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { duration, toIso } from '../core/time.ts'
 import { readCron } from './planning/cron.ts'
-import {
-  type DueStart,
-  type ClockReading,
-  type StartPlan,
-  planStarts,
-  watchSteps,
-} from './planning/plan.ts'
+import { type DueStart, type ClockReading, type StartPlan, planStarts, watchSteps } from './planning/plan.ts'
 import { type Starts, readStarts } from './planning/starts.ts'
 import type { Zone } from './planning/zone.ts'
 

@@ -25,12 +25,10 @@ export function openSessions(upstream: Upstream, signal: AbortSignal, onRetry?: 
       sessions.set(surface, open)
       return open
     },
-    fetchDocument: (url, sink) =>
-      upstream.fetchDocument(url, { signal, cost: documents, onRetry }, sink),
+    fetchDocument: (url, sink) => upstream.fetchDocument(url, { signal, cost: documents, onRetry }, sink),
     cost() {
       const all = [documents, ...[...sessions.values()].map(({ cost }) => cost)]
-      const sum = (pick: (cost: Cost) => number): number =>
-        all.reduce((total, cost) => total + pick(cost), 0)
+      const sum = (pick: (cost: Cost) => number): number => all.reduce((total, cost) => total + pick(cost), 0)
       return {
         requests: sum(({ requests }) => requests),
         bytes: sum(({ bytes }) => bytes),

@@ -63,17 +63,21 @@ function main(port: NonNullable<typeof parentPort>): void {
   let stop = new AbortController()
   const newRunner = (): Runner =>
     createRunner({
-      ...{ config, store, upstream: service.connect, now: Date.now, signal: stop.signal },
+      config,
+      store,
+      upstream: service.connect,
+      now: Date.now,
+      signal: stop.signal,
       onProgress: limitProgress((progress) => send({ type: 'progress', progress })),
     })
-  let [runner, rebuilding] = [newRunner(), null as Promise<void> | null]
+  let runner = newRunner()
+  let rebuilding = null as Promise<void> | null
   const running = new Set<Promise<void>>()
   const repairAll = async (): Promise<void> => {
     const failure = await repair(store, config)
     if (failure !== null) send({ type: 'failed', request: null, message: failure, isLocked: false })
   }
-  const rebuild = (): Promise<void> =>
-    (rebuilding ??= repairAll().finally(() => (rebuilding = null)))
+  const rebuild = (): Promise<void> => (rebuilding ??= repairAll().finally(() => (rebuilding = null)))
 
   const run = async (request: RunRequest): Promise<void> => {
     try {

@@ -75,7 +75,8 @@ export { needsRepair } from '../archive/lost.ts'
 export function startSyncThread(deps: SyncThreadDeps): SyncThread {
   const { config, version, offline = false, mayRest = false } = deps
   const files = keepFiles([config.upstream.caFile])
-  let [stopping, starts] = [false, 0]
+  let stopping = false
+  let starts = 0
   const requests = createRunQueue(
     (request) => supervisor.post({ type: 'run', request }),
     () => {
@@ -87,8 +88,7 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
   const report = { ...deps, onWarning: oncePerDay((text) => deps.onWarning?.(text)) }
   const supervisor = supervise<ToWorker, FromWorker>({
     file: workerFile('sync.worker', import.meta.url),
-    data: () =>
-      ({ config, version, offline, mayRest, files, isFirst: starts++ === 0 }) satisfies WorkerStart,
+    data: () => ({ config, version, offline, mayRest, files, isFirst: starts++ === 0 }) satisfies WorkerStart,
     // A sync allocates gigabytes of short-lived objects. With a young generation of 6 MB, a catalog's small answers cause twice
     // as many collections as with 12, in which the requests under way survive; a larger one only raises peak memory. With an
     // old generation below 2 GB V8 lets the heap grow twofold between collections, above that fourfold.
@@ -101,14 +101,10 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
       deps.onFailed(null, message)
     },
     onEnded: (failure) =>
-      requests.fail(
-        stopping ? STOPPED : `the sync thread exited: ${failure ?? 'it reported no error'}`,
-      ),
+      requests.fail(stopping ? STOPPED : `the sync thread exited: ${failure ?? 'it reported no error'}`),
   })
   const ask = (request: RunRequest): Promise<RequestOutcome> =>
-    stopping
-      ? Promise.resolve({ failure: STOPPED })
-      : new Promise((resolve) => requests.ask(request, resolve))
+    stopping ? Promise.resolve({ failure: STOPPED }) : new Promise((resolve) => requests.ask(request, resolve))
   const { started } = supervisor
   started.catch(() => undefined) // reported to the caller that waits for it
   return {
@@ -134,7 +130,8 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
 function oncePerDay(warn: (text: string) => void): (text: string) => void {
   const warned = new Map<string, number>()
   return (text) => {
-    const [kind, at] = [text.replace(/\d+/g, '#'), performance.now()]
+    const kind = text.replace(/\d+/g, '#')
+    const at = performance.now()
     if (at - (warned.get(kind) ?? -Infinity) < DAY_MS) return
     warned.set(kind, at)
     warn(text)
@@ -161,8 +158,7 @@ function failed(
   requests: RunQueue,
   { request, message, isLocked }: Extract<FromWorker, { type: 'failed' }>,
 ): void {
-  if (request === null || !isLocked || request.trigger === 'webhook')
-    return deps.onFailed(request, message)
+  if (request === null || !isLocked || request.trigger === 'webhook') return deps.onFailed(request, message)
   deps.onPostponed?.(request, message)
   setTimeout(() => requests.ask(request), deps.lockedRetryMs ?? LOCKED_RETRY_MS).unref()
 }

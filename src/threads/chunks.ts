@@ -20,8 +20,7 @@ type FromProducer =
 
 /** The task to begin with, or a chunk that was used, to be filled again. */
 type ToProducer =
-  | { readonly type: 'begin'; readonly task: unknown }
-  | { readonly type: 'free'; readonly free: ArrayBuffer }
+  { readonly type: 'begin'; readonly task: unknown } | { readonly type: 'free'; readonly free: ArrayBuffer }
 
 /** The chunks that a worker sends, in order. */
 interface ChunkSource {
@@ -40,11 +39,7 @@ export interface ChunkThread {
    * of them. Rejects with the worker's error or that of `use`, or when the worker ended before its work did; the worker has
    * ended then.
    */
-  consume(
-    task: unknown,
-    use: (chunk: Chunk) => void,
-    transfer?: readonly ArrayBuffer[],
-  ): Promise<void>
+  consume(task: unknown, use: (chunk: Chunk) => void, transfer?: readonly ArrayBuffer[]): Promise<void>
   /** Sends the task, and returns the chunks for a caller that does other work between them. `stop` must be called at the end. */
   begin(task: unknown, transfer?: readonly ArrayBuffer[]): ChunkSource
   /** Ends the worker, whatever it does. */
@@ -79,8 +74,7 @@ export function startChunks(options: WorkerOptions): ChunkThread {
     },
     begin(task, transfer = []) {
       worker.post({ type: 'begin', task }, transfer)
-      const free = ({ buffer }: Chunk): void =>
-        worker.post({ type: 'free', free: buffer }, [buffer])
+      const free = ({ buffer }: Chunk): void => worker.post({ type: 'free', free: buffer }, [buffer])
       return { waiting: arrived.waiting, next: arrived.next, free }
     },
     stop: () => worker.terminate(),
@@ -130,8 +124,7 @@ type Produce = (data: unknown, send: SendChunk, task: Promise<unknown>) => Promi
 export function produceChunks(produce: Produce): void {
   const port = parentPort
   if (port === null) return
-  const send = (message: FromProducer, transfer: ArrayBuffer[] = []): void =>
-    port.postMessage(message, transfer)
+  const send = (message: FromProducer, transfer: ArrayBuffer[] = []): void => port.postMessage(message, transfer)
   const pool = createPool()
   const begun = Promise.withResolvers<unknown>()
   port.on('message', (message: ToProducer) => {

@@ -72,10 +72,7 @@ export function collectWhenIdle(): () => void {
     collect: collectHeap,
     now: () => performance.now(),
   })
-  const timers = [
-    setTimeout(() => collection.started(), START_MS),
-    setInterval(() => collection.check(), CHECK_MS),
-  ]
+  const timers = [setTimeout(() => collection.started(), START_MS), setInterval(() => collection.check(), CHECK_MS)]
   for (const timer of timers) timer.unref()
   return () => timers.forEach(clearTimeout)
 }

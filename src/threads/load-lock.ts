@@ -1,9 +1,4 @@
-import {
-  getEnvironmentData,
-  isMainThread,
-  setEnvironmentData,
-  type Worker,
-} from 'node:worker_threads'
+import { getEnvironmentData, isMainThread, setEnvironmentData, type Worker } from 'node:worker_threads'
 
 /** Environment data of all threads: a cell of shared memory with one of the values below. */
 const KEY = 'patchmirror.loadLock'
@@ -23,8 +18,7 @@ function cellOf(): Int32Array<SharedArrayBuffer> {
   return new Int32Array(made)
 }
 
-const isTaken = (cell: Int32Array<SharedArrayBuffer>): boolean =>
-  Atomics.compareExchange(cell, 0, FREE, TAKEN) === FREE
+const isTaken = (cell: Int32Array<SharedArrayBuffer>): boolean => Atomics.compareExchange(cell, 0, FREE, TAKEN) === FREE
 
 function release(cell: Int32Array<SharedArrayBuffer>): void {
   Atomics.store(cell, 0, FREE)

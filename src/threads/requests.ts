@@ -40,10 +40,9 @@ interface Waiting<Request, Reply> extends Asking {
  * Starts the thread at the first request. It gets one request at a time, so that a request whose client is gone is never
  * started, and a thread that dies loses only one request.
  */
-export function createRequestThread<Request, Reply>(
-  options: RequestThreadOptions,
-): RequestThread<Request, Reply> {
-  const [waiting, later]: [Waiting<Request, Reply>[], Waiting<Request, Reply>[]] = [[], []]
+export function createRequestThread<Request, Reply>(options: RequestThreadOptions): RequestThread<Request, Reply> {
+  const waiting: Waiting<Request, Reply>[] = []
+  const later: Waiting<Request, Reply>[] = []
   let worker: RunningWorker<Request> | null = null
   let current: Waiting<Request, Reply> | null = null
   const next = (): void => {
@@ -131,19 +130,13 @@ function countClients(queue: readonly Asking[]): number {
 }
 
 /** Takes the last request of the address that has most waiting out, where the one that asks has at least two fewer. */
-function makePlace<Request, Reply>(
-  queue: Waiting<Request, Reply>[],
-  asking: string,
-  what: string,
-): void {
+function makePlace<Request, Reply>(queue: Waiting<Request, Reply>[], asking: string, what: string): void {
   const counts = new Map<string, number>()
-  for (const { address } of queue)
-    if (address !== null) counts.set(address, (counts.get(address) ?? 0) + 1)
+  for (const { address } of queue) if (address !== null) counts.set(address, (counts.get(address) ?? 0) + 1)
   const most = Math.max(0, ...counts.values())
   const own = counts.get(asking) ?? 0
   if (own + 2 > most) return
-  const isOfMost = ({ address }: Asking): boolean =>
-    address !== null && counts.get(address) === most
+  const isOfMost = ({ address }: Asking): boolean => address !== null && counts.get(address) === most
   const [given] = queue.splice(queue.findLastIndex(isOfMost), 1)
   given?.reject(new MirrorError('not_ready', tooMany(what)))
 }

@@ -16,7 +16,8 @@ const CHECKS = 3
  * thread has 10 MB and more, and what its last work left. The interval ends with the worker.
  */
 export function restWhenIdle(port: MessagePort, isIdle: () => boolean, checkMs = CHECK_MS): void {
-  let [seen, idleChecks] = [0, 0]
+  let seen = 0
+  let idleChecks = 0
   port.on('message', () => void (seen += 1))
   const check = (): void => {
     idleChecks = isIdle() ? idleChecks + 1 : 0
@@ -34,7 +35,8 @@ type AfterEnd = 'start' | 'restart' | 'rest'
  */
 export function createRest<In>() {
   let state: 'none' | 'ending' | 'resting' | 'waking' = 'none'
-  let [sent, isWanted] = [0, false]
+  let sent = 0
+  let isWanted = false
   const waiting: In[] = []
   return {
     /** Whether messages go to the worker now. */

@@ -23,10 +23,7 @@ interface Pending {
 /** The calling side of numbered calls over a port. */
 export interface Rpc<Name extends string, Called extends Functions<Name>> {
   /** Resolves with the function's result; rejects with its error, and with `unavailable` while the port is not connected. */
-  readonly call: <N extends Name>(
-    name: N,
-    ...args: Parameters<Called[N]>
-  ) => Promise<ReturnType<Called[N]>>
+  readonly call: <N extends Name>(name: N, ...args: Parameters<Called[N]>) => Promise<ReturnType<Called[N]>>
   /** Settles the call that a reply belongs to. */
   readonly settle: (reply: RpcReply) => void
   /** Sends calls with `post` from now on. */

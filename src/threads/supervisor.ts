@@ -5,8 +5,7 @@ import { type RunningWorker, type WorkerOptions, startWorker } from './worker.ts
 
 /** The first message of a supervised worker. After `refused` the worker ends. */
 export type WorkerStarted =
-  | { readonly type: 'ready' }
-  | { readonly type: 'refused'; readonly code: ErrorCode; readonly message: string }
+  { readonly type: 'ready' } | { readonly type: 'refused'; readonly code: ErrorCode; readonly message: string }
 
 /** The message that asks a supervised worker to finish its work and to end. */
 export interface StopMessage {
@@ -60,15 +59,15 @@ const RESTART_MS = 5_000
 const REST_TIMEOUT_MS = 10_000
 
 /** Starts a long-lived worker and replaces it when it ends, until `stop` is called. */
-export function supervise<In, Out extends TypedMessage>(
-  options: SupervisorOptions<Out>,
-): Supervisor<In> {
+export function supervise<In, Out extends TypedMessage>(options: SupervisorOptions<Out>): Supervisor<In> {
   const { restartMs = RESTART_MS, stopTimeoutMs, mustStart = false } = options
   const first: PromiseWithResolvers<void> = Promise.withResolvers()
   const rest = createRest<In>()
   let worker: RunningWorker<In | StopMessage> | null = null
   let restart: NodeJS.Timeout | undefined
-  let [isReady, stopping, starts] = [false, false, 0]
+  let isReady = false
+  let stopping = false
+  let starts = 0
   const events: StartEvents = {
     onReady() {
       isReady = true
@@ -87,7 +86,8 @@ export function supervise<In, Out extends TypedMessage>(
       if (worker !== null && !stopping && rest.begin(seen)) void stopWorker(worker, REST_TIMEOUT_MS)
     },
     onEnd(failure) {
-      const [wasReady, next] = [isReady, rest.ended(failure)]
+      const wasReady = isReady
+      const next = rest.ended(failure)
       worker = null
       isReady = false
       if (wasReady && failure !== null) options.onFailed(failure, true)
@@ -162,10 +162,7 @@ function startReporting<In, Out extends TypedMessage>(
   }
 }
 
-async function stopWorker<In>(
-  worker: RunningWorker<In | StopMessage>,
-  timeoutMs: number | undefined,
-): Promise<void> {
+async function stopWorker<In>(worker: RunningWorker<In | StopMessage>, timeoutMs: number | undefined): Promise<void> {
   worker.post({ type: 'stop' })
   const terminate = (): void => void worker.terminate()
   const timeout = timeoutMs === undefined ? undefined : setTimeout(terminate, timeoutMs)

@@ -34,9 +34,7 @@ export function startTask<R>(options: WorkerOptions, onProgress?: OnProgress): R
  * The worker's side: does the work once and reports its result or error to the thread that started it. Does nothing in a
  * module that is not a worker's entry.
  */
-export function answerTask(
-  work: (data: unknown, onProgress: OnProgress) => Promise<unknown>,
-): void {
+export function answerTask(work: (data: unknown, onProgress: OnProgress) => Promise<unknown>): void {
   const port = parentPort
   if (port === null) return
   const send = (message: TaskMessage): void => port.postMessage(message)

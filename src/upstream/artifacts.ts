@@ -73,8 +73,7 @@ async function follow(
       throw documentError(status, headers, place, options.now, said)
     }
     await discardBody(answer.body)
-    if (hop === MAX_REDIRECTS)
-      throw new MirrorError('upstream_status', `${placeOf(url)}: too many redirects`)
+    if (hop === MAX_REDIRECTS) throw new MirrorError('upstream_status', `${placeOf(url)}: too many redirects`)
     url = checkUrl(location, url, options.allowPrivate)
   }
 }
@@ -103,16 +102,14 @@ async function receive(
   const place = `the document at ${host}`
   try {
     if (!isPlain(meta) && meta.contentEncoding !== 'gzip') {
-      throw new MirrorError(
-        'upstream_shape',
-        `${place}: content encoding ${String(meta.contentEncoding)}`,
-      )
+      throw new MirrorError('upstream_shape', `${place}: content encoding ${String(meta.contentEncoding)}`)
     }
     if (meta.length !== null && meta.length > maxBytes) throw tooLarge(place, meta.length, maxBytes)
     secrets.check(JSON.stringify(meta), place)
     await sink.begin(meta.contentType)
     const search = secrets.stream(place)
-    let [arrived, size] = [0, 0]
+    let arrived = 0
+    let size = 0
     const count = (bytes: number): void => {
       arrived += bytes
       cost.bytes += bytes
@@ -129,24 +126,17 @@ async function receive(
       await take(whole)
     } else {
       const counted = counting(body, count)
-      for await (const chunk of isPlain(meta) ? counted : inflated(counted, place))
-        await take(chunk)
+      for await (const chunk of isPlain(meta) ? counted : inflated(counted, place)) await take(chunk)
     }
     if (meta.length !== null && arrived !== meta.length)
-      throw new MirrorError(
-        'upstream_unreachable',
-        `${place}: ${arrived} of ${meta.length} bytes arrived`,
-      )
+      throw new MirrorError('upstream_unreachable', `${place}: ${arrived} of ${meta.length} bytes arrived`)
   } catch (error) {
     body.destroy()
     throw networkError(error, `${place} broke off`, timeoutMs)
   }
 }
 
-async function* counting(
-  body: AsyncIterable<Buffer>,
-  count: (bytes: number) => void,
-): AsyncGenerator<Buffer> {
+async function* counting(body: AsyncIterable<Buffer>, count: (bytes: number) => void): AsyncGenerator<Buffer> {
   for await (const chunk of body) {
     count(chunk.length)
     yield chunk
@@ -178,14 +168,9 @@ function checkUrl(text: string, from: URL | null, allowPrivate: boolean): URL {
   const { protocol, hostname, username, password } = url
   const schemes = allowPrivate ? ['https:', 'http:'] : ['https:']
   if (!schemes.includes(protocol))
-    throw refused(
-      placeOf(url),
-      `it is not an https URL (${protocol})${protocol === 'http:' ? ALLOW_HINT : ''}`,
-    )
-  if (username !== '' || password !== '')
-    throw refused(placeOf(url), 'the URL contains a credential')
-  if (from?.protocol === 'https:' && protocol === 'http:')
-    throw refused(placeOf(url), 'it leads from https to http')
+    throw refused(placeOf(url), `it is not an https URL (${protocol})${protocol === 'http:' ? ALLOW_HINT : ''}`)
+  if (username !== '' || password !== '') throw refused(placeOf(url), 'the URL contains a credential')
+  if (from?.protocol === 'https:' && protocol === 'http:') throw refused(placeOf(url), 'it leads from https to http')
   const address = hostname.replace(/^\[|\]$/g, '')
   if (!allowPrivate && isIP(address) !== 0 && isPrivateAddress(address))
     throw refused(placeOf(url), `${address} is a private address${ALLOW_HINT}`)
@@ -193,8 +178,7 @@ function checkUrl(text: string, from: URL | null, allowPrivate: boolean): URL {
 }
 
 function privateReason(error: unknown): string | null {
-  for (let at = error; at instanceof Error; at = at.cause)
-    if (at.name === 'PrivateAddressError') return at.message
+  for (let at = error; at instanceof Error; at = at.cause) if (at.name === 'PrivateAddressError') return at.message
   return null
 }
 

@@ -45,11 +45,7 @@ export function createClockWatch(warn: (text: string) => void): ClockWatch {
  * Returns by how many milliseconds upstream's clock is ahead of this machine's, 0 within the time of the request; null for
  * a response without a date, or from a cache (`Age`).
  */
-export function clockDifference(
-  { date, age }: RawAnswer['headers'],
-  sentAt: number,
-  now: number,
-): number | null {
+export function clockDifference({ date, age }: RawAnswer['headers'], sentAt: number, now: number): number | null {
   const at = typeof date === 'string' ? readHttpDate(date) : null
   if (at === null || (age !== undefined && age !== '0')) return null
   return at > now ? at - now : Math.min(0, at + 1000 - sentAt) // a Date has whole seconds

@@ -5,9 +5,7 @@ export interface Memo<Name, Thing> {
 }
 
 /** Returns a function that creates a value once per name. */
-export function memoize<Name extends string, Thing>(
-  make: (name: Name) => Thing,
-): Memo<Name, Thing> {
+export function memoize<Name extends string, Thing>(make: (name: Name) => Thing): Memo<Name, Thing> {
   const made = new Map<Name, Thing>()
   const get = (name: Name): Thing => {
     const stored = made.get(name)

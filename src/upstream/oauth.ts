@@ -28,11 +28,7 @@ const MARGIN_MS = 60_000
  * first use, and reused until shortly before they expire. There is one renewal at a time; other requests wait for it.
  * `session` is a session with the token endpoint, which outlives the waiting runs.
  */
-export function clientCredentials(
-  settings: ClientCredentials,
-  session: Session,
-  now: () => number,
-): Authorization {
+export function clientCredentials(settings: ClientCredentials, session: Session, now: () => number): Authorization {
   const { section, clientSecret } = settings
   let token: Token | null = null
   let renewal: Promise<Token> | null = null
@@ -61,8 +57,7 @@ export function clientCredentials(
       if (stored !== null && headerOf(stored) !== refused) return headerOf(stored) // renewed meanwhile
       return headerOf(await unless(signal, renew()))
     },
-    scrub: (text) =>
-      scrub(text, [clientSecret.current(), ...(token === null ? [] : [token.value])]),
+    scrub: (text) => scrub(text, [clientSecret.current(), ...(token === null ? [] : [token.value])]),
     secrets: recent.all,
     hasToken: () => renewal !== null || usable() !== null,
   }
@@ -84,11 +79,7 @@ async function unless<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   }
 }
 
-async function fetchToken(
-  settings: ClientCredentials,
-  session: Session,
-  now: () => number,
-): Promise<Token> {
+async function fetchToken(settings: ClientCredentials, session: Session, now: () => number): Promise<Token> {
   const used = settings.clientSecret.current()
   try {
     return await requestToken(settings, used, session, now)
@@ -142,8 +133,7 @@ function endpointHint(section: string): string {
 
 /** Parses a token response (RFC 6749, section 5.1). Its content is never quoted in messages. */
 function parseToken(body: Buffer, asked: number): Token {
-  const unusable = (why: string): MirrorError =>
-    new MirrorError('upstream_shape', `${TOKEN_PATH}: the answer ${why}`)
+  const unusable = (why: string): MirrorError => new MirrorError('upstream_shape', `${TOKEN_PATH}: the answer ${why}`)
   let answer: unknown
   try {
     answer = JSON.parse(jsonTextOf(body))
@@ -153,8 +143,7 @@ function parseToken(body: Buffer, asked: number): Token {
   if (typeof answer !== 'object' || answer === null) throw unusable('is not a JSON object')
   const fields = answer as Readonly<Record<string, unknown>>
   const value = fields['access_token']
-  if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value))
-    throw unusable('has no usable access_token')
+  if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value)) throw unusable('has no usable access_token')
   const type = fields['token_type'] ?? 'Bearer'
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
     throw unusable('is for another type of token than Bearer')

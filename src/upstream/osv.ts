@@ -8,11 +8,7 @@ import type { Session } from './http/session.ts'
 type Validators = { etag: string | null; lastModified: string | null }
 
 /** Fetches the index, `[{id, modified}]`, as bytes, conditionally on the stored validators. */
-export function fetchIndex(
-  session: Session,
-  stored: Validators | null,
-  maxBytes: number,
-): Promise<DocumentAnswer> {
+export function fetchIndex(session: Session, stored: Validators | null, maxBytes: number): Promise<DocumentAnswer> {
   return atRoot(session, session.fetchDocument(OSV_INDEX, { maxBytes, stored, gzip: true }))
 }
 
@@ -35,10 +31,7 @@ export async function fetchRecord(
 ): Promise<{ body: Buffer; meta: Meta }> {
   const answer = await session.fetchDocument(osvRecordPath(id), { maxBytes })
   if (answer.status === 200) return answer
-  throw new MirrorError(
-    'upstream_status',
-    `${osvRecordPath(id)}: upstream answered ${answer.status}`,
-  )
+  throw new MirrorError('upstream_status', `${osvRecordPath(id)}: upstream answered ${answer.status}`)
 }
 
 /** A range of the archive: its position, its validators, and the archive's total size. */
@@ -63,8 +56,7 @@ export async function fetchArchiveRange(
   validators: { ifRange?: string | null; known?: Validators | null },
   timeoutMs: number,
 ): Promise<RangeOutcome> {
-  const wanted =
-    'suffix' in range ? `-${range.suffix}` : `${range.from}-${range.from + range.length - 1}`
+  const wanted = 'suffix' in range ? `-${range.suffix}` : `${range.from}-${range.from + range.length - 1}`
   const headers: Record<string, string> = {
     accept: '*/*',
     'accept-encoding': 'identity',
@@ -97,11 +89,7 @@ function matches(place: RequestPlace, range: Range): boolean {
   return place.start === range.from && place.end === range.from + range.length - 1
 }
 
-async function collect(
-  session: Session,
-  body: AsyncIterable<Buffer>,
-  length: number,
-): Promise<Buffer> {
+async function collect(session: Session, body: AsyncIterable<Buffer>, length: number): Promise<Buffer> {
   const part = Buffer.allocUnsafe(length)
   let filled = 0
   try {
@@ -117,8 +105,5 @@ async function collect(
     })
   }
   if (filled === length) return part
-  throw new MirrorError(
-    'upstream_unreachable',
-    `${OSV_ARCHIVE}: the range is not as long as announced`,
-  )
+  throw new MirrorError('upstream_unreachable', `${OSV_ARCHIVE}: the range is not as long as announced`)
 }

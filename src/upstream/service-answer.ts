@@ -29,8 +29,7 @@ const MAX_WRAPS = 3
 export function itemIn(path: string, answer: unknown, noun: Noun): Item {
   const value = onlyOf('data', answer)
   const [first, ...others] = objectsIn(value)
-  if (first === undefined)
-    throw new MirrorError('upstream_shape', `${path}: the answer is not a JSON object`)
+  if (first === undefined) throw new MirrorError('upstream_shape', `${path}: the answer is not a JSON object`)
   const marks = (item: Item): number => marksOf(item, noun)
   const best = others.reduce((best, one) => (marks(one) > marks(best) ? one : best), first)
   if (noun === 'delivery' || itemIdOf(best) !== null) return best
@@ -64,8 +63,7 @@ const OF_WEBHOOKS = /(?:webhook|subscription)[\w-]*\/([\w.~-]{1,200})\/?(?:[?#].
 const OF_KEYS = /key[\w-]*\/([\w.~-]{1,200})\/?(?:[?#].*)?$/i
 
 /** Objects of a response that are about others: their ids are not the object's. */
-const OTHERS =
-  /^(organi[sz]ation|org|account|user|owner|tenant|team|member|creat|updat|request|trace)/
+const OTHERS = /^(organi[sz]ation|org|account|user|owner|tenant|team|member|creat|updat|request|trace)/
 
 /** Ids of requests, which envelopes have. */
 const REQUEST_ID = /^req(uest)?[-_]/i
@@ -90,10 +88,7 @@ function idBeside(value: unknown, depth = 0): string | null {
   const own = answerIdOf(value)
   if (own !== null || depth === MAX_WRAPS) return own
   const inner = Object.entries(value).filter(([name]) => !OTHERS.test(plain(name)))
-  return (
-    inner.map(([name, one]) => idBeside(onlyOf(name, one), depth + 1)).find((id) => id !== null) ??
-    null
-  )
+  return inner.map(([name, one]) => idBeside(onlyOf(name, one), depth + 1)).find((id) => id !== null) ?? null
 }
 
 const OWN_ID = /^((webhook|subscription|webhooksubscription|delivery|apikey|key)?id|uuid)$/
@@ -109,8 +104,7 @@ function isNamed(name: string, mark: string): boolean {
 }
 
 /** Members of an envelope that may have the only object in a list (`{"data": [{…}]}`). */
-const OF_ONE =
-  /^(data|results?|items?|records?|response|content|webhooks?|(webhook)?subscriptions?|(api)?keys?)$/
+const OF_ONE = /^(data|results?|items?|records?|response|content|webhooks?|(webhook)?subscriptions?|(api)?keys?)$/
 
 /** Returns the objects of a response, outermost first, without those in lists, but with the only one of an envelope. */
 function objectsIn(value: unknown, depth = 0): Item[] {
@@ -165,15 +159,15 @@ const SECRET_NAMES: readonly (readonly [name: RegExp, leastLength: number])[] = 
 export function secretIn(answer: unknown, sent: readonly string[]): string | null {
   const texts = objectsIn(onlyOf('data', answer)).flatMap((item) =>
     Object.entries(item).flatMap(([name, value]) =>
-      typeof value === 'string' && value !== '' && !sent.includes(value)
-        ? [{ name: spelt(name), value }]
-        : [],
+      typeof value === 'string' && value !== '' && !sent.includes(value) ? [{ name: spelt(name), value }] : [],
     ),
   )
   const marked = texts.find(({ value }) => /^(v1a?,)?wh(sec|pk)_/.test(value))
   if (marked !== undefined) return marked.value
   for (const [pattern, length] of SECRET_NAMES) {
-    const named = texts.find(({ name, value }) => pattern.test(name) && !/(^|_)id$/.test(name) && isOpaque(value, length)) // prettier-ignore
+    const named = texts.find(
+      ({ name, value }) => pattern.test(name) && !/(^|_)id$/.test(name) && isOpaque(value, length),
+    )
     if (named !== undefined) return named.value
   }
   const left = texts.filter(({ name, value }) => !/(^|_)id$/.test(name) && isOpaque(value, 20))
@@ -184,12 +178,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** Returns whether a text is one word that is not an address, an id or a date. */
 function isOpaque(value: string, length: number): boolean {
-  return (
-    value.length >= length &&
-    !/\s|:\/\//.test(value) &&
-    !UUID.test(value) &&
-    !/^\d{4}-\d\d-\d\d/.test(value)
-  )
+  return value.length >= length && !/\s|:\/\//.test(value) && !UUID.test(value) && !/^\d{4}-\d\d-\d\d/.test(value)
 }
 
 /** State of a delivery as the service reports it (service API, section 3); null: unknown. */
@@ -205,8 +194,7 @@ export function deliveryStateIn(answer: unknown): DeliveryState | null {
       .filter(([name]) => /status$|^state$/.test(plain(name)))
       .map(([, value]) => (typeof value === 'string' ? value.trim().toLowerCase() : '')),
   )
-  if (states.some((word) => ['failed', 'failure', 'error', 'undelivered'].includes(word)))
-    return 'failed'
+  if (states.some((word) => ['failed', 'failure', 'error', 'undelivered'].includes(word))) return 'failed'
   return (['delivered', 'pending'] as const).find((state) => states.includes(state)) ?? null
 }
 

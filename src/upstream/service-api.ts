@@ -1,13 +1,6 @@
 import { isObject } from '../json/objects.ts'
 import { MirrorError } from '../core/errors.ts'
-import {
-  type DeliveryState,
-  type Item,
-  type Made,
-  deliveryStateIn,
-  itemIn,
-  secretIn,
-} from './service-answer.ts'
+import { type DeliveryState, type Item, type Made, deliveryStateIn, itemIn, secretIn } from './service-answer.ts'
 import { fetchJson, fetchList, parseJson } from './service-list.ts'
 import { type Session, pathAsked } from './http/session.ts'
 import type { Method } from './http/transport.ts'
@@ -110,11 +103,7 @@ export function apiKeysApi(session: Session, maxBytes: number): ApiKeysApi {
 }
 
 /** The subscription operations; `vendor` names the field of tag ids: `<vendor>_registry_tag_ids`. */
-export function subscriptionsApi(
-  session: Session,
-  maxBytes: number,
-  vendor: string,
-): SubscriptionsApi {
+export function subscriptionsApi(session: Session, maxBytes: number, vendor: string): SubscriptionsApi {
   const caller = { session, maxBytes }
   const path = '/subscriptions/'
   return {
@@ -179,12 +168,7 @@ export async function fetchUsers(session: Session, maxBytes: number): Promise<It
   return itemsOf('/users', await fetchList(session, '/users', maxBytes))
 }
 
-async function send(
-  { session, maxBytes }: Caller,
-  method: Method,
-  path: string,
-  json?: unknown,
-): Promise<unknown> {
+async function send({ session, maxBytes }: Caller, method: Method, path: string, json?: unknown): Promise<unknown> {
   const { body } = await session.request({ method, path, json, maxBytes })
   // The body of a DELETE response is ignored.
   return method === 'DELETE' ? null : parseJson(pathAsked(session, path), body)

@@ -12,11 +12,7 @@ const BOUNDS = { timeoutMs: 600_000, bytes: 1_000_000_000, pages: 10_000 }
  * Fetches all items of a list into memory, for commands. Throws `upstream_shape` when a page is not a list, the pages
  * form a cycle, or the list is incomplete.
  */
-export async function fetchList(
-  session: Session,
-  path: string,
-  maxBytes: number,
-): Promise<unknown[]> {
+export async function fetchList(session: Session, path: string, maxBytes: number): Promise<unknown[]> {
   const items: unknown[] = []
   const sink = {
     begin: (): void => void (items.length = 0),
@@ -56,11 +52,7 @@ function idOf(item: Buffer): string | null {
 }
 
 /** Fetches a JSON response to a GET. Throws `upstream_shape` when it is not JSON. */
-export async function fetchJson(
-  session: Session,
-  path: string,
-  maxBytes: number,
-): Promise<unknown> {
+export async function fetchJson(session: Session, path: string, maxBytes: number): Promise<unknown> {
   const { body } = await session.request({ method: 'GET', path, maxBytes })
   return parseJson(pathAsked(session, path), body)
 }

@@ -81,9 +81,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   }
   const credential = memoize((kind: Kind) => createAuthorization(deps, kind, tokens))
   // Credentials of all surfaces, for responses of any of them: surfaces can share hosts and proxies.
-  const secrets = createSecretSearch(
-    joined(() => KINDS.map((kind) => credential(kind)?.secrets() ?? NONE)),
-  )
+  const secrets = createSecretSearch(joined(() => KINDS.map((kind) => credential(kind)?.secrets() ?? NONE)))
   const client = memoize((surface: UpstreamSurface) => {
     const { root, setting, title, kind, isPublic } = describe(config, surface)
     if (root === null) throw notSet(setting, title)
@@ -198,10 +196,7 @@ function describe({ upstream, identity, catalog }: Config, surface: UpstreamSurf
   }
 }
 
-type TokenClient = (
-  authUrl: string,
-  more: Pick<ClientDeps, 'setting' | 'scrub'>,
-) => ReturnType<Client['open']>
+type TokenClient = (authUrl: string, more: Pick<ClientDeps, 'setting' | 'scrub'>) => ReturnType<Client['open']>
 
 /** Returns the configured credential of a surface; null when there is none. At most one is set (see `config`). */
 function createAuthorization(
@@ -221,8 +216,7 @@ function createAuthorization(
   }
   if (token !== null) return bearer(...follow('token', token), kind === 'settings')
   const tokenAudience = audience ?? config.identity.apiUrl
-  if (clientId === null || clientSecret === null || authUrl === null || tokenAudience === null)
-    return null
+  if (clientId === null || clientSecret === null || authUrl === null || tokenAudience === null) return null
   const [, secret] = follow('clientSecret', clientSecret)
   const scrub = (text: string): string =>
     [clientSecret, secret.current()].reduce((rest, one) => rest.replaceAll(one, '********'), text)

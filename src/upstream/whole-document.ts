@@ -11,11 +11,7 @@ const OF_TOTAL = /total|content-range/
  * Throws `upstream_shape` where the headers of a document that was fetched as the whole say that it is one page of several.
  * `entries`: the number of entries in it.
  */
-export function refusePaged(
-  path: string,
-  { link, headers }: Pick<Meta, 'link' | 'headers'>,
-  entries: number,
-): void {
+export function refusePaged(path: string, { link, headers }: Pick<Meta, 'link' | 'headers'>, entries: number): void {
   const next = nextLink(link)
   const said = next === null ? signOfMore(headers, entries) : `the header link leads to ${next}`
   if (said === null) return
@@ -25,9 +21,7 @@ export function refusePaged(
 
 function signOfMore(headers: Meta['headers'], entries: number): string | null {
   const read = { items: entries, shown: entries, pages: 1 }
-  const found = signsOfHeaders(headers, false).find(
-    (sign) => isOfDocument(sign) && saysMore(sign, read, false),
-  )
+  const found = signsOfHeaders(headers, false).find((sign) => isOfDocument(sign) && saysMore(sign, read, false))
   return found === undefined ? null : describeSign(found)
 }
 

@@ -78,8 +78,7 @@ export function applyVex<Finding extends StatedFinding>(
     check()
     const statements = readVexStatements(reads, document)
     if (statements === null) unread++
-    for (const statement of statements ?? [])
-      for (const judge of judges) judge.add(statement, document)
+    for (const statement of statements ?? []) for (const judge of judges) judge.add(statement, document)
   }
   const left: Finding[] = []
   const suppressed: (Finding & { readonly vex: VexReason })[] = []
@@ -94,10 +93,7 @@ export function applyVex<Finding extends StatedFinding>(
 }
 
 /** Returns images of which each has other names or documents: one digest may be that of many tags. */
-function withoutEqual(
-  images: readonly JudgedImage[],
-  documents: readonly VexDocument[],
-): readonly JudgedImage[] {
+function withoutEqual(images: readonly JudgedImage[], documents: readonly VexDocument[]): readonly JudgedImage[] {
   if (images.length < 2) return images
   const keyOf = ({ tag, ...names }: JudgedImage): string => {
     const own = documents.filter(({ tags = [] }) => tag !== null && tags.includes(tag))
@@ -165,9 +161,7 @@ export function datedBy({ status, at }: Pick<Statement, 'status' | 'at'>, latest
   return rulesOut(status) && at > latest ? '' : at
 }
 
-function groupById<Finding extends StatedFinding>(
-  findings: readonly Finding[],
-): Map<string, Finding[]> {
+function groupById<Finding extends StatedFinding>(findings: readonly Finding[]): Map<string, Finding[]> {
   const byId = new Map<string, Finding[]>()
   for (const finding of findings)
     for (const id of statedIds(finding)) {
@@ -204,11 +198,11 @@ function reasonIn(
     verdicts.set(one, { at: verdict.at, reason: verdict.ruledOutBy?.reason ?? null })
   }
   const [newest] = [...verdicts.values()].sort((one, other) => (one.at < other.at ? 1 : -1))
-  if (newest === undefined || [...verdicts.values()].some(({ reason }) => reason === null)) return null // prettier-ignore
+  if (newest === undefined || [...verdicts.values()].some(({ reason }) => reason === null)) return null
   const cves = [id, ...aliases, ...upstream].map(statedId).filter((one) => one.startsWith('cve-'))
   const several = upstream.length > 1 ? upstream.map(statedId) : []
   const needed = new Set([...cves, ...several])
-  const isWhole = needed.size < 2 || verdicts.has(statedId(id)) || [...needed].every((one) => verdicts.has(one)) // prettier-ignore
+  const isWhole = needed.size < 2 || verdicts.has(statedId(id)) || [...needed].every((one) => verdicts.has(one))
   return isWhole ? newest.reason : null
 }
 

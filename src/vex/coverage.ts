@@ -9,13 +9,7 @@ import {
   readProductName,
 } from './products.ts'
 import type { Form } from './rule.ts'
-import {
-  type BomLink,
-  type Statement,
-  type VexName,
-  type VexProduct,
-  rulesOut,
-} from './statement.ts'
+import { type BomLink, type Statement, type VexName, type VexProduct, rulesOut } from './statement.ts'
 
 /** What of a component says which product it is. */
 export interface NamedComponent {
@@ -120,10 +114,7 @@ function subjectForm(
   return isKnown && names.flatMap(namesIn).length > 0 ? 'image' : 'component'
 }
 
-function productNames(
-  { purl, versions }: VexName,
-  nameOf: (purl: string) => ProductName | null,
-): ProductName[] {
+function productNames({ purl, versions }: VexName, nameOf: (purl: string) => ProductName | null): ProductName[] {
   const name = purl === '' ? null : nameOf(purl)
   if (name === null || versions === null) return name === null ? [] : [name]
   return versions.map((version) => ({ ...name, version }))
@@ -158,12 +149,8 @@ export function ownPlaces(component: NamedComponent): string[] {
  * component belongs to: what rules nothing out is then about each of them, and where the SBOM does not say what it describes, a
  * statement on parts of anything is about these parts.
  */
-function createSubjectRule(
-  { subjects, images }: DescribedImage,
-  nameOf: (purl: string) => ProductName | null,
-) {
-  const read = (purls: readonly string[]): ProductName[] =>
-    purls.flatMap((purl) => nameOf(purl) ?? [])
+function createSubjectRule({ subjects, images }: DescribedImage, nameOf: (purl: string) => ProductName | null) {
+  const read = (purls: readonly string[]): ProductName[] => purls.flatMap((purl) => nameOf(purl) ?? [])
   const described = read(subjects)
   const sure = read(images.filter(({ isOpenOnly }) => !isOpenOnly).map(({ purl }) => purl))
   const all = [...described, ...read(images.map(({ purl }) => purl))]
@@ -198,8 +185,7 @@ function createAdder({ byPlace, linked, keys, namesIn, check, serial }: Adding) 
     for (const one of listed) {
       check()
       const { link } = one
-      if (link !== undefined && serial !== null && isLinked(link, serial))
-        for (const ref of link.refs) linked.add(ref)
+      if (link !== undefined && serial !== null && isLinked(link, serial)) for (const ref of link.refs) linked.add(ref)
       for (const name of namesIn(one)) {
         if (!keysOf(name).some((key) => keys.has(key))) continue
         const entry = { name, form, product: product ?? one.purl }
@@ -223,11 +209,7 @@ function keysOf(name: ProductName | null): string[] {
 const FORMS: readonly Form[] = ['image', 'component', 'elsewhere']
 
 /** Returns the entry that says most about a component. */
-function findIn(
-  byPlace: ReadonlyMap<string, readonly Entry[]>,
-  own: ProductName,
-  check: () => void,
-): Entry | null {
+function findIn(byPlace: ReadonlyMap<string, readonly Entry[]>, own: ProductName, check: () => void): Entry | null {
   let found: Entry | null = null
   for (const place of placesOfProduct(own))
     for (const entry of byPlace.get(place) ?? []) {

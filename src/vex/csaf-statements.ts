@@ -1,21 +1,8 @@
 import { instantOf } from '../core/time.ts'
 import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
-import {
-  type CsafProduct,
-  type ProductTree,
-  csafIds,
-  csafStatements,
-  readProductTree,
-} from './csaf.ts'
+import { type CsafProduct, type ProductTree, csafIds, csafStatements, readProductTree } from './csaf.ts'
 import { readProductName } from './products.ts'
-import {
-  type Statement,
-  type VexName,
-  type VexProduct,
-  isPurl,
-  rulesOut,
-  vexStatusOf,
-} from './statement.ts'
+import { type Statement, type VexName, type VexProduct, isPurl, rulesOut, vexStatusOf } from './statement.ts'
 
 /** A platform that is an operating system, as its CPE says: what is installed on it is named by its own package URL. */
 const OPERATING_SYSTEM = /^cpe:(?:\/|2\.3:)o:/i
@@ -41,9 +28,7 @@ export function readCsafStatements(csaf: Fields): Statement[] {
     })
   })
   // A product that is only mentioned has no status: nothing is stated about it.
-  return found
-    .filter(({ status }) => status !== '')
-    .map((statement, place) => ({ ...statement, place }))
+  return found.filter(({ status }) => status !== '').map((statement, place) => ({ ...statement, place }))
 }
 
 /**
@@ -55,7 +40,7 @@ function productOf(id: string, tree: ProductTree, isRulingOut: boolean): VexProd
   const product = tree.productOf(id)
   if (product === null) return []
   const { related } = product
-  if (related === null) return namesOf(product).length === 0 ? [] : [{ names: namesOf(product), parts: null }] // prettier-ignore
+  if (related === null) return namesOf(product).length === 0 ? [] : [{ names: namesOf(product), parts: null }]
   const part = namesOf(product)
   const parts = part.length > 0 ? part : namesOf(tree.productOf(related.part))
   const whole = tree.productOf(related.of)

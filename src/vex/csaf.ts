@@ -91,10 +91,7 @@ export function csafIds({ cve, ids }: Fields): string[] {
 }
 
 /** Returns the statements of one entry of `vulnerabilities`, in the order of the document. */
-export function csafStatements(
-  entry: Fields,
-  { groups }: Pick<ProductTree, 'groups'>,
-): CsafStatement[] {
+export function csafStatements(entry: Fields, { groups }: Pick<ProductTree, 'groups'>): CsafStatement[] {
   const flags = textsByProduct(entry['flags'], groups, ({ label }) => label)
   const threats = textsByProduct(entry['threats'], groups, ({ category, details }) =>
     category === 'impact' ? details : undefined,
@@ -136,8 +133,7 @@ function textsByProduct(
     const value = textIn(entry)
     const text = typeof value === 'string' ? value : ''
     const named = textsOf(entry['group_ids']).flatMap((group) => groups.get(group) ?? [])
-    for (const id of [...textsOf(entry['product_ids']), ...named])
-      if ((texts.get(id) ?? '') === '') texts.set(id, text)
+    for (const id of [...textsOf(entry['product_ids']), ...named]) if ((texts.get(id) ?? '') === '') texts.set(id, text)
   }
   return texts
 }

@@ -92,8 +92,7 @@ function productOf(affected: Fields, { bom, known, subject, isRulingOut }: Affec
   const text = textOr(affected['ref'])
   const link = linkIn(text)
   const found = link === null ? foundAs([text], known) : linkedIn(link, bom, known)
-  if (found.purl === '' && link !== null)
-    return { names: [{ purl: '', versions: null, link }], parts: null }
+  if (found.purl === '' && link !== null) return { names: [{ purl: '', versions: null, link }], parts: null }
   const listed = versionsOf(affected, isRulingOut)
   const names = found.purl === '' ? [] : [nameOf(found, listed, isRulingOut)]
   const isSubject = subject?.purl === found.purl && ['', subject.version].includes(found.version)
@@ -120,11 +119,7 @@ function decoded(text: string): string {
 }
 
 /** Returns what a link leads to: a component of this document where it is the one that is linked to, or a package URL. */
-function linkedIn(
-  link: BomLink,
-  bom: Fields,
-  known: ReadonlyMap<string, BomComponent>,
-): BomComponent {
+function linkedIn(link: BomLink, bom: Fields, known: ReadonlyMap<string, BomComponent>): BomComponent {
   const own = serialOf(bom)
   const isOwn = own.serial === '' || (own.serial === link.serial && own.version === link.version)
   return foundAs(link.refs, isOwn ? known : new Map())
@@ -139,11 +134,7 @@ function foundAs(refs: readonly string[], known: ReadonlyMap<string, BomComponen
 }
 
 /** Names a component: its version counts where its package URL has none, and listed ones where they do not contradict it. */
-function nameOf(
-  { purl, version }: BomComponent,
-  listed: readonly string[] | null,
-  isRulingOut: boolean,
-): VexName {
+function nameOf({ purl, version }: BomComponent, listed: readonly string[] | null, isRulingOut: boolean): VexName {
   if (listed === null) return nameWith(purl, version)
   const own = readProductName(purl)?.version || version
   const isOwn = (one: string): boolean => own === '' || one === own
@@ -158,9 +149,8 @@ function versionsOf({ versions }: Fields, isRulingOut: boolean): readonly string
   if (isEmpty(versions)) return null
   const listed = listOf(versions).map(fieldsOf)
   const meant = listed.filter(({ status }) => (status === 'unaffected') === isRulingOut)
-  const isExact = ({ version, range }: Fields): boolean => textOr(version) !== '' && range === undefined // prettier-ignore
-  if (isRulingOut || (meant.length > 0 && meant.every(isExact)))
-    return textsOf(meant.map(({ version }) => version))
+  const isExact = ({ version, range }: Fields): boolean => textOr(version) !== '' && range === undefined
+  if (isRulingOut || (meant.length > 0 && meant.every(isExact))) return textsOf(meant.map(({ version }) => version))
   return null
 }
 

@@ -33,9 +33,7 @@ export function imageDocument(
   const names = [...new Set([...image.tags.map(({ repository }) => repository), ...repositories])]
   const grouped = Map.groupBy(counting, keyOf)
   const made = [...grouped.values()].map((ones) => statementOf(ones, image, names, withComponents))
-  const sorted = made
-    .map((one) => ({ one, key: JSON.stringify(one) }))
-    .sort((a, b) => (a.key < b.key ? -1 : 1))
+  const sorted = made.map((one) => ({ one, key: JSON.stringify(one) })).sort((a, b) => (a.key < b.key ? -1 : 1))
   const newest = counting.reduce((latest, { at }) => (at > latest ? at : latest), '')
   return {
     '@context': 'https://openvex.dev/ns/v0.2.0',
@@ -85,7 +83,7 @@ function wordsOf({ status, justification, note }: ImageStatement['statement']): 
   const known = OWN_WORDS.test(justification) ? justification : JUSTIFICATIONS.get(justification)
   const text = note === '' ? justification : note
   if (status === 'affected') return { action_statement: text === '' ? 'none stated' : text }
-  if (status !== 'not_affected') return text === '' || !rulesOut(status) ? {} : { impact_statement: text } // prettier-ignore
+  if (status !== 'not_affected') return text === '' || !rulesOut(status) ? {} : { impact_statement: text }
   const isTextNeeded = known === undefined
   return {
     ...(known !== undefined && { justification: known }),
@@ -106,7 +104,9 @@ function productsOf(digest: string, image: AskedImage, names: readonly string[])
     const isFull = /^[^/]+[.:][^/]*\//.test(repository)
     const full = isFull ? [`${purl}?repository_url=${encodeURIComponent(repository)}`] : []
     // Of an index, clients name the platform beside its digest.
-    const ofIndex = isPlatform ? architectures.map((arch) => `${imagePurl(repository, image.digest)}?arch=${encodeURIComponent(arch)}`) : [] // prettier-ignore
+    const ofIndex = isPlatform
+      ? architectures.map((arch) => `${imagePurl(repository, image.digest)}?arch=${encodeURIComponent(arch)}`)
+      : []
     return [purl, ...full, ...ofIndex]
   })
   return [...new Set([...forms, digest.replace(/^sha\d+:/, '')])]

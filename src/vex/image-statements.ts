@@ -62,8 +62,7 @@ export function statementsAbout(
       )
       const at = datedBy(statement, latest)
       const { vulnerabilities } = statement
-      for (const place of places)
-        found.push({ vulnerabilities, statement, document: document.digest, at, ...place })
+      for (const place of places) found.push({ vulnerabilities, statement, document: document.digest, at, ...place })
     }
   }
   return found
@@ -87,8 +86,7 @@ function relatedTo({ digest, tags }: AskedImage): Related {
   for (const { images } of tags) {
     const isPlatform = images.some((one) => one.digest === digest && one.isPlatform)
     for (const one of images)
-      if (one.digest !== digest && one.isPlatform !== isPlatform)
-        (isPlatform ? indexes : platforms).add(one.digest)
+      if (one.digest !== digest && one.isPlatform !== isPlatform) (isPlatform ? indexes : platforms).add(one.digest)
   }
   return { indexes, platforms }
 }
@@ -119,8 +117,7 @@ function placesOf(product: VexProduct, placing: Placing): Place[] {
   const named = names.flatMap(productsNamed)
   const digests = named.flatMap((name) => digestMeant(name, placing) ?? [])
   const listed: readonly (string | null)[] = parts === null ? [null] : parts.flatMap(purlsOf)
-  if (digests.length > 0)
-    return [...new Set(digests)].flatMap((digest) => listed.map((part) => ({ digest, part })))
+  if (digests.length > 0) return [...new Set(digests)].flatMap((digest) => listed.map((part) => ({ digest, part })))
   if (!isOwn || named.some(isImage)) return []
   const components = parts === null ? names : isRulingOut ? [] : parts
   return components.flatMap(purlsOf).map((part) => ({ digest: image.digest, part }))
@@ -141,17 +138,14 @@ function purlsOf({ purl, versions }: VexName): string[] {
   if (versions === null || readProductName(purl)?.version !== '') return [purl]
   const end = purl.search(/[?#]/)
   const path = end < 0 ? purl : purl.slice(0, end)
-  return versions.map((version) => `${path}@${encodeURIComponent(version)}${purl.slice(path.length)}`) // prettier-ignore
+  return versions.map((version) => `${path}@${encodeURIComponent(version)}${purl.slice(path.length)}`)
 }
 
 /**
  * Returns those statements that count, by the rule of `rule.ts`: what clients choose among several differs, so no two of them
  * contradict each other.
  */
-export function countingStatements(
-  all: readonly ImageStatement[],
-  digest: string,
-): ImageStatement[] {
+export function countingStatements(all: readonly ImageStatement[], digest: string): ImageStatement[] {
   const newest = newestOf(all)
   const byId = new Map<string, ImageStatement[]>()
   for (const one of newest)
@@ -198,11 +192,7 @@ function isLeftOpen(one: ImageStatement, overlapping: readonly ImageStatement[])
 }
 
 /** Whether all that a statement leaves open is ruled out by a newer one. */
-function isReplaced(
-  one: ImageStatement,
-  overlapping: readonly ImageStatement[],
-  digest: string,
-): boolean {
+function isReplaced(one: ImageStatement, overlapping: readonly ImageStatement[], digest: string): boolean {
   return overlapping.some((other) => {
     if (!isOut(other) || isLater(saidBy(one), saidBy(other))) return false
     const isOfAll = other.digest === one.digest || other.digest === digest

@@ -67,14 +67,10 @@ function listedImage(id: string, body: Buffer): ListedImage {
 function repositoryIn(item: Fields, fields: Fields): string {
   const image = Object.entries(fields).find(([key]) => /^image$/i.test(key))?.[1]
   const own = readText(fields, REPOSITORY_FIELDS) ?? readText(fieldsOf(image), IMAGE_NAME_FIELDS)
-  const written =
-    typeof image === 'string' ? image.replace(/@.*$/s, '').replace(/:[\w.-]+$/, '') : null
+  const written = typeof image === 'string' ? image.replace(/@.*$/s, '').replace(/:[\w.-]+$/, '') : null
   const named = own ?? written
   const full = textsWithin(item)
-    .map(
-      (text) =>
-        /^([^\s@:/]+[.:][^\s@/]*\/[^\s@:]+)(?::[\w.-]+)?(?:@sha\d+:[\da-f]+)?$/.exec(text)?.[1],
-    )
+    .map((text) => /^([^\s@:/]+[.:][^\s@/]*\/[^\s@:]+)(?::[\w.-]+)?(?:@sha\d+:[\da-f]+)?$/.exec(text)?.[1])
     .find((text) => text !== undefined && (named === null || text.endsWith(named)))
   return full ?? named ?? ''
 }
@@ -96,24 +92,16 @@ const OTHERS = /layer|sbom|vex|proven|attest|signature|config|base|parent|previo
 /** Collects the digests of images in an item, each once. */
 function digestsIn(item: unknown): FoundDigest[] {
   const found = new Map<string, FoundDigest>()
-  const collect = (
-    value: unknown,
-    key: string,
-    listed: boolean,
-    near: Fields,
-    depth: number,
-  ): void => {
+  const collect = (value: unknown, key: string, listed: boolean, near: Fields, depth: number): void => {
     if (depth > MAX_DEPTH || OTHERS.test(key)) return
     if (typeof value === 'string') {
       const digest = DIGEST.exec(value)?.[1]?.toLowerCase()
       if (digest === undefined || found.has(digest)) return
       found.set(digest, { digest, arch: archIn(near), isIndex: INDEX.test(key), isListed: listed })
     } else if (Array.isArray(value))
-      for (const one of value as unknown[])
-        collect(one, key, true, isObject(one) ? one : near, depth + 1)
+      for (const one of value as unknown[]) collect(one, key, true, isObject(one) ? one : near, depth + 1)
     else if (isObject(value))
-      for (const [name, inner] of Object.entries(value))
-        collect(inner, name, listed, value, depth + 1)
+      for (const [name, inner] of Object.entries(value)) collect(inner, name, listed, value, depth + 1)
   }
   collect(item, '', false, {}, 0)
   return [...found.values()]
@@ -133,11 +121,7 @@ function archIn(near: Fields): string {
  * is said of one platform is said of the index only where it is its sole one, or rules nothing out. `subjects`: package URLs
  * by which an SBOM names the image. `tag`: the tag that it is of, where that is known.
  */
-export function imageNames(
-  catalog: CatalogReads,
-  subjects: readonly string[],
-  tag: string | null,
-): ImageName[] {
+export function imageNames(catalog: CatalogReads, subjects: readonly string[], tag: string | null): ImageName[] {
   const own = subjects.flatMap((purl) => readProductName(purl) ?? []).filter(isImage)
   const digests = own.flatMap(({ digest }) => (digest === '' ? [] : [digest]))
   const listed = tag === null ? null : readListedImage(catalog, tag)

@@ -19,8 +19,7 @@ export function readOpenStatements(document: Fields): Statement[] {
     const { vulnerability, products, subcomponents } = one
     const status = vexStatusOf(one['status'])
     const { name, '@id': id, aliases } = fieldsOf(vulnerability)
-    const named =
-      typeof vulnerability === 'string' ? [vulnerability] : [name, id, ...listOf(aliases)]
+    const named = typeof vulnerability === 'string' ? [vulnerability] : [name, id, ...listOf(aliases)]
     const notes = [one['impact_statement'], one['action_statement'], one['status_notes']]
     const isRulingOut = rulesOut(status)
     return {
@@ -52,9 +51,7 @@ function partsOf(subcomponents: unknown, isRulingOut: boolean): VexName[] | null
 
 /** The package URLs by which OpenVEX names a product or a component. */
 function namesOf(product: unknown): VexName[] {
-  const texts = isObject(product)
-    ? [product['@id'], fieldsOf(product['identifiers'])['purl']]
-    : [product]
+  const texts = isObject(product) ? [product['@id'], fieldsOf(product['identifiers'])['purl']] : [product]
   return textsOf(texts)
     .filter(isPurl)
     .map((purl) => ({ purl, versions: null }))

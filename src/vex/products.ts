@@ -67,8 +67,7 @@ export function isImage({ key }: ProductName): boolean {
  * alone is compared, and the platform where both name one: a registry, a repository and a tag are names that change.
  */
 export function isCovered(own: ProductName, named: ProductName): boolean {
-  if (own.digest !== '' && named.digest !== '')
-    return own.digest === named.digest && isOfPlatform(own, named)
+  if (own.digest !== '' && named.digest !== '') return own.digest === named.digest && isOfPlatform(own, named)
   if (named.key !== own.key) return false
   if (named.version !== '' && named.version !== own.version) return false
   if (named.subpath !== '' && named.subpath !== own.subpath) return false
@@ -81,8 +80,7 @@ export function isCovered(own: ProductName, named: ProductName): boolean {
  * with what rules out.
  */
 export function mayBeOne(one: ProductName, other: ProductName): boolean {
-  if (one.digest !== '' && other.digest !== '')
-    return one.digest === other.digest && isOfPlatform(one, other)
+  if (one.digest !== '' && other.digest !== '') return one.digest === other.digest && isOfPlatform(one, other)
   const isSame = (a: string | undefined, b: string | undefined): boolean =>
     a === undefined || b === undefined || a === '' || b === '' || a === b
   if (one.key !== other.key || !isSame(one.version, other.version)) return false
@@ -106,10 +104,7 @@ function platformOf(text: string): string {
 
 /** Returns under which names a product is looked for: a digest, or a package in a version, or in any. */
 export function placesOfProduct(own: ProductName): string[] {
-  const named = [
-    placeOfProduct({ ...own, digest: '' }),
-    placeOfProduct({ ...own, digest: '', version: '' }),
-  ]
+  const named = [placeOfProduct({ ...own, digest: '' }), placeOfProduct({ ...own, digest: '', version: '' })]
   return [...new Set(own.digest === '' ? named : [placeOfProduct(own), ...named])]
 }
 

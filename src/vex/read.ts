@@ -5,22 +5,14 @@ import type { VexDocument, VexReader } from '../store/views/vex.ts'
 import { serialOf } from '../sboms/cyclonedx.ts'
 import { textOr } from '../sboms/sbom.ts'
 import { componentsOf } from './cyclonedx.ts'
-import {
-  type BomLink,
-  type Statement,
-  type VexName,
-  type VexProduct,
-  nameWith,
-  rulesOut,
-} from './statement.ts'
+import { type BomLink, type Statement, type VexName, type VexProduct, nameWith, rulesOut } from './statement.ts'
 import { readStatements } from './statements.ts'
 
 /** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_VEX_BYTES = 64 * 2 ** 20
 
 /** What statements are read from; without the SBOMs of tags, links to these are not followed. */
-export type VexReads = Pick<VexReader, 'listVexDocuments' | 'readVexContent'> &
-  Partial<Pick<VexReader, 'readSbomsOf'>>
+export type VexReads = Pick<VexReader, 'listVexDocuments' | 'readVexContent'> & Partial<Pick<VexReader, 'readSbomsOf'>>
 
 type ContentReader = Omit<VexReads, 'listVexDocuments'>
 

@@ -60,7 +60,8 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
     if (kind === undefined) return
     const due = waits.runOf(kind)
     if (due > 0) return alarm.set(due)
-    const [vendors, rebuild] = [derivedVendors(config.views), rebuilds.delete(kind)]
+    const vendors = derivedVendors(config.views)
+    const rebuild = rebuilds.delete(kind)
     const wanted = state.wantedOf(kind)
     const task = startBuild(options, { kind, vendors, rebuild })
     running = { task, kind }
@@ -124,14 +125,17 @@ function createTeller({ log, config }: ViewsBuilderOptions) {
     const isTold = missing === unread.join()
     missing = unread.join()
     if (unread.length > 0 && !isTold)
-      log.warn({ kind: 'vex' }, `views: VEX documents that are damaged and missing in the repository: ${unread.length}; "patchmirror verify --repair" fetches them again`) // prettier-ignore
+      log.warn(
+        { kind: 'vex' },
+        `views: VEX documents that are damaged and missing in the repository: ${unread.length}; "patchmirror verify --repair" fetches them again`,
+      )
   }
   const tell = (kind: ViewsKind, outcome: ViewsOutcome): void => {
     if ('failed' in outcome) {
       const before = errors.get(kind)
       errors.set(kind, outcome.failed)
       if (!outcome.locked && outcome.failed !== before)
-        log.warn({ kind }, `views: ${NAMES[kind]} cannot be made: ${outcome.failed}; it is tried again`) // prettier-ignore
+        log.warn({ kind }, `views: ${NAMES[kind]} cannot be made: ${outcome.failed}; it is tried again`)
       return
     }
     errors.delete(kind)
@@ -139,7 +143,10 @@ function createTeller({ log, config }: ViewsBuilderOptions) {
     if (made !== null) log.info({ kind, ...made }, `views: ${NAMES[kind]} is made`)
     if (kind === 'vex') tellUnread()
     if (made !== null && 'skipped' in made)
-      log.warn({ kind }, `views: package URLs of VEX documents are too long and were skipped: ${made.skipped.join(', ')}`) // prettier-ignore
+      log.warn(
+        { kind },
+        `views: package URLs of VEX documents are too long and were skipped: ${made.skipped.join(', ')}`,
+      )
   }
   return { tell, isFailing: (kind: ViewsKind): boolean => errors.has(kind) }
 }
@@ -161,8 +168,7 @@ function startBuild(
 }
 
 /** What became of a task; `made` null: it was there already. */
-type ViewsOutcome =
-  { readonly made: ViewsReport } | { readonly failed: string; readonly locked: boolean }
+type ViewsOutcome = { readonly made: ViewsReport } | { readonly failed: string; readonly locked: boolean }
 
 function outcomeOf(task: RunningTask<ViewsReport>): Promise<ViewsOutcome> {
   return task.result.then(

@@ -57,12 +57,7 @@ interface DbFile {
   readonly fill: (write: (piece: Uint8Array) => void) => void
 }
 
-function writeAll(
-  views: Views,
-  dir: string,
-  ecosystems: readonly string[],
-  kind: DatabaseKind,
-): ExportDbReport {
+function writeAll(views: Views, dir: string, ecosystems: readonly string[], kind: DatabaseKind): ExportDbReport {
   const names = chosen(views, ecosystems, kind)
   const before = readStamp(dir)
   makeFolder(dir)
@@ -98,8 +93,7 @@ function scannerDbs(views: Views, name: string): DbFile[] {
   const { file, size, sha256 } = assetOf(views, name)
   const fill: DbFile['fill'] = (write) => {
     const copied = readThrough(join(views.folder, file), write)
-    if (copied !== sha256)
-      throw new MirrorError('corrupt', `the archive of ${name} is not the ${size} bytes it was`)
+    if (copied !== sha256) throw new MirrorError('corrupt', `the archive of ${name} is not the ${size} bytes it was`)
   }
   return LAYOUTS.map((layout) => ({ path: join(layout, name, 'all.zip'), sha256, fill }))
 }
@@ -129,9 +123,7 @@ function chosen(views: Views, ecosystems: readonly string[], kind: DatabaseKind)
 
 /** Upstream decides what ecosystems are called: none may lead out of the folder. */
 function isFolderName(name: string): boolean {
-  return (
-    name !== '.' && name !== '..' && !/[/\\\p{Cc}]/u.test(name) && Buffer.byteLength(name) < 200
-  )
+  return name !== '.' && name !== '..' && !/[/\\\p{Cc}]/u.test(name) && Buffer.byteLength(name) < 200
 }
 
 function assetOf(views: Views, name: string) {

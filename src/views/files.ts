@@ -1,14 +1,5 @@
 import { createHash } from 'node:crypto'
-import {
-  closeSync,
-  copyFileSync,
-  linkSync,
-  openSync,
-  readSync,
-  readdirSync,
-  renameSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, copyFileSync, linkSync, openSync, readSync, readdirSync, renameSync, writeSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { digestOfOpenFile } from '../core/digest.ts'

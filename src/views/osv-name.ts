@@ -10,10 +10,7 @@ export function folderForm(vendors: readonly string[]): string {
 }
 
 /** Returns the name of the generation for the snapshot in `reads`; null before the first OSV snapshot. */
-export function osvViewsName(
-  reads: Pick<Reads, 'snapshots' | 'osv'>,
-  vendors: readonly string[],
-): string | null {
+export function osvViewsName(reads: Pick<Reads, 'snapshots' | 'osv'>, vendors: readonly string[]): string | null {
   const snapshot = reads.snapshots.readSnapshot('osv')
   const archive = reads.osv.readArchive()
   if (snapshot === null || archive === null) return null

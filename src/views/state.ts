@@ -2,12 +2,7 @@ import type { Config } from '../config/schema.ts'
 import { toIso } from '../core/time.ts'
 import type { ViewsStatus } from '../domain/status.ts'
 import type { Reads } from '../store/reads.ts'
-import {
-  type ViewsKind,
-  generationDir,
-  readCurrentViews,
-  unreadVexIn,
-} from '../store/views/generations.ts'
+import { type ViewsKind, generationDir, readCurrentViews, unreadVexIn } from '../store/views/generations.ts'
 import { openViews } from '../store/views/reads.ts'
 import { derivedVendors } from './osv/ecosystems.ts'
 import { osvViewsName } from './osv-name.ts'
@@ -35,7 +30,8 @@ export function createViewsState({ config, reads }: ViewsStateOptions) {
     kind === 'osv' ? osvViewsName(reads, derivedVendors(config.views)) : catalogId()
   /** Whether the views show less than what is served; false when there is nothing to show. */
   const lacks = (kind: ViewsKind): boolean => {
-    const [current, wanted] = [readCurrentViews(dir, kind), wantedOf(kind)]
+    const current = readCurrentViews(dir, kind)
+    const wanted = wantedOf(kind)
     if (wanted === null) return false
     if (kind === 'osv') return current?.name !== wanted
     const isOld = current?.snapshot !== wanted || current.asOf === null
@@ -61,9 +57,12 @@ export function createViewsState({ config, reads }: ViewsStateOptions) {
     lacks,
     reports: ({ making, isFailing }: Builds): ViewsStatus[] =>
       kinds().map((kind) => ({
-        ...{ kind, ...shownBy(kind), odd: oddOf(kind) },
+        kind,
+        ...shownBy(kind),
+        odd: oddOf(kind),
         unread: kind === 'vex' ? unreadVexIn(dir).length : null,
-        ...{ making: making === kind, failing: isFailing(kind) },
+        making: making === kind,
+        failing: isFailing(kind),
       })),
   }
 }

@@ -28,13 +28,7 @@ export type ViewsReport = BuildReport | VexReport | null
  * Builds views from one snapshot of the store; null when they are current, or nothing is mirrored yet. Throws `locked` while
  * another process or thread builds views, and while newer snapshots than `served` are stored.
  */
-export async function performTask({
-  dataDir,
-  kind,
-  vendors,
-  rebuild,
-  served = null,
-}: ViewsTask): Promise<ViewsReport> {
+export async function performTask({ dataDir, kind, vendors, rebuild, served = null }: ViewsTask): Promise<ViewsReport> {
   const db = openReader(dataDir)
   if (db === null) return null
   try {

@@ -48,9 +48,7 @@ export function link(text: string, href: string): Cell {
 
 /** Returns a cell of a number, with separators of thousands. */
 export function count(value: number | null | undefined): Cell {
-  return value === null || value === undefined
-    ? { text: '–' }
-    : { text: grouped(value), look: 'number' }
+  return value === null || value === undefined ? { text: '–' } : { text: grouped(value), look: 'number' }
 }
 
 /** Returns a whole number with thin spaces between groups of three digits. */
@@ -104,7 +102,8 @@ const UNITS = ['B', 'kB', 'MB', 'GB', 'TB']
 /** Returns a cell of a number of bytes, in a unit that people read. */
 export function size(value: number | null): Cell {
   if (value === null) return { text: '–' }
-  let [amount, unit] = [value, 0]
+  let amount = value
+  let unit = 0
   while (amount >= 1000 && unit < UNITS.length - 1) [amount, unit] = [amount / 1000, unit + 1]
   return {
     text: `${unit === 0 ? amount : amount.toPrecision(3)} ${UNITS[unit] ?? ''}`,

@@ -36,11 +36,16 @@ export interface FeedEntry {
 export function jsonFeed({ title, self, home, next, entries }: WebFeed): string {
   return JSON.stringify({
     version: 'https://jsonfeed.org/version/1.1',
-    ...{ title, home_page_url: home, feed_url: self },
+    title,
+    home_page_url: home,
+    feed_url: self,
     ...(next !== null && { next_url: next }),
     items: entries.map((entry) => ({
-      ...{ id: entry.id, url: entry.href, title: entry.title },
-      ...{ content_text: entry.text.toWellFormed(), date_published: entry.updated },
+      id: entry.id,
+      url: entry.href,
+      title: entry.title,
+      content_text: entry.text.toWellFormed(),
+      date_published: entry.updated,
       tags: [entry.category],
     })),
   })
@@ -52,6 +57,6 @@ export function jsonFeed({ title, self, home, next, entries }: WebFeed): string 
  */
 export function feedUrn(identity: unknown, name: string): string {
   const hex = sha256Hex(Buffer.from(`${String(identity)} ${name}`))
-  const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`] // prettier-ignore
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`]
   return `urn:uuid:${[...parts, hex.slice(20, 32)].join('-')}`
 }

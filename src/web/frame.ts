@@ -28,8 +28,15 @@ export function pageFrame(
     label === null ? [] : [{ label, href: ui(path), current: path === page }],
   )
   return {
-    ...{ title: view.title, blocks: view.blocks, version, nav },
-    ...{ style: ui(style), icon: ui(icon), home: ui(''), search: ui('search'), query: searched },
+    title: view.title,
+    blocks: view.blocks,
+    version,
+    nav,
+    style: ui(style),
+    icon: ui(icon),
+    home: ui(''),
+    search: ui('search'),
+    query: searched,
     docs: base + DOCS_PATH,
     signIn: signedIn ? null : ui('sign-in'),
     alternates: view.alternates ?? [],

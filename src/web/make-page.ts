@@ -26,10 +26,7 @@ import type { PageProblem, PageReply, PageRequest, PagesData } from './request.t
 type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 
 /** Creates the function that makes pages one after the other, each from one snapshot of the store. */
-export function createPageMaker(
-  data: PagesData,
-  openReads: () => ShortReads,
-): (request: PageRequest) => PageReply {
+export function createPageMaker(data: PagesData, openReads: () => ShortReads): (request: PageRequest) => PageReply {
   const render = createRenderer()
   let load: ((page: Page, request: PageRequest) => PageView) | null = null
   return (request) => {
@@ -84,15 +81,8 @@ function unreadView({ config }: PagesData, request: PageRequest): PageView {
 }
 
 /** Codes of errors whose messages are about the request. */
-const OPEN: ReadonlySet<string> = new Set([
-  'not_found',
-  'not_ready',
-  'bad_request',
-  'not_supported',
-  'stale',
-])
-const UNREAD =
-  'what is stored cannot be read now: the log has the reason, and "patchmirror doctor" says what helps'
+const OPEN: ReadonlySet<string> = new Set(['not_found', 'not_ready', 'bad_request', 'not_supported', 'stale'])
+const UNREAD = 'what is stored cannot be read now: the log has the reason, and "patchmirror doctor" says what helps'
 const FAILED = 'the mirror failed to make this page; its log has the reason'
 
 const TITLES: Readonly<Record<number, string>> = {
@@ -116,8 +106,7 @@ function problemView({ base }: PageRequest, { status, message }: PageProblem): P
 
 /** Says how a person brings a key: the page to sign in makes the browser ask for it, also where it has a wrong one. */
 function keyNotice(base: string, message: string): Block {
-  const how =
-    'Sign in: your browser asks for the key. It is the user name, and the password stays empty.'
+  const how = 'Sign in: your browser asks for the key. It is the user name, and the password stays empty.'
   return {
     kind: 'notice',
     tone: 'warn',
@@ -157,10 +146,19 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
       return answer({ ...asked, method: 'GET', requestHeaders: NO_HEADERS })
     }
     const call: PageCall = {
-      ...{ query: new URLSearchParams(request.query), now, signedIn, status, config, reads },
+      query: new URLSearchParams(request.query),
+      now,
+      signedIn,
+      status,
+      config,
+      reads,
       remember,
       inbox: (use) => withInboxReads(config.data.dir, use),
-      ...{ documents, views, readApi, ui: uiOf(base), root: (path) => base + path },
+      documents,
+      views,
+      readApi,
+      ui: uiOf(base),
+      root: (path) => base + path,
       absolute: (path) => origin + path,
       refuseOld: (source) => refuseOld(source, now),
     }
@@ -185,10 +183,7 @@ function createMemory(): PageCall['remember'] {
 }
 
 /** Opens the database of deliveries for one page: the inbox thread owns it. */
-function withInboxReads<T>(
-  dataDir: string,
-  use: (inbox: ReturnType<typeof createInboxReads>) => T,
-): T | null {
+function withInboxReads<T>(dataDir: string, use: (inbox: ReturnType<typeof createInboxReads>) => T): T | null {
   const db = openInboxReader(dataDir)
   if (db === null) return null
   try {
@@ -202,10 +197,7 @@ function withInboxReads<T>(
  * Returns the sources whose data a page shows, beside those that `readApi` asks for or `refuseOld` names: a page of the state shows how old
  * everything is, and a run is no data of a source.
  */
-function sourcesOf(
-  { path, access, usesStatus, isLog }: Page,
-  signedIn: boolean,
-): readonly SourceName[] {
+function sourcesOf({ path, access, usesStatus, isLog }: Page, signedIn: boolean): readonly SourceName[] {
   if (access !== 'open' || usesStatus || isLog === true) return []
   return path === SEARCH && signedIn ? ['osv', 'catalog'] : ['osv']
 }
@@ -227,6 +219,11 @@ function openOrNull(generation: ViewsInUse): Views | null {
 }
 
 const NO_HEADERS = {
-  ...{ acceptEncoding: undefined, ifMatch: undefined, ifNoneMatch: undefined, range: undefined },
-  ...{ ifModifiedSince: undefined, ifUnmodifiedSince: undefined, ifRange: undefined },
+  acceptEncoding: undefined,
+  ifMatch: undefined,
+  ifNoneMatch: undefined,
+  range: undefined,
+  ifModifiedSince: undefined,
+  ifUnmodifiedSince: undefined,
+  ifRange: undefined,
 }

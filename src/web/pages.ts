@@ -36,11 +36,12 @@ const ARTIFACTS = {
 export const PAGES: readonly Page[] = [
   { ...OPEN, path: '', label: 'Overview', usesStatus: true, parameters: {} },
   {
-    ...{ ...CHANGES, path: 'changes', label: 'Changes' },
+    ...CHANGES,
+    path: 'changes',
+    label: 'Changes',
     parameters: {
       source: 'A source; catalog and identity take a key.',
-      since:
-        'A snapshot or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
+      since: 'A snapshot or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
       entry: 'The number of a published snapshot in the log.',
       purl: 'Records about this package alone; with `since`.',
       ...OF_TAG,
@@ -51,7 +52,9 @@ export const PAGES: readonly Page[] = [
   { ...CHANGES, ...ATOM, path: 'changes.atom', parameters: FEED },
   { ...CHANGES, ...JSON_FEED, path: 'changes.json', parameters: FEED },
   {
-    ...{ ...KEYED, path: 'runs', label: 'Runs' },
+    ...KEYED,
+    path: 'runs',
+    label: 'Runs',
     parameters: {
       source: 'Runs of this source only.',
       kind: 'Runs of this kind only.',
@@ -60,7 +63,8 @@ export const PAGES: readonly Page[] = [
     },
   },
   {
-    ...{ ...KEYED, path: 'run' },
+    ...KEYED,
+    path: 'run',
     parameters: {
       id: 'The number of a run.',
       show: 'Of a quarantined run: what would be removed, changed or added.',
@@ -68,22 +72,28 @@ export const PAGES: readonly Page[] = [
     },
   },
   {
-    ...{ ...OPEN, path: 'search', label: 'Search' },
+    ...OPEN,
+    path: 'search',
+    label: 'Search',
     parameters: {
       q: 'What is searched for.',
       after: 'The record after which the page begins.',
     },
   },
   {
-    ...{ ...OPEN, path: 'record' },
+    ...OPEN,
+    path: 'record',
     parameters: { id: 'The id of a record.', at: 'Affected packages before those on the page.' },
   },
   {
-    ...{ ...OPEN, path: 'ecosystems', label: 'Ecosystems' },
+    ...OPEN,
+    path: 'ecosystems',
+    label: 'Ecosystems',
     parameters: { after: 'The name after which the page begins.' },
   },
   {
-    ...{ ...OPEN, path: 'packages' },
+    ...OPEN,
+    path: 'packages',
     parameters: {
       ecosystem: 'The name of an ecosystem.',
       prefix: 'How the names of packages begin.',
@@ -91,7 +101,8 @@ export const PAGES: readonly Page[] = [
     },
   },
   {
-    ...{ ...OPEN, path: 'package' },
+    ...OPEN,
+    path: 'package',
     parameters: {
       ecosystem: 'The name of an ecosystem.',
       name: 'The name of a package.',
@@ -99,12 +110,15 @@ export const PAGES: readonly Page[] = [
     },
   },
   {
-    ...{ ...KEYED, path: 'patches', label: 'Patches' },
+    ...KEYED,
+    path: 'patches',
+    label: 'Patches',
     parameters: { ...facetsOf('/v1/patches'), ...AFTER },
   },
   { ...KEYED, path: 'images', label: 'Images', parameters: AFTER },
   {
-    ...{ ...KEYED, path: 'tags' },
+    ...KEYED,
+    path: 'tags',
     parameters: { image: 'The id of an image; the tags of all images when not given.', ...AFTER },
   },
   { ...KEYED, path: 'tag', parameters: { id: 'The id of a tag.', ...ARTIFACTS } },
@@ -113,12 +127,18 @@ export const PAGES: readonly Page[] = [
   { ...KEYED, ...ATOM, path: 'tag-changes.atom', parameters: OLDER },
   { ...KEYED, ...JSON_FEED, path: 'tag-changes.json', parameters: OLDER },
   {
-    ...{ ...KEYED, path: 'bundles', label: 'Bundles', usesStatus: true },
+    ...KEYED,
+    path: 'bundles',
+    label: 'Bundles',
+    usesStatus: true,
     parameters: { before: 'Exported states with smaller numbers only.' },
   },
   { ...KEYED, path: 'relay', label: 'Relay', usesStatus: true, parameters: {} },
   {
-    ...{ ...KEYED, path: 'webhooks', label: 'Webhooks', usesStatus: true },
+    ...KEYED,
+    path: 'webhooks',
+    label: 'Webhooks',
+    usesStatus: true,
     parameters: {
       state: 'Deliveries in this state only.',
       before: 'Deliveries with smaller numbers only.',
@@ -137,7 +157,5 @@ function asksForPrivate(query: URLSearchParams): boolean {
 /** The filters of a list, each with where it is described. */
 function facetsOf(path: string): Record<string, string> {
   const facets = RESOURCES.flatMap(({ list }) => (list?.path === path ? list.facets : []))
-  return Object.fromEntries(
-    facets.flatMap(({ param }) => (param === null ? [] : [[param, `As of ${path}.`]])),
-  )
+  return Object.fromEntries(facets.flatMap(({ param }) => (param === null ? [] : [[param, `As of ${path}.`]])))
 }

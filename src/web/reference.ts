@@ -23,23 +23,20 @@ export function referenceView(document: OpenApiDocument): PageView {
     { kind: 'heading', title: name, note: description },
     ...all
       .filter(({ operation }) => operation.tags[0] === name)
-      .map(({ path, method, operation }) =>
-        operationBlock(document, `${method.toUpperCase()} ${path}`, operation),
-      ),
+      .map(({ path, method, operation }) => operationBlock(document, `${method.toUpperCase()} ${path}`, operation)),
   ])
   const { description } = document.info
-  return { title: 'API reference', blocks: [introduction(String(description)), ...blocks, problemsOf(document), headersOf(document)] } // prettier-ignore
+  return {
+    title: 'API reference',
+    blocks: [introduction(String(description)), ...blocks, problemsOf(document), headersOf(document)],
+  }
 }
 
 function introduction(text: string): Block {
   return { kind: 'text', text: text.replaceAll('`', '') }
 }
 
-function operationBlock(
-  document: OpenApiDocument,
-  name: string,
-  operation: NamedOperation,
-): OperationBlock {
+function operationBlock(document: OpenApiDocument, name: string, operation: NamedOperation): OperationBlock {
   const { operationId: id, summary, description, parameters = [], requestBody } = operation
   const inputs = parameters.map((one) => parameterRow(follow(document, one)))
   const body = requestBody && {
@@ -55,14 +52,11 @@ function operationBlock(
   })
   const rows = body === undefined ? inputs : [...inputs, body]
   return {
-    ...{ kind: 'operation', id, name },
-    texts: [summary, description ?? '', openedBy(operation)]
-      .filter((text) => text !== '')
-      .map(prose),
-    lists: [
-      ...(rows.length === 0 ? [] : [{ title: 'Parameters', rows }]),
-      { title: 'Answers', rows: answers },
-    ],
+    kind: 'operation',
+    id,
+    name,
+    texts: [summary, description ?? '', openedBy(operation)].filter((text) => text !== '').map(prose),
+    lists: [...(rows.length === 0 ? [] : [{ title: 'Parameters', rows }]), { title: 'Answers', rows: answers }],
   }
 }
 
@@ -82,22 +76,22 @@ interface Bounded {
 function acceptedBy(schema: Bounded): string {
   const { items, minimum, maximum } = schema
   const one = typeof items === 'object' && items !== null ? items : schema
-  const values = 'enum' in one && Array.isArray(one.enum) ? one.enum.filter((value) => value !== '') : [] // prettier-ignore
-  if (values.length > 0)
-    return `One of ${values.map((value) => `\`${String(value)}\``).join(', ')}.`
+  const values = 'enum' in one && Array.isArray(one.enum) ? one.enum.filter((value) => value !== '') : []
+  if (values.length > 0) return `One of ${values.map((value) => `\`${String(value)}\``).join(', ')}.`
   return minimum === undefined || maximum === undefined ? '' : `${minimum} to ${maximum}.`
 }
 
 function answerLines(document: OpenApiDocument, answer: Part): Prose[] {
   const { description = '', headers = {} } = answer
-  const named = Object.entries(headers).map(
-    ([name, one]): [string, boolean] => [name, follow(document, one).required === true], // prettier-ignore
-  )
+  const named = Object.entries(headers).map(([name, one]): [string, boolean] => [
+    name,
+    follow(document, one).required === true,
+  ])
   const list = (title: string, isRequired: boolean): string[] => {
     const names = named.filter(([, required]) => required === isRequired).map(([name]) => name)
     return names.length === 0 ? [] : [`${title}: \`${names.join(', ')}\``]
   }
-  const lines = [typesOf(answer), ...list('Header fields', true), ...list('Optional header fields', false)] // prettier-ignore
+  const lines = [typesOf(answer), ...list('Header fields', true), ...list('Optional header fields', false)]
   return [description, ...lines].filter((line) => line !== '').map(prose)
 }
 
@@ -113,9 +107,7 @@ const OPENED_BY: Readonly<Record<string, string>> = {
 }
 
 function openedBy({ security = [] }: NamedOperation): string {
-  const needed = security.flatMap((one) =>
-    Object.keys(one).flatMap((scheme) => OPENED_BY[scheme] ?? []),
-  )
+  const needed = security.flatMap((one) => Object.keys(one).flatMap((scheme) => OPENED_BY[scheme] ?? []))
   if (needed.length === 0) return 'Needs no key.'
   const isOpen = security.some((one) => Object.keys(one).length === 0)
   return isOpen ? `Shows more with ${needed.join(' or ')}.` : `Needs ${needed.join(' or ')}.`
@@ -127,12 +119,10 @@ const PROBLEM = /([A-Z][a-z]*)?Problem(\d+)$/
 function problemsOf(document: OpenApiDocument): OperationBlock {
   const rows = Object.entries(document.components['responses'] ?? {}).flatMap(([key, answer]) => {
     const [, form = '', status = ''] = PROBLEM.exec(key) ?? []
-    return status === ''
-      ? []
-      : [{ name: status, what: form.toLowerCase(), lines: answerLines(document, answer) }]
+    return status === '' ? [] : [{ name: status, what: form.toLowerCase(), lines: answerLines(document, answer) }]
   })
   const text = prose('Forms of the problems.')
-  return { kind: 'operation', id: 'problems', name: 'Problems', texts: [text], lists: [{ title: 'Answers', rows }] } // prettier-ignore
+  return { kind: 'operation', id: 'problems', name: 'Problems', texts: [text], lists: [{ title: 'Answers', rows }] }
 }
 
 function headersOf({ components }: OpenApiDocument): Block {

@@ -62,8 +62,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
  */
 export function escapeText(value: unknown): string {
   const text = typeof value === 'string' ? value : textOf(value)
-  const shown =
-    text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (cut: ${text.length} characters)` : text
+  const shown = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (cut: ${text.length} characters)` : text
   return shown
     .toWellFormed()
     .replace(INVISIBLE, (character) => `[U+${hex(character)}]`)

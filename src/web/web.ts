@@ -37,7 +37,12 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
     const data: PagesData = { config, version, style: style.path, icon: icon.path }
     const file = workerFile('pages.worker', import.meta.url)
     const thread = createRequestThread<PageRequest | PinRequest, PageReply>({
-      ...{ file, data, limits: LIMITS, unref: true, maxWaiting: MAX_WAITING, what: 'pages' },
+      file,
+      data,
+      limits: LIMITS,
+      unref: true,
+      maxWaiting: MAX_WAITING,
+      what: 'pages',
     })
     tools.atEnd(() => thread.close())
     followPin(thread, tools.served.servedPin)
@@ -63,8 +68,8 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
         const asset = assets.get(name)
         if (asset !== undefined && isReading(request)) sendAsset(request, response, asset)
         else
-          void answerPage({ tools, thread }, { request, response, name, query, fault }).catch(
-            (error: unknown) => tools.failures.answer(error, request, response),
+          void answerPage({ tools, thread }, { request, response, name, query, fault }).catch((error: unknown) =>
+            tools.failures.answer(error, request, response),
           )
         return true
       },
@@ -86,10 +91,7 @@ interface PageExchange {
 }
 
 async function answerPage(
-  {
-    tools,
-    thread,
-  }: { tools: PeopleTools; thread: RequestThread<PageRequest | PinRequest, PageReply> },
+  { tools, thread }: { tools: PeopleTools; thread: RequestThread<PageRequest | PinRequest, PageReply> },
   { request, response, name, query, fault }: PageExchange,
 ): Promise<void> {
   const page = PAGES.find(({ path }) => path === name)
@@ -97,11 +99,14 @@ async function answerPage(
   const problem = denied ?? fault ?? null
   const { reports, now } = tools
   const report = (): ReturnType<typeof reports.all> => (signedIn ? reports.all() : reports.open())
-  const status =
-    page?.usesStatus === true && problem === null ? await reports.withNow(report()) : null
+  const status = page?.usesStatus === true && problem === null ? await reports.withNow(report()) : null
   const reached = new URL(tools.baseUrl(request))
   const asked: PageRequest = {
-    ...{ page: page?.path ?? null, query, signedIn, status, now: now() },
+    page: page?.path ?? null,
+    query,
+    signedIn,
+    status,
+    now: now(),
     served: tools.served.servedPin?.stamp() ?? null,
     problem: problem === null ? null : { status: problem.status, message: problem.message },
     base: reached.pathname.replace(/\/+$/, ''),
@@ -141,8 +146,7 @@ function judge(
   page: Page | undefined,
   query: string,
 ): { readonly problem: Problem | null; readonly signedIn: boolean } {
-  if (!isReading(request))
-    return { problem: methodNotAllowed(request.method ?? ''), signedIn: false }
+  if (!isReading(request)) return { problem: methodNotAllowed(request.method ?? ''), signedIn: false }
   const denied = judgeKey(tools, request)
   const hasSent = (request.headers.authorization ?? '').trim() !== ''
   const isPrivate = page?.isPrivate?.(new URLSearchParams(query)) === true
@@ -153,7 +157,8 @@ function judge(
 }
 
 const NO_PAGE: Problem = {
-  ...{ status: 404, error: 'not_found' },
+  status: 404,
+  error: 'not_found',
   message: 'there is no page at this path; the navigation above leads to all of them',
 }
 

@@ -98,19 +98,28 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
   const { dialect, toleranceSeconds, allowedOrigins, maxBytes } = settings
   const endpoints = endpointsOf(settings)
   const secrets = createSecrets({
-    ...{ settings: () => settings.secrets, file: secretFilePath(config) },
-    ...{ dialect, now, log },
+    settings: () => settings.secrets,
+    file: secretFilePath(config),
+    dialect,
+    now,
+    log,
   })
   const isOn = (): boolean => secrets.active().length > 0
   const refresher = startRefresher({ ...options, isOn, onWritten: options.relay.onWritten })
   const report = createReport({ endpoints, secrets, inbox, now, fault: options.fault })
   const receiver = createReceiver({
-    ...{ endpoints, inbox, allowedOrigins, maxBytes, now, log },
+    endpoints,
+    inbox,
+    allowedOrigins,
+    maxBytes,
+    now,
+    log,
     verify: createVerifier({ secrets: secrets.active, dialect, toleranceSeconds, now }),
     isSetUp: isOn,
     refusal: options.refusal,
     isWanted: createTypeFilter(settings.types, config.upstream.vendor),
-    ...{ counters: [report, counters], followers: [refresher, options.relay] },
+    counters: [report, counters],
+    followers: [refresher, options.relay],
   })
   const pruning = startPruning(inbox, log, () => timeOfAges(reads.live, now()))
   let listener: Listener | null = null
@@ -125,7 +134,9 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
       if (settings.port !== null) {
         const own = listenerOptions(config, settings.port)
         listener = await startListener({
-          ...{ ...own, log, handler: only(receiver.handle) },
+          ...own,
+          log,
+          handler: only(receiver.handle),
           onClosed: counters.countClosed,
           account: options.account,
         })
@@ -177,7 +188,10 @@ function announce(
   const at = endpoints.map(({ path }) => url + path).join(', ')
   if (secrets > 0) return log.info({ secrets }, `webhooks are received at ${at}`)
   if (!maySync(config))
-    return log.debug({}, `webhooks: this mirror syncs nothing, so it needs no events; deliveries to ${at} are answered 503`) // prettier-ignore
+    return log.debug(
+      {},
+      `webhooks: this mirror syncs nothing, so it needs no events; deliveries to ${at} are answered 503`,
+    )
   log.info(
     {},
     `webhooks: no secret is configured or valid now, so deliveries to ${at} are answered 503. ` +

@@ -29,27 +29,26 @@ const PAGE = 1 << 18
 const SMALL = 1 << 9
 
 /** Returns a directory of `size` bytes that `read` (a buffer to fill, from a position of the directory) reads page by page. */
-export function pagedDirectory(
-  size: number,
-  read: (position: number, into: Buffer) => void,
-): DirectoryBytes {
+export function pagedDirectory(size: number, read: (position: number, into: Buffer) => void): DirectoryBytes {
   const page = Buffer.allocUnsafeSlow(PAGE)
-  let [start, end] = [0, 0]
+  let start = 0
+  let end = 0
   let bytes = page.subarray(0, 0)
   const load = (position: number, most: number): void => {
     const length = Math.max(0, Math.min(most, size - position))
     bytes = length === PAGE ? page : page.subarray(0, length)
-    ;[start, end] = [0, 0] // where reading fails, nothing is known of the page
+    start = 0
+    end = 0 // where reading fails, nothing is known of the page
     read(position, bytes)
-    ;[start, end] = [position, position + length]
+    start = position
+    end = position + length
   }
   const isIn = (position: number, length: number): boolean =>
     position >= start && (position + length <= end || (end === size && position <= end))
   return {
     size,
     at(position) {
-      if (!isIn(position, CENTRAL))
-        load(position, position >= start && position <= end ? PAGE : SMALL)
+      if (!isIn(position, CENTRAL)) load(position, position >= start && position <= end ? PAGE : SMALL)
       if (!isIn(position, entryBytes(bytes, position - start))) load(position, PAGE)
       return position - start
     },
@@ -61,6 +60,7 @@ export function pagedDirectory(
 /** Returns the bytes of the entry at a position; those of its head alone where not even that is there. */
 export function entryBytes(bytes: Buffer, at: number): number {
   if (at + CENTRAL > bytes.length) return CENTRAL
-  const [name, extra] = [bytes.readUInt16LE(at + 28), bytes.readUInt16LE(at + 30)]
+  const name = bytes.readUInt16LE(at + 28)
+  const extra = bytes.readUInt16LE(at + 30)
   return CENTRAL + name + extra + bytes.readUInt16LE(at + 32)
 }

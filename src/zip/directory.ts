@@ -88,10 +88,8 @@ export function locateDirectory(tail: Buffer, archiveSize: number): DirectoryLoc
   } else if (count === MAX16 || size === MAX32 || offset === MAX32) {
     throw bad('the end record requires Zip64 but there is no Zip64 end record')
   }
-  if (offset + size !== end)
-    throw bad('the central directory does not end where its end record begins')
-  if (count * CENTRAL > size)
-    throw bad(`a central directory of ${size} bytes cannot contain ${count} entries`)
+  if (offset + size !== end) throw bad('the central directory does not end where its end record begins')
+  if (count * CENTRAL > size) throw bad(`a central directory of ${size} bytes cannot contain ${count} entries`)
   return { offset, size, count }
 }
 
@@ -169,8 +167,7 @@ function overlap(bytes: Buffer, at: number): MirrorError {
 /** Returns the order of the offsets; null if they are ascending already, as in nearly all archives. */
 function orderByOffset(offsets: Uint32Array | Float64Array): Uint32Array | null {
   let ascending = true
-  for (let i = 1; i < offsets.length && ascending; i++)
-    ascending = (offsets[i] ?? 0) >= (offsets[i - 1] ?? 0)
+  for (let i = 1; i < offsets.length && ascending; i++) ascending = (offsets[i] ?? 0) >= (offsets[i - 1] ?? 0)
   if (ascending) return null
   return Uint32Array.from(offsets.keys()).sort((a, b) => (offsets[a] ?? 0) - (offsets[b] ?? 0))
 }
@@ -216,8 +213,7 @@ function far(bytes: Buffer, at: number, field: keyof typeof FIELD_AT): number {
   if (near !== MAX32) return near
   let extra = at + CENTRAL + bytes.readUInt16LE(at + 28)
   let end = Math.min(extra + bytes.readUInt16LE(at + 30), bytes.length)
-  while (extra + 4 <= end && bytes.readUInt16LE(extra) !== 1)
-    extra += 4 + bytes.readUInt16LE(extra + 2)
+  while (extra + 4 <= end && bytes.readUInt16LE(extra) !== 1) extra += 4 + bytes.readUInt16LE(extra + 2)
   let value = extra + 4
   if (value <= end) end = Math.min(end, value + bytes.readUInt16LE(extra + 2))
   for (const name of ['size', 'compressedSize', 'offset'] as const) {

@@ -11,11 +11,7 @@ interface EntryMember {
 }
 
 /** Calls `use` with the bounds of each member's name, in UTF-8, of `count` entries of a central directory. */
-export function eachName(
-  entries: Buffer,
-  count: number,
-  use: (from: number, to: number) => void,
-): void {
+export function eachName(entries: Buffer, count: number, use: (from: number, to: number) => void): void {
   let at = 0
   for (let i = 0; i < count; i++) {
     use(at + CENTRAL, at + CENTRAL + entries.readUInt16LE(at + 28))

@@ -34,10 +34,7 @@ export function readMember(entry: ZipEntry, region: Buffer, maxSize: number): Co
 }
 
 /** Inflates the stream of a member, and compares what it inflates to with the member's size and CRC-32. */
-export function verifyDeflated(
-  { crc32: sum, size }: ZipEntry,
-  deflated: Buffer,
-): Content | ZipFault {
+export function verifyDeflated({ crc32: sum, size }: ZipEntry, deflated: Buffer): Content | ZipFault {
   const content = inflate(deflated, size)
   if (typeof content === 'string') return { refused: content }
   if (crc32(content) !== sum) return { refused: 'CRC-32 differs' }
@@ -69,9 +66,7 @@ export function packedBytes(entry: ZipEntry, region: Buffer, maxSize: number): B
   if (fault !== null) return { refused: fault }
   const start = LOCAL + region.readUInt16LE(26) + region.readUInt16LE(28)
   const packed = region.subarray(start, start + entry.compressedSize)
-  return packed.length < entry.compressedSize
-    ? { refused: 'its data run over the next member' }
-    : packed
+  return packed.length < entry.compressedSize ? { refused: 'its data run over the next member' } : packed
 }
 
 /** Reports whether a member is not compressed. */
@@ -82,16 +77,13 @@ export function isStored({ method }: ZipEntry): boolean {
 function faultOf(entry: ZipEntry, region: Buffer, maxSize: number): string | null {
   if (!entry.safeName) return 'its name is not a safe relative path'
   if (entry.flags & ENCRYPTED) return 'it is encrypted'
-  if (entry.method !== STORED && entry.method !== DEFLATED)
-    return `compression method ${entry.method}`
+  if (entry.method !== STORED && entry.method !== DEFLATED) return `compression method ${entry.method}`
   if (entry.size > maxSize) return `${entry.size} bytes are over the cap of ${maxSize}`
   if (entry.method === STORED && entry.size !== entry.compressedSize) return 'stored sizes differ'
-  if (region.length < LOCAL || region.readUInt32LE(0) !== 0x04034b50)
-    return 'no local header where it should be'
+  if (region.length < LOCAL || region.readUInt32LE(0) !== 0x04034b50) return 'no local header where it should be'
   if (region.readUInt16LE(8) !== entry.method) return 'local header names another method'
   const nameEnd = LOCAL + region.readUInt16LE(26)
-  if (region.toString('utf8', LOCAL, nameEnd) !== entry.name)
-    return 'local header names another member'
+  if (region.toString('utf8', LOCAL, nameEnd) !== entry.name) return 'local header names another member'
   return null
 }
 
@@ -108,8 +100,7 @@ function inflate(packed: Buffer, size: number): Buffer | string {
     if (engine.bytesWritten !== packed.length) return 'has bytes after its deflate stream'
     return buffer
   } catch (error) {
-    if (systemCode(error) === 'ERR_BUFFER_TOO_LARGE')
-      return `inflates to more than its ${size} bytes`
+    if (systemCode(error) === 'ERR_BUFFER_TOO_LARGE') return `inflates to more than its ${size} bytes`
     return `does not inflate: ${messageOf(error)}`
   }
 }

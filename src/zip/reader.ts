@@ -118,11 +118,7 @@ function closable(reader: ArchiveReader, file: FileHandle): ArchiveFile {
  * Opens an archive from any source by its central directory. Wanted members no further apart than `gap` bytes share a
  * read. Throws `archive` if its structure is invalid.
  */
-export async function openSource(
-  source: ByteSource,
-  limits: ReaderLimits,
-  gap = GAP,
-): Promise<ArchiveReader> {
+export async function openSource(source: ByteSource, limits: ReaderLimits, gap = GAP): Promise<ArchiveReader> {
   const location = await locateIn(source, limits)
   const bytes = await source.read(location.offset, location.size)
   const directory = parseDirectory(wholeDirectory(bytes), location)
@@ -153,18 +149,11 @@ export async function countMembers(path: string): Promise<number> {
 }
 
 /** Works as `locateDirectory`; also throws `archive` if the directory is larger than the limit. */
-export function checkedLocation(
-  tail: Buffer,
-  archiveSize: number,
-  limits: ReaderLimits,
-): DirectoryLocation {
+export function checkedLocation(tail: Buffer, archiveSize: number, limits: ReaderLimits): DirectoryLocation {
   const location = locateDirectory(tail, archiveSize)
   const cap = limits.maxDirectoryBytes ?? 512 * 1024 * 1024
   if (location.size <= cap) return location
-  throw new MirrorError(
-    'archive',
-    `central directory of ${location.size} bytes is over the cap of ${cap}`,
-  )
+  throw new MirrorError('archive', `central directory of ${location.size} bytes is over the cap of ${cap}`)
 }
 
 /** Creates a reader over any source. Wanted members no further apart than `gap` bytes share a read. */
@@ -191,10 +180,8 @@ export function createArchiveReader(
         const region = window?.subarray(entry.offset - run.from, regionEnd(directory, i) - run.from)
         if (region !== undefined && batch.add(entry, region)) continue
         await pass(batch.take())
-        if (region === undefined)
-          await pass([[entry, { refused: `its ${run.bytes} bytes are over the cap` }]])
-        else if (!batch.add(entry, region))
-          await pass([[entry, readMember(entry, region, limits.maxMemberBytes)]])
+        if (region === undefined) await pass([[entry, { refused: `its ${run.bytes} bytes are over the cap` }]])
+        else if (!batch.add(entry, region)) await pass([[entry, readMember(entry, region, limits.maxMemberBytes)]])
       }
     }
     try {
@@ -216,10 +203,7 @@ export function createArchiveReader(
   }
 }
 
-function* wantedNumbers(
-  directory: Directory,
-  want: (entry: ZipEntry) => boolean,
-): Generator<number> {
+function* wantedNumbers(directory: Directory, want: (entry: ZipEntry) => boolean): Generator<number> {
   for (let i = 0; i < directory.count; i++) if (want(directory.entry(i))) yield i
 }
 
@@ -232,12 +216,7 @@ function readNow(file: FileHandle, position: number, into: Buffer): void {
   }
 }
 
-async function readAt(
-  file: FileHandle,
-  position: number,
-  length: number,
-  into?: Buffer,
-): Promise<Buffer> {
+async function readAt(file: FileHandle, position: number, length: number, into?: Buffer): Promise<Buffer> {
   const target = into !== undefined && into.length >= length ? into : Buffer.allocUnsafe(length)
   let read = 0
   while (read < length) {

@@ -27,11 +27,7 @@ export function regionEnd(directory: Directory, i: number): number {
 }
 
 /** Groups consecutive members into reads of at most a window; a member larger than that gets a read of its own. */
-export function* planRuns(
-  directory: Directory,
-  numbers: Iterable<number>,
-  gap: number,
-): Generator<MemberRun> {
+export function* planRuns(directory: Directory, numbers: Iterable<number>, gap: number): Generator<MemberRun> {
   let run: MemberRun | null = null
   for (const i of numbers) {
     const offset = directory.offset(i)
@@ -52,7 +48,5 @@ export function* planRuns(
 function isNear({ from, bytes }: MemberRun, start: number, end: number, gap: number): boolean {
   const before = start - from - bytes
   const after = from - end
-  return (
-    before <= gap && after <= gap && Math.max(from + bytes, end) - Math.min(from, start) <= WINDOW
-  )
+  return before <= gap && after <= gap && Math.max(from + bytes, end) - Math.min(from, start) <= WINDOW
 }

@@ -34,10 +34,7 @@ const NAMES = {
  * Creates an archive of complete contents: adm-zip writes a small one in memory, `createZipWriter` streams one that
  * exceeds `limits`. Both give the same bytes, so the digest of an archive does not depend on which of them wrote it.
  */
-export function createContentZip(
-  sink: (chunk: Uint8Array) => void,
-  limits: SmallLimits = SMALL,
-): ContentZip {
+export function createContentZip(sink: (chunk: Uint8Array) => void, limits: SmallLimits = SMALL): ContentZip {
   const waiting: { name: string; content: Buffer }[] = []
   let bytes = 0
   let stream: ReturnType<typeof createZipWriter> | null = null

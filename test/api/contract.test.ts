@@ -40,13 +40,7 @@ test('the answers of an empty mirror have the headers that the API document requ
     faults.push(...violations(contract, { method, path: url.slice(url.indexOf('/', 8)), status, headers })) // prettier-ignore
   }
   expect(faults).toEqual([])
-  for (const path of [
-    '/-/ready',
-    '/v1/tags/',
-    '/osv/v1/query',
-    '/-/ui/record?id=x',
-    '/external/patch_feed',
-  ])
+  for (const path of ['/-/ready', '/v1/tags/', '/osv/v1/query', '/-/ui/record?id=x', '/external/patch_feed'])
     // prettier-ignore
     expect(unready).toContain(path)
 })

@@ -1,14 +1,6 @@
 import { once } from 'node:events'
 import { spawnSync } from 'node:child_process'
-import {
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  statSync,
-  symlinkSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import {
   Agent as HttpAgent,
   type IncomingMessage,
@@ -137,8 +129,7 @@ describe('on a unix socket', () => {
     const ended = await Promise.allSettled(servers.map((one) => openSocket(path, 0o660, open(one))))
     const won = ended.filter(({ status }) => status === 'fulfilled')
     expect(won).toHaveLength(1)
-    for (const one of ended)
-      if (one.status === 'rejected') expect(String(one.reason)).toContain('is in use by another')
+    for (const one of ended) if (one.status === 'rejected') expect(String(one.reason)).toContain('is in use by another')
     const index = ended.findIndex(({ status }) => status === 'fulfilled')
     const answered = once(servers[index] ?? createServer(), 'connection')
     const client = connectTo(path)
@@ -250,8 +241,7 @@ test('a name is listened on at one address only, so that every connection is lim
   const { server: settings } = loadConfig({ env, cwd: '/' }).config
   const app = {
     server: createHttpServer(),
-    listen: (at: object) =>
-      Promise.resolve(void opened.push('host' in at ? isIP(String(at.host)) : 0)),
+    listen: (at: object) => Promise.resolve(void opened.push('host' in at ? isIP(String(at.host)) : 0)),
     ready: () => Promise.resolve(),
     inject: () => Promise.resolve({ statusCode: 200 }),
   }
@@ -259,9 +249,7 @@ test('a name is listened on at one address only, so that every connection is lim
   expect(opened).toEqual([expect.toBeOneOf([4, 6])])
   const { server, port } = await fill(env)
   expect(server.address()?.url).toBe(`http://localhost:${port}`)
-  const reply = await answerOf(
-    request({ host: 'localhost', port, path: '/-/health', agent: false }),
-  )
+  const reply = await answerOf(request({ host: 'localhost', port, path: '/-/health', agent: false }))
   expect(reply.status).toBe(200)
 })
 

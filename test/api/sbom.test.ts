@@ -36,8 +36,5 @@ test('the bill of materials is served as it was built, and revalidated by its ta
 
 test('a program that runs from its sources answers 404 with the reason', async () => {
   const answer = await fetch(`${await serveSbom()}/-/sbom`)
-  expect([answer.status, await answer.text()]).toEqual([
-    404,
-    expect.stringContaining('npm run build'),
-  ])
+  expect([answer.status, await answer.text()]).toEqual([404, expect.stringContaining('npm run build')])
 })

@@ -75,18 +75,12 @@ export async function closeAll(): Promise<void> {
 }
 
 /** `fill` runs before the server opens the store. */
-export function serve(
-  fill: (store: FilledStore) => void,
-  options: ServedOptions = {},
-): Promise<Served> {
+export function serve(fill: (store: FilledStore) => void, options: ServedOptions = {}): Promise<Served> {
   return start(fill, options, closers)
 }
 
 /** Returns what serves one folder to all tests of a file that only read; it is closed after them. */
-export function servedToAll(
-  fill: (store: FilledStore) => void,
-  options: ServedOptions = {},
-): () => Promise<Served> {
+export function servedToAll(fill: (store: FilledStore) => void, options: ServedOptions = {}): () => Promise<Served> {
   const own: Closers = []
   let served: Promise<Served> | null = null
   afterAll(async () => {
@@ -95,14 +89,9 @@ export function servedToAll(
   return () => (served ??= start(fill, options, own))
 }
 
-async function start(
-  fill: (store: FilledStore) => void,
-  options: ServedOptions,
-  closers: Closers,
-): Promise<Served> {
+async function start(fill: (store: FilledStore) => void, options: ServedOptions, closers: Closers): Promise<Served> {
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'patchmirror-api-'))
-  if (options.keep !== true)
-    closers.push(async () => Promise.resolve(rmSync(dir, { recursive: true, force: true })))
+  if (options.keep !== true) closers.push(async () => Promise.resolve(rmSync(dir, { recursive: true, force: true })))
   const store = openFilledStore(dir)
   if (options.dir === undefined) fill(store)
   const env: Record<string, string> = {
@@ -157,8 +146,7 @@ async function start(
     reads.close()
     store.close()
   })
-  const get: Served['get'] = (path, headers = {}, method = 'GET') =>
-    ask(port, path, { ...own, ...headers }, method)
+  const get: Served['get'] = (path, headers = {}, method = 'GET') => ask(port, path, { ...own, ...headers }, method)
   return {
     store,
     server,
@@ -180,12 +168,7 @@ function peopleOf(config: Config, { people }: ServedOptions): Pick<ServerOptions
   return made === undefined ? {} : { people: made }
 }
 
-function ask(
-  port: number,
-  path: string,
-  headers: Record<string, string>,
-  method: string,
-): Promise<Reply> {
+function ask(port: number, path: string, headers: Record<string, string>, method: string): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const sent = request({ port, host: '127.0.0.1', path, headers, method, agent: false })
     sent.once('error', reject).once('response', (response) => {

@@ -7,15 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openFilledStore } from '../support/filled-store.ts'
-import {
-  type Served,
-  type ServedOptions,
-  FEEDS,
-  closeAll,
-  jsonOf,
-  serve,
-  servedToAll,
-} from './served.ts'
+import { type Served, type ServedOptions, FEEDS, closeAll, jsonOf, serve, servedToAll } from './served.ts'
 import { BUCKET_PATHS, QUERY_PATHS } from '../../src/api/http/paths.ts'
 import { LONG, longTest } from '../support/tables.ts'
 

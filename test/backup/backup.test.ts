@@ -247,8 +247,7 @@ test('a private backup has keys, secret, identity and ledger, and no data', asyn
 test('a restore requires an empty folder', async () => {
   const dataDir = folder()
   writeFileSync(join(dataDir, 'mine'), '')
-  const restore = () =>
-    restoreBackup({ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now })
+  const restore = () => restoreBackup({ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now })
   await expect(restore()).rejects.toThrow(/is not empty \(mine\)/)
   expect(readdirSync(dataDir)).toEqual(['mine'])
   mkdirSync(join(dataDir, '.restoring'))
@@ -277,15 +276,8 @@ test('a data folder whose restore was stopped is never opened, and the restore c
   expect(stopped).toEqual(['extract', 'check', 'publish', 'publish webhooks.db', 'publish webhook-secrets.json', 'publish mirror.db', 'finish']) // prettier-ignore
   for (const [i, step] of stopped.entries()) {
     const copy = join(dataDir, '..', `${i}`)
-    for (const open of [
-      openReader,
-      openWriter,
-      openInbox,
-      (dir: string) => acquireLock(dir, 'serve'),
-    ])
-      expect(() => open(copy), step).toThrow(
-        /not completely restored .* run "patchmirror restore FILE" again/,
-      )
+    for (const open of [openReader, openWriter, openInbox, (dir: string) => acquireLock(dir, 'serve')])
+      expect(() => open(copy), step).toThrow(/not completely restored .* run "patchmirror restore FILE" again/)
     await restoreBackup({
       path: packed,
       dataDir: copy,

@@ -2,11 +2,7 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import {
-  createSnapshotLog,
-  createWebhookLog,
-  isContinuous,
-} from '../../src/api/followers/event-log.ts'
+import { createSnapshotLog, createWebhookLog, isContinuous } from '../../src/api/followers/event-log.ts'
 import { restoreBackup } from '../../src/backup/restore.ts'
 import { writeBackup } from '../../src/backup/write.ts'
 import { DAY_MS } from '../../src/core/time.ts'

@@ -51,8 +51,7 @@ function groupsOf(only: string | undefined): readonly Group[] {
   if (only === undefined) return GROUPS
   return only.split(',').map((name) => {
     const group = GROUPS.find((one) => one.name === name)
-    if (group === undefined)
-      throw new Error(`--only takes some of ${NAMES.join(', ')}, not ${JSON.stringify(name)}`)
+    if (group === undefined) throw new Error(`--only takes some of ${NAMES.join(', ')}, not ${JSON.stringify(name)}`)
     return group
   })
 }
@@ -72,11 +71,7 @@ function readNumber(name: string, text: string): number {
 }
 
 /** Measures the groups one after the other, and writes each as soon as it is done: a failure costs one group only. */
-async function measureAll(
-  groups: readonly Group[],
-  options: Options,
-  isWritten: boolean,
-): Promise<void> {
+async function measureAll(groups: readonly Group[], options: Options, isWritten: boolean): Promise<void> {
   for (const group of groups) {
     try {
       const section = await group.measure(options)
@@ -94,6 +89,5 @@ const { groups, options, isWritten, list, help } = readArguments()
 // Also the loops and servers that the mirror is compared with: what one allocator gains is not a gain of the mirror.
 Object.assign(process.env, ALLOCATOR.env)
 if (help) process.stdout.write(USAGE)
-else if (list)
-  for (const group of groups) process.stdout.write(`${sectionText(group.list(options))}\n\n`)
+else if (list) for (const group of groups) process.stdout.write(`${sectionText(group.list(options))}\n\n`)
 else await measureAll(groups, options, isWritten)

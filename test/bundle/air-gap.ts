@@ -114,9 +114,7 @@ const vexRoutes = (config: Config) =>
 export async function serveFolder(
   dir: string,
   config: Config,
-): Promise<
-  ((path: string, headers?: Record<string, string>) => Promise<Reply>) & { look(): void }
-> {
+): Promise<((path: string, headers?: Record<string, string>) => Promise<Reply>) & { look(): void }> {
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const server = createServer({

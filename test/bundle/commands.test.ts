@@ -65,34 +65,28 @@ longTest(
   },
 )
 
-longTest(
-  'an import of several bundles imports the good ones, and names the others with the reason',
-  async () => {
-    const made = await above()
-    const [to, there] = [folder(), below()]
-    const [first = ''] = (await carry(made.dir, to)).files
-    made.sandbox.feed.change(1)
-    await made.run('osv')
-    const last = await carry(made.dir, to)
-    const [bad, lost] = [join(to, 'bad.zip'), join(to, 'lost.zip')]
-    writeFileSync(bad, 'damaged')
-    const files = [bad, ...last.files, first, lost]
-    const fleet = { PATCHMIRROR_FLEET_URL: 'file:///srv/fleet', PATCHMIRROR_FLEET_ROLE: 'reader' }
-    const inFleet = { ...envOf(there.dir), ...fleet }
-    const refused = await spoken(inFleet, () => importCommand([first], {}))
-    expect([refused.code, refused.said]).toEqual([
-      'usage',
-      expect.stringContaining('from its fleet'),
-    ])
-    const outcome = await spoken(envOf(there.dir), () => importCommand(files, {}))
-    expect(outcome.code).toBe(1)
-    expect(outcome.said).toMatch(/not imported: the bundle .*bad\.zip is refused/)
-    expect(outcome.said).toMatch(/not imported: .*lost\.zip/)
-    expect(there.digest()).toBe(last.manifest.digest)
-    const json = await spoken(envOf(there.dir), () => importCommand([bad, first], { json: true }))
-    expect(json.said).toContain('"failed"')
-  },
-)
+longTest('an import of several bundles imports the good ones, and names the others with the reason', async () => {
+  const made = await above()
+  const [to, there] = [folder(), below()]
+  const [first = ''] = (await carry(made.dir, to)).files
+  made.sandbox.feed.change(1)
+  await made.run('osv')
+  const last = await carry(made.dir, to)
+  const [bad, lost] = [join(to, 'bad.zip'), join(to, 'lost.zip')]
+  writeFileSync(bad, 'damaged')
+  const files = [bad, ...last.files, first, lost]
+  const fleet = { PATCHMIRROR_FLEET_URL: 'file:///srv/fleet', PATCHMIRROR_FLEET_ROLE: 'reader' }
+  const inFleet = { ...envOf(there.dir), ...fleet }
+  const refused = await spoken(inFleet, () => importCommand([first], {}))
+  expect([refused.code, refused.said]).toEqual(['usage', expect.stringContaining('from its fleet')])
+  const outcome = await spoken(envOf(there.dir), () => importCommand(files, {}))
+  expect(outcome.code).toBe(1)
+  expect(outcome.said).toMatch(/not imported: the bundle .*bad\.zip is refused/)
+  expect(outcome.said).toMatch(/not imported: .*lost\.zip/)
+  expect(there.digest()).toBe(last.manifest.digest)
+  const json = await spoken(envOf(there.dir), () => importCommand([bad, first], { json: true }))
+  expect(json.said).toContain('"failed"')
+})
 
 test('a mirror without an upstream never advises a sync, and has a relay secret before the first import', async () => {
   const env = { PATCHMIRROR_DATA_DIR: folder() }
@@ -151,9 +145,9 @@ test('a file that cannot be written or read is a usage error, and nothing is ove
   const env = { PATCHMIRROR_DATA_DIR: dir }
   const to = folder()
   const need = join(to, 'need')
-  expect(
-    (await spoken(env, () => needCommand(need, { brief: true, sources: 'osv' }))).said,
-  ).toContain(`--for ${need} --sources osv`)
+  expect((await spoken(env, () => needCommand(need, { brief: true, sources: 'osv' }))).said).toContain(
+    `--for ${need} --sources osv`,
+  )
   const twice = await spoken(env, () => needCommand(need, { brief: true }))
   expect(twice).toMatchObject({ code: 'usage' })
   expect(twice.said).toContain('--force replaces it')
@@ -167,16 +161,9 @@ test('a file that cannot be written or read is a usage error, and nothing is ove
   }
   writeFileSync(join(to, 'garbage'), 'garbage')
   const out = join(to, 'out.zip')
-  const wrong = [
-    { for: join(to, 'garbage') },
-    { for: join(to, 'none') },
-    { sources: '' },
-    { sources: ' , ' },
-  ]
+  const wrong = [{ for: join(to, 'garbage') }, { for: join(to, 'none') }, { sources: '' }, { sources: ' , ' }]
   for (const options of [...wrong, { expires: '1.5' }])
-    expect(
-      await spoken(env, () => exportCommand(out, { unsigned: true, ...options })),
-    ).toMatchObject({
+    expect(await spoken(env, () => exportCommand(out, { unsigned: true, ...options }))).toMatchObject({
       code: 'usage',
     })
   expect(existsSync(out)).toBe(false)
@@ -202,9 +189,7 @@ longTest('inspect on the source mirror knows the key that signs there', async ()
 test('the required disk space follows from what is written, and is printed in readable units', async () => {
   expect(reserveFor(3_000, 64_000, 4_000_000)).toBeLessThan(70_000)
   expect(reserveFor(2 ** 40, 64_000, 4_000_000)).toBe(4_000_000)
-  expect([999, 1_000_000, 2_340_000, 99_000_001].map(shownBytes)).toEqual([
-    ...['1 KB', '1.0 MB', '2.4 MB', '100 MB'],
-  ])
+  expect([999, 1_000_000, 2_340_000, 99_000_001].map(shownBytes)).toEqual([...['1 KB', '1.0 MB', '2.4 MB', '100 MB']])
   const shown = await spoken({}, () => {
     const display = createBundleProgress(false)
     display.show({ phase: 'write', unit: 'bytes', done: 9_000_000, total: 9_000_000 })

@@ -74,8 +74,7 @@ test('a bundle of an earlier program has no dates, and the import is the first t
   const { publishedAt = 0 } = there.store.snapshots.readSnapshot('osv') ?? {}
   const dates = [...there.store.dates.eachDates()]
   expect(dates).toHaveLength(6)
-  for (const one of dates)
-    expect(one).toMatchObject({ firstSeen: publishedAt, changedAt: publishedAt, flags: 0 })
+  for (const one of dates) expect(one).toMatchObject({ firstSeen: publishedAt, changedAt: publishedAt, flags: 0 })
 })
 
 test('the dates are the last member, a blob that no row names, and one more count', async () => {

@@ -4,12 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { createBundleWriter } from '../../src/bundle/export/writer.ts'
-import {
-  type KeyTrust,
-  type PublicKey,
-  type SigningKey,
-  readSigningKey,
-} from '../../src/bundle/format/keys.ts'
+import { type KeyTrust, type PublicKey, type SigningKey, readSigningKey } from '../../src/bundle/format/keys.ts'
 import { FORMAT, type ManifestHead } from '../../src/bundle/format/manifest.ts'
 import { openBundle } from '../../src/bundle/import/open.ts'
 import { combineDigests } from '../../src/store/replication/rows.ts'
@@ -55,9 +50,7 @@ export function head(fields: Partial<ManifestHead> = {}): ManifestHead {
 
 /** The digest of a manifest's sources together. */
 export function digestOf(sources: ManifestHead['sources']): string {
-  return combineDigests(
-    Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest])),
-  )
+  return combineDigests(Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest])))
 }
 
 /** A member's name, its content, and whether it is a pack of rows. */

@@ -24,71 +24,56 @@ const id = fc
   })
   .map((pieces) => pieces.join(''))
 
-const recordOf = (one: string): string =>
-  JSON.stringify({ id: one, modified: '2026-01-01T00:00:00Z' })
+const recordOf = (one: string): string => JSON.stringify({ id: one, modified: '2026-01-01T00:00:00Z' })
 
-longTest(
-  'records with any ids that a sync stores are exported, imported and served on both sides',
-  async () => {
-    const bench = await createBench({
-      sandbox: { records: 1, large: 0 },
-      env: { PATCHMIRROR_OSV_GUARD_FRACTION: '1' },
-    })
-    const { feed } = bench.sandbox
-    const media = folder()
-    const there = below()
-    const cross = async (): Promise<void> => {
-      const { files, manifest } = await carry(bench.dir, media)
-      await there.take(files)
-      expect(there.digest()).toBe(manifest.digest)
-    }
-    feed.put('ROOT-1', recordOf('ROOT-1'))
-    await bench.run('osv')
-    await cross()
-    const sides = [
-      await serveFolder(bench.dir, bench.config),
-      await serveFolder(there.dir, there.config),
-    ]
-    const seen = { stored: 0, skipped: 0 }
-    try {
-      await fc.assert(
-        fc.asyncProperty(
-          fc.uniqueArray(id, { minLength: 1, maxLength: 12 }),
-          fc.boolean(),
-          async (ids, full) => {
-            for (const old of feed.ids()) if (old !== 'ROOT-1') feed.delete(old)
-            const listed = ['ROOT-1', ...ids.filter((one) => one !== '' && one.isWellFormed())]
-            for (const one of listed) feed.put(one, recordOf(one))
-            const usable = new Set(listed.filter((one) => faultOfRecordId(one) === null))
-            const isWhole = usable.size === listed.length
-            const report = await bench.run('osv', { full })
-            expect(report).toMatchObject({ state: isWhole ? 'complete' : 'partial' })
-            expect(new Set([...bench.store.osv.eachPair()].map(([one]) => one))).toEqual(usable)
-            await cross()
-            for (const ask of sides) {
-              ask.look()
-              for (const one of usable) {
-                const answer = await ask(`/external/osv/${encodeURIComponent(one)}.json`)
-                expect([one, answer.status, answer.body.toString()]).toEqual([
-                  one,
-                  200,
-                  recordOf(one),
-                ])
-              }
-            }
-            seen.stored += usable.size
-            seen.skipped += listed.length - usable.size
-          },
-        ),
-        { numRuns: LONG ? 15 : 5 },
-      )
-    } finally {
-      await bench.close()
-    }
-    expect(seen.stored).toBeGreaterThan(20)
-    expect(seen.skipped).toBeGreaterThan(0)
-  },
-)
+longTest('records with any ids that a sync stores are exported, imported and served on both sides', async () => {
+  const bench = await createBench({
+    sandbox: { records: 1, large: 0 },
+    env: { PATCHMIRROR_OSV_GUARD_FRACTION: '1' },
+  })
+  const { feed } = bench.sandbox
+  const media = folder()
+  const there = below()
+  const cross = async (): Promise<void> => {
+    const { files, manifest } = await carry(bench.dir, media)
+    await there.take(files)
+    expect(there.digest()).toBe(manifest.digest)
+  }
+  feed.put('ROOT-1', recordOf('ROOT-1'))
+  await bench.run('osv')
+  await cross()
+  const sides = [await serveFolder(bench.dir, bench.config), await serveFolder(there.dir, there.config)]
+  const seen = { stored: 0, skipped: 0 }
+  try {
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(id, { minLength: 1, maxLength: 12 }), fc.boolean(), async (ids, full) => {
+        for (const old of feed.ids()) if (old !== 'ROOT-1') feed.delete(old)
+        const listed = ['ROOT-1', ...ids.filter((one) => one !== '' && one.isWellFormed())]
+        for (const one of listed) feed.put(one, recordOf(one))
+        const usable = new Set(listed.filter((one) => faultOfRecordId(one) === null))
+        const isWhole = usable.size === listed.length
+        const report = await bench.run('osv', { full })
+        expect(report).toMatchObject({ state: isWhole ? 'complete' : 'partial' })
+        expect(new Set([...bench.store.osv.eachPair()].map(([one]) => one))).toEqual(usable)
+        await cross()
+        for (const ask of sides) {
+          ask.look()
+          for (const one of usable) {
+            const answer = await ask(`/external/osv/${encodeURIComponent(one)}.json`)
+            expect([one, answer.status, answer.body.toString()]).toEqual([one, 200, recordOf(one)])
+          }
+        }
+        seen.stored += usable.size
+        seen.skipped += listed.length - usable.size
+      }),
+      { numRuns: LONG ? 15 : 5 },
+    )
+  } finally {
+    await bench.close()
+  }
+  expect(seen.stored).toBeGreaterThan(20)
+  expect(seen.skipped).toBeGreaterThan(0)
+})
 
 test('a record that could not be fetched is answered with the reason', async () => {
   const bench = await createBench({ sandbox: { records: 5, large: 0 } })
@@ -115,17 +100,13 @@ test('a record that could not be fetched is answered with the reason', async () 
   up.look()
   expect(await told(up, 'ROOT-LOST')).toMatch(/^404 upstream lists this record.*answers 404/)
   expect(await told(up, 'ROOT-BAD')).toMatch(/^503 upstream lists this record.*not JSON/)
-  expect(await told(up, 'ROOT-NONE')).toMatch(
-    /^404 upstream's index of this snapshot .*does not list this id/,
-  )
+  expect(await told(up, 'ROOT-NONE')).toMatch(/^404 upstream's index of this snapshot .*does not list this id/)
   bench.store.feeds.replaceUpstreamState(path, state)
   expect(await told(up, 'a\nb')).toMatch(/^404 no record of this id can be mirrored: .*line break/)
   const feeds = await down('/external/patch_feed')
   expect(feeds.status).toBe(503)
   expect(feeds.body.toString()).toMatch(/no bundle that was imported has feeds.*--sources feeds/)
-  expect(await told(down, 'ROOT-BAD')).toMatch(
-    /^404 this mirror does not have.*upstream may have it/,
-  )
+  expect(await told(down, 'ROOT-BAD')).toMatch(/^404 this mirror does not have.*upstream may have it/)
   // An earlier version did not store which records are missing: after its update one more sync does, of the same index.
   tamper(bench.dir, 'DELETE FROM osv_missing')
   tamper(bench.dir, 'DELETE FROM upstream_state WHERE path = ?', path)

@@ -66,22 +66,14 @@ describe('an import', () => {
     (file) => {
       const loaded = [...loadedBy(file)]
       expect(loaded).toContain('store/database/open.ts')
-      const network = loaded.filter((path) =>
-        /^(upstream|api|relay|webhooks)\/|^undici$/.test(path),
-      )
+      const network = loaded.filter((path) => /^(upstream|api|relay|webhooks)\/|^undici$/.test(path))
       expect(network).toEqual([])
-      const nodes = SOURCES.filter(
-        ({ path }) => loaded.includes(path) && path !== 'core/offline.ts',
-      )
+      const nodes = SOURCES.filter(({ path }) => loaded.includes(path) && path !== 'core/offline.ts')
         // These ask node:net what an address is.
         .filter(({ path }) => !path.startsWith('config/') && path !== 'core/connections/network.ts')
-        .flatMap(({ imports }) =>
-          imports.filter(({ kind, typeOnly }) => kind === 'node' && !typeOnly),
-        ) // prettier-ignore
+        .flatMap(({ imports }) => imports.filter(({ kind, typeOnly }) => kind === 'node' && !typeOnly)) // prettier-ignore
         .map(({ to }) => to)
-      expect(nodes.filter((name) => /^node:(https?|net|tls|dns|dgram|http2)\b/.test(name))).toEqual(
-        [],
-      )
+      expect(nodes.filter((name) => /^node:(https?|net|tls|dns|dgram|http2)\b/.test(name))).toEqual([])
     },
   )
 
@@ -172,8 +164,6 @@ describe('the command serve', () => {
     process.env = { PATCHMIRROR_DATA_DIR: folder() }
     await expect(serveCommand({})).rejects.toThrow(/upstream.apiRoot: not set[^]*Below an air gap/)
     process.env['PATCHMIRROR_RELAY_TARGETS'] = 'https://hooks.example.com/x'
-    await expect(serveCommand({ offline: true })).rejects.toThrow(
-      /--offline forbids connections, but relay.targets/,
-    )
+    await expect(serveCommand({ offline: true })).rejects.toThrow(/--offline forbids connections, but relay.targets/)
   })
 })

@@ -17,21 +17,15 @@ test('a mirror of a part of OSV says so at home and across the air gap', async (
   expect(shown.err).toContain('upstream lists this record, and it is out of the scope')
   expect(shown.code).toBe(3)
   const other = await run(['show', 'ROOT-OS-UBUNTU-2204-CVE-2020-1'], { PATCHMIRROR_DATA_DIR: made.dir }, '/') // prettier-ignore
-  expect([other.code, other.err]).toEqual([
-    3,
-    expect.stringContaining('ids of this form are out of'),
-  ])
-  const part =
-    'the mirror has only a part of the records: include GHSA-, npm; exclude ROOT-OS-UBUNTU*'
+  expect([other.code, other.err]).toEqual([3, expect.stringContaining('ids of this form are out of')])
+  const part = 'the mirror has only a part of the records: include GHSA-, npm; exclude ROOT-OS-UBUNTU*'
   const changes = (...more: string[]) => run(['changes', '--since', '1', ...more], { PATCHMIRROR_DATA_DIR: made.dir }, '/') // prettier-ignore
   expect((await changes()).out).toContain(part)
   expect(JSON.parse((await changes('--json')).out)).toMatchObject({
     sources: [{ name: 'osv', scope: 'include GHSA-, npm; exclude ROOT-OS-UBUNTU*' }],
   })
   const listed = await run(['status'], { PATCHMIRROR_DATA_DIR: there.dir }, '/')
-  expect(listed.out).toContain(
-    'osv: only records in scope are mirrored (include GHSA-, npm; exclude',
-  )
+  expect(listed.out).toContain('osv: only records in scope are mirrored (include GHSA-, npm; exclude')
   const known = await serveFolder(made.dir, made.config)
   const carried = await serveFolder(there.dir, there.config)
   for (const get of [known, carried]) {
@@ -55,10 +49,7 @@ test('a mirror of a part of OSV says so at home and across the air gap', async (
       expect(reply.body.toString()).toContain(`${why} the scope of this mirror (osv.include`)
     }
   }
-  const plain = await made.runWith(
-    { PATCHMIRROR_OSV_INCLUDE: '', PATCHMIRROR_OSV_EXCLUDE: '' },
-    'osv',
-  )
+  const plain = await made.runWith({ PATCHMIRROR_OSV_INCLUDE: '', PATCHMIRROR_OSV_EXCLUDE: '' }, 'osv')
   expect(plain).toMatchObject({ state: 'complete' })
   await there.take((await carry(made.dir, folder())).files)
   expect(there.store.snapshots.readSnapshot('osv')).toMatchObject({ records: 40, scope: null })

@@ -80,9 +80,7 @@ async function refusalOf(args: readonly string[]): Promise<string> {
     for (const one of command.commands) quiet(one)
   }
   quiet(program)
-  await expect(program.parseAsync(['node', 'patchmirror', ...args])).rejects.toBeInstanceOf(
-    CommanderError,
-  )
+  await expect(program.parseAsync(['node', 'patchmirror', ...args])).rejects.toBeInstanceOf(CommanderError)
   return told
 }
 
@@ -90,17 +88,7 @@ describe('the command line', () => {
   test('--help names every command, the exit codes and an example, and exits 0', async () => {
     const { code, out } = await patchmirror('--help')
     expect(code).toBe(0)
-    for (const word of [
-      'serve',
-      'sync',
-      'status',
-      'runs',
-      'approve',
-      'reject',
-      'verify',
-      'config',
-      'health',
-    ]) {
+    for (const word of ['serve', 'sync', 'status', 'runs', 'approve', 'reject', 'verify', 'config', 'health']) {
       expect(out).toContain(`  ${word}`)
     }
     expect(out).toMatch(/EXIT STATUS[\s\S]*quarantined[\s\S]*EXAMPLES/)
@@ -112,12 +100,7 @@ describe('the command line', () => {
   })
 
   test('exits 2 with a hint for an unknown command, option or source', async () => {
-    const wrongs = [
-      ['snyc'],
-      ['sync', '--fulll'],
-      ['sync', 'osvv'],
-      ['sync', 'feeds', '--reconcile'],
-    ]
+    const wrongs = [['snyc'], ['sync', '--fulll'], ['sync', 'osvv'], ['sync', 'feeds', '--reconcile']]
     for (const args of LONG ? wrongs : wrongs.slice(0, 2)) {
       const { code, err } = await patchmirror(...args)
       expect(code, args.join(' ')).toBe(2)
@@ -137,15 +120,12 @@ describe('the command line', () => {
     }
   })
 
-  longTest(
-    'gives the action of every command as many arguments as its row of the table declares',
-    async () => {
-      for (const { path, arguments: given = '', load } of VERBS) {
-        const declared = given === '' ? 0 : given.split(' ').length
-        if (load !== undefined) expect([path, (await load()).length]).toEqual([path, declared + 1])
-      }
-    },
-  )
+  longTest('gives the action of every command as many arguments as its row of the table declares', async () => {
+    for (const { path, arguments: given = '', load } of VERBS) {
+      const declared = given === '' ? 0 : given.split(' ').length
+      if (load !== undefined) expect([path, (await load()).length]).toEqual([path, declared + 1])
+    }
+  })
 
   test('has for every command an example that its help page shows and that parses', async () => {
     for (const { path, example, load } of VERBS) {
@@ -168,8 +148,7 @@ describe('the command line', () => {
     // The daemon logs JSON by itself; a script of a shell and a JSON Schema have one form.
     const others = ['serve', 'completion', 'config schema']
     const without = VERBS.filter(
-      ({ load, options = [] }) =>
-        load !== undefined && !options.some(([flags]) => flags.startsWith('--json')),
+      ({ load, options = [] }) => load !== undefined && !options.some(([flags]) => flags.startsWith('--json')),
     )
     expect(without.map(({ path }) => path).sort()).toEqual(others.sort())
   })
@@ -184,20 +163,17 @@ describe('the command line', () => {
     }
   })
 
-  longTest(
-    'ends a command silently when the reader of its output or messages is gone',
-    async () => {
-      await patchmirror('sync', 'feeds')
-      const env = { ...process.env, ...envOf() }
-      const node = `'${process.execPath}' '${MAIN}'`
-      const pipe = (script: string): string =>
-        spawnSync('bash', ['-c', script], { env, cwd: dir, encoding: 'utf8' }).stdout
-      expect(pipe(`{ ${node} runs 2>err; echo $? >code; } | true; cat err code`)).toBe('0\n')
-      if (!LONG) return
-      expect(pipe(`{ ${node} runs 99 2>&1 >out; echo $? >code; } | true; cat out`)).toBe('')
-      expect(Number(readFileSync(join(dir, 'code'), 'utf8'))).toBeLessThan(3)
-    },
-  )
+  longTest('ends a command silently when the reader of its output or messages is gone', async () => {
+    await patchmirror('sync', 'feeds')
+    const env = { ...process.env, ...envOf() }
+    const node = `'${process.execPath}' '${MAIN}'`
+    const pipe = (script: string): string =>
+      spawnSync('bash', ['-c', script], { env, cwd: dir, encoding: 'utf8' }).stdout
+    expect(pipe(`{ ${node} runs 2>err; echo $? >code; } | true; cat err code`)).toBe('0\n')
+    if (!LONG) return
+    expect(pipe(`{ ${node} runs 99 2>&1 >out; echo $? >code; } | true; cat out`)).toBe('')
+    expect(Number(readFileSync(join(dir, 'code'), 'utf8'))).toBeLessThan(3)
+  })
 
   test('names a missing file and what to do, whatever command reads it', async () => {
     const secrets = ['--secret-file', 'none.txt']
@@ -219,22 +195,13 @@ describe('the command line', () => {
   test('names a data folder of an earlier version as such', async () => {
     mkdirSync(join(dir, 'data'))
     makeOlder(join(dir, 'data'), 1)
-    const readers = [
-      ['runs'],
-      ['status'],
-      ['verify'],
-      ['identity'],
-      ['keys', 'list'],
-      ['need', 'x'],
-    ]
+    const readers = [['runs'], ['status'], ['verify'], ['identity'], ['keys', 'list'], ['need', 'x']]
     for (const args of LONG ? readers : readers.slice(1, 3)) {
       const { code, err } = await patchmirror(...args)
       expect([args, code, err]).toEqual([
         args,
         1,
-        expect.stringMatching(
-          /written by an earlier version .* start the daemon \("patchmirror serve"\)/,
-        ),
+        expect.stringMatching(/written by an earlier version .* start the daemon \("patchmirror serve"\)/),
       ])
     }
   })
@@ -242,9 +209,7 @@ describe('the command line', () => {
   test('reports with health a server that is no mirror, and the mirror of another data folder', async () => {
     await patchmirror('sync', 'feeds')
     const headers: Record<string, string> = {}
-    const other = createServer((_request, response) =>
-      response.writeHead(200, headers).end('{"status":"ok"}'),
-    )
+    const other = createServer((_request, response) => response.writeHead(200, headers).end('{"status":"ok"}'))
     const PATCHMIRROR_SERVER_PORT = String(await listen(other))
     const ask = (data: string) =>
       run(['health'], { PATCHMIRROR_DATA_DIR: join(dir, data), PATCHMIRROR_SERVER_PORT }, dir)
@@ -270,13 +235,9 @@ describe('the command line', () => {
   test('reports a sync in one line for each source, and a second sync changes nothing', async () => {
     const first = await patchmirror('sync')
     expect(first.code).toBe(0)
-    expect(first.out).toMatch(
-      /^feeds: complete .*\nosv: complete \(run 2, 2 requests, .* 80 added/m,
-    )
+    expect(first.out).toMatch(/^feeds: complete .*\nosv: complete \(run 2, 2 requests, .* 80 added/m)
     const second = await patchmirror('sync')
-    expect(second.out).toMatch(
-      /osv: complete \(run 4, 1 request, 0 bytes\): upstream has nothing new/,
-    )
+    expect(second.out).toMatch(/osv: complete \(run 4, 1 request, 0 bytes\): upstream has nothing new/)
     // The log is younger than the seven days that are asked about by default.
     const changes = await patchmirror('changes')
     expect([changes.code, changes.out]).toEqual([0, expect.stringContaining('nothing changed')])
@@ -324,9 +285,7 @@ describe('the command line', () => {
     expect((await patchmirror('status')).code).toBe(4)
     const wrong = (await patchmirror('runs', '--failed')).out.trim().split('\n').slice(1)
     expect(wrong.map((line) => line.split(/ +/)[3])).toEqual(['quarantined', 'partial', 'failed'])
-    expect((await patchmirror('runs', '--failed')).out).toMatch(
-      /^run .* took +trigger +what happened\n.* command +\S/,
-    )
+    expect((await patchmirror('runs', '--failed')).out).toMatch(/^run .* took +trigger +what happened\n.* command +\S/)
     expect((await patchmirror('runs', '--failed', '--limit', '1')).out).toContain('quarantined')
   })
 
@@ -335,9 +294,7 @@ describe('the command line', () => {
     sandbox.feed.remove(40)
     const refused = await patchmirror('sync', 'osv')
     const run = /approve (\d+)/.exec(refused.out)?.[1] ?? ''
-    expect((await patchmirror('runs', run)).out).toMatch(
-      /quarantine of .*all\.json[\s\S]*would remove 40 of 80/,
-    )
+    expect((await patchmirror('runs', run)).out).toMatch(/quarantine of .*all\.json[\s\S]*would remove 40 of 80/)
     const approved = await patchmirror('approve', run)
     expect(approved).toMatchObject({ code: 0 })
     expect(approved.out).toContain('40 removed')
@@ -359,9 +316,7 @@ describe('the command line', () => {
     expect(still.out).toContain('rejected before')
     expect(still.out).toContain('nothing is to do: it stays rejected')
     expect((await patchmirror('approve', 'x')).code).toBe(2)
-    expect((await patchmirror('reject', '999')).err).toContain(
-      'there is no run 999: "patchmirror runs" lists them',
-    )
+    expect((await patchmirror('reject', '999')).err).toContain('there is no run 999: "patchmirror runs" lists them')
     expect((await patchmirror('reject', '1')).err).toContain(
       'run 1 is complete: nothing of it waits for a decision; nothing else waits either',
     )
@@ -376,19 +331,14 @@ describe('the command line', () => {
     const met = /run (\d+),/.exec(still.out)?.[1] ?? ''
     expect(met).not.toBe(next)
     expect((await patchmirror('runs', met)).out).toMatch(
-      new RegExp(
-        `quarantine of .*all\\.json[\\s\\S]*rejected; "patchmirror approve ${next}" undoes`,
-      ),
+      new RegExp(`quarantine of .*all\\.json[\\s\\S]*rejected; "patchmirror approve ${next}" undoes`),
     )
   })
 
   test('a decision about nothing names what waits, and creates no database', async () => {
     for (const decide of ['approve', 'reject']) {
       const { code, err } = await patchmirror(decide, '1')
-      expect([code, err]).toEqual([
-        2,
-        expect.stringContaining('there is no run 1: nothing has run'),
-      ])
+      expect([code, err]).toEqual([2, expect.stringContaining('there is no run 1: nothing has run')])
     }
     expect(existsSync(join(dir, 'data', 'mirror.db'))).toBe(false)
     await patchmirror('sync')

@@ -30,8 +30,7 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   // As while the first judgement is under way.
   const findings = openFindings(dir, () => undefined)
   findings.exec('UPDATE state SET began_at = NULL, judged_at = NULL')
-  const inPart =
-    'the tags are not all judged yet: the first judgement is in progress, 4 tags so far'
+  const inPart = 'the tags are not all judged yet: the first judgement is in progress, 4 tags so far'
   for (const args of [[], ['--all'], ['library/nothing:1']]) {
     const { code, err } = await ask(...args)
     expect([code, err], args.join(' ')).toEqual([3, expect.stringContaining(inPart)])
@@ -42,9 +41,7 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   if (one === undefined) throw new Error('no component')
   const { ecosystem, name, owner } = one
   expect((await ask()).out).toMatch(
-    new RegExp(
-      `^changes of findings since ${toIso(began)}; 4 of 4 tags are judged\n\nnothing changed\n\njudged `,
-    ),
+    new RegExp(`^changes of findings since ${toIso(began)}; 4 of 4 tags are judged\n\nnothing changed\n\njudged `),
   )
   const partial = async (whole: number) => {
     const db = openWriter(dir)
@@ -175,11 +172,7 @@ test('findings of a tag that was removed says when, and what changed in it befor
       ...{ tags: [], changes: before.changes },
     })
   const { out } = await run(['findings', tag.name], { PATCHMIRROR_DATA_DIR: dir }, dir)
-  expect(out).toMatch(
-    new RegExp(
-      `^tag ${tag.name}\\nremoved 20\\S+Z; what changed before is kept\\n\\nchanges since`,
-    ),
-  )
+  expect(out).toMatch(new RegExp(`^tag ${tag.name}\\nremoved 20\\S+Z; what changed before is kept\\n\\nchanges since`))
 })
 
 test('match builds the index of packages where no daemon has built it, and says what is missing where it cannot', async () => {

@@ -252,10 +252,7 @@ describe('match', () => {
     expect(out).toMatch(/^osv: snapshot [\da-f]{12}, published .*, as of 2026-07-01 00:00:00Z, \d+ d/m) // prettier-ignore
     expect(await json('match', sbom)).toMatchObject({
       counts: { components: 3, packages: 3, vulnerable: 1, findings: 2, fixable: 2, notJudged: 1 },
-      findings: [
-        { id: 'GHSA-1', fixed: ['4.17.21'], component: { refs: ['lodash'] } },
-        { id: 'GHSA-2' },
-      ],
+      findings: [{ id: 'GHSA-1', fixed: ['4.17.21'], component: { refs: ['lodash'] } }, { id: 'GHSA-2' }],
       notJudged: [{ code: 'no_purl', name: 'file' }],
       snapshot: { asOf: '2026-07-01T00:00:00.000Z', quarantined: 0, scope: null },
     })
@@ -309,9 +306,7 @@ describe('match', () => {
     expect(await json('match', of)).toMatchObject({
       counts: { findings: 0, suppressed: 1 },
       findings: [],
-      suppressed: [
-        { id: 'VEX-1', vex: { status: 'not_affected', product, document, vulnerability } },
-      ],
+      suppressed: [{ id: 'VEX-1', vex: { status: 'not_affected', product, document, vulnerability } }],
       vex: { notApplied: null, unread: 0, csaf: 0 },
     })
     const odd = await ask('match', of, '--no-vex', '--fail-on', 'high')
@@ -390,8 +385,7 @@ describe('match', () => {
     expect((await ask('match', sbom, '--fail-on', 'any')).code).toBe(1)
     const gaps = [{ code: 'records', reason: why }]
     expect(await json('match', of)).toMatchObject({ gaps, snapshot: { partial: true, missing: 3 } })
-    for (const format of ['cyclonedx', 'sarif'])
-      expect((await ask('match', of, '--format', format)).out).toContain(why)
+    for (const format of ['cyclonedx', 'sarif']) expect((await ask('match', of, '--format', format)).out).toContain(why)
     for (const args of [['changes', '--since', '1'], ['show', 'GHSA-1'], ['status']])
       expect((await ask(...args)).out).toMatch(new RegExp(`^osv: .*${why}$`, 'm'))
   })
@@ -445,14 +439,8 @@ describe('match', () => {
       [[folder], /cannot be read/],
       [['/dev/zero'], /the SBOM cannot be read: it is larger than 64 MiB/],
       [[file('bom.xml', '<bom/>')], /the SBOM cannot be read: it is XML/],
-      [
-        [sbom, '--fail-on', 'huge'],
-        /--fail-on takes one of any, fixable, high, critical, unjudged, not huge/,
-      ],
-      [
-        [sbom, '--format', 'constructor'],
-        /--format takes one of table, json, cyclonedx, sarif, not constructor/,
-      ],
+      [[sbom, '--fail-on', 'huge'], /--fail-on takes one of any, fixable, high, critical, unjudged, not huge/],
+      [[sbom, '--format', 'constructor'], /--format takes one of table, json, cyclonedx, sarif, not constructor/],
       [[sbom, '--format', 'table', '--json'], /exclude each other/],
     ]
     for (const [args, err] of wrong)
@@ -468,21 +456,18 @@ test.each([
   ['search', 'CVE-2026-1'],
   ['show', 'CVE-2026-1'],
   ['since', '--ecosystem', 'npm'],
-])(
-  '"patchmirror %s %s" builds the index of packages where no daemon has built it',
-  async (...args) => {
-    const own = mkdtempSync(join(tmpdir(), 'patchmirror-unbuilt-'))
-    onTestFinished(() => rmSync(own, { recursive: true, force: true }))
-    const store = openFilledStore(own)
-    store.publishOsv(RECORDS)
-    store.close()
-    const env = { PATCHMIRROR_DATA_DIR: own }
-    const first = await run(args, env, '/')
-    expect([first.code, first.err]).toEqual([0, expect.stringContaining('building the index')])
-    expect(first.out).toContain('GHSA-1')
-    expect(await run(args, env, '/')).toMatchObject({ code: 0, err: '', out: first.out })
-  },
-)
+])('"patchmirror %s %s" builds the index of packages where no daemon has built it', async (...args) => {
+  const own = mkdtempSync(join(tmpdir(), 'patchmirror-unbuilt-'))
+  onTestFinished(() => rmSync(own, { recursive: true, force: true }))
+  const store = openFilledStore(own)
+  store.publishOsv(RECORDS)
+  store.close()
+  const env = { PATCHMIRROR_DATA_DIR: own }
+  const first = await run(args, env, '/')
+  expect([first.code, first.err]).toEqual([0, expect.stringContaining('building the index')])
+  expect(first.out).toContain('GHSA-1')
+  expect(await run(args, env, '/')).toMatchObject({ code: 0, err: '', out: first.out })
+})
 
 describe('a list', () => {
   test('of tags or patches is read page by page with the filters of the API', async () => {
@@ -582,8 +567,7 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     const refused = await run([...args, '--json'], old, '/')
     expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
   }
-  const why =
-    'older than osv.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
+  const why = 'older than osv.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
   const [listed, exported] = [await run(['since'], old, '/'), await run(['since', '--csv'], old, '/')] // prettier-ignore
   expect([listed.code, listed.out.includes('GHSA-1'), listed.out.endsWith(why)]).toEqual([0, true, true]) // prettier-ignore
   expect([exported.code, exported.out.split('\n')[0], exported.err.endsWith(why)]).toEqual([0, expect.stringMatching(/^id,/), true]) // prettier-ignore
@@ -611,9 +595,7 @@ test('a lookup says that its data is older than the settings allow, and that a n
   const marksOf = async (env: Record<string, string>): Promise<string[]> => {
     const said: string[] = []
     for (const args of lookups) said.push((await run(args, { PATCHMIRROR_DATA_DIR: dir, ...env }, '/')).out) // prettier-ignore
-    return said.map(
-      (out) => /^osv: snapshot .*, as of [^,;]+, [^,;]+ old(.*)$/m.exec(out)?.[1] ?? 'no line',
-    )
+    return said.map((out) => /^osv: snapshot .*, as of [^,;]+, [^,;]+ old(.*)$/m.exec(out)?.[1] ?? 'no line')
   }
   const young = { PATCHMIRROR_OSV_MAX_AGE_HOURS: '87600' }
   const old = '; older than osv.maxAgeHours (26)'

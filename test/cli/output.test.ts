@@ -22,8 +22,7 @@ test('what is printed has the characters that act on a terminal escaped, and JSO
 })
 
 test('JSON of upstream is printed as it is among the times of the mirror, which are ISO 8601', () => {
-  const text =
-    '{"createdAt":1700000000000,\r\n"asOf":17000000000000000001,"rate":1.0,"rate":1e400,"text":"$& \u202e"}'
+  const text = '{"createdAt":1700000000000,\r\n"asOf":17000000000000000001,"rate":1.0,"rate":1e400,"text":"$& \u202e"}'
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
   printJson({ asOf: 1_700_000_000_000, records: [upstreamJson(text), upstreamJson('[]')] })
   const printed = String(write.mock.calls[0]?.[0])
@@ -36,8 +35,7 @@ test('JSON of upstream is printed as it is among the times of the mirror, which 
 describe('a table on a terminal of 80 columns', () => {
   const HEAD = ['source', 'state', 'as of', 'next run', 'last run']
   const time = '2026-05-01 12:00:00Z'
-  const long =
-    'nothing was changed: upstream answered 503 for the index, four times in a row, and asked to wait'
+  const long = 'nothing was changed: upstream answered 503 for the index, four times in a row, and asked to wait'
 
   test('has no line that is longer, and loses nothing', () => {
     const rows = [

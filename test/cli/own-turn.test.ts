@@ -58,21 +58,18 @@ test('a run of a command ends while it waits, when it is stopped', async () => {
 test.each([
   ['what is held back', { holdingBackSince: '2026-01-01T00:00:00Z' }, 'b'],
   ['what the daemon has not seen', { holdingBackSince: null }, 'a'],
-])(
-  'a run of a command beside the leader of a fleet waits until the fleet serves %s',
-  async (_what, held, before) => {
-    const { dir, wait, said } = served(true)
-    const instance = announceInstance(dir)
-    let isActive = false
-    const { url, requests } = await createOrigin((_request, response) => {
-      if (requests.length > 2) isActive = true
-      const fleet = { leads: true, ...(isActive ? { holdingBackSince: null } : held) }
-      const sources = [{ name: 'osv', served: isActive ? 'b' : before }]
-      response.end(JSON.stringify({ instance, fleet, sources }))
-    })
-    announceAddress(dir, instance, { port: Number(new URL(url).port) })
-    expect(await inTurn(wait, true, () => Promise.resolve(isActive))).toBe(true)
-    expect(said).toEqual([expect.stringContaining('waits for the activation')])
-    await inTurn(wait, false, () => Promise.resolve(expect(said).toHaveLength(1))) // it publishes nothing
-  },
-)
+])('a run of a command beside the leader of a fleet waits until the fleet serves %s', async (_what, held, before) => {
+  const { dir, wait, said } = served(true)
+  const instance = announceInstance(dir)
+  let isActive = false
+  const { url, requests } = await createOrigin((_request, response) => {
+    if (requests.length > 2) isActive = true
+    const fleet = { leads: true, ...(isActive ? { holdingBackSince: null } : held) }
+    const sources = [{ name: 'osv', served: isActive ? 'b' : before }]
+    response.end(JSON.stringify({ instance, fleet, sources }))
+  })
+  announceAddress(dir, instance, { port: Number(new URL(url).port) })
+  expect(await inTurn(wait, true, () => Promise.resolve(isActive))).toBe(true)
+  expect(said).toEqual([expect.stringContaining('waits for the activation')])
+  await inTurn(wait, false, () => Promise.resolve(expect(said).toHaveLength(1))) // it publishes nothing
+})

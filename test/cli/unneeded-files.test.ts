@@ -40,9 +40,7 @@ const MISSING = {
   PATCHMIRROR_BUNDLE_TRUSTED_KEYS: 'none.pub',
 }
 const WITHOUT = (...used: string[]): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(MISSING).filter(([name]) => !used.some((one) => name.includes(one))),
-  )
+  Object.fromEntries(Object.entries(MISSING).filter(([name]) => !used.some((one) => name.includes(one))))
 
 const VERBS: Record<string, [used: string[], run: () => number | Promise<number>]> = {
   sync: [['CA_FILE'], () => syncCommand(['feeds', 'osv'], {})],
@@ -58,28 +56,21 @@ const VERBS: Record<string, [used: string[], run: () => number | Promise<number>
   identity: [[], () => identityCommand({})],
 }
 
-test.each(Object.keys(VERBS))(
-  'the command %s does not require the files that it does not use',
-  async (verb) => {
-    const { sandbox, dir } = await filled()
-    const [used, work] = VERBS[verb] ?? [[], () => 1]
-    const base = { PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir }
-    const { code, said } = await spoken({ ...base, ...WITHOUT(...used) }, work)
-    expect([code, said]).toEqual([0, said])
-  },
-)
+test.each(Object.keys(VERBS))('the command %s does not require the files that it does not use', async (verb) => {
+  const { sandbox, dir } = await filled()
+  const [used, work] = VERBS[verb] ?? [[], () => 1]
+  const base = { PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir }
+  const { code, said } = await spoken({ ...base, ...WITHOUT(...used) }, work)
+  expect([code, said]).toEqual([0, said])
+})
 
 test('a missing file is named by a command that uses it, and by serve and config', async () => {
   const { sandbox, dir } = await filled()
   const base = { PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir }
   const env = { ...base, ...MISSING }
   for (const sources of [[], ['osv', 'catalog']])
-    expect((await spoken(env, () => syncCommand(sources, {}))).said).toMatch(
-      /upstream\.apiKey .*cannot be read/,
-    )
-  expect((await spoken(env, () => syncCommand(['osv'], {}))).said).toMatch(
-    /upstream\.caFile .*cannot be read/,
-  )
+    expect((await spoken(env, () => syncCommand(sources, {}))).said).toMatch(/upstream\.apiKey .*cannot be read/)
+  expect((await spoken(env, () => syncCommand(['osv'], {}))).said).toMatch(/upstream\.caFile .*cannot be read/)
   expect((await spoken(env, () => exportCommand(join(folder(), 'x.zip'), {}))).said).toMatch(
     /bundle\.signingKeys .*cannot be read/,
   )

@@ -77,16 +77,11 @@ describe.skipIf(!existsSync(REAL))('the query API', () => {
     for (const { affected = [] } of records)
       for (const { package: named, versions = [], ranges = [] } of affected) {
         const type = TYPES[named?.ecosystem ?? '']
-        if (named === undefined || type === undefined || /^(stdlib|toolchain)$/.test(named.name))
-          continue
+        if (named === undefined || type === undefined || /^(stdlib|toolchain)$/.test(named.name)) continue
         const edges = ranges
           .filter((range) => range.type !== 'GIT')
           .flatMap(({ events }) => events.flatMap((event) => Object.values(event)))
-        const chosen = [
-          ...edges.filter((text) => text !== '0'),
-          ...versions.slice(0, 1),
-          ...versions.slice(-1),
-        ]
+        const chosen = [...edges.filter((text) => text !== '0'), ...versions.slice(0, 1), ...versions.slice(-1)]
         for (const version of chosen)
           purls.add(`pkg:${type}/${named.name.replace('@', '%40')}@${encodeURIComponent(version)}`)
       }
@@ -142,8 +137,7 @@ function isPlain({ affected = [] }: Real): boolean {
     const order = findEcosystem(named?.ecosystem ?? '')?.order ?? null
     const isRead = (text: string): boolean => order === null || order.read(text) !== null
     return ranges.every(
-      ({ type, events }) =>
-        type !== 'GIT' && events.every((event) => Object.values(event).every(isRead)),
+      ({ type, events }) => type !== 'GIT' && events.every((event) => Object.values(event).every(isRead)),
     )
   })
 }

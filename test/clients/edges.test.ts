@@ -19,8 +19,8 @@ afterAll(async () => {
 })
 
 const varnishd = findTool('varnishd')
-const hasXkey = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib'].some(
-  (lib) => existsSync(join(lib, 'varnish/vmods/libvmod_xkey.so')),
+const hasXkey = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib'].some((lib) =>
+  existsSync(join(lib, 'varnish/vmods/libvmod_xkey.so')),
 )
 const nginx = findTool('nginx')
 
@@ -69,9 +69,7 @@ async function publishOften(world: World, daemon: Hosted, edge: string): Promise
     const index = feed.index().toString()
     await expect.poll(async () => (await ask(edge + INDEX)).text).toBe(index)
     for (const id of feed.ids()) {
-      const { status, headers, text } = await ask(
-        `${edge}/external/osv/${encodeURIComponent(id)}.json`,
-      )
+      const { status, headers, text } = await ask(`${edge}/external/osv/${encodeURIComponent(id)}.json`)
       const isNew = changed.includes(id)
       expect([publication, id, isNew, status, sha(text)]).toEqual([
         ...[publication, id, isNew, 200, sha(feed.record(id).toString())],
@@ -89,41 +87,38 @@ async function publishOften(world: World, daemon: Hosted, edge: string): Promise
   return hits
 }
 
-describe.runIf(varnishd !== null && hasXkey)(
-  'Varnish with xkey, as the guide configures it',
-  () => {
-    test(`shows no old record beside a new index in ${PUBLICATIONS} publications, and keeps what is not purged`, async () => {
-      const port = await freePort()
-      const edge = `http://127.0.0.1:${port}`
-      const { world, daemon } = await mirror({
-        PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '3600',
-        PATCHMIRROR_EDGE_TAG_HEADER: 'xkey',
-        PATCHMIRROR_EDGE_PURGE: `${edge}/`,
-        PATCHMIRROR_VIEWS_BUCKET: 'false',
-      })
-      const file = join(dir, 'edge.vcl')
-      writeFileSync(file, recipe('vcl', Number(new URL(daemon.url).port)))
-      const args = ['-j', 'none', '-F', '-n', join(dir, 'varnish'), '-s', 'malloc,32m']
-      const started = startTool(varnishd ?? '', [...args, '-a', `127.0.0.1:${port}`, '-f', file])
-      ends.push(() => started.stop())
-      await expect
-        .poll(() =>
-          ask(edge + INDEX).then(
-            ({ status }) => status,
-            () => 0,
-          ),
-        )
-        .toBe(200)
-      const hits = await publishOften(world, daemon, edge)
-      // Each publication purges all records, so only the index is asked for again.
-      expect(hits).toBeGreaterThanOrEqual(PUBLICATIONS)
-      const feedsBefore = await ask(`${edge}/external/patch_feed`)
-      const feedsAfter = await ask(`${edge}/external/patch_feed`)
-      expect(feedsAfter.text).toBe(feedsBefore.text)
-      expect(feedsAfter.headers.get('x-varnish')).toMatch(/^\d+ \d+$/)
+describe.runIf(varnishd !== null && hasXkey)('Varnish with xkey, as the guide configures it', () => {
+  test(`shows no old record beside a new index in ${PUBLICATIONS} publications, and keeps what is not purged`, async () => {
+    const port = await freePort()
+    const edge = `http://127.0.0.1:${port}`
+    const { world, daemon } = await mirror({
+      PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '3600',
+      PATCHMIRROR_EDGE_TAG_HEADER: 'xkey',
+      PATCHMIRROR_EDGE_PURGE: `${edge}/`,
+      PATCHMIRROR_VIEWS_BUCKET: 'false',
     })
-  },
-)
+    const file = join(dir, 'edge.vcl')
+    writeFileSync(file, recipe('vcl', Number(new URL(daemon.url).port)))
+    const args = ['-j', 'none', '-F', '-n', join(dir, 'varnish'), '-s', 'malloc,32m']
+    const started = startTool(varnishd ?? '', [...args, '-a', `127.0.0.1:${port}`, '-f', file])
+    ends.push(() => started.stop())
+    await expect
+      .poll(() =>
+        ask(edge + INDEX).then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      )
+      .toBe(200)
+    const hits = await publishOften(world, daemon, edge)
+    // Each publication purges all records, so only the index is asked for again.
+    expect(hits).toBeGreaterThanOrEqual(PUBLICATIONS)
+    const feedsBefore = await ask(`${edge}/external/patch_feed`)
+    const feedsAfter = await ask(`${edge}/external/patch_feed`)
+    expect(feedsAfter.text).toBe(feedsBefore.text)
+    expect(feedsAfter.headers.get('x-varnish')).toMatch(/^\d+ \d+$/)
+  })
+})
 
 describe.runIf(nginx !== null)('nginx that asks each time', () => {
   test(`shows no old record beside a new index in ${PUBLICATIONS} publications`, async () => {

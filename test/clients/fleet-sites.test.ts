@@ -76,9 +76,7 @@ async function settled(node: SiteNode): Promise<void> {
 
 /** When each of these addresses showed a publication first, Unix milliseconds. */
 function timesOf(publication: number, names: readonly string[]): number[] {
-  return scanners.seen
-    .filter(({ name }) => names.includes(name))
-    .map(({ firstAt }) => firstAt.get(publication) ?? NaN)
+  return scanners.seen.filter(({ name }) => names.includes(name)).map(({ firstAt }) => firstAt.get(publication) ?? NaN)
 }
 
 /** The whole service, by how often each kind of path was asked for. */
@@ -101,8 +99,7 @@ async function begin(): Promise<void> {
   await settled(nodes.a1)
   const first = await fleetStatus(nodes.a1)
   for (const name of ['a2', ...READERS] as const) await nodes[name].start()
-  for (const name of ['a2', ...READERS] as const)
-    await untilFleet(nodes[name], ({ served }) => served >= first.served)
+  for (const name of ['a2', ...READERS] as const) await untilFleet(nodes[name], ({ served }) => served >= first.served)
   const readers = READERS.map((name) => [name, nodes[name].url] as const)
   const behind = EDGES.map((name, i) => [edgeNames[i] ?? '', edges[name] ?? ''] as const)
   for (const [, url] of behind) await answering({ url }, INDEX, 200) // prettier-ignore
@@ -131,9 +128,7 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
       delays.push(Math.max(...timesOf(publication, everywhere)) - begun)
     }
     figure(`visible on all readers within ${skews.map((ms) => `${ms} ms`).join(', ')} of the first`)
-    figure(
-      `from the change at the service to all readers and edges: ${delays.map(seconds).join(', ')}`,
-    )
+    figure(`from the change at the service to all readers and edges: ${delays.map(seconds).join(', ')}`)
   })
 
   test('answers with the same bytes everywhere', async () => {
@@ -142,8 +137,7 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
     const { served } = await fleetStatus(nodes.a1)
     for (const node of Object.values(nodes)) await untilFleet(node, (it) => it.served === served)
     let answers = 0
-    for (const name of ['a2', ...READERS] as const)
-      answers = await expectSame(name, nodes[name], nodes.a1)
+    for (const name of ['a2', ...READERS] as const) answers = await expectSame(name, nodes[name], nodes.a1)
     for (const [name, url] of Object.entries(fleet.edges))
       answers = await expectSame(`the edge of ${name}`, { url }, nodes.a1)
     figure(`${answers} answers of 5 mirrors and 2 edges are equal`)
@@ -164,8 +158,7 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
     expect(after.epoch).toBe(before.epoch + 1)
     await scanners.shown(publication, everywhere)
     const shown = Math.max(...timesOf(publication, everywhere))
-    for (const name of READERS)
-      expect([name, (await fleetStatus(nodes[name])).epoch]).toEqual([name, after.epoch])
+    for (const name of READERS) expect([name, (await fleetStatus(nodes[name])).epoch]).toEqual([name, after.epoch])
     const counts = requested()
     figure(`leader killed: the standby leads after ${seconds(led - killed)}, what changed is on all readers and edges after ${seconds(shown - killed)}`) // prettier-ignore
     figure(`requests until then ${world.sandbox.requests.count()}, of the first crawl ${crawl}: ${JSON.stringify(counts)}`) // prettier-ignore
@@ -189,10 +182,7 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
     nodes.a2.signal('SIGCONT')
     const woken = Date.now()
     const last = change()
-    const zombie = await untilFleet(
-      nodes.a2,
-      ({ leads, leader }) => !leads && leader?.name === 'a1',
-    )
+    const zombie = await untilFleet(nodes.a2, ({ leads, leader }) => !leads && leader?.name === 'a1')
     await scanners.shown(last, everywhere)
     await settled(nodes.a1)
     const newest = await fleetStatus(nodes.a1)
@@ -220,9 +210,7 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
     await store.resume()
     const resumed = Date.now()
     await scanners.shown(publication, everywhere)
-    figure(
-      `store started: what changed meanwhile is everywhere after ${seconds(Date.now() - resumed)}`,
-    )
+    figure(`store started: what changed meanwhile is everywhere after ${seconds(Date.now() - resumed)}`)
     for (const name of READERS) await untilFleet(nodes[name], ({ failing }) => failing === null)
   })
 
@@ -262,9 +250,7 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
   test('never failed a scanner, nor showed it an older answer', () => {
     const { seen } = scanners
     const total = seen.reduce((sum, { scans }) => sum + scans, 0)
-    figure(
-      `${total} scans at ${seen.length} addresses: ${seen.flatMap((one) => one.mixed).length} mixed pairs`,
-    )
+    figure(`${total} scans at ${seen.length} addresses: ${seen.flatMap((one) => one.mixed).length} mixed pairs`)
     expect(seen.map(({ name, mixed, failures }) => [name, mixed, failures])).toEqual(
       seen.map(({ name }) => [name, [], []]),
     )

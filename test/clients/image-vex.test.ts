@@ -93,8 +93,7 @@ const FILES = {
   'var/lib/dpkg/status': ['zlib 1.root.io.1', 'left 1.0.0']
     .map((one) => one.split(' '))
     .map(
-      ([name, version]) =>
-        `Package: ${name}\nStatus: install ok installed\nArchitecture: amd64\nVersion: ${version}\n`,
+      ([name, version]) => `Package: ${name}\nStatus: install ok installed\nArchitecture: amd64\nVersion: ${version}\n`,
     ) // prettier-ignore
     .join('\n'),
   'app/node_modules/left/package.json': '{"name":"left","version":"1.0.0"}',
@@ -135,8 +134,7 @@ afterAll(async () => {
 
 test(`grype ${GRYPE} finds the same in an image under three names, with the VEX of its digest`, async (context) => {
   if ('missing' in grype) return context.skip(`grype ${GRYPE}: ${grype.missing}`)
-  if ('missing' in grypeDb)
-    return context.skip(`the database of grype ${GRYPE}: ${grypeDb.missing}`)
+  if ('missing' in grypeDb) return context.skip(`the database of grype ${GRYPE}: ${grypeDb.missing}`)
   const purl = 'pkg:npm/left@1.0.0'
   const vex = await vexOf(purl)
   const cache = join(dir, 'grype')
@@ -166,10 +164,7 @@ test(`Trivy ${TRIVY} finds the same in an image under three names, with the VEX 
   const purl = 'pkg:deb/debian/left@1.0.0'
   const vex = await vexOf(purl)
   const cves = Object.fromEntries(
-    [RULED_OUT, OPEN].map((id) => [
-      id,
-      { vulnerable_ranges: ['<999'], fixed_versions: ['999'], severity: 'HIGH' },
-    ]),
+    [RULED_OUT, OPEN].map((id) => [id, { vulnerable_ranges: ['<999'], fixed_versions: ['999'], severity: 'HIGH' }]),
   )
   const feed = { debian: [{ distroversion: '12', packages: [{ pkg: { name: 'left', cves } }] }] }
   const cache = join(dir, 'trivy')

@@ -24,9 +24,7 @@ const MOST = 400
 /** Returns a CycloneDX SBOM for each ecosystem: its packages in versions around each edge of what records say. */
 export function edgesOf(records: readonly RealRecord[]): Map<string, object> {
   const found = new Map<string, Map<string, object>>()
-  for (const { package: named, versions = [], ranges = [] } of records.flatMap(
-    ({ affected = [] }) => affected,
-  )) {
+  for (const { package: named, versions = [], ranges = [] } of records.flatMap(({ affected = [] }) => affected)) {
     const [base = ''] = (named?.ecosystem ?? '').split(':')
     const purl = named?.purl ?? writePurl(base, named?.name ?? '')
     if (named === undefined || purl === null || readPurl(purl) === null) continue
@@ -102,8 +100,7 @@ export function compareWithScanner({ name, sbom, ours, theirs, records }: Compar
     if (!scanned.has(key)) unexplained.push(`${name}: ${key} is not listed by osv-scanner`)
     known++
     same += [...own].filter((id) => others.has(id)).length
-    for (const id of own)
-      if (!others.has(id)) count(onlyOurs, whyOnlyOurs(records.get(id)), `${key} ${id} only here`)
+    for (const id of own) if (!others.has(id)) count(onlyOurs, whyOnlyOurs(records.get(id)), `${key} ${id} only here`)
     for (const id of others)
       if (!own.has(id)) count(onlyTheirs, whyOnlyTheirs(records.get(id)), `${key} ${id} only there`)
   }
@@ -142,9 +139,7 @@ function whyOnlyOurs(record: RealRecord | undefined): string | null {
   const affected = record?.affected ?? []
   const isOfCommits = affected.some(({ ranges = [] }) => ranges.some(({ type }) => type === 'GIT'))
   if (isOfCommits) return 'range of commits'
-  const hasCase = affected.some(
-    ({ package: named }) => named?.ecosystem === 'Go' && /[A-Z]/.test(named.name),
-  )
+  const hasCase = affected.some(({ package: named }) => named?.ecosystem === 'Go' && /[A-Z]/.test(named.name))
   return hasCase ? 'upper case' : null
 }
 
@@ -163,20 +158,14 @@ function whyOnlyTheirs(record: RealRecord | undefined): string | null {
 /** Returns the row of a table: what it is, and its figures. */
 export function rowOf(one: Agreement): string[] {
   const { name, packages, known, same, notJudged, onlyOurs, onlyTheirs } = one
-  return [name, packages, known, same, cellOf(onlyOurs), cellOf(onlyTheirs), cellOf(notJudged)].map(
-    String,
-  )
+  return [name, packages, known, same, cellOf(onlyOurs), cellOf(onlyTheirs), cellOf(notJudged)].map(String)
 }
 
 function cellOf(counts: ReadonlyMap<string, number>): string {
   return [...counts].map(([reason, number]) => `${number} ${reason}`).join(', ') || '0'
 }
 
-function componentKey({
-  purl,
-  name,
-  version,
-}: Pick<SbomComponent, 'purl' | 'name' | 'version'>): string {
+function componentKey({ purl, name, version }: Pick<SbomComponent, 'purl' | 'name' | 'version'>): string {
   const url = purl === null ? null : parsePurl(purl)
   const isGo = url?.type === 'golang'
   return keyOf(isGo ? (readPurl(purl ?? '')?.name ?? '') : shortOf(name), url?.version || version)

@@ -9,13 +9,7 @@ import { readInputSbom } from '../../src/sboms/read.ts'
 import type { MatchResult } from '../../src/match/result.ts'
 import { run } from '../support/command.ts'
 import { openFilledStore } from '../support/filled-store.ts'
-import {
-  type Agreement,
-  type RealRecord,
-  compareWithScanner,
-  edgesOf,
-  rowOf,
-} from './match-compared.ts'
+import { type Agreement, type RealRecord, compareWithScanner, edgesOf, rowOf } from './match-compared.ts'
 import { buildScanner, scanFiles } from './scanner.ts'
 
 /*
@@ -42,9 +36,7 @@ interface Document {
 
 describe.skipIf(![SBOMS, ...RECORDS].every((path) => existsSync(path)))('match', () => {
   beforeAll(async () => {
-    const contents = RECORDS.flatMap((archive) => new AdmZip(archive).getEntries()).map((entry) =>
-      entry.getData(),
-    )
+    const contents = RECORDS.flatMap((archive) => new AdmZip(archive).getEntries()).map((entry) => entry.getData())
     const named = contents.map((content) => {
       const record = JSON.parse(content.toString()) as RealRecord
       records.set(record.id, record)
@@ -56,8 +48,7 @@ describe.skipIf(![SBOMS, ...RECORDS].every((path) => existsSync(path)))('match',
     const { code, err } = await run(['export-db', 'osv-scanner', join(dir, 'db')], env, dir)
     expect([code, err]).toEqual([0, ''])
     for (const name of readdirSync(SBOMS).sort()) await writeReal(name)
-    for (const [ecosystem, sbom] of edgesOf([...records.values()]))
-      await write(`versions of ${ecosystem}`, sbom, 'cdx')
+    for (const [ecosystem, sbom] of edgesOf([...records.values()])) await write(`versions of ${ecosystem}`, sbom, 'cdx')
     expect(documents.length).toBeGreaterThan(20)
   })
 
@@ -71,16 +62,13 @@ describe.skipIf(![SBOMS, ...RECORDS].every((path) => existsSync(path)))('match',
       const compared: Agreement[] = []
       for (const one of documents) compared.push(await compare(scanner.path, one))
       expect(compared.flatMap(({ unexplained }) => unexplained)).toEqual([])
-      const sum = (of: (one: Agreement) => number) =>
-        compared.reduce((all, one) => all + of(one), 0)
+      const sum = (of: (one: Agreement) => number) => compared.reduce((all, one) => all + of(one), 0)
       expect(sum(({ same }) => same)).toBeGreaterThan(4000)
       expect(sum(({ known }) => known)).toBeGreaterThan(2000)
       if (version !== IN_GUIDE) return
       const figures = compared.map(rowOf)
       const guide = readFileSync('docs/guides/match.md', 'utf8')
-      const rows = [...guide.matchAll(/^\|(.*)\|$/gm)].map(([, row = '']) =>
-        row.split('|').map((cell) => cell.trim()),
-      )
+      const rows = [...guide.matchAll(/^\|(.*)\|$/gm)].map(([, row = '']) => row.split('|').map((cell) => cell.trim()))
       expect(rows.filter(([name]) => figures.some(([own]) => own === name))).toEqual(figures)
       expect(guide).toContain(`osv-scanner ${version.slice(1)}`)
     },

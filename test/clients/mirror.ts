@@ -8,12 +8,7 @@ import { type Served, serve } from '../api/served.ts'
 import { openFilledStore } from '../support/filled-store.ts'
 
 /** Packages with a fix that the vendor made, as the service writes them: id, ecosystem, name, fixed version. */
-export const FIXES: readonly (readonly [
-  id: string,
-  ecosystem: string,
-  name: string,
-  fixed: string,
-])[] = [
+export const FIXES: readonly (readonly [id: string, ecosystem: string, name: string, fixed: string])[] = [
   ['ROOT-APP-NPM-CVE-2024-1001', 'Root:npm', '@rootio/semver', '4.2.1-root.io.2'],
   ['ROOT-APP-PYPI-CVE-2024-1002', 'Root:PyPI', 'rootio-flask', '2.0.1+root.io.2'],
   ['ROOT-APP-MAVEN-CVE-2024-1003', 'Root:Maven', 'io.root.org.example:core', '5.3.0-root.io.2'],
@@ -23,11 +18,7 @@ export const FIXES: readonly (readonly [
 ]
 
 /** A record whose upper bound is no version of its ecosystem: it is not known to affect any. */
-export const UNREADABLE = [
-  'ROOT-OS-DEBIAN-12-CVE-2024-1007',
-  'Root:Debian:12',
-  'rootio-zlib',
-] as const
+export const UNREADABLE = ['ROOT-OS-DEBIAN-12-CVE-2024-1007', 'Root:Debian:12', 'rootio-zlib'] as const
 
 function unreadableRecord(): string {
   const [id, ecosystem, name] = UNREADABLE
@@ -60,9 +51,7 @@ function recordOf([id, ecosystem, name, fixed]: (typeof FIXES)[number]): string 
 }
 
 /** A mirror with these fixes and their views, on a free port. Closed by `closeAll`. */
-export async function serveFixes(): Promise<
-  Served & { url: string; records: Map<string, string> }
-> {
+export async function serveFixes(): Promise<Served & { url: string; records: Map<string, string> }> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-clients-'))
   const records = new Map(FIXES.map((fix) => [fix[0], recordOf(fix)]))
   records.set(UNREADABLE[0], unreadableRecord())

@@ -90,12 +90,7 @@ async function startVersity(): Promise<Started> {
   return running(tool.path, args, folder, `http://127.0.0.1:${port}`)
 }
 
-async function running(
-  path: string,
-  args: readonly string[],
-  folder: string,
-  endpoint: string,
-): Promise<RealStore> {
+async function running(path: string, args: readonly string[], folder: string, endpoint: string): Promise<RealStore> {
   let tool = startTool(path, args)
   const bucket = 'fleet-test'
   const stop = async (): Promise<void> => {
@@ -125,8 +120,7 @@ async function running(
 
 /** Creates a bucket and an object in it; false while the store does not answer yet. */
 async function createBucket(endpoint: string, Bucket: string): Promise<boolean> {
-  const { S3Client, CreateBucketCommand, PutObjectCommand, DeleteObjectCommand } =
-    await import('@aws-sdk/client-s3')
+  const { S3Client, CreateBucketCommand, PutObjectCommand, DeleteObjectCommand } = await import('@aws-sdk/client-s3')
   const credentials = { accessKeyId: KEY.id, secretAccessKey: KEY.secret }
   const client = new S3Client({
     endpoint,

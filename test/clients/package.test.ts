@@ -60,9 +60,7 @@ test('the package runs with npx, checks settings and has its manual page', async
 test('the manual page has no problem but its missing date (needs mandoc)', async (context) => {
   if (MANDOC === null) return context.skip('mandoc is not installed')
   const { out } = await runTool(MANDOC, ['-Tlint', '-W', 'style', 'deploy/man/patchmirror.1'])
-  expect(out.split('\n').filter((line) => line !== '' && !line.includes('missing date'))).toEqual(
-    [],
-  )
+  expect(out.split('\n').filter((line) => line !== '' && !line.includes('missing date'))).toEqual([])
 })
 
 test('the installed package serves offline, with the bill of materials of its libraries', async () => {

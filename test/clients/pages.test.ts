@@ -45,9 +45,7 @@ async function findPages(mirror: WholeMirror): Promise<string[]> {
     const links = (await reply.text()).matchAll(/href="(\/-\/ui\/[^"]*)"/g)
     for (const [, href = ''] of links) waiting.push(href.replaceAll('&amp;', '&'))
   }
-  const pages = [...found].flatMap(([name, address]) =>
-    /\.(css|svg|atom|json)$/.test(name) ? [] : [address],
-  )
+  const pages = [...found].flatMap(([name, address]) => (/\.(css|svg|atom|json)$/.test(name) ? [] : [address]))
   return [...pages, '/-/docs']
 }
 
@@ -104,8 +102,7 @@ test('each page fits narrow and wide windows and has no fault that axe-core know
         const broken = results.violations.map(
           ({ id, nodes }) => `${id}: ${nodes[0]?.html ?? ''} ${nodes[0]?.failureSummary ?? ''}`,
         )
-        if (results.passes.length < 10)
-          broken.push(`axe-core checked ${results.passes.length} rules`)
+        if (results.passes.length < 10) broken.push(`axe-core checked ${results.passes.length} rules`)
         return wide > width ? [...broken, `is ${wide} pixels wide`] : broken
       })
       faults.push(...found.map((fault) => `${width} ${colorScheme} ${fault}`))

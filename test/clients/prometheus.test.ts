@@ -87,8 +87,7 @@ test('a Prometheus that scrapes the mirror answers every query of the dashboard 
   const page = await metrics()
   for (const { alert, expr } of rules) {
     await query(expr)
-    for (const [name] of expr.matchAll(/patchmirror_\w+/g))
-      expect(page, alert).toContain(`# TYPE ${name} `)
+    for (const [name] of expr.matchAll(/patchmirror_\w+/g)) expect(page, alert).toContain(`# TYPE ${name} `)
   }
 })
 

@@ -29,8 +29,7 @@ export async function serveImage(files: Readonly<Record<string, string>>): Promi
   const digest = digestOf(manifest)
   const blobs = new Map([layer, config].map((blob) => [digestOf(blob), blob]))
   const server = createServer((request, response) => {
-    const [, kind, name = ''] =
-      /^\/v2\/.+\/(manifests|blobs)\/([^/]+)$/.exec(request.url ?? '') ?? []
+    const [, kind, name = ''] = /^\/v2\/.+\/(manifests|blobs)\/([^/]+)$/.exec(request.url ?? '') ?? []
     const body = kind === 'manifests' ? manifest : (blobs.get(name) ?? json({}))
     const type = kind === 'manifests' ? MANIFEST : 'application/octet-stream'
     const about = { 'Content-Type': type, 'Content-Length': String(body.length) }
@@ -66,8 +65,7 @@ function tarOf(files: Readonly<Record<string, string>>): Buffer {
 
 function headerOf(name: string, size: number): Buffer {
   const header = Buffer.alloc(512)
-  const octal = (value: number, digits: number): string =>
-    `${value.toString(8).padStart(digits, '0')}\0`
+  const octal = (value: number, digits: number): string => `${value.toString(8).padStart(digits, '0')}\0`
   header.write(name, 0)
   header.write(octal(0o644, 7) + octal(0, 7) + octal(0, 7) + octal(size, 11) + octal(0, 11), 100)
   header.write('        0', 148) // the sum is made with blanks in its place

@@ -12,10 +12,7 @@ export interface GoCommand {
 }
 
 /** Kept between runs: a build takes minutes. */
-const CACHE = join(
-  process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
-  'patchmirror-clients',
-)
+const CACHE = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'patchmirror-clients')
 /**
  * Longest time of one build, milliseconds; `CLIENTS_BUILD_UNTIL` (unix seconds) ends all builds of a run together.
  * A client that is not built by then is skipped by name.
@@ -52,11 +49,7 @@ export async function buildGo({ package: name, version }: GoCommand): Promise<Bu
 }
 
 /** Installs a Python package once, in an environment of its own; the path of one of its commands. Never throws. */
-export async function installPython(
-  name: string,
-  version: string,
-  command: string,
-): Promise<Built> {
+export async function installPython(name: string, version: string, command: string): Promise<Built> {
   const folder = join(CACHE, `${name}-${version}`)
   const path = join(folder, 'bin', command)
   const done = join(folder, 'installed')
@@ -128,9 +121,7 @@ export function gently(
   options: Parameters<typeof runTool>[2],
 ): ReturnType<typeof runTool> {
   const nice = findTool('nice')
-  return nice === null
-    ? runTool(path, args, options)
-    : runTool(nice, ['-n', '19', path, ...args], options)
+  return nice === null ? runTool(path, args, options) : runTool(nice, ['-n', '19', path, ...args], options)
 }
 
 /** A line for whoever waits. */

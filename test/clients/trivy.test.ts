@@ -48,9 +48,7 @@ test(`trivy-db reads the mirror's feed, and Trivy ${TRIVY} finds by it what is t
   const feed = await (await fetch(`${url}/external/cve_feed`)).text()
   const cache = await makeDatabase(trivyDb.path, 'feed', feed)
   const look = (version: string) =>
-    scan(cache, [
-      { name: 'curl', version, purl: `pkg:deb/debian/curl@${version}?distro=debian-12` },
-    ])
+    scan(cache, [{ name: 'curl', version, purl: `pkg:deb/debian/curl@${version}?distro=debian-12` }])
   expect(await look('7.88.1-10.root.io.1')).toEqual(['CVE-2024-1004 curl'])
   expect(await look('7.88.1-10.root.io.2')).toEqual([])
 })
@@ -94,8 +92,7 @@ async function startMirror(): Promise<string> {
   closers.push(() => agent.close())
   const { url } = await agent.start()
   const headers = { authorization: `Bearer ${KEY}` }
-  const look = async (): Promise<number> =>
-    (await fetch(`${url}/.well-known/vex-repository.json`, { headers })).status
+  const look = async (): Promise<number> => (await fetch(`${url}/.well-known/vex-repository.json`, { headers })).status
   await expect.poll(look, { timeout: 120_000, interval: 100 }).toBe(200)
   return url
 }
@@ -146,11 +143,7 @@ interface Component {
 }
 
 /** `vulnerability package` of what Trivy finds in a Debian 12 with these packages. */
-async function scan(
-  cache: string,
-  components: readonly Component[],
-  more: readonly string[] = [],
-): Promise<string[]> {
+async function scan(cache: string, components: readonly Component[], more: readonly string[] = []): Promise<string[]> {
   if ('missing' in trivy) return []
   const sbom = join(cache, 'bom.cdx.json')
   const system = { type: 'operating-system', 'bom-ref': 'os', name: 'debian', version: '12' }

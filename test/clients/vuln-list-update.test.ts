@@ -96,8 +96,7 @@ test('go-getter downloads and unpacks the archives, of all and of one ecosystem'
   }
   const all = [...mirror.records.keys()].map((id) => `${id}.json`).sort()
   expect(await get('/external/osv/all.zip', 'external')).toEqual(all)
-  for (const [id, text] of mirror.records)
-    expect(readFileSync(join(dir, 'external', `${id}.json`), 'utf8')).toBe(text)
+  for (const [id, text] of mirror.records) expect(readFileSync(join(dir, 'external', `${id}.json`), 'utf8')).toBe(text)
   expect(await get('/osv/PyPI/all.zip', 'pypi')).toEqual(['ROOT-APP-PYPI-CVE-2024-1002.json'])
   expect(methodsOf(mirror)).toEqual(['HEAD 200', 'GET 200', 'HEAD 200', 'GET 200'])
 })

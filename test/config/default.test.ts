@@ -11,9 +11,7 @@ const text = readFileSync(new URL('../../config/default.yaml', import.meta.url),
 
 test('default.yaml and the schema name exactly the same keys, in the same order', () => {
   const sections = Object.entries(parse(text) as Record<string, Record<string, unknown>>)
-  const keys = sections.flatMap(([section, values]) =>
-    Object.keys(values).map((name) => `${section}.${name}`),
-  )
+  const keys = sections.flatMap(([section, values]) => Object.keys(values).map((name) => `${section}.${name}`))
   expect(keys).toEqual(SETTINGS.map(({ key }) => key))
 })
 

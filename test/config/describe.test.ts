@@ -32,9 +32,7 @@ test('a list is shown with commas, an empty one as none', () => {
       .split('\n')
       .filter((line) => line.startsWith('feeds.extraPaths'))
       .join()
-  expect(paths('feeds: { extraPaths: [/external/a, /external/b] }')).toMatch(
-    / {2}\/external\/a, \/external\/b {2}/,
-  )
+  expect(paths('feeds: { extraPaths: [/external/a, /external/b] }')).toMatch(/ {2}\/external\/a, \/external\/b {2}/)
   expect(paths('feeds: { extraPaths: [] }')).toMatch(/ \(none\) /)
 })
 

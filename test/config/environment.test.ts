@@ -9,9 +9,7 @@ test('a variable is named after its setting, with an underscore before each capi
   const names = new Map(SETTINGS.map(({ key, env }) => [key, env]))
   expect(names.get('upstream.apiRoot')).toBe('PATCHMIRROR_UPSTREAM_API_ROOT')
   expect(names.get('data.dir')).toBe('PATCHMIRROR_DATA_DIR')
-  expect(names.get('upstream.lowSpeedBytesPerSecond')).toBe(
-    'PATCHMIRROR_UPSTREAM_LOW_SPEED_BYTES_PER_SECOND',
-  )
+  expect(names.get('upstream.lowSpeedBytesPerSecond')).toBe('PATCHMIRROR_UPSTREAM_LOW_SPEED_BYTES_PER_SECOND')
 })
 
 test('no two settings share a variable', () => {
@@ -69,9 +67,7 @@ test.each([
 })
 
 test('environment variables of other programs are ignored', () => {
-  expect(() =>
-    load({ env: { PATH: '/bin', PATCHMIRRORED: '1', MY_PATCHMIRROR_X: '1' } }),
-  ).not.toThrow()
+  expect(() => load({ env: { PATH: '/bin', PATCHMIRRORED: '1', MY_PATCHMIRROR_X: '1' } })).not.toThrow()
 })
 
 test('the service links of Kubernetes are ignored', () => {
@@ -92,23 +88,16 @@ test('the service links of Kubernetes are ignored', () => {
 
 test('a service link that hits a setting is refused with the way out', () => {
   const message = refusal(() => load({ env: { PATCHMIRROR_SERVER_PORT: 'tcp://10.0.0.7:8080' } }))
-  expect(message).toContain(
-    'server.port (env PATCHMIRROR_SERVER_PORT): "tcp://10.0.0.7:8080" is not a',
-  )
+  expect(message).toContain('server.port (env PATCHMIRROR_SERVER_PORT): "tcp://10.0.0.7:8080" is not a')
   expect(message).toContain('enableServiceLinks: false')
 })
 
-test.each(['', '\n', '\r\n'])(
-  'a secret is read from a file without its last newline: %j',
-  (end) => {
-    const path = fileWith(PROXY + end, 'proxy')
-    const { config, origins } = load({ env: { PATCHMIRROR_UPSTREAM_PROXY_FILE: path } })
-    expect(config.upstream.proxy).toBe(PROXY)
-    expect(origins.get('upstream.proxy')).toBe(
-      `secret file ${path} (env PATCHMIRROR_UPSTREAM_PROXY_FILE)`,
-    )
-  },
-)
+test.each(['', '\n', '\r\n'])('a secret is read from a file without its last newline: %j', (end) => {
+  const path = fileWith(PROXY + end, 'proxy')
+  const { config, origins } = load({ env: { PATCHMIRROR_UPSTREAM_PROXY_FILE: path } })
+  expect(config.upstream.proxy).toBe(PROXY)
+  expect(origins.get('upstream.proxy')).toBe(`secret file ${path} (env PATCHMIRROR_UPSTREAM_PROXY_FILE)`)
+})
 
 test('a relative secret file counts from the working directory', () => {
   const path = fileWith(PROXY, 'proxy')
@@ -117,8 +106,7 @@ test('a relative secret file counts from the working directory', () => {
 })
 
 test('a secret file that is missing, a folder or empty is named', () => {
-  const message = (path: string): string =>
-    refusal(() => load({ env: { PATCHMIRROR_UPSTREAM_PROXY_FILE: path } }))
+  const message = (path: string): string => refusal(() => load({ env: { PATCHMIRROR_UPSTREAM_PROXY_FILE: path } }))
   expect(message('/nowhere/proxy')).toContain(
     'upstream.proxy (secret file /nowhere/proxy (env PATCHMIRROR_UPSTREAM_PROXY_FILE)): the file cannot be read: there is no such file: check the path',
   )
@@ -158,11 +146,7 @@ test('no message repeats a key or a secret that is given where a path is expecte
   const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(12).toString('base64')
   const secret = `whsec_${randomBytes(24).toString('base64')}`
   for (const [name, value, said] of [
-    [
-      'PATCHMIRROR_BUNDLE_SIGNING_KEYS',
-      pem,
-      'is the text of a key or a certificate: give the path',
-    ],
+    ['PATCHMIRROR_BUNDLE_SIGNING_KEYS', pem, 'is the text of a key or a certificate: give the path'],
     ['PATCHMIRROR_BUNDLE_SIGNING_KEYS', body, 'give the path of a file'],
     ['PATCHMIRROR_SERVER_KEY_FILE', pem, 'give the path of a file'],
     ['PATCHMIRROR_UPSTREAM_CA_FILE', pem, 'give the path of a file'],

@@ -17,9 +17,7 @@ test('an unreadable file does not hide problems of the environment', () => {
 
 test('a YAML syntax error is reported with its line', () => {
   const file = fileWith('server:\n  port: 1\n  host: "open\n')
-  expect(refusal(() => load({ file }))).toMatch(
-    /patchmirror\.yaml, line \d: not valid YAML: Missing/,
-  )
+  expect(refusal(() => load({ file }))).toMatch(/patchmirror\.yaml, line \d: not valid YAML: Missing/)
   expect(refusal(() => loadYaml('server:\n\tport: 1\n'))).toContain('line 2: not valid YAML: Tabs')
 })
 
@@ -54,12 +52,9 @@ test.each(['', '# only a comment\n', 'null\n', 'server:\nlog: {}\nosv: ~\n', '\u
   },
 )
 
-test.each(['server: 8080', 'server: [port]', 'server: text'])(
-  'a section that is no mapping is refused: %s',
-  (yaml) => {
-    expect(refusal(() => loadYaml(yaml))).toContain('line 1): not a mapping')
-  },
-)
+test.each(['server: 8080', 'server: [port]', 'server: text'])('a section that is no mapping is refused: %s', (yaml) => {
+  expect(refusal(() => loadYaml(yaml))).toContain('line 1): not a mapping')
+})
 
 test.each([
   ['server: { prot: 1 }', 'server.prot', 'did you mean server.port?'],
@@ -97,14 +92,12 @@ test('an unknown key that resembles nothing gets no suggestion, and its value is
   expect(message).not.toContain('hunter2')
 })
 
-test.each([
-  'constructor: {}',
-  '__proto__: {}',
-  'server: { toString: 1 }',
-  'server: { __proto__: {} }',
-])('property names that every JavaScript object has are refused as unknown keys: %s', (yaml) => {
-  expect(refusal(() => loadYaml(yaml))).toContain('unknown')
-})
+test.each(['constructor: {}', '__proto__: {}', 'server: { toString: 1 }', 'server: { __proto__: {} }'])(
+  'property names that every JavaScript object has are refused as unknown keys: %s',
+  (yaml) => {
+    expect(refusal(() => loadYaml(yaml))).toContain('unknown')
+  },
+)
 
 test('a key that is not text is refused', () => {
   expect(refusal(() => loadYaml('? [a, b]\n: {}\n'))).toContain('a key that is not text')
@@ -116,14 +109,11 @@ test('null is a value where a setting may be unset, and a mistake where it may n
   expect(config.upstream.userAgent).toBeNull()
   expect(origins.get('upstream.userAgent')).toMatch(/^file /)
   expect(refusal(() => loadYaml('server:\n  port:\n'))).toContain('server.port (file')
-  expect(refusal(() => loadYaml('server:\n  port:\n'))).toContain(
-    'has no value (remove the line to keep the default)',
-  )
+  expect(refusal(() => loadYaml('server:\n  port:\n'))).toContain('has no value (remove the line to keep the default)')
 })
 
 test('anchors and aliases work for values and for sections', () => {
-  const yaml =
-    'osv: &both\n  maxAgeHours: &age 40\n  schedule: 1 2 * * *\nfeeds:\n  maxAgeHours: *age\n'
+  const yaml = 'osv: &both\n  maxAgeHours: &age 40\n  schedule: 1 2 * * *\nfeeds:\n  maxAgeHours: *age\n'
   expect(loadYaml(yaml).config.feeds.maxAgeHours).toBe(40)
   const shared = 'osv: &both { maxAgeHours: 30 }\nfeeds: *both\n'
   expect(loadYaml(shared).config.feeds.maxAgeHours).toBe(30)

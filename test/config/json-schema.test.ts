@@ -9,16 +9,8 @@ const validYaml = (text: string): boolean => isValid(parse(text))
 
 test('the JSON Schema accepts the shipped settings and refuses unknown names, wrong types and limits', () => {
   for (const file of ['config/default.yaml', 'config/example.yaml'])
-    expect([file, validYaml(readFileSync(file, 'utf8')), isValid.errors]).toEqual([
-      file,
-      true,
-      null,
-    ])
-  expect(['', 'osv:', 'server: { cacheBytes: 1 GiB, publicUrl: null }'].map(validYaml)).toEqual([
-    true,
-    true,
-    true,
-  ])
+    expect([file, validYaml(readFileSync(file, 'utf8')), isValid.errors]).toEqual([file, true, null])
+  expect(['', 'osv:', 'server: { cacheBytes: 1 GiB, publicUrl: null }'].map(validYaml)).toEqual([true, true, true])
   const wrong = [
     'sever: {}',
     'server: { prot: 1 }',
@@ -36,7 +28,5 @@ test('the JSON Schema accepts the shipped settings and refuses unknown names, wr
 
 test('the files of settings that are shipped name the schema for editors', () => {
   for (const file of ['config/default.yaml', 'config/example.yaml'])
-    expect(readFileSync(file, 'utf8')).toMatch(
-      /^# yaml-language-server: \$schema=\.\/schema\.json\n/,
-    )
+    expect(readFileSync(file, 'utf8')).toMatch(/^# yaml-language-server: \$schema=\.\/schema\.json\n/)
 })

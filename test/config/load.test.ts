@@ -44,9 +44,7 @@ test('the configuration is frozen in all its depth', () => {
 })
 
 test('all problems of all sources come in one message, one a line', () => {
-  const file = fileWith(
-    'server:\n  prot: 1\nosv:\n  guardFraction: 7\nupstream:\n  retryMinMs: 99999\n',
-  )
+  const file = fileWith('server:\n  prot: 1\nosv:\n  guardFraction: 7\nupstream:\n  retryMinMs: 99999\n')
   const env = { PATCHMIRROR_LOG_LEVEL: 'loud', PATCHMIRROR_NONSENSE: '1' }
   const message = refusal(() => load({ file, env, requireUpstream: true }))
   expect(message.split('\n')).toHaveLength(7)
@@ -74,9 +72,7 @@ test('a single problem is reported in the singular, and the program exits with t
 
 test('a refused value is reported even where a later source overrides it', () => {
   const env = { PATCHMIRROR_SERVER_PORT: '9000' }
-  expect(refusal(() => loadYaml('server: { port: 99999 }', { env }))).toContain(
-    '99999 is too large',
-  )
+  expect(refusal(() => loadYaml('server: { port: 99999 }', { env }))).toContain('99999 is too large')
 })
 
 test('the upstream is required only of commands that ask for it', () => {

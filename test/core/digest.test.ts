@@ -28,11 +28,6 @@ test('the digests of a text, its bytes, its chunks and an open file are equal', 
 
 test('a missing or invalid time is parsed as null', () => {
   expect(toIsoOrNull(0)).toBe(toIso(0))
-  expect([toIsoOrNull(null), toIsoOrNull(undefined), parseDate(null), parseDate('x')]).toEqual([
-    null,
-    null,
-    null,
-    null,
-  ])
+  expect([toIsoOrNull(null), toIsoOrNull(undefined), parseDate(null), parseDate('x')]).toEqual([null, null, null, null])
   expect(parseDate(formatHttpDate(1_000))).toBe(1_000_000)
 })

@@ -45,15 +45,12 @@ function wordsOf(read: () => unknown): string {
 }
 
 describe('a path that an operator names', () => {
-  test.each(READERS)(
-    'is refused for %s in words when it is no file of a usual size',
-    (_what, read) => {
-      expect(wordsOf(() => read('/dev/zero'))).toContain('a pipe, a device or a socket')
-      expect(wordsOf(() => read(pipe))).toContain('a pipe, a device or a socket')
-      expect(wordsOf(() => read(large))).toMatch(/more than \d+ bytes/)
-      expect(wordsOf(() => read(dir))).toMatch(/it is a folder|EISDIR/)
-    },
-  )
+  test.each(READERS)('is refused for %s in words when it is no file of a usual size', (_what, read) => {
+    expect(wordsOf(() => read('/dev/zero'))).toContain('a pipe, a device or a socket')
+    expect(wordsOf(() => read(pipe))).toContain('a pipe, a device or a socket')
+    expect(wordsOf(() => read(large))).toMatch(/more than \d+ bytes/)
+    expect(wordsOf(() => read(dir))).toMatch(/it is a folder|EISDIR/)
+  })
 
   test('is refused as an archive too when it is a pipe', async () => {
     const limits = { maxMemberBytes: 1000, maxDirectoryBytes: 1000 }

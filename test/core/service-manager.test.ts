@@ -134,10 +134,7 @@ test.skipIf(SYSTEMD_NOTIFY === null || PYTHON === null)(
     await manager.close()
     await ended
     const messages = received.split('\n').filter((line) => /READY|STOPPING/.test(line))
-    expect(messages).toEqual([
-      'READY=1 STATUS=serving http://localhost:8080',
-      'STOPPING=1 STATUS=stopping',
-    ])
+    expect(messages).toEqual(['READY=1 STATUS=serving http://localhost:8080', 'STOPPING=1 STATUS=stopping'])
     expect(warnings).toEqual([])
   },
 )

@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { instantOf, readHttpDate, readRetryAfter, readSince } from '../../src/core/time.ts'
 
-const two = (most: number) =>
-  fc.integer({ min: 0, max: most }).map((number) => `${number}`.padStart(2, '0'))
+const two = (most: number) => fc.integer({ min: 0, max: most }).map((number) => `${number}`.padStart(2, '0'))
 
 test('a timestamp in the common form is the same instant as in another form', () => {
   const year = fc.constantFrom('0000', '0001', '1900', '2000', '2024', '2026', '9999')
@@ -39,8 +38,7 @@ test('a zone within the limits of RFC 3339 is counted, and no time of a day is a
   expect(instantOf('2026-11-25T20:00:00-2359')).toBe('2026-11-26T19:59:00.000000000')
   expect(instantOf('2026-11-25T20:00:00-00:00')).toBe('2026-11-25T20:00:00.000000000')
   expect(instantOf('2026-11-25T24:00:00Z')).toBe('2026-11-26T00:00:00.000000000')
-  for (const late of ['24:00:01', '24:01', '24:59:60'])
-    expect(instantOf(`2026-11-25T${late}Z`)).toBe('')
+  for (const late of ['24:00:01', '24:01', '24:59:60']) expect(instantOf(`2026-11-25T${late}Z`)).toBe('')
 })
 
 test.each([

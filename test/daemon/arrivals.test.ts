@@ -13,10 +13,7 @@ test('the signatures of a catalog that an import brought are verified once, wher
         runs: { readLatestWith: () => ({ kind }) },
       },
     } as unknown as Pick<PinnedReads, 'live'>
-    const config = { catalog: { signatures: null, trustRoot } } as unknown as Pick<
-      Config,
-      'catalog'
-    >
+    const config = { catalog: { signatures: null, trustRoot } } as unknown as Pick<Config, 'catalog'>
     const look = createArrivals({ config, reads, verify: () => count++ })
     const after = (next: string, by: string): number => {
       id = next

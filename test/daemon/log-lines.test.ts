@@ -62,8 +62,7 @@ test('what several runs fail for is one error, with what helps, until no run fai
     message: 'no connection',
   })
   for (let hour = 0; hour < 3; hour++)
-    for (const source of ['feeds', 'osv', 'catalog'] as const)
-      ended(run(source, 'upstream_unreachable'))
+    for (const source of ['feeds', 'osv', 'catalog'] as const) ended(run(source, 'upstream_unreachable'))
   const errors = lines.filter(({ level }) => level === 'error')
   expect(errors).toHaveLength(1)
   expect(errors[0]?.msg).toContain('no connection. What is stored is served. "patchmirror doctor"')
@@ -80,9 +79,5 @@ test('an equal warning of what is retried is logged once, another one at once', 
   const lines: string[] = []
   const warn = warnOnce(createLog({ level: 'debug', format: 'json' }, (line) => lines.push(line)))
   for (const text of ['one', 'one', 'two', 'one', 'one']) warn(text)
-  expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
-    'one',
-    'two',
-    'one',
-  ])
+  expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(['one', 'two', 'one'])
 })

@@ -62,9 +62,7 @@ test('a time that was missed is made up for at the start, by the end that is sto
   later.scrub.catchUp()
   await promise
   await later.scrub.close()
-  expect(Date.parse(readLastVerification(made.dir)?.endedAt ?? '')).toBeGreaterThan(
-    Date.now() + 7 * day,
-  )
+  expect(Date.parse(readLastVerification(made.dir)?.endedAt ?? '')).toBeGreaterThan(Date.now() + 7 * day)
   const again = scrubOf(weekly, { now: () => Date.now() + 8 * day })
   again.scrub.catchUp()
   await again.scrub.close()

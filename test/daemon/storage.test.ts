@@ -30,36 +30,32 @@ const ready = async (url: string) => {
   return { code: answer.status, body: (await answer.json()) as { storage: object } }
 }
 
-longTest(
-  'a daemon whose database is overwritten lives on, says that it is damaged, and logs it once',
-  async () => {
-    const world = await filled()
-    const daemon = await world.host({ PATCHMIRROR_SYNC_CATCH_UP: 'false' })
-    expect((await ready(daemon.url)).code).toBe(200)
-    DAMAGES.pages(databasePath(world.data))
-    const ids = world.sandbox.feed.ids()
-    const codes = new Set<number>()
-    for (const id of ids.slice(0, 20))
-      codes.add((await fetch(`${daemon.url}/external/osv/${id}.json`)).status)
-    expect([...codes]).toEqual([503])
-    await expect.poll(async () => (await ready(daemon.url)).code).toBe(503)
-    expect((await ready(daemon.url)).body.storage).toMatchObject({
-      ready: false,
-      state: 'damaged',
-      reason: expect.stringMatching(/^mirror\.db is damaged \(.*malformed\)/) as string,
-      since: expect.any(String) as string,
-    })
-    const metrics = await (await fetch(`${daemon.url}/-/metrics`)).text()
-    expect(metrics).toContain('patchmirror_ready 0\n')
-    expect(metrics).toContain('patchmirror_storage_state{state="damaged"} 1\n')
-    expect((await fetch(`${daemon.url}/-/status`)).status).toBe(200)
-    const log = await daemon.said(/is damaged/)
-    const errors = log.split('\n').filter((line) => line.includes('"level":50'))
-    expect(errors).toHaveLength(1)
-    expect(errors[0]).toMatch(/mirror\.db is damaged .*patchmirror verify --repair/)
-    expect(errors[0]).not.toContain('stack')
-  },
-)
+longTest('a daemon whose database is overwritten lives on, says that it is damaged, and logs it once', async () => {
+  const world = await filled()
+  const daemon = await world.host({ PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+  expect((await ready(daemon.url)).code).toBe(200)
+  DAMAGES.pages(databasePath(world.data))
+  const ids = world.sandbox.feed.ids()
+  const codes = new Set<number>()
+  for (const id of ids.slice(0, 20)) codes.add((await fetch(`${daemon.url}/external/osv/${id}.json`)).status)
+  expect([...codes]).toEqual([503])
+  await expect.poll(async () => (await ready(daemon.url)).code).toBe(503)
+  expect((await ready(daemon.url)).body.storage).toMatchObject({
+    ready: false,
+    state: 'damaged',
+    reason: expect.stringMatching(/^mirror\.db is damaged \(.*malformed\)/) as string,
+    since: expect.any(String) as string,
+  })
+  const metrics = await (await fetch(`${daemon.url}/-/metrics`)).text()
+  expect(metrics).toContain('patchmirror_ready 0\n')
+  expect(metrics).toContain('patchmirror_storage_state{state="damaged"} 1\n')
+  expect((await fetch(`${daemon.url}/-/status`)).status).toBe(200)
+  const log = await daemon.said(/is damaged/)
+  const errors = log.split('\n').filter((line) => line.includes('"level":50'))
+  expect(errors).toHaveLength(1)
+  expect(errors[0]).toMatch(/mirror\.db is damaged .*patchmirror verify --repair/)
+  expect(errors[0]).not.toContain('stack')
+})
 
 interface Line {
   storage?: string
@@ -161,7 +157,5 @@ test('a disk that fills while the daemon runs is in its log at once, and when it
   })
   emptyDisk(dir)
   await expect.poll(rooms).toBe(1)
-  expect(lines.map(({ msg }) => msg).slice(1)).toEqual([
-    'the data folder (data.dir) can be written to again',
-  ])
+  expect(lines.map(({ msg }) => msg).slice(1)).toEqual(['the data folder (data.dir) can be written to again'])
 })

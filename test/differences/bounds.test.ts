@@ -6,10 +6,7 @@ const refusal = (record: object) => refuseComparison(JSON.stringify(record), rec
 
 /** Counts the values that are put into sets, and the elements that are copied from lists, while work runs. */
 function countCopies(work: () => void): number {
-  const add = Reflect.get(Set.prototype, 'add') as (
-    this: Set<unknown>,
-    value: unknown,
-  ) => Set<unknown>
+  const add = Reflect.get(Set.prototype, 'add') as (this: Set<unknown>, value: unknown) => Set<unknown>
   const { concat } = Array.prototype
   let copied = 0
   Set.prototype.add = function (this: Set<unknown>, value: unknown) {

@@ -16,8 +16,7 @@ const about = (ecosystem: string, events: Events, more: object = {}, type = 'ECO
   ...more,
 })
 const from0 = (fixed: string): Events => [{ introduced: '0' }, { fixed }]
-const kinds = (before: unknown, after: unknown) =>
-  differencesOf(before, after).map(({ kind }) => kind)
+const kinds = (before: unknown, after: unknown) => differencesOf(before, after).map(({ kind }) => kind)
 const words = (before: unknown, after: unknown) => differencesOf(before, after).map(differenceWords)
 
 describe('the differences of two versions of a record', () => {
@@ -45,10 +44,7 @@ describe('the differences of two versions of a record', () => {
     ['Homebrew', '2', '1', 'fix_changed', 'range_changed'],
     ['Nobody knows', '2', '1', 'fix_changed', 'range_changed'],
   ])('of %s, fixed in %s and then in %s, are %s and %s', (ecosystem, one, other, fix, range) => {
-    expect(kinds(about(ecosystem, from0(one)), about(ecosystem, from0(other)))).toEqual([
-      fix,
-      range,
-    ])
+    expect(kinds(about(ecosystem, from0(one)), about(ecosystem, from0(other)))).toEqual([fix, range])
   })
 
   test('never order commits', () => {

@@ -152,10 +152,7 @@ function scoresOf(scores: Model['severity']): Model['severity'] {
   return [...scores.filter(([scale]) => scale !== 'database_specific'), ...(word ? [word] : [])]
 }
 
-function withoutKey<Value>(
-  values: Record<string, Value>,
-  key: string | null,
-): Record<string, Value> {
+function withoutKey<Value>(values: Record<string, Value>, key: string | null): Record<string, Value> {
   return Object.fromEntries(Object.entries(values).filter(([one]) => one !== key))
 }
 
@@ -186,8 +183,7 @@ function applyToAny(target: Pick<Model, 'severity'>, state: Model, one: RecordDi
     if (one.to !== null) target.severity.push([one.scale, one.to])
   }
   if (one.kind === 'aliases_added') state.aliases.push(...one.aliases)
-  if (one.kind === 'aliases_removed')
-    state.aliases = state.aliases.filter((value) => !one.aliases.includes(value))
+  if (one.kind === 'aliases_removed') state.aliases = state.aliases.filter((value) => !one.aliases.includes(value))
   if (one.kind === 'withdrawn' || one.kind === 'no_longer_withdrawn' || one.kind === 'withdrawal_changed') state.withdrawn = one.to // prettier-ignore
 }
 

@@ -393,13 +393,7 @@ describe('the doctor', () => {
     expect(troubled(results)).toEqual([])
     const found = results.find(({ name }) => name === 'credential')
     expect(found?.state).toBe('skipped')
-    for (const text of [
-      'only the public feeds',
-      'SBOMs',
-      'upstream.apiKey',
-      'upstream.token',
-      'upstream.clientId',
-    ])
+    for (const text of ['only the public feeds', 'SBOMs', 'upstream.apiKey', 'upstream.token', 'upstream.clientId'])
       expect(found?.found).toContain(text)
   })
 
@@ -423,41 +417,35 @@ describe('the doctor', () => {
     expect([found?.state, found?.found]).toEqual(['skipped', expect.stringContaining('not known')])
   })
 
-  test.each(telling(CASES, ...FEW))(
-    'names %s by the check %s alone',
-    async (_what, check, state, says, arrange) => {
-      const made = await mirror()
-      await arrange(made)
-      const results = await examine(made)
-      expect(troubled(results)).toEqual([expect.stringContaining(`${check} ${state}: `)])
-      const named = results.find(({ name }) => name === check)
-      expect(`${named?.found} ${named?.action}`).toContain(says)
-      expect(named?.action).toMatch(/\S/)
-      expect(checksExitCode(results)).toBe(state === 'fail' ? 1 : 3)
-    },
-  )
+  test.each(telling(CASES, ...FEW))('names %s by the check %s alone', async (_what, check, state, says, arrange) => {
+    const made = await mirror()
+    await arrange(made)
+    const results = await examine(made)
+    expect(troubled(results)).toEqual([expect.stringContaining(`${check} ${state}: `)])
+    const named = results.find(({ name }) => name === check)
+    expect(`${named?.found} ${named?.action}`).toContain(says)
+    expect(named?.action).toMatch(/\S/)
+    expect(checksExitCode(results)).toBe(state === 'fail' ? 1 : 3)
+  })
 
   const secured = hasOpenssl ? test : test.skip
-  secured(
-    'names an authority that is not trusted by the check tls alone, with and without a proxy',
-    async () => {
-      const tls = makeTls((await mirror()).dir)
-      for (const [host, proxy] of [
-        ['localhost', ''],
-        ['service.test', (await createProxy()).url],
-      ] as const) {
-        // prettier-ignore
-        const made = await mirror()
-        const { port } = await createOrigin((_request, response) => response.end('[]'), tls)
-        upstreamAt(made, `https://${host}:${port}`)
-        if (proxy !== '') made.env['PATCHMIRROR_UPSTREAM_PROXY'] = proxy
-        const results = await examine(made)
-        expect(troubled(results)).toEqual([expect.stringMatching(/^tls fail: .*upstream\.caFile/)])
-        made.env['PATCHMIRROR_UPSTREAM_CA_FILE'] = tls.caFile
-        expect(troubled(await examine(made))).toEqual([])
-      }
-    },
-  )
+  secured('names an authority that is not trusted by the check tls alone, with and without a proxy', async () => {
+    const tls = makeTls((await mirror()).dir)
+    for (const [host, proxy] of [
+      ['localhost', ''],
+      ['service.test', (await createProxy()).url],
+    ] as const) {
+      // prettier-ignore
+      const made = await mirror()
+      const { port } = await createOrigin((_request, response) => response.end('[]'), tls)
+      upstreamAt(made, `https://${host}:${port}`)
+      if (proxy !== '') made.env['PATCHMIRROR_UPSTREAM_PROXY'] = proxy
+      const results = await examine(made)
+      expect(troubled(results)).toEqual([expect.stringMatching(/^tls fail: .*upstream\.caFile/)])
+      made.env['PATCHMIRROR_UPSTREAM_CA_FILE'] = tls.caFile
+      expect(troubled(await examine(made))).toEqual([])
+    }
+  })
 })
 
 test('the doctor names the skipped network checks of a target mirror without a service', async () => {
@@ -467,8 +455,7 @@ test('the doctor names the skipped network checks of a target mirror without a s
   const results = await examine(made)
   expect(troubled(results)).toEqual([])
   const network = ['proxy', 'dns', 'tcp', 'tls', 'service', 'clock', 'credential', 'rate']
-  for (const name of network)
-    expect(results.find((one) => one.name === name)).toMatchObject({ state: 'skipped' })
+  for (const name of network) expect(results.find((one) => one.name === name)).toMatchObject({ state: 'skipped' })
   expect(results.find(({ name }) => name === 'dns')?.found).toContain('upstream.apiRoot')
 })
 

@@ -18,8 +18,7 @@ describe('the event types table', () => {
 
   test('has exactly the service’s types that the default of webhooks.types accepts', () => {
     const isWanted = createTypeFilter(config.webhooks.types, vendor)
-    for (const { type } of Object.values(EVENT_TYPES))
-      expect(isWanted(withVendor(type, vendor)), type).toBe(true)
+    for (const { type } of Object.values(EVENT_TYPES)) expect(isWanted(withVendor(type, vendor)), type).toBe(true)
     expect(isWanted(withVendor('io.{vendor}.cr.image.deleted.v1', vendor))).toBe(false)
   })
 

@@ -9,9 +9,6 @@ test.each([
   ['/{id}/{other}/{}', { id: '' }, '//{other}/{}'],
   ['/{id}/{cut', { id: 'x', cut: 'y' }, '/x/{cut'],
   ['/plain', { id: 'x' }, '/plain'],
-])(
-  'the template %s is filled, one segment for each value but a repository',
-  (template, values, path) => {
-    expect(fillPath(template, values)).toBe(path)
-  },
-)
+])('the template %s is filled, one segment for each value but a repository', (template, values, path) => {
+  expect(fillPath(template, values)).toBe(path)
+})

@@ -31,12 +31,9 @@ test('a package is matched by each of its names', () => {
   expect(matches('package:curl', { package: ['libcurl4', 'curl'] })).toBe(true)
 })
 
-test.each(['', 'curl', 'image:', 'tag:x', 'image:a b', 'images:x'])(
-  '%j is refused as a pattern',
-  (text) => {
-    expect(parsePattern(text)).toBeNull()
-  },
-)
+test.each(['', 'curl', 'image:', 'tag:x', 'image:a b', 'images:x'])('%j is refused as a pattern', (text) => {
+  expect(parsePattern(text)).toBeNull()
+})
 
 test('matching a pattern with many stars takes time linear in the text', () => {
   expect(matches(`image:${'a*'.repeat(140)}`, { image: 'a'.repeat(100_000) })).toBe(true)

@@ -47,30 +47,23 @@ describe('the agent', () => {
     expect((await fetch(`${running.url}/-/ready`)).status).toBe(200)
   })
 
-  longTest(
-    'serves a change of upstream after the next run in index, record, archive and headers',
-    async () => {
-      const running = await synced()
-      const before = await fetch(`${running.url}/external/osv/all.json`)
-      const [removed = ''] = world.sandbox.feed.remove(1)
-      world.sandbox.feed.change(3)
-      const ended = running.next('osv')
-      running.agent.requestSync('osv', 'sync')
-      expect((await ended).state).toBe('complete')
-      const after = await fetch(`${running.url}/external/osv/all.json`)
-      expect(after.headers.get('etag')).not.toBe(before.headers.get('etag'))
-      expect(after.headers.get('x-mirror-snapshot')).not.toBe(
-        before.headers.get('x-mirror-snapshot'),
-      )
-      expect(Date.parse(after.headers.get('last-modified') ?? '')).toBeGreaterThan(
-        Date.parse(before.headers.get('last-modified') ?? ''),
-      )
-      expect(
-        (await fetch(`${running.url}/external/osv/${encodeURIComponent(removed)}.json`)).status,
-      ).toBe(404)
-      expect(await feedDifferences(running, world)).toEqual([])
-    },
-  )
+  longTest('serves a change of upstream after the next run in index, record, archive and headers', async () => {
+    const running = await synced()
+    const before = await fetch(`${running.url}/external/osv/all.json`)
+    const [removed = ''] = world.sandbox.feed.remove(1)
+    world.sandbox.feed.change(3)
+    const ended = running.next('osv')
+    running.agent.requestSync('osv', 'sync')
+    expect((await ended).state).toBe('complete')
+    const after = await fetch(`${running.url}/external/osv/all.json`)
+    expect(after.headers.get('etag')).not.toBe(before.headers.get('etag'))
+    expect(after.headers.get('x-mirror-snapshot')).not.toBe(before.headers.get('x-mirror-snapshot'))
+    expect(Date.parse(after.headers.get('last-modified') ?? '')).toBeGreaterThan(
+      Date.parse(before.headers.get('last-modified') ?? ''),
+    )
+    expect((await fetch(`${running.url}/external/osv/${encodeURIComponent(removed)}.json`)).status).toBe(404)
+    expect(await feedDifferences(running, world)).toEqual([])
+  })
 
   test('serves the stored data while upstream fails, and reports the failure', async () => {
     const running = await synced()
@@ -110,11 +103,7 @@ describe('the agent', () => {
 
   longTest('coalesces requests for a source that is running into one more run', async () => {
     const running = await synced()
-    world.sandbox.faults.set(
-      '/external/osv/all.json',
-      { kind: 'stall', at: 'headers', ms: 300 },
-      { times: 1 },
-    )
+    world.sandbox.faults.set('/external/osv/all.json', { kind: 'stall', at: 'headers', ms: 300 }, { times: 1 })
     const ended = running.next('osv')
     for (let i = 0; i < 6; i++) running.agent.requestSync('osv', 'sync')
     const one = await ended
@@ -123,17 +112,14 @@ describe('the agent', () => {
     await expect.poll(async () => (await osvOf(running)).lastRun.id).toBe(two.id)
   })
 
-  longTest(
-    'answers 503 with Retry-After, never an empty list, until the first sync has ended',
-    async () => {
-      const empty = await openWorld({ records: 1, service: false })
-      onTestFinished(() => empty.close())
-      const running = await empty.host({ PATCHMIRROR_SYNC_CATCH_UP: 'false' })
-      const answer = await fetch(`${running.url}/external/osv/all.json`)
-      expect(answer.status).toBe(503)
-      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
-      expect((await fetch(`${running.url}/-/ready`)).status).toBe(503)
-      expect((await fetch(`${running.url}/-/health`)).status).toBe(200)
-    },
-  )
+  longTest('answers 503 with Retry-After, never an empty list, until the first sync has ended', async () => {
+    const empty = await openWorld({ records: 1, service: false })
+    onTestFinished(() => empty.close())
+    const running = await empty.host({ PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+    const answer = await fetch(`${running.url}/external/osv/all.json`)
+    expect(answer.status).toBe(503)
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect((await fetch(`${running.url}/-/ready`)).status).toBe(503)
+    expect((await fetch(`${running.url}/-/health`)).status).toBe(200)
+  })
 })

@@ -31,12 +31,7 @@ describe('a daemon with a credential', () => {
     await daemon.said(/osv sync: complete/)
     await daemon.said(/feeds sync: complete/)
     await expect.poll(async () => (await fetch(`${url}/-/ready`)).status).toBe(200)
-    expect((await namesIn(await fetch(`${url}/-/ready`))).sort()).toEqual([
-      'catalog',
-      'feeds',
-      'identity',
-      'osv',
-    ])
+    expect((await namesIn(await fetch(`${url}/-/ready`))).sort()).toEqual(['catalog', 'feeds', 'identity', 'osv'])
     const headers = localKey(world.data)
     const patches = (await (await fetch(`${url}/v1/patches?limit=1000`, { headers })).json()) as {
       tickets: unknown[]
@@ -57,38 +52,30 @@ describe('a daemon with a credential', () => {
     for (const key of Object.values(SANDBOX_KEYS)) expect(status.out).not.toContain(key)
   })
 
-  longTest(
-    'that is bound to every address requires a key, as Basic user or Bearer, and logs it at start',
-    async () => {
-      const open = await world.host({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
-      const port = new URL(open.url).port
-      await open.said(/a key for the private paths was created/)
-      const denied = await fetch(`http://127.0.0.1:${port}/v1/me`)
-      expect([denied.status, await denied.text()]).toEqual([
-        401,
-        expect.stringContaining('patchmirror keys create'),
-      ])
-      expect(denied.headers.has('www-authenticate')).toBe(true)
-      const made = await world.patchmirror('keys', 'create', '--name', 'scanner')
-      expect(made.code).toBe(0)
-      const key = /^\S{20,}$/m.exec(made.out)?.[0] ?? ''
-      await open.said(/catalog sync: complete/)
-      for (const authorization of [`Bearer ${key}`, `Basic ${btoa(`${key}:`)}`]) {
-        const answer = () => fetch(`http://127.0.0.1:${port}/v1/me`, { headers: { authorization } })
-        await expect.poll(async () => (await answer()).status).toBe(200)
-      }
-      expect((await fetch(`http://127.0.0.1:${port}/external/osv/all.json`)).status).not.toBe(401)
-      expect((await world.patchmirror('keys', 'revoke', '2')).code).toBe(0)
-      const headers = { authorization: `Bearer ${key}` }
-      expect((await fetch(`http://127.0.0.1:${port}/v1/me`, { headers })).status).toBe(401)
-    },
-  )
+  longTest('that is bound to every address requires a key, as Basic user or Bearer, and logs it at start', async () => {
+    const open = await world.host({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
+    const port = new URL(open.url).port
+    await open.said(/a key for the private paths was created/)
+    const denied = await fetch(`http://127.0.0.1:${port}/v1/me`)
+    expect([denied.status, await denied.text()]).toEqual([401, expect.stringContaining('patchmirror keys create')])
+    expect(denied.headers.has('www-authenticate')).toBe(true)
+    const made = await world.patchmirror('keys', 'create', '--name', 'scanner')
+    expect(made.code).toBe(0)
+    const key = /^\S{20,}$/m.exec(made.out)?.[0] ?? ''
+    await open.said(/catalog sync: complete/)
+    for (const authorization of [`Bearer ${key}`, `Basic ${btoa(`${key}:`)}`]) {
+      const answer = () => fetch(`http://127.0.0.1:${port}/v1/me`, { headers: { authorization } })
+      await expect.poll(async () => (await answer()).status).toBe(200)
+    }
+    expect((await fetch(`http://127.0.0.1:${port}/external/osv/all.json`)).status).not.toBe(401)
+    expect((await world.patchmirror('keys', 'revoke', '2')).code).toBe(0)
+    const headers = { authorization: `Bearer ${key}` }
+    expect((await fetch(`http://127.0.0.1:${port}/v1/me`, { headers })).status).toBe(401)
+  })
 })
 
 longTest('a mirror without a credential is ready without the catalog', async () => {
-  const plain = Object.entries(world.env).filter(
-    ([name]) => !/_(API_KEY|CATALOG_URL|API_URL|USERS)$/.test(name),
-  )
+  const plain = Object.entries(world.env).filter(([name]) => !/_(API_KEY|CATALOG_URL|API_URL|USERS)$/.test(name))
   world.env = Object.fromEntries(plain)
   const { url, ...daemon } = await world.host({ PATCHMIRROR_SERVER_KEYS: TEST_KEY })
   await daemon.said(/osv sync: complete/)
@@ -114,10 +101,7 @@ describe('patchmirror sync catalog', () => {
       world.sandbox.service.change('tags', tag)
       world.sandbox.faults.set(`/v1/patches`, { kind: 'status', status: 500 })
       const partial = await world.patchmirror('sync', 'catalog')
-      expect([partial.code, partial.out]).toEqual([
-        3,
-        expect.stringContaining('could not be fetched'),
-      ])
+      expect([partial.code, partial.out]).toEqual([3, expect.stringContaining('could not be fetched')])
       world.sandbox.faults.clear()
       const refused = await command(
         ['sync', 'catalog'],

@@ -66,11 +66,7 @@ function answered(): number[] {
 }
 
 /** A test that needs a command: skipped by name, with the reason, where that is not installed. */
-function withTool(
-  names: readonly string[],
-  title: string,
-  body: (path: string) => Promise<void>,
-): void {
+function withTool(names: readonly string[], title: string, body: (path: string) => Promise<void>): void {
   const path = findTool(...names)
   const label = `${names[0] ?? ''}: ${title}`
   if (path === null) test.skip(`${label} (skipped: ${names.join(', ')} is not installed)`)
@@ -101,22 +97,18 @@ describe('an archive, read by', () => {
 describe('a download by', () => {
   const local = (name: string): Buffer => readFileSync(join(dir, name))
 
-  withTool(
-    ['wget'],
-    'fetches with -N once, then asks by date, and fetches a new archive',
-    async (wget) => {
-      const fetchNew = () => runTool(wget, ['-q', '-N', url + ZIP], { cwd: dir })
-      expect(await fetchNew()).toMatchObject({ code: 0 })
-      expect(local('all.zip').equals(archive)).toBe(true)
-      expect(answered()).toEqual([200])
-      expect(statSync(join(dir, 'all.zip')).mtimeMs).toBe(FILLED_AT)
-      expect(await fetchNew()).toMatchObject({ code: 0 })
-      expect(answered()).toEqual([304])
-      const newer = publishMore()
-      expect(await fetchNew()).toMatchObject({ code: 0 })
-      expect(local('all.zip').equals(newer.archive)).toBe(true)
-    },
-  )
+  withTool(['wget'], 'fetches with -N once, then asks by date, and fetches a new archive', async (wget) => {
+    const fetchNew = () => runTool(wget, ['-q', '-N', url + ZIP], { cwd: dir })
+    expect(await fetchNew()).toMatchObject({ code: 0 })
+    expect(local('all.zip').equals(archive)).toBe(true)
+    expect(answered()).toEqual([200])
+    expect(statSync(join(dir, 'all.zip')).mtimeMs).toBe(FILLED_AT)
+    expect(await fetchNew()).toMatchObject({ code: 0 })
+    expect(answered()).toEqual([304])
+    const newer = publishMore()
+    expect(await fetchNew()).toMatchObject({ code: 0 })
+    expect(local('all.zip').equals(newer.archive)).toBe(true)
+  })
 
   withTool(
     ['curl'],
@@ -126,9 +118,7 @@ describe('a download by', () => {
       const code = ['-w', '%{http_code} %{size_download}']
       await get('-R', '-o', 'all.json', '--etag-save', 'tag', url + INDEX)
       expect((await get('-z', 'all.json', '-o', 'x', ...code, url + INDEX)).out).toBe('304 0')
-      expect((await get('--etag-compare', 'tag', '-o', 'x', ...code, url + INDEX)).out).toBe(
-        '304 0',
-      )
+      expect((await get('--etag-compare', 'tag', '-o', 'x', ...code, url + INDEX)).out).toBe('304 0')
       const head = await get('--compressed', '-D', '-', '-o', 'packed', url + INDEX)
       expect(head.out).toMatch(/^content-encoding: gzip\r$/im)
       expect(local('packed').equals(local('all.json'))).toBe(true)
@@ -156,26 +146,17 @@ describe('a download by', () => {
     expect(answered()).toEqual([206, 200])
   })
 
-  withToolInLong(
-    ['aria2c'],
-    'fetches several ranges at once, and then asks by date',
-    async (aria2c) => {
-      const large = served.store.publishOsv(records(230_000), FILLED_AT + 3_600_000).archive
-      served.server.snapshotChanged()
-      const args = ['-q', '-x4', '-s4', '-k1M', '--no-conf', '--file-allocation=none', url + ZIP]
-      expect(await runTool(aria2c, args, { cwd: dir })).toMatchObject({ code: 0 })
-      expect(local('all.zip').equals(large)).toBe(true)
-      expect(answered().filter((status) => status === 206).length).toBeGreaterThan(1)
-      const again = [
-        '--conditional-get=true',
-        '--allow-overwrite=true',
-        '--remote-time=true',
-        ...args,
-      ]
-      expect(await runTool(aria2c, again, { cwd: dir })).toMatchObject({ code: 0 })
-      expect(answered()).toContain(304)
-    },
-  )
+  withToolInLong(['aria2c'], 'fetches several ranges at once, and then asks by date', async (aria2c) => {
+    const large = served.store.publishOsv(records(230_000), FILLED_AT + 3_600_000).archive
+    served.server.snapshotChanged()
+    const args = ['-q', '-x4', '-s4', '-k1M', '--no-conf', '--file-allocation=none', url + ZIP]
+    expect(await runTool(aria2c, args, { cwd: dir })).toMatchObject({ code: 0 })
+    expect(local('all.zip').equals(large)).toBe(true)
+    expect(answered().filter((status) => status === 206).length).toBeGreaterThan(1)
+    const again = ['--conditional-get=true', '--allow-overwrite=true', '--remote-time=true', ...args]
+    expect(await runTool(aria2c, again, { cwd: dir })).toMatchObject({ code: 0 })
+    expect(answered()).toContain(304)
+  })
 })
 
 /** Asks a cache in front of the mirror over its socket, from when it listens. */
@@ -216,95 +197,70 @@ describe('the cache of', () => {
     stop = null
   })
 
-  withToolInLong(
-    ['nginx'],
-    'stores answers, separates the content codings, and revalidates',
-    async (nginx) => {
-      const socket = join(dir, 'nginx.sock')
-      writeFileSync(join(dir, 'nginx.conf'), nginxSettings(socket, url))
-      const args = ['-p', dir, '-c', join(dir, 'nginx.conf'), '-e', 'stderr', '-g', 'daemon off;']
-      const started = startTool(nginx, args)
-      stop = () => started.stop()
-      const { up, get } = cacheAt(socket)
-      await up()
-      const { body } = await served.get(INDEX)
-      await passesThrough(get, body.toString())
-      await get(INDEX)
-      answered()
-      const state = async () => (await get(INDEX)).headers['x-cache']
-      await expect.poll(state).toBe('REVALIDATED')
-      expect(answered()).toContain(304)
-      const { index } = publishMore()
-      await expect.poll(async () => (await get(INDEX)).body.toString()).toBe(index)
-    },
-  )
+  withToolInLong(['nginx'], 'stores answers, separates the content codings, and revalidates', async (nginx) => {
+    const socket = join(dir, 'nginx.sock')
+    writeFileSync(join(dir, 'nginx.conf'), nginxSettings(socket, url))
+    const args = ['-p', dir, '-c', join(dir, 'nginx.conf'), '-e', 'stderr', '-g', 'daemon off;']
+    const started = startTool(nginx, args)
+    stop = () => started.stop()
+    const { up, get } = cacheAt(socket)
+    await up()
+    const { body } = await served.get(INDEX)
+    await passesThrough(get, body.toString())
+    await get(INDEX)
+    answered()
+    const state = async () => (await get(INDEX)).headers['x-cache']
+    await expect.poll(state).toBe('REVALIDATED')
+    expect(answered()).toContain(304)
+    const { index } = publishMore()
+    await expect.poll(async () => (await get(INDEX)).body.toString()).toBe(index)
+  })
 
-  withTool(
-    ['nginx'],
-    'answers conditions and ranges with default settings, and never with old data',
-    async (nginx) => {
-      const plain = await serve((store) => void store.publishOsv(RECORDS), { debug: true })
-      const socket = join(dir, 'plain.sock')
-      const settings = nginxSettings(socket, `http://127.0.0.1:${plain.port}`)
-      writeFileSync(
-        join(dir, 'plain.conf'),
-        settings.replace(/proxy_(http_version|cache_rev).*/g, ''),
-      )
-      const args = ['-p', dir, '-c', join(dir, 'plain.conf'), '-e', 'stderr', '-g', 'daemon off;']
-      const started = startTool(nginx, args)
-      stop = () => started.stop()
-      const { up, get } = cacheAt(socket)
-      await up()
-      const record = `/external/osv/${Object.keys(RECORDS)[0] ?? ''}.json`
-      for (const path of [INDEX, ZIP, record, `${INDEX}?again`]) {
-        const first = await get(path)
-        expect([first.status, first.headers['x-accel-expires']]).toEqual([200, undefined])
-        const { etag, 'last-modified': changed } = first.headers
-        expect((await get(path, { 'if-none-match': String(etag) })).status, path).toBe(304)
-        expect((await get(path, { 'if-modified-since': String(changed) })).status, path).toBe(304)
-      }
-      const part = await get(ZIP, {
-        range: 'bytes=1-4',
-        'if-range': String((await get(ZIP)).headers['etag']),
-      })
-      expect([part.status, part.body.length]).toEqual([206, 4])
-      const more = { ...RECORDS, 'ROOT-NEW': '{"id":"ROOT-NEW","modified":"2026-02-01T00:00:00Z"}' }
-      const { index, archive: newer } = plain.store.publishOsv(more, FILLED_AT + 3_600_000)
-      plain.server.snapshotChanged()
-      expect((await get(INDEX)).body.toString()).toBe(index)
-      expect((await get(ZIP)).body.equals(newer)).toBe(true)
-    },
-  )
+  withTool(['nginx'], 'answers conditions and ranges with default settings, and never with old data', async (nginx) => {
+    const plain = await serve((store) => void store.publishOsv(RECORDS), { debug: true })
+    const socket = join(dir, 'plain.sock')
+    const settings = nginxSettings(socket, `http://127.0.0.1:${plain.port}`)
+    writeFileSync(join(dir, 'plain.conf'), settings.replace(/proxy_(http_version|cache_rev).*/g, ''))
+    const args = ['-p', dir, '-c', join(dir, 'plain.conf'), '-e', 'stderr', '-g', 'daemon off;']
+    const started = startTool(nginx, args)
+    stop = () => started.stop()
+    const { up, get } = cacheAt(socket)
+    await up()
+    const record = `/external/osv/${Object.keys(RECORDS)[0] ?? ''}.json`
+    for (const path of [INDEX, ZIP, record, `${INDEX}?again`]) {
+      const first = await get(path)
+      expect([first.status, first.headers['x-accel-expires']]).toEqual([200, undefined])
+      const { etag, 'last-modified': changed } = first.headers
+      expect((await get(path, { 'if-none-match': String(etag) })).status, path).toBe(304)
+      expect((await get(path, { 'if-modified-since': String(changed) })).status, path).toBe(304)
+    }
+    const part = await get(ZIP, {
+      range: 'bytes=1-4',
+      'if-range': String((await get(ZIP)).headers['etag']),
+    })
+    expect([part.status, part.body.length]).toEqual([206, 4])
+    const more = { ...RECORDS, 'ROOT-NEW': '{"id":"ROOT-NEW","modified":"2026-02-01T00:00:00Z"}' }
+    const { index, archive: newer } = plain.store.publishOsv(more, FILLED_AT + 3_600_000)
+    plain.server.snapshotChanged()
+    expect((await get(INDEX)).body.toString()).toBe(index)
+    expect((await get(ZIP)).body.equals(newer)).toBe(true)
+  })
 
-  withToolInLong(
-    ['varnishd'],
-    'stores answers, revalidates, and serves ranges',
-    async (varnishd) => {
-      const socket = join(dir, 'varnish.sock')
-      writeFileSync(join(dir, 'mirror.vcl'), varnishSettings(served.port))
-      const args = [
-        '-j',
-        'none',
-        '-F',
-        '-n',
-        join(dir, 'varnish'),
-        '-s',
-        'malloc,32m',
-        '-a',
-        `${socket},mode=666`,
-      ]
-      const started = startTool(varnishd, [...args, '-f', join(dir, 'mirror.vcl')])
-      stop = () => started.stop()
-      const { up, get } = cacheAt(socket)
-      await up()
-      const { body } = await served.get(INDEX)
-      await passesThrough(get, body.toString())
-      answered()
-      await expect.poll(async () => (await get(INDEX), answered())).toContain(304)
-      const { index } = publishMore()
-      await expect.poll(async () => (await get(INDEX)).body.toString()).toBe(index)
-    },
-  )
+  withToolInLong(['varnishd'], 'stores answers, revalidates, and serves ranges', async (varnishd) => {
+    const socket = join(dir, 'varnish.sock')
+    writeFileSync(join(dir, 'mirror.vcl'), varnishSettings(served.port))
+    const args = ['-j', 'none', '-F', '-n', join(dir, 'varnish'), '-s', 'malloc,32m', '-a', `${socket},mode=666`]
+    const started = startTool(varnishd, [...args, '-f', join(dir, 'mirror.vcl')])
+    stop = () => started.stop()
+    const { up, get } = cacheAt(socket)
+    await up()
+    const { body } = await served.get(INDEX)
+    await passesThrough(get, body.toString())
+    answered()
+    await expect.poll(async () => (await get(INDEX), answered())).toContain(304)
+    const { index } = publishMore()
+    await expect.poll(async () => (await get(INDEX)).body.toString()).toBe(index)
+  })
 })
 
 function nginxSettings(socket: string, origin: string): string {

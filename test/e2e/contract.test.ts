@@ -47,9 +47,7 @@ test('the API document has every route of the running server, and no other', asy
   expect(routes.length).toBeGreaterThan(50)
   expect(Object.keys(contract.paths).sort()).toEqual(routes.sort())
   for (const page of own ?? [])
-    expect(endpointPath().check(page, { cwd: '/', validateCron: () => true })).toHaveProperty(
-      'fault',
-    )
+    expect(endpointPath().check(page, { cwd: '/', validateCron: () => true })).toHaveProperty('fault')
 })
 
 interface Asked {
@@ -68,17 +66,7 @@ function ownRequests(osv: string, listed: string, digests: readonly string[]): A
   })
   const query = { version: '1', package: { name: 'x', ecosystem: 'npm' } }
   const paths = [
-    ...[
-      '/',
-      '/-/health',
-      '/-/ready',
-      '/-/leader',
-      '/-/status',
-      '/-/metrics',
-      '/-/openapi.json',
-      '/-/docs',
-      '/-/sbom',
-    ],
+    ...['/', '/-/health', '/-/ready', '/-/leader', '/-/status', '/-/metrics', '/-/openapi.json', '/-/docs', '/-/sbom'],
     ...[
       `/-/changes?since=${listed}`,
       '/-/changes?since=none',
@@ -96,17 +84,8 @@ function ownRequests(osv: string, listed: string, digests: readonly string[]): A
     ...['/osv/Root/modified_id.csv', `/osv/Root/${osv}.json`, `/osv/v1/vulns/${osv}`],
     ...['/osv/Root/none.json', '/osv/None/all.zip', '/osv/v1/vulns/none', '/osv/v1/vulns/%ff'],
     ...['/external/osv/all.zip', '/external/osv/none.json', '/external/osv/%ff.json'],
-    ...[
-      '/external/patch_feed?ecosystem=none',
-      '/external/patch_feed?other=1',
-      '/external/cve_feed',
-    ],
-    ...[
-      '/.well-known/vex-repository.json',
-      '/vex/v0.1/vex-data.zip',
-      '/v0/users',
-      '/v2-beta/users',
-    ],
+    ...['/external/patch_feed?ecosystem=none', '/external/patch_feed?other=1', '/external/cve_feed'],
+    ...['/.well-known/vex-repository.json', '/vex/v0.1/vex-data.zip', '/v0/users', '/v2-beta/users'],
   ]
   const page = { accept: 'text/html' }
   return [
@@ -143,8 +122,7 @@ const VARIANTS: readonly Omit<Asked, 'path'>[] = [
 ]
 
 /** In the fast suite every third variant for an operation, so that each is asked of a third of the operations. */
-const variantsFor = (operation: number): typeof VARIANTS =>
-  VARIANTS.filter((_, at) => LONG || at % 3 === operation % 3)
+const variantsFor = (operation: number): typeof VARIANTS => VARIANTS.filter((_, at) => LONG || at % 3 === operation % 3)
 
 /** The first and last requests of a row in the fast suite: those for what the mirror has, and for what it lacks. */
 const someOf = (paths: readonly string[]): readonly string[] =>
@@ -172,8 +150,7 @@ test('the answers of a mirror have the status, media type and headers of the API
     for (const [, file = ''] of text.matchAll(/"\/-\/ui\/([\w-]+\.(?:css|svg))"/g))
       if (!answered.has('GET /-/ui/{file}')) asked.push({ path: UI + file })
     for (const [link] of text.matchAll(/\/-\/documents\/\w[^"]+/g))
-      if (!answered.has('GET /-/documents/{digest}'))
-        asked.push({ path: link }, { path: `${link}x` })
+      if (!answered.has('GET /-/documents/{digest}')) asked.push({ path: link }, { path: `${link}x` })
     if (status >= 300 || answered.has(name)) continue
     answered.add(name)
     if (one.method !== undefined) continue
@@ -214,8 +191,7 @@ async function pageOf(path: string): Promise<{ status: number; html: string }> {
 test('pages lead from images to a tag with its SBOM, VEX, provenance and AVR', async () => {
   const tag = await follow(await follow('/-/ui/images', 'tags'), 'tag')
   const { html } = await pageOf(tag)
-  for (const text of ['SBOM', 'pkg:deb/debian/', 'VEX statements', 'builder', 'Materials'])
-    expect(html).toContain(text)
+  for (const text of ['SBOM', 'pkg:deb/debian/', 'VEX statements', 'builder', 'Materials']) expect(html).toContain(text)
   expect(html).toMatch(/href="\/-\/ui\/search\?q=pkg%3Adeb/)
   const [, purl = ''] = /pkg:deb\/debian\/([\w-]+)@/.exec(html) ?? []
   const fitting = (await pageOf(`${tag}&q=${purl.toUpperCase()}`)).html
@@ -233,13 +209,7 @@ test('a search finds a tag by its name, its digest and a reference to it', async
   const { html } = await pageOf(tag)
   const [, name = ''] = /<h1><bdi>([^<]*)</.exec(html) ?? []
   const [digest = ''] = /sha256:[0-9a-f]{64}/.exec(html) ?? []
-  for (const q of [
-    digest,
-    name,
-    name.split(':')[1] ?? '',
-    `cr.example.com/${name}`,
-    `${name}@${digest}`,
-  ])
+  for (const q of [digest, name, name.split(':')[1] ?? '', `cr.example.com/${name}`, `${name}@${digest}`])
     // prettier-ignore
     expect([q, await follow(`/-/ui/search?q=${q}`, 'tag')]).toEqual([q, tag])
 })
@@ -261,8 +231,7 @@ test('links and forms of pages have only parameters of the API document', async 
     const query = [...new URLSearchParams(search).keys()]
     expect([page, query.filter((one) => !parametersOf(page).includes(one))]).toEqual([page, []])
     const { html } = await pageOf(path)
-    for (const [, href = ''] of html.matchAll(/href="(\/-\/ui\/[^".]*)"/g))
-      waiting.push(href.replaceAll('&amp;', '&'))
+    for (const [, href = ''] of html.matchAll(/href="(\/-\/ui\/[^".]*)"/g)) waiting.push(href.replaceAll('&amp;', '&'))
     for (const [, action = '', fields = ''] of html.matchAll(/<form[^>]*action="([^"]*)"(.*?)<\/form>/gs)) // prettier-ignore
       for (const [, name = ''] of fields.matchAll(/name="([^"]*)"/g)) waiting.push(`${action}?${name}=`) // prettier-ignore
   }
@@ -325,8 +294,7 @@ test('the API document needs no key, has an ETag, and names nothing of the catal
   const headers = { 'if-none-match': answer.headers.get('etag') ?? '' }
   expect((await fetch(`${mirror.url}/-/openapi.json`, { headers })).status).toBe(304)
   const { tags, images, repos, packages, avrs } = allKnown(mirror)
-  for (const secret of [...tags, ...images, ...repos, ...packages, ...avrs])
-    expect(text).not.toContain(`${secret}"`)
+  for (const secret of [...tags, ...images, ...repos, ...packages, ...avrs]) expect(text).not.toContain(`${secret}"`)
   const refused = await fetch(`${mirror.url}/-/openapi.json`, { method: 'POST', body: '{}' })
   expect({ status: refused.status, allow: refused.headers.get('allow') }).toEqual({
     status: 405,
@@ -337,8 +305,7 @@ test('the API document needs no key, has an ETag, and names nothing of the catal
 test('a record names the mirrored tags with it to clients with a key alone', async () => {
   await expect.poll(async () => (await mirror.get('/-/tags/findings')).status, { timeout: 30_000 }).toBe(200) // prettier-ignore
   type Answer = { listed: { id: string }[] | null; count: number }
-  const ask = async (id: string) =>
-    ((await (await mirror.get(`/-/records/${id}`)).json()) as { tags: Answer }).tags
+  const ask = async (id: string) => ((await (await mirror.get(`/-/records/${id}`)).json()) as { tags: Answer }).tags
   let [found, record] = [null as Answer | null, '']
   for (const id of allKnown(mirror).osv) {
     const answer = await ask(id)

@@ -45,8 +45,7 @@ export async function serve(world: World, more: Record<string, string> = {}): Pr
 }
 
 /** Resolves once the catalog is mirrored. */
-export const synced = (daemon: Pick<Receiving, 'said'>): Promise<string> =>
-  daemon.said(/catalog sync: complete/)
+export const synced = (daemon: Pick<Receiving, 'said'>): Promise<string> => daemon.said(/catalog sync: complete/)
 
 /**
  * Has a tag announced while no daemon runs, and compares what is readable once one does. The world's service signs in this
@@ -94,12 +93,7 @@ const keepAlive = new Agent({ keepAlive: true, maxSockets: 32 })
 const HAPPENED = Date.now()
 
 /** Signs an event about a tag and sends it; rejects when the connection breaks. */
-export function send(
-  { sandbox }: World,
-  hook: string,
-  tagId: string,
-  id: string = randomUUID(),
-): Promise<number> {
+export function send({ sandbox }: World, hook: string, tagId: string, id: string = randomUUID()): Promise<number> {
   const tag = sandbox.service.read('tags', tagId)
   const { repository } = tag['image'] as { repository: string }
   const named = {

@@ -58,9 +58,7 @@ longTest(
     const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
     for (const { id, timestamp, body, headers } of to.got) {
       const mac = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body)
-      expect(headers['webhook-signature']?.toString().split(' ')[0]).toBe(
-        `v1,${mac.digest('base64')}`,
-      )
+      expect(headers['webhook-signature']?.toString().split(' ')[0]).toBe(`v1,${mac.digest('base64')}`)
     }
     await daemon.close() // with a request to the slow target under way
   },
@@ -71,55 +69,49 @@ async function targetsOf({ url }: { url: string }): Promise<object[]> {
   return ((await (await fetch(`${url}/-/status`)).json()) as { relay: object[] }).relay
 }
 
-longTest(
-  'a disabled target is in the status without its address, and can be enabled by a command',
-  async () => {
-    to = await target(410)
-    world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
-    const daemon = await world.host()
-    const relay = (): Promise<object[]> => targetsOf(daemon)
-    const disabled = { id: 1, state: 'disabled', target: null, reason: null }
-    await expect.poll(relay).toMatchObject([disabled])
-    const status = await world.patchmirror('relay', 'status')
-    expect([status.code, status.out]).toEqual([1, expect.stringMatching(FAILED)])
-    expect(status.out).toMatch(/^id +target +kind +state/m)
-    expect(status.out).toMatch(/ standard +disabled /)
-    expect(status.out).not.toContain('private')
-    expect((await world.patchmirror('status')).out).toMatch(/Relay target \S+: disabled/)
-    expect((await world.patchmirror('relay', 'enable', '9')).code).toBe(2)
-    to.manner = 204
-    expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
-    await expect.poll(relay).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
-    const after = await world.patchmirror('relay', 'status')
-    expect([after.code, after.out]).toEqual([0, expect.stringMatching(FAILED_EARLIER)])
-  },
-)
+longTest('a disabled target is in the status without its address, and can be enabled by a command', async () => {
+  to = await target(410)
+  world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
+  const daemon = await world.host()
+  const relay = (): Promise<object[]> => targetsOf(daemon)
+  const disabled = { id: 1, state: 'disabled', target: null, reason: null }
+  await expect.poll(relay).toMatchObject([disabled])
+  const status = await world.patchmirror('relay', 'status')
+  expect([status.code, status.out]).toEqual([1, expect.stringMatching(FAILED)])
+  expect(status.out).toMatch(/^id +target +kind +state/m)
+  expect(status.out).toMatch(/ standard +disabled /)
+  expect(status.out).not.toContain('private')
+  expect((await world.patchmirror('status')).out).toMatch(/Relay target \S+: disabled/)
+  expect((await world.patchmirror('relay', 'enable', '9')).code).toBe(2)
+  to.manner = 204
+  expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
+  await expect.poll(relay).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
+  const after = await world.patchmirror('relay', 'status')
+  expect([after.code, after.out]).toEqual([0, expect.stringMatching(FAILED_EARLIER)])
+})
 
 /** The last failure is told with its time, and as something past once the target is well. */
 const FAILED = /disabled .* {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/
 const FAILED_EARLIER = / ok .* {2}earlier: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ it answered 410/
 
-longTest(
-  'the relay continues with another target alone once a reload of the settings names it',
-  async () => {
-    to = await target()
-    world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
-    const daemon = await world.host()
-    const relay = (): Promise<object[]> => targetsOf(daemon)
-    await daemon.said(/osv sync: complete/)
-    await expect.poll(() => to.got.length).toBe(2) // the snapshots of the feeds and of osv
-    await expect.poll(relay).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
-    const other = await target()
-    const before = to.got.length
-    const env = { ...world.env, PATCHMIRROR_RELAY_TARGETS: other.url }
-    daemon.agent.apply(loadConfig({ env, cwd: world.dir }).config, ['relay.targets'])
-    await expect.poll(relay).toMatchObject([{ id: 2, state: 'ok' }])
-    world.sandbox.feed.add(1)
-    expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
-    await expect.poll(() => other.got.length).toBe(1)
-    expect(to.got.length).toBe(before)
-  },
-)
+longTest('the relay continues with another target alone once a reload of the settings names it', async () => {
+  to = await target()
+  world.env['PATCHMIRROR_RELAY_TARGETS'] = to.url
+  const daemon = await world.host()
+  const relay = (): Promise<object[]> => targetsOf(daemon)
+  await daemon.said(/osv sync: complete/)
+  await expect.poll(() => to.got.length).toBe(2) // the snapshots of the feeds and of osv
+  await expect.poll(relay).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
+  const other = await target()
+  const before = to.got.length
+  const env = { ...world.env, PATCHMIRROR_RELAY_TARGETS: other.url }
+  daemon.agent.apply(loadConfig({ env, cwd: world.dir }).config, ['relay.targets'])
+  await expect.poll(relay).toMatchObject([{ id: 2, state: 'ok' }])
+  world.sandbox.feed.add(1)
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  await expect.poll(() => other.got.length).toBe(1)
+  expect(to.got.length).toBe(before)
+})
 
 test('a mirror without relay targets relays nothing, and the relay commands say so', async () => {
   const none = await world.patchmirror('relay', 'status')
@@ -129,49 +121,45 @@ test('a mirror without relay targets relays nothing, and the relay commands say 
   expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(2)
 })
 
-longTest(
-  'a second mirror syncs when the first one notifies it, and relays deliveries unchanged',
-  async () => {
-    to = await target()
-    const second = {
-      PATCHMIRROR_DATA_DIR: join(world.dir, 'second'),
-      PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
-      PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
-      PATCHMIRROR_SERVER_PORT: String(await freePort()),
-      PATCHMIRROR_RELAY_TARGETS: to.url,
-      PATCHMIRROR_RELAY_EVENTS: 'webhook',
-      PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
+longTest('a second mirror syncs when the first one notifies it, and relays deliveries unchanged', async () => {
+  to = await target()
+  const second = {
+    PATCHMIRROR_DATA_DIR: join(world.dir, 'second'),
+    PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
+    PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
+    PATCHMIRROR_SERVER_PORT: String(await freePort()),
+    PATCHMIRROR_RELAY_TARGETS: to.url,
+    PATCHMIRROR_RELAY_EVENTS: 'webhook',
+    PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
+  }
+  world.env['PATCHMIRROR_RELAY_SECRET'] = SECRET
+  const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`
+  const first = await world.host({ PATCHMIRROR_RELAY_TARGETS: hook })
+  await first.said(/osv sync: complete/)
+  const below = await world.host({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
+  const { url } = below
+  const counts = async (): Promise<{ pending: number; done: number }> => {
+    const status = (await (await fetch(`${url}/-/status`)).json()) as {
+      webhooks: { counts: { pending: number; done: number } }
     }
-    world.env['PATCHMIRROR_RELAY_SECRET'] = SECRET
-    const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`
-    const first = await world.host({ PATCHMIRROR_RELAY_TARGETS: hook })
-    await first.said(/osv sync: complete/)
-    const below = await world.host({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
-    const { url } = below
-    const counts = async (): Promise<{ pending: number; done: number }> => {
-      const status = (await (await fetch(`${url}/-/status`)).json()) as {
-        webhooks: { counts: { pending: number; done: number } }
-      }
-      return status.webhooks.counts
-    }
-    // Two snapshots were published before the second mirror was there: they waited for it.
-    expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
-    await expect.poll(counts).toMatchObject({ pending: 0, done: 2 })
-    world.sandbox.feed.add(3)
-    expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
-    const index = async (mirror: string): Promise<string> =>
-      (await fetch(`${mirror}/external/osv/all.json`)).text()
-    await expect.poll(() => index(first.url)).toBe(world.sandbox.feed.index().toString())
-    await expect.poll(() => index(url)).toBe(await index(first.url))
-    world.env['PATCHMIRROR_RELAY_TARGETS'] = hook
-    expect((await world.patchmirror('relay', 'status')).out).toMatch(/ ok /)
+    return status.webhooks.counts
+  }
+  // Two snapshots were published before the second mirror was there: they waited for it.
+  expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
+  await expect.poll(counts).toMatchObject({ pending: 0, done: 2 })
+  world.sandbox.feed.add(3)
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  const index = async (mirror: string): Promise<string> => (await fetch(`${mirror}/external/osv/all.json`)).text()
+  await expect.poll(() => index(first.url)).toBe(world.sandbox.feed.index().toString())
+  await expect.poll(() => index(url)).toBe(await index(first.url))
+  world.env['PATCHMIRROR_RELAY_TARGETS'] = hook
+  expect((await world.patchmirror('relay', 'status')).out).toMatch(/ ok /)
 
-    expect(await deliver(below, BODY, second.PATCHMIRROR_DATA_DIR)).toContain('"webhookId":"msg_1"')
-    await expect.poll(() => to.ids()).toContain('msg_1')
-    const got = to.got.find(({ id }) => id === 'msg_1')
-    expect([got?.body.toString(), got?.signed]).toEqual([BODY, true])
-  },
-)
+  expect(await deliver(below, BODY, second.PATCHMIRROR_DATA_DIR)).toContain('"webhookId":"msg_1"')
+  await expect.poll(() => to.ids()).toContain('msg_1')
+  const got = to.got.find(({ id }) => id === 'msg_1')
+  expect([got?.body.toString(), got?.signed]).toEqual([BODY, true])
+})
 
 /** Sends a signed event, reads the daemon's stream until it is told there, and returns what was told. */
 async function deliver({ url }: { url: string }, body: string, dataDir: string): Promise<string> {
@@ -194,15 +182,11 @@ async function deliver({ url }: { url: string }, body: string, dataDir: string):
   return text
 }
 
-const BODY =
-  '{ "type": "io.service.cr.image.created.v1",\n "data": {"image_repo": "library/python"} }'
+const BODY = '{ "type": "io.service.cr.image.created.v1",\n "data": {"image_repo": "library/python"} }'
 
-longTest(
-  'readers of events receive deliveries also when the first secret is added while the daemon runs',
-  async () => {
-    const daemon = await world.host({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '50' })
-    const kept = JSON.stringify({ secrets: [{ label: 'first', secret: SECRET }] })
-    writeFileSync(join(world.data, 'webhook-secrets.json'), kept, { mode: 0o600 })
-    expect(await deliver(daemon, BODY, world.data)).toContain('"webhookId":"msg_1"')
-  },
-)
+longTest('readers of events receive deliveries also when the first secret is added while the daemon runs', async () => {
+  const daemon = await world.host({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '50' })
+  const kept = JSON.stringify({ secrets: [{ label: 'first', secret: SECRET }] })
+  writeFileSync(join(world.data, 'webhook-secrets.json'), kept, { mode: 0o600 })
+  expect(await deliver(daemon, BODY, world.data)).toContain('"webhookId":"msg_1"')
+})

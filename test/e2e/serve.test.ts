@@ -41,9 +41,7 @@ describe('patchmirror serve', () => {
     const ready = await command(['health', '--ready'], at, world.dir)
     expect([ready.code, ready.out]).toEqual([
       0,
-      expect.stringMatching(
-        /^ready: feeds: as of [^\n]*; osv: as of [^\n]*, within osv\.maxAgeHours[^\n]*\n$/,
-      ),
+      expect.stringMatching(/^ready: feeds: as of [^\n]*; osv: as of [^\n]*, within osv\.maxAgeHours[^\n]*\n$/),
     ])
     const own = await command(['status'], at, world.dir)
     expect(own.out).not.toContain('data folder')
@@ -58,25 +56,22 @@ describe('patchmirror serve', () => {
     expect(await command(['health'], at, world.dir)).toMatchObject({ code: 1 })
   })
 
-  longTest(
-    'serves what a sync from the command line has published as soon as the command returns',
-    async () => {
-      const daemon = await world.host()
-      await daemon.said(/osv sync: complete/)
-      const ask = (): Promise<Response> => fetch(`${daemon.url}/external/osv/all.json`)
-      const before = await (await ask()).text()
-      world.sandbox.feed.add(5)
-      const synced = await world.patchmirror('sync', 'osv', '--json')
-      expect([synced.code, synced.err]).toEqual([0, ''])
-      const [report] = JSON.parse(synced.out) as { snapshot: string; startedAt: string }[]
-      expect(report?.startedAt).toMatch(/^\d{4}-\d\d-\d\dT/)
-      // The command returned: the daemon serves what it published.
-      const now = await ask()
-      expect(now.headers.get('x-mirror-snapshot')).toContain(report?.snapshot.slice(0, 12))
-      await expect.poll(async () => (await ask()).text()).not.toBe(before)
-      expect(await (await ask()).text()).toBe(world.sandbox.feed.index().toString())
-    },
-  )
+  longTest('serves what a sync from the command line has published as soon as the command returns', async () => {
+    const daemon = await world.host()
+    await daemon.said(/osv sync: complete/)
+    const ask = (): Promise<Response> => fetch(`${daemon.url}/external/osv/all.json`)
+    const before = await (await ask()).text()
+    world.sandbox.feed.add(5)
+    const synced = await world.patchmirror('sync', 'osv', '--json')
+    expect([synced.code, synced.err]).toEqual([0, ''])
+    const [report] = JSON.parse(synced.out) as { snapshot: string; startedAt: string }[]
+    expect(report?.startedAt).toMatch(/^\d{4}-\d\d-\d\dT/)
+    // The command returned: the daemon serves what it published.
+    const now = await ask()
+    expect(now.headers.get('x-mirror-snapshot')).toContain(report?.snapshot.slice(0, 12))
+    await expect.poll(async () => (await ask()).text()).not.toBe(before)
+    expect(await (await ask()).text()).toBe(world.sandbox.feed.index().toString())
+  })
 
   longTest('starts again after it was killed, and reports the lost run', async () => {
     world.sandbox.faults.set('/external/osv/all.zip', { kind: 'slow', bytesPerSecond: 20_000 })
@@ -91,23 +86,18 @@ describe('patchmirror serve', () => {
     expect(out).toContain('the process ended before the run did')
   })
 
-  longTest(
-    'says in one line of health --ready what is not ready and what to do, and the same as JSON',
-    async () => {
-      const daemon = await world.host({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
-      await daemon.said(/osv sync: failed/)
-      const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
-      const { code, out } = await command(['health', '--ready'], at, world.dir)
-      expect([code, out]).toEqual([
-        1,
-        expect.stringMatching(
-          /^not ready: [^\n]*osv: nothing mirrored yet[^\n]*"patchmirror doctor" what to do\n$/,
-        ),
-      ])
-      const asJson = await command(['health', '--ready', '--json'], at, world.dir)
-      expect([asJson.code, JSON.parse(asJson.out)]).toEqual([1, expect.objectContaining({ ready: false })]) // prettier-ignore
-    },
-  )
+  longTest('says in one line of health --ready what is not ready and what to do, and the same as JSON', async () => {
+    const daemon = await world.host({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
+    await daemon.said(/osv sync: failed/)
+    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
+    const { code, out } = await command(['health', '--ready'], at, world.dir)
+    expect([code, out]).toEqual([
+      1,
+      expect.stringMatching(/^not ready: [^\n]*osv: nothing mirrored yet[^\n]*"patchmirror doctor" what to do\n$/),
+    ])
+    const asJson = await command(['health', '--ready', '--json'], at, world.dir)
+    expect([asJson.code, JSON.parse(asJson.out)]).toEqual([1, expect.objectContaining({ ready: false })]) // prettier-ignore
+  })
 
   test('makes a derived archive that is missing again, the same to the byte', async () => {
     expect((await world.patchmirror('sync')).code).toBe(0)
@@ -145,8 +135,7 @@ describe('patchmirror serve', () => {
       }
       const daemon = await world.serve(more)
       const status = async (key: string) =>
-        (await fetch(`${daemon.url}/v1/tags/`, { headers: { authorization: `Bearer ${key}` } }))
-          .status
+        (await fetch(`${daemon.url}/v1/tags/`, { headers: { authorization: `Bearer ${key}` } })).status
       const nextRunAt = async (): Promise<string> => {
         const { sources } = (await (await fetch(`${daemon.url}/-/status`)).json()) as StatusBody
         return sources.find(({ name }) => name === 'osv')?.nextRunAt ?? ''
@@ -173,9 +162,7 @@ describe('patchmirror serve', () => {
           'in force now: osv.schedule, server.keys, server.maxConnections, log.level\n' +
           'changed, and in force only after a restart: osv.maxAgeHours, bundle.trustedKeys; restart the daemon',
       )
-      expect(await inUse()).toMatch(
-        /: osv\.maxAgeHours, bundle\.trustedKeys \(in force only after a restart\)$/,
-      )
+      expect(await inUse()).toMatch(/: osv\.maxAgeHours, bundle\.trustedKeys \(in force only after a restart\)$/)
       const said = await daemon.said(/SIGHUP: /)
       expect(said).toMatch(
         /in force: osv\.schedule, server\.keys, server\.maxConnections, log\.level;.*after a restart: osv\.maxAgeHours, bundle\.trustedKeys/,
@@ -195,15 +182,8 @@ describe('patchmirror serve', () => {
       daemon.child.kill('SIGHUP')
       await daemon.said(/SIGHUP: the settings cannot be used[^"]*osv\.maxAgeHours/)
       // The daemon reads its own settings, which may be others than those of the command.
-      const own = await command(
-        ['reload'],
-        { ...world.env, ...more, PATCHMIRROR_CONFIG: '' },
-        world.dir,
-      )
-      expect([own.code, own.err]).toEqual([
-        2,
-        expect.stringMatching(/process \d+ cannot use.*osv\.maxAgeHours/s),
-      ])
+      const own = await command(['reload'], { ...world.env, ...more, PATCHMIRROR_CONFIG: '' }, world.dir)
+      expect([own.code, own.err]).toEqual([2, expect.stringMatching(/process \d+ cannot use.*osv\.maxAgeHours/s)])
       const json = readFileSync(join(world.data, 'serve.settings'), 'utf8')
       expect(json).not.toMatch(/Xq7-|maxAgeHours":"?30[",]/)
       expect(await nextRunAt()).toMatch(/-05-05T/)

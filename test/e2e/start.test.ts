@@ -92,76 +92,47 @@ const NO_PAIR = ['CERTIFICATE', 'PRIVATE KEY']
   .join('')
 
 /** Settings with which no daemon starts, made in a world with a port that is taken. */
-const FAILING: readonly [
-  name: string,
-  (taken: string, file: string) => Record<string, string>,
-  RegExp,
-][] = [
-  [
-    'a port that is taken',
-    (taken) => ({ PATCHMIRROR_SERVER_PORT: taken }),
-    /in use by another program/,
-  ],
-  [
-    'an address of another machine',
-    () => ({ PATCHMIRROR_SERVER_HOST: '192.0.2.1' }),
-    /not an address of this machine/,
-  ],
-  [
-    'a port of webhooks that is taken',
-    (taken) => ({ PATCHMIRROR_WEBHOOKS_PORT: taken }),
-    /webhooks\.port/,
-  ],
-  [
-    'a socket at a file',
-    (_, file) => ({ PATCHMIRROR_SERVER_SOCKET: file }),
-    /is a file, not a socket/,
-  ],
+const FAILING: readonly [name: string, (taken: string, file: string) => Record<string, string>, RegExp][] = [
+  ['a port that is taken', (taken) => ({ PATCHMIRROR_SERVER_PORT: taken }), /in use by another program/],
+  ['an address of another machine', () => ({ PATCHMIRROR_SERVER_HOST: '192.0.2.1' }), /not an address of this machine/],
+  ['a port of webhooks that is taken', (taken) => ({ PATCHMIRROR_WEBHOOKS_PORT: taken }), /webhooks\.port/],
+  ['a socket at a file', (_, file) => ({ PATCHMIRROR_SERVER_SOCKET: file }), /is a file, not a socket/],
   [
     'a certificate that is none',
     (_, file) => ({ PATCHMIRROR_SERVER_CERT_FILE: file, PATCHMIRROR_SERVER_KEY_FILE: file }),
     /server\.certFile and server\.keyFile/,
   ],
-  [
-    'a file of webhook secrets that is none',
-    (_, file) => ({ PATCHMIRROR_WEBHOOKS_SECRET_FILE: file }),
-    /secret/,
-  ],
+  ['a file of webhook secrets that is none', (_, file) => ({ PATCHMIRROR_WEBHOOKS_SECRET_FILE: file }), /secret/],
 ]
 
-test.each(FAILING)(
-  'a start that fails for %s leaves the databases to the version before',
-  async (_, settings, why) => {
-    const world = await openWorld({ records: 1, service: false })
-    onTestFinished(() => world.close())
-    const versions = olderFolder(world)
-    const before = versions()
-    const taken = createServer().listen(0, '127.0.0.1')
-    onTestFinished(() => void taken.close())
-    await once(taken, 'listening')
-    const { port } = taken.address() as AddressInfo
-    const file = join(world.dir, 'file')
-    writeFileSync(file, NO_PAIR)
-    await expect(world.host(settings(String(port), file))).rejects.toThrow(why)
-    expect(versions()).toEqual(before)
-    expect(readdirSync(world.data)).not.toContain('backups')
-  },
-)
+test.each(FAILING)('a start that fails for %s leaves the databases to the version before', async (_, settings, why) => {
+  const world = await openWorld({ records: 1, service: false })
+  onTestFinished(() => world.close())
+  const versions = olderFolder(world)
+  const before = versions()
+  const taken = createServer().listen(0, '127.0.0.1')
+  onTestFinished(() => void taken.close())
+  await once(taken, 'listening')
+  const { port } = taken.address() as AddressInfo
+  const file = join(world.dir, 'file')
+  writeFileSync(file, NO_PAIR)
+  await expect(world.host(settings(String(port), file))).rejects.toThrow(why)
+  expect(versions()).toEqual(before)
+  expect(readdirSync(world.data)).not.toContain('backups')
+})
 
 longTest(
   'a daemon whose archive is lost, or whose last run was killed, is not reached before that is repaired',
   async () => {
     const world = await filled()
     const derived = join(world.data, 'derived')
-    for (const name of readdirSync(derived).filter((one) => one.endsWith('.zip')))
-      rmSync(join(derived, name))
+    for (const name of readdirSync(derived).filter((one) => one.endsWith('.zip'))) rmSync(join(derived, name))
     const db = new Database(join(world.data, 'mirror.db'))
     db.exec('UPDATE run SET ended_at = NULL WHERE id = (SELECT max(id) FROM run)')
     db.close()
     const release = blockWriters(world)
     const { starting, ask } = await begin(world)
-    for (let looks = 0; looks < 50; looks++, await delay(10))
-      expect(await ask('/-/ready')).toBe(null)
+    for (let looks = 0; looks < 50; looks++, await delay(10)) expect(await ask('/-/ready')).toBe(null)
     release()
     const seen = new Set<number | null>()
     await expect.poll(async () => seen.add(await ask('/external/osv/all.zip')).has(200)).toBe(true)

@@ -54,57 +54,51 @@ longTest('the daemon makes the views for scanners again after a change of upstre
   expect(await snapshotOf('/osv/all.zip')).toBe(await snapshotOf('/external/osv/all.zip'))
 })
 
-longTest(
-  'the VEX repository has every OpenVEX document of the catalog, and requires a key',
-  async () => {
-    const { url } = daemon
-    const manifestUrl = `${url}/.well-known/vex-repository.json`
-    await expect.poll(() => statusOf(manifestUrl, AUTHORIZED), SOON).toBe(200)
-    const answer = await fetch(manifestUrl, AUTHORIZED)
-    const manifest = (await answer.json()) as { versions: { locations: { url: string }[] }[] }
-    const location = `${url}/vex/v0.1/vex-data.zip`
-    expect(manifest.versions).toEqual([
-      { spec_version: '0.1', locations: [{ url: location }], update_interval: '1h' },
-    ])
-    for (const path of [manifestUrl, location]) expect(await statusOf(path)).toBe(401)
-    const sent = await fetch(location, AUTHORIZED)
-    const zip = new AdmZip(Buffer.from(await sent.arrayBuffer()))
-    expect(sent.headers.get('cache-control')).toMatch(/^private/)
-    const etag = sent.headers.get('etag') ?? ''
-    const again = { headers: { ...AUTHORIZED.headers, 'if-none-match': etag } }
-    expect(await statusOf(location, again)).toBe(304)
-    expect(
-      await statusOf(manifestUrl, {
-        ...again,
-        headers: { ...again.headers, 'if-none-match': answer.headers.get('etag') ?? '' },
-      }),
-    ).toBe(304)
+longTest('the VEX repository has every OpenVEX document of the catalog, and requires a key', async () => {
+  const { url } = daemon
+  const manifestUrl = `${url}/.well-known/vex-repository.json`
+  await expect.poll(() => statusOf(manifestUrl, AUTHORIZED), SOON).toBe(200)
+  const answer = await fetch(manifestUrl, AUTHORIZED)
+  const manifest = (await answer.json()) as { versions: { locations: { url: string }[] }[] }
+  const location = `${url}/vex/v0.1/vex-data.zip`
+  expect(manifest.versions).toEqual([{ spec_version: '0.1', locations: [{ url: location }], update_interval: '1h' }])
+  for (const path of [manifestUrl, location]) expect(await statusOf(path)).toBe(401)
+  const sent = await fetch(location, AUTHORIZED)
+  const zip = new AdmZip(Buffer.from(await sent.arrayBuffer()))
+  expect(sent.headers.get('cache-control')).toMatch(/^private/)
+  const etag = sent.headers.get('etag') ?? ''
+  const again = { headers: { ...AUTHORIZED.headers, 'if-none-match': etag } }
+  expect(await statusOf(location, again)).toBe(304)
+  expect(
+    await statusOf(manifestUrl, {
+      ...again,
+      headers: { ...again.headers, 'if-none-match': answer.headers.get('etag') ?? '' },
+    }),
+  ).toBe(304)
 
-    const index = JSON.parse(zip.readAsText('index.json')) as {
-      updated_at: string
-      packages: { id: string; location: string; format: string }[]
-    }
-    expect(Date.parse(index.updated_at)).toBeGreaterThan(0)
-    const said = new Set<string>()
-    for (const { id, location, format } of index.packages) {
-      const { statements } = JSON.parse(zip.readAsText(location)) as Vex
-      expect(format).toBe('openvex')
-      for (const one of statements)
-        for (const product of one.products)
-          if (product['@id'].startsWith(`${id}@`))
-            said.add(told(one.vulnerability.name, product['@id'], one.status))
-    }
-    const expected = await statementsOf(url)
-    expect(expected.size).toBeGreaterThan(3)
-    expect([...expected].filter((one) => !said.has(one))).toEqual([]) // beside those of artifact sets
+  const index = JSON.parse(zip.readAsText('index.json')) as {
+    updated_at: string
+    packages: { id: string; location: string; format: string }[]
+  }
+  expect(Date.parse(index.updated_at)).toBeGreaterThan(0)
+  const said = new Set<string>()
+  for (const { id, location, format } of index.packages) {
+    const { statements } = JSON.parse(zip.readAsText(location)) as Vex
+    expect(format).toBe('openvex')
+    for (const one of statements)
+      for (const product of one.products)
+        if (product['@id'].startsWith(`${id}@`)) said.add(told(one.vulnerability.name, product['@id'], one.status))
+  }
+  const expected = await statementsOf(url)
+  expect(expected.size).toBeGreaterThan(3)
+  expect([...expected].filter((one) => !said.has(one))).toEqual([]) // beside those of artifact sets
 
-    // A daemon on the same data that has no credential serves it too, as on the disconnected side.
-    await daemon.close()
-    const other = await world.host()
-    const served = await fetch(`${other.url}/vex/v0.1/vex-data.zip`, AUTHORIZED)
-    expect([served.status, served.headers.get('etag')]).toEqual([200, etag])
-  },
-)
+  // A daemon on the same data that has no credential serves it too, as on the disconnected side.
+  await daemon.close()
+  const other = await world.host()
+  const served = await fetch(`${other.url}/vex/v0.1/vex-data.zip`, AUTHORIZED)
+  expect([served.status, served.headers.get('etag')]).toEqual([200, etag])
+})
 
 interface Vex {
   readonly '@context'?: string

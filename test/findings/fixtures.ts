@@ -46,8 +46,7 @@ export async function openFindingsBench(
   atEnd(() => bench.close())
   const { dir, config, sandbox } = bench
   let stamps = 0
-  const judge = (now = Date.now()) =>
-    performFindings({ dataDir: dir, served: null, keepDays: 30 }, now)
+  const judge = (now = Date.now()) => performFindings({ dataDir: dir, served: null, keepDays: 30 }, now)
   const run = async (source: 'osv' | 'catalog'): Promise<void> => {
     const { state, message } = await bench.run(source)
     if (state !== 'complete') throw new Error(`${source} is ${state}: ${message}`)
@@ -80,10 +79,7 @@ export async function openFindingsBench(
 }
 
 /** Reads from the findings of a data folder. */
-export function readFindings<T>(
-  dir: string,
-  use: (reads: ReturnType<typeof createFindingsReads>) => T,
-): T {
+export function readFindings<T>(dir: string, use: (reads: ReturnType<typeof createFindingsReads>) => T): T {
   const found = withFindings(dir, (db) => ({ value: use(createFindingsReads(db)) }))
   if (found === null) throw new Error('there are no findings')
   return found.value
@@ -193,12 +189,7 @@ export function vexAbout(
 }
 
 /** A record about a package, affected from the first version on; `fixed`: to this one. */
-export function affecting(
-  ecosystem: string,
-  name: string,
-  fixed: string | null,
-  severity = 'HIGH',
-): object {
+export function affecting(ecosystem: string, name: string, fixed: string | null, severity = 'HIGH'): object {
   const events = [{ introduced: '0' }, ...(fixed === null ? [] : [{ fixed }])]
   return {
     affected: [{ package: { ecosystem, name }, ranges: [{ type: 'ECOSYSTEM', events }] }],

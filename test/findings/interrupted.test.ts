@@ -56,8 +56,7 @@ async function judgeWith({ dir }: FindingsBench, between: () => Promise<void>): 
   const followed = { store, during, catalog, now }
   await followPatches(followed)
   const input = { ...followed, views, rules: createVexRules(followed), isPatched: createPatched(followed) } // prettier-ignore
-  const changedBetween = (from: string, to: string) =>
-    during((one) => changedRecords(one, from, to))
+  const changedBetween = (from: string, to: string) => during((one) => changedRecords(one, from, to))
   await followRecords({ ...input, generation: basename(views.folder), changedBetween })
   await between()
   await followTags(input)

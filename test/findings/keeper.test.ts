@@ -89,8 +89,7 @@ test.each(['deleted', 'damaged'])(
     await expect.poll(() => keeper.report().judging).toBe(false)
     expect(keeper.report().state).toBe('current')
     removeFindings(bench.dir)
-    if (how === 'damaged')
-      writeFileSync(join(bench.dir, 'derived', 'findings.db'), 'x'.repeat(8192))
+    if (how === 'damaged') writeFileSync(join(bench.dir, 'derived', 'findings.db'), 'x'.repeat(8192))
     const again = keeper.judged()
     expect(keeper.report()).toMatchObject({ state: 'none', tags: 0 })
     await again

@@ -10,8 +10,7 @@ export interface KillPlace {
   readonly running: boolean
 }
 
-const urlOf = (path: string): string =>
-  JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
+const urlOf = (path: string): string => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
 
 /** Judges in a process that counts its statements; it ends with their number. */
 const CODE = `
@@ -37,19 +36,11 @@ const CODE = `
  * Judges the tags of a data folder in a process of its own, and kills it -9; null where it was killed, otherwise the number
  * of statements that it executed.
  */
-export function judgeKilled(
-  dataDir: string,
-  now: number,
-  { statement, running }: KillPlace,
-): Promise<number | null> {
+export function judgeKilled(dataDir: string, now: number, { statement, running }: KillPlace): Promise<number | null> {
   const args = ['--input-type=module', '-e', CODE]
-  const child = spawn(
-    process.execPath,
-    [...args, JSON.stringify({ dataDir, now, statement, running })],
-    {
-      env: { NODE_NO_WARNINGS: '1', NODE_COMPILE_CACHE: COMPILED },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  )
+  const child = spawn(process.execPath, [...args, JSON.stringify({ dataDir, now, statement, running })], {
+    env: { NODE_NO_WARNINGS: '1', NODE_COMPILE_CACHE: COMPILED },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   return killWhenHere(child)
 }

@@ -15,10 +15,7 @@ test('changes since a time are complete unless some as new were deleted, also wh
   const log = beginFindings(dir)
   const day = (number: number): number => NOW + number * DAY_MS
   const complete = (query: Readonly<Record<string, string>>, now: number): unknown =>
-    readFindings(
-      dir,
-      (reads) => listChanges(reads, { ...ASKED, query: new URLSearchParams(query), now }).complete,
-    )
+    readFindings(dir, (reads) => listChanges(reads, { ...ASKED, query: new URLSearchParams(query), now }).complete)
   const since = (at: number, now: number): unknown => complete({ since: new Date(at).toISOString() }, now) // prettier-ignore
   const prune = (now: number): void => writeFindings(dir, (store) => store.pruneLog(30, now))
   expect([since(day(0), day(0)), since(day(0) - 1, day(0))]).toEqual([true, false]) // the log began then
@@ -51,9 +48,7 @@ test('no answer is complete before all tags were judged for the first time', () 
   const dir = scratch()
   writeFindings(dir, (store) => store.putRecordState({ osv: 's0', osvAsOf: NOW, form: '1', generation: 'g1' })) // prettier-ignore
   const ask = (query: string) =>
-    readFindings(dir, (reads) =>
-      listChanges(reads, { ...ASKED, query: new URLSearchParams(query) }),
-    )
+    readFindings(dir, (reads) => listChanges(reads, { ...ASKED, query: new URLSearchParams(query) }))
   for (const query of ['', 'since=0m', 'since=7d'])
     expect(ask(query)).toMatchObject({ complete: false, knownSince: null })
 })
@@ -81,8 +76,7 @@ test('changes are listed of one tag, which an id, a name or a digest names, also
   expect(() => readFindings(dir, (reads) => listTags(reads, { ...ASKED, query: new URLSearchParams({ tag: name }) }))).toThrow('was removed') // prettier-ignore
   expect(() => ask('sha256:2')).toThrow('tag-a or tag-b')
   expect(() => ask('c')).toThrow('no tag of this id, name or digest')
-  for (const empty of ['tag', 'since'])
-    expect(() => ask('tag-b', { [empty]: '' })).toThrow(`${empty}= is empty`)
+  for (const empty of ['tag', 'since']) expect(() => ask('tag-b', { [empty]: '' })).toThrow(`${empty}= is empty`)
 })
 
 test('the findings of all tags, and of one that nothing names, are refused while the list of tags is cut', () => {

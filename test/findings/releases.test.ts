@@ -34,11 +34,9 @@ async function openTag(purls: readonly string[], version: string | null = null) 
   return { ...bench, tag, write }
 }
 
-const found = (bench: FindingsBench): string[] =>
-  visibleRows(bench.known()).map((row) => row.replace(/^\S+ /, ''))
+const found = (bench: FindingsBench): string[] => visibleRows(bench.known()).map((row) => row.replace(/^\S+ /, ''))
 
-const countsOf = (bench: FindingsBench, tag: string) =>
-  readFindings(bench.dir, (reads) => reads.readTag(tag))
+const countsOf = (bench: FindingsBench, tag: string) => readFindings(bench.dir, (reads) => reads.readTag(tag))
 
 test('a new record about a source package, or another release, is followed to the components that it is about', async () => {
   const bench = await openTag([LIBSSL, CURL])

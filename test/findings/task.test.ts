@@ -17,14 +17,7 @@ import { performFindings } from '../../src/findings/task.ts'
 import { derivedVendors } from '../../src/views/osv/ecosystems.ts'
 import { performTask } from '../../src/views/task.ts'
 import { below, carry, folder } from '../bundle/air-gap.ts'
-import {
-  affecting,
-  componentsOf,
-  openFindingsBench,
-  readFindings,
-  readKnown,
-  visibleRows,
-} from './fixtures.ts'
+import { affecting, componentsOf, openFindingsBench, readFindings, readKnown, visibleRows } from './fixtures.ts'
 
 const log = (dir: string) => readFindings(dir, (reads) => reads.listLog(0, 1000))
 
@@ -63,8 +56,7 @@ test('a new record, a fix, and a removed record are logged for the tags that hav
 
   await bench.publish({ 'T-1': null })
   await bench.judge()
-  for (const kind of ['gone', 'goneFixable', 'fixesGone'] as const)
-    expect(counted(kind)).toEqual(expected)
+  for (const kind of ['gone', 'goneFixable', 'fixesGone'] as const) expect(counted(kind)).toEqual(expected)
   expect(bench.known()).toEqual(await bench.fresh())
 })
 
@@ -217,10 +209,7 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   const words = row?.fixes === 1 ? '1 finding got a fix' : `${row?.fixes} findings got a fix`
   const listed = textOf('tag-changes')
   expect(listed).toContain(words)
-  const table = listed.slice(
-    listed.indexOf('Tags with a fix'),
-    listed.indexOf('Changes of findings'),
-  )
+  const table = listed.slice(listed.indexOf('Tags with a fix'), listed.indexOf('Changes of findings'))
   expect(table).toContain(`id=${encodeURIComponent(one.owner)}`)
   expect(textOf('tag-changes', 'before=1')).not.toContain('Tags with a fix')
   const ofOne = textOf('tag', `id=${encodeURIComponent(one.owner)}`)

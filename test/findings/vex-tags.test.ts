@@ -1,12 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  affecting,
-  expectAgreement,
-  openFindingsBench,
-  readFindings,
-  sbomOf,
-  vexAbout,
-} from './fixtures.ts'
+import { affecting, expectAgreement, openFindingsBench, readFindings, sbomOf, vexAbout } from './fixtures.ts'
 
 const CVE = 'CVE-2026-77001'
 const PURL = 'pkg:npm/shared@1.0.0'
@@ -61,9 +54,7 @@ test('what the VEX of one tag rules out by a component stays a finding of anothe
 
 test('a statement by the digest that the catalog has of a tag rules out a finding of this tag, once the catalog has it', async () => {
   const { bench, tags, state, seen } = await openTags(2)
-  const products = [
-    { '@id': `pkg:oci/any@${encodeURIComponent(DIGEST)}`, subcomponents: component },
-  ]
+  const products = [{ '@id': `pkg:oci/any@${encodeURIComponent(DIGEST)}`, subcomponents: component }]
   await state([vexAbout(CVE, products, 'fixed'), nothing])
   expect(seen()).toBe('++')
   bench.sandbox.service.change('tags', tags[1] ?? '', { digest: DIGEST })

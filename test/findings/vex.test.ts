@@ -91,9 +91,7 @@ test('a document whose signature is enforced and not verified rules no finding o
     const { store } = bench
     const answer = signedState(store.catalog.readAnswer(path) ?? NO_ANSWER) ?? ''
     const result = { state, signer: null, reason: null, subject: null, isEnforced: true }
-    await store.exclusive(() =>
-      store.catalog.putSignature({ ...result, path, answer, basis: '' }, false),
-    )
+    await store.exclusive(() => store.catalog.putSignature({ ...result, path, answer, basis: '' }, false))
     await bench.judge()
   }
   await note('failed')
@@ -191,8 +189,7 @@ test('of several SBOMs those count that list a package, with what they describe'
   sandbox.service.writeArtifact('tag', tag, 'vex', vexAbout(CVE, products, 'fixed'))
   await bench.crawl()
   const db = new Database(join(dir, 'mirror.db'))
-  const links = (id: string) =>
-    `(SELECT links FROM catalog_answer WHERE path = '/v1/tags/${id}/sbom')`
+  const links = (id: string) => `(SELECT links FROM catalog_answer WHERE path = '/v1/tags/${id}/sbom')`
   db.exec(`UPDATE catalog_answer SET links = json_insert(${links(tag)}, '$[#]', json_extract(${links(other)}, '$[0]'))
     WHERE path = '/v1/tags/${tag}/sbom'`)
   db.close()
@@ -214,8 +211,7 @@ test('SBOMs and VEX that are damaged are read once they are repaired, although t
   await bench.crawl()
   const db = new Database(join(dir, 'mirror.db'))
   onTestFinished(() => void db.close())
-  const linksOf = (id: string) =>
-    `(SELECT links FROM catalog_answer WHERE path = '/v1/tags/${id}/sbom')`
+  const linksOf = (id: string) => `(SELECT links FROM catalog_answer WHERE path = '/v1/tags/${id}/sbom')`
   db.exec(`UPDATE catalog_answer SET links = json_insert(${linksOf(owner)}, '$[#]', json_extract(${linksOf(other)}, '$[0]'))
     WHERE path = '/v1/tags/${owner}/sbom'`)
   await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })

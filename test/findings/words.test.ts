@@ -18,8 +18,7 @@ const findings = (record: string, ...versions: string[]): TagFinding[] =>
     ...{ fixable: version.endsWith('*') ? 1 : 0, patched: 0, source: '', asked: '', gap: 0 },
   }))
 
-const wordsOf = (before: TagFinding[], after: TagFinding[]): string =>
-  findingWords(compareFindingSets(before, after))
+const wordsOf = (before: TagFinding[], after: TagFinding[]): string => findingWords(compareFindingSets(before, after))
 
 test.each<[string, TagFinding[], TagFinding[]]>([
   ['1 new finding (with a fix)', [], findings('A', '1*')],

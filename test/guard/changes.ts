@@ -44,11 +44,7 @@ const doc: fc.Arbitrary<Doc> = fc.record(
   {
     summary: fc.constantFrom('', 'a', 'b'.repeat(500)),
     affected: fc.array(entry, { maxLength: 3 }),
-    severity: fc.constantFrom(
-      [{ type: 'CVSS_V3', score: 'A' }],
-      [{ type: 'CVSS_V3', score: 'B' }],
-      'C',
-    ),
+    severity: fc.constantFrom([{ type: 'CVSS_V3', score: 'A' }], [{ type: 'CVSS_V3', score: 'B' }], 'C'),
     withdrawn: fc.constant('2026-06-01T00:00:00Z'),
   },
   { requiredKeys: ['summary', 'affected'] },

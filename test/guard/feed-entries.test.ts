@@ -18,9 +18,7 @@ const FEED: Feed = {
   debian: [
     {
       distroversion: '12',
-      packages: [
-        { pkg: { name: 'openssl', cves: { 'CVE-5': { fixed_versions: ['3.0.11-1~deb12u2'] } } } },
-      ],
+      packages: [{ pkg: { name: 'openssl', cves: { 'CVE-5': { fixed_versions: ['3.0.11-1~deb12u2'] } } } }],
     },
   ],
 }

@@ -29,24 +29,19 @@ describe('a feed in which', () => {
     expect(`${verdict.refusal ?? ''} ${verdict.warning ?? ''}`).toContain(`(${kind}`)
   })
 
-  test.each(telling(BENIGN, 'a fix is raised', 'a date moves'))(
-    '%s is believed',
-    (_name, mutate) => {
-      const verdict = judged(
-        RECORDS.map((one) => [one, mutated(one, mutate)] as const),
-        100,
-      )
-      expect(verdict).toMatchObject({ refusal: null, warning: null, lines: [], notCompared: 0 })
-    },
-  )
+  test.each(telling(BENIGN, 'a fix is raised', 'a date moves'))('%s is believed', (_name, mutate) => {
+    const verdict = judged(
+      RECORDS.map((one) => [one, mutated(one, mutate)] as const),
+      100,
+    )
+    expect(verdict).toMatchObject({ refusal: null, warning: null, lines: [], notCompared: 0 })
+  })
 })
 
 /** Records of one package, with these events and another ecosystem. */
 const recordsOf = (ecosystem: string, events: readonly object[], length = 30): Buffer[] =>
   Array.from({ length }, (_, i) => {
-    const affected = [
-      { package: { ecosystem, name: 'p' }, ranges: [{ type: 'ECOSYSTEM', events }] },
-    ]
+    const affected = [{ package: { ecosystem, name: 'p' }, ranges: [{ type: 'ECOSYSTEM', events }] }]
     return Buffer.from(JSON.stringify({ id: `X-${i}`, modified: '2026-01-01T00:00:00Z', affected }))
   })
 

@@ -111,16 +111,8 @@ describe('the source package of a component', () => {
 
   test('is needed only where records name source packages', () => {
     const needs = (purl: string) => identityOf({ purl }).needsSource
-    expect(['pkg:deb/debian/a@1', 'pkg:apk/alpine/a@1', 'pkg:rpm/suse/a@1'].map(needs)).toEqual([
-      true,
-      true,
-      true,
-    ])
-    expect(['pkg:rpm/redhat/a@1', 'pkg:rpm/almalinux/a@1', 'pkg:npm/a@1'].map(needs)).toEqual([
-      false,
-      false,
-      false,
-    ])
+    expect(['pkg:deb/debian/a@1', 'pkg:apk/alpine/a@1', 'pkg:rpm/suse/a@1'].map(needs)).toEqual([true, true, true])
+    expect(['pkg:rpm/redhat/a@1', 'pkg:rpm/almalinux/a@1', 'pkg:npm/a@1'].map(needs)).toEqual([false, false, false])
   })
 })
 
@@ -191,8 +183,7 @@ describe('the spellings of generators', () => {
   })
 
   test('take the epoch from the version beside the package URL', () => {
-    const versionOf = (version: string, purl = 'pkg:rpm/rocky/a@3.0.7-25.el9') =>
-      identityOf({ purl, version }).version
+    const versionOf = (version: string, purl = 'pkg:rpm/rocky/a@3.0.7-25.el9') => identityOf({ purl, version }).version
     expect(versionOf('1:3.0.7-25.el9')).toBe('1:3.0.7-25.el9')
     expect(versionOf('0:3.0.7-25.el9')).toBe('3.0.7-25.el9')
     expect(versionOf('1:3.0.7-26.el9')).toBe('3.0.7-25.el9')
@@ -235,8 +226,7 @@ describe('names', () => {
   })
 
   test('of npm are asked as the SBOM writes them, too, where the package URL is in lower case', () => {
-    const asked = (purl: string, name: string) =>
-      identityOf({ purl, name }).questions.map((question) => question.name)
+    const asked = (purl: string, name: string) => identityOf({ purl, name }).questions.map((question) => question.name)
     expect(asked('pkg:npm/jsonstream@1', 'JSONStream')).toEqual(['jsonstream', 'JSONStream'])
     expect(asked('pkg:npm/jsonstream@1', 'jsonstream')).toEqual(['jsonstream'])
     expect(asked('pkg:npm/JSONStream@1', 'jsonstream')).toEqual(['JSONStream'])

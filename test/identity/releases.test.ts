@@ -34,13 +34,10 @@ const SPELLED: Record<string, readonly [base: string, ...spellings: string[]]> =
   'Alpaquita:stream': ['Alpaquita', 'alpaquita-stream', 'stream'],
 }
 
-test.each(Object.entries(SPELLED))(
-  'the release %s is read in every spelling',
-  (ecosystem, [base, ...spellings]) => {
-    const read = spellings.map((text) => [text, readRelease(text, base)?.ecosystem])
-    expect(read).toEqual(spellings.map((text) => [text, ecosystem]))
-  },
-)
+test.each(Object.entries(SPELLED))('the release %s is read in every spelling', (ecosystem, [base, ...spellings]) => {
+  const read = spellings.map((text) => [text, readRelease(text, base)?.ecosystem])
+  expect(read).toEqual(spellings.map((text) => [text, ecosystem]))
+})
 
 test('what names no release, or one of another distribution, is none', () => {
   const none: [string, string][] = [
@@ -73,10 +70,7 @@ test('a code name tells the distribution where the package URL does not', () => 
 })
 
 /** Releases, with the ecosystems of records that are about them, and those that are about others. */
-const MEANT: Record<
-  string,
-  { readonly own: readonly string[]; readonly other: readonly string[] }
-> = {
+const MEANT: Record<string, { readonly own: readonly string[]; readonly other: readonly string[] }> = {
   // prettier-ignore
   'Debian:12': { own: ['Debian:12', 'Debian'], other: ['Debian:13', 'Debian:1', 'Root:Debian:12'] },
   'Root:Debian:12': { own: ['Root:Debian:12', 'Root:Debian'], other: ['Debian:12'] },
@@ -107,14 +101,11 @@ const MEANT: Record<
   'openEuler:22.03-LTS-SP3': { own: ['openEuler:22.03-LTS-SP3'], other: ['openEuler:22.03-LTS', 'openEuler:22.03-LTS-SP2'] }, // prettier-ignore
 }
 
-test.each(Object.entries(MEANT))(
-  'records of %s are told from those of others',
-  (asked, { own, other }) => {
-    // prettier-ignore
-    expect(own.filter((recorded) => !isMeant(recorded, asked))).toEqual([])
-    expect(other.filter((recorded) => isMeant(recorded, asked))).toEqual([])
-  },
-)
+test.each(Object.entries(MEANT))('records of %s are told from those of others', (asked, { own, other }) => {
+  // prettier-ignore
+  expect(own.filter((recorded) => !isMeant(recorded, asked))).toEqual([])
+  expect(other.filter((recorded) => isMeant(recorded, asked))).toEqual([])
+})
 
 test('a record of a repository is not about an ecosystem that has another', () => {
   expect(isMeant('Maven', 'Maven:https://repo.example.com')).toBe(false)

@@ -60,11 +60,7 @@ function learn(page: unknown, limit: number): Frame {
 function join(frame: Frame, items: unknown[], cursor: string | null, total: number, limit: number) {
   const next = cursor === null ? null : { cursor, url: url(cursor) ?? '' }
   const bodies = items.map((item) => Buffer.from(JSON.stringify(item)))
-  return joinPage(
-    frame,
-    { next, total, limit, urls: { ...URLS, next: next?.url ?? null } },
-    bodies,
-  ).toString()
+  return joinPage(frame, { next, total, limit, urls: { ...URLS, next: next?.url ?? null } }, bodies).toString()
 }
 
 /** What leads to the next page, freed of its URL. */
@@ -73,8 +69,7 @@ function cursorOf({ next }: ReturnType<typeof learnList>): string | null {
   return new URL(next.text, 'http://h/').searchParams.get('after')
 }
 
-const things = (count: number): { id: string }[] =>
-  Array.from({ length: count }, (_, at) => ({ id: `t-${at}` }))
+const things = (count: number): { id: string }[] => Array.from({ length: count }, (_, at) => ({ id: `t-${at}` }))
 
 describe.each(Object.entries(ENVELOPES))('an envelope with %s', (_, envelope) => {
   test('is given back as upstream gives it, first page and last', () => {
@@ -100,8 +95,7 @@ describe.each(Object.entries(ENVELOPES))('an envelope with %s', (_, envelope) =>
           const shape = learnList(page)
           expect(shape.items).toEqual(JSON.parse(JSON.stringify(items)))
           expect(cursorOf(shape)).toBe(cursor)
-          if (sample.total !== null && shape.totalPath !== null)
-            expect(shape.totalPath).toEqual(sample.total)
+          if (sample.total !== null && shape.totalPath !== null) expect(shape.totalPath).toEqual(sample.total)
         },
       ),
     )
@@ -125,14 +119,8 @@ test('an upstream list that is a bare array is served as a bare array', () => {
 test('the bytes of items stay unchanged, even where they look like a placeholder of the envelope', () => {
   const page = { note: '\u0000items\u0000?', data: [], cursor: { after: 'x' } }
   const bodies = ['{"n":90071992547409931}', '{ "a" : 1.0 }'].map((text) => Buffer.from(text))
-  const text = joinPage(
-    learn(page, 5),
-    { next: null, total: 2, limit: 5, urls: URLS },
-    bodies,
-  ).toString()
-  expect(text).toBe(
-    '{"note":"\\u0000items\\u0000?","data":[{"n":90071992547409931},{ "a" : 1.0 }],"cursor":{}}',
-  )
+  const text = joinPage(learn(page, 5), { next: null, total: 2, limit: 5, urls: URLS }, bodies).toString()
+  expect(text).toBe('{"note":"\\u0000items\\u0000?","data":[{"n":90071992547409931},{ "a" : 1.0 }],"cursor":{}}')
 })
 
 test('a cursor that begins with a slash is not taken for a URL', () => {

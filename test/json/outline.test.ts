@@ -37,9 +37,7 @@ describe('the outline of a text', () => {
         expect(outline).toMatchObject({ sound: true, values: 1 })
         const parsed: unknown = JSON.parse(text)
         if (value.kind === 'list') return
-        expect(new Set(outline.members.keys())).toEqual(
-          new Set(value.members.map(({ name }) => name)),
-        )
+        expect(new Set(outline.members.keys())).toEqual(new Set(value.members.map(({ name }) => name)))
         for (const [name, inner] of Object.entries(parsed as object) as [string, unknown][])
           expect(outline.members.get(name)).toBe(typeof inner === 'string' ? inner : null)
       }),
@@ -50,8 +48,7 @@ describe('the outline of a text', () => {
     fc.assert(
       fc.property(written, fc.nat(), (value, cut) => {
         const text = textOf(value, 0)
-        if (value.kind !== 'scalar')
-          expect(outlineOf(text.slice(0, cut % text.length)).sound).toBe(false)
+        if (value.kind !== 'scalar') expect(outlineOf(text.slice(0, cut % text.length)).sound).toBe(false)
       }),
     )
   })
@@ -66,9 +63,7 @@ describe('the outline of a text', () => {
   })
 
   test('reads names and texts with escapes as a parser does', () => {
-    expect(
-      membersOf('{"_t\\u0079pe":"https:\\/\\/in-toto.io\\/Statement\\/v1","a":[1,"b"],"c":-1}'),
-    ).toEqual([
+    expect(membersOf('{"_t\\u0079pe":"https:\\/\\/in-toto.io\\/Statement\\/v1","a":[1,"b"],"c":-1}')).toEqual([
       ['_type', 'https://in-toto.io/Statement/v1'],
       ['a', null],
       ['c', null],

@@ -1,13 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  type JsonPath,
-  locate,
-  valueAt,
-  elementsOf,
-  membersOf,
-  sliceText,
-} from '../../src/json/slices.ts'
+import { type JsonPath, locate, valueAt, elementsOf, membersOf, sliceText } from '../../src/json/slices.ts'
 import { findMembers, findOnlyMember } from '../../src/json/members.ts'
 import { type Written, compact, textOf, written } from './texts.ts'
 import { LONG } from '../support/tables.ts'
@@ -51,8 +44,7 @@ describe('positions in JSON', () => {
           const step = Array.isArray(value) ? Number(name) : name
           const slice = locate(text, [step])
           expect(slice).not.toBeNull()
-          if (slice !== null)
-            expect(JSON.parse(sliceText(text, slice))).toEqual(valueAt(value, [step]))
+          if (slice !== null) expect(JSON.parse(sliceText(text, slice))).toEqual(valueAt(value, [step]))
         }
       }),
     )
@@ -61,9 +53,7 @@ describe('positions in JSON', () => {
   test('list members in order with decoded names, and elements in order', () => {
     const text = Buffer.from(' { "\\u0061\\n" : [ 1 , "x]" ] , "b" : { } , "b" : -1.5e3 } ')
     const members = [...membersOf(text, 0)]
-    expect(
-      members.map(({ name, key, value }) => [name, sliceText(text, key), sliceText(text, value)]),
-    ).toEqual([
+    expect(members.map(({ name, key, value }) => [name, sliceText(text, key), sliceText(text, value)])).toEqual([
       ['a\n', '"\\u0061\\n"', '[ 1 , "x]" ]'],
       ['b', '"b"', '{ }'],
       ['b', '"b"', '-1.5e3'],
@@ -95,10 +85,7 @@ describe('positions in JSON', () => {
 test.each<[string, (string | null)[]]>([
   ['{"a":1,"b":[2],"a":{"b":3}}', ['{"b":3}', '[2]']],
   ['{"\\u0061":1}', ['1', null]],
-  [
-    `{"c":"${'x'.repeat(100)}\\"\\\\","a":"${'\\\\'.repeat(80)}","b":2}`,
-    [`"${'\\\\'.repeat(80)}"`, '2'],
-  ],
+  [`{"c":"${'x'.repeat(100)}\\"\\\\","a":"${'\\\\'.repeat(80)}","b":2}`, [`"${'\\\\'.repeat(80)}"`, '2']],
   ['[1]', [null, null]],
   [' { } ', [null, null]],
 ])('members are found by their names, and the last of a name counts: %s', (json, expected) => {

@@ -44,12 +44,7 @@ function objectsOf(inner: fc.Arbitrary<Written>): fc.Arbitrary<Written> {
 
 /** Any JSON, its names repeated now and then. */
 export const written: fc.Arbitrary<Written> = fc.letrec<{ value: Written }>((tie) => ({
-  value: fc.oneof(
-    { maxDepth: 5, depthSize: 'small' },
-    scalars,
-    listsOf(tie('value')),
-    objectsOf(tie('value')),
-  ),
+  value: fc.oneof({ maxDepth: 5, depthSize: 'small' }, scalars, listsOf(tie('value')), objectsOf(tie('value'))),
 })).value
 
 const SPACES = ['', ' ', '\n', '\r\n\t', '    ']
@@ -63,11 +58,8 @@ export function textOf(value: Written, seed: number): string {
   }
   const write = (one: Written): string => {
     if (one.kind === 'scalar') return space() + one.text + space()
-    if (one.kind === 'list')
-      return `${space()}[${one.items.map(write).join(',') || space()}]${space()}`
-    const members = one.members.map(
-      ({ spelled, value: inner }) => `${space()}${spelled}${space()}:${write(inner)}`,
-    )
+    if (one.kind === 'list') return `${space()}[${one.items.map(write).join(',') || space()}]${space()}`
+    const members = one.members.map(({ spelled, value: inner }) => `${space()}${spelled}${space()}:${write(inner)}`)
     return `${space()}{${members.join(',') || space()}}${space()}`
   }
   return write(value)

@@ -10,11 +10,7 @@ interface Range {
   readonly events: readonly object[]
 }
 
-function record(
-  id: string,
-  packages: readonly (readonly [string, string, ...Range[]])[],
-  more = {},
-): object {
+function record(id: string, packages: readonly (readonly [string, string, ...Range[]])[], more = {}): object {
   // prettier-ignore
   const affected = packages.map(([ecosystem, name, ...ranges]) => ({
     ...{ package: { ecosystem, name }, ranges },
@@ -23,9 +19,7 @@ function record(
 }
 
 function range(type: string, ...versions: readonly string[]): Range {
-  const events = versions.map((version, at) =>
-    at % 2 === 0 ? { introduced: version } : { fixed: version },
-  )
+  const events = versions.map((version, at) => (at % 2 === 0 ? { introduced: version } : { fixed: version }))
   return { type, events }
 }
 
@@ -54,9 +48,7 @@ const SOURCE: JudgeSource = {
       .slice(0, limit),
   readRecord(_ecosystem, id) {
     const found = RECORDS.find((one) => (one as { id: string }).id === id)
-    return found === undefined
-      ? null
-      : { content: Buffer.from(JSON.stringify(found)), prefixes: [] }
+    return found === undefined ? null : { content: Buffer.from(JSON.stringify(found)), prefixes: [] }
   },
   listPackageRecords: (ecosystem, names) => ({ records: new Map(names.map((name) => [name, SOURCE.listCandidates(ecosystem, name, '', 100).map(({ id }) => ({ id, read: () => SOURCE.readRecord(ecosystem, id) }))])), complete: names.length }), // prettier-ignore
   hasEcosystem: (name) => name !== 'RubyGems',
@@ -65,8 +57,7 @@ const SOURCE: JudgeSource = {
 const component = (purl: string | null, version = '', ref = '', name = 'x'): SbomComponent => ({
   ...{ ref, name, version, purl, source: null, kind: null },
 })
-const judge = (...components: SbomComponent[]) =>
-  judgeComponents(components, SOURCE, { check: () => undefined })
+const judge = (...components: SbomComponent[]) => judgeComponents(components, SOURCE, { check: () => undefined })
 
 test('findings name the fixed versions above the version of the component, the worst first', async () => {
   const { findings, notJudged } = await judge(component('pkg:npm/a@1.2.0', '1.2.0'))
@@ -121,9 +112,7 @@ test('an answer with more bytes than it may have is refused', async () => {
     judgeComponents([component('pkg:npm/a@1.2.0'), component(null, '1')], SOURCE, { check: () => undefined, add: createByteLimit(max) }) // prettier-ignore
   const { findings, notJudged } = await bytes(2 ** 20)
   const size = Buffer.byteLength(JSON.stringify([findings, notJudged]))
-  await expect(bytes(size - 10)).rejects.toThrow(
-    /the answer would be larger than .* split the SBOM/,
-  )
+  await expect(bytes(size - 10)).rejects.toThrow(/the answer would be larger than .* split the SBOM/)
 })
 
 test('the version of the SBOM counts where the purl has none, and only there', async () => {
@@ -164,9 +153,7 @@ test('findings are those of a batch of queries for the same purls', async () => 
     ...['pkg:deb/debian/d@0.4?arch=arm64', 'pkg:deb/debian/d@1.0-8', 'pkg:deb/debian/d@2'],
     ...['pkg:pypi/SOME.name@2.9', 'pkg:pypi/some-name@3.0', 'pkg:oci/a@1'],
   ]
-  const body = Buffer.from(
-    JSON.stringify({ queries: purls.map((purl) => ({ package: { purl } })) }),
-  )
+  const body = Buffer.from(JSON.stringify({ queries: purls.map((purl) => ({ package: { purl } })) }))
   const answer = await evaluate('querybatch', body, {
     ...{ source: SOURCE, turns: createFairQueue(), now: () => 0, isGone: () => false },
   })
@@ -188,7 +175,5 @@ test('the work ends when the check throws', async () => {
   const check = (): void => {
     throw stop
   }
-  await expect(judgeComponents([component('pkg:npm/a@1.2.0')], SOURCE, { check })).rejects.toBe(
-    stop,
-  )
+  await expect(judgeComponents([component('pkg:npm/a@1.2.0')], SOURCE, { check })).rejects.toBe(stop)
 })

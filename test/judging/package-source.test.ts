@@ -15,9 +15,7 @@ function sourceWith(records: JudgeSource['listPackageRecords'], asked: string[])
     Buffer.from(
       JSON.stringify({
         id,
-        affected: [
-          { package: { ecosystem: 'npm', name: `p${id.split('-')[1]}` }, versions: ['1.0.0'] },
-        ],
+        affected: [{ package: { ecosystem: 'npm', name: `p${id.split('-')[1]}` }, versions: ['1.0.0'] }],
       }),
     )
   return {

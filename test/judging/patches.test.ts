@@ -66,10 +66,7 @@ async function joinsAll(shape: ShapeName): Promise<void> {
   })
   const { findings, patches } = join(...about)
   expect(patches).toEqual({ notApplied: null, entries: 60, partial: null })
-  for (const [
-    at,
-    { ticket_id: ticket, cve_id: cve, ticket_status: status, version },
-  ] of tickets.entries()) {
+  for (const [at, { ticket_id: ticket, cve_id: cve, ticket_status: status, version }] of tickets.entries()) {
     const found = findings[at]
     expect(found?.patches).toContainEqual(expect.objectContaining({ ticket, cve, status, version }))
     if (found?.patches.length === 1) expect(isFixable(found)).toBe(status === 'done')
@@ -77,16 +74,16 @@ async function joinsAll(shape: ShapeName): Promise<void> {
   expect(findings.filter((one) => isFixable(one)).length).toBeGreaterThan(3)
 }
 
-test('a patch is joined with the findings about its CVE, ecosystem and package', () =>
-  joinsAll('wire'))
+test('a patch is joined with the findings about its CVE, ecosystem and package', () => joinsAll('wire'))
 
 for (const shape of SHAPE_NAMES.filter((one) => one !== 'wire'))
   longTest(`a patch is joined however the service writes its list: ${shape}`, () => joinsAll(shape))
 
 test('a patch of another package, ecosystem or vulnerability is not joined', async () => {
   const { tickets, join } = await mirrored('wire')
-  const [{ cve_id: cve, package_src_name: name } = { cve_id: '', package_src_name: '' }] =
-    tickets.filter(({ ecosystem }) => ecosystem === 'debian')
+  const [{ cve_id: cve, package_src_name: name } = { cve_id: '', package_src_name: '' }] = tickets.filter(
+    ({ ecosystem }) => ecosystem === 'debian',
+  )
   const purl = `pkg:deb/debian/${name}@1`
   const { findings } = join(
     finding({ upstream: [cve] }, 'Root:Debian:12', purl),
@@ -95,13 +92,7 @@ test('a patch of another package, ecosystem or vulnerability is not joined', asy
     finding({ id: cve }, 'npm', `pkg:npm/${name}@1`),
     finding({ id: cve }, 'Debian:12', 'no purl'),
   )
-  expect(findings.map(({ patches }) => patches.length > 0)).toEqual([
-    true,
-    false,
-    false,
-    false,
-    false,
-  ])
+  expect(findings.map(({ patches }) => patches.length > 0)).toEqual([true, false, false, false, false])
 })
 
 /** Joins findings with the list of a mirror that has these entries in place of its own. */
@@ -132,10 +123,7 @@ test('an entry that is no object or of other types is passed over, and long text
   const bodies = ['', '{', 'null', '[]', '"x"', '1', '{}', '{"cve_id":{"a":1}}']
   const entries = bodies.map((body) => ({ cve: 'CVE-1-1', body }))
   const last = entryOf('CVE-1-1', 'x', { version: 'v'.repeat(5_000), os_distro_major: 12 })
-  const { patches } = await joinedWith(
-    [...entries, last],
-    finding({ id: 'CVE-1-1' }, 'npm', 'pkg:npm/x@1'),
-  )
+  const { patches } = await joinedWith([...entries, last], finding({ id: 'CVE-1-1' }, 'npm', 'pkg:npm/x@1'))
   const patch = { ticket: 't8', cve: 'CVE-1-1', status: 'done', release: '' }
   expect(patches).toEqual([[{ ...patch, version: 'v'.repeat(1_000) }]])
 })
@@ -145,9 +133,7 @@ test('very many entries about one CVE hide none about another, and are compared 
   const { patches, checks } = await joinedWith(
     [...many, entryOf('CVE-2-2', 'x')],
     finding({ id: 'G-1', aliases: ['CVE-1-1'] }, 'npm', 'pkg:npm/x@1'),
-    ...Array.from({ length: 500 }, (_, at) =>
-      finding({ id: 'G-1', aliases: ['CVE-1-1'] }, 'npm', `pkg:npm/x@${at}`),
-    ),
+    ...Array.from({ length: 500 }, (_, at) => finding({ id: 'G-1', aliases: ['CVE-1-1'] }, 'npm', `pkg:npm/x@${at}`)),
     finding({ id: 'CVE-2-2' }, 'npm', 'pkg:npm/x@1'),
   )
   expect(new Set(patches.slice(0, -1).map(({ length }) => length))).toEqual(new Set([100]))

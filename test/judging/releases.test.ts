@@ -39,9 +39,7 @@ const ecosystems = RECORDS.flatMap(({ affected }) =>
 
 const read = (id: string) => {
   const found = RECORDS.find((one) => one.id === id)
-  return found === undefined
-    ? null
-    : { content: Buffer.from(JSON.stringify(found)), prefixes: [] as string[] }
+  return found === undefined ? null : { content: Buffer.from(JSON.stringify(found)), prefixes: [] as string[] }
 }
 
 /** Looks in every record for each package. */
@@ -124,8 +122,7 @@ test('a package is found by its source package, which the package URL or the SBO
 
 test('the version of the source package is compared, not that of the binary package', async () => {
   const upstream = (version: string) => `pkg:deb/debian/libssl3@9?distro=debian-12&upstream=openssl%40${version}` // prettier-ignore
-  const found = async (version: string) =>
-    (await judge(upstream(version))).findings.map(({ id }) => id)
+  const found = async (version: string) => (await judge(upstream(version))).findings.map(({ id }) => id)
   expect(await found('3.0.9-1')).toEqual(['D-12', 'D-BOTH'])
   expect(await found('3.0.11-1~deb12u2')).toEqual(['D-BOTH'])
 })
@@ -154,12 +151,8 @@ test('a component none of whose records can be compared is not judged, with the 
   expect(await whyNot('pkg:conan/zlib@1.2.11')).toEqual([
     ['not_compared', 'no order of versions is known for ConanCenter'],
   ])
-  expect(await whyNot('pkg:npm/commits@1.0.0')).toEqual([
-    ['not_compared', 'they name commits alone'],
-  ])
-  expect(await whyNot('pkg:npm/bounds@1.0.0')).toEqual([
-    ['not_compared', 'they name versions that cannot be read'],
-  ])
+  expect(await whyNot('pkg:npm/commits@1.0.0')).toEqual([['not_compared', 'they name commits alone']])
+  expect(await whyNot('pkg:npm/bounds@1.0.0')).toEqual([['not_compared', 'they name versions that cannot be read']])
   expect(await whyNot('pkg:npm/empty@1.0.0')).toEqual([['not_compared', 'they name no versions']])
   expect(await whyNot('pkg:conan/mixed@1.2.11')).toEqual([
     ['partly_compared', 'no order of versions is known for ConanCenter'],

@@ -36,8 +36,7 @@ test('the severity of a record is the higher one of the word of the record and t
     [{ severity: 'high', database_specific: 'low' }, null, null],
     [{ severity: [null, 1, { type: 1, score: 2 }] }, null, null],
   ]
-  for (const [record, level, score] of levels)
-    expect(severityOf({ ...record })).toMatchObject({ level, score })
+  for (const [record, level, score] of levels) expect(severityOf({ ...record })).toMatchObject({ level, score })
   expect(severityOf({ severity: [four] }).stated).toEqual([four])
   const both = (severity: string) => severityOf({ severity: [vector], database_specific: { severity } }) // prettier-ignore
   expect(both('LOW')).toMatchObject({ level: 'high', word: 'low', scoreLevel: 'high' })

@@ -12,10 +12,7 @@ import { run, start } from '../support/command.ts'
 const LOOPS = 40
 
 test('killed at any moment, an import has done nothing or all of it, and the next one completes', async () => {
-  const above = await catalogBench(
-    { images: 6, tags: 30, packages: 10, tickets: 20 },
-    { sandbox: { records: 3000 } },
-  )
+  const above = await catalogBench({ images: 6, tags: 30, packages: 10, tickets: 20 }, { sandbox: { records: 3000 } })
   for (const source of ['feeds', 'osv', 'catalog'] as const) await above.run(source)
   const media = folder()
   const first = await carry(above.dir, media)
@@ -36,8 +33,7 @@ test('killed at any moment, an import has done nothing or all of it, and the nex
   const states = new Set<string>()
   let killed = 0
   let whole = Infinity // the shortest complete import so far, milliseconds
-  const completed = (begun: number): void =>
-    void (whole = Math.min(whole, performance.now() - begun))
+  const completed = (begun: number): void => void (whole = Math.min(whole, performance.now() - begun))
   for (let loop = 0; loop < LOOPS; loop++) {
     const [before, { files, manifest }] = loop % 4 === 3 ? [null, full] : [first, loop % 2 ? full : delta] // prettier-ignore
     rmSync(work, { recursive: true, force: true })

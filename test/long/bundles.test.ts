@@ -36,8 +36,7 @@ test.each([null, 1_000_000_000])(
     const size = 2 ** 32 + 12_345
     function* zeros(): Generator<Buffer> {
       const chunk = Buffer.alloc(1 << 20)
-      for (let left = size; left > 0; left -= chunk.length)
-        yield chunk.subarray(0, Math.min(left, chunk.length))
+      for (let left = size; left > 0; left -= chunk.length) yield chunk.subarray(0, Math.min(left, chunk.length))
     }
     const writer = createBundleWriter(path, { split, force: true })
     await writer.addStored('osv/all.zip', size, zeros())
@@ -46,8 +45,7 @@ test.each([null, 1_000_000_000])(
     const files = await writer.publish()
     expect(await refusal(files, trust([key]))).toBeNull()
     if (split === null) {
-      const script =
-        'import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).infolist()[0].file_size)'
+      const script = 'import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).infolist()[0].file_size)'
       const { stdout, error } = spawnSync('python3', ['-c', script, path], { encoding: 'utf8' })
       if (error === undefined) expect(Number(stdout)).toBe(size)
     }

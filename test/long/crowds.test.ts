@@ -19,75 +19,56 @@ test.runIf(canWeigh)(
       await sleep(1000)
       most = Math.max(most, memory())
     }
-    expect(
-      (await ask(port, '/osv/v1/query', '{"package":{"purl":"pkg:npm/small@1.0.0"}}')).status,
-    ).toBe(200)
+    expect((await ask(port, '/osv/v1/query', '{"package":{"purl":"pkg:npm/small@1.0.0"}}')).status).toBe(200)
     expect(most - before).toBeLessThan(MOST_ADDED)
   },
 )
 
-test.runIf(canWeigh)(
-  '150 clients that hold back the end of a body cost no more than the account',
-  async () => {
-    const { port, memory } = await startCrowded()
-    await ask(port, '/osv/v1/query', QUESTION)
-    const before = memory()
-    const body = Buffer.concat([
-      Buffer.from(headOf('/osv/v1/query', 4 * MIB)),
-      Buffer.alloc(4 * MIB - 9, 32),
-    ])
-    for (let count = 0; count < 150; count++) await sendUnread(port, body, '127.0.0.2')
-    let most = 0
-    for (let second = 0; second < 15; second++) {
-      await sleep(1000)
-      most = Math.max(most, memory())
-    }
-    expect(
-      (await ask(port, '/osv/v1/query', '{"package":{"purl":"pkg:npm/small@1.0.0"}}')).status,
-    ).toBe(200)
-    expect(most - before).toBeLessThan(MOST_ADDED)
-  },
-)
+test.runIf(canWeigh)('150 clients that hold back the end of a body cost no more than the account', async () => {
+  const { port, memory } = await startCrowded()
+  await ask(port, '/osv/v1/query', QUESTION)
+  const before = memory()
+  const body = Buffer.concat([Buffer.from(headOf('/osv/v1/query', 4 * MIB)), Buffer.alloc(4 * MIB - 9, 32)])
+  for (let count = 0; count < 150; count++) await sendUnread(port, body, '127.0.0.2')
+  let most = 0
+  for (let second = 0; second < 15; second++) {
+    await sleep(1000)
+    most = Math.max(most, memory())
+  }
+  expect((await ask(port, '/osv/v1/query', '{"package":{"purl":"pkg:npm/small@1.0.0"}}')).status).toBe(200)
+  expect(most - before).toBeLessThan(MOST_ADDED)
+})
 
-test.each(['/-/match', '/osv/v1/query'])(
-  '4,200 heads without a body on %s shut nobody out',
-  async (path) => {
-    const { port } = await startCrowded()
-    const small = '{"package":{"purl":"pkg:npm/small@1.0.0"}}'
-    const head = headOf(path, 1000)
-    // Of more addresses than one share allows: together they want all places, also those that the first of them lost.
-    for (const count of [4200, 200, 200]) {
-      for (let n = 0; n < count; n++) await sendUnread(port, head, `127.0.1.${n % 5}`)
-      await sleep(1000)
-    }
-    for (let again = 0; again < 20; again++) {
-      expect((await ask(port, '/osv/v1/query', small)).status).toBe(200)
-      expect((await ask(port, '/-/status')).status).toBe(200)
-    }
-  },
-)
+test.each(['/-/match', '/osv/v1/query'])('4,200 heads without a body on %s shut nobody out', async (path) => {
+  const { port } = await startCrowded()
+  const small = '{"package":{"purl":"pkg:npm/small@1.0.0"}}'
+  const head = headOf(path, 1000)
+  // Of more addresses than one share allows: together they want all places, also those that the first of them lost.
+  for (const count of [4200, 200, 200]) {
+    for (let n = 0; n < count; n++) await sendUnread(port, head, `127.0.1.${n % 5}`)
+    await sleep(1000)
+  }
+  for (let again = 0; again < 20; again++) {
+    expect((await ask(port, '/osv/v1/query', small)).status).toBe(200)
+    expect((await ask(port, '/-/status')).status).toBe(200)
+  }
+})
 
-test.each(['127.0.0.2', '127.0.0.9'])(
-  'nine slow clients at %s leave /-/match to others',
-  async (from) => {
-    const { port } = await startCrowded()
-    const components = [{ name: 'small', purl: 'pkg:npm/small@1.0.0' }]
-    const sbom = JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components })
-    expect((await ask(port, '/-/match', sbom)).status).toBe(200) // the thread is there
-    const size = 16 * MIB - 1
-    const begun = Buffer.concat([
-      Buffer.from(headOf('/-/match', size)),
-      Buffer.alloc(size - 9_000, 32),
-    ])
-    const slow = await Promise.all(Array.from({ length: 9 }, () => sendUnread(port, begun, from)))
-    const drip = setInterval(() => slow.forEach((socket) => socket.write('x')), 100)
-    onTestFinished(() => clearInterval(drip))
-    expect((await ask(port, '/-/match', sbom)).status).toBe(200) // a part is kept for it
-    await sleep(8_000)
-    const large = await ask(port, '/-/match', sbom.padEnd(12 * MIB))
-    expect([large.status, large.body.includes('S-1')]).toEqual([200, true])
-  },
-)
+test.each(['127.0.0.2', '127.0.0.9'])('nine slow clients at %s leave /-/match to others', async (from) => {
+  const { port } = await startCrowded()
+  const components = [{ name: 'small', purl: 'pkg:npm/small@1.0.0' }]
+  const sbom = JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components })
+  expect((await ask(port, '/-/match', sbom)).status).toBe(200) // the thread is there
+  const size = 16 * MIB - 1
+  const begun = Buffer.concat([Buffer.from(headOf('/-/match', size)), Buffer.alloc(size - 9_000, 32)])
+  const slow = await Promise.all(Array.from({ length: 9 }, () => sendUnread(port, begun, from)))
+  const drip = setInterval(() => slow.forEach((socket) => socket.write('x')), 100)
+  onTestFinished(() => clearInterval(drip))
+  expect((await ask(port, '/-/match', sbom)).status).toBe(200) // a part is kept for it
+  await sleep(8_000)
+  const large = await ask(port, '/-/match', sbom.padEnd(12 * MIB))
+  expect([large.status, large.body.includes('S-1')]).toEqual([200, true])
+})
 
 test('400 clients at one address that ask for large answers leave room for one at another', async () => {
   const { port } = await startCrowded()

@@ -72,11 +72,7 @@ async function fill(dir: string): Promise<void> {
 }
 
 /** Opens a connection that sends this and reads nothing; `from`: the address it comes from. */
-export async function sendUnread(
-  port: number,
-  text: string | Buffer,
-  from?: string,
-): Promise<Socket> {
+export async function sendUnread(port: number, text: string | Buffer, from?: string): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', ...(from && { localAddress: from }) })
   onTestFinished(() => void socket.destroy())
   socket.on('error', () => undefined).pause()

@@ -61,8 +61,7 @@ function createModel({ store, content }: Bench) {
   }
 }
 
-const inOrder = (dates: Iterable<RecordDates>): RecordDates[] =>
-  [...dates].sort((a, b) => (a.id < b.id ? -1 : 1))
+const inOrder = (dates: Iterable<RecordDates>): RecordDates[] => [...dates].sort((a, b) => (a.id < b.id ? -1 : 1))
 
 /** Dates that were known never become later, and nothing is newer than what the source mirror had. */
 function moved(before: readonly RecordDates[], now: readonly RecordDates[]): string[] {

@@ -114,15 +114,10 @@ const history: fc.Arbitrary<Step[]> = fc.array(
 )
 
 /** Numbers of each tag by its id. */
-function countsOf(
-  dir: string,
-): Map<string, { findings: number; fixable: number; judged: boolean }> {
+function countsOf(dir: string): Map<string, { findings: number; fixable: number; judged: boolean }> {
   const tags = readFindings(dir, (reads) => reads.listTags('', '', 1000))
   return new Map(
-    tags.map(({ owner, findings, fixable, refusal }) => [
-      owner,
-      { findings, fixable, judged: refusal === null },
-    ]),
+    tags.map(({ owner, findings, fixable, refusal }) => [owner, { findings, fixable, judged: refusal === null }]),
   )
 }
 
@@ -137,12 +132,7 @@ const BY_SOURCE: Step[] = [
   ...[0, 1].flatMap((of): Step[] => {
     const record = { do: 'record' as const, which: of, of, fixed: 9, severity: 'HIGH', vendor: false } // prettier-ignore
     const about = { ...PLAIN, source: true }
-    return [
-      { ...record, ...about },
-      { do: 'judge' },
-      { ...record, ...about, elsewhere: true },
-      { do: 'judge' },
-    ]
+    return [{ ...record, ...about }, { do: 'judge' }, { ...record, ...about, elsewhere: true }, { do: 'judge' }]
   }),
 ]
 
@@ -160,10 +150,7 @@ const EXAMPLE: Step[] = [
 const cveOf = ({ which }: { which: number }): string => `CVE-2026-7700${which % 2}`
 
 /** Has a tag's VEX state something about a package, itself or as a part of what SBOMs do not name. */
-function state(
-  { dir, sandbox: { service } }: FindingsBench,
-  step: Extract<Step, { do: 'state' }>,
-): void {
+function state({ dir, sandbox: { service } }: FindingsBench, step: Extract<Step, { do: 'state' }>): void {
   const all = componentsOf(dir)
   const { packages } = all[step.of % all.length] ?? { packages: '[["",""]]' }
   const [[purl = ''] = []] = JSON.parse(packages) as string[][]
@@ -218,8 +205,7 @@ async function follow(bench: FindingsBench, steps: readonly Step[]): Promise<voi
       const was = before.get(owner)
       if (was === undefined || !was.judged || !tag.judged) continue
       const own = logged.filter((one) => one.owner === owner)
-      const sum = (of: (one: (typeof own)[number]) => number): number =>
-        own.reduce((total, one) => total + of(one), 0)
+      const sum = (of: (one: (typeof own)[number]) => number): number => own.reduce((total, one) => total + of(one), 0)
       expect(was.findings + sum(({ found, gone }) => found - gone)).toBe(tag.findings)
       expect(was.fixable + sum(({ fixes, fixesGone }) => fixes - fixesGone)).toBe(tag.fixable)
     }

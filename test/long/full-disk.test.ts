@@ -101,8 +101,6 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
     same.close()
     emptyDisk(disk)
     open()
-    expect(readdirSync(join(disk, 'backups'))).toEqual([
-      `mirror-schema-${MIGRATIONS.length - 1}.db`,
-    ])
+    expect(readdirSync(join(disk, 'backups'))).toEqual([`mirror-schema-${MIGRATIONS.length - 1}.db`])
   })
 })

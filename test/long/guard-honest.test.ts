@@ -101,8 +101,7 @@ function play(seed: number, records: number) {
     some(random(5), firstFix)
     some(random(8) === 0 ? 1 : 0, withdraw)
     const event = run % RUNS_A_DAY === 0 ? EVENTS.get(run / RUNS_A_DAY) : undefined
-    if (event !== undefined)
-      for (const doc of docs) if (random(1000) < event[0] * 1000) change(doc, event[1])
+    if (event !== undefined) for (const doc of docs) if (random(1000) < event[0] * 1000) change(doc, event[1])
     for (const [doc, old] of before) {
       const after = versionOf(Buffer.from(JSON.stringify(doc)))
       guard.see(after, { before: versionOf(Buffer.from(old)), atStart: null }, () => doc.modified)

@@ -56,9 +56,7 @@ test('records with far too many events are not compared from some number on', ()
     const events = Array.from({ length: 1900 }, (_, i) => (i % 2 === 0 ? { introduced: `1.${i}` } : { fixed: `1.${i}.${fixed}` })) // prettier-ignore
     const ranges = [{ type: 'SEMVER', events }]
     const affected = [0, 1, 2, 3].map((n) => ({ package: { ecosystem: 'npm', name: `p${n}` }, ranges })) // prettier-ignore
-    return Buffer.from(
-      JSON.stringify({ id: `H-${id}`, modified: '2026-06-01T00:00:00Z', affected }),
-    )
+    return Buffer.from(JSON.stringify({ id: `H-${id}`, modified: '2026-06-01T00:00:00Z', affected }))
   }
   const pairs = Array.from({ length: 40 }, (_, i) => [record(i, '1'), record(i, '2')] as const)
   const { refusal, notCompared } = judged(pairs, 40, { limitCount: 5 })
@@ -66,14 +64,11 @@ test('records with far too many events are not compared from some number on', ()
   expect(refusal).toContain('(incomparable, more than 5 and more than 1 %)')
 })
 
-test.skipIf(!existsSync(REAL))(
-  'a doubt is raised by each of them when they are made of real records',
-  () => {
-    const records = [...recordsOf(REAL).values()].filter((_, i) => i % 16 === 0)
-    expect(records.length).toBeGreaterThan(300)
-    expect(believed(records)).toEqual([])
-  },
-)
+test.skipIf(!existsSync(REAL))('a doubt is raised by each of them when they are made of real records', () => {
+  const records = [...recordsOf(REAL).values()].filter((_, i) => i % 16 === 0)
+  expect(records.length).toBeGreaterThan(300)
+  expect(believed(records)).toEqual([])
+})
 
 describe.skipIf(!SERIES.every((path) => existsSync(path)))('over a real feed at three dates', () => {
   const states = SERIES.map((path) => (existsSync(path) ? recordsOf(path) : new Map<string, Buffer>()))

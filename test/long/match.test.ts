@@ -91,9 +91,7 @@ async function matched(views: Views, sbom: InputSbom): Promise<Map<string, strin
   const found = Map.groupBy(findings, ({ component: { purl, version } }) =>
     JSON.stringify(/@[^/?#]+(?:[?#]|$)/.test(purl ?? '') ? [purl] : [purl, version]),
   )
-  return new Map(
-    [...found].map(([key, ones]) => [key, [...new Set(ones.map(({ id }) => id))].sort()]),
-  )
+  return new Map([...found].map(([key, ones]) => [key, [...new Set(ones.map(({ id }) => id))].sort()]))
 }
 
 function readOrNull(file: string): InputSbom | null {

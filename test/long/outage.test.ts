@@ -29,7 +29,6 @@ test('one outage has one code, whatever source meets it, with and without a snap
         expect({ source, held, state, found, message }).toMatchObject({ state: 'failed', found: code }) // prettier-ignore
       }
     if (!held)
-      for (const source of SOURCES)
-        expect(await made.runWith(users, source)).toMatchObject({ state: 'complete' })
+      for (const source of SOURCES) expect(await made.runWith(users, source)).toMatchObject({ state: 'complete' })
   }
 })

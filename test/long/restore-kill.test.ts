@@ -38,11 +38,7 @@ function restoreKilled(path: string, dataDir: string, at: number, newIdentity: b
       writeSync(1, String(steps++) + ' ')
     }
     await restoreBackup({ ...${JSON.stringify({ path, dataDir, newIdentity, maxDays: 4 })}, now: Date.now, onStep })`
-  const { stdout, signal, status } = spawnSync(process.execPath, [
-    '--input-type=module',
-    '-e',
-    code,
-  ])
+  const { stdout, signal, status } = spawnSync(process.execPath, ['--input-type=module', '-e', code])
   expect(signal === 'SIGKILL' || status === 0).toBe(true)
   return stdout.toString().trim().split(' ').filter(Boolean).length
 }

@@ -1,15 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  PATIENT,
-  SECRET,
-  becomesReadable,
-  isServed,
-  open,
-  send,
-  serve,
-  synced,
-  webhooksOf,
-} from '../e2e/receiving.ts'
+import { PATIENT, SECRET, becomesReadable, isServed, open, send, serve, synced, webhooksOf } from '../e2e/receiving.ts'
 import { relayAndKill } from '../relay/killed-relay.ts'
 import { coalesceAtRandom } from '../webhooks/refresh/coalesce-random.ts'
 import { scratch, startInbox } from '../webhooks/inbox/inboxes.ts'
@@ -22,11 +12,7 @@ test('two thousand events cause at most two refreshes, and all are settled', asy
   world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET
   const served = await serve(world, { PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '10000' })
   await synced(served)
-  const tags = [
-    world.sandbox.service.addTag(),
-    world.sandbox.service.addTag(),
-    world.sandbox.service.addTag(),
-  ]
+  const tags = [world.sandbox.service.addTag(), world.sandbox.service.addTag(), world.sandbox.service.addTag()]
   const left = Array.from({ length: EVENTS }, (_, i) => tags[i % tags.length] ?? '')
   const sender = async (): Promise<void> => {
     for (let tag = left.pop(); tag !== undefined; tag = left.pop())

@@ -143,11 +143,7 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
       {
         tool: {
           driver: {
-            rules: [
-              { id: 'G-1', properties: { 'security-severity': '7.5' } },
-              { id: 'G-2' },
-              { id: 'G-3' },
-            ],
+            rules: [{ id: 'G-1', properties: { 'security-severity': '7.5' } }, { id: 'G-2' }, { id: 'G-3' }],
           },
         },
         results: [
@@ -163,8 +159,7 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
             suppressions: [
               {
                 ...{ kind: 'external', status: 'accepted' },
-                justification:
-                  'VEX for pkg:npm/a (document d1): not_affected: vulnerable_code_not_in_execute_path',
+                justification: 'VEX for pkg:npm/a (document d1): not_affected: vulnerable_code_not_in_execute_path',
               },
             ],
           },
@@ -204,9 +199,7 @@ test('both formats say what the mirror does not know', () => {
   })
   const [first] = [{ level: 'warning', message: { text: reason } }]
   expect(sarifReport(result, 'a.json')).toMatchObject({
-    runs: [
-      { invocations: [{ toolExecutionNotifications: [first, {}] }], properties: { snapshot } },
-    ],
+    runs: [{ invocations: [{ toolExecutionNotifications: [first, {}] }], properties: { snapshot } }],
   })
 })
 
@@ -232,9 +225,7 @@ test('a SARIF report names each tag of a rule once, and a file with a sign that 
         },
         results: [
           {
-            locations: [
-              { physicalLocation: { artifactLocation: { uri: '/tmp/a%3Ab/c%231%3F.json' } } },
-            ],
+            locations: [{ physicalLocation: { artifactLocation: { uri: '/tmp/a%3Ab/c%231%3F.json' } } }],
           },
         ],
       },

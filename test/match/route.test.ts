@@ -19,10 +19,9 @@ const RECORDS = [
   heldRecord('D-12', 'Debian:12', 'openssl', '3.0.11-1'),
   heldRecord('D-13', 'Debian:13', 'openssl', '3.5.1-1'),
 ]
-const open = servedToAll(
-  (store) => store.publishOsv(Object.fromEntries(RECORDS.map(({ id, text }) => [id, text]))),
-  { match: (config) => createMatchRoute({ config }) },
-)
+const open = servedToAll((store) => store.publishOsv(Object.fromEntries(RECORDS.map(({ id, text }) => [id, text]))), {
+  match: (config) => createMatchRoute({ config }),
+})
 
 let served: Served
 const url = (path: string): string => `http://127.0.0.1:${served.port}${path}`
@@ -62,9 +61,7 @@ test('POST /-/match without a key has the findings of a batch of queries for the
   const batch = { queries: PURLS.map((purl) => ({ package: { purl } })) }
   const queried = await post('/osv/v1/querybatch', batch)
   const { results } = (await queried.json()) as { results: { vulns?: { id: string }[] }[] }
-  const found = PURLS.map((purl) =>
-    findings.flatMap(({ id, component }) => (component.purl === purl ? [id] : [])),
-  )
+  const found = PURLS.map((purl) => findings.flatMap(({ id, component }) => (component.purl === purl ? [id] : [])))
   expect(found).toEqual(results.map(({ vulns = [] }) => vulns.map(({ id }) => id)))
   expect(found).toEqual([['A-1', 'A-2'], ['A-1'], [], ['P-1']])
   expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store'])
@@ -105,9 +102,7 @@ test('VEX and patches are for clients with a key of the mirror, and a wrong key 
     patches: { notApplied: expect.stringMatching(patches) as string },
   })
   expect(await ask({})).toMatchObject(why(/clients with a key/))
-  expect(await ask({ ...served.own })).toMatchObject(
-    why(/has no catalog/, /has no list of patches/),
-  )
+  expect(await ask({ ...served.own })).toMatchObject(why(/has no catalog/, /has no list of patches/))
   expect(await ask({ authorization: 'Bearer wrong' })).toBe(401)
 })
 
@@ -144,9 +139,7 @@ test('what is no SBOM, too large, encoded or not posted is refused with the reas
     expect(answer.status).toBe(status)
     expect(await answer.json()).toMatchObject({ message: expect.stringMatching(message) as string })
   }
-  const large = await served.raw(
-    `POST /-/match HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${17 * 2 ** 20}\r\n\r\n`,
-  )
+  const large = await served.raw(`POST /-/match HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${17 * 2 ** 20}\r\n\r\n`)
   expect(large).toMatch(/^HTTP\/1\.1 413 [\s\S]*larger than 16 MiB/)
 })
 
@@ -155,26 +148,18 @@ test('clients that announce bodies take no room from others', async () => {
     const socket = connect(served.port, '127.0.0.1')
     onTestFinished(() => void socket.destroy())
     const size = count % 2 === 0 ? 'Transfer-Encoding: chunked' : `Content-Length: ${15 * 2 ** 20}`
-    socket.write(
-      `POST /-/match HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n${size}\r\n\r\n`,
-    )
+    socket.write(`POST /-/match HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n${size}\r\n\r\n`)
     const [seen] = (await once(socket, 'data')) as [Buffer]
     expect(String(seen)).toMatch(/^HTTP\/1\.1 100 /)
   }
   const answer = await post('/-/match', bom('pkg:npm/a@0.9.0'))
-  expect([answer.status, (await answer.json()) as object]).toMatchObject([
-    200,
-    { counts: { findings: 2 } },
-  ])
+  expect([answer.status, (await answer.json()) as object]).toMatchObject([200, { counts: { findings: 2 } }])
 })
 
 longTest('what bodies and answers took is given back', async () => {
   const large = JSON.stringify(bom('pkg:npm/a@0.9.0')).padEnd(15 * 2 ** 20)
   for (let count = 0; count < 10; count++) {
     const answer = await post('/-/match', large)
-    expect([answer.status, (await answer.json()) as object]).toMatchObject([
-      200,
-      { counts: { findings: 2 } },
-    ])
+    expect([answer.status, (await answer.json()) as object]).toMatchObject([200, { counts: { findings: 2 } }])
   }
 })

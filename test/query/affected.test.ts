@@ -25,12 +25,7 @@ function concerns(record: OsvRecord, asked: Asked, vendor?: string): boolean {
   return verdictOn(record, asked, vendor) === 'affected'
 }
 
-function verdict(
-  record: OsvRecord,
-  ecosystem: string,
-  version: string,
-  name = 'p',
-): VersionVerdict {
+function verdict(record: OsvRecord, ecosystem: string, version: string, name = 'p'): VersionVerdict {
   const found = findEcosystem(ecosystem)
   if (found === null) throw new Error(`no ecosystem ${ecosystem}`)
   return verdictOn(record, { ecosystem: found, name, version: askVersion(version) })
@@ -64,22 +59,13 @@ function hit(record: OsvRecord, ecosystem: string, versions: string): string {
 describe('the evaluation of the OSV schema', () => {
   test('takes a fix for the first version that is not affected, and events in any order', () => {
     const events = [{ fixed: '1.0.2' }, { introduced: '1.0.0' }]
-    expect(hit(ranged('npm', events), 'npm', '0.9.9 1.0.0 1.0.1 1.0.2-rc.1 1.0.2 2.0.0')).toBe(
-      '1.0.0 1.0.1 1.0.2-rc.1',
-    )
+    expect(hit(ranged('npm', events), 'npm', '0.9.9 1.0.0 1.0.1 1.0.2-rc.1 1.0.2 2.0.0')).toBe('1.0.0 1.0.1 1.0.2-rc.1')
   })
 
   test('goes through several introductions and fixes in one range', () => {
-    const events = [
-      { introduced: '0' },
-      { fixed: '1.0.2' },
-      { introduced: '3.0.0' },
-      { fixed: '3.2.5' },
-    ]
+    const events = [{ introduced: '0' }, { fixed: '1.0.2' }, { introduced: '3.0.0' }, { fixed: '3.2.5' }]
     const record = ranged('npm', events)
-    expect(hit(record, 'npm', '0.0.0-a 0.1.0 1.0.2 2.9.9 3.0.0 3.2.4 3.2.5')).toBe(
-      '0.0.0-a 0.1.0 3.0.0 3.2.4',
-    )
+    expect(hit(record, 'npm', '0.0.0-a 0.1.0 1.0.2 2.9.9 3.0.0 3.2.4 3.2.5')).toBe('0.0.0-a 0.1.0 3.0.0 3.2.4')
   })
 
   test('counts the last affected version in', () => {
@@ -106,9 +92,7 @@ describe('the evaluation of the OSV schema', () => {
 
   test('ignores ranges of commits, also where there is no other range', () => {
     const events = [{ introduced: '0' }]
-    const affected = [
-      { package: { ecosystem: 'Go', name: 'p' }, ranges: [{ type: 'GIT', events }] },
-    ]
+    const affected = [{ package: { ecosystem: 'Go', name: 'p' }, ranges: [{ type: 'GIT', events }] }]
     expect(hit({ affected }, 'Go', '1.0.0 0')).toBe('')
     expect(isAffected({ affected }, 'Go', 'p', '')).toBe(true)
   })
@@ -120,25 +104,10 @@ describe('the evaluation of the OSV schema', () => {
   })
 
   test.each([
-    [
-      'Julia',
-      ['4.3.1+0', '4.3.1+2', '4.4.0+0'],
-      '4.3.0+1 4.3.1+2 4.3.2+0',
-      '4.3.1+0 4.3.1+1 4.4.0+0',
-    ],
-    [
-      'Bitnami',
-      ['1.2.3-4', '1.2.4-0', '1.2.4-2'],
-      '1.2.3 1.2.3-3 1.2.4-0 1.2.4-1',
-      '1.2.3-4 1.2.4 1.2.4-2',
-    ],
+    ['Julia', ['4.3.1+0', '4.3.1+2', '4.4.0+0'], '4.3.0+1 4.3.1+2 4.3.2+0', '4.3.1+0 4.3.1+1 4.4.0+0'],
+    ['Bitnami', ['1.2.3-4', '1.2.4-0', '1.2.4-2'], '1.2.3 1.2.3-3 1.2.4-0 1.2.4-1', '1.2.3-4 1.2.4 1.2.4-2'],
     ['Pub', ['1.0.0+1', '1.1.0+1', '1.2.0'], '1.0.0 1.1.0+1 1.1.5', '1.0.0+1 1.0.1 1.1.0 1.2.0'],
-    [
-      'Root:npm',
-      ['4.2.1-root.io.2', '4.3.0', '4.3.1'],
-      '4.2.1 4.2.1-root.io.1 4.3.0',
-      '4.2.1-root.io.2 4.2.2',
-    ],
+    ['Root:npm', ['4.2.1-root.io.2', '4.3.0', '4.3.1'], '4.2.1 4.2.1-root.io.1 4.3.0', '4.2.1-root.io.2 4.2.2'],
     ['Root:Julia', ['4.3.1+1', '4.3.1+2', '4.3.3'], '4.3.1+0 4.3.1+2', '4.3.1+1 4.3.3'],
     ['Go', ['1.20.6', '1.21.0-0', '1.21.1'], 'go1.20.5 go1.21rc2 1.21', 'go1.20.6 go1.21.1'],
   ])(
@@ -173,13 +142,10 @@ describe('the evaluation of the OSV schema', () => {
     ['a limit behind a fix', [{ introduced: '0' }, { fixed: '2.5' }, { limit: '2-x' }], '1.0 2.0'],
     ['the start', [{ introduced: '1-x' }, { fixed: '3.0' }], ''],
     ['nothing: null and empty', [{ introduced: '0', fixed: null, limit: '' }], '1.0 2.0 2.5 3.0'],
-  ])(
-    'never opens a range at an event that its ecosystem cannot parse: %s',
-    (_, events, affected) => {
-      const record = ranged('PyPI', events as Event[])
-      expect(hit(record, 'PyPI', '1.0 2.0 2.5 3.0')).toBe(affected)
-    },
-  )
+  ])('never opens a range at an event that its ecosystem cannot parse: %s', (_, events, affected) => {
+    const record = ranged('PyPI', events as Event[])
+    expect(hit(record, 'PyPI', '1.0 2.0 2.5 3.0')).toBe(affected)
+  })
 
   test('counts listed versions beside a range that cannot be evaluated', () => {
     const events = [{ introduced: '0' }, { last_affected: '2.6.0-cu124' }]
@@ -236,9 +202,7 @@ describe('the evaluation of the OSV schema', () => {
       '4.2.0 4.2.1 4.2.1-root.io.1',
     )
     const debian = ranged('Root:Debian:12', [{ introduced: '0' }, { fixed: '2.4-3.root.io.2' }])
-    expect(hit(debian, 'Root:Debian:12', '2.4-3 2.4-3.root.io.1 2.4-3.root.io.2 1:0')).toBe(
-      '2.4-3 2.4-3.root.io.1',
-    )
+    expect(hit(debian, 'Root:Debian:12', '2.4-3 2.4-3.root.io.1 2.4-3.root.io.2 1:0')).toBe('2.4-3 2.4-3.root.io.1')
     expect(hit(debian, 'Root:Debian', '2.4-3')).toBe('2.4-3')
     expect(hit(debian, 'Root', '2.4-3')).toBe('2.4-3')
     expect(hit(debian, 'Debian:12', '2.4-3')).toBe('')
@@ -251,10 +215,7 @@ describe('the evaluation of the OSV schema', () => {
     const concerned = (version: string, vendor?: string): boolean =>
       concerns(record, { ecosystem: npm, name: 'p', version: askVersion(version) }, vendor)
     expect([concerned('4.2.1'), concerned('4.2.1', 'Root')]).toEqual([false, true])
-    expect([concerned('4.2.1-root.io.2', 'Root'), concerned('4.2.2', 'Root')]).toEqual([
-      false,
-      false,
-    ])
+    expect([concerned('4.2.1-root.io.2', 'Root'), concerned('4.2.2', 'Root')]).toEqual([false, false])
   })
 
   test('compares names of PyPI as PEP 503 has it, and others as they are', () => {
@@ -330,12 +291,7 @@ describeReal('real records', () => {
 })
 
 test('events of a range are evaluated by their versions, in any order in the record', () => {
-  const events = [
-    { fixed: '3.0.0' },
-    { introduced: '2.0.0' },
-    { introduced: '0' },
-    { fixed: '1.0.0' },
-  ]
+  const events = [{ fixed: '3.0.0' }, { introduced: '2.0.0' }, { introduced: '0' }, { fixed: '1.0.0' }]
   const orders = [events, [...events].reverse(), [events[2], events[0], events[3], events[1]]]
   for (const order of orders) {
     const ranges = [{ type: 'SEMVER', events: order }]

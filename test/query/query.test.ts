@@ -15,9 +15,10 @@ describe('a query', () => {
       version: '',
       pageToken: 't',
     })
-    expect(
-      readQuestion({ package: package_, pageToken: 't', version: null, more: 1 }),
-    ).toMatchObject({ version: '', pageToken: 't' })
+    expect(readQuestion({ package: package_, pageToken: 't', version: null, more: 1 })).toMatchObject({
+      version: '',
+      pageToken: 't',
+    })
   })
 
   test('without an ecosystem is about a package of that name in any', () => {
@@ -37,28 +38,17 @@ describe('a query', () => {
 
   test('names a package by purl, with its version or beside it', () => {
     const known = { name: 'crossbeam-utils', version: '0.8.6', ecosystem: { name: 'crates.io' } }
-    expect(readQuestion({ package: { purl: 'pkg:cargo/crossbeam-utils@0.8.6' } })).toMatchObject(
-      known,
-    )
-    expect(
-      readQuestion({ version: '0.8.6', package: { purl: 'pkg:cargo/crossbeam-utils' } }),
-    ).toMatchObject(known)
+    expect(readQuestion({ package: { purl: 'pkg:cargo/crossbeam-utils@0.8.6' } })).toMatchObject(known)
+    expect(readQuestion({ version: '0.8.6', package: { purl: 'pkg:cargo/crossbeam-utils' } })).toMatchObject(known)
   })
 
   test('for a package type that no ecosystem has is valid and finds nothing', () => {
-    expect(
-      readQuestion({ package: { purl: 'pkg:yeet/github.com/p@(devel)' } }).ecosystem,
-    ).toBeNull()
+    expect(readQuestion({ package: { purl: 'pkg:yeet/github.com/p@(devel)' } }).ecosystem).toBeNull()
   })
 
   test("normalises PyPI's names, a vendor's too", () => {
-    const nameOf = (ecosystem: string): string =>
-      readQuestion({ package: { name: 'Foo_.Bar', ecosystem } }).name
-    expect([nameOf('PyPI'), nameOf('Root:PyPI'), nameOf('npm')]).toEqual([
-      'foo-bar',
-      'foo-bar',
-      'Foo_.Bar',
-    ])
+    const nameOf = (ecosystem: string): string => readQuestion({ package: { name: 'Foo_.Bar', ecosystem } }).name
+    expect([nameOf('PyPI'), nameOf('Root:PyPI'), nameOf('npm')]).toEqual(['foo-bar', 'foo-bar', 'Foo_.Bar'])
   })
 
   const package_ = { name: 'p', ecosystem: 'npm' }
@@ -70,14 +60,8 @@ describe('a query', () => {
     [{ package: { name: 'p', ecosystem: 'Bogus' } }, /^Invalid ecosystem\.$/],
     [{ package: { name: 'p', ecosystem: 'constructor' } }, /^Invalid ecosystem\.$/],
     [{ package: { purl: 'pkg:pypi/mlflow', name: 'm' } }, /^name specified in a PURL query$/],
-    [
-      { package: { purl: 'pkg:pypi/m', ecosystem: 'PyPI' } },
-      /^ecosystem specified in a PURL query$/,
-    ],
-    [
-      { package: { purl: 'pkg:pypi/m@1' }, version: '1' },
-      /^version specified in params and PURL query$/,
-    ],
+    [{ package: { purl: 'pkg:pypi/m', ecosystem: 'PyPI' } }, /^ecosystem specified in a PURL query$/],
+    [{ package: { purl: 'pkg:pypi/m@1' }, version: '1' }, /^version specified in params and PURL query$/],
     [{ package: { purl: 'pkg:a/m@1' }, version: '1' }, /^version specified in params/],
     [{ package: { purl: 'no purl' } }, /^Invalid Package URL/],
     [{ commit: 'a'.repeat(40) }, /by commit are not supported/],
@@ -102,38 +86,22 @@ test('package URLs name ecosystems as osv.dev maps them', () => {
     'pkg:npm/lodash@4.17.20': ['npm', 'lodash', '4.17.20'],
     'pkg:npm/%40babel/core@7.0.0': ['npm', '@babel/core', '7.0.0'],
     'pkg:pypi/Django@4.2': ['PyPI', 'django', '4.2'],
-    'pkg:maven/org.apache.logging.log4j/log4j-core@2.14.1': [
-      'Maven',
-      'org.apache.logging.log4j:log4j-core',
-      '2.14.1',
-    ],
+    'pkg:maven/org.apache.logging.log4j/log4j-core@2.14.1': ['Maven', 'org.apache.logging.log4j:log4j-core', '2.14.1'],
     'pkg:golang/github.com/gin-gonic/gin@v1.7.0': ['Go', 'github.com/gin-gonic/gin', 'v1.7.0'],
     'pkg:golang/github.com/x/y@v1.0': ['Go', 'github.com/x/y', 'v1.0'],
-    'pkg:GoLang/github.com/x/y@v1%2Bincompatible?a=b#z': [
-      'Go',
-      'github.com/x/y/z',
-      'v1+incompatible',
-    ],
+    'pkg:GoLang/github.com/x/y@v1%2Bincompatible?a=b#z': ['Go', 'github.com/x/y/z', 'v1+incompatible'],
     'pkg:golang/x@vendor': ['Go', 'x', 'vendor'],
     'pkg:golang/example.com/m#sub/dir': ['Go', 'example.com/m/sub/dir', ''],
     'pkg:composer/laravel/framework@v6.0': ['Packagist', 'laravel/framework', 'v6.0'],
     'pkg:gem/rails@6.0.0': ['RubyGems', 'rails', '6.0.0'],
     'pkg:nuget/SkiaSharp@2.80.3.0': ['NuGet', 'SkiaSharp', '2.80.3.0'],
     'pkg:hex/plug@1.0': ['Hex', 'plug', '1.0'],
-    'pkg:deb/debian/curl@7.88.1-10%2Bdeb12u5?arch=amd64&distro=debian-12': [
-      'Debian',
-      'curl',
-      '7.88.1-10+deb12u5',
-    ],
+    'pkg:deb/debian/curl@7.88.1-10%2Bdeb12u5?arch=amd64&distro=debian-12': ['Debian', 'curl', '7.88.1-10+deb12u5'],
     'pkg:deb/ubuntu/curl@1%3A2.0': ['Ubuntu', 'curl', '1:2.0'],
     'pkg:apk/alpine/curl@8.1-r0?arch=x86_64': ['Alpine', 'curl', '8.1-r0'],
     'pkg:apk/wolfi/curl@8.1-r0': ['Wolfi', 'curl', '8.1-r0'],
     'pkg:rpm/redhat/curl@7.61-1.el8': ['Red Hat', 'curl', '7.61-1.el8'],
-    'pkg:rpm/redhat/openssl@3.2.2-7.el9?arch=x86_64&epoch=1': [
-      'Red Hat',
-      'openssl',
-      '1:3.2.2-7.el9',
-    ],
+    'pkg:rpm/redhat/openssl@3.2.2-7.el9?arch=x86_64&epoch=1': ['Red Hat', 'openssl', '1:3.2.2-7.el9'],
     'pkg:deb/debian/tar@1.34-1?epoch=01': ['Debian', 'tar', '1:1.34-1'],
     'pkg:deb/debian/tar@2%3A1.34-1?epoch=1': ['Debian', 'tar', '2:1.34-1'],
     'pkg:deb/debian/tar?epoch=1': ['Debian', 'tar', ''],

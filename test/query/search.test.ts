@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest'
 import { readQuestion } from '../../src/query/query.ts'
-import {
-  type ResultPage,
-  type PageBounds,
-  type QuerySource,
-  search,
-} from '../../src/query/search.ts'
+import { type ResultPage, type PageBounds, type QuerySource, search } from '../../src/query/search.ts'
 
 /** A source of npm records by id; the ecosystems and names that it is asked for are not looked at. */
 function sourceOf(records: Readonly<Record<string, object | string>>): QuerySource {
@@ -62,11 +57,7 @@ test('pages of a search follow each other without gap or duplicate, whatever end
   const whole = ids(await search(sourceOf(records), ask(), bounds()))
   expect(whole).toHaveLength(333)
   let looks = 0
-  const ends: Partial<PageBounds>[] = [
-    { records: 7 },
-    { bytes: 2000 },
-    { isLate: () => ++looks % 2 === 0 },
-  ]
+  const ends: Partial<PageBounds>[] = [{ records: 7 }, { bytes: 2000 }, { isLate: () => ++looks % 2 === 0 }]
   for (const end of ends) {
     const all: string[] = []
     let pages = 0
@@ -101,8 +92,7 @@ test('a page token of another query, a changed one and an invalid one are refuse
   const source = sourceOf(many(30))
   const { next } = await search(source, ask(), bounds({ records: 5 }))
   const bad = [next.slice(0, -1), `${next}=`, `A${next.slice(1)}`, 'x', '!', 'AAAAAAAA']
-  for (const token of bad)
-    await expect(search(source, ask(token), bounds())).rejects.toThrow('Invalid page token.')
+  for (const token of bad) await expect(search(source, ask(token), bounds())).rejects.toThrow('Invalid page token.')
   await expect(search(source, ask(next, '1.0.1'), bounds())).rejects.toThrow('Invalid page token.')
 })
 
@@ -115,9 +105,7 @@ test('a long search works in slices by records and bytes, and stops where a paus
   await search(sourceOf(many(500)), ask(), bounds({ pause }))
   expect(pauses).toBe(7)
   pauses = 0
-  const large = Object.fromEntries(
-    'abcdefgh'.split('').map((id) => [id, record('1.0.0', 'x'.repeat(150_000))]),
-  )
+  const large = Object.fromEntries('abcdefgh'.split('').map((id) => [id, record('1.0.0', 'x'.repeat(150_000))]))
   await search(sourceOf(large), ask(), bounds({ pause }))
   expect(pauses).toBe(3)
   const stop = async (): Promise<void> => Promise.reject(new Error('left'))

@@ -34,14 +34,7 @@ describe('a message to a team workspace', () => {
     const counts = { added: 1, changed: 2, removed: 0 }
     const told = textOf({ type, data: { source: 'osv', counts } })
     expect(told).toBe('New snapshot of osv: 1 added, 2 changed, 0 removed.')
-    const others = [
-      '<!channel>\u001b[2J',
-      '@all',
-      '[osv](https://elsewhere.example)',
-      '**osv**',
-      'a\nb',
-      '',
-    ]
+    const others = ['<!channel>\u001b[2J', '@all', '[osv](https://elsewhere.example)', '**osv**', 'a\nb', '']
     for (const source of others)
       expect(textOf({ type, data: { source, counts: null } })).toBe(
         'New snapshot of a mirror: everything may have changed.',
@@ -57,15 +50,10 @@ describe('a message to a team workspace', () => {
     )
     const sums = { tags: 4000, newFixes: 5000, newFindings: 7, newFixable: 6 }
     const lines = textOf({ type, data: { ...sums, changes: Array(50).fill(one) } }).split('\n')
-    expect([lines.length, lines[0]]).toEqual([
-      12,
-      '4000 tags: 7 new findings (6 with a fix), 4994 findings got a fix',
-    ])
+    expect([lines.length, lines[0]]).toEqual([12, '4000 tags: 7 new findings (6 with a fix), 4994 findings got a fix'])
     expect(lines.at(-1)).toBe('and 3990 more')
     const { newFixable: _unknown, ...older } = sums
-    expect(textOf({ type, data: { ...older, changes: [one] } })).toMatch(
-      /^4000 tags: 7 new findings\n/,
-    )
+    expect(textOf({ type, data: { ...older, changes: [one] } })).toMatch(/^4000 tags: 7 new findings\n/)
     const hostile = { tag: { name: '<!channel>\u001b[2J' }, newFixes: '<@all>' }
     const told = textOf({ type, data: { tags: -1, changes: [hostile, { tag: 7 }] } })
     expect(told).toBe('&lt;!channel&gt; [2J: its findings changed\na tag: its findings changed')

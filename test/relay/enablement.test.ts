@@ -19,22 +19,19 @@ import { longTest } from '../support/tables.ts'
 /** Every fault is the relay's own. */
 const isExplained = (): boolean => false
 
-longTest(
-  'a daemon without relay targets removes earlier ones with their pending events',
-  async () => {
-    const dir = scratch()
-    openWrites(dir).close()
-    const db = openInbox(dir)
-    onTestFinished(() => void db.close())
-    const outbox = createRelayOutbox(db)
-    outbox.replaceTargets(['http://127.0.0.1:9/hook'])
-    const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
-    const log = createLog({ level: 'error', format: 'json' })
-    const passing = startRelay({ config, version: 'test', log, isExplained })
-    await expect.poll(() => outbox.listTargets()).toEqual([])
-    await passing.close()
-  },
-)
+longTest('a daemon without relay targets removes earlier ones with their pending events', async () => {
+  const dir = scratch()
+  openWrites(dir).close()
+  const db = openInbox(dir)
+  onTestFinished(() => void db.close())
+  const outbox = createRelayOutbox(db)
+  outbox.replaceTargets(['http://127.0.0.1:9/hook'])
+  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
+  const log = createLog({ level: 'error', format: 'json' })
+  const passing = startRelay({ config, version: 'test', log, isExplained })
+  await expect.poll(() => outbox.listTargets()).toEqual([])
+  await passing.close()
+})
 
 test('the log names a disabled target by its number, never by its URL', async () => {
   const dir = scratch()
@@ -91,10 +88,7 @@ test('relay targets of an earlier version keep their position', () => {
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
   const outbox = createRelayOutbox(db)
-  expect([outbox.cursors.snapshot.read('one'), outbox.cursors.snapshot.hasNewTargets()]).toEqual([
-    7,
-    false,
-  ])
+  expect([outbox.cursors.snapshot.read('one'), outbox.cursors.snapshot.hasNewTargets()]).toEqual([7, false])
   const message = { webhookId: 'pm_8', body: Buffer.from('{}'), deliver: true, log: 8 }
   outbox.passOnLog('snapshot', { messages: [message], instance: 'one', end: 8 }, 1)
   expect(outbox.listTargets()).toMatchObject([{ pending: 1, failedAt: null }])

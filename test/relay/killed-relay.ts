@@ -82,12 +82,8 @@ export async function collectAndKill(snapshots: number, kills: number): Promise<
   }
   expect(inOutbox[0]).toBeLessThan(snapshots) // it was killed in the middle
   const last = start(made.dir, to.url)
-  const ids = new Set(
-    Array.from({ length: snapshots }, (_, at) => `tags_${log}_${at + 1}-${at + 1}`),
-  )
-  await expect
-    .poll(() => new Set(to.ids().map((id) => id.replace(/^pm_[0-9a-f]+_/, ''))))
-    .toEqual(ids)
+  const ids = new Set(Array.from({ length: snapshots }, (_, at) => `tags_${log}_${at + 1}-${at + 1}`))
+  await expect.poll(() => new Set(to.ids().map((id) => id.replace(/^pm_[0-9a-f]+_/, '')))).toEqual(ids)
   await expect.poll(() => made.outbox.listTargets().map(({ pending }) => pending)).toEqual([0])
   await kill(last)
   expect(made.outbox.lastEvent()).toBe(snapshots)

@@ -23,20 +23,10 @@ test.each<[string, boolean, Announced, NewTag[]]>([
   ['a tag that was mirrored before, as a test event names one', true, LISTED, []],
   ['a tag of which another one is new', true, LISTED, [arrival({ tag: '3.13', digest: null })]],
   ['a new tag', false, LISTED, [arrival({})]],
-  [
-    'a new tag in another spelling',
-    false,
-    LISTED,
-    [arrival({ repository: 'cr.example.com/python', digest: null })],
-  ],
+  ['a new tag in another spelling', false, LISTED, [arrival({ repository: 'cr.example.com/python', digest: null })]],
   ['a new digest of a tag', false, LISTED, [arrival({ repository: null, tag: null })]],
   ['a tag that is listed with another digest', false, { ...LISTED, digestMatches: false }, []],
-  [
-    'a tag that is not mirrored',
-    false,
-    { listed: false, digestMatches: null, artifacts: null },
-    [],
-  ],
+  ['a tag that is not mirrored', false, { listed: false, digestMatches: null, artifacts: null }, []],
 ])('a team workspace is told of %s: not %s', (_what, isOld, announced, arrived) => {
   const reads = {
     findAnnounced: () => announced,
@@ -72,9 +62,7 @@ test('a tag that the first sync after a long outage finds is news, whatever the 
   const found = service.addTag()
   expect(isOld(found)).toBe(false) // its event comes before the sync
   await made.run('catalog')
-  expect([isOld(before), isOld(found), isOld(found, clock.now() + 900 * DAY)]).toEqual([
-    ...[true, false, false],
-  ])
+  expect([isOld(before), isOld(found), isOld(found, clock.now() + 900 * DAY)]).toEqual([...[true, false, false]])
   const { runId } = made.store.catalog.listNewTags(0)[0] ?? { runId: 0 }
   const run = made.store.runs.listRuns(1)[0]
   if (run === undefined) throw new Error('no run')

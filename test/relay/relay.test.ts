@@ -133,21 +133,18 @@ describe('a published snapshot', () => {
     expect(to.ids().map(logId)).toEqual(['4'])
   })
 
-  longTest(
-    'that was published before a target was added is sent to the earlier targets alone',
-    async () => {
-      const [there, comes] = await Promise.all([target(), target()])
-      const made = bench({ targets: [there.url] })
-      await made.round()
-      for (const id of ['s1', 's2']) await made.publish(id, [id])
-      const again = await made.restart({ targets: [there.url, comes.url] })
-      await again.round()
-      await again.publish('s3', ['c'])
-      await again.round()
-      expect(there.ids().map(logId)).toEqual(['1', '2', '3'])
-      expect(comes.ids().map(logId)).toEqual(['3'])
-    },
-  )
+  longTest('that was published before a target was added is sent to the earlier targets alone', async () => {
+    const [there, comes] = await Promise.all([target(), target()])
+    const made = bench({ targets: [there.url] })
+    await made.round()
+    for (const id of ['s1', 's2']) await made.publish(id, [id])
+    const again = await made.restart({ targets: [there.url, comes.url] })
+    await again.round()
+    await again.publish('s3', ['c'])
+    await again.round()
+    expect(there.ids().map(logId)).toEqual(['1', '2', '3'])
+    expect(comes.ids().map(logId)).toEqual(['3'])
+  })
 
   test('is sent to a target that was removed and added again only if it is newer', async () => {
     const to = await target()
@@ -241,9 +238,7 @@ describe('a relay target', () => {
 
   test('that redirects is not followed', async () => {
     const elsewhere = await target()
-    const to = await target((response) =>
-      response.writeHead(307, { Location: elsewhere.url }).end(),
-    )
+    const to = await target((response) => response.writeHead(307, { Location: elsewhere.url }).end())
     const made = bench({ targets: [to.url] })
     made.deliver('msg_1')
     await made.round()
@@ -252,9 +247,7 @@ describe('a relay target', () => {
   })
 
   longTest('that refuses one event receives the others meanwhile', async () => {
-    const to = await target((response, { id }) =>
-      response.writeHead(id === 'bad' ? 400 : 204).end(),
-    )
+    const to = await target((response, { id }) => response.writeHead(id === 'bad' ? 400 : 204).end())
     const made = bench({ targets: [to.url], concurrency: 1 })
     for (const id of ['msg_1', 'bad', 'msg_2']) made.deliver(id)
     for (let n = 0; n < 3; n++) await made.round()
@@ -336,28 +329,23 @@ describe('a relay target', () => {
     expect(to.ids().slice(1)).toEqual([...to.ids().slice(1)].sort())
   })
 
-  longTest(
-    'that was down for a long time receives the pending events when it is enabled',
-    async () => {
-      const to = await target(503)
-      const made = bench({ targets: [to.url], concurrency: 1 })
-      made.deliver('old')
-      for (let hours = 0; hours < 30; hours += 3) {
-        await made.round()
-        made.pass(180 * MINUTE)
-      }
+  longTest('that was down for a long time receives the pending events when it is enabled', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url], concurrency: 1 })
+    made.deliver('old')
+    for (let hours = 0; hours < 30; hours += 3) {
       await made.round()
-      to.manner = 204
-      made.enable(stateOf(made)?.id ?? 0)
-      await made.round()
-      expect([to.ids().at(-1), stateOf(made)?.pending]).toEqual(['old', 0])
-    },
-  )
+      made.pass(180 * MINUTE)
+    }
+    await made.round()
+    to.manner = 204
+    made.enable(stateOf(made)?.id ?? 0)
+    await made.round()
+    expect([to.ids().at(-1), stateOf(made)?.pending]).toEqual(['old', 0])
+  })
 
   longTest('that works again receives events with long pauses within a minute', async () => {
-    const to = await target((response, { id }) =>
-      response.writeHead(id === 'odd' ? 503 : 204).end(),
-    )
+    const to = await target((response, { id }) => response.writeHead(id === 'odd' ? 503 : 204).end())
     const made = bench({ targets: [to.url], concurrency: 1 })
     made.deliver('odd')
     await made.round()
@@ -386,28 +374,25 @@ describe('a relay target', () => {
     expect(to.got.length).toBeGreaterThan(10)
   })
 
-  longTest(
-    'receives pending events with the usual pauses after the clock went backwards',
-    async () => {
-      const to = await target(503)
-      const made = bench({ targets: [to.url], concurrency: 1 })
-      made.deliver('first')
+  longTest('receives pending events with the usual pauses after the clock went backwards', async () => {
+    const to = await target(503)
+    const made = bench({ targets: [to.url], concurrency: 1 })
+    made.deliver('first')
+    await made.round()
+    made.deliver('second')
+    made.pass(-30 * DAY)
+    await made.round()
+    expect(to.got).toHaveLength(2)
+    await made.round()
+    expect(to.got).toHaveLength(2)
+    expect((stateOf(made)?.dueAt ?? 0) - (NOW - 30 * DAY)).toBe(30_000)
+    to.manner = 204
+    for (let n = 0; n < 3; n++) {
+      made.pass(10 * MINUTE)
       await made.round()
-      made.deliver('second')
-      made.pass(-30 * DAY)
-      await made.round()
-      expect(to.got).toHaveLength(2)
-      await made.round()
-      expect(to.got).toHaveLength(2)
-      expect((stateOf(made)?.dueAt ?? 0) - (NOW - 30 * DAY)).toBe(30_000)
-      to.manner = 204
-      for (let n = 0; n < 3; n++) {
-        made.pass(10 * MINUTE)
-        await made.round()
-      }
-      expect(stateOf(made)).toMatchObject({ state: 'ok', pending: 0, givenUp: 0 })
-    },
-  )
+    }
+    expect(stateOf(made)).toMatchObject({ state: 'ok', pending: 0, givenUp: 0 })
+  })
 
   test('receives pending events after the clock jumped forward, before any is given up', async () => {
     const to = await target(503)

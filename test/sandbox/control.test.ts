@@ -100,8 +100,7 @@ describe('control over HTTP', () => {
 
   test('refuses a fault without what it needs, and names that', async () => {
     const { url } = await open()
-    const set = (path: string, fault: object) =>
-      call(`${url}/-/sandbox/${path}`, 'POST', { path: '/x', fault })
+    const set = (path: string, fault: object) => call(`${url}/-/sandbox/${path}`, 'POST', { path: '/x', fault })
     for (const [path, fault, names] of [
       ['fault', { kind: 'slow' }, 'the fault slow needs bytesPerSecond (a number)'],
       ['fault', { kind: 'status', status: '503' }, 'the fault status needs status (a number)'],
@@ -122,9 +121,7 @@ describe('the command', () => {
     identityUrl: string
   }
 
-  async function start(
-    ...args: string[]
-  ): Promise<{ child: ChildProcess; url: string; message: Message }> {
+  async function start(...args: string[]): Promise<{ child: ChildProcess; url: string; message: Message }> {
     const child = fork(MAIN, ['--port', '0', '--records', '60', ...args], {
       execPath: NODE,
       execArgv: [],
@@ -146,8 +143,7 @@ describe('the command', () => {
   test('prints its addresses, and serves a catalog of the size that its options set', async () => {
     const { child, message } = await start('--tags', '3', '--tickets', '7', '--shape', 'other')
     const headers = { authorization: `Bearer ${SANDBOX_TOKEN}` }
-    const read = async (address: string | undefined) =>
-      (await fetch(String(address), { headers })).json()
+    const read = async (address: string | undefined) => (await fetch(String(address), { headers })).json()
     expect(await read(`${message.url}/v1/tags/`)).toMatchObject({ results: [{}, {}, {}] })
     expect(await read(`${message.url}/v1/patches`)).toMatchObject({ total: 7 })
     expect(await read(`${message.identityUrl}/users`)).toHaveProperty('results')
@@ -163,13 +159,7 @@ describe('the command', () => {
   })
 
   longTest('explains bad arguments and exits with 2', () => {
-    const wrong = [
-      ['--port', 'x'],
-      ['--osv-index', 'a'],
-      ['--tags', 'x'],
-      ['--nonsense'],
-      ['--records=-1'],
-    ]
+    const wrong = [['--port', 'x'], ['--osv-index', 'a'], ['--tags', 'x'], ['--nonsense'], ['--records=-1']]
     for (const args of LONG ? wrong : wrong.slice(0, 2)) {
       const { status, stderr } = spawnSync(NODE, [MAIN, ...args], { encoding: 'utf8' })
       expect([status, stderr.includes('--help')]).toEqual([2, true])

@@ -124,9 +124,7 @@ test('every version of the formats that is named in refusals is read', () => {
       components: [{ purl: 'pkg:npm/a@1' }],
     }) // prettier-ignore
   for (const specVersion of ['1.0', '1.1', '1.', '1.x'])
-    expect(() => cyclonedx([], specVersion)).toThrow(
-      /is not known here: use CycloneDX 1\.2 to 1\.7/,
-    )
+    expect(() => cyclonedx([], specVersion)).toThrow(/is not known here: use CycloneDX 1\.2 to 1\.7/)
   for (const version of ['SPDX-2.0', 'SPDX-1.2'])
     expect(() => spdx([], version)).toThrow(/is not known here: use .*SPDX 2\.1 to 2\.3/)
 })
@@ -144,9 +142,7 @@ test('the elements of SPDX 3 are read in each form of JSON-LD', () => {
     { type: 'software_Package', name: 'debian', software_packageVersion: '12', software_primaryPurpose: 'operatingSystem' },
   ] // prettier-ignore
   const sbom = read({ '@graph': [info, ...elements] })
-  expect(sbom.components.map(({ purl }) => purl)).toEqual([
-    ...['pkg:npm/a@1', 'pkg:npm/b@1', 'pkg:npm/c@1', null],
-  ])
+  expect(sbom.components.map(({ purl }) => purl)).toEqual([...['pkg:npm/a@1', 'pkg:npm/b@1', 'pkg:npm/c@1', null]])
   expect(sbom.components[2]?.source).toEqual({ name: 'd', version: '2-1' })
   expect(sbom.systems).toEqual(['debian-12'])
   const context = 'https://spdx.org/rdf/3.0.0/spdx-context.jsonld'

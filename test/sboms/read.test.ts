@@ -165,9 +165,7 @@ test('what is no SBOM is refused with what is accepted', () => {
   expect(() => readInputSbom(Buffer.from(' \n'))).toThrow(/it is empty/)
   for (const packed of [gzipSync('{}'), zstdCompressSync('{}'), XZ])
     expect(() => readInputSbom(packed)).toThrow(/it is compressed: unpack it first$/)
-  expect(() => readInputSbom(Buffer.from('504b030414000000', 'hex'))).toThrow(
-    /it is a ZIP archive: unpack it first$/,
-  )
+  expect(() => readInputSbom(Buffer.from('504b030414000000', 'hex'))).toThrow(/it is a ZIP archive: unpack it first$/)
   for (const text of ['\ufeff{}', '{}'])
     expect(() => readInputSbom(Buffer.from(text, 'utf16le'))).toThrow(/it is not in UTF-8/)
   expect(() => readInputSbom(Buffer.from('{}\n'.repeat(1_001)))).toThrow(/more than 1000 lines/)

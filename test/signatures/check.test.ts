@@ -46,18 +46,14 @@ async function judged(
   }
   const check = createSignatureCheck(given)
   const bytes = documents.map((one) =>
-    Buffer.isBuffer(one) || typeof one === 'string'
-      ? Buffer.from(one)
-      : Buffer.from(JSON.stringify(one)),
+    Buffer.isBuffer(one) || typeof one === 'string' ? Buffer.from(one) : Buffer.from(JSON.stringify(one)),
   )
   const { state, signer, reason } = (await check?.judge(bytes, subject)) ?? { state: 'off' }
   return `${state}: ${signer ?? reason ?? ''}`
 }
 
-const keyless = (payload = statementOf(IMAGE), options = {}) =>
-  keylessBundle(AUTHORITY, payload, options)
-const keyed = (payload = statementOf(IMAGE), keys: readonly KeyObject[] = [KEY.privateKey]) =>
-  envelopeOf(payload, keys)
+const keyless = (payload = statementOf(IMAGE), options = {}) => keylessBundle(AUTHORITY, payload, options)
+const keyed = (payload = statementOf(IMAGE), keys: readonly KeyObject[] = [KEY.privateKey]) => envelopeOf(payload, keys)
 
 describe('a document that is signed with a key', () => {
   test('is verified by a trusted key of each type', async () => {
@@ -97,9 +93,7 @@ describe('a document that is signed with a key', () => {
       dsseEnvelope: keyed(),
     }
     expect(await judged([bundle])).toMatch(/^verified: key/)
-    expect(await judged([{ ...bundle, dsseEnvelope }])).toMatch(
-      /^failed: the signature does not fit/,
-    )
+    expect(await judged([{ ...bundle, dsseEnvelope }])).toMatch(/^failed: the signature does not fit/)
     expect(await judged([keyed(statementOf(IMAGE), [OTHER_KEY.privateKey, KEY.privateKey])])).toMatch(/^verified: key/) // prettier-ignore
   })
 
@@ -107,12 +101,8 @@ describe('a document that is signed with a key', () => {
     expect(await judged([keyed(statementOf(IMAGE), [OTHER_KEY.privateKey])])).toMatch(/^failed: the signature does not fit/) // prettier-ignore
     const payload = statementOf(IMAGE, { altered: true }).toString('base64')
     expect(await judged([{ ...keyed(), payload }])).toMatch(/^failed: the signature does not fit/)
-    expect(await judged([{ ...keyed(), signatures: [] }])).toBe(
-      'failed: its envelope has no signature',
-    )
-    expect(await judged([{ ...keyed(), signatures: [{ sig: '' }] }])).toBe(
-      'failed: a signature is empty',
-    )
+    expect(await judged([{ ...keyed(), signatures: [] }])).toBe('failed: its envelope has no signature')
+    expect(await judged([{ ...keyed(), signatures: [{ sig: '' }] }])).toBe('failed: a signature is empty')
   })
 
   test('fails where the signature is an HMAC with the public key as its secret', async () => {
@@ -122,9 +112,7 @@ describe('a document that is signed with a key', () => {
     const secrets = [pemOf(KEY.publicKey), createPublicKey(pemOf(KEY.publicKey)).export({ type: 'spki', format: 'der' })] // prettier-ignore
     for (const secret of secrets) {
       const sig = createHmac('sha256', secret).update(head).update(payload).digest('base64')
-      expect(await judged([{ ...envelope, signatures: [{ keyid: 'HS256', sig }] }])).toMatch(
-        /^failed/,
-      )
+      expect(await judged([{ ...envelope, signatures: [{ keyid: 'HS256', sig }] }])).toMatch(/^failed/)
     }
   })
 
@@ -142,19 +130,14 @@ describe('a document that is signed with a key', () => {
 
   test('fails where something unsigned stands beside the signature, which readers could take for the content', async () => {
     const beside = { ...keyed(), bomFormat: 'CycloneDX', components: [] }
-    expect(await judged([beside])).toBe(
-      'failed: "bomFormat" stands beside the signature and is not signed',
-    )
+    expect(await judged([beside])).toBe('failed: "bomFormat" stands beside the signature and is not signed')
     expect(await judged([{ ...keyless(), bomFormat: 'CycloneDX' }])).toMatch(/^failed: "bomFormat"/)
     const lines = `${JSON.stringify(keyed())}\n{"bomFormat":"CycloneDX"}\n`
     expect(await judged([lines])).toBe('failed: a part of it is not signed')
   })
 
   test('fails where it is too large, or nested too deeply, to be verified', async () => {
-    const large = Buffer.concat([
-      Buffer.from('{"payloadType":"'),
-      Buffer.alloc(MAX_SIGNED_BYTES, 'x'),
-    ])
+    const large = Buffer.concat([Buffer.from('{"payloadType":"'), Buffer.alloc(MAX_SIGNED_BYTES, 'x')])
     expect(await judged([large])).toMatch(/^failed: it has 33554448 bytes/)
     const deep = `{"payloadType":${'['.repeat(1_000_001)}`
     expect(await judged([deep])).toMatch(/^failed: it is nested more than/)
@@ -166,9 +149,7 @@ describe('a document that is signed with a key', () => {
 describe('a document that is signed with a certificate', () => {
   test('is verified long after the certificate has expired, by the time of its log entry', async () => {
     expect(SIGNED_AT.getTime()).toBeLessThan(Date.now())
-    expect(await judged([keyless()])).toBe(
-      `verified: ${IDENTITY.subject} (issuer ${IDENTITY.issuer})`,
-    )
+    expect(await judged([keyless()])).toBe(`verified: ${IDENTITY.subject} (issuer ${IDENTITY.issuer})`)
   })
 
   test('fails where the certificate had expired, or was not valid yet, when the log took the entry', async () => {
@@ -238,12 +219,8 @@ describe('a document that is signed with a certificate', () => {
     const bundle = keyless()
     const certificate = { rawBytes: Buffer.from('no certificate').toString('base64') }
     const verificationMaterial = { ...bundle.verificationMaterial, certificate }
-    expect(await judged([{ ...bundle, verificationMaterial }])).toMatch(
-      /^failed: it cannot be read/,
-    )
-    expect(await judged([{ ...bundle, verificationMaterial: { certificate: null } }])).toMatch(
-      /^failed/,
-    )
+    expect(await judged([{ ...bundle, verificationMaterial }])).toMatch(/^failed: it cannot be read/)
+    expect(await judged([{ ...bundle, verificationMaterial: { certificate: null } }])).toMatch(/^failed/)
     expect(await judged([{ ...bundle, mediaType: 7 }])).toMatch(/^failed/)
   })
 })
@@ -270,8 +247,7 @@ describe('an artifact', () => {
 
   test('is judged again by other keys, other signers and another mode', () => {
     const basisOf = (settings: Partial<SignatureSettings>): string | undefined =>
-      createSignatureCheck({ signatures: 'warn', trustRoot: [KEY_FILE], signers: [], ...settings })
-        ?.basis
+      createSignatureCheck({ signatures: 'warn', trustRoot: [KEY_FILE], signers: [], ...settings })?.basis
     const before = basisOf({})
     expect(basisOf({})).toBe(before)
     expect(basisOf({ trustRoot: [ROOT_FILE] })).not.toBe(before)
@@ -291,9 +267,7 @@ describe('the library that verifies', () => {
         .map((file) => join(root, name, 'dist', file)),
     )
     const modules = files.flatMap((file) =>
-      [...readFileSync(file, 'utf8').matchAll(/require\("([^."][^"]*)"\)/g)].map(
-        ([, name]) => name,
-      ),
+      [...readFileSync(file, 'utf8').matchAll(/require\("([^."][^"]*)"\)/g)].map(([, name]) => name),
     )
     const known = ['@sigstore/core', '@sigstore/protobuf-specs', '@sigstore/protobuf-specs/rekor/v2'] // prettier-ignore
     expect([...new Set(modules)].sort()).toEqual([...known, 'crypto', 'util'].sort())

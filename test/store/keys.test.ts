@@ -19,9 +19,7 @@ describe('a local key', () => {
         ...{ revokedAt: null, revokedBy: null },
       },
     ])
-    expect(JSON.stringify([store.keys.listKeys(), store.keys.listKeyHashes()])).not.toContain(
-      key.slice(8),
-    )
+    expect(JSON.stringify([store.keys.listKeys(), store.keys.listKeyHashes()])).not.toContain(key.slice(8))
     store.checkpoint()
     expect(readFileSync(databasePath(store.dir)).includes(key.slice(8))).toBe(false)
   })

@@ -71,10 +71,7 @@ describe('a pin', () => {
     const lock = acquireLock(store.dir, 'sync')
     onTestFinished(() => lock.release())
     store.runs.startRun({ ...START, startedAt: NOW })
-    expect([pinned.runs.readLatestRun('osv'), live.runs.readLatestRun('osv')?.state]).toEqual([
-      null,
-      'running',
-    ])
+    expect([pinned.runs.readLatestRun('osv'), live.runs.readLatestRun('osv')?.state]).toEqual([null, 'running'])
   })
 
   test('of one reader is not moved by another', () => {
@@ -94,8 +91,7 @@ describe('a gated pin', () => {
     const reader = gateReads(reads(store.dir))
     const thread = openShortReads(store.dir)
     if (thread === null) throw new Error('no database')
-    const seenBy = (served: string) =>
-      thread.during(() => thread.reads.snapshots.readSnapshot('osv')?.id, served)
+    const seenBy = (served: string) => thread.during(() => thread.reads.snapshots.readSnapshot('osv')?.id, served)
     const commit = (id: string): void => void store.snapshots.replaceSnapshot(snapshot({ id }))
     return { store, reader, thread, seenBy, commit, id: () => reader.pinned.snapshots.readSnapshot('osv')?.id } // prettier-ignore
   }

@@ -58,9 +58,7 @@ test('keys, secret, identity, dates and change log are kept of a database whose 
   expect(kept).toEqual(ALL)
   const after = open(to)
   expect(after.keys.listKeys()).toEqual(keys)
-  expect(after.keys.listKeyHashes()).toMatchObject([
-    { hash: hashKey(key, after.secrets.readSecret('keys')) },
-  ])
+  expect(after.keys.listKeyHashes()).toMatchObject([{ hash: hashKey(key, after.secrets.readSecret('keys')) }])
   expect(after.keys.createKey('', NOW).id).toBe(3)
   expect(after.ledger.readIdentity()).toBe(identity)
   expect(after.changes.readLatestLogged('osv')?.snapshot).toBe(snapshot().id)

@@ -1,14 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
@@ -57,12 +49,7 @@ test('a pipe or a link under the name of a lock is neither opened nor removed', 
   symlinkSync(foreign, join(parent, '.pm-link01', 'lock'))
   symlinkSync(join(parent, '.pm-pipe01'), join(parent, '.pm-link02'))
   makeTemporary(parent).remove()
-  expect(readdirSync(parent).sort()).toEqual([
-    '.pm-link01',
-    '.pm-link02',
-    '.pm-pipe01',
-    'foreign.db',
-  ])
+  expect(readdirSync(parent).sort()).toEqual(['.pm-link01', '.pm-link02', '.pm-pipe01', 'foreign.db'])
   expect(readFileSync(foreign).equals(before)).toBe(true)
 })
 

@@ -65,12 +65,7 @@ describe('a transaction', () => {
       }),
     ]
     const outcomes = await Promise.allSettled(done)
-    expect(outcomes.map(({ status }) => status)).toEqual([
-      'fulfilled',
-      'rejected',
-      'fulfilled',
-      'fulfilled',
-    ])
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled'])
     expect(order).toEqual(['first', 'second', 'third', 'fourth'])
   })
 })

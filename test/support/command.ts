@@ -4,9 +4,7 @@ import { fileURLToPath } from 'node:url'
 /** The program's file. */
 export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 /** Node stores compiled code here, by its content: a process starts in half the time, also in the next run of the suite. */
-export const COMPILED = fileURLToPath(
-  new URL('../../node_modules/.cache/compiled', import.meta.url),
-)
+export const COMPILED = fileURLToPath(new URL('../../node_modules/.cache/compiled', import.meta.url))
 
 export interface Finished {
   code: number | null
@@ -71,10 +69,6 @@ export function start(
 }
 
 /** Runs the command to its end. */
-export function run(
-  args: readonly string[],
-  env: Record<string, string>,
-  cwd: string,
-): Promise<Finished> {
+export function run(args: readonly string[], env: Record<string, string>, cwd: string): Promise<Finished> {
   return start(args, env, cwd).finished
 }

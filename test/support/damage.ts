@@ -1,12 +1,4 @@
-import {
-  closeSync,
-  openSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  truncateSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, openSync, rmSync, statSync, symlinkSync, truncateSync, writeSync } from 'node:fs'
 import Database from 'better-sqlite3'
 
 /** Size of a page of the databases, bytes. */
@@ -27,8 +19,7 @@ export const DAMAGES = {
   page: (path: string, number: number): void => overwrite(path, PAGE * (number - 1), PAGE),
   header: (path: string): void => overwrite(path, 0, 16),
   schema: (path: string): void => overwrite(path, 100, PAGE - 100),
-  cut: (path: string): void =>
-    truncateSync(path, Math.floor(statSync(path).size / 2 / PAGE) * PAGE),
+  cut: (path: string): void => truncateSync(path, Math.floor(statSync(path).size / 2 / PAGE) * PAGE),
   gone: (path: string): void => rmSync(path),
   /** Every read fails with EIO, as on a disk that fails. */
   unreadable(path: string): void {

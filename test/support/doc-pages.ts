@@ -28,8 +28,7 @@ const plain = (text: string): string =>
     .join('`')
 
 /** Text of a table cell: one line, without the character that ends a cell. */
-const cell = (text: string): string =>
-  plain(text.replace(/\s+/g, ' ').replaceAll('|', '\\|').trim())
+const cell = (text: string): string => plain(text.replace(/\s+/g, ' ').replaceAll('|', '\\|').trim())
 
 const row = (...cells: readonly string[]): string => `| ${cells.map(cell).join(' | ')} |`
 
@@ -52,14 +51,13 @@ function configurationPage(): string {
     return code(typeof value === 'string' ? value : JSON.stringify(value))
   }
   const tables = SECTIONS.map((section) => {
-    const rows = SETTINGS.filter((one) => one.section === section).map(
-      ({ name, fileEnv, setting }) =>
-        row(
-          code(name) + (fileEnv === null ? '' : ' (secret)'),
-          setting.allowed,
-          shown(section, name),
-          setting.secret ? '' : code(setting.example), // examples of secrets are random
-        ),
+    const rows = SETTINGS.filter((one) => one.section === section).map(({ name, fileEnv, setting }) =>
+      row(
+        code(name) + (fileEnv === null ? '' : ' (secret)'),
+        setting.allowed,
+        shown(section, name),
+        setting.secret ? '' : code(setting.example), // examples of secrets are random
+      ),
     )
     return `## ${section}\n\n${table(['Setting', 'Accepts', 'Default', 'Example'], rows)}`
   })
@@ -201,15 +199,13 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_views_current: '`kind`: `osv`, `vex`',
   patchmirror_views_making: '`kind`: `osv`, `vex`',
   patchmirror_views_failing: '`kind`: `osv`, `vex`',
-  patchmirror_relay_target_state:
-    '`target`: its number in `relay status`; `state`: `ok`, `failing`, `disabled`',
+  patchmirror_relay_target_state: '`target`: its number in `relay status`; `state`: `ok`, `failing`, `disabled`',
   patchmirror_relay_waiting: '`target`',
   patchmirror_relay_given_up_total: '`target`: events not accepted within `relay.maxDays`',
   patchmirror_inbox_bundles_total: '`outcome`: `imported`, `superseded`, `refused`',
   patchmirror_outbox_sequence: 'since the start of the daemon',
   patchmirror_edge_failing: '`target`: its place in `edge.purge`, from 1',
-  patchmirror_edge_purges_total:
-    '`target`; `outcome`: `ok`, `failed`; since the start of the daemon',
+  patchmirror_edge_purges_total: '`target`; `outcome`: `ok`, `failed`; since the start of the daemon',
   patchmirror_inbox_waiting: 'half-copied, or a delta without its base',
   patchmirror_source_as_of_timestamp_seconds: '`source`',
   patchmirror_source_last_attempt_timestamp_seconds: '`source`',
@@ -238,15 +234,12 @@ async function metricsPage(): Promise<string> {
     refresh: null,
     relay: [],
   })
-  const types = new Map(
-    [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]),
-  )
-  const rows = [...page.matchAll(/^# HELP (patchmirror_\S+) (.*)$/gm)].map(
-    ([, name = '', help = '']) => row(code(name), types.get(name) ?? '', help, LABELS[name] ?? ''),
+  const types = new Map([...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]))
+  const rows = [...page.matchAll(/^# HELP (patchmirror_\S+) (.*)$/gm)].map(([, name = '', help = '']) =>
+    row(code(name), types.get(name) ?? '', help, LABELS[name] ?? ''),
   )
   const unknown = Object.keys(LABELS).filter((name) => !types.has(name))
-  if (unknown.length > 0)
-    throw new Error(`labels of metrics that do not exist: ${unknown.join(', ')}`)
+  if (unknown.length > 0) throw new Error(`labels of metrics that do not exist: ${unknown.join(', ')}`)
   return [
     '# Metrics',
     NOTE,
@@ -262,14 +255,11 @@ export async function generatedPages(): Promise<GeneratedPage[]> {
     'docs/cli.md': cliPage(),
     'docs/reference/exit-codes.md': exitCodesPage(),
     'docs/reference/metrics.md': await metricsPage(),
-    'docs/reference/openapi.md': openApiPage(
-      loadConfig({ env: {}, cwd: '/' }).config,
-      NOTE,
-      (head, rows) =>
-        table(
-          head,
-          rows.map((cells) => row(...cells)),
-        ),
+    'docs/reference/openapi.md': openApiPage(loadConfig({ env: {}, cwd: '/' }).config, NOTE, (head, rows) =>
+      table(
+        head,
+        rows.map((cells) => row(...cells)),
+      ),
     ),
   }
   const style = JSON.parse(readFileSync('.prettierrc.json', 'utf8')) as object

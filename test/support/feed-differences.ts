@@ -10,11 +10,7 @@ async function bytes(url: string): Promise<Buffer> {
 /** Every feed and record that the mirror serves is upstream's own, byte for byte; the paths and ids that differ. */
 export async function feedDifferences({ url }: Hosted, { sandbox }: World): Promise<string[]> {
   const wrong: string[] = []
-  for (const path of [
-    '/external/osv/all.json',
-    '/external/patch_feed',
-    '/external/globals/sys_matrix',
-  ]) {
+  for (const path of ['/external/osv/all.json', '/external/patch_feed', '/external/globals/sys_matrix']) {
     if (!(await bytes(url + path)).equals(await bytes(sandbox.url + path))) wrong.push(path)
   }
   const archive = new AdmZip(await bytes(`${url}/external/osv/all.zip`))

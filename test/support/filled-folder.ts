@@ -22,10 +22,7 @@ export type Origin = Pick<BenchOptions, 'env' | 'envOf'> & {
  * Returns a new data folder, removed when the test ends, of a mirror whose first sync of these sources is complete. A
  * sandbox gives the same for the same options at any time, so the sync runs once in a process and each test gets a copy.
  */
-export async function copyFilledFolder(
-  origin: Origin,
-  sources: readonly SourceName[],
-): Promise<string> {
+export async function copyFilledFolder(origin: Origin, sources: readonly SourceName[]): Promise<string> {
   const { sandbox, env, envOf, at } = origin
   const key = JSON.stringify([sandbox, env, String(envOf), at, sources])
   const files = await (filled.get(key) ?? keep(key, fill(origin, sources)))
@@ -50,8 +47,7 @@ async function fill({ at, ...origin }: Origin, sources: readonly SourceName[]): 
     try {
       for (const source of sources) {
         const { state, message } = await made.run(source)
-        if (state !== 'complete')
-          throw new Error(`the first sync of ${source} is ${state}: ${message}`)
+        if (state !== 'complete') throw new Error(`the first sync of ${source} is ${state}: ${message}`)
       }
     } finally {
       await made.close()

@@ -48,12 +48,7 @@ export function openFilledStore(dir: string): FilledStore {
   const runs = createRunWriter(db)
   const dates = createDatesWriter(db)
 
-  const writeDocument = (
-    source: SourceName,
-    path: string,
-    text: string | Buffer | null,
-    at: number,
-  ) => {
+  const writeDocument = (source: SourceName, path: string, text: string | Buffer | null, at: number) => {
     const content = text === null ? null : Buffer.from(text)
     documents.replaceDocument({
       path,
@@ -96,8 +91,7 @@ export function openFilledStore(dir: string): FilledStore {
           trigger: 'start',
           startedAt: at,
         })
-        for (const [gone] of [...osv.eachPair()])
-          if (!(gone in records)) osv.removeRecord(gone, runId, at)
+        for (const [gone] of [...osv.eachPair()]) if (!(gone in records)) osv.removeRecord(gone, runId, at)
         for (const id of ids) {
           const content = Buffer.from(records[id] ?? '')
           if (osv.readEntry(id)?.crc32 === crc32(content)) continue
@@ -137,8 +131,7 @@ export function openFilledStore(dir: string): FilledStore {
     addRun(source, startedAt, end) {
       const id = runs.startRun({ source, kind: 'sync', trigger: 'schedule', startedAt })
       const unknown = { asOf: null, snapshot: null, code: null, message: null, facts: {} }
-      if (end !== undefined)
-        runs.endRun(id, { ...unknown, state: 'complete', endedAt: startedAt + 1000, ...end })
+      if (end !== undefined) runs.endRun(id, { ...unknown, state: 'complete', endedAt: startedAt + 1000, ...end })
       return id
     },
     damage: (sql) => void db.exec(sql),

@@ -32,8 +32,7 @@ export function commandHost(): typeof run {
     return undefined
   })
   return async (args, env, cwd) => {
-    if (isBusy || Object.keys(env).some((name) => name.startsWith('NODE_')))
-      return run(args, env, cwd)
+    if (isBusy || Object.keys(env).some((name) => name.startsWith('NODE_'))) return run(args, env, cwd)
     isBusy = true
     try {
       if (host === null || host.hasEnded()) host = startHost()
@@ -59,9 +58,7 @@ function startHost(): Host {
   child.unref() // it ends when this process does
   const out = collect(child.stdout)
   const err = collect(child.stderr)
-  const said = [child.stdout, child.stderr]
-    .flatMap((stream) => stream ?? [])
-    .map((one) => finished(one))
+  const said = [child.stdout, child.stderr].flatMap((stream) => stream ?? []).map((one) => finished(one))
   const ended = new Promise<Pick<Finished, 'code' | 'signal'>>((resolve) => {
     child.once('exit', (code, signal) => {
       void Promise.allSettled(said).then(() => resolve({ code, signal }))

@@ -12,8 +12,7 @@ export function makeFolder(folder: string): () => void {
 function removeLeftovers(parent: string): void {
   for (const name of readdirSync(parent)) {
     const pid = /^patchmirror-suite-(\d+)$/.exec(name)?.[1]
-    if (pid !== undefined && !isRunning(Number(pid)))
-      rmSync(join(parent, name), { recursive: true, force: true })
+    if (pid !== undefined && !isRunning(Number(pid))) rmSync(join(parent, name), { recursive: true, force: true })
   }
 }
 

@@ -59,9 +59,7 @@ function commandLines(command: Command, { path, after, example }: Described): st
     ...paragraphs(alias === undefined ? text : `${text} Another word for it is "${alias}".`),
     ...optionLines(command),
     ...(after === undefined ? [] : ['.PP', ...paragraphs(after)]),
-    ...(example === undefined
-      ? []
-      : ['.PP', 'Example:', '.PP', ...block([`patchmirror ${example}`])]),
+    ...(example === undefined ? [] : ['.PP', 'Example:', '.PP', ...block([`patchmirror ${example}`])]),
   ]
 }
 
@@ -88,9 +86,7 @@ function sections(text: string): string[] {
 function items(lines: readonly string[]): string[] {
   return lines.flatMap((line) => {
     const [, name, text] = /^(\S+) {2,}(\S.*)$/.exec(line) ?? []
-    return name === undefined || text === undefined
-      ? filled(line)
-      : ['.TP', `.B ${quoted(name)}`, ...filled(text)]
+    return name === undefined || text === undefined ? filled(line) : ['.TP', `.B ${quoted(name)}`, ...filled(text)]
   })
 }
 
@@ -114,11 +110,7 @@ function block(lines: readonly string[]): string[] {
 
 /** Text of a line: nothing in it is an instruction, and its hyphens can be copied. */
 function plain(text: string): string {
-  const escaped = text
-    .replaceAll('\\', '\\e')
-    .replaceAll('-', '\\-')
-    .replaceAll('…', '...')
-    .replaceAll('"', '\\(dq')
+  const escaped = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll('…', '...').replaceAll('"', '\\(dq')
   return /^[.']/.test(escaped) ? `\\&${escaped}` : escaped
 }
 

@@ -27,11 +27,7 @@ export interface Bench {
   /** One run of a source, as the daemon and the command line do it. */
   run(source: RunRequest['source'], more?: Partial<RunRequest>): Promise<RunReport>
   /** The same with other settings for this run alone: a short deadline must not be met by chance in any other. */
-  runWith(
-    env: Record<string, string>,
-    source: RunRequest['source'],
-    more?: Partial<RunRequest>,
-  ): Promise<RunReport>
+  runWith(env: Record<string, string>, source: RunRequest['source'], more?: Partial<RunRequest>): Promise<RunReport>
   /** What the mirror would serve for an id, inflated; null when it is not stored. */
   content: (id: string) => Buffer | null
   /** The index that the mirror would serve. */
@@ -101,9 +97,7 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
     },
     index() {
       const document = store.feeds.readDocument('/external/osv/all.json')
-      return document === null || document.body === null
-        ? null
-        : contentOf(document.body, document.size)
+      return document === null || document.body === null ? null : contentOf(document.body, document.size)
     },
     abort: () => stop.abort(),
     async close() {
@@ -120,8 +114,7 @@ export function differences({ sandbox, store, content, index }: Bench): string[]
   const found: string[] = []
   const ids = sandbox.feed.ids()
   for (const id of ids) if (content(id)?.equals(sandbox.feed.record(id)) !== true) found.push(id)
-  if (store.osv.countRecords() !== ids.length)
-    found.push(`holds ${store.osv.countRecords()} of ${ids.length}`)
+  if (store.osv.countRecords() !== ids.length) found.push(`holds ${store.osv.countRecords()} of ${ids.length}`)
   if (index()?.equals(sandbox.feed.index()) !== true) found.push('the index differs')
   return found
 }

@@ -47,9 +47,7 @@ function statusesOf(document: OpenApiDocument, { responses }: Operation): string
   return Object.entries(responses)
     .map(([status, one]) => {
       const types = Object.keys(resolve(document, one).content ?? {})
-      return Number(status) < 300 && types.length > 0
-        ? `${status} ${types.map(code).join(' or ')}`
-        : status
+      return Number(status) < 300 && types.length > 0 ? `${status} ${types.map(code).join(' or ')}` : status
     })
     .join(', ')
 }
@@ -112,9 +110,7 @@ export function openApiPage(
       `## ${name}`,
       description,
       table(['Operation', 'What', 'Query', 'Opened by', 'Answers'], rows),
-      ...(described.length === 0
-        ? []
-        : [table(['Parameter', 'In', 'Values', 'Meaning'], described)]),
+      ...(described.length === 0 ? [] : [table(['Parameter', 'In', 'Values', 'Meaning'], described)]),
     ]
   })
   const { headers = {}, responses = {}, securitySchemes = {} } = document.components

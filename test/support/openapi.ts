@@ -16,9 +16,7 @@ export interface Answered {
 const PLAIN = /^(connection|content-length|content-type|date|keep-alive|transfer-encoding)$/
 
 /** Returns what a body in JSON has that its schema in the contract does not describe, or describes otherwise. */
-export function createBodyCheck(
-  contract: ServedContract,
-): (name: string, body: unknown) => string[] {
+export function createBodyCheck(contract: ServedContract): (name: string, body: unknown) => string[] {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
   ajv.addSchema({ $id: 'contract', components: withoutOthers(contract.components) })
   return (name, body) => {
@@ -33,13 +31,9 @@ export function createBodyCheck(
 function withoutOthers(part: unknown): unknown {
   if (Array.isArray(part)) return part.map(withoutOthers)
   if (typeof part !== 'object' || part === null) return part
-  const copy = Object.fromEntries(
-    Object.entries(part).map(([key, one]) => [key, withoutOthers(one)]),
-  )
+  const copy = Object.fromEntries(Object.entries(part).map(([key, one]) => [key, withoutOthers(one)]))
   const isClosed = 'properties' in part && 'required' in part
-  return isClosed && !('additionalProperties' in part)
-    ? { ...copy, additionalProperties: false }
-    : copy
+  return isClosed && !('additionalProperties' in part) ? { ...copy, additionalProperties: false } : copy
 }
 
 /** A part of a document with the members that are looked at. */
@@ -92,9 +86,7 @@ export function violations(contract: ServedContract, answered: Answered): string
       resolve(contract, one).required === true,
     ]),
   )
-  for (const key of headers.keys())
-    if (!PLAIN.test(key) && !known.has(key)) found.push(`header ${key} is not declared`)
-  for (const [key, required] of known)
-    if (required && !headers.has(key)) found.push(`header ${key} is missing`)
+  for (const key of headers.keys()) if (!PLAIN.test(key) && !known.has(key)) found.push(`header ${key} is not declared`)
+  for (const [key, required] of known) if (required && !headers.has(key)) found.push(`header ${key} is missing`)
   return found.map((fault) => `${method} ${path}: ${status}: ${fault}`)
 }

@@ -1,10 +1,4 @@
-import {
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-  createServer,
-} from 'node:http'
+import { type IncomingMessage, type RequestListener, type Server, type ServerResponse, createServer } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
@@ -20,10 +14,7 @@ export interface Origin {
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
 /** Starts an origin on a free port of 127.0.0.1; with `tls`, one that speaks https as `localhost`. */
-export async function createOrigin(
-  answer: Answer,
-  tls: { key: string; cert: string } | null = null,
-): Promise<Origin> {
+export async function createOrigin(answer: Answer, tls: { key: string; cert: string } | null = null): Promise<Origin> {
   const requests: IncomingMessage[] = []
   const listener: RequestListener = (request, response) => {
     requests.push(request)

@@ -1,10 +1,6 @@
 import Database from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
-import {
-  type RunningScrub,
-  type ScrubOptions,
-  startScrub,
-} from '../../src/daemon/verification/scrub.ts'
+import { type RunningScrub, type ScrubOptions, startScrub } from '../../src/daemon/verification/scrub.ts'
 import { databasePath } from '../../src/store/database/open.ts'
 import { createReads } from '../../src/store/reads.ts'
 import { type CatalogBench, filledCatalogBench } from './catalog/mirror.ts'

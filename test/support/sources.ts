@@ -37,8 +37,7 @@ export function readSources(): Source[] {
 }
 
 const STATEMENT = /^(?:import|export)\s+(type\s)?[^'"`;]*?\bfrom\s+'([^']+)'|^import\s+'([^']+)'/gm
-const ELSEWHERE =
-  /\bimport\(\s*'([^']+)'\s*\)|new URL\(\s*'(\.[^']+)'\s*,\s*import\.meta\.url\s*\)/g
+const ELSEWHERE = /\bimport\(\s*'([^']+)'\s*\)|new URL\(\s*'(\.[^']+)'\s*,\s*import\.meta\.url\s*\)/g
 
 /** Finds `import … from`, `export … from`, bare and dynamic imports, and files named for a worker. */
 export function importsOf(from: string, text: string): Import[] {

@@ -81,11 +81,7 @@ export interface SocketReply {
 }
 
 /** One GET over a Unix socket. Rejects while nobody listens there. */
-export function getOver(
-  socketPath: string,
-  path: string,
-  headers: Record<string, string> = {},
-): Promise<SocketReply> {
+export function getOver(socketPath: string, path: string, headers: Record<string, string> = {}): Promise<SocketReply> {
   return new Promise((resolve, reject) => {
     const sent = request({ socketPath, path, headers: { host: 'mirror', ...headers } })
     sent.once('error', reject).once('response', (response) => {

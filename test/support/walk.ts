@@ -13,11 +13,7 @@ export function formOf(shape: Shape, path: string): ListForm {
 }
 
 /** Reads a page, and how it names the next one, by a shape's own rule. Parameters that its URL leaves out are kept. */
-export async function readPage(
-  response: Response,
-  path: string,
-  form: ListForm,
-): Promise<WalkedPage> {
+export async function readPage(response: Response, path: string, form: ListForm): Promise<WalkedPage> {
   if (response.status !== 200) throw new Error(`${path} answered ${response.status}`)
   const body: unknown = await response.json()
   const items = valueAt(body, form.items)
@@ -43,13 +39,7 @@ export async function walkList(
   throw new Error(`${path} does not end`)
 }
 
-function nextPath(
-  response: Response,
-  body: unknown,
-  last: unknown,
-  path: string,
-  { next }: ListForm,
-): string | null {
+function nextPath(response: Response, body: unknown, last: unknown, path: string, { next }: ListForm): string | null {
   if (next.form === 'link') {
     const link = /<([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
     return link === undefined ? null : merged(path, link)
@@ -109,8 +99,5 @@ function withParameter(path: string, name: string, value: string): string {
 
 /** The value at a place of a JSON value. */
 export function valueAt(value: unknown, place: MemberPath): unknown {
-  return place.reduce<unknown>(
-    (inner, name) => (inner as Record<string, unknown> | null | undefined)?.[name],
-    value,
-  )
+  return place.reduce<unknown>((inner, name) => (inner as Record<string, unknown> | null | undefined)?.[name], value)
 }

@@ -41,11 +41,7 @@ export async function openWholeMirror(more: Record<string, string> = {}): Promis
   for (const source of SOURCES) await daemon.said(new RegExp(`"${source} sync: complete`))
   const get: WholeMirror['get'] = (path, init = {}) =>
     fetch(url + path, { ...init, headers: { ...bearer(), ...init.headers } })
-  for (const path of [
-    '/osv/ecosystems.txt',
-    '/.well-known/vex-repository.json',
-    '/-/tags/findings',
-  ])
+  for (const path of ['/osv/ecosystems.txt', '/.well-known/vex-repository.json', '/-/tags/findings'])
     await vi.waitUntil(async () => (await get(path, { method: 'HEAD' })).status === 200, PATIENCE)
   const { config } = loadConfig({ env: world.env, cwd: world.dir })
   return {

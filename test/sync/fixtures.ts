@@ -34,8 +34,7 @@ export async function bench(options: BenchOptions = {}): Promise<Bench> {
  */
 export async function synced(options: BenchOptions = {}): Promise<Bench> {
   const { now, dir, onProgress: _progress, ...origin } = options
-  if (now === undefined && dir === undefined)
-    return bench({ ...options, dir: await copyFilledFolder(origin, ['osv']) })
+  if (now === undefined && dir === undefined) return bench({ ...options, dir: await copyFilledFolder(origin, ['osv']) })
   const made = await bench(options)
   expect(await made.run('osv')).toMatchObject({ state: 'complete' })
   expect(differences(made)).toEqual([])
@@ -86,15 +85,12 @@ export function contentsOf(dir: string): Record<string, string> {
     for (const name of names.filter((table) => table !== 'run' && !table.startsWith('sqlite_'))) {
       const digest = createHash('sha256')
       const columns = db
-        .prepare<[string], string>(
-          "SELECT name FROM pragma_table_info(?) WHERE name <> 'confirmed_at'",
-        )
+        .prepare<[string], string>("SELECT name FROM pragma_table_info(?) WHERE name <> 'confirmed_at'")
         .pluck()
         .all(name)
       const sql = `SELECT ${columns.map((one) => `"${one}"`).join(', ')} FROM ${name} ORDER BY 1`
       for (const row of db.prepare(sql).raw().iterate())
-        for (const value of row as unknown[])
-          digest.update(Buffer.isBuffer(value) ? value : String(value)).update('\0')
+        for (const value of row as unknown[]) digest.update(Buffer.isBuffer(value) ? value : String(value)).update('\0')
       digests[name] = digest.digest('hex')
     }
     return digests
@@ -150,22 +146,17 @@ export function disagreements(reads: Reads, dir: string): string[] {
   const path = join(dir, 'derived', info.file)
   if (!existsSync(path)) return [`${info.file} is gone`]
   const index = contentOf(body, document.size).toString()
-  const listed = new Map(
-    (JSON.parse(index) as { id: string; modified: string }[]).map((e) => [e.id, e.modified]),
-  )
+  const listed = new Map((JSON.parse(index) as { id: string; modified: string }[]).map((e) => [e.id, e.modified]))
   const found: string[] = []
   const members = new AdmZip(path).getEntries()
   if (members.length !== listed.size || reads.osv.countRecords() !== listed.size)
-    found.push(
-      `${listed.size} listed, ${reads.osv.countRecords()} stored, ${members.length} members`,
-    )
+    found.push(`${listed.size} listed, ${reads.osv.countRecords()} stored, ${members.length} members`)
   if (snapshot.records !== listed.size) found.push('the snapshot counts otherwise')
   for (const member of members) {
     const id = member.entryName.replace(/\.json$/, '')
     const record = reads.osv.readRecord(id)
     if (!listed.has(id)) found.push(`${id} is not listed`)
-    if (record === null || !contentOf(record.body, record.size).equals(member.getData()))
-      found.push(`${id} differs`)
+    if (record === null || !contentOf(record.body, record.size).equals(member.getData())) found.push(`${id} differs`)
     if (reads.osv.readEntry(id)?.modified !== listed.get(id)) found.push(`${id} has another date`)
   }
   return found

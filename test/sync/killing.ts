@@ -24,11 +24,7 @@ export interface ChildOptions {
 }
 
 /** Starts a run in a process of its own. */
-export function startChild(
-  sandbox: Sandbox,
-  dir: string,
-  options: ChildOptions = {},
-): ChildProcess {
+export function startChild(sandbox: Sandbox, dir: string, options: ChildOptions = {}): ChildProcess {
   const env = {
     ...QUICK,
     ...options.env,
@@ -45,11 +41,7 @@ export function startChild(
 }
 
 /** Runs a child to its end; the lines it said. */
-export async function runChild(
-  sandbox: Sandbox,
-  dir: string,
-  options: ChildOptions = {},
-): Promise<string[]> {
+export async function runChild(sandbox: Sandbox, dir: string, options: ChildOptions = {}): Promise<string[]> {
   const child = startChild(sandbox, dir, options)
   const ended = once(child, 'close')
   const lines = await linesOf(child)
@@ -80,10 +72,7 @@ export async function killAt(
   return killed
 }
 
-async function linesOf(
-  child: ChildProcess,
-  visit: (line: string) => void = () => undefined,
-): Promise<string[]> {
+async function linesOf(child: ChildProcess, visit: (line: string) => void = () => undefined): Promise<string[]> {
   const lines: string[] = []
   if (child.stdout === null) throw new Error('the child has no output')
   for await (const line of createInterface({ input: child.stdout })) {

@@ -13,8 +13,7 @@ test('the progress of a run is known until the run ends, also without a report',
   })
   const begin = (source: Progress['source']): void =>
     runs.onProgress({ source, phase: 'items', unit: 'items', done: 1, total: 2 })
-  const known = () =>
-    (['osv', 'feeds', 'catalog'] as const).filter((one) => runs.progressOf(one) !== null)
+  const known = () => (['osv', 'feeds', 'catalog'] as const).filter((one) => runs.progressOf(one) !== null)
   for (const source of ['osv', 'feeds', 'catalog'] as const) begin(source)
   expect(known()).toEqual(['osv', 'feeds', 'catalog'])
   runs.onEnded({ source: 'feeds' } as RunReport)
@@ -44,9 +43,7 @@ test('a run of any source reports the requests that it repeats, and why', async 
     expect(first?.source).toBe(source)
     expect(first?.retry?.reason).toContain('127.0.0.1:9')
     expect(Date.parse(first?.retry?.nextAt ?? '')).toBeGreaterThanOrEqual(before)
-    expect(first && describeRunProgress(first)).toMatch(
-      /^[a-z ]+; a request failed and is repeated: ./,
-    )
+    expect(first && describeRunProgress(first)).toMatch(/^[a-z ]+; a request failed and is repeated: ./)
   }
 })
 

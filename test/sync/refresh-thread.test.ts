@@ -68,65 +68,54 @@ describe('a refresh in the sync thread', () => {
     const refreshing = thread.refresh([target])
     stall.clear()
     const { reports } = await refreshing
-    expect(ended.filter(({ source }) => source === 'catalog').map(({ kind }) => kind)).toEqual([
-      'sync',
-      'refresh',
-    ])
+    expect(ended.filter(({ source }) => source === 'catalog').map(({ kind }) => kind)).toEqual(['sync', 'refresh'])
     expect(reports.find(({ source }) => source === 'catalog')?.kind).toBe('refresh')
     expect(made.store.catalog.findAnnounced(target)).toMatchObject({ artifacts: 'complete' })
   })
 
-  longTest(
-    'is served by a sync that is already queued, together with other refreshes',
-    async () => {
-      const { made, thread, ended } = await filled()
-      const { service, faults, requests } = made.sandbox
-      const tag = service.addTag()
-      const target = announced(service, tag)
-      faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 404 }, { times: 1 })
-      const stall = faults.set('/v1/subscriptions/', { kind: 'stall' }, { times: 1 })
-      thread.requestSync('catalog', 'sync', 'schedule')
-      await expect.poll(() => requests.count('/v1/tags/'), { interval: 2 }).toBe(1)
-      const first = thread.refresh([target])
-      thread.requestSync('catalog', 'sync', 'schedule')
-      const others = [thread.refresh([target]), thread.refresh([])]
-      stall.clear()
-      const results = await Promise.all([first, ...others])
-      expect(results.map(({ ok }) => ok)).toEqual([true, true, true])
-      const runs = ended.filter(({ source }) => source === 'catalog')
-      expect(kindsOf(runs)).toEqual(['catalog sync schedule', 'catalog sync schedule'])
-      expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete') // the vex came with the second look
-    },
-  )
+  longTest('is served by a sync that is already queued, together with other refreshes', async () => {
+    const { made, thread, ended } = await filled()
+    const { service, faults, requests } = made.sandbox
+    const tag = service.addTag()
+    const target = announced(service, tag)
+    faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 404 }, { times: 1 })
+    const stall = faults.set('/v1/subscriptions/', { kind: 'stall' }, { times: 1 })
+    thread.requestSync('catalog', 'sync', 'schedule')
+    await expect.poll(() => requests.count('/v1/tags/'), { interval: 2 }).toBe(1)
+    const first = thread.refresh([target])
+    thread.requestSync('catalog', 'sync', 'schedule')
+    const others = [thread.refresh([target]), thread.refresh([])]
+    stall.clear()
+    const results = await Promise.all([first, ...others])
+    expect(results.map(({ ok }) => ok)).toEqual([true, true, true])
+    const runs = ended.filter(({ source }) => source === 'catalog')
+    expect(kindsOf(runs)).toEqual(['catalog sync schedule', 'catalog sync schedule'])
+    expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete') // the vex came with the second look
+  })
 
   longTest('requested many times at once costs one more run of each source', async () => {
     const { made, thread, ended } = await filled()
     const tags = [0, 1, 2].map(() => announced(made.sandbox.service, made.sandbox.service.addTag()))
-    await Promise.all(
-      Array.from({ length: 30 }, (_, i) => thread.refresh([tags[i % 3] ?? targetOf({})])),
-    )
+    await Promise.all(Array.from({ length: 30 }, (_, i) => thread.refresh([tags[i % 3] ?? targetOf({})])))
     expect(ended.length).toBeLessThanOrEqual(6)
     for (const tag of tags) expect(made.store.catalog.findAnnounced(tag).artifacts).toBe('complete')
   })
 })
 
 describe('the result of a refresh', () => {
-  longTest(
-    'is not ok when upstream is down or a credential is refused, and contains the reason',
-    async () => {
-      const { made, thread } = await filled()
-      made.sandbox.faults.set(INDEX, { kind: 'status', status: 503 })
-      const down = await thread.refresh([])
-      expect(down.ok).toBe(false)
-      expect(down.reason).toMatch(/^osv: failed: .*503/)
-      made.sandbox.faults.clear()
-      made.sandbox.faults.set(/^\/v1\//, { kind: 'status', status: 401 })
-      const refused = await thread.refresh([])
-      expect(refused.ok).toBe(false)
-      expect(refused.reason).toMatch(/^catalog: failed: .*401/)
-      expect(refused.reports).toHaveLength(3)
-    },
-  )
+  longTest('is not ok when upstream is down or a credential is refused, and contains the reason', async () => {
+    const { made, thread } = await filled()
+    made.sandbox.faults.set(INDEX, { kind: 'status', status: 503 })
+    const down = await thread.refresh([])
+    expect(down.ok).toBe(false)
+    expect(down.reason).toMatch(/^osv: failed: .*503/)
+    made.sandbox.faults.clear()
+    made.sandbox.faults.set(/^\/v1\//, { kind: 'status', status: 401 })
+    const refused = await thread.refresh([])
+    expect(refused.ok).toBe(false)
+    expect(refused.reason).toMatch(/^catalog: failed: .*401/)
+    expect(refused.reports).toHaveLength(3)
+  })
 
   test('says that the catalog was checked where another source fails', async () => {
     const { made, thread } = await filled()
@@ -151,10 +140,7 @@ describe('the result of a refresh', () => {
     const tag = service.addTag()
     faults.set(`/v1/tags/${tag}/sbom`, { kind: 'html' })
     const { ok, reports } = await thread.refresh([])
-    expect([ok, reports.map(({ state }) => state).sort()]).toEqual([
-      true,
-      ['complete', 'complete', 'partial'],
-    ])
+    expect([ok, reports.map(({ state }) => state).sort()]).toEqual([true, ['complete', 'complete', 'partial']])
   })
 
   longTest('is ok while a feed is in quarantine, and not ok while the catalog is', async () => {

@@ -146,26 +146,23 @@ describe('a refresh', () => {
     await expectNothingLeft(made)
   })
 
-  longTest(
-    'removes a tag that upstream removed, with its answers and those of its artifact set',
-    async () => {
-      const made = await mirrored(WIDE)
-      const { service } = made.sandbox
-      const [, tag = ''] = service.ids('tags')
-      const target = announced(service, tag)
-      service.remove('tags', tag)
-      expect(await refresh(made, target)).toMatchObject({
-        state: 'complete',
-        facts: { removed: 7 },
-      })
-      expect(made.store.catalog.findAnnounced(target)).toMatchObject({
-        listed: false,
-        artifacts: null,
-      })
-      expect(await differences(made)).toEqual([])
-      await expectNothingLeft(made)
-    },
-  )
+  longTest('removes a tag that upstream removed, with its answers and those of its artifact set', async () => {
+    const made = await mirrored(WIDE)
+    const { service } = made.sandbox
+    const [, tag = ''] = service.ids('tags')
+    const target = announced(service, tag)
+    service.remove('tags', tag)
+    expect(await refresh(made, target)).toMatchObject({
+      state: 'complete',
+      facts: { removed: 7 },
+    })
+    expect(made.store.catalog.findAnnounced(target)).toMatchObject({
+      listed: false,
+      artifacts: null,
+    })
+    expect(await differences(made)).toEqual([])
+    await expectNothingLeft(made)
+  })
 
   longTest('of a tag out of scope lists it and stores nothing else', async () => {
     const made = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
@@ -205,21 +202,18 @@ longTest(
   },
 )
 
-longTest(
-  'artifacts that are published later than their tag are fetched by a sync that serves an event',
-  async () => {
-    const made = await mirrored(WIDE)
-    const { service, faults } = made.sandbox
-    const tag = service.addTag()
-    const target = announced(service, tag)
-    faults.set(`/v1/tags/${tag}/sbom`, NONE)
-    await refresh(made, target)
-    faults.clear()
-    expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
-    expect(await made.run('catalog', { targets: [target] })).toMatchObject({ state: 'complete' })
-    expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete')
-  },
-)
+longTest('artifacts that are published later than their tag are fetched by a sync that serves an event', async () => {
+  const made = await mirrored(WIDE)
+  const { service, faults } = made.sandbox
+  const tag = service.addTag()
+  const target = announced(service, tag)
+  faults.set(`/v1/tags/${tag}/sbom`, NONE)
+  await refresh(made, target)
+  faults.clear()
+  expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
+  expect(await made.run('catalog', { targets: [target] })).toMatchObject({ state: 'complete' })
+  expect(made.store.catalog.findAnnounced(target).artifacts).toBe('complete')
+})
 
 describe('an incomplete refresh', () => {
   test('fails and changes nothing while upstream is down', async () => {
@@ -284,18 +278,15 @@ describe('an incomplete refresh', () => {
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   })
 
-  longTest(
-    'leaves a widened scope to the next sync, and does not report a whole snapshot',
-    async () => {
-      const few = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
-      const all = await bench(WIDE, { dir: few.dir })
-      const report = await refresh(all)
-      expect(report).toMatchObject({ state: 'partial', facts: { fetched: 0 } })
-      expect(report.message).toContain('left to the next sync')
-      expect(await all.run('catalog')).toMatchObject({ state: 'complete' })
-      expect(all.store.snapshots.readSnapshot('catalog')?.whole).toBe(true)
-    },
-  )
+  longTest('leaves a widened scope to the next sync, and does not report a whole snapshot', async () => {
+    const few = await mirrored(WIDE, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
+    const all = await bench(WIDE, { dir: few.dir })
+    const report = await refresh(all)
+    expect(report).toMatchObject({ state: 'partial', facts: { fetched: 0 } })
+    expect(report.message).toContain('left to the next sync')
+    expect(await all.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(all.store.snapshots.readSnapshot('catalog')?.whole).toBe(true)
+  })
 })
 
 describe('the guard', () => {
@@ -316,25 +307,22 @@ describe('the guard', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  longTest(
-    'keeps the quarantine of a sync open while refreshes publish other changes',
-    async () => {
-      const made = await guarded()
-      const { service } = made.sandbox
-      for (const id of service.ids('tickets').slice(0, 30)) service.remove('tickets', id)
-      const { id: run } = await made.run('catalog')
-      const tag = service.addTag()
-      expect(await refresh(made)).toMatchObject({ state: 'complete' })
-      expect(made.store.catalog.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
-      expect(await refresh(made)).toMatchObject({ message: 'nothing changed' })
-      expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
-      for (const id of service.ids('tags').slice(0, 6)) service.remove('tags', id)
-      const refused = await refresh(made)
-      expect(refused).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
-      expect(refused.message).toContain(`approve or reject run ${run} first`)
-      expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
-    },
-  )
+  longTest('keeps the quarantine of a sync open while refreshes publish other changes', async () => {
+    const made = await guarded()
+    const { service } = made.sandbox
+    for (const id of service.ids('tickets').slice(0, 30)) service.remove('tickets', id)
+    const { id: run } = await made.run('catalog')
+    const tag = service.addTag()
+    expect(await refresh(made)).toMatchObject({ state: 'complete' })
+    expect(made.store.catalog.findAnnounced(announced(service, tag)).artifacts).toBe('complete')
+    expect(await refresh(made)).toMatchObject({ message: 'nothing changed' })
+    expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
+    for (const id of service.ids('tags').slice(0, 6)) service.remove('tags', id)
+    const refused = await refresh(made)
+    expect(refused).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
+    expect(refused.message).toContain(`approve or reject run ${run} first`)
+    expect(made.store.quarantine.listOpenQuarantines()).toMatchObject([{ runId: run }])
+  })
 })
 
 longTest('a successful refresh does not hide the failure of the last sync', async () => {

@@ -27,10 +27,7 @@ export function announced(service: Service, id: string): EventTarget {
 }
 
 /** One refresh, as an event causes it. */
-export function refresh(
-  made: Pick<CatalogBench, 'run'>,
-  ...targets: EventTarget[]
-): Promise<RunReport> {
+export function refresh(made: Pick<CatalogBench, 'run'>, ...targets: EventTarget[]): Promise<RunReport> {
   return made.run('catalog', { kind: 'refresh', trigger: 'webhook', targets })
 }
 

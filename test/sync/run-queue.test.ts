@@ -14,8 +14,7 @@ function queue() {
     (request) => void started.push(request),
     () => state.alive,
   )
-  const ask = (request: RunRequest): void =>
-    requests.ask(request, (outcome) => void told.push(outcome))
+  const ask = (request: RunRequest): void => requests.ask(request, (outcome) => void told.push(outcome))
   return { requests, started, told, state, ask }
 }
 
@@ -47,8 +46,7 @@ describe('run requests of one source', () => {
         ['reconcile', repair],
       ] as const) {
         ask({ source, kind: 'sync', trigger: 'schedule' })
-        for (const one of order)
-          ask(typeof one === 'string' ? { source, kind: one, trigger: 'schedule' } : one)
+        for (const one of order) ask(typeof one === 'string' ? { source, kind: one, trigger: 'schedule' } : one)
         requests.ended(source, { failure: 'over' })
         expect(started.at(-1)).toEqual(repair)
         requests.ended(source, { failure: 'over' })

@@ -4,16 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { databasePath } from '../../src/store/database/open.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { differences } from '../support/mirror.ts'
-import {
-  ARCHIVE,
-  INDEX,
-  RECORDS,
-  bench,
-  contentsOf,
-  createClock,
-  synced,
-  tamper,
-} from './fixtures.ts'
+import { ARCHIVE, INDEX, RECORDS, bench, contentsOf, createClock, synced, tamper } from './fixtures.ts'
 import { longTest } from '../support/tables.ts'
 
 describe('every run leaves a row', () => {
@@ -41,8 +32,7 @@ describe('every run leaves a row', () => {
     made.sandbox.faults.set(RECORDS, { kind: 'status', status: 500 })
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'failed', facts: { plannedChanged: 100 }, asOf: null })
-    for (const done of ['added', 'changed', 'removed'])
-      expect(report.facts).not.toHaveProperty(done)
+    for (const done of ['added', 'changed', 'removed']) expect(report.facts).not.toHaveProperty(done)
     expect(report.snapshot).toBe(made.store.snapshots.readSnapshot('osv')?.id)
     expect(made.store.runs.readConfirmedAt('osv')).not.toBeNull()
   })
@@ -90,9 +80,7 @@ describe('a run that is stopped', () => {
     made.sandbox.feed.change(30)
     made.sandbox.faults.set(RECORDS, { kind: 'stall' }, { after: 10 })
     const running = made.run('osv')
-    await expect
-      .poll(() => made.sandbox.requests.count(RECORDS), { interval: 2 })
-      .toBeGreaterThan(20)
+    await expect.poll(() => made.sandbox.requests.count(RECORDS), { interval: 2 }).toBeGreaterThan(20)
     made.abort()
     expect(await running).toMatchObject({ state: 'stopped', code: 'aborted' })
     expect(contentsOf(made.dir)).toEqual(before)
@@ -113,10 +101,7 @@ describe('the sync lock', () => {
   test('is released when a run cannot begin', async () => {
     const made = await synced()
     tamper(made.dir, "UPDATE run SET ended_at = NULL, state = 'running'")
-    tamper(
-      made.dir,
-      `CREATE TRIGGER no_orphans BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'refused'); END`,
-    )
+    tamper(made.dir, `CREATE TRIGGER no_orphans BEFORE UPDATE ON run BEGIN SELECT RAISE(ABORT, 'refused'); END`)
     await expect(made.run('osv')).rejects.toThrow('refused')
     tamper(made.dir, 'DROP TRIGGER no_orphans')
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })

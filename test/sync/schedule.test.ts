@@ -1,11 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createLog } from '../../src/core/log.ts'
-import {
-  type Schedule,
-  cronPeriod,
-  isCronExpression,
-  startSchedule,
-} from '../../src/sync/schedule.ts'
+import { type Schedule, cronPeriod, isCronExpression, startSchedule } from '../../src/sync/schedule.ts'
 
 const HOUR = 3_600_000
 const QUIET = createLog({ level: 'error', format: 'json' }, () => undefined)
@@ -179,9 +174,7 @@ describe('while the clock is set or the process stands still, the schedule', () 
     vi.setSystemTime(NOON + 9 * HOUR)
     await vi.advanceTimersByTimeAsync(5000)
     expect(runs).toEqual([])
-    expect(messages()[1]).toContain(
-      'is left out, because sync.catchUp is false: the next one is at 2026-05-05T12:07',
-    )
+    expect(messages()[1]).toContain('is left out, because sync.catchUp is false: the next one is at 2026-05-05T12:07')
     await vi.advanceTimersByTimeAsync(15.25 * HOUR)
     expect(runs).toEqual(['12:07:00'])
   })

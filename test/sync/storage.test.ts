@@ -1,13 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
@@ -19,15 +11,7 @@ import { openWrites } from '../../src/store/writer.ts'
 import { type Bench, differences } from '../support/mirror.ts'
 import { emptyDisk, fillDisk, mayMount, smallDisks } from '../support/small-disk.ts'
 import { LONG, longTest, telling } from '../support/tables.ts'
-import {
-  bench,
-  contentsOf,
-  disagreements,
-  expectAgreement,
-  expectSound,
-  synced,
-  tamper,
-} from './fixtures.ts'
+import { bench, contentsOf, disagreements, expectAgreement, expectSound, synced, tamper } from './fixtures.ts'
 import { runChild } from './killing.ts'
 
 const MAY_MOUNT = mayMount()
@@ -121,15 +105,12 @@ describe.skipIf(!MAY_SWITCH_USER)('a data folder of another user (needs root)', 
     ['that may not be entered', 0o700],
     ['that may not be written', 0o755],
   ]
-  test.each(telling(CLOSED, 'that may not be written'))(
-    '%s is refused with the reason',
-    async (_name, mode) => {
-      const made = await synced({ sandbox: { records: 20, large: 0 } })
-      chmodSync(made.dir, mode)
-      const lines = await runChild(made.sandbox, made.dir, { uid: OTHER })
-      expect(lines.at(-1)).toMatch(/^refused storage the data folder /)
-    },
-  )
+  test.each(telling(CLOSED, 'that may not be written'))('%s is refused with the reason', async (_name, mode) => {
+    const made = await synced({ sandbox: { records: 20, large: 0 } })
+    chmodSync(made.dir, mode)
+    const lines = await runChild(made.sandbox, made.dir, { uid: OTHER })
+    expect(lines.at(-1)).toMatch(/^refused storage the data folder /)
+  })
 
   longTest('whose downloads folder may not be written fails the run', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
@@ -196,10 +177,7 @@ describe('a data folder that cannot be used', () => {
     made.store.checkpoint()
     made.store.close()
     const db = new Database(join(made.dir, 'mirror.db'))
-    const page = db
-      .prepare<[], number>("SELECT rootpage FROM sqlite_schema WHERE name = 'osv_record'")
-      .pluck()
-      .get()
+    const page = db.prepare<[], number>("SELECT rootpage FROM sqlite_schema WHERE name = 'osv_record'").pluck().get()
     const size = Number(db.pragma('page_size', { simple: true }))
     db.close()
     const at = ((page ?? 1) - 1) * size

@@ -26,8 +26,7 @@ async function withThread(
     mayRun,
     onEnded: (report) => void ended.push(report),
     onFailed: (_request, message) => void failed.push(message),
-    onPostponed: ({ source, trigger }, message) =>
-      void postponed.push(`${source} ${trigger}: ${message}`),
+    onPostponed: ({ source, trigger }, message) => void postponed.push(`${source} ${trigger}: ${message}`),
     lockedRetryMs: 100,
     onProgress: (step) => void progress.push(step),
     onCheckpoint: () => undefined,
@@ -59,9 +58,7 @@ describe('the sync thread', () => {
     const lock = acquireLock(made.config.data.dir, 'sync')
     thread.requestSync('osv', 'sync', 'schedule')
     await expect.poll(() => postponed.length, { interval: 5 }).toBeGreaterThan(1)
-    expect(new Set(postponed)).toEqual(
-      new Set([expect.stringMatching(/^osv schedule: .*a repair is writing/)]),
-    )
+    expect(new Set(postponed)).toEqual(new Set([expect.stringMatching(/^osv schedule: .*a repair is writing/)]))
     thread.requestSync('feeds', 'sync', 'webhook')
     await expect.poll(() => failed, { interval: 5 }).toEqual([expect.stringContaining('a repair is writing')]) // prettier-ignore
     expect(ended).toEqual([])
@@ -90,9 +87,7 @@ describe('the sync thread', () => {
     made.sandbox.faults.set(ARCHIVE, { kind: 'wrongCrc' })
     made.sandbox.faults.set(/ROOT-/, { kind: 'stall', ms: 200 })
     thread.requestSync('osv', 'sync', 'command')
-    await expect
-      .poll(() => progress.some(({ phase }) => phase === 'ingest'), { interval: 1 })
-      .toBe(true)
+    await expect.poll(() => progress.some(({ phase }) => phase === 'ingest'), { interval: 1 }).toBe(true)
     for (let i = 0; i < 20; i++) thread.checkpoint()
     await expect.poll(() => ended.length, { interval: 5 }).toBe(1)
     expect(failed).toEqual([])

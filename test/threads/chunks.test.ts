@@ -75,9 +75,7 @@ describe('chunks of another thread', () => {
   test('end when the thread ends before its work did', async () => {
     await expect(consumed('process.exit(0)')).rejects.toThrow('ended before its work did')
     await expect(
-      consumed(
-        'setImmediate(() => { throw new Error("lost") }); await 0; await new Promise(() => {})',
-      ),
+      consumed('setImmediate(() => { throw new Error("lost") }); await 0; await new Promise(() => {})'),
     ).rejects.toThrow('lost')
   })
 

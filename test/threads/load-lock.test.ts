@@ -31,9 +31,7 @@ async function begun(file: URL): Promise<{ worker: RunningWorker<never>; cell: I
 }
 
 test('a worker is terminated before or after it loads a compiled library, never while it does', async () => {
-  const { worker, cell } = await begun(
-    loading('for (const until = Date.now() + 50; Date.now() < until; );'),
-  )
+  const { worker, cell } = await begun(loading('for (const until = Date.now() + 50; Date.now() < until; );'))
   expect(cell[0]).toBe(1)
   await worker.terminate()
   expect(cell[0]).toBe(2)

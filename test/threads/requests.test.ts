@@ -10,10 +10,7 @@ import { type RequestThread, createRequestThread } from '../../src/threads/reque
 function startSilent(maxWaiting: number): RequestThread<number, number> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-requests-'))
   const file = join(dir, 'silent.mjs')
-  writeFileSync(
-    file,
-    "import { parentPort } from 'node:worker_threads'\nparentPort.on('message', () => {})\n",
-  )
+  writeFileSync(file, "import { parentPort } from 'node:worker_threads'\nparentPort.on('message', () => {})\n")
   const options = { file: pathToFileURL(file), data: {}, maxWaiting, what: 'SBOMs' }
   const thread = createRequestThread<number, number>(options)
   onTestFinished(async () => {

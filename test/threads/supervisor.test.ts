@@ -4,8 +4,7 @@ import { type StopMessage, type Supervisor, supervise } from '../../src/threads/
 import { longTest } from '../support/tables.ts'
 
 type ToEcho =
-  | { readonly type: 'echo'; readonly text: string }
-  | { readonly type: 'throw' | 'sleepy' | 'careless' | 'ill' }
+  { readonly type: 'echo'; readonly text: string } | { readonly type: 'throw' | 'sleepy' | 'careless' | 'ill' }
 interface FromEcho {
   readonly type: 'echoed'
   readonly text: string
@@ -38,8 +37,7 @@ function workerOf(begin: string): URL {
 }
 
 const READY = "port.postMessage({ type: 'ready' })"
-const REFUSED =
-  "port.postMessage({ type: 'refused', code: 'storage', message: 'no database' }); process.exit()"
+const REFUSED = "port.postMessage({ type: 'refused', code: 'storage', message: 'no database' }); process.exit()"
 
 interface Watched extends Supervisor<ToEcho | StopMessage> {
   readonly seen: string[]
@@ -138,9 +136,7 @@ test.each(['ends', 'has ended'])(
     expect(worker.isReady).toBe(false)
     worker.post({ type: 'echo', text: 'a' })
     worker.post({ type: 'echo', text: 'b' })
-    await expect
-      .poll(() => worker.seen)
-      .toEqual(['ready', 'echoed asleep', 'ready again', 'echoed a', 'echoed b'])
+    await expect.poll(() => worker.seen).toEqual(['ready', 'echoed asleep', 'ready again', 'echoed a', 'echoed b'])
     expect(worker.isReady).toBe(true)
     worker.post({ type: 'sleepy' })
     await expect.poll(() => worker.seen.at(-1)).toBe('echoed asleep')
@@ -212,9 +208,7 @@ test('a worker that rests is woken without a message', async () => {
   await expect.poll(() => worker.seen.at(-1)).toBe('ready again')
   worker.wake()
   worker.post({ type: 'echo', text: 'a' })
-  await expect
-    .poll(() => worker.seen)
-    .toEqual(['ready', 'echoed asleep', 'ready again', 'echoed a'])
+  await expect.poll(() => worker.seen).toEqual(['ready', 'echoed asleep', 'ready again', 'echoed a'])
 })
 
 test('messages wait for the next ready worker when starts after a rest fail', async () => {

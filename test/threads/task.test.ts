@@ -15,16 +15,8 @@ const failing = (error: string): URL =>
   )
 
 test.each([
-  [
-    `Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' })`,
-    'EIO',
-    'EIO: i/o error, read',
-  ],
-  [
-    `Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' })`,
-    'SQLITE_IOERR',
-    'disk I/O error',
-  ],
+  [`Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' })`, 'EIO', 'EIO: i/o error, read'],
+  [`Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR' })`, 'SQLITE_IOERR', 'disk I/O error'],
   [`new MirrorError('storage', 'it is full')`, 'storage', 'it is full'],
   [`new Error('a defect')`, undefined, 'a defect'],
 ])('an error of a task keeps its name and its words: %s', async (error, code, message) => {

@@ -18,9 +18,7 @@ function chain(locations: string[]): { transport: Transport; asked: string[] } {
       dump: () => Promise.resolve(null),
     }) as unknown as RawAnswer['body']
     return Promise.resolve(
-      location === undefined
-        ? { status: 200, headers: {}, body }
-        : { status: 302, headers: { location }, body },
+      location === undefined ? { status: 200, headers: {}, body } : { status: 302, headers: { location }, body },
     )
   }
   return { transport: { send, close: () => Promise.resolve() }, asked }
@@ -33,23 +31,13 @@ async function follow(locations: string[]): Promise<{ asked: string[]; cost: obj
   const rest = { userAgent: 'test', now: Date.now, secrets: createSecretSearch(() => []) }
   const sink = { begin: () => undefined, write: () => undefined }
   const { signal } = new AbortController()
-  await fetchArtifact(
-    'https://store.example/a',
-    (run) => run(),
-    signal,
-    { ...options, ...rest },
-    sink,
-  )
+  await fetchArtifact('https://store.example/a', (run) => run(), signal, { ...options, ...rest }, sink)
   return { asked, cost }
 }
 
 test('redirects between public hosts are followed, relative ones too', async () => {
   const { asked, cost } = await follow(['/b?sig=1', 'https://cdn.example/c'])
-  expect(asked).toEqual([
-    'https://store.example/a',
-    'https://store.example/b?sig=1',
-    'https://cdn.example/c',
-  ])
+  expect(asked).toEqual(['https://store.example/a', 'https://store.example/b?sig=1', 'https://cdn.example/c'])
   expect(cost).toEqual({ requests: 3, bytes: 2 })
 })
 
@@ -109,9 +97,7 @@ describe('a document that is gzipped without request', () => {
     const text = `${'x'.repeat(70_000)}a-secret-key`
     await expect(receive(gzipSync(text))).rejects.toMatchObject({
       code: 'upstream_secret',
-      message: expect.stringMatching(
-        /^the document at store\.example: upstream returned/,
-      ) as string,
+      message: expect.stringMatching(/^the document at store\.example: upstream returned/) as string,
     })
   })
 

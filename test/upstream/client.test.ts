@@ -108,17 +108,14 @@ describe('a request for a document', () => {
 })
 
 describe('the retry rule', () => {
-  test.each(LONG ? [429, 500, 502, 503, 504, 520] : [429, 503])(
-    'tries again after %i and succeeds',
-    async (status) => {
-      const service = await sandbox()
-      const fault = service.faults.set(OSV_INDEX, { kind: 'status', status }, { times: 2 })
-      const { session } = connect(service.url)
-      expect(await fetchIndex(session, null, MAX)).toMatchObject({ status: 200 })
-      expect(fault.hits()).toBe(2)
-      expect(session.cost).toMatchObject({ requests: 3, retries: 2 })
-    },
-  )
+  test.each(LONG ? [429, 500, 502, 503, 504, 520] : [429, 503])('tries again after %i and succeeds', async (status) => {
+    const service = await sandbox()
+    const fault = service.faults.set(OSV_INDEX, { kind: 'status', status }, { times: 2 })
+    const { session } = connect(service.url)
+    expect(await fetchIndex(session, null, MAX)).toMatchObject({ status: 200 })
+    expect(fault.hits()).toBe(2)
+    expect(session.cost).toMatchObject({ requests: 3, retries: 2 })
+  })
 
   const FINAL = [
     [400, 'upstream_status'],
@@ -130,21 +127,16 @@ describe('the retry rule', () => {
     [416, 'upstream_status'],
     [451, 'upstream_status'],
   ] as const
-  test.each(LONG ? FINAL : FINAL.slice(0, 4))(
-    'never tries again after %i',
-    async (status, code) => {
-      const service = await sandbox()
-      service.faults.set(OSV_INDEX, { kind: 'status', status })
-      const { session } = connect(service.url)
-      const { message } = await refusal(code, fetchIndex(session, null, MAX))
-      const isMissing = code === 'upstream_not_found'
-      const hint = isMissing
-        ? `; is upstream.apiRoot (${service.url}) the root of the service?`
-        : ''
-      expect(message).toBe(`${OSV_INDEX}: upstream answered ${status}${hint}`)
-      expect(session.cost).toMatchObject({ requests: 1, retries: 0 })
-    },
-  )
+  test.each(LONG ? FINAL : FINAL.slice(0, 4))('never tries again after %i', async (status, code) => {
+    const service = await sandbox()
+    service.faults.set(OSV_INDEX, { kind: 'status', status })
+    const { session } = connect(service.url)
+    const { message } = await refusal(code, fetchIndex(session, null, MAX))
+    const isMissing = code === 'upstream_not_found'
+    const hint = isMissing ? `; is upstream.apiRoot (${service.url}) the root of the service?` : ''
+    expect(message).toBe(`${OSV_INDEX}: upstream answered ${status}${hint}`)
+    expect(session.cost).toMatchObject({ requests: 1, retries: 0 })
+  })
 
   test.each([
     { kind: 'reset' },
@@ -250,21 +242,18 @@ describe('the deadline', () => {
     { kind: 'stall' },
     { kind: 'slow', bytesPerSecond: 10 },
   ]
-  test.each(LONG ? ENDLESS : ENDLESS.slice(0, 1))(
-    'ends an answer that does not end: %o',
-    async (fault) => {
-      const service = await sandbox()
-      service.faults.set(OSV_INDEX, fault)
-      const { session } = connect(service.url, {
-        REQUEST_TIMEOUT_MS: '150',
-        LOW_SPEED_SECONDS: '30',
-        RETRIES: '1',
-      })
-      const { message } = await refusal('upstream_unreachable', fetchIndex(session, null, MAX))
-      expect(message).toContain('no complete answer within 150 ms')
-      expect(session.cost.requests).toBe(2)
-    },
-  )
+  test.each(LONG ? ENDLESS : ENDLESS.slice(0, 1))('ends an answer that does not end: %o', async (fault) => {
+    const service = await sandbox()
+    service.faults.set(OSV_INDEX, fault)
+    const { session } = connect(service.url, {
+      REQUEST_TIMEOUT_MS: '150',
+      LOW_SPEED_SECONDS: '30',
+      RETRIES: '1',
+    })
+    const { message } = await refusal('upstream_unreachable', fetchIndex(session, null, MAX))
+    expect(message).toContain('no complete answer within 150 ms')
+    expect(session.cost.requests).toBe(2)
+  })
 
   longTest('covers all redirects of a request', async () => {
     const { url } = await createOrigin((request, response) => {
@@ -283,10 +272,7 @@ describe('the size cap', () => {
     const service = await sandbox()
     const { session } = connect(service.url)
     const size = service.feed.index().length
-    const { message } = await refusal(
-      'upstream_too_large',
-      session.fetchDocument(OSV_INDEX, { maxBytes: size - 1 }),
-    )
+    const { message } = await refusal('upstream_too_large', session.fetchDocument(OSV_INDEX, { maxBytes: size - 1 }))
     expect(message).toContain(`${size} bytes or more, the cap is ${size - 1}`)
     expect(session.cost).toMatchObject({ requests: 1, bytes: 0, retries: 0 })
     expect(await session.fetchDocument(OSV_INDEX, { maxBytes: size })).toMatchObject({
@@ -331,18 +317,12 @@ describe('the content encoding', () => {
     expect(answer).toMatchObject({ body: Buffer.from('[{"id":"a"}]') })
   })
 
-  test.each(telling(['br', 'deflate', 'gzip, gzip', 'zstd'], 'br', 'gzip, gzip'))(
-    '%s is refused',
-    async (encoding) => {
-      const { url, requests } = await encoded(encoding, gzipSync('[]'))
-      const { message } = await refusal(
-        'upstream_shape',
-        fetchIndex(connect(url).session, null, MAX),
-      )
-      expect(message).toContain(`content encoding ${encoding}`)
-      expect(requests.length).toBe(1)
-    },
-  )
+  test.each(telling(['br', 'deflate', 'gzip, gzip', 'zstd'], 'br', 'gzip, gzip'))('%s is refused', async (encoding) => {
+    const { url, requests } = await encoded(encoding, gzipSync('[]'))
+    const { message } = await refusal('upstream_shape', fetchIndex(connect(url).session, null, MAX))
+    expect(message).toContain(`content encoding ${encoding}`)
+    expect(requests.length).toBe(1)
+  })
 
   test('gzip that is damaged or cut short is refused', async () => {
     const sound = gzipSync('[]'.repeat(1000))
@@ -350,10 +330,7 @@ describe('the content encoding', () => {
     turned[20] = (turned[20] ?? 0) ^ 0xff
     for (const body of [turned, sound.subarray(0, -1), sound.subarray(0, 12), Buffer.from('[]')]) {
       const { url } = await encoded('gzip', body)
-      const { message } = await refusal(
-        'upstream_shape',
-        fetchIndex(connect(url).session, null, MAX),
-      )
+      const { message } = await refusal('upstream_shape', fetchIndex(connect(url).session, null, MAX))
       expect(message).toContain('the gzip body is damaged')
     }
   })
@@ -380,10 +357,7 @@ describe('a redirect', () => {
     const elsewhere = [other.url, `//127.0.0.1:${other.port}/x`, 'http://[', 'ftp://127.0.0.1/x']
     for (const location of elsewhere) {
       service.faults.set(OSV_INDEX, { kind: 'redirect', location }, { times: 1 })
-      const { message } = await refusal(
-        'upstream_status',
-        fetchIndex(connect(service.url).session, null, MAX),
-      )
+      const { message } = await refusal('upstream_status', fetchIndex(connect(service.url).session, null, MAX))
       expect(message).toContain('only redirects within')
       expect(message).toContain('set upstream.apiRoot')
     }
@@ -402,10 +376,7 @@ describe('a redirect', () => {
 
   test('without a location is reported as an error of its status', async () => {
     const { url } = await createOrigin((_request, response) => response.writeHead(302).end())
-    const { message } = await refusal(
-      'upstream_status',
-      fetchIndex(connect(url).session, null, MAX),
-    )
+    const { message } = await refusal('upstream_status', fetchIndex(connect(url).session, null, MAX))
     expect(message).toContain('answered 302')
   })
 })

@@ -69,9 +69,7 @@ describe('client credentials', () => {
     const results = await Promise.allSettled(Array.from({ length: 5 }, () => get(made, '/me')))
     for (const result of results) expect(result.status).toBe('rejected')
     const { message } = await refusal('upstream_auth', get(made, '/me'))
-    expect(message).toContain(
-      'upstream.clientId with upstream.clientSecret got no token at upstream.authUrl',
-    )
+    expect(message).toContain('upstream.clientId with upstream.clientSecret got no token at upstream.authUrl')
     expect(message).not.toContain('hunter2')
     expect(service.requests.count('/oauth/token')).toBe(1)
     expect(service.requests.count('/v1/me')).toBe(0)
@@ -80,20 +78,13 @@ describe('client credentials', () => {
   test('whose fresh token is refused too stop the run', async () => {
     const { url, requests } = await createOrigin((request, response) => {
       if (request.url !== '/oauth/token') return response.writeHead(401).end()
-      return response.end(
-        '{"access_token":"hunter2-token","token_type":"bearer","expires_in":"60"}',
-      )
+      return response.end('{"access_token":"hunter2-token","token_type":"bearer","expires_in":"60"}')
     })
     const made = session(upstreamOf(named({ url, authUrl: url, identityUrl: url })))
     const { message } = await refusal('upstream_auth', get(made, '/me'))
     expect(message).not.toContain('hunter2')
     await refusal('upstream_auth', get(made, '/me'))
-    expect(requests.map(({ url: path }) => path)).toEqual([
-      '/oauth/token',
-      '/v1/me',
-      '/oauth/token',
-      '/v1/me',
-    ])
+    expect(requests.map(({ url: path }) => path)).toEqual(['/oauth/token', '/v1/me', '/oauth/token', '/v1/me'])
   })
 
   test.each(['null', undefined, '0', '-1', '"soon"', '""', 'true', '[]', '{}', '[60]'])(
@@ -102,8 +93,7 @@ describe('client credentials', () => {
       let tokens = 0
       const { url, requests } = await createOrigin((request, response) => {
         const isRefused = request.headers.authorization === 'Bearer t1' && requests.length > 4
-        if (request.url !== '/oauth/token')
-          return response.writeHead(isRefused ? 401 : 200).end('{}')
+        if (request.url !== '/oauth/token') return response.writeHead(isRefused ? 401 : 200).end('{}')
         tokens++
         const rest = expiresIn === undefined ? '' : `,"expires_in":${expiresIn}`
         return response.end(`{"access_token":"t${tokens}","token_type":"Bearer"${rest}}`)

@@ -33,9 +33,7 @@ describe('a credential', () => {
 
   test.each(FORMS)('is found wherever its chunks end: %s', (_, text) => {
     const bytes = Buffer.from(`{"a":"${text}"}`)
-    expect(() => search.check(bytes, '/v1/me')).toThrow(
-      expect.objectContaining({ code: 'upstream_secret' }),
-    )
+    expect(() => search.check(bytes, '/v1/me')).toThrow(expect.objectContaining({ code: 'upstream_secret' }))
     for (let cut = 0; cut <= bytes.length; cut++) {
       const take = search.stream('/v1/me')
       expect(() => {
@@ -63,9 +61,7 @@ describe('a credential', () => {
     expect(() => long.check(Buffer.from(`{"t":"${token}"}`), '/x')).toThrow(/credential/)
     expect(() => long.check(Buffer.from(basic(`Bearer ${token}`)), '/x')).toThrow(/credential/)
     expect(() => long.check(Buffer.from('short eyJhbGciOiJSUzI1NiJ9.'), '/x')).not.toThrow()
-    expect(search.scrub(`said ${KEY} and ${encodeURIComponent(KEY)}`)).toBe(
-      'said ******** and ********',
-    )
+    expect(search.scrub(`said ${KEY} and ${encodeURIComponent(KEY)}`)).toBe('said ******** and ********')
   })
 
   test('is not found in a text that only resembles it', () => {
@@ -83,11 +79,7 @@ describe('an answer that returns the credential is refused', () => {
 
   test.each([
     ['in its body', {}, Buffer.from(JSON.stringify({ note: `key ${KEY}` }))],
-    [
-      'in gzip',
-      { 'Content-Encoding': 'gzip' },
-      gzipSync(JSON.stringify({ note: basic(`${KEY}:`) })),
-    ],
+    ['in gzip', { 'Content-Encoding': 'gzip' }, gzipSync(JSON.stringify({ note: basic(`${KEY}:`) }))],
     ['in its ETag', { ETag: `"${basic(KEY)}"` }, Buffer.from('{}')],
   ])('%s, by every surface', async (_, headers, body) => {
     const { url, requests } = await createOrigin((_request, response) => {
@@ -96,10 +88,7 @@ describe('an answer that returns the credential is refused', () => {
     const upstream = upstreamOf(named(url))
     for (const surface of ['remediation', 'public'] as const) {
       const made = session(upstream, surface)
-      const { message } = await refusal(
-        'upstream_secret',
-        made.fetchDocument('/me', { maxBytes: MAX, gzip: true }),
-      )
+      const { message } = await refusal('upstream_secret', made.fetchDocument('/me', { maxBytes: MAX, gzip: true }))
       expect(message).toMatch(/\/me: upstream returned the credential .* Replace the credential/)
       expect(message).not.toMatch(/pm_9f|Zs7/)
     }

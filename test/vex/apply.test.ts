@@ -9,11 +9,7 @@ const IMAGE = 'pkg:oci/app@sha256%3A1?repository_url=registry.example.com/app'
 const NOW = Date.parse('2026-07-01T00:00:00Z')
 const PURL = 'pkg:deb/debian/openssl@3.0.11-1?arch=amd64&distro=debian-12'
 
-function finding(
-  purl: string,
-  more: Partial<MatchFinding> = {},
-  version = '3.0.11-1',
-): MatchFinding {
+function finding(purl: string, more: Partial<MatchFinding> = {}, version = '3.0.11-1'): MatchFinding {
   return {
     ...{ id: 'DSA-1', aliases: ['CVE-1'], upstream: [], summary: '', modified: null, ...more },
     severity: { level: null, word: null, scoreLevel: null, score: null, stated: [] },
@@ -59,8 +55,7 @@ function ruledOutBy(
     Buffer.from(typeof document === 'string' ? document : JSON.stringify(document)),
   )
   const reads = {
-    listVexDocuments: () =>
-      contents.map(({ length }, at) => ({ digest: String(at), size: length, changed: 1 })),
+    listVexDocuments: () => contents.map(({ length }, at) => ({ digest: String(at), size: length, changed: 1 })),
     readVexContent: ({ digest }: { digest: string }) => contents[Number(digest)] ?? null,
   }
   const input = { reads, images: [imageOf(subjects)], now: NOW, check: () => undefined }
@@ -325,10 +320,8 @@ test('a CycloneDX analysis that rules nothing out is about all versions, unless 
 
 test('a document of more values than a thread has memory for is not parsed, nor one in its envelope', () => {
   const document = JSON.stringify(openVex({}))
-  const many = (count: number): string =>
-    `${document.slice(0, -1)},"more":[${'[],'.repeat(count)}0]}`
-  const payload = (text: string): string =>
-    JSON.stringify({ payload: Buffer.from(text).toString('base64') })
+  const many = (count: number): string => `${document.slice(0, -1)},"more":[${'[],'.repeat(count)}0]}`
+  const payload = (text: string): string => JSON.stringify({ payload: Buffer.from(text).toString('base64') })
   expect(ruledOutBy([many(1_000)])).toBe(0)
   expect(ruledOutBy([payload(many(1_000))])).toBe(0)
   const tooMany = many(1_100_000)
@@ -386,8 +379,7 @@ test('a document whose signature is enforced and not verified rules nothing out,
   const contents = said.map((one) => Buffer.from(JSON.stringify(openVex(one))))
   const seen = (given: readonly (StoredSignature | null)[]): readonly unknown[] => {
     const reads = {
-      listVexDocuments: () =>
-        given.map((signature, at) => ({ digest: String(at), size: 9, changed: 1, signature })),
+      listVexDocuments: () => given.map((signature, at) => ({ digest: String(at), size: 9, changed: 1, signature })),
       readVexContent: ({ digest }: { digest: string }) => contents[Number(digest)] ?? null,
     }
     const input = { reads, images: [imageOf([])], now: NOW, check: () => undefined }

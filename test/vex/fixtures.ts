@@ -11,10 +11,7 @@ interface Mirrored {
 }
 
 /** A finding of CVE-1 in a component. */
-export function findingOf(
-  purl: string,
-  more: Partial<StatedFinding['component']> = {},
-): StatedFinding {
+export function findingOf(purl: string, more: Partial<StatedFinding['component']> = {}): StatedFinding {
   return { id: 'CVE-1', aliases: [], upstream: [], component: { purl, version: '', ...more } }
 }
 
@@ -32,11 +29,9 @@ export function isRuledOut(
 ): boolean {
   const contents = documents.map(({ content }) => Buffer.from(JSON.stringify(content)))
   const reads = {
-    listVexDocuments: () =>
-      documents.map(({ tags = [] }, at) => ({ digest: String(at), size: 1, changed: 1, tags })),
+    listVexDocuments: () => documents.map(({ tags = [] }, at) => ({ digest: String(at), size: 1, changed: 1, tags })),
     readVexContent: ({ digest }: { digest: string }) => contents[Number(digest)] ?? null,
-    readSbomsOf: (tag: string) =>
-      sboms[tag] === undefined ? [] : [Buffer.from(JSON.stringify(sboms[tag]))],
+    readSbomsOf: (tag: string) => (sboms[tag] === undefined ? [] : [Buffer.from(JSON.stringify(sboms[tag]))]),
   }
   const input = { reads, images: [image], now: NOW, check: () => undefined }
   return applyVex([one], input).suppressed.length === 1

@@ -12,14 +12,12 @@ type Said = readonly [status: string, parts: string | null, day: number, ids?: r
 
 /** What counts of statements about an image: their numbers. */
 function counting(...all: readonly Said[]): number[] {
-  const statements = all.map(
-    ([status, part, day, [name = 'CVE-1', ...aliases] = [], digest = D]) => ({
-      vulnerability: { name, aliases },
-      status,
-      timestamp: `2026-01-${String(day).padStart(2, '0')}T00:00:00Z`,
-      products: [{ '@id': `pkg:oci/a@${digest}`, ...(part !== null && { subcomponents: [{ '@id': part }] }) }], // prettier-ignore
-    }),
-  )
+  const statements = all.map(([status, part, day, [name = 'CVE-1', ...aliases] = [], digest = D]) => ({
+    vulnerability: { name, aliases },
+    status,
+    timestamp: `2026-01-${String(day).padStart(2, '0')}T00:00:00Z`,
+    products: [{ '@id': `pkg:oci/a@${digest}`, ...(part !== null && { subcomponents: [{ '@id': part }] }) }], // prettier-ignore
+  }))
   const content = Buffer.from(JSON.stringify({ '@context': 'openvex', statements }))
   const images = [D, PLATFORM].map((digest) => ({ digest, arch: '', isPlatform: digest !== D }))
   const image = { digest: D, tags: [{ id: 't', repository: 'a', images }] }
@@ -174,10 +172,9 @@ test('what is dated more than a day ahead rules nothing out that another stateme
   const image = { digest: D, tags: [{ id: 't', repository: 'a', images: [] }] }
   const document = { digest: 'x', size: 1, changed: 1, tags: ['t'] }
   const places = (timestamp: string) =>
-    countingStatements(
-      statementsAbout(image, [[document, readStatements(content(timestamp)) ?? []]], NOW),
-      D,
-    ).map(({ statement: { place } }) => place)
+    countingStatements(statementsAbout(image, [[document, readStatements(content(timestamp)) ?? []]], NOW), D).map(
+      ({ statement: { place } }) => place,
+    )
   expect(places('2026-02-01T00:00:00Z')).toEqual([0])
   expect(places('2999-02-01T00:00:00Z')).toEqual([1])
 })

@@ -50,8 +50,7 @@ function catalogOf(item: object) {
   return {
     readList: () => list,
     readEntry: () => entry,
-    listNaming: (text: string) =>
-      body.toString().includes(text) ? [{ list: '/v1/tags', id: 't1', body }] : [],
+    listNaming: (text: string) => (body.toString().includes(text) ? [{ list: '/v1/tags', id: 't1', body }] : []),
   }
 }
 

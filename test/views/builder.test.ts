@@ -5,12 +5,7 @@ import { setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { derivedDir } from '../../src/store/database/open.ts'
-import {
-  VEX_FILE,
-  type ViewsKind,
-  generationDir,
-  readCurrentViews,
-} from '../../src/store/views/generations.ts'
+import { VEX_FILE, type ViewsKind, generationDir, readCurrentViews } from '../../src/store/views/generations.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { createViewsBuilder } from '../../src/views/builder.ts'
@@ -48,8 +43,7 @@ async function openBench() {
     writeFileSync(path, JSON.stringify({ ...info, unread }))
   }
   const hideArchive = (): void => {
-    for (const file of readdirSync(derivedDir(dir)))
-      if (file.startsWith('osv-')) rmSync(join(derivedDir(dir), file))
+    for (const file of readdirSync(derivedDir(dir))) if (file.startsWith('osv-')) rmSync(join(derivedDir(dir), file))
   }
   publishOsv()
   publishCatalog('c1')
@@ -112,30 +106,27 @@ test('a VEX document that is still damaged is warned of once for each start, cou
   await expect.poll(() => again.warned.length, SOON).toBe(1)
 })
 
-longTest(
-  'a build waits for the end of the run whose snapshot it shows, unless a client waits for it',
-  async () => {
-    const bench = await openBench()
-    bench.setUnread([])
-    let isRunning = true
-    const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'osv' && isRunning }) // prettier-ignore
-    bench.publishOsv()
-    builder.look()
-    await setTimeout(700)
-    expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
-    bench.publishCatalog('c2') // the other kind does not wait
-    builder.look()
-    await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' }) // prettier-ignore
-    expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
-    isRunning = false
-    await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
-    isRunning = true
-    bench.publishOsv()
-    builder.look()
-    builder.wanted()
-    await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
-  },
-)
+longTest('a build waits for the end of the run whose snapshot it shows, unless a client waits for it', async () => {
+  const bench = await openBench()
+  bench.setUnread([])
+  let isRunning = true
+  const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'osv' && isRunning }) // prettier-ignore
+  bench.publishOsv()
+  builder.look()
+  await setTimeout(700)
+  expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
+  bench.publishCatalog('c2') // the other kind does not wait
+  builder.look()
+  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' }) // prettier-ignore
+  expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
+  isRunning = false
+  await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
+  isRunning = true
+  bench.publishOsv()
+  builder.look()
+  builder.wanted()
+  await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
+})
 
 test('what a client waits for while something is built is built next, although a run is under way', async () => {
   const bench = await openBench()
@@ -160,23 +151,20 @@ test('views are retried after their pause, although they are looked at all the t
   expect(builder.warned).toHaveLength(1)
 })
 
-longTest(
-  'a kind whose build fails delays no other, and is built at its next snapshot',
-  async () => {
-    const bench = await openBench()
-    bench.setUnread([])
-    bench.publishOsv()
-    bench.hideArchive()
-    const builder = start(bench, { settleMs: 0, retryMs: NEVER })
-    builder.look()
-    await expect.poll(() => builder.stateOf('osv')?.failing, SOON).toBe(true)
-    expect(builder.warned).toEqual([expect.stringContaining('the bucket cannot be made')])
-    bench.publishCatalog('c2')
-    builder.look()
-    await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2', making: false }) // prettier-ignore
-    expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', failing: true })
-    bench.publishOsv()
-    builder.look()
-    await expect.poll(() => builder.stateOf('osv'), SOON).toMatchObject({ state: 'current', failing: false }) // prettier-ignore
-  },
-)
+longTest('a kind whose build fails delays no other, and is built at its next snapshot', async () => {
+  const bench = await openBench()
+  bench.setUnread([])
+  bench.publishOsv()
+  bench.hideArchive()
+  const builder = start(bench, { settleMs: 0, retryMs: NEVER })
+  builder.look()
+  await expect.poll(() => builder.stateOf('osv')?.failing, SOON).toBe(true)
+  expect(builder.warned).toEqual([expect.stringContaining('the bucket cannot be made')])
+  bench.publishCatalog('c2')
+  builder.look()
+  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2', making: false }) // prettier-ignore
+  expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', failing: true })
+  bench.publishOsv()
+  builder.look()
+  await expect.poll(() => builder.stateOf('osv'), SOON).toMatchObject({ state: 'current', failing: false }) // prettier-ignore
+})

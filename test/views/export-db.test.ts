@@ -31,9 +31,7 @@ const RECORDS = {
   B: record('B', '2026-05-01', ['Root:npm', '@rootio/a']),
 }
 
-async function bench(
-  records: Record<string, string> = RECORDS,
-): Promise<ViewsBench & { target: string }> {
+async function bench(records: Record<string, string> = RECORDS): Promise<ViewsBench & { target: string }> {
   const made = openBench()
   made.store.publishOsv(records)
   await made.make()
@@ -54,9 +52,7 @@ test('export-db writes each ecosystem’s archive in both layouts, as it is serv
   })
   for (const path of BOTH('Debian')) {
     const file = readFileSync(join(target, path))
-    expect(
-      file.equals(readFileSync(join(views.folder, views.readAsset('Debian/all.zip')?.file ?? ''))),
-    ).toBe(true)
+    expect(file.equals(readFileSync(join(views.folder, views.readAsset('Debian/all.zip')?.file ?? '')))).toBe(true)
     expect(new AdmZip(file).getEntries().map(({ entryName }) => entryName)).toEqual(['A.json'])
   }
   expect(filesIn(join(target, 'osv-scanner', 'Debian'))).toEqual(['all.zip'])
@@ -69,10 +65,7 @@ test('export-db rewrites only files that differ, also a truncated one', async ()
   const untouched = statSync(npm).ino
   expect(exportDb(open(), target, [])).toMatchObject({ written: [], kept: 6 })
   truncateSync(join(target, 'osv-scalibr/npm/all.zip'), 20)
-  store.publishOsv(
-    { ...RECORDS, A: record('A', '2026-05-02', ['Root:Debian:12', 'x']) },
-    FILLED_AT + 86_400_000,
-  )
+  store.publishOsv({ ...RECORDS, A: record('A', '2026-05-02', ['Root:Debian:12', 'x']) }, FILLED_AT + 86_400_000)
   await make()
   expect(exportDb(open(), target, []).written.toSorted()).toEqual(
     [...BOTH('Debian', 'Root'), 'osv-scalibr/npm/all.zip'].sort(),
@@ -98,9 +91,7 @@ test('export-db removes only files that it wrote and that are no longer needed',
 test('export-db selects ecosystems by name, and an unknown one is a usage error', async () => {
   const { open, target } = await bench()
   expect(exportDb(open(), target, ['npm', 'npm']).written).toEqual(BOTH('npm'))
-  expect(() => exportDb(open(), target, ['Npm'])).toThrow(
-    /ecosystem Npm; there are: Debian, Root, npm/,
-  )
+  expect(() => exportDb(open(), target, ['Npm'])).toThrow(/ecosystem Npm; there are: Debian, Root, npm/)
 })
 
 test('export-db skips a name that would lead out of the folder', async () => {
@@ -134,25 +125,22 @@ test('export-db names a folder that cannot be written', async () => {
 test.each([
   ['osv-scanner', ''],
   ['osv-scalibr', 'npm'],
-])(
-  'export-db refuses a link below the folder and writes nothing through it: %s/%s',
-  async (...to) => {
-    const { open, target } = await bench()
-    const elsewhere = mkdtempSync(join(tmpdir(), 'patchmirror-db-'))
-    folders.push(elsewhere)
-    writeFileSync(join(elsewhere, 'all.zip'), 'precious')
-    const [layout, name] = to
-    if (name !== '') mkdirSync(join(target, layout))
-    const link = join(target, layout, name)
-    symlinkSync(elsewhere, link)
-    expect(() => exportDb(open(), target, [])).toThrow('is a symbolic link: remove it')
-    expect(readFileSync(join(elsewhere, 'all.zip'), 'utf8')).toBe('precious')
-    expect(filesIn(elsewhere)).toEqual(['all.zip'])
-    expect(existsSync(join(target, 'osv-scanner', 'Debian'))).toBe(false)
-    unlinkSync(link)
-    expect(exportDb(open(), target, []).written).toHaveLength(6)
-  },
-)
+])('export-db refuses a link below the folder and writes nothing through it: %s/%s', async (...to) => {
+  const { open, target } = await bench()
+  const elsewhere = mkdtempSync(join(tmpdir(), 'patchmirror-db-'))
+  folders.push(elsewhere)
+  writeFileSync(join(elsewhere, 'all.zip'), 'precious')
+  const [layout, name] = to
+  if (name !== '') mkdirSync(join(target, layout))
+  const link = join(target, layout, name)
+  symlinkSync(elsewhere, link)
+  expect(() => exportDb(open(), target, [])).toThrow('is a symbolic link: remove it')
+  expect(readFileSync(join(elsewhere, 'all.zip'), 'utf8')).toBe('precious')
+  expect(filesIn(elsewhere)).toEqual(['all.zip'])
+  expect(existsSync(join(target, 'osv-scanner', 'Debian'))).toBe(false)
+  unlinkSync(link)
+  expect(exportDb(open(), target, []).written).toHaveLength(6)
+})
 
 longTest('export-db accepts a folder that is reached by a link', async () => {
   const { open, target } = await bench()

@@ -57,9 +57,7 @@ async function asked(root: string, questions: [ecosystem: string, name: string][
 test('osv-offline finds in the files of export-db what the records say, without a network', async () => {
   const { open, target } = await bench()
   const { written } = exportDb(open(), target, [], 'renovate')
-  expect(written.toSorted()).toEqual(
-    ['crates.io', 'go', 'maven', 'npm', 'pypi'].map((name) => `${name}.nedb`),
-  )
+  expect(written.toSorted()).toEqual(['crates.io', 'go', 'maven', 'npm', 'pypi'].map((name) => `${name}.nedb`))
   expect(
     await asked(target, [
       ['npm', '@scope/a'],

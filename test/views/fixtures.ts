@@ -13,10 +13,7 @@ import { type FilledStore, openFilledStore } from '../support/filled-store.ts'
 export interface ViewsBench {
   readonly dir: string
   readonly store: FilledStore
-  readonly make: (options?: {
-    vendors?: readonly string[]
-    rebuild?: boolean
-  }) => Promise<BuildReport | null>
+  readonly make: (options?: { vendors?: readonly string[]; rebuild?: boolean }) => Promise<BuildReport | null>
   /** The generation in use; closed with the bench. */
   readonly open: () => Views
   /** Folder of the generation in use. */
@@ -60,9 +57,7 @@ export function openBench(): ViewsBench {
 
 /** Everything that a generation serves as files: path and digest, and the files by what they are. */
 export function assetsOf(views: Views): Record<string, string> {
-  const names = views
-    .listViews()
-    .flatMap(({ name }) => [`${name}/all.zip`, `${name}/modified_id.csv`])
+  const names = views.listViews().flatMap(({ name }) => [`${name}/all.zip`, `${name}/modified_id.csv`])
   const paths = ['all.zip', 'ecosystems.txt', 'modified_id.csv', ...names]
   return Object.fromEntries(
     paths.map((path) => {

@@ -62,14 +62,10 @@ const dir = mkdtempSync(join(tmpdir(), 'patchmirror-web-'))
 
 beforeAll(async () => {
   const store = openFilledStore(dir)
-  store.publishOsv(
-    { 'CVE-2026-1': '{"id":"CVE-2026-1"}', 'OLD-1': '{"id":"OLD-1"}' },
-    FILLED_AT - 86_400_000,
-  )
+  store.publishOsv({ 'CVE-2026-1': '{"id":"CVE-2026-1"}', 'OLD-1': '{"id":"OLD-1"}' }, FILLED_AT - 86_400_000)
   store.publishOsv(RECORDS)
   store.publishFeeds(FEEDS)
-  for (let at = 0; at < 120; at++)
-    store.addRun('osv', FILLED_AT + at, { message: `run ${at} ${HOSTILE}` })
+  for (let at = 0; at < 120; at++) store.addRun('osv', FILLED_AT + at, { message: `run ${at} ${HOSTILE}` })
   const facts = {
     plannedRemoved: 40,
     plannedRemovedIds: ['CVE-2026-1', EVIL],
@@ -122,9 +118,7 @@ beforeAll(async () => {
   for (let at = 0; at < 60; at++)
     createInbox(inbox).receive({
       ...{ ...common, webhookId: `msg_${at}`, receivedAt: FILLED_AT + at, type: HOSTILE, target },
-      ...(at === 0
-        ? { state: 'dead', reason: `was refused: ${HOSTILE}` }
-        : { state: 'ignored', reason: null }),
+      ...(at === 0 ? { state: 'dead', reason: `was refused: ${HOSTILE}` } : { state: 'ignored', reason: null }),
       body: Buffer.from('{}'),
     })
   inbox.close()
@@ -168,8 +162,7 @@ function faultsOf(html: string): string[] {
     else if (end === '/') {
       if (open.pop() !== name) faults.push(`</${name}> closes another element`)
     } else if (!VOID.has(name)) open.push(name)
-    if (/\son\w+=/.test(attributes.replace(/"[^"]*"/g, '')) || /="javascript:/.test(attributes))
-      faults.push(tag)
+    if (/\son\w+=/.test(attributes.replace(/"[^"]*"/g, '')) || /="javascript:/.test(attributes)) faults.push(tag)
     if (['script', 'img', 'iframe', 'style'].includes(name)) faults.push(tag)
   }
   return [...faults, ...open.map((name) => `<${name}> is not closed`)]
@@ -187,12 +180,12 @@ function targetsOf(html: string): { address: string; path: string; names: string
     const [path = '', query = ''] = address.split('?')
     return { address, path, names: [...new URLSearchParams(query).keys()] }
   })
-  const forms = [
-    ...html.matchAll(/<form class="filter" action="\/-\/ui\/([^"]*)".*?<\/form>/gs),
-  ].map(([form, path = '']) => {
-    const names = [...form.matchAll(/ name="([^"]*)"/g)].map(([, name = '']) => name)
-    return { address: `${path}?${names.map((name) => `${name}=`).join('&')}`, path, names }
-  })
+  const forms = [...html.matchAll(/<form class="filter" action="\/-\/ui\/([^"]*)".*?<\/form>/gs)].map(
+    ([form, path = '']) => {
+      const names = [...form.matchAll(/ name="([^"]*)"/g)].map(([, name = '']) => name)
+      return { address: `${path}?${names.map((name) => `${name}=`).join('&')}`, path, names }
+    },
+  )
   return [...links, ...forms]
 }
 
@@ -263,31 +256,20 @@ describe('text of upstream on a page', () => {
 describe('the page of a record', () => {
   test('shows summary, fixes, references, other ids, views and its history', async () => {
     const { html } = await page(of('record', { id: 'CVE-2026-1' }), NO_KEY)
-    for (const text of [
-      'A plain summary',
-      'line 1\nline 2',
-      'from 0 before 3.0.1-2',
-      'CVE-2026-77',
-    ])
+    for (const text of ['A plain summary', 'line 1\nline 2', 'from 0 before 3.0.1-2', 'CVE-2026-77'])
       expect(html).toContain(text)
-    expect(html).toContain(
-      'href="https://example.com/a?b=1&amp;c=%222%22" rel="noopener noreferrer"',
-    )
+    expect(html).toContain('href="https://example.com/a?b=1&amp;c=%222%22" rel="noopener noreferrer"')
     expect(html).not.toContain('href="javascript')
     expect(html).toContain('href="/external/osv/CVE-2026-1.json"')
     expect(html).toContain('href="/-/ui/packages?ecosystem=Debian"')
     expect(html).toMatch(/changed<[\s\S]*2026-07-01 00:00 UTC/)
-    const dates =
-      /Since when[\s\S]*first seen here[\s\S]*<time datetime="2026-0[\s\S]*fix first seen/
+    const dates = /Since when[\s\S]*first seen here[\s\S]*<time datetime="2026-0[\s\S]*fix first seen/
     expect(html).toMatch(dates)
   })
 
   test('says when the record was removed, is unknown or is not named', async () => {
     const removed = await page(of('record', { id: 'OLD-1' }))
-    expect([removed.status, removed.html.includes('upstream does not list it any more')]).toEqual([
-      404,
-      true,
-    ])
+    expect([removed.status, removed.html.includes('upstream does not list it any more')]).toEqual([404, true])
     expect(removed.html).toContain('first seen here')
     expect((await page(of('record', { id: 'NO-1' }))).status).toBe(404)
     expect((await page('record')).status).toBe(400)
@@ -303,14 +285,7 @@ describe('the page of a record', () => {
 
 describe('the page of a search', () => {
   test('finds records by id, by its beginning, in any case, and by another id', async () => {
-    for (const q of [
-      'CVE-2026-1',
-      'cve-2026-1',
-      'CVE-2026',
-      'cve-2026-77',
-      'pkg:deb/debian/openssl',
-      'openssl',
-    ])
+    for (const q of ['CVE-2026-1', 'cve-2026-1', 'CVE-2026', 'cve-2026-77', 'pkg:deb/debian/openssl', 'openssl'])
       expect((await page(of('search', { q }))).html, q).toMatch(
         /CVE-2026-1<|package\?ecosystem=Debian&amp;name=openssl/,
       )
@@ -331,8 +306,7 @@ describe('the pages of ecosystems', () => {
 })
 
 describe('the pages of changes', () => {
-  const atom = async (query = ''): Promise<string> =>
-    (await page(`changes.atom${query}`, NO_KEY)).html
+  const atom = async (query = ''): Promise<string> => (await page(`changes.atom${query}`, NO_KEY)).html
 
   test('list snapshots, and each snapshot has a link to its names', async () => {
     const { html } = await page('changes', NO_KEY)
@@ -349,9 +323,7 @@ describe('the pages of changes', () => {
   test('list net changes since a date or a snapshot, and say when the log does not reach back', async () => {
     const since = await page(of('changes', { since: '2026-06-30T12:00', source: 'osv' }), NO_KEY)
     expect([since.status, since.html.includes('record?id=BAD-1')]).toEqual([200, true])
-    const snapshot = /changes\?source=osv&amp;since=([0-9a-f]{64})/.exec(
-      (await page('changes')).html,
-    )
+    const snapshot = /changes\?source=osv&amp;since=([0-9a-f]{64})/.exec((await page('changes')).html)
     const latest = await page(of('changes', { since: (snapshot?.[1] ?? '').slice(0, 12) }), NO_KEY)
     expect(latest.html).toContain('Nothing changed since then')
     const young = await page(of('changes', { since: '2020-01-01' }), NO_KEY)
@@ -359,8 +331,7 @@ describe('the pages of changes', () => {
     const { status, html } = await page(of('changes', { since: 'abcdef012345' }), NO_KEY)
     expect([status, html.includes('The log does not reach back that far')]).toEqual([404, true])
     expect(html).toMatch(/log of osv since<[^]*?2026-06-30/)
-    const [, known = ''] =
-      /href="\/-\/ui\/(changes[^"]*)">\s*<bdi>changes since the beginning/.exec(html) ?? []
+    const [, known = ''] = /href="\/-\/ui\/(changes[^"]*)">\s*<bdi>changes since the beginning/.exec(html) ?? []
     expect((await page(known.replaceAll('&amp;', '&'), NO_KEY)).status).toBe(200)
     expect((await page('changes?since=someday')).status).toBe(400)
   })
@@ -369,11 +340,7 @@ describe('the pages of changes', () => {
     const asked = { since: '2026-06-30T12:00' }
     const words = 'Debian:12 openssl: fix added: 3.0.1-2'
     const [, entry = ''] = /(changes\?entry=\d+)">\s*<bdi>3 added/.exec((await page('changes', NO_KEY)).html) ?? [] // prettier-ignore
-    for (const path of [
-      entry,
-      of('changes', asked),
-      of('changes', { ...asked, purl: 'pkg:deb/debian/openssl' }),
-    ])
+    for (const path of [entry, of('changes', asked), of('changes', { ...asked, purl: 'pkg:deb/debian/openssl' })])
       // prettier-ignore
       expect((await page(path, NO_KEY)).html).toContain(words)
     const other = await page(of('changes', { ...asked, purl: 'pkg:npm/none' }), NO_KEY)
@@ -393,11 +360,7 @@ describe('the pages of changes', () => {
   test('require a key for private sources, also in both feeds', async () => {
     for (const path of ['changes', 'changes.atom', 'changes.json']) {
       const { status } = await page(`${path}?source=catalog`, NO_KEY)
-      expect([path, status, (await page(`${path}?source=catalog`)).status]).toEqual([
-        path,
-        401,
-        200,
-      ])
+      expect([path, status, (await page(`${path}?source=catalog`)).status]).toEqual([path, 401, 200])
       const ofTag = await page(`${path}?tag=x`, NO_KEY)
       expect([path, ofTag.status, (await page(`${path}?tag=x`)).status]).toEqual([path, 401, 404])
     }
@@ -455,8 +418,7 @@ describe('the pages of runs', () => {
 
   test('show the difference and both commands of a run that waits for a decision', async () => {
     const { html } = await page(of('run', { id: String(run.quarantined) }))
-    for (const command of ['approve', 'reject'])
-      expect(html).toContain(`patchmirror ${command} ${run.quarantined}<`)
+    for (const command of ['approve', 'reject']) expect(html).toContain(`patchmirror ${command} ${run.quarantined}<`)
     for (const text of ['would remove 40 of 41 records', 'Would be removed', 'The first 2 of 40'])
       expect(html).toContain(text)
     expect((await page(of('run', { id: '99999' }))).status).toBe(404)
@@ -498,20 +460,13 @@ describe('a quarantined run', () => {
 
 describe('a quarantined run of the catalog', () => {
   test('lists what it would remove by kind, counts the items of lists, and has pages', async () => {
-    const at = (more: Record<string, string> = {}) =>
-      page(of('run', { id: String(run.catalog), ...more }))
+    const at = (more: Record<string, string> = {}) => page(of('run', { id: String(run.catalog), ...more }))
     const first = (await at()).html
     expect(first).toContain('123 lines')
     expect(first).toMatch(/an item with its artifacts<[\s\S]*>tags\/0</)
     expect(first).not.toContain('tags/100<')
     const second = (await at({ at: '100' })).html
-    for (const text of [
-      'tags/119',
-      '>a list<',
-      '/v1/old',
-      'items of /v1/tags',
-      '1\u202f234 of them',
-    ])
+    for (const text of ['tags/119', '>a list<', '/v1/old', 'items of /v1/tags', '1\u202f234 of them'])
       expect(second).toContain(text)
     expect(second).toMatch(/>an artifact</)
     expect(second).not.toContain(EVIL)
@@ -522,13 +477,7 @@ describe('a quarantined run of the catalog', () => {
 describe('the page of bundles', () => {
   test('shows the identity, both folders, and exported and imported bundles', async () => {
     const { html } = await page('bundles')
-    for (const text of [
-      'bundle.outbox',
-      'bundle.inbox',
-      'delta 7',
-      'older than what was stored',
-      'unsigned',
-    ])
+    for (const text of ['bundle.outbox', 'bundle.inbox', 'delta 7', 'older than what was stored', 'unsigned'])
       expect(html).toContain(text)
     expect(html).toMatch(/>Exported states<[\s\S]*>3<[\s\S]*abababababababab<[\s\S]*osv, feeds/)
     expect(html).not.toContain('<script')
@@ -552,10 +501,7 @@ describe('the pages of webhooks', () => {
 describe('the overview page', () => {
   test('shows faults first, with the commands to use', async () => {
     const { html } = await page('', NO_KEY)
-    const [problem, sources] = [
-      html.indexOf('a change waits for your decision'),
-      html.indexOf('>Sources<'),
-    ]
+    const [problem, sources] = [html.indexOf('a change waits for your decision'), html.indexOf('>Sources<')]
     expect(problem).toBeGreaterThan(0)
     expect(problem).toBeLessThan(sources)
     expect(html).toContain(`patchmirror approve ${run.quarantined}`)

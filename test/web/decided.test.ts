@@ -83,12 +83,7 @@ describe('the page of a run that was decided about', () => {
   test('says of a superseded change that a later run replaced it', async () => {
     const html = await page(of('superseded'))
     expect(html).toContain('A later run replaced it.')
-    for (const untrue of [
-      'is served',
-      'approve or reject run',
-      'patchmirror approve',
-      'patchmirror reject',
-    ])
+    for (const untrue of ['is served', 'approve or reject run', 'patchmirror approve', 'patchmirror reject'])
       expect(html).not.toContain(untrue)
   })
 
@@ -96,8 +91,7 @@ describe('the page of a run that was decided about', () => {
     const html = await page(of('rejected'))
     expect(html).toContain(`patchmirror approve ${runs.get('rejected') ?? 0}<`)
     expect(html).toContain('undoes the rejection')
-    for (const untrue of ['patchmirror reject', 'approve or reject run'])
-      expect(html).not.toContain(untrue)
+    for (const untrue of ['patchmirror reject', 'approve or reject run']) expect(html).not.toContain(untrue)
   })
 })
 

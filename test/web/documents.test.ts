@@ -95,10 +95,7 @@ test('products of CSAF are named by its product tree, and each statement has its
   const product = (id: string, name?: string) => ({ product: { product_id: id, name, product_identification_helper: { purl: `pkg:rpm/${id}` } } }) // prettier-ignore
   const tree = {
     full_product_names: [{ product_id: 'os', name: 'Example OS 9' }],
-    branches: [
-      { name: 'Vendor', branches: [{ branches: [product('tar', 'tar 1.34'), product('gzip')] }] },
-      7,
-    ],
+    branches: [{ name: 'Vendor', branches: [{ branches: [product('tar', 'tar 1.34'), product('gzip')] }] }, 7],
     relationships: [
       { product_reference: 'tar', relates_to_product_reference: 'os', full_product_name: { product_id: 'os:tar', name: 'tar of Example OS 9' } },
       { product_reference: 'gzip', relates_to_product_reference: 'os', full_product_name: { product_id: 'os:gzip' } },
@@ -142,15 +139,13 @@ test('provenance is read from SLSA 0.2 and 1, whatever contains the statement', 
     'https://slsa.dev/provenance/v0.2',
     { subject: [{ name: 'image', digest: { sha256: 'ef' } }] },
   )
-  expect(readProvenance({ provenance_summary: { provenance: [{ envelope: old }] } })).toMatchObject(
-    [
-      {
-        ...{ builder: 'https://b', sources: [{ uri: 'git+https://s', digest: 'sha1:ab' }] },
-        ...{ materials: [{ uri: 'pkg:a', digest: 'sha256:cd' }] },
-        subjects: [{ uri: 'image', digest: 'sha256:ef' }],
-      },
-    ],
-  )
+  expect(readProvenance({ provenance_summary: { provenance: [{ envelope: old }] } })).toMatchObject([
+    {
+      ...{ builder: 'https://b', sources: [{ uri: 'git+https://s', digest: 'sha1:ab' }] },
+      ...{ materials: [{ uri: 'pkg:a', digest: 'sha256:cd' }] },
+      subjects: [{ uri: 'image', digest: 'sha256:ef' }],
+    },
+  ])
   const predicate = {
     buildDefinition: { buildType: 't', externalParameters: { workflow: { repository: 'https://r', ref: 'main' } } }, // prettier-ignore
     runDetails: { builder: { id: 'https://c' }, metadata: { invocationId: 'i' } },
@@ -164,19 +159,8 @@ test('provenance is read from SLSA 0.2 and 1, whatever contains the statement', 
 test('documents of any other shape are refused without a fault', () => {
   let deep: unknown = CYCLONEDX
   for (let at = 0; at < 50; at++) deep = { bundle: [deep] }
-  const shapes = [
-    null,
-    7,
-    'x',
-    [],
-    {},
-    { payload: '%%' },
-    { statements: 7 },
-    { bomFormat: 'x' },
-    deep,
-  ]
-  for (const read of [readSbom, readVex, readProvenance])
-    for (const value of shapes) expect(read(value)).toBeNull()
+  const shapes = [null, 7, 'x', [], {}, { payload: '%%' }, { statements: 7 }, { bomFormat: 'x' }, deep]
+  for (const read of [readSbom, readVex, readProvenance]) for (const value of shapes) expect(read(value)).toBeNull()
   const malformed = {
     bomFormat: 'CycloneDX',
     components: { a: 1 },
@@ -190,9 +174,7 @@ test('documents of any other shape are refused without a fault', () => {
 test('names of members that every object has, and values that are no text, are data like any other', () => {
   const csaf = (status: string) => ({
     document: { csaf_version: '2.0' },
-    vulnerabilities: [
-      { cve: 'CVE-1', product_status: JSON.parse(`{"${status}": ["a"]}`) as unknown },
-    ],
+    vulnerabilities: [{ cve: 'CVE-1', product_status: JSON.parse(`{"${status}": ["a"]}`) as unknown }],
   })
   for (const status of ['constructor', 'toString', '__proto__'])
     expect(readVex(csaf(status))).toMatchObject({ total: 0 })
@@ -205,9 +187,9 @@ test('names of members that every object has, and values that are no text, are d
 
 longTest('an envelope with more values than a document may have is not read', () => {
   const enveloped = (count: number) => ({
-    payload: Buffer.from(
-      `{"_type":"https://in-toto.io/Statement/v1","predicate":[${'0,'.repeat(count)}0]}`,
-    ).toString('base64'),
+    payload: Buffer.from(`{"_type":"https://in-toto.io/Statement/v1","predicate":[${'0,'.repeat(count)}0]}`).toString(
+      'base64',
+    ),
   })
   expect(statementsIn(enveloped(10))).toHaveLength(1)
   expect(statementsIn(enveloped(2_000_000))).toEqual([])

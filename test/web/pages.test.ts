@@ -113,11 +113,7 @@ describe('each page for people', () => {
   })
 
   test('runs no script, loads nothing from elsewhere and is not cached', async () => {
-    for (const reply of [
-      await page('/-/ui/'),
-      await page('/-/ui/sign-in'),
-      await page('/-/ui/no'),
-    ]) {
+    for (const reply of [await page('/-/ui/'), await page('/-/ui/sign-in'), await page('/-/ui/no')]) {
       const { headers, body } = reply
       expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'self';/)
       expect(headers['content-security-policy']).not.toContain('unsafe')
@@ -154,8 +150,7 @@ describe('each page for people', () => {
   })
 
   test('names its stylesheet by digest, and the stylesheet may be cached for ever', async () => {
-    const [, href = ''] =
-      /rel="stylesheet" href="([^"]+)"/.exec((await page('/')).body.toString()) ?? []
+    const [, href = ''] = /rel="stylesheet" href="([^"]+)"/.exec((await page('/')).body.toString()) ?? []
     expect(href).toMatch(/^\/-\/ui\/style-[\da-f]{16}\.css$/)
     const style = await page(href)
     expect(style.headers['content-type']).toBe('text/css; charset=utf-8')
@@ -165,12 +160,7 @@ describe('each page for people', () => {
 
 describe('a page about data that is not known', () => {
   test('says so: without views there is no index, and no list that looks empty', async () => {
-    for (const path of [
-      'ecosystems',
-      'search?q=openssl',
-      'packages?ecosystem=npm',
-      'search?q=pkg:npm/a',
-    ]) {
+    for (const path of ['ecosystems', 'search?q=openssl', 'packages?ecosystem=npm', 'search?q=pkg:npm/a']) {
       const text = (await page(`/-/ui/${path}`)).body.toString()
       expect(text, path).toContain('There is no index of packages and other ids')
     }
@@ -179,8 +169,7 @@ describe('a page about data that is not known', () => {
   })
 })
 
-const people = (config: Parameters<typeof createWeb>[0]['config']) =>
-  createWeb({ config, version: '9.9.9' })
+const people = (config: Parameters<typeof createWeb>[0]['config']) => createWeb({ config, version: '9.9.9' })
 
 test('a record is found by its id as it is, trimmed, and by the text that a link has of it', async () => {
   const other = await serve((store) => store.publishOsv({ 'A-1 ': '{"id":"A-1 "}', 'B-1': '{"id":"B-1"}' }), { people }) // prettier-ignore
@@ -223,8 +212,7 @@ describe('pages behind a path prefix', () => {
     const html = (await other.get('/', { accept: BROWSER, ...NO_KEY })).body.toString()
     const links = [...html.matchAll(/(?:href|action)="([^"]*)"/g)].map(([, to = '']) => to)
     expect(links.length).toBeGreaterThan(5)
-    const inside = (to: string): boolean =>
-      to === '#main' || /^\/tools\/mirror\/-\/(ui\/|docs$)/.test(to)
+    const inside = (to: string): boolean => to === '#main' || /^\/tools\/mirror\/-\/(ui\/|docs$)/.test(to)
     expect(links.filter((to) => !inside(to))).toEqual([])
   })
 })

@@ -105,61 +105,51 @@ describe('a daemon that receives webhooks', () => {
     }
     expect(text).toContain(`"type":"${EVENT.type}"`)
     stop.abort()
-    expect(await answerWhileClosing(port, () => agent.close())).toMatch(
-      /^HTTP\/1.1 503 [\s\S]*Retry-After: \d+/,
-    )
+    expect(await answerWhileClosing(port, () => agent.close())).toMatch(/^HTTP\/1.1 503 [\s\S]*Retry-After: \d+/)
   })
 
-  longTest(
-    'accepts a delivery on a connection that read a record, and answers 404 beside an endpoint',
-    async () => {
-      const dir = scratch()
-      const store = openFilledStore(dir)
-      store.publishOsv({ one: '{"id":"one"}' })
-      store.close()
-      const { port } = await startDaemon(
-        { PATCHMIRROR_LOG_LEVEL: 'info', PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks/staging' },
-        dir,
-      )
-      const body = JSON.stringify(EVENT)
-      const head = Object.entries(signed({ timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`) // prettier-ignore
-      const record = 'GET /external/osv/one.json HTTP/1.1\r\nHost: x\r\n\r\n'
-      const post = `POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-      const socket = connect(port, '127.0.0.1')
-      onTestFinished(() => void socket.destroy())
-      let text = ''
-      socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
-      for (const [at, asked] of [record, record, post, post, record, post.slice(0, -9)].entries()) {
-        socket.write(asked)
-        await expect
-          .poll(() => text.match(/HTTP\/1\.1 \d+/g)?.length ?? 0, { interval: 2 })
-          .toBe(Math.min(at + 1, 5))
-      }
-      socket.write(post.slice(-9))
-      await expect
-        .poll(() => text.match(/HTTP\/1\.1 \d+/g))
-        .toEqual([200, 200, 202, 200, 200, 200].map((status) => `HTTP/1.1 ${status}`))
-      for (const path of ['/-/webhook', '/hooks', '/hooks/staging2'])
-        expect((await deliver(port, {}, path)).status).toBe(404)
-      expect((await deliver(port, {}, '/hooks/staging')).status).toBe(202)
-    },
-  )
+  longTest('accepts a delivery on a connection that read a record, and answers 404 beside an endpoint', async () => {
+    const dir = scratch()
+    const store = openFilledStore(dir)
+    store.publishOsv({ one: '{"id":"one"}' })
+    store.close()
+    const { port } = await startDaemon(
+      { PATCHMIRROR_LOG_LEVEL: 'info', PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks/staging' },
+      dir,
+    )
+    const body = JSON.stringify(EVENT)
+    const head = Object.entries(signed({ timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`) // prettier-ignore
+    const record = 'GET /external/osv/one.json HTTP/1.1\r\nHost: x\r\n\r\n'
+    const post = `POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+    const socket = connect(port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    let text = ''
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    for (const [at, asked] of [record, record, post, post, record, post.slice(0, -9)].entries()) {
+      socket.write(asked)
+      await expect.poll(() => text.match(/HTTP\/1\.1 \d+/g)?.length ?? 0, { interval: 2 }).toBe(Math.min(at + 1, 5))
+    }
+    socket.write(post.slice(-9))
+    await expect
+      .poll(() => text.match(/HTTP\/1\.1 \d+/g))
+      .toEqual([200, 200, 202, 200, 200, 200].map((status) => `HTTP/1.1 ${status}`))
+    for (const path of ['/-/webhook', '/hooks', '/hooks/staging2'])
+      expect((await deliver(port, {}, path)).status).toBe(404)
+    expect((await deliver(port, {}, '/hooks/staging')).status).toBe(202)
+  })
 
-  longTest(
-    'has a separate listener when webhooks.port is set, with no other path on it',
-    async () => {
-      const { port, lines } = await startDaemon({
-        PATCHMIRROR_WEBHOOKS_PORT: '0',
-        PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks',
-      })
-      const own = Number(/received at http:\/\/127.0.0.1:(\d+)/.exec(lines.join(''))?.[1])
-      expect(own).not.toBe(port)
-      expect((await deliver(own)).status).toBe(202)
-      expect((await deliver(own, {}, '/hooks')).status).toBe(202)
-      expect((await send(own, { path: '/-/status', method: 'GET' })).status).toBe(404)
-      expect((await deliver(port)).status).toBe(404)
-    },
-  )
+  longTest('has a separate listener when webhooks.port is set, with no other path on it', async () => {
+    const { port, lines } = await startDaemon({
+      PATCHMIRROR_WEBHOOKS_PORT: '0',
+      PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks',
+    })
+    const own = Number(/received at http:\/\/127.0.0.1:(\d+)/.exec(lines.join(''))?.[1])
+    expect(own).not.toBe(port)
+    expect((await deliver(own)).status).toBe(202)
+    expect((await deliver(own, {}, '/hooks')).status).toBe(202)
+    expect((await send(own, { path: '/-/status', method: 'GET' })).status).toBe(404)
+    expect((await deliver(port)).status).toBe(404)
+  })
 
   const OPENSSL = spawnSync('openssl', ['version']).status === 0
 
@@ -203,9 +193,7 @@ describe('patchmirror with stored webhooks', () => {
     writeFileSync(join(dir, 'webhook-secrets.json'), '{')
     const malformed = await run(['serve'], env, dir)
     expect(malformed.code).toBe(2)
-    expect(malformed.err).toContain(
-      'webhook-secrets.json: the file is not JSON. Repair or remove it',
-    )
+    expect(malformed.err).toContain('webhook-secrets.json: the file is not JSON. Repair or remove it')
   })
 
   test.each(telling(['from the start', 'under way'], 'under way').map((when) => [when]))(
@@ -226,10 +214,7 @@ describe('patchmirror with stored webhooks', () => {
       if (when === 'from the start') expect((await deliver(port)).status).toBe(503)
       expect(JSON.parse(await get(port, '/-/health'))).toEqual({ status: 'ok' })
       for (const page of ['status', 'metrics'])
-        expect([page, (await send(port, { path: `/-/${page}`, method: 'GET' })).status]).toEqual([
-          page,
-          200,
-        ])
+        expect([page, (await send(port, { path: `/-/${page}`, method: 'GET' })).status]).toEqual([page, 200])
       expect(lines.join('')).toMatch(/webhooks\.db is damaged/)
     },
   )
@@ -275,36 +260,32 @@ longTest(
   },
 )
 
-longTest(
-  'no secret, signature or body is in a log, answer, page or dump after many mixed requests',
-  async () => {
-    const { agent, port, lines } = await startDaemon({
-      PATCHMIRROR_WEBHOOKS_SECRETS: `${SECRET},${RAW_SECRET}`,
-    })
-    const said: string[] = []
-    const hidden = new Set([SECRET, SECRET.slice(6), RAW_SECRET, 'MARKER'])
-    const one = async (i: number): Promise<void> => {
-      const type = i % 5 === 0 ? 'MARKER-type' : EVENT.type
-      const data = { ...EVENT.data, image_tag: `MARKER\n\u001b[2J${i}` }
-      const text = JSON.stringify({ ...EVENT, type, subject: `MARKER-${i}`, data })
-      const body = i % 7 === 0 ? text.slice(1) : text
-      const timestamp = seconds() - (i % 11 === 0 ? 400 : 0)
-      const dialect = i % 2 === 0 ? 'standard' : 'vendor'
-      const sent = deliveryOf({ id: `evt_${i % 270}`, timestamp, body, dialect })
-      const headers = sent.headers as Record<string, string>
-      hidden.add(headers['webhook-signature'] ?? '')
-      if (i % 3 === 0) headers['webhook-signature'] = `${headers['webhook-signature'] ?? ''}MARKER`
-      if (i % 13 === 0) headers['webhook-id'] = 'MARKER.1'
-      const reply = await send(port, { ...sent, headers: { ...headers, 'user-agent': 'MARKER' } })
-      said.push(inspect(reply, { depth: 9 }))
-    }
-    for (let i = 0; i < (LONG ? 300 : 100); i += 50)
-      await Promise.all(Array.from({ length: 50 }, (_, at) => one(i + at)))
-    said.push(...lines, await get(port, '/-/status'), await get(port, '/-/metrics'))
-    said.push(inspect(agent, { depth: 20, showHidden: true }))
-    const all = said.join('\n')
-    expect(all).toContain('"unauthorized"')
-    expect([...hidden].filter((text) => all.includes(text))).toEqual([])
-    expect(lines.filter((line) => /"level":(?:40|"warn")/.test(line)).length).toBeLessThan(30)
-  },
-)
+longTest('no secret, signature or body is in a log, answer, page or dump after many mixed requests', async () => {
+  const { agent, port, lines } = await startDaemon({
+    PATCHMIRROR_WEBHOOKS_SECRETS: `${SECRET},${RAW_SECRET}`,
+  })
+  const said: string[] = []
+  const hidden = new Set([SECRET, SECRET.slice(6), RAW_SECRET, 'MARKER'])
+  const one = async (i: number): Promise<void> => {
+    const type = i % 5 === 0 ? 'MARKER-type' : EVENT.type
+    const data = { ...EVENT.data, image_tag: `MARKER\n\u001b[2J${i}` }
+    const text = JSON.stringify({ ...EVENT, type, subject: `MARKER-${i}`, data })
+    const body = i % 7 === 0 ? text.slice(1) : text
+    const timestamp = seconds() - (i % 11 === 0 ? 400 : 0)
+    const dialect = i % 2 === 0 ? 'standard' : 'vendor'
+    const sent = deliveryOf({ id: `evt_${i % 270}`, timestamp, body, dialect })
+    const headers = sent.headers as Record<string, string>
+    hidden.add(headers['webhook-signature'] ?? '')
+    if (i % 3 === 0) headers['webhook-signature'] = `${headers['webhook-signature'] ?? ''}MARKER`
+    if (i % 13 === 0) headers['webhook-id'] = 'MARKER.1'
+    const reply = await send(port, { ...sent, headers: { ...headers, 'user-agent': 'MARKER' } })
+    said.push(inspect(reply, { depth: 9 }))
+  }
+  for (let i = 0; i < (LONG ? 300 : 100); i += 50) await Promise.all(Array.from({ length: 50 }, (_, at) => one(i + at)))
+  said.push(...lines, await get(port, '/-/status'), await get(port, '/-/metrics'))
+  said.push(inspect(agent, { depth: 20, showHidden: true }))
+  const all = said.join('\n')
+  expect(all).toContain('"unauthorized"')
+  expect([...hidden].filter((text) => all.includes(text))).toEqual([])
+  expect(lines.filter((line) => /"level":(?:40|"warn")/.test(line)).length).toBeLessThan(30)
+})

@@ -16,10 +16,7 @@ export interface Daemon {
 }
 
 /** The whole daemon on a free port, with one secret and nothing to sync; it ends with the test. */
-export async function startDaemon(
-  env: Record<string, string> = {},
-  folder?: string,
-): Promise<Daemon> {
+export async function startDaemon(env: Record<string, string> = {}, folder?: string): Promise<Daemon> {
   const dir = folder ?? mkdtempSync(join(tmpdir(), 'patchmirror-hooks-'))
   const { config } = loadConfig({
     env: {

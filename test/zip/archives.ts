@@ -13,12 +13,7 @@ import {
   parseDirectory,
 } from '../../src/zip/directory.ts'
 import { deflate } from '../../src/zip/member.ts'
-import {
-  type ArchiveReader,
-  type ReaderLimits,
-  checkedLocation,
-  createArchiveReader,
-} from '../../src/zip/reader.ts'
+import { type ArchiveReader, type ReaderLimits, checkedLocation, createArchiveReader } from '../../src/zip/reader.ts'
 import { type ZipMember, createZipWriter } from '../../src/zip/writer.ts'
 
 /** A member's name and what is in it. */
@@ -129,9 +124,7 @@ export async function readAll(
 /** Name → content of everything that was not refused. */
 export function contents(outcomes: readonly Outcome[]): Record<string, string | undefined> {
   return Object.fromEntries(
-    outcomes.flatMap(({ entry, content }) =>
-      content === null ? [] : [[entry.name, content.toString('latin1')]],
-    ),
+    outcomes.flatMap(({ entry, content }) => (content === null ? [] : [[entry.name, content.toString('latin1')]])),
   )
 }
 

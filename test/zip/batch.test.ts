@@ -43,11 +43,7 @@ const SHIFTED: Record<string, RawMember[]> = {
     soundMember('b', OTHER),
   ],
   'its content divided among two gzip members': [
-    claimed(
-      'a',
-      Buffer.concat([TEXT, OTHER]),
-      Buffer.concat([DATA, trailer(TEXT), HEADER, OTHER_DATA]),
-    ),
+    claimed('a', Buffer.concat([TEXT, OTHER]), Buffer.concat([DATA, trailer(TEXT), HEADER, OTHER_DATA])),
     soundMember('b', OTHER),
   ],
   'the contents of all members, and a zero at which inflating ends': [
@@ -67,10 +63,7 @@ const SHIFTED: Record<string, RawMember[]> = {
     claimed('b', SWALLOWED, OTHER_DATA),
   ],
   'a stream that ends early': [claimed('a', TEXT, DATA.subarray(0, -3)), soundMember('b', OTHER)],
-  'bytes after its stream': [
-    claimed('a', TEXT, Buffer.concat([DATA, Buffer.alloc(1)])),
-    soundMember('b', OTHER),
-  ],
+  'bytes after its stream': [claimed('a', TEXT, Buffer.concat([DATA, Buffer.alloc(1)])), soundMember('b', OTHER)],
   'a byte that belongs to the next member': [
     claimed('a', Buffer.concat([TEXT, OTHER.subarray(0, 1)]), DATA),
     claimed('b', OTHER.subarray(1), OTHER_DATA),
@@ -81,8 +74,7 @@ const SHIFTED: Record<string, RawMember[]> = {
 function joined(members: readonly RawMember[]): { bytes: Buffer; ends: number[] } {
   const bytes = Buffer.alloc(members.reduce((sum, { data }) => sum + data.length + 18, 0))
   const ends: number[] = []
-  for (const { data, crc32: sum, size } of members)
-    ends.push(writeGzipMember(bytes, ends.at(-1) ?? 0, data, sum, size))
+  for (const { data, crc32: sum, size } of members) ends.push(writeGzipMember(bytes, ends.at(-1) ?? 0, data, sum, size))
   return { bytes, ends }
 }
 

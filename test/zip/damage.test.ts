@@ -12,9 +12,7 @@ const MEMBERS: NamedContent[] = [
   ['empty', ''],
   ['long', 'all work and no play '.repeat(20)],
 ]
-const CONTENTS = Object.fromEntries(
-  MEMBERS.map(([name, text]) => [name, Buffer.from(text).toString('latin1')]),
-)
+const CONTENTS = Object.fromEntries(MEMBERS.map(([name, text]) => [name, Buffer.from(text).toString('latin1')]))
 
 /** Opens and reads damaged bytes; null when the archive is refused. Anything but an `archive` refusal is thrown. */
 async function survivors(bytes: Buffer): Promise<Record<string, string | undefined> | null> {

@@ -1,9 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type HostileKind,
-  HOSTILE_KINDS,
-  hostileZip,
-} from '../../src/sandbox/faults/hostile-zip.ts'
+import { type HostileKind, HOSTILE_KINDS, hostileZip } from '../../src/sandbox/faults/hostile-zip.ts'
 import { soundMember } from '../../src/sandbox/faults/raw-zip.ts'
 import { LONG } from '../support/tables.ts'
 import { type Outcome, archiveRefusal, openBytes, readAll } from './archives.ts'

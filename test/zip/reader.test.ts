@@ -6,16 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { MirrorError } from '../../src/core/errors.ts'
 import { type RawMember, soundMember, writeRawZip } from '../../src/sandbox/faults/raw-zip.ts'
 import { createArchiveReader, openArchive } from '../../src/zip/reader.ts'
-import {
-  type NamedContent,
-  LIMITS,
-  archiveRefusal,
-  contents,
-  openBytes,
-  pack,
-  readAll,
-  scratch,
-} from './archives.ts'
+import { type NamedContent, LIMITS, archiveRefusal, contents, openBytes, pack, readAll, scratch } from './archives.ts'
 import { LONG, longTest } from '../support/tables.ts'
 
 const REAL = join('..', 'shared', 'data', 'osv-real.zip')
@@ -39,10 +30,7 @@ const only =
 describe('the member reader', () => {
   test('gives each member its content and its deflate stream', async () => {
     const { reader } = openBytes(
-      writeRawZip([
-        soundMember('a', 'deflated'),
-        ...bulky(1, 100).map((m) => ({ ...m, name: 'b' })),
-      ]),
+      writeRawZip([soundMember('a', 'deflated'), ...bulky(1, 100).map((m) => ({ ...m, name: 'b' }))]),
     )
     const seen: string[] = []
     await reader.readMembers(
@@ -262,9 +250,7 @@ describe('the limits of the archive reader', () => {
     const zip = pack([['a', '1']])
     const limits = { ...LIMITS, maxDirectoryBytes: 46 }
     expect(() => openBytes(zip, { limits })).toThrow('47 bytes is over the cap of 46')
-    expect(openBytes(zip, { limits: { ...limits, maxDirectoryBytes: 47 } }).reader.size).toBe(
-      zip.length,
-    )
+    expect(openBytes(zip, { limits: { ...limits, maxDirectoryBytes: 47 } }).reader.size).toBe(zip.length)
   })
 
   test('refuse an end record with more entries than fit without allocating memory for them', () => {

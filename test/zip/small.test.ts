@@ -39,9 +39,7 @@ test('adm-zip and the streaming writer give the same bytes for any names and con
     .string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
     .filter((text) => text.isWellFormed() && !/[/\\\0]/.test(text) && !/^\.+$/.test(text))
   const name = fc.array(part, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/'))
-  const content = fc
-    .uint8Array({ minLength: 1, maxLength: 2000 })
-    .map((bytes) => Buffer.from(bytes))
+  const content = fc.uint8Array({ minLength: 1, maxLength: 2000 }).map((bytes) => Buffer.from(bytes))
   const members = fc.uniqueArray(fc.tuple(name, content), { selector: ([one]) => one })
   fc.assert(
     fc.property(members, (given) => {
@@ -78,12 +76,9 @@ test('a member name that adm-zip would change is refused', () => {
     expect(() => write([[name, '{}']], IN_MEMORY)).toThrow(`adm-zip stores ${name} as`)
 })
 
-test.skipIf(!existsSync(REAL))(
-  'adm-zip and the streaming writer give the same bytes for real VEX documents',
-  () => {
-    const files = readdirSync(REAL).filter((name) => name.endsWith('.json'))
-    const members = files.map((name): NamedContent => [name, readFileSync(REAL + name)])
-    const streamed = Buffer.concat(write(members, STREAMED))
-    expect(Buffer.concat(write(members, IN_MEMORY)).equals(streamed)).toBe(true)
-  },
-)
+test.skipIf(!existsSync(REAL))('adm-zip and the streaming writer give the same bytes for real VEX documents', () => {
+  const files = readdirSync(REAL).filter((name) => name.endsWith('.json'))
+  const members = files.map((name): NamedContent => [name, readFileSync(REAL + name)])
+  const streamed = Buffer.concat(write(members, STREAMED))
+  expect(Buffer.concat(write(members, IN_MEMORY)).equals(streamed)).toBe(true)
+})

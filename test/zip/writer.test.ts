@@ -32,8 +32,7 @@ const SAMPLE: NamedContent[] = [
   ['binary.bin', Buffer.from(Array.from({ length: 1000 }, (_, i) => (i * 7919) & 255))],
 ]
 
-const has = (command: string, ...args: string[]): boolean =>
-  spawnSync(command, args, { stdio: 'ignore' }).status === 0
+const has = (command: string, ...args: string[]): boolean => spawnSync(command, args, { stdio: 'ignore' }).status === 0
 const unzipIsThere = has('unzip', '-v')
 const pythonIsThere = has('python3', '-c', 'import zipfile')
 
@@ -87,11 +86,7 @@ describe('the zip writer', () => {
     ].join('\n')
     const { stdout, stderr } = spawnSync('python3', ['-c', script, path], { encoding: 'utf8' })
     expect(stderr).toBe('')
-    const expected = SAMPLE.map(([name, text]) => [
-      name,
-      Buffer.from(text).toString('hex'),
-      0o100644,
-    ])
+    const expected = SAMPLE.map(([name, text]) => [name, Buffer.from(text).toString('hex'), 0o100644])
     expect(JSON.parse(stdout)).toEqual(expected)
   })
 
@@ -157,9 +152,7 @@ describe('the zip writer', () => {
   })
 
   longTest('copies streams longer than a chunk as they are', async () => {
-    const noise = Buffer.from(
-      Array.from({ length: 3_000_001 }, (_, i) => Math.imul(i, 2654435761) >>> 24),
-    )
+    const noise = Buffer.from(Array.from({ length: 3_000_001 }, (_, i) => Math.imul(i, 2654435761) >>> 24))
     const zip = pack([
       ['large', noise],
       ['small', 'after it'],
@@ -174,17 +167,14 @@ describe('the zip writer', () => {
 describe('an archive that is written and read back', () => {
   test('has the same names, contents and order', async () => {
     await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.tuple(safeName, content), { maxLength: 12 }),
-        async (members) => {
-          const outcomes = await readAll(openBytes(pack(members)).reader)
-          expect(outcomes.map(({ entry }) => entry.name)).toEqual(members.map(([name]) => name))
-          expect(outcomes.map(({ refused }) => refused)).toEqual(members.map(() => null))
-          for (const [i, [, bytes]] of members.entries()) {
-            expect(outcomes[i]?.content?.equals(bytes)).toBe(true)
-          }
-        },
-      ),
+      fc.asyncProperty(fc.array(fc.tuple(safeName, content), { maxLength: 12 }), async (members) => {
+        const outcomes = await readAll(openBytes(pack(members)).reader)
+        expect(outcomes.map(({ entry }) => entry.name)).toEqual(members.map(([name]) => name))
+        expect(outcomes.map(({ refused }) => refused)).toEqual(members.map(() => null))
+        for (const [i, [, bytes]] of members.entries()) {
+          expect(outcomes[i]?.content?.equals(bytes)).toBe(true)
+        }
+      }),
       { numRuns: LONG ? 150 : 8 },
     )
   })
@@ -279,10 +269,7 @@ describe('Zip64', () => {
     const { tail, size } = farArchive()
     const location = locateDirectory(tail, size)
     const from = location.offset - (size - tail.length)
-    const directory = parseDirectory(
-      wholeDirectory(tail.subarray(from, from + location.size)),
-      location,
-    )
+    const directory = parseDirectory(wholeDirectory(tail.subarray(from, from + location.size)), location)
     expect(directory.count).toBe(66)
     for (const [i, offset] of FAR_OFFSETS.entries()) {
       expect(directory.entry(i)).toMatchObject({ name: `part-${i}.json`, offset, crc32: i })

@@ -32,10 +32,7 @@ export interface Access {
 }
 
 /** The settings that access is decided by. */
-type AccessSettings = Pick<
-  Config['server'],
-  'host' | 'keys' | 'openLoopback' | 'publicUrl' | 'socket' | 'trustProxy'
->
+type AccessSettings = Pick<Config['server'], 'host' | 'keys' | 'openLoopback' | 'publicUrl' | 'socket' | 'trustProxy'>
 
 /** What access is decided by. */
 interface AccessOptions {
@@ -73,8 +70,7 @@ export function createAccess(options: AccessOptions): Access {
   const findKey = (credential: Credential): FoundKey | null =>
     credential.kind === 'key' ? keyring.find(credential.key) : null
   return {
-    hasKey: ({ headersDistinct }) =>
-      findKey(readCredential(headersDistinct['authorization'])) !== null,
+    hasKey: ({ headersDistinct }) => findKey(readCredential(headersDistinct['authorization'])) !== null,
     judge(request) {
       if (isOpenTo(request, options)) return null
       const credential = readCredential(request.headersDistinct['authorization'])
@@ -103,8 +99,7 @@ export function createAccess(options: AccessOptions): Access {
           {},
           `server.openLoopback: ${PRIVATE} answer every program and every proxy on this machine without a key`,
         )
-      else
-        log?.warn({}, `server.openLoopback has no effect, because ${closed}: ${PRIVATE} take a key`)
+      else log?.warn({}, `server.openLoopback has no effect, because ${closed}: ${PRIVATE} take a key`)
       if (!keyring.inUse()) log?.warn({}, `there is no key yet: ${PRIVATE} answer 401. ${MAKE_KEY}`)
     },
   }
@@ -112,12 +107,7 @@ export function createAccess(options: AccessOptions): Access {
 
 const PRIVATE = 'the private paths (/v1, /v3, /packages/ecosystems and the like)'
 
-function countFailure(
-  attempts: Attempts,
-  address: string,
-  why: string | null,
-  log: ServerLog | null,
-): Problem {
+function countFailure(attempts: Attempts, address: string, why: string | null, log: ServerLog | null): Problem {
   const client = clientNetwork(address)
   const { wait, first } = attempts.fail(client)
   if (first) log?.warn({ client, seconds: wait }, `too many wrong keys from ${client}`)
@@ -137,10 +127,8 @@ function whyClosed({ listeningOn, settings }: AccessOptions): string | null {
   const address = listeningOn()
   if (address === null || !isLoopbackAddress(address))
     return 'the mirror listens to more than this machine (server.host)'
-  if (publicUrl !== null)
-    return 'server.publicUrl is set, so the mirror is reached from other machines'
-  if (trustProxy.length > 0)
-    return 'server.trustProxy is set, so a proxy forwards requests to the mirror'
+  if (publicUrl !== null) return 'server.publicUrl is set, so the mirror is reached from other machines'
+  if (trustProxy.length > 0) return 'server.trustProxy is set, so a proxy forwards requests to the mirror'
   return null
 }
 
@@ -153,19 +141,13 @@ function isOwn({ headersDistinct, socket }: IncomingMessage, ownHost: string): b
   const [asked = 'localhost', another] = headersDistinct['host'] ?? []
   if (another !== undefined || !isHost(asked)) return false
   const name = asked.replace(/:\d+$/, '').toLowerCase()
-  return (
-    /^(.+\.)?localhost$/.test(name) || isLoopbackAddress(name) || name === ownHost.toLowerCase()
-  )
+  return /^(.+\.)?localhost$/.test(name) || isLoopbackAddress(name) || name === ownHost.toLowerCase()
 }
 
 /** Logs a key that is used, once an hour: reads write nothing, so this is where its last use is to be found. */
 function createThrottledLog(log: ServerLog | null, now: () => number) {
   const loggedAt = new Map<string, number>()
-  return (
-    { title }: FoundKey,
-    request: IncomingMessage,
-    clientOf: (r: IncomingMessage) => string,
-  ) => {
+  return ({ title }: FoundKey, request: IncomingMessage, clientOf: (r: IncomingMessage) => string) => {
     const at = now()
     if (Math.abs(at - (loggedAt.get(title) ?? -Infinity)) < LOG_INTERVAL_MS) return
     loggedAt.set(title, at)

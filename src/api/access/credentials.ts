@@ -43,8 +43,7 @@ function unusable(why: string): Credential {
 /** What the operator of the mirror does to let a client in. */
 export const MAKE_KEY = 'Make a key with "patchmirror keys create", or set server.keys'
 
-const SEND =
-  'send a key of this mirror as "Authorization: Bearer KEY", or as Basic user name with an empty password'
+const SEND = 'send a key of this mirror as "Authorization: Bearer KEY", or as Basic user name with an empty password'
 
 /** Returns the message of a 401 without how programs send a key: a browser asks for it. */
 export function withoutHeader(message: string): string {
@@ -62,8 +61,7 @@ export function missingKey(): Problem {
 
 /** 401: what the request brings is no valid key; `why` when it cannot be one at all. */
 export function wrongKey(why: string | null): Problem {
-  const what =
-    why ?? 'this key is not valid here, or was revoked. Keys of the service itself do not count'
+  const what = why ?? 'this key is not valid here, or was revoked. Keys of the service itself do not count'
   return denial(`${what}: ${SEND}`, ', error="invalid_token"')
 }
 

@@ -61,8 +61,7 @@ export function createKeyring(
       const hash = hashKey(key, secret)
       let found: FoundKey | null = null
       // Compares all keys, by their hashes: the duration reveals nothing about any key.
-      for (const entry of [...fixed(), ...read().entries])
-        if (timingSafeEqual(entry.hash, hash)) found = entry
+      for (const entry of [...fixed(), ...read().entries]) if (timingSafeEqual(entry.hash, hash)) found = entry
       return found
     },
     inUse: () => fixed().length > 0 || read().had,
@@ -82,8 +81,7 @@ function createKeyLog(log: ServerLog | null): (keys: readonly LocalKey[]) => voi
     for (const key of known === null ? [] : keys) {
       const before = known?.get(key.id)
       if (before === undefined) logChange(log, key, 'created', key.createdBy)
-      if (key.revokedAt !== null && (before?.revokedAt ?? null) === null)
-        logChange(log, key, 'revoked', key.revokedBy)
+      if (key.revokedAt !== null && (before?.revokedAt ?? null) === null) logChange(log, key, 'revoked', key.revokedBy)
     }
     known = new Map(keys.map((key) => [key.id, key]))
   }

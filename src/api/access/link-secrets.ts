@@ -32,8 +32,7 @@ export function createLinkSecrets(
     last.fault = ''
   }
   const warn = (fault: string): void => {
-    if (fault !== last.fault)
-      log?.warn({}, `server.linkSecretFile ${fault}; the link secrets in use stay`)
+    if (fault !== last.fault) log?.warn({}, `server.linkSecretFile ${fault}; the link secrets in use stay`)
     last.fault = fault
   }
   return () => {

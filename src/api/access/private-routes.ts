@@ -17,12 +17,7 @@ import { createLinkSecrets } from './link-secrets.ts'
 import { type Links, createLinks, linkProblem } from './signed-links.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { refuseStale } from '../snapshot/stale.ts'
-import {
-  type PrivateRoute,
-  type RouteMatch,
-  type RouteTable,
-  createRouteTable,
-} from './route-table.ts'
+import { type PrivateRoute, type RouteMatch, type RouteTable, createRouteTable } from './route-table.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { errorForm, isPrivate, isWrittenAt, refuseWriting, surfaceOf } from './surface.ts'
 import { decodePart, rawTarget } from '../http/request-target.ts'
@@ -88,8 +83,7 @@ export function createGate(options: GateOptions): Gate {
   const heads = createHeads(cacheControl)
   const tools = { served, heads, links, now, cacheControl, reading, atEnd }
   const routes = createRouteTable(options.routes(tools))
-  const base = (request: IncomingMessage): string =>
-    baseUrl({ publicUrl, trusted }, arrivalOf(request))
+  const base = (request: IncomingMessage): string => baseUrl({ publicUrl, trusted }, arrivalOf(request))
   const parts = { served, routes, access, links, failures, baseUrl: base }
   const answer = createPrivatePaths(parts)
   return { access, answer, routes: routes.declared, announce: access.announce, baseUrl: base }
@@ -122,10 +116,8 @@ function createPrivatePaths(options: PrivateOptions): PrivatePaths {
     const form = errorForm(surface)
     const source = match?.route.source
     const origin = source === undefined ? null : served.knownOrigin(source)
-    const refuse = (problem: Problem): void =>
-      sendProblem(request, response, { origin, ...problem }, form)
-    const fail = (error: unknown): void =>
-      failures.answer(error, request, response, { form, origin })
+    const refuse = (problem: Problem): void => sendProblem(request, response, { origin, ...problem }, form)
+    const fail = (error: unknown): void => failures.answer(error, request, response, { form, origin })
     try {
       const found = open(options, request, path, match)
       if ('status' in found) {

@@ -29,10 +29,7 @@ const TRACE_PARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
  * The handler, with the client's `X-Request-Id` and `traceparent` repeated in the answer and, while `log.access` is true, a
  * line in the log for each answer; a request without an id gets one then.
  */
-export function withRequestLog(
-  { config, log }: RequestLogOptions,
-  handler: HttpHandler,
-): HttpHandler {
+export function withRequestLog({ config, log }: RequestLogOptions, handler: HttpHandler): HttpHandler {
   const trusted = createTrust(config.server.trustProxy)
   return (request, response) => {
     const { headers, method, url = '', socket } = request
@@ -52,9 +49,15 @@ export function withRequestLog(
     response.once('close', () => {
       const status = response.statusCode
       const fields = {
-        ...{ client, key: keys.get(request) ?? null, method, path, status },
-        ...{ bytes: socket.bytesWritten - before, finished: response.writableFinished },
-        ...{ ms: Math.round((performance.now() - started) * 10) / 10, requestId: id },
+        client,
+        key: keys.get(request) ?? null,
+        method,
+        path,
+        status,
+        bytes: socket.bytesWritten - before,
+        finished: response.writableFinished,
+        ms: Math.round((performance.now() - started) * 10) / 10,
+        requestId: id,
         ...(isTraced && { traceparent: trace }),
       }
       log.info(fields, `${method} ${path} ${status}`)

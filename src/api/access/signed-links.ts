@@ -20,9 +20,7 @@ interface LinkToSign {
 
 /** What a link turned out to be. */
 type LinkCheck =
-  | { readonly state: 'good' }
-  | { readonly state: 'expired'; readonly expiredAt: number }
-  | { readonly state: 'forged' }
+  { readonly state: 'good' } | { readonly state: 'expired'; readonly expiredAt: number } | { readonly state: 'forged' }
 
 /** The parameters of a link that have that date, and the type: Base64url, as proxies rewrite escapes. */
 const LINK_DATE = 'as-of'
@@ -52,8 +50,7 @@ export function createLinks(secrets: LinkSecrets, now: () => number): Links {
       if (!/^\/[!-"$->@-~]*$/.test(path) || !isTime(expiresAt) || !isTime(asOf ?? 0))
         throw new Error(`this cannot be signed as a link: ${path} ${expiresAt}`)
       const date = asOf === undefined ? '' : `&${LINK_DATE}=${asOf}`
-      const kind =
-        type === undefined ? '' : `&${LINK_TYPE}=${Buffer.from(type).toString('base64url')}`
+      const kind = type === undefined ? '' : `&${LINK_TYPE}=${Buffer.from(type).toString('base64url')}`
       const terms = `${expiresAt}${date}${kind}`
       return `${path}?expires=${terms}&signature=${signatureOf(secrets()[0], path, terms)}`
     },
@@ -94,8 +91,7 @@ function isDecodable(path: string): boolean {
 
 /** The parts of a link, whose query is taken exactly as it was made; null for anything else. */
 function readLink(target: string) {
-  const form =
-    /^([^?]*)\?expires=(\d{1,12}(?:&as-of=\d{1,15})?(?:&type=[\w-]{1,300})?)&signature=([\w-]*)$/
+  const form = /^([^?]*)\?expires=(\d{1,12}(?:&as-of=\d{1,15})?(?:&type=[\w-]{1,300})?)&signature=([\w-]*)$/
   const [, path, terms, signature] = form.exec(target) ?? []
   if (path === undefined || terms === undefined || signature === undefined) return null
   return isDecodable(path) ? { path, terms, signature } : null

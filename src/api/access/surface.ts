@@ -96,8 +96,7 @@ export function isWrittenAt(path: string): boolean {
 export function refuseWriting(method: string, path: string): Problem {
   const plain = methodNotAllowed(method)
   const known = WRITINGS.find((one) => one.method === method && one.path.test(path))
-  if (known === undefined)
-    return { ...plain, message: `${plain.message}; do it at the service itself` }
+  if (known === undefined) return { ...plain, message: `${plain.message}; do it at the service itself` }
   const { instead, command } = known
   const fields = command === null ? {} : { command }
   return { ...plain, message: `${plain.message}; ${instead}`, fields }

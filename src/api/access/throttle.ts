@@ -19,8 +19,7 @@ export function createAttempts(limits: AttemptLimits, now: () => number): Attemp
   const windowOf = (client: string, at: number) => {
     const known = windows.get(client)
     // A clock that went backwards must not make the wait longer than a window.
-    if (known !== undefined && at >= known.startedAt && at < known.startedAt + windowMs)
-      return known
+    if (known !== undefined && at >= known.startedAt && at < known.startedAt + windowMs) return known
     windows.delete(client)
     const oldest = windows.size >= clients ? windows.keys().next().value : undefined
     if (oldest !== undefined) windows.delete(oldest)

@@ -51,8 +51,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
       const [link] = answer.links
       // An answer with a body is a JSON string that contains a URL; it is rewritten as one.
       const more = signatureFields(served.reads.catalog.readSignature(path, answer))
-      if (link?.at.length === 0 && answer.body === null)
-        return call.sendDocument({ ...link, more }, own.asOf)
+      if (link?.at.length === 0 && answer.body === null) return call.sendDocument({ ...link, more }, own.asOf)
       const { body: stored, changed } = answer
       const body = contentOfAnswer(answer) // for gzip too: inflating verifies its checksum
       const places = placesOf(body, answer.links)
@@ -85,8 +84,7 @@ export function createAnswers({ tools, missing }: CatalogParts) {
     const body = withLinks(
       text,
       places,
-      ({ digest, type }) =>
-        base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf, type }),
+      ({ digest, type }) => base + signLink({ path: DOCUMENT_PATH + digest, expiresAt, asOf, type }),
     )
     const vary = 'Accept-Encoding, Authorization'
     respondUnstored(call, { ...rest, ...encode(call.requestHeaders, { body }), vary, origin })
@@ -121,11 +119,7 @@ function placesOf(text: Buffer, links: readonly CatalogLink[]): Place[] {
 }
 
 /** Returns the same JSON with the given texts in place of upstream's links. */
-function withLinks(
-  text: Buffer,
-  places: readonly Place[],
-  urlOf: (link: CatalogLink) => string,
-): Buffer {
+function withLinks(text: Buffer, places: readonly Place[], urlOf: (link: CatalogLink) => string): Buffer {
   const parts: Buffer[] = []
   let from = 0
   for (const { start, end, link } of places.toSorted((one, other) => one.start - other.start)) {

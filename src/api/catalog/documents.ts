@@ -38,8 +38,7 @@ export async function sendDocument(
   if (known !== null) refuseStale(known)
   const stored = findDocument(served, digest)
   if (stored === null) {
-    const message =
-      'the mirror no longer stores this document: request the path that returned this link again'
+    const message = 'the mirror no longer stores this document: request the path that returned this link again'
     return call.refuse({ status: 404, error: 'not_found', message })
   }
   const document = { ...stored, type: type ?? stored.type }
@@ -123,11 +122,7 @@ function soundPiece(digest: string, make: () => Buffer): Buffer {
   }
 }
 
-function partOf(
-  bytes: Buffer,
-  number: number,
-  { start, end }: { start: number; end: number },
-): Buffer {
+function partOf(bytes: Buffer, number: number, { start, end }: { start: number; end: number }): Buffer {
   const base = number * CHUNK_BYTES
   return chunkContent(bytes).subarray(Math.max(0, start - base), Math.max(0, end - base + 1))
 }
@@ -158,8 +153,7 @@ async function pump(
   for (let number = Math.floor(start / CHUNK_BYTES); !isHead && number <= last; number++) {
     const bytes = reads.catalog.readChunk(digest, number)
     // A sync may have deleted it since the response began; the client notices by the Content-Length.
-    if (bytes === null)
-      throw new MirrorError('storage', `a chunk of document ${digest} is not there`)
+    if (bytes === null) throw new MirrorError('storage', `a chunk of document ${digest} is not there`)
     if (response.destroyed) return
     const piece = soundPiece(digest, () => shape(bytes, number))
     if (!response.headersSent) begin()
@@ -169,11 +163,7 @@ async function pump(
   response.end()
 }
 
-function headOf(
-  { type, changed }: CatalogDocument,
-  etag: string,
-  origin: SnapshotOrigin,
-): string[] {
+function headOf({ type, changed }: CatalogDocument, etag: string, origin: SnapshotOrigin): string[] {
   return [
     'Content-Type',
     type,

@@ -40,12 +40,10 @@ export function readCursor(text: string, made: string): Cursor {
   const [mark, ordinal, value, ...named] = parts as unknown[]
   if (typeof mark !== 'string' || !Number.isSafeInteger(ordinal)) throw foreign()
   if (value !== null && typeof value !== 'string' && typeof value !== 'number') throw foreign()
-  if (named.length > 2 * ANCHORS || !named.every((part) => typeof part === 'string'))
-    throw foreign()
+  if (named.length > 2 * ANCHORS || !named.every((part) => typeof part === 'string')) throw foreign()
   if (mark !== markOf(made)) throw refused('belongs to another list or another order')
   const anchors: Anchor[] = []
-  for (let at = 0; at + 1 < named.length; at += 2)
-    anchors.push({ id: named[at] ?? '', sha: named[at + 1] ?? '' })
+  for (let at = 0; at + 1 < named.length; at += 2) anchors.push({ id: named[at] ?? '', sha: named[at + 1] ?? '' })
   return { anchors, ordinal: ordinal as number, value }
 }
 
@@ -81,12 +79,7 @@ interface Beginning {
  * Finds places of a list in one order again by their cursors, wherever they are by now. `byId`: also by the id of the last
  * item seen, for a list that names no cursor.
  */
-export function createListCursors(
-  reads: Pick<Reads, 'catalog'>,
-  list: CatalogList,
-  order: Ordering,
-  byId: boolean,
-) {
+export function createListCursors(reads: Pick<Reads, 'catalog'>, list: CatalogList, order: Ordering, byId: boolean) {
   const made = `${list.path} ${order.text}`
   return {
     /** Throws `bad_request` for what is no cursor of this list and order. */
@@ -114,10 +107,7 @@ export function createListCursors(
         .reverse()
         .map((entry) => ({ id: entry.id, sha: shaOf(entry) }))
       const anchors = [...own, ...from.anchors].slice(0, ANCHORS)
-      return writeCursor(
-        { anchors, ordinal: last?.ordinal ?? -1, value: last?.value ?? null },
-        made,
-      )
+      return writeCursor({ anchors, ordinal: last?.ordinal ?? -1, value: last?.value ?? null }, made)
     },
   }
 }

@@ -23,10 +23,7 @@ export function readWhere(query: URLSearchParams, facets: readonly Facet[]): Whe
     const unknown = wanted.filter((value) => values !== undefined && !values.includes(value))
     if (unknown.length > 0) {
       const known = (values ?? []).join(', ')
-      throw new MirrorError(
-        'bad_request',
-        `${param}: unknown ${shown(unknown.join(', '))}; it is one of: ${known}`,
-      )
+      throw new MirrorError('bad_request', `${param}: unknown ${shown(unknown.join(', '))}; it is one of: ${known}`)
     }
     return wanted.length === 0 ? [] : [{ facet, values: wanted }]
   })
@@ -38,11 +35,7 @@ const ORDER = /^([\p{L}_][\p{L}\p{N}_-]{0,63}):(asc|desc)$/u
  * `order=<field>:<asc|desc>`; upstream's own order when not given. `fields` lists the names that items of the list have.
  * Throws `bad_request` for another form, `not_supported` for a field that no item has.
  */
-export function readOrder(
-  query: URLSearchParams,
-  facets: readonly Facet[],
-  fields: () => readonly string[],
-): Ordering {
+export function readOrder(query: URLSearchParams, facets: readonly Facet[], fields: () => readonly string[]): Ordering {
   const text = onlyValue(query, 'order')
   if (text === null) return { facet: null, field: null, descending: false, text: '' }
   const [, field, direction] = ORDER.exec(text) ?? []
@@ -100,11 +93,7 @@ export function readListQuery(
   facets: readonly Facet[],
   pagers: readonly string[] = [],
 ): ListQuery {
-  const names = [
-    ...COMMON,
-    ...pagers,
-    ...facets.flatMap(({ param }) => (param === null ? [] : [param])),
-  ]
+  const names = [...COMMON, ...pagers, ...facets.flatMap(({ param }) => (param === null ? [] : [param]))]
   const known = new URLSearchParams()
   const unknown = new Set<string>()
   for (const [given, value] of query) {
@@ -116,10 +105,7 @@ export function readListQuery(
 }
 
 /** The refusal of parameters that a list does not have. */
-export function unknownParameters(
-  unknown: readonly string[],
-  facets: readonly Facet[],
-): MirrorError {
+export function unknownParameters(unknown: readonly string[], facets: readonly Facet[]): MirrorError {
   const params = facets.flatMap(({ param }) => (param === null ? [] : [param]))
   const message =
     `unknown query parameter ${unknown.slice(0, 5).map(shown).join(', ')}: this list takes ` +

@@ -2,12 +2,7 @@ import { type Frame, joinPage } from '../../json/envelope.ts'
 import { LAST_ID_PARAMS } from '../../json/list-names.ts'
 import type { ListPath, CatalogResource, Facet } from '../../domain/resources.ts'
 import { incompleteFields, requireWhole } from '../../store/catalog/completeness.ts'
-import type {
-  EntryQuery,
-  ListPosition,
-  OrderedEntry,
-  Where,
-} from '../../store/catalog/list-query.ts'
+import type { EntryQuery, ListPosition, OrderedEntry, Where } from '../../store/catalog/list-query.ts'
 import { contentTag, respond, typed } from '../http/response.ts'
 import { type CatalogParts } from './answers.ts'
 import { createListCursors } from './list-cursor.ts'
@@ -47,8 +42,7 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     if (unknown.length > 0 && strictParameters) throw unknownParameters(unknown, facets)
     const asked = readLimit(query, MAX_LIMIT)
     const where = readWhere(query, facets)
-    if (list === null || frame === null)
-      return call.refuse(missing.explain(resource, call.params, path))
+    if (list === null || frame === null) return call.refuse(missing.explain(resource, call.params, path))
     const order = readOrder(query, facets, () => counts.fieldsOf(origin.version, list))
     const incomplete = served.reads.catalog.whyIncomplete(list.path)
     if (where.length > 0 || order.text !== '') requireWhole(incomplete, takesWhole(path))
@@ -60,7 +54,12 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
     const count = counts.countOf(origin.version, list, where)
     const ordering = order.field === null || where.length > 0 ? null : tools.orderings
     const asking: EntryQuery = {
-      ...{ list: list.id, where, order, after: null, limit: limit + 1, matches: count },
+      list: list.id,
+      where,
+      order,
+      after: null,
+      limit: limit + 1,
+      matches: count,
       ...(ordering !== null && { ordering: ordering.orderingOf(origin.version, list.id, order) }),
     }
     const from =
@@ -69,10 +68,7 @@ export function createLists({ tools, missing, strictParameters }: CatalogParts) 
         : { place: placeBehind(served.reads, asking, skipped), anchors: [] }
     const rows = readRows(served.reads, { ...asking, after: from.place }, skipped ?? 0)
     const shown = rows.slice(0, limit).slice(0, fitting(rows))
-    const next =
-      rows.length > shown.length
-        ? nextOf(call, { query, path, pagers }, places.write(shown, from))
-        : null
+    const next = rows.length > shown.length ? nextOf(call, { query, path, pagers }, places.write(shown, from)) : null
     const total = isTotalKept(frame) && where.length === 0 ? null : count
     const start = skipped ?? (from.place === null ? 0 : null)
     const items = shown.map(({ body }) => body)
@@ -136,7 +132,7 @@ function nextFields({ cursor, onward }: Frame, next: { cursor: string; url: stri
  */
 function pagersOf({ cursor, onward }: Frame): string[] {
   const own = onward?.param ?? null
-  return [...new Set([...(cursor === null ? LAST_ID_PARAMS : ['after']), ...(own === null ? [] : [own])])] // prettier-ignore
+  return [...new Set([...(cursor === null ? LAST_ID_PARAMS : ['after']), ...(own === null ? [] : [own])])]
 }
 
 function readAfter(query: URLSearchParams, names: readonly string[]): string | null {
@@ -151,11 +147,7 @@ function readRows({ catalog }: Source, asking: EntryQuery, skipped: number): Ord
 }
 
 /** Returns the position behind the first entries, or the beginning. */
-function placeBehind(
-  { catalog }: Source,
-  asking: EntryQuery,
-  skipped: number,
-): ListPosition | null {
+function placeBehind({ catalog }: Source, asking: EntryQuery, skipped: number): ListPosition | null {
   return skipped === 0 ? null : catalog.positionAfter(asking, skipped)
 }
 
@@ -176,8 +168,7 @@ function urlsOf(call: ReadCall, query: URLSearchParams, path: string) {
   const base = call.baseUrl()
   const first = new URLSearchParams(query)
   for (const name of LAST_ID_PARAMS) first.delete(name)
-  const urlOf = (params: URLSearchParams): string =>
-    base + path + (params.size === 0 ? '' : `?${params.toString()}`)
+  const urlOf = (params: URLSearchParams): string => base + path + (params.size === 0 ? '' : `?${params.toString()}`)
   return { base, self: urlOf(query), first: urlOf(first) }
 }
 

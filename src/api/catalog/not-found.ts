@@ -1,22 +1,13 @@
 import type { Config } from '../../config/schema.ts'
 import type { MirrorError } from '../../core/errors.ts'
 import { canonicalPath, fillPath } from '../../domain/path-templates.ts'
-import {
-  type CatalogResource,
-  IDENTITY_VERSIONS,
-  atVersion,
-  identityVersion,
-} from '../../domain/resources.ts'
+import { type CatalogResource, IDENTITY_VERSIONS, atVersion, identityVersion } from '../../domain/resources.ts'
 import { SOURCES, type SourceName, activeSources } from '../../domain/sources.ts'
 import { fieldsOfItem, itemObjectsOf } from '../../json/forms/item-fields.ts'
 import { NAMES_NOT_FOUND, namesAreFound } from '../../json/forms/listed-names.ts'
 import type { Fields } from '../../json/objects.ts'
 import { type ListedRelease, listedRelease } from '../../json/releases.ts'
-import {
-  type Incompleteness,
-  incompleteFields,
-  requireWhole,
-} from '../../store/catalog/completeness.ts'
+import { type Incompleteness, incompleteFields, requireWhole } from '../../store/catalog/completeness.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { Problem } from '../http/problems.ts'
@@ -66,7 +57,11 @@ export function createMissing(config: Config, served: Origins): Missing {
     const isOwn = atVersion(resource, own).list?.path === resource.list?.path
     const other = mirrored ?? (isOwn ? undefined : planned)
     if (other === undefined || (isOwn && own !== null)) return null
-    return leftOut(ownerOf(config), `${resource.name} are mirrored at ${other.list?.path ?? ''} alone`, 'identity.apiUrl') // prettier-ignore
+    return leftOut(
+      ownerOf(config),
+      `${resource.name} are mirrored at ${other.list?.path ?? ''} alone`,
+      'identity.apiUrl',
+    )
   }
   return {
     origin(resource) {
@@ -80,14 +75,13 @@ export function createMissing(config: Config, served: Origins): Missing {
       const source = sourceOf(resource)
       const known = served.knownOrigin(source)
       if (known !== null || active.includes(source)) return served.originOf(source)
-      const setting =
-        source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
+      const setting = source === 'identity' ? 'identity.apiUrl and identity.apiKey' : 'upstream.apiKey'
       const owner = ownerOf(config)
-      if (owner === null) return leftOut(null, `this mirror has no credential for the ${source}`, setting) // prettier-ignore
+      if (owner === null) return leftOut(null, `this mirror has no credential for the ${source}`, setting)
       const why =
         owner === WRITER
           ? `nothing of the ${source} has come from the fleet’s store: ${WRITER} needs ${setting}`
-          : `nothing of the ${source} has come in a bundle: the source mirror needs ${setting}, and exports it with "patchmirror export FILE --sources ${source}"` // prettier-ignore
+          : `nothing of the ${source} has come in a bundle: the source mirror needs ${setting}, and exports it with "patchmirror export FILE --sources ${source}"`
       return { status: 404, error: 'not_in_scope', message: why, fields: { setting } }
     },
     explain: (resource, params, path) => explainMissing(config, served, resource, params, path),
@@ -120,8 +114,7 @@ function explainMissing(
   if (list === null) throw coming()
   const { id, repo } = params
   const objects = itemObjectsOf(resource.name)
-  const found =
-    repo === undefined ? (id ?? '') : reads.catalog.findEntryWith(list.id, [repo], objects)
+  const found = repo === undefined ? (id ?? '') : reads.catalog.findEntryWith(list.id, [repo], objects)
   if (found === null || reads.catalog.readEntry(list.id, found) === null) {
     if (!denies(reads, list, repo === undefined ? null : resource)) return undenied(resource)
     return notListed(config, `list of ${resource.name}`, reads.catalog.whyIncomplete(list.path))
@@ -142,11 +135,7 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
   const list = reads.catalog.readList('/v1/packages')
   if (list === null) throw notReady(reads, 'catalog', path)
   const { ecosystem, name, version, arch } = params
-  const found = findReleases(
-    reads,
-    list.id,
-    (one) => one.ecosystem === ecosystem && one.name === name,
-  )
+  const found = findReleases(reads, list.id, (one) => one.ecosystem === ecosystem && one.name === name)
   const incomplete = reads.catalog.whyIncomplete(list.path)
   if (found.length === 0) {
     if (!denies(reads, list, PACKAGES)) return undenied(PACKAGES)
@@ -154,8 +143,7 @@ function explainRelease(config: Config, served: Origins, params: Params, path: s
   }
   const exact = found.find(
     ({ release }) =>
-      (version === undefined || release.version === version) &&
-      (arch === undefined || release.archs.includes(arch)),
+      (version === undefined || release.version === version) && (arch === undefined || release.archs.includes(arch)),
   )
   if (exact !== undefined) return excludedOrPending(config, served, `packages/${exact.id}`, path)
   // The name is there, that version or architecture of it is not.
@@ -232,8 +220,7 @@ function throwIfChanged(config: Config, { reads }: Origins, path: string): void 
 /** An artifact set has no list: whether the service has this one, the mirror cannot know. */
 function unnamed(config: Config, served: Origins, path: string): Problem {
   throwIfChanged(config, served, path)
-  const why =
-    'nothing that this mirror stores names this artifact set; whether the service has it is not known here'
+  const why = 'nothing that this mirror stores names this artifact set; whether the service has it is not known here'
   return leftOut(catalogOwner(config), why, 'catalog.avrIds')
 }
 
@@ -241,21 +228,14 @@ function unnamed(config: Config, served: Origins, path: string): Problem {
  * Nothing that was synced names it. Only the service knows whether it has it by now: no stored list contains what was created
  * since the last sync. Throws `not_ready` where the list that would name it is cut.
  */
-function notListed(
-  config: Config,
-  what: string,
-  incomplete: Incompleteness | null = null,
-): Problem {
+function notListed(config: Config, what: string, incomplete: Incompleteness | null = null): Problem {
   const stored = `what is stored of the service's ${what} does not name it`
   requireWhole(incomplete, `this is not mirrored: ${stored}`)
   const named =
     incomplete === null
       ? `the service's ${what}, as of the last sync (X-Mirror-As-Of), did not name it`
       : `${stored}, and the end of that is not proved (${incomplete.reason})`
-  const later =
-    catalogOwner(config) === null
-      ? 'is added by the next sync'
-      : 'comes with a later sync or bundle'
+  const later = catalogOwner(config) === null ? 'is added by the next sync' : 'comes with a later sync or bundle'
   const message = `this is not mirrored: ${named}; what the service has created since ${later}`
   const [, value] = incompleteFields(incomplete)
   const headers = value === undefined ? {} : { headers: { 'X-Mirror-Incomplete': value } }

@@ -7,11 +7,7 @@ import { onlyValue } from '../http/request-target.ts'
  * Returns how many items come before the page that a request asks for by its number or an offset, as upstream's own lists are
  * asked; null where it does not. Throws `bad_request` for what is no number.
  */
-export function readSkipped(
-  query: URLSearchParams,
-  { onward }: Pick<Frame, 'onward'>,
-  limit: number,
-): number | null {
+export function readSkipped(query: URLSearchParams, { onward }: Pick<Frame, 'onward'>, limit: number): number | null {
   const param = onward?.param ?? null
   const isNumbered = onward?.firstPage !== undefined
   if (param === null || (!isNumbered && !isOffset(param))) return null

@@ -9,12 +9,7 @@ import {
 } from '../../domain/resources.ts'
 import { type ReadTools, createAnswers } from './answers.ts'
 import { createLists } from './lists.ts'
-import {
-  DOCUMENT_CONTRACT,
-  artifactContract,
-  itemContract,
-  listContract,
-} from '../contract/catalog.ts'
+import { DOCUMENT_CONTRACT, artifactContract, itemContract, listContract } from '../contract/catalog.ts'
 import type { PathContract } from '../contract/openapi.ts'
 import { createMissing } from './not-found.ts'
 import { DOCUMENT_PATH, sendDocument } from './documents.ts'
@@ -38,7 +33,9 @@ export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] 
     const { list, item, sublist, artifacts } = resource
     const source = resource.surface === 'identity' ? 'identity' : 'catalog'
     const itemRoute = (path: string, template: string, contract: PathContract): ReadRoute => ({
-      ...{ path, source: 'catalog', contract },
+      path,
+      source: 'catalog',
+      contract,
       answer: (call) => answers.send(call, resource, template),
     })
     return [
@@ -47,7 +44,9 @@ export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] 
           ? []
           : [
               {
-                ...{ path: one.path, source, contract: listContract(resource, one) },
+                path: one.path,
+                source,
+                contract: listContract(resource, one),
                 answer: (call) => lists.send(call, resource, one),
               },
             ],
@@ -59,8 +58,7 @@ export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] 
     ]
   }
   const releases = Object.values(RELEASES).map((path): ReadRoute => {
-    const contract =
-      path === RELEASES.provenance ? artifactContract(null, path) : itemContract(null, path)
+    const contract = path === RELEASES.provenance ? artifactContract(null, path) : itemContract(null, path)
     return { path, source: 'catalog', contract, answer: (call) => answers.send(call, null, path) }
   })
   return [...versioned(config).flatMap(routesOf), ...releases]
@@ -71,9 +69,7 @@ function versioned({ identity }: Config): CatalogResource[] {
   const own = identityVersion(identity.apiUrl)
   const versions = new Set([...IDENTITY_VERSIONS, ...(own === null ? [] : [own])])
   return RESOURCES.flatMap((resource) =>
-    resource.surface === 'identity'
-      ? [...versions].map((version) => atVersion(resource, version))
-      : [resource],
+    resource.surface === 'identity' ? [...versions].map((version) => atVersion(resource, version)) : [resource],
   )
 }
 
@@ -83,7 +79,8 @@ export function createCatalogRoutes(config: Config): (tools: RouteTools) => Priv
     const routes = createReadRoutes(config, { ...tools, orderings: null }).map(
       ({ path, source, contract }): PrivateRoute => ({
         path: path.replace('{repo}', '{repo+}').replace('{name}', '{name+}'),
-        ...{ source, contract },
+        source,
+        contract,
         answer: (call) => pass(tools, path, call),
       }),
     )
@@ -102,15 +99,16 @@ export function createCatalogRoutes(config: Config): (tools: RouteTools) => Priv
 }
 
 /** Passes a request to the reading thread and sends its reply. */
-async function pass(
-  { served, now, links, reading }: RouteTools,
-  path: string,
-  call: RouteCall,
-): Promise<void> {
+async function pass({ served, now, links, reading }: RouteTools, path: string, call: RouteCall): Promise<void> {
   const { request, response, requestHeaders, params, query } = call
   const asked: ReadRequest = {
-    ...{ path, method: request.method ?? '', params, requestHeaders },
-    ...{ query: query.toString(), baseUrl: call.baseUrl(), now: now() },
+    path,
+    method: request.method ?? '',
+    params,
+    requestHeaders,
+    query: query.toString(),
+    baseUrl: call.baseUrl(),
+    now: now(),
     served: served.servedPin?.stamp() ?? null,
     linkSecret: links.secret(),
   }

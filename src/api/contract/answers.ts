@@ -1,12 +1,5 @@
 import type { ProblemForm } from '../http/problems.ts'
-import {
-  HEADERS,
-  type HeaderName,
-  MIRRORED,
-  OPTIONAL_HEADERS,
-  headersOf,
-  ref,
-} from './components.ts'
+import { HEADERS, type HeaderName, MIRRORED, OPTIONAL_HEADERS, headersOf, ref } from './components.ts'
 import type { ComponentRef, DeclaredAnswer, DeclaredAnswers, JsonSchema } from './openapi.ts'
 import { schemaOf } from './schemas.ts'
 
@@ -25,7 +18,7 @@ const PROBLEMS = {
   413: ['The body is too large.', []],
   415: ['The body has a Content-Encoding.', []],
   416: ['The range is outside of the content.', ['Content-Range', 'Accept-Ranges']],
-  429: ['Too many wrong keys from this client.', ['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining']], // prettier-ignore
+  429: ['Too many wrong keys from this client.', ['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining']],
   500: ['The mirror failed to answer; its log has the reason.', []],
   501: ['Only the service itself can answer this: no item has the field of this parameter.', []],
   503: ['Not mirrored yet, or the data cannot be read now.', ['Retry-After']],
@@ -81,10 +74,7 @@ export const UNFILTERED: DeclaredAnswers = {
 export const HEADER_COMPONENTS = { ...HEADERS, ...OPTIONAL_HEADERS }
 
 /** Returns problems in a form, by status. */
-export function problems(
-  form: ContractForm,
-  ...statuses: readonly ProblemStatus[]
-): DeclaredAnswers {
+export function problems(form: ContractForm, ...statuses: readonly ProblemStatus[]): DeclaredAnswers {
   const named = statuses.map((status): [string, ComponentRef] => [
     String(status),
     ref('responses', `${SCHEMA_OF[form]}${status}`),
@@ -104,12 +94,7 @@ interface Mirrored {
 
 /** Returns 200, 304 and 412 of content with validators. */
 export function mirrored(content: Mirrored): DeclaredAnswers {
-  const {
-    description,
-    type = 'application/json',
-    schema = schemaOf('ServiceJson'),
-    more = [],
-  } = content
+  const { description, type = 'application/json', schema = schemaOf('ServiceJson'), more = [] } = content
   const names = [...VALIDATED, ...MIRRORED, ...more]
   return {
     200: {
@@ -140,11 +125,7 @@ export function mirroredFile(content: Mirrored): DeclaredAnswers {
 const BYTES: JsonSchema = { type: 'string', contentMediaType: 'application/octet-stream' }
 
 /** Returns an answer that no cache stores. */
-export function uncached(
-  description: string,
-  schema: JsonSchema,
-  more: readonly HeaderName[] = [],
-): DeclaredAnswer {
+export function uncached(description: string, schema: JsonSchema, more: readonly HeaderName[] = []): DeclaredAnswer {
   return {
     description,
     headers: headersOf('Cache-Control', ...more),

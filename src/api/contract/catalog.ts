@@ -45,8 +45,7 @@ function facetParameter({ param, values, many = false }: Facet): InputParameter[
         schema: one,
       },
     ]
-  const description =
-    'Only items with one of these values, separated by commas; an empty one filters nothing.'
+  const description = 'Only items with one of these values, separated by commas; an empty one filters nothing.'
   return [
     {
       ...common,
@@ -61,17 +60,22 @@ function facetParameter({ param, values, many = false }: Facet): InputParameter[
 /** The parameters of every list; the names of the cursor are those of the list's own envelope. */
 const PAGING: readonly InputParameter[] = [
   {
-    ...{ name: 'limit', in: 'query', description: 'Items on a page.' },
+    name: 'limit',
+    in: 'query',
+    description: 'Items on a page.',
     schema: { type: 'integer', minimum: 1, maximum: 1000 },
   },
   {
-    ...{ name: 'after', in: 'query', description: 'The cursor that the page before names.' },
+    name: 'after',
+    in: 'query',
+    description: 'The cursor that the page before names.',
     schema: CURSOR,
   },
   {
-    ...{ name: 'order', in: 'query', example: 'created_at:desc' },
-    description:
-      "A field of the items and a direction; else the service's order. 501 where no item has the field.",
+    name: 'order',
+    in: 'query',
+    example: 'created_at:desc',
+    description: "A field of the items and a direction; else the service's order. 501 where no item has the field.",
     schema: { type: 'string', pattern: '^([A-Za-z_][A-Za-z0-9_-]{0,63}:(asc|desc))?$' },
   },
 ]
@@ -81,16 +85,9 @@ export function listContract(resource: CatalogResource, list: ListPath): PathCon
   const isSublist = list === resource.sublist
   return {
     get: {
-      summary: isSublist
-        ? `The tags of one of the ${resource.name}`
-        : `The list of ${resource.name}`,
+      summary: isSublist ? `The tags of one of the ${resource.name}` : `The list of ${resource.name}`,
       tags: tagsOf(resource),
-      parameters: [
-        ...pathParameters(list.path),
-        ...list.facets.flatMap(facetParameter),
-        ...PAGING,
-        ...CONDITIONS,
-      ],
+      parameters: [...pathParameters(list.path), ...list.facets.flatMap(facetParameter), ...PAGING, ...CONDITIONS],
       responses: {
         ...mirrored({
           description: 'A page of the list.',
@@ -182,12 +179,10 @@ export const DOCUMENT_CONTRACT: PathContract = {
     parameters: [
       idParameter('digest', 'SHA-256 of the document, hex', '0'.repeat(64)),
       {
-        ...{
-          name: 'expires',
-          in: 'query',
-          required: true,
-          description: 'Part of the link.',
-        },
+        name: 'expires',
+        in: 'query',
+        required: true,
+        description: 'Part of the link.',
         schema: { type: 'integer', minimum: 0 },
       },
       { name: 'as-of', in: 'query', description: 'Part of the link.', schema: { type: 'integer' } },

@@ -18,10 +18,7 @@ const always = (description: string, schema: JsonSchema = TEXT): AnswerHeader =>
 
 /** The header fields of answers, by the names under which answers refer to them. */
 export const HEADERS = {
-  ETag: always(
-    'Strong entity tag; another one for each content coding.',
-    { type: 'string', pattern: '^".*"$' }, // prettier-ignore
-  ),
+  ETag: always('Strong entity tag; another one for each content coding.', { type: 'string', pattern: '^".*"$' }),
   'Last-Modified': always('When the content changed last; it never goes backwards.'),
   'Cache-Control': always('How long a cache may use the answer without asking.'),
   'X-Accel-Expires': header('Makes nginx ask the mirror each time (`@1`).'),
@@ -34,7 +31,7 @@ export const HEADERS = {
   'X-Mirror-Signature': header('`verified; signer=…`, `failed; reason=…` or `none`.'),
   'X-Mirror-Incomplete': header('Why items may be missing.'),
   'X-Mirror-Stale': header('The limit that is exceeded, or why no age is known.'),
-  'CDN-Cache-Control': header('How long a shared cache may keep the answer.'), // prettier-ignore
+  'CDN-Cache-Control': header('How long a shared cache may keep the answer.'),
   'Cache-Groups': header('Names by which caches drop the answer.'),
   'Cache-Tag': header('The same, where `edge.tagHeader` is `Cache-Tag`.'),
   'Surrogate-Key': header('The same, where `edge.tagHeader` is `Surrogate-Key`.'),
@@ -108,16 +105,10 @@ const condition = (name: string, description: string): InputParameter => ({
 
 /** Request headers and query parameters that many operations take. */
 export const PARAMETERS = {
-  IfNoneMatch: condition(
-    'If-None-Match',
-    'Entity tags that the client has: 304 when one is current.',
-  ),
+  IfNoneMatch: condition('If-None-Match', 'Entity tags that the client has: 304 when one is current.'),
   IfModifiedSince: condition('If-Modified-Since', 'HTTP date: 304 when nothing changed since.'),
   IfMatch: condition('If-Match', 'Entity tags: 412 when none is current.'),
-  IfUnmodifiedSince: condition(
-    'If-Unmodified-Since',
-    'HTTP date: 412 when the content changed since.',
-  ),
+  IfUnmodifiedSince: condition('If-Unmodified-Since', 'HTTP date: 412 when the content changed since.'),
   Range: condition('Range', 'One range of bytes; several are answered with the whole content.'),
   IfRange: condition('If-Range', 'Entity tag or HTTP date of the range.'),
 } as const satisfies Readonly<Record<string, InputParameter>>
@@ -128,7 +119,7 @@ function parametersOf(...names: readonly (keyof typeof PARAMETERS)[]): Component
 }
 
 /** The request headers that every answer with validators takes. */
-export const CONDITIONS = parametersOf('IfNoneMatch', 'IfModifiedSince', 'IfMatch', 'IfUnmodifiedSince') // prettier-ignore
+export const CONDITIONS = parametersOf('IfNoneMatch', 'IfModifiedSince', 'IfMatch', 'IfUnmodifiedSince')
 /** The request headers of an answer that can be had in parts. */
 export const RANGES = [...CONDITIONS, ...parametersOf('Range', 'IfRange')]
 
@@ -155,9 +146,6 @@ export const SECURITY_SCHEMES = {
 } as const
 
 /** Returns a reference to a component. */
-export function ref(
-  kind: 'headers' | 'parameters' | 'schemas' | 'responses',
-  name: string,
-): ComponentRef {
+export function ref(kind: 'headers' | 'parameters' | 'schemas' | 'responses', name: string): ComponentRef {
   return { $ref: `#/components/${kind}/${name}` }
 }

@@ -45,12 +45,7 @@ export const DELIVERY_CONTRACT: PathContract = {
     responses: {
       200: {
         description: 'One of `webhooks.allowedOrigins`.',
-        headers: headersOf(
-          'Cache-Control',
-          'Allow',
-          'WebHook-Allowed-Origin',
-          'WebHook-Allowed-Rate',
-        ),
+        headers: headersOf('Cache-Control', 'Allow', 'WebHook-Allowed-Origin', 'WebHook-Allowed-Rate'),
       },
       ...problems('message', 503),
     },

@@ -5,12 +5,7 @@ import { HEADER_COMPONENTS, PROBLEM_RESPONSES, problems } from './answers.ts'
 import { pathParameters } from './catalog.ts'
 import { PARAMETERS, SECURITY_SCHEMES } from './components.ts'
 import { feedContract } from './feeds.ts'
-import type {
-  OpenApiDocument,
-  PathContract,
-  PathOperation,
-  SecurityRequirement,
-} from './openapi.ts'
+import type { OpenApiDocument, PathContract, PathOperation, SecurityRequirement } from './openapi.ts'
 import { DELIVERY_CONTRACT } from './deliveries.ts'
 import type { ContractEntry } from './known-parameters.ts'
 import { OWN_CONTRACTS } from './own-pages.ts'
@@ -66,13 +61,13 @@ export function buildContract({ version, server, ...tables }: ContractTables): O
     ]),
   )
   const { paths, shared } = shareParts(written)
-  const used = new Set(
-    Object.values(paths).flatMap((one) => Object.values(one).flatMap((o) => o.tags)),
-  )
+  const used = new Set(Object.values(paths).flatMap((one) => Object.values(one).flatMap((o) => o.tags)))
   return {
     openapi: '3.1.1',
     info: {
-      ...{ title: 'Patchmirror', version, description: INTRODUCTION },
+      title: 'Patchmirror',
+      version,
+      description: INTRODUCTION,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: server }],
@@ -91,7 +86,8 @@ type PathEntry = readonly [path: string, operations: Paths[string]]
 
 /** Paths with the same answers stand together: gzip finds repetitions only nearby. */
 function compareAnswers([, one]: PathEntry, [, other]: PathEntry): number {
-  const [a, b] = [answersOf(one), answersOf(other)]
+  const a = answersOf(one)
+  const b = answersOf(other)
   return a < b ? -1 : a > b ? 1 : 0
 }
 
@@ -107,9 +103,7 @@ export function contractPath(path: string): string {
 }
 
 /** The contracts of the mirror's own paths that check their query: all but deliveries and signed links. */
-export function checkedContracts(
-  tables: Pick<ContractTables, 'privateRoutes' | 'people'>,
-): ContractEntry[] {
+export function checkedContracts(tables: Pick<ContractTables, 'privateRoutes' | 'people'>): ContractEntry[] {
   const { people, privateRoutes } = tables
   const routes = privateRoutes.filter(({ guard }) => guard !== 'link')
   return contracts({ publicPaths: [], hookPaths: [], people, privateRoutes: routes })
@@ -123,7 +117,7 @@ function contracts({
 }: Omit<ContractTables, 'version' | 'server'>): ContractEntry[] {
   return [
     ...publicPaths.map((path): ContractEntry => [path, publicContract(path)]),
-    ...privateRoutes.map((route): ContractEntry => [contractPath(route.path), privateContract(route)]), // prettier-ignore
+    ...privateRoutes.map((route): ContractEntry => [contractPath(route.path), privateContract(route)]),
     ...Object.entries(OWN_CONTRACTS),
     ...people.map((page): ContractEntry => [page.path, pageContract(page)]),
     ...(people.length === 0 ? [] : [PAGE_FILE_CONTRACT]),
@@ -181,9 +175,7 @@ function usedComponents(
 ): Record<string, Record<string, object>> {
   const used: Record<string, Record<string, object>> = {}
   const follow = (part: object): void => {
-    for (const [, kind = '', name = ''] of JSON.stringify(part).matchAll(
-      /#\/components\/(\w+)\/([\w-]+)/g,
-    )) {
+    for (const [, kind = '', name = ''] of JSON.stringify(part).matchAll(/#\/components\/(\w+)\/([\w-]+)/g)) {
       const component = shared[kind]?.[name] ?? COMPONENTS[kind]?.[name]
       if (component === undefined || used[kind]?.[name] !== undefined) continue
       used[kind] = { ...used[kind], [name]: component }

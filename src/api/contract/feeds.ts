@@ -12,12 +12,12 @@ const FAULTS = problems('message', 400, 404, 500, 503)
 /** An id in a path; `what` says of what. */
 export function idParameter(name: string, what: string, example: string): InputParameter {
   return {
-    ...{ name, in: 'path', required: true },
-    ...{
-      description: `${what}; percent-encoded.`,
-      schema: { type: 'string', minLength: 1 },
-      example,
-    },
+    name,
+    in: 'path',
+    required: true,
+    description: `${what}; percent-encoded.`,
+    schema: { type: 'string', minLength: 1 },
+    example,
   }
 }
 
@@ -75,10 +75,7 @@ const RECORD: PathContract = {
   get: {
     summary: 'An OSV record',
     tags: TAGS,
-    parameters: [
-      idParameter('id', 'Id of the record', 'ROOT-OS-DEBIAN-12-CVE-2026-1'),
-      ...CONDITIONS,
-    ],
+    parameters: [idParameter('id', 'Id of the record', 'ROOT-OS-DEBIAN-12-CVE-2026-1'), ...CONDITIONS],
     responses: {
       ...mirrored({
         description: "The service's bytes.",

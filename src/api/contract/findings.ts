@@ -9,7 +9,9 @@ const ANY = { type: 'object' }
 const MAYBE_TEXT = { type: ['string', 'null'] }
 const NEXT = { ...MAYBE_TEXT, description: 'For `after`; null on the last page.' }
 const object = (properties: Readonly<Record<string, object>>) => ({
-  ...{ type: 'object', required: Object.keys(properties), properties },
+  type: 'object',
+  required: Object.keys(properties),
+  properties,
 })
 
 /** By what tags are judged, and how many. */
@@ -27,17 +29,23 @@ const SINCE = {
 
 /** As that of `/-/changes`. */
 const AFTER = {
-  ...{ name: 'after', in: 'query' as const, schema: CURSOR },
+  name: 'after',
+  in: 'query' as const,
+  schema: CURSOR,
   description: 'The value of `next` of the page before.',
 }
 
 const LIMIT = {
-  ...{ name: 'limit', in: 'query' as const, description: 'Of a page.' },
+  name: 'limit',
+  in: 'query' as const,
+  description: 'Of a page.',
   schema: { type: 'integer', minimum: 1, maximum: 1_000, default: 100 },
 }
 
 const TAG = {
-  ...{ name: 'tag', in: 'query' as const, description: 'The id, name or digest of one.' },
+  name: 'tag',
+  in: 'query' as const,
+  description: 'The id, name or digest of one.',
   schema: { ...TEXT, minLength: 1 },
 }
 
@@ -89,17 +97,22 @@ export const FINDINGS_LOG_CONTRACT: PathContract = {
           changes: {
             ...LIST,
             items: object({
-              ...{ at: TEXT, tag: ANY, cause: TEXT, snapshot: TEXT },
-              ...{
-                newFindings: NUMBER,
-                newFixable: NUMBER,
-                goneFindings: NUMBER,
-                goneFixable: NUMBER,
-              },
-              ...{ newFixes: NUMBER, goneFixes: NUMBER, counts: ANY, changes: LIST },
+              at: TEXT,
+              tag: ANY,
+              cause: TEXT,
+              snapshot: TEXT,
+              newFindings: NUMBER,
+              newFixable: NUMBER,
+              goneFindings: NUMBER,
+              goneFixable: NUMBER,
+              newFixes: NUMBER,
+              goneFixes: NUMBER,
+              counts: ANY,
+              changes: LIST,
             }),
           },
-          ...{ next: NEXT, position: TEXT },
+          next: NEXT,
+          position: TEXT,
         }),
       ),
     },

@@ -56,8 +56,7 @@ export function createParameterCheck(options: ParameterOptions) {
     } catch (error) {
       const problem = failures.problem(error, request)
       if (method === 'POST') response.setHeader('Connection', 'close') // its body is not read
-      if (people?.answer(request, response, problem) !== true)
-        sendProblem(request, response, problem)
+      if (people?.answer(request, response, problem) !== true) sendProblem(request, response, problem)
       return true
     }
   }

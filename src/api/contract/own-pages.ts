@@ -3,7 +3,7 @@ import type { OWN } from '../http/paths.ts'
 import { problems, uncached } from './answers.ts'
 import { headersOf, ref } from './components.ts'
 import { pageAnswer } from './people.ts'
-import type { DeclaredAnswer, PathContract, PathOperation, SecurityRequirement } from './openapi.ts' // prettier-ignore
+import type { DeclaredAnswer, PathContract, PathOperation, SecurityRequirement } from './openapi.ts'
 import { MATCH_CONTRACT } from './scanners.ts'
 import { schemaOf } from './schemas.ts'
 
@@ -32,7 +32,8 @@ const ROOT = {
   type: 'object',
   required: ['name', 'version', 'mirrored', 'own'],
   properties: {
-    ...{ name: { const: 'patchmirror' }, version: TEXT },
+    name: { const: 'patchmirror' },
+    version: TEXT,
     mirrored: { type: 'array', items: TEXT },
     own: { type: 'array', items: TEXT },
   },
@@ -63,9 +64,7 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
       summary: 'Whether the process answers',
       tags: TAGS,
       responses: {
-        200: uncached('It does.', { type: 'object', properties: { status: { const: 'ok' } } }, [
-          'X-Mirror-Instance',
-        ]),
+        200: uncached('It does.', { type: 'object', properties: { status: { const: 'ok' } } }, ['X-Mirror-Instance']),
         ...problems('message', 500),
       },
     },
@@ -92,11 +91,9 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
       tags: TAGS,
       responses: {
         200: uncached('It leads: it syncs and publishes.', schemaOf('Leader')),
-        503: uncached(
-          'Another mirror leads, or none.',
-          { anyOf: [schemaOf('Leader'), schemaOf('Problem')] },
-          ['Retry-After'],
-        ),
+        503: uncached('Another mirror leads, or none.', { anyOf: [schemaOf('Leader'), schemaOf('Problem')] }, [
+          'Retry-After',
+        ]),
         ...problems('message', 500),
       },
     },
@@ -127,11 +124,9 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
     404,
   ),
   '/-/match': MATCH_CONTRACT,
-  '/-/openapi.json': documentContract(
-    { summary: 'This document' },
-    'The contract of this mirror in OpenAPI 3.1.',
-    { 'application/json': { schema: { type: 'object' } } },
-  ),
+  '/-/openapi.json': documentContract({ summary: 'This document' }, 'The contract of this mirror in OpenAPI 3.1.', {
+    'application/json': { schema: { type: 'object' } },
+  }),
   '/-/docs': documentContract({ summary: 'This document as a page' }, 'The reference page.', {
     'text/html': { schema: TEXT },
   }),

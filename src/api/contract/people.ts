@@ -28,19 +28,27 @@ export function pageContract({ path, label, access, parameters, type }: PeoplePa
       description: 'For people; parameters as in its forms and links.',
       tags: TAGS,
       parameters: Object.entries(parameters).map(([name, description]) => ({
-        ...{ name, in: 'query', required: false, description },
+        name,
+        in: 'query',
+        required: false,
+        description,
         schema: { ...TEXT, maxLength: 1000 },
       })),
       responses: {
         200: { ...pageAnswer('The page.'), content: { [type]: { schema: TEXT } } },
         400: pageAnswer('A parameter is not valid.'),
-        401: pageAnswer('The page takes a local key, or the key is not valid.', [
-          'WWW-Authenticate',
-        ]),
+        401: pageAnswer('The page takes a local key, or the key is not valid.', ['WWW-Authenticate']),
         404: pageAnswer('There is nothing under this id.'),
-        429: pageAnswer('Too many wrong keys from this client.', ['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining']), // prettier-ignore
+        429: pageAnswer('Too many wrong keys from this client.', [
+          'Retry-After',
+          'X-RateLimit-Limit',
+          'X-RateLimit-Remaining',
+        ]),
         500: { ...pageAnswer('The page cannot be made.'), content: ANY_FORM },
-        503: { ...pageAnswer('Not mirrored yet, or too many pages are asked for.', ['Retry-After']), content: ANY_FORM }, // prettier-ignore
+        503: {
+          ...pageAnswer('Not mirrored yet, or too many pages are asked for.', ['Retry-After']),
+          content: ANY_FORM,
+        },
       },
       security: access === 'key' ? KEY : [{}, ...KEY],
     },
@@ -60,7 +68,13 @@ export const PAGE_FILE_CONTRACT: readonly [string, PathContract] = [
       summary: 'The stylesheet and the icon of the pages',
       tags: TAGS,
       parameters: [
-        { name: 'file', in: 'path', required: true, description: 'As a page names it.', schema: { ...TEXT, minLength: 1 } }, // prettier-ignore
+        {
+          name: 'file',
+          in: 'path',
+          required: true,
+          description: 'As a page names it.',
+          schema: { ...TEXT, minLength: 1 },
+        },
       ],
       responses: {
         200: {

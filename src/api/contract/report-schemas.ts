@@ -27,10 +27,10 @@ export const RECORD_DOUBTS = {
 /** What a run notes beside its message. */
 const FACTS = {
   type: 'object',
-  description: 'Of private sources only numbers without a key.', // prettier-ignore
+  description: 'Of private sources only numbers without a key.',
   properties: {
     quarantine: COUNT,
-    doubts: { ...COUNT, description: 'Changes that should not be believed.' }, // prettier-ignore
+    doubts: { ...COUNT, description: 'Changes that should not be believed.' },
     doubtfulIds: TEXTS,
     doubtsBelowLimits: COUNT,
     doubtsBelowLimitsIds: TEXTS,
@@ -139,7 +139,7 @@ const KINDS = [
   ...['range_added', 'range_removed', 'range_widened', 'range_narrowed', 'range_rewritten', 'range_changed'],
   ...['versions_added', 'versions_removed', 'severity_changed', 'aliases_added', 'aliases_removed'],
   ...['other_changed', 'modified_only'],
-] as const satisfies readonly RecordDifference['kind'][] // prettier-ignore
+] as const satisfies readonly RecordDifference['kind'][]
 
 /** What changed in a record between two versions. */
 export const RECORD_DIFFERENCE = object(

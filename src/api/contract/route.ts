@@ -4,11 +4,7 @@ import type { Reads } from '../../store/reads.ts'
 import { DOCS_PATH, OPENAPI_PATH } from '../http/paths.ts'
 import type { Failures } from '../http/problems.ts'
 import type { PeoplePages } from '../people.ts'
-import {
-  type ServedDocument,
-  createDocumentPage,
-  makeServedDocument,
-} from '../program/served-document.ts'
+import { type ServedDocument, createDocumentPage, makeServedDocument } from '../program/served-document.ts'
 import { type ContractTables, buildContract, checkedContracts } from './document.ts'
 import { createParameterCheck } from './known-parameters.ts'
 import type { OpenApiDocument } from './openapi.ts'
@@ -38,7 +34,7 @@ export interface ContractPageOptions {
  */
 export function createContractPages(options: ContractPageOptions) {
   const { tables, reads, cacheControl, failures, baseUrl, publicUrl, people, strict } = options
-  const refuseQuery = createParameterCheck({ entries: checkedContracts(tables), strict, failures, people }) // prettier-ignore
+  const refuseQuery = createParameterCheck({ entries: checkedContracts(tables), strict, failures, people })
   let made: MadeContract | null = null
   const current = (request: IncomingMessage): MadeContract => {
     // Without the host, which a client may invent: the prefix is what a trusted proxy or the settings name.
@@ -56,7 +52,7 @@ export function createContractPages(options: ContractPageOptions) {
   }
   const page = { cacheControl, failures }
   const pages = [
-    createDocumentPage({ ...page, path: OPENAPI_PATH, current: (request) => current(request).json() }), // prettier-ignore
+    createDocumentPage({ ...page, path: OPENAPI_PATH, current: (request) => current(request).json() }),
     createDocumentPage({ ...page, path: DOCS_PATH, current: (request) => current(request).html() }),
   ]
   return {
@@ -75,15 +71,11 @@ interface MadeContract {
   readonly html: () => Promise<ServedDocument>
 }
 
-function lazily(
-  contract: OpenApiDocument,
-  base: string,
-  reference: Reference,
-): Omit<MadeContract, 'of'> {
+function lazily(contract: OpenApiDocument, base: string, reference: Reference): Omit<MadeContract, 'of'> {
   let json: ServedDocument | null = null
   let html: Promise<ServedDocument> | null = null
   return {
-    json: () => (json ??= makeServedDocument(Buffer.from(JSON.stringify(contract)), 'application/json')), // prettier-ignore
+    json: () => (json ??= makeServedDocument(Buffer.from(JSON.stringify(contract)), 'application/json')),
     html() {
       html ??= makePage(contract, base, reference)
       html.catch(() => (html = null)) // the next request tries again
@@ -92,11 +84,7 @@ function lazily(
   }
 }
 
-async function makePage(
-  contract: OpenApiDocument,
-  base: string,
-  reference: Reference,
-): Promise<ServedDocument> {
+async function makePage(contract: OpenApiDocument, base: string, reference: Reference): Promise<ServedDocument> {
   if (reference === null) throw new MirrorError('not_found', 'this server has no pages for people')
   const { html, headers } = await reference(contract, base)
   return makeServedDocument(Buffer.from(html), 'text/html; charset=utf-8', headers)

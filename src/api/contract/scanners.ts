@@ -11,11 +11,7 @@ const TEXT = { type: 'string' }
 const ECOSYSTEM = idParameter('ecosystem', 'An ecosystem, such as Debian:12', 'PyPI')
 const ID = idParameter('id', 'Id of the record', 'CVE-2026-1')
 
-function fileContract(
-  summary: string,
-  type: string,
-  parameters: readonly InputParameter[] = [],
-): PathContract {
+function fileContract(summary: string, type: string, parameters: readonly InputParameter[] = []): PathContract {
   const isText = type !== 'application/zip'
   const coding = isText ? (['Content-Encoding'] as const) : []
   const more = ['x-goog-hash', 'X-Mirror-Derived', ...EDGE, ...coding] as const
@@ -37,11 +33,9 @@ export const BUCKET_CONTRACTS: Readonly<Record<(typeof BUCKET_PATHS)[number], Pa
   '/osv/ecosystems.txt': fileContract('The names of all ecosystems', 'text/plain'),
   '/osv/modified_id.csv': fileContract('Modification date and id of every record', 'text/csv'),
   '/osv/all.zip': fileContract('All records in one zip archive', 'application/zip'),
-  '/osv/{ecosystem}/all.zip': fileContract(
-    'The records of an ecosystem in one zip archive',
-    'application/zip',
-    [ECOSYSTEM],
-  ),
+  '/osv/{ecosystem}/all.zip': fileContract('The records of an ecosystem in one zip archive', 'application/zip', [
+    ECOSYSTEM,
+  ]),
   '/osv/{ecosystem}/modified_id.csv': fileContract(
     'Modification date and id of the records of an ecosystem',
     'text/csv',
@@ -69,7 +63,7 @@ function queryContract(
   { asked, required }: { readonly asked: ComponentRef; readonly required: boolean },
   answered: ComponentRef,
 ): PathContract {
-  const headers = ['Cache-Control', 'Vary', 'Content-Encoding', ...MIRRORED, 'X-Mirror-Derived'] as const // prettier-ignore
+  const headers = ['Cache-Control', 'Vary', 'Content-Encoding', ...MIRRORED, 'X-Mirror-Derived'] as const
   const post: PathOperation = {
     summary,
     description: "osv.dev's query API. Queries by commit are refused (400).",
@@ -93,8 +87,16 @@ function queryContract(
 
 /** osv.dev's query API; a path without a contract here does not compile. */
 export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], PathContract>> = {
-  '/osv/v1/query': queryContract('Records about a package version', { asked: schemaOf('Query'), required: true }, schemaOf('QueryAnswer')), // prettier-ignore
-  '/osv/v1/querybatch': queryContract('Ids of records about many package versions', { asked: schemaOf('QueryBatch'), required: false }, schemaOf('QueryBatchAnswer')), // prettier-ignore
+  '/osv/v1/query': queryContract(
+    'Records about a package version',
+    { asked: schemaOf('Query'), required: true },
+    schemaOf('QueryAnswer'),
+  ),
+  '/osv/v1/querybatch': queryContract(
+    'Ids of records about many package versions',
+    { asked: schemaOf('QueryBatch'), required: false },
+    schemaOf('QueryBatchAnswer'),
+  ),
   '/osv/v1/vulns/{id}': {
     get: {
       summary: 'A record by its id',
@@ -115,9 +117,10 @@ export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], Path
 /** What was found in an SBOM. */
 const MATCH = {
   type: 'object',
-  required: ['sbom', 'snapshot', 'counts', 'findings', 'suppressed', 'vex', 'patches', 'notJudged', 'gaps'], // prettier-ignore
+  required: ['sbom', 'snapshot', 'counts', 'findings', 'suppressed', 'vex', 'patches', 'notJudged', 'gaps'],
   properties: {
-    ...{ sbom: { type: 'object' }, counts: { type: 'object' } },
+    sbom: { type: 'object' },
+    counts: { type: 'object' },
     snapshot: { type: 'object', required: ['id', 'asOf'] },
     findings: {
       type: 'array',
@@ -205,7 +208,7 @@ export const VEX_MANIFEST_CONTRACT: PathContract = {
     summary: 'The manifest of the VEX repository',
     tags: VEX_TAGS,
     parameters: CONDITIONS,
-    responses: mirrored({ description: 'The manifest.', schema: { type: 'object' } }), // prettier-ignore
+    responses: mirrored({ description: 'The manifest.', schema: { type: 'object' } }),
   },
 }
 

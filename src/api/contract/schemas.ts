@@ -10,11 +10,10 @@ const MAYBE_TEXT = { type: ['string', 'null'] }
 
 const MAYBE_SHORT = { type: ['string', 'null'], maxLength: 1024 }
 const MAYBE_DATE = { type: ['string', 'null'], format: 'date-time' }
-const NOTED = object(
-  'A date; not exact: at the latest then.',
-  { at: MAYBE_DATE, exact: { type: 'boolean' } },
-  ['at', 'exact'],
-)
+const NOTED = object('A date; not exact: at the latest then.', { at: MAYBE_DATE, exact: { type: 'boolean' } }, [
+  'at',
+  'exact',
+])
 const NOT_GIVEN = { enum: ['', null] }
 
 /** The ecosystems that a query may name: one of the OSV schema, or a vendor's, with anything behind a colon. */
@@ -48,7 +47,7 @@ const purl = (pattern: string): object => ({
   ecosystem: NOT_GIVEN,
 })
 /** A purl of which the version is not looked at. */
-export const PURL = { type: 'string', format: 'purl', pattern: purlPattern('(@[A-Za-z0-9._~+-]+)?'), maxLength: 1024 } // prettier-ignore
+export const PURL = { type: 'string', format: 'purl', pattern: purlPattern('(@[A-Za-z0-9._~+-]+)?'), maxLength: 1024 }
 const BY_PURL = asked('By a purl without a version.', 'purl', purl(purlPattern('')))
 const BY_PURL_OF_A_VERSION = asked(
   'By a purl with a version; then the query has none of its own.',
@@ -63,18 +62,14 @@ export const SCHEMAS = {
     description: 'JSON as the service gave it, apart from links to documents.',
   },
   ServiceList: {
-    description:
-      'A page of the list in the envelope in which the service gave it, or a plain list.',
+    description: 'A page of the list in the envelope in which the service gave it, or a plain list.',
     type: ['object', 'array'],
   },
   OsvRecord: {
     type: 'object',
     description: 'An OSV record: https://ossf.github.io/osv-schema/',
   },
-  Problem: object('Why there is no such answer.', { error: TEXT, message: TEXT }, [
-    'error',
-    'message',
-  ]),
+  Problem: object('Why there is no such answer.', { error: TEXT, message: TEXT }, ['error', 'message']),
   IdentityProblem: object(
     'The same, in the form of the identity surface.',
     { error: TEXT, error_description: TEXT, status_code: NUMBER },
@@ -186,9 +181,11 @@ export const SCHEMAS = {
         description: 'The dates in the record; null: removed.',
         properties: { published: MAYBE_TEXT, modified: MAYBE_TEXT, withdrawn: MAYBE_TEXT },
       },
-      ...{ asOf: MAYBE_DATE, stale: MAYBE_TEXT, tags: { type: 'object' } },
+      asOf: MAYBE_DATE,
+      stale: MAYBE_TEXT,
+      tags: { type: 'object' },
     },
-    ['id', 'state', 'firstSeen', 'fixSeen', 'changed', 'removedAt', 'returnedAt', 'upstream', 'asOf', 'stale', 'tags'], // prettier-ignore
+    ['id', 'state', 'firstSeen', 'fixSeen', 'changed', 'removedAt', 'returnedAt', 'upstream', 'asOf', 'stale', 'tags'],
   ),
   Readiness: object(
     'Whether every source is served and recent, and the data folder writable.',

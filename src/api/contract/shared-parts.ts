@@ -18,8 +18,7 @@ export function shareParts<Operation extends PathOperation>(
   const parameters = createPool('parameters')
   const all = Object.values(paths).flatMap((one) => Object.values(one))
   for (const operation of all) {
-    for (const [status, answer] of Object.entries(operation.responses))
-      responses.count(`Answer${status}`, answer)
+    for (const [status, answer] of Object.entries(operation.responses)) responses.count(`Answer${status}`, answer)
     for (const one of operation.parameters ?? []) parameters.count(parameterName(one), one)
   }
   const share = (operation: Operation): Operation => ({

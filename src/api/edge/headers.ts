@@ -32,7 +32,8 @@ export function createEdgeFields({
     ...(tagHeader === 'none' ? [] : [tagHeader, tags.join(SEPARATORS[tagHeader])]),
     ...['Cache-Groups', tags.map((tag) => `"${tag}"`).join(', ')],
   ]
-  const [osv, feeds] = [fields(EDGE_TAGS.osv), fields(EDGE_TAGS.feeds)]
+  const osv = fields(EDGE_TAGS.osv)
+  const feeds = fields(EDGE_TAGS.feeds)
   const views = fields(EDGE_TAGS.osv, EDGE_TAGS.views)
   return {
     // An answer that is too old by `staleAction` is marked, and no cache is to keep it.

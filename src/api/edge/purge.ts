@@ -113,8 +113,11 @@ function createTarget(options: PurgeOptions, url: string, number: number) {
       if (timer === null) void sendAll()
     },
     status: (): EdgeTargetStatus => ({
-      ...{ id: number, state: state.inRow > 0 ? 'failing' : 'ok' },
-      ...{ pending: waiting.size > 0 || is.sending, reason: state.reason, ...counts },
+      id: number,
+      state: state.inRow > 0 ? 'failing' : 'ok',
+      pending: waiting.size > 0 || is.sending,
+      reason: state.reason,
+      ...counts,
       purgedAt: toIsoOrNull(state.purgedAt),
     }),
     close(): void {

@@ -49,8 +49,7 @@ function readStored(reads: Reads, id: string, coding: Coding): JsonResponse | St
     const answer = createAnswer(coding, body, tag, changed)
     return asOf === undefined ? answer : { ...answer, asOf }
   }
-  if (record.bodyCrc32 !== null)
-    return coding === 'gzip' ? answerOf(member) : { member, size, asOf, answer: answerOf }
+  if (record.bodyCrc32 !== null) return coding === 'gzip' ? answerOf(member) : { member, size, asOf, answer: answerOf }
   // Bytes sent unchanged are checked too; a member stored by an earlier version only has the checksum of its content.
   const content = contentOf(member, size)
   return answerOf(coding === 'gzip' ? member : content)
@@ -66,11 +65,7 @@ type FindIn = Pick<ServedSnapshot, 'cache' | 'reads' | 'knownOrigin'>
  * Looks a record up by its request target as received, in the cache first. Returns undefined when the target is not a record's,
  * or when the record is not stored: then the full lookup explains why. Throws as above.
  */
-export function findRecord(
-  served: FindIn,
-  target: string,
-  coding: Coding,
-): JsonResponse | undefined {
+export function findRecord(served: FindIn, target: string, coding: Coding): JsonResponse | undefined {
   const found = findPacked(served, target, coding)
   return found && unpacked(found)
 }
@@ -134,9 +129,7 @@ export function findOtherRecord(
   target: string,
   coding: Coding,
 ): OtherRecord | null {
-  const asked = [target, rawTarget(target).path, decodedPath(target) ?? ''].flatMap(
-    (path) => recordId(path) ?? [],
-  )
+  const asked = [target, rawTarget(target).path, decodedPath(target) ?? ''].flatMap((path) => recordId(path) ?? [])
   const ids = [...new Set([...asked, ...otherIds.find(asked)])]
   const stored = ids.filter((id) => reads.osv.readEntry(id) !== null)
   const [id] = stored
@@ -166,8 +159,7 @@ const LOST = 'the index lists a record that is not found'
 export async function missingRecord(served: ServedSnapshot, id: string): Promise<Problem> {
   const fault = faultOfRecordId(id)
   if (fault !== null) return notFound(`no record of this id can be mirrored: ${fault}`, { id })
-  if (await served.listing.lists(id))
-    throw new MirrorError('corrupt', LOST, { cause: damagedContent(LOST) })
+  if (await served.listing.lists(id)) throw new MirrorError('corrupt', LOST, { cause: damagedContent(LOST) })
   const outside = whyOutOfScope(served.reads, id)
   if (outside !== null) return notFound(outside, { id, outOfScope: 'yes' })
   const known = missingForReason(served, id)
@@ -195,14 +187,10 @@ function notFound(message: string, fields: Problem['fields']): Problem {
 }
 
 /** Returns why a record is out of the scope that the snapshot was made with; null when it is not known to be. */
-export function whyOutOfScope(
-  { snapshots, osv }: Pick<Reads, 'snapshots' | 'osv'>,
-  id: string,
-): string | null {
+export function whyOutOfScope({ snapshots, osv }: Pick<Reads, 'snapshots' | 'osv'>, id: string): string | null {
   const settings = parseScopeText(snapshots.readSnapshot('osv')?.scope ?? null)
   if (settings === null) return null
-  if (osv.isOutside(id))
-    return `upstream lists this record, and it is ${OUT_OF_SCOPE} by its ecosystems`
+  if (osv.isOutside(id)) return `upstream lists this record, and it is ${OUT_OF_SCOPE} by its ecosystems`
   return createOsvScope(settings)?.judgeId(id) === 'out'
     ? `ids of this form are ${OUT_OF_SCOPE}: upstream may have this record`
     : null

@@ -8,12 +8,7 @@ import { type Failures, methodNotAllowed, pathNotFound, sendProblem } from '../h
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
 import { otherParameters, readPatchFilter } from '../snapshot/patch-filter.ts'
-import {
-  type RequestTarget,
-  ignoredField,
-  readTarget,
-  readablePath,
-} from '../http/request-target.ts'
+import { type RequestTarget, ignoredField, readTarget, readablePath } from '../http/request-target.ts'
 import { missingFeed, notReady, notSynced, scopeToCome } from '../snapshot/not-ready.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import { FILTERED_FEEDS, OSV_ARCHIVE, OSV_ROOT } from '../../domain/feed-paths.ts'
@@ -45,8 +40,7 @@ export function createMirror(options: MirrorOptions): Mirror {
   const route = createRoutes(options)
   return (request, response) => {
     const { method = '', url = '' } = request
-    const fail = (error: unknown): void =>
-      onError(error, request, response, { origin: originOrNone(options, url) })
+    const fail = (error: unknown): void => onError(error, request, response, { origin: originOrNone(options, url) })
     if (method !== 'GET' && method !== 'HEAD') {
       refuseMethod(options, request, response)
       return
@@ -117,8 +111,7 @@ type Route = (exchange: Exchange, url: string) => Promise<void> | undefined
 
 function createRoutes(options: MirrorOptions): Route {
   const { served, paths, heads, config } = options
-  const answerOther = (exchange: Exchange, url: string): boolean =>
-    sendOther(served, heads, exchange, url)
+  const answerOther = (exchange: Exchange, url: string): boolean => sendOther(served, heads, exchange, url)
 
   const answerRecord = async (exchange: Exchange, id: string, url: string): Promise<void> => {
     const { request, response, requestHeaders } = exchange
@@ -159,7 +152,7 @@ function createRoutes(options: MirrorOptions): Route {
     more: readonly string[],
   ): void => {
     const { request, response } = exchange
-    if (found === 'missing') throw missingFeed(served.reads, config, paths.sourceOf(path) ?? 'feeds', path) // prettier-ignore
+    if (found === 'missing') throw missingFeed(served.reads, config, paths.sourceOf(path) ?? 'feeds', path)
     if (found !== 'absent') return sendAnswer(exchange, found, origin, heads, more)
     const message = `upstream has no ${path}: it answered 404 when the mirror asked`
     sendProblem(request, response, { status: 404, error: 'not_found', message, origin })
@@ -173,8 +166,7 @@ function createRoutes(options: MirrorOptions): Route {
     if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
     const id = recordId(path)
     if (id !== null) return answerRecord(exchange, id, url)
-    if (!answerOther(exchange, url))
-      sendProblem(exchange.request, exchange.response, pathNotFound(path))
+    if (!answerOther(exchange, url)) sendProblem(exchange.request, exchange.response, pathNotFound(path))
     return undefined
   }
 }

@@ -58,5 +58,8 @@ export function readDetail(query: URLSearchParams, source: SourceName): AskedDet
 /** Refuses differences of a source that is not the records. Throws `bad_request`. */
 export function refuseDetail(source: SourceName): void {
   if (source !== 'osv')
-    throw new MirrorError('bad_request', 'detail=…, ecosystem=…, purl=… and tag=… are for the records alone: source=osv') // prettier-ignore
+    throw new MirrorError(
+      'bad_request',
+      'detail=…, ecosystem=…, purl=… and tag=… are for the records alone: source=osv',
+    )
 }

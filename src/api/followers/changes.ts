@@ -46,10 +46,7 @@ const MAX_FILTERED = 200_000
  * snapshot that is not known, or too long ago, is a 404, never an empty list; what else is asked is judged before. Throws
  * `bad_request`; for a tag, whose SBOM is read, what `packagesOfTag` throws.
  */
-export function answerChanges(
-  { reads, now, latest, judge }: ChangesParts,
-  query: URLSearchParams,
-): Problem | object {
+export function answerChanges({ reads, now, latest, judge }: ChangesParts, query: URLSearchParams): Problem | object {
   const given = readNamed(query)
   const wanted = readSource(query)
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
@@ -61,14 +58,13 @@ export function answerChanges(
   const listed = tag === null ? null : packagesOfTag(reads, tag)
   const [place, another] = placesSince(reads, given, wanted, now)
   if (place === undefined) return unknown(reads, given, wanted, now)
-  if (another !== undefined)
-    throw new MirrorError('bad_request', 'since=… is a snapshot of two sources: add source=…')
+  if (another !== undefined) throw new MirrorError('bad_request', 'since=… is a snapshot of two sources: add source=…')
   const refusal = isPrivateSource(place.source) ? judge() : null
   if (refusal !== null) return refusal
   if (detail.detailed) refuseDetail(place.source)
   const filter = listed?.filter ?? detail.filter
   const from = readBeginning(reads, place, after)
-  const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter, now }) // prettier-ignore
+  const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter, now })
   if (found === null) return unknown(reads, given, wanted, now)
   const missing = missingOf(reads, place.source, found.to)
   return { ...found, ...missing, ...timesOf(place), ...(listed && { packages: listed.from }) }
@@ -95,7 +91,10 @@ function readBeginning(
   if (cursor === null) return snapshot
   const began = beginningOf(reads, { ...cursor, source })
   if (began === null || began === snapshot || at !== null) return began
-  throw new MirrorError('bad_request', 'after=… continues a list since another snapshot than since=… names: repeat the since of the first page') // prettier-ignore
+  throw new MirrorError(
+    'bad_request',
+    'after=… continues a list since another snapshot than since=… names: repeat the since of the first page',
+  )
 }
 
 /** What differs between two snapshots of a source; folded, so that each name is listed once. */
@@ -139,7 +138,7 @@ export function findChanges(
   if (beginningOf(reads, span) !== since) return null
   const page = { from: cursor.name, limit: asked.limit, now: asked.now }
   if (asked.detailed !== true || source !== 'osv') return pageOf(reads, since, span, page)
-  const detailer = createDetailer(reads, span.until === latest ? null : span.until, asked.filter ?? null) // prettier-ignore
+  const detailer = createDetailer(reads, span.until === latest ? null : span.until, asked.filter ?? null)
   const limit = Math.min(asked.limit, MAX_DETAILED)
   const isFiltered = (asked.filter ?? null) !== null
   return {
@@ -234,24 +233,14 @@ export function countWords({ added, changed, removed, unknownSnapshots }: KindCo
 }
 
 /** Returns the snapshot behind which a span begins; null where not all of it is in the log of its source. */
-function beginningOf(
-  reads: Pick<Reads, 'changes'>,
-  { source, after, until }: LogSpan,
-): string | null {
+function beginningOf(reads: Pick<Reads, 'changes'>, { source, after, until }: LogSpan): string | null {
   if (until !== after && reads.changes.readLogged(until)?.source !== source) return null
   const next = reads.changes.readNextLogged(source, after)
-  return next === null || until === after
-    ? (reads.changes.readLogged(after)?.snapshot ?? null)
-    : next.previous
+  return next === null || until === after ? (reads.changes.readLogged(after)?.snapshot ?? null) : next.previous
 }
 
 /** Says where the log begins; throws `bad_request` where `since` is written as nothing that it may have. */
-function unknown(
-  { changes }: Pick<Reads, 'changes'>,
-  since: string,
-  source: SourceName | null,
-  now: number,
-): Problem {
+function unknown({ changes }: Pick<Reads, 'changes'>, since: string, source: SourceName | null, now: number): Problem {
   const isTime = timeOfSince(since, now) !== null
   const given = since.slice(0, 80)
   if (!isTime && !isSnapshotName(since))

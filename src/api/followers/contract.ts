@@ -11,16 +11,17 @@ const TEXT = { type: 'string' }
 const KEY_OR_NONE: readonly SecurityRequirement[] = [{}, { bearer: [] }, { basic: [] }]
 
 const SOURCE: InputParameter = {
-  ...{ name: 'source', in: 'query', description: 'Only this source.' },
+  name: 'source',
+  in: 'query',
+  description: 'Only this source.',
   schema: { type: 'string', enum: [...SOURCES, ''] },
 }
 
-const asked = (
-  name: string,
-  description: string,
-  schema: InputParameter['schema'] = TEXT,
-): InputParameter => ({
-  ...{ name, in: 'query', description, schema },
+const asked = (name: string, description: string, schema: InputParameter['schema'] = TEXT): InputParameter => ({
+  name,
+  in: 'query',
+  description,
+  schema,
 })
 
 const NOT_EMPTY = { type: 'string', minLength: 1 }
@@ -30,14 +31,14 @@ export const FOLLOWER_CONTRACTS = {
   '/-/changes': {
     get: {
       summary: 'What changed since a snapshot',
-      description:
-        'The public sources are open; catalog and identity take a key, and so does `tag`.',
+      description: 'The public sources are open; catalog and identity take a key, and so does `tag`.',
       tags: TAGS,
       parameters: [
         {
-          ...{ name: 'since', in: 'query', required: true },
-          description:
-            'A snapshot or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
+          name: 'since',
+          in: 'query',
+          required: true,
+          description: 'A snapshot or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
           schema: NOT_EMPTY,
         },
         SOURCE,
@@ -45,14 +46,10 @@ export const FOLLOWER_CONTRACTS = {
           enum: ['names', 'differences'],
           default: 'names',
         }),
-        asked(
-          'ecosystem',
-          'Records about packages of this ecosystem alone, with what changed in them.',
-          NOT_EMPTY,
-        ),
-        asked('purl', 'Records about this package alone, whatever its version.', PURL), // prettier-ignore
-        asked('tag', 'Records about packages in the SBOM of this tag alone.', NOT_EMPTY), // prettier-ignore
-        asked('limit', 'Names on a page.', { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000 }), // prettier-ignore
+        asked('ecosystem', 'Records about packages of this ecosystem alone, with what changed in them.', NOT_EMPTY),
+        asked('purl', 'Records about this package alone, whatever its version.', PURL),
+        asked('tag', 'Records about packages in the SBOM of this tag alone.', NOT_EMPTY),
+        asked('limit', 'Names on a page.', { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000 }),
         asked('after', 'The value of `next` of the page before.', CURSOR),
       ],
       responses: {
@@ -70,14 +67,15 @@ export const FOLLOWER_CONTRACTS = {
       parameters: [
         SOURCE,
         {
-          ...{ name: 'Last-Event-ID', in: 'header', schema: TEXT },
+          name: 'Last-Event-ID',
+          in: 'header',
+          schema: TEXT,
           description: 'The stream continues behind this event.',
         },
       ],
       responses: {
         200: {
-          description:
-            'Events `snapshot`, `webhook`, `findings`, `reset`; a comment every 15 seconds.',
+          description: 'Events `snapshot`, `webhook`, `findings`, `reset`; a comment every 15 seconds.',
           headers: headersOf('Cache-Control', 'X-Accel-Buffering'),
           content: { 'text/event-stream': { schema: TEXT } },
         },
@@ -93,8 +91,11 @@ export const FOLLOWER_CONTRACTS = {
       tags: TAGS,
       parameters: [
         {
-          ...{ name: 'id', in: 'path', required: true },
-          ...{ description: 'The id of a record.', schema: TEXT },
+          name: 'id',
+          in: 'path',
+          required: true,
+          description: 'The id of a record.',
+          schema: TEXT,
         },
       ],
       responses: {

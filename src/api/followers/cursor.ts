@@ -1,8 +1,7 @@
 import { MirrorError } from '../../core/errors.ts'
 import type { LogSpan } from '../../store/changes/log.ts'
 
-const FOREIGN =
-  'after=… is not a cursor of this page: take it from the field next of the page before'
+const FOREIGN = 'after=… is not a cursor of this page: take it from the field next of the page before'
 
 /** Encodes a position in a list of changes. It names both ends of the list, so its pages belong together across commits. */
 export function writeChangeCursor(after: number, until: number, name: string): string {
@@ -10,13 +9,10 @@ export function writeChangeCursor(after: number, until: number, name: string): s
 }
 
 /** Reads a cursor; null when none is given. Throws `bad_request` for one of another page. */
-export function readChangeCursor(
-  given: string | null,
-): (Omit<LogSpan, 'source'> & { name: string }) | null {
+export function readChangeCursor(given: string | null): (Omit<LogSpan, 'source'> & { name: string }) | null {
   if (given === null) return null
   const [after, until, name] = parse(given)
-  if (!isId(after) || !isId(until) || typeof name !== 'string')
-    throw new MirrorError('bad_request', FOREIGN)
+  if (!isId(after) || !isId(until) || typeof name !== 'string') throw new MirrorError('bad_request', FOREIGN)
   return { after, until, name }
 }
 

@@ -79,8 +79,7 @@ export function createDetailer(
     }
     const { before, after, problem } = parsePair(pair, (bytes) => (spent += bytes))
     const isConcerned =
-      filter === null ||
-      [before, after].map((one) => one !== null && concerns(one, filter)).includes(true)
+      filter === null || [before, after].map((one) => one !== null && concerns(one, filter)).includes(true)
     if (!isConcerned) {
       if (problem !== null) unjudged++
       return null
@@ -127,19 +126,18 @@ function keyOf({ name }: ChangedName, { before, after }: Pair, isOutside: boolea
   return isReadable ? JSON.stringify([name, isOutside, versions]) : null
 }
 
-function compared(
-  before: Version | null,
-  after: Version | null,
-  filter: PackageFilter | null,
-): RecordDetail | null {
+function compared(before: Version | null, after: Version | null, filter: PackageFilter | null): RecordDetail | null {
   const all = differencesOf(before, after)
   if (all.length === 0) {
-    const [from, to] = [before?.stamp ?? null, after?.stamp ?? null]
+    const from = before?.stamp ?? null
+    const to = after?.stamp ?? null
     const stamp: RecordDifference = { kind: 'modified_only', from, to }
     if (from !== to) return { differences: [stamp], words: recordSentences([stamp]) }
     return { differences: [], words: ['written in another way, with the same content'] }
   }
-  const mine = all.filter((one) => filter === null || !('package' in one) || one.package === null || filter.asks(one.package)) // prettier-ignore
+  const mine = all.filter(
+    (one) => filter === null || !('package' in one) || one.package === null || filter.asks(one.package),
+  )
   return mine.length === 0 ? null : { differences: mine, words: recordSentences(mine) }
 }
 
@@ -176,8 +174,7 @@ function createFinder(
   const earlier = (id: string, log: number): Stored | string => {
     const found = osv.readEarlier(id, log)
     const body = found?.body ?? (found === null ? undefined : osv.readRecord(id)?.body)
-    if (found !== null && body !== undefined)
-      return { ...found, body, hasOwnBytes: found.body !== null }
+    if (found !== null && body !== undefined) return { ...found, body, hasOwnBytes: found.body !== null }
     const replacedAt = changes.readLogged(log)?.publishedAt
     return `changed (earlier version not stored since ${replacedAt === undefined ? 'then' : toIso(replacedAt)})`
   }
@@ -186,11 +183,7 @@ function createFinder(
     const isGone = change === 'removed'
     return {
       before: change === 'added' ? null : earlier(name, log),
-      after: isGone
-        ? null
-        : next === null
-          ? (osv.readRecord(name) ?? DAMAGED)
-          : earlier(name, next),
+      after: isGone ? null : next === null ? (osv.readRecord(name) ?? DAMAGED) : earlier(name, next),
       isGone,
     }
   }
@@ -207,7 +200,8 @@ interface Versions {
 function parsePair(pair: Pair, spend: (bytes: number) => void): Versions {
   const parse = (one: Pair['before']): Version | string | null =>
     one === null || typeof one === 'string' ? one : parseVersion(one, spend)
-  const [before, after] = [parse(pair.before), parse(pair.after)]
+  const before = parse(pair.before)
+  const after = parse(pair.after)
   const problem = [before, after].find((one) => typeof one === 'string')
   const readable = (one: Version | string | null) => (typeof one === 'string' ? null : one)
   return {
@@ -263,10 +257,7 @@ const namedPackages = new LRUCache<string, readonly PackageName[]>({
   maxSize: 4_000_000,
   maxEntrySize: 20_000,
   sizeCalculation: (packages, key) =>
-    packages.reduce(
-      (sum, { ecosystem, name }) => sum + ecosystem.length + name.length + 40,
-      key.length,
-    ),
+    packages.reduce((sum, { ecosystem, name }) => sum + ecosystem.length + name.length + 40, key.length),
 })
 
 /** Whether it is known, without reading it, that a version names none of these packages. */

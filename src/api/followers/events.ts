@@ -201,10 +201,7 @@ function next(options: EventsOptions, place: LogPosition): LoggedEvent[] {
 }
 
 /** One event for all that changed since; none for the first judgement, and none yet while they are not served. */
-function changedFindings(
-  { findings, servesFindings }: EventsOptions,
-  { findings: since }: LogPosition,
-): LoggedEvent[] {
+function changedFindings({ findings, servesFindings }: EventsOptions, { findings: since }: LogPosition): LoggedEvent[] {
   const id = findings?.last() ?? null
   if (findings === null || id === null || id === since) return []
   if (since !== null && !servesFindings()) return []
@@ -214,9 +211,7 @@ function changedFindings(
 
 function behind(place: LogPosition, event: LoggedEvent): LogPosition {
   if (event.name === 'findings') return { ...place, findings: event.id }
-  return event.name === 'snapshot'
-    ? { ...place, snapshots: event.id }
-    : { ...place, webhooks: event.id }
+  return event.name === 'snapshot' ? { ...place, snapshots: event.id } : { ...place, webhooks: event.id }
 }
 
 function isPrivate({ source }: LoggedEvent): boolean {

@@ -28,14 +28,16 @@ export function readFilter(ecosystem: string | null, purl: string | null): Packa
   if (purl !== null) {
     const named = readPurl(purl)
     if (named === null)
-      throw new MirrorError('bad_request', `the purl ${purl.slice(0, 100)} is of no ecosystem that OSV records name`) // prettier-ignore
-    if (ecosystem !== null)
-      throw new MirrorError('bad_request', 'a purl names the ecosystem: omit ecosystem')
+      throw new MirrorError('bad_request', `the purl ${purl.slice(0, 100)} is of no ecosystem that OSV records name`)
+    if (ecosystem !== null) throw new MirrorError('bad_request', 'a purl names the ecosystem: omit ecosystem')
     return filterOf([named])
   }
   if (ecosystem === null) return null
   if (findEcosystem(ecosystem) === null)
-    throw new MirrorError('bad_request', `the ecosystem ${ecosystem.slice(0, 100)} is none that the OSV schema defines, such as npm, PyPI or Debian:12`) // prettier-ignore
+    throw new MirrorError(
+      'bad_request',
+      `the ecosystem ${ecosystem.slice(0, 100)} is none that the OSV schema defines, such as npm, PyPI or Debian:12`,
+    )
   return {
     asks: (recorded) => formsOf(recorded.ecosystem).some((form) => isMeant(form, ecosystem)),
   }
@@ -73,8 +75,7 @@ function keyOf({ ecosystem, name }: PackageName): string {
 function filterOf(asked: readonly PackageName[]): PackageFilter {
   const byName = Map.groupBy(asked, ({ name }) => looseName(name))
   return {
-    asks: (recorded) =>
-      (byName.get(looseName(recorded.name)) ?? []).some((one) => isSame(recorded, one)),
+    asks: (recorded) => (byName.get(looseName(recorded.name)) ?? []).some((one) => isSame(recorded, one)),
   }
 }
 

@@ -1,10 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import {
-  type ClientProgress,
-  beginProgress,
-  isSlow,
-  updateProgress,
-} from '../../core/connections/progress.ts'
+import { type ClientProgress, beginProgress, isSlow, updateProgress } from '../../core/connections/progress.ts'
 import { sentBytes } from '../../core/connections/sent.ts'
 
 /** A reader of a stream, and what its place is judged by. */

@@ -1,10 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describeDates, readUpstreamDates } from '../lookup/dates.ts'
-import {
-  type RecordTagsSettings,
-  readRecordTags,
-  recordTagsMessage,
-} from '../lookup/record-tags.ts'
+import { type RecordTagsSettings, readRecordTags, recordTagsMessage } from '../lookup/record-tags.ts'
 import { findMissingRecord } from '../lookup/missing-record.ts'
 import { RECORDS } from '../http/paths.ts'
 import { sendProblem } from '../http/problems.ts'
@@ -36,8 +32,7 @@ export function sendRecordDates(
 ): void {
   const { reads, knownOrigin } = served
   const denied = access.judge(request)
-  if (denied !== null && request.headers.authorization !== undefined)
-    return sendProblem(request, response, denied)
+  if (denied !== null && request.headers.authorization !== undefined) return sendProblem(request, response, denied)
   const id = readTarget(request.url ?? '').path.slice(RECORDS.length)
   const dates = reads.dates.readDates(id)
   if (dates === null) {

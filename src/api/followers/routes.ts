@@ -55,14 +55,15 @@ const FINDINGS_OF = ['osv', 'catalog'] as const
 
 /** Creates the routes. They report the served snapshot only, so every reported change is already readable. */
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
-  const { served, access, failures, webhooks, findings, bounds, onServed, onFindingsServed } = options // prettier-ignore
+  const { served, access, failures, webhooks, findings, bounds, onServed, onFindingsServed } = options
   const { reads } = served
   const snapshots = createSnapshotLog(reads.changes)
-  const servesFindings = (): boolean => !FINDINGS_OF.some((source) => isRefused(served.knownOrigin(source))) // prettier-ignore
+  const servesFindings = (): boolean => !FINDINGS_OF.some((source) => isRefused(served.knownOrigin(source)))
   const addressOf = (request: IncomingMessage): string => options.holderOf(request).address()
   const sources = { snapshots, webhooks, findings, servesFindings }
   const events = createEvents({ ...bounds, ...sources, access, addressOf })
-  let [lastServed, servedFindings]: [number, boolean | null] = [-1, null]
+  let lastServed: number = -1
+  let servedFindings: boolean | null = null
   return {
     look() {
       events.look()
@@ -81,8 +82,7 @@ export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
       const { method = '' } = request
       try {
         const parameters = new URLSearchParams(query)
-        if (method !== 'GET' && method !== 'HEAD')
-          sendProblem(request, response, methodNotAllowed(method))
+        if (method !== 'GET' && method !== 'HEAD') sendProblem(request, response, methodNotAllowed(method))
         else if (isRecord) sendRecordDates(options, request, response)
         else if (path === EVENTS_PATH) events.open(request, response, parameters)
         else

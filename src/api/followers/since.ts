@@ -35,8 +35,7 @@ export function placesSince(
     row === null ? [] : [{ ...placeAt(row), at }]
   if (SEQUENCE.test(since)) return of(changes.readLoggedSequence(source, Number(since)), null)
   const at = readSince(since, now)
-  if (at !== null && at > now)
-    throw new MirrorError('bad_request', `since=… is in the future: ${toIso(at)}`)
+  if (at !== null && at > now) throw new MirrorError('bad_request', `since=… is in the future: ${toIso(at)}`)
   if (at !== null) {
     const served = changes.readLoggedAt(source, at)
     return served === null ? beforeAll(changes.readNextLogged(source, 0), at) : of(served, at)
@@ -68,11 +67,7 @@ export function firstStoredText({ source, firstStored }: SincePlace): string | n
 const DEFAULT = '7d'
 
 /** Returns the place a week ago, or the beginning of the log where it is younger; null where the log has nothing. */
-export function placeByDefault(
-  reads: Pick<Reads, 'changes'>,
-  source: SourceName,
-  now: number,
-): SincePlace | null {
+export function placeByDefault(reads: Pick<Reads, 'changes'>, source: SourceName, now: number): SincePlace | null {
   const [place] = placesSince(reads, DEFAULT, source, now)
   if (place !== undefined) return place
   const oldest = reads.changes.readNextLogged(source, 0)

@@ -17,7 +17,10 @@ export interface ListedPackages {
 export function packagesIn(sboms: readonly InputSbom[], of: string): ListedPackages {
   const { filter, packages, unknown } = filterOfSboms(sboms)
   if (packages > 0) return { filter, from: { of, packages, unknown } }
-  throw new MirrorError('bad_request', `the SBOM of ${of} lists no package with a purl of an ecosystem that OSV records name`) // prettier-ignore
+  throw new MirrorError(
+    'bad_request',
+    `the SBOM of ${of} lists no package with a purl of an ecosystem that OSV records name`,
+  )
 }
 
 /** Longest name, digest or id of a tag, characters. */
@@ -28,11 +31,7 @@ const LONGEST_NAME = 1_000
  * none or several, or the tag has no SBOM here; `not_ready` where that is to come, or cannot be read; `bad_request`.
  * `maxBytes`: of one SBOM.
  */
-export function packagesOfTag(
-  { catalog }: Pick<Reads, 'catalog'>,
-  text: string,
-  maxBytes?: number,
-): ListedPackages {
+export function packagesOfTag({ catalog }: Pick<Reads, 'catalog'>, text: string, maxBytes?: number): ListedPackages {
   const name = text.slice(0, 100)
   const [tag, another] = text.length > LONGEST_NAME ? [] : findTags(catalog, text)
   if (tag === undefined) {

@@ -11,10 +11,7 @@ interface Validators {
 type ConditionResult = 'proceed' | 'unchanged' | 'failed'
 
 /** Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2. */
-export function checkConditions(
-  requestHeaders: RequestHeaders,
-  current: Validators,
-): ConditionResult {
+export function checkConditions(requestHeaders: RequestHeaders, current: Validators): ConditionResult {
   const { ifMatch, ifUnmodifiedSince, ifNoneMatch, ifModifiedSince } = requestHeaders
   if (ifMatch !== undefined) {
     if (!listsTag(ifMatch, current.etag, 'strong')) return 'failed'
@@ -63,10 +60,7 @@ const MAX_LENGTH = 100
  * Reads a `Range` header for a representation of `size` bytes (RFC 9110, 14.2). `whole`: none, several parts, or not
  * readable; a server may then send everything. `unsatisfiable`: a valid range outside the content.
  */
-export function parseRange(
-  header: string | undefined,
-  size: number,
-): RangePart | 'whole' | 'unsatisfiable' {
+export function parseRange(header: string | undefined, size: number): RangePart | 'whole' | 'unsatisfiable' {
   if (header === undefined || header.length > MAX_LENGTH) return 'whole'
   const match = /^\s*bytes\s*=\s*(?:(\d+)\s*-\s*(\d*)|-\s*(\d+))\s*$/i.exec(header)
   if (match === null) return 'whole'

@@ -100,7 +100,8 @@ function drive(
   const tail = `Connection: keep-alive\r\nKeep-Alive: timeout=${options.keepAliveSeconds}\r\n\r\n`
 
   let waiting: { found: Found; request: Buffer } | null = null
-  let [isFirst, arrivedAt] = [true, 0]
+  let isFirst = true
+  let arrivedAt = 0
   /** Sends the answer that waits; false: the connection was handed over instead, with its request and what came after it. */
   const send = (after: readonly Buffer[] = []): boolean => {
     if (waiting === null) return true
@@ -116,8 +117,7 @@ function drive(
     socket.write(`${head}Date: ${dateNow()}\r\n${tail}`, 'latin1')
     socket.write(body)
     socket.uncork()
-    if (body.length > ANSWER_PIECE && socket.writableLength > 0)
-      countWritten(options.account, socket, body)
+    if (body.length > ANSWER_PIECE && socket.writableLength > 0) countWritten(options.account, socket, body)
     options.onAnswered?.((performance.now() - arrivedAt) / 1000, socket)
     return true
   }
@@ -159,8 +159,7 @@ function createAnswering(find: FastPathOptions['find']): (chunk: Buffer) => Foun
   return (chunk) => {
     const text = chunk.toString('latin1')
     const line = text.indexOf('\r\n')
-    if (!text.startsWith('GET /') || !text.startsWith(VERSION, line - VERSION.length))
-      return undefined
+    if (!text.startsWith('GET /') || !text.startsWith(VERSION, line - VERSION.length)) return undefined
     const coding = readCoding(text.slice(line))
     if (coding === null) return undefined
     return attempt(() => find(text.slice(4, line - VERSION.length), coding))

@@ -60,11 +60,7 @@ export function isForwarded(headers: HeaderLists): boolean {
  * proxy wrote; not every proxy appends to the lists of the family, so there the nearest entry counts. When both families
  * are present and name different hosts, neither is used: a proxy passed one of them through unchanged.
  */
-export function readForwarding(
-  peer: string | undefined,
-  headers: HeaderLists,
-  trusted: TrustedProxies,
-): Forwarding {
+export function readForwarding(peer: string | undefined, headers: HeaderLists, trusted: TrustedProxies): Forwarding {
   const direct = { client: plainAddress(peer ?? UNIX_PEER), scheme: null, host: null, prefix: '' }
   if (!trusted(peer)) return direct
   const one = readStandard(headers)

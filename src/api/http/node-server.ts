@@ -48,11 +48,7 @@ interface ServerTools {
  * allow; an unknown `Expect` and an `Upgrade` are ignored like any other header. Throws `config` for a certificate that
  * cannot be used.
  */
-export function createHttp(
-  handler: HttpHandler,
-  settings: Config['server'],
-  tools: ServerTools,
-): Server {
+export function createHttp(handler: HttpHandler, settings: Config['server'], tools: ServerTools): Server {
   const options = {
     keepAliveTimeout: settings.keepAliveSeconds * 1000,
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -63,9 +59,7 @@ export function createHttp(
   const paced = limitPipelining(withOneHost(handler))
   const { certFile, keyFile } = settings
   const isTls = certFile !== null && keyFile !== null
-  const made = isTls
-    ? createTls({ certFile, keyFile }, paced, options, tools)
-    : http.createServer(options, paced)
+  const made = isTls ? createTls({ certFile, keyFile }, paced, options, tools) : http.createServer(options, paced)
   // A client may close its side when it has sent its request, and still wait for the answer (RFC 9112, section 9.6).
   const server = Object.assign(made, { httpAllowHalfOpen: true })
   server.on('checkExpectation', paced)
@@ -122,11 +116,7 @@ export function withReserve(handler: HttpHandler): HttpHandler {
 }
 
 /** The handler with a line in the log for each request, while the log's level is that low. */
-export function traced(
-  handler: HttpHandler,
-  log: ServerLog | null,
-  now: () => number,
-): HttpHandler {
+export function traced(handler: HttpHandler, log: ServerLog | null, now: () => number): HttpHandler {
   if (log === null) return handler
   return (request, response) => {
     if (!log.isLevelEnabled('debug')) return handler(request, response)

@@ -1,11 +1,4 @@
-import {
-  FEEDS_ROOT,
-  OSV_ARCHIVE,
-  OSV_INDEX,
-  OSV_RECORD,
-  OSV_ROOT,
-  PUBLIC_FEEDS,
-} from '../../domain/feed-paths.ts'
+import { FEEDS_ROOT, OSV_ARCHIVE, OSV_INDEX, OSV_RECORD, OSV_ROOT, PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { decodePart } from './request-target.ts'
 
@@ -80,8 +73,7 @@ export function createPaths(
   const all = [...fixed, OSV_RECORD, ...bucket, ...(query ? QUERY_PATHS : [])]
   return {
     all,
-    sourceOf: (path) =>
-      sources.get(path) ?? (isFeed(path) && isStoredFeed(path) ? 'feeds' : undefined),
+    sourceOf: (path) => sources.get(path) ?? (isFeed(path) && isStoredFeed(path) ? 'feeds' : undefined),
   }
 }
 
@@ -92,9 +84,7 @@ function isFeed(path: string): boolean {
 /** The id in a record's path, null for another path. `all` is the index: upstream has no record under that name. */
 export function recordId(path: string): string | null {
   if (!path.startsWith(OSV_ROOT) || !path.endsWith(SUFFIX) || path === OSV_INDEX) return null
-  return path.length < OSV_ROOT.length + SUFFIX.length
-    ? null
-    : path.slice(OSV_ROOT.length, -SUFFIX.length)
+  return path.length < OSV_ROOT.length + SUFFIX.length ? null : path.slice(OSV_ROOT.length, -SUFFIX.length)
 }
 
 /** Everything below is osv.dev's query API. */
@@ -163,9 +153,7 @@ export function bucketPath(path: string): BucketPath | null {
   if (name !== null && OF_EACH.has(name)) return { kind: 'asset', view, name }
   const id = name === null ? null : idOf(name)
   const raw = idOf(written)
-  return id === null && (name !== null || raw === null)
-    ? null
-    : { kind: 'record', view, id, raw: raw ?? '' }
+  return id === null && (name !== null || raw === null) ? null : { kind: 'record', view, id, raw: raw ?? '' }
 }
 
 function decoded(text: string): string | null {

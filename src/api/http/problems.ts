@@ -30,10 +30,7 @@ export type ProblemForm = 'message' | 'identity'
  * The JSON body of a problem: `{"error", "message", …}`, or the identity surface's `{"error", "error_description",
  * "status_code"}` (service API, section 7), which has no other fields, and calls every 400 `invalid_request`.
  */
-export function problemBody(
-  { status, error, message, fields }: Problem,
-  form: ProblemForm = 'message',
-): object {
+export function problemBody({ status, error, message, fields }: Problem, form: ProblemForm = 'message'): object {
   return form === 'message'
     ? { error, message, ...fields }
     : {
@@ -53,12 +50,7 @@ export function retryHeaders(status: number, error = ''): Record<string, string>
 }
 
 /** Header fields of a problem; never cached. */
-export function problemHeaders({
-  status,
-  error,
-  headers,
-  origin,
-}: Omit<Problem, 'message'>): Record<string, string> {
+export function problemHeaders({ status, error, headers, origin }: Omit<Problem, 'message'>): Record<string, string> {
   return {
     'Cache-Control': 'no-store',
     ...retryHeaders(status, error),
@@ -102,13 +94,7 @@ export function pathNotFound(path: string): Problem {
   return { status: 404, error: 'not_found', message, fields: { path: path.slice(0, 512) } }
 }
 
-const OPEN_CODES: ReadonlySet<string> = new Set([
-  'not_found',
-  'not_ready',
-  'stale',
-  'bad_request',
-  'not_supported',
-])
+const OPEN_CODES: ReadonlySet<string> = new Set(['not_found', 'not_ready', 'stale', 'bad_request', 'not_supported'])
 const FIXED_TEXTS: Readonly<Record<number, string>> = {
   503: 'the mirror cannot read its data now: see its log for the reason',
 }
@@ -143,12 +129,7 @@ export interface Failures {
   /** The problem to answer with; a fault of ours is logged, with its cause. */
   readonly problem: (error: unknown, request: IncomingMessage) => Problem
   /** Answers on Node's own response; cuts the connection when part of another answer is out already. */
-  readonly answer: (
-    error: unknown,
-    request: IncomingMessage,
-    response: ServerResponse,
-    manner?: Manner,
-  ) => void
+  readonly answer: (error: unknown, request: IncomingMessage, response: ServerResponse, manner?: Manner) => void
 }
 
 /** What a problem takes over from the path that it is about. */

@@ -39,9 +39,7 @@ export function readTarget(url: string): RequestTarget {
 export function rawTarget(url: string): RequestTarget {
   const [before = ''] = url.split('#', 1)
   const mark = before.indexOf('?')
-  return mark < 0
-    ? { path: before, query: '' }
-    : { path: before.slice(0, mark), query: before.slice(mark + 1) }
+  return mark < 0 ? { path: before, query: '' } : { path: before.slice(0, mark), query: before.slice(mark + 1) }
 }
 
 /** Returns the path of a target, decoded where possible: for messages, not for lookups. */
@@ -84,7 +82,7 @@ export function onlyValue(query: URLSearchParams, name: string): string | null {
 export function namedValue(query: URLSearchParams, name: string): string | null {
   const value = onlyValue(query, name)
   if (value !== null || !query.has(name)) return value
-  throw new MirrorError('bad_request', `${name}= is empty: name what it selects, or omit it for everything`) // prettier-ignore
+  throw new MirrorError('bad_request', `${name}= is empty: name what it selects, or omit it for everything`)
 }
 
 /** The rows that `limit` asks for, `max` at most; null when it is not given. Throws `bad_request`. */
@@ -94,10 +92,7 @@ export function readLimit(query: URLSearchParams, max: number): number | null {
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= max) return limit
   const given = JSON.stringify(text.slice(0, 80))
-  throw new MirrorError(
-    'bad_request',
-    `limit must be a whole number from 1 to ${max}, not ${given}`,
-  )
+  throw new MirrorError('bad_request', `limit must be a whole number from 1 to ${max}, not ${given}`)
 }
 
 /** Parameters whose values are safe to log: they only select a part of a list. */
@@ -125,8 +120,6 @@ function shown(parameter: string): string {
 /** The header field that names the query parameters which had no effect on the answer; nothing when there are none. */
 export function ignoredField(unknown: readonly string[]): string[] {
   if (unknown.length === 0) return []
-  const names = unknown
-    .slice(0, 20)
-    .map((name) => encodeURIComponent(name.toWellFormed().slice(0, 80)))
+  const names = unknown.slice(0, 20).map((name) => encodeURIComponent(name.toWellFormed().slice(0, 80)))
   return ['X-Mirror-Ignored-Parameters', names.join(', ')]
 }

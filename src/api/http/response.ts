@@ -94,8 +94,7 @@ export function encode(
   { acceptEncoding }: RequestHeaders,
   { body, gzip }: Pick<JsonContent, 'body' | 'gzip'>,
 ): Encoded {
-  if (gzip === null || chooseCoding(acceptEncoding) === 'identity')
-    return { coding: 'identity', body }
+  if (gzip === null || chooseCoding(acceptEncoding) === 'identity') return { coding: 'identity', body }
   return { coding: 'gzip', body: gzip?.() ?? gzipSync(body, { level: LEVEL }) }
 }
 
@@ -126,12 +125,7 @@ export function respondUnstored(
 }
 
 /** Returns a JSON answer in one coding; `tag`: 32 hex digits of the content's SHA-256. */
-export function createAnswer(
-  coding: Coding,
-  body: Buffer,
-  tag: string,
-  changed: number,
-): JsonResponse {
+export function createAnswer(coding: Coding, body: Buffer, tag: string, changed: number): JsonResponse {
   return {
     coding,
     body,
@@ -167,19 +161,12 @@ export function sendAnswer(
 }
 
 /** The head of the same 200 as text, up to what only the connection knows. */
-export function answerText(
-  { etag, lastModified, length }: JsonResponse,
-  shared: ResponseHead,
-): string {
+export function answerText({ etag, lastModified, length }: JsonResponse, shared: ResponseHead): string {
   return `HTTP/1.1 200 OK\r\nETag: ${etag}\r\nLast-Modified: ${lastModified}\r\nContent-Length: ${length}\r\n${shared.text}`
 }
 
 /** 412: what the client made its condition is no longer so. */
-export function sendFailed(
-  request: AnswerExchange['request'],
-  response: Outgoing,
-  origin: SnapshotOrigin,
-): void {
+export function sendFailed(request: AnswerExchange['request'], response: Outgoing, origin: SnapshotOrigin): void {
   const message = 'the mirrored document is not the one that If-Match or If-Unmodified-Since names'
   sendProblem(request, response, { status: 412, error: 'precondition_failed', message, origin })
 }
@@ -237,13 +224,7 @@ function makeHead(
   edge: readonly string[],
   encoding: readonly string[],
 ): ResponseHead {
-  const validated = [
-    ...cacheFields(cacheControl),
-    'Vary',
-    'Accept-Encoding',
-    ...originFields(origin),
-    ...edge,
-  ]
+  const validated = [...cacheFields(cacheControl), 'Vary', 'Accept-Encoding', ...originFields(origin), ...edge]
   const full = [...validated, 'Content-Type', 'application/json', ...encoding]
   return { validated, full, text: headText(full) }
 }

@@ -34,18 +34,14 @@ export interface ArchiveFiles {
  * Keeps one descriptor per snapshot in use, so that a download never mixes two archives. `onLost` is called when the file is
  * missing or has another size: it can be rebuilt.
  */
-export function createArchiveFiles(
-  folder: string,
-  onLost: () => void = () => undefined,
-): ArchiveFiles {
+export function createArchiveFiles(folder: string, onLost: () => void = () => undefined): ArchiveFiles {
   let open: (OpenArchive & { release(): void }) | null = null
   const release = (): void => {
     open?.release()
     open = null
   }
   const current = (info: ArchiveInfo): OpenArchive => {
-    if (open !== null && open.info.file === info.file && open.info.sha256 === info.sha256)
-      return open
+    if (open !== null && open.info.file === info.file && open.info.sha256 === info.sha256) return open
     release()
     try {
       open = openArchiveFile(folder, info)
@@ -133,12 +129,7 @@ function release(chunk: Buffer): void {
   if (free.length < KEPT_CHUNKS) free.push(chunk)
 }
 
-async function readInOrder(
-  descriptor: number,
-  chunk: Buffer,
-  length: number,
-  at: number,
-): Promise<number> {
+async function readInOrder(descriptor: number, chunk: Buffer, length: number, at: number): Promise<number> {
   if (slots.left > 0) slots.left--
   else await new Promise<void>((resolve) => slots.waiting.push(resolve))
   try {
@@ -208,8 +199,7 @@ async function pumpInflated(
       sender.movedAt = performance.now()
       if (at > end && end + 1 < size) break // otherwise to the end, where the sums are compared
     }
-    if (at <= end || at > size)
-      throw new MirrorError('storage', 'a file does not inflate to its size')
+    if (at <= end || at > size) throw new MirrorError('storage', 'a file does not inflate to its size')
     response.end()
   } finally {
     packed.destroy()

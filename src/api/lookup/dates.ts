@@ -41,7 +41,8 @@ export function describeDates(dates: RecordDates): DescribedDates {
   }
   const fix = noted(fixSeen, AT_LATEST.fixSeen)
   return {
-    ...{ id, state: isOnMirror(dates) ? 'present' : 'removed' },
+    id,
+    state: isOnMirror(dates) ? 'present' : 'removed',
     firstSeen: noted(firstSeen, AT_LATEST.firstSeen),
     fixSeen: fix.at === null && fix.exact ? null : fix,
     changed: noted(changedAt, AT_LATEST.changedAt),
@@ -71,20 +72,14 @@ export function readUpstreamDates({ osv }: Pick<Reads, 'osv'>, id: string): Upst
 }
 
 /** Returns lines for people: the name of each date, the date, and a note. */
-export function datesInWords(
-  dates: RecordDates,
-): [name: string, at: number | null, note: string][] {
+export function datesInWords(dates: RecordDates): [name: string, at: number | null, note: string][] {
   const { flags, firstSeen, fixSeen, changedAt, removedAt, returnedAt } = dates
   const note = (flag: number): string => ((flags & flag) === 0 ? '' : 'at the latest')
   const noFix = (flags & AT_LATEST.fixSeen) === 0 ? 'no fix named yet' : 'no fix known'
   return [
     ['first seen here', firstSeen, note(AT_LATEST.firstSeen)],
     ['fix first seen', fixSeen, fixSeen === null ? noFix : note(AT_LATEST.fixSeen)],
-    [
-      'content changed',
-      changedAt,
-      changedAt === firstSeen ? 'unchanged since first seen' : note(AT_LATEST.changedAt),
-    ],
+    ['content changed', changedAt, changedAt === firstSeen ? 'unchanged since first seen' : note(AT_LATEST.changedAt)],
     ...(removedAt === null ? [] : [['removed', removedAt, ''] as [string, number, string]]),
     ...(returnedAt === null ? [] : [['seen again', returnedAt, ''] as [string, number, string]]),
   ]

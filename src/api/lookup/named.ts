@@ -68,8 +68,7 @@ export function findItems(catalog: Reads['catalog'], given: string, limit: numbe
 /** Tags of one name that are looked for. */
 export const MOST_TAGS = 1000
 /** Canonical path of the list of all tags. */
-export const TAGS =
-  canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
+export const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
 
 /** What a look-up in the list of tags found that finds nothing, in words. */
 export const NOT_NAMED = "what is stored of the service's list of tags does not name it"
@@ -137,9 +136,7 @@ function findNamed(catalog: Reads['catalog'], text: string, limit: number): Name
     .filter(({ texts }) => names.digest === null || hasDigest(texts, names.digest))
   const named = candidates.filter(({ texts }) => isNamed(texts, names))
   // `python:3.12` for `library/python:3.12`
-  const short = candidates.filter(({ texts }) =>
-    texts.some((one) => one.endsWith(`/${names.repository}`)),
-  )
+  const short = candidates.filter(({ texts }) => texts.some((one) => one.endsWith(`/${names.repository}`)))
   // An image is the one with its digest, whatever its registry, repository and tag are called elsewhere.
   const others = names.digest === null ? [] : candidates
   const found = [named, short, others].find((ones) => ones.length > 0) ?? []

@@ -47,11 +47,7 @@ export function readRecordTags(
   return found ?? notJudgedYet(null)
 }
 
-function isServed(
-  snapshots: Reads['snapshots'],
-  source: 'osv' | 'catalog',
-  id: string | null,
-): boolean {
+function isServed(snapshots: Reads['snapshots'], source: 'osv' | 'catalog', id: string | null): boolean {
   return snapshots.readSnapshot(source)?.id === id
 }
 
@@ -63,7 +59,7 @@ export function foundPackage(one: RecordTags['tags'][number]): string {
 /** Returns that no judged tag has a record, in words. */
 export function noTagHasIt({ counts: { tags, judged } }: KnownRecordTags): string {
   const others = tags - judged
-  const none = judged === 1 ? 'the judged tag does not have it' : `none of the ${judged} judged tags has it` // prettier-ignore
+  const none = judged === 1 ? 'the judged tag does not have it' : `none of the ${judged} judged tags has it`
   return others === 0 ? none : `${none}; ${counted(others, 'tag is', 'tags are')} not judged`
 }
 

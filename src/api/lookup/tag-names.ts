@@ -17,7 +17,6 @@ export function nameOfTag(tag: Fields): string {
   const item = fieldsOfItem(tag, 'tags')
   const name = readText(item, TAG_NAME) ?? ''
   const image = Object.entries(item).find(([key]) => /^image$/i.test(key))?.[1]
-  const repository =
-    readText(item, REPOSITORY_FIELDS) ?? readText(fieldsOf(image), IMAGE_NAME_FIELDS)
+  const repository = readText(item, REPOSITORY_FIELDS) ?? readText(fieldsOf(image), IMAGE_NAME_FIELDS)
   return repository === null ? name : `${plainRepository(repository)}:${name}`
 }

@@ -30,7 +30,7 @@ function readSbom(file: string): Buffer {
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
     const message =
-      'this program runs from its sources, where its libraries are what is installed: only a built one ("npm run build") has a bill of materials' // prettier-ignore
+      'this program runs from its sources, where its libraries are what is installed: only a built one ("npm run build") has a bill of materials'
     throw new MirrorError('not_found', message, { cause: error })
   }
 }

@@ -21,11 +21,7 @@ export interface ListPage {
  * Parses the answer of a list as a client of the API does, so filters and cursors mean the same. `path`: as it was asked for.
  * Throws `not_ready`.
  */
-export function parseListPage(
-  { catalog }: Pick<Reads, 'catalog'>,
-  path: string,
-  reply: ReadReply,
-): ListPage {
+export function parseListPage({ catalog }: Pick<Reads, 'catalog'>, path: string, reply: ReadReply): ListPage {
   const list = catalog.readList(canonicalPath(path) ?? path)
   if (!('body' in reply) || reply.body === null || list === null)
     throw new MirrorError('not_ready', `${path} is not mirrored yet`)

@@ -115,7 +115,9 @@ export function createReading({ config, cacheControl }: ReadingData, shortReads:
     const route = byPath.get(path)
     if (route === undefined) throw new MirrorError('internal', `no route ${path} is read`)
     const sent: { status: number; headers: string[]; body: Uint8Array | null } = {
-      ...{ status: 0, headers: [], body: null },
+      status: 0,
+      headers: [],
+      body: null,
     }
     const outcome: { other: ReadReply | null } = { other: null }
     const response: ReadCall['response'] = {
@@ -129,7 +131,10 @@ export function createReading({ config, cacheControl }: ReadingData, shortReads:
       },
     }
     const call: ReadCall = {
-      ...{ request: { method }, response, requestHeaders, params },
+      request: { method },
+      response,
+      requestHeaders,
+      params,
       query: new URLSearchParams(request.query),
       baseUrl: () => baseUrl,
       refuse: (problem) => (outcome.other = { problem }),

@@ -5,13 +5,7 @@ import type { EdgeFields } from '../edge/headers.ts'
 import { type Exchange, type Heads, respond } from '../http/response.ts'
 import { type OpenArchive, openArchiveFile } from '../http/send-file.ts'
 import { type BucketPath, BUCKET, bucketPath, isBucket } from '../http/paths.ts'
-import {
-  type Failures,
-  type Problem,
-  methodNotAllowed,
-  pathNotFound,
-  sendProblem,
-} from '../http/problems.ts'
+import { type Failures, type Problem, methodNotAllowed, pathNotFound, sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { refuseStale } from '../snapshot/stale.ts'
 import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
@@ -76,11 +70,7 @@ export function createBucket(options: BucketOptions): Bucket {
 }
 
 /** What is refused before anything is looked up; null when nothing is. */
-function refuse(
-  { enabled }: BucketOptions,
-  request: IncomingMessage,
-  path: string,
-): Problem | null {
+function refuse({ enabled }: BucketOptions, request: IncomingMessage, path: string): Problem | null {
   const { method = '' } = request
   const shown = readablePath(path)
   if (!enabled) return { ...pathNotFound(shown), message: SWITCHED_OFF }
@@ -179,8 +169,7 @@ function missing(views: Views, place: BucketPath | null): Problem {
     return { status: 404, error: 'not_found', message, fields: { ecosystem: view, id } }
   }
   const closest = view === null ? null : views.findView(view)
-  const message =
-    closest === null ? 'no record names this ecosystem' : `the ecosystem is written ${closest}`
+  const message = closest === null ? 'no record names this ecosystem' : `the ecosystem is written ${closest}`
   const fields = { ecosystem: view?.slice(0, 512) ?? null, closest }
   return { status: 404, error: 'not_found', message, fields }
 }

@@ -3,12 +3,7 @@ import { statSync } from 'node:fs'
 import { toIso } from '../../core/time.ts'
 import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
 import { type Views, type ViewRecord, openViews } from '../../store/views/reads.ts'
-import {
-  type ViewsKind,
-  generationDir,
-  readCurrentViews,
-  viewsPath,
-} from '../../store/views/generations.ts'
+import { type ViewsKind, generationDir, readCurrentViews, viewsPath } from '../../store/views/generations.ts'
 import type { ServerLog } from '../http/problems.ts'
 import { gzipMember } from '../../store/database/gzip.ts'
 import { contentTag } from '../http/response.ts'
@@ -111,19 +106,14 @@ export function isDamage(error: unknown): boolean {
 }
 
 /** Returns a record of a view as content of an answer; its tag follows from its bytes alone. */
-export function viewRecordContent(
-  { content, crc32, deflated }: ViewRecord,
-  { info }: Pick<Views, 'info'>,
-) {
+export function viewRecordContent({ content, crc32, deflated }: ViewRecord, { info }: Pick<Views, 'info'>) {
   const gzip = (): Buffer => gzipMember(deflated, crc32, content.length)
   return { body: content, gzip, tag: contentTag(content), changed: info.changed }
 }
 
 /** Returns header fields that mark derived bytes and name the removed prefixes. */
 export function derivedHead({ prefixes }: { readonly prefixes: readonly string[] }): string[] {
-  return prefixes.length === 0
-    ? []
-    : ['X-Mirror-Derived', prefixes.map(encodeURIComponent).join(', ')]
+  return prefixes.length === 0 ? [] : ['X-Mirror-Derived', prefixes.map(encodeURIComponent).join(', ')]
 }
 
 /** Returns the origin of a generation's answers: the served snapshot's own, as long as both are of one snapshot. */

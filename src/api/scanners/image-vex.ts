@@ -8,21 +8,14 @@ import { incompleteFields, requireWhole } from '../../store/catalog/completeness
 import type { Reads } from '../../store/reads.ts'
 import type { VexDocument } from '../../store/views/vex.ts'
 import { imageDocument } from '../../vex/image-document.ts'
-import {
-  type AskedImage,
-  digestsNamed,
-  leadingDigests,
-  statementsAbout,
-} from '../../vex/image-statements.ts'
+import { type AskedImage, digestsNamed, leadingDigests, statementsAbout } from '../../vex/image-statements.ts'
 import { readListedImage, tagsOfDigest } from '../../vex/images.ts'
 import { readVexStatements } from '../../vex/read.ts'
 import type { Statement } from '../../vex/statement.ts'
 import { NOT_NAMED, TAGS } from '../lookup/named.ts'
 
 const VEX_PATH =
-  RESOURCES.find(({ name }) => name === 'tags')?.artifacts.find(
-    ({ document }) => document === 'vex',
-  )?.path ?? ''
+  RESOURCES.find(({ name }) => name === 'tags')?.artifacts.find(({ document }) => document === 'vex')?.path ?? ''
 
 /** Which image is asked about. */
 interface ImageQuestion {
@@ -112,14 +105,17 @@ export function imageDigestOf(catalog: Reads['catalog'], id: string): string | n
 export function repositoriesIn(text: string | null): string[] {
   const given = (text ?? '').split(',').filter((one) => one.trim() !== '')
   if (given.length > MOST_NAMES)
-    throw new MirrorError('bad_request', `name=… takes at most ${MOST_NAMES} names, not ${given.length}`) // prettier-ignore
+    throw new MirrorError('bad_request', `name=… takes at most ${MOST_NAMES} names, not ${given.length}`)
   return given.map((one) => {
     const name = one
       .trim()
       .replace(/@.*$/s, '')
       .replace(/:[\w.-]*$/, '')
     if (REPOSITORY.test(name)) return name
-    throw new MirrorError('bad_request', `name=… takes repositories such as registry.example.com/team/app, not ${one.slice(0, 100)}`) // prettier-ignore
+    throw new MirrorError(
+      'bad_request',
+      `name=… takes repositories such as registry.example.com/team/app, not ${one.slice(0, 100)}`,
+    )
   })
 }
 
@@ -128,17 +124,16 @@ function digestIn(text: string): string {
   const plain = (digest ?? text).toLowerCase()
   if (/^[\da-f]{64}$/.test(plain)) return `sha256:${plain}`
   if (/^sha\d{3}:[\da-f]{64,}$/.test(plain)) return plain
-  throw new MirrorError('bad_request', `${text.slice(0, 100)} is no digest of an image: sha256: and 64 hexadecimal digits`) // prettier-ignore
+  throw new MirrorError(
+    'bad_request',
+    `${text.slice(0, 100)} is no digest of an image: sha256: and 64 hexadecimal digits`,
+  )
 }
 
 const NO_NAMES = { repository: null, tag: null, digest: null, arch: null }
 
 /** Returns what is known to be missing of the VEX of an image. */
-function gapsOf(
-  catalog: Reads['catalog'],
-  { tags }: AskedImage,
-  unread: readonly string[],
-): string[] {
+function gapsOf(catalog: Reads['catalog'], { tags }: AskedImage, unread: readonly string[]): string[] {
   const gaps = unread.map((digest) => `the document ${digest.slice(0, 12)} cannot be read`)
   for (const { id } of tags) {
     const filled = fillPath(VEX_PATH, { id })
@@ -146,14 +141,9 @@ function gapsOf(
     const missing = catalog.readMissingPath(path)
     const answer = catalog.readAnswer(path)
     if (missing !== null)
-      gaps.push(
-        `${path} could not be fetched${missing.reason === null ? '' : `: ${missing.reason}`}`,
-      )
+      gaps.push(`${path} could not be fetched${missing.reason === null ? '' : `: ${missing.reason}`}`)
     else if (answer === null) gaps.push(`${path} is not mirrored yet, or not in scope`)
-    else if (
-      !isNone(answer) &&
-      answer.links.some(({ digest }) => catalog.readDocument(digest) === null)
-    )
+    else if (!isNone(answer) && answer.links.some(({ digest }) => catalog.readDocument(digest) === null))
       gaps.push(`a document of ${path} is not stored`)
   }
   const [, list] = incompleteFields(catalog.whyIncomplete(TAGS))
@@ -168,12 +158,14 @@ function refuse(
   gaps: readonly string[],
 ): void {
   if (tags.length === 0) {
-    requireWhole(catalog.whyIncomplete(TAGS), `no mirrored tag has the digest ${digest}: ${NOT_NAMED}`) // prettier-ignore
-    throw new MirrorError('not_found', `no mirrored tag has the digest ${digest}, and no mirrored VEX document names it`) // prettier-ignore
+    requireWhole(catalog.whyIncomplete(TAGS), `no mirrored tag has the digest ${digest}: ${NOT_NAMED}`)
+    throw new MirrorError(
+      'not_found',
+      `no mirrored tag has the digest ${digest}, and no mirrored VEX document names it`,
+    )
   }
   const [gap] = gaps
   if (gap !== undefined)
-    throw new MirrorError('not_ready', `the VEX of ${digest} is not mirrored: ${gap}; every sync tries again`) // prettier-ignore
-  if (!isStated)
-    throw new MirrorError('not_found', `the service has no VEX of ${digest}, as of the last sync`)
+    throw new MirrorError('not_ready', `the VEX of ${digest} is not mirrored: ${gap}; every sync tries again`)
+  if (!isStated) throw new MirrorError('not_found', `the service has no VEX of ${digest}, as of the last sync`)
 }

@@ -30,11 +30,8 @@ export function vulnerabilityList({ found, next }: ResultPage): OsvAnswer {
   const parts: (Buffer | string)[] = []
   for (const { content } of found) parts.push(parts.length === 0 ? '"vulns":[' : ',', content)
   if (parts.length > 0) parts.push(']')
-  if (next !== '')
-    parts.push(`${parts.length > 0 ? ',' : ''}"next_page_token":${JSON.stringify(next)}`)
-  const bytes = ['{', ...parts, '}'].map((part) =>
-    typeof part === 'string' ? Buffer.from(part) : part,
-  )
+  if (next !== '') parts.push(`${parts.length > 0 ? ',' : ''}"next_page_token":${JSON.stringify(next)}`)
+  const bytes = ['{', ...parts, '}'].map((part) => (typeof part === 'string' ? Buffer.from(part) : part))
   const body = Buffer.concat(bytes)
   return { body, prefixes: prefixesOf(found) }
 }

@@ -40,15 +40,9 @@ interface Evaluation {
  * Evaluates a request's body. Throws `bad_request`, `not_ready` when there is no room for what is found, and `aborted` once the
  * client is gone.
  */
-export function evaluate(
-  operation: QueryOperation,
-  body: Buffer,
-  evaluation: Evaluation,
-): Promise<OsvAnswer> {
+export function evaluate(operation: QueryOperation, body: Buffer, evaluation: Evaluation): Promise<OsvAnswer> {
   const request = readJson(body)
-  return operation === 'query'
-    ? evaluateOne(request, evaluation)
-    : evaluateBatch(request, evaluation)
+  return operation === 'query' ? evaluateOne(request, evaluation) : evaluateBatch(request, evaluation)
 }
 
 async function evaluateOne(request: unknown, evaluation: Evaluation): Promise<OsvAnswer> {
@@ -178,7 +172,7 @@ const MAX_VALUES = 200_000
 function readJson(body: Buffer): unknown {
   if (body.length === 0) return {}
   if (countValues(body) > MAX_VALUES)
-    throw new MirrorError('bad_request', `Invalid JSON payload received: more than ${MAX_VALUES} values.`) // prettier-ignore
+    throw new MirrorError('bad_request', `Invalid JSON payload received: more than ${MAX_VALUES} values.`)
   try {
     return JSON.parse(body.toString()) as unknown
   } catch (cause) {

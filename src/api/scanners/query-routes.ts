@@ -18,12 +18,7 @@ import { QUERY_API } from '../http/paths.ts'
 import type { MissingRecord } from '../lookup/missing-record.ts'
 import { readTarget } from '../http/request-target.ts'
 import { type FairQueue, createFairQueue } from '../../core/fair-queue.ts'
-import {
-  type OriginViews,
-  derivedHead,
-  findOtherViewRecord,
-  viewRecordContent,
-} from './generation.ts'
+import { type OriginViews, derivedHead, findOtherViewRecord, viewRecordContent } from './generation.ts'
 
 const RECORDS = `${QUERY_API}vulns/`
 const BODY_BYTES = 4 * 1024 * 1024
@@ -62,12 +57,10 @@ export function createOsvQuery(options: OsvQueryOptions): OsvQuery {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { path } = readTarget(request.url ?? '')
     const operation = path.slice(QUERY_API.length)
-    if (!path.startsWith(QUERY_API))
-      return sendStatus(request, response, { status: 404, message: misplaced(path) })
+    if (!path.startsWith(QUERY_API)) return sendStatus(request, response, { status: 404, message: misplaced(path) })
     if (!enabled) return sendStatus(request, response, { status: 404, message: SWITCHED_OFF })
     if (path.startsWith(RECORDS) && path.length > RECORDS.length) {
-      if (request.method !== 'GET' && request.method !== 'HEAD')
-        return refuseMethod(request, response, 'GET, HEAD')
+      if (request.method !== 'GET' && request.method !== 'HEAD') return refuseMethod(request, response, 'GET, HEAD')
       return views.read((current) => {
         const origin = refuseStale(originOf(current))
         const call = { request, response, origin, heads, missing }
@@ -175,8 +168,7 @@ function answerOsvRecord(
   id: string,
   { request, response, origin, heads, missing }: RecordCall,
 ): void {
-  if (id.length > MAX_ID)
-    return sendStatus(request, response, { status: 400, message: 'ID too long', origin })
+  if (id.length > MAX_ID) return sendStatus(request, response, { status: 400, message: 'ID too long', origin })
   const read = (one: string): ViewRecord | null => views.readUpstreamRecord(one)
   const own = read(id)
   const found = own === null ? findOtherViewRecord(views, [id], read) : { id, record: own }

@@ -4,9 +4,7 @@ import { folderOf } from '../../store/views/generations.ts'
 import type { Views } from '../../store/views/reads.ts'
 
 /** Returns a generation of views as the place that queries look in. */
-export function querySourceOf(
-  views: Pick<Views, 'listCandidates' | 'readViewRecord'>,
-): QuerySource {
+export function querySourceOf(views: Pick<Views, 'listCandidates' | 'readViewRecord'>): QuerySource {
   return {
     listCandidates: views.listCandidates,
     readRecord: (ecosystem, id) => views.readViewRecord(folderOf(ecosystem), id),
@@ -14,8 +12,7 @@ export function querySourceOf(
 }
 
 /** What of a generation the query API asks. */
-export type ApiViews = BodyViews &
-  Pick<Views, 'listCandidates' | 'listNamed' | 'readViewRecord' | 'readUpstreamRecord'>
+export type ApiViews = BodyViews & Pick<Views, 'listCandidates' | 'listNamed' | 'readViewRecord' | 'readUpstreamRecord'>
 
 /** Returns the place that the query API looks in: each record that is found has its one body. */
 export function apiSourceOf(views: ApiViews): QuerySource {

@@ -14,11 +14,7 @@ import { notReady } from '../snapshot/not-ready.ts'
 import { createImageVexReader, repositoriesIn } from './image-vex.ts'
 import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
 import type { PathContract } from '../contract/openapi.ts'
-import {
-  IMAGE_VEX_CONTRACT,
-  VEX_ARCHIVE_CONTRACT,
-  VEX_MANIFEST_CONTRACT,
-} from '../contract/scanners.ts'
+import { IMAGE_VEX_CONTRACT, VEX_ARCHIVE_CONTRACT, VEX_MANIFEST_CONTRACT } from '../contract/scanners.ts'
 import { type ViewsMaker, isDamage } from './generation.ts'
 import { sendFile } from '../http/zip.ts'
 
@@ -56,11 +52,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
   const route = (
     tools: RouteTools,
     { path, contract }: { readonly path: string; readonly contract: PathContract },
-    send: (
-      call: RouteCall,
-      made: VexGeneration,
-      origin: SnapshotOrigin,
-    ) => Promise<void> | undefined,
+    send: (call: RouteCall, made: VexGeneration, origin: SnapshotOrigin) => Promise<void> | undefined,
   ): PrivateRoute => ({
     path,
     contract,
@@ -118,9 +110,7 @@ function incompleteFields(reason: string | null): string[] {
 
 /** The error where there is no catalog. */
 function whyNoCatalog(reads: ServedSnapshot['reads'], expectsCatalog: boolean): MirrorError {
-  return expectsCatalog
-    ? notReady(reads, 'catalog', 'the catalog')
-    : new MirrorError('not_found', NO_VEX)
+  return expectsCatalog ? notReady(reads, 'catalog', 'the catalog') : new MirrorError('not_found', NO_VEX)
 }
 
 const NO_VEX =

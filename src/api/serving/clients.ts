@@ -55,8 +55,13 @@ export function createClients(
     if (client !== undefined) give(client)
   })
   const fastPath = openFastRecords(admitted, served, heads, {
-    ...{ isBehind, refresh, isEnabled: () => true, takes: () => true, resumes: false },
-    ...{ keepAliveSeconds: start.settings.server.keepAliveSeconds, event: 'connection' },
+    isBehind,
+    refresh,
+    isEnabled: () => true,
+    takes: () => true,
+    resumes: false,
+    keepAliveSeconds: start.settings.server.keepAliveSeconds,
+    event: 'connection',
     account: createAccount({ bytes: CLIENT_BYTES / start.settings.server.threads }),
     onAnswered(seconds, socket) {
       counts.add(seconds)

@@ -3,10 +3,7 @@ import type { StopMessage } from '../../threads/supervisor.ts'
 
 /** The settings that a serving thread needs; none is a secret, and none changes while it runs. */
 export interface ServingSettings {
-  readonly server: Pick<
-    Config['server'],
-    'cacheBytes' | 'cacheMaxAgeSeconds' | 'keepAliveSeconds' | 'threads'
-  >
+  readonly server: Pick<Config['server'], 'cacheBytes' | 'cacheMaxAgeSeconds' | 'keepAliveSeconds' | 'threads'>
   readonly edge: Pick<Config['edge'], 'maxAgeSeconds' | 'tagHeader'>
   readonly osv: AgeSettings
   readonly feeds: AgeSettings

@@ -42,12 +42,11 @@ export function openThreadRecords({ dataDir, settings, ...memory }: ServingStart
   load()
   return {
     isBehind: moves.isBehind,
-    heads: createHeads(
-      `public, max-age=${cacheMaxAgeSeconds}, must-revalidate`,
-      createEdgeFields(settings.edge).of,
-    ),
+    heads: createHeads(`public, max-age=${cacheMaxAgeSeconds}, must-revalidate`, createEdgeFields(settings.edge).of),
     served: {
-      ...{ reads: reads.pinned, cache, knownOrigin: origins.known },
+      reads: reads.pinned,
+      cache,
+      knownOrigin: origins.known,
       originOf(source) {
         const origin = origins.known(source)
         if (origin === null) throw notReady(reads.pinned, source, SOURCE_NAMES[source])

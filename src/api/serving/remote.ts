@@ -21,7 +21,8 @@ export function createRemote(
   let joined: Socket | null = null
   const answered = (): number => activity[slot] ?? 0
   return {
-    ...{ remoteAddress, remotePort },
+    remoteAddress,
+    remotePort,
     get bytesRead() {
       return answered() + (joined?.bytesRead ?? 0)
     },

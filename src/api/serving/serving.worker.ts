@@ -37,7 +37,11 @@ function main(port: MessagePort): void {
     port.close()
   }
   server.once('error', (error) => {
-    tell({ type: 'refused', code: 'config', message: `a serving thread (server.threads) cannot listen on ${start.host} port ${start.port}: ${messageOf(error)}` }) // prettier-ignore
+    tell({
+      type: 'refused',
+      code: 'config',
+      message: `a serving thread (server.threads) cannot listen on ${start.host} port ${start.port}: ${messageOf(error)}`,
+    })
     end()
   })
   const { host, backlog } = start

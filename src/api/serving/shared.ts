@@ -76,7 +76,9 @@ interface AnswerCounts {
 }
 
 /** Places of the numbers before those of the bounds. */
-const [COUNT, SECONDS, FIRST_BOUND] = [0, 1, 2]
+const COUNT = 0
+const SECONDS = 1
+const FIRST_BOUND = 2
 
 /** Creates counts by these upper bounds (seconds, ascending), or opens those of another thread. */
 export function createAnswerCounts(

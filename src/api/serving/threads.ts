@@ -6,7 +6,7 @@ import { workerFile } from '../../threads/worker-file.ts'
 import type { ServerLog } from '../http/problems.ts'
 import { BACKLOG } from '../listen.ts'
 import { type HandOver, openHandOver } from './hand-over.ts'
-import type { FromServing, OpenedConnection, ServingSettings, ServingStart, ToServing } from './messages.ts' // prettier-ignore
+import type { FromServing, OpenedConnection, ServingSettings, ServingStart, ToServing } from './messages.ts'
 import { type RemoteConnection, createRemote } from './remote.ts'
 import { type AnswerMetrics, type PinMoves, createActivity, createAnswerCounts } from './shared.ts'
 
@@ -94,7 +94,8 @@ type Shared = Omit<ServingStart, 'counts' | 'activity' | 'bounds'>
 function startThread(shared: Shared, main: MainThread): ServingThread {
   const { log, metrics } = main
   const bounds = metrics?.answerBounds ?? []
-  const [counts, activity] = [createAnswerCounts(bounds), createActivity()]
+  const counts = createAnswerCounts(bounds)
+  const activity = createActivity()
   metrics?.addThread({ totals: counts.totals, isReady: () => supervisor.isReady })
   const answered = new Uint32Array(activity)
   const remotes = new Map<number, RemoteConnection>()
@@ -114,7 +115,8 @@ function startThread(shared: Shared, main: MainThread): ServingThread {
   const supervisor = supervise<ToServing, FromServing>({
     file: workerFile('serving.worker', import.meta.url),
     data: () => ({ ...shared, counts: counts.memory, activity, bounds }) satisfies ServingStart,
-    ...{ mustStart: true, stopTimeoutMs: main.stopTimeoutMs },
+    mustStart: true,
+    stopTimeoutMs: main.stopTimeoutMs,
     onMessage(message) {
       if (message.type === 'opened') onOpened(message)
       else if (message.type === 'closed') onClosed(message.id)
@@ -122,12 +124,14 @@ function startThread(shared: Shared, main: MainThread): ServingThread {
       else log?.[message.level]({ thread: shared.thread }, `serving thread: ${message.message}`)
     },
     onReady(isRestart) {
-      if (isRestart) log?.info({ thread: shared.thread }, 'a serving thread (server.threads) was replaced') // prettier-ignore
+      if (isRestart) log?.info({ thread: shared.thread }, 'a serving thread (server.threads) was replaced')
     },
-    onFailed: (message) => log?.error({ thread: shared.thread }, `a serving thread (server.threads) failed, and is replaced: ${message}`), // prettier-ignore
+    onFailed: (message) =>
+      log?.error({ thread: shared.thread }, `a serving thread (server.threads) failed, and is replaced: ${message}`),
     onEnded(failure) {
       for (const id of [...remotes.keys()]) onClosed(id)
-      if (failure === null && !state.isStopping) log?.error({ thread: shared.thread }, 'a serving thread (server.threads) ended, and is replaced') // prettier-ignore
+      if (failure === null && !state.isStopping)
+        log?.error({ thread: shared.thread }, 'a serving thread (server.threads) ended, and is replaced')
     },
   })
   const state = { isStopping: false }
@@ -149,7 +153,10 @@ function settingsOf({ server, edge, osv, feeds, catalog, identity }: Config): Se
   return {
     server: { cacheBytes, cacheMaxAgeSeconds, keepAliveSeconds, threads },
     edge: { maxAgeSeconds, tagHeader },
-    ...{ osv: ageOf(osv), feeds: ageOf(feeds), catalog: ageOf(catalog), identity: ageOf(identity) },
+    osv: ageOf(osv),
+    feeds: ageOf(feeds),
+    catalog: ageOf(catalog),
+    identity: ageOf(identity),
   }
 }
 

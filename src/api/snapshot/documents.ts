@@ -20,14 +20,7 @@ import {
   indexPatchFeed,
   unnamed,
 } from './patch-filter.ts'
-import {
-  type FilterName,
-  type RowIndex,
-  filterRows,
-  indexRows,
-  isTree,
-  unfiltered,
-} from './patch-rows.ts'
+import { type FilterName, type RowIndex, filterRows, indexRows, isTree, unfiltered } from './patch-rows.ts'
 import { type Steps, inSteps } from './steps.ts'
 
 /** `absent`: upstream has no such path. `missing`: the mirror has not fetched it yet. */
@@ -103,27 +96,20 @@ export function createFeedDocuments(reads: Reads, cache: AnswerCache): FeedDocum
       })
     },
     drop(source) {
-      for (const [path, { document }] of documents)
-        if (document.source === source) documents.delete(path)
+      for (const [path, { document }] of documents) if (document.source === source) documents.delete(path)
     },
   }
 }
 
 /** Returns a whole document; its stored bytes are checked once, before the first answer in any coding. */
-function wholeAnswer(
-  feed: StoredFeed,
-  member: Buffer,
-  coding: Coding,
-): JsonResponse | Promise<JsonResponse> {
+function wholeAnswer(feed: StoredFeed, member: Buffer, coding: Coding): JsonResponse | Promise<JsonResponse> {
   const { document, answers } = feed
   const known = answers[coding]
   if (known !== undefined) return known
   const answerOf = (body: Buffer): JsonResponse =>
     createAnswer(coding, markShared(body), document.sha256.toString('hex', 0, 16), document.changed)
   const body =
-    coding === 'gzip'
-      ? checkMember(member, document.size).then(() => member)
-      : contentInPool(member, document.size)
+    coding === 'gzip' ? checkMember(member, document.size).then(() => member) : contentInPool(member, document.size)
   const coming = body.then(answerOf, (error: unknown) => {
     throw damagedContent(`the stored ${document.path} is damaged (${messageOf(error)})`)
   })

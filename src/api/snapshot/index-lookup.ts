@@ -73,7 +73,6 @@ function* lostIn(reads: Reads, text: Buffer): Steps<ReadonlySet<string>> {
 /** The id of an entry of the index; of members that repeat the name the last counts, as for a parser. */
 function idOf(text: Buffer, at: number): string | null {
   let id: unknown = null
-  for (const { name, value } of membersOf(text, at))
-    if (name === 'id') id = JSON.parse(sliceText(text, value))
+  for (const { name, value } of membersOf(text, at)) if (name === 'id') id = JSON.parse(sliceText(text, value))
   return typeof id === 'string' ? id : null
 }

@@ -19,11 +19,7 @@ type MissingReads = Pick<Reads, 'snapshots' | 'runs' | 'osv' | 'catalog'>
  * Returns what a snapshot of a source lacks. One that was replaced meanwhile, such as that of views not yet made again,
  * lacks at least what the stored one does: nothing that could not be fetched is in it either.
  */
-export function missingOf(
-  reads: MissingReads,
-  source: SourceName,
-  snapshot?: string,
-): MissingParts {
+export function missingOf(reads: MissingReads, source: SourceName, snapshot?: string): MissingParts {
   const stored = reads.snapshots.readSnapshot(source)
   if (stored === null) return { partial: false, missing: null }
   if (!stored.whole) return { partial: true, missing: countMissing(reads, source, stored.id) }
@@ -33,25 +29,25 @@ export function missingOf(
 }
 
 /** Says it in words; null where nothing is missing. */
-export function describeMissing(
-  source: SourceName,
-  { partial, missing }: MissingParts,
-): string | null {
+export function describeMissing(source: SourceName, { partial, missing }: MissingParts): string | null {
   if (!partial) return null
   const thing = THINGS[source]
-  if (missing === null) return `partial: some ${thing}s are missing or outdated, it is not known how many` // prettier-ignore
+  if (missing === null) return `partial: some ${thing}s are missing or outdated, it is not known how many`
   return `partial: ${counted(missing, thing)} ${nounOf(missing, 'is', 'are')} missing or outdated`
 }
 
 const THINGS: Readonly<Record<SourceName, string>> = {
-  ...{ osv: 'listed record', feeds: 'document', catalog: 'path', identity: 'path' },
+  osv: 'listed record',
+  feeds: 'document',
+  catalog: 'path',
+  identity: 'path',
 }
 
 function countMissing(reads: MissingReads, source: SourceName, snapshot: string): number | null {
   const run = reads.runs.readLatestWith(source, snapshot)
   if (source === 'feeds') return listLength(run?.facts['failed'])
   if (source !== 'osv') {
-    const own = reads.catalog.countMissingPaths().filter(({ resource }) => ownsResource(source, resource)) // prettier-ignore
+    const own = reads.catalog.countMissingPaths().filter(({ resource }) => ownsResource(source, resource))
     return own.reduce((sum, { paths }) => sum + paths, 0) || null
   }
   if (run?.state !== 'partial') return null

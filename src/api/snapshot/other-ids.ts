@@ -43,7 +43,8 @@ function formsOf(id: string): string[] {
 }
 
 function trim(text: string): string {
-  let [from, to] = [0, text.length]
+  let from = 0
+  let to = text.length
   while (from < to && WHITE_SPACE.includes(text.charAt(from))) from++
   while (to > from && WHITE_SPACE.includes(text.charAt(to - 1))) to--
   return text.slice(from, to)

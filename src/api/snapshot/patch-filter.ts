@@ -1,11 +1,5 @@
 import { MirrorError } from '../../core/errors.ts'
-import {
-  type Slice,
-  elementsInSteps,
-  membersInSteps,
-  membersOf,
-  sliceText,
-} from '../../json/slices.ts'
+import { type Slice, elementsInSteps, membersInSteps, membersOf, sliceText } from '../../json/slices.ts'
 import { type Piece, type Steps, joinInSteps, STEP } from './steps.ts'
 import { onlyValue } from '../http/request-target.ts'
 
@@ -77,10 +71,7 @@ export interface PatchIndex {
  * Reads a feed once: `{ecosystem: [{distroversion, packages: [{pkg: {name}}]}]}` (wire facts, public feeds).
  * Null when it has more than `maxParts` of them; `no tree` when its parts are others. Yields after every few packages.
  */
-export function* indexPatchFeed(
-  text: Buffer,
-  maxParts = MAX_PARTS,
-): Steps<PatchIndex | 'no tree' | null> {
+export function* indexPatchFeed(text: Buffer, maxParts = MAX_PARTS): Steps<PatchIndex | 'no tree' | null> {
   const rows = createRows()
   const ecosystems: PatchIndex['ecosystems'][number][] = []
   let parts = 0
@@ -108,20 +99,14 @@ export function* indexPatchFeed(
   return isTreeOf(text, ecosystems) ? { ecosystems, rows } : 'no tree'
 }
 
-function* indexRelease(
-  text: Buffer,
-  whole: Slice,
-  rows: Rows,
-  maxRows: number,
-): Steps<Release | null> {
+function* indexRelease(text: Buffer, whole: Slice, rows: Rows, maxRows: number): Steps<Release | null> {
   let name: string | null = null
   let packages: Slice | null = null
   for (const member of membersInSteps(text, whole.start)) {
     yield
     if (member === undefined) continue
     if (isReleaseName(member.name)) name ??= textOf(text, member.value)
-    if (member.name === 'packages' && text[member.value.start] === OPEN_LIST)
-      packages = member.value
+    if (member.name === 'packages' && text[member.value.start] === OPEN_LIST) packages = member.value
   }
   const firstRow = rows.count()
   if (packages !== null) {
@@ -157,8 +142,7 @@ export function unnamed({ ecosystems, rows }: PatchIndex, filter: PatchFilter): 
   const areListed = releases.every(({ packages }) => packages !== null)
   const lost: FilterKind[] = []
   if (filter.release !== null && (isKeyed || !isNamed)) lost.push('release')
-  if (filter.packageName !== null && (isKeyed || !areListed || !isPackageNamed))
-    lost.push('packageName')
+  if (filter.packageName !== null && (isKeyed || !areListed || !isPackageNamed)) lost.push('packageName')
   return lost
 }
 
@@ -179,9 +163,7 @@ function packageName(text: Buffer, entry: Slice): Slice {
 
 /** Reports whether a release of the tree has its name under this one. */
 function isReleaseName(name: string): boolean {
-  return /^(os)?(distro)?(major|version|release)(version)?$/.test(
-    name.toLowerCase().replace(/[^a-z]/g, ''),
-  )
+  return /^(os)?(distro)?(major|version|release)(version)?$/.test(name.toLowerCase().replace(/[^a-z]/g, ''))
 }
 
 /** Whether this slice of the text is a name; decoded only when it may be written with escapes. */
@@ -204,11 +186,7 @@ function textOf(text: Buffer, slice: Slice): string {
  * Returns the filtered feed, assembled from slices of upstream's text: ecosystems stay as keys even when empty,
  * releases without a requested package are removed.
  */
-export function* filterPatchFeed(
-  text: Buffer,
-  index: PatchIndex,
-  filter: PatchFilter,
-): Steps<Buffer> {
+export function* filterPatchFeed(text: Buffer, index: PatchIndex, filter: PatchFilter): Steps<Buffer> {
   const parts: Piece[] = []
   for (const { name, key, value, releases, isEcosystem } of index.ecosystems) {
     const isOther = filter.ecosystem !== null && filter.ecosystem !== name.toLowerCase()
@@ -232,12 +210,7 @@ export function* filterPatchFeed(
 }
 
 /** A release's text with the packages asked for; nothing when none is left. */
-function* keepRelease(
-  text: Buffer,
-  rows: Rows,
-  release: Release,
-  filter: PatchFilter,
-): Steps<Piece[]> {
+function* keepRelease(text: Buffer, rows: Rows, release: Release, filter: PatchFilter): Steps<Piece[]> {
   const { whole, packages } = release
   if (filter.release !== null && filter.release !== release.name) return []
   if (filter.packageName === null) return [cut(text, whole)]

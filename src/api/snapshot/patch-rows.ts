@@ -1,11 +1,4 @@
-import {
-  type Slice,
-  elementsInSteps,
-  membersInSteps,
-  membersOf,
-  skipSpace,
-  sliceText,
-} from '../../json/slices.ts'
+import { type Slice, elementsInSteps, membersInSteps, membersOf, skipSpace, sliceText } from '../../json/slices.ts'
 import { type Piece, type Steps, joinInSteps, STEP } from './steps.ts'
 import { type PatchFilter, type Rows, createRows } from './patch-filter.ts'
 
@@ -39,14 +32,7 @@ const KINDS = Object.keys(NAMES) as readonly FilterName[]
 /** Names that mean something else in most objects, so that a prefixed word or an object makes them another field. */
 const GENERIC: ReadonlySet<string> = new Set(['name', 'package', 'release'])
 /** Objects of a row that have its fields (JSON:API and others). */
-const WRAPPERS: ReadonlySet<string> = new Set([
-  'attributes',
-  'data',
-  'fields',
-  'item',
-  'properties',
-  'spec',
-])
+const WRAPPERS: ReadonlySet<string> = new Set(['attributes', 'data', 'fields', 'item', 'properties', 'spec'])
 /** Whose value the field called ecosystem has to have at least once: else it is something else that is called so. */
 const ECOSYSTEM = /^(alpine|debian|ubuntu|pypi|npm|maven)$/i
 
@@ -110,8 +96,7 @@ function* listsIn(text: Buffer, at: number, depth: number): Steps<Slice[]> {
     if (member === undefined) continue
     const { value } = member
     const first = text[value.start]
-    if (first === 0x7b && depth + 1 < MAX_DEPTH)
-      found.push(...(yield* listsIn(text, value.start, depth + 1)))
+    if (first === 0x7b && depth + 1 < MAX_DEPTH) found.push(...(yield* listsIn(text, value.start, depth + 1)))
     if (first === 0x5b && text[skipSpace(text, value.start + 1)] === 0x7b) found.push(value)
   }
   return found
@@ -126,8 +111,7 @@ function* totalsIn(text: Buffer, at: number, count: string, depth: number): Step
     const { value } = member
     if (text[value.start] === 0x7b && depth < MAX_DEPTH)
       found.push(...(yield* totalsIn(text, value.start, count, depth + 1)))
-    else if (value.end - value.start === count.length && sliceText(text, value) === count)
-      found.push(value)
+    else if (value.end - value.start === count.length && sliceText(text, value) === count) found.push(value)
   }
   return found
 }
@@ -180,11 +164,7 @@ function plain(name: string): string {
 
 const NONE: Slice = { start: 0, end: 0 }
 
-function* fieldsOf(
-  text: Buffer,
-  list: Slice,
-  chosen: Record<FilterName, string | null>,
-): Steps<RowIndex['fields']> {
+function* fieldsOf(text: Buffer, list: Slice, chosen: Record<FilterName, string | null>): Steps<RowIndex['fields']> {
   const rows = { ecosystem: createRows(), release: createRows(), packageName: createRows() }
   let isEcosystem = false
   for (const row of elementsInSteps(text, list.start)) {
@@ -205,8 +185,7 @@ function* fieldsOf(
 
 /** A field's value; of an object (`package: {"name": …}`) its name. */
 function valueOf(text: Buffer, value: Slice): Slice {
-  for (const { name, value: inner } of membersOf(text, value.start))
-    if (name === 'name') return inner
+  for (const { name, value: inner } of membersOf(text, value.start)) if (name === 'name') return inner
   return value
 }
 
@@ -224,10 +203,9 @@ export function unfiltered(index: RowIndex, filter: PatchFilter): FilterName[] {
 /** The feed with the rows that are asked for, all else as upstream has it, but for numbers that count the rows. */
 export function* filterRows(text: Buffer, index: RowIndex, filter: PatchFilter): Steps<Buffer> {
   const wanted = KINDS.flatMap((kind) => {
-    const [rows, value] = [index.fields[kind], filter[kind]]
-    return rows === null || value === null
-      ? []
-      : [{ rows, value, fits: fitting(text, kind, value) }]
+    const rows = index.fields[kind]
+    const value = filter[kind]
+    return rows === null || value === null ? [] : [{ rows, value, fits: fitting(text, kind, value) }]
   })
   const kept: Piece[] = ['[']
   let count = 0
@@ -259,10 +237,7 @@ function fitting(text: Buffer, kind: FilterName, value: string): (slice: Slice) 
   }
 }
 
-function* replaced(
-  text: Buffer,
-  changes: readonly { slice: Slice; by: readonly Piece[] }[],
-): Steps<Buffer> {
+function* replaced(text: Buffer, changes: readonly { slice: Slice; by: readonly Piece[] }[]): Steps<Buffer> {
   const parts: Piece[] = []
   let at = 0
   for (const { slice, by } of changes.toSorted((a, b) => a.slice.start - b.slice.start)) {

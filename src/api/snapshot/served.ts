@@ -136,8 +136,7 @@ export function followStore(
       failing = false
     } catch (error) {
       if (noted(error)) return // its cause is in the log, and its end will be
-      if (!failing)
-        log?.error({ err: error }, 'cannot look for new snapshots; the old ones serve on')
+      if (!failing) log?.error({ err: error }, 'cannot look for new snapshots; the old ones serve on')
       failing = true
     }
   }

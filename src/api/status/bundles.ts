@@ -22,7 +22,11 @@ export function bundleStatus(last: ImportedBundle | null): BundleStatus | null {
   if (last === null) return null
   const { mirror, sequence, kind, keyId: key, rollback } = last
   return {
-    ...{ mirror, sequence, kind, key, rollback },
+    mirror,
+    sequence,
+    kind,
+    key,
+    rollback,
     asOf: toIso(last.asOf),
     createdAt: toIso(last.createdAt),
     importedAt: toIso(last.importedAt),

@@ -17,7 +17,7 @@ export function createDecisionLog(
         if (known?.get(runId) === decision) continue
         const by = live.runs.readRun(runId)?.facts['decidedBy'] ?? null
         const user = typeof by === 'string' ? ` by ${by}` : ''
-        log?.info({ source, run: runId, decision, by }, `${source}: run ${runId} was ${decision}${user}: ${reason}`) // prettier-ignore
+        log?.info({ source, run: runId, decision, by }, `${source}: run ${runId} was ${decision}${user}: ${reason}`)
       }
       known = new Map(decisions.map(({ runId, decision }) => [runId, decision]))
       seen = current

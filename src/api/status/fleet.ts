@@ -22,8 +22,7 @@ export function judgeFleet(
     const reason = `generation ${served} is served, and ${seen} since ${lagSeconds} s should be, longer than ${limit}${why}`
     return { ready: false, reason }
   }
-  const refusedFor =
-    failing === null || failing.refused === null ? 0 : (now - Date.parse(failing.since)) / 1000
+  const refusedFor = failing === null || failing.refused === null ? 0 : (now - Date.parse(failing.since)) / 1000
   if (refusedFor > maxLagSeconds)
     return { ready: false, reason: `generations are refused for longer than ${limit}${why}` }
   return { ready: true, reason: `generation ${served} is served` }

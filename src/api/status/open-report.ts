@@ -17,8 +17,7 @@ export function openStatus(status: Status): Status {
 
 /** Returns one source of the report without upstream's messages and private paths. */
 export function openSourceStatus(source: SourceStatus): SourceStatus {
-  if (!PRIVATE.has(source.name))
-    return { ...source, lastRun: source.lastRun && withoutPeople(source.lastRun) }
+  if (!PRIVATE.has(source.name)) return { ...source, lastRun: source.lastRun && withoutPeople(source.lastRun) }
   const { unprovedLists = [] } = source
   const { lastRun, progress, waiting, signatures } = source
   return {

@@ -26,9 +26,7 @@ function damageProblem({ verified = null, storage }: Status): MirrorProblem[] {
   const detail = damaged.length === 0 ? null : damaged.slice(0, 3).join('; ')
   const effect = 'what cannot be read is answered with 503'
   const advice = ['patchmirror verify']
-  return [
-    problem('damaged', 'failed', 'Data folder', text, { detail, since: endedAt, effect, advice }),
-  ]
+  return [problem('damaged', 'failed', 'Data folder', text, { detail, since: endedAt, effect, advice })]
 }
 
 function fleetProblems({ fleet }: Status, config: Config, now: number): MirrorProblem[] {
@@ -48,8 +46,7 @@ function fleetProblems({ fleet }: Status, config: Config, now: number): MirrorPr
     const more = { detail: reason, since: failing?.since ?? null, effect, advice: commands }
     found.push(problem('fleet', 'failed', 'Fleet', 'its generations are not served in time', more))
   } else if (failing !== null) {
-    const text =
-      failing.refused === null ? 'its object store cannot be used' : 'a generation is refused'
+    const text = failing.refused === null ? 'its object store cannot be used' : 'a generation is refused'
     const effect = publishedAt === null ? null : 'what is stored is served, and gets older'
     const more = { detail: failing.message, since: failing.since, effect, advice: commands }
     found.push(problem('fleet', 'warning', 'Fleet', text, more))
@@ -122,9 +119,7 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
   const found: MirrorProblem[] = []
   const isExplained = storage.state !== 'ok' && outbox?.problem === 'storage'
   if (outbox !== null && outbox.problem !== null && !isExplained)
-    found.push(
-      problem('outbox', 'failed', 'Bundle outbox', outbox.problem, { detail: outbox.reason }),
-    )
+    found.push(problem('outbox', 'failed', 'Bundle outbox', outbox.problem, { detail: outbox.reason }))
   if (inbox !== null && inbox.problem !== null)
     found.push(
       problem('inbox', 'failed', 'Bundle inbox', 'the folder cannot be read', {

@@ -22,8 +22,7 @@ const NAMED = 20
 
 /** Returns a source's lists that are not known to be complete, and those whose end is not proved. */
 export function partialListsOf(name: SourceName, reads: Pick<Reads, 'catalog'>): PartialLists {
-  if (name !== 'catalog' && name !== 'identity')
-    return { partialLists: [], partialListCount: 0, unprovedLists: [] }
+  if (name !== 'catalog' && name !== 'identity') return { partialLists: [], partialListCount: 0, unprovedLists: [] }
   const isOwn = ({ resource }: { resource: string }): boolean => ownsResource(name, resource)
   const nameOf = ({ path, reason }: NamedList): NamedList => ({ path, reason })
   const partial = reads.catalog.listPartialLists().filter(isOwn)

@@ -1,11 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import type { ErrorCode } from '../../core/errors.ts'
-import {
-  type SourceName,
-  activeSources,
-  ageSecondsOf,
-  servedSources,
-} from '../../domain/sources.ts'
+import { type SourceName, activeSources, ageSecondsOf, servedSources } from '../../domain/sources.ts'
 import { counted } from '../../core/text.ts'
 import { partProblems } from './part-problems.ts'
 import { type MirrorProblem, type ProblemCode, problem } from './problem.ts'
@@ -46,9 +41,7 @@ function storageProblem({ storage }: Status): MirrorProblem[] {
   if (storage.state === 'ok') return []
   const { state, reason, since = null } = storage
   const effect =
-    state === 'damaged'
-      ? 'what cannot be read is answered with 503'
-      : 'what is stored is served, nothing new is stored'
+    state === 'damaged' ? 'what cannot be read is answered with 503' : 'what is stored is served, nothing new is stored'
   const advice = state === 'damaged' ? ['patchmirror verify'] : ['patchmirror doctor']
   return [
     {
@@ -89,13 +82,7 @@ function scopeProblem({ name, scopeChanged }: SourceStatus): MirrorProblem[] {
 }
 
 /** What waits for an operator: a refused change, one that is still refused, and one that was published and is doubtful. */
-function decisions({
-  name,
-  state,
-  waiting = [],
-  rejected = null,
-  doubtful,
-}: SourceStatus): MirrorProblem[] {
+function decisions({ name, state, waiting = [], rejected = null, doubtful }: SourceStatus): MirrorProblem[] {
   const found = waiting.map(({ run, reason }) => {
     const advice = [`patchmirror approve ${run}`, `patchmirror reject ${run}`]
     const more = { detail: reason, advice, run }
@@ -147,9 +134,7 @@ function failures(
 ): MirrorProblem[] {
   const isBusy = all.some(({ state }) => state === 'running')
   const failed = sources.filter(({ state }) => state === 'failed')
-  const own = failed.filter(
-    ({ lastRun }) => storage.state === 'ok' || !OF_STORAGE.includes(lastRun?.code ?? null),
-  )
+  const own = failed.filter(({ lastRun }) => storage.state === 'ok' || !OF_STORAGE.includes(lastRun?.code ?? null))
   const causes = Map.groupBy(own, ({ name, lastRun }) => sharedCause(lastRun?.code) ?? name)
   return [...causes].map(([cause, ones]) => failureOf(cause, ones, config, isBusy))
 }
@@ -173,9 +158,7 @@ function failureOf(
   }
   if (typeof cause !== 'string')
     return problem(cause.code, 'failed', subject, cause.text, { ...more, advice: [cause.advice] })
-  const runs = ones.flatMap(({ lastRun }) =>
-    lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`],
-  )
+  const runs = ones.flatMap(({ lastRun }) => (lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`]))
   const active = activeSources(config)
   const syncs = isBusy ? [] : ones.filter(({ name }) => active.includes(name))
   const advice = [...runs, ...syncs.map(({ name }) => `patchmirror sync ${name}`)]
@@ -288,9 +271,7 @@ function signatureProblem({ name, signatures = null }: SourceStatus): MirrorProb
   const { failed, none, enforced, unverified } = signatures
   const [first] = unverified
   const text = `the signatures of ${counted(failed, 'artifact')} failed, ${none} without one`
-  const effect = enforced
-    ? 'what is not verified rules nothing out'
-    : 'they are served and believed'
+  const effect = enforced ? 'what is not verified rules nothing out' : 'they are served and believed'
   const detail = first === undefined ? null : `${first.path}: ${first.reason}`
   const advice = ['patchmirror runs', 'patchmirror show TAG']
   return [problem('signatures', 'warning', name, text, { detail, effect, advice })]

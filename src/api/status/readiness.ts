@@ -40,9 +40,7 @@ export function describeOverAge(
 ): string | null {
   if (ageSeconds === null) return NO_AGE
   const { maxAgeHours } = settings[source]
-  return ageSeconds > maxAgeHours * 3600
-    ? `older than ${source}.maxAgeHours (${maxAgeHours})`
-    : null
+  return ageSeconds > maxAgeHours * 3600 ? `older than ${source}.maxAgeHours (${maxAgeHours})` : null
 }
 
 /**
@@ -60,8 +58,7 @@ export function judgeReadiness(
     const { name, state, asOf, ageSeconds, progress, lastRun } = source
     if (asOf === null) {
       const repeated = progress?.retry ? `; ${describeRetry(progress.retry)}` : ''
-      const failed =
-        state === 'failed' ? `: the last run failed (${lastRun?.code ?? 'unknown'})` : ''
+      const failed = state === 'failed' ? `: the last run failed (${lastRun?.code ?? 'unknown'})` : ''
       const why = state === 'running' ? `: the first run is in progress${repeated}` : failed
       return { name, ready: false, reason: `nothing mirrored yet${why}` }
     }

@@ -176,9 +176,7 @@ export function buildStatus(options: StatusOptions): Status {
     version,
     instance: options.instance ?? null,
     uptimeSeconds: startedAt === null ? null : Math.max(0, Math.floor((now() - startedAt) / 1000)),
-    sources: SOURCES.filter((source) => isShown(source, options)).map((source) =>
-      sourceStatus(source, options),
-    ),
+    sources: SOURCES.filter((source) => isShown(source, options)).map((source) => sourceStatus(source, options)),
     contentDigest: contentDigestOf(options.reads.snapshots).digest,
     storage: options.storage?.() ?? { state: 'ok', reason: null, freeBytes: null },
     relay: (options.relayTargets?.() ?? []).map(relayStatus),
@@ -195,13 +193,7 @@ function verifiedStatus(dataDir: string): VerifiedStatus | null {
 }
 
 /** The report where the database cannot be read: only what needs none of it. Nothing is claimed of the sources. */
-export function unreadStatus({
-  version,
-  instance,
-  startedAt,
-  now,
-  storage,
-}: StatusOptions): Status {
+export function unreadStatus({ version, instance, startedAt, now, storage }: StatusOptions): Status {
   return {
     version,
     instance: instance ?? null,
@@ -218,7 +210,12 @@ export function unreadStatus({
 export function relayStatus(target: RelayTarget): RelayStatus {
   const { id, url, state, since, reason, failedAt, deliveredAt, pending, givenUp } = target
   return {
-    ...{ id, target: new URL(url).origin, state, reason, pending, givenUp },
+    id,
+    target: new URL(url).origin,
+    state,
+    reason,
+    pending,
+    givenUp,
     since: toIsoOrNull(since),
     failedAt: toIsoOrNull(failedAt),
     deliveredAt: toIsoOrNull(deliveredAt),
@@ -306,10 +303,7 @@ function stateOf(latest: Run | null, results: readonly Run[], isStored: boolean)
   return latest?.state === 'stopped' ? 'stopped' : latest === null ? 'never' : 'complete'
 }
 
-function summaryOf(
-  { id, kind, state, startedAt, endedAt, code, message, facts }: Run,
-  reads: Reads,
-): RunSummary {
+function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }: Run, reads: Reads): RunSummary {
   const started = toIso(startedAt)
   return {
     id,

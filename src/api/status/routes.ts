@@ -30,13 +30,7 @@ import { onceASecond } from './once-a-second.ts'
 import type { MirrorProblem } from './problem.ts'
 import { problemsOf } from './problems.ts'
 import { judgeReadiness } from './readiness.ts'
-import {
-  type SourceStatus,
-  type Status,
-  type StatusOptions,
-  buildStatus,
-  unreadStatus,
-} from './report.ts'
+import { type SourceStatus, type Status, type StatusOptions, buildStatus, unreadStatus } from './report.ts'
 
 /** What reports on the mirror are made from. */
 interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
@@ -72,13 +66,10 @@ export interface Reports {
 /** Creates the reports that the mirror's own pages show. */
 export function createStatusReports(options: ReportOptions): Reports {
   const { config, reads } = options
-  const isStored = (source: SourceName): boolean =>
-    reads.live.snapshots.readSnapshot(source) !== null
+  const isStored = (source: SourceName): boolean => reads.live.snapshots.readSnapshot(source) !== null
   const storedSources = (): SourceName[] => servedSources(config, isStored)
-  const served = (): SourceName[] =>
-    readOr(options, storedSources, () => servedSources(config, () => false))
-  const servedId = (source: SourceName): string | null =>
-    reads.pinned.snapshots.readSnapshot(source)?.id ?? null
+  const served = (): SourceName[] => readOr(options, storedSources, () => servedSources(config, () => false))
+  const servedId = (source: SourceName): string | null => reads.pinned.snapshots.readSnapshot(source)?.id ?? null
   const status = { ...options, reads: reads.live, servedId }
   const build = (): Status => {
     options.look?.()
@@ -284,10 +275,7 @@ function addMetrics(app: FastifyInstance, options: PageOptions): void {
       ...(edge && { edge }),
     }
     const text = await metrics.render({ ...shown, ...parts })
-    return reply
-      .header('Cache-Control', 'no-store')
-      .header('Content-Type', metrics.contentType)
-      .send(text)
+    return reply.header('Cache-Control', 'no-store').header('Content-Type', metrics.contentType).send(text)
   })
 }
 

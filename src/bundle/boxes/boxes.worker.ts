@@ -61,8 +61,7 @@ function main(port: MessagePort): void {
     show({ inbox: inbox?.status() ?? null })
   }
   const out = bundle.outbox === null ? null : createOut(start, bundle.outbox, send, show)
-  const published = (): void =>
-    queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
+  const published = (): void => queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
   const scan = (): void => queue.add('inbox', () => look().then(() => true), null)
   port.on('message', (message: ToBoxes) => {
     if (message.type === 'published') return published()
@@ -76,11 +75,7 @@ function main(port: MessagePort): void {
   published()
 }
 
-function openInbox(
-  { config, before }: BoxesStart,
-  folder: string,
-  send: (message: FromBoxes) => void,
-): Inbox {
+function openInbox({ config, before }: BoxesStart, folder: string, send: (message: FromBoxes) => void): Inbox {
   const { keys, revoked } = trustOf(config, { allowUnsigned: false, now: Date.now })
   try {
     makeFolder(folder)
@@ -88,7 +83,10 @@ function openInbox(
     // The first scan reports what is wrong with the folder.
   }
   return createInboxImporter({
-    ...{ folder, trust: { keys, revoked, now: Date.now }, now: Date.now, before: before.inbox },
+    folder,
+    trust: { keys, revoked, now: Date.now },
+    now: Date.now,
+    before: before.inbox,
     tries: createTries(config.data.dir),
     async apply(bundle, file) {
       const store = openWrites(config.data.dir)

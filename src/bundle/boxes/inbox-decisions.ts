@@ -34,11 +34,7 @@ export function createDecisions({ now, elapsed }: Times) {
   const decisions = new Map<string, Decision>()
   let imports = 0
   let proven = -Infinity
-  const decide = (
-    { name, stamp }: InboxFile,
-    why: string | null,
-    clock: ClockWait | null = null,
-  ): void => {
+  const decide = ({ name, stamp }: InboxFile, why: string | null, clock: ClockWait | null = null): void => {
     if (why === 'gone') decisions.delete(name)
     else decisions.set(name, { stamp, why, imports, at: elapsed(), clock })
   }
@@ -86,8 +82,7 @@ export function createDecisions({ now, elapsed }: Times) {
         stamps.delete(name)
       }
     },
-    waiting: () =>
-      [...decisions].flatMap(([file, { why }]) => (why === null ? [] : [{ file, why }])),
+    waiting: () => [...decisions].flatMap(([file, { why }]) => (why === null ? [] : [{ file, why }])),
   }
 }
 
@@ -106,9 +101,7 @@ function isWithin({ from, until }: ClockWait, time: number): boolean {
   return from <= time && time < until
 }
 
-type Verdict =
-  | { outcome: 'superseded' | 'refused' }
-  | { outcome: 'waiting'; why: string; clock: ClockWait | null }
+type Verdict = { outcome: 'superseded' | 'refused' } | { outcome: 'waiting'; why: string; clock: ClockWait | null }
 
 /** Decides about a bundle that could not be opened or applied. `proven`: the time that has come for certain, Unix milliseconds. */
 export function decide(error: unknown, proven: number): Verdict {

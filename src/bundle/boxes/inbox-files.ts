@@ -84,14 +84,12 @@ export function moveAside(
     const aside = join(folder, to)
     if (!isThere(aside)) mkdirSync(aside, PRIVATE_FOLDER)
     if (!lstatSync(aside).isDirectory()) return false
-    const names = [
-      ...files.map((file) => basename(file)),
-      ...(note === null ? [] : [`${name}.txt`]),
-    ]
+    const names = [...files.map((file) => basename(file)), ...(note === null ? [] : [`${name}.txt`])]
     const prefix = freePrefix(aside, names)
     if (note !== null)
       writeFileSync(join(aside, `${prefix}${name}.txt`), `${note}\n`, {
-        ...{ flag: 'wx', mode: PRIVATE_FILE },
+        flag: 'wx',
+        mode: PRIVATE_FILE,
       })
     for (const file of files) renameSync(file, join(aside, prefix + basename(file)))
     return true
@@ -116,20 +114,13 @@ function isThere(path: string): boolean {
  * Returns a `storage` error that names the folder for file system errors, the data folder for SQLite's; others
  * unchanged.
  */
-export function nameBoxFault(
-  error: unknown,
-  box: 'inbox' | 'outbox',
-  folder: string,
-  dataDir: string,
-): unknown {
+export function nameBoxFault(error: unknown, box: 'inbox' | 'outbox', folder: string, dataDir: string): unknown {
   const code = systemCode(error)
   if (error instanceof MirrorError || code === undefined) return error
   if (code.startsWith('SQLITE_') || !/^E[A-Z]+$/.test(code)) return nameStorageError(error, dataDir)
-  return new MirrorError(
-    'storage',
-    `the ${box} ${folder} cannot be read or written (${messageOf(error)})`,
-    { cause: error },
-  )
+  return new MirrorError('storage', `the ${box} ${folder} cannot be read or written (${messageOf(error)})`, {
+    cause: error,
+  })
 }
 
 /** Returns a message without absolute paths, which any client may read. */

@@ -63,8 +63,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     const at = toIso(now())
     counts[outcome]++
     if (outcome === 'imported') decisions.imported()
-    if (outcome === 'refused')
-      lastRefused = { file: arrival.name, at, why: stripPaths(detail, { inbox: folder }) }
+    if (outcome === 'refused') lastRefused = { file: arrival.name, at, why: stripPaths(detail, { inbox: folder }) }
     const note = outcome === 'refused' ? `${at} ${detail}` : null
     const moved = moveAside(folder, outcome === 'refused' ? 'refused' : 'done', arrival, note)
     decisions.decide(arrival, moved ? 'gone' : null)
@@ -81,9 +80,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     opener.attempt(arrival, async () => {
       const bundle = await opener.open(arrival)
       decisions.proves(Date.parse(bundle.manifest.createdAt))
-      const { outcome, renewed, sequence } = await deps
-        .apply(bundle, arrival.name)
-        .finally(() => bundle.close())
+      const { outcome, renewed, sequence } = await deps.apply(bundle, arrival.name).finally(() => bundle.close())
       const what = `bundle ${sequence} (${bundle.manifest.kind})`
       const detail = renewed ? `${what}: nothing changed up to a later date` : what
       settle(arrival, outcome === 'applied' || renewed ? 'imported' : 'superseded', detail)
@@ -131,9 +128,7 @@ function reportOverdue(names: readonly string[], report: (message: string) => vo
   if (names.length === 0) return
   const have = nounOf(names.length, 'has', 'have')
   const what = nounOf(names.length, 'it', 'them')
-  report(
-    `inbox: ${named(names)} ${have} been incomplete for a day: send the rest, or remove ${what}`,
-  )
+  report(`inbox: ${named(names)} ${have} been incomplete for a day: send the rest, or remove ${what}`)
 }
 
 /** Reports new ignored entries once, in one line. Returns all of them. */
@@ -143,13 +138,8 @@ function reportSkipped(
   report: (message: string) => void,
 ): ReadonlySet<string> {
   const added = names.filter((name) => !known.has(name)).map((name) => JSON.stringify(name))
-  const are = nounOf(
-    added.length,
-    'is a link, a pipe or a folder and is',
-    'are links, pipes or folders and are',
-  )
-  if (added.length > 0)
-    report(`inbox: ${named(added)} ${are} ignored: put the bundle file itself there`)
+  const are = nounOf(added.length, 'is a link, a pipe or a folder and is', 'are links, pipes or folders and are')
+  if (added.length > 0) report(`inbox: ${named(added)} ${are} ignored: put the bundle file itself there`)
   return new Set(names)
 }
 
@@ -164,12 +154,8 @@ interface Opening {
 }
 
 /** Processes bundles one at a time; calls `fail` for each that fails. */
-function createOpener(
-  { trust, tries }: Opening,
-  fail: (arrival: InboxFile, error: unknown) => void,
-) {
-  const open = (arrival: InboxFile): Promise<Bundle> =>
-    openBundle(arrival.files, { ...trust, allowUnsigned: false })
+function createOpener({ trust, tries }: Opening, fail: (arrival: InboxFile, error: unknown) => void) {
+  const open = (arrival: InboxFile): Promise<Bundle> => openBundle(arrival.files, { ...trust, allowUnsigned: false })
   /** Returns null if it failed now, or ended the process in earlier attempts. */
   const attempt = async <T>(arrival: InboxFile, work: () => Promise<T>): Promise<T | null> => {
     const id = `${arrival.name} ${arrival.stamp}`

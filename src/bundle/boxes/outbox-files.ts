@@ -14,10 +14,7 @@ export interface OutboxFile {
  * Returns the name of a bundle in the outbox. A bundle that only has a later date than another of its sequence gets a
  * different name, since transfer tools skip names that they know.
  */
-export function outboxName(
-  mirror: string,
-  { sequence, kind, dated }: Omit<OutboxFile, 'name'>,
-): string {
+export function outboxName(mirror: string, { sequence, kind, dated }: Omit<OutboxFile, 'name'>): string {
   const number = String(sequence).padStart(8, '0')
   const date = dated === '' ? '' : `.dated-${dated}`
   return `patchmirror-${mirror.slice(0, 8)}-${number}-${kind}${date}.bundle.zip`
@@ -28,8 +25,7 @@ export function dateInName(time: number): string {
   return `${new Date(time).toISOString().slice(0, 19).replace(/[-:]/g, '')}Z`
 }
 
-const NAME =
-  /^patchmirror-([\da-f]{8})-(\d{8,})-(full|delta)(?:\.dated-(\d{8}T\d{6}Z))?\.bundle\.zip$/
+const NAME = /^patchmirror-([\da-f]{8})-(\d{8,})-(full|delta)(?:\.dated-(\d{8}T\d{6}Z))?\.bundle\.zip$/
 
 /** Returns this mirror's bundles in the outbox, oldest first. Throws the system's error for an unreadable folder. */
 export function listOutbox(folder: string, mirror: string): OutboxFile[] {
@@ -53,8 +49,7 @@ export function listOutbox(folder: string, mirror: string): OutboxFile[] {
  */
 export function keptFiles(files: readonly OutboxFile[], keep: number): OutboxFile[] {
   const latest = files.filter(
-    (file) =>
-      files.findLast((one) => one.sequence === file.sequence && one.kind === file.kind) === file,
+    (file) => files.findLast((one) => one.sequence === file.sequence && one.kind === file.kind) === file,
   )
   const newest = latest.slice(-keep)
   const full = latest.filter(({ kind }) => kind === 'full')

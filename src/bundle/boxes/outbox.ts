@@ -55,8 +55,14 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const path = join(folder, DRAFT)
   const report = await exportBundle({
     ...deps,
-    ...{ path, sources: null, since: isOld ? null : String(full.sequence), need: null },
-    ...{ split: null, force: true, expireDays: settings.expireDays, keep: settings.keep },
+    path,
+    sources: null,
+    since: isOld ? null : String(full.sequence),
+    need: null,
+    split: null,
+    force: true,
+    expireDays: settings.expireDays,
+    keep: settings.keep,
     spared: files.filter(({ kind }) => kind === 'full').map(({ sequence }) => sequence),
     onProgress: () => undefined,
   })
@@ -81,10 +87,7 @@ function refuseRestored(files: readonly OutboxFile[], { mirror, last }: Publishe
 }
 
 /** Reports whether the full bundle is too old to build on, or unreadable. */
-async function ageOf(
-  { folder, settings, now }: OutboxDeps,
-  { name, sequence }: OutboxFile,
-): Promise<boolean> {
+async function ageOf({ folder, settings, now }: OutboxDeps, { name, sequence }: OutboxFile): Promise<boolean> {
   const manifest = await readManifest(join(folder, name))
   if (manifest === null) return true
   const until = Date.parse(manifest.createdAt) + settings.fullDays * DAY_MS
@@ -107,9 +110,7 @@ async function isThere(
       if (date > (exportedDates[source] ?? 0)) exportedDates[source] = date
     }
   }
-  return SOURCES.every(
-    (source) => (asOf[source] ?? 0) - (exportedDates[source] ?? 0) < settings.dateHours * HOUR_MS,
-  )
+  return SOURCES.every((source) => (asOf[source] ?? 0) - (exportedDates[source] ?? 0) < settings.dateHours * HOUR_MS)
 }
 
 /** Returns null for an unreadable bundle. */

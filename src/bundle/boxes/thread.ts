@@ -36,10 +36,7 @@ const DATE_SHARE = 1 / 12
 export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   const { onSettled, onShipped, onFault, ...data } = deps
   const { signingKeys, trustedKeys } = data.config.bundle
-  const files = keepFiles([
-    ...signingKeys,
-    ...trustedKeys.filter((key) => !key.startsWith('ed25519:')),
-  ])
+  const files = keepFiles([...signingKeys, ...trustedKeys.filter((key) => !key.startsWith('ed25519:'))])
   let status: BoxesStatus = { outbox: null, inbox: null }
   const supervisor = supervise<ToBoxes, FromBoxes>({
     file: workerFile('boxes.worker', import.meta.url),

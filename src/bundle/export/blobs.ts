@@ -12,16 +12,10 @@ import type { BundleWriter } from './writer.ts'
 const RECORD_BYTES = 1500
 
 /** Returns the estimated bytes that follow the rows. */
-export function sizeOfData(
-  { reads, archive }: ExportSnapshot,
-  { records, blobs }: RowsWritten,
-): number {
+export function sizeOfData({ reads, archive }: ExportSnapshot, { records, blobs }: RowsWritten): number {
   let bytes = (archive?.info.size ?? 0) + records.length * RECORD_BYTES
   for (const blob of blobs)
-    bytes +=
-      blob.kind === 'catalog-document'
-        ? blob.stored
-        : (reads.feeds.readDocument(blob.path)?.body?.length ?? 0)
+    bytes += blob.kind === 'catalog-document' ? blob.stored : (reads.feeds.readDocument(blob.path)?.body?.length ?? 0)
   return bytes
 }
 
@@ -45,8 +39,7 @@ export async function writeData(
     const { fd, info } = archive
     await writer.addStored('osv/all.zip', info.size, reported(chunksOfFile(fd, info.size)))
   }
-  if (records.length > 0)
-    await writer.addStored('osv/changed.zip', null, reported(archiveOf(snapshot, records)))
+  if (records.length > 0) await writer.addStored('osv/changed.zip', null, reported(archiveOf(snapshot, records)))
   for (const blob of blobs) {
     const name = memberOf(blob)
     if (blob.kind === 'document') {
@@ -98,8 +91,5 @@ function* chunksOf(
 }
 
 function lost(what: string): never {
-  throw new MirrorError(
-    'corrupt',
-    `the bytes of ${what} are lost: run "patchmirror verify --repair"`,
-  )
+  throw new MirrorError('corrupt', `the bytes of ${what} are lost: run "patchmirror verify --repair"`)
 }

@@ -29,10 +29,7 @@ export async function writeDates(
   return counted.records
 }
 
-function* datesOf(
-  { dates }: ExportSnapshot['reads'],
-  ids: readonly string[],
-): Generator<RecordDates> {
+function* datesOf({ dates }: ExportSnapshot['reads'], ids: readonly string[]): Generator<RecordDates> {
   for (const id of ids) {
     const one = dates.readDates(id)
     if (one !== null) yield one

@@ -43,8 +43,7 @@ export function findSince(ledger: LedgerReader, since: string): ExportedState {
 }
 
 function usable(found: ExportedState | undefined, name: string): ExportedState {
-  if (found === undefined)
-    throw new MirrorError('usage', `${name} was never exported by this mirror: ${HOW}`)
+  if (found === undefined) throw new MirrorError('usage', `${name} was never exported by this mirror: ${HOW}`)
   if (found.kept) return found
   throw new MirrorError(
     'usage',
@@ -54,11 +53,7 @@ function usable(found: ExportedState | undefined, name: string): ExportedState {
 }
 
 /** Returns the base of a delta since an exported state: that state, and all exported after it. */
-export function baseOfExport(
-  ledger: LedgerReader,
-  state: ExportedState,
-  sources: readonly SourceName[],
-): Base {
+export function baseOfExport(ledger: LedgerReader, state: ExportedState, sources: readonly SourceName[]): Base {
   const later = ledger.listExports(state.sequence + 1).filter(({ kept }) => kept)
   const all = [state, ...later.slice(1 - MAX_STATES)]
   const states = Object.fromEntries(
@@ -91,11 +86,7 @@ function digestsBySource(
   return Object.fromEntries(sources.map((source) => [source, digestOf(source) ?? EMPTY_DIGEST]))
 }
 
-async function rowsOf(
-  ledger: LedgerReader,
-  sequence: number,
-  source: SourceName,
-): Promise<AsyncGenerator<SummaryRow>> {
+async function rowsOf(ledger: LedgerReader, sequence: number, source: SourceName): Promise<AsyncGenerator<SummaryRow>> {
   const summary = ledger.readExportSummary(sequence)
   if (summary === null) throw new MirrorError('internal', `no summary of export ${sequence}`)
   return rowsIn(summary, source)
@@ -107,10 +98,7 @@ async function rowsIn(summary: Buffer, source: SourceName): Promise<AsyncGenerat
 }
 
 /** Yields the rows of one source; they are consecutive, so later rows are not read. */
-async function* ofSource(
-  rows: AsyncGenerator<SummaryRow>,
-  source: SourceName,
-): AsyncGenerator<SummaryRow> {
+async function* ofSource(rows: AsyncGenerator<SummaryRow>, source: SourceName): AsyncGenerator<SummaryRow> {
   const place = SOURCES.indexOf(source)
   for await (const row of rows) {
     if (row.source === source) yield row
@@ -122,11 +110,7 @@ async function* ofSource(
  * Returns the base of a delta for a need file. Its rows describe the state of the target mirror; a brief file only
  * identifies that state, whose summary must be stored here. Throws `bundle`, and `usage` with what to do.
  */
-export async function baseOfNeed(
-  ledger: LedgerReader,
-  need: Buffer,
-  sources: readonly SourceName[],
-): Promise<Base> {
+export async function baseOfNeed(ledger: LedgerReader, need: Buffer, sources: readonly SourceName[]): Promise<Base> {
   const { header } = await readSummary([need])
   const exported = findState(ledger, header, sources)
   if (exported?.kept === true) return baseOfExport(ledger, exported, sources)

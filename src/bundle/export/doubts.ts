@@ -19,8 +19,6 @@ export function countDoubts(
 ): ManifestHead['counts'] {
   const exported = base === null ? null : reads.ledger.readExport(base)
   const since = exported?.exportedAt ?? now - YOUNG_MS
-  const found = sources.map((source) =>
-    countsOfDoubts(source, reads.changes.countDoubts(source, since)),
-  )
+  const found = sources.map((source) => countsOfDoubts(source, reads.changes.countDoubts(source, since)))
   return Object.assign({}, ...found) as ManifestHead['counts']
 }

@@ -77,10 +77,7 @@ export async function exportBundle(options: ExportOptions): Promise<ExportReport
 }
 
 /** Executes an export: sources → base → rows → data → sequence → manifest → check → name. */
-async function exportPinned(
-  snapshot: ExportSnapshot,
-  options: ExportOptions,
-): Promise<ExportReport> {
+async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): Promise<ExportReport> {
   const sources = chosenSources(snapshot, options)
   const base = await chosenBase(snapshot, options, sources)
   const writer = createBundleWriter(options.path, options)
@@ -123,20 +120,13 @@ async function addDates(
   return put === 0 ? counts : { ...counts, [DATES_COUNT]: { put, removed: 0 } }
 }
 
-function chosenSources(
-  { carried }: ExportSnapshot,
-  { sources, dataDir }: ExportOptions,
-): SourceName[] {
+function chosenSources({ carried }: ExportSnapshot, { sources, dataDir }: ExportOptions): SourceName[] {
   const stored = carried.listStoredSources()
   const missing = sources?.find((source) => !stored.includes(source))
-  if (missing !== undefined)
-    throw new MirrorError('not_ready', `nothing is mirrored yet of ${missing} in ${dataDir}`)
+  if (missing !== undefined) throw new MirrorError('not_ready', `nothing is mirrored yet of ${missing} in ${dataDir}`)
   const chosen = stored.filter((source) => sources?.includes(source) ?? true)
   if (chosen.length === 0)
-    throw new MirrorError(
-      'not_ready',
-      `nothing is mirrored yet in ${dataDir}: sync, or import a full bundle, first`,
-    )
+    throw new MirrorError('not_ready', `nothing is mirrored yet in ${dataDir}: sync, or import a full bundle, first`)
   return chosen
 }
 

@@ -46,8 +46,7 @@ export function createTarget(path: string, { split, force, staging }: TargetOpti
 
   const fileAt = async (i: number): Promise<FileHandle> => {
     while (files.length <= i) {
-      if (files.length >= MAX_PARTS)
-        throw new MirrorError('usage', `over ${MAX_PARTS} parts: give a larger --split`)
+      if (files.length >= MAX_PARTS) throw new MirrorError('usage', `over ${MAX_PARTS} parts: give a larger --split`)
       files.push(await open(draftOf(final(files.length)), 'wx', PRIVATE_FILE))
     }
     const file = files[i]
@@ -83,8 +82,7 @@ export function createTarget(path: string, { split, force, staging }: TargetOpti
           throw new MirrorError('usage', `${path} was created by another process meanwhile`)
         const names = files.map((_, i) => final(i))
         await replace(path, names, draftOf)
-        if (sums !== null)
-          await writeFile(sidecarName(path), sums, { flush: true, mode: PRIVATE_FILE })
+        if (sums !== null) await writeFile(sidecarName(path), sums, { flush: true, mode: PRIVATE_FILE })
         await syncFolder(dirname(resolve(path)))
         remove()
         return sums === null ? names : [...names, sidecarName(path)]
@@ -108,11 +106,7 @@ function createDrafts(path: string, given: string | undefined) {
 }
 
 /** Renames the temporary files, and removes remaining files of an older bundle of this name. */
-async function replace(
-  path: string,
-  names: readonly string[],
-  draftOf: (name: string) => string,
-): Promise<void> {
+async function replace(path: string, names: readonly string[], draftOf: (name: string) => string): Promise<void> {
   await rm(sidecarName(path), { force: true }) // it does not describe the new files
   const old = namesTaken(path)
   for (const name of names) await rename(draftOf(name), name)
@@ -141,8 +135,7 @@ async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): 
 /** Builds a list of digests in the format of `sha256sum`, for `sha256sum -c`. */
 async function digestsOf(drafts: readonly string[], final: (i: number) => string): Promise<string> {
   const lines: string[] = []
-  for (const [i, draft] of drafts.entries())
-    lines.push(`${await digestOfFile(draft)}  ${basename(final(i))}\n`)
+  for (const [i, draft] of drafts.entries()) lines.push(`${await digestOfFile(draft)}  ${basename(final(i))}\n`)
   return lines.join('')
 }
 

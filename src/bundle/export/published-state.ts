@@ -56,11 +56,6 @@ function describeSources(reads: Reads): Pick<PublishedState, 'asOf' | 'snapshots
   return { asOf, snapshots }
 }
 
-function isPublished(
-  reads: Reads,
-  exported: Partial<Record<string, { snapshot: string; asOf: number }>>,
-): boolean {
-  return SOURCES.every(
-    (source) => reads.snapshots.readSnapshot(source)?.id === exported[source]?.snapshot,
-  )
+function isPublished(reads: Reads, exported: Partial<Record<string, { snapshot: string; asOf: number }>>): boolean {
+  return SOURCES.every((source) => reads.snapshots.readSnapshot(source)?.id === exported[source]?.snapshot)
 }

@@ -3,11 +3,7 @@ import { DAY_MS } from '../../core/time.ts'
 import { systemCode } from '../../core/errors.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
-import {
-  type SummaryHeader,
-  type SummarySource,
-  writeSummary,
-} from '../../store/replication/summary.ts'
+import { type SummaryHeader, type SummarySource, writeSummary } from '../../store/replication/summary.ts'
 import { openWrites } from '../../store/writer.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
 

@@ -65,10 +65,8 @@ export async function writeRows(
 function blobOf({ row }: Difference): Blob | null {
   if (row === null) return null
   const { kind, value } = row
-  if (kind === 'document' && 'blob' in value && value.blob !== null)
-    return { kind, name: value.blob, path: value.key }
-  if (kind === 'catalog-document' && 'stored' in value)
-    return { kind, name: value.blob, stored: value.stored }
+  if (kind === 'document' && 'blob' in value && value.blob !== null) return { kind, name: value.blob, path: value.key }
+  if (kind === 'catalog-document' && 'stored' in value) return { kind, name: value.blob, stored: value.stored }
   return null
 }
 

@@ -12,14 +12,7 @@ import { manifestSources } from '../import/admission.ts'
 import { ARCHIVE_LIMITS, archiveName } from '../import/records/members.ts'
 import { eachCarriedDates } from '../import/dates.ts'
 import { type Bundle, openFiles } from '../import/open.ts'
-import {
-  type PutLine,
-  answerBody,
-  chunksOf,
-  eachLine,
-  entryBody,
-  refuseOtherRows,
-} from '../import/rows.ts'
+import { type PutLine, answerBody, chunksOf, eachLine, entryBody, refuseOtherRows } from '../import/rows.ts'
 import type { Blob } from './rows.ts'
 
 /** Largest total of stored documents that are inflated too, bytes: above it, that would cost as much as the export. */
@@ -65,8 +58,7 @@ export function memberOf({ name }: Blob): string {
 async function contentDigest(bundle: Bundle, name: string): Promise<string> {
   const source = bundle.source(name)
   async function* chunks(): AsyncGenerator<Buffer> {
-    for (let at = 0; at < source.size; at += 1 << 20)
-      yield await source.read(at, Math.min(1 << 20, source.size - at))
+    for (let at = 0; at < source.size; at += 1 << 20) yield await source.read(at, Math.min(1 << 20, source.size - at))
   }
   const inflated = createGunzip()
   const packed = Readable.from(chunks()).on('error', (error) => inflated.destroy(error))
@@ -113,10 +105,7 @@ async function verifyKind(bundle: Bundle, source: SourceName, kind: RowKind): Pr
     if (members === null) continue
     const entry = next < members.count ? members.entry(next++) : null
     if (entry?.name !== `${put.key}.json` || !entry.safeName)
-      throw new MirrorError(
-        'bundle',
-        `its archive does not have the record ${put.key} at its position`,
-      )
+      throw new MirrorError('bundle', `its archive does not have the record ${put.key} at its position`)
   }
 }
 

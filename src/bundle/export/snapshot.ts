@@ -24,10 +24,7 @@ const TRIES = 5
  * Pins a snapshot on a connection of its own. Throws `not_ready` when nothing is mirrored, `corrupt` when the archive is
  * missing or damaged.
  */
-export async function pinExportSnapshot(
-  dataDir: string,
-  withArchive: boolean,
-): Promise<ExportSnapshot> {
+export async function pinExportSnapshot(dataDir: string, withArchive: boolean): Promise<ExportSnapshot> {
   const db = openReader(dataDir)
   if (db === null) throw whyUnread(dataDir, `nothing is mirrored yet in ${dataDir}`)
   try {
@@ -38,15 +35,11 @@ export async function pinExportSnapshot(
       if (info === null || !withArchive) return createSnapshot(db, reads, null)
       const path = join(derivedDir(dataDir), info.file)
       const fd = openIfThere(path)
-      const fault =
-        fd === null ? 'is missing' : await faultOfArchive(path, info, reads.osv.listParts())
+      const fault = fd === null ? 'is missing' : await faultOfArchive(path, info, reads.osv.listParts())
       if (fd !== null && fault === null) return createSnapshot(db, reads, { fd, info })
       if (fd !== null) closeSync(fd)
       if (left === 0 || existsSync(path))
-        throw new MirrorError(
-          'corrupt',
-          `the archive ${path} ${fault ?? ''}: run "patchmirror verify --repair"`,
-        )
+        throw new MirrorError('corrupt', `the archive ${path} ${fault ?? ''}: run "patchmirror verify --repair"`)
       db.exec('COMMIT')
     }
   } catch (error) {

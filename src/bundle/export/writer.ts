@@ -24,11 +24,7 @@ export interface BundleWriter {
    * Adds a stored member: exactly `size` bytes, or, with null, all chunks, under 4 GiB. Throws `proof` if the size
    * differs.
    */
-  addStored(
-    name: string,
-    size: number | null,
-    chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-  ): Promise<void>
+  addStored(name: string, size: number | null, chunks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<void>
   /** Adds a deflated member. */
   addDeflated(name: string, bytes: Uint8Array): Promise<void>
   /** Bytes so far. */
@@ -61,18 +57,13 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
     async addStored(name, size, chunks) {
       const at = output.position()
       const headerFor = (bytes: number, crc: number): Buffer =>
-        localHeader(
-          place({ name, method: STORED_METHOD, crc32: crc, size: bytes, packed: bytes }, at),
-        )
+        localHeader(place({ name, method: STORED_METHOD, crc32: crc, size: bytes, packed: bytes }, at))
       const draft = headerFor(size ?? 0, 0)
       await output.append(draft)
       const sum = await pour(output.append, chunks)
       const header = headerFor(sum.size, sum.crc32)
       if (sum.size !== (size ?? sum.size) || header.length !== draft.length)
-        throw new MirrorError(
-          'proof',
-          `${name} has ${sum.size} bytes, not ${size ?? 'under 4 GiB'}`,
-        )
+        throw new MirrorError('proof', `${name} has ${sum.size} bytes, not ${size ?? 'under 4 GiB'}`)
       await output.patch(at, header)
       const { crc32: crc, sha256 } = sum
       members.push({ name, method: 'store', size: sum.size, crc32: hex(crc), sha256 })
@@ -80,8 +71,13 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
     async addDeflated(name, bytes) {
       const packed = deflateRawSync(bytes)
       const member: BundleMember = {
-        ...{ name, method: 'deflate', size: bytes.length, crc32: hex(crc32(bytes)) },
-        ...{ sha256: sha256Hex(bytes), packed: packed.length, packedSha256: sha256Hex(packed) },
+        name,
+        method: 'deflate',
+        size: bytes.length,
+        crc32: hex(crc32(bytes)),
+        sha256: sha256Hex(bytes),
+        packed: packed.length,
+        packedSha256: sha256Hex(packed),
       }
       await addRaw(zipHeaderOf(member), packed)
       members.push(member)
@@ -98,8 +94,7 @@ export function createBundleWriter(path: string, options: TargetOptions): Bundle
         added.push(header)
         await addRaw(header, signature)
       }
-      for (const piece of layOut([...members.map(zipHeaderOf), ...added]).tail())
-        await output.append(piece)
+      for (const piece of layOut([...members.map(zipHeaderOf), ...added]).tail()) await output.append(piece)
       await output.flush()
       return { manifest, bytes: output.position(), drafts: await target.settle() }
     },

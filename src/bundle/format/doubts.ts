@@ -12,10 +12,7 @@ export function countsOfDoubts(source: SourceName, counts: DoubtCounts): Manifes
 }
 
 /** Returns how many items of each kind of a source the manifests of a series count. */
-export function doubtsCounted(
-  manifests: readonly Pick<Manifest, 'counts'>[],
-  source: SourceName,
-): DoubtCounts {
+export function doubtsCounted(manifests: readonly Pick<Manifest, 'counts'>[], source: SourceName): DoubtCounts {
   const found: Partial<Record<Doubt, number>> = {}
   for (const kind of Object.keys(DOUBTS) as Doubt[]) {
     const name = nameOf(source, kind)

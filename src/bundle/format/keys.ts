@@ -1,11 +1,4 @@
-import {
-  type KeyObject,
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  sign,
-  verify,
-} from 'node:crypto'
+import { type KeyObject, createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { PRIVATE_FILE } from '../../core/files.ts'
 import { sha256Hex } from '../../core/digest.ts'
@@ -52,8 +45,7 @@ export function readSigningKey(path: string): SigningKey {
 export function readPublicKey(given: string): PublicKey {
   if (given.startsWith('ed25519:')) {
     const raw = Buffer.from(given.slice('ed25519:'.length), 'base64')
-    if (raw.length !== 32)
-      throw new MirrorError('config', `${given} is not a bundle key: it must have 32 bytes`)
+    if (raw.length !== 32) throw new MirrorError('config', `${given} is not a bundle key: it must have 32 bytes`)
     const der = Buffer.concat([SPKI, raw])
     return publicKeyOf(createPublicKey({ key: der, format: 'der', type: 'spki' }), given)
   }
@@ -72,10 +64,7 @@ function readKeyFile(path: string): string {
   try {
     return readKeptFile(path).toString('latin1')
   } catch (error) {
-    throw new MirrorError(
-      'config',
-      `the bundle key ${path} cannot be read: ${whyUnreadable(error)}`,
-    )
+    throw new MirrorError('config', `the bundle key ${path} cannot be read: ${whyUnreadable(error)}`)
   }
 }
 
@@ -128,10 +117,7 @@ function writeNew(path: string, text: string | Buffer, mode: number): void {
 }
 
 /** Returns the keys trusted by the settings. Throws `config` for an unreadable key. */
-export function trustOf(
-  { bundle }: Pick<Config, 'bundle'>,
-  more: Pick<KeyTrust, 'allowUnsigned' | 'now'>,
-): KeyTrust {
+export function trustOf({ bundle }: Pick<Config, 'bundle'>, more: Pick<KeyTrust, 'allowUnsigned' | 'now'>): KeyTrust {
   const revoked = new Set<string>(bundle.revokedKeys)
   return { keys: bundle.trustedKeys.map(readPublicKey), revoked, ...more }
 }

@@ -36,8 +36,11 @@ export function zipHeaderOf(member: BundleMember): HeaderMember {
 /** Returns a stored member's fields for its zip headers. */
 export function storedHeader(name: string, bytes: Uint8Array): HeaderMember {
   return {
-    ...{ name, method: STORED_METHOD, crc32: crc32(bytes) },
-    ...{ size: bytes.length, packed: bytes.length },
+    name,
+    method: STORED_METHOD,
+    crc32: crc32(bytes),
+    size: bytes.length,
+    packed: bytes.length,
   }
 }
 

@@ -98,8 +98,7 @@ const sha256 = textField(/^[\da-f]{64}$/, 'a SHA-256 in hex')
 const size = integerField(0, 2 ** 50)
 
 /** Valid names of members. None of them leads out of a folder. */
-const NAME =
-  /^(?:osv\/(?:all|changed)\.zip|blobs\/[\da-f]{64}\.gz|rows\/[a-z]{1,16}\/[a-z-]{1,32}-\d{5,9}\.jsonl)$/
+const NAME = /^(?:osv\/(?:all|changed)\.zip|blobs\/[\da-f]{64}\.gz|rows\/[a-z]{1,16}\/[a-z-]{1,32}-\d{5,9}\.jsonl)$/
 const name = textField(NAME, 'a name that a member of this format has')
 
 const common = {
@@ -116,9 +115,7 @@ const deflated = shape<DeflatedMember>({
   packedSha256: sha256,
 })
 const member: Check<BundleMember> = (value, place) =>
-  typeof value === 'object' && value !== null && 'packed' in value
-    ? deflated(value, place)
-    : stored(value, place)
+  typeof value === 'object' && value !== null && 'packed' in value ? deflated(value, place) : stored(value, place)
 
 const bySource = new RegExp(`^(?:${SOURCES.join('|')})$`)
 
@@ -188,28 +185,16 @@ function refuseOtherFormat(json: unknown): void {
     )
 }
 
-function faultOf({
-  kind,
-  base,
-  sequence,
-  sources,
-  members,
-  keys,
-  ...rest
-}: Manifest): string | null {
+function faultOf({ kind, base, sequence, sources, members, keys, ...rest }: Manifest): string | null {
   const given = Object.keys(sources)
   if (given.length === 0) return 'it has no source'
-  if (rest.digest !== combineDigests(digestsOf(sources)))
-    return 'its digest is not that of its sources'
+  if (rest.digest !== combineDigests(digestsOf(sources))) return 'its digest is not that of its sources'
   if (base !== null && base.digest !== combineDigests(base.sources))
     return 'the digest of its base is not that of the sources of its base'
-  if ((kind === 'delta') !== (base !== null))
-    return `a ${kind} bundle with base ${base === null ? 'null' : 'given'}`
+  if ((kind === 'delta') !== (base !== null)) return `a ${kind} bundle with base ${base === null ? 'null' : 'given'}`
   if ((base?.sequence ?? 0) > sequence) return 'its base is newer than itself'
-  if (kind === 'full' && Object.values(sources).some(({ bases }) => bases.length > 0))
-    return 'a full bundle with bases'
-  if (rest.expiresAt !== null && rest.expiresAt <= rest.createdAt)
-    return 'expires before it was made'
+  if (kind === 'full' && Object.values(sources).some(({ bases }) => bases.length > 0)) return 'a full bundle with bases'
+  if (rest.expiresAt !== null && rest.expiresAt <= rest.createdAt) return 'expires before it was made'
   if (new Set(keys).size < keys.length) return 'names a key twice'
   const names = new Set(members.map((one) => one.name))
   if (names.size < members.length) return 'names a member twice'
@@ -228,10 +213,7 @@ function digestsOf(sources: Manifest['sources']): Partial<Record<SourceName, str
  * Returns why a member is invalid, or null: rows are deflated and all others stored; each belongs to a source of the
  * bundle.
  */
-function memberFault(
-  { name, method, size }: BundleMember,
-  sources: readonly string[],
-): string | null {
+function memberFault({ name, method, size }: BundleMember, sources: readonly string[]): string | null {
   const [folder, second = ''] = name.split('/')
   if ((folder === 'rows') !== (method === 'deflate')) return `is not to be method ${method}`
   if (folder === 'rows' && size > CAPS.packBytes) return `has ${size} bytes, over the cap`

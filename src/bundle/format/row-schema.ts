@@ -7,12 +7,7 @@ import { RELEASES, RESOURCES, ownsResource } from '../../domain/resources.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { FACETS } from '../../store/catalog/list-query.ts'
 import { splitEntryKey } from '../../store/replication/catalog-pages.ts'
-import {
-  ROW_KINDS,
-  type RowKind,
-  type RowValue,
-  type RowValues,
-} from '../../store/replication/rows.ts'
+import { ROW_KINDS, type RowKind, type RowValue, type RowValues } from '../../store/replication/rows.ts'
 import {
   type Check,
   integerField,
@@ -34,10 +29,7 @@ const plain: Check<string> = textField(
   'a key',
 )
 /** Ids and timestamps are upstream's, with any content: data that a sync accepts must also pass the air gap. */
-const id: Check<string> = textField(
-  { test: (value) => value !== '' && value.isWellFormed() },
-  'an id',
-)
+const id: Check<string> = textField({ test: (value) => value !== '' && value.isWellFormed() }, 'an id')
 const stamp = textField({ test: (value) => value.isWellFormed() }, 'text')
 const any = textField({ test: (value) => value.isWellFormed() && !value.includes('\0') }, 'text')
 const digest = textField(/^[\da-f]{64}$/, 'a SHA-256 in hex')
@@ -81,17 +73,26 @@ const skipped = shape({ page: small, count: small, why: stamp })
 /** The frame as the crawl learns it (json/envelope.ts), with size limits. */
 const frame = jsonText(
   shape({
-    ...{ envelope, items: place, cursor: orNull(place), url: truth, link: orNull(any) },
-    ...{ also: listField(shape(next), 100), ending: oneOf('absent', 'null', 'empty') },
-    ...{ total: orNull(place), limit: orNull(place), shown: orNull(place), pages: orNull(place) },
-    ...{ more: listField(place, 100), back: listField(place, 100), learned: truth },
-    ...{
-      onward: orAbsent(onward),
-      partial: orAbsent(stamp),
-      unproved: orAbsent(stamp),
-      cut: orAbsent(truth),
-    },
-    ...{ skipped: orAbsent(listField(skipped, 100)), estimated: orAbsent(truth) },
+    envelope,
+    items: place,
+    cursor: orNull(place),
+    url: truth,
+    link: orNull(any),
+    also: listField(shape(next), 100),
+    ending: oneOf('absent', 'null', 'empty'),
+    total: orNull(place),
+    limit: orNull(place),
+    shown: orNull(place),
+    pages: orNull(place),
+    more: listField(place, 100),
+    back: listField(place, 100),
+    learned: truth,
+    onward: orAbsent(onward),
+    partial: orAbsent(stamp),
+    unproved: orAbsent(stamp),
+    cut: orAbsent(truth),
+    skipped: orAbsent(listField(skipped, 100)),
+    estimated: orAbsent(truth),
     ends: orAbsent(listField(place, 100)),
     page: orAbsent(place),
     type: orAbsent(servedType),
@@ -105,29 +106,59 @@ const frame = jsonText(
  */
 export const ROW_VALUES: { [K in RowKind]: Check<RowValues[K]> } = {
   source: shape({
-    ...{ key: plain, snapshot: hex, asOf: time, records: size, whole: truth },
+    key: plain,
+    snapshot: hex,
+    asOf: time,
+    records: size,
+    whole: truth,
     archive: orNull(shape({ size, crc32c: uint32, sha256: digest, changed: seconds })),
   }),
   document: shape({
-    ...{ key: plain, present: truth, size: small, sha256: digest, changed: seconds, entries: size },
+    key: plain,
+    present: truth,
+    size: small,
+    sha256: digest,
+    changed: seconds,
+    entries: size,
     blob: orNull(digest),
   }),
   'osv-record': shape({
-    ...{ key: id, modified: stamp, crc32: uint32, size: small, sha256: digest, changed: seconds },
+    key: id,
+    modified: stamp,
+    crc32: uint32,
+    size: small,
+    sha256: digest,
+    changed: seconds,
     asOf: orNull(time),
   }),
   'osv-tombstone': shape({ key: id, removedAt: time }),
   'catalog-list': shape({ key: plain, resource: plain, frame, entries: size, changed: seconds }),
   'catalog-entry': shape({
-    ...{ key: id, ordinal: size, sha: half, facets: listField(orNull(stamp), FACETS) },
+    key: id,
+    ordinal: size,
+    sha: half,
+    facets: listField(orNull(stamp), FACETS),
   }),
   'catalog-answer': shape({
-    ...{ key: plain, resource: plain, owner: id, ownerSha: hex, status: oneOf(200, 204, 404) },
-    ...{ size: small, sha256: union(digest, oneOf('')), changed: seconds, links, mentions },
+    key: plain,
+    resource: plain,
+    owner: id,
+    ownerSha: hex,
+    status: oneOf(200, 204, 404),
+    size: small,
+    sha256: union(digest, oneOf('')),
+    changed: seconds,
+    links,
+    mentions,
   }),
   'catalog-lacking': shape({ key: plain, resource: plain }),
   'catalog-document': shape({
-    ...{ key: digest, size, stored: size, type: mediaType, changed: seconds, blob: digest },
+    key: digest,
+    size,
+    stored: size,
+    type: mediaType,
+    changed: seconds,
+    blob: digest,
   }),
 }
 
@@ -169,12 +200,7 @@ const FORMS = new Map<string, Forms>([
  * Throws `bundle` for a row that does not belong to its source: it could replace a row of another source, or never be
  * served.
  */
-export function refuseForeign(
-  source: SourceName,
-  kind: RowKind,
-  value: RowValue,
-  place: string,
-): void {
+export function refuseForeign(source: SourceName, kind: RowKind, value: RowValue, place: string): void {
   if (isOwn(source, kind, value)) return
   throw new MirrorError('bundle', `${place} is not a row of ${source}: ${value.key}`)
 }
@@ -182,8 +208,7 @@ export function refuseForeign(
 function isOwn(source: SourceName, kind: RowKind, value: RowValue): boolean {
   const { key } = value
   if (kind === 'source') return key === source
-  if (kind === 'document')
-    return source === 'osv' ? key === OSV_INDEX : FEED.test(key) && !OSV.test(key)
+  if (kind === 'document') return source === 'osv' ? key === OSV_INDEX : FEED.test(key) && !OSV.test(key)
   if (kind === 'osv-record' || kind === 'osv-tombstone') return faultOfRecordId(key) === null
   if (kind === 'catalog-entry') return isPath(splitEntryKey(key)[0])
   if (!('resource' in value)) return true

@@ -24,10 +24,7 @@ export function judgeSignatures(
   if (believed.length === 0) {
     const gone = [...signatures.keys()].filter((id) => revoked.has(id))
     if (gone.length > 0)
-      throw new MirrorError(
-        'bundle',
-        `it is signed by a key that is revoked here: ${gone.join(', ')}`,
-      )
+      throw new MirrorError('bundle', `it is signed by a key that is revoked here: ${gone.join(', ')}`)
     throw new MirrorError(
       'bundle',
       `it is signed by ${by}, which bundle.trustedKeys does not have` +
@@ -40,9 +37,6 @@ export function judgeSignatures(
     return signature === undefined || !verifies(bytes, signature)
   })
   if (bad !== undefined)
-    throw new MirrorError(
-      'bundle',
-      `the signature by ${bad.id} does not fit: it was changed after signing`,
-    )
+    throw new MirrorError('bundle', `the signature by ${bad.id} does not fit: it was changed after signing`)
   return believed[0]?.id ?? null
 }

@@ -39,17 +39,14 @@ export function findParts(given: readonly string[]): string[] {
   const [group, other] = groupFiles(given)
   const [first] = group ?? []
   if (group === undefined || first === undefined) throw new MirrorError('usage', 'no file is given')
-  if (other?.[0] !== undefined)
-    throw new MirrorError('bundle', `${first} and ${other[0]} are not parts of one bundle`)
+  if (other?.[0] !== undefined) throw new MirrorError('bundle', `${first} and ${other[0]} are not parts of one bundle`)
   group.forEach(refuseOther)
   const base = first.replace(/\.(?:\d{3}|sha256)$/, '')
   const names = group.map((path) => resolve(path))
   const twice = names.find((name, i) => names.indexOf(name) < i)
   if (twice !== undefined) throw new MirrorError('bundle', `${twice} is given twice`)
   if (group.includes(base) && isThere(base))
-    return group.every((path) => path === base || path === sidecarName(base))
-      ? [base]
-      : mixed(group)
+    return group.every((path) => path === base || path === sidecarName(base)) ? [base] : mixed(group)
   return checkedRow(base)
 }
 
@@ -83,7 +80,7 @@ function checkedRow(base: string): string[] {
     throw new MirrorError('bundle', `there is no ${base}, and no part ${partName(base, 1)} either`)
   const promised = [...(listed?.keys() ?? [])].flatMap((name) => partNumber(name, own) ?? [])
   const last = Math.max(0, ...found, ...promised)
-  if (last < 1) throw bundleRefusal({ kind: 'incomplete' }, `${base} is missing: copy it beside its list of digests`) // prettier-ignore
+  if (last < 1) throw bundleRefusal({ kind: 'incomplete' }, `${base} is missing: copy it beside its list of digests`)
   const row = Array.from({ length: last }, (_, i) => partName(base, i + 1))
   const missing = row.filter((_, i) => !found.includes(i + 1)).map((path) => basename(path))
   if (missing.length > 0)

@@ -10,8 +10,7 @@ function refuse(place: string, what: string): never {
 
 /** Accepts a text that matches a pattern. */
 export function textField(pattern: Pick<RegExp, 'test'>, what: string): Check<string> {
-  return (value, place) =>
-    typeof value === 'string' && pattern.test(value) ? value : refuse(place, `is not ${what}`)
+  return (value, place) => (typeof value === 'string' && pattern.test(value) ? value : refuse(place, `is not ${what}`))
 }
 
 /** Accepts an integer in a range, exactly representable in JavaScript. */
@@ -37,8 +36,7 @@ export const truth: Check<boolean> = (value, place) =>
 
 /** Accepts one of a few values. */
 export function oneOf<const T extends string | number>(...allowed: readonly T[]): Check<T> {
-  return (value, place) =>
-    allowed.find((one) => one === value) ?? refuse(place, `is not one of ${allowed.join(', ')}`)
+  return (value, place) => allowed.find((one) => one === value) ?? refuse(place, `is not one of ${allowed.join(', ')}`)
 }
 
 /** Accepts the value, or null. */
@@ -85,17 +83,12 @@ export function listField<T>(check: Check<T>, max: number): Check<T[]> {
 }
 
 function objectOf(value: unknown, place: string): Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    refuse(place, 'is not an object')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) refuse(place, 'is not an object')
   return value as Readonly<Record<string, unknown>>
 }
 
 /** Accepts an object with up to `max` keys that match a pattern. The result has no prototype. */
-export function recordOf<T>(
-  key: RegExp,
-  check: Check<T>,
-  max: number,
-): Check<Partial<Record<string, T>>> {
+export function recordOf<T>(key: RegExp, check: Check<T>, max: number): Check<Partial<Record<string, T>>> {
   return (value, place) => {
     const entries = Object.entries(objectOf(value, place))
     if (entries.length > max) refuse(place, `has ${entries.length} keys, over the cap of ${max}`)
@@ -124,10 +117,7 @@ export function shape<T extends object>(checks: { [K in keyof T]-?: Check<T[K]> 
     const given = objectOf(value, place)
     const foreign = Object.keys(given).find((name) => !Object.hasOwn(checks, name))
     if (foreign !== undefined)
-      refuse(
-        place,
-        `has a field that it cannot have: ${shown(foreign)}. It may come from a newer version`,
-      )
+      refuse(place, `has a field that it cannot have: ${shown(foreign)}. It may come from a newer version`)
     const outcome: Partial<T> = {}
     for (const name of names) {
       if (Object.hasOwn(given, name)) {

@@ -35,11 +35,7 @@ export function manifestSources(manifest: Manifest): [SourceName, ManifestSource
  * Decides from the manifest and the stored state, before anything is written. Throws `bundle`, with what to do, for a
  * bundle that is older, contradicts an imported one, or builds on a state that is not stored.
  */
-export function admit(
-  manifest: Manifest,
-  stored: StoredSources,
-  allowRollback: boolean,
-): Admission {
+export function admit(manifest: Manifest, stored: StoredSources, allowRollback: boolean): Admission {
   const given = manifestSources(manifest)
   if (!allowRollback) refuseRestored(manifest, stored)
   if (given.every(([name, { digest }]) => stored.get(name)?.digest === digest))
@@ -79,8 +75,7 @@ function whyRestored(
 ): string | null {
   if (last === null || last.mirror !== mirror || sequence > last.sequence) return null
   if (numbered.some((one) => one.digest === digest)) return null // it was imported before
-  if (numbered.some((one) => one.current))
-    return `another bundle with the same sequence ${sequence} was imported`
+  if (numbered.some((one) => one.current)) return `another bundle with the same sequence ${sequence} was imported`
   // Every export of a mirror is dated later than the one before, whatever its clock shows.
   if (Date.parse(createdAt) <= last.createdAt) return null
   return `it was made later than bundle ${last.sequence}, which was imported, and has the lower sequence ${sequence}`

@@ -89,16 +89,14 @@ async function readSourceRow({
   let given: PutLine<'source'> | null = null
   for await (const { key, put } of eachLine(bundle, source, 'source')) {
     if (put === null) throw new MirrorError('bundle', `it would remove all of ${key}`)
-    if (key !== source)
-      throw new MirrorError('bundle', `the rows of ${source} have a row of ${key}`)
+    if (key !== source) throw new MirrorError('bundle', `the rows of ${source} have a row of ${key}`)
     given = put
   }
   if (given !== null) {
     const isNew = again || !full || given.hash !== stored?.hash
     return { row: given.value, scope: carriedScope(given), isNew }
   }
-  if (stored === undefined)
-    throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
+  if (stored === undefined) throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
   if (full) throw new MirrorError('bundle', `it would remove all of ${source}`)
   const scope = store.snapshots.readSnapshot(source)?.scope ?? null
   return { row: stored.value, scope, isNew: false }
@@ -164,8 +162,7 @@ async function* withStored<K extends RowKind>(
       yield { key: row.key, put: null, storedHash: row.hash }
     yield { ...line, storedHash: row?.hash ?? null }
   }
-  for (let row = take(null); row !== null; row = take(null))
-    yield { key: row.key, put: null, storedHash: row.hash }
+  for (let row = take(null); row !== null; row = take(null)) yield { key: row.key, put: null, storedHash: row.hash }
 }
 
 function createWriters({ bundle, store, source, runId }: RowContext): Writers {
@@ -182,11 +179,7 @@ function createWriters({ bundle, store, source, runId }: RowContext): Writers {
     },
     'osv-record': {
       async put({ value }) {
-        const { content, deflated } = readRecord(
-          bundle.manifest,
-          value,
-          await archive.find(value.key),
-        )
+        const { content, deflated } = readRecord(bundle.manifest, value, await archive.find(value.key))
         const { key: id, modified, crc32, size, changed, asOf } = value
         const body = gzipMember(deflated, crc32, size)
         const sha256 = Buffer.from(value.sha256, 'hex')
@@ -207,17 +200,13 @@ function createWriters({ bundle, store, source, runId }: RowContext): Writers {
     'catalog-entry': {
       put(line) {
         if (!store.carried.putEntry(line.value, entryBody(line)))
-          throw new MirrorError(
-            'bundle',
-            `the item ${line.key} belongs to a list that is not stored`,
-          )
+          throw new MirrorError('bundle', `the item ${line.key} belongs to a list that is not stored`)
       },
       remove: store.carried.removeEntry,
     },
     'catalog-answer': {
       put: (line) => store.carried.putAnswer(line.value, answerBody(line), confirmedOf(line)),
-      confirm: (line) =>
-        store.carried.confirmCarried('catalog_answer', line.key, confirmedOf(line)),
+      confirm: (line) => store.carried.confirmCarried('catalog_answer', line.key, confirmedOf(line)),
       remove: store.catalog.removeAnswer,
     },
     'catalog-lacking': {
@@ -234,7 +223,6 @@ async function readDocument(
 ): Promise<Buffer | null> {
   if (!present && blob === null) return null
   const body = blob === null ? null : await read(`blobs/${blob}.gz`)
-  if (present && body !== null && sha256Hex(body) === blob)
-    if (isContent(body, size, sha256)) return body
+  if (present && body !== null && sha256Hex(body) === blob) if (isContent(body, size, sha256)) return body
   throw new MirrorError('bundle', `${key} does not have the bytes that its row names`)
 }

@@ -26,12 +26,7 @@ type Archived = 'same' | 'changed' | BuiltArchive
  * with the bundle's date. Throws `bundle` unless it equals the source mirror's archive to the byte: then the records
  * differ too.
  */
-async function applyArchive(
-  store: Writes,
-  dir: string,
-  carried: Carried,
-  archived: Archived,
-): Promise<void> {
+async function applyArchive(store: Writes, dir: string, carried: Carried, archived: Archived): Promise<void> {
   const stored = store.osv.readArchive()
   if (archived === 'same' && stored?.sha256 === carried.sha256) {
     store.osv.replaceArchive({ ...stored, changed: carried.changed })

@@ -40,10 +40,7 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   refuseOtherRows(manifest)
   const stored = readStored(store, manifest)
   if (options.again === true && manifest.kind === 'delta')
-    throw new MirrorError(
-      'usage',
-      '--again needs a full bundle: a delta cannot write everything again',
-    )
+    throw new MirrorError('usage', '--again needs a full bundle: a delta cannot write everything again')
   const admission = admit(manifest, stored, allowRollback)
   if (admission.verdict === 'same' && options.again !== true) {
     // Only data of the manifest is used, which is signed.
@@ -55,15 +52,11 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
   })
   const missing = dryRun ? 0 : await checkSpace(options)
   const staged = new Map<SourceName, number>()
-  if (dryRun)
-    return report(options, admission, await publish(options, admission, stored, staged, null))
+  if (dryRun) return report(options, admission, await publish(options, admission, stored, staged, null))
   const runs = await startRuns(options, [...stored.keys()])
   try {
     for (const source of stored.keys())
-      staged.set(
-        source,
-        await stageDocuments(bundle, store, source, missing, options.config.data.dir, progress),
-      )
+      staged.set(source, await stageDocuments(bundle, store, source, missing, options.config.data.dir, progress))
     return report(options, admission, await publish(options, admission, stored, staged, runs))
   } catch (error) {
     await runs.fail(nameFault(error, options.config.data.dir))
@@ -77,11 +70,7 @@ const ignore: OnProgress = () => undefined
  * Records in the ledger that the stored content was imported again with a later date, a higher sequence or a rollback.
  * Returns whether there was any of these.
  */
-async function confirm(
-  options: ImportOptions,
-  stored: StoredSources,
-  { rollback }: Admission,
-): Promise<boolean> {
+async function confirm(options: ImportOptions, stored: StoredSources, { rollback }: Admission): Promise<boolean> {
   const { bundle, store } = options
   const { mirror, sequence } = bundle.manifest
   refuseOtherFacts(store, bundle.manifest)
@@ -123,11 +112,7 @@ async function publish(
   return applied
 }
 
-function report(
-  options: ImportOptions,
-  admission: Admission,
-  sources: SourceReport[],
-): ImportReport {
+function report(options: ImportOptions, admission: Admission, sources: SourceReport[]): ImportReport {
   const { bundle, dryRun = false, again = false } = options
   const { verdict, rollback } = admission
   const { mirror, sequence, kind, digest } = bundle.manifest
@@ -140,8 +125,7 @@ function report(
 function digestThen({ bundle, store }: ImportOptions): string {
   const digests: Partial<Record<SourceName, string>> = {}
   for (const source of store.carried.listStoredSources())
-    if (bundle.manifest.sources[source] === undefined)
-      digests[source] = store.carried.digestOf(source)
+    if (bundle.manifest.sources[source] === undefined) digests[source] = store.carried.digestOf(source)
   for (const [source, { digest }] of manifestSources(bundle.manifest)) digests[source] = digest
   return combineDigests(digests)
 }

@@ -10,9 +10,7 @@ import type { Bundle } from './open.ts'
 const MAX_LINE = 100_000
 
 /** Yields the dates of records that a bundle has, in the order of their ids. Throws `bundle` for malformed ones. */
-export async function* eachCarriedDates(
-  bundle: Pick<Bundle, 'manifest' | 'stream'>,
-): AsyncGenerator<RecordDates> {
+export async function* eachCarriedDates(bundle: Pick<Bundle, 'manifest' | 'stream'>): AsyncGenerator<RecordDates> {
   const name = datesMember(bundle.manifest)
   if (name === null) return
   let before: string | null = null
@@ -21,7 +19,7 @@ export async function* eachCarriedDates(
   for await (const line of eachGzipLine(chunks, MAX_LINE, (fault) => faultOf(name, fault))) {
     const place = `${name}:${++number}`
     if (number === 1) {
-      if (line !== DATES_HEADER) throw new MirrorError('bundle', `${place} is not the header of dates`) // prettier-ignore
+      if (line !== DATES_HEADER) throw new MirrorError('bundle', `${place} is not the header of dates`)
       continue
     }
     const dates = parseDates(parseJson(line, place), place)
@@ -31,7 +29,7 @@ export async function* eachCarriedDates(
     yield dates
   }
   if (number - 1 !== bundle.manifest.counts[DATES_COUNT]?.put)
-    throw new MirrorError('bundle', `${name} has ${number - 1} dates, and the manifest counts others`) // prettier-ignore
+    throw new MirrorError('bundle', `${name} has ${number - 1} dates, and the manifest counts others`)
 }
 
 /**
@@ -45,8 +43,7 @@ export async function applyDates(
   now: number,
 ): Promise<void> {
   const published = store.snapshots.readSnapshot('osv')
-  if (published === null || !bundles.some(({ manifest }) => manifest.sources.osv !== undefined))
-    return
+  if (published === null || !bundles.some(({ manifest }) => manifest.sources.osv !== undefined)) return
   const at = published.publishedAt
   store.dates.noteDates(null, at)
   const seen = new Set<string>()

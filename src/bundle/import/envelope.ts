@@ -22,9 +22,7 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
   const limits = { maxMemberBytes: CAPS.manifestBytes, maxDirectoryBytes: CAPS.manifestBytes }
   const tail = Buffer.from(await source.read(source.size - span, span))
   const head = await source.read(0, Math.min(source.size, ZIP_HEAD.length))
-  const location = located({ head, tail }, source.size, () =>
-    checkedLocation(tail, source.size, limits),
-  )
+  const location = located({ head, tail }, source.size, () => checkedLocation(tail, source.size, limits))
   const entries = Buffer.from(await source.read(location.offset, location.size))
   const directory = parseDirectory(wholeDirectory(entries), location)
   const signatures = new Map<string, Buffer>()
@@ -40,10 +38,7 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
     signatures.set(signer, bytes)
     if (signatures.size > CAPS.keys) break
   }
-  throw new MirrorError(
-    'bundle',
-    'it is a zip, but not a bundle: there is no manifest.json at its end',
-  )
+  throw new MirrorError('bundle', 'it is a zip, but not a bundle: there is no manifest.json at its end')
 }
 
 /** How a bundle begins: with the header of its first member. */
@@ -81,21 +76,15 @@ function whyDamaged(tail: Buffer, size: number): string | null {
     const at = size - tail.length + end
     const isItsOwn = tail.readUInt32LE(end + 12) + tail.readUInt32LE(end + 16) === at
     if (behind > 0 && isItsOwn) return `it has ${behind} bytes after its end: copy it again`
-    if (behind === 0)
-      return 'its zip directory does not end where it should: bytes were added or lost'
+    if (behind === 0) return 'its zip directory does not end where it should: bytes were added or lost'
   }
   // The last entry of the directory is a signature's: everything after it is the end record.
   const last = tail.lastIndexOf(CENTRAL_RECORD)
   if (last < 0 || last + CENTRAL_BYTES > tail.length) return null
-  const name = tail.toString(
-    'latin1',
-    last + CENTRAL_BYTES,
-    last + CENTRAL_BYTES + tail.readUInt16LE(last + 28),
-  )
+  const name = tail.toString('latin1', last + CENTRAL_BYTES, last + CENTRAL_BYTES + tail.readUInt16LE(last + 28))
   const left = tail.length - last - CENTRAL_BYTES - name.length - tail.readUInt16LE(last + 30)
   const isEnd = signerOf(name) !== null && left >= END_BYTES && tail[tail.length - left] !== 0
-  return isEnd &&
-    tail.toString('latin1', tail.length - left, tail.length - left + 4) !== 'PK\x06\x06'
+  return isEnd && tail.toString('latin1', tail.length - left, tail.length - left + 4) !== 'PK\x06\x06'
     ? 'the record at its end is damaged: copy it again'
     : null
 }
@@ -108,11 +97,7 @@ function reversed(map: Map<string, Buffer>): Map<string, Buffer> {
  * Compares size, directory, end records and the headers of the last `checked` members with those that a writer creates
  * for the same members. Throws `bundle`: something was added, removed, moved or changed.
  */
-export async function refuseOtherLayout(
-  source: ByteSource,
-  layout: Layout,
-  checked: number,
-): Promise<void> {
+export async function refuseOtherLayout(source: ByteSource, layout: Layout, checked: number): Promise<void> {
   if (source.size !== layout.size)
     throw new MirrorError(
       'bundle',
@@ -128,21 +113,14 @@ export async function refuseOtherLayout(
 }
 
 /** Throws `bundle` if a member's local header differs from the one that a writer creates. */
-export async function refuseOtherHeader(
-  source: ByteSource,
-  placed: Layout['placed'][number],
-): Promise<void> {
+export async function refuseOtherHeader(source: ByteSource, placed: Layout['placed'][number]): Promise<void> {
   const { offset, localBytes, name } = placed.fields
   if (!localHeader(placed).equals(await source.read(offset, localBytes)))
     throw new MirrorError('bundle', `the header of ${name} is not what its manifest says`)
 }
 
 /** Yields a range in chunks of 1 MiB, reading the next one meanwhile. A chunk is valid until the next. */
-export async function* eachChunk(
-  source: ByteSource,
-  from: number,
-  to: number,
-): AsyncGenerator<Buffer> {
+export async function* eachChunk(source: ByteSource, from: number, to: number): AsyncGenerator<Buffer> {
   const length = Math.min(CHUNK, to - from)
   const buffers = [Buffer.allocUnsafe(length), Buffer.allocUnsafe(to - from > CHUNK ? CHUNK : 0)]
   const read = (at: number, i: number): Promise<Buffer> | null => {

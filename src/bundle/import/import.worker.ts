@@ -28,16 +28,7 @@ export interface ImportTask {
 export type ImportOutcome = { report: ImportReport } | { refused: RefusalReason; message: string }
 
 answerTask(async (data, progress): Promise<ImportOutcome> => {
-  const {
-    config,
-    files,
-    trigger,
-    dryRun,
-    allowRollback,
-    allowUnsigned,
-    offline,
-    again = false,
-  } = data as ImportTask
+  const { config, files, trigger, dryRun, allowRollback, allowUnsigned, offline, again = false } = data as ImportTask
   if (offline) goOffline()
   const now = Date.now
   const bundle = await openBundle(files, trustOf(config, { allowUnsigned, now }))

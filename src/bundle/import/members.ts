@@ -13,10 +13,7 @@ export interface Contents {
    * Reads every member, or those for which `isWanted` returns true, to its end against the manifest. `progress` gets the
    * bytes so far, without headers. Throws `bundle`.
    */
-  readonly verify: (
-    progress: (done: number) => void,
-    isWanted?: (name: string) => boolean,
-  ) => Promise<void>
+  readonly verify: (progress: (done: number) => void, isWanted?: (name: string) => boolean) => Promise<void>
   /**
    * Returns a complete member, inflated and verified. For packs of rows; throws `bundle` over the limit or if it is
    * missing.
@@ -69,9 +66,7 @@ export function createContents(
         if (member.method === 'deflate') {
           await readWhole(source, { member, place })
           done += place.end - place.dataAt
-        } else
-          for await (const chunk of verifiedChunks(source, { member, place }))
-            progress((done += chunk.length))
+        } else for await (const chunk of verifiedChunks(source, { member, place })) progress((done += chunk.length))
       }
     },
     read: async (name) => readWhole(source, find(name)),
@@ -84,10 +79,7 @@ export function createContents(
   }
 }
 
-async function readWhole(
-  source: ByteSource,
-  { member, place: { dataAt, end } }: Found<BundleMember>,
-): Promise<Buffer> {
+async function readWhole(source: ByteSource, { member, place: { dataAt, end } }: Found<BundleMember>): Promise<Buffer> {
   if (member.size > MAX_READ || end - dataAt > MAX_READ)
     throw new MirrorError('bundle', `${member.name} is too large to be read whole`)
   const bytes = await source.read(dataAt, end - dataAt)
@@ -124,8 +116,7 @@ function within(source: ByteSource, { name, size }: StoredMember, start: number)
 }
 
 function inflate(member: DeflatedMember, packed: Buffer): Buffer {
-  if (sha256Hex(packed) !== member.packedSha256)
-    throw new MirrorError('bundle', `${member.name} is damaged`)
+  if (sha256Hex(packed) !== member.packedSha256) throw new MirrorError('bundle', `${member.name} is damaged`)
   try {
     return inflateRawSync(packed, { maxOutputLength: Math.max(1, member.size) })
   } catch (error) {

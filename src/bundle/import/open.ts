@@ -3,14 +3,7 @@ import { toIso, DAY_MS } from '../../core/time.ts'
 import { MirrorError } from '../../core/errors.ts'
 import type { ByteSource } from '../../zip/reader.ts'
 import type { KeyTrust } from '../format/keys.ts'
-import {
-  type Layout,
-  layOut,
-  MANIFEST_NAME,
-  signatureName,
-  storedHeader,
-  zipHeaderOf,
-} from '../format/layout.ts'
+import { type Layout, layOut, MANIFEST_NAME, signatureName, storedHeader, zipHeaderOf } from '../format/layout.ts'
 import { type Manifest, parseManifest } from '../format/manifest.ts'
 import { bundleRefusal, refusalOf } from '../format/refusal.ts'
 import { judgeSignatures } from '../format/signatures.ts'
@@ -54,16 +47,11 @@ export async function openFiles(paths: readonly string[], trust: KeyTrust): Prom
 }
 
 /** Opens an unverified bundle for inspection: `claims.signatures` has its claimed signatures. */
-export async function inspectBundle(
-  paths: readonly string[],
-): Promise<Bundle & { readonly claims: Claims }> {
+export async function inspectBundle(paths: readonly string[]): Promise<Bundle & { readonly claims: Claims }> {
   return open(findParts(paths), null)
 }
 
-async function open(
-  found: readonly string[],
-  trust: KeyTrust | null,
-): Promise<Bundle & { readonly claims: Claims }> {
+async function open(found: readonly string[], trust: KeyTrust | null): Promise<Bundle & { readonly claims: Claims }> {
   const parts = await openParts(found)
   const source = readAhead(parts)
   // An error of the whole may be caused by one damaged part, which can then be copied again.
@@ -75,9 +63,7 @@ async function open(
     }
   }
   try {
-    const { manifest, key, layout, claims } = await namingParts(() =>
-      openBundleSource(source, trust),
-    )
+    const { manifest, key, layout, claims } = await namingParts(() => openBundleSource(source, trust))
     const contents = createContents(source, manifest, layout)
     const { read, stream, streamContent } = contents
     const excerpt: Bundle['excerpt'] = (isWanted) => {
@@ -86,14 +72,20 @@ async function open(
       return { paths: found, manifest: { kind: manifest.kind, members }, placed }
     }
     return {
-      ...{ manifest, key, claims, excerpt, bytes: parts.size, source: contents.source },
+      manifest,
+      key,
+      claims,
+      excerpt,
+      bytes: parts.size,
+      source: contents.source,
       async verify(progress = () => undefined) {
         const report = (done: number): void => progress(done, parts.size)
         await namingParts(() => verifyInHalves({ manifest, contents, excerpt }, report))
         report(parts.size)
       },
       read: (name) => namingParts(() => read(name)),
-      ...{ stream, streamContent },
+      stream,
+      streamContent,
       close: () => parts.close(),
     }
   } catch (error) {
@@ -156,8 +148,7 @@ function named(error: unknown, paths: readonly string[], fault: string | null): 
   if (!(error instanceof MirrorError) || !['archive', 'bundle'].includes(error.code)) return error
   const { code, message } = error
   const [first = ''] = paths
-  const which =
-    paths.length === 1 ? first : `${first} and the other ${counted(paths.length - 1, 'part')}`
+  const which = paths.length === 1 ? first : `${first} and the other ${counted(paths.length - 1, 'part')}`
   const text = `the bundle ${which} is refused: ${message}${fault === null ? '' : `. ${fault}`}`
   const why = refusalOf(error)
   return why === null ? new MirrorError(code, text, { cause: error }) : bundleRefusal(why, text)

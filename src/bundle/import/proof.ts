@@ -30,8 +30,7 @@ export function prove(store: Writes, manifest: Manifest, others: Digests): void 
     if (store.carried.digestOf(source) !== was)
       throw new MirrorError('bundle', `it would change ${source}, which it does not have`)
   const both = store.carried.readContradiction()
-  if (both !== null)
-    throw new MirrorError('bundle', `it has the record ${both} both as stored and as removed`)
+  if (both !== null) throw new MirrorError('bundle', `it has the record ${both} both as stored and as removed`)
   refuseOtherFacts(store, manifest)
 }
 
@@ -39,16 +38,11 @@ export function prove(store: Writes, manifest: Manifest, others: Digests): void 
 export function refuseOtherFacts({ carried }: Writes, manifest: Manifest): void {
   for (const [source, described] of manifestSources(manifest)) {
     const [row] = [...carried.eachRow(source, 'source')]
-    if (row === undefined)
-      throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
+    if (row === undefined) throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
     const { snapshot, records, whole, asOf } = row.value
-    const same =
-      described.snapshot === snapshot && described.records === records && described.whole === whole
+    const same = described.snapshot === snapshot && described.records === records && described.whole === whole
     // Upstream may have confirmed the data later.
     if (same && Date.parse(described.asOf) >= asOf) continue
-    throw new MirrorError(
-      'bundle',
-      `its manifest and its rows contradict each other about ${source}`,
-    )
+    throw new MirrorError('bundle', `its manifest and its rows contradict each other about ${source}`)
   }
 }

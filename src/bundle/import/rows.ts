@@ -4,13 +4,7 @@ import { createOsvScope, parseScopeText } from '../../domain/osv-scope.ts'
 import type { SourceName } from '../../domain/sources.ts'
 import { isNone } from '../../store/catalog/answers.ts'
 import { contentOf } from '../../store/database/gzip.ts'
-import {
-  type RowExtras,
-  type RowKind,
-  type RowValues,
-  compareKeys,
-  hashRow,
-} from '../../store/replication/rows.ts'
+import { type RowExtras, type RowKind, type RowValues, compareKeys, hashRow } from '../../store/replication/rows.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { ROW_VALUES, isKindOf, refuseForeign, rowKey } from '../format/row-schema.ts'
 import { integerField, listField, orNull, shape } from '../format/validators.ts'
@@ -85,12 +79,7 @@ function* linesOf(pack: Buffer, name: string): Generator<string> {
 
 const PACK = /^rows\/(.+)-\d+\.jsonl$/
 
-function parseLine<K extends RowKind>(
-  source: SourceName,
-  kind: K,
-  line: string,
-  place: string,
-): Line<K> {
+function parseLine<K extends RowKind>(source: SourceName, kind: K, line: string, place: string): Line<K> {
   const json = parseJson(line, place)
   if ('removed' in json) return removalOf(json, place)
   const extras = EXTRAS[kind]
@@ -103,7 +92,9 @@ function parseLine<K extends RowKind>(
   refuseForeign(source, kind, value, place)
   const { key } = value
   const put = {
-    ...{ key, value, extra },
+    key,
+    value,
+    extra,
     /** Computed where it is needed: in an empty folder, and in an export's own check, it is not. */
     get hash() {
       return hashRow(kind, value)
@@ -134,11 +125,7 @@ function parseJson(line: string, place: string): Record<string, unknown> {
 export function entryBody({ key: at, value, extra }: PutLine<'catalog-entry'>): Buffer {
   const { text: plain, base64 }: { text?: unknown; base64?: unknown } = extra
   const body =
-    typeof plain === 'string'
-      ? Buffer.from(plain)
-      : typeof base64 === 'string'
-        ? Buffer.from(base64, 'base64')
-        : null
+    typeof plain === 'string' ? Buffer.from(plain) : typeof base64 === 'string' ? Buffer.from(base64, 'base64') : null
   if (body !== null && sha256Hex(body).startsWith(value.sha) && value.sha !== '') return body
   throw new MirrorError('bundle', `the item ${at} does not have the bytes that its row names`)
 }
@@ -151,8 +138,7 @@ export function answerBody({ key: at, value, extra }: PutLine<'catalog-answer'>)
   const body = typeof base64 === 'string' ? Buffer.from(base64, 'base64') : null
   // An answer that "verify" found damaged has no digest: it is transferred unchanged, and the source mirror fetches
   // it again.
-  if (body !== null && (value.sha256 === '' || isContent(body, value.size, value.sha256)))
-    return body
+  if (body !== null && (value.sha256 === '' || isContent(body, value.size, value.sha256))) return body
   throw new MirrorError('bundle', `the answer ${at} does not have the bytes that its row names`)
 }
 
@@ -170,10 +156,7 @@ function createScope(text: string) {
 }
 
 /** Returns when upstream last confirmed a list or an answer, Unix milliseconds; null if unknown. Throws `bundle`. */
-export function confirmedOf({
-  key: at,
-  extra,
-}: PutLine<'catalog-list' | 'catalog-answer'>): number | null {
+export function confirmedOf({ key: at, extra }: PutLine<'catalog-list' | 'catalog-answer'>): number | null {
   const { confirmed }: { confirmed?: unknown } = extra
   return orNull(integerField(0, 2 ** 50))(confirmed ?? null, `the date of ${at}`)
 }

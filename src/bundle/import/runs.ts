@@ -14,11 +14,7 @@ import type { ImportOptions, RowCounts } from './types.ts'
 export interface ImportRuns {
   idOf(source: SourceName): number
   /** Ends them successfully, within the transaction that publishes, so that a run reports exactly what was committed. */
-  end(
-    message: string | null,
-    changed: Partial<Record<SourceName, Counted>>,
-    rollback: boolean,
-  ): void
+  end(message: string | null, changed: Partial<Record<SourceName, Counted>>, rollback: boolean): void
   /** Ends them as failed, when nothing was committed. */
   fail(error: unknown): Promise<void>
 }
@@ -57,8 +53,7 @@ export async function startRuns(
           asOf: Date.parse(given?.asOf ?? ''),
           snapshot: given?.snapshot ?? null,
           code: null,
-          message:
-            given?.whole === false ? `${text}; the source mirror's data was incomplete` : text,
+          message: given?.whole === false ? `${text}; the source mirror's data was incomplete` : text,
           facts: {
             ...facts,
             ...factsOf(changed[source]),

@@ -15,10 +15,7 @@ import type { ImportOptions, SourceReport } from './types.ts'
  * A bundle, or a full one and the delta that builds on it, whose order the caller has verified: neither their sequences nor
  * their dates are compared with the stored data.
  */
-interface SeriesOptions extends Pick<
-  ImportOptions,
-  'config' | 'store' | 'file' | 'trigger' | 'now'
-> {
+interface SeriesOptions extends Pick<ImportOptions, 'config' | 'store' | 'file' | 'trigger' | 'now'> {
   readonly bundles: readonly Bundle[]
   /** Whether the caller goes back to an older state on purpose; the ledger and the runs record it. */
   readonly rollback: boolean
@@ -97,10 +94,7 @@ async function applyInOne(series: SeriesOptions): Promise<void> {
   }
 }
 
-async function applyOne(
-  options: ImportOptions,
-  runs: Pick<ImportRuns, 'idOf'>,
-): Promise<SourceReport[]> {
+async function applyOne(options: ImportOptions, runs: Pick<ImportRuns, 'idOf'>): Promise<SourceReport[]> {
   const { bundle, store } = options
   const stored = readStored(store, bundle.manifest)
   admit(bundle.manifest, stored, true)

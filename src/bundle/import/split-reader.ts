@@ -57,14 +57,7 @@ export async function openParts(paths: readonly string[]): Promise<SplitParts> {
 const READ = constants.O_RDONLY | constants.O_NONBLOCK
 
 /** Temporary faults of this computer or its configuration, not of the file. */
-const TEMPORARY: ReadonlySet<string> = new Set([
-  'EMFILE',
-  'ENFILE',
-  'EACCES',
-  'EPERM',
-  'EIO',
-  'ENOMEM',
-])
+const TEMPORARY: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EACCES', 'EPERM', 'EIO', 'ENOMEM'])
 
 async function openFile(path: string): Promise<FileHandle> {
   try {
@@ -99,12 +92,7 @@ function refuseUneven(parts: readonly Part[]): void {
   }
 }
 
-async function readAcross(
-  parts: readonly Part[],
-  position: number,
-  length: number,
-  into?: Buffer,
-): Promise<Buffer> {
+async function readAcross(parts: readonly Part[], position: number, length: number, into?: Buffer): Promise<Buffer> {
   const target = into !== undefined && into.length >= length ? into : Buffer.allocUnsafe(length)
   let done = 0
   for (const { path, file, size, start } of parts) {
@@ -150,9 +138,7 @@ async function faultOf(parts: readonly Part[]): Promise<string | null> {
     seen.set(digest, part.path)
     if (listed === undefined || listed === digest) continue
     const what =
-      same === undefined
-        ? 'does not match the list of digests beside it'
-        : `has the same bytes as ${basename(same)}`
+      same === undefined ? 'does not match the list of digests beside it' : `has the same bytes as ${basename(same)}`
     return `${part.path} ${what}: copy it again`
   }
   return null
@@ -185,8 +171,7 @@ export function readAhead(source: ByteSource): ByteSource {
   return {
     size,
     async read(position, length, into) {
-      if (length > SMALL || position < 0 || position + length > size)
-        return source.read(position, length, into)
+      if (length > SMALL || position < 0 || position + length > size) return source.read(position, length, into)
       const inside = position >= window.from
       if (!inside || position + length > window.from + window.bytes.length) {
         const bytes = await source.read(position, Math.min(WINDOW, size - position))

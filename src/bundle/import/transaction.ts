@@ -58,8 +58,7 @@ export async function applySources(
   const others = digestOthers(store, bundle.manifest)
   for (const [source, { digest }] of manifestSources(bundle.manifest)) {
     const documents = staged.get(source) ?? null
-    if (stored.get(source)?.digest === digest && options.again !== true)
-      await confirmRows(options, source)
+    if (stored.get(source)?.digest === digest && options.again !== true) await confirmRows(options, source)
     else applied.push(await applySource(options, source, runs?.idOf(source) ?? 0, documents))
   }
   options.progress?.({ phase: 'prove', unit: 'records', done: 0, total: null })
@@ -80,7 +79,13 @@ export function recordImport({ store, bundle, file, now }: ImportOptions, rollba
     return !(later && last.sources[source] === one.digest)
   })
   store.ledger.recordImport({
-    ...{ mirror, sequence, kind, digest, rollback, file, keyId: bundle.key },
+    mirror,
+    sequence,
+    kind,
+    digest,
+    rollback,
+    file,
+    keyId: bundle.key,
     sources: Object.fromEntries(brought.map(([source, one]) => [source, one.digest])),
     createdAt: Date.parse(createdAt),
     asOf: Math.min(...sources.map(([, { asOf }]) => Date.parse(asOf))),

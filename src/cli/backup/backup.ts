@@ -17,7 +17,10 @@ export async function backupCommand(path: string, options: BackupCommandOptions)
   const { config } = settings(options, false, [])
   refuseUnwritable(path)
   const report = await writeBackup({
-    ...{ dataDir: config.data.dir, path, force: options.force === true, now: Date.now },
+    dataDir: config.data.dir,
+    path,
+    force: options.force === true,
+    now: Date.now,
     isPrivate: options.private === true,
     secretFile: secretFilePath(config),
     program: `patchmirror/${VERSION}`,
@@ -27,13 +30,9 @@ export async function backupCommand(path: string, options: BackupCommandOptions)
     return 0
   }
   const { files, digest } = report.manifest
-  print(
-    `${path}: ${files.map(({ name }) => name).join(', ')}, ${shownBytes(report.bytes)}, read back as written`,
-  )
+  print(`${path}: ${files.map(({ name }) => name).join(', ')}, ${shownBytes(report.bytes)}, read back as written`)
   if (report.manifest.private)
-    print(
-      '  only keys, secrets, identity, ledger and deliveries: a sync or a full bundle adds the data',
-    )
+    print('  only keys, secrets, identity, ledger and deliveries: a sync or a full bundle adds the data')
   else print(`  state digest ${digest ?? 'none: nothing is mirrored yet'}`)
   print('  it keeps contents as they are: "patchmirror verify" checks them')
   print('  it contains secrets: store it where only you may read it')

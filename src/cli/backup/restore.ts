@@ -11,10 +11,7 @@ interface RestoreCommandOptions extends GlobalOptions {
 }
 
 /** `patchmirror restore FILE`: a backup into an empty data folder. */
-export async function restoreCommand(
-  path: string,
-  options: RestoreCommandOptions,
-): Promise<number> {
+export async function restoreCommand(path: string, options: RestoreCommandOptions): Promise<number> {
   const { config } = settings(options, false, [])
   const { dir } = config.data
   const newIdentity = options.newIdentity === true
@@ -23,23 +20,14 @@ export async function restoreCommand(
   const { manifest, identity, dropped } = restored
   const secrets = secretFilePath(config)
   const restoredSecrets = join(dir, 'webhook-secrets.json')
-  if (
-    secrets !== restoredSecrets &&
-    manifest.files.some(({ name }) => name === 'webhook-secrets.json')
-  )
-    warn(
-      `the webhook secrets are in ${restoredSecrets}; move them to ${secrets} (webhooks.secretFile)`,
-    )
+  if (secrets !== restoredSecrets && manifest.files.some(({ name }) => name === 'webhook-secrets.json'))
+    warn(`the webhook secrets are in ${restoredSecrets}; move them to ${secrets} (webhooks.secretFile)`)
   if (options.json === true) {
     printJson({ ...manifest, identity, dropped })
     return 0
   }
-  print(
-    `${dir}: restored as of ${manifest.createdAt}, each file as the backup has it, by ${manifest.program}`,
-  )
-  print(
-    `  state digest ${manifest.digest ?? 'none'}; identity ${identity}${newIdentity ? ' (new)' : ''}`,
-  )
+  print(`${dir}: restored as of ${manifest.createdAt}, each file as the backup has it, by ${manifest.program}`)
+  print(`  state digest ${manifest.digest ?? 'none'}; identity ${identity}${newIdentity ? ' (new)' : ''}`)
   if (manifest.private) print(`  it has no data yet: ${firstStep(config)}`)
   if (dropped.relayed + dropped.received > 0)
     print(
@@ -47,8 +35,6 @@ export async function restoreCommand(
         `${counted(dropped.relayed, 'event')} to relay, ${counted(dropped.received, 'received delivery', 'received deliveries')}`,
     )
   if (!newIdentity)
-    print(
-      '  if the old mirror may still run, stop one of them, or run "patchmirror identity --new" here',
-    )
+    print('  if the old mirror may still run, stop one of them, or run "patchmirror identity --new" here')
   return 0
 }

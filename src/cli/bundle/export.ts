@@ -84,10 +84,7 @@ function partSize(text: string): number {
 
 function days(text: string): number {
   if (/^\d{1,5}$/.test(text)) return Number(text)
-  throw new MirrorError(
-    'usage',
-    `--expires takes a whole number of days from 0 to 99999, not ${text}`,
-  )
+  throw new MirrorError('usage', `--expires takes a whole number of days from 0 to 99999, not ${text}`)
 }
 
 async function readNeed(path: string): Promise<Buffer> {
@@ -114,10 +111,7 @@ function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): 
     `bundle ${sequence} (${kind}${since}): ${counted(put, 'row')} put, ${removed} removed, ${shownBytes(bytes)}, verified`,
     `  ${first}${more.length > 0 ? ` and ${counted(more.length, 'more file')}: carry all of them` : ''}`,
     `  signed by ${keys.length === 0 ? 'NOBODY' : keys.join(', ')}; ${expiresAt === null ? 'never expires' : `valid until ${expiresAt}`}`,
-    ...partial.map(
-      (source) =>
-        `  ${source} is not whole: something of it is missing or stale (patchmirror runs)`,
-    ),
+    ...partial.map((source) => `  ${source} is not whole: something of it is missing or stale (patchmirror runs)`),
   ]
 }
 

@@ -42,10 +42,7 @@ interface Opened {
  * `patchmirror import FILE…`: exits with 0 when all is stored, 1 when a bundle was refused. Several bundles are imported in
  * the order of their sequence. A dry run checks each against the state stored now, and reports which it could not check.
  */
-export async function importCommand(
-  files: readonly string[],
-  options: ImportCommandOptions,
-): Promise<number> {
+export async function importCommand(files: readonly string[], options: ImportCommandOptions): Promise<number> {
   if (options.offline === true) goOffline()
   const { config } = settings(options, false, ['bundle.trustedKeys'])
   if (config.fleet.url !== null && options.dryRun !== true)
@@ -60,9 +57,7 @@ export async function importCommand(
   try {
     const pretended: Manifest[] = []
     for (const { files: group, manifest } of opened) {
-      const outcome = await orFailed(groups.length, () =>
-        importInThread(taskOf(group, config, options), display.show),
-      )
+      const outcome = await orFailed(groups.length, () => importInThread(taskOf(group, config, options), display.show))
       const before = isGap(outcome) ? leadingTo(manifest, pretended) : null
       const file = group[0] ?? ''
       outcomes.push(before === null ? { file, ...outcome } : { file, after: before.sequence })
@@ -85,8 +80,7 @@ async function orFailed<T>(bundles: number, work: () => Promise<T>): Promise<T |
   try {
     return await work()
   } catch (error) {
-    if (bundles === 1 || !(error instanceof MirrorError) || !OF_A_BUNDLE.includes(error.code))
-      throw error
+    if (bundles === 1 || !(error instanceof MirrorError) || !OF_A_BUNDLE.includes(error.code)) throw error
     return { failed: error.code, message: error.message }
   }
 }
@@ -112,9 +106,14 @@ function taskOf(
   { dryRun, allowRollback, allowUnsigned, offline, again }: ImportCommandOptions,
 ): ImportTask {
   return {
-    ...{ config: { data, history, bundle }, files, trigger: 'command' },
-    ...{ dryRun: dryRun === true, allowRollback: allowRollback === true },
-    ...{ allowUnsigned: allowUnsigned === true, offline: offline === true, again: again === true },
+    config: { data, history, bundle },
+    files,
+    trigger: 'command',
+    dryRun: dryRun === true,
+    allowRollback: allowRollback === true,
+    allowUnsigned: allowUnsigned === true,
+    offline: offline === true,
+    again: again === true,
   }
 }
 
@@ -154,8 +153,7 @@ function printOutcome(outcome: Outcome): void {
     print(
       `${outcome.file} was not checked in the dry run: it requires bundle ${outcome.after}, which is not imported yet`,
     )
-  else if ('failed' in outcome)
-    process.stderr.write(`patchmirror: not imported: ${outcome.message}\n`)
+  else if ('failed' in outcome) process.stderr.write(`patchmirror: not imported: ${outcome.message}\n`)
   else process.stderr.write(`patchmirror: ${outcome.file} is refused: ${outcome.message}\n`)
 }
 
@@ -176,14 +174,12 @@ function describeReport(report: ImportReport): string {
   const by = key === null ? 'UNSIGNED' : `signed by ${key}`
   const back = report.rollback ? '; A ROLLBACK to an older state' : ''
   const lines = sources.map(describeSource)
-  return [`${what}: ${did}, ${by}${back}`, ...lines, digestLine].join('\n') // prettier-ignore
+  return [`${what}: ${did}, ${by}${back}`, ...lines, digestLine].join('\n')
 }
 
 function describeSource({ source, before, after, asOf, records, changed }: SourceReport): string {
   const from = before === null ? 'nothing' : before.slice(0, 12)
-  const rows = Object.entries(changed).map(
-    ([kind, { put, removed }]) => `${kind} ${put} put, ${removed} removed`,
-  )
+  const rows = Object.entries(changed).map(([kind, { put, removed }]) => `${kind} ${put} put, ${removed} removed`)
   const counts = rows.length === 0 ? '' : `: ${rows.join('; ')}`
   return `  ${source}: ${from} → ${after.slice(0, 12)}, ${counted(records, 'record')}, as of ${asOf}${counts}`
 }

@@ -33,10 +33,7 @@ interface Known {
  * `patchmirror inspect FILE…`: prints a bundle's own statements. It verifies no origin and needs neither data folder nor
  * trusted keys: exits with 0 when the structure is valid (with --verify: every byte), 1 when not.
  */
-export async function inspectCommand(
-  files: readonly string[],
-  options: InspectOptions,
-): Promise<number> {
+export async function inspectCommand(files: readonly string[], options: InspectOptions): Promise<number> {
   const known = knownKeys(options)
   const found: object[] = []
   for (const group of groupFiles(files)) {
@@ -115,10 +112,7 @@ function describe(
     ['members', `${members.length}, ${shownBytes(bytes)}`],
     ['bytes', verified ? 'all match the manifest' : 'not read (--verify reads them)'],
   ]
-  const signed = signers.map(({ key, state }): [string, string] => [
-    'signed by',
-    `${key}: ${STATES[state]}`,
-  ])
+  const signed = signers.map(({ key, state }): [string, string] => ['signed by', `${key}: ${STATES[state]}`])
   if (signed.length === 0) signed.push(['signed by', 'no key: its origin cannot be verified'])
   return [
     ...[...facts, ...signed].map(([name, value]) => `${`${name}:`.padEnd(11)}${value}`),
@@ -140,9 +134,7 @@ function countTable({ counts }: Manifest): string[] {
   const rows = Object.entries(counts).map(([kind, count]) => {
     return [kind, String(count?.put ?? 0), String(count?.removed ?? 0)]
   })
-  return rows.length === 0
-    ? ['no rows: nothing changed']
-    : [table(['rows', 'put', 'removed'], rows)]
+  return rows.length === 0 ? ['no rows: nothing changed'] : [table(['rows', 'put', 'removed'], rows)]
 }
 
 function facts(

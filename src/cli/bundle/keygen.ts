@@ -9,12 +9,8 @@ export function keygenCommand(file: string, options: GlobalOptions & { json?: bo
     return 0
   }
   print(`created key ${id}`)
-  print(
-    `  ${file}      signs, and must stay secret: bundle.signingKeys of mirrors that export or publish`,
-  )
-  print(
-    `  ${file}.pub  verifies: bundle.trustedKeys of mirrors that import or follow; this line does as well:`,
-  )
+  print(`  ${file}      signs, and must stay secret: bundle.signingKeys of mirrors that export or publish`)
+  print(`  ${file}.pub  verifies: bundle.trustedKeys of mirrors that import or follow; this line does as well:`)
   print(line)
   return 0
 }

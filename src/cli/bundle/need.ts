@@ -11,11 +11,7 @@ import { type Reads } from '../../store/reads.ts'
 import { createContentDigester } from '../../store/replication/content.ts'
 import { type CarriedReader, createCarriedReader } from '../../store/replication/reader.ts'
 import { combineDigests } from '../../store/replication/rows.ts'
-import {
-  type SummaryHeader,
-  type SummarySource,
-  writeSummary,
-} from '../../store/replication/summary.ts'
+import { type SummaryHeader, type SummarySource, writeSummary } from '../../store/replication/summary.ts'
 import { makeTemporary } from '../../store/temporary.ts'
 import { type GlobalOptions, firstStep, print, printJson, settings } from '../context.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
@@ -88,12 +84,7 @@ export async function digestCommand(options: NeedOptions): Promise<number> {
 /** Calls `work` with one snapshot of the data folder, and the requested sources that are stored. */
 async function withStored(
   options: NeedOptions,
-  work: (
-    carried: CarriedReader,
-    reads: Reads,
-    sources: SourceName[],
-    db: Db,
-  ) => void | Promise<void>,
+  work: (carried: CarriedReader, reads: Reads, sources: SourceName[], db: Db) => void | Promise<void>,
 ): Promise<void> {
   const { config } = settings(options, false, [])
   const isFilledByImport = config.upstream.apiRoot === null && config.fleet.url === null
@@ -117,12 +108,7 @@ function wantedOf(names: string | undefined, stored: readonly SourceName[]): Sou
   return stored.filter((source) => asked.includes(source))
 }
 
-function headerOf(
-  carried: CarriedReader,
-  reads: Reads,
-  sources: readonly SourceName[],
-  brief: boolean,
-): SummaryHeader {
+function headerOf(carried: CarriedReader, reads: Reads, sources: readonly SourceName[], brief: boolean): SummaryHeader {
   const states: Partial<Record<SourceName, SummarySource>> = {}
   const digests: Partial<Record<SourceName, string>> = {}
   for (const source of sources) {
@@ -136,8 +122,13 @@ function headerOf(
   }
   const last = reads.ledger.readLastImport()
   return {
-    ...{ format: 1, kind: 'patchmirror-summary', mirror: reads.ledger.readIdentity(), brief },
-    ...{ digest: combineDigests(digests), sources: states, createdAt: Date.now() },
+    format: 1,
+    kind: 'patchmirror-summary',
+    mirror: reads.ledger.readIdentity(),
+    brief,
+    digest: combineDigests(digests),
+    sources: states,
+    createdAt: Date.now(),
     imported: last === null ? null : { mirror: last.mirror, sequence: last.sequence },
   }
 }

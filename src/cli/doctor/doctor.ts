@@ -5,9 +5,7 @@ import { type GlobalOptions, print } from '../context.ts'
 import { doctorWorld } from './world.ts'
 
 /** `patchmirror doctor`: exits with 1 when a check failed, 3 when one only warns, else 0. */
-export async function mirrorDoctorCommand(
-  options: GlobalOptions & { json?: boolean },
-): Promise<number> {
+export async function mirrorDoctorCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
   const results = await examineMirror(doctorWorld(options))
   if (options.json === true) print(JSON.stringify({ checks: results }, null, 2))
   else for (const line of describeResults(results)) print(line)

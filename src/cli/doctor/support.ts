@@ -29,7 +29,10 @@ export async function supportCommand(
   const { loaded, problem } = world
   // Without the settings it is not known what is secret.
   if (loaded === null)
-    throw new MirrorError('config', `${problem ?? ''}\nCorrect the settings first: what is secret cannot be known without them.`) // prettier-ignore
+    throw new MirrorError(
+      'config',
+      `${problem ?? ''}\nCorrect the settings first: what is secret cannot be known without them.`,
+    )
   const { config } = loaded
   const log = options.log === undefined ? {} : { 'log-tail.txt': tailOf(options.log) }
   const members = {
@@ -44,7 +47,9 @@ export async function supportCommand(
   writeSupportArchive(resolve(file), members, scrub)
   if (options.json === true) printJson({ file: resolve(file), members: Object.keys(members) })
   else
-    print(`${file} is written: ${Object.keys(members).join(', ')}. Secrets are masked, names of hosts, users, folders and images are not: read it before you send it.`) // prettier-ignore
+    print(
+      `${file} is written: ${Object.keys(members).join(', ')}. Secrets are masked, names of hosts, users, folders and images are not: read it before you send it.`,
+    )
   return 0
 }
 
@@ -95,6 +100,6 @@ function tailOf(path: string): string {
       closeSync(file)
     }
   } catch (error) {
-    throw new MirrorError('usage', `--log ${path} cannot be read: ${whyUnreadable(error)}`, { cause: error }) // prettier-ignore
+    throw new MirrorError('usage', `--log ${path} cannot be read: ${whyUnreadable(error)}`, { cause: error })
   }
 }

@@ -38,9 +38,7 @@ export async function fleetCheckCommand(options: CheckOptions): Promise<number> 
   })
   try {
     const report =
-      fleet.role === 'reader'
-        ? await probeReading(store)
-        : await withLargeFile((large) => probeStore(store, { large }))
+      fleet.role === 'reader' ? await probeReading(store) : await withLargeFile((large) => probeStore(store, { large }))
     const checks = [...report.checks, await leaseCheck(store)]
     const isUsable = report.store && (report.lease || fleet.soleWriter || fleet.role === 'reader')
     if (options.json === true) printJson(facts(store, fleet, { ...report, checks }, isUsable))
@@ -53,9 +51,7 @@ export async function fleetCheckCommand(options: CheckOptions): Promise<number> 
   }
 }
 
-async function withLargeFile<T>(
-  work: (large: NonNullable<ProbeOptions['large']>) => Promise<T>,
-): Promise<T> {
+async function withLargeFile<T>(work: (large: NonNullable<ProbeOptions['large']>) => Promise<T>): Promise<T> {
   const temporary = makeTemporary(tmpdir())
   try {
     const file = join(temporary.folder, 'large')

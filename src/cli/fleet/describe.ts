@@ -20,7 +20,7 @@ export function describeFleet(fleet: FleetStatus): string[] {
     ...(fleet.paused ? [`fleet: ${FLEET_PAUSED}`] : []),
     ...(holdingBackSince === null
       ? []
-      : [`fleet: newer snapshots are stored since ${at(holdingBackSince)} and not served by the fleet yet`]), // prettier-ignore
+      : [`fleet: newer snapshots are stored since ${at(holdingBackSince)} and not served by the fleet yet`]),
     ...(failing === null ? [] : [`fleet: failing since ${at(failing.since)}: ${failing.message}`]),
   ]
 }

@@ -5,11 +5,7 @@ import { VERSION } from '../../core/version.ts'
 import { findNewest, readGeneration, readHistory } from '../../fleet/generations/chain.ts'
 import { collectGarbage } from '../../fleet/generations/collect.ts'
 import type { Generation, KnownGeneration } from '../../fleet/generations/format/generation.ts'
-import {
-  endRollback,
-  isUnreleased,
-  releaseRollback,
-} from '../../fleet/generations/rollback-state.ts'
+import { endRollback, isUnreleased, releaseRollback } from '../../fleet/generations/rollback-state.ts'
 import { rollBackTo } from '../../fleet/generations/rollback.ts'
 import { type GlobalOptions, print, printJson } from '../context.ts'
 import { table } from '../output.ts'
@@ -30,8 +26,7 @@ export async function fleetLogCommand(options: GenerationOptions): Promise<numbe
   return withFleetStore(options, async ({ store, trust }) => {
     const number = await findNewest(store, 0)
     const newest = number === 0 ? null : await readGeneration(store, number, trust)
-    const older =
-      newest === null ? [] : await readHistory(store, newest, { since: 0, most: limit - 1, trust })
+    const older = newest === null ? [] : await readHistory(store, newest, { since: 0, most: limit - 1, trust })
     const shown = newest === null ? [] : [newest, ...older]
     if (options.json === true) printJson({ generations: shown.map(describe) })
     else if (newest === null) print(`${store.url} has no generation yet`)
@@ -44,20 +39,23 @@ function describe({ generation, sha256 }: KnownGeneration): object {
   const { keys, mirror, name, epoch, publishedAt, activateAt, reason, counts, digest } = generation
   const { full, delta, changes, sources } = generation
   return {
-    ...{ generation: generation.generation, reason, kind: kindOf(generation), publishedAt },
-    ...{
-      activateAt,
-      expiresAt: generation.expiresAt,
-      epoch,
-      mirror,
-      name: name ?? null,
-      keys,
-      counts,
-      digest,
-      sources,
-    },
-    ...{ full, delta: delta && { key: delta.key, sha256: delta.sha256, size: delta.size } },
-    ...{ changes, sha256 },
+    generation: generation.generation,
+    reason,
+    kind: kindOf(generation),
+    publishedAt,
+    activateAt,
+    expiresAt: generation.expiresAt,
+    epoch,
+    mirror,
+    name: name ?? null,
+    keys,
+    counts,
+    digest,
+    sources,
+    full,
+    delta: delta && { key: delta.key, sha256: delta.sha256, size: delta.size },
+    changes,
+    sha256,
   }
 }
 
@@ -71,8 +69,7 @@ const COLUMNS = ['generation', 'published', 'kind', 'names that differ', 'size',
 
 function cellsOf({ generation }: KnownGeneration): string[] {
   const { counts, delta, full, epoch, publishedAt } = generation
-  const changed =
-    counts === null ? 'everything' : `+${counts.added} -${counts.removed} ~${counts.changed}`
+  const changed = counts === null ? 'everything' : `+${counts.added} -${counts.removed} ~${counts.changed}`
   const size = shownBytes((delta ?? full).size)
   const number = String(generation.generation)
   const by = `${mirrorName(generation)} (epoch ${epoch})`
@@ -80,10 +77,7 @@ function cellsOf({ generation }: KnownGeneration): string[] {
 }
 
 /** `patchmirror fleet rollback N`: the content of generation N becomes the next generation; nothing is synced until `fleet release`. */
-export async function fleetRollbackCommand(
-  to: string,
-  options: GenerationOptions,
-): Promise<number> {
+export async function fleetRollbackCommand(to: string, options: GenerationOptions): Promise<number> {
   const number = wholeNumber(to, 'the generation', Number.MAX_SAFE_INTEGER)
   return withFleetStore(options, async ({ config, store, trust }) => {
     const keys = config.bundle.signingKeys.map(readSigningKey)
@@ -96,16 +90,10 @@ export async function fleetRollbackCommand(
     const deps = { config, store, trust, keys, program, now: Date.now }
     const { outcome, generation } = await rollBackTo(deps, number)
     if (outcome !== 'published' || generation === null)
-      throw new MirrorError(
-        'fleet',
-        'another node published a generation meanwhile: run the same command again',
-      )
+      throw new MirrorError('fleet', 'another node published a generation meanwhile: run the same command again')
     const published = generation.generation.generation
     if (options.json === true) printJson({ to: number, ...describe(generation) })
-    else
-      print(
-        `generation ${published} has the content of ${number}. No node syncs until "patchmirror fleet release"`,
-      )
+    else print(`generation ${published} has the content of ${number}. No node syncs until "patchmirror fleet release"`)
     return 0
   })
 }

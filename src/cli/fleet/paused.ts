@@ -16,7 +16,7 @@ export async function refuseUnpublished(config: Config): Promise<void> {
   if (isRollingBack(config.data.dir))
     throw new MirrorError(
       'config',
-      'a rollback of this data folder is not published yet: run the same "patchmirror fleet rollback" again, or give it up with "patchmirror fleet release"', // prettier-ignore
+      'a rollback of this data folder is not published yet: run the same "patchmirror fleet rollback" again, or give it up with "patchmirror fleet release"',
     )
   const store = await openObjectStore(config.fleet)
   try {
@@ -32,7 +32,7 @@ export async function refuseUnpublished(config: Config): Promise<void> {
 
 async function isPaused(store: ObjectStore, config: Config): Promise<boolean> {
   const number = await findNewest(store, 0)
-  const newest = number === 0 ? null : await readGeneration(store, number, fleetTrust(config, Date.now)) // prettier-ignore
+  const newest = number === 0 ? null : await readGeneration(store, number, fleetTrust(config, Date.now))
   return newest !== null && isUnreleased(store, newest.generation)
 }
 

@@ -10,25 +10,14 @@ import { duration, table } from '../output.ts'
 import { mirrorName, withFleetStore } from './fleet-store.ts'
 
 /** `patchmirror fleet status`: the newest generation, the lease, and what each mirror of the fleet said last. */
-export async function fleetStatusCommand(
-  options: GlobalOptions & { json?: boolean },
-): Promise<number> {
+export async function fleetStatusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
   return withFleetStore(options, async ({ store, trust }) => {
     const number = await findNewest(store, 0)
     const newest = number === 0 ? null : await readGeneration(store, number, trust)
     const [lease] = await fetchLease(store)
     const paused = newest !== null && (await isUnreleased(store, newest.generation))
-    const mirrors = await withLags(await listReaders(store), newest, (missed) =>
-      readGeneration(store, missed, trust),
-    )
-    const {
-      generation,
-      publishedAt,
-      epoch,
-      mirror,
-      name = null,
-      sources = {},
-    } = newest?.generation ?? {}
+    const mirrors = await withLags(await listReaders(store), newest, (missed) => readGeneration(store, missed, trust))
+    const { generation, publishedAt, epoch, mirror, name = null, sources = {} } = newest?.generation ?? {}
     if (options.json === true) {
       const shown = newest && { generation, publishedAt, epoch, mirror, name, sources }
       const { token: _token, ...leader } = lease ?? { token: null }
@@ -83,11 +72,7 @@ function isOver({ released, expiresAt }: Lease, now: number): boolean {
 const SILENT_MS = 2 * 600_000
 
 /** A mirror that was killed while it led still says so in its last report: the lease says who leads. */
-export function leaderOrFormer(
-  { id, at }: Pick<ReaderReport, 'id' | 'at'>,
-  lease: Lease | null,
-  now: number,
-): string {
+export function leaderOrFormer({ id, at }: Pick<ReaderReport, 'id' | 'at'>, lease: Lease | null, now: number): string {
   const leads =
     lease === null
       ? now - Date.parse(at) < SILENT_MS // fleet.soleWriter: there is no lease
@@ -117,7 +102,5 @@ export async function withLags(
     const { generation: first } = (await missed(generation + 1)) ?? newest
     return Math.max(0, Math.round((now - Date.parse(first.activateAt)) / 1000))
   }
-  return Promise.all(
-    mirrors.map(async (mirror) => ({ ...mirror, lagSeconds: await lagOf(mirror) })),
-  )
+  return Promise.all(mirrors.map(async (mirror) => ({ ...mirror, lagSeconds: await lagOf(mirror) })))
 }

@@ -1,9 +1,4 @@
-import {
-  type FoundChanges,
-  MAX_FOLDED,
-  countWords,
-  findChanges,
-} from '../../api/followers/changes.ts'
+import { type FoundChanges, MAX_FOLDED, countWords, findChanges } from '../../api/followers/changes.ts'
 import { type PackageFilter, readFilter } from '../../api/followers/filter.ts'
 import {
   type SincePlace,
@@ -74,10 +69,7 @@ export async function changesCommand(options: ChangesOptions): Promise<number> {
 /** Where the log continues from a time or a snapshot; when none is named from a week ago, or from its beginning. */
 function placeOf({ reads }: LookupCall, since: string | undefined): SincePlace {
   const now = Date.now()
-  const [place] =
-    since === undefined
-      ? [placeByDefault(reads, 'osv', now)]
-      : placesSince(reads, since, 'osv', now)
+  const [place] = since === undefined ? [placeByDefault(reads, 'osv', now)] : placesSince(reads, since, 'osv', now)
   if (place) return place
   const oldest = reads.changes.readNextLogged('osv', 0)
   if (oldest === null || since === undefined)
@@ -85,7 +77,10 @@ function placeOf({ reads }: LookupCall, since: string | undefined): SincePlace {
   if (readSince(since, now) === null && !isSnapshotName(since))
     throw new MirrorError('bad_request', `--since ${since} is none of: ${SINCE_FORMS_HERE}`)
   const begins = toIso(oldest.publishedAt)
-  throw new MirrorError('not_ready', `what changed since ${since} is not known here: the log of changes begins on ${begins} (data.changeDays, history.keepDays); use --since ${begins}`) // prettier-ignore
+  throw new MirrorError(
+    'not_ready',
+    `what changed since ${since} is not known here: the log of changes begins on ${begins} (data.changeDays, history.keepDays); use --since ${begins}`,
+  )
 }
 
 /** What was found, of how many pages it may be. */
@@ -95,20 +90,14 @@ interface Collected extends Pick<FoundChanges, 'changes' | 'from' | 'to'> {
 }
 
 /** Compares page after page until there are as many as are shown, or no more. Throws `not_ready` where names are not known. */
-function collect(
-  { reads }: LookupCall,
-  place: SincePlace,
-  filter: PackageFilter | null,
-  limit: number,
-): Collected {
+function collect({ reads }: LookupCall, place: SincePlace, filter: PackageFilter | null, limit: number): Collected {
   const changes: FoundChanges['changes'][number][] = []
   let notJudged = 0
   let after: string | null = null
   for (;;) {
-    const asked = { after, limit: limit + 1 - changes.length, detailed: true, filter, now: Date.now() } // prettier-ignore
+    const asked = { after, limit: limit + 1 - changes.length, detailed: true, filter, now: Date.now() }
     const page: FoundChanges | null = findChanges(reads, place, place.snapshot, asked)
-    if (page?.complete !== true)
-      throw unnamed(page, reads.changes.readLatestLogged('osv')?.publishedAt)
+    if (page?.complete !== true) throw unnamed(page, reads.changes.readLatestLogged('osv')?.publishedAt)
     changes.push(...page.changes)
     notJudged += page.notJudged ?? 0
     after = page.next
@@ -122,7 +111,7 @@ function collect(
 function unnamed(page: FoundChanges | null, latest: number | undefined): MirrorError {
   const everything = 'everything may have changed'
   if (page === null)
-    return new MirrorError('not_ready', `the log of changes does not lead from there to here: ${everything}`) // prettier-ignore
+    return new MirrorError('not_ready', `the log of changes does not lead from there to here: ${everything}`)
   const { namedSince: time, counts } = page
   const sum = counts === undefined ? '' : ` (${countWords(counts)})`
   const what = `more changed in that time than the log lists by name, ${MAX_FOLDED} names${sum}: ${everything}`
@@ -148,7 +137,11 @@ function shown(place: SincePlace, found: Collected, packages: AskedPackages | nu
   const source = packages?.from ?? null
   return {
     json: {
-      ...{ since, from, to, changes, more },
+      since,
+      from,
+      to,
+      changes,
+      more,
       ...(firstStored === null ? {} : { knownSince: toIso(firstStored) }),
       ...(packages === null ? {} : { notJudged }),
       ...(source === null ? {} : { packages: source }),
@@ -161,7 +154,10 @@ function shown(place: SincePlace, found: Collected, packages: AskedPackages | nu
       ...(lines.length === 0 ? ['nothing changed'] : lines),
       ...(more ? ['', `more exist than these ${changes.length}: --limit shows up to 1000`] : []),
       ...(notJudged > 0
-        ? ['', `${counted(notJudged, 'changed record is not listed: its', 'changed records are not listed: their')} earlier version is not stored, so it is not known whether ${nounOf(notJudged, 'it concerns', 'they concern')} what was asked`] // prettier-ignore
+        ? [
+            '',
+            `${counted(notJudged, 'changed record is not listed: its', 'changed records are not listed: their')} earlier version is not stored, so it is not known whether ${nounOf(notJudged, 'it concerns', 'they concern')} what was asked`,
+          ]
         : []),
     ],
   }

@@ -31,10 +31,7 @@ const LIMIT = 100
 const SINCE = '7d'
 
 /** `patchmirror findings [TAG]`: what changed in the findings of the mirrored tags, or what they are of one tag, or of all. */
-export function findingsCommand(
-  tag: string | undefined,
-  options: FindingsOptions,
-): Promise<number> {
+export function findingsCommand(tag: string | undefined, options: FindingsOptions): Promise<number> {
   const { since, all = false } = options
   if (all && (tag !== undefined || since !== undefined))
     throw new MirrorError('usage', '--all lists the tags as they are now: omit TAG and --since')
@@ -79,7 +76,7 @@ function changesSince({ config, used, reads: stored }: LookupCall, asked: Asked)
     json,
     lines: [
       `changes of findings since ${since}; ${judgedWords(counts, true)}`,
-      ...(counts.judged === 0 && counts.tags > 0 ? ['"patchmirror findings --all" says why none is judged'] : []), // prettier-ignore
+      ...(counts.judged === 0 && counts.tags > 0 ? ['"patchmirror findings --all" says why none is judged'] : []),
       '',
       ...(lines.length === 0 ? ['nothing changed'] : lines),
       ...(next === null ? [] : ['', moreLine(changes.length)]),
@@ -93,15 +90,10 @@ function changesSince({ config, used, reads: stored }: LookupCall, asked: Asked)
  * Lists the changes since what is asked for; without a time of a week ago, or as far back as they are known. Throws
  * `not_ready` where they are not known since then.
  */
-function listSince(
-  reads: FindingsReads,
-  { at, since, limit, removedAt }: Asked,
-  tag: string | null,
-) {
+function listSince(reads: FindingsReads, { at, since, limit, removedAt }: Asked, tag: string | null) {
   const list = (of: string) => {
     const query = new URLSearchParams({ limit: String(limit) })
-    for (const [name, value] of Object.entries({ since: of, tag }))
-      if (value !== null) query.set(name, value)
+    for (const [name, value] of Object.entries({ since: of, tag })) if (value !== null) query.set(name, value)
     return listChanges(reads, { query, now: Date.now(), idsOfDigest: () => [], removedAt })
   }
   const found = list(at)
@@ -111,7 +103,10 @@ function listSince(
   if (since === undefined) return { since: known, ...list(known) }
   const isFirst = known === toIsoOrNull(reads.readState()?.beganAt)
   const why = isFirst ? 'when the tags were judged for the first time' : 'data.changeDays'
-  throw new MirrorError('not_ready', `what changed in the findings since ${since} is not known here: they are known since ${known} (${why}); use --since ${known}`) // prettier-ignore
+  throw new MirrorError(
+    'not_ready',
+    `what changed in the findings since ${since} is not known here: they are known since ${known} (${why}); use --since ${known}`,
+  )
 }
 
 /** The findings of a tag as numbers, and what changed in them, the oldest first. */
@@ -129,8 +124,10 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
     json,
     lines: [
       `tag ${json.tag?.name ?? name}`,
-      ...(json.tag?.removed === true ? [`removed ${json.tag.removedAt ?? 'from the list of tags'}; what changed before is kept`] : []), // prettier-ignore
-      ...(tag !== undefined && counts === undefined ? [`not judged: ${notJudgedReason ?? 'unknown'}`] : []), // prettier-ignore
+      ...(json.tag?.removed === true
+        ? [`removed ${json.tag.removedAt ?? 'from the list of tags'}; what changed before is kept`]
+        : []),
+      ...(tag !== undefined && counts === undefined ? [`not judged: ${notJudgedReason ?? 'unknown'}`] : []),
       ...(counts === undefined ? [] : countLines(counts)),
       '',
       ...(lines.length === 0 ? [`no change since ${since}`] : [`changes since ${since}`, ...lines]),
@@ -147,8 +144,7 @@ function idOfJudged(stored: LookupCall, reads: FindingsReads, name: string): str
     return idOfTag(stored, name)
   } catch (error) {
     const isGone = reads.listLogOf(name, 1).length > 0 || reads.listOwnersLogged(name).length > 0
-    const isUnnamed =
-      error instanceof MirrorError && ['not_found', 'not_ready'].includes(error.code)
+    const isUnnamed = error instanceof MirrorError && ['not_found', 'not_ready'].includes(error.code)
     if (!isUnnamed || !isGone) throw error
     return ownerNamed(reads, { idsOfDigest: () => [] }, name)
   }
@@ -169,10 +165,8 @@ function judgedLine(
   const isBehind = used.some(({ snapshot }) => !by.includes(snapshot))
   const [records, tags] = by.map((one) => one.slice(0, 12))
   const lacks = [describeMissing('osv', osv), catalog && describeMissing('catalog', catalog)]
-  const partial = lacks.flatMap((words, i) => words ? [`; ${i === 0 ? 'osv' : 'catalog'} is ${words}`] : []) // prettier-ignore
-  const behind = isBehind
-    ? '; a newer snapshot is mirrored: the daemon (patchmirror serve) judges by it'
-    : ''
+  const partial = lacks.flatMap((words, i) => (words ? [`; ${i === 0 ? 'osv' : 'catalog'} is ${words}`] : []))
+  const behind = isBehind ? '; a newer snapshot is mirrored: the daemon (patchmirror serve) judges by it' : ''
   return `judged ${judgedAt ?? 'in part'} by osv ${records} and catalog ${tags}${partial.join('')}${behind}`
 }
 
@@ -199,9 +193,12 @@ function countLines(counts: Counts): string[] {
 
 function linesOf(one: Change, before: string): string[] {
   const counts = {
-    ...{ found: one.newFindings, foundFixable: one.newFixable },
-    ...{ gone: one.goneFindings, goneFixable: one.goneFixable },
-    ...{ fixes: one.newFixes, fixesGone: one.goneFixes },
+    found: one.newFindings,
+    foundFixable: one.newFixable,
+    gone: one.goneFindings,
+    goneFixable: one.goneFixable,
+    fixes: one.newFixes,
+    fixesGone: one.goneFixes,
   }
   const details = one.changes.map(({ change, id, package: name, version, fixable, source }) =>
     detailWords([change, id, name, version, fixable ? 1 : 0, source ?? '']),
@@ -237,7 +234,7 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
       judgedWords(counts, true),
       ...reasons.map(({ reason, tags: of }) => `not judged: ${counted(of, 'tag')}: ${reason}`),
       ...(rows.length === 0 ? [] : ['', ...table(head, rows).split('\n')]),
-      ...(rows.length < counts.judged ? ['', `more exist than these ${rows.length}: --limit shows up to 1000`] : []), // prettier-ignore
+      ...(rows.length < counts.judged ? ['', `more exist than these ${rows.length}: --limit shows up to 1000`] : []),
     ],
   }
 }

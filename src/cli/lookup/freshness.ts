@@ -60,11 +60,15 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
     const known = marksOf(config, source, { ageSeconds, quarantined, ...missing })
     found.set(source, {
       used: {
-        ...{ name: source, snapshot, asOf, ageSeconds, stale: stale?.limit ?? null, ...missing },
+        name: source,
+        snapshot,
+        asOf,
+        ageSeconds,
+        stale: stale?.limit ?? null,
+        ...missing,
         ...(scope === null ? {} : { scope }),
       },
-      marks:
-        scope === null ? known : [...known, `the mirror has only a part of the records: ${scope}`],
+      marks: scope === null ? known : [...known, `the mirror has only a part of the records: ${scope}`],
     })
     return origin
   }
@@ -81,11 +85,11 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
       if (isRefused(origin)) found.get(source)?.marks.push(DATES_ALONE)
       return null
     },
-    isExpected: (source) =>
-      activeSources(config).includes(source) || readOrigin(reads, source) !== null,
+    isExpected: (source) => activeSources(config).includes(source) || readOrigin(reads, source) !== null,
     used: () => [...found.values()].map(({ used }) => used),
     lines: () => [...found.values()].map(({ used, marks }) => freshnessLine(used, marks)),
-    warnings: () => [...found.values()].flatMap(({ used, marks }) => marks.length === 0 ? [] : [freshnessLine(used, marks)]), // prettier-ignore
+    warnings: () =>
+      [...found.values()].flatMap(({ used, marks }) => (marks.length === 0 ? [] : [freshnessLine(used, marks)])),
   }
 }
 
@@ -108,11 +112,7 @@ function isOff(config: Config, source: SourceName): source is keyof typeof SWITC
  * Returns what people must know of a source beside its date: that it is older than its policy, whatever `staleAction` does
  * then, that something of it is missing, and that a newer state of it waits for a decision.
  */
-export function marksOf(
-  config: Config,
-  source: SourceName,
-  { ageSeconds, quarantined, ...missing }: Known,
-): string[] {
+export function marksOf(config: Config, source: SourceName, { ageSeconds, quarantined, ...missing }: Known): string[] {
   const over = describeOverAge(config, source, ageSeconds)
   const waiting = 'a newer state is quarantined: "patchmirror approve" or "reject" decides'
   const marks = [over, describeMissing(source, missing), quarantined === 0 ? null : waiting]
@@ -126,11 +126,8 @@ interface Known extends MissingParts {
   readonly quarantined: number
 }
 
-function freshnessLine(
-  { name, snapshot, asOf, ageSeconds }: UsedSource,
-  marks: readonly string[],
-): string {
-  return [`${name}: snapshot ${snapshot.slice(0, 12)}, ${ageWords(asOf, ageSeconds)}`, ...marks].join('; ') // prettier-ignore
+function freshnessLine({ name, snapshot, asOf, ageSeconds }: UsedSource, marks: readonly string[]): string {
+  return [`${name}: snapshot ${snapshot.slice(0, 12)}, ${ageWords(asOf, ageSeconds)}`, ...marks].join('; ')
 }
 
 /** Returns upstream's date of data and how old it is: one that is not known is among the marks (`marksOf`). */

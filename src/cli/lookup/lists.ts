@@ -65,7 +65,7 @@ export function patchesCommand(options: ListOptions & Record<string, unknown>): 
       cut(textIn(item, 'severity'), 10),
       cut(textIn(item, 'ticket_status'), 12),
     ])
-    return listed('patches', page, ['CVE', 'source package', 'ecosystem', 'severity', 'ticket'], rows) // prettier-ignore
+    return listed('patches', page, ['CVE', 'source package', 'ecosystem', 'severity', 'ticket'], rows)
   })
 }
 
@@ -114,7 +114,10 @@ function read(
   if ('problem' in reply) {
     const { error, message } = reply.problem
     const isAbsent = error === 'not_mirrored' || error === 'not_found'
-    throw new MirrorError(isAbsent ? 'not_found' : 'not_ready', isAbsent ? `not found: ${message}` : `not mirrored: ${message}`) // prettier-ignore
+    throw new MirrorError(
+      isAbsent ? 'not_found' : 'not_ready',
+      isAbsent ? `not found: ${message}` : `not mirrored: ${message}`,
+    )
   }
   if (missing !== null) throw missing
   return parseListPage(stored.reads, fillPath(path, params), reply)
@@ -127,7 +130,7 @@ function listed(
   rows: readonly (readonly string[])[],
 ): LookupResult {
   const count = total === null ? `${items.length} shown` : `${items.length} of ${total}`
-  const more = next === null ? [] : ['', `${count}; the next page: the same command with`, `--after ${next}`] // prettier-ignore
+  const more = next === null ? [] : ['', `${count}; the next page: the same command with`, `--after ${next}`]
   const none = items.length === 0 ? [`no ${name}: the service's list has none that fit`] : []
   return {
     json: { [name]: texts().map(upstreamJson), total, next },

@@ -1,12 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { counted } from '../../core/text.ts'
 import { ageSecondsOf } from '../../domain/sources.ts'
-import type {
-  MatchFinding,
-  MatchPatches,
-  NotJudged,
-  SuppressedFinding,
-} from '../../judging/finding.ts'
+import type { MatchFinding, MatchPatches, NotJudged, SuppressedFinding } from '../../judging/finding.ts'
 import type { MatchResult, MatchSnapshot, MatchVex } from '../../match/result.ts'
 import { describeMissingVex, describePartialPatches } from '../../match/gaps.ts'
 import { notesOf } from '../../match/notes.ts'
@@ -41,15 +36,7 @@ function noteLines(result: MatchResult): string[] {
   return notes.length === 0 ? [] : ['', ...notes]
 }
 
-const SUPPRESSED_HEAD = [
-  'status',
-  'component',
-  'version',
-  'record',
-  'justification',
-  'document',
-  'signature',
-]
+const SUPPRESSED_HEAD = ['status', 'component', 'version', 'record', 'justification', 'document', 'signature']
 
 function suppressedRow({ component, id, vex }: SuppressedFinding): string[] {
   const { status, justification, note, document, signature } = vex
@@ -65,7 +52,10 @@ function suppressedRow({ component, id, vex }: SuppressedFinding): string[] {
 function disagreeingLines(findings: readonly MatchFinding[]): string[] {
   const found = findings.filter(({ severity }) => disagrees(severity)).length
   if (found === 0) return []
-  return ['', `of ${counted(found, 'finding')} the record's word and its CVSS score are of different levels: the higher one is shown and counts`] // prettier-ignore
+  return [
+    '',
+    `of ${counted(found, 'finding')} the record's word and its CVSS score are of different levels: the higher one is shown and counts`,
+  ]
 }
 
 /** A column that is shown where it says something of any finding. */
@@ -114,17 +104,15 @@ const FINDING_HEAD = ['severity', 'component', 'version', 'fixed in', 'record', 
 
 function headline({ sbom, counts }: MatchResult): string {
   const { findings, vulnerable, packages, fixable, levels, notJudged, suppressed } = counts
-  const parts = [...LEVELS, 'unknown' as const].flatMap(
-    (level) =>
-    levels[level] === 0 ? [] : [`${levels[level]} ${level === 'unknown' ? 'of no stated severity' : level}`], // prettier-ignore
+  const parts = [...LEVELS, 'unknown' as const].flatMap((level) =>
+    levels[level] === 0 ? [] : [`${levels[level]} ${level === 'unknown' ? 'of no stated severity' : level}`],
   )
   const name = sbom.name === '' ? 'unnamed' : cut(visible(sbom.name), 200)
   const what = `${visible(sbom.format)}, ${name}: ${counted(packages, 'package')}`
   const ruledOut = suppressed === 0 ? '' : `; ${suppressed} ruled out by VEX`
-  const rest =
-    notJudged === 0 ? ruledOut : `${ruledOut}; ${notJudged} not judged, or not completely`
+  const rest = notJudged === 0 ? ruledOut : `${ruledOut}; ${notJudged} not judged, or not completely`
   if (findings === 0) return `${what}, no findings${rest}`
-  return `${what}, ${counted(findings, 'finding')} in ${vulnerable} of them (${parts.join(', ')}); ${fixable} with a fix${rest}` // prettier-ignore
+  return `${what}, ${counted(findings, 'finding')} in ${vulnerable} of them (${parts.join(', ')}); ${fixable} with a fix${rest}`
 }
 
 function rowOf({ severity, component, fixed, id, aliases }: MatchFinding): string[] {
@@ -155,17 +143,14 @@ function section(title: string, rows: readonly string[][], head: readonly string
   return ['', ...(title === '' ? [] : [title]), ...table(head, rows).split('\n')]
 }
 
-function snapshotLine(
-  { id, asOf, publishedAt, scope, ...known }: MatchSnapshot,
-  config: Config,
-): string {
+function snapshotLine({ id, asOf, publishedAt, scope, ...known }: MatchSnapshot, config: Config): string {
   const { ageSeconds } = known
   const published = publishedAt === null ? '' : `, published ${timeOf(Date.parse(publishedAt))}`
   const marks = [
     ...marksOf(config, 'osv', known),
     ...(scope === null ? [] : [`the mirror has only a part of the records: ${scope}`]),
   ]
-  return [`osv: snapshot ${id.slice(0, 12)}${published}, ${ageWords(asOf, ageSeconds)}`, ...marks].join('; ') // prettier-ignore
+  return [`osv: snapshot ${id.slice(0, 12)}${published}, ${ageWords(asOf, ageSeconds)}`, ...marks].join('; ')
 }
 
 /** Of the catalog the VEX alone counts here, which has a mark of its own. */
@@ -177,17 +162,10 @@ function vexLine(
   now: number,
 ): string {
   if (notApplied !== null) return `vex: not applied: ${notApplied}`
-  const what = [
-    counted(documents, 'document'),
-    unread === 0 ? '' : `, ${unread} of them not readable here`,
-  ].join('')
+  const what = [counted(documents, 'document'), unread === 0 ? '' : `, ${unread} of them not readable here`].join('')
   const at = Date.parse(asOf ?? '')
   const said = `vex: ${what}, snapshot ${snapshot?.slice(0, 12)}, as of ${timeOf(at)}`
   const ageSeconds = ageSecondsOf(at, now)
   const vexMarks = missing === 0 ? [] : [describeMissingVex(missing)]
-  return [
-    said,
-    ...vexMarks,
-    ...marksOf(config, 'catalog', { ageSeconds, quarantined: 0, ...WHOLE }),
-  ].join('; ')
+  return [said, ...vexMarks, ...marksOf(config, 'catalog', { ageSeconds, quarantined: 0, ...WHOLE })].join('; ')
 }

@@ -47,8 +47,12 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
       if (missing !== null) throw new MirrorError('not_ready', missing)
       const matcher = createMatcher(config, reads)
       const request = {
-        ...{ now: Date.now(), served: null, check: () => undefined },
-        ...{ catalog: true, vex: options.vex !== false, distro },
+        now: Date.now(),
+        served: null,
+        check: () => undefined,
+        catalog: true,
+        vex: options.vex !== false,
+        distro,
       }
       return closing(matcher, () => matcher.match(sbom, request))
     })
@@ -106,7 +110,9 @@ function warnShare({ counts, notJudged }: MatchResult, failOn: string): boolean 
 function warnUnknown(failOn: string | undefined, { counts }: MatchResult): void {
   const { unknown } = counts.levels
   if ((failOn !== 'critical' && failOn !== 'high') || unknown === 0) return
-  warn(`the records of ${counted(unknown, 'finding')} state no severity: --fail-on ${failOn} does not count ${nounOf(unknown, 'it', 'them')}`) // prettier-ignore
+  warn(
+    `the records of ${counted(unknown, 'finding')} state no severity: --fail-on ${failOn} does not count ${nounOf(unknown, 'it', 'them')}`,
+  )
 }
 
 /** Says that nothing is known of an SBOM in which no component was judged, and returns whether it is so. */
@@ -124,7 +130,13 @@ function warnGaps(
   failOn: string,
   failsOn: (finding: MatchFinding) => boolean,
 ): boolean {
-  const decides = { age: true, records: true, vex: suppressed.some(failsOn), patches: failOn === 'fixable' && findings.length > 0, release: false } // prettier-ignore
+  const decides = {
+    age: true,
+    records: true,
+    vex: suppressed.some(failsOn),
+    patches: failOn === 'fixable' && findings.length > 0,
+    release: false,
+  }
   const deciding = gaps.filter(({ code }) => decides[code])
   for (const { reason } of deciding)
     warn(`nothing found is of the kind of --fail-on ${failOn}, but that is not certain: ${reason}`)
@@ -149,8 +161,6 @@ function writerOf({ format, json }: MatchOptions): Writer {
   const known = Object.keys(WRITERS).join(', ')
   throw new MirrorError(
     'usage',
-    json === true
-      ? '--json and --format exclude each other'
-      : `--format takes one of ${known}, not ${name}`,
+    json === true ? '--json and --format exclude each other' : `--format takes one of ${known}, not ${name}`,
   )
 }

@@ -35,7 +35,6 @@ export function refuseLookup(error: unknown, isJson: boolean, freshness: Freshne
   if (code === 'bad_request') throw new MirrorError('usage', message, { cause: error })
   if (code !== 'not_found' && code !== 'not_ready' && code !== 'stale') throw error
   if (isJson) printJson({ found: false, reason: REASONS[code], message, ...fields, sources: freshness?.used() ?? [] })
-  else
-    for (const line of [message, ...(freshness?.lines() ?? [])]) process.stderr.write(`${visibleLines(line)}\n`) // prettier-ignore
+  else for (const line of [message, ...(freshness?.lines() ?? [])]) process.stderr.write(`${visibleLines(line)}\n`)
   return code === 'not_found' ? NOT_FOUND : UNKNOWN
 }

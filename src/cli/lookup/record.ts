@@ -25,25 +25,24 @@ const MAX_CELL = 300
 const MOST_IDS = 50
 
 /** Returns a stored record. `alias`: the other id by which it was found. */
-export function recordFinding(
-  stored: LookupCall,
-  id: string,
-  limit: number,
-  alias?: string,
-): LookupResult {
+export function recordFinding(stored: LookupCall, id: string, limit: number, alias?: string): LookupResult {
   const row = stored.reads.osv.readRecord(id)
   if (row === null) throw new MirrorError('not_found', `not found: no record has the id ${id}`)
   const text = jsonTextOf(contentOf(row.body, row.size))
   const record = parse(text)
   if (record === null)
-    throw new MirrorError('corrupt', `the record ${id} is no JSON object; its bytes are served as upstream has them`) // prettier-ignore
+    throw new MirrorError('corrupt', `the record ${id} is no JSON object; its bytes are served as upstream has them`)
   const changedAt = toIso(row.changed * 1000)
   const dates = stored.reads.dates.readDates(id)
   const sha256 = row.sha256.toString('hex')
   const tags = readRecordTags(stored.config, stored.reads, id, () => void stored.use('catalog'))
   return {
     json: {
-      ...{ kind: 'record', id, size: row.size, sha256, lastModified: changedAt },
+      kind: 'record',
+      id,
+      size: row.size,
+      sha256,
+      lastModified: changedAt,
       dates: dates && describeDates(dates),
       ...recordTagsMessage(tags),
       record: upstreamJson(text),
@@ -73,7 +72,7 @@ function tagLines(found: KnownRecordTags | string, limit: number): string[] {
   if (tagCount === 0) return [noTagHasIt(found), ...behind]
   const rows = tags.slice(0, limit).map((one) => {
     const fix = one.suppressed ? 'ruled out by VEX' : one.fixable ? 'yes' : 'no'
-    return [one.name || one.id, `${foundPackage(one)} ${one.version}`, fix].map((cell) => cut(cell, MAX_CELL)) // prettier-ignore
+    return [one.name || one.id, `${foundPackage(one)} ${one.version}`, fix].map((cell) => cut(cell, MAX_CELL))
   })
   return [
     `${counted(tagCount, 'mirrored tag has', 'mirrored tags have')} it`,
@@ -85,9 +84,7 @@ function tagLines(found: KnownRecordTags | string, limit: number): string[] {
 
 /** Returns a line for each date of a record on this mirror. */
 function dateLines(dates: RecordDates): string[] {
-  return datesInWords(dates).map(
-    ([name, at, note]) => `${name.padEnd(16)} ${dateInWords(at, note)}`,
-  )
+  return datesInWords(dates).map(([name, at, note]) => `${name.padEnd(16)} ${dateInWords(at, note)}`)
 }
 
 function parse(text: string): Fields | null {
@@ -119,9 +116,7 @@ function factLines(record: Fields): string[] {
     return texts.length === 0 ? [] : [[name, `${texts.slice(0, MOST_IDS).join(', ')}${more}`]]
   })
   const severity = describeSeverity(record).map((one): [string, string] => ['severity', one])
-  return [...dates, ...severity, ...ids].map(
-    ([name, value]) => `${name.padEnd(10)} ${visible(cut(value, 2000))}`,
-  )
+  return [...dates, ...severity, ...ids].map(([name, value]) => `${name.padEnd(10)} ${visible(cut(value, 2000))}`)
 }
 
 function affectedLines({ affected }: Fields, limit: number): string[] {
@@ -149,7 +144,5 @@ function referenceLines({ references }: Fields, limit: number): string[] {
 }
 
 function moreOf(list: readonly unknown[], limit: number): string[] {
-  return list.length > limit
-    ? [`… and ${list.length - limit} more: --limit ${list.length}, or --json`]
-    : []
+  return list.length > limit ? [`… and ${list.length - limit} more: --limit ${list.length}, or --json`] : []
 }

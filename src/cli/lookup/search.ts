@@ -22,8 +22,7 @@ interface FoundRecord {
 export function searchCommand(query: string, options: LookupOptions): Promise<number> {
   const given = query.trim()
   const text = referenceOfPurl(given) ?? given
-  if (text === '' || text.length > MAX_QUERY)
-    throw new MirrorError('usage', `QUERY takes 1 to ${MAX_QUERY} characters`)
+  if (text === '' || text.length > MAX_QUERY) throw new MirrorError('usage', `QUERY takes 1 to ${MAX_QUERY} characters`)
   const limit = limitOf(options.limit, LIMIT)
   return runLookup(options, (stored) => findingOf(stored, text, limit))
 }
@@ -59,9 +58,13 @@ function findingOf(stored: LookupCall, query: string, limit: number): LookupResu
 
 /** Throws `not_found`, or `not_ready` where something could not be searched. */
 function refuseEmpty(query: string, unknown: readonly string[]): never {
-  if (unknown.length === 0) throw new MirrorError('not_found', `not found: nothing here is named ${query}; names are compared as a whole, and "patchmirror tags" lists the images`) // prettier-ignore
+  if (unknown.length === 0)
+    throw new MirrorError(
+      'not_found',
+      `not found: nothing here is named ${query}; names are compared as a whole, and "patchmirror tags" lists the images`,
+    )
   const why = unknown.join('; ')
-  throw new MirrorError('not_ready', `nothing was found that is named ${query}; ${why}`) // prettier-ignore
+  throw new MirrorError('not_ready', `nothing was found that is named ${query}; ${why}`)
 }
 
 const NOTHING = { records: [], packages: [] }
@@ -91,7 +94,7 @@ function findRecords(stored: LookupCall, query: string, limit: number, notes: st
 function recordsOfPurl(stored: LookupCall, purl: string, limit: number, notes: string[]): string[] {
   const named = packageOfPurl(purl)
   if (named === null)
-    throw new MirrorError('not_found', `not found: no ecosystem of OSV has packages of the type of ${purl}`) // prettier-ignore
+    throw new MirrorError('not_found', `not found: no ecosystem of OSV has packages of the type of ${purl}`)
   const { ecosystem, name, version } = named
   const found = stored.views((views) => views.listCandidates(ecosystem, name, '', limit))
   if (found === null) notes.push(noIndex(stored.noViews))
@@ -107,7 +110,7 @@ export function noIndex(noViews: string | null): string {
 
 function itemsOf({ reads }: LookupCall, query: string, limit: number) {
   return findItems(reads.catalog, query, limit).map(({ list, id, body }) => {
-    const { repository, tag, digest } = namesOfTag({ ...fieldsOf(JSON.parse(body.toString('utf8'))) }) // prettier-ignore
+    const { repository, tag, digest } = namesOfTag({ ...fieldsOf(JSON.parse(body.toString('utf8'))) })
     return { list, id, repository, name: tag, digest }
   })
 }
@@ -120,14 +123,8 @@ interface Shown {
 
 function linesOf({ records, packages, items }: Shown): string[] {
   const tables = [
-    [
-      ['record', 'modified', 'found by'],
-      records.map(({ id, modified, by }) => [id, modified ?? '-', by]),
-    ],
-    [
-      ['package', 'ecosystem', 'records'],
-      packages.map((one) => [one.name, one.ecosystem, String(one.records)]),
-    ],
+    [['record', 'modified', 'found by'], records.map(({ id, modified, by }) => [id, modified ?? '-', by])],
+    [['package', 'ecosystem', 'records'], packages.map((one) => [one.name, one.ecosystem, String(one.records)])],
     [
       ['list', 'item', 'name'],
       items.map(({ list, id, repository, name }) => [

@@ -48,7 +48,7 @@ function recordOf(stored: LookupCall, name: string, limit: number): LookupResult
   if (naming.length === 1) return recordFinding(stored, only, limit, text)
   const listed = naming.slice(0, NAMED).join(', ')
   const more = naming.length > NAMED ? ' and more' : ''
-  throw new MirrorError('not_found', `not found: no record has the id ${text}; records that name it: ${listed}${more}`) // prettier-ignore
+  throw new MirrorError('not_found', `not found: no record has the id ${text}; records that name it: ${listed}${more}`)
 }
 
 function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | null {
@@ -56,12 +56,14 @@ function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | 
   const [only] = named
   if (only === undefined) return null
   if (named.length === 1) return tagFinding(stored, only.id, only.body)
-  const tags = named.map(({ id, body }) => ({ id, body, item: fieldsOf(JSON.parse(body.toString('utf8'))) })) // prettier-ignore
+  const tags = named.map(({ id, body }) => ({ id, body, item: fieldsOf(JSON.parse(body.toString('utf8'))) }))
   const rows = tags.slice(0, limit).map(({ id, item }) => [...tagCells(item), id])
   const lines = [
     `${text} names ${tags.length}${tags.length < MOST_TAGS ? '' : ' or more'} tags; show one by its name, digest or id:`,
     table([...TAG_COLUMNS, 'id'], rows),
-    ...(tags.length > limit ? [`… and ${tags.length - limit} more: --limit ${tags.length}, or "patchmirror tags"`] : []), // prettier-ignore
+    ...(tags.length > limit
+      ? [`… and ${tags.length - limit} more: --limit ${tags.length}, or "patchmirror tags"`]
+      : []),
   ]
   const isRepository = tags.every(({ item }) => isOfRepository(item, text))
   if (!isRepository) throw new MirrorError('not_found', `not found: ${lines.join('\n')}`)
@@ -80,9 +82,7 @@ function removalOf({ reads }: LookupCall, id: string, tombstoneAt: number): stri
   const dates = reads.dates.readDates(id)
   const removed = `removed ${toIso(dates?.removedAt ?? tombstoneAt)}`
   const [first] = dates === null ? [] : datesInWords(dates)
-  return first === undefined
-    ? removed
-    : `${removed}, ${first[0]} ${dateInWords(first[1], first[2])}`
+  return first === undefined ? removed : `${removed}, ${first[0]} ${dateInWords(first[1], first[2])}`
 }
 
 /** Throws why nothing of this name is shown: removed, not fetched yet, not mirrored, or not here. */
@@ -97,7 +97,10 @@ function refuseMissing(
   for (const id of new Set([text, text.toUpperCase()])) {
     const removed = osv.readTombstone(id)
     if (removed !== null)
-      throw new MirrorError('not_found', `not found: upstream removed the record ${id}: ${removalOf(stored, id, removed.removedAt)}`) // prettier-ignore
+      throw new MirrorError(
+        'not_found',
+        `not found: upstream removed the record ${id}: ${removalOf(stored, id, removed.removedAt)}`,
+      )
     const outside = isImage && !osv.isOutside(id) ? null : whyOutOfScope(stored.reads, id)
     if (outside !== null) throw new MirrorError('not_ready', `not mirrored: ${id}: ${outside}`)
     const missing = findMissingRecord(stored.reads, id)
@@ -105,14 +108,10 @@ function refuseMissing(
       throw new MirrorError('not_ready', `not mirrored yet: ${id}: ${missing.message}`)
   }
   if (withoutCatalog && (isImage || stored.isExpected('catalog'))) throw withoutCatalog
-  const what = withoutCatalog
-    ? 'tags are not mirrored here, and no record'
-    : 'neither a record nor a tag'
+  const what = withoutCatalog ? 'tags are not mirrored here, and no record' : 'neither a record nor a tag'
   const index = stored.views(() => true) === null ? `; ${noIndex(stored.noViews)}` : ''
   const similar = findRecordIds(osv, text, 3)
   const next =
-    similar.length === 0
-      ? ''
-      : `; ids that begin with it: ${similar.map((id) => JSON.stringify(id)).join(', ')}`
-  throw new MirrorError('not_found', `not found: ${what} of this mirror is named ${text}${next}${index}`) // prettier-ignore
+    similar.length === 0 ? '' : `; ids that begin with it: ${similar.map((id) => JSON.stringify(id)).join(', ')}`
+  throw new MirrorError('not_found', `not found: ${what} of this mirror is named ${text}${next}${index}`)
 }

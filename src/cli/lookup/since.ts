@@ -91,12 +91,13 @@ function chosen(
 
 /** Refuses an ecosystem of no view that is none, or a part of one: views are of ecosystems. Throws `usage`, `bad_request`. */
 function refuseUnknown({ views }: Config, { hasView }: Pick<Views, 'hasView'>, ecosystem: string) {
-  const [own, plain] = [folderOf(ecosystem), folderOf(withoutVendor(ecosystem))]
+  const own = folderOf(ecosystem)
+  const plain = folderOf(withoutVendor(ecosystem))
   const isVendor = hasView(own) || isKnownEcosystem(own) || views.vendors.includes(own)
   readFilter(own === plain || isVendor ? ecosystem : `${own}:`, null) // any vendor passes it, also Foo of Foo:Maven
   const folder = derivedVendors(views).includes(own) && hasView(plain) ? plain : own
   if (folder !== ecosystem)
-    throw new MirrorError('usage', `there is no list of ${ecosystem.slice(0, 100)} alone: use --ecosystem ${folder}`) // prettier-ignore
+    throw new MirrorError('usage', `there is no list of ${ecosystem.slice(0, 100)} alone: use --ecosystem ${folder}`)
 }
 
 function printNewest(rows: readonly RecordDates[], limit: number): void {
@@ -108,9 +109,13 @@ function printNewest(rows: readonly RecordDates[], limit: number): void {
       .map(([, at, note]) => dateInWords(at, note)),
     describeDates(row).state,
   ])
-  print(table(['record', 'first seen here', 'fix first seen', 'state'], cells.map((row) => row.map(visible)))) // prettier-ignore
-  if (rows.length > limit)
-    print(`\nthe newest ${limit} of ${rows.length} records; --csv and --json print all`)
+  print(
+    table(
+      ['record', 'first seen here', 'fix first seen', 'state'],
+      cells.map((row) => row.map(visible)),
+    ),
+  )
+  if (rows.length > limit) print(`\nthe newest ${limit} of ${rows.length} records; --csv and --json print all`)
 }
 
 /** A row of the export: the columns of a CSV, in their order. */
@@ -118,7 +123,6 @@ const COLUMNS: readonly [
   name: string,
   of: (row: DescribedDates, upstream: UpstreamDates | null) => string | boolean | null,
 ][] = [
-  // prettier-ignore
   ['id', ({ id }) => id],
   ['state', ({ state }) => state],
   ['first_seen', ({ firstSeen }) => firstSeen.at],
@@ -136,7 +140,8 @@ const COLUMNS: readonly [
 function printCsv(reads: Reads, rows: Iterable<RecordDates>): void {
   print(COLUMNS.map(([name]) => name).join(','))
   for (const row of rows) {
-    const [described, upstream] = [describeDates(row), readUpstreamDates(reads, row.id)]
+    const described = describeDates(row)
+    const upstream = readUpstreamDates(reads, row.id)
     print(COLUMNS.map(([, of]) => csvField(of(described, upstream))).join(','))
   }
 }
@@ -145,7 +150,7 @@ function printCsv(reads: Reads, rows: Iterable<RecordDates>): void {
 function printAll(reads: Reads, rows: Iterable<RecordDates>): void {
   let before = '['
   for (const row of rows) {
-    print(`${before}${JSON.stringify({ ...describeDates(row), upstream: readUpstreamDates(reads, row.id) })}`) // prettier-ignore
+    print(`${before}${JSON.stringify({ ...describeDates(row), upstream: readUpstreamDates(reads, row.id) })}`)
     before = ','
   }
   print(before === '[' ? '[]' : ']')

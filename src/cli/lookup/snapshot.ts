@@ -37,10 +37,7 @@ export interface LookupResult {
  * Calls `work` with one snapshot of the data folder and prints what it finds, with the sources that were read and how old
  * they are. An error `not_found` is exit code 1; `not_ready` and `stale`, which say nothing about upstream, are 3.
  */
-export async function runLookup(
-  options: LookupOptions,
-  work: (stored: LookupCall) => LookupResult,
-): Promise<number> {
+export async function runLookup(options: LookupOptions, work: (stored: LookupCall) => LookupResult): Promise<number> {
   const { config } = settings(options, false, [])
   const isJson = options.json === true
   const used: { freshness: Freshness | null } = { freshness: null }
@@ -57,7 +54,8 @@ export async function runLookup(
           reads: shortReads.reads,
           views: viewsOf(config, noViews),
           noViews,
-          readApi: (path, params, query) => answer({ ...REQUEST, path, params, query: query.toString(), now: Date.now() }), // prettier-ignore
+          readApi: (path, params, query) =>
+            answer({ ...REQUEST, path, params, query: query.toString(), now: Date.now() }),
         })
         if (isJson) printJson({ found: true, ...json, sources: freshness.used() })
         else for (const line of [...lines, '', ...freshness.lines()]) print(visibleLines(line))
@@ -73,10 +71,18 @@ export async function runLookup(
 }
 
 const REQUEST = {
-  ...{ method: 'GET', baseUrl: '', served: null, linkSecret: null },
+  method: 'GET',
+  baseUrl: '',
+  served: null,
+  linkSecret: null,
   requestHeaders: {
-    ...{ acceptEncoding: undefined, ifMatch: undefined, ifNoneMatch: undefined, range: undefined },
-    ...{ ifModifiedSince: undefined, ifUnmodifiedSince: undefined, ifRange: undefined },
+    acceptEncoding: undefined,
+    ifMatch: undefined,
+    ifNoneMatch: undefined,
+    range: undefined,
+    ifModifiedSince: undefined,
+    ifUnmodifiedSince: undefined,
+    ifRange: undefined,
   },
 }
 

@@ -15,10 +15,7 @@ export function sbomsOfTag(stored: LookupCall, name: string): InputSbom[] {
   const id = idOfTag(stored, name)
   const digests = sbomDigestsOf(stored.reads, id)
   if (digests.length === 0)
-    throw new MirrorError(
-      'not_ready',
-      `no SBOM of ${name} is stored here: "patchmirror show ${id}" says why`,
-    )
+    throw new MirrorError('not_ready', `no SBOM of ${name} is stored here: "patchmirror show ${id}" says why`)
   return digests.map((digest) => ({ ...readMirroredSbom(stored.reads, digest, name), tag: id }))
 }
 

@@ -1,10 +1,6 @@
 import { fillPath, canonicalPath } from '../../domain/path-templates.ts'
 import { RESOURCES } from '../../domain/resources.ts'
-import {
-  type ArtifactSignature,
-  plainResult,
-  signatureText,
-} from '../../domain/artifacts/signature.ts'
+import { type ArtifactSignature, plainResult, signatureText } from '../../domain/artifacts/signature.ts'
 import { type Fields, fieldsOf } from '../../json/objects.ts'
 import { leftOutOfScope } from '../../api/catalog/not-found.ts'
 import { notSynced, scopeToCome } from '../../api/snapshot/not-ready.ts'
@@ -15,8 +11,7 @@ import { table, visible } from '../output.ts'
 import type { LookupResult, LookupCall } from './snapshot.ts'
 
 /** The reason of a path that a bundle brought as missing, or an earlier version of this program stored. */
-const NO_REASON =
-  'the reason is not stored here; "patchmirror runs" on the mirror that syncs names it'
+const NO_REASON = 'the reason is not stored here; "patchmirror runs" on the mirror that syncs names it'
 
 const ARTIFACTS = RESOURCES.find(({ name }) => name === 'tags')?.artifacts ?? []
 
@@ -35,7 +30,7 @@ interface Artifact {
   readonly signature: ArtifactSignature | null
   /** Why it is not stored; null where it is, or where this mirror does not know. */
   readonly why: string | null
-  readonly documents: readonly { readonly digest: string; readonly type: string; readonly size: number }[] // prettier-ignore
+  readonly documents: readonly { readonly digest: string; readonly type: string; readonly size: number }[]
 }
 
 /** Returns a listed tag: its names, its dates and its artifacts. */
@@ -72,23 +67,16 @@ function otherFacts(item: Fields): string[][] {
   )
 }
 
-function artifactOf(
-  { config, reads }: LookupCall,
-  id: string,
-  template: string,
-  kind: string,
-): Artifact {
+function artifactOf({ config, reads }: LookupCall, id: string, template: string, kind: string): Artifact {
   const { catalog } = reads
   const filled = fillPath(template, { id })
   const path = canonicalPath(filled) ?? filled
   const answer = catalog.readAnswer(path)
   const named = { kind, path, documents: [], why: null, signature: null }
   const missing = catalog.readMissingPath(path)
-  if (missing?.status === 403)
-    return { ...named, state: 'refused by the service', why: missing.reason ?? NO_REASON }
+  if (missing?.status === 403) return { ...named, state: 'refused by the service', why: missing.reason ?? NO_REASON }
   if (answer === null) {
-    if (missing !== null)
-      return { ...named, state: 'could not be fetched', why: missing.reason ?? NO_REASON }
+    if (missing !== null) return { ...named, state: 'could not be fetched', why: missing.reason ?? NO_REASON }
     if (catalog.hasAnswers(`tags/${id}`)) return { ...named, state: 'not fetched yet' }
     const changed = scopeToCome(reads, config, 'catalog')
     return changed === null
@@ -118,13 +106,11 @@ function reasonsOf(artifacts: readonly Artifact[]): string[] {
     artifacts.filter(({ why }) => why !== null),
     ({ why }) => why,
   )
-  const lines = [...reasons].map(
-    ([why, about]) => `${about.map(({ kind }) => kind).join(', ')}: ${visible(why ?? '')}`,
-  )
+  const lines = [...reasons].map(([why, about]) => `${about.map(({ kind }) => kind).join(', ')}: ${visible(why ?? '')}`)
   return lines.length === 0 ? [] : ['', ...lines]
 }
 
 function rowOf({ kind, state, documents }: Artifact): string[] {
-  const texts = documents.map(({ type, size, digest }) => `${type}, ${size} bytes, ${digest.slice(0, 12)}`) // prettier-ignore
+  const texts = documents.map(({ type, size, digest }) => `${type}, ${size} bytes, ${digest.slice(0, 12)}`)
   return [kind, state, texts.length === 0 ? '-' : texts.join('; ')]
 }

@@ -1,8 +1,4 @@
-import {
-  createImageVexReader,
-  imageDigestOf,
-  repositoriesIn,
-} from '../../api/scanners/image-vex.ts'
+import { createImageVexReader, imageDigestOf, repositoriesIn } from '../../api/scanners/image-vex.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { print, settings, warn } from '../context.ts'
 import { closing } from '../store-access.ts'
@@ -49,5 +45,8 @@ function isDigest(text: string): boolean {
 function digestNamed(stored: Parameters<typeof idOfTag>[0], name: string): string {
   const digest = imageDigestOf(stored.reads.catalog, idOfTag(stored, name))
   if (digest !== null) return digest
-  throw new MirrorError('not_found', `not found: the service's list of tags names no digest of ${name}: give that of the image`) // prettier-ignore
+  throw new MirrorError(
+    'not_found',
+    `not found: the service's list of tags names no digest of ${name}: give that of the image`,
+  )
 }

@@ -24,17 +24,10 @@ const PATIENCE_MS = 600_000
 const LOOK_MS = 500
 
 /** `patchmirror export-db osv-scanner|renovate DIR`: the databases of osv-scanner and osv-scalibr, or of osv-offline, for use without a network. */
-export async function exportDbCommand(
-  format: string,
-  dir: string,
-  options: ExportDbOptions,
-): Promise<number> {
+export async function exportDbCommand(format: string, dir: string, options: ExportDbOptions): Promise<number> {
   const kind = DATABASE_KINDS.find((one) => one === format)
   if (kind === undefined)
-    throw new MirrorError(
-      'usage',
-      `unknown database ${format}; there are: ${DATABASE_KINDS.join(', ')}`,
-    )
+    throw new MirrorError('usage', `unknown database ${format}; there are: ${DATABASE_KINDS.join(', ')}`)
   const { config } = settings(options, false, [])
   const target = resolve(dir)
   const vendors = derivedVendors(config.views)
@@ -45,8 +38,7 @@ export async function exportDbCommand(
     await makeViews(config.data.dir, vendors, true)
     views = open(config.data.dir)
   }
-  if (views === null)
-    throw new MirrorError('not_ready', `nothing is mirrored yet: ${firstStep(config)}`)
+  if (views === null) throw new MirrorError('not_ready', `nothing is mirrored yet: ${firstStep(config)}`)
   try {
     const report = exportDb(views, target, options.ecosystem ?? [], kind)
     print(options.json === true ? JSON.stringify(report, null, 2) : describe(report, target))
@@ -65,11 +57,7 @@ function refuseOld(config: Config): void {
 }
 
 /** Makes the views of the newest snapshot. Waits for another process that makes them just now, as a daemon does after a sync. */
-export async function makeViews(
-  dataDir: string,
-  vendors: readonly string[],
-  rebuild: boolean,
-): Promise<void> {
+export async function makeViews(dataDir: string, vendors: readonly string[], rebuild: boolean): Promise<void> {
   const until = performance.now() + PATIENCE_MS
   for (;;) {
     try {

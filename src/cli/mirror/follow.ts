@@ -30,16 +30,11 @@ export async function untilServed(config: Config, reports: readonly RunReport[])
 function printResult(behind: readonly RunReport[], answers: boolean): void {
   const names = behind.map(({ source }) => source).join(', ')
   const why = answers ? 'see its log' : 'it does not answer'
-  warn(
-    `a daemon runs on this data folder, and does not serve the new snapshot of ${names} yet: ${why}`,
-  )
+  warn(`a daemon runs on this data folder, and does not serve the new snapshot of ${names} yet: ${why}`)
 }
 
 /** The snapshot that is served of each source; null when the daemon does not answer. */
-async function readServed(
-  config: Config,
-  instance: string,
-): Promise<ReadonlyMap<string, string | null> | null> {
+async function readServed(config: Config, instance: string): Promise<ReadonlyMap<string, string | null> | null> {
   try {
     const { text } = await askDaemon(config, '/-/status', 2_000)
     const report = JSON.parse(text) as {

@@ -34,8 +34,7 @@ export async function healthCommand(options: HealthOptions): Promise<number> {
       return fail(`no daemon serves ${config.data.dir} (data.dir): start it ("patchmirror serve")`)
     const health = await askDaemon(config, '/-/health', TIMEOUT_MS)
     const stranger = strangerIn(config, health.instance)
-    if (stranger !== null)
-      return fail(`${stranger} on ${daemonUrl(config.server)} (server.host, server.port)`)
+    if (stranger !== null) return fail(`${stranger} on ${daemonUrl(config.server)} (server.host, server.port)`)
     const answer = options.ready === true ? await askDaemon(config, '/-/ready', TIMEOUT_MS) : health
     const url = daemonUrl(config.server)
     print(options.json === true ? answer.text : describe(answer, url, options.ready === true))
@@ -77,7 +76,7 @@ function describeReadiness({ ready, sources, storage, fleet }: Readiness): strin
   const parts = [
     ...sources.map((one) => ({ ready: one.ready, text: `${one.name}: ${one.reason}` })),
     ...(fleet === undefined ? [] : [{ ready: fleet.ready, text: `fleet: ${fleet.reason}` }]),
-    ...(storage.ready ? [] : [{ ready: false, text: storage.reason ?? 'the data folder cannot be written to' }]), // prettier-ignore
+    ...(storage.ready ? [] : [{ ready: false, text: storage.reason ?? 'the data folder cannot be written to' }]),
   ]
   const reasons = parts.filter((one) => one.ready === ready).map(({ text }) => text)
   const why = reasons.join('; ').replace(/\s*\n\s*/g, ' ')

@@ -56,10 +56,7 @@ export async function createKeyCommand(options: CreateKeyOptions): Promise<numbe
 }
 
 /** `patchmirror keys revoke ID`: the key opens nothing from now on, also on a running mirror. */
-export async function revokeKeyCommand(
-  id: string,
-  options: GlobalOptions & { json?: boolean },
-): Promise<number> {
+export async function revokeKeyCommand(id: string, options: GlobalOptions & { json?: boolean }): Promise<number> {
   const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
   const known = await write(options, (store, dataDir) => {
     const key = store.keys.listKeys().find((one) => one.id === number)
@@ -69,8 +66,7 @@ export async function revokeKeyCommand(
     if (hash !== undefined) discardLocalKey(dataDir, hash, store.secrets.readSecret('keys'))
     return key
   })
-  if (known === undefined)
-    throw new MirrorError('usage', `there is no key ${id}; "patchmirror keys list" shows all`)
+  if (known === undefined) throw new MirrorError('usage', `there is no key ${id}; "patchmirror keys list" shows all`)
   if (options.json === true) {
     printJson({ id: known.id, name: known.name, revoked: true, already: known.revokedAt !== null })
     return 0
@@ -90,9 +86,7 @@ export function listKeysCommand(options: GlobalOptions & { json?: boolean }): nu
   const keys = readKeys(settings(options, false, []).config.data.dir)
   if (options.json === true) printJson(keys.map(shown))
   else if (keys.length === 0)
-    print(
-      'no key was made yet: the first "patchmirror serve" makes one, and "patchmirror keys create" makes more',
-    )
+    print('no key was made yet: the first "patchmirror serve" makes one, and "patchmirror keys create" makes more')
   else print(table(COLUMNS, keys.map(row)))
   return 0
 }
@@ -103,10 +97,7 @@ function readKeys(dataDir: string): LocalKey[] {
   return stored ?? []
 }
 
-async function write<T>(
-  options: GlobalOptions,
-  work: (store: Writes, dataDir: string) => T,
-): Promise<T> {
+async function write<T>(options: GlobalOptions, work: (store: Writes, dataDir: string) => T): Promise<T> {
   const { dir } = settings(options, false, []).config.data
   return withWrites(dir, (store) => guarded(dir, () => work(store, dir)))
 }
@@ -120,7 +111,8 @@ function byOf({ revokedBy }: LocalKey): string {
 }
 
 function row({ id, name, prefix, ...key }: LocalKey): string[] {
-  const [created, revoked] = [timeOf(key.createdAt), timeOf(key.revokedAt)]
+  const created = timeOf(key.createdAt)
+  const revoked = timeOf(key.revokedAt)
   const by = [key.createdBy, key.revokedBy].map((user) => user ?? '-')
   return [String(id), name || '-', `${prefix}…`, created, by[0] ?? '', revoked, by[1] ?? '']
 }

@@ -34,7 +34,9 @@ export async function approveCommand(run: string, options: DecisionOptions): Pro
       await store.exclusive(() => decide(store, approved.runId, 'approved'))
     } else if (store.quarantine.readQuarantine(approved.runId)?.decision === 'approved') {
       // What it would remove; the records that it would change need an approval of their own.
-      await store.exclusive(() => { store.runs.recordDecision(approved.runId, 'approved', operatorName()) }) // prettier-ignore
+      await store.exclusive(() => {
+        store.runs.recordDecision(approved.runId, 'approved', operatorName())
+      })
     }
     return done
   })
@@ -53,7 +55,10 @@ function refuseOtherSettings(
   const digests = runs.readRun(runId)?.facts['scopeSettings']
   const keys = Array.isArray(digests) ? otherSettings(digests, config, source) : []
   if (keys.length > 0)
-    throw new MirrorError('usage', `run ${runId} used another ${keys.join(', ')} than this command has, and approves nothing else: give the settings of that run, or sync with these`) // prettier-ignore
+    throw new MirrorError(
+      'usage',
+      `run ${runId} used another ${keys.join(', ')} than this command has, and approves nothing else: give the settings of that run, or sync with these`,
+    )
 }
 
 /** `patchmirror reject RUN`: the refused version stays refused, also when upstream offers it again. */
@@ -75,8 +80,7 @@ export async function rejectCommand(run: string, options: DecisionOptions): Prom
 export async function acknowledgeCommand(run: string, options: DecisionOptions): Promise<number> {
   const { config } = settings(options, false, [])
   const { dir } = config.data
-  const isStored =
-    withReads(dir, (reads) => doubtfulRun(reads, run)) !== null || hasUnreadDatabase(dir)
+  const isStored = withReads(dir, (reads) => doubtfulRun(reads, run)) !== null || hasUnreadDatabase(dir)
   if (!isStored) throw nothingRan(dir, run)
   const { id, facts, message } = await withWrites(dir, (store) => {
     const found = doubtfulRun(store, run)
@@ -85,7 +89,7 @@ export async function acknowledgeCommand(run: string, options: DecisionOptions):
   })
   if (options.json === true) printJson({ run: id, decision: 'acknowledged', message })
   else if (isAcknowledged({ facts })) print(`run ${id} is acknowledged already`)
-  else print(`run ${id} acknowledged: what it published stays, and lists of changes still mark it as doubtful`) // prettier-ignore
+  else print(`run ${id} acknowledged: what it published stays, and lists of changes still mark it as doubtful`)
   return 0
 }
 
@@ -97,10 +101,12 @@ function isAcknowledged({ facts }: Pick<Run, 'facts'>): boolean {
 function doubtfulRun({ runs }: Pick<RefusalReads, 'runs'>, text: string): Run {
   const id = runNumber(text)
   const run = runs.readRun(id)
-  if (run === null)
-    throw new MirrorError('usage', `there is no run ${id}: "patchmirror runs" lists them`)
+  if (run === null) throw new MirrorError('usage', `there is no run ${id}: "patchmirror runs" lists them`)
   if (run.state === 'quarantined')
-    throw new MirrorError('usage', `run ${id} is quarantined, it published nothing: "patchmirror approve ${id}" or "patchmirror reject ${id}" decides`) // prettier-ignore
+    throw new MirrorError(
+      'usage',
+      `run ${id} is quarantined, it published nothing: "patchmirror approve ${id}" or "patchmirror reject ${id}" decides`,
+    )
   const hasPublished = run.state === 'complete' || run.state === 'partial'
   if (hasPublished && run.facts['doubts'] !== undefined && run.kind !== 'approve') return run
   throw new MirrorError('usage', `run ${id} is ${run.state}: it published nothing that is doubtful`)
@@ -119,16 +125,12 @@ type RefusalReads = Pick<Reads, 'runs' | 'quarantine'>
  * database where there is none.
  */
 function requireChange({ data: { dir } }: Config, run: string): void {
-  if (withReads(dir, (reads) => refusedChange(reads, run)) !== null || hasUnreadDatabase(dir))
-    return
+  if (withReads(dir, (reads) => refusedChange(reads, run)) !== null || hasUnreadDatabase(dir)) return
   throw nothingRan(dir, run)
 }
 
 function nothingRan(dir: string, run: string): MirrorError {
-  return new MirrorError(
-    'usage',
-    `there is no run ${runNumber(run)}: nothing has run yet in ${dir}`,
-  )
+  return new MirrorError('usage', `there is no run ${runNumber(run)}: nothing has run yet in ${dir}`)
 }
 
 /** Returns the change to decide about: an open one, or a rejected one, which may be approved. Throws `usage`. */
@@ -137,20 +139,15 @@ function refusedChange({ runs, quarantine }: RefusalReads, text: string): Quaran
   const run = runs.readRun(runId)
   const found = quarantine.readQuarantine(run === null ? runId : refusedBy(run))
   if (found?.decision === null || found?.decision === 'rejected') return found
-  if (found !== null)
-    throw new MirrorError('usage', `what run ${runId} refused is settled already: ${found.decision}`) // prettier-ignore
-  if (run === null)
-    throw new MirrorError('usage', `there is no run ${runId}: "patchmirror runs" lists them`)
+  if (found !== null) throw new MirrorError('usage', `what run ${runId} refused is settled already: ${found.decision}`)
+  if (run === null) throw new MirrorError('usage', `there is no run ${runId}: "patchmirror runs" lists them`)
   const open = quarantine.listOpenQuarantines().map((one) => `run ${one.runId} of ${one.source}`)
   const waiting = open.length === 0 ? 'nothing else waits either' : `waiting: ${open.join(', ')}`
-  throw new MirrorError('usage', `run ${runId} is ${run.state}: nothing of it waits for a decision; ${waiting}`) // prettier-ignore
+  throw new MirrorError('usage', `run ${runId} is ${run.state}: nothing of it waits for a decision; ${waiting}`)
 }
 
 function runNumber(text: string): number {
   const runId = Number(text)
   if (Number.isSafeInteger(runId) && runId > 0) return runId
-  throw new MirrorError(
-    'usage',
-    `${text} is not a run number; "patchmirror status" names quarantined runs`,
-  )
+  throw new MirrorError('usage', `${text} is not a run number; "patchmirror status" names quarantined runs`)
 }

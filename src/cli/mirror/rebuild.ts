@@ -56,10 +56,7 @@ export async function rebuildMirror(loaded: LoadedConfig): Promise<number> {
 }
 
 /** Goes on with a repair that was interrupted: mirrors what is left. Returns the exit code. */
-export async function continueRepair(
-  loaded: LoadedConfig,
-  left: readonly SourceName[],
-): Promise<number> {
+export async function continueRepair(loaded: LoadedConfig, left: readonly SourceName[]): Promise<number> {
   print('a repair was interrupted after it had kept what could be read: it goes on')
   const lock = acquireLock(loaded.config.data.dir, 'serve')
   try {
@@ -73,13 +70,8 @@ export async function continueRepair(
   }
 }
 
-async function mirrorSources(
-  loaded: LoadedConfig,
-  sources: readonly SourceName[],
-): Promise<number> {
-  return loaded.config.upstream.apiRoot === null
-    ? awaitBundle(loaded)
-    : mirrorAgain(loaded, sources)
+async function mirrorSources(loaded: LoadedConfig, sources: readonly SourceName[]): Promise<number> {
+  return loaded.config.upstream.apiRoot === null ? awaitBundle(loaded) : mirrorAgain(loaded, sources)
 }
 
 /** Longest time until the service answers, milliseconds. */
@@ -131,8 +123,7 @@ function replaceDatabase({ data: { dir }, ...config }: Config): Salvage {
   })
   const aside = asideOf(path)
   keepAs(path, aside)
-  for (const suffix of ['-wal', '-shm'])
-    if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
+  for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
   renameSync(databasePath(staging), path)
   syncFolder(dir)
   for (const folder of [staging, derivedDir(dir)]) rmSync(folder, { recursive: true, force: true })
@@ -206,9 +197,7 @@ function describeSalvage(salvage: Salvage): string[] {
   return [
     kept.length === 0 ? 'nothing of the old database could be read' : `kept: ${list.format(kept)}`,
     ...lostKeys(salvage),
-    ...(secret
-      ? []
-      : ['the secret of links could not be read: links given out before do not open']),
+    ...(secret ? [] : ['the secret of links could not be read: links given out before do not open']),
     ...(bundles === 'whole' ? [] : [LOST_BUNDLES[bundles]]),
     `begun again: ${list.format(begun)}`,
   ]
@@ -225,7 +214,5 @@ const LOST_BUNDLES = {
 function lostKeys({ keys }: Salvage): string[] {
   if (keys === 'whole') return []
   const which = keys === 'part' ? 'some local keys could not be read' : 'no local key could be read'
-  return [
-    `${which}: for those that do not open any more, make new ones ("patchmirror keys create")`,
-  ]
+  return [`${which}: for those that do not open any more, make new ones ("patchmirror keys create")`]
 }

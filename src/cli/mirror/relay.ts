@@ -3,20 +3,9 @@ import { relayStatus } from '../../api/status/report.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { formatSecret } from '../../relay/sender.ts'
-import {
-  guarded,
-  inboxPath,
-  openInbox,
-  openInboxReader,
-  openReader,
-  openWriter,
-} from '../../store/database/open.ts'
+import { guarded, inboxPath, openInbox, openInboxReader, openReader, openWriter } from '../../store/database/open.ts'
 import type { Db } from '../../store/database/sqlite.ts'
-import {
-  type RelayTarget,
-  createRelayOutbox,
-  createOutboxReads,
-} from '../../store/webhooks/outbox.ts'
+import { type RelayTarget, createRelayOutbox, createOutboxReads } from '../../store/webhooks/outbox.ts'
 import { createSecretReader } from '../../store/secret.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 import { timeOf, table } from '../output.ts'
@@ -42,10 +31,8 @@ export function relayStatusCommand(options: GlobalOptions & { json?: boolean }):
   const db = openInboxReader(data.dir)
   const targets = db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
   const kindOf = ({ url }: RelayTarget): Kind => kindIn(relay, url)
-  if (options.json === true)
-    printJson(targets.map((target) => ({ ...relayStatus(target), kind: kindOf(target) })))
-  else if (targets.length === 0)
-    print('no events are forwarded: set relay.targets or relay.chatTargets')
+  if (options.json === true) printJson(targets.map((target) => ({ ...relayStatus(target), kind: kindOf(target) })))
+  else if (targets.length === 0) print('no events are forwarded: set relay.targets or relay.chatTargets')
   else
     print(
       table(
@@ -64,17 +51,7 @@ function kindIn(relay: Pick<Config['relay'], 'targets' | 'chatTargets'>, url: st
   return relay.targets.includes(url) ? 'standard' : null
 }
 
-const HEAD = [
-  'id',
-  'target',
-  'kind',
-  'state',
-  'since',
-  'waiting',
-  'given up',
-  'delivered',
-  'last failure',
-]
+const HEAD = ['id', 'target', 'kind', 'state', 'since', 'waiting', 'given up', 'delivered', 'last failure']
 
 function row(target: RelayTarget, kind: Kind): string[] {
   const { id, state, since, pending, givenUp, deliveredAt } = target
@@ -99,19 +76,14 @@ function lastFailure({ state, reason, failedAt }: RelayTarget): string {
 }
 
 /** `patchmirror relay enable ID`: a disabled target receives new events again; a failing one is retried at once. */
-export function enableTargetCommand(
-  id: string,
-  options: GlobalOptions & { json?: boolean },
-): number {
+export function enableTargetCommand(id: string, options: GlobalOptions & { json?: boolean }): number {
   const { dir } = settings(options, false, []).config.data
   const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
   const known = openInboxReader(dir)
   known?.close()
   const db = known === null ? null : openInbox(dir)
-  const before =
-    db === null ? null : closing(db, () => guarded(dir, () => enable(db, number), inboxPath(dir)))
-  if (before === null)
-    throw new MirrorError('usage', `there is no target ${id}; "patchmirror relay status" shows all`)
+  const before = db === null ? null : closing(db, () => guarded(dir, () => enable(db, number), inboxPath(dir)))
+  if (before === null) throw new MirrorError('usage', `there is no target ${id}; "patchmirror relay status" shows all`)
   if (options.json === true) printJson({ id: number, enabled: true, before })
   else print(`target ${number} ${ENABLED[before]}`)
   return 0

@@ -1,10 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { MirrorError, systemCode } from '../../core/errors.ts'
-import {
-  type DaemonSettings,
-  type Reload,
-  daemonSettings,
-} from '../../store/database/daemon-settings.ts'
+import { type DaemonSettings, type Reload, daemonSettings } from '../../store/database/daemon-settings.ts'
 import { servingProcess } from '../../store/database/lock.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 
@@ -36,8 +32,7 @@ export async function reloadCommand(options: GlobalOptions & { json?: boolean })
   const next = nextStep(found)
   const { inForce = null, restart = null } = found ?? {}
   if (options.json === true) printJson({ signalled: pid, inForce, restart, next })
-  else
-    print(found === null ? `process ${pid} reads its settings again; ${next}` : shown(pid, found))
+  else print(found === null ? `process ${pid} reads its settings again; ${next}` : shown(pid, found))
   return 0
 }
 
@@ -70,8 +65,7 @@ function nextStep(found: Reload | null): string {
 
 function shown(pid: number, found: Reload): string {
   const { inForce, restart } = found
-  const now =
-    inForce.length === 0 ? 'no live setting changed' : `in force now: ${inForce.join(', ')}`
+  const now = inForce.length === 0 ? 'no live setting changed' : `in force now: ${inForce.join(', ')}`
   const rest =
     restart.length === 0
       ? 'no setting waits for a restart'

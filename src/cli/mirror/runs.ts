@@ -41,10 +41,7 @@ function listed({ runs }: Reads, { limit = '20', failed = false }: RunsOptions):
 function countOf(text: string): number {
   const count = Number(text)
   if (Number.isSafeInteger(count) && count > 0) return count
-  throw new MirrorError(
-    'usage',
-    `${text} is not a number above 0; "patchmirror runs" lists the runs`,
-  )
+  throw new MirrorError('usage', `${text} is not a number above 0; "patchmirror runs" lists the runs`)
 }
 
 function printRuns(reads: Reads, runs: readonly Run[], json: boolean): void {
@@ -69,17 +66,13 @@ function tookCell(ms: number | null): string {
 
 function printRun(reads: Reads, id: number, json: boolean): void {
   const run = reads.runs.readRun(id)
-  if (run === null)
-    throw new MirrorError('usage', `there is no run ${id}; "patchmirror runs" lists them`)
+  if (run === null) throw new MirrorError('usage', `there is no run ${id}; "patchmirror runs" lists them`)
   if (json) return printJson(run)
   const { facts, ...rest } = run
   const shown = Object.entries({ ...rest, message: messageNow(reads, run.message), ...facts })
-  const lines = shown.flatMap(([key, value]) =>
-    Array.isArray(value) ? [] : [[key, textOf(key, value)]],
-  )
+  const lines = shown.flatMap(([key, value]) => (Array.isArray(value) ? [] : [[key, textOf(key, value)]]))
   print(table(['run', String(id)], lines.slice(1)))
-  for (const [key, value] of shown)
-    if (Array.isArray(value) && value.length > 0) print(listOf(key, value, facts))
+  for (const [key, value] of shown) if (Array.isArray(value) && value.length > 0) print(listOf(key, value, facts))
   const refusal = reads.quarantine.readRefusal(refusedBy(run))
   if (refusal === null) return
   print(`\nquarantine of ${refusal.path}\n  ${refusal.reason}\n  ${decisionOf(refusal)}`)

@@ -57,12 +57,9 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   const { threads } = config.server
   const by = threads === 1 ? '' : ` with ${threads} serving threads (server.threads)`
   log.info({ url, upstream, data: config.data.dir, threads }, `serving ${url}${by}`)
-  if (logFile !== null)
-    writeLine(`patchmirror: serving ${url}; the log is in ${config.log.file} (log.file)\n`)
-  if (isReader(config))
-    log.info({ fleet: config.fleet.url }, 'reader of a fleet: what it publishes is served')
-  else if (upstream === null)
-    log.info({}, 'no upstream: nothing is synced, what was imported is served')
+  if (logFile !== null) writeLine(`patchmirror: serving ${url}; the log is in ${config.log.file} (log.file)\n`)
+  if (isReader(config)) log.info({ fleet: config.fleet.url }, 'reader of a fleet: what it publishes is served')
+  else if (upstream === null) log.info({}, 'no upstream: nothing is synced, what was imported is served')
   else for (const text of unsyncedHere(config)) log.warn({}, text)
   const signal = await stopped
   log.info(`${signal}: stopping`)
@@ -95,9 +92,7 @@ function announceUsed(dir: string, used: DaemonSettings, warn: (text: string) =>
   try {
     announceSettings(dir, used)
   } catch (error) {
-    warn(
-      `"patchmirror reload" and "doctor" cannot compare the settings in use: ${messageOf(error)}`,
-    )
+    warn(`"patchmirror reload" and "doctor" cannot compare the settings in use: ${messageOf(error)}`)
   }
 }
 

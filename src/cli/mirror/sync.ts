@@ -10,15 +10,7 @@ import type { RunReport, RunRequest, Runner } from '../../sync/runner.ts'
 import { refuseReader } from '../fleet/paused.ts'
 import { visible } from '../output.ts'
 import { createProgress } from '../progress.ts'
-import {
-  type GlobalOptions,
-  loadSettings,
-  print,
-  printJson,
-  settings,
-  sourceFiles,
-  warn,
-} from '../context.ts'
+import { type GlobalOptions, loadSettings, print, printJson, settings, sourceFiles, warn } from '../context.ts'
 import { parseSources, withRunner } from '../runner.ts'
 import { unsyncedHere } from '../store-access.ts'
 import { untilServed } from './follow.ts'
@@ -52,19 +44,14 @@ export async function syncCommand(names: string[], options: SyncOptions): Promis
   refuseReader(loadSettings(options, false, []).config) // it has no upstream, which would be asked for
   const loaded = settings(options, true, sourceFiles(named))
   const sources = parseSources(named, loaded.config)
-  if (
-    options.reconcile === true &&
-    sources.some((source) => source !== 'osv' && source !== 'catalog')
-  ) {
+  if (options.reconcile === true && sources.some((source) => source !== 'osv' && source !== 'catalog')) {
     throw new MirrorError('usage', '--reconcile is for osv and catalog alone')
   }
   const display = createProgress(options.json === true)
-  const reports = await withRunner(loaded, display.show, (runner) =>
-    runAll(runner, sources, options),
-  )
+  const reports = await withRunner(loaded, display.show, (runner) => runAll(runner, sources, options))
   display.finish()
   const unsynced = names.length === 0 ? unsyncedHere(loaded.config) : []
-  for (const text of unsynced) warn(`${text}; where it is not to be synced, name the others: ${NAMING}`) // prettier-ignore
+  for (const text of unsynced) warn(`${text}; where it is not to be synced, name the others: ${NAMING}`)
   for (const text of otherThanDaemon(loaded.config, sources)) warn(text)
   if (options.dryRun !== true) await untilServed(loaded.config, reports)
   if (options.json === true) printJson(reports)
@@ -78,20 +65,16 @@ function otherThanDaemon(config: Config, sources: readonly SourceName[]): string
   const used = daemonSettings(config.data.dir)
   if (used === null) return []
   const differ = new Set(compareSettings(used, config).restart)
-  const keys = sources
-    .flatMap((source) => scopeKeys(config, source))
-    .filter((key) => differ.has(key))
-  return keys.length === 0 ? [] : [`the running daemon has another ${keys.join(', ')}: its next run undoes what these change, restart it`] // prettier-ignore
+  const keys = sources.flatMap((source) => scopeKeys(config, source)).filter((key) => differ.has(key))
+  return keys.length === 0
+    ? []
+    : [`the running daemon has another ${keys.join(', ')}: its next run undoes what these change, restart it`]
 }
 
 /** How to sync without a warning that others are stored. */
 const NAMING = '"patchmirror sync feeds osv"'
 
-async function runAll(
-  runner: Runner,
-  sources: readonly SourceName[],
-  options: SyncOptions,
-): Promise<RunReport[]> {
+async function runAll(runner: Runner, sources: readonly SourceName[], options: SyncOptions): Promise<RunReport[]> {
   const reports: RunReport[] = []
   for (const source of sources) {
     const request: RunRequest = {
@@ -127,12 +110,7 @@ export function describe(report: RunReport): string {
 const NAMED = 3
 
 /** Names the first of what a run removed, or a dry run would, in a line of its own. */
-function removedLine({
-  removedIds,
-  plannedRemovedIds,
-  removed,
-  plannedRemoved,
-}: RunReport['facts']): string {
+function removedLine({ removedIds, plannedRemovedIds, removed, plannedRemoved }: RunReport['facts']): string {
   const ids = removedIds ?? plannedRemovedIds
   if (!Array.isArray(ids) || ids.length === 0) return ''
   const shown = ids.slice(0, NAMED).map((one) => visible(String(one)))

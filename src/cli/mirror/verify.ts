@@ -59,8 +59,7 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
     if (dropped !== null && options.json !== true) print(dropped)
     return repair(withSettings(options, loaded, report, left), report, left)
   }
-  const isWhole =
-    left.length === 0 && isSound && views.length === 0 && report.damagedVersions.length === 0
+  const isWhole = left.length === 0 && isSound && views.length === 0 && report.damagedVersions.length === 0
   if (isWhole && others.length === 0) return 0
   const advice = [...describeLeft(left), ...allAdvice(loaded, report, others)]
   if (options.json !== true) for (const line of advice) print(line)
@@ -80,9 +79,7 @@ function sourcesLeft({ config }: LoadedConfig, report: VerifyReport): readonly S
 function describeLeft(left: readonly SourceName[]): string[] {
   if (left.length === 0) return []
   const names = left.join(', ')
-  return [
-    `a repair was interrupted: not mirrored again yet: ${names}. "patchmirror verify --repair" goes on with it`,
-  ]
+  return [`a repair was interrupted: not mirrored again yet: ${names}. "patchmirror verify --repair" goes on with it`]
 }
 
 /** The settings that a repair needs: those of an upstream where it fetches, and where there is one. */
@@ -110,11 +107,7 @@ function describeOther({ path, faults }: InspectedDatabase): string {
   return `${basename(path)}: ${faults.join('; ')}`
 }
 
-function allAdvice(
-  loaded: LoadedConfig,
-  report: VerifyReport,
-  others: readonly InspectedDatabase[],
-): string[] {
+function allAdvice(loaded: LoadedConfig, report: VerifyReport, others: readonly InspectedDatabase[]): string[] {
   const own = others.map(({ path }) => `${basename(path)}: ${damageAdvice(path)}`)
   return others.length > 0 && isSoundVerdict(report) ? own : [adviceFor(loaded, report), ...own]
 }
@@ -132,14 +125,15 @@ function removeDamaged(dataDir: string, others: readonly InspectedDatabase[]): v
 /** The files that fetching what is damaged again needs; a database that cannot be read is mirrored again as a whole. */
 function repairFiles(report: VerifyReport, left: readonly SourceName[]): readonly string[] {
   const { catalog } = damagedSources(report)
-  return sourceFiles(
-    catalog || left.length > 0 || report.structure.length > 0 ? [] : ['osv', 'feeds'],
-  )
+  return sourceFiles(catalog || left.length > 0 || report.structure.length > 0 ? [] : ['osv', 'feeds'])
 }
 
 function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
   if (report.structure.length > 0) return damageAdvice(databasePath(config.data.dir))
-  const versions = report.damagedVersions.length === 0 ? '' : '; it removes damaged superseded versions, which nothing brings back: differences to them are not described any more' // prettier-ignore
+  const versions =
+    report.damagedVersions.length === 0
+      ? ''
+      : '; it removes damaged superseded versions, which nothing brings back: differences to them are not described any more'
   if (isSoundVerdict(report)) {
     const what = versions === '' ? 'to rebuild it' : `where damage is to be removed${versions}`
     return `run "patchmirror verify --repair" ${what}`
@@ -153,11 +147,7 @@ const NO_UPSTREAM =
   'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
 
 /** Repairs the stored data first, then what is derived from it. */
-async function repair(
-  loaded: LoadedConfig,
-  report: VerifyReport,
-  left: readonly SourceName[],
-): Promise<number> {
+async function repair(loaded: LoadedConfig, report: VerifyReport, left: readonly SourceName[]): Promise<number> {
   const repairAll = (): Promise<number> =>
     report.structure.length > 0 ? rebuildMirror(loaded) : repairSource(loaded, report)
   const hasUpstream = loaded.config.upstream.apiRoot !== null
@@ -171,12 +161,11 @@ async function repair(
 }
 
 /** Removes superseded versions whose bytes are damaged, since upstream does not have them any more, and says so; null: there are none. */
-async function dropVersions(
-  { config }: LoadedConfig,
-  { damagedVersions }: VerifyReport,
-): Promise<string | null> {
+async function dropVersions({ config }: LoadedConfig, { damagedVersions }: VerifyReport): Promise<string | null> {
   if (damagedVersions.length === 0) return null
-  await withWrites(config.data.dir, (store) => { store.changes.dropVersions(damagedVersions) }) // prettier-ignore
+  await withWrites(config.data.dir, (store) => {
+    store.changes.dropVersions(damagedVersions)
+  })
   return `${counted(damagedVersions.length, 'damaged superseded version')} removed`
 }
 
@@ -184,10 +173,7 @@ const describeView = ({ kind, fault }: { kind: string; fault: string }): string 
   `what scanners read (${kind}): ${fault}`
 
 /** Rebuilds the views. They are derived from stored data, so nothing is fetched. */
-async function renewViews(
-  { config }: LoadedConfig,
-  views: ReturnType<typeof checkViews>,
-): Promise<void> {
+async function renewViews({ config }: LoadedConfig, views: ReturnType<typeof checkViews>): Promise<void> {
   const vendors = derivedVendors(config.views)
   for (const { kind } of views) {
     await performTask({ dataDir: config.data.dir, kind, vendors, rebuild: true })
@@ -208,7 +194,12 @@ async function examine(dataDir: string): Promise<VerifyReport> {
 
 function describeReport(report: VerifyReport): string {
   const { catalog } = report
-  const versions = named(report.damagedVersions.map(({ id, log }) => `superseded version of record ${id}, replaced by the snapshot of entry ${log} in the log of changes: damaged or lost`)) // prettier-ignore
+  const versions = named(
+    report.damagedVersions.map(
+      ({ id, log }) =>
+        `superseded version of record ${id}, replaced by the snapshot of entry ${log} in the log of changes: damaged or lost`,
+    ),
+  )
   if (isSoundVerdict(report)) return [describeSound(report), ...versions].join('\n')
   const lines = [
     ...report.structure.map((line) => `database: ${line}`),
@@ -224,9 +215,9 @@ function describeReport(report: VerifyReport): string {
 
 /** Names what was verified: only what is mirrored. */
 function describeSound({ sources, records, catalog }: VerifyReport): string {
-  if (sources.length === 0)
-    return 'nothing is mirrored yet: no source has a snapshot, so there is nothing to verify'
-  const [osv, feeds] = [sources.includes('osv'), sources.includes('feeds')]
+  if (sources.length === 0) return 'nothing is mirrored yet: no source has a snapshot, so there is nothing to verify'
+  const osv = sources.includes('osv')
+  const feeds = sources.includes('feeds')
   const { entries, answers, documents } = catalog.checked
   const parts = [
     ...(osv ? [counted(records, 'record'), 'the index'] : []),
@@ -244,9 +235,7 @@ function describeSound({ sources, records, catalog }: VerifyReport): string {
 
 /** The first lines, and how many more there are. */
 function named(lines: readonly string[]): string[] {
-  return lines.length <= 20
-    ? [...lines]
-    : [...lines.slice(0, 20), `… and ${lines.length - 20} more`]
+  return lines.length <= 20 ? [...lines] : [...lines.slice(0, 20), `… and ${lines.length - 20} more`]
 }
 
 /** Fetches the damaged parts again; all else stays as it is and keeps being served meanwhile. */
@@ -265,8 +254,7 @@ async function repairSource(loaded: LoadedConfig, report: VerifyReport): Promise
     const sources = activeSources(loaded.config)
     for (const source of ['catalog', 'identity'] as const)
       if (sources.includes(source)) done.push(await runner.run({ ...common, source, full: false }))
-    if (!sources.includes('catalog'))
-      print(`what is damaged of the catalog was not fetched again: ${SWITCHES.catalog}`)
+    if (!sources.includes('catalog')) print(`what is damaged of the catalog was not fetched again: ${SWITCHES.catalog}`)
     return done
   })
   display.finish()

@@ -20,17 +20,7 @@ export async function whoamiCommand(options: ServiceCommandOptions): Promise<num
   return 0
 }
 
-const COLUMNS = [
-  'id',
-  'user_id',
-  'email',
-  'name',
-  'role',
-  'active',
-  'created_at',
-  'last_login',
-  'last_login_at',
-]
+const COLUMNS = ['id', 'user_id', 'email', 'name', 'role', 'active', 'created_at', 'last_login', 'last_login_at']
 
 /** `patchmirror users list`: the users of the organization, from the identity surface. */
 export async function listUsersCommand(options: ServiceCommandOptions): Promise<number> {

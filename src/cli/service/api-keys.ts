@@ -14,10 +14,7 @@ interface CreateApiKeyOptions extends SecretOptions {
 const LIST = 'api-keys list'
 const COLUMNS = ['id', 'name', 'role', 'type', 'active', 'expires_at', 'last_used_at']
 
-function withKeys<T>(
-  options: ServiceCommandOptions,
-  work: (keys: ApiKeysApi) => Promise<T>,
-): Promise<T> {
+function withKeys<T>(options: ServiceCommandOptions, work: (keys: ApiKeysApi) => Promise<T>): Promise<T> {
   return withSession(options, 'remediation', (session, { upstream }) =>
     work(apiKeysApi(session, upstream.maxRecordBytes)),
   )
@@ -62,10 +59,7 @@ export async function showKeyCommand(id: string, options: ServiceCommandOptions)
 }
 
 /** `patchmirror api-keys delete ID`. */
-export async function deleteKeyCommand(
-  id: string,
-  options: ServiceCommandOptions,
-): Promise<number> {
+export async function deleteKeyCommand(id: string, options: ServiceCommandOptions): Promise<number> {
   const what = `API key ${id}`
   await named(
     what,

@@ -14,10 +14,7 @@ export interface SecretOptions extends ServiceCommandOptions {
  * standard output. The file is created first, so that an existing name costs nothing; if the secret cannot be written, it
  * is printed after all, because the service does not return it again. Returns the exit code.
  */
-export async function writeSecret(
-  create: () => Promise<Made>,
-  options: SecretOptions,
-): Promise<number> {
+export async function writeSecret(create: () => Promise<Made>, options: SecretOptions): Promise<number> {
   const { out } = options
   const file = out === undefined ? null : createSecretFile(out)
   let made: Made
@@ -61,9 +58,7 @@ function show(item: Item, secret: string, options: SecretOptions): number {
     print(`secret  ${secret}`)
     printItem(item, options, secret)
   }
-  warn(
-    'the secret is shown only once and cannot be retrieved again; store it where only its user can read it',
-  )
+  warn('the secret is shown only once and cannot be retrieved again; store it where only its user can read it')
   return 0
 }
 

@@ -82,11 +82,7 @@ export async function beyondContract<T>(what: string, work: Promise<T>): Promise
 }
 
 /** Prints objects as a table of the columns that they have, or as JSON. What could be a secret is left out. */
-export function printItems(
-  items: readonly Item[],
-  columns: readonly string[],
-  { json }: ServiceCommandOptions,
-): void {
+export function printItems(items: readonly Item[], columns: readonly string[], { json }: ServiceCommandOptions): void {
   const shown = items.map((item) => masked(item, null))
   if (json === true) return print(JSON.stringify(shown, null, 2))
   if (shown.length === 0) return print('none')
@@ -108,11 +104,7 @@ function ownFields(item: Item): Item {
 }
 
 /** Prints one object, a field a line, or as JSON. What could be a secret is left out, and `secret` masked. */
-export function printItem(
-  item: Item,
-  { json }: ServiceCommandOptions,
-  secret: string | null = null,
-): void {
+export function printItem(item: Item, { json }: ServiceCommandOptions, secret: string | null = null): void {
   const shown = masked(item, secret)
   if (json === true) return print(JSON.stringify(shown, null, 2))
   const rows = Object.entries(shown).map(([name, value]) => [name, cell(value)])

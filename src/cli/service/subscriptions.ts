@@ -27,10 +27,7 @@ function withSubscriptions<T>(
 export async function addSubscriptionsCommand(options: AddOptions): Promise<number> {
   const { tag: tags = [], image: images = [], package: packages = [] } = options
   if (tags.length + images.length + packages.length === 0)
-    throw new MirrorError(
-      'usage',
-      'name what to subscribe to: --tag ID, --image ID or --package ID',
-    )
+    throw new MirrorError('usage', 'name what to subscribe to: --tag ID, --image ID or --package ID')
   return withSubscriptions(options, async (api, columns) => {
     const what = 'tag, image or package of one of these ids'
     const made = await named(what, LIST, api.add({ tags, images, packages }))
@@ -48,10 +45,7 @@ export function listSubscriptionsCommand(options: ServiceCommandOptions): Promis
 }
 
 /** `patchmirror subscriptions show ID`. */
-export function showSubscriptionCommand(
-  id: string,
-  options: ServiceCommandOptions,
-): Promise<number> {
+export function showSubscriptionCommand(id: string, options: ServiceCommandOptions): Promise<number> {
   return withSubscriptions(options, async (api) => {
     printItem(await named(`subscription ${id}`, LIST, api.show(id)), options)
     return 0
@@ -59,10 +53,7 @@ export function showSubscriptionCommand(
 }
 
 /** `patchmirror subscriptions remove ID…`: all at once, or none. */
-export function removeSubscriptionsCommand(
-  ids: readonly string[],
-  options: ServiceCommandOptions,
-): Promise<number> {
+export function removeSubscriptionsCommand(ids: readonly string[], options: ServiceCommandOptions): Promise<number> {
   return withSubscriptions(options, async (api) => {
     await named(`subscription ${ids.join(' or ')}`, LIST, api.remove(ids))
     if (options.json === true) print(JSON.stringify({ removed: ids }))

@@ -25,7 +25,4 @@ export interface Verb {
 /** Prints JSON instead of a text for people. */
 export const JSON_FLAG: Flag = ['--json', 'print JSON']
 /** Writes a secret into a file instead of the terminal. */
-export const OUT: Flag = [
-  '--out <file>',
-  'write the secret into this new file, not to the terminal',
-]
+export const OUT: Flag = ['--out <file>', 'write the secret into this new file, not to the terminal']

@@ -39,10 +39,7 @@ export function doctorCommand(file: string, options: DoctorOptions): number {
   return diagnosis.verdict === 'accepted' ? 0 : 1
 }
 
-function printDiagnosis(
-  { verdict, problems, match, ageSeconds }: Diagnosis,
-  secretCount: number,
-): void {
+function printDiagnosis({ verdict, problems, match, ageSeconds }: Diagnosis, secretCount: number): void {
   const age = ageSeconds === null ? '-' : `${ageSeconds} s`
   const rows = [
     ['verdict', verdict],

@@ -1,12 +1,7 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
-import {
-  type InboxRow,
-  type InboxState,
-  createInbox,
-  createInboxReads,
-} from '../../store/webhooks/inbox.ts'
+import { type InboxRow, type InboxState, createInbox, createInboxReads } from '../../store/webhooks/inbox.ts'
 import { nameOf, shownRow, withDecisions, withInbox } from './inbox-rows.ts'
 import { type GlobalOptions, isServed, print, settings } from '../context.ts'
 import { duration, timeOf, table, visible } from '../output.ts'
@@ -75,10 +70,7 @@ function noteOf({ state, reason, dueAt, attempts, refreshedAt }: InboxRow): stri
 }
 
 /** `patchmirror webhooks show ID`: all about one delivery; its body only when it is asked for, byte for byte. */
-export function showDeliveryCommand(
-  id: string,
-  options: GlobalOptions & { json?: boolean; body?: boolean },
-): number {
+export function showDeliveryCommand(id: string, options: GlobalOptions & { json?: boolean; body?: boolean }): number {
   const { config } = settings(options, false, [])
   const stored = withInbox(config, null, (db) => createInboxReads(db).readRow(numberOf(id)))
   const [row] = stored === null ? [] : withDecisions(config, [stored])
@@ -96,8 +88,7 @@ export function showDeliveryCommand(
   const flat = { ...shown, target: nameOf(row.target), ...timingsOf(row) }
   const rows = Object.entries(flat).map(([name, value]) => [name, textOf(value)])
   print(table(['field', 'value'], rows))
-  if (row.body.length > 0)
-    print(`\nits body, as it came: patchmirror webhooks show ${row.id} --body`)
+  if (row.body.length > 0) print(`\nits body, as it came: patchmirror webhooks show ${row.id} --body`)
   return 0
 }
 
@@ -177,8 +168,7 @@ export function dismissCommand(
 
 function refuseLiving(id: number, row: InboxRow | null): void {
   if (row === null) throw unknown(String(id))
-  if (row.state !== 'dead')
-    throw new MirrorError('usage', `delivery ${id} is no dead letter, it is ${row.state}`)
+  if (row.state !== 'dead') throw new MirrorError('usage', `delivery ${id} is no dead letter, it is ${row.state}`)
 }
 
 function refuse(id: number, row: InboxRow | null): void {

@@ -9,9 +9,7 @@ import { daemonUrl, withTakenPort } from '../daemon-client.ts'
 export function withNextStep(error: unknown): unknown {
   if (!(error instanceof MirrorError)) return error
   const hint = hintOf(error)
-  return hint === null
-    ? error
-    : new MirrorError(error.code, `${error.message}. ${hint}`, { cause: error })
+  return hint === null ? error : new MirrorError(error.code, `${error.message}. ${hint}`, { cause: error })
 }
 
 const NOTHING_MADE = 'No subscription was made'

@@ -23,16 +23,10 @@ interface RegisterOptions extends SecretOptions {
  * `patchmirror webhooks register --url URL`: writes the secret into the file that the receiver reads, or with `--out` into
  * another file for another receiver. Sends a test when a tag is known. Exits with 1 when the secret or a requested test fails.
  */
-export function registerWebhookCommand(
-  given: string | undefined,
-  options: RegisterOptions,
-): Promise<number> {
+export function registerWebhookCommand(given: string | undefined, options: RegisterOptions): Promise<number> {
   const url = endpointUrl(given ?? options.url)
   if (options.out !== undefined && options.testTag !== undefined)
-    throw new MirrorError(
-      'usage',
-      '--out is for a receiver elsewhere: test it when it has the secret',
-    )
+    throw new MirrorError('usage', '--out is for a receiver elsewhere: test it when it has the secret')
   return withWebhooks(options, async (api, config, within) => {
     const webhook = {
       url,
@@ -86,14 +80,16 @@ const NAMED = 5
  */
 async function warnOfSame(within: AskWithin<WebhooksApi>, url: string, own: string): Promise<void> {
   const items = await within(LIST_MS, (api) => api.list()).catch(() => [])
-  const others = items.filter((item) => isSameUrl(textOf(item, 'url'), url) && itemIdOf(item) !== own) // prettier-ignore
+  const others = items.filter((item) => isSameUrl(textOf(item, 'url'), url) && itemIdOf(item) !== own)
   if (others.length === 0) return
   const ids = others.flatMap((item) => itemIdOf(item) ?? []).slice(0, NAMED)
   const named = ids.map((id) => cut(visible(id), 100)).join(', ')
   const more = others.length > ids.length ? ` and ${others.length - ids.length} more` : ''
   const all = others.length === 1 ? 'another subscription' : `${others.length} other subscriptions`
   const which = ids.length === 0 ? '' : ` (${named}${more})`
-  warn(`the service has ${all} of this URL${which}, and sends each event for each of them: remove one with "patchmirror webhooks delete ID"`) // prettier-ignore
+  warn(
+    `the service has ${all} of this URL${which}, and sends each event for each of them: remove one with "patchmirror webhooks delete ID"`,
+  )
 }
 
 function isSameUrl(one: string | null, other: string): boolean {
@@ -116,10 +112,7 @@ function isRequested({ testTag }: RegisterOptions): boolean {
 /** The address of an endpoint. Throws `usage`. */
 function endpointUrl(text: string | undefined): string {
   if (text === undefined)
-    throw new MirrorError(
-      'usage',
-      'the URL that receives the events is missing: give --url https://…/-/webhooks',
-    )
+    throw new MirrorError('usage', 'the URL that receives the events is missing: give --url https://…/-/webhooks')
   if (/^https?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text
   throw new MirrorError('usage', `${text} is not the URL of an endpoint`)
 }
@@ -149,7 +142,7 @@ export async function tryOut(
     const delivered = state === 'delivered'
     const reason = textOf(result, 'errorreason')
     const pending = state === 'pending'
-    return { delivered, pending, result, problem: delivered ? null : (reason || UNKNOWN[state ?? 'unknown']) } // prettier-ignore
+    return { delivered, pending, result, problem: delivered ? null : reason || UNKNOWN[state ?? 'unknown'] }
   } catch (error) {
     return { delivered: false, pending: false, result: null, problem: messageOf(error) }
   }
@@ -158,8 +151,7 @@ export async function tryOut(
 const UNKNOWN = {
   pending: 'the service is still trying',
   failed: 'the service gives no reason',
-  unknown:
-    'the answer has no status (delivered, pending or failed), so what became of it is not known',
+  unknown: 'the answer has no status (delivered, pending or failed), so what became of it is not known',
 }
 
 function report(
@@ -172,22 +164,18 @@ function report(
   if (stored.problem !== null && stored.secret !== null) lastResort(stored.secret, options)
   const { label } = stored
   const about = stored.problem === null ? { secretFile: path, secretLabel: label } : {}
-  const tested =
-    test === null ? {} : { test: test.result ?? { status: 'failed', error_reason: test.problem } }
+  const tested = test === null ? {} : { test: test.result ?? { status: 'failed', error_reason: test.problem } }
   const shown = { ...made.item, ...about, ...(options.json === true ? tested : {}) }
   printItem(shown, options, made.secret)
   if (stored.problem !== null)
-    warnSecret(
-      `the secret is not in ${path}: ${stored.problem}; ${afterLostSecret(itemIdOf(made.item))}`,
-    )
+    warnSecret(`the secret is not in ${path}: ${stored.problem}; ${afterLostSecret(itemIdOf(made.item))}`)
   else notice(`the secret is in ${path}; a running mirror accepts it at once`)
   printTest(test)
 }
 
 /** Prints the result of a test. */
 export function printTest(test: TriedOut | null): void {
-  if (test === null)
-    notice('no test was sent: no tag is known yet (--test-tag ID; /v1/tags/ lists them)')
+  if (test === null) notice('no test was sent: no tag is known yet (--test-tag ID; /v1/tags/ lists them)')
   else if (test.delivered) notice('a test event was delivered; see "patchmirror webhooks inbox"')
   else {
     const next = 'see "patchmirror webhooks doctor --help" and docs/troubleshooting.md'
@@ -210,10 +198,7 @@ function notice(text: string): void {
 export function copyOf(old: Item, url: string | undefined, type: string): NewWebhook {
   const known = url ?? textOf(old, 'url')
   if (known === null)
-    throw new MirrorError(
-      'usage',
-      'the service does not return the URL of the subscription: give --url and try again',
-    )
+    throw new MirrorError('usage', 'the service does not return the URL of the subscription: give --url and try again')
   return {
     url: endpointUrl(known),
     description: textOf(old, 'description') ?? 'patchmirror',

@@ -11,15 +11,7 @@ import { type SecretKeeper, keepSecret, withSecretKeeper } from './secrets.ts'
 import { type ServiceCommandOptions, beyondContract, isBeyondContract } from '../service/session.ts'
 import { print } from '../context.ts'
 import { duration, timeOf } from '../output.ts'
-import {
-  type Removal,
-  LIST,
-  removeIfThere,
-  todoOf,
-  warnOfUnnamed,
-  warnSecret,
-  withWebhooks,
-} from './subscriptions.ts'
+import { type Removal, LIST, removeIfThere, todoOf, warnOfUnnamed, warnSecret, withWebhooks } from './subscriptions.ts'
 import { type TriedOut, copyOf, printTest, tryOut } from './register.ts'
 
 /** Options of `patchmirror webhooks rotate`. */
@@ -40,9 +32,7 @@ const GRACE_MS = 4 * DAY_MS
 export function rotateWebhookCommand(id: string, options: RotateOptions): Promise<number> {
   return withWebhooks(options, (api, config) =>
     withSecretKeeper(config, (keeper) =>
-      options.finish === true
-        ? finish(api, config, keeper, id, options)
-        : rotate(api, config, keeper, id, options),
+      options.finish === true ? finish(api, config, keeper, id, options) : rotate(api, config, keeper, id, options),
     ),
   )
 }
@@ -56,15 +46,11 @@ async function rotate(
 ): Promise<number> {
   // With an address given there is nothing to look up, which not every deployment can do.
   const old = options.url === undefined ? await find(api, id) : {}
-  const made = await api.register(
-    copyOf(old, options.url, imageCreatedType(config.upstream.vendor)),
-  )
+  const made = await api.register(copyOf(old, options.url, imageCreatedType(config.upstream.vendor)))
   const stored = keepSecret(keeper, made)
   if (stored.problem !== null) {
     if (stored.secret !== null) print(`secret  ${stored.secret}`)
-    warnSecret(
-      `the new secret is not in ${keeper.path}: ${stored.problem}. The old one stays in force`,
-    )
+    warnSecret(`the new secret is not in ${keeper.path}: ${stored.problem}. The old one stays in force`)
     return 1
   }
   const test = await tryOut(api, made, config, options.testTag)
@@ -88,16 +74,9 @@ function unknown(id: string): MirrorError {
 }
 
 /** Deletes the old subscription; its secret is good until `until`, for what is on its way. */
-async function retire(
-  api: WebhooksApi,
-  keeper: SecretKeeper,
-  id: string,
-  until: number,
-): Promise<Removal> {
+async function retire(api: WebhooksApi, keeper: SecretKeeper, id: string, until: number): Promise<Removal> {
   const removal = await removeIfThere(api, id)
-  keeper.replace(
-    keeper.list().map((one) => (one.subscription === id ? { ...one, notAfter: until } : one)),
-  )
+  keeper.replace(keeper.list().map((one) => (one.subscription === id ? { ...one, notAfter: until } : one)))
   return removal
 }
 
@@ -111,11 +90,10 @@ function report(
   const id = itemIdOf(made.item) ?? 'without an id'
   const finished = removal !== null
   const todo = removal === 'left' ? todoOf(old, [id]) : null
-  const secretUntil =
-    keeper.list().find(({ subscription }) => subscription === old)?.notAfter ?? null
+  const secretUntil = keeper.list().find(({ subscription }) => subscription === old)?.notAfter ?? null
   if (json === true) {
     const until = toIsoOrNull(secretUntil)
-    print(JSON.stringify({ old, new: id, finished, secretUntil: until, ...(todo !== null && { todo }) }, null, 2)) // prettier-ignore
+    print(JSON.stringify({ old, new: id, finished, secretUntil: until, ...(todo !== null && { todo }) }, null, 2))
     return todo === null ? undefined : warnSecret(todo)
   }
   print(`webhook subscription ${id} takes the place of ${old}; its secret is in ${keeper.path}`)
@@ -162,7 +140,13 @@ async function finish(
     )
   }
   if (options.json === true)
-    print(JSON.stringify({ deleted: removal === 'deleted' ? [id] : [], secretRemoved: own.length > 0, ...(todo !== null && { todo }) })) // prettier-ignore
+    print(
+      JSON.stringify({
+        deleted: removal === 'deleted' ? [id] : [],
+        secretRemoved: own.length > 0,
+        ...(todo !== null && { todo }),
+      }),
+    )
   else print(endOf(id, todo === null, own.length > 0))
   if (own.length === 0) warnOfUnnamed(config, id)
   if (todo !== null) warnSecret(todo)
@@ -171,11 +155,8 @@ async function finish(
 
 /** Says what became of a subscription, and of its secret only where one was stored. */
 function endOf(id: string, isGone: boolean, hadSecret: boolean): string {
-  if (!isGone)
-    return `${id} is still at the service${hadSecret ? '; its secret is gone from here' : ''}`
-  return hadSecret
-    ? `${id} is gone, and so is its secret`
-    : `${id} is gone; no secret of it was stored here`
+  if (!isGone) return `${id} is still at the service${hadSecret ? '; its secret is gone from here' : ''}`
+  return hadSecret ? `${id} is gone, and so is its secret` : `${id} is gone; no secret of it was stored here`
 }
 
 /** Refuses to delete a subscription that no other one replaces. Skips the check where the service returns no list. */
@@ -194,8 +175,7 @@ async function requireSuccessor(
   if (old === undefined) return
   const place = url ?? textOf(old, 'url') ?? ''
   const hasSecret = (item: Item): boolean =>
-    config.webhooks.secrets.length > 0 ||
-    others.some(({ subscription }) => subscription === itemIdOf(item))
+    config.webhooks.secrets.length > 0 || others.some(({ subscription }) => subscription === itemIdOf(item))
   if (items.some((item) => item !== old && textOf(item, 'url') === place && hasSecret(item))) return
   throw new MirrorError(
     'usage',

@@ -1,10 +1,5 @@
 import type { Config } from '../../config/schema.ts'
-import {
-  plainSecret,
-  privateKeySeed,
-  publicKeyBytes,
-  webhookSecretFault,
-} from '../../config/kinds/keys.ts'
+import { plainSecret, privateKeySeed, publicKeyBytes, webhookSecretFault } from '../../config/kinds/keys.ts'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import { MirrorError, whyUnreadable, messageOf } from '../../core/errors.ts'
 import {
@@ -71,8 +66,7 @@ function signingFault(secret: string): string | null {
   return webhookSecretFault(secret)
 }
 
-const CANNOT_SIGN =
-  'is a public key (whpk_), which cannot sign: the sender has the private one (whsk_)'
+const CANNOT_SIGN = 'is a public key (whpk_), which cannot sign: the sender has the private one (whsk_)'
 
 /** The secret file in the hands of one command; a running receiver takes every change by itself. */
 export interface SecretKeeper {
@@ -87,10 +81,7 @@ export interface SecretKeeper {
  * Calls `work` with the secret file, which no other command changes meanwhile. That it can be written is tried first, so
  * that no secret is made that could not be kept. Throws `storage`, `config` and `locked`, all before `work`.
  */
-export async function withSecretKeeper<T>(
-  config: Config,
-  work: (keeper: SecretKeeper) => Promise<T>,
-): Promise<T> {
+export async function withSecretKeeper<T>(config: Config, work: (keeper: SecretKeeper) => Promise<T>): Promise<T> {
   const path = secretFilePath(config)
   const lock = acquireLock(config.data.dir, 'secrets')
   try {
@@ -144,8 +135,7 @@ const NO_SECRET = 'no secret was found in the answer of the service'
 
 function labelFor(subscription: string | null, stored: readonly KeptSecret[]): string {
   const isFree = (label: string): boolean => stored.every((one) => one.label !== label)
-  if (subscription !== null && /^[\w.-]{1,64}$/.test(subscription) && isFree(subscription))
-    return subscription
+  if (subscription !== null && /^[\w.-]{1,64}$/.test(subscription) && isFree(subscription)) return subscription
   let number = stored.length + 1
   while (!isFree(`registered-${number}`)) number++
   return `registered-${number}`

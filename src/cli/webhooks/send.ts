@@ -7,11 +7,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { networkError } from '../../upstream/http/response.ts'
 import { type RawAnswer, createTransport } from '../../upstream/http/transport.ts'
 import { isValidAt } from '../../webhooks/doctor/match.ts'
-import {
-  type SignatureDialect,
-  type MatchedForm,
-  signDelivery,
-} from '../../webhooks/receive/signature.ts'
+import { type SignatureDialect, type MatchedForm, signDelivery } from '../../webhooks/receive/signature.ts'
 import { type StoredSecret, readStoredSecrets, readSecretLines } from './secrets.ts'
 import { type GlobalOptions, print, settings } from '../context.ts'
 import { table, visible } from '../output.ts'
@@ -73,10 +69,7 @@ export async function sendCommand(options: SendOptions): Promise<number> {
 
 function report(sent: Sent, options: SendOptions): void {
   if (options.json === true) return print(JSON.stringify(sent, null, 2))
-  const rows = Object.entries(sent).map(([name, value]) => [
-    name,
-    value === null ? '-' : String(value),
-  ])
+  const rows = Object.entries(sent).map(([name, value]) => [name, value === null ? '-' : String(value)])
   print(table(['what', 'value'], rows))
   const meaning = MEANINGS[sent.status]
   if (meaning !== undefined) print(`\n${meaning}`)
@@ -134,19 +127,13 @@ async function textOf(body: RawAnswer['body']): Promise<string> {
 function urlOf(text: string | undefined): URL {
   const url = text !== undefined && URL.canParse(text) ? new URL(text) : null
   if (url !== null && /^https?:$/.test(url.protocol) && url.username === '') return url
-  throw new MirrorError(
-    'usage',
-    `--url takes the address of an endpoint, such as http://127.0.0.1:8080/-/webhooks`,
-  )
+  throw new MirrorError('usage', `--url takes the address of an endpoint, such as http://127.0.0.1:8080/-/webhooks`)
 }
 
 function dialectOf(text: string | undefined): SignatureDialect {
   const dialect = SIGNATURE_DIALECTS.find((one) => one === (text ?? 'standard'))
   if (dialect !== undefined) return dialect
-  throw new MirrorError(
-    'usage',
-    `--dialect ${text ?? ''}: they are ${SIGNATURE_DIALECTS.join(', ')}`,
-  )
+  throw new MirrorError('usage', `--dialect ${text ?? ''}: they are ${SIGNATURE_DIALECTS.join(', ')}`)
 }
 
 /** Returns the secret to sign with: the newest valid one, or the first of the file. Public keys cannot sign. */
@@ -179,8 +166,7 @@ const TAG = /^([^\s@]+?)(?::([\w][\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$/
 
 function eventOf({ tag = 'patchmirror/test:test', type }: SendOptions, usual: string): SampleEvent {
   const [, repository, name = 'latest', digest = null] = TAG.exec(tag) ?? []
-  if (repository !== undefined)
-    return { type: type ?? usual, repository, tag: name, digest, arch: 'amd64' }
+  if (repository !== undefined) return { type: type ?? usual, repository, tag: name, digest, arch: 'amd64' }
   throw new MirrorError('usage', `--tag ${tag}: not REPOSITORY:TAG or REPOSITORY:TAG@sha256:…`)
 }
 

@@ -3,12 +3,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import type { Config } from '../../config/schema.ts'
 import { itemIdOf } from '../../upstream/service-answer.ts'
-import {
-  type Item,
-  type Tested,
-  type WebhooksApi,
-  webhooksApi,
-} from '../../upstream/service-api.ts'
+import { type Item, type Tested, type WebhooksApi, webhooksApi } from '../../upstream/service-api.ts'
 import { readKeptSecrets, withSecretKeeper } from './secrets.ts'
 import type { Session } from '../../upstream/http/session.ts'
 import {
@@ -76,8 +71,7 @@ export function testWebhookCommand(
 const NO_STATUS =
   'the answer of the service has no status (delivered, pending or failed), so what became of the test is not known: ' +
   'see "patchmirror webhooks inbox"'
-const NO_TAG =
-  'no tag is mirrored here yet: give the id of one that the service has (--tag ID); /v1/tags/ lists them'
+const NO_TAG = 'no tag is mirrored here yet: give the id of one that the service has (--tag ID); /v1/tags/ lists them'
 
 /** Has the service send a real event about a tag. Throws `upstream_not_found` with what is not there. */
 export function testDelivery(api: WebhooksApi, id: string, tagId: string): Promise<Tested> {
@@ -98,12 +92,14 @@ export function deleteWebhookCommand(id: string, options: ServiceCommandOptions)
         })
       : await removeIfThere(api, id)
     if (removed === 'gone' && !hasSecret)
-      throw new MirrorError(
-        'upstream_not_found',
-        `the service has no ${what}; "patchmirror ${LIST}" shows what it has`,
-      )
+      throw new MirrorError('upstream_not_found', `the service has no ${what}; "patchmirror ${LIST}" shows what it has`)
     const todo = removed === 'left' ? todoOf(id, othersOf(config, id)) : null
-    const end = removed === 'deleted' ? 'is deleted' : removed === 'gone' ? 'was gone from the service already' : 'is still at the service' // prettier-ignore
+    const end =
+      removed === 'deleted'
+        ? 'is deleted'
+        : removed === 'gone'
+          ? 'was gone from the service already'
+          : 'is still at the service'
     const secret = hasSecret ? ', and its secret is gone from here' : ''
     const deleted = removed === 'deleted' ? [id] : []
     if (options.json === true)
@@ -133,7 +129,8 @@ function othersOf(config: Config, id: string): string[] {
 
 /** Returns what is left to do by hand where the service has no DELETE. `staying`: the subscriptions that remain. */
 export function todoOf(id: string, staying: readonly string[]): string {
-  const others = staying.length === 0 ? 'No other subscription has a secret here' : `${staying.join(', ')} stays in force` // prettier-ignore
+  const others =
+    staying.length === 0 ? 'No other subscription has a secret here' : `${staying.join(', ')} stays in force`
   return (
     `to do: the service cannot delete webhook subscriptions over its API, so ${id} still sends. Remove ${id} in the ` +
     `platform, or ask its operator. ${others}.`

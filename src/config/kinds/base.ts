@@ -56,7 +56,8 @@ export function number({ min, max, example }: Range): Setting<number> {
   }
   const allowed = `a number from ${min} to ${max}`
   const shape = { type: 'number', minimum: min, maximum: max }
-  const [shown, fromText] = [String(example), numberFromText]
+  const shown = String(example)
+  const fromText = numberFromText
   return { allowed, example: shown, secret: false, shape, check, fromText }
 }
 
@@ -94,7 +95,8 @@ export function choice<const T extends string>(words: readonly T[], example: T):
     const word = words.find((candidate) => candidate === raw)
     return word === undefined ? { fault: 'is not one of the words allowed' } : { value: word }
   }
-  const [allowed, shape] = [words.join(', '), { enum: [...words] }]
+  const allowed = words.join(', ')
+  const shape = { enum: [...words] }
   return { allowed, example, secret: false, shape, check, fromText: (t) => t.trim() }
 }
 

@@ -6,8 +6,7 @@ import { readPemFile } from './pem-files.ts'
 export function credentialText(what: string, example: string): Setting<string> {
   return textSetting(`${what}: visible ASCII characters, no spaces`, example, (value) => {
     const word = value.trim()
-    if (/^(bearer|basic)\s/i.test(word))
-      return { fault: 'begins with Bearer or Basic: give what follows it' }
+    if (/^(bearer|basic)\s/i.test(word)) return { fault: 'begins with Bearer or Basic: give what follows it' }
     return /^[\x21-\x7e]+$/.test(word)
       ? { value: word }
       : { fault: 'contains spaces or characters that a header must not contain' }
@@ -15,8 +14,7 @@ export function credentialText(what: string, example: string): Setting<string> {
 }
 
 const MIN_KEY = 16
-const COMMON =
-  /pass(word|wort)?|secret|changeme|example|patchmirror|mirror|admin|qwerty|letmein|key/gi
+const COMMON = /pass(word|wort)?|secret|changeme|example|patchmirror|mirror|admin|qwerty|letmein|key/gi
 
 /** A key that opens this mirror: long enough not to be guessed, and no colon, for Basic cuts there. */
 export function localKey(): Setting<string> {
@@ -60,17 +58,14 @@ export function plainSecret(text: string): string {
 export function webhookSecretFault(secret: string): string | null {
   if (secret === '') return 'is empty'
   if (secret.startsWith(PUBLIC_PREFIX) && keyBytes(secret, PUBLIC_PREFIX)?.length === 32)
-    return isUniform(secret)
-      ? 'is a public key that cannot be used (its bytes are all alike)'
-      : null
+    return isUniform(secret) ? 'is a public key that cannot be used (its bytes are all alike)' : null
   if (/whpk_/i.test(secret))
     return `is no public key (${PUBLIC_PREFIX} and 32 bytes in base64), and a public key cannot be an HMAC secret`
   if (/whsk_/i.test(secret))
     return `is the sender's private key (${PRIVATE_PREFIX}): a receiver takes the public key (${PUBLIC_PREFIX})`
   const key = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
   if (key === '') return `contains only the prefix ${SECRET_PREFIX}`
-  if (/[\s,\p{Cc}\p{Cf}\p{Cs}]/u.test(secret))
-    return 'contains a space, a comma or an invisible character'
+  if (/[\s,\p{Cc}\p{Cf}\p{Cs}]/u.test(secret)) return 'contains a space, a comma or an invisible character'
   if (Array.from(key).length < MIN_KEY)
     return `is shorter than ${MIN_KEY} characters (a prefix ${SECRET_PREFIX} not counted)`
   return isGuessable(key) ? 'is easy to guess' : null
@@ -127,12 +122,9 @@ export function webhookSecrets(): Setting<readonly string[]> {
 
 /** An HMAC secret to sign with; keys of a pair are refused. */
 export function signingSecret(): Setting<string> {
-  const allowed =
-    'a signing secret (whsec_… and base64), at least 16 characters that are hard to guess'
+  const allowed = 'a signing secret (whsec_… and base64), at least 16 characters that are hard to guess'
   return secretText(allowed, (secret) =>
-    publicKeyBytes(secret) === null
-      ? webhookSecretFault(secret)
-      : 'is a public key, which cannot be an HMAC secret',
+    publicKeyBytes(secret) === null ? webhookSecretFault(secret) : 'is a public key, which cannot be an HMAC secret',
   )
 }
 
@@ -166,9 +158,7 @@ function readPublicKey(value: string, context: CheckContext): Parsed<string> {
   const read = readPemFile(given, context, (pem) => {
     if (/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(pem))
       return 'is a private key: give the public half; this one stays on the mirror that signs'
-    return pem.includes('-----BEGIN PUBLIC KEY-----')
-      ? null
-      : 'contains no PEM public key (no "BEGIN PUBLIC KEY" line)'
+    return pem.includes('-----BEGIN PUBLIC KEY-----') ? null : 'contains no PEM public key (no "BEGIN PUBLIC KEY" line)'
   })
   return 'fault' in read && BARE_KEY.test(given)
     ? { fault: 'may be a key: "ed25519:" goes before it, as "patchmirror keygen" prints it' }
@@ -184,8 +174,6 @@ export function publicKeySetting(): Setting<string> {
 /** The id of a bundle key, as `patchmirror keygen` and `inspect` print it. */
 export function keyId(): Setting<string> {
   return textSetting('key ids of 16 hex digits', '9f86d081884c7d65', (value) =>
-    /^[\da-f]{16}$/i.test(value.trim())
-      ? { value: value.trim().toLowerCase() }
-      : { fault: 'is not a key id' },
+    /^[\da-f]{16}$/i.test(value.trim()) ? { value: value.trim().toLowerCase() } : { fault: 'is not a key id' },
   )
 }

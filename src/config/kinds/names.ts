@@ -12,13 +12,8 @@ const BUILT_IN = [...PUBLIC_FEEDS.map(({ path }) => path), OSV_ROOT.slice(0, -1)
 
 /** A folder, made absolute. It need not exist. */
 export function directory(): Setting<string> {
-  return textSetting(
-    'a folder; a relative one counts from the working directory',
-    'data',
-    (path, at) =>
-      path.includes('\0')
-        ? { fault: 'contains a NUL character' }
-        : { value: resolve(at.cwd, path) },
+  return textSetting('a folder; a relative one counts from the working directory', 'data', (path, at) =>
+    path.includes('\0') ? { fault: 'contains a NUL character' } : { value: resolve(at.cwd, path) },
   )
 }
 
@@ -26,13 +21,10 @@ const CERTIFICATE = /-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/
 
 /** A readable file of PEM certificates, made absolute. */
 export function certificateFile(): Setting<string> {
-  return textSetting(
-    'a file of PEM certificates',
-    '/etc/ssl/certs/internal-ca.pem',
-    (path, context) =>
-      readPemFile(path, context, (pem) =>
-        CERTIFICATE.test(pem) ? null : 'contains no PEM certificate (no "BEGIN CERTIFICATE" line)',
-      ),
+  return textSetting('a file of PEM certificates', '/etc/ssl/certs/internal-ca.pem', (path, context) =>
+    readPemFile(path, context, (pem) =>
+      CERTIFICATE.test(pem) ? null : 'contains no PEM certificate (no "BEGIN CERTIFICATE" line)',
+    ),
   )
 }
 
@@ -41,9 +33,7 @@ function parseExternalPath(path: string): Parsed<string> {
   if (!/^(\/[\w~-][\w.~-]*)+$/.test(path))
     return { fault: 'is not a plain path (no query, "..", "//", "%" or slash at the end)' }
   const taken = BUILT_IN.find((own) => path === own || path.startsWith(`${own}/`))
-  return taken === undefined
-    ? { value: path }
-    : { fault: `collides with ${taken}, which is mirrored always` }
+  return taken === undefined ? { value: path } : { fault: `collides with ${taken}, which is mirrored always` }
 }
 
 /** The path of one more public feed to mirror as it is. */
@@ -131,8 +121,7 @@ export function scopePattern(): Setting<string> {
   return textSetting(allowed, '"image:library/*"', (value) =>
     parsePattern(value) === null
       ? {
-          fault:
-            'does not have the form image:NAME, package:NAME or ecosystem:NAME, without spaces',
+          fault: 'does not have the form image:NAME, package:NAME or ecosystem:NAME, without spaces',
         }
       : { value: value.trim() },
   )
@@ -140,8 +129,7 @@ export function scopePattern(): Setting<string> {
 
 /** An ecosystem, or the beginning of ids of OSV records: `npm`, `Ubuntu:22.04`, `GHSA-`. */
 export function osvScopeEntry(): Setting<string> {
-  const allowed =
-    'ecosystems (npm, Ubuntu:22.04), or beginnings of record ids that end with - or * (GHSA-)'
+  const allowed = 'ecosystems (npm, Ubuntu:22.04), or beginnings of record ids that end with - or * (GHSA-)'
   return textSetting(allowed, 'npm', (value) =>
     parseScopeEntry(value) === null
       ? { fault: 'is neither an ecosystem nor the beginning of ids, with * only at the end' }

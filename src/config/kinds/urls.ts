@@ -4,8 +4,7 @@ const MASK = '********'
 
 /** What is wrong with a text that should be an http or https URL without query and fragment; null: nothing. */
 function urlFault(value: string): string | null {
-  if (/[\s\\]/.test(value))
-    return 'contains white space or a backslash, which a URL must not contain'
+  if (/[\s\\]/.test(value)) return 'contains white space or a backslash, which a URL must not contain'
   if (!URL.canParse(value)) return 'is not a URL'
   if (!/^https?:\/\/[^/]/i.test(value)) return 'is not an http:// or https:// URL'
   return /[?#]/.test(value) ? 'has a query or a fragment' : null
@@ -41,9 +40,7 @@ export function catalogUrl(): Setting<string> {
   const allowed = 'an http or https URL without credentials or query, up to before /packages'
   return textSetting(allowed, 'https://catalog.example.com', (value) =>
     parsePlain(value, (path) =>
-      /\/packages(\/.*)?$/.test(path)
-        ? 'includes /packages: the mirror adds the path, so give the root'
-        : null,
+      /\/packages(\/.*)?$/.test(path) ? 'includes /packages: the mirror adds the path, so give the root' : null,
     ),
   )
 }
@@ -52,9 +49,7 @@ export function catalogUrl(): Setting<string> {
 export function identityUrl(): Setting<string> {
   const allowed = 'an http or https URL without credentials or query that ends in a version'
   return textSetting(allowed, 'https://identity.example.com/v1', (value) =>
-    parsePlain(value, (path) =>
-      /\/v\d+(-[a-z]+)?$/.test(path) ? null : 'does not end in a version, such as /v1',
-    ),
+    parsePlain(value, (path) => (/\/v\d+(-[a-z]+)?$/.test(path) ? null : 'does not end in a version, such as /v1')),
   )
 }
 
@@ -73,9 +68,7 @@ export function authUrl(): Setting<string> {
 /** The address under which clients know this mirror. */
 export function publicUrl(): Setting<string> {
   const allowed = 'an http or https URL without credentials or query'
-  return textSetting(allowed, 'https://mirror.example.com', (value) =>
-    parsePlain(value, () => null),
-  )
+  return textSetting(allowed, 'https://mirror.example.com', (value) => parsePlain(value, () => null))
 }
 
 /** A URL with neither credentials nor query, slashes at its end dropped; `pathFault` looks at its path. */

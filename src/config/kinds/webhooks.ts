@@ -36,8 +36,7 @@ export function namedEndpoint(): Setting<string> {
   return textSetting(allowed, 'staging=/-/webhooks/staging', (value): Parsed<string> => {
     const [, name, path = ''] = /^([A-Za-z\d_-]{1,64})=(.*)$/s.exec(value.trim()) ?? []
     if (name === undefined) return { fault: 'does not have the form NAME=/path' }
-    if (name === 'default')
-      return { fault: 'is called default, as the endpoint of webhooks.path is' }
+    if (name === 'default') return { fault: 'is called default, as the endpoint of webhooks.path is' }
     const fault = pathFault(path)
     return fault === null ? { value: `${name}=${path}` } : { fault }
   })
@@ -50,10 +49,7 @@ export interface Endpoint {
 }
 
 /** All endpoints of the settings: `webhooks.path` under the name `default`, then `webhooks.endpoints`. */
-export function endpointsOf(settings: {
-  readonly path: string
-  readonly endpoints: readonly string[]
-}): Endpoint[] {
+export function endpointsOf(settings: { readonly path: string; readonly endpoints: readonly string[] }): Endpoint[] {
   const more = settings.endpoints.map((text) => {
     const [name = '', path = ''] = text.split('=')
     return { name, path }
@@ -82,10 +78,8 @@ export function senderOrigin(): Setting<string> {
 
 /** A file name; a relative one counts from `data.dir`. */
 export function fileInData(): Setting<string> {
-  return textSetting(
-    'a file; a relative one counts from data.dir',
-    'webhook-secrets.json',
-    (value) => (value.includes('\0') ? { fault: 'contains a NUL character' } : { value }),
+  return textSetting('a file; a relative one counts from data.dir', 'webhook-secrets.json', (value) =>
+    value.includes('\0') ? { fault: 'contains a NUL character' } : { value },
   )
 }
 
@@ -118,14 +112,11 @@ export function linkSecretFile(): Setting<string> {
 
 /** A readable file with a PEM private key, made absolute. */
 export function privateKeyFile(): Setting<string> {
-  return textSetting(
-    'a file with a PEM private key',
-    '/etc/ssl/private/mirror.key',
-    (path, context) =>
-      readPemFile(path, context, (pem) =>
-        /-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(pem)
-          ? null
-          : 'contains no PEM private key (no "BEGIN PRIVATE KEY" line)',
-      ),
+  return textSetting('a file with a PEM private key', '/etc/ssl/private/mirror.key', (path, context) =>
+    readPemFile(path, context, (pem) =>
+      /-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(pem)
+        ? null
+        : 'contains no PEM private key (no "BEGIN PRIVATE KEY" line)',
+    ),
   )
 }

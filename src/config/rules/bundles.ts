@@ -17,11 +17,7 @@ export function checkBundles(checked: Checked): string[] {
       'bundle.signingKeys',
       'there is no key to sign with ("patchmirror keygen FILE" makes one)',
     ),
-    ...needs(
-      'bundle.inbox',
-      'bundle.trustedKeys',
-      'no key is trusted, so every bundle would be refused',
-    ),
+    ...needs('bundle.inbox', 'bundle.trustedKeys', 'no key is trusted, so every bundle would be refused'),
     ...checkFolders(checked),
   ]
 }

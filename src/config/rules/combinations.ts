@@ -35,7 +35,8 @@ function checkPresence({ values, refused }: Checked): string[] {
 }
 
 function checkOrder({ values, origins, refused }: Checked, low: string, high: string): string[] {
-  const [min, max] = [values.get(low), values.get(high)]
+  const min = values.get(low)
+  const max = values.get(high)
   if (refused.has(low) || refused.has(high)) return []
   if (typeof min !== 'number' || typeof max !== 'number' || min <= max) return []
   const place = (key: string): string => `${key} (${origins.get(key) ?? 'not set'})`
@@ -71,8 +72,7 @@ function checkSignatures({ values, refused, origins }: Checked): string[] {
 function checkRelay({ values, refused, origins }: Checked): string[] {
   const problems: string[] = []
   const secret = values.get('relay.secret')
-  const place = (name: string): string =>
-    `relay.${name} (${origins.get(`relay.${name}`) ?? 'not set'})`
+  const place = (name: string): string => `relay.${name} (${origins.get(`relay.${name}`) ?? 'not set'})`
   const isVendor = values.get('relay.dialect') === 'vendor'
   if (typeof secret === 'string' && !isVendor && decodedKey(secret) === null)
     problems.push(
@@ -83,9 +83,7 @@ function checkRelay({ values, refused, origins }: Checked): string[] {
   const urls = names.map((name) => [name, values.get(`relay.${name}`) as string[]] as const)
   const [targets = [], chat = []] = urls.map(([, list]) => list)
   if (targets.some((url) => chat.includes(url)))
-    problems.push(
-      `${place('chatTargets')}: a URL is in relay.targets, too. A target is one or the other.`,
-    )
+    problems.push(`${place('chatTargets')}: a URL is in relay.targets, too. A target is one or the other.`)
   if (values.get('relay.allowPlainHttp') === true) return problems
   return [
     ...problems,

@@ -43,12 +43,11 @@ function scopeWithoutCredential(checked: Checked): string[] {
 function ages(checked: Checked, periodOf: CronPeriod): string[] {
   const { values } = checked
   return ['osv', 'feeds', 'catalog', 'identity'].flatMap((section) => {
-    const [hours, schedule] = [
-      values.get(`${section}.maxAgeHours`),
-      values.get(`${section}.schedule`),
-    ]
+    const hours = values.get(`${section}.maxAgeHours`)
+    const schedule = values.get(`${section}.schedule`)
     if (typeof hours !== 'number' || typeof schedule !== 'string') return []
-    const [age, plan] = [`${section}.maxAgeHours`, `${section}.schedule`]
+    const age = `${section}.maxAgeHours`
+    const plan = `${section}.schedule`
     const period = isGiven(checked, age) || isGiven(checked, plan) ? periodOf(schedule) : null
     if (period === null || period <= hours * HOUR_MS) return []
     return [
@@ -65,8 +64,7 @@ function round(hours: number): number {
 function derivedWithoutBucket(checked: Checked): string[] {
   const { values } = checked
   const key = 'views.derived'
-  if (values.get(key) !== true || values.get('views.bucket') !== false || !isGiven(checked, key))
-    return []
+  if (values.get(key) !== true || values.get('views.bucket') !== false || !isGiven(checked, key)) return []
   return [
     `${place(checked, key)}: derived ecosystems are a part of the bucket, and ${place(checked, 'views.bucket')} switches ` +
       'that off. Set views.bucket: true, or remove the line.',
@@ -75,7 +73,8 @@ function derivedWithoutBucket(checked: Checked): string[] {
 
 function proxyOfLoopback(checked: Checked): string[] {
   const { values } = checked
-  const [proxy, root] = [values.get('upstream.proxy'), values.get('upstream.apiRoot')]
+  const proxy = values.get('upstream.proxy')
+  const root = values.get('upstream.apiRoot')
   if (typeof proxy !== 'string' || typeof root !== 'string') return []
   if (!isLoopbackHost(new URL(root).hostname)) return []
   return [

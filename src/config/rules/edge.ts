@@ -4,8 +4,7 @@ import type { Checked } from '../problems.ts'
 export function checkEdge({ values, origins, refused }: Checked): string[] {
   const purge = values.get('edge.purge')
   if (!Array.isArray(purge) || purge.length === 0) return []
-  const place = (name: string): string =>
-    `edge.${name} (${origins.get(`edge.${name}`) ?? 'not set'})`
+  const place = (name: string): string => `edge.${name} (${origins.get(`edge.${name}`) ?? 'not set'})`
   const problems: string[] = []
   if (values.get('edge.maxAgeSeconds') === 0 && !refused.has('edge.maxAgeSeconds'))
     problems.push(

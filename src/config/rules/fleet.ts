@@ -15,12 +15,7 @@ function isFleet({ values, refused }: Checked): boolean {
 /** Problems of a fleet's settings that show only together: a role without its keys, two sources of the same data. */
 export function checkFleet(checked: Checked): string[] {
   if (!isFleet(checked)) return []
-  return [
-    ...checkRoleKeys(checked),
-    ...checkInbox(checked),
-    ...checkSole(checked),
-    ...checkLag(checked),
-  ]
+  return [...checkRoleKeys(checked), ...checkInbox(checked), ...checkSole(checked), ...checkLag(checked)]
 }
 
 function checkRoleKeys(checked: Checked): string[] {
@@ -59,7 +54,8 @@ function checkSole(checked: Checked): string[] {
 
 function checkLag(checked: Checked): string[] {
   const { values } = checked
-  const [poll, lag] = [values.get('fleet.pollSeconds'), values.get('fleet.maxLagSeconds')]
+  const poll = values.get('fleet.pollSeconds')
+  const lag = values.get('fleet.maxLagSeconds')
   if (typeof poll !== 'number' || typeof lag !== 'number' || lag >= POLLS * poll) return []
   return [
     `${place(checked, 'fleet.maxLagSeconds')}: ${lag} is below ${POLLS} times ${place(checked, 'fleet.pollSeconds')}, ` +
@@ -69,9 +65,7 @@ function checkLag(checked: Checked): string[] {
 
 /** Settings of a fleet that come to nothing, or to the contrary, beside others. */
 export function findFleetContradictions(checked: Checked): string[] {
-  return isFleet(checked)
-    ? [...readerWithCredential(checked), ...endpointOfFolder(checked)]
-    : fleetWithoutUrl(checked)
+  return isFleet(checked) ? [...readerWithCredential(checked), ...endpointOfFolder(checked)] : fleetWithoutUrl(checked)
 }
 
 function readerWithCredential(checked: Checked): string[] {
@@ -103,8 +97,7 @@ function endpointOfFolder(checked: Checked): string[] {
 function fleetWithoutUrl(checked: Checked): string[] {
   const { origins, values } = checked
   const given = [...origins].find(
-    ([key, origin]) =>
-      key.startsWith('fleet.') && origin !== 'default' && (values.get(key) ?? null) !== null,
+    ([key, origin]) => key.startsWith('fleet.') && origin !== 'default' && (values.get(key) ?? null) !== null,
   )
   if (given === undefined) return []
   return [`${place(checked, given[0])}: fleet.url is not set, so there is no fleet. Give the URL.`]

@@ -5,10 +5,8 @@ import type { Checked } from '../problems.ts'
 export function checkServer(checked: Checked): string[] {
   const { values, origins, refused } = checked
   const isSet = (name: string): boolean => (values.get(`server.${name}`) ?? null) !== null
-  const place = (name: string): string =>
-    `server.${name} (${origins.get(`server.${name}`) ?? 'not set'})`
-  if (['socket', 'certFile', 'keyFile', 'trustProxy'].some((name) => refused.has(`server.${name}`)))
-    return []
+  const place = (name: string): string => `server.${name} (${origins.get(`server.${name}`) ?? 'not set'})`
+  if (['socket', 'certFile', 'keyFile', 'trustProxy'].some((name) => refused.has(`server.${name}`))) return []
   const given = ['certFile', 'keyFile'].find(isSet)
   const problems = checkPair('server', { isSet, place })
   if (isSet('socket') && given !== undefined)

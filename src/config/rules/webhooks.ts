@@ -5,12 +5,7 @@ import { endpointsOf } from '../kinds/webhooks.ts'
 
 /** Problems of the webhook settings that show only together. No secret is quoted. */
 export function checkWebhooks(checked: Checked): string[] {
-  return [
-    ...checkListener(checked),
-    ...checkEndpoints(checked),
-    ...checkMemory(checked),
-    ...checkDialect(checked),
-  ]
+  return [...checkListener(checked), ...checkEndpoints(checked), ...checkMemory(checked), ...checkDialect(checked)]
 }
 
 /** `webhooks.certFile (env PATCHMIRROR_WEBHOOKS_CERT_FILE)` */
@@ -27,8 +22,7 @@ function isSet({ values }: Checked, name: string): boolean {
 /** Certificate and key belong together, and like the host they belong to a port of their own. */
 function checkListener(checked: Checked): string[] {
   const { values, refused } = checked
-  if (['host', 'port', 'certFile', 'keyFile'].some((name) => refused.has(`webhooks.${name}`)))
-    return []
+  if (['host', 'port', 'certFile', 'keyFile'].some((name) => refused.has(`webhooks.${name}`))) return []
   const problems = checkPair('webhooks', {
     isSet: (name) => isSet(checked, name),
     place: (name) => place(checked, name),
@@ -45,17 +39,17 @@ function checkListener(checked: Checked): string[] {
 }
 
 function checkPort(values: Checked['values']): string[] {
-  const [port, main] = [values.get('webhooks.port'), values.get('server.port')]
+  const port = values.get('webhooks.port')
+  const main = values.get('server.port')
   const host = values.get('webhooks.host') ?? values.get('server.host')
   if ((values.get('server.socket') ?? null) !== null) return []
   if (port === 0 || port !== main || host !== values.get('server.host')) return []
-  return [
-    `webhooks.port: ${String(port)} is server.port. Give another one, or null to receive on the main listener.`,
-  ]
+  return [`webhooks.port: ${String(port)} is server.port. Give another one, or null to receive on the main listener.`]
 }
 
 function checkEndpoints({ values, refused }: Checked): string[] {
-  const [path, endpoints] = [values.get('webhooks.path'), values.get('webhooks.endpoints')]
+  const path = values.get('webhooks.path')
+  const endpoints = values.get('webhooks.endpoints')
   if (refused.has('webhooks.path') || refused.has('webhooks.endpoints')) return []
   if (typeof path !== 'string' || !Array.isArray(endpoints)) return []
   const all = endpointsOf({ path, endpoints: endpoints as string[] })
@@ -63,17 +57,13 @@ function checkEndpoints({ values, refused }: Checked): string[] {
     const other = all.slice(0, at).find(({ name, path }) => name === one.name || path === one.path)
     return other === undefined ? [] : [`${other.name}=${other.path} and ${one.name}=${one.path}`]
   })
-  return twice.map(
-    (both) => `webhooks.endpoints: ${both} have the same name or the same path. Give each its own.`,
-  )
+  return twice.map((both) => `webhooks.endpoints: ${both} have the same name or the same path. Give each its own.`)
 }
 
 /** A delivery is accepted until its time is `toleranceSeconds` behind, and its time may be that far in the future on arrival. */
 function checkMemory({ values, refused }: Checked): string[] {
-  const [keep, tolerance] = [
-    values.get('webhooks.keepDays'),
-    values.get('webhooks.toleranceSeconds'),
-  ]
+  const keep = values.get('webhooks.keepDays')
+  const tolerance = values.get('webhooks.toleranceSeconds')
   if (refused.has('webhooks.keepDays') || refused.has('webhooks.toleranceSeconds')) return []
   if (typeof keep !== 'number' || typeof tolerance !== 'number') return []
   if (keep * 86_400 >= 2 * tolerance) return []
@@ -92,10 +82,8 @@ const DECODED: ReadonlySet<unknown> = new Set(['standard', 'decoded-hex'])
 
 /** A pinned form whose key is decoded needs secrets that can be. */
 function checkDialect(checked: Checked): string[] {
-  const [dialect, secrets] = [
-    checked.values.get('webhooks.dialect'),
-    checked.values.get('webhooks.secrets'),
-  ]
+  const dialect = checked.values.get('webhooks.dialect')
+  const secrets = checked.values.get('webhooks.secrets')
   if (!DECODED.has(dialect) || !Array.isArray(secrets)) return []
   return (secrets as string[]).flatMap((secret, at) =>
     decodedKey(secret) !== null || publicKeyBytes(secret) !== null

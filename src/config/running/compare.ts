@@ -19,11 +19,7 @@ const FOLLOWED: ReadonlySet<string> = new Set([
 ])
 
 /** Settings that name files which are only read at start: a change of their content requires a restart. */
-const READ_AT_START: ReadonlySet<string> = new Set([
-  'upstream.caFile',
-  'bundle.signingKeys',
-  'bundle.trustedKeys',
-])
+const READ_AT_START: ReadonlySet<string> = new Set(['upstream.caFile', 'bundle.signingKeys', 'bundle.trustedKeys'])
 
 /** Hex digits of a digest: enough to tell a changed value, too few to confirm a guess of a secret. */
 const DIGITS = 4
@@ -41,10 +37,7 @@ interface Differences {
 }
 
 /** Returns digests of these settings and of the files that are only read at start. */
-export function usedSettings(
-  config: Config,
-  salt: string = randomBytes(16).toString('hex'),
-): UsedSettings {
+export function usedSettings(config: Config, salt: string = randomBytes(16).toString('hex')): UsedSettings {
   const of = (key: string, value: unknown): string => {
     const text = isFollowed(key, config)
       ? `file ${config.secretFiles?.[key] ?? ''}`

@@ -65,7 +65,6 @@ function follow<Section extends object>(
   now: () => Section,
 ): Section {
   const properties = Object.getOwnPropertyDescriptors(section) as PropertyDescriptorMap
-  for (const name of names)
-    properties[String(name)] = { get: () => now()[name], enumerable: true, configurable: true }
+  for (const name of names) properties[String(name)] = { get: () => now()[name], enumerable: true, configurable: true }
   return Object.defineProperties({}, properties) as Section
 }

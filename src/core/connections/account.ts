@@ -1,14 +1,5 @@
 import { counted } from '../text.ts'
-import {
-  type LedgerEntry,
-  type Holder,
-  type Ledger,
-  chooseVictims,
-  createLedger,
-  sumOf,
-  wait,
-  work,
-} from './ledger.ts'
+import { type LedgerEntry, type Holder, type Ledger, chooseVictims, createLedger, sumOf, wait, work } from './ledger.ts'
 import { isSlow, updateProgress } from './progress.ts'
 import { type WarningLog, createCountedLog } from './counted-log.ts'
 
@@ -65,10 +56,7 @@ const SEARCH_MS = 100
 const MOST_SEARCHED = 1_000
 
 /** Creates the account of a process, which counts and logs what it refuses and ends. */
-export function openAccount(
-  log: WarningLog,
-  onCount: (why: Shortage, count: number) => void,
-): Account {
+export function openAccount(log: WarningLog, onCount: (why: Shortage, count: number) => void): Account {
   const report = createCountedLog<Shortage>({ log, onCount, textOf: shortageText })
   return createAccount({ onShort: (why) => report(why, 1) })
 }

@@ -42,11 +42,7 @@ export function watchBody(
   }
 }
 
-function watchTime(
-  received: () => number,
-  late: () => void,
-  timeOf: (received: number) => number,
-): () => void {
+function watchTime(received: () => number, late: () => void, timeOf: (received: number) => number): () => void {
   const began = performance.now()
   const look = (): void => {
     const left = timeOf(received()) - (performance.now() - began)

@@ -65,8 +65,7 @@ export function createLedger(limit: number): Ledger {
       entries.delete(entry)
     },
     wanting(entry, more) {
-      if (entry.bytes + more <= FEW_BYTES)
-        return Math.min(total + more - limit, total - ofLarge + more - limit * KEPT)
+      if (entry.bytes + more <= FEW_BYTES) return Math.min(total + more - limit, total - ofLarge + more - limit * KEPT)
       // A document larger than all is sent where no other large one is in the way.
       const isAlone = large.size === 0 || (large.size === 1 && large.has(entry))
       return isAlone ? 0 : total + more - limit * (1 - KEPT)
@@ -79,12 +78,7 @@ function newEntry(holder: Holder): LedgerEntry {
 }
 
 /** Has an entry wait; see `Share`. `moved`: null while it waits for its turn, and nothing is expected of its client. */
-export function wait(
-  entry: LedgerEntry,
-  state: Waiting,
-  moved: (() => number) | null,
-  end: () => void,
-): void {
+export function wait(entry: LedgerEntry, state: Waiting, moved: (() => number) | null, end: () => void): void {
   if (entry.state === 'over') return
   const kind = state === 'sends' ? 'answer' : 'body'
   entry.state = state
@@ -108,22 +102,16 @@ export function sumOf(entries: Iterable<LedgerEntry>): number {
 }
 
 /** Returns who makes room for one that asks for more, in this order. */
-export function chooseVictims(
-  entries: Iterable<LedgerEntry>,
-  asking: LedgerEntry,
-  more: number,
-): LedgerEntry[] {
+export function chooseVictims(entries: Iterable<LedgerEntry>, asking: LedgerEntry, more: number): LedgerEntry[] {
   const now = performance.now()
   const shares = new Map<string, number>()
-  for (const { holder, bytes } of entries)
-    shares.set(holder.address(), (shares.get(holder.address()) ?? 0) + bytes)
+  for (const { holder, bytes } of entries) shares.set(holder.address(), (shares.get(holder.address()) ?? 0) + bytes)
   const shareOf = ({ holder }: LedgerEntry): number => shares.get(holder.address()) ?? 0
   const own = shareOf(asking) + more
   const others = [...entries].filter((one) => isWaiting(one) && one !== asking)
   for (const { progress } of others) if (progress !== null) updateProgress(progress, now)
   const isKeyed = asking.holder.hasKey()
-  const isBehind = ({ progress }: LedgerEntry): boolean =>
-    progress !== null && isSlow(progress, now)
+  const isBehind = ({ progress }: LedgerEntry): boolean => progress !== null && isSlow(progress, now)
   const mayDisplace = (one: LedgerEntry): boolean => {
     if (isBehind(one) || one.state === 'sends') return isBehind(one)
     if (one.holder.hasKey() !== isKeyed) return isKeyed

@@ -232,6 +232,5 @@ function textsOf(options: ConnectionOptions): (why: ClosedFor, count: number) =>
     full: 'arrived when all others were in use: they are refused, or get the health page only',
     address: 'were refused: their address has reached server.maxConnectionsPerAddress',
   }
-  return (why, count) =>
-    `${counted(count, 'connection')} ${texts[why]} (server.maxConnections is ${options.most})`
+  return (why, count) => `${counted(count, 'connection')} ${texts[why]} (server.maxConnections is ${options.most})`
 }

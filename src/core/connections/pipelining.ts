@@ -65,13 +65,7 @@ function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
   return rawHeaders.reduce((bytes, text) => bytes + text.length, url.length)
 }
 
-function start(
-  handler: Handler,
-  socket: Socket,
-  line: Line,
-  request: IncomingMessage,
-  response: ServerResponse,
-): void {
+function start(handler: Handler, socket: Socket, line: Line, request: IncomingMessage, response: ServerResponse): void {
   line.busy = true
   response.once('close', () => goOn(handler, socket, line))
   handler(request, response)

@@ -118,8 +118,7 @@ abstract class CountedResponse extends http.ServerResponse {
   private endLarge(body: Uint8Array): this {
     const bytes = shared.has(body) ? ANSWER_PIECE : body.length
     if (!this.holdAnswer().take(bytes)) return this.refuse()
-    if (!this.headersSent && !this.hasHeader('content-length'))
-      this.setHeader('Content-Length', body.length)
+    if (!this.headersSent && !this.hasHeader('content-length')) this.setHeader('Content-Length', body.length)
     this.isLarge = true
     void this.sendPieces(body)
     return this

@@ -40,10 +40,7 @@ interface SourceFigures {
 type InboxFigures = Readonly<Record<string, number>> | null
 
 /** What events came to, as the gauges show it; null without webhooks. */
-type RefreshFigures = Pick<
-  RefreshReport,
-  'refreshes' | 'failedRefreshes' | 'latency' | 'misses'
-> | null
+type RefreshFigures = Pick<RefreshReport, 'refreshes' | 'failedRefreshes' | 'latency' | 'misses'> | null
 
 /** A target of the relay as the gauges show it: by its number, because its URL may contain a token. */
 interface RelayFigures {

@@ -48,7 +48,8 @@ const NAMED = 20
 export function startScrub(options: ScrubOptions): RunningScrub {
   const { config, log, now = Date.now, waitMs = WAIT_MS } = options
   const { dir } = config.data
-  let [closed, isActive] = [false, false]
+  let closed = false
+  let isActive = false
   let task: RunningTask<ScrubReport> | null = null
   let timer: NodeJS.Timeout | null = null
   const verify = (): Promise<ScrubReport> => {
@@ -126,8 +127,7 @@ async function scrubOnce(options: Clocked, verify: () => Promise<ScrubReport>): 
   thread.checkpoint()
   if (after === null) return
   note(options, after, before)
-  if (after.damaged.length === 0)
-    return log.info({}, `${counted(before.length, 'damaged part')} healed`)
+  if (after.damaged.length === 0) return log.info({}, `${counted(before.length, 'damaged part')} healed`)
   log.warn({ damaged: after.damaged.slice(0, NAMED) }, damageText(after.damaged.length, false))
 }
 
@@ -137,11 +137,7 @@ function damageText(count: number, isHealed: boolean): string {
   return `${what}, and nothing was fetched again: run "patchmirror verify", which says what helps`
 }
 
-function note(
-  { config, now }: Clocked,
-  { damaged }: NonNullable<ScrubReport>,
-  before: readonly string[],
-): void {
+function note({ config, now }: Clocked, { damaged }: NonNullable<ScrubReport>, before: readonly string[]): void {
   const gone = before.length - damaged.length
   const healed = gone > 0 ? `${gone} of ${counted(before.length, 'damaged part')}` : null
   noteVerified(config.data.dir, damaged, now(), healed)

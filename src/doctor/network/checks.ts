@@ -19,23 +19,15 @@ export function networkChecks(world: DoctorWorld, config: Config): DoctorCheck[]
   const ms = limits.connectTimeoutMs
   const targets = (): NetworkTarget[] => networkTargets(config, world.env)
   /** The result of one request through a proxy, for all checks that it concerns; null: it succeeded. */
-  const proxied = memoizeByOrigin(
-    async ({ url }: NetworkTarget): Promise<{ error: unknown } | null> => {
-      try {
-        await tryRequest(url, limits, agentName(limits, world.version))
-        return null
-      } catch (error) {
-        return { error }
-      }
-    },
-  )
-  const each = (
-    name: string,
-    title: string,
-    needs: string[],
-    none: string,
-    at: AtTarget,
-  ): DoctorCheck => ({
+  const proxied = memoizeByOrigin(async ({ url }: NetworkTarget): Promise<{ error: unknown } | null> => {
+    try {
+      await tryRequest(url, limits, agentName(limits, world.version))
+      return null
+    } catch (error) {
+      return { error }
+    }
+  })
+  const each = (name: string, title: string, needs: string[], none: string, at: AtTarget): DoctorCheck => ({
     name,
     title,
     needs: ['settings', ...needs],
@@ -63,9 +55,7 @@ export function networkChecks(world: DoctorWorld, config: Config): DoctorCheck[]
       'the addresses are http://',
       async (target) => {
         if (target.url.protocol !== 'https:') return null
-        return target.proxy === null
-          ? tls(target, limits)
-          : tlsThroughProxy(target, await proxied(target))
+        return target.proxy === null ? tls(target, limits) : tlsThroughProxy(target, await proxied(target))
       },
     ),
   ]
@@ -99,7 +89,7 @@ async function proxyFault(proxy: Proxy, ms: number): Promise<Finding | null> {
     return null
   } catch (error) {
     const { message } = networkError(error, nameOf(proxy), ms)
-    const action = `Correct ${proxy.setting}, start the proxy, or name the host in NO_PROXY to reach it directly.` // prettier-ignore
+    const action = `Correct ${proxy.setting}, start the proxy, or name the host in NO_PROXY to reach it directly.`
     return failure(message, action)
   }
 }
@@ -121,7 +111,7 @@ async function dns(target: NetworkTarget): Promise<Finding | null> {
   try {
     return fine(`${target.url.hostname} is ${(await resolveHost(target.url)).join(', ')}`)
   } catch (error) {
-    const action = `Correct ${target.setting}, or the resolver of this machine (/etc/resolv.conf). Where only a proxy looks names up, set upstream.proxy.` // prettier-ignore
+    const action = `Correct ${target.setting}, or the resolver of this machine (/etc/resolv.conf). Where only a proxy looks names up, set upstream.proxy.`
     return failure(`${placeOf(target)} has no address: ${messageOf(error)}`, action)
   }
 }
@@ -132,7 +122,7 @@ async function tcp(target: NetworkTarget, ms: number): Promise<Finding> {
     return fine(`${target.url.host} accepts connections`)
   } catch (error) {
     const { message } = networkError(error, placeOf(target), ms)
-    const action = `Check the port of ${target.setting} and the firewall, or set upstream.proxy where a proxy is the only way out.` // prettier-ignore
+    const action = `Check the port of ${target.setting} and the firewall, or set upstream.proxy where a proxy is the only way out.`
     return failure(message, action)
   }
 }
@@ -154,9 +144,7 @@ async function tls(target: NetworkTarget, limits: Config['upstream']): Promise<F
 }
 
 function tlsThroughProxy(target: NetworkTarget, outcome: Outcome): Finding {
-  return outcome === null
-    ? fine(`${target.url.host} has a trusted certificate`)
-    : tlsFailure(target, outcome.error, 0)
+  return outcome === null ? fine(`${target.url.host} has a trusted certificate`) : tlsFailure(target, outcome.error, 0)
 }
 
 function tlsFailure(target: NetworkTarget, error: unknown, ms: number): Finding {
@@ -166,9 +154,7 @@ function tlsFailure(target: NetworkTarget, error: unknown, ms: number): Finding 
   return failure(networkError(error, placeOf(target), ms).message, action)
 }
 
-function memoizeByOrigin<T>(
-  work: (target: NetworkTarget) => Promise<T>,
-): (target: NetworkTarget) => Promise<T> {
+function memoizeByOrigin<T>(work: (target: NetworkTarget) => Promise<T>): (target: NetworkTarget) => Promise<T> {
   const made = new Map<string, Promise<T>>()
   return (target) => {
     const { origin } = target.url

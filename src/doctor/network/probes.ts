@@ -28,11 +28,7 @@ interface Presented {
 }
 
 /** Makes a TLS connection with the trusted authorities of the settings. Rejects when the certificate is refused. */
-export async function tryTls(
-  url: URL,
-  upstream: Config['upstream'],
-  timeoutMs: number,
-): Promise<Presented> {
+export async function tryTls(url: URL, upstream: Config['upstream'], timeoutMs: number): Promise<Presented> {
   const { host, port } = hostAndPort(url)
   const ca = authoritiesOf(upstream)
   const name = isIP(host) === 0 ? { servername: host } : {}
@@ -59,11 +55,7 @@ function opened(socket: Socket, event: string, timeoutMs: number): Promise<void>
 }
 
 /** Sends one GET through the proxy of the settings, discards the body, and returns the status. Rejects with the network's error. */
-export async function tryRequest(
-  url: URL,
-  upstream: Config['upstream'],
-  userAgent: string,
-): Promise<number> {
+export async function tryRequest(url: URL, upstream: Config['upstream'], userAgent: string): Promise<number> {
   const transport = createTransport(upstream)
   try {
     const headers = { 'user-agent': userAgent, 'accept-encoding': 'identity' }

@@ -42,11 +42,7 @@ export function openProbe({ version, now, timeoutMs }: DoctorWorld, config: Conf
 export const ON_THE_WAY: readonly string[] = ['settings', 'proxy', 'dns', 'tcp', 'tls']
 
 /** Creates the checks of what the service answers: its feeds, its clock, the credential, the rate limit. */
-export function serviceChecks(
-  world: DoctorWorld,
-  config: Config,
-  probe: ServiceProbe,
-): DoctorCheck[] {
+export function serviceChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): DoctorCheck[] {
   const needs = [...ON_THE_WAY, 'service']
   return [
     {
@@ -124,10 +120,8 @@ async function answers(probe: ServiceProbe, { timeoutMs }: DoctorWorld): Promise
 
 function clock({ clock: ahead }: ServiceProbe, { upstream }: Config): Finding {
   if (upstream.apiRoot === null) return skipped(NO_UPSTREAM)
-  if (ahead === null)
-    return skipped('the response has no date of the service (it came from a cache, or without one)')
-  if (Math.abs(ahead) <= TOLERATED_MS)
-    return fine(`no more than ${TOLERATED_MS / 1000} s from upstream's clock`)
+  if (ahead === null) return skipped('the response has no date of the service (it came from a cache, or without one)')
+  if (Math.abs(ahead) <= TOLERATED_MS) return fine(`no more than ${TOLERATED_MS / 1000} s from upstream's clock`)
   return failure(describeClock(ahead), 'Set the clock of this machine (NTP).')
 }
 
@@ -139,7 +133,7 @@ interface ReadPath {
 }
 
 function pathsOf({ catalog, identity }: Config, { upstream }: ServiceProbe): ReadPath[] {
-  const isRead = { 'catalog.mirrorApiKeys': catalog.mirrorApiKeys, 'identity.mirrorUsers': identity.mirrorUsers } // prettier-ignore
+  const isRead = { 'catalog.mirrorApiKeys': catalog.mirrorApiKeys, 'identity.mirrorUsers': identity.mirrorUsers }
   return RESOURCES.flatMap(({ surface, name, setting, list, item }) => {
     const path = list?.path ?? item
     if (path === null || surface === 'catalog' || !upstream.has(surface)) return []
@@ -153,11 +147,7 @@ const REPLACE =
 const ALLOW =
   'Set the credential of an account that may read all of it, or leave out what it may not read; "patchmirror config" shows where the credential was read from.'
 
-async function credential(
-  probe: ServiceProbe,
-  config: Config,
-  world: DoctorWorld,
-): Promise<Finding> {
+async function credential(probe: ServiceProbe, config: Config, world: DoctorWorld): Promise<Finding> {
   const paths = pathsOf(config, probe)
   if (paths.length === 0)
     return skipped(
@@ -206,7 +196,8 @@ const LOW = 0.1
 
 function rate({ quota, refusal, upstream }: ServiceProbe): Finding {
   if (!upstream.has('public')) return skipped(NO_UPSTREAM)
-  const action = 'Find out what else uses this account, space out the schedules, or ask the operator of the service for a higher limit.' // prettier-ignore
+  const action =
+    'Find out what else uses this account, space out the schedules, or ask the operator of the service for a higher limit.'
   if (refusal !== null) return failure(refusal, action)
   if (quota.limit === null) return fine('the responses name no limit')
   const found = `${quota.remaining} of ${counted(quota.limit, 'request')} left in this window`

@@ -11,10 +11,7 @@ export interface NetworkTarget {
 }
 
 /** Returns the hosts of the service that these settings name, each once. Throws `config` for a proxy that is no URL of one. */
-export function networkTargets(
-  { upstream, identity }: Config,
-  env: NodeJS.ProcessEnv,
-): NetworkTarget[] {
+export function networkTargets({ upstream, identity }: Config, env: NodeJS.ProcessEnv): NetworkTarget[] {
   const rule = createProxyRule(upstream.proxy, env)
   const roots: [string, string | null][] = [
     ['upstream.apiRoot', upstream.apiRoot],

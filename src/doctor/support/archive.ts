@@ -17,8 +17,7 @@ export function writeSupportArchive(path: string, members: SupportMembers, scrub
     replaceFile(path, (write) => {
       const zip = createContentZip(write)
       for (const [name, content] of Object.entries(members)) {
-        const text =
-          typeof content === 'string' ? scrub.text(content) : jsonOf(scrub.value(content))
+        const text = typeof content === 'string' ? scrub.text(content) : jsonOf(scrub.value(content))
         zip.add(name, Buffer.from(`${text}\n`))
       }
       zip.finish()
@@ -40,10 +39,7 @@ function refuseTaken(path: string): void {
     closeSync(openSync(path, 'wx', PRIVATE_FILE))
     rmSync(path)
   } catch (error) {
-    const why =
-      systemCode(error) === 'EEXIST'
-        ? 'there is a file of this name: give another one'
-        : messageOf(error)
+    const why = systemCode(error) === 'EEXIST' ? 'there is a file of this name: give another one' : messageOf(error)
     throw new MirrorError('usage', `${path} is not written: ${why}`, { cause: error })
   }
 }

@@ -84,7 +84,7 @@ function textOf(path: string): string {
 /** The local key, the secret of the database, and what the file of webhook secrets has between quotes. */
 function ofDataFolder({ data, webhooks }: Config): string[] {
   const quoted = textOf(`${data.dir}/${webhooks.secretFile}`) + textOf(webhooks.secretFile)
-  const values = [...quoted.matchAll(/"secret"\s*:\s*"((?:[^"\\]|\\.)+)"/g)].map(([, one = '']) => one) // prettier-ignore
+  const values = [...quoted.matchAll(/"secret"\s*:\s*"((?:[^"\\]|\\.)+)"/g)].map(([, one = '']) => one)
   return [...values, ...localKey(data.dir), ...ofDatabase(data.dir)]
 }
 

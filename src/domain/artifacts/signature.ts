@@ -70,11 +70,6 @@ export function signatureText({ state, signer, reason, subject }: ArtifactSignat
 }
 
 /** Returns a stored result as it is shown to users. */
-export function plainResult({
-  state,
-  signer,
-  reason,
-  subject,
-}: ArtifactSignature): ArtifactSignature {
+export function plainResult({ state, signer, reason, subject }: ArtifactSignature): ArtifactSignature {
   return { state, signer, reason, subject }
 }

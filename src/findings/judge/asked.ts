@@ -17,12 +17,7 @@ interface AskedJson {
 export function writeAsked({ questions, doubt }: Pick<Identity, 'questions' | 'doubt'>): string {
   if (questions.length === 1 && doubt === null) return ''
   const written: AskedJson = {
-    questions: questions.map(({ ecosystem, name, version, by }) => [
-      ecosystem.name,
-      name,
-      version,
-      by,
-    ]),
+    questions: questions.map(({ ecosystem, name, version, by }) => [ecosystem.name, name, version, by]),
     doubt,
   }
   return JSON.stringify(written)

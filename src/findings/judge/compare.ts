@@ -1,8 +1,4 @@
-import type {
-  FindingChangeCounts,
-  FindingChange,
-  FindingCounts,
-} from '../../store/findings/reads.ts'
+import type { FindingChangeCounts, FindingChange, FindingCounts } from '../../store/findings/reads.ts'
 import { folderOf } from '../../store/views/generations.ts'
 import type { TagFinding } from '../../store/findings/writes.ts'
 
@@ -21,15 +17,14 @@ interface FindingsDifference extends FindingChangeCounts {
  * Compares findings by record and package, whatever its version: a new version that is affected by the same record has no new
  * finding. `gone` and `found` are what one set has more often than the other.
  */
-export function compareFindingSets(
-  before: readonly TagFinding[],
-  after: readonly TagFinding[],
-): FindingsDifference {
-  const [old, now] = [Map.groupBy(before, keyOf), Map.groupBy(after, keyOf)]
+export function compareFindingSets(before: readonly TagFinding[], after: readonly TagFinding[]): FindingsDifference {
+  const old = Map.groupBy(before, keyOf)
+  const now = Map.groupBy(after, keyOf)
   const counts = { found: 0, foundFixable: 0, gone: 0, goneFixable: 0, fixes: 0, fixesGone: 0 }
   const details: FindingChange[] = []
   for (const key of new Set([...old.keys(), ...now.keys()])) {
-    const [was, is] = [old.get(key) ?? [], now.get(key) ?? []]
+    const was = old.get(key) ?? []
+    const is = now.get(key) ?? []
     const more = is.length - was.length
     const fixes = fixableIn(is) - fixableIn(was)
     const added = { found: Math.max(0, more), fixes: Math.max(0, fixes) }
@@ -42,7 +37,8 @@ export function compareFindingSets(
     counts.fixesGone += lost.fixesGone
     if (details.length < MOST_DETAILS) details.push(...detailOf(more, fixes, was, is))
   }
-  const [first, second] = [countFindings(before), countFindings(after)]
+  const first = countFindings(before)
+  const second = countFindings(after)
   return { ...counts, counts: differenceOf(first, second), details }
 }
 
@@ -59,12 +55,7 @@ function isFixed({ fixable, patched }: TagFinding): boolean {
   return fixable === 1 || patched === 1
 }
 
-function detailOf(
-  more: number,
-  fixes: number,
-  was: readonly TagFinding[],
-  is: readonly TagFinding[],
-): FindingChange[] {
+function detailOf(more: number, fixes: number, was: readonly TagFinding[], is: readonly TagFinding[]): FindingChange[] {
   const change = more > 0 ? 'new' : more < 0 ? 'gone' : fixes > 0 ? 'fix' : 'fix gone'
   const [of, others] = change === 'gone' ? [was, is] : [is, was]
   const one = exampleOf(of, others, more === 0, (change === 'gone' ? -fixes : fixes) > 0)

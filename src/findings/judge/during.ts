@@ -12,6 +12,5 @@ export function catalogOf({ snapshots }: Pick<Reads, 'snapshots'>): string | nul
 
 /** Throws `locked` where the catalog is another than the one that the tags are brought to. */
 export function expectCatalog(reads: Pick<Reads, 'snapshots'>, catalog: string): void {
-  if (catalogOf(reads) !== catalog)
-    throw new MirrorError('locked', 'the catalog was replaced meanwhile')
+  if (catalogOf(reads) !== catalog) throw new MirrorError('locked', 'the catalog was replaced meanwhile')
 }

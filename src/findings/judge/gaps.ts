@@ -7,11 +7,7 @@ import type { Evaluate } from './evaluate.ts'
 type HasEcosystem = (name: string) => boolean
 
 /** Returns why a component is not judged, or not completely, as `match` has it. */
-export function gapOf(
-  component: StoredAsked,
-  comparison: Comparison,
-  hasEcosystem: HasEcosystem,
-): ComponentGap {
+export function gapOf(component: StoredAsked, comparison: Comparison, hasEcosystem: HasEcosystem): ComponentGap {
   const identity = readAsked(component)
   if (identity === null) return 2
   const why = whyPartly(identity, { hasEcosystem }) ?? whyUncompared(identity, comparison)

@@ -18,9 +18,7 @@ export function readNames(text: string | null): RecordNames {
 }
 
 /** Creates the function that reads the stored names of a record, once. */
-export function createNameReader(
-  store: Pick<FindingsStore, 'readNames'>,
-): (record: string) => RecordNames {
+export function createNameReader(store: Pick<FindingsStore, 'readNames'>): (record: string) => RecordNames {
   const known = new Map<string, RecordNames>()
   return (record) => {
     const names = known.get(record) ?? readNames(store.readNames(record))

@@ -16,8 +16,7 @@ export type IsPatched = (component: StoredAsked, cves: readonly string[]) => boo
 export function createPatched({ store, during, catalog }: Omit<PatchesInput, 'now'>): IsPatched {
   const listDone = (cves: readonly string[]) =>
     during((reads) => {
-      if (catalogOf(reads) !== catalog)
-        for (const name of ['vex', 'patches'] as const) store.putFollowed(name, '')
+      if (catalogOf(reads) !== catalog) for (const name of ['vex', 'patches'] as const) store.putFollowed(name, '')
       return listDonePlaces(cves, reads)
     })
   const done = new Set<string>()
@@ -30,11 +29,7 @@ export function createPatched({ store, during, catalog }: Omit<PatchesInput, 'no
   }
 }
 
-function isAmong(
-  done: ReadonlySet<string>,
-  component: StoredAsked,
-  cves: readonly string[],
-): boolean {
+function isAmong(done: ReadonlySet<string>, component: StoredAsked, cves: readonly string[]): boolean {
   if (done.size === 0) return false
   const base = findEcosystem(component.ecosystem)?.base ?? ''
   const asked = readAsked(component)?.questions ?? []

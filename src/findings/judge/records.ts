@@ -57,9 +57,7 @@ export async function followRecords(input: RecordsInput): Promise<RecordsReport>
   const changed = state.form === form ? changedBetween(state.osv, osv) : null
   return store.inOne(async () => {
     const tally = createTally(store)
-    const components = await (changed === null
-      ? compareAll(input, tally)
-      : compareSome(input, tally, changed))
+    const components = await (changed === null ? compareAll(input, tally) : compareSome(input, tally, changed))
     const tags = tally.close({ at: input.now, cause: 'records', snapshot: osv })
     store.putRecordState(next)
     return { records: changed?.length ?? null, components, tags }
@@ -75,14 +73,10 @@ function formOf({ info: { form } }: Views, generation: string): string {
 }
 
 /** Returns the ids of the records that differ between two snapshots; null when the change log does not say which. */
-export function changedRecords(
-  { changes }: Pick<Reads, 'changes'>,
-  from: string,
-  to: string,
-): string[] | null {
-  const placeOf = (snapshot: string) =>
-    changes.findInLog(snapshot).find(({ source }) => source === 'osv')?.after
-  const [after, until] = [placeOf(from), placeOf(to)]
+export function changedRecords({ changes }: Pick<Reads, 'changes'>, from: string, to: string): string[] | null {
+  const placeOf = (snapshot: string) => changes.findInLog(snapshot).find(({ source }) => source === 'osv')?.after
+  const after = placeOf(from)
+  const until = placeOf(to)
   if (after === undefined || until === undefined || until < after) return null
   const span = { source: 'osv' as const, after, until }
   const names = changes.countNames(span)
@@ -101,11 +95,7 @@ interface Comparing {
   readonly namesBefore: (record: string) => string | null
 }
 
-function comparing(
-  { store, isPatched, views }: RecordsInput,
-  tally: Tally,
-  some: QuerySource | null,
-): Comparing {
+function comparing({ store, isPatched, views }: RecordsInput, tally: Tally, some: QuerySource | null): Comparing {
   const names = new Map<string, string | null>()
   const all = createEvaluation(querySourceOf(views), isPatched)
   return {
@@ -124,7 +114,8 @@ function comparing(
 async function compareAll(input: RecordsInput, tally: Tally): Promise<number> {
   const { store } = input
   const by = comparing(input, tally, null)
-  let [last, count]: [FindingComponent | null, number] = [null, 0]
+  let last: FindingComponent | null = null
+  let count: number = 0
   for (;;) {
     const batch: FindingComponent[] = store.listComponents(last, BATCH)
     await compare(input, by, batch, () => true)
@@ -136,18 +127,13 @@ async function compareAll(input: RecordsInput, tally: Tally): Promise<number> {
   }
 }
 
-async function compareSome(
-  input: RecordsInput,
-  tally: Tally,
-  ids: readonly string[],
-): Promise<number> {
+async function compareSome(input: RecordsInput, tally: Tally, ids: readonly string[]): Promise<number> {
   const { store, views } = input
   const { source, packages } = createChangedRecords(views, ids)
   const by = comparing(input, tally, source)
   const touched = new Map<number, FindingComponent>()
   for (const { folder, name } of packages)
-    for (const one of store.listComponentsNamed(name))
-      if (folderOf(one.ecosystem) === folder) touched.set(one.id, one)
+    for (const one of store.listComponentsNamed(name)) if (folderOf(one.ecosystem) === folder) touched.set(one.id, one)
   for (const id of ids) for (const one of store.listComponentsJudgedBy(id)) touched.set(one.id, one)
   const changed = new Set(ids)
   const components = [...touched.values()]
@@ -197,7 +183,8 @@ async function replace(
   const before = store.listFindings(component.id).filter(({ record }) => isEvaluated(record))
   const { findings: after, comparison } = await evaluate(component)
   await gaps.follow(component, comparison, isWhole)
-  const [old, now] = [byRecord(before), byRecord(after)]
+  const old = byRecord(before)
+  const now = byRecord(after)
   const gone = before.filter(({ record }) => !now.has(record))
   const differing = after.filter((one) => !isEqual(old.get(one.record), one))
   const renamed = new Set(after.filter(({ record, names }) => namesBefore(record) !== names))
@@ -233,7 +220,8 @@ function ruleOut({ store, rules }: RecordsInput, changes: readonly ChangedCompon
 /** Writes what VEX rules out of the findings of a component, as far as it differs. */
 function storeHidden(store: FindingsStore, component: number, was: Hidden, is: Hidden): void {
   for (const tag of new Set([...was.keys(), ...is.keys()])) {
-    const [old, now] = [was.get(tag) ?? new Set<string>(), is.get(tag) ?? new Set<string>()]
+    const old = was.get(tag) ?? new Set<string>()
+    const now = is.get(tag) ?? new Set<string>()
     for (const record of without(old, now)) store.unsuppress({ component, tag, record })
     for (const record of without(now, old)) store.suppress({ component, tag, record })
   }
@@ -243,9 +231,7 @@ function without(records: ReadonlySet<string>, others: ReadonlySet<string>): Set
   return new Set([...records].filter((record) => !others.has(record)))
 }
 
-function byRecord<Finding extends StoredFinding>(
-  findings: readonly Finding[],
-): Map<string, Finding> {
+function byRecord<Finding extends StoredFinding>(findings: readonly Finding[]): Map<string, Finding> {
   return new Map(findings.map((one) => [one.record, one]))
 }
 

@@ -67,7 +67,8 @@ export async function followTags(input: TagsInput): Promise<TagsReport> {
   const known = new Map(store.listOwners().map((one) => [one.owner, one]))
   const gone = [...known.values()].filter(({ owner }) => !listed.has(owner))
   for (const { id } of gone) await dropTag(store, id)
-  let [read, tags] = [0, 0]
+  let read = 0
+  let tags = 0
   for (const tag of listed.values()) {
     const before = known.get(tag.owner)
     if (before?.sbom === tag.sbom) {
@@ -241,10 +242,7 @@ function namesAsked(component: TagPackage): string[] {
 }
 
 /** Returns what knows which of many components any record names: most have none. */
-function recordedIn(
-  views: Views,
-  components: readonly TagPackage[],
-): (component: TagPackage) => boolean {
+function recordedIn(views: Views, components: readonly TagPackage[]): (component: TagPackage) => boolean {
   const questionsOf = (one: TagPackage) => readAsked(one)?.questions ?? []
   const byEcosystem = Map.groupBy(components.flatMap(questionsOf), (one) => one.ecosystem.name)
   const recorded = new Map(
@@ -253,6 +251,5 @@ function recordedIn(
       return [ecosystem, views.listRecorded(ecosystem, names)] as const
     }),
   )
-  return (component) =>
-    questionsOf(component).some(({ ecosystem, name }) => recorded.get(ecosystem.name)?.has(name))
+  return (component) => questionsOf(component).some(({ ecosystem, name }) => recorded.get(ecosystem.name)?.has(name))
 }

@@ -1,9 +1,4 @@
-import type {
-  FindingChange,
-  FindingChangeCounts,
-  FindingCounts,
-  LoggedFindings,
-} from '../../store/findings/reads.ts'
+import type { FindingChange, FindingChangeCounts, FindingCounts, LoggedFindings } from '../../store/findings/reads.ts'
 import type { FindingComponent, FindingsStore, StoredFinding } from '../../store/findings/writes.ts'
 import { MOST_DETAILS, compareFindingSets, isChange } from './compare.ts'
 
@@ -43,11 +38,10 @@ export function createTally(store: FindingsStore) {
     add(change: ComponentChange, was: Hidden, is: Hidden): void {
       const plain = compare(change, NONE, NONE)
       for (const tag of store.listTagsOf(change.component.id)) {
-        const [old, now] = [was.get(tag), is.get(tag)]
+        const old = was.get(tag)
+        const now = is.get(tag)
         const isPlain = old === undefined && now === undefined
-        const { details, ...difference } = isPlain
-          ? plain
-          : compare(change, old ?? NONE, now ?? NONE)
+        const { details, ...difference } = isPlain ? plain : compare(change, old ?? NONE, now ?? NONE)
         const one = tags.get(tag) ?? { sums: { ...NOTHING }, details: [] }
         tags.set(tag, one)
         for (const name of NAMES) one.sums[name] += difference[name]
@@ -86,7 +80,16 @@ function compare(
 
 const NONE: ReadonlySet<string> = new Set()
 const NOTHING: Sums = {
-  ...{ found: 0, foundFixable: 0, gone: 0, goneFixable: 0, fixes: 0, fixesGone: 0 },
-  ...{ findings: 0, fixable: 0, critical: 0, high: 0, suppressed: 0 },
+  found: 0,
+  foundFixable: 0,
+  gone: 0,
+  goneFixable: 0,
+  fixes: 0,
+  fixesGone: 0,
+  findings: 0,
+  fixable: 0,
+  critical: 0,
+  high: 0,
+  suppressed: 0,
 }
 const NAMES = Object.keys(NOTHING) as (keyof Sums)[]

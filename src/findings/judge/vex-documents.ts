@@ -44,8 +44,7 @@ export async function followVex({ store, during }: DocumentsInput): Promise<stri
   if (isCurrent && catalog === store.readFollowed('vex')) return catalog
   store.putFollowed('vex', '')
   const numberOf = createNumbers()
-  for (const one of stored)
-    if (!known.has(one)) await store.inOne(() => Promise.resolve(store.dropVexDocument(one.id)))
+  for (const one of stored) if (!known.has(one)) await store.inOne(() => Promise.resolve(store.dropVexDocument(one.id)))
   const digests = new Set([...known].map(({ digest }) => digest))
   let isAnyUnread = false
   for (const document of listed) {
@@ -75,11 +74,7 @@ export function unreadState(catalog: string): string {
 }
 
 /** Returns the statements of a VEX document, none for what is no VEX; null for one that is damaged. Throws `locked`. */
-export function readDocument(
-  during: DuringReads,
-  document: VexDocument,
-  catalog: string,
-): readonly Statement[] | null {
+export function readDocument(during: DuringReads, document: VexDocument, catalog: string): readonly Statement[] | null {
   return during((reads, vex) => {
     const statements = readVexStatements(vex, document)
     if (statements !== null) return statements

@@ -49,10 +49,7 @@ export function createVexRules(input: VexInput) {
     },
     ...createTagImages(input, numberOf),
     /** Creates the questions about findings of a component; none where there is no VEX. */
-    ask(
-      component: VexComponent,
-      findings: readonly Pick<VexQuestion, 'record' | 'names'>[],
-    ): VexQuestion[] {
+    ask(component: VexComponent, findings: readonly Pick<VexQuestion, 'record' | 'names'>[]): VexQuestion[] {
       if (!isAny || findings.length === 0) return []
       const places = ownPlacesOf(component, numberOf)
       return findings.map(({ record, names }) => {
@@ -99,10 +96,7 @@ function createTagImages({ store, during, catalog }: VexInput, numberOf: NumberO
 }
 
 function placesOfImages(images: readonly TagImage[], numberOf: NumberOf): number[] {
-  const purls = images.flatMap(({ subjects, images: more }) => [
-    ...subjects,
-    ...more.map(({ purl }) => purl),
-  ])
+  const purls = images.flatMap(({ subjects, images: more }) => [...subjects, ...more.map(({ purl }) => purl)])
   return placesOf(purls, '', numberOf)
 }
 
@@ -198,11 +192,7 @@ function ownPlacesOf(component: VexComponent, numberOf: (text: string) => number
   return placesOf(purls, component.version, numberOf)
 }
 
-function placesOf(
-  purls: readonly string[],
-  version: string,
-  numberOf: (text: string) => number,
-): number[] {
+function placesOf(purls: readonly string[], version: string, numberOf: (text: string) => number): number[] {
   const places = purls.flatMap((purl) => ownPlaces({ purl, version }))
   return [...new Set(places)].map(numberOf)
 }
@@ -248,9 +238,7 @@ interface Ruled {
 /** Returns the findings of a tag that count now, by what is stored. */
 export function visibleIn(store: FindingsStore, tag: number): readonly TagFinding[] {
   const hidden = new Set(store.listSuppressedIn(tag).map(keyOf))
-  return store
-    .listTagFindings(tag)
-    .filter((one) => !hidden.has(keyOf({ ...one, component: one.id })))
+  return store.listTagFindings(tag).filter((one) => !hidden.has(keyOf({ ...one, component: one.id })))
 }
 
 /** Asks VEX about all findings of a tag, and stores which it rules out. Throws `locked`. */

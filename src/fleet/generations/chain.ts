@@ -1,11 +1,6 @@
 import { messageOf } from '../../core/errors.ts'
 import type { KeyTrust } from '../../bundle/format/keys.ts'
-import {
-  FleetError,
-  type ObjectStore,
-  OversizedError,
-  readObject,
-} from '../objects/object-store.ts'
+import { FleetError, type ObjectStore, OversizedError, readObject } from '../objects/object-store.ts'
 import { openGeneration } from './format/envelope.ts'
 import { GENERATION_CAPS, type Generation, type KnownGeneration } from './format/generation.ts'
 import { GENERATION_FOLDER, HEAD_KEY, generationKey, numberInKey } from './format/object-names.ts'
@@ -138,10 +133,7 @@ export async function findNewest(store: ObjectStore, known: number): Promise<num
   return newest
 }
 
-async function findStart(
-  store: ObjectStore,
-  exists: (number: number) => Promise<boolean>,
-): Promise<number> {
+async function findStart(store: ObjectStore, exists: (number: number) => Promise<boolean>): Promise<number> {
   const hint = await readHint(store)
   if (hint !== null && (await exists(hint))) return hint
   if (hint === null && !(await exists(1))) return 0
@@ -183,9 +175,7 @@ async function readHint(store: ObjectStore): Promise<number | null> {
     const hint: unknown = JSON.parse(found.bytes.toString('utf8'))
     if (typeof hint !== 'object' || hint === null || !('generation' in hint)) return null
     const { generation } = hint
-    return typeof generation === 'number' && Number.isSafeInteger(generation) && generation > 0
-      ? generation
-      : null
+    return typeof generation === 'number' && Number.isSafeInteger(generation) && generation > 0 ? generation : null
   } catch (error) {
     if (error instanceof FleetError && error.outcome === 'unknown') throw error
     return null // an oversized or invalid hint is none
@@ -193,10 +183,7 @@ async function readHint(store: ObjectStore): Promise<number | null> {
 }
 
 /** Writes the hint at the newest generation; returns why that failed, null: it did not. */
-export async function writeHint(
-  store: ObjectStore,
-  { generation, sha256 }: ChainLink,
-): Promise<string | null> {
+export async function writeHint(store: ObjectStore, { generation, sha256 }: ChainLink): Promise<string | null> {
   try {
     await store.put(HEAD_KEY, Buffer.from(`${JSON.stringify({ generation, sha256 })}\n`))
     return null

@@ -2,12 +2,7 @@ import { toIso, DAY_MS, HOUR_MS } from '../../core/time.ts'
 import type { Config } from '../../config/schema.ts'
 import type { KeyTrust } from '../../bundle/format/keys.ts'
 import { date, integerField, listField, shape, textField } from '../../bundle/format/validators.ts'
-import {
-  type ObjectInfo,
-  type ObjectStore,
-  FleetError,
-  readObject,
-} from '../objects/object-store.ts'
+import { type ObjectInfo, type ObjectStore, FleetError, readObject } from '../objects/object-store.ts'
 import { findNewest, readGeneration } from './chain.ts'
 import {
   BUNDLE_FOLDER,
@@ -102,11 +97,7 @@ export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
 }
 
 /** Reads which objects the generations name that were published since a time, and the newest one. Throws if one cannot be read. */
-async function readNamed(
-  { store, trust }: CollectDeps,
-  newest: number,
-  since: number,
-): Promise<Set<string>> {
+async function readNamed({ store, trust }: CollectDeps, newest: number, since: number): Promise<Set<string>> {
   const named = new Set<string>()
   let previous: string | null = null
   for (let number = newest; number > 0; number--) {
@@ -128,8 +119,7 @@ async function readNamed(
 async function findLast(store: ObjectStore): Promise<number> {
   const newest = await findNewest(store, 0)
   let listed = 0
-  for await (const { key } of store.list(GENERATION_FOLDER))
-    listed = Math.max(listed, numberInKey(key) ?? 0)
+  for await (const { key } of store.list(GENERATION_FOLDER)) listed = Math.max(listed, numberInKey(key) ?? 0)
   if (newest > 0 && newest >= listed) return newest
   throw refuseGeneration(
     newest === 0 ? 'backwards' : 'hole',
@@ -142,7 +132,8 @@ async function findLast(store: ObjectStore): Promise<number> {
 /** Returns when a generation was created, by the store's clock, as the dates of other objects. */
 async function createdAt(store: ObjectStore, generation: number): Promise<number> {
   const found = await store.head(generationKey(generation))
-  if (found === null) throw refuseGeneration('hole', `generation ${generation} on ${store.url} is missing: nothing is deleted`) // prettier-ignore
+  if (found === null)
+    throw refuseGeneration('hole', `generation ${generation} on ${store.url} is missing: nothing is deleted`)
   return Math.floor(found.modifiedAt)
 }
 
@@ -183,11 +174,7 @@ async function readPlans(store: ObjectStore): Promise<StoredPlan[]> {
   return plans
 }
 
-async function replacePlans(
-  store: ObjectStore,
-  old: readonly StoredPlan[],
-  plan: Plan,
-): Promise<void> {
+async function replacePlans(store: ObjectStore, old: readonly StoredPlan[], plan: Plan): Promise<void> {
   const recent = old.filter((one) => Date.parse(one.plan.at) > Date.parse(plan.at) - PLAN_AGE_MS)
   if (plan.objects.length > 0 && recent.length === 0) {
     const key = `${PLAN_FOLDER}${plan.at.replace(/[:.]/g, '-')}.json`

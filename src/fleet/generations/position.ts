@@ -72,10 +72,7 @@ function readPublishedObject(dataDir: string): Buffer | null {
     return readFileSync(join(dataDir, 'fleet', PUBLISHED))
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
-    throw new MirrorError(
-      'storage',
-      `the last published generation cannot be read: ${String(error)}`,
-    )
+    throw new MirrorError('storage', `the last published generation cannot be read: ${String(error)}`)
   }
 }
 

@@ -52,11 +52,7 @@ export async function rollBackTo(deps: RollbackDeps, to: number): Promise<Publis
   return result
 }
 
-async function refuseUnavailable(
-  store: ObjectStore,
-  target: Generation,
-  last: Generation,
-): Promise<void> {
+async function refuseUnavailable(store: ObjectStore, target: Generation, last: Generation): Promise<void> {
   const names = (sources: Generation['sources']): string =>
     sourcesOf(sources)
       .map(([name]) => name)
@@ -87,7 +83,9 @@ async function applyOlder(
   const bundles = await importer.download(store, chosen)
   await importer.stage(bundles)
   await importer.apply(bundles, {
-    ...{ position: positionOf(last), rollback: true, log: null },
+    position: positionOf(last),
+    rollback: true,
+    log: null,
     beforeCommit: () => Promise.resolve(),
   })
   for (const { path } of bundles) importer.discard(path)

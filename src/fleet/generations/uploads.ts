@@ -1,10 +1,4 @@
-import {
-  type ObjectBody,
-  type ObjectStore,
-  FleetError,
-  OversizedError,
-  readObject,
-} from '../objects/object-store.ts'
+import { type ObjectBody, type ObjectStore, FleetError, OversizedError, readObject } from '../objects/object-store.ts'
 
 function sizeOf(body: ObjectBody): number {
   return Buffer.isBuffer(body) ? body.length : body.size
@@ -41,11 +35,7 @@ export async function storeOnce(store: ObjectStore, key: string, body: ObjectBod
  * Creates an object; false: another one has this key. When the answer was lost, the stored bytes decide. Throws `fleet`
  * while that cannot be known.
  */
-export async function storeDecided(
-  store: ObjectStore,
-  key: string,
-  bytes: Buffer,
-): Promise<boolean> {
+export async function storeDecided(store: ObjectStore, key: string, bytes: Buffer): Promise<boolean> {
   let failed: FleetError | null = null
   try {
     if ((await store.putIfAbsent(key, bytes)) !== null) return true

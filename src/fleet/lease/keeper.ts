@@ -1,14 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { messageOf } from '../../core/errors.ts'
 import { FleetError, type ObjectStore } from '../objects/object-store.ts'
-import {
-  LEASE_KEY,
-  type Lease,
-  fetchLease,
-  followingEpoch,
-  readLease,
-  writeLease,
-} from './lease.ts'
+import { LEASE_KEY, type Lease, fetchLease, followingEpoch, readLease, writeLease } from './lease.ts'
 import type { LeaseProof } from './proof.ts'
 
 /** What a keeper works with. */
@@ -112,8 +105,7 @@ export function createLeaseKeeper(options: KeeperOptions): LeaseKeeper {
   const work = async (mayTake: boolean): Promise<void> => {
     const { own } = memory
     if (own !== null && !mayTake) return release()
-    if (own !== null)
-      return clock() < renewsAt(own, options) ? undefined : renew(options, memory, own)
+    if (own !== null) return clock() < renewsAt(own, options) ? undefined : renew(options, memory, own)
     const current = await read(options, memory)
     const isProven = mayTake && (options.proof?.() ?? true)
     if (isProven && isFree(current, options)) await take(options, memory, current)
@@ -159,9 +151,7 @@ async function write(
   const written = await attempt(options, body, etag)
   if (written === 'unknown' && memory.own !== null) memory.own = { ...memory.own, etag: null }
   const stored =
-    typeof written === 'string'
-      ? await read(options, memory)
-      : { lease: readLease(body), etag: written.etag }
+    typeof written === 'string' ? await read(options, memory) : { lease: readLease(body), etag: written.etag }
   if (stored.lease?.token !== token || stored.lease.renewal !== renewal) return
   memory.seen = {
     lease: stored.lease,
@@ -172,12 +162,7 @@ async function write(
   memory.own = { epoch, token, renewal, until: sentAt + next.seconds * 1000, etag: stored.etag }
 }
 
-async function renew(
-  options: KeeperOptions,
-  memory: Memory,
-  own: Own,
-  released = false,
-): Promise<void> {
+async function renew(options: KeeperOptions, memory: Memory, own: Own, released = false): Promise<void> {
   const etag = own.etag ?? (await read(options, memory)).etag
   if (memory.own === null || etag === null) return
   const { epoch, token, renewal } = own
@@ -188,7 +173,7 @@ async function renew(
 async function take(options: KeeperOptions, memory: Memory, { lease, etag }: Seen): Promise<void> {
   const token = (options.token ?? randomToken)()
   const epoch = followingEpoch(lease?.epoch ?? 0, options.floor())
-  await write(options, memory, { ...describe(options), epoch, token, renewal: 0, released: false }, etag) // prettier-ignore
+  await write(options, memory, { ...describe(options), epoch, token, renewal: 0, released: false }, etag)
 }
 
 /** Writes the lease once. `other`: another content is stored; `unknown`: no answer says what is stored now. */
@@ -199,9 +184,7 @@ async function attempt(
 ): Promise<{ etag: string } | 'other' | 'unknown'> {
   try {
     const info =
-      etag === null
-        ? await store.putIfAbsent(LEASE_KEY, body)
-        : await store.putIfMatch(LEASE_KEY, body, etag)
+      etag === null ? await store.putIfAbsent(LEASE_KEY, body) : await store.putIfMatch(LEASE_KEY, body, etag)
     return info ?? 'other'
   } catch (error) {
     if (error instanceof FleetError && error.outcome === 'unknown') return 'unknown'
@@ -218,10 +201,7 @@ function renewsAt({ until }: Own, { seconds }: KeeperOptions): number {
 }
 
 /** Reports whether the lease may be taken: there is none, it ended, or this data folder had it before a restart. */
-function isFree(
-  { lease, etag, since }: Seen,
-  { owner, patienceMs, clock }: KeeperOptions,
-): boolean {
+function isFree({ lease, etag, since }: Seen, { owner, patienceMs, clock }: KeeperOptions): boolean {
   if (lease?.owner === owner) return true
   const unchanged = clock() - since
   if (etag === null || lease?.released === true) return unchanged >= patienceMs

@@ -41,7 +41,10 @@ export function readLease(bytes: Buffer): Lease | null {
   if (!isText(found['owner']) || !isText(found['token']) || !isCount(found['epoch'])) return null
   const { epoch, owner, token, name, url, seconds, renewal, expiresAt, released } = found
   return {
-    ...{ epoch, owner, token, released: released === true },
+    epoch,
+    owner,
+    token,
+    released: released === true,
     name: isText(name) ? name : owner,
     url: isText(url) ? url : null,
     seconds: isCount(seconds) && seconds > 0 && seconds <= MOST_SECONDS ? seconds : 30,

@@ -105,10 +105,7 @@ declare module '@aws-sdk/client-s3' {
   export class PutObjectCommand extends Command<PutInput, Tagged> {}
   export class DeleteObjectCommand extends Command<ObjectName, object> {}
   export class ListObjectsV2Command extends Command<ListInput, ListOutput> {}
-  export class CreateMultipartUploadCommand extends Command<
-    ObjectName,
-    { readonly UploadId?: string }
-  > {}
+  export class CreateMultipartUploadCommand extends Command<ObjectName, { readonly UploadId?: string }> {}
   export class UploadPartCommand extends Command<
     UploadOfObject & { readonly PartNumber: number; readonly Body: Buffer },
     Tagged

@@ -56,8 +56,7 @@ export function countCalls(store: ObjectStore, { requests, bytes }: StoreCounter
     head: (key) => counted('head', store.head(key)),
     put: (key, body) => written('put', body, store.put(key, body)),
     putIfAbsent: (key, body) => written('put_if_absent', body, store.putIfAbsent(key, body)),
-    putIfMatch: (key, body, etag) =>
-      written('put_if_match', body, store.putIfMatch(key, body, etag)),
+    putIfMatch: (key, body, etag) => written('put_if_match', body, store.putIfMatch(key, body, etag)),
     async *list(prefix) {
       try {
         yield* store.list(prefix)

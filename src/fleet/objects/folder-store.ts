@@ -8,13 +8,7 @@ import { PRIVATE_FILE, syncFolder } from '../../core/files.ts'
 import { DAY_MS } from '../../core/time.ts'
 import { infoOf, linkDraft, readFrom, writeDraft } from './folder-files.ts'
 import { createFolderLock } from './folder-lock.ts'
-import {
-  type ObjectBody,
-  type ObjectInfo,
-  type ObjectStore,
-  FleetError,
-  checkKey,
-} from './object-store.ts'
+import { type ObjectBody, type ObjectInfo, type ObjectStore, FleetError, checkKey } from './object-store.ts'
 
 /** Folder of files that are being written. No key begins with a dot, so it is no object. */
 const DRAFTS = '.drafts'
@@ -68,10 +62,7 @@ function createWriter(root: string, elapsed: () => number): Write {
  * another has its name; a replacement by rename(2), under a lock of the operating system. Content is synced before. `elapsed`:
  * milliseconds that passed, whatever the clocks of this machine and of the folder show.
  */
-export function createFolderStore(
-  url: string,
-  elapsed = (): number => performance.now(),
-): ObjectStore {
+export function createFolderStore(url: string, elapsed = (): number => performance.now()): ObjectStore {
   const root = fileURLToPath(url)
   const lock = createFolderLock(join(root, LOCK))
   const write = createWriter(root, elapsed)
@@ -160,11 +151,7 @@ async function failure(root: string, what: string, cause: unknown): Promise<Flee
       `${place}: there is no such folder. Mount it, or create it where it is to be shared`,
       { cause },
     )
-  return new FleetError(
-    REFUSED.has(code) ? 'refused' : 'unknown',
-    `${place} (${code || messageOf(cause)})`,
-    { cause },
-  )
+  return new FleetError(REFUSED.has(code) ? 'refused' : 'unknown', `${place} (${code || messageOf(cause)})`, { cause })
 }
 
 /**

@@ -13,8 +13,7 @@ export interface ObjectInfo {
 }
 
 /** Content to store: bytes, or a file that does not change until the call ends. */
-export type ObjectBody =
-  Buffer | { readonly file: string; readonly size: number; readonly sha256: string }
+export type ObjectBody = Buffer | { readonly file: string; readonly size: number; readonly sha256: string }
 
 /** How much of an object to read. */
 export interface GetOptions {
@@ -63,10 +62,7 @@ export class FleetError extends MirrorError {
   constructor(
     outcome: Outcome,
     message: string,
-    {
-      isPassing = outcome === 'unknown',
-      ...options
-    }: { cause?: unknown; isPassing?: boolean } = {},
+    { isPassing = outcome === 'unknown', ...options }: { cause?: unknown; isPassing?: boolean } = {},
   ) {
     super('fleet', message, options)
     this.name = 'FleetError'

@@ -71,8 +71,7 @@ export async function probeStore(
       await attempt('list after write', 'store', listAfterWrite),
       await attempt('ranges', 'store', ranges),
     ]
-    if (large !== undefined)
-      checks.push(await attempt('parts', 'store', (place) => parts(place, large)))
+    if (large !== undefined) checks.push(await attempt('parts', 'store', (place) => parts(place, large)))
     checks.push(await attempt('clock of the store', 'store', clock))
     const isSeen = ({ state }: ProbeCheck): boolean => state === 'ok' || state === 'warn'
     const holds = (needed: ProbeCheck['needed']): boolean =>
@@ -159,9 +158,7 @@ function bodiesOf(width: number): Buffer[] {
 function summary(results: readonly string[], width: number): Seen {
   const wrong = results.find((result) => result !== '')
   const rounds = `${counted(results.length, 'round')} of ${width} at once`
-  return wrong === undefined
-    ? seen(true, `1 of ${width} won, in ${rounds}`)
-    : seen(false, `${wrong}, in ${rounds}`)
+  return wrong === undefined ? seen(true, `1 of ${width} won, in ${rounds}`) : seen(false, `${wrong}, in ${rounds}`)
 }
 
 async function staleMatch({ store, key }: Place): Promise<Seen> {
@@ -185,8 +182,7 @@ async function readAfterWrite({ store, key }: Place): Promise<Seen> {
     const found = await readObject(store, name, 100)
     const head = await store.head(name)
     if (found?.bytes.toString() !== text) return seen(false, 'a read had older content')
-    if (found.info.etag !== etag || head?.etag !== etag)
-      return seen(false, 'write, read and head have different etags')
+    if (found.info.etag !== etag || head?.etag !== etag) return seen(false, 'write, read and head have different etags')
   }
   await store.delete(name)
   const isGone = (await store.head(name)) === null
@@ -200,10 +196,7 @@ async function listAfterWrite({ store, key }: Place): Promise<Seen> {
   const keys: string[] = []
   for await (const info of store.list(key('list-'))) keys.push(info.key)
   const isRight = keys.join() === key('list-b')
-  return seen(
-    isRight,
-    isRight ? 'at once' : `${counted(keys.length, 'object')} instead of the one written`,
-  )
+  return seen(isRight, isRight ? 'at once' : `${counted(keys.length, 'object')} instead of the one written`)
 }
 
 async function ranges({ store, key }: Place): Promise<Seen> {
@@ -218,10 +211,7 @@ async function ranges({ store, key }: Place): Promise<Seen> {
   return seen(true, 'an interrupted download can be continued')
 }
 
-async function parts(
-  { store, key }: Place,
-  large: NonNullable<ProbeOptions['large']>,
-): Promise<Seen> {
+async function parts({ store, key }: Place, large: NonNullable<ProbeOptions['large']>): Promise<Seen> {
   const written = await store.putIfAbsent(key('parts'), large)
   if (written?.size !== large.size) return seen(false, 'a large object was not written')
   const again = await store.putIfAbsent(key('parts'), large)

@@ -36,7 +36,8 @@ function codeOf(error: unknown): string {
 
 /** Judges an error of the SDK. */
 export function judgeFailure(error: unknown): Verdict {
-  const [status, code] = [statusOf(error), codeOf(error)]
+  const status = statusOf(error)
+  const code = codeOf(error)
   if (code === 'NoSuchBucket') return 'refused'
   if (code === 'NoSuchUpload') return 'lost' // it was completed by an attempt without an answer, or aborted by the store
   if (BUSY.has(code)) return 'busy'
@@ -71,8 +72,7 @@ const HINTS: Partial<Record<string, string>> = {
   PermanentRedirect: 'Set fleet.region to the region of the bucket.',
   RequestTimeTooSkewed: 'Correct the clock of this machine.',
   NotImplemented: 'The store lacks this request: run "patchmirror fleet check".',
-  CredentialsProviderError:
-    'Give credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile file, or a role.',
+  CredentialsProviderError: 'Give credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile file, or a role.',
 }
 
 /** The most characters of a store's own words: it may be another program that answers, or say anything. */
@@ -83,9 +83,10 @@ const TOKEN = /[\w+/=%-]{40,}/g
 
 /** Returns the error of a call that failed for good. `what` says the call, as `write lease.json`. */
 export function storeFailure(what: string, place: string, cause: unknown): FleetError {
-  const [status, code, verdict] = [statusOf(cause), codeOf(cause), judgeFailure(cause)]
-  const hint =
-    HINTS[code] ?? (TLS.test(code) ? 'Set fleet.caFile, if its authority is your own.' : '')
+  const status = statusOf(cause)
+  const code = codeOf(cause)
+  const verdict = judgeFailure(cause)
+  const hint = HINTS[code] ?? (TLS.test(code) ? 'Set fleet.caFile, if its authority is your own.' : '')
   const text = messageOf(cause)
   const shown = [status, text.includes(code) ? null : code, text]
   const reason = shown
@@ -94,9 +95,8 @@ export function storeFailure(what: string, place: string, cause: unknown): Fleet
     .replace(TOKEN, '…')
     .slice(0, MOST_SHOWN)
   const outcome = verdict === 'lost' ? 'unknown' : 'refused'
-  return new FleetError(
-    outcome,
-    `fleet.url: cannot ${what} in ${place}: ${reason}. ${hint}`.trim(),
-    { cause, isPassing: verdict === 'lost' || verdict === 'busy' },
-  )
+  return new FleetError(outcome, `fleet.url: cannot ${what} in ${place}: ${reason}. ${hint}`.trim(), {
+    cause,
+    isPassing: verdict === 'lost' || verdict === 'busy',
+  })
 }

@@ -62,8 +62,7 @@ export function createStoreSender({
         const verdict = judgeFailure(error)
         if (isExpected(verdict)) return verdict
         const again = verdict === 'busy' || (verdict === 'lost' && !isOnce)
-        if (!again || attempt === ATTEMPTS || closing.aborted)
-          throw storeFailure(what, place, error)
+        if (!again || attempt === ATTEMPTS || closing.aborted) throw storeFailure(what, place, error)
         counters.requests[verb].retried++
         await sleep(Math.random() * pauseMs * 3 ** (attempt - 1))
       }

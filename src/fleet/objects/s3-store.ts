@@ -45,11 +45,7 @@ interface Wire {
 }
 
 /** Creates a store in a bucket of an S3-compatible service; `url` is s3://BUCKET or s3://BUCKET/PREFIX. */
-export async function createS3Store(
-  url: string,
-  settings: S3Settings,
-  options: S3Options,
-): Promise<ObjectStore> {
+export async function createS3Store(url: string, settings: S3Settings, options: S3Options): Promise<ObjectStore> {
   const { hostname, pathname } = new URL(url)
   const bucket = /^s3:\/\/([^/]+)/.exec(url)?.[1] ?? hostname
   const { counters, load, answerMs, pauseMs } = options
@@ -70,19 +66,14 @@ export async function createS3Store(
     async put(key, body) {
       const info = await write(wire, 'put', key, body, {})
       if (info !== null) return info
-      throw new FleetError(
-        'unknown',
-        `${place}: ${key} was refused by a condition that was not set`,
-      )
+      throw new FleetError('unknown', `${place}: ${key} was refused by a condition that was not set`)
     },
     putIfAbsent: (key, body) => write(wire, 'put_if_absent', key, body, { IfNoneMatch: '*' }),
     putIfMatch: (key, body, etag) => write(wire, 'put_if_match', key, body, { IfMatch: etag }),
     list: (part) => list(wire, part),
     async delete(key) {
       const name = nameOf(wire, key)
-      await send({ verb: 'delete', what: `delete ${key}` }, (signal) =>
-        requests.delete(name, signal),
-      )
+      await send({ verb: 'delete', what: `delete ${key}` }, (signal) => requests.delete(name, signal))
     },
     close() {
       closing.abort()
@@ -125,10 +116,7 @@ async function get(
     return { info: infoOf(key, found), body: watched(body, key, length, wire.stallMs) }
   body.destroy()
   if (length > maxBytes) throw new OversizedError(key, size, from + maxBytes)
-  throw new FleetError(
-    'refused',
-    `fleet.url: the store sent ${key} as a whole, though a part was asked for`,
-  )
+  throw new FleetError('refused', `fleet.url: the store sent ${key} as a whole, though a part was asked for`)
 }
 
 /** The same body, which errs with a `FleetError` when it breaks off, stalls, or has another length than announced. */
@@ -199,8 +187,7 @@ async function* list(wire: Wire, part: string): AsyncGenerator<ObjectInfo> {
   let after: string | undefined
   do {
     const page = await send(call, (signal) => requests.list(prefix + part, after, signal))
-    if (typeof page === 'string')
-      throw new FleetError('unknown', `fleet.url: ${call.what}: ${page}`)
+    if (typeof page === 'string') throw new FleetError('unknown', `fleet.url: ${call.what}: ${page}`)
     for (const one of page.objects) yield infoOf(one.key.slice(prefix.length), one)
     if (page.next !== undefined && page.next === after)
       throw new FleetError('unknown', `fleet.url: ${call.what}: the store repeats a page`)

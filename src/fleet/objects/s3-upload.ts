@@ -26,8 +26,7 @@ export async function uploadParts(
   const part = { verb: call.verb, what: call.what }
   const sent = async <T>(request: (signal: AbortSignal) => Promise<T>, bytes = 0): Promise<T> => {
     const answer = await send({ ...part, bytes }, request)
-    if (typeof answer === 'string')
-      throw new FleetError('refused', `${call.what}: unexpected answer: ${answer}`)
+    if (typeof answer === 'string') throw new FleetError('refused', `${call.what}: unexpected answer: ${answer}`)
     return answer
   }
   const upload = await sent((signal) => requests.startUpload(name, signal))
@@ -66,8 +65,7 @@ async function sendParts(
       const length = Math.min(partBytes, size - at * partBytes)
       const bytes = Buffer.allocUnsafe(length)
       const { bytesRead } = await handle.read(bytes, 0, length, at * partBytes)
-      if (bytesRead !== length)
-        throw new FleetError('refused', `${file} became shorter while it was sent`)
+      if (bytesRead !== length) throw new FleetError('refused', `${file} became shorter while it was sent`)
       parts[at] = await put(at + 1, bytes)
     })
   } finally {

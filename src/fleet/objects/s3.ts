@@ -48,11 +48,7 @@ interface UploadName {
 
 /** The requests that a store is sent, each once; they reject with the SDK's errors. Keys are whole, with the prefix. */
 export interface S3Requests {
-  get(
-    key: string,
-    from: number,
-    signal: AbortSignal,
-  ): Promise<Answered & { body: Readable; length: number }>
+  get(key: string, from: number, signal: AbortSignal): Promise<Answered & { body: Readable; length: number }>
   head(key: string, signal: AbortSignal): Promise<Answered>
   put(key: string, content: Content, condition: Condition, signal: AbortSignal): Promise<Answered>
   list(prefix: string, after: string | undefined, signal: AbortSignal): Promise<ListPage>
@@ -110,10 +106,7 @@ function createClient(sdk: Sdk, { endpoint, region, pathStyle, caFile }: S3Setti
     maxSockets: 50,
     ...(proxy !== undefined && { proxyEnv: { HTTP_PROXY: proxy, HTTPS_PROXY: proxy } }),
   }
-  const ca =
-    caFile === null
-      ? undefined
-      : [...getCACertificates('default'), readNamedFile(caFile).toString('utf8')]
+  const ca = caFile === null ? undefined : [...getCACertificates('default'), readNamedFile(caFile).toString('utf8')]
   return new sdk.S3Client({
     region,
     ...(endpoint !== null && { endpoint }),
@@ -221,12 +214,7 @@ function createUploads(sdk: Sdk, client: S3Client, Bucket: string, dates: WeakMa
       const { ETag = '' } = await client.send(command, { abortSignal })
       return { ETag, PartNumber }
     },
-    async completeUpload(
-      upload: UploadName,
-      parts: readonly Part[],
-      condition: Condition,
-      abortSignal: AbortSignal,
-    ) {
+    async completeUpload(upload: UploadName, parts: readonly Part[], condition: Condition, abortSignal: AbortSignal) {
       const MultipartUpload = { Parts: [...parts] }
       const command = new sdk.CompleteMultipartUploadCommand({
         Bucket,

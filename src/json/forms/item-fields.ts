@@ -2,14 +2,7 @@ import { plainName } from '../field-names.ts'
 import { type Fields, isObject } from '../objects.ts'
 
 /** Names of objects that have an item's own fields, as JSON:API and others have them. */
-const ITEM_OBJECTS: readonly string[] = [
-  'attributes',
-  'data',
-  'spec',
-  'properties',
-  'fields',
-  'metadata',
-]
+const ITEM_OBJECTS: readonly string[] = ['attributes', 'data', 'spec', 'properties', 'fields', 'metadata']
 
 /** Further names by which the items of a resource are called, besides the one of the resource without its `s`. */
 const NOUNS: Readonly<Record<string, readonly string[]>> = {
@@ -31,9 +24,7 @@ const DEPTH = 2
 export function fieldsOfItem(item: Fields, resource: string, depth = 0): Fields {
   const inner = innerObjects(item, resource)
   if (inner.length === 0 || depth === DEPTH) return item
-  const below = inner.flatMap(([, value]) =>
-    Object.entries(fieldsOfItem(value, resource, depth + 1)),
-  )
+  const below = inner.flatMap(([, value]) => Object.entries(fieldsOfItem(value, resource, depth + 1)))
   const own = Object.entries(item).filter(([, value]) => value !== null && value !== '')
   return Object.fromEntries([...Object.entries(item), ...below.reverse(), ...own])
 }
@@ -45,9 +36,7 @@ const WITHIN = '\u241f'
 export function fieldPathsOf(item: Fields, resource: string, above = '', depth = 0): string[] {
   const inner = depth === DEPTH ? [] : innerObjects(item, resource)
   const own = Object.keys(item).map((name) => above + name)
-  const below = inner.flatMap(([name, value]) =>
-    fieldPathsOf(value, resource, `${above}${name}${WITHIN}`, depth + 1),
-  )
+  const below = inner.flatMap(([name, value]) => fieldPathsOf(value, resource, `${above}${name}${WITHIN}`, depth + 1))
   return [...own, ...below]
 }
 

@@ -4,15 +4,10 @@ import { MORE, TOTAL, isLink, placesOf, plainMember } from '../list-names.ts'
  * Returns what in a document says that it is one page of several, though it was fetched as the whole; null when nothing
  * does. `items` is the position of its `entries` entries, which are not looked at.
  */
-export function moreBeyond(
-  document: unknown,
-  items: readonly string[],
-  entries: number,
-): string | null {
+export function moreBeyond(document: unknown, items: readonly string[], entries: number): string | null {
   const place = placesOf(document, items).find(
     ({ path, name, value }) =>
-      path.slice(0, -1).every((one) => ENVELOPE.has(plainMember(String(one)))) &&
-      speaksOfMore(name, value, entries),
+      path.slice(0, -1).every((one) => ENVELOPE.has(plainMember(String(one)))) && speaksOfMore(name, value, entries),
   )
   if (place === undefined) return null
   return `${place.path.join('.')} is ${JSON.stringify(place.value).slice(0, 60)}`

@@ -27,8 +27,7 @@ const BEFORE = ['alpha', 'beta', 'pre', 'rc']
 const BEHIND = ['cvs', 'svn', 'git', 'hg', 'p']
 
 /** A letter with digits behind it (`1.8.28p1`) is what apk-tools 2 read, and what old versions of packages have. */
-const FORM =
-  /^v?\d+(?:\.\d+)*(?:[a-z]\d*)?(?:_(?:alpha|beta|pre|rc|cvs|svn|git|hg|p)\d*)*(?:~[0-9a-f]+)?(?:-r\d+)?$/
+const FORM = /^v?\d+(?:\.\d+)*(?:[a-z]\d*)?(?:_(?:alpha|beta|pre|rc|cvs|svn|git|hg|p)\d*)*(?:~[0-9a-f]+)?(?:-r\d+)?$/
 const PARTS = /\d+|_[a-z]+|~[0-9a-f]+|-r\d+|[a-z]/g
 
 /**

@@ -4,12 +4,8 @@ const RANKS = ['dev', 'a', 'b', 'rc', '#', 'p']
 const NUMBER = RANKS.indexOf('#')
 
 /** Words for the stability of a version, behind four numbers or a date, as composer reads them. */
-const STABILITY =
-  '[._-]?(?:(stable|beta|b|rc|alpha|a|patch|pl|p)([.-]?\\d+(?:[.-]\\d+)*)?)?([.-]?dev)?$'
-const NUMBERS = new RegExp(
-  `^v?(\\d{1,5})(?:\\.(\\d+))?(?:\\.(\\d+))?(?:\\.(\\d+))?${STABILITY}`,
-  'i',
-)
+const STABILITY = '[._-]?(?:(stable|beta|b|rc|alpha|a|patch|pl|p)([.-]?\\d+(?:[.-]\\d+)*)?)?([.-]?dev)?$'
+const NUMBERS = new RegExp(`^v?(\\d{1,5})(?:\\.(\\d+))?(?:\\.(\\d+))?(?:\\.(\\d+))?${STABILITY}`, 'i')
 const DATE = new RegExp(`^v?(\\d{4}(?:[.:-]?\\d{2}){1,6}(?:[.:-]?\\d{1,3})?)${STABILITY}`, 'i')
 /** A branch whose name is a number: `2.1.x-dev` comes behind each 2.1. */
 const BRANCH = /^v?(\d+)(?:\.(\d+|[x*]))?(?:\.(\d+|[x*]))?(?:\.(\d+|[x*]))?[.-]?dev$/i
@@ -55,9 +51,7 @@ function comparePart(one: string, other: string): number {
 /** dev < alpha < beta < RC < a number < patch level; a word that PHP does not know precedes them all. */
 function rankOf(part: string): number {
   if (isNumber(part)) return NUMBER
-  return RANKS.findIndex(
-    (rank) => part.startsWith(rank) || (rank === 'rc' && part.startsWith('RC')),
-  )
+  return RANKS.findIndex((rank) => part.startsWith(rank) || (rank === 'rc' && part.startsWith('RC')))
 }
 
 function isNumber(part: string): boolean {

@@ -98,7 +98,7 @@ const RELEASED = new Set(
     ['Docker Hardened Images', 'FreeBSD', 'Mageia', 'Maven', 'Packagist', 'Photon OS', 'Red Hat', 'Rocky Linux'],
     ['SUSE', 'Ubuntu', 'VSCode', 'openEuler', 'openSUSE'],
   ].flat(),
-) // prettier-ignore
+)
 
 /** Whether the name of an ecosystem may have a release behind it, as `Debian:12` and the URL of a repository of Maven. */
 export function hasReleases(base: string): boolean {

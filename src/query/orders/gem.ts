@@ -32,7 +32,8 @@ function withoutZeros(segments: readonly string[]): readonly string[] {
 
 /** Words come before numbers. */
 function compareSegments(one: string, other: string): number {
-  const [a, b] = [isNumber(one), isNumber(other)]
+  const a = isNumber(one)
+  const b = isNumber(other)
   if (a !== b) return a ? 1 : -1
   return a ? compareDigits(one, other) : compareText(one, other)
 }

@@ -118,9 +118,7 @@ function compareItems(one: Item, other: Item | undefined): number {
   const difference = kindOf(one) - kindOf(other)
   if (difference !== 0) return difference
   if (typeof one === 'string') return compareDigits(one, other as string)
-  return isList(one)
-    ? compareItemLists(one, other as readonly Item[])
-    : compareQualifiers(one, other as Qualifier)
+  return isList(one) ? compareItemLists(one, other as readonly Item[]) : compareQualifiers(one, other as Qualifier)
 }
 
 /** Compares an item with the end of a version: it decides whether 1-rc precedes 1. */

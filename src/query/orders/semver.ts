@@ -34,8 +34,7 @@ export const bitnamiOrder = createOrder<SemVer>({
 
 /** Go: SemVer's, and the releases of Go itself as their tags have them: `go1.21rc2` is 1.21.0-rc.2. */
 export const goOrder = createOrder<SemVer>({
-  read: (text) =>
-    readSemver(text) ?? readSemver(text.replace(/^(?:go)?([\d.]+?)(?:(rc|beta)(\d+))?$/, tagOf)),
+  read: (text) => readSemver(text) ?? readSemver(text.replace(/^(?:go)?([\d.]+?)(?:(rc|beta)(\d+))?$/, tagOf)),
   compare: comparePrecedence,
   refinesSemver: true,
 })
@@ -64,10 +63,7 @@ function compareWithBuild(one: SemVer, other: SemVer): number {
 }
 
 /** Ours, because npm's reads the numbers as floats: dates with a time of day outgrow 2^53. Numbers come before words. */
-function compareIdentifiers(
-  one: readonly (string | number)[],
-  other: readonly (string | number)[],
-): number {
+function compareIdentifiers(one: readonly (string | number)[], other: readonly (string | number)[]): number {
   const shared = Math.min(one.length, other.length)
   for (let i = 0; i < shared; i++) {
     const a = String(one[i])
@@ -88,8 +84,7 @@ function isNumber(identifier: string): boolean {
 const LAX = /^[vV=]*\s*(\d+)(?:\.(\d+))?(?:\.(\d+))?(-[^+]+)?(\+.*)?$/
 
 function readSemver(text: string): SemVer | null {
-  const [found, major = '0', minor = '0', patch = '0', before = '', build = ''] =
-    LAX.exec(text) ?? []
+  const [found, major = '0', minor = '0', patch = '0', before = '', build = ''] = LAX.exec(text) ?? []
   if (found === undefined) return null
   const core = [major, minor, patch].map((digits) => digits.replace(/^0+(?=\d)/, '')).join('.')
   try {

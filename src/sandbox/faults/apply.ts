@@ -28,11 +28,7 @@ export async function deliverFaulty(
   await deliver(outlet, altered(fault, answer))
 }
 
-async function stall(
-  outlet: Outlet,
-  answer: NegotiatedAnswer,
-  fault: Fault & { kind: 'stall' },
-): Promise<void> {
+async function stall(outlet: Outlet, answer: NegotiatedAnswer, fault: Fault & { kind: 'stall' }): Promise<void> {
   if (fault.at !== 'body') {
     await pause(outlet, fault.ms, fault.until)
     return outlet.response.destroyed ? undefined : deliver(outlet, answer)
@@ -47,11 +43,7 @@ async function stall(
 }
 
 /** Ten pieces a second, at least a byte each. */
-async function trickle(
-  outlet: Outlet,
-  answer: NegotiatedAnswer,
-  bytesPerSecond: number,
-): Promise<void> {
+async function trickle(outlet: Outlet, answer: NegotiatedAnswer, bytesPerSecond: number): Promise<void> {
   if (outlet.head) return deliver(outlet, answer)
   const step = Math.max(1, Math.floor(bytesPerSecond / 10))
   const every = (1000 * step) / bytesPerSecond
@@ -91,12 +83,7 @@ async function wrongLength(outlet: Outlet, answer: NegotiatedAnswer, by: number)
   outlet.response.socket?.destroySoon()
 }
 
-async function writePart(
-  outlet: Outlet,
-  answer: NegotiatedAnswer,
-  start: number,
-  end: number,
-): Promise<void> {
+async function writePart(outlet: Outlet, answer: NegotiatedAnswer, start: number, end: number): Promise<void> {
   if (outlet.head) return
   for (const piece of slice([...answer.body()], start, end)) await write(outlet, piece)
 }

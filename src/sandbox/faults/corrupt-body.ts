@@ -32,10 +32,7 @@ function noise(bytes: number): Buffer {
   return Buffer.from(Array.from({ length: bytes }, () => random.int(256)))
 }
 
-function flip(
-  bytes: Buffer,
-  { offset, length = 16 }: { offset?: number; length?: number },
-): Buffer {
+function flip(bytes: Buffer, { offset, length = 16 }: { offset?: number; length?: number }): Buffer {
   const asked = offset ?? Math.floor(bytes.length / 2)
   const start = Math.max(0, asked < 0 ? bytes.length + asked : asked)
   for (let i = start; i < Math.min(start + length, bytes.length); i++) {
@@ -44,10 +41,7 @@ function flip(
   return bytes // a copy made for this answer
 }
 
-function wrongRange(
-  answer: NegotiatedAnswer,
-  how: 'shifted' | 'bytes' | 'total',
-): NegotiatedAnswer {
+function wrongRange(answer: NegotiatedAnswer, how: 'shifted' | 'bytes' | 'total'): NegotiatedAnswer {
   const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(String(answer.headers['Content-Range']))
   if (answer.status !== 206 || match === null) return answer
   const [start, end, total] = match.slice(1).map(Number) as [number, number, number] // three groups
@@ -66,8 +60,7 @@ export function replacement(fault: Fault): NegotiatedAnswer | undefined {
   if (fault.kind === 'status') {
     const plain = refusal(fault.status, `sandbox fault: status ${fault.status}`)
     const body = fault.body === undefined ? undefined : Buffer.from(fault.body)
-    const answer =
-      body === undefined ? plain : { ...plain, length: body.length, body: () => [body] }
+    const answer = body === undefined ? plain : { ...plain, length: body.length, body: () => [body] }
     return { ...answer, headers: { ...answer.headers, ...fault.headers } }
   }
   if (fault.kind === 'redirect') {

@@ -4,12 +4,7 @@ import { hostileZip } from './hostile-zip.ts'
 import { mutate } from '../feed/mutate.ts'
 import { createRandom } from '../feed/random.ts'
 import type { RawMember } from './raw-zip.ts'
-import {
-  type Representation,
-  jsonRepresentation,
-  zipRepresentation,
-  decodedContent,
-} from '../feed/representation.ts'
+import { type Representation, jsonRepresentation, zipRepresentation, decodedContent } from '../feed/representation.ts'
 import type { Resource } from '../feed/routes.ts'
 import { scanZip } from '../feed/from-archive.ts'
 

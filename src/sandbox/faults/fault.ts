@@ -2,14 +2,7 @@ import type { HostileKind } from './hostile-zip.ts'
 import { type Parameters, takes } from './parameters.ts'
 
 /** A way to fail. Byte counts are of the body as sent; missing members have defaults. */
-export type Fault =
-  | TransportFault
-  | ContentFault
-  | ArchiveFault
-  | IndexFault
-  | RecordFault
-  | ListFault
-  | ArtifactFault
+export type Fault = TransportFault | ContentFault | ArchiveFault | IndexFault | RecordFault | ListFault | ArtifactFault
 
 /**
  * What a path leads to: the public feeds' kinds, then those of the other surfaces (an `artifact` is an

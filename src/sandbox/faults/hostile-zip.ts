@@ -72,9 +72,7 @@ const KINDS = {
   overlap: () => ({
     members: [
       bad('ROOT-HOSTILE-0.json'),
-      ...Array.from({ length: 1000 }, (_, i) =>
-        bad(`ROOT-HOSTILE-${i + 1}.json`, { sharesDataOf: -1 }),
-      ),
+      ...Array.from({ length: 1000 }, (_, i) => bad(`ROOT-HOSTILE-${i + 1}.json`, { sharesDataOf: -1 })),
     ],
   }),
   /** Sound (to be read): entries for folders, and records inside one. */
@@ -96,8 +94,7 @@ const KINDS = {
   /** Sound (to be read). */
   comment: () => around({ comment: Buffer.from('a comment') }),
   /** Sound, if hard: the comment looks like an end record. */
-  commentWithEnd: () =>
-    around({ comment: Buffer.concat([Buffer.from('PK\x05\x06'), Buffer.alloc(30)]) }),
+  commentWithEnd: () => around({ comment: Buffer.concat([Buffer.from('PK\x05\x06'), Buffer.alloc(30)]) }),
   localName: () => one({ localName: 'ROOT-HOSTILE-2.json' }),
   localMethod: () => one({ localMethod: 0 }),
   localSize: () => one({ localSize: 7 }),

@@ -12,10 +12,7 @@ export function takes(may = '', needs: Parameters['needs'] = {}): Parameters {
 }
 
 /** Returns which parameters a fault is without, in words; null where it has all that it needs. */
-export function missingIn(
-  kinds: Readonly<Record<string, Parameters>>,
-  fault: object,
-): string | null {
+export function missingIn(kinds: Readonly<Record<string, Parameters>>, fault: object): string | null {
   const given = new Map<string, unknown>(Object.entries(fault))
   const kind = String(given.get('kind'))
   const needs = Object.entries(kinds[kind]?.needs ?? {})

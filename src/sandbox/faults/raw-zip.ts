@@ -60,9 +60,7 @@ export function writeRawZip(members: readonly RawMember[], archive: RawArchive =
       at += part.length
     }
   }
-  const central = members.map((member, i) =>
-    centralHeader(member, member.offset ?? (offsets[i] ?? 0) - base),
-  )
+  const central = members.map((member, i) => centralHeader(member, member.offset ?? (offsets[i] ?? 0) - base))
   const size = central.reduce((sum, part) => sum + part.length, 0)
   const comment = archive.comment ?? Buffer.alloc(0)
   const end = endRecords(archive.count ?? members.length, at - base, size, at, comment)
@@ -118,13 +116,7 @@ function writeFields(header: Buffer, at: number, member: RawMember, fields: Fiel
   header.writeUInt32LE(fields.size, at + 16)
 }
 
-function endRecords(
-  count: number,
-  start: number,
-  size: number,
-  position: number,
-  comment: Buffer,
-): Buffer {
+function endRecords(count: number, start: number, size: number, position: number, comment: Buffer): Buffer {
   const end = Buffer.alloc(22)
   const far = count >= 0xffff
   end.writeUInt32LE(0x06054b50, 0)

@@ -69,8 +69,7 @@ export function createFaults(): Faults & { take(met: Met): Fault | undefined } {
   }
   return {
     set,
-    archive: (archive, timing) =>
-      set('/external/osv/all.zip', { kind: 'archive', archive }, timing),
+    archive: (archive, timing) => set('/external/osv/all.zip', { kind: 'archive', archive }, timing),
     clear() {
       for (const { cleared } of armed) cleared.abort()
       armed = []

@@ -2,12 +2,7 @@ import { createEdits } from './edits.ts'
 import { type World, createWorld } from './globals.ts'
 import { type Live, type LivePlan, startLive } from './timer.ts'
 import { type Publisher, createPublisher } from './publisher.ts'
-import {
-  type Representation,
-  type Stored,
-  decodedContent,
-  recordRepresentation,
-} from './representation.ts'
+import { type Representation, type Stored, decodedContent, recordRepresentation } from './representation.ts'
 import type { Shape } from '../service/shapes/shape.ts'
 
 /**

@@ -14,11 +14,7 @@ interface Given {
  * Reads an archive of `{id}.json` members and, when given, its index. Without an index a record's
  * `modified` is the text in the record. Throws when a file cannot be read or is not what it should be.
  */
-export async function readGiven(
-  zipPath: string,
-  indexPath: string | undefined,
-  lastModified: number,
-): Promise<Given> {
+export async function readGiven(zipPath: string, indexPath: string | undefined, lastModified: number): Promise<Given> {
   const archive = await readFile(zipPath)
   const index = indexPath === undefined ? undefined : await readFile(indexPath)
   const stamps = index === undefined ? undefined : readStamps(index)

@@ -49,8 +49,7 @@ export function generateRecord(options: GenerateOptions, i: number): Generated {
   const random = createRandom(options.seed, i + 1)
   const malformedId = options.malformedIds === true ? MALFORMED_IDS[i] : undefined
   const topic = topicOf(options.seed, i)
-  const vulnerability =
-    malformedId === undefined ? topic.vulnerability : (/CVE-.*$/i.exec(malformedId)?.[0] ?? '')
+  const vulnerability = malformedId === undefined ? topic.vulnerability : (/CVE-.*$/i.exec(malformedId)?.[0] ?? '')
   const { published, modified } = stampsOf(random, options.at)
   const large = i >= MALFORMED_IDS.length && i - MALFORMED_IDS.length < (options.large ?? 0)
   const subject: Subject = {
@@ -77,13 +76,11 @@ function stamps(random: Random): { published: string; modified: string } {
   const published = seconds(time - random.int(400) * DAY + inDay)
   const roll = random.next()
   if (roll < 0.35) return { published, modified: seconds(time) }
-  if (roll < 0.355)
-    return { published, modified: seconds(Date.UTC(2031, random.int(12), 1) + inDay) }
+  if (roll < 0.355) return { published, modified: seconds(Date.UTC(2031, random.int(12), 1) + inDay) }
   if (roll < 0.36) return { published, modified: '0001-01-01T00:00:00Z' }
   const base = seconds(time + inDay).slice(0, -1)
   const digits = random.pick([0, 0, 0, 0, 0, 0, 0, 3, 3, 2, 6, 6])
-  if (digits === 0)
-    return { published, modified: random.chance(0.05) ? base + '+00:00' : base + 'Z' }
+  if (digits === 0) return { published, modified: random.chance(0.05) ? base + '+00:00' : base + 'Z' }
   const fraction = String(random.int(10 ** digits)).padStart(digits, '0')
   return { published, modified: `${base}.${fraction}Z` }
 }

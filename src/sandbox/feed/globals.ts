@@ -46,10 +46,7 @@ export function createWorld(seed: number, lastModified: number, shape: Shape): W
   const random = createRandom(seed, 0x7eed)
   let all: Release[] | null = null // at the first use: most users read only the records
   const releases = (): Release[] => (all ??= TARGETS.map((target) => createRelease(random, target)))
-  const matrix = jsonRepresentation(
-    Buffer.from(JSON.stringify(sysMatrix(shape.matrix))),
-    lastModified,
-  )
+  const matrix = jsonRepresentation(Buffer.from(JSON.stringify(sysMatrix(shape.matrix))), lastModified)
   const cache = new Map<string, Representation>()
   let at = lastModified
   const render = (kind: 'patch' | 'cve', filters: FeedFilters): Representation | undefined => {
@@ -147,9 +144,7 @@ function keyed(releases: Release[], filters: FeedFilters): object {
 
 /** The fixed version of each CVE. */
 function fixedBy(fixes: readonly Fix[]): object {
-  return Object.fromEntries(
-    fixes.flatMap(({ version, cves }) => cves.map(({ id }) => [id, version])),
-  )
+  return Object.fromEntries(fixes.flatMap(({ version, cves }) => cves.map(({ id }) => [id, version])))
 }
 
 /** The patch feed as a table: a row for each fixed version of a package. */
@@ -182,10 +177,7 @@ function detail(fixes: Fix[], kind: 'patch' | 'cve'): object {
     }
   }
   const cves = fixes.flatMap(({ version, cves }) =>
-    cves.map(({ id, severity }) => [
-      id,
-      { vulnerable_ranges: [`<${version}`], fixed_versions: [version], severity },
-    ]),
+    cves.map(({ id, severity }) => [id, { vulnerable_ranges: [`<${version}`], fixed_versions: [version], severity }]),
   )
   return { cves: Object.fromEntries(cves) as object }
 }
@@ -205,7 +197,6 @@ function sysMatrix(form: MatrixForm): object {
     }
   }
   const platforms = ['amd64', 'arm64'].map((architecture) => ({ architecture, os: 'linux' }))
-  if (form === 'array')
-    return TARGETS.map(({ feed, distroVersion }) => ({ name: feed, release: distroVersion }))
+  if (form === 'array') return TARGETS.map(({ feed, distroVersion }) => ({ name: feed, release: distroVersion }))
   return { ecosystems, package_ecosystems: languages, platforms }
 }

@@ -31,7 +31,7 @@ export function mutate(
   if (how.stamp !== 'same') doc['modified'] = modified
   const { edit = 'content' } = how
   if (edit === 'withdraw') doc['withdrawn'] = seconds(how.now)
-  else if (edit === 'empty') for (const name of Object.keys(doc)) if (!LEFT.has(name)) Reflect.deleteProperty(doc, name) // prettier-ignore
+  else if (edit === 'empty') for (const name of Object.keys(doc)) if (!LEFT.has(name)) Reflect.deleteProperty(doc, name)
   if (edit === 'content') changeContent(random, doc)
   if (edit === 'lower' && !lowerFixes(doc)) return null
   const indent = text.startsWith('{\n    ') ? 4 : text.startsWith('{\n') ? 2 : 0
@@ -98,9 +98,7 @@ function nextVersion(version: string): string {
 function parseObject(text: string): Json | null {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Json)
-      : null
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null
   } catch {
     return null
   }

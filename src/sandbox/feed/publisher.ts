@@ -1,12 +1,7 @@
 import { createZipWriter } from '../../zip/writer.ts'
 import type { IndexForm } from '../service/shapes/forms.ts'
 import type { PublicationClock } from './feed.ts'
-import {
-  type Representation,
-  type Stored,
-  jsonRepresentation,
-  zipRepresentation,
-} from './representation.ts'
+import { type Representation, type Stored, jsonRepresentation, zipRepresentation } from './representation.ts'
 
 /** One published file: built when first asked for after a change; can be frozen as it is. */
 interface Published {
@@ -34,9 +29,7 @@ export function createPublisher(
 ): Publisher {
   let sorted: string[] | undefined
   const ids = (): readonly string[] => (sorted ??= [...records.keys()].sort())
-  const index = createPublished(clock, (at) =>
-    jsonRepresentation(indexBytes(form, ids(), records), at),
-  )
+  const index = createPublished(clock, (at) => jsonRepresentation(indexBytes(form, ids(), records), at))
   const archive = createPublished(clock, (at) => zipRepresentation(pack(ids(), records), at))
   return {
     index,
@@ -73,11 +66,7 @@ function createPublished(
 }
 
 /** The index's bytes: compact, in the usual form one `{"id","modified"}` per record (wire facts, public feeds). */
-function indexBytes(
-  form: IndexForm,
-  ids: readonly string[],
-  records: ReadonlyMap<string, Stored>,
-): Buffer {
+function indexBytes(form: IndexForm, ids: readonly string[], records: ReadonlyMap<string, Stored>): Buffer {
   const entries = ids.map((id) => {
     const { modified } = records.get(id) as Stored // ids are the map's keys
     return { id, modified }

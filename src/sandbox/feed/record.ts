@@ -65,8 +65,7 @@ function fields(random: Random, subject: Subject): Json {
   if (random.chance(0.05)) record['aliases'] = [vulnerability]
   record['summary'] = sentence(random)
   record['details'] = MARK
-  if (random.chance(0.45))
-    record['severity'] = [{ type: 'CVSS_V3', score: random.pick(VECTORS[severity] ?? []) }]
+  if (random.chance(0.45)) record['severity'] = [{ type: 'CVSS_V3', score: random.pick(VECTORS[severity] ?? []) }]
   record['affected'] = affected(random, subject)
   record['database_specific'] = {
     distro: target.distro,
@@ -94,14 +93,10 @@ function oneAffected(random: Random, subject: Subject, name: string, bytes: numb
   const { target, isFixed } = subject
   const upstream = `${random.int(12)}.${random.int(30)}.${random.int(20)}`
   const fixes = 1 + (random.chance(0.3) ? random.between(1, 3) : 0)
-  const fixed = Array.from({ length: isFixed ? fixes : 0 }, (_, i) =>
-    patchedVersion(target, upstream, i + 1),
-  )
+  const fixed = Array.from({ length: isFixed ? fixes : 0 }, (_, i) => patchedVersion(target, upstream, i + 1))
   const entry: Json = {
     package: { ecosystem: target.ecosystem, name },
-    ranges: [
-      { type: 'ECOSYSTEM', events: [{ introduced: '0' }, ...fixed.map((v) => ({ fixed: v }))] },
-    ],
+    ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, ...fixed.map((v) => ({ fixed: v }))] }],
     database_specific: {
       all_fixed_versions: fixed,
       root_patch_version: fixed.at(-1),
@@ -141,8 +136,7 @@ function pickFormat(random: Random): Format {
   if (roll < 0.75) return { write: (r) => JSON.stringify(r, null, 2), escape: same }
   if (roll < 0.8) return { write: (r) => JSON.stringify(r, null, 2) + '\n', escape: ascii }
   if (roll < 0.9) return { write: (r) => JSON.stringify(sorted(r)), escape: same }
-  const turned = (r: Json): string =>
-    JSON.stringify(Object.fromEntries(Object.entries(r).reverse()))
+  const turned = (r: Json): string => JSON.stringify(Object.fromEntries(Object.entries(r).reverse()))
   return { write: turned, escape: ascii }
 }
 

@@ -51,11 +51,7 @@ function routeRecord(source: FeedSource, path: string): Resource | Refused {
   return { kind: 'record', id, representation }
 }
 
-function routeFeed(
-  world: World,
-  which: 'patchFeed' | 'cveFeed',
-  query: URLSearchParams,
-): Resource | Refused {
+function routeFeed(world: World, which: 'patchFeed' | 'cveFeed', query: URLSearchParams): Resource | Refused {
   const filters: FeedFilters = {
     ecosystem: query.get('ecosystem'),
     os_distro_major: query.get('os_distro_major'),

@@ -19,12 +19,7 @@ export interface Live {
 const ORDINARY: LivePlan = { add: 2, change: 3, changeSilently: 1, touchFeeds: true }
 
 /** Runs the plan every `intervalMs`; the timer does not keep the process alive. */
-export function startLive(
-  feed: Feed,
-  intervalMs: number,
-  plan: LivePlan = ORDINARY,
-  running: Set<Live>,
-): Live {
+export function startLive(feed: Feed, intervalMs: number, plan: LivePlan = ORDINARY, running: Set<Live>): Live {
   const beat = (): void => {
     feed.add(plan.add ?? 0)
     feed.change(plan.change ?? 0)

@@ -55,7 +55,6 @@ function ghsa(random: Random, number: number): string {
   for (let left = number, k = 0; k < 4; k++, left = Math.floor(left / 20)) {
     tail += GHSA_DIGITS.charAt(left % 20)
   }
-  const group = (): string =>
-    Array.from({ length: 4 }, () => GHSA_DIGITS.charAt(random.int(20))).join('')
+  const group = (): string => Array.from({ length: 4 }, () => GHSA_DIGITS.charAt(random.int(20))).join('')
   return `GHSA-${group()}-${group()}-${tail}`
 }

@@ -98,12 +98,7 @@ function parseRange(
   return { start, end: last === '' ? size : Math.min(size, Number(last) + 1) }
 }
 
-function isUnchanged(
-  asked: IncomingHttpHeaders,
-  etag: string,
-  lastModified: number,
-  { validators }: Policy,
-): boolean {
+function isUnchanged(asked: IncomingHttpHeaders, etag: string, lastModified: number, { validators }: Policy): boolean {
   if (validators === 'none') return false
   const tags = validators === 'date' ? undefined : asked['if-none-match']
   if (tags !== undefined) {
@@ -114,11 +109,7 @@ function isUnchanged(
   return since !== undefined && Date.parse(since) >= lastModified
 }
 
-function validatorsOf(
-  { validators }: Policy,
-  { lastModified }: Representation,
-  etag: string,
-): Record<string, string> {
+function validatorsOf({ validators }: Policy, { lastModified }: Representation, etag: string): Record<string, string> {
   const tagged = validators !== 'none' && validators !== 'date'
   const dated = validators !== 'none' && validators !== 'etag'
   return {
@@ -128,11 +119,7 @@ function validatorsOf(
 }
 
 /** An answer that was not negotiated, and any answer's length, as the policy has them. */
-export function finished(
-  answer: NegotiatedAnswer,
-  policy: Policy,
-  asked: IncomingHttpHeaders,
-): NegotiatedAnswer {
+export function finished(answer: NegotiatedAnswer, policy: Policy, asked: IncomingHttpHeaders): NegotiatedAnswer {
   const isWhole = answer.status !== 204 && answer.status !== 304 && answer.status !== 206
   const isPlain = !('Content-Encoding' in answer.headers) && !('ETag' in answer.headers)
   const isJson = /json/.test(String(answer.headers['Content-Type']))

@@ -103,7 +103,6 @@ export async function handleSurface(
   const asked: ServiceRequest = { method, path, query, headers, body, fault }
   const answerWith = (under: Policy): Promise<NegotiatedAnswer> => surface.answer(asked, under)
   const outlet: Outlet = { response, head: method === 'HEAD', logged }
-  if (fault === undefined)
-    await deliver(outlet, finished(await answerWith(policy), policy, headers))
+  if (fault === undefined) await deliver(outlet, finished(await answerWith(policy), policy, headers))
   else await deliverFaulty(outlet, fault, answerWith, policy)
 }

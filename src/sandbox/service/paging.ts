@@ -25,10 +25,7 @@ const MAX_LIMIT = 1000
 const ENDLESS = 'endless-'
 
 /** The entries in their order; a new array. */
-export function sorted<F extends object>(
-  entries: readonly Entry<F>[],
-  order: Order<F>,
-): readonly Entry<F>[] {
+export function sorted<F extends object>(entries: readonly Entry<F>[], order: Order<F>): readonly Entry<F>[] {
   const keyed = entries.map((entry) => ({ entry, key: keyOf(entry, order) }))
   return keyed.sort((a, b) => compare(a.key, b.key, order.descending)).map(({ entry }) => entry)
 }
@@ -60,7 +57,8 @@ export function takePage<F extends object>(
   const byId = form.next.form === 'lastId'
   const start = startOf(entries, { asked, form, limit, order })
   const taken = entries.slice(start, start + limit)
-  const [first, last] = [taken[0], taken.at(-1)]
+  const first = taken[0]
+  const last = taken.at(-1)
   const more = start + limit < entries.length || (form.emptyLast && taken.length === limit)
   const cursor = (entry: Entry<F>): string => (byId ? entry.id : cursorOf(entry, order))
   const after = more && last !== undefined ? cursor(last) : undefined
@@ -82,10 +80,7 @@ interface Asked<F extends object> {
 }
 
 /** Returns the index of the first entry of the page that is asked for. 400 for a number that is none. */
-function startOf<F extends object>(
-  entries: readonly Entry<F>[],
-  { asked, form, limit, order }: Asked<F>,
-): number {
+function startOf<F extends object>(entries: readonly Entry<F>[], { asked, form, limit, order }: Asked<F>): number {
   const { next } = form
   if (asked === '' || next.form === 'none') return 0
   if (next.form === 'lastId') return positionOfId(entries, asked)
@@ -118,13 +113,10 @@ function cursorOf<F extends object>(entry: Entry<F>, order: Order<F> | undefined
 }
 
 /** Returns the index of the first entry after the cursor, by binary search. */
-function position<F extends object>(
-  entries: readonly Entry<F>[],
-  cursor: string,
-  order: Order<F> | undefined,
-): number {
+function position<F extends object>(entries: readonly Entry<F>[], cursor: string, order: Order<F> | undefined): number {
   const key = readCursor(cursor)
-  let [low, high] = [0, entries.length]
+  let low = 0
+  let high = entries.length
   while (low < high) {
     const middle = (low + high) >> 1
     const entry = entries[middle] as Entry<F> // in range

@@ -33,11 +33,7 @@ export function listReply<F extends object>(
 }
 
 /** One thing, with its details. */
-export function itemReply(
-  { records }: Shape,
-  noun: Noun,
-  { listed, detail, lastModified }: Entry,
-): Representation {
+export function itemReply({ records }: Shape, noun: Noun, { listed, detail, lastModified }: Entry): Representation {
   return recordReply(worded(records, noun, { ...listed, ...detail }), lastModified)
 }
 

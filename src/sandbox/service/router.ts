@@ -21,9 +21,7 @@ export interface Match {
 }
 
 /** Finds a path's route; the first path that fits wins. HEAD is answered as GET. */
-export function createRouter(
-  routes: readonly Route[],
-): (method: string, path: string) => Match | undefined {
+export function createRouter(routes: readonly Route[]): (method: string, path: string) => Match | undefined {
   const paths = new Map<string, { expression: RegExp; routes: Route[] }>()
   for (const route of routes) {
     const known = paths.get(route.path) ?? { expression: expressionOf(route.path), routes: [] }

@@ -201,8 +201,7 @@ function surfacesOf(parts: Parts): Record<'api' | 'catalog' | 'identity', Surfac
 
 /** A token for the identity API opens that alone; one for the service's own address, the rest. */
 function audiencesOf({ url, identityUrl, authUrl }: Addresses): Audiences {
-  const isUnder = (address: string, root: string): boolean =>
-    address === root || address.startsWith(`${root}/`)
+  const isUnder = (address: string, root: string): boolean => address === root || address.startsWith(`${root}/`)
   return (audience) => {
     if (isUnder(audience, identityUrl) || isUnder(audience, authUrl)) {
       return { identity: true, remediation: false }

@@ -39,8 +39,7 @@ export function createSurface(rules: SurfaceRules): Surface {
   const serve = async (request: ServiceRequest, policy: Policy): Promise<NegotiatedAnswer> => {
     const caller = rules.admit(request.headers, request.path)
     const { route, params } = allowed(find(request.method, request.path), request)
-    if (isRefused(request.path))
-      throw new ServiceError(403, 'this key has no right to it', 'insufficient_scope')
+    if (isRefused(request.path)) throw new ServiceError(403, 'this key has no right to it', 'insufficient_scope')
     if (isKeyed(request.path)) return jsonAnswer(200, KEYED)
     const reply = await route.serve({ request, params, caller })
     if ('status' in reply) return reply

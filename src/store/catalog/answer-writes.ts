@@ -31,20 +31,15 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
     },
     ...createFetchedAnswers(sql),
     /** Publishes the fetched answers of the owned resources for the wanted paths; deletes their other ones. */
-    publishFetched(
-      owned: (resource: string) => boolean,
-      wanted: (path: string) => boolean,
-      now: number,
-    ): number {
-      let [count, areAllOwned] = [0, true]
+    publishFetched(owned: (resource: string) => boolean, wanted: (path: string) => boolean, now: number): number {
+      let count = 0
+      let areAllOwned = true
       for (const [, path, resource] of fetchedRows(sql)) {
         areAllOwned &&= owned(resource)
         if (owned(resource) && wanted(path) && publish(path, now)) count++
       }
       if (areAllOwned) sql.dropAllFetched.run()
-      else
-        for (const [, path, resource] of fetchedRows(sql))
-          if (owned(resource)) sql.dropFetched.run(path)
+      else for (const [, path, resource] of fetchedRows(sql)) if (owned(resource)) sql.dropFetched.run(path)
       return count
     },
     /** Publishes the fetched answers of these paths only. */
@@ -56,8 +51,7 @@ export function createCatalogAnswerWriter(db: Db, tracker: ChangeTracker) {
     },
     /** Stores which paths of the owned resources could not be fetched; of a repeated path the last one. */
     replaceMissingPaths(owned: (resource: string) => boolean, paths: Iterable<MissingPath>): void {
-      for (const { path, resource } of reader.listMissingPaths())
-        if (owned(resource)) sql.removeMissing.run(path)
+      for (const { path, resource } of reader.listMissingPaths()) if (owned(resource)) sql.removeMissing.run(path)
       for (const missing of paths) sql.addMissing.run({ status: null, ...missing })
     },
     removeAnswer: (path: string): void => {
@@ -80,9 +74,7 @@ function createPublication(sql: ReturnType<typeof prepareAnswerWrites>, tracker:
     if (fetched === undefined) return false
     if (before !== undefined) before.links = JSON.stringify(JSON.parse(before.links))
     const same =
-      before?.status === fetched.status &&
-      before.sha256.equals(fetched.sha256) &&
-      before.links === fetched.links
+      before?.status === fetched.status && before.sha256.equals(fetched.sha256) && before.links === fetched.links
     const changed = same ? before.changed : nextChanged(before?.changed ?? null, null, now)
     tracker.record(path, answerState(before ?? null), answerState(fetched))
     sql.adopt.run(changed, path)
@@ -100,8 +92,7 @@ function adoptSignature(sql: ReturnType<typeof prepareAnswerWrites>, path: strin
 function createFetchedAnswers(sql: ReturnType<typeof prepareAnswerWrites>) {
   return {
     /** Status of a path's fetched answer, and the digest of its owner when it was fetched; null: none. */
-    readFetched: (path: string): Pick<FetchedAnswer, 'status' | 'ownerSha'> | null =>
-      sql.fetched.get(path) ?? null,
+    readFetched: (path: string): Pick<FetchedAnswer, 'status' | 'ownerSha'> | null => sql.fetched.get(path) ?? null,
     /** The fetched answer of a path with its bytes; null: none. */
     readFetchedBody: (path: string): Pick<FetchedAnswer, 'status' | 'body' | 'size'> | null =>
       sql.fetchedBody.get(path) ?? null,
@@ -139,19 +130,13 @@ function digestsIn(links: string): string[] {
 /** Creates writes of when answers were confirmed, and under which item; only their age changes for clients. */
 function createConfirmations(db: Db) {
   const sql = {
-    confirm: db.prepare(
-      'UPDATE catalog_answer SET owner = ?, owner_sha = ?, confirmed_at = ? WHERE path = ?',
-    ),
+    confirm: db.prepare('UPDATE catalog_answer SET owner = ?, owner_sha = ?, confirmed_at = ? WHERE path = ?'),
     confirmAt: db.prepare('UPDATE catalog_answer SET confirmed_at = ? WHERE path = ?'),
     askAgain: db.prepare("UPDATE catalog_answer SET owner_sha = x'00' WHERE path = ?"),
   }
   return {
     /** Confirms an unchanged answer under its current item; `at`: upstream's date, Unix milliseconds. */
-    confirmAnswer: (
-      path: string,
-      by: Pick<StoredAnswer, 'owner' | 'ownerSha'>,
-      at: number,
-    ): void => {
+    confirmAnswer: (path: string, by: Pick<StoredAnswer, 'owner' | 'ownerSha'>, at: number): void => {
       sql.confirm.run(by.owner, by.ownerSha, at, path)
     },
     /** Confirms unchanged answers: path and upstream's date, Unix milliseconds. */
@@ -201,9 +186,7 @@ function prepareAnswerWrites(db: Db) {
          SELECT path, 0, answer, basis, state, signer, reason, subject, enforced
          FROM catalog_signature WHERE path = ? AND fetched = 1`,
     ),
-    dropFetchedSignature: db.prepare(
-      'DELETE FROM catalog_signature WHERE path = ? AND fetched = 1',
-    ),
+    dropFetchedSignature: db.prepare('DELETE FROM catalog_signature WHERE path = ? AND fetched = 1'),
     dropSignatures: db.prepare('DELETE FROM catalog_signature WHERE path = ?'),
     answerState: db.prepare<[string], AnswerStateRow & { changed: number }>(
       'SELECT status, sha256, links, changed FROM catalog_answer WHERE path = ?',

@@ -48,9 +48,7 @@ export interface StoredAnswers {
   /** The items that have any. */
   owners(): ReadonlySet<string>
   /** The answers of the items for which `isWanted` returns true. */
-  ofOwners(
-    isWanted: (owner: string) => boolean,
-  ): Iterable<Pick<StoredAnswer, 'path' | 'owner' | 'status'>>
+  ofOwners(isWanted: (owner: string) => boolean): Iterable<Pick<StoredAnswer, 'path' | 'owner' | 'status'>>
 }
 
 type StoredRow = [
@@ -98,18 +96,12 @@ export interface MissingPath {
 
 /** Creates reads of the catalog's answers; usable on any connection. */
 export function createCatalogAnswerReader(db: Db) {
-  const answer = db.prepare<[string], AnswerRow>(
-    `SELECT ${ANSWER} FROM catalog_answer WHERE path = ?`,
-  )
+  const answer = db.prepare<[string], AnswerRow>(`SELECT ${ANSWER} FROM catalog_answer WHERE path = ?`)
   const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
   )
-  const type = db
-    .prepare<[string], string | null>('SELECT type FROM catalog_answer WHERE path = ?')
-    .pluck()
-  const ofOwner = db
-    .prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1')
-    .pluck()
+  const type = db.prepare<[string], string | null>('SELECT type FROM catalog_answer WHERE path = ?').pluck()
+  const ofOwner = db.prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1').pluck()
   const missingVex = db
     .prepare<[], number>("SELECT count(*) FROM catalog_lacking WHERE substr(path, -4) = '/vex'")
     .pluck()
@@ -185,9 +177,7 @@ function createMissingPaths(db: Db) {
 function createStoredAnswers(db: Db) {
   const columns = 'path, resource, owner, hex(owner_sha), etag, status, hex(sha256), confirmed_at'
   const rows = db.prepare<[], StoredRow>(`SELECT ${columns} FROM catalog_answer`).raw()
-  const one = db
-    .prepare<[string], StoredRow>(`SELECT ${columns} FROM catalog_answer WHERE path = ?`)
-    .raw()
+  const one = db.prepare<[string], StoredRow>(`SELECT ${columns} FROM catalog_answer WHERE path = ?`).raw()
   const has = db.prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE path = ?').pluck()
   const owners = db.prepare<[], string>('SELECT DISTINCT owner FROM catalog_answer').pluck()
   const ofOwner = db.prepare<[string], Pick<StoredAnswer, 'path' | 'owner' | 'status'>>(
@@ -258,8 +248,7 @@ class StoredAnswerRow implements StoredAnswer {
 
 /** Returns a text that differs whenever the served answer differs; null if none is served, as upstream has none. */
 export function answerState(
-  answer:
-    (Pick<CatalogAnswer, 'status' | 'sha256'> & { links: CatalogAnswer['links'] | string }) | null,
+  answer: (Pick<CatalogAnswer, 'status' | 'sha256'> & { links: CatalogAnswer['links'] | string }) | null,
 ): string | null {
   if (answer === null || answer.status !== 200) return null
   const { links, sha256 } = answer

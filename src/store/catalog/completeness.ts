@@ -43,7 +43,6 @@ const LONGEST = 500
 export function incompleteFields(incomplete: Incompleteness | null): string[] {
   if (incomplete === null) return []
   const { grade, reason } = incomplete
-  const value =
-    grade === 'unproved' ? grade : reason.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST)
+  const value = grade === 'unproved' ? grade : reason.replace(/[^\x20-\x7e]/g, '?').slice(0, LONGEST)
   return ['X-Mirror-Incomplete', value]
 }

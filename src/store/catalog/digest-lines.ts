@@ -21,9 +21,7 @@ type Lines = Generator<Uint8Array, void>
 export function createDigestLines(db: Db, blocks = BLOCKS) {
   const sql = prepareLines(db, blocks)
   const lists = db
-    .prepare<[number], [id: number, path: string]>(
-      `SELECT id, path FROM catalog_list WHERE ${IS_OWNED} ORDER BY path`,
-    )
+    .prepare<[number], [id: number, path: string]>(`SELECT id, path FROM catalog_list WHERE ${IS_OWNED} ORDER BY path`)
     .raw()
   return {
     /**
@@ -46,8 +44,7 @@ export function createDigestLines(db: Db, blocks = BLOCKS) {
       const own = ownerFlag(source)
       const stored = lists.all(own)
       for (const [, path] of stored) yield Buffer.from(`${JSON.stringify(['list', path])}\n`)
-      for (const [id, path] of stored)
-        yield* inTurn<string>((after) => sql.items.get(path, id, after), '')
+      for (const [id, path] of stored) yield* inTurn<string>((after) => sql.items.get(path, id, after), '')
       yield* inTurn<string>((after) => sql.answers.get(own, after), '')
     },
   }

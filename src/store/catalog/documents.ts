@@ -37,9 +37,7 @@ export function createDocumentStoreReader(db: Db) {
     'SELECT digest, size, stored, type, changed FROM catalog_document WHERE digest = ?',
   )
   const chunk = db
-    .prepare<[string, number], Buffer>(
-      'SELECT bytes FROM catalog_chunk WHERE digest = ? AND number = ?',
-    )
+    .prepare<[string, number], Buffer>('SELECT bytes FROM catalog_chunk WHERE digest = ? AND number = ?')
     .pluck()
   return {
     readDocument: (digest: string): CatalogDocument | null => info.get(digest) ?? null,
@@ -87,9 +85,7 @@ export function createDocumentStoreWriter(db: Db) {
   )
   const reader = createDocumentStoreReader(db)
   const chunks = prepareChunks(db)
-  const sweepChunks = db.prepare(
-    'DELETE FROM catalog_chunk WHERE digest NOT IN (SELECT digest FROM catalog_document)',
-  )
+  const sweepChunks = db.prepare('DELETE FROM catalog_chunk WHERE digest NOT IN (SELECT digest FROM catalog_document)')
   const sweep = db.prepare(
     `DELETE FROM catalog_document WHERE digest NOT IN (
        ${namedDigests('catalog_answer')} UNION ${namedDigests('catalog_fetched')})`,

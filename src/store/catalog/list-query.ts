@@ -138,9 +138,7 @@ export function createOrderings(db: Db) {
         if (created.size >= KEPT_ORDERINGS || !old.startsWith(`${version} `)) drop(old, table)
       const table = `ordering_${++count}`
       db.exec(`CREATE TABLE temp.${table} (value, place INTEGER)`)
-      db.prepare(
-        `INSERT INTO temp.${table} SELECT ${field}, ordinal FROM catalog_entry WHERE list = ?`,
-      ).run(list)
+      db.prepare(`INSERT INTO temp.${table} SELECT ${field}, ordinal FROM catalog_entry WHERE list = ?`).run(list)
       db.exec(`CREATE INDEX temp.${table}_up ON ${table} (value, place);
         CREATE INDEX temp.${table}_down ON ${table} (value DESC, place)`)
       created.set(key, table)

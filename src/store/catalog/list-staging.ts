@@ -40,9 +40,7 @@ export function createCatalogStaging(db: Db) {
   const entry = db.prepare(`INSERT INTO staged_entry VALUES (?, ?, ?, ?, ?, ${marks})`)
   const dropPages = db.prepare('DELETE FROM staged_page WHERE path = ?')
   const dropEntries = db.prepare('DELETE FROM staged_entry WHERE path = ?')
-  const forget = db.prepare(
-    "UPDATE staged_page SET etag = NULL, lastModified = NULL, sha256 = x'' WHERE path = ?",
-  )
+  const forget = db.prepare("UPDATE staged_page SET etag = NULL, lastModified = NULL, sha256 = x'' WHERE path = ?")
   const turned = (facet: number) =>
     db
       .prepare<[string, string, string], string>(
@@ -51,22 +49,17 @@ export function createCatalogStaging(db: Db) {
          WHERE s.path = ? AND lower(s.facet${facet + 1}) = ? AND coalesce(lower(e.facet${facet + 1}), '') <> ?`,
       )
       .pluck()
-  const staged = db
-    .prepare<[string, string], Buffer>('SELECT body FROM staged_entry WHERE path = ? AND id = ?')
-    .pluck()
-  const stage = db.transaction(
-    (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void => {
-      page.run({ ...row, path, kept: 0 })
-      entries.forEach(({ id, sha, body, facets }, at) => {
-        const values = Array.from({ length: FACETS }, (_, facet) => facets[facet] ?? null)
-        entry.run(path, row.number * PAGE_STRIDE + at, id, sha, body, ...values)
-      })
-    },
-  )
+  const staged = db.prepare<[string, string], Buffer>('SELECT body FROM staged_entry WHERE path = ? AND id = ?').pluck()
+  const stage = db.transaction((path: string, row: CatalogPage, entries: readonly StagedEntry[]): void => {
+    page.run({ ...row, path, kept: 0 })
+    entries.forEach(({ id, sha, body, facets }, at) => {
+      const values = Array.from({ length: FACETS }, (_, facet) => facets[facet] ?? null)
+      entry.run(path, row.number * PAGE_STRIDE + at, id, sha, body, ...values)
+    })
+  })
   return {
     /** Stages a page with new content. */
-    stagePage: (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void =>
-      stage(path, row, entries),
+    stagePage: (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void => stage(path, row, entries),
     /** The item of a staged page with new content; null: there is none of this id. */
     readStaged: (path: string, id: string): Buffer | null => staged.get(path, id) ?? null,
     /** Stages a page that equals the stored one: its entries stay unchanged. */
@@ -78,8 +71,7 @@ export function createCatalogStaging(db: Db) {
       forget.run(path)
     },
     /** Ids of the staged items of a list whose facet, by its number from 0, has a value now and is stored with another. */
-    listTurned: (path: string, facet: number, value: string): string[] =>
-      turned(facet).all(path, value, value),
+    listTurned: (path: string, facet: number, value: string): string[] => turned(facet).all(path, value, value),
     /** Discards a walk, as when it is restarted. */
     dropWalk: (path: string): void => {
       dropPages.run(path)

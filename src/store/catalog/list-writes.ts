@@ -17,16 +17,9 @@ export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
     ...createCatalogGone(db),
     staging,
     /** `[id, sha, body]` of every item of a walk, unchanged pages included, in order. */
-    eachWalked: (listId: number | null, path: string) =>
-      sql.walked.iterate(listId ?? -1, path, path),
+    eachWalked: (listId: number | null, path: string) => sql.walked.iterate(listId ?? -1, path, path),
     /** Publishes a walk as the list's content; writes only the pages with new content. Returns the number of entries. */
-    replaceList(
-      path: string,
-      resource: string,
-      frame: string,
-      fields: readonly string[],
-      now: number,
-    ): number {
+    replaceList(path: string, resource: string, frame: string, fields: readonly string[], now: number): number {
       const stored = reader.readList(path)
       const changed = nextChanged(stored?.changed ?? null, null, now)
       tracker.record(path, stored === null ? null : String(stored.changed), String(changed))
@@ -50,8 +43,7 @@ export function createCatalogListWriter(db: Db, tracker: ChangeTracker) {
           ordinal = at
           const facets = read(body)
           const values = stored.map((_, facet) => facets[facet] ?? null)
-          if (values.some((value, facet) => value !== stored[facet]))
-            sql.setFacets.run(...values, rowid)
+          if (values.some((value, facet) => value !== stored[facet])) sql.setFacets.run(...values, rowid)
         }
         if (rows.length < REREAD) return
       }
@@ -86,9 +78,7 @@ function prepareListWrites(db: Db) {
            UNION ALL SELECT ordinal, id, sha, body FROM staged_entry WHERE path = ?) ORDER BY ordinal`,
       )
       .raw(),
-    list: db.prepare(
-      'INSERT INTO catalog_list (path, resource, frame, entries, changed) VALUES (?, ?, ?, 0, ?)',
-    ),
+    list: db.prepare('INSERT INTO catalog_list (path, resource, frame, entries, changed) VALUES (?, ?, ?, 0, ?)'),
     updateList: db.prepare(
       `UPDATE catalog_list SET frame = ?, resource = ?, fields = ?,
          entries = (SELECT count(*) FROM catalog_entry WHERE list = ?), changed = ? WHERE id = ?`,
@@ -138,9 +128,7 @@ function prepareListWrites(db: Db) {
 /** Creates writes of what a walk confirmed of lists; nothing that is served changes, except ages. */
 function createConfirmations(db: Db) {
   const confirm = db.prepare('UPDATE catalog_list SET confirmed_at = ? WHERE path = ?')
-  const evidence = db.prepare(
-    'UPDATE catalog_list SET evidence = ? WHERE path = ? AND evidence IS NOT ?',
-  )
+  const evidence = db.prepare('UPDATE catalog_list SET evidence = ? WHERE path = ? AND evidence IS NOT ?')
   return {
     /** Stores when lists were walked: path and upstream's date, Unix milliseconds. */
     confirmLists: (lists: readonly (readonly [path: string, at: number])[]): void => {
@@ -192,13 +180,9 @@ const GONE = `WHERE e.list = ?
 /** Creates reads of what a walk did not find, on the connection that staged the walk. */
 function createCatalogGone(db: Db) {
   const sql = {
-    gone: db
-      .prepare<[number, string, string], number>(`SELECT count(*) FROM catalog_entry e ${GONE}`)
-      .pluck(),
+    gone: db.prepare<[number, string, string], number>(`SELECT count(*) FROM catalog_entry e ${GONE}`).pluck(),
     goneIds: db
-      .prepare<[number, string, string], string>(
-        `SELECT e.id FROM catalog_entry e ${GONE} ORDER BY e.id`,
-      )
+      .prepare<[number, string, string], string>(`SELECT e.id FROM catalog_entry e ${GONE} ORDER BY e.id`)
       .pluck(),
     carry: db.prepare(
       `INSERT INTO staged_entry SELECT ?, ? + row_number() OVER (ORDER BY e.ordinal) - 1, e.id, e.sha, e.body,

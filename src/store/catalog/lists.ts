@@ -63,9 +63,7 @@ export function createCatalogListReader(db: Db) {
     `SELECT number, cursor, next, etag, last_modified AS lastModified, sha256, entries
      FROM catalog_page WHERE list = ? ORDER BY number`,
   )
-  const evidence = db
-    .prepare<[number], string | null>('SELECT evidence FROM catalog_list WHERE id = ?')
-    .pluck()
+  const evidence = db.prepare<[number], string | null>('SELECT evidence FROM catalog_list WHERE id = ?').pluck()
   const entry = db.prepare<[number, string], CatalogEntry>(
     'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? AND id = ?',
   )
@@ -99,11 +97,7 @@ export function createCatalogListReader(db: Db) {
      * Returns the id of a list's first item in which each of these texts is the value of a field, its own or of one of
      * these objects of it; null if there is none.
      */
-    findEntryWith: (
-      listId: number,
-      texts: readonly string[],
-      objects: readonly string[] = [],
-    ): string | null => {
+    findEntryWith: (listId: number, texts: readonly string[], objects: readonly string[] = []): string | null => {
       const names = { texts: JSON.stringify(texts), objects: JSON.stringify(objects) }
       return withTexts.get({ list: listId, ...names }) ?? null
     },
@@ -138,9 +132,7 @@ function createDoubtReader(db: Db) {
 }
 
 function createFieldNameReader(db: Db) {
-  const fields = db
-    .prepare<[number], string | null>('SELECT fields FROM catalog_list WHERE id = ?')
-    .pluck()
+  const fields = db.prepare<[number], string | null>('SELECT fields FROM catalog_list WHERE id = ?').pluck()
   const keys = db
     .prepare<[number], string>(
       `SELECT DISTINCT field.key FROM catalog_entry e, json_each(iif(json_valid(CAST(e.body AS TEXT)),

@@ -21,14 +21,10 @@ export function prepareChunks(db: Db) {
   const adopt = db.prepare(
     'INSERT INTO catalog_chunk SELECT ?, number, bytes FROM incoming_chunk WHERE sink = ? ORDER BY number',
   )
-  const stored = db
-    .prepare<[number], number>('SELECT sum(length(bytes)) FROM incoming_chunk WHERE sink = ?')
-    .pluck()
+  const stored = db.prepare<[number], number>('SELECT sum(length(bytes)) FROM incoming_chunk WHERE sink = ?').pluck()
   const insert = db.prepare('INSERT INTO catalog_document VALUES (?, ?, ?, ?, ?)')
   const dropLeft = db.prepare('DELETE FROM catalog_chunk WHERE digest = ?')
-  const isStored = db
-    .prepare<[string], number>('SELECT 1 FROM catalog_document WHERE digest = ?')
-    .pluck()
+  const isStored = db.prepare<[string], number>('SELECT 1 FROM catalog_document WHERE digest = ?').pluck()
   const only = db.prepare('INSERT OR IGNORE INTO catalog_chunk VALUES (?, 0, ?)')
   return {
     put: (sink: number, number: number, bytes: Buffer): void => {
@@ -73,8 +69,7 @@ export function createPackedChunks(sink: number, chunks: ReturnType<typeof prepa
     /** Stores them as a document. False: a document of one chunk is stored already. */
     store(row: CatalogRow): boolean {
       const [first] = ready
-      if (number === 0 && ready.length === 1 && first !== undefined)
-        return chunks.insertWhole(first, row)
+      if (number === 0 && ready.length === 1 && first !== undefined) return chunks.insertWhole(first, row)
       flush()
       chunks.adopt(sink, row)
       return true

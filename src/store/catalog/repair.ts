@@ -27,9 +27,7 @@ export function createCatalogRepair(db: Db) {
   )
   const dropDocument = db.prepare('DELETE FROM catalog_document WHERE digest = ?')
   const dropChunks = db.prepare('DELETE FROM catalog_chunk WHERE digest = ?')
-  const dropPages = db.prepare(
-    'DELETE FROM catalog_page WHERE list IN (SELECT id FROM catalog_list WHERE path = ?)',
-  )
+  const dropPages = db.prepare('DELETE FROM catalog_page WHERE list IN (SELECT id FROM catalog_list WHERE path = ?)')
   return {
     /**
      * Deletes the validators and digests of damaged answers and lists, so that nothing confirms them; they stay until

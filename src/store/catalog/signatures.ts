@@ -37,9 +37,7 @@ export function signedState({ status, sha256, links }: SignedAnswer): string | n
 
 /** Creates reads of what the signatures of artifacts came to; usable on any connection. */
 export function createSignatureReader(db: Db) {
-  const one = db.prepare<[string], Row>(
-    `SELECT ${COLUMNS} FROM catalog_signature WHERE path = ? AND fetched = 0`,
-  )
+  const one = db.prepare<[string], Row>(`SELECT ${COLUMNS} FROM catalog_signature WHERE path = ? AND fetched = 0`)
   const counts = db.prepare<[], { state: keyof SignatureCounts; paths: number }>(
     'SELECT state, count(*) AS paths FROM catalog_signature WHERE fetched = 0 GROUP BY state',
   )
@@ -73,12 +71,10 @@ export function createSignatureReader(db: Db) {
       return { ...none, ...Object.fromEntries(rows.map(({ state, paths }) => [state, paths])) }
     },
     /** Results that are not `verified`, those that failed first. */
-    listUnverified: (limit: number): SignatureRow[] =>
-      wrong.all(limit).flatMap((row) => toRow(row) ?? []),
+    listUnverified: (limit: number): SignatureRow[] => wrong.all(limit).flatMap((row) => toRow(row) ?? []),
     /** Every stored artifact. */
     *eachSignedPath(): Generator<SignedPath> {
-      for (const row of signed.all())
-        yield { ...row, links: JSON.parse(row.links) as CatalogLink[] }
+      for (const row of signed.all()) yield { ...row, links: JSON.parse(row.links) as CatalogLink[] }
     },
     /** The item of a listed tag; null: it is not listed. */
     readTagItem: (id: string): Buffer | null => tag.get(id) ?? null,

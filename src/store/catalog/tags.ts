@@ -128,7 +128,11 @@ const LEAST_DIGEST = 32
 const MAX_COMPARED = 2000
 
 const NO_TARGET: EventTarget = {
-  ...{ repository: null, tag: null, digest: null, arch: null, subject: null },
+  repository: null,
+  tag: null,
+  digest: null,
+  arch: null,
+  subject: null,
 }
 
 const WORST = ['lacking', 'out of scope', 'none yet', 'complete'] as const
@@ -139,9 +143,7 @@ type Named = readonly { texts: readonly string[] }[]
 function matches(digest: string | null, exact: Named, named: Named): boolean | null {
   if (digest === null) return null
   if (exact.length > 0) return true
-  const shown = named.some(({ texts }) =>
-    texts.some((text) => /(^|@)\w+:[0-9a-f]{32,}$/.test(text)),
-  )
+  const shown = named.some(({ texts }) => texts.some((text) => /(^|@)\w+:[0-9a-f]{32,}$/.test(text)))
   return shown ? false : null
 }
 
@@ -151,8 +153,7 @@ function lookupsOf({ repository, tag, digest }: TargetNames, target: EventTarget
   const repositories = [...new Set([repository, target.repository])].filter(isText)
   const tagged = tag === null ? [] : repositories.map((name) => `${name}:${tag}`)
   const references = [target.subject, ...tagged].filter(isText)
-  const exact =
-    digest === null ? [] : [...references, ...repositories].map((name) => `${name}@${digest}`)
+  const exact = digest === null ? [] : [...references, ...repositories].map((name) => `${name}@${digest}`)
   return [tag, digest, ...references, ...exact].filter(isText)
 }
 

@@ -4,10 +4,7 @@ import { CHUNK_BYTES, chunkContent, type createDocumentStoreReader } from './doc
 
 /** A document's content as a whole, at most `maxBytes`; otherwise why it cannot be read. */
 export function wholeContent(
-  {
-    readDocument,
-    readChunk,
-  }: Pick<ReturnType<typeof createDocumentStoreReader>, 'readDocument' | 'readChunk'>,
+  { readDocument, readChunk }: Pick<ReturnType<typeof createDocumentStoreReader>, 'readDocument' | 'readChunk'>,
   digest: string,
   maxBytes: number,
 ): Buffer | 'absent' | 'too large' | 'incomplete' {
@@ -25,10 +22,7 @@ export function wholeContent(
 }
 
 /** Returns the content of a document without the gzip of a file; it has at most `maxBytes`. */
-export function unpackedContent(
-  content: Buffer,
-  maxBytes: number,
-): Buffer | 'too large' | 'incomplete' {
+export function unpackedContent(content: Buffer, maxBytes: number): Buffer | 'too large' | 'incomplete' {
   if (content[0] !== 0x1f || content[1] !== 0x8b) return content
   try {
     return gunzipSync(content, { maxOutputLength: maxBytes })

@@ -28,9 +28,7 @@ export function createDoubtReader(db: Db) {
     `SELECT snapshot, doubts FROM change_log
      WHERE source = ? AND id > ? AND id <= ? AND doubts IS NOT NULL ORDER BY id`,
   )
-  const one = db
-    .prepare<[number], string | null>('SELECT doubts FROM change_log WHERE id = ?')
-    .pluck()
+  const one = db.prepare<[number], string | null>('SELECT doubts FROM change_log WHERE id = ?').pluck()
   const ofSnapshot = db
     .prepare<[string, string], string>(
       `SELECT doubts FROM change_log WHERE source = ? AND snapshot = ? AND doubts IS NOT NULL ORDER BY id DESC LIMIT 1`,
@@ -83,16 +81,9 @@ export function createDoubtWriter(db: Db) {
   return {
     ...createDoubtReader(db),
     /** Adds doubts to the row of a source that was logged after the row `last`; does nothing if none was. */
-    noteDoubts(
-      source: LogSpan['source'],
-      last: number,
-      { run, doubted, counts }: SnapshotDoubts,
-    ): void {
-      const kinds = doubtedKinds(doubted, counts).map(
-        ([kind, ids]) => [kind, ids.slice(0, MOST_DOUBTED)] as const,
-      )
-      if (kinds.length > 0)
-        note.run(JSON.stringify({ run, doubted: Object.fromEntries(kinds), counts }), source, last)
+    noteDoubts(source: LogSpan['source'], last: number, { run, doubted, counts }: SnapshotDoubts): void {
+      const kinds = doubtedKinds(doubted, counts).map(([kind, ids]) => [kind, ids.slice(0, MOST_DOUBTED)] as const)
+      if (kinds.length > 0) note.run(JSON.stringify({ run, doubted: Object.fromEntries(kinds), counts }), source, last)
     },
   }
 }

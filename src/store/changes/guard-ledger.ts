@@ -26,9 +26,7 @@ export function createGuardLedger(db: Db) {
   const dropKind = db.prepare('DELETE FROM guard_doubt WHERE source = ? AND kind = ?')
   const forget = db.prepare('DELETE FROM guard_doubt WHERE source = ? AND at < ?')
   const settled = db
-    .prepare<[string, number], string>(
-      'SELECT kind FROM guard_settled WHERE source = ? AND at >= ?',
-    )
+    .prepare<[string, number], string>('SELECT kind FROM guard_settled WHERE source = ? AND at >= ?')
     .pluck()
   const settle = db.prepare(
     `INSERT INTO guard_settled (source, kind, at) VALUES (?, ?, ?)
@@ -42,8 +40,7 @@ export function createGuardLedger(db: Db) {
       }),
     /** Adds what a run publishes; what is there keeps its time. */
     addToLedger(source: SourceName, at: number, rows: Iterable<LedgerRow>): void {
-      for (const { packages, ...row } of rows)
-        put.run({ source, at, ...row, packages: JSON.stringify(packages) })
+      for (const { packages, ...row } of rows) put.run({ source, at, ...row, packages: JSON.stringify(packages) })
     },
     /** Forgets a record or item that is as it was before the ledger had it: all rows later than a time. */
     dropFromLedger: (source: SourceName, name: string, since: number): void => {

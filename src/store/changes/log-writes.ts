@@ -52,8 +52,7 @@ export function createChangeWriter(db: Db) {
         complete: known ? 1 : 0,
       }
       const log = Number(sql.log.run({ ...snapshot, ...counts }).lastInsertRowid)
-      if (known)
-        for (const [name, kind] of changes) sql.name.run(log, name, CHANGE_KINDS.indexOf(kind))
+      if (known) for (const [name, kind] of changes) sql.name.run(log, name, CHANGE_KINDS.indexOf(kind))
       if (snapshot.source === 'osv') superseded.settleReplaced(known ? log : null)
     },
     /**
@@ -64,8 +63,7 @@ export function createChangeWriter(db: Db) {
       const days = source === 'osv' ? Math.max(data.changeDays, history.keepDays) : data.changeDays
       forgetChanges(source, time - days * DAY_MS)
       const { keepDays } = history
-      if (source === 'osv')
-        superseded.forgetReplaced(keepDays === 0 ? Infinity : time - keepDays * DAY_MS)
+      if (source === 'osv') superseded.forgetReplaced(keepDays === 0 ? Infinity : time - keepDays * DAY_MS)
     },
   }
 }

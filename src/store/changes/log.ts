@@ -84,23 +84,15 @@ export function createChangeReader(db: Db) {
     readLogged: (id: number): LoggedSnapshot | null => mapRow(sql.byId.get(id)),
     readLatestLogged: (source: SourceName): LoggedSnapshot | null => mapRow(sql.latest.get(source)),
     /** The first row of a source after a position; null at the end. */
-    readNextLogged: (source: SourceName, after: number): LoggedSnapshot | null =>
-      mapRow(sql.next.get(source, after)),
+    readNextLogged: (source: SourceName, after: number): LoggedSnapshot | null => mapRow(sql.next.get(source, after)),
     /** Rows of all sources after a position, in order. */
     listLogged: (after: number, limit: number): LoggedSnapshot[] =>
       sql.list.all(after, limit).flatMap((row) => mapRow(row) ?? []),
     /** Rows of these sources before a position, newest first. */
-    listLoggedBefore: (
-      sources: readonly SourceName[],
-      before: number,
-      limit: number,
-    ): LoggedSnapshot[] =>
-      sql.listBefore
-        .all(JSON.stringify(sources), before, limit)
-        .flatMap((row) => mapRow(row) ?? []),
+    listLoggedBefore: (sources: readonly SourceName[], before: number, limit: number): LoggedSnapshot[] =>
+      sql.listBefore.all(JSON.stringify(sources), before, limit).flatMap((row) => mapRow(row) ?? []),
     /** The last row of a source that was published at or before a time (Unix milliseconds); null if there is none. */
-    readLoggedAt: (source: SourceName, at: number): LoggedSnapshot | null =>
-      mapRow(sql.atTime.get(source, at)),
+    readLoggedAt: (source: SourceName, at: number): LoggedSnapshot | null => mapRow(sql.atTime.get(source, at)),
     /** The last row of a source for a number of its snapshots; null if there is none. */
     readLoggedSequence: (source: SourceName, sequence: number): LoggedSnapshot | null =>
       mapRow(sql.bySequence.get(source, sequence)),
@@ -120,9 +112,7 @@ export function createChangeReader(db: Db) {
       }),
     /** The names that one row changed, in order after `from`. */
     listNames: (id: number, limit: number, from = ''): Omit<ChangedName, 'snapshot' | 'log'>[] =>
-      sql.names
-        .all(id, from, limit)
-        .map(([name, kind]) => ({ name, change: CHANGE_KINDS[kind] ?? 'changed' })),
+      sql.names.all(id, from, limit).map(([name, kind]) => ({ name, change: CHANGE_KINDS[kind] ?? 'changed' })),
     ...createSpanReads(sql),
   }
 }
@@ -183,9 +173,7 @@ function prepareBackwards(db: Db) {
     listBefore: db.prepare<[string, number, number], Row>(
       row('WHERE source IN (SELECT value FROM json_each(?)) AND id < ? ORDER BY id DESC LIMIT ?'),
     ),
-    bySequence: db.prepare<[string, number], Row>(
-      row('WHERE source = ? AND sequence = ? ORDER BY id DESC LIMIT 1'),
-    ),
+    bySequence: db.prepare<[string, number], Row>(row('WHERE source = ? AND sequence = ? ORDER BY id DESC LIMIT 1')),
     nextOf: db
       .prepare<[string, string, number], number | null>(
         `SELECT min(l.id) FROM change_log l JOIN change_name n ON n.log = l.id AND n.name = ?
@@ -195,9 +183,7 @@ function prepareBackwards(db: Db) {
     backwards: db.prepare<[string, number, number], Row>(
       row('WHERE source = ? AND id > ? AND id <= ? ORDER BY id DESC'),
     ),
-    atTime: db.prepare<[string, number], Row>(
-      row('WHERE source = ? AND published_at <= ? ORDER BY id DESC LIMIT 1'),
-    ),
+    atTime: db.prepare<[string, number], Row>(row('WHERE source = ? AND published_at <= ? ORDER BY id DESC LIMIT 1')),
   }
 }
 
@@ -205,9 +191,7 @@ function prepareReads(db: Db) {
   type Place = Pick<LoggedSnapshot, 'source' | 'id'>
   return {
     ...prepareBackwards(db),
-    at: db.prepare<[string], Place>(
-      'SELECT source, max(id) AS id FROM change_log WHERE snapshot = ? GROUP BY source',
-    ),
+    at: db.prepare<[string], Place>('SELECT source, max(id) AS id FROM change_log WHERE snapshot = ? GROUP BY source'),
     before: db.prepare<[string], Place>(
       'SELECT source, max(id) AS id FROM change_log WHERE previous = ? GROUP BY source',
     ),
@@ -223,10 +207,7 @@ function prepareReads(db: Db) {
     list: db.prepare<[number, number], Row>(row('WHERE id > ? ORDER BY id LIMIT ?')),
     last: db.prepare<[], number | null>('SELECT max(id) FROM change_log').pluck(),
     count: db.prepare<[number], number>('SELECT count(*) FROM change_log WHERE id > ?').pluck(),
-    ofName: db.prepare<
-      [string, string, number],
-      Omit<NameChange, 'change'> & { readonly kind: number }
-    >(
+    ofName: db.prepare<[string, string, number], Omit<NameChange, 'change'> & { readonly kind: number }>(
       `SELECT n.kind, l.published_at AS publishedAt, l.snapshot
        FROM change_log l CROSS JOIN change_name n ON n.log = l.id AND n.name = ?
        WHERE l.source = ? ORDER BY l.id DESC LIMIT ?`,

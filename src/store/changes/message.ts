@@ -41,10 +41,12 @@ export function announce(
   const counted = added !== null && changed !== null && removed !== null
   const names = reads.listNames(id, ANNOUNCED_NAMES)
   const doubted = reads.readDoubts(id)
-  const doubts =
-    doubted === null ? [] : doubtSummaries(doubted.run, doubted.doubted, doubted.counts)
+  const doubts = doubted === null ? [] : doubtSummaries(doubted.run, doubted.doubted, doubted.counts)
   return {
-    ...{ source, snapshot, previous, sequence },
+    source,
+    snapshot,
+    previous,
+    sequence,
     publishedAt: toIso(publishedAt),
     asOf: toIso(asOf),
     records,

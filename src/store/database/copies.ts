@@ -2,15 +2,7 @@ import type { ReportCopy } from './migration-copy.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { userVersion } from './migrate.ts'
-import {
-  type Db,
-  databasePath,
-  hasLog,
-  inboxPath,
-  makeFile,
-  openInbox,
-  openWriter,
-} from './open.ts'
+import { type Db, databasePath, hasLog, inboxPath, makeFile, openInbox, openWriter } from './open.ts'
 import { openAnyVersion } from './sqlite.ts'
 import { MirrorError } from '../../core/errors.ts'
 
@@ -80,8 +72,7 @@ export function checkCopy<T>(kind: DatabaseKind, dataDir: string, use: (db: Db) 
   const db = kind.open(dataDir, null)
   try {
     const found = db.pragma('quick_check(1)', { simple: true })
-    if (found !== 'ok')
-      throw new MirrorError('corrupt', `${kind.name} is damaged: ${String(found)}`)
+    if (found !== 'ok') throw new MirrorError('corrupt', `${kind.name} is damaged: ${String(found)}`)
     const result = use(db)
     db.pragma('journal_mode = DELETE')
     return result

@@ -37,8 +37,7 @@ function isDamage(code: string, message: string): boolean {
  * such an error is made here. Without a folder only errors of SQLite are named.
  */
 export function nameStorageError(error: unknown, dataDir: string | null, path?: string): unknown {
-  if (error instanceof Error && 'isContent' in error)
-    return new MirrorError('corrupt', error.message, { cause: error })
+  if (error instanceof Error && 'isContent' in error) return new MirrorError('corrupt', error.message, { cause: error })
   const code = systemCode(error)
   if (code === undefined || error instanceof MirrorError) return error
   const usual = dataDir === null ? null : join(dataDir, 'mirror.db')

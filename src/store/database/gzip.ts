@@ -5,11 +5,7 @@ import { FRAME, trailerSize, writeGzipMember } from '../../core/gzip/member.ts'
 import { inflatedPieces } from '../../core/gzip/pieces.ts'
 
 /** Builds a gzip member around a raw deflate stream: no recompression. Sizes in bytes of the content. */
-export function gzipMember(
-  deflated: Uint8Array,
-  contentCrc32: number,
-  contentSize: number,
-): Buffer {
+export function gzipMember(deflated: Uint8Array, contentCrc32: number, contentSize: number): Buffer {
   const member = Buffer.allocUnsafe(deflated.length + FRAME)
   writeGzipMember(member, 0, deflated, contentCrc32, contentSize)
   return member
@@ -70,10 +66,7 @@ function checkSize(length: number, size: number): void {
 }
 
 /** Builds a member around content, compressed with `deflate`. */
-export function packContent(
-  content: Uint8Array,
-  deflate: (content: Uint8Array) => Uint8Array,
-): Buffer {
+export function packContent(content: Uint8Array, deflate: (content: Uint8Array) => Uint8Array): Buffer {
   return gzipMember(deflate(content), crc32(content), content.length)
 }
 

@@ -23,10 +23,7 @@ export interface InspectedDatabase {
  * Examines mirror.db and webhooks.db as far as they exist, whatever their schema: `quick` reads every page of them. Throws
  * `storage` for a file that cannot be read at all.
  */
-export function inspectDatabases(
-  dataDir: string,
-  { quick }: { quick: boolean },
-): InspectedDatabase[] {
+export function inspectDatabases(dataDir: string, { quick }: { quick: boolean }): InspectedDatabase[] {
   const files = [
     { path: databasePath(dataDir), steps: MIGRATIONS },
     { path: inboxPath(dataDir), steps: INBOX_MIGRATIONS },
@@ -42,9 +39,7 @@ export function inspectDatabases(
 
 /** Examines the databases beside mirror.db, as far as they exist: webhooks.db and the findings of tags. */
 export function inspectOthers(dataDir: string): InspectedDatabase[] {
-  const [inbox] = inspectDatabases(dataDir, { quick: true }).filter(
-    ({ path }) => path === inboxPath(dataDir),
-  )
+  const [inbox] = inspectDatabases(dataDir, { quick: true }).filter(({ path }) => path === inboxPath(dataDir))
   const path = findingsPath(dataDir)
   const findings = guarded(dataDir, () => isPresent(path), path)
     ? [{ path, known: 0, ...inspect(dataDir, path, []) }]

@@ -93,11 +93,7 @@ export function announceInstance(dataDir: string): string {
 }
 
 /** Writes the port that the daemon listens on, and its process again, for which there was no room on a full disk; returns `at`. */
-export function announceAddress<At extends { port: number }>(
-  dataDir: string,
-  instance: string,
-  at: At,
-): At {
+export function announceAddress<At extends { port: number }>(dataDir: string, instance: string, at: At): At {
   guarded(dataDir, () => {
     note(join(dataDir, INSTANCE_FILE), `${instance} ${at.port}\n`)
     note(join(dataDir, 'serve.lock.pid'), String(process.pid))
@@ -112,9 +108,7 @@ export function announceAddress<At extends { port: number }>(
 export function servingDaemon(dataDir: string): { instance: string; port: number } | null {
   if (!isLocked(dataDir, 'serve')) return null
   try {
-    const [instance = '', port = ''] = readFileSync(join(dataDir, INSTANCE_FILE), 'utf8').split(
-      /\s/,
-    )
+    const [instance = '', port = ''] = readFileSync(join(dataDir, INSTANCE_FILE), 'utf8').split(/\s/)
     return instance === '' ? null : { instance, port: Number(port) } // empty: the disk was full
   } catch {
     return null // it is starting, or is an earlier version
@@ -133,8 +127,7 @@ export function servingProcess(dataDir: string): number | null {
 }
 
 const PURPOSE: Record<LockName, string> = {
-  serve:
-    'another Patchmirror already serves this data folder: use that one, end it first, or set another data.dir',
+  serve: 'another Patchmirror already serves this data folder: use that one, end it first, or set another data.dir',
   // It may be a thread of this process: the number of the process says which it is.
   sync: 'a run, an import or a repair is writing to this data folder',
   views: 'the views of this data folder are being built already',
@@ -143,8 +136,7 @@ const PURPOSE: Record<LockName, string> = {
 }
 
 /** What to do where another process writes. */
-const WAIT =
-  '; it may be a run of the daemon: "patchmirror status" shows it; try again when it has ended'
+const WAIT = '; it may be a run of the daemon: "patchmirror status" shows it; try again when it has ended'
 
 function holder(path: string): string {
   try {

@@ -1,4 +1,4 @@
-import { chmodSync, copyFileSync, existsSync, readdirSync, rmSync, statSync, statfsSync } from 'node:fs' // prettier-ignore
+import { chmodSync, copyFileSync, existsSync, readdirSync, rmSync, statSync, statfsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { reserveFor, shownBytes } from '../../core/disk-space.ts'
 import { MirrorError } from '../../core/errors.ts'
@@ -56,8 +56,7 @@ export function newerAdvice(path: string, known: number): string {
   const away = `stop the daemon, move ${path}, ${path}-wal and ${path}-shm away`
   if (copy !== null)
     return `Start that version. Or go on with this one: ${away}, copy ${copy} to ${path}, and start the daemon. What was stored since is not in the copy.`
-  if (basename(path) !== 'webhooks.db')
-    return 'Start that version, or use another data folder (data.dir).'
+  if (basename(path) !== 'webhooks.db') return 'Start that version, or use another data folder (data.dir).'
   return `Start that version. Or go on with this one: ${away}, and start the daemon, which makes a new one. ${LOST_WITH_INBOX}`
 }
 
@@ -92,9 +91,7 @@ function refuseNoRoom(path: string, folder: string): void {
 /** Removes the oldest copies of one database; never the newest. */
 function prune(folder: string, prefix: string, newest: string): void {
   const schemaOf = (name: string): number => Number(name.slice(prefix.length, -'.db'.length))
-  const names = readdirSync(folder).filter(
-    (name) => name !== newest && name.startsWith(prefix) && name.endsWith('.db'),
-  )
+  const names = readdirSync(folder).filter((name) => name !== newest && name.startsWith(prefix) && name.endsWith('.db'))
   const old = names.sort((one, other) => schemaOf(other) - schemaOf(one)).slice(KEPT - 1)
   for (const name of old) rmSync(join(folder, name), { force: true })
 }

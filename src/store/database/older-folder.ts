@@ -24,10 +24,7 @@ export function whyUnread(dataDir: string, none: string): MirrorError {
     `the database in ${dataDir} was written by an earlier version of Patchmirror and is not migrated yet: ` +
     'start the daemon ("patchmirror serve"), which migrates it'
   if (isEmptyFile(dataDir))
-    return new MirrorError(
-      'not_ready',
-      `${databasePath(dataDir)} ${EMPTY_FILE}. ${EMPTY_FILE_ADVICE}`,
-    )
+    return new MirrorError('not_ready', `${databasePath(dataDir)} ${EMPTY_FILE}. ${EMPTY_FILE_ADVICE}`)
   return new MirrorError('not_ready', hasUnreadDatabase(dataDir) ? older : none)
 }
 
@@ -39,8 +36,7 @@ export function isEmptyFile(dataDir: string): boolean {
 }
 
 /** What an empty database is. */
-export const EMPTY_FILE =
-  'is empty (0 bytes): nothing was ever stored in it, or its content was lost'
+export const EMPTY_FILE = 'is empty (0 bytes): nothing was ever stored in it, or its content was lost'
 
 /** What to do about one. */
 export const EMPTY_FILE_ADVICE =

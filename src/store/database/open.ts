@@ -226,12 +226,7 @@ export function openViewsReader(path: string): Db {
   throw new MirrorError('corrupt', 'the views are of another version')
 }
 
-function openRead(
-  path: string,
-  steps: readonly string[],
-  cacheKilobytes: number,
-  older = false,
-): Db | null {
+function openRead(path: string, steps: readonly string[], cacheKilobytes: number, older = false): Db | null {
   const db = connectTrying(path, { readonly: true, timeout: 5_000 })
   try {
     db.pragma(`cache_size = -${cacheKilobytes}`)

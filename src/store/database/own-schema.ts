@@ -85,8 +85,7 @@ function firstMissing(found: readonly Entry[], own: readonly Entry[]): string | 
 }
 
 /** Texts of SQL, names and comments of it, spaces, and anything else. */
-const TOKEN =
-  /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[\s\S]*?\*\/|\s+|\w+|./g
+const TOKEN = /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|\/\*[\s\S]*?\*\/|\s+|\w+|./g
 
 /** Returns an entry without what changes nothing of its meaning: comments and spaces. */
 function meaningOf([type, name, table, sql]: Entry): string {

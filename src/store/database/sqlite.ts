@@ -87,10 +87,7 @@ function whenUsed(compile: () => Sqlite.Statement, path: string): Statement<unkn
 }
 
 /** Passes rows on; an error on the way names the file. */
-function locatedRows(
-  path: string,
-  rows: IterableIterator<unknown>,
-): IterableIterator<unknown, undefined> {
+function locatedRows(path: string, rows: IterableIterator<unknown>): IterableIterator<unknown, undefined> {
   const own: IterableIterator<unknown, undefined> = {
     next: () => located(path, () => rows.next() as IteratorResult<unknown, undefined>),
     return() {

@@ -36,7 +36,8 @@ export function createDatesWriter(db: Db) {
     adoptDates(dates: RecordDates, at: number, now: number): void {
       const { id, flags, removedAt, returnedAt } = dates
       const until = (date: number | null): number | null => date && Math.min(date, now)
-      const [first, changed] = [Math.min(dates.firstSeen, now), Math.min(dates.changedAt, now)]
+      const first = Math.min(dates.firstSeen, now)
+      const changed = Math.min(dates.changedAt, now)
       const fix = until(dates.fixSeen)
       if (removedAt === null) adopt.present.run(first, changed, fix, fix, flags, id)
       else {
@@ -49,9 +50,7 @@ export function createDatesWriter(db: Db) {
 
 /** Creates the note that dates which begin after a repair are the latest ones, until a whole snapshot has been published. */
 function createBegunNote(db: Db): (at: number) => void {
-  const isUndated = db
-    .prepare<[], number>("SELECT 1 FROM repair_left WHERE source = 'osv' AND undated = 1")
-    .pluck()
+  const isUndated = db.prepare<[], number>("SELECT 1 FROM repair_left WHERE source = 'osv' AND undated = 1").pluck()
   const mark = db.prepare<[number]>('UPDATE osv_dates SET flags = flags | 7 WHERE first_seen = ?')
   const end = db.prepare(
     `DELETE FROM repair_left WHERE source = 'osv'

@@ -156,17 +156,21 @@ export function findingsPath(dataDir: string): string {
  */
 export function openFindings(dataDir: string, onReset: (reason: string) => void): Db {
   const path = findingsPath(dataDir)
-  return guarded(dataDir, () => {
-    makeFolder(derivedDir(dataDir))
-    try {
-      return open(path)
-    } catch (error) {
-      if (!isUnusable(error)) throw error
-      onReset(error instanceof MirrorError ? 'it is of another version' : 'it is damaged')
-      removeFindings(dataDir)
-      return open(path)
-    }
-  }, path) // prettier-ignore
+  return guarded(
+    dataDir,
+    () => {
+      makeFolder(derivedDir(dataDir))
+      try {
+        return open(path)
+      } catch (error) {
+        if (!isUnusable(error)) throw error
+        onReset(error instanceof MirrorError ? 'it is of another version' : 'it is damaged')
+        removeFindings(dataDir)
+        return open(path)
+      }
+    },
+    path,
+  )
 }
 
 function open(path: string): Db {
@@ -179,8 +183,7 @@ function open(path: string): Db {
     db.pragma('journal_size_limit = 16777216')
     db.pragma('temp_store = FILE')
     const version = userVersion(db)
-    if (version > VERSION || (version > 0 && version < VERSION))
-      throw new MirrorError('schema', 'another version')
+    if (version > VERSION || (version > 0 && version < VERSION)) throw new MirrorError('schema', 'another version')
     refuseForeignSchema(db, STEPS)
     migrate(db, STEPS)
     return db
@@ -229,28 +232,29 @@ export function isUnusable(error: unknown): boolean {
 export function withFindings<T>(dataDir: string, use: (db: Db) => T): T | null {
   const path = findingsPath(dataDir)
   if (!isPresent(path)) return null
-  return guarded(dataDir, () => {
-    let db: Db | null = null
-    try {
-      const opened = (db = connect(path, { readonly: true, timeout: 5_000 }))
-      opened.pragma('mmap_size = 0')
-      if (userVersion(opened) !== VERSION) return null
-      refuseForeignSchema(opened, STEPS)
-      return opened.transaction(() => use(opened)).deferred()
-    } catch (error) {
-      if (isUnusable(error) || systemCode(error) === 'SQLITE_CANTOPEN') return null
-      throw error
-    } finally {
-      db?.close()
-    }
-  }, path) // prettier-ignore
+  return guarded(
+    dataDir,
+    () => {
+      let db: Db | null = null
+      try {
+        const opened = (db = connect(path, { readonly: true, timeout: 5_000 }))
+        opened.pragma('mmap_size = 0')
+        if (userVersion(opened) !== VERSION) return null
+        refuseForeignSchema(opened, STEPS)
+        return opened.transaction(() => use(opened)).deferred()
+      } catch (error) {
+        if (isUnusable(error) || systemCode(error) === 'SQLITE_CANTOPEN') return null
+        throw error
+      } finally {
+        db?.close()
+      }
+    },
+    path,
+  )
 }
 
 /** Counts the mirrored tags that have findings of records; none where that is not known. Never throws. */
-export function tagCounts(
-  dataDir: string,
-  records: readonly string[],
-): ReadonlyMap<string, number> {
+export function tagCounts(dataDir: string, records: readonly string[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   try {
     withFindings(dataDir, (db) => {

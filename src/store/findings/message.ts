@@ -51,11 +51,18 @@ const BATCH = 200
 export function changeMessage(one: LoggedFindings) {
   const { at, owner, name, cause, snapshot } = one
   return {
-    ...{ at: toIso(at), tag: { id: owner, name }, cause, snapshot },
+    at: toIso(at),
+    tag: { id: owner, name },
+    cause,
+    snapshot,
     ...numbersOf(one),
     counts: { findings: one.findings, fixable: one.fixable },
     changes: one.details.map(([change, record, component, version, fixable, source]) => ({
-      ...{ change, id: record, package: component, version, fixable: fixable === 1 },
+      change,
+      id: record,
+      package: component,
+      version,
+      fixable: fixable === 1,
       source: source === '' ? null : source,
     })),
   }
@@ -63,9 +70,12 @@ export function changeMessage(one: LoggedFindings) {
 
 function numbersOf(one: LoggedFindings): ChangeNumbers {
   return {
-    ...{ newFindings: one.found, newFixable: one.foundFixable },
-    ...{ goneFindings: one.gone, goneFixable: one.goneFixable },
-    ...{ newFixes: one.fixes, goneFixes: one.fixesGone },
+    newFindings: one.found,
+    newFixable: one.foundFixable,
+    goneFindings: one.gone,
+    goneFixable: one.goneFixable,
+    newFixes: one.fixes,
+    goneFixes: one.fixesGone,
   }
 }
 
@@ -104,22 +114,22 @@ function isOf({ message: { cause, snapshot } }: FindingsPart, row: LoggedFinding
   return cause === row.cause && snapshot === row.snapshot
 }
 
-function beginPart(
-  reads: FindingsReads,
-  { seq, at, cause, snapshot }: LoggedFindings,
-): FindingsPart {
+function beginPart(reads: FindingsReads, { seq, at, cause, snapshot }: LoggedFindings): FindingsPart {
   const after = logPosition(reads, seq - 1)
   const message: FindingsMessage = {
-    ...{ cause, snapshot, tags: 0 },
-    ...{
-      newFindings: 0,
-      newFixable: 0,
-      goneFindings: 0,
-      goneFixable: 0,
-      newFixes: 0,
-      goneFixes: 0,
-    },
-    ...{ after, position: after, changes: [], more: false },
+    cause,
+    snapshot,
+    tags: 0,
+    newFindings: 0,
+    newFixable: 0,
+    goneFindings: 0,
+    goneFixable: 0,
+    newFixes: 0,
+    goneFixes: 0,
+    after,
+    position: after,
+    changes: [],
+    more: false,
   }
   return { message, first: seq, last: seq, at, owners: new Set(), bytes: 0 }
 }

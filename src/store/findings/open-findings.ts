@@ -69,9 +69,7 @@ export function createOpenFindings(db: Db) {
   )
   return {
     /** Returns the open findings of the records for which a function returns true, of the tags that have any. */
-    listOpenFindings(
-      isWanted: (one: Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>) => boolean,
-    ): OpenFindings {
+    listOpenFindings(isWanted: (one: Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>) => boolean): OpenFindings {
       const wanted = new Map<string, Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>>()
       for (const row of names.all()) {
         const [aliases = [], upstream = []] = JSON.parse(row.names) as string[][]

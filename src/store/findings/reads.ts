@@ -161,8 +161,7 @@ export function createFindingsReads(db: Db) {
     /** Tags of a name, the first two. */
     listTagsNamed: (name: string): TagFindings[] => named.all(name),
     /** Tags in the order of their names, after a name and an id; '' for the first. */
-    listTags: (name: string, owner: string, limit: number): TagFindings[] =>
-      tags.all(name, owner, limit),
+    listTags: (name: string, owner: string, limit: number): TagFindings[] => tags.all(name, owner, limit),
     /** Judged tags, those with the most findings that have a fix first. */
     listTagsToFix: (limit: number): TagFindings[] => fixable.all(limit),
     /** Why tags are not judged, the most frequent reasons first. */
@@ -178,27 +177,17 @@ export function createFindingsReads(db: Db) {
 export type FindingsReads = ReturnType<typeof createFindingsReads>
 
 function createFindingsLog(db: Db) {
-  const after = db.prepare<[number, number], LogRow>(
-    `SELECT ${LOG} FROM log WHERE seq > ? ORDER BY seq LIMIT ?`,
-  )
+  const after = db.prepare<[number, number], LogRow>(`SELECT ${LOG} FROM log WHERE seq > ? ORDER BY seq LIMIT ?`)
   const afterOfTag = db.prepare<[string, number, number], LogRow>(
     `SELECT ${LOG} FROM log WHERE owner = ? AND seq > ? ORDER BY seq LIMIT ?`,
   )
-  const ofTag = db.prepare<[string, number], LogRow>(
-    `SELECT ${LOG} FROM log WHERE owner = ? ORDER BY seq DESC LIMIT ?`,
-  )
+  const ofTag = db.prepare<[string, number], LogRow>(`SELECT ${LOG} FROM log WHERE owner = ? ORDER BY seq DESC LIMIT ?`)
   const ofName = db
-    .prepare<[string], string>(
-      'SELECT owner FROM log WHERE name = ? GROUP BY owner ORDER BY max(seq) DESC LIMIT 2',
-    )
+    .prepare<[string], string>('SELECT owner FROM log WHERE name = ? GROUP BY owner ORDER BY max(seq) DESC LIMIT 2')
     .pluck()
-  const before = db.prepare<[number, number], LogRow>(
-    `SELECT ${LOG} FROM log WHERE seq < ? ORDER BY seq DESC LIMIT ?`,
-  )
-  const last = db
-    .prepare<[], number | null>("SELECT seq FROM sqlite_sequence WHERE name = 'log'")
-    .pluck()
-  const since = db.prepare<[number], number | null>('SELECT min(seq) FROM log WHERE at >= ?').pluck() // prettier-ignore
+  const before = db.prepare<[number, number], LogRow>(`SELECT ${LOG} FROM log WHERE seq < ? ORDER BY seq DESC LIMIT ?`)
+  const last = db.prepare<[], number | null>("SELECT seq FROM sqlite_sequence WHERE name = 'log'").pluck()
+  const since = db.prepare<[number], number | null>('SELECT min(seq) FROM log WHERE at >= ?').pluck()
   const first = db.prepare<[], number | null>('SELECT min(seq) FROM log').pluck()
   const sum = db.prepare<[number], FindingsSums>(
     `SELECT count(DISTINCT owner) AS tags, coalesce(sum(found), 0) AS newFindings,
@@ -213,13 +202,11 @@ function createFindingsLog(db: Db) {
       return rows.map(toLogged)
     },
     /** The changes of a tag, newest first. */
-    listLogOf: (owner: string, limit: number): LoggedFindings[] =>
-      ofTag.all(owner, limit).map(toLogged),
+    listLogOf: (owner: string, limit: number): LoggedFindings[] => ofTag.all(owner, limit).map(toLogged),
     /** Ids of the tags that had a name when they changed, which may be gone; the latest two. */
     listOwnersLogged: (name: string): string[] => ofName.all(name),
     /** Changes before a position, newest first. */
-    listLogBefore: (seq: number, limit: number): LoggedFindings[] =>
-      before.all(seq, limit).map(toLogged),
+    listLogBefore: (seq: number, limit: number): LoggedFindings[] => before.all(seq, limit).map(toLogged),
     /** The position of the newest change, also when it was deleted; 0: there was none. */
     lastLog: (): number => last.get() ?? 0,
     /** The position of the oldest change that is kept; null: there is none. */

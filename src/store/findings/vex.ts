@@ -45,15 +45,11 @@ export function createVexStore(db: Db) {
 }
 
 function createDocuments(db: Db) {
-  const all = db.prepare<[], StoredDocument & { id: number }>(
-    'SELECT id, digest, tags, believed FROM vex_document',
-  )
-  const add = db.prepare(
-    'INSERT INTO vex_document (digest, tags, believed) VALUES (@digest, @tags, @believed)',
-  )
+  const all = db.prepare<[], StoredDocument & { id: number }>('SELECT id, digest, tags, believed FROM vex_document')
+  const add = db.prepare('INSERT INTO vex_document (digest, tags, believed) VALUES (@digest, @tags, @believed)')
   const drop = db.prepare('DELETE FROM vex_document WHERE id = ?')
   const stale = db.prepare<[], number>('SELECT 1 FROM tag WHERE vex_stale = 1 LIMIT 1').pluck()
-  const state = db.prepare('INSERT OR IGNORE INTO vex_statement (place, vulnerability, document) VALUES (?, ?, ?)') // prettier-ignore
+  const state = db.prepare('INSERT OR IGNORE INTO vex_statement (place, vulnerability, document) VALUES (?, ?, ?)')
   const unstate = db.prepare('DELETE FROM vex_statement WHERE document = ?')
   const mark = db.prepare(
     `UPDATE tag SET vex_stale = 1 WHERE vex_stale = 0 AND id IN (
@@ -103,9 +99,7 @@ function createPlaces(db: Db) {
 }
 
 function createImages(db: Db) {
-  const all = db.prepare<[], AskedTag & { id: number }>(
-    'SELECT id, owner, subjects, images FROM tag',
-  )
+  const all = db.prepare<[], AskedTag & { id: number }>('SELECT id, owner, subjects, images FROM tag')
   const one = db.prepare<[number], AskedTag>('SELECT owner, subjects, images FROM tag WHERE id = ?')
   const put = db.prepare('UPDATE tag SET images = ? WHERE id = ?')
   const stale = db.prepare('UPDATE tag SET vex_stale = 1 WHERE id = ?')
@@ -126,10 +120,8 @@ function createSuppressed(db: Db) {
     `SELECT s.component, s.tag, s.record FROM tag_component t
      JOIN suppressed s ON s.component = t.component AND s.tag = t.tag WHERE t.tag = ?`,
   )
-  const add = db.prepare('INSERT INTO suppressed (component, tag, record) VALUES (@component, @tag, @record)') // prettier-ignore
-  const drop = db.prepare(
-    'DELETE FROM suppressed WHERE component = @component AND tag = @tag AND record = @record',
-  )
+  const add = db.prepare('INSERT INTO suppressed (component, tag, record) VALUES (@component, @tag, @record)')
+  const drop = db.prepare('DELETE FROM suppressed WHERE component = @component AND tag = @tag AND record = @record')
   return {
     listSuppressedOf: (component: number): SuppressedRow[] => ofComponent.all(component),
     listSuppressedIn: (tag: number): SuppressedRow[] => ofTag.all(tag),
@@ -144,9 +136,7 @@ function createNames(db: Db) {
   const put = db.prepare(
     'INSERT INTO record (id, names) VALUES (?, ?) ON CONFLICT DO UPDATE SET names = excluded.names',
   )
-  const sweep = db.prepare(
-    'DELETE FROM record WHERE NOT EXISTS (SELECT 1 FROM finding f WHERE f.record = record.id)',
-  )
+  const sweep = db.prepare('DELETE FROM record WHERE NOT EXISTS (SELECT 1 FROM finding f WHERE f.record = record.id)')
   return {
     /** JSON: the aliases of a record, and what it is derived from; null where no finding is about it. */
     readNames: (record: string): string | null => names.get(record) ?? null,

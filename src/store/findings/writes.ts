@@ -99,7 +99,7 @@ function createComponents(db: Db) {
     'INSERT INTO component (name, ecosystem, version, packages, asked, gap) VALUES (?, ?, ?, ?, ?, ?)',
   )
   const addName = db.prepare('INSERT OR IGNORE INTO component_name (name, component) VALUES (?, ?)')
-  const byId = db.prepare<[number], FindingComponent>(`SELECT ${COMPONENT} FROM component WHERE id = ?`) // prettier-ignore
+  const byId = db.prepare<[number], FindingComponent>(`SELECT ${COMPONENT} FROM component WHERE id = ?`)
   return {
     ...createGapStore(db),
     ...createFindingRows(db),
@@ -223,9 +223,7 @@ function createTags(db: Db) {
   const byId = db.prepare<[number], Pick<TagFindings, 'owner' | 'name' | 'findings' | 'fixable'>>(
     'SELECT owner, name, findings, fixable FROM tag WHERE id = ?',
   )
-  const owners = db.prepare<[], KnownTag>(
-    'SELECT id, owner, name, sbom, vex_stale AS vexStale FROM tag',
-  )
+  const owners = db.prepare<[], KnownTag>('SELECT id, owner, name, sbom, vex_stale AS vexStale FROM tag')
   const drop = db.prepare('DELETE FROM tag WHERE id = ?')
   const idOf = db.prepare<[string], number>('SELECT id FROM tag WHERE owner = ?').pluck()
   const ofTag = db.prepare<[number], TagFinding>(
@@ -253,17 +251,11 @@ function createTags(db: Db) {
 }
 
 function createTagComponents(db: Db) {
-  const tagsOf = db
-    .prepare<[number], number>('SELECT tag FROM tag_component WHERE component = ?')
-    .pluck()
-  const components = db
-    .prepare<[number], number>('SELECT component FROM tag_component WHERE tag = ?')
-    .pluck()
+  const tagsOf = db.prepare<[number], number>('SELECT tag FROM tag_component WHERE component = ?').pluck()
+  const components = db.prepare<[number], number>('SELECT component FROM tag_component WHERE tag = ?').pluck()
   const unlink = db.prepare('DELETE FROM tag_component WHERE tag = ?')
   const link = db.prepare('INSERT INTO tag_component (tag, component) VALUES (?, ?)')
-  const isUsed = db
-    .prepare<[number], number>('SELECT 1 FROM tag_component WHERE component = ? LIMIT 1')
-    .pluck()
+  const isUsed = db.prepare<[number], number>('SELECT 1 FROM tag_component WHERE component = ? LIMIT 1').pluck()
   const dropFindings = db.prepare('DELETE FROM finding WHERE component = ?')
   const unsuppress = db.prepare('DELETE FROM suppressed WHERE component = ? AND tag = ?')
   const dropPlaces = db.prepare('DELETE FROM vex_place WHERE kind = 0 AND owner = ?')
@@ -313,9 +305,7 @@ function createStateWrites(db: Db) {
   )
   return {
     /** Stores what all findings are of now. */
-    putRecordState(
-      state: Omit<FindingsState, 'instance' | 'catalog' | 'beganAt' | 'judgedAt'>,
-    ): void {
+    putRecordState(state: Omit<FindingsState, 'instance' | 'catalog' | 'beganAt' | 'judgedAt'>): void {
       put.run({ instance: randomUUID(), ...state })
     },
     /** Stores that all tags of a snapshot of the catalog are judged. */
@@ -327,7 +317,6 @@ function createStateWrites(db: Db) {
      * Deletes the changes before the first that is not older by a time (`timeOfAges`), and those above the most that are kept.
      * The newest that is older stays: it shows that nothing was forgotten after it.
      */
-    pruneLog: (days: number, time: number): void =>
-      void prune.run({ before: time - days * DAY_MS, most: MAX_LOG }),
+    pruneLog: (days: number, time: number): void => void prune.run({ before: time - days * DAY_MS, most: MAX_LOG }),
   }
 }

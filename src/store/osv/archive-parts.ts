@@ -24,9 +24,7 @@ export function createPartReader(db: Db) {
       'SELECT first, members, bytes, crc32c, lower(hex(sha256)), dirty FROM osv_part ORDER BY first',
     )
     .raw()
-  const dirty = db
-    .prepare<[], number>('SELECT EXISTS (SELECT 1 FROM osv_part WHERE dirty = 1)')
-    .pluck()
+  const dirty = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM osv_part WHERE dirty = 1)').pluck()
   const around = db
     .prepare<[string], [number, number]>(
       // Records from the part's first id up to the next part's: a few dozen.

@@ -103,24 +103,18 @@ export function createOsvReader(db: Db) {
     )
     .raw()
   const digests = db
-    .prepare<[], [string, Buffer, string]>(
-      'SELECT id, sha256, modified FROM osv_record ORDER BY id',
-    )
+    .prepare<[], [string, Buffer, string]>('SELECT id, sha256, modified FROM osv_record ORDER BY id')
     .raw()
   const complete = db
     .prepare<[], number>('SELECT count(*) FROM osv_record r JOIN osv_body b ON b.rowid = r.body')
     .pluck()
-  const idBytes = db
-    .prepare<[], number | null>('SELECT sum(octet_length(id)) FROM osv_record')
-    .pluck()
+  const idBytes = db.prepare<[], number | null>('SELECT sum(octet_length(id)) FROM osv_record').pluck()
   const count = db.prepare<[], number>('SELECT count(*) FROM osv_record').pluck()
   const tombstone = db.prepare<[string], Tombstone>(
     'SELECT id, removed_at AS removedAt FROM osv_tombstone WHERE id = ?',
   )
   const suspect = db.prepare<[], string>('SELECT id FROM osv_doubted ORDER BY id').pluck()
-  const archive = db.prepare<[], ArchiveInfo>(
-    'SELECT file, size, crc32c, sha256, changed FROM osv_archive',
-  )
+  const archive = db.prepare<[], ArchiveInfo>('SELECT file, size, crc32c, sha256, changed FROM osv_archive')
   return {
     ...createPartReader(db),
     ...createPairReader(db),
@@ -167,9 +161,7 @@ function createPairReader(db: Db) {
     .pluck()
   const untidy = db.prepare<[number], string>(listUntidy('osv_record')).pluck()
   const begun = db
-    .prepare<[string, number], string>(
-      'SELECT id FROM osv_record WHERE id >= ? ORDER BY id LIMIT ?',
-    )
+    .prepare<[string, number], string>('SELECT id FROM osv_record WHERE id >= ? ORDER BY id LIMIT ?')
     .pluck()
   const pairs = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_record').raw()
   const texts = db

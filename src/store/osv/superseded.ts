@@ -61,10 +61,7 @@ export function createBodyReplacement(db: Db, tracker: Pick<ChangeTracker, 'isCo
     releaseBody,
     keepStamp,
     /** Stores the bytes that replace others, and returns their row. */
-    replaceBody(
-      replaced: ReplacedRecord,
-      { body, sha256, modified }: RecordToStore,
-    ): number | bigint {
+    replaceBody(replaced: ReplacedRecord, { body, sha256, modified }: RecordToStore): number | bigint {
       const isSame = replaced.sha256.equals(sha256)
       if (isSame) keepStamp(replaced, modified)
       if (isSame || !tracker.isComplete()) {
@@ -85,19 +82,16 @@ export function createSupersededWriter(db: Db) {
     sql.drop.run({ from, upTo })
   }
   /** Removes versions whose bytes are not sound, each with those before it that only changed its stamp. */
-  const dropVersions = db.transaction(
-    (versions: readonly Pick<SupersededVersion, 'id' | 'log'>[]): void => {
-      for (const { id, log } of versions) {
-        const body = sql.bodyOf.get(id, log) ?? null
-        sql.dropVersion.run({ id, log })
-        if (body !== null) sql.dropUnused.run({ body })
-      }
-    },
-  )
+  const dropVersions = db.transaction((versions: readonly Pick<SupersededVersion, 'id' | 'log'>[]): void => {
+    for (const { id, log } of versions) {
+      const body = sql.bodyOf.get(id, log) ?? null
+      sql.dropVersion.run({ id, log })
+      if (body !== null) sql.dropUnused.run({ body })
+    }
+  })
   return {
     // Immediate: a transaction that reads first cannot wait for another writer.
-    dropVersions: (versions: Parameters<typeof dropVersions>[0]): void =>
-      dropVersions.immediate(versions),
+    dropVersions: (versions: Parameters<typeof dropVersions>[0]): void => dropVersions.immediate(versions),
     /**
      * Gives the versions that the open transaction replaced their position in the log; drops those of names that the log
      * does not list there. Null: it lists none.
@@ -211,9 +205,7 @@ function prepareWrites(db: Db) {
             WHERE o.id = s.id AND o.body = s.body AND o.log NOT BETWEEN @from AND @upTo))`,
     ),
     bodyOf: db
-      .prepare<[string, number], number | null>(
-        'SELECT body FROM osv_superseded WHERE id = ? AND log = ?',
-      )
+      .prepare<[string, number], number | null>('SELECT body FROM osv_superseded WHERE id = ? AND log = ?')
       .pluck(),
     dropVersion: db.prepare<[{ id: string; log: number }]>(
       `DELETE FROM osv_superseded WHERE id = @id AND log <= @log AND log > coalesce(
@@ -230,9 +222,7 @@ function prepareWrites(db: Db) {
         `SELECT coalesce(min(iif(published_at > @before, id, NULL)) - 1, max(id)) FROM change_log WHERE source = 'osv'`,
       )
       .pluck(),
-    countLogs: db
-      .prepare<[number], number>('SELECT count(DISTINCT log) FROM osv_superseded WHERE log > ?')
-      .pluck(),
+    countLogs: db.prepare<[number], number>('SELECT count(DISTINCT log) FROM osv_superseded WHERE log > ?').pluck(),
     release: db.prepare(`UPDATE osv_superseded SET log = ${UNPUBLISHED} WHERE log > ?`),
     adopt: db.prepare<[{ after: number }]>(
       `UPDATE osv_superseded SET log = f.log

@@ -39,7 +39,8 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
       if (stored === undefined) return insert(record, changed)
       const forward = Math.max(changed, stored[1] + 1)
       const rowid = bodies.replaceBody(replacedOf(id, stored), record)
-      const [member, fix] = [crc32Of(record.body), fixOf(record)]
+      const member = crc32Of(record.body)
+      const fix = fixOf(record)
       sql.update.run(rowid, modified, crc32, size, sha256, forward, asOf, member, fix, id)
     },
     /** Stores a new `modified` from the index; the bytes stay unchanged. */
@@ -86,8 +87,7 @@ function createExactWrites(
   return {
     /** Stores a record in a store without records and archive parts. `changed` in Unix seconds. */
     addRecord(record: RecordToStore, changed: number): void {
-      if (tracker.isComplete())
-        tracker.record(record.id, null, stateOf(record.modified, record.sha256))
+      if (tracker.isComplete()) tracker.record(record.id, null, stateOf(record.modified, record.sha256))
       insert(record, changed)
     },
     /** Stores or replaces a record; `changed` is its Last-Modified, Unix seconds, even if that is earlier than before. */
@@ -172,9 +172,7 @@ function prepareWrites(db: Db) {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     bodyOf: db
-      .prepare<[string], StoredRow>(
-        'SELECT body, changed, modified, sha256, size FROM osv_record WHERE id = ?',
-      )
+      .prepare<[string], StoredRow>('SELECT body, changed, modified, sha256, size FROM osv_record WHERE id = ?')
       .raw(),
     update: db.prepare(
       `UPDATE osv_record SET body = ?, modified = ?, crc32 = ?, size = ?, sha256 = ?, changed = ?,
@@ -182,17 +180,13 @@ function prepareWrites(db: Db) {
     ),
     mark: db.prepare('UPDATE osv_record SET modified = ? WHERE id = ?'),
     remove: db.prepare('DELETE FROM osv_record WHERE id = ?'),
-    addTombstone: db.prepare(
-      'INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)',
-    ),
+    addTombstone: db.prepare('INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)'),
     forget: db.prepare(
       `DELETE FROM osv_tombstone WHERE removed_at < ? OR EXISTS
          (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id)`,
     ),
     clearSuspect: db.prepare('DELETE FROM osv_doubted'),
-    addSuspect: db.prepare(
-      'INSERT OR IGNORE INTO osv_doubted SELECT id FROM osv_record WHERE id = ?',
-    ),
+    addSuspect: db.prepare('INSERT OR IGNORE INTO osv_doubted SELECT id FROM osv_record WHERE id = ?'),
     archive: db.prepare(
       `INSERT OR REPLACE INTO osv_archive (only, file, size, crc32c, sha256, changed)
        VALUES (1, @file, @size, @crc32c, @sha256, @changed)`,

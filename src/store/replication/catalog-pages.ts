@@ -4,14 +4,7 @@ import { FACETS } from '../catalog/list-query.ts'
 import { FACET_COLUMNS } from '../catalog/list-staging.ts'
 import type { Db } from '../database/open.ts'
 import type { Pages } from './osv-pages.ts'
-import type {
-  AnswerValue,
-  CatalogDocumentValue,
-  EntryValue,
-  ListValue,
-  MissingValue,
-  RowExtras,
-} from './rows.ts'
+import type { AnswerValue, CatalogDocumentValue, EntryValue, ListValue, MissingValue, RowExtras } from './rows.ts'
 
 /** Returns the key of an item in a list: canonical paths contain no space, so keys are ordered by path, then id. */
 function entryKey(path: string, id: string): string {
@@ -103,21 +96,13 @@ export function createCatalogExtras(db: Db) {
     )
     .pluck()
   const answer = db
-    .prepare<[string], [Buffer | null, number | null]>(
-      'SELECT body, confirmed_at FROM catalog_answer WHERE path = ?',
-    )
+    .prepare<[string], [Buffer | null, number | null]>('SELECT body, confirmed_at FROM catalog_answer WHERE path = ?')
     .raw()
-  const walked = db
-    .prepare<[string], number | null>('SELECT confirmed_at FROM catalog_list WHERE path = ?')
-    .pluck()
+  const walked = db.prepare<[string], number | null>('SELECT confirmed_at FROM catalog_list WHERE path = ?').pluck()
   const chunks = db
-    .prepare<[string], number>(
-      'SELECT length(bytes) FROM catalog_chunk WHERE digest = ? ORDER BY number',
-    )
+    .prepare<[string], number>('SELECT length(bytes) FROM catalog_chunk WHERE digest = ? ORDER BY number')
     .pluck()
-  const scope = db
-    .prepare<[string], string | null>('SELECT scope FROM snapshot WHERE source = ?')
-    .pluck()
+  const scope = db.prepare<[string], string | null>('SELECT scope FROM snapshot WHERE source = ?').pluck()
   return {
     source: (key: string): RowExtras['source'] => {
       const text = scope.get(key) ?? null

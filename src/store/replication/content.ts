@@ -56,8 +56,7 @@ export function createContentDigester(
   const catalog = createDigestLines(db)
   return (source, records = eachRecord) => {
     const hash = createHash('sha256')
-    for (const row of documents.iterate(source))
-      hash.update(`${JSON.stringify(['document', ...row])}\n`)
+    for (const row of documents.iterate(source)) hash.update(`${JSON.stringify(['document', ...row])}\n`)
     if (source === 'osv') records((lines) => hash.update(lines))
     if (source === 'catalog' || source === 'identity')
       for (const lines of catalog.contentLines(source)) hash.update(lines)

@@ -17,10 +17,7 @@ interface Cursor {
   advance(): Promise<void>
 }
 
-async function openCursor(
-  rows: AsyncGenerator<SummaryRow>,
-  wanted: ReadonlySet<SourceName>,
-): Promise<Cursor> {
+async function openCursor(rows: AsyncGenerator<SummaryRow>, wanted: ReadonlySet<SourceName>): Promise<Cursor> {
   const cursor: Cursor = {
     next: null,
     async advance() {
@@ -71,19 +68,11 @@ function isBefore(row: SummaryRow, { source, kind, key }: Place): boolean {
 }
 
 /** Yields the rows that some state has before a position and that are not stored: in order, each once. */
-async function* removedBefore(
-  cursors: readonly Cursor[],
-  place: Place,
-): AsyncGenerator<Difference> {
+async function* removedBefore(cursors: readonly Cursor[], place: Place): AsyncGenerator<Difference> {
   for (;;) {
     let first: SummaryRow | null = null
     for (const { next } of cursors)
-      if (
-        next !== null &&
-        isBefore(next, place) &&
-        (first === null || compareRows(next, first) < 0)
-      )
-        first = next
+      if (next !== null && isBefore(next, place) && (first === null || compareRows(next, first) < 0)) first = next
     if (first === null) return
     const { source, kind, key } = first
     for (const cursor of cursors)
@@ -93,11 +82,7 @@ async function* removedBefore(
 }
 
 /** Advances the cursors past a stored row; returns true when any state has a different row, or none. */
-async function differs(
-  cursors: readonly Cursor[],
-  place: Place & { key: string },
-  hash: string,
-): Promise<boolean> {
+async function differs(cursors: readonly Cursor[], place: Place & { key: string }, hash: string): Promise<boolean> {
   let found = false
   for (const cursor of cursors) {
     const { next } = cursor

@@ -11,9 +11,7 @@ export function createCarriedDocumentWriter(db: Db) {
   )
   const clear = db.prepare('DELETE FROM catalog_chunk WHERE digest = ?')
   const chunk = db.prepare('INSERT INTO catalog_chunk VALUES (?, ?, ?)')
-  const put = db.prepare(
-    'INSERT OR REPLACE INTO catalog_document VALUES (@key, @size, @stored, @type, @changed)',
-  )
+  const put = db.prepare('INSERT OR REPLACE INTO catalog_document VALUES (@key, @size, @stored, @type, @changed)')
   return {
     /**
      * Compares a document with the stored one: `other` if bytes or dates differ. Readers may be using that one, so it

@@ -64,21 +64,15 @@ export function createLedgerReader(db: Db) {
   const exported = db.prepare<[string], ExportRow>(
     `SELECT ${EXPORT} FROM bundle_export WHERE digest = ? ORDER BY sequence DESC LIMIT 1`,
   )
-  const bySequence = db.prepare<[number], ExportRow>(
-    `SELECT ${EXPORT} FROM bundle_export WHERE sequence = ?`,
-  )
+  const bySequence = db.prepare<[number], ExportRow>(`SELECT ${EXPORT} FROM bundle_export WHERE sequence = ?`)
   const exports = db.prepare<[number], ExportRow>(
     `SELECT ${EXPORT} FROM bundle_export WHERE sequence >= ? ORDER BY sequence`,
   )
   const newestExports = db.prepare<[number, number], ExportRow>(
     `SELECT ${EXPORT} FROM bundle_export WHERE sequence < ? ORDER BY sequence DESC LIMIT ?`,
   )
-  const summary = db
-    .prepare<[number], Buffer | null>('SELECT summary FROM bundle_export WHERE sequence = ?')
-    .pluck()
-  const last = db.prepare<[], ImportRow>(
-    `SELECT ${IMPORT} FROM bundle_import ORDER BY id DESC LIMIT 1`,
-  )
+  const summary = db.prepare<[number], Buffer | null>('SELECT summary FROM bundle_export WHERE sequence = ?').pluck()
+  const last = db.prepare<[], ImportRow>(`SELECT ${IMPORT} FROM bundle_import ORDER BY id DESC LIMIT 1`)
   const lastOf = db.prepare<[string], ImportRow>(
     `SELECT ${IMPORT} FROM bundle_import WHERE json_extract(sources, '$.' || ?) IS NOT NULL
      ORDER BY id DESC LIMIT 1`,
@@ -93,9 +87,7 @@ export function createLedgerReader(db: Db) {
      FROM bundle_import
      WHERE mirror = @mirror AND sequence = @sequence AND json_extract(sources, '$.' || @source) IS NOT NULL`,
   )
-  const imports = db.prepare<[number], ImportRow>(
-    `SELECT ${IMPORT} FROM bundle_import ORDER BY id DESC LIMIT ?`,
-  )
+  const imports = db.prepare<[number], ImportRow>(`SELECT ${IMPORT} FROM bundle_import ORDER BY id DESC LIMIT ?`)
   return {
     /** Returns the identity of this mirror in its bundles: 32 hex digits. */
     readIdentity(): string {
@@ -107,8 +99,7 @@ export function createLedgerReader(db: Db) {
     findExport: (digest: string): ExportedState | null => mapExport(exported.get(digest)),
     readExport: (sequence: number): ExportedState | null => mapExport(bySequence.get(sequence)),
     /** Exported states from a sequence on, oldest first. */
-    listExports: (from = 1): ExportedState[] =>
-      exports.all(from).flatMap((row) => mapExport(row) ?? []),
+    listExports: (from = 1): ExportedState[] => exports.all(from).flatMap((row) => mapExport(row) ?? []),
     /** Exported states with numbers below `before`, newest first. */
     listNewestExports: (before: number, limit: number): ExportedState[] =>
       newestExports.all(before, limit).flatMap((row) => mapExport(row) ?? []),
@@ -120,12 +111,9 @@ export function createLedgerReader(db: Db) {
     readLastImportOf: (source: SourceName): ImportedBundle | null => mapImport(lastOf.get(source)),
     /** All imports of a source from a mirror under one sequence number. */
     listNumbered: (mirror: string, sequence: number, source: SourceName): NumberedImport[] =>
-      numbered
-        .all({ mirror, sequence, source })
-        .map(({ digest, current }) => ({ digest, current: current === 1 })),
+      numbered.all({ mirror, sequence, source }).map(({ digest, current }) => ({ digest, current: current === 1 })),
     /** Newest first. */
-    listImports: (limit: number): ImportedBundle[] =>
-      imports.all(limit).flatMap((row) => mapImport(row) ?? []),
+    listImports: (limit: number): ImportedBundle[] => imports.all(limit).flatMap((row) => mapImport(row) ?? []),
   }
 }
 
@@ -144,12 +132,8 @@ function mapImport(row: ImportRow | undefined): ImportedBundle | null {
 /** Creates writes of exports and imports. Call inside a transaction of the caller's. */
 export function createLedgerWriter(db: Db) {
   const reader = createLedgerReader(db)
-  const add = db.prepare(
-    'INSERT INTO bundle_export (digest, sources, exported_at, summary) VALUES (?, ?, ?, ?)',
-  )
-  const keep = db.prepare(
-    'UPDATE bundle_export SET summary = ?, exported_at = ? WHERE sequence = ?',
-  )
+  const add = db.prepare('INSERT INTO bundle_export (digest, sources, exported_at, summary) VALUES (?, ?, ?, ?)')
+  const keep = db.prepare('UPDATE bundle_export SET summary = ?, exported_at = ? WHERE sequence = ?')
   const forget = db.prepare(
     `UPDATE bundle_export SET summary = NULL WHERE summary IS NOT NULL AND sequence NOT IN (
        SELECT value FROM json_each(@spared)) AND sequence NOT IN (
@@ -210,10 +194,7 @@ export function createLedgerWriter(db: Db) {
  * Returns later exports that contain a source of this one: sequences increase, and a delta since one of them cannot have
  * a lower one.
  */
-function newerExport(
-  { listExports }: ReturnType<typeof createLedgerReader>,
-  known: ExportedState,
-): ExportedState[] {
+function newerExport({ listExports }: ReturnType<typeof createLedgerReader>, known: ExportedState): ExportedState[] {
   return listExports(known.sequence + 1).filter(({ sources }) =>
     Object.keys(known.sources).some((name) => sources[name as SourceName] !== undefined),
   )

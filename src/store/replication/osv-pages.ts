@@ -36,10 +36,7 @@ function createSourcePages(db: Db): Pages<SourceValue> {
 
 function createDocumentPages(db: Db): Pages<DocumentValue> {
   const list = db
-    .prepare<
-      [string, string, number],
-      [string, number, Buffer | null, number, string, number, number]
-    >(
+    .prepare<[string, string, number], [string, number, Buffer | null, number, string, number, number]>(
       `SELECT path, present, body, size, lower(hex(sha256)), changed, entries FROM document
        WHERE source = ? AND path > ? ORDER BY path LIMIT ?`,
     )

@@ -3,15 +3,7 @@ import { SOURCES, type SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { createCatalogExtras, createCatalogPages } from './catalog-pages.ts'
 import { type Pages, createOsvPages } from './osv-pages.ts'
-import {
-  type CarriedRow,
-  ROW_KINDS,
-  type RowKind,
-  type RowValues,
-  combineDigests,
-  hashRow,
-  lineOf,
-} from './rows.ts'
+import { type CarriedRow, ROW_KINDS, type RowKind, type RowValues, combineDigests, hashRow, lineOf } from './rows.ts'
 
 /** Rows read per query: between two queries the connection is free. */
 const PAGE = 2_000
@@ -25,9 +17,7 @@ export function createCarriedReader(db: Db) {
     ...createCatalogPages(db),
   }
   const extras = createCatalogExtras(db)
-  const hasSnapshot = db
-    .prepare<[string], number>('SELECT 1 FROM snapshot WHERE source = ?')
-    .pluck()
+  const hasSnapshot = db.prepare<[string], number>('SELECT 1 FROM snapshot WHERE source = ?').pluck()
 
   function* eachRow<K extends RowKind>(source: SourceName, kind: K): Generator<CarriedRow<K>> {
     const limit = kind === 'catalog-document' ? DOCUMENTS : PAGE
@@ -56,8 +46,7 @@ export function createCarriedReader(db: Db) {
     return digest.digest('hex')
   }
 
-  const listStoredSources = (): SourceName[] =>
-    SOURCES.filter((source) => hasSnapshot.get(source) === 1)
+  const listStoredSources = (): SourceName[] => SOURCES.filter((source) => hasSnapshot.get(source) === 1)
 
   return {
     /** Sources that have a snapshot, in the order of `SOURCES`. */

@@ -40,7 +40,8 @@ export function createRecordLines(db: Db) {
   const read = (use: Use, keep = false): Pass => {
     const before = version()
     const blocks: Block[] = []
-    let [records, bytes] = [0, 0]
+    let records = 0
+    let bytes = 0
     for (let after = ''; ;) {
       const [text, last, count] = next.get(after) ?? [null, null, 0]
       if (text === null || last === null) break
@@ -119,13 +120,9 @@ function prepareLines(db: Db) {
       )
       .raw(),
     range: db
-      .prepare<[string, string | Buffer], Buffer | null>(
-        `SELECT ${joined} ${from} AND id <= ? ORDER BY id)`,
-      )
+      .prepare<[string, string | Buffer], Buffer | null>(`SELECT ${joined} ${from} AND id <= ? ORDER BY id)`)
       .pluck(),
-    one: db
-      .prepare<[string], Buffer>(`SELECT CAST(${LINE} AS BLOB) FROM osv_record WHERE id = ?`)
-      .pluck(),
+    one: db.prepare<[string], Buffer>(`SELECT CAST(${LINE} AS BLOB) FROM osv_record WHERE id = ?`).pluck(),
     version: () => Number(db.pragma('data_version', { simple: true })),
   }
 }

@@ -184,7 +184,8 @@ export function compareKeys(a: string, b: string): number {
     const other = b.charCodeAt(at)
     if (one === other) continue
     // A surrogate is half of a character that is above all others of 16 bits.
-    const [high, low] = [isSurrogate(one), isSurrogate(other)]
+    const high = isSurrogate(one)
+    const low = isSurrogate(other)
     return high === low ? one - other : high ? 1 : -1
   }
   return a.length - b.length

@@ -65,9 +65,7 @@ interface Summary {
  * Reads a summary from a stream; memory does not grow with its size. Throws `bundle` for any other file, and for rows
  * out of order.
  */
-export async function readSummary(
-  chunks: Iterable<Buffer> | AsyncIterable<Buffer>,
-): Promise<Summary> {
+export async function readSummary(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<Summary> {
   const lines = eachGzipLine(chunks, MAX_LINE, faultOf)
   const first = await lines.next()
   const header = parseHeader(first.done === true ? '' : first.value)
@@ -96,8 +94,7 @@ function parseRow(line: string): SummaryRow {
   const source = SOURCES.find((one) => one === name)
   const kind = source && ROW_KINDS[source].find((one) => one === kindName)
   const key = unquoteKey(quoted)
-  if (source === undefined || kind === undefined || key === null)
-    throw bad('it has a line that is not a row')
+  if (source === undefined || kind === undefined || key === null) throw bad('it has a line that is not a row')
   return { source, kind, key, hash }
 }
 
@@ -118,11 +115,9 @@ function unquoteKey(text: string): string | null {
 
 function parseHeader(line: string): SummaryHeader {
   const header = parseJson(line)
-  if (header?.['kind'] !== 'patchmirror-summary')
-    throw bad('its first line is not the header of a summary')
+  if (header?.['kind'] !== 'patchmirror-summary') throw bad('its first line is not the header of a summary')
   const { format } = header
-  if (format !== 1)
-    throw bad(`it has format ${String(format)}, and this program knows 1: use a newer one`)
+  if (format !== 1) throw bad(`it has format ${String(format)}, and this program knows 1: use a newer one`)
   if (!isHeader(header)) throw bad('its first line is incomplete')
   return header
 }
@@ -136,8 +131,7 @@ function parseJson(line: string): Record<string, unknown> | null {
   }
 }
 
-const isDigest = (value: unknown): boolean =>
-  typeof value === 'string' && /^[\da-f]{64}$/.test(value)
+const isDigest = (value: unknown): boolean => typeof value === 'string' && /^[\da-f]{64}$/.test(value)
 
 function isHeader(value: object): value is SummaryHeader {
   const { mirror, digest, sources, brief, createdAt }: Partial<Record<string, unknown>> = {
@@ -151,12 +145,7 @@ function isHeader(value: object): value is SummaryHeader {
 function isSource(name: string, value: unknown): boolean {
   if (typeof value !== 'object' || !SOURCES.some((source) => source === name)) return false
   const { digest, snapshot, asOf, records }: Partial<Record<string, unknown>> = { ...value }
-  return (
-    isDigest(digest) &&
-    typeof snapshot === 'string' &&
-    typeof asOf === 'number' &&
-    typeof records === 'number'
-  )
+  return isDigest(digest) && typeof snapshot === 'string' && typeof asOf === 'number' && typeof records === 'number'
 }
 
 function bad(why: string, cause?: unknown): MirrorError {

@@ -26,12 +26,8 @@ export function createCarriedWriter(db: Db, tracker: ChangeTracker) {
 }
 
 function createTombstones(db: Db) {
-  const put = db.prepare(
-    'INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)',
-  )
-  const both = db
-    .prepare<[], string>('SELECT id FROM osv_tombstone JOIN osv_record USING (id) LIMIT 1')
-    .pluck()
+  const put = db.prepare('INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)')
+  const both = db.prepare<[], string>('SELECT id FROM osv_tombstone JOIN osv_record USING (id) LIMIT 1').pluck()
   const remove = db.prepare('DELETE FROM osv_tombstone WHERE id = ?')
   return {
     putTombstone: ({ key, removedAt }: TombstoneValue, runId: number): void => {
@@ -57,11 +53,7 @@ function createLists(db: Db, tracker: ChangeTracker) {
     /** `confirmed`: date of the confirmation by the mirror that wrote the row. */
     putList(value: ListValue, confirmed: number | null): void {
       const stored = reader.readList(value.key)
-      tracker.record(
-        value.key,
-        stored === null ? null : String(stored.changed),
-        String(value.changed),
-      )
+      tracker.record(value.key, stored === null ? null : String(stored.changed), String(value.changed))
       const same = stored?.changed === value.changed
       put.run({ ...value, confirmed: same ? later(stored.confirmedAt, confirmed) : confirmed })
     },
@@ -108,12 +100,8 @@ function createAnswers(db: Db, tracker: ChangeTracker) {
      VALUES (@key, @resource, @owner, unhex(@ownerSha), @status, @body, @size, unhex(@sha256), @changed, NULL, @links,
        @mentions, @confirmed)`,
   )
-  const date = db
-    .prepare<[string], number | null>('SELECT confirmed_at FROM catalog_answer WHERE path = ?')
-    .pluck()
-  const addMissing = db.prepare(
-    'INSERT OR REPLACE INTO catalog_lacking (path, resource) VALUES (@key, @resource)',
-  )
+  const date = db.prepare<[string], number | null>('SELECT confirmed_at FROM catalog_answer WHERE path = ?').pluck()
+  const addMissing = db.prepare('INSERT OR REPLACE INTO catalog_lacking (path, resource) VALUES (@key, @resource)')
   const removeMissing = db.prepare('DELETE FROM catalog_lacking WHERE path = ?')
   return {
     /**
@@ -123,7 +111,8 @@ function createAnswers(db: Db, tracker: ChangeTracker) {
     putAnswer(value: AnswerValue, body: Buffer | null, confirmed: number | null): void {
       const { key, status, links } = value
       const next = { status, links, sha256: Buffer.from(value.sha256, 'hex') }
-      const [before, after] = [reader.readAnswerState(key), answerState(next)]
+      const before = reader.readAnswerState(key)
+      const after = answerState(next)
       tracker.record(key, before, after)
       const own = before === after ? (date.get(key) ?? null) : null
       put.run({ ...value, body, confirmed: later(own, confirmed) })
@@ -176,9 +165,7 @@ function createUpstreamReset(db: Db) {
   const refused = db.prepare(
     `UPDATE quarantine SET decision = 'superseded', decided_at = ? WHERE source = ? AND decision IS NULL`,
   )
-  const pages = db.prepare(
-    `DELETE FROM catalog_page WHERE list IN (SELECT id FROM catalog_list WHERE ${own})`,
-  )
+  const pages = db.prepare(`DELETE FROM catalog_page WHERE list IN (SELECT id FROM catalog_list WHERE ${own})`)
   const fetched = db.prepare(`DELETE FROM catalog_fetched WHERE ${own}`)
   return {
     /** Deletes the state of a source's upstream. */

@@ -38,9 +38,7 @@ const COLUMNS =
 
 /** Creates reads of quarantined documents; usable on any connection. */
 export function createQuarantineReader(db: Db) {
-  const byRun = db.prepare<[number], Quarantine>(
-    `SELECT ${COLUMNS} FROM quarantine WHERE run_id = ?`,
-  )
+  const byRun = db.prepare<[number], Quarantine>(`SELECT ${COLUMNS} FROM quarantine WHERE run_id = ?`)
   const refusal = db.prepare<[number], Refusal>(
     `SELECT run_id AS runId, source, path, reason, decision, decided_at AS decidedAt
      FROM quarantine WHERE run_id = ?`,
@@ -67,25 +65,20 @@ export function createQuarantineReader(db: Db) {
     )
     .pluck()
   const count = db
-    .prepare<[string], number>(
-      'SELECT count(*) FROM quarantine WHERE decision IS NULL AND source = ?',
-    )
+    .prepare<[string], number>('SELECT count(*) FROM quarantine WHERE decision IS NULL AND source = ?')
     .pluck()
   return {
     readQuarantine: (runId: number): Quarantine | null => byRun.get(runId) ?? null,
     readRefusal: (runId: number): Refusal | null => refusal.get(runId) ?? null,
     /** The open or rejected quarantine of exactly this content, so that it is not stored twice. */
-    findQuarantine: (path: string, sha256: Buffer): Quarantine | null =>
-      same.get(path, sha256) ?? null,
+    findQuarantine: (path: string, sha256: Buffer): Quarantine | null => same.get(path, sha256) ?? null,
     /** Whether exactly this content was approved, and refused by a run later than `runId`. */
-    isApprovedSince: (path: string, sha256: Buffer, runId: number): boolean =>
-      approved.get(path, sha256, runId) === 1,
+    isApprovedSince: (path: string, sha256: Buffer, runId: number): boolean => approved.get(path, sha256, runId) === 1,
     listOpenQuarantines: () => open.all(),
     /** What somebody approved or rejected; approved ones are deleted after a while. */
     listDecisions: (): Decision[] => decided.all(),
     /** When the first run began, after the run `published`, whose refused change is neither approved nor gone; null: none. */
-    readHeldSince: (source: SourceName, published: number): number | null =>
-      waiting.get(source, published) ?? null,
+    readHeldSince: (source: SourceName, published: number): number | null => waiting.get(source, published) ?? null,
     countOpen: (source: SourceName): number => count.get(source) ?? 0,
   }
 }

@@ -22,10 +22,7 @@ export function findRejected({ runs, quarantine }: RefusalReads, source: SourceN
 }
 
 /** Returns the message of a run with what was decided since, in the place of the request to decide. */
-export function messageNow(
-  { quarantine }: Pick<RefusalReads, 'quarantine'>,
-  message: string | null,
-): string | null {
+export function messageNow({ quarantine }: Pick<RefusalReads, 'quarantine'>, message: string | null): string | null {
   if (message === null) return null
   return message.replace(/approve or reject run (\d+)(?: first)?/g, (request, run: string) => {
     const decision = quarantine.readRefusal(Number(run))?.decision ?? null
@@ -35,11 +32,7 @@ export function messageNow(
 }
 
 /** Returns the newest run of the last 24 hours that published what should not be believed; null: there is none. */
-export function findDoubtful(
-  { runs }: Pick<RefusalReads, 'runs'>,
-  source: SourceName,
-  now: number,
-) {
+export function findDoubtful({ runs }: Pick<RefusalReads, 'runs'>, source: SourceName, now: number) {
   return runs.readLatestDoubtful(source, now - 24 * 3_600_000)
 }
 

@@ -38,8 +38,7 @@ export function createRunDates(db: Db) {
   const open = db.prepare('SELECT 1 FROM run WHERE ended_at IS NULL LIMIT 1')
   return {
     /** Id of the last run of a source before the one with this id, however it ended; null: there is none. */
-    findRunBefore: (source: SourceName, id: number): number | null =>
-      before.get(source, id) ?? null,
+    findRunBefore: (source: SourceName, id: number): number | null => before.get(source, id) ?? null,
     /** Reports whether a run has no end: it is running, or its process ended before it did. */
     hasOpenRun: (): boolean => open.get() !== undefined,
     /**

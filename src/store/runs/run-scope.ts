@@ -95,11 +95,7 @@ export function changedScope(
 }
 
 /** Returns the keys of the settings that had other values when these digests of a source were taken. */
-export function otherSettings(
-  digests: readonly string[],
-  config: Config,
-  source: SourceName,
-): string[] {
+export function otherSettings(digests: readonly string[], config: Config, source: SourceName): string[] {
   const before = new Map(digests.map(pairOf))
   return settingDigests(config, source)
     .map(pairOf)

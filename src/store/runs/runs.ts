@@ -1,15 +1,7 @@
 import type { SourceName } from '../../domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { IN_PART, createRunDates } from './run-dates.ts'
-import {
-  ORPHANED,
-  type Row,
-  type Run,
-  type RunKind,
-  type RunOutcome,
-  type RunState,
-  createSight,
-} from './run-rows.ts'
+import { ORPHANED, type Row, type Run, type RunKind, type RunOutcome, type RunState, createSight } from './run-rows.ts'
 
 export type { Run, RunFacts, RunKind, RunOutcome, RunState, RunTrigger } from './run-rows.ts'
 
@@ -50,9 +42,7 @@ interface RunFilter {
 
 /** Creates reads of the runs that the state of a source comes from. */
 function createResultReads(db: Db, see: ReturnType<typeof createSight>['see']) {
-  const latest = db.prepare<[string], Row>(
-    'SELECT * FROM run WHERE source = ? ORDER BY id DESC LIMIT 1',
-  )
+  const latest = db.prepare<[string], Row>('SELECT * FROM run WHERE source = ? ORDER BY id DESC LIMIT 1')
   const whole = db.prepare<[string], Row>(
     `SELECT * FROM run WHERE source = ? AND ended_at IS NOT NULL AND NOT ${IN_PART} ORDER BY id DESC LIMIT 1`,
   )
@@ -118,7 +108,7 @@ export function createRunReader(db: Db) {
     readLatestEndedRun: (source: SourceName) => see(ended.get(source)),
     ...createResultReads(db, see),
     /** The last run that published a snapshot, or found that it still is what upstream has, as far as it could tell. */
-    readLatestWith: (source: SourceName, snapshot: string) => see(withSnapshot.get(source, snapshot)), // prettier-ignore
+    readLatestWith: (source: SourceName, snapshot: string) => see(withSnapshot.get(source, snapshot)),
     ...createRunDates(db),
     /** Reports whether imports brought all data of a source, by the runs that are kept: none of them asked upstream. */
     isOnlyImported(source: SourceName): boolean {
@@ -162,8 +152,7 @@ export function createRunWriter(db: Db) {
   )
   return {
     ...createRunReader(db),
-    startRun: (run: RunStart): number =>
-      Number(insert.run({ ...run, pid: process.pid }).lastInsertRowid),
+    startRun: (run: RunStart): number => Number(insert.run({ ...run, pid: process.pid }).lastInsertRowid),
     endRun: (id: number, result: RunEnd): void => {
       end.run({ ...result, id, facts: JSON.stringify(result.facts) })
     },

@@ -84,10 +84,7 @@ function createPlaces(changes: Pick<ReturnType<typeof createChangeWriter>, 'read
 export function createSnapshotWriter(
   db: Db,
   tracker: ChangeTracker,
-  changes: Pick<
-    ReturnType<typeof createChangeWriter>,
-    'logSnapshot' | 'dropUnpublished' | 'readLatestLogged'
-  >,
+  changes: Pick<ReturnType<typeof createChangeWriter>, 'logSnapshot' | 'dropUnpublished' | 'readLatestLogged'>,
 ) {
   const write = db.prepare(
     `INSERT INTO snapshot (source, id, sequence, run_id, published_at, as_of, records, whole, scope, content_digest)
@@ -104,7 +101,8 @@ export function createSnapshotWriter(
   const reader = createSnapshotReader(db)
   const placeOf = createPlaces(changes)
   const digestAfter = (source: SourceName, proof: ContentProof | null): string => {
-    const [kept, written] = [proof?.kept ?? null, tracker.names()]
+    const kept = proof?.kept ?? null
+    const written = tracker.names()
     if (kept === null || written === null) return digestContent(source)
     return digestContent(source, (use) => lines.readAgain(kept, written, use))
   }
@@ -112,8 +110,7 @@ export function createSnapshotWriter(
     ...reader,
     /** Computes the content digest of a snapshot that an earlier version published; does nothing if it is known. */
     fillContentDigest(source: SourceName): void {
-      if (reader.readSnapshot(source)?.contentDigest === null)
-        fill.run(digestContent(source), source)
+      if (reader.readSnapshot(source)?.contentDigest === null) fill.run(digestContent(source), source)
     },
     /** Computes whether the stored records are still the published ones, to the byte of each digest; null: they are not. */
     proveRecords(): ContentProof | null {

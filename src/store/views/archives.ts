@@ -20,9 +20,7 @@ export function createArchives(db: Db): (name: string) => Archive | null {
   const archive = db.prepare<[string], Omit<Archive, 'parts'>>(
     `SELECT v.id AS view, a.file FROM view v JOIN asset a ON a.path = v.name || '/all.zip' WHERE v.name = ?`,
   )
-  const parts = db
-    .prepare<[number], [number, number]>('SELECT first, at FROM part WHERE view = ? ORDER BY first')
-    .raw()
+  const parts = db.prepare<[number], [number, number]>('SELECT first, at FROM part WHERE view = ? ORDER BY first').raw()
   const known = new Map<string, Archive>()
   return (name) => {
     const before = known.get(name)
@@ -37,7 +35,8 @@ export function createArchives(db: Db): (name: string) => Archive | null {
 
 /** Returns where the part with a member begins in the archive; undefined where there is none. */
 export function partOf({ parts }: Archive, num: number): number | undefined {
-  let [from, to] = [0, parts.length]
+  let from = 0
+  let to = parts.length
   while (from < to) {
     const middle = (from + to) >>> 1
     if ((parts[middle]?.[0] ?? Infinity) <= num) from = middle + 1

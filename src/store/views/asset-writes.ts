@@ -8,9 +8,7 @@ export function createAssetWriter(db: Db) {
      VALUES (@path, @view, @type, @file, @size, @sha256, @crc32c, @gzipFile, @gzipSize, @prefixes)`,
   )
   const files = db
-    .prepare<[], string>(
-      'SELECT file FROM asset UNION SELECT gzip_file FROM asset WHERE gzip_file IS NOT NULL',
-    )
+    .prepare<[], string>('SELECT file FROM asset UNION SELECT gzip_file FROM asset WHERE gzip_file IS NOT NULL')
     .pluck()
   const fileAt = db.prepare<[string], string>('SELECT file FROM asset WHERE path = ?').pluck()
   return {
@@ -59,7 +57,6 @@ function createViewCounter(db: Db) {
       else setView.run(records, JSON.stringify(prefixes), view)
       return records === 0 ? null : { records, prefixes }
     },
-    listViewIds: () =>
-      views.all().map((row) => ({ ...row, prefixes: JSON.parse(row.prefixes) as string[] })),
+    listViewIds: () => views.all().map((row) => ({ ...row, prefixes: JSON.parse(row.prefixes) as string[] })),
   }
 }

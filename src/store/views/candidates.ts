@@ -32,9 +32,7 @@ export function createCandidateReader(db: Db) {
     )
     .raw()
   const views = db.prepare<[], { id: number; name: string }>('SELECT id, name FROM view')
-  const prefixes = db
-    .prepare<[], string>('SELECT DISTINCT p.value FROM view, json_each(view.prefixes) p')
-    .pluck()
+  const prefixes = db.prepare<[], string>('SELECT DISTINCT p.value FROM view, json_each(view.prefixes) p').pluck()
   let vendors: ReadonlySet<string> | null = null // a finished generation does not change
   const viewOf = db.prepare<[string], number>('SELECT id FROM view WHERE name = ?').pluck()
   /** In a vendor's folder, a package may have the name that another ecosystem gives it. */
@@ -46,9 +44,7 @@ export function createCandidateReader(db: Db) {
   return {
     /** Returns the records that name a package of this name in any ecosystem, as `listCandidates` does. */
     listNamed(name: string, after: string, limit: number): Pick<Candidate, 'id'>[] {
-      const keys = views
-        .all()
-        .flatMap(({ id, name: view }) => packageKeys(view, name).map((key) => [id, key]))
+      const keys = views.all().flatMap(({ id, name: view }) => packageKeys(view, name).map((key) => [id, key]))
       return named.all(JSON.stringify(keys), after, limit).map(([id]) => ({ id }))
     },
     /** Returns those of many packages that any record names; ecosystem and names as for `listCandidates`. */

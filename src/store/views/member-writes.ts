@@ -104,7 +104,6 @@ function createStampReader(db: Db) {
     .raw()
   return {
     /** `[instant, id]` of a view, newest first; with null of all views, with the view's name before the id. */
-    eachStamp: (view: number | null) =>
-      view === null ? allStamps.iterate() : stamps.iterate(view),
+    eachStamp: (view: number | null) => (view === null ? allStamps.iterate() : stamps.iterate(view)),
   }
 }

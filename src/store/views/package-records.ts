@@ -39,8 +39,7 @@ export function createPackageRecords<Shown>(
         if (at >= complete) break
         const name = names[at] ?? ''
         const listed = records.get(name) ?? []
-        if (listed.push({ id, read: () => readMember(archive, place) }) === 1)
-          records.set(name, listed)
+        if (listed.push({ id, read: () => readMember(archive, place) }) === 1) records.set(name, listed)
       }
       return { records, complete }
     },

@@ -56,14 +56,7 @@ export interface ViewRecord {
   readonly prefixes: readonly string[]
 }
 
-type Place = [
-  file: string,
-  offset: number,
-  length: number,
-  size: number,
-  crc32: number,
-  prefixes: string,
-]
+type Place = [file: string, offset: number, length: number, size: number, crc32: number, prefixes: string]
 
 /** One generation of views, open for reading. All reads are synchronous. */
 export type Views = ReturnType<typeof openViews>
@@ -102,9 +95,7 @@ function createInfoReader(db: Db) {
   )
   const isView = db.prepare<[string], number>('SELECT 1 FROM view WHERE name = ?').pluck()
   const inAnyCase = db
-    .prepare<[string], string>(
-      'SELECT name FROM view WHERE name = ? COLLATE NOCASE ORDER BY name LIMIT 1',
-    )
+    .prepare<[string], string>('SELECT name FROM view WHERE name = ? COLLATE NOCASE ORDER BY name LIMIT 1')
     .pluck()
   const ecosystems = db.prepare<[], string>('SELECT name FROM ecosystem ORDER BY name').pluck()
   const untidy = db.prepare<[number], string>(listUntidy('record')).pluck()
@@ -114,8 +105,7 @@ function createInfoReader(db: Db) {
   return {
     info,
     /** All ecosystems, in the order of their names. */
-    listViews: (): ViewInfo[] =>
-      views.all().map((row) => ({ ...row, prefixes: toPrefixes(row.prefixes) })),
+    listViews: (): ViewInfo[] => views.all().map((row) => ({ ...row, prefixes: toPrefixes(row.prefixes) })),
     /** Whether there is an ecosystem of exactly this name. */
     hasView: (name: string): boolean => isView.get(name) !== undefined,
     /** Ecosystems as records name them, such as `Debian:12` and `npm`. */
@@ -135,8 +125,7 @@ interface AssetRow extends Omit<ViewAsset, 'gzip' | 'prefixes'> {
   prefixes: string
 }
 
-const ASSET =
-  'file, type, size, sha256, crc32c, gzip_file AS gzipFile, gzip_size AS gzipSize, prefixes'
+const ASSET = 'file, type, size, sha256, crc32c, gzip_file AS gzipFile, gzip_size AS gzipSize, prefixes'
 
 function toAsset(row: AssetRow | undefined): ViewAsset | null {
   if (row === undefined) return null
@@ -206,8 +195,7 @@ function createMemberReader(db: Db, files: Files) {
         const places = archive === null ? [] : members.all(archive.view, last)
         for (const place of places) {
           const found = archive && read(inArchive(archive, place))
-          if (found === null)
-            throw new MirrorError('corrupt', `the views have no record at ${place[0]} of ${view}`)
+          if (found === null) throw new MirrorError('corrupt', `the views have no record at ${place[0]} of ${view}`)
           yield found
           last = place[0]
         }

@@ -11,12 +11,7 @@ interface RowInserts {
 }
 
 /** Creates inserts by a statement up to its `VALUES`; `waits`: rows wait until there are many, and no read may expect them. */
-export function createRowInserts(
-  db: Db,
-  insert: string,
-  columns: number,
-  waits: boolean,
-): RowInserts {
+export function createRowInserts(db: Db, insert: string, columns: number, waits: boolean): RowInserts {
   const row = `(${Array(columns).fill('?').join()})`
   const one = db.prepare(`${insert} VALUES ${row}`)
   if (!waits) return { add: (...values) => void one.run(...values), flush: () => undefined }
@@ -30,8 +25,7 @@ export function createRowInserts(
       waiting = []
     },
     flush() {
-      for (let at = 0; at < waiting.length; at += columns)
-        one.run(...waiting.slice(at, at + columns))
+      for (let at = 0; at < waiting.length; at += columns) one.run(...waiting.slice(at, at + columns))
       waiting = []
     },
   }

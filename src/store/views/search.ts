@@ -38,19 +38,13 @@ function createAliasSearch(db: Db) {
 }
 
 function createPackageSearch(db: Db) {
-  const views = db.prepare<[], { id: number; name: string }>(
-    'SELECT id, name FROM view ORDER BY name',
-  )
+  const views = db.prepare<[], { id: number; name: string }>('SELECT id, name FROM view ORDER BY name')
   const view = db.prepare<[string], number>('SELECT id FROM view WHERE name = ?').pluck()
   const first = db
-    .prepare<[number, string], string>(
-      'SELECT name FROM affected WHERE view = ? AND name >= ? ORDER BY name LIMIT 1',
-    )
+    .prepare<[number, string], string>('SELECT name FROM affected WHERE view = ? AND name >= ? ORDER BY name LIMIT 1')
     .pluck()
   const next = db
-    .prepare<[number, string], string>(
-      'SELECT name FROM affected WHERE view = ? AND name > ? ORDER BY name LIMIT 1',
-    )
+    .prepare<[number, string], string>('SELECT name FROM affected WHERE view = ? AND name > ? ORDER BY name LIMIT 1')
     .pluck()
   const count = db
     .prepare<[number, string], number>('SELECT count(*) FROM affected WHERE view = ? AND name = ?')

@@ -95,16 +95,12 @@ export function createVexReader(db: Db) {
       })
     },
     /** Returns the ids of the tags whose SBOM has this SHA-256 (hex), in order. */
-    listTagsWithSbom: (digest: string): string[] =>
-      withSbom.all(digest).map((owner) => owner.slice(OF_TAG.length)),
+    listTagsWithSbom: (digest: string): string[] => withSbom.all(digest).map((owner) => owner.slice(OF_TAG.length)),
   }
 }
 
 /** Returns of two results the one that says more for the document. */
-function better(
-  one: StoredSignature | null,
-  other: StoredSignature | null,
-): StoredSignature | null {
+function better(one: StoredSignature | null, other: StoredSignature | null): StoredSignature | null {
   return one?.state === 'verified' ? one : (other ?? one)
 }
 

@@ -29,7 +29,8 @@ export type ViewsWriter = ReturnType<typeof createViewsWriter>
  * of records wait until there are many, or until `insertWaiting`; reads of them belong behind it.
  */
 export function createViewsWriter(db: Db, isNew = false) {
-  const [records, members] = [createRecordWriter(db, isNew), createMemberWriter(db, isNew)]
+  const records = createRecordWriter(db, isNew)
+  const members = createMemberWriter(db, isNew)
   const ecosystems = createEcosystemCounts(db)
   return {
     countEcosystems: ecosystems.count,
@@ -52,11 +53,9 @@ export function createViewsWriter(db: Db, isNew = false) {
       db.exec('COMMIT')
     },
     /** Id of the snapshot that the generation shows; null if it is incomplete. */
-    readSnapshot: (): string | null =>
-      db.prepare<[], string>('SELECT snapshot FROM generation').pluck().get() ?? null,
+    readSnapshot: (): string | null => db.prepare<[], string>('SELECT snapshot FROM generation').pluck().get() ?? null,
     /** The version with which a generation was built; null if it is incomplete. */
-    readForm: (): string | null =>
-      db.prepare<[], string>('SELECT form FROM generation').pluck().get() ?? null,
+    readForm: (): string | null => db.prepare<[], string>('SELECT form FROM generation').pluck().get() ?? null,
     isSound: (): boolean => db.pragma('quick_check(1)', { simple: true }) === 'ok',
   }
 }
@@ -127,18 +126,10 @@ function createRecordInserts(db: Db, isNew: boolean) {
 }
 
 function createRecordReader(db: Db) {
-  const rows = db
-    .prepare<[], StoredRow>('SELECT num, id, sha256, stamp FROM record ORDER BY num')
-    .raw()
-  const row = db
-    .prepare<[string], StoredRow>('SELECT num, id, sha256, stamp FROM record WHERE id = ?')
-    .raw()
-  const before = db
-    .prepare<[string], number>('SELECT num FROM record WHERE id < ? ORDER BY id DESC LIMIT 1')
-    .pluck()
-  const after = db
-    .prepare<[string], number>('SELECT num FROM record WHERE id > ? ORDER BY id LIMIT 1')
-    .pluck()
+  const rows = db.prepare<[], StoredRow>('SELECT num, id, sha256, stamp FROM record ORDER BY num').raw()
+  const row = db.prepare<[string], StoredRow>('SELECT num, id, sha256, stamp FROM record WHERE id = ?').raw()
+  const before = db.prepare<[string], number>('SELECT num FROM record WHERE id < ? ORDER BY id DESC LIMIT 1').pluck()
+  const after = db.prepare<[string], number>('SELECT num FROM record WHERE id > ? ORDER BY id LIMIT 1').pluck()
   const odd = db.prepare<[], number>('SELECT count(*) FROM record WHERE odd').pluck()
   const undated = db.prepare<[], number>("SELECT 1 FROM record WHERE instant = '' LIMIT 1").pluck()
   const count = db.prepare<[], number>('SELECT records FROM generation').pluck()
@@ -153,8 +144,7 @@ function createRecordReader(db: Db) {
     hasUndated: (): boolean => undated.get() === 1,
     countOdd: (): number => odd.get() ?? 0,
     /** A number for a record that is not stored; null when there is none between its neighbours. */
-    numberFor: (id: string): number | null =>
-      numberBetween(before.get(id) ?? null, after.get(id) ?? null),
+    numberFor: (id: string): number | null => numberBetween(before.get(id) ?? null, after.get(id) ?? null),
   }
 }
 

@@ -48,7 +48,8 @@ export function createInboxReports(db: Db) {
   )
   const at = (order: 'ASC' | 'DESC') =>
     db.prepare<[], number>(`SELECT received_at FROM inbox ORDER BY id ${order} LIMIT 1`).pluck()
-  const [first, last] = [at('ASC'), at('DESC')]
+  const first = at('ASC')
+  const last = at('DESC')
   return {
     /** Whether no delivery is stored. */
     isEmpty: (): boolean => first.get() === undefined,
@@ -58,7 +59,8 @@ export function createInboxReports(db: Db) {
     announcedSince: (from: number): Announcements => {
       const announcements = announced.all(from).flatMap(({ target, receivedAt, unconfirmed }) =>
         targetsOf(JSON.parse(target) as EventTarget).map((one) => ({
-          ...{ target: one, receivedAt },
+          target: one,
+          receivedAt,
           unconfirmed: unconfirmed === 1,
         })),
       )

@@ -44,9 +44,7 @@ export function createInboxReads(db: Db) {
     `SELECT ${LISTED} FROM inbox WHERE state = 'pending' AND id > ? AND (due_at <= ? OR due_at > ?)
      ORDER BY id LIMIT ?`,
   )
-  const nextDue = db
-    .prepare<[], number | null>("SELECT min(due_at) FROM inbox WHERE state = 'pending'")
-    .pluck()
+  const nextDue = db.prepare<[], number | null>("SELECT min(due_at) FROM inbox WHERE state = 'pending'").pluck()
   const one = db.prepare<[number], StoredRow>(`SELECT ${HEAD}, body FROM inbox WHERE id = ?`)
   const newest = db.prepare<{ state: string | null; before: number; limit: number }, StoredRow>(
     `SELECT ${LISTED} FROM inbox WHERE id < @before AND (@state IS NULL OR state = @state)
@@ -54,9 +52,7 @@ export function createInboxReads(db: Db) {
   )
   const tallies = db.prepare<[], { state: InboxState; rows: number }>('SELECT * FROM inbox_tally')
   const oldest = db
-    .prepare<[], number>(
-      `SELECT received_at FROM inbox WHERE state = 'pending' ORDER BY id LIMIT 1`,
-    )
+    .prepare<[], number>(`SELECT received_at FROM inbox WHERE state = 'pending' ORDER BY id LIMIT 1`)
     .pluck()
   return {
     /**
@@ -73,11 +69,8 @@ export function createInboxReads(db: Db) {
       return row === undefined ? null : rowOf(row)
     },
     /** The newest rows with ids below `before`, of one state or of all, without their bodies. */
-    listRows: (
-      state: InboxState | null,
-      limit: number,
-      before = Number.MAX_SAFE_INTEGER,
-    ): InboxRow[] => newest.all({ state, before, limit }).map(rowOf),
+    listRows: (state: InboxState | null, limit: number, before = Number.MAX_SAFE_INTEGER): InboxRow[] =>
+      newest.all({ state, before, limit }).map(rowOf),
     counts: (): InboxCounts => {
       const rows = Object.fromEntries(tallies.all().map(({ state, rows }) => [state, rows]))
       const { pending = 0, dead = 0, done = 0, ignored = 0 } = rows
@@ -89,9 +82,7 @@ export function createInboxReads(db: Db) {
 /** Creates the write that stores deliveries. */
 function createReceipts(db: Db) {
   const insert = db.prepare(RECEIVE)
-  const pendingRows = db
-    .prepare<[], number>("SELECT rows FROM inbox_tally WHERE state = 'pending'")
-    .pluck()
+  const pendingRows = db.prepare<[], number>("SELECT rows FROM inbox_tally WHERE state = 'pending'").pluck()
   const known = db
     .prepare<Pick<NewDelivery, 'endpoint' | 'webhookId'>, Buffer>(
       `SELECT body FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId AND NOT (${UNREAD})`,
@@ -156,8 +147,13 @@ export function createInbox(db: Db) {
         if (row === null) continue
         const { id, refreshedAt, visibleAt, attempts, dueAt, reason } = { ...row, ...settlement }
         update.run({
-          ...{ id, state: settlement.state },
-          ...{ refreshedAt, visibleAt, attempts, dueAt, reason },
+          id,
+          state: settlement.state,
+          refreshedAt,
+          visibleAt,
+          attempts,
+          dueAt,
+          reason,
         })
       }
     },

@@ -51,9 +51,7 @@ function prepareSettling(db: Db) {
     dropDeliveries: db.prepare('DELETE FROM relay_delivery WHERE target = ?'),
     done: db.prepare('DELETE FROM relay_delivery WHERE target = ? AND event = ?'),
     state: db.prepare<[number], string>('SELECT state FROM relay_target WHERE id = ?').pluck(),
-    advance: db.prepare(
-      'UPDATE relay_delivery SET due_at = @at WHERE target = @target AND due_at > @at',
-    ),
+    advance: db.prepare('UPDATE relay_delivery SET due_at = @at WHERE target = @target AND due_at > @at'),
     succeeded: db.prepare(
       `UPDATE relay_target SET state = iif(state = 'disabled', state, 'ok'), failures = 0, due_at = 0,
          since = iif(state = 'disabled', since, NULL), delivered_at = ? WHERE id = ?`,
@@ -64,9 +62,7 @@ function prepareSettling(db: Db) {
     postpone: db.prepare(
       'UPDATE relay_delivery SET attempts = attempts + 1, due_at = ? WHERE target = ? AND event = ?',
     ),
-    refused: db.prepare(
-      'UPDATE relay_target SET reason = @reason, failed_at = @at WHERE id = @target',
-    ),
+    refused: db.prepare('UPDATE relay_target SET reason = @reason, failed_at = @at WHERE id = @target'),
     failed: db.prepare(
       `UPDATE relay_target SET state = 'failing', since = coalesce(since, @at), failures = max(failures, @seen + 1),
          due_at = max(iif(due_at > @latest, 0, due_at), @dueAt), reason = @reason, failed_at = @at

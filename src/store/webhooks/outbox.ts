@@ -1,10 +1,5 @@
 import type { Db } from '../database/open.ts'
-import {
-  type DeliveryResult,
-  type RelayedLog,
-  createRelayCursors,
-  createSettling,
-} from './outbox-results.ts'
+import { type DeliveryResult, type RelayedLog, createRelayCursors, createSettling } from './outbox-results.ts'
 
 export type { DeliveryResult }
 
@@ -73,9 +68,7 @@ export function createOutboxReads(db: Db) {
       `SELECT coalesce(max(id), (SELECT seq FROM sqlite_sequence WHERE name = 'relay_event')) FROM relay_event`,
     )
     .pluck()
-  const count = db
-    .prepare<[number], number>('SELECT count(*) FROM relay_event WHERE id > ?')
-    .pluck()
+  const count = db.prepare<[number], number>('SELECT count(*) FROM relay_event WHERE id > ?').pluck()
   const list = db.prepare<[number, number], RelayEvent>(
     `SELECT id, kind, webhook_id AS webhookId, created_at AS createdAt, body FROM relay_event
      WHERE id > ? ORDER BY id LIMIT ?`,

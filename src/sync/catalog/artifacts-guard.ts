@@ -56,10 +56,7 @@ export async function judgeArtifacts(
   return { verdict, account: () => accountDoubts(context, verdict, standard) }
 }
 
-function standardOf(
-  context: CatalogContext,
-  { of, ofTag }: ArtifactJudging['totals'],
-): SourceStandard {
+function standardOf(context: CatalogContext, { of, ofTag }: ArtifactJudging['totals']): SourceStandard {
   const { guardItems, guardFraction } = context.config.catalog
   const removal = { count: guardItems, share: guardFraction }
   return { ...createStandard(context, (kind) => of.get(kind) ?? 0, removal), ofTag }

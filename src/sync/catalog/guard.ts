@@ -50,12 +50,7 @@ export async function guardCatalog(
   const owners = ownersOf(context, crawl, stored)
   check('owners', 'items with their artifacts', owners.stored, owners.gone)
   const artifacts = lostArtifacts(context, crawl, stored)
-  check(
-    'artifacts',
-    'artifacts, for which upstream answers 404 or 204',
-    artifacts.stored,
-    artifacts.gone,
-  )
+  check('artifacts', 'artifacts, for which upstream answers 404 or 204', artifacts.stored, artifacts.gone)
   const hidden = hiddenAnswers(context, crawl, stored)
   check('refused', 'answers, which the service refuses now (403)', hidden.stored, hidden.gone)
   const lists = lostLists(context, crawl)
@@ -110,18 +105,13 @@ function hiddenAnswers(
   if (forbidden.size === 0) return { stored: 0, gone: [] }
   const before = new Set(store.catalog.listForbiddenPaths().map(({ path }) => path))
   const isOwn = (owner: string): boolean => ownsResource(source, owner.split('/', 1)[0] ?? '')
-  const served = [...stored.ofOwners(isOwn)].filter(
-    ({ path, status }) => status === 200 && !before.has(path),
-  )
+  const served = [...stored.ofOwners(isOwn)].filter(({ path, status }) => status === 200 && !before.has(path))
   const gone = served.map(({ path }) => path).filter((path) => forbidden.has(path))
   return { stored: served.length, gone: gone.sort() }
 }
 
 /** Returns the number of stored lists and the paths of those that are no longer in scope. */
-function lostLists(
-  { store, source }: CatalogContext,
-  { wantedLists }: Crawl,
-): { stored: number; gone: string[] } {
+function lostLists({ store, source }: CatalogContext, { wantedLists }: Crawl): { stored: number; gone: string[] } {
   const own = store.catalog.listLists().filter(({ resource }) => ownsResource(source, resource))
   const gone = own.map(({ path }) => path).filter((path) => !wantedLists.has(path))
   return { stored: own.length, gone }
@@ -146,9 +136,7 @@ function ownersOf(
   stored: StoredAnswers,
 ): { stored: number; gone: string[] } {
   const kept = new Set([...wanted.values()].map(({ owner }) => owner))
-  const all = [...stored.owners()].filter((owner) =>
-    ownsResource(source, owner.split('/', 1)[0] ?? ''),
-  )
+  const all = [...stored.owners()].filter((owner) => ownsResource(source, owner.split('/', 1)[0] ?? ''))
   const gone = all.filter((owner) => !kept.has(owner) && !settled.owner(owner))
   return { stored: all.length, gone: gone.sort() }
 }
@@ -175,8 +163,7 @@ async function refuse(
   const known = store.quarantine.findQuarantine(path, sha256)
   // A refresh compares only a part; it must not replace what a sync, comparing everything, has quarantined.
   const open = store.quarantine.listOpenQuarantines().find((one) => one.path === path)
-  if (known === null && open !== undefined && isNarrow(context))
-    return awaitDecision(context, open.runId, reason)
+  if (known === null && open !== undefined && isNarrow(context)) return awaitDecision(context, open.runId, reason)
   const packed = packContent(body, deflate)
   const change = { source, path, reason, sha256, body: packed, asOf: now() }
   const result = await quarantineChange(context, { ...change, etag: null, lastModified: null })

@@ -45,15 +45,7 @@ export function recordArrivals(context: CatalogContext, { walked }: Walks): void
 }
 
 const TAG_FIELDS = ['name', 'tag', 'tag_name', 'image_tag']
-const REPOSITORY_FIELDS = [
-  'repository',
-  'repo',
-  'image_repo',
-  'image_repository',
-  'repo_name',
-  'name',
-  'image',
-]
+const REPOSITORY_FIELDS = ['repository', 'repo', 'image_repo', 'image_repository', 'repo_name', 'name', 'image']
 
 /**
  * Returns the names of a listed tag. Upstream's field names vary, so each name is read from the first field present.

@@ -59,8 +59,7 @@ export async function publishCatalog(
     for (const { path, resource, frame, facets } of lists) {
       const names = facets.names()
       store.catalog.replaceList(path, resource.name, JSON.stringify(frame), names, context.now())
-      if (!facets.isSettled())
-        store.catalog.rereadFacets(path, (body) => facets.read(parseBody(body)))
+      if (!facets.isSettled()) store.catalog.rereadFacets(path, (body) => facets.read(parseBody(body)))
     }
     for (const { path } of goneLists) store.catalog.removeList(path)
     for (const { path } of gone) store.catalog.removeAnswer(path)
@@ -72,8 +71,7 @@ export async function publishCatalog(
     confirm(context, crawl)
     // A refresh that only adds, or replaces what links to no document, has nothing to drop. The other source may have fetched documents that no published answer links to yet.
     if (source === 'catalog' && mayDrop) facts['documentsDropped'] = store.catalog.sweepDocuments()
-    if (!isNarrow(context))
-      store.quarantine.supersedeQuarantines(quarantinePath(source), context.now())
+    if (!isNarrow(context)) store.quarantine.supersedeQuarantines(quarantinePath(source), context.now())
     writeSnapshot(context, asOf ?? before?.asOf ?? oldestWalk(context, crawl), whole)
     accountFor(context, last, { artifacts, approved })
     return Promise.resolve({ commit: true })
@@ -93,11 +91,7 @@ function withDoubts(result: SyncResult, doubts: string | null): SyncResult {
 }
 
 /** Accounts for what the guard said, and notes what is doubtful in the log; what an operator approved is not. */
-function accountFor(
-  context: CatalogContext,
-  last: number,
-  { artifacts, approved }: Admitted,
-): void {
+function accountFor(context: CatalogContext, last: number, { artifacts, approved }: Admitted): void {
   artifacts?.account()
   if (artifacts !== null && approved === null) noteDoubts(context, last, artifacts.verdict)
 }
@@ -122,8 +116,7 @@ function confirmedAt(context: CatalogContext, { walks }: Crawl): number | null {
   const fixed = resourcesOf(context).flatMap(({ list }) =>
     list === null ? [] : [canonicalPath(list.path) ?? list.path],
   )
-  const isUnknown = (path: string): boolean =>
-    walks.failed.has(path) && !walks.ownFailures.has(path)
+  const isUnknown = (path: string): boolean => walks.failed.has(path) && !walks.ownFailures.has(path)
   if (fixed.some(isUnknown)) return null
   return oldestWalk(context, { walks })
 }
@@ -159,8 +152,7 @@ function confirm(context: CatalogContext, crawl: Crawl): void {
   const walked = [...crawl.walks.walked.values()]
   store.catalog.confirmLists(walked.map(({ path, asOf }) => [path, asOf]))
   store.catalog.noteEvidence(walked.map(({ path, evidence }) => [path, JSON.stringify(evidence)]))
-  for (const { canonical, at, ...by } of crawl.confirmed)
-    store.catalog.confirmAnswer(canonical, by, at)
+  for (const { canonical, at, ...by } of crawl.confirmed) store.catalog.confirmAnswer(canonical, by, at)
   recordMissing(context, crawl)
 }
 
@@ -180,11 +172,7 @@ function recordMissing(
   )
 }
 
-function writeSnapshot(
-  { store, source, runId, now }: CatalogContext,
-  asOf: number,
-  whole: boolean,
-): void {
+function writeSnapshot({ store, source, runId, now }: CatalogContext, asOf: number, whole: boolean): void {
   const own = store.catalog.listLists().filter(({ resource }) => ownsResource(source, resource))
   const records = own.reduce((sum, { entries }) => sum + entries, 0)
   store.snapshots.replaceSnapshot({
@@ -211,12 +199,7 @@ function dryRunResult(
 }
 
 /** Returns the result of a run; `removed`: what it removed, in words, and null where nothing changed at all. */
-function resultOf(
-  { facts }: CatalogContext,
-  crawl: Crawl,
-  asOf: number | null,
-  removed: string | null,
-): SyncResult {
+function resultOf({ facts }: CatalogContext, crawl: Crawl, asOf: number | null, removed: string | null): SyncResult {
   const { missing, fetched, incomplete, forbidden, pending, carriedOver } = crawl
   const summary =
     removed === null
@@ -225,7 +208,8 @@ function resultOf(
   if (isWhole(crawl)) return { outcome: 'complete', asOf, message: summary }
   const leftAlone = carriedOver.missing.size + carriedOver.unrequested
   if (leftAlone > 0) facts['leftAlone'] = leftAlone
-  const rest = leftAlone === 0 ? '' : `; ${counted(leftAlone, 'missing one is', 'missing ones are')} left to the next sync` // prettier-ignore
+  const rest =
+    leftAlone === 0 ? '' : `; ${counted(leftAlone, 'missing one is', 'missing ones are')} left to the next sync`
   if (missing.size > 0) {
     facts['lacking'] = missing.size
     facts['lackingIds'] = reasonsOf(missing, 20)
@@ -236,12 +220,9 @@ function resultOf(
   }
   if (pending.size > 0) facts['pending'] = pending.size
   if (forbidden.size > 0) facts['forbidden'] = forbidden.size
-  const pendingNote =
-    pending.size === 0 ? '' : `, ${pending.size} of them still being built by the service`
-  const forbiddenNote =
-    forbidden.size === 0 ? '' : `, ${forbidden.size} of them refused to the credential (403)`
-  const missingNote =
-    missing.size === 0 ? '' : `; ${missing.size} could not be fetched${pendingNote}${forbiddenNote}`
+  const pendingNote = pending.size === 0 ? '' : `, ${pending.size} of them still being built by the service`
+  const forbiddenNote = forbidden.size === 0 ? '' : `, ${forbidden.size} of them refused to the credential (403)`
+  const missingNote = missing.size === 0 ? '' : `; ${missing.size} could not be fetched${pendingNote}${forbiddenNote}`
   const cut = incomplete.size === 0 ? '' : `; ${incompleteNote(incomplete)}`
   const subscriptionsText = subscriptionsNote(crawl, facts)
   return {

@@ -38,11 +38,9 @@ export function noteRemovals(facts: CatalogContext['facts'], { answers, lists }:
 export function removalWords({ answers, lists }: Removals): string {
   const owners = new Set(answers.map(({ owner }) => owner))
   const kinds = Map.groupBy(owners, (owner) => owner.split('/', 1)[0] ?? '')
-  const of = [...kinds].map(([kind, { length }]) => counted(length, NOUNS[kind] ?? kind.replace(/s$/, ''))) // prettier-ignore
+  const of = [...kinds].map(([kind, { length }]) => counted(length, NOUNS[kind] ?? kind.replace(/s$/, '')))
   const words = [
-    ...(answers.length === 0
-      ? []
-      : [`${counted(answers.length, 'answer')} of ${of.join(' and ')}`]),
+    ...(answers.length === 0 ? [] : [`${counted(answers.length, 'answer')} of ${of.join(' and ')}`]),
     ...(lists.length === 0 ? [] : [counted(lists.length, 'list')]),
   ]
   return words.length === 0 ? '0' : words.join(', ')

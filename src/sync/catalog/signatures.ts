@@ -2,11 +2,7 @@ import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import { type SignatureCounts, signatureText } from '../../domain/artifacts/signature.ts'
-import {
-  type SignatureCheck,
-  type SignatureSettings,
-  createSignatureCheck,
-} from '../../signatures/check.ts'
+import { type SignatureCheck, type SignatureSettings, createSignatureCheck } from '../../signatures/check.ts'
 import { documentsOf } from '../../signatures/documents.ts'
 import type { FetchedAnswer } from '../../store/catalog/answer-writes.ts'
 import { type SignatureRow, type SignedPath, signedState } from '../../store/catalog/signatures.ts'
@@ -24,11 +20,7 @@ const NAMED = 20
  * Verifies the signatures of a fetched artifact, and stores the result beside it. Throws `upstream_shape` where the settings
  * enforce signatures and it is not verified: it is refused like a damaged one, and what is stored stays.
  */
-export async function judgeFetched(
-  context: CatalogContext,
-  task: Task,
-  answer: FetchedAnswer,
-): Promise<void> {
+export async function judgeFetched(context: CatalogContext, task: Task, answer: FetchedAnswer): Promise<void> {
   const { signatures: check, store } = context
   if (check === null || answer.status !== 200) return
   if (task.document === null || task.document === 'text') return
@@ -47,14 +39,10 @@ export async function judgeFetched(
  * Brings the stored results to the stored artifacts and the settings: what was verified by other keys, as something else, or not at
  * all, as after an import, is verified again. Returns the numbers; null: nothing is verified.
  */
-export async function settleSignatures(
-  store: Writes,
-  settings: SignatureSettings,
-): Promise<SignatureCounts | null> {
+export async function settleSignatures(store: Writes, settings: SignatureSettings): Promise<SignatureCounts | null> {
   const check = createSignatureCheck(settings)
   if (check === null) {
-    if (store.catalog.countSignatures() !== null)
-      await store.exclusive(() => store.catalog.dropSignatures())
+    if (store.catalog.countSignatures() !== null) await store.exclusive(() => store.catalog.dropSignatures())
     return null
   }
   let rows: SignatureRow[] = []
@@ -77,11 +65,7 @@ export async function settleSignatures(
 }
 
 /** Says in a run how many artifacts are not verified, and which first; null: all are, or nothing is verified. */
-export async function noteSignatures({
-  store,
-  config,
-  facts,
-}: CatalogContext): Promise<string | null> {
+export async function noteSignatures({ store, config, facts }: CatalogContext): Promise<string | null> {
   const counts = await settleSignatures(store, config.catalog)
   if (counts === null) return null
   const { verified, failed, none } = counts
@@ -89,9 +73,7 @@ export async function noteSignatures({
   if (failed + none === 0) return null
   facts['signaturesFailed'] = failed
   facts['signaturesNone'] = none
-  const wrong = store.catalog
-    .listUnverified(NAMED)
-    .map((row) => `${row.path}: ${signatureText(row)}`)
+  const wrong = store.catalog.listUnverified(NAMED).map((row) => `${row.path}: ${signatureText(row)}`)
   facts['unverified'] = wrong
   return `signatures: ${counted(failed, 'artifact')} failed, ${none} without one: ${wrong.slice(0, 3).join('; ')}`
 }

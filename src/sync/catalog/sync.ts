@@ -11,12 +11,7 @@ import { judgeArtifacts } from './artifacts-guard.ts'
 import { guardCatalog } from './guard.ts'
 import { publishCatalog } from './publish.ts'
 import { NAMED } from './removals.ts'
-import {
-  architectureTasks,
-  carriedReleases,
-  releaseTasks,
-  versionTasks,
-} from './answers/releases.ts'
+import { architectureTasks, carriedReleases, releaseTasks, versionTasks } from './answers/releases.ts'
 import { type ListedItem, type Scope, scopeOf } from './scope/scope.ts'
 import {
   NONE_SETTLED,
@@ -26,14 +21,7 @@ import {
   settledOf,
   settledPackages,
 } from './scope/settled.ts'
-import {
-  type Task,
-  digestOf,
-  resourceNamed,
-  singletonTask,
-  dailyTasks,
-  tasksOfItem,
-} from './answers/plan.ts'
+import { type Task, digestOf, resourceNamed, singletonTask, dailyTasks, tasksOfItem } from './answers/plan.ts'
 import { noteSignatures } from './signatures.ts'
 import { namelessLists, withNameless } from './lists/nameless.ts'
 import { itemsOf, resourcesOf, walkLists, walkSublists, wantedLists } from './lists/walk.ts'
@@ -44,10 +32,7 @@ import type { SyncResult } from '../context.ts'
  * Fetched answers are stored immediately and published in one transaction at the end, so the run after a killed one
  * continues where that one stopped.
  */
-export async function syncCatalog(
-  context: CatalogContext,
-  approved: Quarantine | null,
-): Promise<SyncResult> {
+export async function syncCatalog(context: CatalogContext, approved: Quarantine | null): Promise<SyncResult> {
   const { store } = context
   const walks = noWalks()
   try {
@@ -70,11 +55,7 @@ function noWalks(): Walks {
   }
 }
 
-async function crawlAll(
-  context: CatalogContext,
-  walks: Walks,
-  approved: Quarantine | null,
-): Promise<SyncResult> {
+async function crawlAll(context: CatalogContext, walks: Walks, approved: Quarantine | null): Promise<SyncResult> {
   const { facts, store } = context
   const walking = walkLists(context, walks)
   const known = await readMeanwhile(context, walking)
@@ -118,10 +99,7 @@ function noteLinksLeft(facts: CatalogContext['facts'], { linksLeft }: Crawl): vo
 }
 
 /** Waits for the lists. Reads the stored items of a refresh meanwhile; null: another run would have all answers and the lists in memory. */
-async function readMeanwhile(
-  context: CatalogContext,
-  walking: Promise<void>,
-): Promise<StoredAnswers | null> {
+async function readMeanwhile(context: CatalogContext, walking: Promise<void>): Promise<StoredAnswers | null> {
   const { catalog } = context.store
   const reading = isNarrow(context) ? nextIteration().then(() => catalog.readStoredOwners()) : null
   const [known] = await Promise.allSettled([reading, walking])
@@ -138,11 +116,7 @@ interface Plan {
 }
 
 /** Computes the scope of a run and its first tasks; the listed items are free afterwards, as a crawl takes long. */
-async function planCrawl(
-  context: CatalogContext,
-  walks: Walks,
-  known: StoredAnswers | null,
-): Promise<Plan> {
+async function planCrawl(context: CatalogContext, walks: Walks, known: StoredAnswers | null): Promise<Plan> {
   const before = settledPackages(context)
   const areRead = before === null || context.config.catalog.scope !== 'all'
   const scope = readScope(context, walks, areRead)
@@ -152,7 +126,10 @@ async function planCrawl(
   const refreshScope = refreshScopeOf(context, walks, scope)
   const settled = continued === null ? NONE_SETTLED : settledOf(scope, refreshScope, continued)
   const crawl: Crawl = {
-    ...{ walks, refreshScope, settled, packages },
+    walks,
+    refreshScope,
+    settled,
+    packages,
     wanted: new Map(),
     wantedLists: wantedLists(context, scope),
     confirmed: [],
@@ -253,10 +230,7 @@ function mentionTasks(context: CatalogContext, { wanted, settled, refreshScope }
   const avrs = resourceNamed('avrs')
   const mentions = context.store.catalog.listMentions()
   const digests = new Map<string, Buffer | null>(
-    mentions.map(([, owner]) => [
-      owner,
-      settled.owner(owner) ? listedDigest(context, owner) : null,
-    ]),
+    mentions.map(([, owner]) => [owner, settled.owner(owner) ? listedDigest(context, owner) : null]),
   )
   for (const task of wanted.values())
     // the digest of a release is computed when it is asked for

@@ -14,14 +14,12 @@ export function countEntries(path: string, bytes: Buffer): number {
   const value = parse(path, bytes)
   const feed = PUBLIC_FEEDS.find((one) => one.path === path)
   if (feed === undefined) return Array.isArray(value) ? value.length : countMembers(value)
-  if (!isObject(value) && !Array.isArray(value))
-    throw shape(path, 'it is neither a JSON object nor a list')
+  if (!isObject(value) && !Array.isArray(value)) throw shape(path, 'it is neither a JSON object nor a list')
   if (isObject(value)) refuseError(path, value)
   const rows = feed.content === 'patches' ? countRows(value) : null
   const entries = rows ?? countLeaves(value)
   const more = isObject(value) ? moreBeyond(value, [], entries) : null
-  if (more !== null)
-    throw shape(path, `it is one page of several, and is fetched as one document: ${more}`)
+  if (more !== null) throw shape(path, `it is one page of several, and is fetched as one document: ${more}`)
   return entries
 }
 

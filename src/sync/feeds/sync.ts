@@ -55,20 +55,15 @@ function feedPaths(extraPaths: readonly string[]): string[] {
  * Executes one run of the feeds: each document is fetched conditionally, checked and guarded on its own; accepted
  * documents are committed together. `partial` when some could not be fetched; throws when all failed.
  */
-export async function syncFeeds(
-  context: SyncContext,
-  approved: Quarantine | null,
-): Promise<SyncResult> {
+export async function syncFeeds(context: SyncContext, approved: Quarantine | null): Promise<SyncResult> {
   const { config, store, dryRun } = context
   const paths = feedPaths(config.feeds.extraPaths)
-  const fetched =
-    approved === null ? await fetchAll(context, paths) : await admitApproved(approved, context)
+  const fetched = approved === null ? await fetchAll(context, paths) : await admitApproved(approved, context)
   recordFacts(context, fetched)
   const refusals = [...fetched.failed, ...fetched.quarantined].map(([path, why]) =>
     why.includes(path) ? why : `${path}: ${why}`,
   )
-  if (fetched.asOf === Number.POSITIVE_INFINITY)
-    throw new MirrorError(codeOf(fetched.codes), refusals.join('; '))
+  if (fetched.asOf === Number.POSITIVE_INFINITY) throw new MirrorError(codeOf(fetched.codes), refusals.join('; '))
   const stored = store.feeds.listDocuments('feeds').map(({ path }) => path)
   const dropped = stored.filter((path) => !paths.includes(path))
   const work = fetched.prepared.length + dropped.length
@@ -81,14 +76,10 @@ export async function syncFeeds(
   const isRepaired = refusals.length === 0 && store.snapshots.readSnapshot('feeds')?.whole === false
   if (work > 0 || isRepaired) await commit(context, fetched, dropped)
   await settleQuarantines(context, fetched.confirmed)
-  const doubts = fetched.judged.flatMap(
-    ({ verdict }) => publishedDoubts(verdict, !fetched.all) ?? [],
+  const doubts = fetched.judged.flatMap(({ verdict }) => publishedDoubts(verdict, !fetched.all) ?? [])
+  const message = [work > 0 ? `${counted(work, 'document')} changed` : 'nothing changed', ...doubts, ...refusals].join(
+    '; ',
   )
-  const message = [
-    work > 0 ? `${counted(work, 'document')} changed` : 'nothing changed',
-    ...doubts,
-    ...refusals,
-  ].join('; ')
   if (fetched.quarantined.size > 0) return { outcome: 'quarantined', asOf: null, message }
   if (fetched.failed.size > 0) return { outcome: 'partial', asOf: null, message }
   return { outcome: 'complete', asOf: approved === null ? fetched.asOf : null, message }
@@ -186,19 +177,14 @@ async function admitOrRefuse(
   if (!taken) facts['quarantine'] = run
   const rejected = known?.decision === 'rejected'
   const decision = rejected ? `rejected before (run ${run})` : `approve or reject run ${run}`
-  const later =
-    'another document of this run waits for approval; a later run stores this one for approval'
+  const later = 'another document of this run waits for approval; a later run stores this one for approval'
   fetched.quarantined.set(path, `${reason}; ${taken ? later : decision}`)
 }
 
 /** Closes quarantines of confirmed documents: upstream serves the stored state again. */
-async function settleQuarantines(
-  { store, now }: SyncContext,
-  confirmed: readonly string[],
-): Promise<void> {
+async function settleQuarantines({ store, now }: SyncContext, confirmed: readonly string[]): Promise<void> {
   const open = store.quarantine.listOpenQuarantines().filter(({ path }) => confirmed.includes(path))
-  for (const { path } of open)
-    await store.exclusive(() => store.quarantine.supersedeQuarantines(path, now()))
+  for (const { path } of open) await store.exclusive(() => store.quarantine.supersedeQuarantines(path, now()))
 }
 
 /** Returns the quarantined document that the operator approved, with the bytes that were reviewed. */
@@ -254,6 +240,5 @@ async function commit(
 
 function recordFacts({ facts }: SyncContext, fetched: FetchedFeeds): void {
   facts['documents'] = fetched.prepared.map(({ document }) => document.path)
-  if (fetched.failed.size > 0)
-    facts['failed'] = [...fetched.failed].map(([path, why]) => `${path}: ${why}`)
+  if (fetched.failed.size > 0) facts['failed'] = [...fetched.failed].map(([path, why]) => `${path}: ${why}`)
 }

@@ -16,10 +16,7 @@ export function isOfIndex({ sha256, body }: Quarantine): boolean {
  * Returns the index to apply for an approval: the refused one where its removals were approved and nothing was published
  * since; else upstream's, so that no older state replaces a newer one. Throws when upstream does not serve what was refused.
  */
-export async function listApproved(
-  context: SyncContext,
-  approved: Quarantine,
-): Promise<ListedIndex> {
+export async function listApproved(context: SyncContext, approved: Quarantine): Promise<ListedIndex> {
   const ofIndex = isOfIndex(approved)
   if (ofIndex && approved.runId > publishedBy(context)) return approvedIndex(approved)
   const fetched = await listOsv(context)
@@ -39,10 +36,7 @@ export function isRemovalApproved(context: SyncContext, sha256: Buffer): boolean
 }
 
 /** Remembers that the removals of an index are approved, where its records then need an approval of their own. */
-export async function keepRemovalApproval(
-  { store, now }: SyncContext,
-  { runId }: Quarantine,
-): Promise<void> {
+export async function keepRemovalApproval({ store, now }: SyncContext, { runId }: Quarantine): Promise<void> {
   await store.exclusive(() => store.quarantine.decideQuarantine(runId, 'approved', now()))
 }
 

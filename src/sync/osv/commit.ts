@@ -81,11 +81,7 @@ export async function commitChanges(
 }
 
 /** Whether removals are counted: an operator has not approved those of this index. */
-function mayHide(
-  context: SyncContext,
-  { index: { sha256 } }: ListedIndex,
-  approved: Quarantine | null,
-): boolean {
+function mayHide(context: SyncContext, { index: { sha256 } }: ListedIndex, approved: Quarantine | null): boolean {
   return approved?.sha256.equals(sha256) !== true && !isRemovalApproved(context, sha256)
 }
 
@@ -111,12 +107,9 @@ async function writeChanges(
 ): Promise<{ missing: FetchResult['missing']; left: readonly LeftRecord[] }> {
   const { store, runId, now } = context
   const { staging } = store.osv
-  const target: IngestTarget =
-    draft === null ? { kind: 'store', guard } : { kind: 'empty store', draft }
+  const target: IngestTarget = draft === null ? { kind: 'store', guard } : { kind: 'empty store', draft }
   const { result } =
-    fetched.place === 'archive'
-      ? await ingestArchive(context, index, fetched.archive, target)
-      : fetched
+    fetched.place === 'archive' ? await ingestArchive(context, index, fetched.archive, target) : fetched
   const { missing, suspectIds } = result
   // While a record of the archive is missing, the next reconcile must read the archive again.
   if (fetched.compared !== null && missing.size === 0)

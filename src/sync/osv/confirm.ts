@@ -29,8 +29,7 @@ export function isPublished(
   if (!isScopeStored(context, index)) return false
   const whole = isWhole(index, fetched.result.missing)
   if (store.snapshots.readSnapshot('osv')?.whole !== whole) return false
-  if (whole && index.scope === null)
-    return store.feeds.readDocument(OSV_INDEX)?.sha256.equals(index.sha256) === true
+  if (whole && index.scope === null) return store.feeds.readDocument(OSV_INDEX)?.sha256.equals(index.sha256) === true
   if (stored) return true
   const body = store.feeds.readUpstreamState(OSV_INDEX)?.body ?? null
   if (body === null || !plan.isEmpty) return false
@@ -51,14 +50,10 @@ export async function confirmIndex(
   const state = store.feeds.readUpstreamState(OSV_INDEX)
   if (state?.etag !== etag || state.lastModified !== lastModified) {
     const body = isWhole(index, missing) && index.scope === null ? null : gzip
-    await store.exclusive(() =>
-      store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body }),
-    )
+    await store.exclusive(() => store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body }))
   }
   if (compared !== null) {
-    await store.exclusive(() =>
-      store.feeds.replaceUpstreamState(OSV_ARCHIVE, { ...compared, body: null }),
-    )
+    await store.exclusive(() => store.feeds.replaceUpstreamState(OSV_ARCHIVE, { ...compared, body: null }))
   }
   await confirmStored(context)
   if (store.osv.listSuspectIds().length > 0) {
@@ -91,10 +86,7 @@ type StoredRecords = Pick<Reads, 'snapshots' | 'feeds' | 'osv'>
 async function proveStored({ store, config, dryRun, kind }: SyncContext): Promise<void> {
   const fault = faultOfStored(store)
   if (fault !== null) {
-    throw new MirrorError(
-      'proof',
-      `upstream has nothing new, but ${fault}: run "patchmirror verify --repair"`,
-    )
+    throw new MirrorError('proof', `upstream has nothing new, but ${fault}: run "patchmirror verify --repair"`)
   }
   if (!dryRun) await rebuildLostArchive(store.osv, config.data.dir, kind === 'reconcile')
 }
@@ -131,8 +123,7 @@ async function keepDated({ store, now, runId }: SyncContext): Promise<void> {
   if (Math.min(index.changed, archive.changed) >= notBefore) return
   await store.exclusive(() => {
     const stored = store.feeds.readDocument(OSV_INDEX)
-    if (stored !== null && stored.changed < notBefore)
-      store.feeds.replaceDocument({ ...stored, changed: notBefore })
+    if (stored !== null && stored.changed < notBefore) store.feeds.replaceDocument({ ...stored, changed: notBefore })
     if (archive.changed < notBefore) store.osv.replaceArchive({ ...archive, changed: notBefore })
     store.snapshots.replaceSnapshot({ ...snapshot, runId }) // readers go by it: the dates that they have are replaced
   })

@@ -37,10 +37,7 @@ type Stored = Omit<ListedDifference, 'added'>
  * Compares the bytes of ids and stamps without creating strings; null when a stored text cannot be split at its NUL
  * characters.
  */
-function differenceOfTexts(
-  store: Pick<Writes['osv'], 'eachPairText'>,
-  ids: Ids,
-): ListedDifference | null {
+function differenceOfTexts(store: Pick<Writes['osv'], 'eachPairText'>, ids: Ids): ListedDifference | null {
   const plan: Stored = { changed: [], removed: [], stored: 0 }
   const seen = new Uint8Array(ids.size)
   for (const { text, records } of store.eachPairText()) {

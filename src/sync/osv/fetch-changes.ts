@@ -7,12 +7,7 @@ import type { ListedIndex } from './fetch-index.ts'
 import { type FetchResult, fetchSingles } from './fetch-records.ts'
 import type { OsvIndex } from './index-parser.ts'
 import { ingestArchive } from './ingest.ts'
-import {
-  type ArchiveValidators,
-  type UpstreamArchive,
-  downloadArchive,
-  openRemoteArchive,
-} from './upstream-archive.ts'
+import { type ArchiveValidators, type UpstreamArchive, downloadArchive, openRemoteArchive } from './upstream-archive.ts'
 
 /** Records that wait in the staging table; `store`: all that could be fetched are stored already. */
 export interface StagedRecords {
@@ -26,8 +21,7 @@ export interface StagedRecords {
  * The records that a run fetched, by the place where they wait for the commit. Those of a downloaded archive are
  * written while it is read, within the transaction.
  */
-export type FetchedRecords =
-  StagedRecords | { place: 'archive'; archive: UpstreamArchive; compared: ArchiveValidators }
+export type FetchedRecords = StagedRecords | { place: 'archive'; archive: UpstreamArchive; compared: ArchiveValidators }
 
 /** Fetches the records of the difference; a reconcile fetches those whose contents differ as well. */
 export async function fetchChanges(
@@ -56,18 +50,12 @@ export async function fetchChanges(
 
 type Strategy = 'nothing' | 'singles' | 'archive' | 'ranges'
 
-function strategyOf(
-  { kind, full, config }: SyncContext,
-  { scope, unstamped }: OsvIndex,
-  plan: OsvPlan,
-): Strategy {
+function strategyOf({ kind, full, config }: SyncContext, { scope, unstamped }: OsvIndex, plan: OsvPlan): Strategy {
   // Few records of many may be in scope: then the archive is not worth its bytes, and an empty store may be complete.
   if (full || (plan.stored === 0 && scope === null)) return 'archive'
   if (kind === 'reconcile' || unstamped.size > 0) return 'ranges'
   if (plan.isEmpty) return 'nothing'
-  return plan.added.length + plan.changed.length > config.osv.archiveThreshold
-    ? 'archive'
-    : 'singles'
+  return plan.added.length + plan.changed.length > config.osv.archiveThreshold ? 'archive' : 'singles'
 }
 
 function nothingFetched(): StagedRecords {
@@ -78,11 +66,7 @@ function nothingFetched(): StagedRecords {
  * Compares contents by the archive's directory and stages only the members that differ. Returns null when the archive
  * cannot be read in ranges.
  */
-async function fetchByRanges(
-  context: SyncContext,
-  index: OsvIndex,
-  plan: OsvPlan,
-): Promise<StagedRecords | null> {
+async function fetchByRanges(context: SyncContext, index: OsvIndex, plan: OsvPlan): Promise<StagedRecords | null> {
   const { facts, store } = context
   const known = plan.isEmpty ? store.feeds.readUpstreamState(OSV_ARCHIVE) : null
   try {
@@ -91,8 +75,7 @@ async function fetchByRanges(
       facts['silentChanges'] = 0
       return nothingFetched()
     }
-    if (archive === 'unavailable')
-      throw new MirrorError('archive', 'upstream does not honour ranges of the archive')
+    if (archive === 'unavailable') throw new MirrorError('archive', 'upstream does not honour ranges of the archive')
     const { agrees, result } = await ingestArchive(context, index, archive, { kind: 'staging' })
     const place = plan.isEmpty && agrees ? 'store' : 'staging'
     return { place, result, compared: archive.validators }
@@ -110,17 +93,13 @@ async function fetchByRanges(
  * `osv.maxSingleFetches`. Not for a reconcile: without the archive it has compared nothing and must not report that it
  * did.
  */
-async function downloadUnlessFew(
-  context: SyncContext,
-  wanted: number,
-): Promise<UpstreamArchive | null> {
+async function downloadUnlessFew(context: SyncContext, wanted: number): Promise<UpstreamArchive | null> {
   const { session, kind, config, facts } = context
   try {
     return await downloadArchive(context)
   } catch (error) {
     session.signal.throwIfAborted()
-    const isServiceError =
-      error instanceof MirrorError && error.code !== 'storage' && !isKeyRefused(error)
+    const isServiceError = error instanceof MirrorError && error.code !== 'storage' && !isKeyRefused(error)
     const allowed = wanted <= config.osv.maxSingleFetches
     if (!isServiceError || kind === 'reconcile' || !allowed) throw error
     facts['archiveFailed'] = error.message

@@ -57,8 +57,7 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | Nothi
   }
   if (answer.status !== 304)
     throw new MirrorError('upstream_shape', `${OSV_INDEX}: upstream sent a partial response (206)`)
-  const isComplete =
-    snapshot?.whole === true && store.osv.listSuspectIds().length === 0 && !isScopeChanged(context)
+  const isComplete = snapshot?.whole === true && store.osv.listSuspectIds().length === 0 && !isScopeChanged(context)
   const asOf = answer.meta.date
   const isConfirmed = isComplete && context.kind !== 'reconcile'
   if (isConfirmed && (await isStamped(context))) return { index: null, asOf }
@@ -84,8 +83,7 @@ async function isUnchanged(context: SyncContext, { index }: ListedIndex): Promis
 
 /** The index that upstream sent, or the status of another response. */
 type Fetched =
-  | ({ status: 200; meta: Meta } & Pick<ListedIndex, 'index' | 'gzip' | 'proof'>)
-  | { status: 206 | 304; meta: Meta }
+  ({ status: 200; meta: Meta } & Pick<ListedIndex, 'index' | 'gzip' | 'proof'>) | { status: 206 | 304; meta: Meta }
 
 /** Fetches the index to compare it with the published one, for which both must be in memory. */
 async function fetchCompared(context: SyncContext, state: UpstreamState | null): Promise<Fetched> {
@@ -101,10 +99,7 @@ async function fetchCompared(context: SyncContext, state: UpstreamState | null):
 }
 
 /** Fetches the index and parses it as it arrives: its text, 82 bytes a record, is never in memory as a whole. */
-async function fetchParsed(
-  { session, config }: SyncContext,
-  state: UpstreamState | null,
-): Promise<Fetched> {
+async function fetchParsed({ session, config }: SyncContext, state: UpstreamState | null): Promise<Fetched> {
   const open = (size: number): IndexReader => createIndexReader(size)
   const answer = await passIndex(session, state, config.upstream.maxJsonBytes, open)
   if (answer.status !== 200) return { status: answer.status, meta: answer.meta }

@@ -90,8 +90,7 @@ export async function fetchContradicted(
   const most = context.config.osv.maxSingleFetches
   const result = await fetchSingles(context, index, ids.slice(0, most))
   if (result.suspectIds.length > 0) context.facts['olderThanListed'] = result.suspectIds.length
-  for (const id of ids.slice(most))
-    result.missing.set(id, 'not requested yet: the run reached osv.maxSingleFetches')
+  for (const id of ids.slice(most)) result.missing.set(id, 'not requested yet: the run reached osv.maxSingleFetches')
   return result
 }
 
@@ -122,12 +121,10 @@ async function fetchOne(
   const order = compareStamps(identity.modified, listed)
   const record = fromAnswer(id, listed, body, publishedAt(meta))
   const stored = store.osv.readEntry(id)
-  if (stored?.modified === listed && stored.crc32 === record.crc32 && stored.size === record.size)
-    return
+  if (stored?.modified === listed && stored.crc32 === record.crc32 && stored.size === record.size) return
   if (isLeftOut(index, id, identity.record)) return
   if (order === 'older') result.suspectIds.push(id)
-  if (isUnstamped && stored !== null)
-    facts['silentChanges'] = Number(facts['silentChanges'] ?? 0) + 1
+  if (isUnstamped && stored !== null) facts['silentChanges'] = Number(facts['silentChanges'] ?? 0) + 1
   store.osv.staging.stage(record)
 }
 

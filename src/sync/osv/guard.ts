@@ -16,11 +16,7 @@ import type { OsvIndex } from './index-parser.ts'
 import type { LeftRecord } from './scope/scope.ts'
 
 /** Quarantines an index that would remove too many records. Returns null when the run may continue. */
-export function guardOsv(
-  context: SyncContext,
-  listed: ListedIndex,
-  plan: OsvPlan,
-): Promise<SyncResult> | null {
+export function guardOsv(context: SyncContext, listed: ListedIndex, plan: OsvPlan): Promise<SyncResult> | null {
   const reason = removalReason(context.config, listed.index, plan)
   const { sha256 } = listed.index
   if (reason === null || isRemovalApproved(context, sha256)) return null
@@ -34,7 +30,7 @@ function refuse(
   reason: string,
 ): Promise<SyncResult> {
   const validators = { etag, lastModified, asOf }
-  return quarantineChange(context, { source: 'osv', path: OSV_INDEX, sha256, body, ...validators, reason }) // prettier-ignore
+  return quarantineChange(context, { source: 'osv', path: OSV_INDEX, sha256, body, ...validators, reason })
 }
 
 /** Judges the records that a run is about to store; `see` is called with each before it replaces the stored one. */
@@ -52,10 +48,7 @@ export interface OsvRecordGuard {
 /**
  * Creates the guard of a run's records; null when nothing is stored that they could be compared with, or it is off. Loads the code only then: it has the orders of all ecosystems.
  */
-export async function openRecordGuard(
-  context: SyncContext,
-  stored: number,
-): Promise<OsvRecordGuard | null> {
+export async function openRecordGuard(context: SyncContext, stored: number): Promise<OsvRecordGuard | null> {
   const { config, store, suspectIds, now } = context
   if (stored === 0 || config.guard.mode === 'off') return null
   const { createRecordGuard } = await import('../../guard/guard.ts')
@@ -144,7 +137,7 @@ export function judgeLeft(
     belowLines: verdict?.belowLines ?? [],
     belowRows: verdict?.belowRows ?? [],
     notCompared: verdict?.notCompared ?? 0,
-  } // prettier-ignore
+  }
 }
 
 const LISTED = 20

@@ -90,11 +90,11 @@ export function createIdTable(textBytes: number): IdTable {
     setBytes,
     get,
     find,
-    ...{ idAt: ids.at, compare: ids.compare },
+    idAt: ids.at,
+    compare: ids.compare,
     modifiedAt: stampAt,
     stamp: (id) => stampAt(get(id)),
-    isModifiedAt: (ordinal, bytes, from, to) =>
-      stamps.equals(stampOf[ordinal] ?? 0, bytes, from, to),
+    isModifiedAt: (ordinal, bytes, from, to) => stamps.equals(stampOf[ordinal] ?? 0, bytes, from, to),
     ids: () => eachText(ids),
   }
 }
@@ -206,8 +206,10 @@ function createTexts(bytes: number): Texts {
     at: (number) => text.toString('utf8', startOf(number), ends[number]),
     equals,
     compare(number, other) {
-      const [start, otherStart] = [startOf(number), startOf(other)]
-      const [length, otherLength] = [(ends[number] ?? 0) - start, (ends[other] ?? 0) - otherStart]
+      const start = startOf(number)
+      const otherStart = startOf(other)
+      const length = (ends[number] ?? 0) - start
+      const otherLength = (ends[other] ?? 0) - otherStart
       for (let i = 0; i < length && i < otherLength; i++) {
         const by = (text[start + i] ?? 0) - (text[otherStart + i] ?? 0)
         if (by !== 0) return by

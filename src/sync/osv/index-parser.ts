@@ -105,11 +105,7 @@ export async function parseMember(member: Buffer): Promise<OsvIndex> {
 }
 
 /** Ends a reader; what it refuses is read from its `whole` bytes in any other form of an index. */
-export function endOrReread(
-  reader: IndexReader,
-  last: Buffer | undefined,
-  whole: () => Buffer,
-): OsvIndex {
+export function endOrReread(reader: IndexReader, last: Buffer | undefined, whole: () => Buffer): OsvIndex {
   try {
     return reader.end(last)
   } catch (error) {
@@ -235,8 +231,7 @@ export async function memberBeginsPlain(member: Buffer): Promise<boolean> {
  * Returns whether an id is ASCII without slashes and not `all`, as nearly all are: such an id needs no further check.
  */
 function isPlainId({ bytes, from, to }: PlainEntry['id']): boolean {
-  if (to - from > 200 || (to - from === 3 && bytes.toString('latin1', from, to) === 'all'))
-    return false
+  if (to - from > 200 || (to - from === 3 && bytes.toString('latin1', from, to) === 'all')) return false
   for (let at = from; at < to; at++) {
     const byte = bytes[at] ?? 0
     if (byte < 0x20 || byte > 0x7e || byte === 0x2f || byte === BACKSLASH) return false
@@ -244,9 +239,7 @@ function isPlainId({ bytes, from, to }: PlainEntry['id']): boolean {
   return true
 }
 
-function refuseUnusable(
-  index: Pick<Entries, 'ids' | 'duplicates' | 'unusable' | 'unnamed' | 'skipped'>,
-): void {
+function refuseUnusable(index: Pick<Entries, 'ids' | 'duplicates' | 'unusable' | 'unnamed' | 'skipped'>): void {
   const total = index.ids.size + index.duplicates + index.unusable
   const isMany = index.unusable > 20 && index.unusable > total / 100
   if (isMany || index.unnamed > total / 2) {

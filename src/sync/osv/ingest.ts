@@ -34,9 +34,7 @@ interface Comparison {
  * is empty (nothing is compared) or not, where the guard sees each record before it replaces another. The derived archive of an empty store is written along with it.
  */
 export type IngestTarget =
-  | { kind: 'staging' }
-  | { kind: 'empty store'; draft: Draft }
-  | { kind: 'store'; guard: OsvRecordGuard | null }
+  { kind: 'staging' } | { kind: 'empty store'; draft: Draft } | { kind: 'store'; guard: OsvRecordGuard | null }
 
 /** The end of an ingest. */
 interface IngestedRecords {
@@ -131,8 +129,7 @@ function select(ingest: Ingest, { reader: { directory }, path }: UpstreamArchive
     const ordinal = end === null ? undefined : ids.find(name.bytes, name.from, end)
     if (ordinal === undefined) {
       const { bytes, from } = name
-      if (end === null || index.scope?.listed.find(bytes, from, end) === undefined)
-        result.unlisted++
+      if (end === null || index.scope?.listed.find(bytes, from, end) === undefined) result.unlisted++
     } else numbers[ordinal] = numbers[ordinal] === 0 ? number + 1 : TWICE
   }
   const wanted = new Uint32Array(ids.size)
@@ -166,9 +163,7 @@ function wants(ingest: Ingest, ordinal: number, entry: ZipEntry): boolean {
   const { index, result, context } = ingest
   const id = index.ids.idAt(ordinal)
   const stored = context.suspectIds.has(id) ? null : context.store.osv.readEntry(id)
-  return (
-    stored === null || differs(entry, stored, index.ids.modifiedAt(ordinal), ingest.asOf, result)
-  )
+  return stored === null || differs(entry, stored, index.ids.modifiedAt(ordinal), ingest.asOf, result)
 }
 
 function take(ingest: Ingest, ordinal: number, member: CheckedMember): void {
@@ -186,7 +181,7 @@ function take(ingest: Ingest, ordinal: number, member: CheckedMember): void {
   const order = isUnstamped && !isDatedLater ? 'same' : compareStamps(own, listed)
   if (isDatedLater) {
     if (order === 'older') result.behind++
-    else result.unresolved.set(id, 'its bytes in the archive are others, and the stored ones are dated later') // prettier-ignore
+    else result.unresolved.set(id, 'its bytes in the archive are others, and the stored ones are dated later')
     return
   }
   if (order === 'newer') result.newer++
@@ -208,11 +203,7 @@ function take(ingest: Ingest, ordinal: number, member: CheckedMember): void {
 }
 
 /** Writes a record; `own` is the `modified` of the record itself. */
-function write(
-  { context, target, changedOf }: Ingest,
-  record: RecordToStore,
-  own: string | null,
-): void {
+function write({ context, target, changedOf }: Ingest, record: RecordToStore, own: string | null): void {
   const { osv } = context.store
   if (target.kind === 'staging') return osv.staging.stage(record)
   const changed = changedOf([record.modified, own])

@@ -49,8 +49,7 @@ export function runOutcome(
 ): SyncResult {
   const { facts } = context
   // Records that could not be fetched do not count, whatever the index lists.
-  const isFetched = (id: string): boolean =>
-    !missing.has(id) && index.scope?.outside.get(id) === undefined
+  const isFetched = (id: string): boolean => !missing.has(id) && index.scope?.outside.get(id) === undefined
   const fetched = (ids: Iterable<string>): number => {
     let count = 0
     for (const id of ids) if (isFetched(id)) count++
@@ -66,9 +65,7 @@ export function runOutcome(
   const changes = `${added} added, ${changed} changed, ${plan.removed.length} removed`
   const doubted = doubts === null ? '' : `; ${doubts}`
   const summary =
-    (silent > 0 ? `${changes}, ${silent} changed under the same date` : changes) +
-    scopedBy(context, index) +
-    doubted
+    (silent > 0 ? `${changes}, ${silent} changed under the same date` : changes) + scopedBy(context, index) + doubted
   if (isWhole(index, missing)) {
     const done = committed || !plan.isEmpty ? summary : `nothing changed${scopedBy(context, index)}`
     return { outcome: 'complete', asOf, message: done + comparedBy(context, index) }
@@ -80,10 +77,7 @@ export function runOutcome(
     reasons.push(`${missing.size} could not be fetched`)
   }
   const { unusable, skipped } = index
-  if (unusable > 0)
-    reasons.push(
-      `${counted(unusable, 'index entry', 'index entries')} skipped (${skipped[0] ?? ''})`,
-    )
+  if (unusable > 0) reasons.push(`${counted(unusable, 'index entry', 'index entries')} skipped (${skipped[0] ?? ''})`)
   return { outcome: 'partial', asOf, message: [summary, ...reasons].join('; ') }
 }
 

@@ -47,8 +47,7 @@ export async function publishOsv(
   const whole = isWhole(listed.index, missing)
   const dir = derivedDir(config.data.dir)
   store.osv.clearMissing()
-  const served =
-    whole && scope === null ? listedIndex(listed) : await narrowedIndex(store.osv, listed)
+  const served = whole && scope === null ? listedIndex(listed) : await narrowedIndex(store.osv, listed)
   const isListed = (id: string): boolean => ids.get(id) !== undefined
   const published = store.snapshots.readSnapshot('osv')?.records ?? 0
   const isPatchable = kind === 'sync' && !full && published >= PATCH_FROM
@@ -56,8 +55,7 @@ export async function publishOsv(
   const stored = store.osv.countRecords()
   const listedIds = whole ? ids.size : stored
   const publish = (built: BuiltArchive): void => {
-    if (built.members !== stored || stored !== listedIds)
-      throw unproven(listedIds, stored, built.members)
+    if (built.members !== stored || stored !== listedIds) throw unproven(listedIds, stored, built.members)
     replaceSnapshot(context, listed, { whole, served, built, upstream })
   }
   const listWritten = () => (wasDirty ? null : store.osv.listWritten())
@@ -86,8 +84,7 @@ function expectedMembers(
   { ids, difference }: ListedIndex['index'],
   isListed: (id: string) => boolean,
 ): Omit<Expected, 'written'> {
-  if (difference === null)
-    return { get: isListed, find: (bytes, from, to) => ids.find(bytes, from, to) !== undefined }
+  if (difference === null) return { get: isListed, find: (bytes, from, to) => ids.find(bytes, from, to) !== undefined }
   const removed = new Set(difference.removed)
   return { get: (id) => !removed.has(id), find: null }
 }
@@ -183,13 +180,10 @@ function replaceIndex(
   isRepair: boolean,
 ): number {
   const previous = feeds.readDocument(OSV_INDEX)
-  const same =
-    previous?.sha256.equals(served.sha256) === true && previous.changed >= (notBefore ?? 0)
+  const same = previous?.sha256.equals(served.sha256) === true && previous.changed >= (notBefore ?? 0)
   if (same && !isRepair) return previous.changed
   const seconds = upstream === null ? null : Math.floor(upstream / 1000)
-  const changed = same
-    ? previous.changed
-    : nextChanged(previous?.changed ?? null, seconds, now, notBefore)
+  const changed = same ? previous.changed : nextChanged(previous?.changed ?? null, seconds, now, notBefore)
   feeds.replaceDocument({ path: OSV_INDEX, source: 'osv', ...served, changed, entries })
   return changed
 }

@@ -26,8 +26,7 @@ export function identify(content: Buffer, id: string): RecordIdentity | string {
   } catch (error) {
     return `not JSON (${messageOf(error).slice(0, 100)})`
   }
-  if (typeof value !== 'object' || value === null || !('id' in value))
-    return 'not an OSV record: it has no id'
+  if (typeof value !== 'object' || value === null || !('id' in value)) return 'not an OSV record: it has no id'
   if (value.id !== id) return `its id is ${JSON.stringify(value.id).slice(0, 100)}`
   const modified = 'modified' in value && typeof value.modified === 'string' ? value.modified : null
   return { modified, record: value }
@@ -47,12 +46,7 @@ export function compareStamps(own: string | null, listed: string): 'older' | 'sa
 }
 
 /** Returns a record that was fetched by itself. */
-export function fromAnswer(
-  id: string,
-  modified: string,
-  content: Buffer,
-  asOf: number,
-): RecordToStore {
+export function fromAnswer(id: string, modified: string, content: Buffer, asOf: number): RecordToStore {
   const crc32 = crc32Of(content)
   const body = gzipMember(deflate(content), crc32, content.length)
   const sums = { crc32, size: content.length, sha256: sha256Of(content) }
@@ -63,11 +57,7 @@ export function fromAnswer(
  * Returns the Last-Modified of a new record, unix seconds: `date` (unix milliseconds, at most `now`), but not older
  * than any of its `stamps` that is not in the future.
  */
-export function recordChanged(
-  date: number,
-  now: number,
-  stamps: readonly (string | null)[],
-): number {
+export function recordChanged(date: number, now: number, stamps: readonly (string | null)[]): number {
   const seconds = stamps.map((stamp) => pastSeconds(stamp, now) ?? 0)
   return Math.max(Math.floor(Math.min(date, now) / 1000), ...seconds)
 }
@@ -79,10 +69,7 @@ const KNOWN_STAMPS = 4096
  * Creates a function that does the same for many records of one date. Parses an equal stamp once, and none that is older than
  * that date by its text.
  */
-export function createChangedOf(
-  date: number,
-  now: number,
-): (stamps: readonly (string | null)[]) => number {
+export function createChangedOf(date: number, now: number): (stamps: readonly (string | null)[]) => number {
   const known = new Map<string | null, number>()
   const least = recordChanged(date, now, [])
   const day = olderDay(least)

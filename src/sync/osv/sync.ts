@@ -16,10 +16,7 @@ import { dropDownloaded } from './upstream-archive.ts'
  * stored.
  * Throws when nothing could be published; `partial` when the snapshot does not contain everything that upstream lists.
  */
-export async function syncOsv(
-  given: SyncContext,
-  approved: Quarantine | null,
-): Promise<SyncResult> {
+export async function syncOsv(given: SyncContext, approved: Quarantine | null): Promise<SyncResult> {
   const context = approved === null ? given : contextOfApproval(given, approved)
   if (!context.dryRun) await dropDownloaded(context.config.data.dir)
   const fetched = approved === null ? await listOsv(context) : await listApproved(context, approved)

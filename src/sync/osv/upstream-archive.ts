@@ -35,10 +35,7 @@ const REMOTE_GAP = 1024
 /**
  * Downloads the whole archive (resuming an interrupted download) and opens it. A damaged one is downloaded once more.
  */
-export async function downloadArchive(
-  context: SyncContext,
-  again = false,
-): Promise<UpstreamArchive> {
+export async function downloadArchive(context: SyncContext, again = false): Promise<UpstreamArchive> {
   const { config, session, facts, progress } = context
   const target = downloadPath(config.data.dir)
   const meta = await downloadFile(session, OSV_ARCHIVE, {
@@ -108,13 +105,9 @@ export async function openRemoteArchive(
   if (typeof tail === 'string') return tail
   const { start, total, meta } = tail
   const { etag } = meta
-  if (etag === null || etag.startsWith('W/') || total > config.upstream.maxArchiveBytes)
-    return 'unavailable'
+  if (etag === null || etag.startsWith('W/') || total > config.upstream.maxArchiveBytes) return 'unavailable'
   const read = async (position: number, length: number): Promise<Buffer> => {
-    const rest = tail.body.subarray(
-      Math.max(0, position - start),
-      Math.max(0, position + length - start),
-    )
+    const rest = tail.body.subarray(Math.max(0, position - start), Math.max(0, position + length - start))
     if (position >= start) return rest
     const range = { from: position, length: length - rest.length }
     const part = await fetchArchiveRange(session, range, { ifRange: etag }, left())
@@ -132,11 +125,7 @@ export async function openRemoteArchive(
 }
 
 /** Asks whether upstream's archive is still the one that was last compared with the store; false when that is not known. */
-export async function isArchiveUnchanged({
-  session,
-  config,
-  store,
-}: SyncContext): Promise<boolean> {
+export async function isArchiveUnchanged({ session, config, store }: SyncContext): Promise<boolean> {
   const known = store.feeds.readUpstreamState(OSV_ARCHIVE)
   if (known?.etag === null && known.lastModified === null) return false
   if (known === null) return false

@@ -55,8 +55,6 @@ function hourText(expression: string): string {
 
 /** Returns all times of a day, milliseconds after midnight, in their order. */
 function timesOfDay({ hour, minute, second }: ReturnType<typeof parse>): number[] {
-  const times = hour.flatMap((h) =>
-    minute.flatMap((m) => second.map((s) => h * HOUR_MS + m * 60_000 + s * 1000)),
-  )
+  const times = hour.flatMap((h) => minute.flatMap((m) => second.map((s) => h * HOUR_MS + m * 60_000 + s * 1000)))
   return times.sort((a, b) => a - b)
 }

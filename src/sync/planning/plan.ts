@@ -73,8 +73,7 @@ export function planStarts(starts: Starts, now: ClockReading, drawDelay: () => n
   }
 
   return {
-    nextAt: ({ wall, elapsed }) =>
-      next === null ? null : Math.min(next.at, wall + next.latest - elapsed),
+    nextAt: ({ wall, elapsed }) => (next === null ? null : Math.min(next.at, wall + next.latest - elapsed)),
     take(reading, isAtOnce = false) {
       const { wall, elapsed } = reading
       if (next === null) return null

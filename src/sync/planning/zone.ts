@@ -9,8 +9,7 @@ const OFFSET = /GMT(?:([+-])(\d{2}):(\d{2})(?::(\d{2}))?)?$/
 export function createZone(name?: string): Zone {
   const format = new Intl.DateTimeFormat('en-US', { timeZone: name, timeZoneName: 'longOffset' })
   return (instant) => {
-    const [, sign = '+', hours = '0', minutes = '0', seconds = '0'] =
-      OFFSET.exec(format.format(instant)) ?? []
+    const [, sign = '+', hours = '0', minutes = '0', seconds = '0'] = OFFSET.exec(format.format(instant)) ?? []
     const ahead = ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000
     return sign === '-' ? -ahead : ahead
   }

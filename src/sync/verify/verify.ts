@@ -96,10 +96,7 @@ export function damagedSources(report: VerifyReport): {
   const feeds = disagreements.filter((what) => what === FEEDS_DISAGREE).length
   const catalog = disagreements.filter(isOfCatalog).length
   return {
-    osv:
-      damagedRecords.length > 0 ||
-      damagedDocuments.includes(OSV_INDEX) ||
-      disagreements.length > feeds + catalog,
+    osv: damagedRecords.length > 0 || damagedDocuments.includes(OSV_INDEX) || disagreements.length > feeds + catalog,
     feeds: feeds > 0 || damagedDocuments.some((path) => path !== OSV_INDEX),
     catalog: isCatalogDamaged(report),
   }
@@ -137,15 +134,8 @@ function isSound(body: Buffer | null, size: number, sha256: Buffer, crc?: number
   }
 }
 
-function checkDocuments(
-  reads: Reads,
-  stored: ReadonlyMap<string, string>,
-  report: VerifyReport,
-): void {
-  for (const { path, present } of [
-    ...reads.feeds.listDocuments('feeds'),
-    ...reads.feeds.listDocuments('osv'),
-  ]) {
+function checkDocuments(reads: Reads, stored: ReadonlyMap<string, string>, report: VerifyReport): void {
+  for (const { path, present } of [...reads.feeds.listDocuments('feeds'), ...reads.feeds.listDocuments('osv')]) {
     const document = reads.feeds.readDocument(path)
     if (!present || document === null) continue
     if (isSound(document.body, document.size, document.sha256)) {
@@ -156,26 +146,17 @@ function checkDocuments(
   }
 }
 
-function compareIndex(
-  bytes: Buffer,
-  stored: ReadonlyMap<string, string>,
-  report: VerifyReport,
-): void {
+function compareIndex(bytes: Buffer, stored: ReadonlyMap<string, string>, report: VerifyReport): void {
   const index = parseIndex(bytes)
   const lost = [...index.ids.ids()].filter((id) => !stored.has(id))
   const extra = [...stored.keys()].filter((id) => index.ids.get(id) === undefined)
   const stamped = [...stored].filter(
-    ([id, stamp]) =>
-      index.ids.get(id) !== undefined && !index.unstamped.has(id) && index.ids.stamp(id) !== stamp,
+    ([id, stamp]) => index.ids.get(id) !== undefined && !index.unstamped.has(id) && index.ids.stamp(id) !== stamp,
   )
   if (lost.length > 0)
-    report.disagreements.push(
-      `${counted(lost.length, 'listed record is', 'listed records are')} not stored`,
-    )
+    report.disagreements.push(`${counted(lost.length, 'listed record is', 'listed records are')} not stored`)
   if (extra.length > 0)
-    report.disagreements.push(
-      `${counted(extra.length, 'stored record is', 'stored records are')} not listed`,
-    )
+    report.disagreements.push(`${counted(extra.length, 'stored record is', 'stored records are')} not listed`)
   if (stamped.length > 0)
     report.disagreements.push(
       `${counted(stamped.length, 'stored record has', 'stored records have')} another date than listed`,
@@ -194,10 +175,6 @@ function checkSnapshots(reads: Reads, report: VerifyReport): void {
 async function checkArchive(reads: Reads, dataDir: string, report: VerifyReport): Promise<void> {
   const info = reads.osv.readArchive()
   if (info === null) return
-  const fault = await faultOfArchive(
-    join(derivedDir(dataDir), info.file),
-    info,
-    reads.osv.listParts(),
-  )
+  const fault = await faultOfArchive(join(derivedDir(dataDir), info.file), info, reads.osv.listParts())
   if (fault !== null) report.disagreements.push(`${info.file} ${fault}`)
 }

@@ -36,10 +36,7 @@ export function basicKey(name: string, key: CurrentSecret): Authorization {
  * followed by one attempt with Basic: the contract shows the webhook settings with the token as user name.
  */
 export function bearer(name: string, token: CurrentSecret, basicToo = false): Authorization {
-  return tryForms(name, token, (secret) => [
-    `Bearer ${secret}`,
-    ...(basicToo ? [basicOf(secret)] : []),
-  ])
+  return tryForms(name, token, (secret) => [`Bearer ${secret}`, ...(basicToo ? [basicOf(secret)] : [])])
 }
 
 function basicOf(user: string): string {
@@ -47,11 +44,7 @@ function basicOf(user: string): string {
 }
 
 /** Tries header forms in order and keeps the first that is accepted; a changed secret starts with the first again. */
-function tryForms(
-  name: string,
-  source: CurrentSecret,
-  formsOf: (secret: string) => readonly string[],
-): Authorization {
+function tryForms(name: string, source: CurrentSecret, formsOf: (secret: string) => readonly string[]): Authorization {
   let secret = source.current()
   const recent = createRecent()
   recent.add(secret)

@@ -20,8 +20,7 @@ export type DocumentAnswer =
   { status: 200 | 206; body: Buffer; gzip: Buffer | null; meta: Meta } | { status: 304; meta: Meta }
 
 /** A document whose content was passed on: what read it, and the content as one gzip member. */
-export type PassedAnswer<R> =
-  { status: 200 | 206; reader: R; gzip: Buffer; meta: Meta } | { status: 304; meta: Meta }
+export type PassedAnswer<R> = { status: 200 | 206; reader: R; gzip: Buffer; meta: Meta } | { status: 304; meta: Meta }
 
 /** Reads the decoded content of a document in pieces; each is valid during the call. Must not throw. */
 export interface PieceReader {
@@ -135,8 +134,7 @@ async function passGzip<R extends PieceReader>(
 /** Packs content as one member that was received as several, or with bytes behind it. */
 async function packedAgain(raw: Buffer, meta: Meta, reading: BodyReading): Promise<Buffer> {
   const packer = createPacker()
-  for await (const piece of decodedPieces(raw, meta, reading.maxBytes, reading.path))
-    packer.push(piece)
+  for await (const piece of decodedPieces(raw, meta, reading.maxBytes, reading.path)) packer.push(piece)
   return packer.end()
 }
 

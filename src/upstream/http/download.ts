@@ -11,11 +11,7 @@ import { type DownloadOptions, append } from './transfer.ts'
  * validator), in this run or a later one, and restarted when the file changed upstream. Size cap, low-speed limit and
  * deadline apply to the whole download. Returns the headers of the finished file's response.
  */
-export async function downloadFile(
-  session: Session,
-  path: string,
-  options: DownloadOptions,
-): Promise<Meta> {
+export async function downloadFile(session: Session, path: string, options: DownloadOptions): Promise<Meta> {
   const deadline = AbortSignal.timeout(options.config.archiveTimeoutMs)
   let furthest = await sizeOfPart(`${options.target}.part`)
   let reached = furthest
@@ -84,28 +80,18 @@ async function place(
   options: DownloadOptions,
 ): Promise<{ from: number; total: number | null }> {
   if (!isPlain(meta))
-    throw new MirrorError(
-      'upstream_shape',
-      `${path}: content encoding ${String(meta.contentEncoding)}`,
-    )
+    throw new MirrorError('upstream_shape', `${path}: content encoding ${String(meta.contentEncoding)}`)
   const range = status === 206 ? parseContentRange(meta.contentRange) : null
-  const isContinuation =
-    range !== null && have > 0 && range.start === have && isSameVersion(known, meta)
+  const isContinuation = range !== null && have > 0 && range.start === have && isSameVersion(known, meta)
   if (status !== 200 && !isContinuation) {
     // The response does not continue the local part: discard it and restart.
     await rm(`${options.target}.part`, { force: true })
-    throw new MirrorError(
-      'upstream_unreachable',
-      `${path}: the download cannot be resumed, it restarts`,
-    )
+    throw new MirrorError('upstream_unreachable', `${path}: the download cannot be resumed, it restarts`)
   }
   const total = range?.total ?? meta.length
   const cap = options.config.maxArchiveBytes
   if (total !== null && total > cap) {
-    throw new MirrorError(
-      'upstream_too_large',
-      `${path}: ${total} bytes, the cap (upstream.maxArchiveBytes) is ${cap}`,
-    )
+    throw new MirrorError('upstream_too_large', `${path}: ${total} bytes, the cap (upstream.maxArchiveBytes) is ${cap}`)
   }
   const from = range?.start ?? 0
   if (total !== null) await options.checkRoom(total - from)
@@ -121,12 +107,7 @@ async function checkSize(path: string, part: string, total: number | null): Prom
 
 /** Returns whether an earlier attempt received the whole file, but ended before it was renamed. */
 function isComplete({ status, meta }: OpenAnswer, have: number, known: PartialDownload): boolean {
-  return (
-    status === 416 &&
-    have > 0 &&
-    meta.contentRange === `bytes */${have}` &&
-    isSameVersion(known, meta)
-  )
+  return status === 416 && have > 0 && meta.contentRange === `bytes */${have}` && isSameVersion(known, meta)
 }
 
 /** Validators of the file of an interrupted download, stored next to it. */
@@ -140,11 +121,7 @@ interface PartialDownload {
 function isSameVersion(known: PartialDownload | null, meta: Meta): boolean {
   if (known === null) return false
   if (known.etag !== null && meta.etag !== null) return known.etag === meta.etag
-  return (
-    known.lastModified === null ||
-    meta.lastModified === null ||
-    known.lastModified === meta.lastModified
-  )
+  return known.lastModified === null || meta.lastModified === null || known.lastModified === meta.lastModified
 }
 
 /** Discards the old bytes before writing the new validator: a crash in between must not combine the two. */

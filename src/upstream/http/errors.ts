@@ -40,8 +40,7 @@ export function statusError(
   if (status === 404 || status === 410) {
     return new StatusError('upstream_not_found', message, status, wait)
   }
-  if (status === 401 || status === 403)
-    return new StatusError('upstream_auth', message, status, wait)
+  if (status === 401 || status === 403) return new StatusError('upstream_auth', message, status, wait)
   return new StatusError('upstream_status', message, status, wait)
 }
 
@@ -63,8 +62,7 @@ export function isKeyRefused(error: unknown): boolean {
 /** Statuses with which hosts refuse a pre-signed URL that has expired. */
 const EXPIRED_STATUSES: ReadonlySet<number> = new Set([401, 403, 410])
 /** What hosts say of such a URL in the body of another 4xx: ExpiredRequest, AccessDenied, "Request has expired", "jwt expired". */
-const EXPIRED_WORDS =
-  /expir|AccessDenied|InvalidToken|TokenRefreshRequired|RequestTimeTooSkewed|AuthenticationFailed/i
+const EXPIRED_WORDS = /expir|AccessDenied|InvalidToken|TokenRefreshRequired|RequestTimeTooSkewed|AuthenticationFailed/i
 
 /**
  * Does the same for a document behind a pre-signed URL: no credential was sent, so a refusal concerns only that URL.

@@ -1,12 +1,4 @@
-import {
-  type Priority,
-  type QuotaHeaders,
-  isOver,
-  learn,
-  take,
-  unknownQuota,
-  waitFor,
-} from './quota.ts'
+import { type Priority, type QuotaHeaders, isOver, learn, take, unknownQuota, waitFor } from './quota.ts'
 import { readRetryAfter } from '../../core/time.ts'
 import { limitError } from './errors.ts'
 

@@ -10,13 +10,7 @@ import { originOf } from './destinations.ts'
 import { readRetryAfter } from '../../core/time.ts'
 import { isKeyRefused, readErrorReason, refusalError, statusError } from './errors.ts'
 import type { SecretSearch } from '../secret-search.ts'
-import {
-  type RawAnswer,
-  type RawRequest,
-  type Transport,
-  proxyStatus,
-  through,
-} from './transport.ts'
+import { type RawAnswer, type RawRequest, type Transport, proxyStatus, through } from './transport.ts'
 
 /** A surface of the service, with everything that its requests share. */
 export interface Wire {
@@ -116,11 +110,7 @@ async function withCredential(
 }
 
 /** Returns the metadata of a response. Throws `upstream_secret` when a header that is stored contains a credential. */
-export function checkedMeta(
-  { now, secrets }: Wire,
-  { method, url }: RawRequest,
-  answer: RawAnswer,
-): Meta {
+export function checkedMeta({ now, secrets }: Wire, { method, url }: RawRequest, answer: RawAnswer): Meta {
   const meta = metaOf(answer, now)
   try {
     // The response to a change is not stored, and may be meant to return a credential.
@@ -142,8 +132,7 @@ function refusal(
 ): MirrorError {
   const { name } = authorization
   const place = `the ${title} at ${originOf(url)} (${method} ${url.pathname})${through(proxy)}`
-  const detail =
-    reason === null ? '' : ` Reason given: ${secrets.scrub(authorization.scrub(reason))}.`
+  const detail = reason === null ? '' : ` Reason given: ${secrets.scrub(authorization.scrub(reason))}.`
   const message =
     status === 401
       ? `${name} was refused by ${place}: 401.${detail} Check that it is complete, meant for this service, ` +

@@ -105,11 +105,7 @@ export interface BodyReading {
  * Reads a body to its end, up to `maxBytes`; calls `count` with the size of each chunk. Throws `upstream_too_large`
  * or `upstream_unreachable`; the message names `deadlineMs` when the deadline was the reason.
  */
-export async function readAnswerBody(
-  body: RawAnswer['body'],
-  meta: Meta,
-  reading: BodyReading,
-): Promise<Buffer> {
+export async function readAnswerBody(body: RawAnswer['body'], meta: Meta, reading: BodyReading): Promise<Buffer> {
   const chunks: Buffer[] = []
   await passAnswerBody(body, meta, reading, (chunk) => chunks.push(chunk))
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)
@@ -192,12 +188,7 @@ function inflated(raw: Buffer, maxBytes: number): Buffer {
 }
 
 /** Does the same with a body in gzip, in pieces that are valid until the next one is requested. */
-export async function* decodedPieces(
-  raw: Buffer,
-  meta: Meta,
-  maxBytes: number,
-  path: string,
-): AsyncGenerator<Buffer> {
+export async function* decodedPieces(raw: Buffer, meta: Meta, maxBytes: number, path: string): AsyncGenerator<Buffer> {
   expectGzip(meta, path)
   let total = 0
   try {

@@ -17,10 +17,7 @@ export function countRetries(cost: { retries: number }, onRetry?: OnRetry): OnRe
 }
 
 /** Calls `attempt` until it succeeds or the retry limit is reached. `madeProgress` resets the count of attempts. */
-export type Retrying = <T>(
-  attempt: () => Promise<T>,
-  madeProgress?: (error: unknown) => boolean,
-) => Promise<T>
+export type Retrying = <T>(attempt: () => Promise<T>, madeProgress?: (error: unknown) => boolean) => Promise<T>
 
 /**
  * Creates the retry rule: `retries` attempts after the first, counted again from zero after progress; pauses grow,
@@ -56,8 +53,7 @@ function pause(config: Config['upstream'], failures: number, error: unknown): nu
   const jittered = ceiling / 2 + Math.random() * (ceiling / 2)
   const asked = retryAfterMs(error)
   if (asked === null) return jittered
-  if (asked <= config.retryAfterMaxSeconds * 1000)
-    return Math.max(jittered, asked + Math.random() * config.retryMinMs)
+  if (asked <= config.retryAfterMaxSeconds * 1000) return Math.max(jittered, asked + Math.random() * config.retryMinMs)
   throw error
 }
 

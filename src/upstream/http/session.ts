@@ -9,13 +9,7 @@ import {
   requestHeaders,
 } from './document.ts'
 import { type OpenAnswer, decodeBody, discardBody, readAnswerBody, refuseHtml } from './response.ts'
-import {
-  type Deadline,
-  type Retrying,
-  withDeadline,
-  countRetries,
-  createRetrying,
-} from './retry.ts'
+import { type Deadline, type Retrying, withDeadline, countRetries, createRetrying } from './retry.ts'
 import { type RunSignal, type Wire, checkedMeta, exchange } from './request.ts'
 import { originOf, redirected } from './destinations.ts'
 import type { SecretSearch } from '../secret-search.ts'
@@ -66,11 +60,7 @@ export interface Session {
     open: (size: number) => R,
   ): Promise<PassedAnswer<R>>
   /** Sends a GET once; the caller reads the body. Throws for any status but 2xx, 304 and 416. */
-  openBody(
-    path: string,
-    headers: Record<string, string>,
-    deadline: AbortSignal,
-  ): Promise<OpenAnswer>
+  openBody(path: string, headers: Record<string, string>, deadline: AbortSignal): Promise<OpenAnswer>
   /**
    * Sends a request of the API, retried where that is safe. Any 2xx is a success, and so is the 404 of a DELETE whose
    * first response was lost. Throws `upstream_*`.
@@ -145,8 +135,7 @@ export function createSession(wire: Wire, root: string, run: RunSignal): Session
     countBytes: count,
     secrets: wire.secrets,
     fetchDocument: (path, options) => fetching(path, options, receiveDocument),
-    passDocument: (path, options, open) =>
-      fetching(path, options, (...opened) => passDocument(...opened, open)),
+    passDocument: (path, options, open) => fetching(path, options, (...opened) => passDocument(...opened, open)),
   }
 }
 
@@ -181,12 +170,7 @@ function post(root: string, { method, path, json }: ApiRequest): RawRequest {
 }
 
 /** Sends a request and follows its redirects within one deadline. Throws for any status but 2xx, 304 and 416. */
-async function follow(
-  wire: Wire,
-  run: RunSignal,
-  first: RawRequest,
-  deadline: Deadline,
-): Promise<OpenAnswer> {
+async function follow(wire: Wire, run: RunSignal, first: RawRequest, deadline: Deadline): Promise<OpenAnswer> {
   let request = first
   for (let hop = 0; ; hop++) {
     const answer = await exchange(wire, run, request, deadline)
@@ -201,10 +185,8 @@ async function follow(
     }
     await discardBody(body)
     // A 301 or 302 would turn a POST into a GET, which makes no change.
-    if (request.method !== 'GET' && status !== 307 && status !== 308)
-      throw statusError(status, {}, pathname, wire.now)
-    if (hop === MAX_REDIRECTS)
-      throw new MirrorError('upstream_status', `${first.url.pathname}: too many redirects`)
+    if (request.method !== 'GET' && status !== 307 && status !== 308) throw statusError(status, {}, pathname, wire.now)
+    if (hop === MAX_REDIRECTS) throw new MirrorError('upstream_status', `${first.url.pathname}: too many redirects`)
     const url = redirected(request.url, location, wire.setting, wire.scrub !== null)
     request = { ...request, url }
   }

@@ -36,11 +36,7 @@ interface Transfer {
 /**
  * Appends a body to the file, within the limits. Bytes received before an interruption are kept. Throws `upstream_*`.
  */
-export async function append(
-  session: Session,
-  { body }: OpenAnswer,
-  transfer: Transfer,
-): Promise<void> {
+export async function append(session: Session, { body }: OpenAnswer, transfer: Transfer): Promise<void> {
   const { path, part, from, total, options } = transfer
   const progress = { received: 0, checked: -CHECK_EVERY }
   const unwatch = watchSpeed(body, progress, options.config)
@@ -61,11 +57,7 @@ export async function append(
     }
     const reached = from + progress.received
     if (reached === total) return // the connection failed after the last byte
-    throw networkError(
-      error,
-      `${path}: the download broke off after ${reached} bytes`,
-      options.config.archiveTimeoutMs,
-    )
+    throw networkError(error, `${path}: the download broke off after ${reached} bytes`, options.config.archiveTimeoutMs)
   } finally {
     unwatch()
     await file.close()
@@ -86,9 +78,7 @@ function watchSpeed(
   let atLastCheck = 0
   const watch = setInterval(() => {
     if (progress.received - atLastCheck < lowSpeedBytesPerSecond * lowSpeedSeconds) {
-      body.destroy(
-        new Error(`slower than ${lowSpeedBytesPerSecond} bytes/s over ${lowSpeedSeconds} s`),
-      )
+      body.destroy(new Error(`slower than ${lowSpeedBytesPerSecond} bytes/s over ${lowSpeedSeconds} s`))
     }
     atLastCheck = progress.received
   }, lowSpeedSeconds * 1000)

@@ -151,18 +151,13 @@ function errorOf(reason: unknown): Error {
 }
 
 /** Returns the trusted certificate authorities in PEM; undefined: those of the system alone. */
-export function authoritiesOf({
-  caFile,
-}: Pick<Config['upstream'], 'caFile'>): string[] | undefined {
+export function authoritiesOf({ caFile }: Pick<Config['upstream'], 'caFile'>): string[] | undefined {
   if (caFile === null) return undefined
   return [...getCACertificates('default'), readKeptFile(caFile).toString('utf8')]
 }
 
 /** Creates a dispatcher for direct connections and one per proxy, each on first use. */
-function createDispatchers(
-  config: Config['upstream'],
-  { publicOnly = false, own }: TransportOptions,
-) {
+function createDispatchers(config: Config['upstream'], { publicOnly = false, own }: TransportOptions) {
   const ca = authoritiesOf(config)
   const tls = ca === undefined ? {} : { ca }
   const options = {
@@ -187,8 +182,7 @@ function createDispatchers(
       const stored = made.get(name)
       if (stored !== undefined) return stored
       const proxied = { ...options, requestTls: tls, proxyTls: tls }
-      const fresh =
-        proxy === null ? new Agent(options) : new ProxyAgent({ ...proxied, uri: proxy.url })
+      const fresh = proxy === null ? new Agent(options) : new ProxyAgent({ ...proxied, uri: proxy.url })
       made.set(name, fresh)
       return fresh
     },

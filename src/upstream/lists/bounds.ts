@@ -24,8 +24,7 @@ export function createGuard(path: string, bounds: WalkBounds, now: () => number)
   return {
     begin(number: number): void {
       if (number >= bounds.pages) throw endless(`${bounds.pages} pages`, 'catalog.maxListPages')
-      if (now() - startedAt > bounds.timeoutMs)
-        throw endless(`${bounds.timeoutMs} ms`, 'catalog.listTimeoutMs')
+      if (now() - startedAt > bounds.timeoutMs) throw endless(`${bounds.timeoutMs} ms`, 'catalog.listTimeoutMs')
     },
     /** Counts a page. Throws where the list is larger than its limit. */
     page({ items, sha256 }: ReadPage, size: number): void {
@@ -39,8 +38,7 @@ export function createGuard(path: string, bounds: WalkBounds, now: () => number)
       last = sha256
     },
     /** Returns whether a page with items is the one before it again. */
-    repeats: ({ items, sha256 }: ReadPage): boolean =>
-      items.length > 0 && last?.equals(sha256) === true,
+    repeats: ({ items, sha256 }: ReadPage): boolean => items.length > 0 && last?.equals(sha256) === true,
     /** Returns whether the last pages were all empty. */
     isEmptyAgain: ({ items }: ReadPage): boolean => items.length === 0 && empty >= MAX_EMPTY,
     /** Returns whether the walk has requested a page already. */

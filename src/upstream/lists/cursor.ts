@@ -47,8 +47,7 @@ const RANKS: readonly RegExp[] = [
 ]
 
 /** Names of when something happens next: `next_update`, `next_run_at`. */
-const TIMED =
-  /^next(scheduled)?(update|run|sync|refresh|poll|check|build|release|retry|time|date|reset|publish)/
+const TIMED = /^next(scheduled)?(update|run|sync|refresh|poll|check|build|release|retry|time|date|reset|publish)/
 
 const PAGES = new Set(['totalpages', 'pages', 'pagecount', 'lastpage'])
 const PAGE_SIZE = new Set(['limit', 'pagesize', 'perpage', 'size', 'itemsperpage', 'maxresults'])
@@ -57,34 +56,25 @@ const PAGE_SIZE = new Set(['limit', 'pagesize', 'perpage', 'size', 'itemsperpage
  * Finds the next page. `known` is the position on an earlier page of the list. Throws `upstream_shape` when two
  * positions disagree.
  */
-export function findCursor(
-  page: EnvelopeFields,
-  itemsPath: JsonPath,
-  known: JsonPath | null = null,
-): NextPageRule {
+export function findCursor(page: EnvelopeFields, itemsPath: JsonPath, known: JsonPath | null = null): NextPageRule {
   const places = placesOf(page, itemsPath)
   const flag = flagOf(places)
   const rows = RANKS.map((names) =>
     places.filter(
       ({ name, value }) =>
-        names.test(name) &&
-        !TIMED.test(name) &&
-        isCursor(value) &&
-        !(typeof value === 'number' && MORE.has(name)),
+        names.test(name) && !TIMED.test(name) && isCursor(value) && !(typeof value === 'number' && MORE.has(name)),
     ),
   )
   const atKnown = places.filter(({ path, value }) => isSamePath(path, known) && isCursor(value))
   const named = [atKnown, ...rows].find((row) => row.length > 0) ?? []
   const [first] = named
-  if (first === undefined)
-    return { next: null, cursorPath: null, more: flag ?? emptyCursorFlag(page) }
+  if (first === undefined) return { next: null, cursorPath: null, more: flag ?? emptyCursorFlag(page) }
   const candidates = named.flatMap((place) => {
     const next = nextOf(place)
     return next === null ? [] : [{ path: place.path, next }]
   })
   const best = selectNext(candidates)
-  if (best === null || flag === false)
-    return { next: null, cursorPath: (best ?? first).path, more: flag ?? false }
+  if (best === null || flag === false) return { next: null, cursorPath: (best ?? first).path, more: flag ?? false }
   return { next: best.next, cursorPath: best.path, more: true }
 }
 
@@ -92,10 +82,7 @@ export function findCursor(
 export function findTotal(page: EnvelopeFields, itemsPath: JsonPath): JsonPath | null {
   const place = placesOf(page, itemsPath).find(
     ({ path, name, value }) =>
-      TOTAL.has(name) &&
-      !isOfPage(path) &&
-      !isOtherTotal(path) &&
-      (Number.isSafeInteger(value) || isDigits(value)),
+      TOTAL.has(name) && !isOfPage(path) && !isOtherTotal(path) && (Number.isSafeInteger(value) || isDigits(value)),
   )
   return place?.path ?? null
 }
@@ -195,8 +182,7 @@ function nextOf({ path, value }: EnvelopePlace): Next | null {
   const text = typeof inner === 'number' ? String(inner) : inner
   if (typeof text !== 'string' || text === '') return null
   const isUrl = member !== null || isPageUrl(text)
-  if (isUrl && URL.parse(text, 'http://relative.invalid/')?.searchParams.get('after') === '')
-    return null
+  if (isUrl && URL.parse(text, 'http://relative.invalid/')?.searchParams.get('after') === '') return null
   return { text, isUrl, field: String(path.at(-1)) }
 }
 

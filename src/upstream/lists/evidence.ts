@@ -67,8 +67,7 @@ const EVIDENCE: readonly Row[] = [
   row(
     'cut',
     ({ total, items }) => total !== null && total > items,
-    ({ total, items }) =>
-      `upstream counts ${counted(total ?? 0, 'item')}, but its pages contain ${items}`,
+    ({ total, items }) => `upstream counts ${counted(total ?? 0, 'item')}, but its pages contain ${items}`,
   ),
   row(
     'cut',
@@ -102,10 +101,8 @@ const EVIDENCE: readonly Row[] = [
   ),
   row(
     'proved',
-    ({ limitKept, shown, asked, otherPages }) =>
-      limitKept === true && shown < asked && otherPages !== null,
-    () =>
-      'its page is shorter than was asked for, the service keeps to "limit", and no other page was found',
+    ({ limitKept, shown, asked, otherPages }) => limitKept === true && shown < asked && otherPages !== null,
+    () => 'its page is shorter than was asked for, the service keeps to "limit", and no other page was found',
   ),
   row(
     'proved',

@@ -45,11 +45,7 @@ export function createSeeker(list: Sought, ask: Ask) {
   const { path, idOf } = list
   const outcomes = new Map<string, Gave>()
   let one: Promise<ReadPage | null> | null = null
-  const note = (
-    { param, value }: NextPageAttempt,
-    page: ReadPage,
-    answer: ReadPage | null,
-  ): Gave => {
+  const note = ({ param, value }: NextPageAttempt, page: ReadPage, answer: ReadPage | null): Gave => {
     const outcome = compare(page, answer)
     outcomes.set(`${param}=${value.slice(0, 40)}`, outcome)
     return outcome
@@ -62,8 +58,7 @@ export function createSeeker(list: Sought, ask: Ask) {
   return {
     lastId,
     /** Returns a request whose outcome was this one; null: there was none. */
-    gave: (wanted: Gave): string | null =>
-      [...outcomes].find(([, outcome]) => outcome === wanted)?.[0] ?? null,
+    gave: (wanted: Gave): string | null => [...outcomes].find(([, outcome]) => outcome === wanted)?.[0] ?? null,
     /** Returns the ways to request a next page: values of the envelope, the last id, the number of items. */
     attempts: (page: ReadPage, collected: number): NextPageAttempt[] => [
       ...textsOfPage(page),
@@ -121,21 +116,12 @@ async function tryOne(
   return ends ? { attempt, ends } : null
 }
 
-function answerTo(
-  { path, limit }: Sought,
-  ask: Ask,
-  { param, value }: NextPageAttempt,
-): Promise<ReadPage | null> {
+function answerTo({ path, limit }: Sought, ask: Ask, { param, value }: NextPageAttempt): Promise<ReadPage | null> {
   return probe(ask, targetOf(path, limit, keyOfCursor(path, limit, param, value)))
 }
 
 /** Returns whether upstream supports the parameter: after the first item it must return the second. */
-async function isUnderstood(
-  list: Sought,
-  ask: Ask,
-  attempt: NextPageAttempt,
-  { items }: ReadPage,
-): Promise<boolean> {
+async function isUnderstood(list: Sought, ask: Ask, attempt: NextPageAttempt, { items }: ReadPage): Promise<boolean> {
   const [first, second] = items
   const value = first === undefined || !attempt.byId ? '1' : list.idOf(first)
   if (second === undefined || value === null || attempt.at !== undefined) return false
@@ -144,13 +130,7 @@ async function isUnderstood(
 }
 
 /** Returns the way by page numbers: the second page must have other items, and the first page the items at hand. */
-async function byNumber(
-  list: Sought,
-  ask: Ask,
-  param: string,
-  page: ReadPage,
-  note: Note,
-): Promise<FoundPage | null> {
+async function byNumber(list: Sought, ask: Ask, param: string, page: ReadPage, note: Note): Promise<FoundPage | null> {
   const attempt = { param, value: '2', byId: false, firstPage: 1 } as const
   const second = await answerTo(list, ask, attempt)
   if (note(attempt, page, second) === 'same') return null
@@ -207,9 +187,7 @@ export function paramsOf(field: string, value = ''): string[] {
   const bare = field.replace(/^next[_-]?/i, '')
   const small = bare.charAt(0).toLowerCase() + bare.slice(1)
   const counts = /^\d+$/.test(value) ? ['page', ...OFFSET_PARAMS, 'start'] : []
-  const own = [small, field, ...counts, 'cursor', 'page_token', 'next'].filter(
-    (name) => name !== '',
-  )
+  const own = [small, field, ...counts, 'cursor', 'page_token', 'next'].filter((name) => name !== '')
   return [...new Set(own)].filter((name) => name !== 'after')
 }
 

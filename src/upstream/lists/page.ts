@@ -91,8 +91,7 @@ export function readPage(
 const NEXT_HEADER = /next|cursor|continuation|marker|resume|page-?token/
 
 function nextOfHeaders(signs: readonly ListSign[]): HeaderNext | null {
-  const isNext = (name: string): boolean =>
-    NEXT_HEADER.test(name) && /^[a-z\d -]{1,100}$/.test(name)
+  const isNext = (name: string): boolean => NEXT_HEADER.test(name) && /^[a-z\d -]{1,100}$/.test(name)
   const found = signs.find(({ kind, name }) => kind === 'cursor' && isNext(name))
   if (found === undefined) return null
   const header = found.name.replace(/^the header /, '')

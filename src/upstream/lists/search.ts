@@ -3,14 +3,7 @@ import { counted } from '../../core/text.ts'
 import { isOffset } from '../../json/list-names.ts'
 import { statusOf } from '../http/errors.ts'
 import { isUsualSize } from './evidence.ts'
-import {
-  type Ask,
-  type FoundPage,
-  type NextPageAttempt,
-  createSeeker,
-  saysNext,
-  textsOfPage,
-} from './next-page.ts'
+import { type Ask, type FoundPage, type NextPageAttempt, createSeeker, saysNext, textsOfPage } from './next-page.ts'
 import { keyOfCursor } from './page-key.ts'
 import type { Probed, ReadPage } from './page.ts'
 import {
@@ -82,8 +75,7 @@ async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
   const isFull = page.total === null && shape.pageSize === items.length
   if (isFull) seen.more.push(`its last page is full (${counted(items.length, 'item')})`)
   if (seen.more.length === 0) return probeIfAnswered(() => probe(search, page))
-  if (shape.more !== true && items.length > 1 && (await seeker.namesNext()))
-    return endBy(way, 'unnamed')
+  if (shape.more !== true && items.length > 1 && (await seeker.namesNext())) return endBy(way, 'unnamed')
   return (await seek(search, page, seeker.attempts(page, way.collected), true)) ?? END
 }
 
@@ -97,8 +89,7 @@ function countsMore(way: WalkState, page: ReadPage): boolean {
 function count(search: Searching, page: ReadPage): Step | null {
   const { way, seeker } = search
   const { onward } = way
-  if (onward.firstPage !== undefined)
-    return go(search, onward.param, String(onward.firstPage + way.pages))
+  if (onward.firstPage !== undefined) return go(search, onward.param, String(onward.firstPage + way.pages))
   if (isOffset(onward.param)) return go(search, onward.param, String(way.collected))
   const id = onward.byId ? seeker.lastId(page) : null
   return id === null ? null : go(search, onward.param, id)

@@ -1,14 +1,7 @@
 import { isObject } from '../../json/objects.ts'
 import { isEstimate, isLink, placesOf, plainMember } from '../../json/list-names.ts'
 import { type JsonPath, valueAt } from '../../json/slices.ts'
-import {
-  type EnvelopeFields,
-  type Next,
-  findCursor,
-  findSizes,
-  findTotal,
-  unclear,
-} from './cursor.ts'
+import { type EnvelopeFields, type Next, findCursor, findSizes, findTotal, unclear } from './cursor.ts'
 
 /** Positions in a list's page: paths of members from the top, `[]` the page itself. */
 export interface ListShape {
@@ -44,7 +37,10 @@ export function learnList(page: unknown, known: KnownShape = null): ListShape {
   const { path, items } = findItems(page, known?.itemsPath ?? [])
   const named = findCursor(page, path, known?.cursorPath)
   return {
-    ...{ itemsPath: path, items, ...named, ...findSizes(page, path) },
+    itemsPath: path,
+    items,
+    ...named,
+    ...findSizes(page, path),
     totalPath: findTotal(page, path),
     isEstimate: isEstimate(placesOf(page, path)),
   }
@@ -69,9 +65,7 @@ function findItems(page: EnvelopeFields, known: JsonPath): Found {
   const before = known.length === 0 ? undefined : valueAt(page, known)
   if (Array.isArray(before)) return { path: known, items: before }
   const all = arraysOf(page, [])
-  const own = all.filter(
-    ({ path }) => !path.some((name) => OTHER_ARRAYS.has(plainMember(String(name)))),
-  )
+  const own = all.filter(({ path }) => !path.some((name) => OTHER_ARRAYS.has(plainMember(String(name)))))
   if (isKeyed(page)) throw unclear('is an object of single items by their ids, and no array')
   const found = selectArray(own) ?? emptyList(page) ?? selectArray(all)
   if (found !== null) return found
@@ -95,7 +89,7 @@ function isItem(key: string, value: unknown): boolean {
 function arraysOf(fields: EnvelopeFields, above: JsonPath): Found[] {
   return Object.entries(fields).flatMap(([key, value]) => {
     const path = [...above, key]
-    if (Array.isArray(value)) return value.some(isLink) && key.endsWith('inks') ? [] : [{ path, items: value }] // prettier-ignore
+    if (Array.isArray(value)) return value.some(isLink) && key.endsWith('inks') ? [] : [{ path, items: value }]
     return isObject(value) && path.length < DEPTH ? arraysOf(value, path) : []
   })
 }
@@ -122,9 +116,7 @@ function selectArray(arrays: readonly Found[]): Found | null {
 
 /** Finds the null that some servers write for an empty list (`{"data": null}`). */
 function emptyList(page: EnvelopeFields): Found | null {
-  const names = Object.entries(page).filter(
-    ([key, value]) => value === null && USUAL_NAMES.has(key.toLowerCase()),
-  )
+  const names = Object.entries(page).filter(([key, value]) => value === null && USUAL_NAMES.has(key.toLowerCase()))
   const [only] = names
   return only !== undefined && names.length === 1 ? { path: [only[0]], items: [] } : null
 }

@@ -6,16 +6,7 @@ import { type Ask, paramsOf } from './next-page.ts'
 import { type PageKey, keyOfCursor, keyOfUrl, nextLink } from './page-key.ts'
 import type { Probed, ReadPage } from './page.ts'
 import { createSearch } from './search.ts'
-import {
-  END,
-  type Step,
-  type TrailOptions,
-  type WalkState,
-  createWalkState,
-  endBy,
-  goTo,
-  openSigns,
-} from './state.ts'
+import { END, type Step, type TrailOptions, type WalkState, createWalkState, endBy, goTo, openSigns } from './state.ts'
 
 /** Follows one list from page to page: by what each page names, otherwise by probing. */
 export function createTrail(options: TrailOptions, ask: Ask) {

@@ -8,14 +8,7 @@ import type { KnownShape } from './shape.ts'
 import { MAX_EMPTY, type WalkBounds, createGuard } from './bounds.ts'
 import type { Next } from './cursor.ts'
 import { targetOf } from './page-key.ts'
-import {
-  type KnownList,
-  type Probed,
-  type ReadPage,
-  type Reading,
-  readPage,
-  unwalkable,
-} from './page.ts'
+import { type KnownList, type Probed, type ReadPage, type Reading, readPage, unwalkable } from './page.ts'
 import { createTrail } from './trail.ts'
 
 /** A page with its position in the walk. */
@@ -238,11 +231,7 @@ async function leaveRepeated(trail: Trail, read: ReadPage): Promise<void> {
 }
 
 /** Returns the stored page that the walk may find unchanged; null when there is none. */
-function storedPage(
-  options: WalkOptions,
-  number: number | null,
-  cursor: string | null,
-): StoredPage | null {
+function storedPage(options: WalkOptions, number: number | null, cursor: string | null): StoredPage | null {
   const page = number === null ? null : options.stored(number)
   if (page === null || page.cursor !== cursor) return null
   // A list that was never judged is read: an answer without content shows nothing of its end.
@@ -277,11 +266,7 @@ async function learnCursor(trail: Trail, cursor: Next | null): Promise<void> {
 }
 
 /** Requests a page; null where pages are counted and there is none behind the last. */
-async function askNext(
-  trail: Trail,
-  cursor: string | null,
-  fetch: () => Promise<Fetched>,
-): Promise<Fetched | null> {
+async function askNext(trail: Trail, cursor: string | null, fetch: () => Promise<Fetched>): Promise<Fetched | null> {
   try {
     return await detectVanished(cursor, fetch)
   } catch (error) {

@@ -14,16 +14,11 @@ import type { PackageChange, Stripped } from './ecosystems.ts'
  * qualifiers; and of a range whose upper bound its ecosystem cannot read, only what another bound confirms, for some
  * scanners take such a bound for none. `ecosystem` is the recorded one, '' for none. Null: nothing.
  */
-export function changeOf(
-  affected: unknown,
-  ecosystem: string,
-  stripped: Stripped | null,
-): PackageChange | null {
+export function changeOf(affected: unknown, ecosystem: string, stripped: Stripped | null): PackageChange | null {
   const { package: named, ranges } = fieldsOf(affected)
   const base = stripped?.base ?? folderOf(ecosystem)
   const purl = purlFor(base, fieldsOf(named))
-  if (stripped !== null)
-    return { ecosystems: stripped.ecosystems, purl, events: eventsOf(ranges, ecosystem) }
+  if (stripped !== null) return { ecosystems: stripped.ecosystems, purl, events: eventsOf(ranges, ecosystem) }
   return purl === null ? null : { ecosystems: [ecosystem], purl, events: [] }
 }
 

@@ -154,11 +154,7 @@ function takeOver(before: string, folder: string, form: string): boolean {
 const TEXT = 'text/plain; charset=utf-8'
 
 /** What is of all ecosystems together: the archive as it is published, the list of stamps, the names. */
-async function writeWhole(
-  options: BuildOptions,
-  views: ViewsWriter,
-  before: OldList | null,
-): Promise<void> {
+async function writeWhole(options: BuildOptions, views: ViewsWriter, before: OldList | null): Promise<void> {
   const { folder, archive } = options
   const all = views.listViewIds()
   const prefixes = [...new Set(all.flatMap((view) => view.prefixes))].sort()

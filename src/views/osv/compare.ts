@@ -48,7 +48,7 @@ export async function compareRecords(options: CompareOptions): Promise<Compariso
   const added = found.changed.filter(({ old }) => old === null).length
   // Another program may have changed the database.
   const isComplete = known + added - found.gone.length === reads.countRecords()
-  return isComplete ? { ...found, records: known + added - found.gone.length } : compareAll(options, most) // prettier-ignore
+  return isComplete ? { ...found, records: known + added - found.gone.length } : compareAll(options, most)
 }
 
 function compareNamed({ reads, views }: CompareOptions, named: readonly string[]) {
@@ -79,10 +79,7 @@ function toOld(row: Row): OldRecord | null {
 }
 
 /** Walks the stored records and those of the generation. */
-async function compareAll(
-  { reads, views, pause }: CompareOptions,
-  most: number,
-): Promise<Comparison | null> {
+async function compareAll({ reads, views, pause }: CompareOptions, most: number): Promise<Comparison | null> {
   const changed: ChangedRecord[] = []
   const gone: OldRecord[] = []
   const known = views.eachRecord()

@@ -18,19 +18,14 @@ export interface PackageChange {
  * values is changed, every other byte is as it was. Where they cannot be found in the text (it takes a strange one), the
  * whole record is written again from `record`, which is the text parsed.
  */
-export function changeAffected(
-  text: Buffer,
-  record: object,
-  changes: readonly (PackageChange | null)[],
-): Buffer {
+export function changeAffected(text: Buffer, record: object, changes: readonly (PackageChange | null)[]): Buffer {
   const places = placesOf(text)
   const parts: Buffer[] = []
   let at = 0
   for (const [i, change] of changes.entries()) {
     if (change === null) continue
     const place = places[i]
-    if (place === undefined || place === null || place.element.start < at)
-      return writeAgain(record, changes)
+    if (place === undefined || place === null || place.element.start < at) return writeAgain(record, changes)
     parts.push(text.subarray(at, place.element.start), changeElement(text, place, change))
     at = place.element.end
   }
@@ -76,11 +71,7 @@ interface Edit extends Slice {
   readonly to: string
 }
 
-function changeElement(
-  text: Buffer,
-  place: Place,
-  { ecosystems, purl, events }: PackageChange,
-): Buffer {
+function changeElement(text: Buffer, place: Place, { ecosystems, purl, events }: PackageChange): Buffer {
   const common: Edit[] = []
   for (const [i, list] of events.entries()) {
     const slice = place.events[i] ?? null
@@ -153,10 +144,7 @@ export function isKnownEcosystem(name: string): boolean {
 }
 
 /** The vendors whose prefixes the settings have taken off; none where there are no derived views. */
-export function derivedVendors({
-  derived,
-  vendors,
-}: Pick<Config['views'], 'derived' | 'vendors'>): readonly string[] {
+export function derivedVendors({ derived, vendors }: Pick<Config['views'], 'derived' | 'vendors'>): readonly string[] {
   return derived ? vendors : []
 }
 

@@ -9,9 +9,7 @@ import { createSharedDraft } from './whole.ts'
  * Makes all folders in one walk over the records: each record is read, analysed and compressed once, and goes into the
  * archives of all its views. Null when there are more folders than there may be.
  */
-export async function fillAll(
-  work: ViewsWork,
-): Promise<{ records: number; changed: number; list: null } | null> {
+export async function fillAll(work: ViewsWork): Promise<{ records: number; changed: number; list: null } | null> {
   const { dataDir, views, reads, most, pause, rules } = work
   const drafts = new Map<number, ArchiveDraft>()
   const put = (view: number, { id, ...stream }: MemberStream): number => {
@@ -39,11 +37,7 @@ export async function fillAll(
 }
 
 /** Begins the archive of a view; in a file of its own when none is given. */
-export function beginArchive(
-  { folder, views, spool }: ViewsWork,
-  view: number,
-  file?: ClosedDraft,
-): ArchiveDraft {
+export function beginArchive({ folder, views, spool }: ViewsWork, view: number, file?: ClosedDraft): ArchiveDraft {
   return createArchiveDraft({
     file: file ?? createViewDraft(folder, view),
     spool,

@@ -64,9 +64,7 @@ const LONGEST_ALIAS = 200
 
 /** Returns the ids in the fields that OSV has for them, in upper case, each once. */
 function aliasesOf({ aliases, related, upstream }: Parsed): string[] {
-  const named: unknown[] = [aliases, upstream, related].flatMap((one): unknown[] =>
-    Array.isArray(one) ? one : [],
-  )
+  const named: unknown[] = [aliases, upstream, related].flatMap((one): unknown[] => (Array.isArray(one) ? one : []))
   const usable = named.slice(0, MOST_ALIASES).filter((one) => typeof one === 'string')
   const fit = usable.filter((one) => one.length <= LONGEST_ALIAS && one.isWellFormed())
   return [...new Set(fit.map((one) => one.toUpperCase()))]
@@ -179,10 +177,7 @@ function isName(text: string): boolean {
 }
 
 function isMalformed({ ecosystem, name }: Partial<Named>): boolean {
-  return (
-    (typeof ecosystem === 'string' && !isEcosystem(ecosystem)) ||
-    (typeof name === 'string' && !isName(name))
-  )
+  return (typeof ecosystem === 'string' && !isEcosystem(ecosystem)) || (typeof name === 'string' && !isName(name))
 }
 
 function foldersOf(affected: readonly unknown[], ecosystems: readonly string[]): Folders {

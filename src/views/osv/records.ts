@@ -16,10 +16,7 @@ import { contentIn } from './prepare/send.ts'
 import { analyse } from './record.ts'
 
 /** What records are read from. */
-export type RecordReads = Pick<
-  OsvReader,
-  'countRecords' | 'eachDigest' | 'eachSum' | 'readEntry' | 'readRecord'
->
+export type RecordReads = Pick<OsvReader, 'countRecords' | 'eachDigest' | 'eachSum' | 'readEntry' | 'readRecord'>
 
 /** What bringing a generation's rows up to date needs. */
 interface RecordsOptions {
@@ -36,9 +33,7 @@ interface RecordsOptions {
 class TooManyFolders extends Error {}
 
 /** Places all records, in the order of their ids; null when that takes more folders than there may be. */
-export async function placeAll(
-  options: RecordsOptions & PrepareOptions,
-): Promise<{ records: number } | null> {
+export async function placeAll(options: RecordsOptions & PrepareOptions): Promise<{ records: number } | null> {
   const { placing, most } = options
   let records = 0
   try {
@@ -90,8 +85,7 @@ export async function updateRecords(options: UpdateOptions): Promise<Update | nu
   const { changed, gone, records } = found
   const touched = createTouched()
   for (const old of gone) if (!dropRecord(options, old, true, touched)) return null
-  for (const { old } of changed)
-    if (old !== null && !dropRecord(options, old, false, touched)) return null
+  for (const { old } of changed) if (old !== null && !dropRecord(options, old, false, touched)) return null
   for (const { id, old, sha256, stamp } of changed) {
     const num = old?.num ?? views.numberFor(id)
     if (num === null) return null

@@ -74,7 +74,8 @@ async function updateView(
 ): Promise<boolean> {
   const { views } = work
   const parts = views.listParts(view)
-  const [file, list] = [views.readFile(`${name}/all.zip`), views.readFile(`${name}/${STAMP_LIST}`)]
+  const file = views.readFile(`${name}/all.zip`)
+  const list = views.readFile(`${name}/${STAMP_LIST}`)
   views.dropParts(view)
   const shown = views.countView(view, new Set([...prefixes, ...possible]))
   if (shown === null) return true
@@ -121,11 +122,7 @@ function updateArchive(work: ViewsWork, old: OldArchive): MadeFile | null {
 
 const NONE = Buffer.alloc(0)
 
-function copyParts(
-  work: ViewsWork,
-  old: OldArchive,
-  source: ArchiveSource | null,
-): MadeFile | null {
+function copyParts(work: ViewsWork, old: OldArchive, source: ArchiveSource | null): MadeFile | null {
   const { view, nums, whole } = old
   const parts = old.parts.slice(0, -1)
   const directory = old.parts.at(-1)
@@ -182,11 +179,7 @@ interface Range {
   readonly read?: (place: number, length: number) => Buffer
 }
 
-function addMembers(
-  work: ViewsWork,
-  draft: ArchiveDraft,
-  { view, from, before, read }: Range,
-): void {
+function addMembers(work: ViewsWork, draft: ArchiveDraft, { view, from, before, read }: Range): void {
   const { views, spool } = work
   for (const { id, place, length, ...member } of views.listMembers(view, from, before)) {
     const at = spooledAt(place)

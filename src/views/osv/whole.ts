@@ -13,9 +13,7 @@ export const WHOLE = 'all.zip'
  * record as it is published.
  */
 export function isSharedArchive(folder: string, file: string): boolean {
-  const [one, other] = [file, WHOLE].map((name) =>
-    statSync(join(folder, name), { throwIfNoEntry: false }),
-  )
+  const [one, other] = [file, WHOLE].map((name) => statSync(join(folder, name), { throwIfNoEntry: false }))
   return one !== undefined && one.ino === other?.ino && one.dev === other.dev
 }
 
@@ -41,9 +39,7 @@ export function createSharedDraft(folder: string, own: ClosedDraft): ClosedDraft
     },
     finish(crc32c) {
       if (isSame && statSync(path).size !== size) part()
-      return isSame
-        ? linkWhole(folder, { size, sha256: digest.digest('hex'), crc32c })
-        : own.finish(crc32c)
+      return isSame ? linkWhole(folder, { size, sha256: digest.digest('hex'), crc32c }) : own.finish(crc32c)
     },
   }
 }
@@ -76,19 +72,14 @@ export function createPlan(): ClosedDraft {
 }
 
 /** Names the published archive as a view's, if it has exactly these parts: compares the CRC-32 of each. Null if it has not. */
-export function adoptWhole(
-  folder: string,
-  parts: readonly ViewPart[],
-  crc32c: number,
-): MadeFile | null {
+export function adoptWhole(folder: string, parts: readonly ViewPart[], crc32c: number): MadeFile | null {
   const whole = join(folder, WHOLE)
   const size = parts.reduce((sum, { bytes }) => sum + bytes, 0)
   const source = statSync(whole).size === size ? openOldArchive(whole) : null
   if (source === null) return null
   const digest = createHash('sha256')
   try {
-    for (const part of parts)
-      if (!source.isSound(part, (bytes) => void digest.update(bytes))) return null
+    for (const part of parts) if (!source.isSound(part, (bytes) => void digest.update(bytes))) return null
   } finally {
     source.close()
   }

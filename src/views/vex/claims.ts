@@ -56,11 +56,11 @@ function claimsIn(statement: Statement, latest: string): Claim[] {
   const open = rulesOut(status) ? 0 : 1
   const at = datedBy(statement, latest)
   return products.flatMap(({ names, parts }, product) => {
-    const claim = (image: string, component: string): Claim => [place, product, open, at, ids, image, component] // prettier-ignore
+    const claim = (image: string, component: string): Claim => [place, product, open, at, ids, image, component]
     const images = names.filter((name) => productsNamed(name).some(isImage))
     const [image] = images.flatMap(purlsIn)
-    if (image === undefined) return parts === null ? names.flatMap(purlsIn).map((purl) => claim('', purl)) : [] // prettier-ignore
-    return parts === null ? [claim(image, '')] : parts.flatMap(purlsIn).map((part) => claim(image, part)) // prettier-ignore
+    if (image === undefined) return parts === null ? names.flatMap(purlsIn).map((purl) => claim('', purl)) : []
+    return parts === null ? [claim(image, '')] : parts.flatMap(purlsIn).map((part) => claim(image, part))
   })
 }
 

@@ -15,9 +15,7 @@ interface ContentsOptions {
 }
 
 /** A member of the repository: copied, valid until the next is asked for, or its content. */
-type VexMember = (
-  { readonly copied: ZipMember } | { readonly location: string; readonly content: Buffer }
-) & {
+type VexMember = ({ readonly copied: ZipMember } | { readonly location: string; readonly content: Buffer }) & {
   /** The package that documents are merged about, and the order of their statements. */
   readonly merged: { readonly id: string; readonly order: VexOrder | Buffer } | null
 }
@@ -56,8 +54,7 @@ interface Work extends PlannedPackage {
 
 function worksOf({ plan: { documents, packages }, old }: ContentsOptions): Work[] {
   const shares = new Map<number, number>()
-  for (const { numbers } of packages)
-    for (const number of numbers) shares.set(number, (shares.get(number) ?? 0) + 1)
+  for (const { numbers } of packages) for (const number of numbers) shares.set(number, (shares.get(number) ?? 0) + 1)
   const places = new Map(packages.map((one) => [one.location, one]))
   const sorted = [...places.values()].sort((a, b) => (a.location < b.location ? -1 : 1))
   return sorted.map((one): Work => {
@@ -68,8 +65,7 @@ function worksOf({ plan: { documents, packages }, old }: ContentsOptions): Work[
     const isUpdated = isMerged && isThere
     const before = new Set(isUpdated ? old?.packages.get(one.id)?.[1] : [])
     const toRead = one.numbers.filter((number) => !before.has(number))
-    const shareOf = (number: number): number =>
-      (documents.get(number)?.size ?? 0) / (shares.get(number) ?? 1)
+    const shareOf = (number: number): number => (documents.get(number)?.size ?? 0) / (shares.get(number) ?? 1)
     const read = toRead.reduce((sum, number) => sum + shareOf(number), 0)
     const own = isUpdated ? (old?.sizeOf(one.location) ?? 0) : 0
     return { ...one, isCopied, isUpdated, toRead, weight: isMerged ? own + read : 0 }
@@ -149,8 +145,7 @@ function createDocuments(reads: VexReads, { documents }: Plan): (number: number)
     const document = documents.get(number)
     const content = document === undefined ? null : reads.readVexContent(document)
     const read = content === null ? null : readOpenVex(content)
-    if (content === null || read === null)
-      throw new Error(`document ${document?.digest ?? number} is lost`)
+    if (content === null || read === null) throw new Error(`document ${document?.digest ?? number} is lost`)
     return { content, read }
   }
 }

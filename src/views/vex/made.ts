@@ -142,10 +142,7 @@ export function createSources(file: FileDraft) {
       write(line)
     },
     finish(sources: Sources): MadeFile & { readonly last: number } {
-      const packages = sources.packages.map(([id, numbers]) => [
-        ...[id, numbers],
-        ...(places.get(id) ?? []),
-      ])
+      const packages = sources.packages.map(([id, numbers]) => [...[id, numbers], ...(places.get(id) ?? [])])
       const last = size
       write(Buffer.from(`${JSON.stringify({ ...sources, packages })}\n`))
       return { ...file.finish(), last }

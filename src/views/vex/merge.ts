@@ -14,10 +14,7 @@ export interface VexSource {
  * Which documents the statements of a merged document are in, in order, those of equal time together. Of each: the characters
  * of its text, then for each document its number and the place of the statement in it.
  */
-export type VexOrder = readonly (readonly [
-  at: string,
-  statements: readonly (readonly number[])[],
-])[]
+export type VexOrder = readonly (readonly [at: string, statements: readonly (readonly number[])[]])[]
 
 /** A merged document, and what it takes to change it later without the documents that it is made of. */
 interface Merged {
@@ -64,8 +61,7 @@ export function createMerge(about: string | null): VexMerge {
         const dated = isDated ? statement : { ...statement, timestamp }
         const text = JSON.stringify(dated)
         const before = said.get(text)
-        if (before === undefined)
-          said.set(text, { at: instantOf(dated.timestamp), by: [number, place] })
+        if (before === undefined) said.set(text, { at: instantOf(dated.timestamp), by: [number, place] })
         else if (before.by.at(-2) === number) before.by[before.by.length - 1] = place
         else before.by.push(number, place)
       }
@@ -106,16 +102,15 @@ function inOrder(said: ReadonlyMap<string, Said>, documents: readonly number[]):
   const ranks = new Map(documents.map((number, rank) => [number, rank]))
   const placed = [...said].map((one) => {
     const { by } = one[1]
-    let [rank, place] = [-1, 0]
+    let rank = -1
+    let place = 0
     for (let i = 0; i < by.length; i += 2) {
       const other = ranks.get(by[i] ?? -1) ?? -1
       if (other > rank) [rank, place] = [other, by[i + 1] ?? 0]
     }
     return { one, at: one[1].at, out: isRulingOut(one[0]) ? 1 : 0, rank, place }
   })
-  placed.sort(
-    (a, b) => compare(a.at, b.at) || a.out - b.out || a.rank - b.rank || a.place - b.place,
-  )
+  placed.sort((a, b) => compare(a.at, b.at) || a.out - b.out || a.rank - b.rank || a.place - b.place)
   return placed.map(({ one }) => one)
 }
 

@@ -112,11 +112,7 @@ function modernise(statement: Fields): Statement {
 }
 
 /** Returns a product as it is written: none where it rules out nothing, two where it is named by a digest alone as well. */
-function productsOf(
-  given: unknown,
-  ofAll: readonly unknown[] | null,
-  isRulingOut: boolean,
-): unknown[] {
+function productsOf(given: unknown, ofAll: readonly unknown[] | null, isRulingOut: boolean): unknown[] {
   const product = toObject(given)
   if (!isObject(product)) return [product]
   const own = product['subcomponents'] ?? ofAll
@@ -203,8 +199,5 @@ function spellName(type: string, name: string): string {
 
 /** All but letters, digits and `-_.~` is encoded. */
 function escape(text: string): string {
-  return encodeURIComponent(text).replace(
-    /[!'()*]/g,
-    (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
-  )
+  return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 }

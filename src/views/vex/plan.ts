@@ -75,7 +75,7 @@ async function readNew({ reads, documents, old, pause }: PlanOptions) {
   const packages = new Map<string, number[]>()
   const unread: string[] = []
   let read = 0
-  let next = 1 + [...(old?.documents.values() ?? [])].reduce((most, one) => Math.max(most, one.number), 0) // prettier-ignore
+  let next = 1 + [...(old?.documents.values() ?? [])].reduce((most, one) => Math.max(most, one.number), 0)
   for (const document of documents) {
     const { digest } = document
     const known = old?.documents.get(digest)
@@ -132,8 +132,7 @@ function firstOf(texts: readonly string[]): string[] {
 function locationOf(id: string, only: string | null): string {
   if (only !== null) return `documents/${only}.json`
   const segments = id.slice('pkg:'.length).split('/')
-  if (segments.some((one) => Buffer.byteLength(one) > MAX_NAME_BYTES))
-    return `pkg/${sha256Hex(id)}/vex.json`
+  if (segments.some((one) => Buffer.byteLength(one) > MAX_NAME_BYTES)) return `pkg/${sha256Hex(id)}/vex.json`
   // A name of dots only would leave its folder when the archive is unpacked.
   const safe = segments.map((one) => (/^\.+$/.test(one) ? one.replaceAll('.', '%2E') : one))
   return `pkg/${safe.join('/')}/vex.json`

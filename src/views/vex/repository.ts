@@ -5,25 +5,13 @@ import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
 import { toIso } from '../../core/time.ts'
 import type { VexDocument } from '../../store/views/vex.ts'
 import type { VexReads } from '../../vex/read.ts'
-import {
-  type VexGeneration,
-  type VexInfo,
-  VEX_FILE,
-  readVexInfo,
-  unreadVexIn,
-} from '../../store/views/generations.ts'
+import { type VexGeneration, type VexInfo, VEX_FILE, readVexInfo, unreadVexIn } from '../../store/views/generations.ts'
 import { createContentZip } from '../../zip/small.ts'
 import { createFileDraft } from '../files.ts'
 import { changedAfter, generationName, makeGeneration } from '../generation.ts'
 import { type Claim, claimsOf } from './claims.ts'
 import { repositoryMembers } from './contents.ts'
-import {
-  type MadeDocument,
-  type MadeRepository,
-  type Sources,
-  createSources,
-  openMade,
-} from './made.ts'
+import { type MadeDocument, type MadeRepository, type Sources, createSources, openMade } from './made.ts'
 import { isDisbelieved } from '../../domain/artifacts/signature.ts'
 import { type Plan, planRepository, skippedIn } from './plan.ts'
 import { showingsOf, shownReads } from './shown.ts'
@@ -61,10 +49,7 @@ const RULES = '3'
 const FORM = `1 ${RULES} ${process.versions.zlib}`
 
 /** The name of the generation that shows these documents. */
-function vexName(
-  documents: readonly VexDocument[],
-  imagesOf: (tag: string) => readonly string[],
-): string {
+function vexName(documents: readonly VexDocument[], imagesOf: (tag: string) => readonly string[]): string {
   const tags = [...new Set(documents.flatMap((one) => one.tags ?? []))].sort()
   return generationName('vex', [
     RULES,
@@ -155,13 +140,9 @@ async function writeFiles(
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, PRIVATE_FOLDER)
   const claims = await claimsOf(stored, documents, old?.claims ?? new Map(), pause)
-  const { reads, originalOf } = shownReads(
-    stored,
-    documents,
-    showingsOf(documents, claims, imagesOf),
-  )
+  const { reads, originalOf } = shownReads(stored, documents, showingsOf(documents, claims, imagesOf))
   const plan = await planRepository({ reads, documents: reads.listVexDocuments(), old, pause })
-  const drafts = { archive: createFileDraft(folder, '.zip'), list: createFileDraft(folder, '.jsonl') } // prettier-ignore
+  const drafts = { archive: createFileDraft(folder, '.zip'), list: createFileDraft(folder, '.jsonl') }
   try {
     const zip = createContentZip((chunk) => drafts.archive.write(chunk))
     const sources = createSources(drafts.list)
@@ -181,13 +162,19 @@ async function writeFiles(
     const counts = { documents: plan.documents.size, packages: plan.packages.length }
     const unread = plan.unread.map(originalOf)
     const info: VexInfo = {
-      ...{ ...archive, changed, ...counts, sources: { file, size, last } },
+      ...archive,
+      changed,
+      ...counts,
+      sources: { file, size, last },
       ...(unread.length > 0 && { unread }),
     }
     writeFileSync(join(folder, VEX_FILE), JSON.stringify(info), { mode: PRIVATE_FILE })
     const skipped = skippedIn(plan)
     return {
-      ...{ ...counts, read: plan.read, made, copied },
+      ...counts,
+      read: plan.read,
+      made,
+      copied,
       ...(unread.length > 0 && { unread: unread.length }),
       ...(skipped.length > 0 && { skipped }),
     }
@@ -207,13 +194,17 @@ function sourcesOf(
   archive: string,
   claims: ReadonlyMap<string, readonly Claim[]>,
 ): Sources {
-  const listed = [...documents.values()].map(
-    ({ number, digest, author, timestamp, skipped }): MadeDocument => ({
-      ...{ number, digest, author, timestamp, skipped },
-    }),
-  )
+  const listed = [...documents.values()].map(({ number, digest, author, timestamp, skipped }): MadeDocument => ({
+    number,
+    digest,
+    author,
+    timestamp,
+    skipped,
+  }))
   return {
-    ...{ form: FORM, archive, documents: listed },
+    form: FORM,
+    archive,
+    documents: listed,
     packages: packages.map(({ id, numbers }) => [id, numbers]),
     claims: Object.fromEntries(claims),
   }

@@ -96,7 +96,7 @@ function groupById(
   documents: readonly VexDocument[],
   claims: ReadonlyMap<string, readonly Claim[]>,
 ): Map<string, Owned[]> {
-  const open = new Set([...claims.values()].flat().flatMap(([, , isOpen, , ids]) => (isOpen ? ids : []))) // prettier-ignore
+  const open = new Set([...claims.values()].flat().flatMap(([, , isOpen, , ids]) => (isOpen ? ids : [])))
   const byId = new Map<string, Owned[]>()
   for (const { digest, tags = [] } of documents)
     for (const claim of claims.get(digest) ?? [])

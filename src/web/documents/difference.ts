@@ -47,8 +47,7 @@ export function entriesOfFeed(value: unknown): Map<string, string> {
 
 function gather(value: unknown, path: readonly string[], into: Map<string, string>, depth: number) {
   if (Array.isArray(value) && isList(value)) {
-    for (const [at, one] of value.entries())
-      gather(one, [...path, nameOf(one) ?? String(at)], into, depth + 1)
+    for (const [at, one] of value.entries()) gather(one, [...path, nameOf(one) ?? String(at)], into, depth + 1)
     return
   }
   const isDeep = depth > MAX_DEPTH

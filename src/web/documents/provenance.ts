@@ -56,7 +56,8 @@ function readVersion0(predicate: Fields): Build {
     builder: shortText(fieldsOf(builder)['id']),
     buildType: shortText(buildType ?? type),
     sources: materialsOf([configSource ?? named]),
-    ...{ materials: materialsOf(all), materialCount: all.length },
+    materials: materialsOf(all),
+    materialCount: all.length,
     startedAt: shortText(times['buildStartedOn'], 60),
     finishedAt: shortText(times['buildFinishedOn'], 60),
     invocation: shortText(times['buildInvocationId'] ?? times['buildInvocationID']),
@@ -64,9 +65,7 @@ function readVersion0(predicate: Fields): Build {
 }
 
 function readVersion1(predicate: Fields): Build {
-  const { buildType, externalParameters, resolvedDependencies } = fieldsOf(
-    predicate['buildDefinition'],
-  )
+  const { buildType, externalParameters, resolvedDependencies } = fieldsOf(predicate['buildDefinition'])
   const { builder, metadata } = fieldsOf(predicate['runDetails'])
   const times = fieldsOf(metadata)
   const all: unknown[] = Array.isArray(resolvedDependencies) ? resolvedDependencies : []
@@ -74,7 +73,8 @@ function readVersion1(predicate: Fields): Build {
     builder: shortText(fieldsOf(builder)['id']),
     buildType: shortText(buildType),
     sources: sourcesOf(fieldsOf(externalParameters)),
-    ...{ materials: materialsOf(all), materialCount: all.length },
+    materials: materialsOf(all),
+    materialCount: all.length,
     startedAt: shortText(times['startedOn'], 60),
     finishedAt: shortText(times['finishedOn'], 60),
     invocation: shortText(times['invocationId']),
@@ -84,11 +84,19 @@ function readVersion1(predicate: Fields): Build {
 /** The source among a build's parameters: where it is depends on the builder. */
 function sourcesOf({ workflow, source, sourceToBuild, buildConfigSource }: Fields): Material[] {
   const { repository, ref, path } = fieldsOf(workflow)
-  const run = shortText(repository) === '' ? [] : [{ uri: [repository, ref, path].map((one) => shortText(one)).filter(Boolean).join(' '), digest: '' }] // prettier-ignore
-  return [
-    ...run,
-    ...[source, sourceToBuild, buildConfigSource].flatMap((one) => materialsOf([one])),
-  ]
+  const run =
+    shortText(repository) === ''
+      ? []
+      : [
+          {
+            uri: [repository, ref, path]
+              .map((one) => shortText(one))
+              .filter(Boolean)
+              .join(' '),
+            digest: '',
+          },
+        ]
+  return [...run, ...[source, sourceToBuild, buildConfigSource].flatMap((one) => materialsOf([one]))]
 }
 
 function materialsOf(value: unknown): Material[] {

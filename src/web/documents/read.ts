@@ -38,11 +38,7 @@ export function createPageDocuments({ catalog }: Pick<Reads, 'catalog'>): PageDo
   }
 }
 
-function readWhole<T>(
-  catalog: Reads['catalog'],
-  digest: string,
-  make: (value: unknown) => T | null,
-): T | Unreadable {
+function readWhole<T>(catalog: Reads['catalog'], digest: string, make: (value: unknown) => T | null): T | Unreadable {
   const content = wholeUnpacked(catalog, digest, MAX_BYTES)
   if (typeof content === 'string') return { unreadable: UNREADABLE[content] }
   if (countValues(content) > MAX_VALUES) return { unreadable: 'It has more than 2 million values.' }

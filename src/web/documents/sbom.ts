@@ -47,7 +47,8 @@ function readCycloneDx(bom: Fields): Sbom {
   gather(bom['components'], 0, gathered)
   const subject = fieldsOf(metadata['component'])
   return {
-    ...{ format: `CycloneDX ${shortText(bom['specVersion'], 20)}`, ...gathered },
+    format: `CycloneDX ${shortText(bom['specVersion'], 20)}`,
+    ...gathered,
     subject: [subject['name'], subject['version']]
       .map((one) => shortText(one))
       .join(' ')
@@ -73,7 +74,9 @@ function componentOf({ group, name, version, type, purl, licenses }: Fields): Co
   const prefix = shortText(group)
   return {
     name: clip(prefix === '' ? shortText(name) : `${prefix}/${shortText(name)}`),
-    ...{ version: shortText(version), type: shortText(type, 40), purl: shortText(purl, 500) },
+    version: shortText(version),
+    type: shortText(type, 40),
+    purl: shortText(purl, 500),
     licences: [...eachObject(licenses)]
       .slice(0, 10)
       .map(({ license, expression }) => {
@@ -96,13 +99,12 @@ function readSpdx(document: Fields): Sbom {
 }
 
 function spdxComponent(one: Fields): Component {
-  const purl = [...eachObject(one['externalRefs'])].find(
-    ({ referenceType }) => referenceType === 'purl',
-  )
+  const purl = [...eachObject(one['externalRefs'])].find(({ referenceType }) => referenceType === 'purl')
   const { licenseConcluded, licenseDeclared, primaryPackagePurpose } = one
   const licence = [licenseConcluded, licenseDeclared].find(isStated)
   return {
-    ...{ name: shortText(one['name']), version: shortText(one['versionInfo']) },
+    name: shortText(one['name']),
+    version: shortText(one['versionInfo']),
     type: shortText(primaryPackagePurpose, 40).toLowerCase(),
     purl: shortText(purl?.['referenceLocator'], 500),
     licences: shortText(licence),

@@ -53,12 +53,13 @@ function readOpenVex(document: Fields): Vex {
     const notes = [one['impact_statement'], one['action_statement'], one['status_notes']]
     return {
       vulnerability: shortText(typeof vulnerability === 'string' ? vulnerability : (name ?? id)),
-      ...{ status: shortText(status, 60), justification: shortText(justification) },
+      status: shortText(status, 60),
+      justification: shortText(justification),
       note: shortText(notes.find((note) => typeof note === 'string' && note !== '')),
       ...productsOf(one['products']),
     }
   })
-  const head = { format: 'OpenVEX', author: shortText(author), updatedAt: shortText(updated ?? timestamp, 60) } // prettier-ignore
+  const head = { format: 'OpenVEX', author: shortText(author), updatedAt: shortText(updated ?? timestamp, 60) }
   return vexOf(head, statements)
 }
 
@@ -78,17 +79,16 @@ function readCycloneDx(bom: Fields): Vex {
   const statements = [...eachObject(bom['vulnerabilities'])].map((one): VexStatement => {
     const { state, justification, detail } = fieldsOf(one['analysis'])
     return {
-      ...{ vulnerability: shortText(one['id']), status: shortText(state, 60) },
-      ...{ justification: shortText(justification), note: shortText(detail) },
+      vulnerability: shortText(one['id']),
+      status: shortText(state, 60),
+      justification: shortText(justification),
+      note: shortText(detail),
       ...productsOf(one['affects']),
     }
   })
   const author = fieldsOf(supplier)['name'] ?? fieldsOf(component)['name']
   const format = `CycloneDX ${shortText(bom['specVersion'], 20)}`
-  return vexOf(
-    { format, author: shortText(author), updatedAt: shortText(timestamp, 60) },
-    statements,
-  )
+  return vexOf({ format, author: shortText(author), updatedAt: shortText(timestamp, 60) }, statements)
 }
 
 function readCsaf(csaf: Fields): Vex {

@@ -9,12 +9,8 @@ const MAX_NAME = 500
 /** Returns a row of an affected package: ecosystem, package, affected ranges, fixed versions. */
 export function affectedRow({ ui }: Pick<PageCall, 'ui'>, affected: unknown): (Cell | Cell[])[] {
   const { ecosystem, name, purl, ...ranges } = describeAffected(affected)
-  const isShort = (text: string | null): text is string =>
-    text !== null && text !== '' && text.length < MAX_NAME
-  const cell =
-    isShort(ecosystem) && isShort(name)
-      ? link(name, ui('package', { ecosystem, name }))
-      : plain(name)
+  const isShort = (text: string | null): text is string => text !== null && text !== '' && text.length < MAX_NAME
+  const cell = isShort(ecosystem) && isShort(name) ? link(name, ui('package', { ecosystem, name })) : plain(name)
   const note = purl === null ? {} : { note: clip(purl, 120) }
   const fixed = ranges.fixed.map((one) => plain(one, 101))
   return [

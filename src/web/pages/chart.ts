@@ -14,9 +14,7 @@ const [WIDTH, HEIGHT, BAR] = [DAYS * 10, 40, 8] as const
 export function changesChart({ reads, now }: PageCall): ChartBlock {
   const today = Math.floor(now / DAY_MS)
   const first = today - DAYS + 1
-  const byDay = new Map(
-    reads.changes.countByDay(first * DAY_MS).map(({ day, names }) => [day, names]),
-  )
+  const byDay = new Map(reads.changes.countByDay(first * DAY_MS).map(({ day, names }) => [day, names]))
   const days = Array.from({ length: DAYS }, (_, at) => ({
     day: first + at,
     names: byDay.get(first + at) ?? 0,
@@ -36,8 +34,12 @@ export function changesChart({ reads, now }: PageCall): ChartBlock {
       total === 0
         ? `no counted changes in ${DAYS} days`
         : `${grouped(total)} ${nounOf(total, 'change')} in ${DAYS} days, ${busiest}`,
-    ...{ bars, width: WIDTH, height: HEIGHT, barWidth: BAR },
-    ...{ from: dateOf(first), to: dateOf(today) },
+    bars,
+    width: WIDTH,
+    height: HEIGHT,
+    barWidth: BAR,
+    from: dateOf(first),
+    to: dateOf(today),
   }
 }
 

@@ -42,14 +42,14 @@ export function loadEcosystemList(call: PageCall): PageView {
 export function loadPackageList(call: PageCall): PageView {
   const { ui, query } = call
   const ecosystem = parameter(query, 'ecosystem')
-  const [prefix, after] = [parameter(query, 'prefix'), parameter(query, 'after')]
+  const prefix = parameter(query, 'prefix')
+  const after = parameter(query, 'after')
   const title = `Packages of ${ecosystem}`
   const found = call.views((views) =>
     views.hasView(ecosystem) ? views.listPackages(ecosystem, prefix, after, PAGE + 1) : 'unknown',
   )
   if (found === null) return { title, blocks: [noViews(call)] }
-  if (found === 'unknown')
-    throw new MirrorError('not_found', `no record names the ecosystem "${ecosystem}"`)
+  if (found === 'unknown') throw new MirrorError('not_found', `no record names the ecosystem "${ecosystem}"`)
   const shown = found.slice(0, PAGE)
   const last = found.length > PAGE ? shown.at(-1)?.name : undefined
   return {
@@ -67,10 +67,7 @@ export function loadPackageList(call: PageCall): PageView {
         kind: 'table',
         title: 'Packages by name',
         columns: ['Package', 'Records'],
-        rows: shown.map(({ name, records }) => [
-          link(name, ui('package', { ecosystem, name })),
-          count(records),
-        ]),
+        rows: shown.map(({ name, records }) => [link(name, ui('package', { ecosystem, name })), count(records)]),
         empty: 'No package of this ecosystem has such a name.',
         first: after === '' ? null : ui('packages', { ecosystem, prefix }),
         next: last === undefined ? null : ui('packages', { ecosystem, prefix, after: last }),
@@ -82,7 +79,8 @@ export function loadPackageList(call: PageCall): PageView {
 /** Loads the page of the records that name a package. */
 export function loadPackage(call: PageCall): PageView {
   const { ui, query, reads } = call
-  const [ecosystem, name] = [parameter(query, 'ecosystem'), parameter(query, 'name')]
+  const ecosystem = parameter(query, 'ecosystem')
+  const name = parameter(query, 'name')
   const after = parameter(query, 'after')
   const title = `${name} (${ecosystem})`
   const found = call.views((views) => views.listCandidates(ecosystem, name, after, PAGE + 1))
@@ -97,10 +95,7 @@ export function loadPackage(call: PageCall): PageView {
         title: 'Records that name this package',
         note: 'In any version; the record says which ones are affected.',
         columns: ['Record', 'Modified'],
-        rows: shown.map(({ id }) => [
-          code(id, ui('record', { id })),
-          plain(reads.osv.readEntry(id)?.modified),
-        ]),
+        rows: shown.map(({ id }) => [code(id, ui('record', { id })), plain(reads.osv.readEntry(id)?.modified)]),
         empty: 'No record of this mirror names this package.',
         first: after === '' ? null : ui('package', { ecosystem, name }),
         next: last === undefined ? null : ui('package', { ecosystem, name, after: last }),

@@ -6,19 +6,7 @@ import { describeRunProgress } from '../../domain/progress.ts'
 import { FLEET_PAUSED, describeUnread } from '../../domain/status.ts'
 import type { LoggedSnapshot } from '../../store/changes/log.ts'
 import type { Block, FactsBlock, SourceCard } from '../blocks.ts'
-import {
-  type Cell,
-  type Tone,
-  size,
-  clip,
-  code,
-  count,
-  link,
-  plain,
-  span,
-  state,
-  time,
-} from '../cells.ts'
+import { type Cell, type Tone, size, clip, code, count, link, plain, span, state, time } from '../cells.ts'
 import type { PageCall, PageView } from '../page.ts'
 import { changeWords } from './changes/log.ts'
 import { changesChart } from './chart.ts'
@@ -67,7 +55,8 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   const [words, tone] = isRejected ? REJECTED : STATES[source.state]
   const limit = config[name].maxAgeHours * 3600
   const isOld = ageSeconds === null || ageSeconds > limit
-  const isInScope = source.state === 'complete' && source.scopeChanged === null && (source.scope !== null || name === 'catalog') // prettier-ignore
+  const isInScope =
+    source.state === 'complete' && source.scopeChanged === null && (source.scope !== null || name === 'catalog')
   const policy = `policy: at most ${span(limit)}`
   const isFirst = asOf === null && source.state === 'running'
   const age: Cell =
@@ -91,9 +80,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
       ...(source.partial ? ([['missing or outdated', plain(lacksWords(source))]] as const) : []),
       ...(partialListCount === 0 ? [] : ([['lists incomplete', count(partialListCount)]] as const)),
       ['snapshot', snapshot === null ? plain(null) : code(snapshot.slice(0, 12))],
-      ...(call.signedIn
-        ? ([['runs', link('all runs', ui('runs', { source: name }))]] as const)
-        : []),
+      ...(call.signedIn ? ([['runs', link('all runs', ui('runs', { source: name }))]] as const) : []),
     ],
   }
 }
@@ -115,10 +102,7 @@ function scopeWords({ config }: PageCall, { name, scope }: SourceStatus): string
   return clip(`catalog.scope ${config.catalog.scope}${lists === '' ? '' : `; ${lists}`}`)
 }
 
-function runCells(
-  { ui, now, signedIn }: PageCall,
-  run: NonNullable<SourceStatus['lastRun']>,
-): Cell[] {
+function runCells({ ui, now, signedIn }: PageCall, run: NonNullable<SourceStatus['lastRun']>): Cell[] {
   const { id, kind, state: outcome, startedAt, endedAt } = run
   const title = `${kind}: ${outcome}`
   const first = signedIn ? link(title, ui('run', { id })) : plain(title)
@@ -163,8 +147,7 @@ function viewsOf({ now }: PageCall, { views = [] }: Status): Cell[] {
 function bundlesOf({ now, reads }: PageCall, { bundle, boxes }: Status): Cell[] {
   const cells: Cell[] = []
   const [exported] = reads.ledger.listNewestExports(Number.MAX_SAFE_INTEGER, 1)
-  if (exported !== undefined)
-    cells.push(plain(`exported: state ${exported.sequence}`), time(exported.exportedAt, now))
+  if (exported !== undefined) cells.push(plain(`exported: state ${exported.sequence}`), time(exported.exportedAt, now))
   if (bundle !== null) {
     cells.push(plain(`imported: ${bundle.kind} ${bundle.sequence}`), time(bundle.importedAt, now))
   }
@@ -200,10 +183,7 @@ function fleetOf({ now }: PageCall, fleet: NonNullable<Status['fleet']>): Cell[]
 function relayOf({ relay }: Status): Cell[] {
   if (relay.length === 0) return [plain('no targets (relay.targets)')]
   return relay.map(({ id, target, state: is, pending }) =>
-    state(
-      clip(`${target ?? `target ${id}`}: ${is}, ${pending} waiting`),
-      is === 'ok' ? 'good' : 'bad',
-    ),
+    state(clip(`${target ?? `target ${id}`}: ${is}, ${pending} waiting`), is === 'ok' ? 'good' : 'bad'),
   )
 }
 
@@ -211,10 +191,7 @@ function webhooksOf({ now, config }: PageCall, { webhooks }: Status): Cell[] {
   if (webhooks === undefined) return [plain('not received here')]
   if (webhooks.state === 'off') return [plain(whyOff(config))]
   const { counts, lastReceivedAt } = webhooks
-  const words =
-    counts === null
-      ? 'on'
-      : `on: ${counts.pending} pending, ${counts.done} done, ${counts.dead} given up`
+  const words = counts === null ? 'on' : `on: ${counts.pending} pending, ${counts.done} done, ${counts.dead} given up`
   const last = lastReceivedAt === null ? plain('none received yet') : time(lastReceivedAt, now)
   return [state(words, counts !== null && counts.dead > 0 ? 'warn' : 'good'), last]
 }

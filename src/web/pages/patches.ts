@@ -36,16 +36,11 @@ export function loadPatches(call: PageCall): PageView {
   return { title: 'Patches', blocks: [{ ...form, fields, button: 'Filter' }, table] }
 }
 
-function fieldOf(
-  { param, values }: (typeof FACETS)[number],
-  filter: Record<string, string>,
-): FormField[] {
+function fieldOf({ param, values }: (typeof FACETS)[number], filter: Record<string, string>): FormField[] {
   if (param === null) return []
   const label = LABELS[param] ?? param
   const value = filter[param] ?? ''
-  return [
-    values === undefined ? { name: param, label, value } : selectOf(param, label, values, value),
-  ]
+  return [values === undefined ? { name: param, label, value } : selectOf(param, label, values, value)]
 }
 
 const LABELS: Readonly<Partial<Record<string, string>>> = {
@@ -70,9 +65,7 @@ function rowOf({ ui, now }: PageCall, listed: Fields): (Cell | Cell[])[] {
     typeof cve === 'string' ? code(cve, ui('search', { q: cve.slice(0, 500) })) : plain(cve),
     [plain(item['package_src_name']), code(plain(item['version']).text)],
     [plain(item['ecosystem']), plain(item['os_distro_major'])],
-    typeof severity === 'string'
-      ? state(plain(severity).text, TONES.get(severity) ?? 'plain')
-      : plain(severity),
+    typeof severity === 'string' ? state(plain(severity).text, TONES.get(severity) ?? 'plain') : plain(severity),
     plain(item['ticket_status']),
     plain(item['patch_status']),
     typeof updated === 'string' ? time(updated, now) : plain(updated),

@@ -1,9 +1,4 @@
-import {
-  JUDGED_BEFORE,
-  foundPackage,
-  noTagHasIt,
-  readRecordTags,
-} from '../../api/lookup/record-tags.ts'
+import { JUDGED_BEFORE, foundPackage, noTagHasIt, readRecordTags } from '../../api/lookup/record-tags.ts'
 import { counted } from '../../core/text.ts'
 import type { Block } from '../blocks.ts'
 import { clip, link, plain } from '../cells.ts'
@@ -24,8 +19,7 @@ export function recordTagsBlocks(call: PageCall, id: string): Block[] {
   const found = readRecordTags(config, reads, id, () => {
     for (const source of ['osv', 'catalog'] as const) refuseOld(source)
   })
-  if (typeof found === 'string')
-    return [{ kind: 'notice', tone: 'warn', title: 'Tags are not shown', text: found }]
+  if (typeof found === 'string') return [{ kind: 'notice', tone: 'warn', title: 'Tags are not shown', text: found }]
   const { tags, tagCount, isCurrent } = found
   return [
     {

@@ -8,18 +8,7 @@ import { counted } from '../../core/text.ts'
 import { eachObject, fieldsOf, jsonTextOf } from '../../json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { Block } from '../blocks.ts'
-import {
-  type Cell,
-  clip,
-  code,
-  grouped,
-  link,
-  outside,
-  plain,
-  size,
-  state,
-  time,
-} from '../cells.ts'
+import { type Cell, clip, code, grouped, link, outside, plain, size, state, time } from '../cells.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../page.ts'
 import { affectedRow, severityCells } from './affected.ts'
 import { recordTagsBlocks } from './record-tags.ts'
@@ -62,9 +51,7 @@ const UNREADABLE: Block = {
 function parse(content: Buffer): Fields | null {
   try {
     const value: unknown = JSON.parse(jsonTextOf(content))
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? fieldsOf(value)
-      : null
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? fieldsOf(value) : null
   } catch {
     return null
   }
@@ -93,8 +80,7 @@ function contentBlocks(call: PageCall, id: string, record: Fields): Block[] {
     }),
   ]
   blocks.push({ kind: 'facts', rows }, affectedBlock(call, id, record['affected']))
-  if (typeof details === 'string' && details !== '')
-    blocks.push({ kind: 'text', title: 'Details', text: details })
+  if (typeof details === 'string' && details !== '') blocks.push({ kind: 'text', title: 'Details', text: details })
   return [...blocks, referencesBlock(record['references'])]
 }
 
@@ -107,9 +93,7 @@ function idCells({ ui }: PageCall, value: unknown): Cell[] {
   const list: unknown[] = Array.isArray(value) ? value : []
   const shown = list.slice(0, MOST_IDS).filter((one) => typeof one === 'string')
   const cells = shown.map((one) => code(one, ui('search', { q: one.slice(0, 500) })))
-  return list.length > MOST_IDS
-    ? [...cells, plain(`and ${grouped(list.length - MOST_IDS)} more`)]
-    : cells
+  return list.length > MOST_IDS ? [...cells, plain(`and ${grouped(list.length - MOST_IDS)} more`)] : cells
 }
 
 function affectedBlock(call: PageCall, id: string, value: unknown): Block {
@@ -150,10 +134,7 @@ function storedRows(call: PageCall, id: string, stored: Stored): [string, Cell |
   const { reads, now, ui, root } = call
   const views = call.views((open) => open.listViewsOf(id))
   return [
-    [
-      'raw JSON',
-      code(`${encodeURIComponent(id)}.json`, root(`/external/osv/${encodeURIComponent(id)}.json`)),
-    ],
+    ['raw JSON', code(`${encodeURIComponent(id)}.json`, root(`/external/osv/${encodeURIComponent(id)}.json`))],
     ['size', size(stored.size)],
     ['SHA-256', code(stored.sha256.toString('hex'))],
     ['last modified', time(stored.changed * 1000, now)],
@@ -193,9 +174,7 @@ function datesBlocks({ reads, now }: PageCall, id: string): Block[] {
   if (dates === null) return []
   const rows = datesInWords(dates).map(([name, at, note]): [string, Cell] => {
     const cell = at === null ? plain(note) : time(at, now)
-    const more = [cell.note, at === null ? '' : note].filter(
-      (one) => one !== undefined && one !== '',
-    )
+    const more = [cell.note, at === null ? '' : note].filter((one) => one !== undefined && one !== '')
     return [name, { ...cell, ...(more.length > 0 && { note: more.join(', ') }) }]
   })
   return [{ kind: 'facts', title: 'Since when', rows }]
@@ -213,7 +192,7 @@ function missingView(call: PageCall, id: string) {
         ['removed', time(reads.dates.readDates(id)?.removedAt ?? tombstone.removedAt, now)],
       ],
     }
-    return { title: id, status: 404, blocks: [removed, ...datesBlocks(call, id), historyBlock(call, id)] } // prettier-ignore
+    return { title: id, status: 404, blocks: [removed, ...datesBlocks(call, id), historyBlock(call, id)] }
   }
   const dates = datesBlocks(call, id)
   const outside = whyOutOfScope(reads, id)

@@ -38,12 +38,8 @@ function byPurl(call: PageCall, purl: string): PageView {
   const { ecosystem: base, name, version } = named
   const found = call.views((views) => views.listCandidates(base, name, '', PAGE + 1))
   if (found === null) return { title, blocks: [noViews(call)] }
-  const all = link(
-    `All records of ${name} (${base})`,
-    call.ui('package', { ecosystem: base, name }),
-  )
-  const note =
-    version === '' ? {} : { note: 'In any version; the record says which ones are affected.' }
+  const all = link(`All records of ${name} (${base})`, call.ui('package', { ecosystem: base, name }))
+  const note = version === '' ? {} : { note: 'In any version; the record says which ones are affected.' }
   return {
     title,
     blocks: [
@@ -60,11 +56,7 @@ function byPurl(call: PageCall, purl: string): PageView {
 
 function byText(call: PageCall, query: string): PageView {
   const after = parameter(call.query, 'after')
-  const blocks = [
-    ...recordBlocks(call, query),
-    ...indexBlocks(call, query, after),
-    ...imageBlocks(call, query),
-  ]
+  const blocks = [...recordBlocks(call, query), ...indexBlocks(call, query, after), ...imageBlocks(call, query)]
   const found = blocks.some((block) => block.kind === 'table')
   const nothing: Block = {
     kind: 'notice',
@@ -72,13 +64,13 @@ function byText(call: PageCall, query: string): PageView {
     title: 'Nothing was found',
     text: 'Names of packages and other ids are compared as a whole; ids of records by their beginning.',
   }
-  return { title: `Search: ${query}`, blocks: found ? blocks : [missingBlock(call, query) ?? nothing, ...blocks] } // prettier-ignore
+  return { title: `Search: ${query}`, blocks: found ? blocks : [missingBlock(call, query) ?? nothing, ...blocks] }
 }
 
 /** Says that a record of this id is missing here, or may be. */
 function missingBlock({ reads }: PageCall, query: string): Block | null {
   const missing = findMissingNamed(reads, query)
-  return missing && { kind: 'notice', tone: 'warn', title: 'Nothing was found', text: missing.message } // prettier-ignore
+  return missing && { kind: 'notice', tone: 'warn', title: 'Nothing was found', text: missing.message }
 }
 
 /** Records whose ids begin with the text, as it is and in upper case. */
@@ -115,28 +107,18 @@ function indexBlocks(call: PageCall, query: string, after: string): Block[] {
     empty: 'none',
   }
   return [
-    ...(shown.length === 0
-      ? []
-      : [{ ...recordTable(call, 'Records that name this id', shown, {}), next }]),
+    ...(shown.length === 0 ? [] : [{ ...recordTable(call, 'Records that name this id', shown, {}), next }]),
     ...(packages.length === 0 ? [] : [named]),
   ]
 }
 
-function recordTable(
-  { ui, reads }: PageCall,
-  title: string,
-  ids: readonly string[],
-  more: { note?: string },
-) {
+function recordTable({ ui, reads }: PageCall, title: string, ids: readonly string[], more: { note?: string }) {
   return {
     kind: 'table',
     title,
     ...more,
     columns: ['Record', 'Modified'],
-    rows: ids.map((id) => [
-      code(id, ui('record', { id })),
-      plain(reads.osv.readEntry(id)?.modified),
-    ]),
+    rows: ids.map((id) => [code(id, ui('record', { id })), plain(reads.osv.readEntry(id)?.modified)]),
     empty: 'No record of this mirror names it.',
   } as const satisfies Block
 }

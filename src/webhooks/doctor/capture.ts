@@ -25,8 +25,7 @@ function fromJson(file: Buffer): Capture {
   }
   if (typeof body === 'string') return { headers, body: Buffer.from(body), suspicions: [] }
   if (body === undefined || body === null) throw unusable('it has no "body"')
-  const suspicion =
-    'the capture contains the parsed body, not its bytes: the bytes are a reconstruction'
+  const suspicion = 'the capture contains the parsed body, not its bytes: the bytes are a reconstruction'
   return { headers, body: Buffer.from(JSON.stringify(body)), suspicions: [suspicion] }
 }
 
@@ -50,8 +49,7 @@ function headersOf(value: unknown): [string, string][] {
     const values: unknown[] = Array.isArray(given) ? given : [given]
     return values.map((one): [string, string] => {
       const isPlain = typeof one === 'string' || typeof one === 'number'
-      if (typeof name !== 'string' || !isPlain)
-        throw unusable('its headers are not names and values')
+      if (typeof name !== 'string' || !isPlain) throw unusable('its headers are not names and values')
       return [name, String(one)]
     })
   })
@@ -84,17 +82,14 @@ function endOfHead(file: Buffer): [number, number] {
 }
 
 function checked(headers: [string, string][], body: Buffer): Capture {
-  const find = (wanted: string): string | undefined =>
-    headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
+  const find = (wanted: string): string | undefined => headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
   if (/\bchunked\b/i.test(find('transfer-encoding') ?? '')) {
     const joined = joinChunks(body)
-    const suspicion =
-      'the headers announce a chunked body, but it is not chunked; it is used unchanged'
+    const suspicion = 'the headers announce a chunked body, but it is not chunked; it is used unchanged'
     return { headers, body: joined ?? body, suspicions: joined === null ? [suspicion] : [] }
   }
   const length = find('content-length')
-  if (length === undefined || Number(length) === body.length)
-    return { headers, body, suspicions: [] }
+  if (length === undefined || Number(length) === body.length) return { headers, body, suspicions: [] }
   const suspicion = `Content-Length is ${length}, but the captured body has ${body.length} bytes`
   return { headers, body, suspicions: [suspicion] }
 }

@@ -2,14 +2,7 @@ import { publicKeyBytes } from '../../config/kinds/keys.ts'
 import type { Capture } from './capture.ts'
 import type { HeaderRefusal } from '../receive/headers.ts'
 import { type SignatureDialect, createSigningSecret, createVerifier } from '../receive/signature.ts'
-import {
-  type LabelledSecret,
-  type SecretMatch,
-  findMatch,
-  captureHeader,
-  isValidAt,
-  signaturesOf,
-} from './match.ts'
+import { type LabelledSecret, type SecretMatch, findMatch, captureHeader, isValidAt, signaturesOf } from './match.ts'
 import { AS_CAPTURED } from './forms.ts'
 
 /** Result of checking a captured delivery, and its problems. Contains no secret, no signature, no body. */
@@ -53,11 +46,7 @@ export function diagnose(judged: Case): Diagnosis {
     ...other,
     ...encodingProblems(capture),
     ...timeProblems(ageSeconds, toleranceSeconds),
-    ...(secrets.length === 0
-      ? [noSecret(judged)]
-      : other.length > 0
-        ? []
-        : signatureProblems(capture, match)),
+    ...(secrets.length === 0 ? [noSecret(judged)] : other.length > 0 ? [] : signatureProblems(capture, match)),
     ...(match?.usual === true ? [] : capture.suspicions),
   ]
   const problems = found.length > 0 ? found : [otherwise(judged, refusal, match)]
@@ -75,11 +64,7 @@ function verify({ capture, secrets, now, toleranceSeconds, dialect }: Case): Hea
 }
 
 /** What no single check above explains. */
-function otherwise(
-  { dialect, secrets, now }: Case,
-  refusal: HeaderRefusal,
-  match: SecretMatch | null,
-): string {
+function otherwise({ dialect, secrets, now }: Case, refusal: HeaderRefusal, match: SecretMatch | null): string {
   const used = secrets.find(({ label }) => label === match?.secret)
   if (used !== undefined && !isValidAt(used, now))
     return `the secret ${used.label} does not count at that time (notBefore, notAfter in webhooks.secretFile)`
@@ -143,7 +128,8 @@ function versionsOf(value: string): string[] {
 /** Reports signatures of a version that no stored secret can check: secrets are for `v1`, public keys for `v1a`. */
 function versionProblems({ capture, secrets }: Case): string[] {
   const versions = versionsOf(captureHeader(capture, 'webhook-signature'))
-  const [hmac, asymmetric] = [versions.includes('v1'), versions.includes('v1a')]
+  const hmac = versions.includes('v1')
+  const asymmetric = versions.includes('v1a')
   const keys = secrets.filter(({ secret }) => publicKeyBytes(secret) !== null).length
   if (asymmetric && !hmac && secrets.length > 0 && keys === 0)
     return [
@@ -180,9 +166,7 @@ function signatureProblems(capture: Capture, match: SecretMatch | null): string[
   if (match !== null) return unusual(match)
   if (captureHeader(capture, 'webhook-signature').trim() === '') return []
   if (signaturesOf(capture).length === 0)
-    return [
-      'no part of webhook-signature is 32 bytes in base64 or hex, or 64 in base64: it was cut or changed',
-    ]
+    return ['no part of webhook-signature is 32 bytes in base64 or hex, or 64 in base64: it was cut or changed']
   // Without the signed id and time, secrets cannot be checked.
   if (SIGNED.some((name) => captureHeader(capture, name) === '')) return []
   return [
@@ -202,7 +186,6 @@ function unusual({ key, encoding, content, body }: SecretMatch): string[] {
   }
   if (content !== 'id.timestamp.body')
     found.push(`the sender signs ${content}, not id.timestamp.body: it is not Standard Webhooks`)
-  if (found.length === 0)
-    found.push(`the sender uses ${key} as the key and ${encoding}: the mirror does not take that`)
+  if (found.length === 0) found.push(`the sender uses ${key} as the key and ${encoding}: the mirror does not take that`)
   return found
 }

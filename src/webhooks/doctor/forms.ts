@@ -19,13 +19,13 @@ export function keyForms(secret: string): KeyForm[] {
   const publicKey = publicKeyBytes(secret)
   if (publicKey === null)
     return hmacKeys(secret).map(({ name, key, usual }) => ({
-      ...{ name, usual },
+      name,
+      usual,
       fits: (content, { version, bytes }) =>
         version === 'v1' && createHmac('sha256', key).update(content).digest().equals(bytes),
     }))
   const check = createEd25519Check(publicKey)
-  const fits: KeyForm['fits'] = (content, { version, bytes }) =>
-    version === 'v1a' && check(content, bytes)
+  const fits: KeyForm['fits'] = (content, { version, bytes }) => version === 'v1a' && check(content, bytes)
   return [{ name: 'the Ed25519 public key', usual: true, fits }]
 }
 
@@ -144,8 +144,5 @@ function sorted(value: unknown): unknown {
 }
 
 function escaped(text: string): string {
-  return text.replace(
-    /[\u0080-\uffff]/g,
-    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  return text.replace(/[\u0080-\uffff]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

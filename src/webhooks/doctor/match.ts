@@ -1,13 +1,6 @@
 import type { Capture } from './capture.ts'
 import type { KeptSecret } from '../receive/secret-file.ts'
-import {
-  type KeyForm,
-  type Written,
-  AS_CAPTURED,
-  bodyForms,
-  keyForms,
-  readSignature,
-} from './forms.ts'
+import { type KeyForm, type Written, AS_CAPTURED, bodyForms, keyForms, readSignature } from './forms.ts'
 
 /** A stored secret, with its label and the dates of its validity. */
 export type LabelledSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
@@ -45,9 +38,7 @@ export function findMatch({ capture, secrets }: DoctorQuestion): SecretMatch | n
   const id = captureHeader(capture, 'webhook-id')
   const timestamp = captureHeader(capture, 'webhook-timestamp')
   const signatures = signaturesOf(capture)
-  const keys = secrets.flatMap(({ label, secret }) =>
-    keyForms(secret).map((form) => ({ label, form })),
-  )
+  const keys = secrets.flatMap(({ label, secret }) => keyForms(secret).map((form) => ({ label, form })))
   for (const attempt of attempts(id, timestamp, capture.body)) {
     for (const { label, form } of keys) {
       const signature = signatures.find((one) => form.fits(attempt.content, one))

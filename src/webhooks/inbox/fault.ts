@@ -45,8 +45,7 @@ export function createInboxFault({ dataDir, log, now }: FaultOptions): InboxFaul
       known = null
       log.info({}, 'the inbox of webhooks is available again')
     },
-    state: () =>
-      known && { message: withoutFolder(known.message, path), since: toIso(known.since) },
+    state: () => known && { message: withoutFolder(known.message, path), since: toIso(known.since) },
   }
 }
 

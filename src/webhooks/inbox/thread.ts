@@ -1,11 +1,5 @@
 import { MirrorError } from '../../core/errors.ts'
-import type {
-  InboxCounts,
-  InboxRow,
-  NewDelivery,
-  Received,
-  Settlement,
-} from '../../store/webhooks/inbox.ts'
+import type { InboxCounts, InboxRow, NewDelivery, Received, Settlement } from '../../store/webhooks/inbox.ts'
 import { type Rpc, createRpc } from '../../threads/rpc.ts'
 import { type Supervisor, supervise } from '../../threads/supervisor.ts'
 import { workerFile } from '../../threads/worker-file.ts'
@@ -62,9 +56,7 @@ const UNAVAILABLE = 'the inbox is not available now; the log says why'
 
 /** Starts the inbox thread, now or with the first delivery. A database that cannot be opened is reported, and tried again. */
 export function startInboxThread(deps: InboxThreadDeps): InboxThread {
-  const rpc = createRpc<OperationName, InboxFunctions>(
-    () => new MirrorError('storage', UNAVAILABLE),
-  )
+  const rpc = createRpc<OperationName, InboxFunctions>(() => new MirrorError('storage', UNAVAILABLE))
   let supervisor: Supervisor<ToInbox> | null = null
   let starting: Promise<void> | null = null
   let isClosed = false
@@ -106,10 +98,7 @@ export function startInboxThread(deps: InboxThreadDeps): InboxThread {
   }
 }
 
-function superviseInbox(
-  deps: InboxThreadDeps,
-  rpc: Rpc<OperationName, InboxFunctions>,
-): Supervisor<ToInbox> {
+function superviseInbox(deps: InboxThreadDeps, rpc: Rpc<OperationName, InboxFunctions>): Supervisor<ToInbox> {
   const supervisor = supervise<ToInbox, FromInbox>({
     file: workerFile('inbox.worker', import.meta.url),
     data: () => ({ dataDir: deps.dataDir }) satisfies InboxStart,

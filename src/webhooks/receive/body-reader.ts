@@ -4,8 +4,7 @@ import { watchBody } from '../../core/connections/body-time.ts'
 
 /** What became of reading a body. */
 export type BodyResult =
-  | { readonly body: Buffer }
-  | { readonly failed: 'too_large' | 'too_many_pieces' | 'too_slow' | 'crowded' | 'gone' }
+  { readonly body: Buffer } | { readonly failed: 'too_large' | 'too_many_pieces' | 'too_slow' | 'crowded' | 'gone' }
 
 /** Limits on bodies, one by one and all together. */
 interface BodyLimits {

@@ -22,14 +22,11 @@ const FIELDS: Readonly<Record<'repository' | 'tag' | 'digest' | 'arch' | 'refere
   tag: 'imagetag tag tagname',
   digest: 'imagedigest digest tagdigest manifestdigest',
   arch: 'arch architecture imagearch imagearchitecture',
-  reference:
-    'imageref imagereference imageuri imageurl reference ref artifact target resource resourceurl',
+  reference: 'imageref imagereference imageuri imageurl reference ref artifact target resource resourceurl',
 }
 type FieldKind = keyof typeof FIELDS
 const KINDS = new Map(
-  Object.entries(FIELDS).flatMap(([kind, names]) =>
-    names.split(' ').map((name) => [name, kind as FieldKind] as const),
-  ),
+  Object.entries(FIELDS).flatMap(([kind, names]) => names.split(' ').map((name) => [name, kind as FieldKind] as const)),
 )
 /** The contract's own names: an invalid value under one of them invalidates the target. */
 const DOCUMENTED = new Set(['image_repo', 'image_tag', 'image_digest', 'arch'])
@@ -47,8 +44,12 @@ interface Parts extends Readonly<Record<Part, string | null>> {
 }
 
 const NOTHING: Parts = {
-  ...{ repository: null, tag: null, digest: null, arch: null },
-  ...{ reference: null, subject: null },
+  repository: null,
+  tag: null,
+  digest: null,
+  arch: null,
+  reference: null,
+  subject: null,
 }
 
 interface Scan {
@@ -68,12 +69,7 @@ export function imagesIn(event: unknown): EventTarget[] {
 }
 
 /** Adds what an object names, or what the objects in its lists name; returns whether it added any. */
-function collect(
-  object: Readonly<Record<string, unknown>>,
-  inherited: Parts,
-  depth: number,
-  scan: Scan,
-): boolean {
+function collect(object: Readonly<Record<string, unknown>>, inherited: Parts, depth: number, scan: Scan): boolean {
   const found = { parts: new Map<string, string>(), lists: [] as object[], spoiled: false }
   flatten(object, '', depth, scan, found)
   if (found.spoiled) return false
@@ -83,9 +79,7 @@ function collect(
   if (direct !== null && (direct.tag ?? direct.digest) !== null)
     return add(scan, { ...direct, subject: own.subject ?? direct.subject })
   const parent = { ...NOTHING, repository: own.repository, arch: own.arch }
-  const listed = found.lists.filter((one) =>
-    collect(one as Record<string, unknown>, parent, depth + 1, scan),
-  )
+  const listed = found.lists.filter((one) => collect(one as Record<string, unknown>, parent, depth + 1, scan))
   if (listed.length > 0) return true
   const target = targetOf(own)
   const isNew = target !== null && (depth === 0 || own.tag !== null || own.reference !== null)
@@ -127,11 +121,7 @@ function flatten(
 function objectsOf(key: string, list: readonly unknown[]): object[] {
   const name = key.replace(/s$/i, '')
   return list.flatMap((one) =>
-    isObject(one)
-      ? [one]
-      : typeof one === 'string' && KINDS.has(plain(name))
-        ? [{ [name]: one }]
-        : [],
+    isObject(one) ? [one] : typeof one === 'string' && KINDS.has(plain(name)) ? [{ [name]: one }] : [],
   )
 }
 
@@ -164,9 +154,7 @@ function isFitting(kind: FieldKind | undefined, value: unknown): boolean {
 }
 
 function isReference(text: string): boolean {
-  return (
-    REFERENCE.test(text) && !DIGEST.test(text) && /[:@]/.test(text.slice(text.lastIndexOf('/') + 1))
-  )
+  return REFERENCE.test(text) && !DIGEST.test(text) && /[:@]/.test(text.slice(text.lastIndexOf('/') + 1))
 }
 
 /** Puts an object's parts together; null when its subject is no reference. */
@@ -177,7 +165,9 @@ function partsOf(
 ): Parts | null {
   if (subject !== null && (typeof subject !== 'string' || !REFERENCE.test(subject))) return null
   const own = (part: keyof Parts): string | null => parts.get(part) ?? inherited[part]
-  const [repository, tag, digest] = [own('repository'), own('tag'), own('digest')]
+  const repository = own('repository')
+  const tag = own('tag')
+  const digest = own('digest')
   return { repository, tag, digest, arch: own('arch'), reference: own('reference'), subject }
 }
 
@@ -188,7 +178,7 @@ function targetOf({ reference, ...parts }: Parts): EventTarget | null {
   const repository = parts.repository ?? named.repository
   if (repository === null) return null
   const { tag, digest } = parts.repository === null ? named : parts
-  return { ...{ repository, tag, digest }, arch: parts.arch, subject }
+  return { repository, tag, digest, arch: parts.arch, subject }
 }
 
 function plain(key: string): string {

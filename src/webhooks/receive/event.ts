@@ -76,9 +76,7 @@ function eventsIn(value: unknown): Json[] {
   if (Array.isArray(value)) return (value as unknown[]).filter(isObject)
   if (!isObject(value)) return []
   if (typeOf(value) !== null || 'specversion' in value) return [value]
-  const listed = Object.values(value).flatMap((one) =>
-    Array.isArray(one) ? (one as unknown[]) : [],
-  )
+  const listed = Object.values(value).flatMap((one) => (Array.isArray(one) ? (one as unknown[]) : []))
   const events = listed.filter(isObject).filter((one) => typeOf(one) !== null)
   return events.length > 0 ? events : [value]
 }
@@ -102,8 +100,7 @@ export function createTypeFilter(patterns: readonly string[], vendor: string): T
   const own = patterns.map((pattern) => withVendor(pattern, vendor))
   const heads = new Set(own.map(headOf))
   return (type, isCloudEvent = true) =>
-    own.some((pattern) => matchesPattern(pattern, type)) ||
-    !(isCloudEvent || heads.has(headOf(type)))
+    own.some((pattern) => matchesPattern(pattern, type)) || !(isCloudEvent || heads.has(headOf(type)))
 }
 
 function headOf(type: string): string {

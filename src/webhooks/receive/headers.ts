@@ -45,9 +45,7 @@ const VERSION = /^v\d+[a-z]*$/
  */
 export function readHeaders(rawHeaders: readonly string[]): DeliveryHeaders | HeaderRefusal {
   if (rawHeaders.length > 2 * MAX_LINES) return 'header_repeated'
-  const found = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
-    valuesOf(rawHeaders, name),
-  )
+  const found = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) => valuesOf(rawHeaders, name))
   if (found.some((values) => values.length > 1)) return 'header_repeated'
   const [[id] = [], [time] = [], [list] = []] = found
   if (id === undefined || time === undefined || list === undefined) return 'header_missing'
@@ -105,11 +103,7 @@ function readSignature(text: string): Signature | null {
 }
 
 /** What is wrong with a time by the receiver's clock (unix milliseconds), or null. */
-export function clockFault(
-  timestamp: number,
-  now: number,
-  toleranceSeconds: number,
-): 'too_old' | 'too_new' | null {
+export function clockFault(timestamp: number, now: number, toleranceSeconds: number): 'too_old' | 'too_new' | null {
   const age = Math.floor(now / 1000) - timestamp
   if (age > toleranceSeconds) return 'too_old'
   return -age > toleranceSeconds ? 'too_new' : null

@@ -68,16 +68,17 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   // A sender may close its side when it has sent a delivery, and still wait for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   const limit = limitConnections(server, {
-    ...{ most: maxConnections, mostPerAddress: options.maxConnectionsPerAddress },
-    ...{ log: options.log, onClosed: options.onClosed ?? (() => undefined) },
+    most: maxConnections,
+    mostPerAddress: options.maxConnectionsPerAddress,
+    log: options.log,
+    onClosed: options.onClosed ?? (() => undefined),
   })
   await listening(server, host, port).catch((error: unknown) => {
     secured?.certificate.stop()
     throw error
   })
   const bound = server.address()
-  const shown =
-    host === '0.0.0.0' || host === '::' ? 'localhost' : isIPv6(host) ? `[${host}]` : host
+  const shown = host === '0.0.0.0' || host === '::' ? 'localhost' : isIPv6(host) ? `[${host}]` : host
   const at = typeof bound === 'object' && bound !== null ? bound.port : port
   return {
     url: `${tls === null ? 'http' : 'https'}://${shown}:${at}`,
@@ -102,9 +103,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
  * Tries the certificate and the address, and gives the address back, before a start changes anything. Throws `config` as
  * `startListener` does.
  */
-export async function tryListener(
-  options: Pick<ListenerOptions, 'host' | 'port' | 'tls'>,
-): Promise<void> {
+export async function tryListener(options: Pick<ListenerOptions, 'host' | 'port' | 'tls'>): Promise<void> {
   if (options.tls !== null) readCertificate(options.tls, SECTION)
   const server = http.createServer()
   server.on('connection', (socket) => socket.destroy())

@@ -16,15 +16,7 @@ import {
   sendReply,
 } from './responses.ts'
 import { type Bodies, createBodies, discardRequest } from './body-reader.ts'
-import {
-  type Result,
-  type Rules,
-  judgeBody,
-  judgeHead,
-  result,
-  unauthentic,
-  unread,
-} from './validation.ts'
+import { type Result, type Rules, judgeBody, judgeHead, result, unauthentic, unread } from './validation.ts'
 import { createThrottledLog } from './throttled-log.ts'
 import type { NewDelivery, Received } from '../../store/webhooks/inbox.ts'
 import type { InboxThread } from '../inbox/thread.ts'
@@ -92,20 +84,13 @@ export function createReceiver(options: ReceiverOptions): Receiver {
   const bodies = createBodies({ maxBytes, timeOf, maxTotal: LARGEST_AT_ONCE * maxBytes })
   const logRejection = createThrottledLog(options.log, options.now)
   const state = { closing: false }
-  const finish = (
-    endpoint: string,
-    { answer, outcome, reason, detail }: Result,
-  ): WebhookResponse => {
+  const finish = (endpoint: string, { answer, outcome, reason, detail }: Result): WebhookResponse => {
     for (const counter of options.counters) counter.countWebhook(outcome, reason)
     const fields = { endpoint, status: answer.status, ...(detail !== undefined && { detail }) }
     if (reason !== '') logRejection(reason, fields, TEXTS[outcome])
     return answer
   }
-  const resultOf = async (
-    request: IncomingMessage,
-    endpoint: string,
-    share: Share,
-  ): Promise<Result> => {
+  const resultOf = async (request: IncomingMessage, endpoint: string, share: Share): Promise<Result> => {
     try {
       return await receive(request, endpoint, { options, bodies, state, share })
     } catch (error) {
@@ -176,10 +161,7 @@ async function receive(
 }
 
 /** Stores a delivery and then announces it, also when that is too late for the answer: it needs its refresh. */
-async function storeAndAnnounce(
-  delivery: NewDelivery,
-  { inbox, followers }: ReceiverOptions,
-): Promise<Received> {
+async function storeAndAnnounce(delivery: NewDelivery, { inbox, followers }: ReceiverOptions): Promise<Received> {
   const outcome = await inbox.receive(delivery)
   const isStored = outcome === 'new' || outcome === 'altered'
   if (isStored && delivery.state === 'pending') for (const follower of followers) follower.arrived()

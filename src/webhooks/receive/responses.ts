@@ -2,15 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /** The outcome of a request at an endpoint, for counters. */
 export type ReceiptOutcome =
-  | 'new'
-  | 'altered'
-  | 'duplicate'
-  | 'ignored'
-  | 'unauthorized'
-  | 'unavailable'
-  | 'refused'
-  | 'handshake'
-  | 'gone'
+  'new' | 'altered' | 'duplicate' | 'ignored' | 'unauthorized' | 'unavailable' | 'refused' | 'handshake' | 'gone'
 
 /** An answer of the receiver. */
 export interface WebhookResponse {

@@ -55,7 +55,7 @@ export function createSecrets(options: SecretsOptions): Secrets {
       if (current === text) return
       text = current // logged once, also when it is refused
       fromFile = current === null ? [] : prepare(current, file, dialect)
-      log?.info({ file, secrets: fromFile.map(({ signing }) => signing.label) }, 'read the webhook secrets again') // prettier-ignore
+      log?.info({ file, secrets: fromFile.map(({ signing }) => signing.label) }, 'read the webhook secrets again')
       if (current !== null) warnOfReaders(file, log)
     } catch (error) {
       log?.error({ file }, `${messageOf(error)} The secrets read before stay in force.`)
@@ -81,8 +81,9 @@ function fixedSecrets(settings: () => readonly string[]): () => readonly Prepare
     const current = settings()
     if (current === seen) return prepared
     prepared = current.map((secret, at) => ({
-      ...{ signing: createSigningSecret(`settings-${at + 1}`, secret) },
-      ...{ notBefore: null, notAfter: null },
+      signing: createSigningSecret(`settings-${at + 1}`, secret),
+      notBefore: null,
+      notAfter: null,
     }))
     seen = current
     return prepared

@@ -1,22 +1,9 @@
 import { isUtf8 } from 'node:buffer'
-import {
-  createHmac,
-  createPrivateKey,
-  createPublicKey,
-  sign,
-  timingSafeEqual,
-  verify,
-} from 'node:crypto'
+import { createHmac, createPrivateKey, createPublicKey, sign, timingSafeEqual, verify } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { SIGNATURE_DIALECTS } from '../../config/kinds/webhooks.ts'
 import { decodedKey, plainSecret, privateKeySeed, publicKeyBytes } from '../../config/kinds/keys.ts'
-import {
-  type DeliveryHeaders,
-  type HeaderRefusal,
-  type Signature,
-  clockFault,
-  readHeaders,
-} from './headers.ts'
+import { type DeliveryHeaders, type HeaderRefusal, type Signature, clockFault, readHeaders } from './headers.ts'
 
 /** A form of signature: what the key is made of, and how the signature is written. */
 export type SignatureDialect = (typeof SIGNATURE_DIALECTS)[number]
@@ -99,9 +86,7 @@ function createDigest(key: Buffer): (content: SignedContent) => Buffer {
   }
 }
 
-const FORMS: Readonly<
-  Record<SignatureDialect, { key: 'decoded' | 'whole'; form: 'base64' | 'hex' }>
-> = {
+const FORMS: Readonly<Record<SignatureDialect, { key: 'decoded' | 'whole'; form: 'base64' | 'hex' }>> = {
   standard: { key: 'decoded', form: 'base64' },
   vendor: { key: 'whole', form: 'hex' },
   'whole-base64': { key: 'whole', form: 'base64' },
@@ -158,7 +143,10 @@ function matchHmac(
   dialects: readonly SignatureDialect[],
 ): SignatureDialect | null {
   if (signatures.length === 0) return null
-  const digests = { decoded: needed('decoded', dialects, secret, content), whole: needed('whole', dialects, secret, content) } // prettier-ignore
+  const digests = {
+    decoded: needed('decoded', dialects, secret, content),
+    whole: needed('whole', dialects, secret, content),
+  }
   let match: SignatureDialect | null = null
   for (const dialect of dialects) {
     const { key, form } = FORMS[dialect]
@@ -185,9 +173,7 @@ function needed(
   secret: SigningSecret,
   content: SignedContent,
 ): Buffer | null {
-  return dialects.some((dialect) => FORMS[dialect].key === key)
-    ? (secret[key]?.(content) ?? null)
-    : null
+  return dialects.some((dialect) => FORMS[dialect].key === key) ? (secret[key]?.(content) ?? null) : null
 }
 
 /** What the verifier judges by. */
@@ -218,8 +204,6 @@ export function createVerifier(options: VerifierOptions): Verifier {
     const late = clockFault(timestamp, options.now(), options.toleranceSeconds)
     if (late !== null) return { ok: false, reason: late }
     const match = matchSignatures(headers, body, options.secrets(), dialects)
-    return match === null
-      ? { ok: false, reason: 'signature' }
-      : { ok: true, id, timestamp, ...match }
+    return match === null ? { ok: false, reason: 'signature' } : { ok: true, id, timestamp, ...match }
   }
 }

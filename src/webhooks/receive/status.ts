@@ -27,15 +27,13 @@ export function createReport({ endpoints, secrets, inbox, now, fault }: ReportOp
       const found = await counts()
       const active = secrets.active().length
       return {
-        ...{ state: active > 0 ? ('on' as const) : ('off' as const), endpoints, secrets: active },
-        ...{
-          counts: found && withoutOldest(found),
-          oldestPendingAt: toIsoOrNull(found?.oldestPendingAt),
-        },
-        ...{
-          lastReceivedAt: toIsoOrNull(last.receivedAt()),
-          lastRefusedAt: toIsoOrNull(last.refusedAt()),
-        },
+        state: active > 0 ? ('on' as const) : ('off' as const),
+        endpoints,
+        secrets: active,
+        counts: found && withoutOldest(found),
+        oldestPendingAt: toIsoOrNull(found?.oldestPendingAt),
+        lastReceivedAt: toIsoOrNull(last.receivedAt()),
+        lastRefusedAt: toIsoOrNull(last.refusedAt()),
         failing: fault.state(),
       }
     },

@@ -7,10 +7,7 @@ const EVERY_MS = 10_000
 type ThrottledLog = (reason: string, fields: object, message: string) => void
 
 /** Creates a log with at most one line per reason and interval. Reasons are a fixed set, never a sender's text. */
-export function createThrottledLog(
-  log: Pick<Logger, 'warn'> | null,
-  now: () => number,
-): ThrottledLog {
+export function createThrottledLog(log: Pick<Logger, 'warn'> | null, now: () => number): ThrottledLog {
   const lastLines = new Map<string, { at: number; suppressed: number }>()
   return (reason, fields, message) => {
     const last = lastLines.get(reason)

@@ -66,9 +66,7 @@ function isEncoded(rawHeaders: readonly string[]): boolean {
 
 /** The result for a body whose signature does not fit: a compressed one may have been signed before, and can be sent plain. */
 export function unauthentic(rawHeaders: readonly string[], reason: string): Result {
-  return isEncoded(rawHeaders)
-    ? result(ENCODED, 'refused', 'encoding')
-    : result(UNAUTHORIZED, 'unauthorized', reason)
+  return isEncoded(rawHeaders) ? result(ENCODED, 'refused', 'encoding') : result(UNAUTHORIZED, 'unauthorized', reason)
 }
 
 type Failed = Extract<BodyResult, { failed: string }>['failed']
@@ -101,9 +99,7 @@ function handshake(rawHeaders: readonly string[], allowed: readonly string[]): W
   const origins = valuesOf(rawHeaders, 'webhook-request-origin')
   const [origin = ''] = origins
   const listed =
-    origins.length === 1
-      ? allowed.find((one) => one === '*' || one.toLowerCase() === origin.toLowerCase())
-      : undefined
+    origins.length === 1 ? allowed.find((one) => one === '*' || one.toLowerCase() === origin.toLowerCase()) : undefined
   // What is sent back is the setting's text, never the request's.
   return listed === undefined
     ? { status: 200, headers }

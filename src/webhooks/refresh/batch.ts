@@ -59,12 +59,7 @@ function withSameTarget(chosen: readonly Waiting[], due: readonly Waiting[]): re
 /** The inbox as a wave of events uses it; each call is answered by another thread and may reject. */
 export interface WaitingRows {
   /** Rows that are due and have ids above `after`, oldest first; `longestWait`: no row is postponed for longer, milliseconds. */
-  readonly pending: (
-    now: number,
-    limit: number,
-    after: number,
-    longestWait: number,
-  ) => Promise<readonly Waiting[]>
+  readonly pending: (now: number, limit: number, after: number, longestWait: number) => Promise<readonly Waiting[]>
   readonly settle: (settled: readonly Settlement[]) => Promise<void>
   /** Unix milliseconds; null: nothing is pending. */
   readonly nextDueAt: () => Promise<number | null>
@@ -100,10 +95,7 @@ export async function readDue(inbox: WaitingRows, now: number): Promise<Waiting[
 }
 
 /** Runs one refresh for all rows. One that fails checked nothing. */
-export async function refreshBatch(
-  runner: RefreshRunner,
-  batch: readonly Waiting[],
-): Promise<RefreshOutcome> {
+export async function refreshBatch(runner: RefreshRunner, batch: readonly Waiting[]): Promise<RefreshOutcome> {
   const targets = new Map<string, EventTarget>()
   for (const target of batch.flatMap(({ target }) => (target === null ? [] : targetsOf(target))))
     targets.set(targetKey(target), target)
@@ -116,10 +108,7 @@ export async function refreshBatch(
 }
 
 /** Returns the rows whose images a refresh checked: all of them, or none. */
-export function checkedBy(
-  { imageReason }: RefreshOutcome,
-  batch: readonly Waiting[],
-): readonly Waiting[] {
+export function checkedBy({ imageReason }: RefreshOutcome, batch: readonly Waiting[]): readonly Waiting[] {
   return imageReason === null ? batch : []
 }
 
@@ -189,17 +178,12 @@ export function judgeBatch(
     const found = seen.get(targetKey(row.target))
     // What a row names is settled by itself: another source may fail for long.
     const why = isSeen(seen, row) ? null : (failure ?? found?.failure ?? null)
-    return why === null
-      ? afterRefresh(row, found?.visibility ?? null, now)
-      : afterFailure(row, why, now, random)
+    return why === null ? afterRefresh(row, found?.visibility ?? null, now) : afterFailure(row, why, now, random)
   })
 }
 
 /** Writes what became of rows into the inbox. */
-export async function settleRows(
-  inbox: WaitingRows,
-  settled: readonly Settlement[],
-): Promise<void> {
+export async function settleRows(inbox: WaitingRows, settled: readonly Settlement[]): Promise<void> {
   for (let at = 0; at < settled.length; at += PAGE) {
     await inbox.settle(settled.slice(at, at + PAGE))
   }

@@ -181,11 +181,7 @@ interface Wave {
 }
 
 /** When the refresh for a wave begins, unix milliseconds. */
-function endOf(
-  { first, last }: Wave,
-  quietFrom: number,
-  { debounceMs, debounceMaxMs }: CoalescerDeps,
-): number {
+function endOf({ first, last }: Wave, quietFrom: number, { debounceMs, debounceMaxMs }: CoalescerDeps): number {
   if (first >= quietFrom) return first
   return Math.min(last + debounceMs, first + debounceMaxMs)
 }

@@ -68,9 +68,7 @@ function isAnnounced({ repository, tag, digest, at }: NewTag, known: Known): boo
   const agree = (a: string | null, b: string | null): boolean => a === null || b === null || a === b
   const found = [tag, digest].flatMap((key) => (key === null ? [] : (known.get(key) ?? [])))
   return found.some(
-    (one) =>
-      agree(one.repository, own) &&
-      (agree(one.digest, digest) || Math.abs(one.receivedAt - at) <= HOUR_MS),
+    (one) => agree(one.repository, own) && (agree(one.digest, digest) || Math.abs(one.receivedAt - at) <= HOUR_MS),
   )
 }
 

@@ -53,7 +53,13 @@ export function startRefresher(options: RefresherOptions): Refresher {
   const catalog = activeSources(config).includes('catalog') ? reads.pinned.catalog : null
   const time = { ...SYSTEM, now }
   const coalescer = createCoalescer({
-    ...{ debounceMs, debounceMaxMs, inbox, sync, catalog, time, log },
+    debounceMs,
+    debounceMaxMs,
+    inbox,
+    sync,
+    catalog,
+    time,
+    log,
     isExplained: () => options.fault.state() !== null,
   })
   const reports = createReports({ ...options, catalog: reads.live.catalog, coalescer })

@@ -130,6 +130,7 @@ export function latencyOf(times: readonly EventTimes[]): Latency {
 function spreadOf(values: readonly number[]): Quantiles | null {
   const sorted = values.toSorted((a, b) => a - b)
   const rank = (share: number): number | undefined => sorted[Math.ceil(share * sorted.length) - 1]
-  const [median, p99] = [rank(0.5), rank(0.99)]
+  const median = rank(0.5)
+  const p99 = rank(0.99)
   return median === undefined || p99 === undefined ? null : { median, p99 }
 }

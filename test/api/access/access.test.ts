@@ -6,15 +6,7 @@ import { createAttempts } from '../../../src/api/access/throttle.ts'
 import { readCredential } from '../../../src/api/access/credentials.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { openWrites } from '../../../src/store/writer.ts'
-import {
-  type Reply,
-  type Served,
-  type ServedOptions,
-  closeAll,
-  jsonOf,
-  serve,
-  servedToAll,
-} from '../served.ts'
+import { type Reply, type Served, type ServedOptions, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
 
 afterEach(closeAll)
 
@@ -41,14 +33,8 @@ const textOf = (reply: Reply): string => String(jsonOf(reply)['message'])
 describe('when the settings have keys,', () => {
   test('a private path accepts a key as bearer token or as Basic user name, and nothing else', async () => {
     const { get } = await serveNothing({ env: WITH_KEYS })
-    const good = [
-      bearer(KEY),
-      bearer(OTHER),
-      basic(`${KEY}:`),
-      { authorization: `bEARER  ${KEY} ` },
-    ]
-    for (const headers of good)
-      for (const path of PATHS) expect((await get(path, headers)).status).toBe(404)
+    const good = [bearer(KEY), bearer(OTHER), basic(`${KEY}:`), { authorization: `bEARER  ${KEY} ` }]
+    for (const headers of good) for (const path of PATHS) expect((await get(path, headers)).status).toBe(404)
     const bad: Record<string, string>[] = [
       {},
       { Authorization: '' },
@@ -61,14 +47,8 @@ describe('when the settings have keys,', () => {
     ]
     for (const headers of bad) {
       const reply = await get('/v1/me', headers)
-      expect([headers, reply.status, jsonOf(reply)['error']]).toEqual([
-        headers,
-        401,
-        'unauthorized',
-      ])
-      expect(reply.headers['www-authenticate']).toMatch(
-        /^Basic realm="patchmirror".*, Bearer realm=/,
-      )
+      expect([headers, reply.status, jsonOf(reply)['error']]).toEqual([headers, 401, 'unauthorized'])
+      expect(reply.headers['www-authenticate']).toMatch(/^Basic realm="patchmirror".*, Bearer realm=/)
       expect(reply.headers['cache-control']).toBe('no-store')
     }
   })
@@ -179,8 +159,7 @@ describe('keys made on the command line', () => {
     const store = openWrites(dir)
     const { key } = store.keys.createKey('', 1)
     store.close()
-    for (const valid of [key, KEY, OTHER])
-      expect((await get('/v1/me', bearer(valid))).status).toBe(404)
+    for (const valid of [key, KEY, OTHER]) expect((await get('/v1/me', bearer(valid))).status).toBe(404)
   })
 
   test('that cannot be read refuse every client', async () => {
@@ -250,29 +229,26 @@ describe('when server.openLoopback is set,', () => {
     expect(told[0]).toContain(why)
   })
 
-  test.each(['0.0.0.0', '::', '192.0.2.1', null])(
-    'a server bound to %s still requires a key',
-    async (bound) => {
-      const { dir } = await serveNothing()
-      const reads = openPinnedReads(dir)
-      if (reads === null) throw new Error('no database')
-      const told: string[] = []
-      const ignore = (): void => undefined
-      const log = { debug: ignore, info: ignore, error: ignore, isLevelEnabled: () => false }
-      const settings = { keys: [], openLoopback: true, publicUrl: null, socket: null, trustProxy: [] } // prettier-ignore
-      const access = createAccess({
-        settings: { ...settings, host: '0.0.0.0' },
-        trusted: createTrust([]),
-        reads,
-        listeningOn: () => bound,
-        log: { ...log, warn: (_, message) => told.push(message) },
-        now: () => 0,
-      })
-      access.announce()
-      expect(told[0]).toContain('listens to more than this machine')
-      reads.close()
-    },
-  )
+  test.each(['0.0.0.0', '::', '192.0.2.1', null])('a server bound to %s still requires a key', async (bound) => {
+    const { dir } = await serveNothing()
+    const reads = openPinnedReads(dir)
+    if (reads === null) throw new Error('no database')
+    const told: string[] = []
+    const ignore = (): void => undefined
+    const log = { debug: ignore, info: ignore, error: ignore, isLevelEnabled: () => false }
+    const settings = { keys: [], openLoopback: true, publicUrl: null, socket: null, trustProxy: [] } // prettier-ignore
+    const access = createAccess({
+      settings: { ...settings, host: '0.0.0.0' },
+      trusted: createTrust([]),
+      reads,
+      listeningOn: () => bound,
+      log: { ...log, warn: (_, message) => told.push(message) },
+      now: () => 0,
+    })
+    access.announce()
+    expect(told[0]).toContain('listens to more than this machine')
+    reads.close()
+  })
 })
 
 test.each([

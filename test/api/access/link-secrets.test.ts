@@ -62,9 +62,7 @@ test('a changed file that cannot be used is logged once, and the secret in use s
   const link = one.sign()
   write('short')
   expect([one.sign(), one.sign()]).toEqual([link, link])
-  expect(one.lines).toEqual([
-    expect.stringMatching(/^server\.linkSecretFile has a secret of fewer than 32 characters/),
-  ])
+  expect(one.lines).toEqual([expect.stringMatching(/^server\.linkSecretFile has a secret of fewer than 32 characters/)])
   expect(one.lines.join()).not.toContain('short;')
   write(NEW)
   expect(one.sign()).not.toBe(link)
@@ -81,18 +79,15 @@ test.each([
   expect(() => loadConfig({ env, cwd: tmpdir(), requireUpstream: false })).toThrow(why)
 })
 
-longTest(
-  'links in answers of lists and items are signed with the file, beside the serving thread too',
-  async () => {
-    const { path } = linkFile(OLD)
-    const env = { PATCHMIRROR_SERVER_LINK_SECRET_FILE: path, PATCHMIRROR_CATALOG_SCOPE: 'all' }
-    const bench = await catalogBench({ images: 1, tags: 2, packages: 1, tickets: 1 }, { env })
-    expect(await bench.run('catalog')).toMatchObject({ state: 'complete' })
-    const list = (await (await bench.ask('/v1/tags/')).json()) as { data: { id: string }[] }
-    const sbom = await (await bench.ask(`/v1/tags/${list.data[0]?.id ?? ''}/sbom`)).json()
-    const url = new URL(Object.values(sbom as Record<string, string>)[0] ?? '')
-    const other = mirror(path, 'b')
-    expect(other.verifyLink(url.pathname + url.search)).toEqual({ state: 'good' })
-    expect((await fetch(url)).status).toBe(200)
-  },
-)
+longTest('links in answers of lists and items are signed with the file, beside the serving thread too', async () => {
+  const { path } = linkFile(OLD)
+  const env = { PATCHMIRROR_SERVER_LINK_SECRET_FILE: path, PATCHMIRROR_CATALOG_SCOPE: 'all' }
+  const bench = await catalogBench({ images: 1, tags: 2, packages: 1, tickets: 1 }, { env })
+  expect(await bench.run('catalog')).toMatchObject({ state: 'complete' })
+  const list = (await (await bench.ask('/v1/tags/')).json()) as { data: { id: string }[] }
+  const sbom = await (await bench.ask(`/v1/tags/${list.data[0]?.id ?? ''}/sbom`)).json()
+  const url = new URL(Object.values(sbom as Record<string, string>)[0] ?? '')
+  const other = mirror(path, 'b')
+  expect(other.verifyLink(url.pathname + url.search)).toEqual({ state: 'good' })
+  expect((await fetch(url)).status).toBe(200)
+})

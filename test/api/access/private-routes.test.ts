@@ -3,15 +3,7 @@ import { createAnswer, sendAnswer } from '../../../src/api/http/response.ts'
 import type { RouteTools } from '../../../src/api/access/private-routes.ts'
 import type { PrivateRoute, RouteCall } from '../../../src/api/access/route-table.ts'
 import { MirrorError } from '../../../src/core/errors.ts'
-import {
-  type Reply,
-  type Served,
-  type ServedOptions,
-  closeAll,
-  jsonOf,
-  serve,
-  servedToAll,
-} from '../served.ts'
+import { type Reply, type Served, type ServedOptions, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
 
 afterEach(closeAll)
 
@@ -20,12 +12,7 @@ const DOCUMENT = Buffer.from('{"bomFormat":"CycloneDX"}')
 /** Routes as the catalog has them: an item, a link to a document, the document, and every way to fail. */
 function sampleRoutes({ served, heads, links }: RouteTools): PrivateRoute[] {
   const send = (call: RouteCall, body: Buffer): void =>
-    sendAnswer(
-      call,
-      createAnswer('identity', body, '0'.repeat(32), 0),
-      served.originOf('osv'),
-      heads,
-    )
+    sendAnswer(call, createAnswer('identity', body, '0'.repeat(32), 0), served.originOf('osv'), heads)
   const route = (path: string, work: (call: RouteCall) => void): PrivateRoute => ({
     path,
     answer: (call) => {
@@ -143,19 +130,16 @@ describe('a writing request', () => {
     ['POST', '/v3/settings/webhooks', 'webhooks register'],
     ['DELETE', '/v3/settings/webhooks/w-1', 'webhooks delete ID'],
     ['POST', '/v3/settings/webhooks/w-1/test-tag-created', 'webhooks test ID'],
-  ])(
-    '%s %s is a 405 that names the command, with and without a key',
-    async (method, path, command) => {
-      const { get } = await serveKeyed()
-      const reply = await get(path, { 'Content-Type': 'application/json' }, method)
-      expect([reply.status, reply.headers.allow]).toEqual([405, 'GET, HEAD'])
-      expect(jsonOf(reply)).toMatchObject({
-        error: 'method_not_allowed',
-        command: `patchmirror ${command}`,
-      })
-      expect(jsonOf(reply)['message']).toContain(`patchmirror ${command}`)
-    },
-  )
+  ])('%s %s is a 405 that names the command, with and without a key', async (method, path, command) => {
+    const { get } = await serveKeyed()
+    const reply = await get(path, { 'Content-Type': 'application/json' }, method)
+    expect([reply.status, reply.headers.allow]).toEqual([405, 'GET, HEAD'])
+    expect(jsonOf(reply)).toMatchObject({
+      error: 'method_not_allowed',
+      command: `patchmirror ${command}`,
+    })
+    expect(jsonOf(reply)['message']).toContain(`patchmirror ${command}`)
+  })
 
   test('is refused on every other known path as well, also on a signed link', async () => {
     const { get } = await serveSamples({ env: WITH_KEYS })

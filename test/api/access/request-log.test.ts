@@ -14,11 +14,7 @@ test('an answer repeats a well-formed request id and traceparent, and no malform
   const good = { 'x-request-id': 'build-7/a', traceparent: TRACE }
   for (const path of ['/external/patch_feed', '/-/health', '/v1/none', '/nowhere']) {
     const { headers } = await get(path, good)
-    expect([path, headers['x-request-id'], headers['traceparent']]).toEqual([
-      path,
-      'build-7/a',
-      TRACE,
-    ])
+    expect([path, headers['x-request-id'], headers['traceparent']]).toEqual([path, 'build-7/a', TRACE])
   }
   const bad = await get('/-/health', { 'x-request-id': 'a b"<', traceparent: 'x' })
   expect([bad.headers['x-request-id'], bad.headers['traceparent']]).toEqual([undefined, undefined])
@@ -48,7 +44,5 @@ test('with log.access each answer is logged with the name of its key and without
 
 test('a local key in a path or parameter is not logged', () => {
   const key = `pmk_${'A-b_9'.repeat(6)}`
-  expect(withoutValues(`/v1/${key}/x?after=${key}&limit=2`)).toBe(
-    '/v1/********/x?after=********&limit=2',
-  )
+  expect(withoutValues(`/v1/${key}/x?after=${key}&limit=2`)).toBe('/v1/********/x?after=********&limit=2')
 })

@@ -14,12 +14,7 @@ afterEach(closeAll)
 
 const RECORD = '/external/osv/ROOT-A.json'
 const OSV = [RECORD, '/external/osv/all.json', '/external/osv/all.zip']
-const VIEWS = [
-  '/osv/all.zip',
-  '/osv/Debian/all.zip',
-  '/osv/modified_id.csv',
-  '/osv/Debian/ROOT-A.json',
-]
+const VIEWS = ['/osv/all.zip', '/osv/Debian/all.zip', '/osv/modified_id.csv', '/osv/Debian/ROOT-A.json']
 const NEVER = ['/-/status', '/-/openapi.json', '/osv/v1/vulns/ROOT-A', '/external/osv/none.json']
 const FIELDS = ['cdn-cache-control', 'cache-groups', 'xkey', 'cache-tag', 'surrogate-key']
 

@@ -23,17 +23,14 @@ function purges(urls: readonly string[], againMs = 3_600_000) {
   return { ...made, lines }
 }
 
-const tagsOf = (got: readonly { headers: Record<string, unknown> }[]) =>
-  got.map(({ headers }) => headers['xkey'])
+const tagsOf = (got: readonly { headers: Record<string, unknown> }[]) => got.map(({ headers }) => headers['xkey'])
 
 test('tags are purged at once and again later', async () => {
   const edge = await target(200)
   const { purge, status } = purges([edge.url], 20)
   purge(['pm-osv', 'pm-feeds'])
   await vi.waitFor(() => expect(tagsOf(edge.got)).toEqual(['pm-osv pm-feeds', 'pm-osv pm-feeds']))
-  await vi.waitFor(() =>
-    expect(status()).toMatchObject([{ state: 'ok', pending: false, purged: 2 }]),
-  )
+  await vi.waitFor(() => expect(status()).toMatchObject([{ state: 'ok', pending: false, purged: 2 }]))
 })
 
 test('a purge that fails is retried with all tags that came meanwhile, and logged once for each reason', async () => {
@@ -80,8 +77,7 @@ longTest('a daemon purges what it serves at the start and after each publication
     PATCHMIRROR_EDGE_TAG_HEADER: 'xkey',
     PATCHMIRROR_EDGE_PURGE: edge.url,
   })
-  const count = (tag: string) =>
-    tagsOf(edge.got).filter((tags) => String(tags).split(' ').includes(tag)).length
+  const count = (tag: string) => tagsOf(edge.got).filter((tags) => String(tags).split(' ').includes(tag)).length
   await vi.waitFor(() => {
     expect([count('pm-osv'), count('pm-feeds')].every((n) => n > 0)).toBe(true)
   }, 60_000)

@@ -2,11 +2,7 @@ import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
 import { elementsOf, membersOf, sliceText } from '../../../src/json/slices.ts'
-import {
-  type PatchIndex,
-  filterPatchFeed,
-  indexPatchFeed,
-} from '../../../src/api/snapshot/patch-filter.ts'
+import { type PatchIndex, filterPatchFeed, indexPatchFeed } from '../../../src/api/snapshot/patch-filter.ts'
 import { filterRows, indexRows, isTree } from '../../../src/api/snapshot/patch-rows.ts'
 import { type Steps, STEP } from '../../../src/api/snapshot/steps.ts'
 import { FEEDS, FILLED_AT, PATCH_FEED, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
@@ -70,19 +66,16 @@ test.each([
     'ecosystem=alpine&package_src_name=ca-certs&unknown=1',
     '{"alpine":[{"distroversion":"3.18", "archs": ["x86_64"], "packages": [{"pkg": {"name": "c\\u0061-certs", "secfixes": {}, "odd": "\\"]}\\\\"}}], "later": 12345678901234567890}]}',
   ],
-])(
-  'the filter ?%s returns upstream’s own text of the matching entries',
-  async (query, expected) => {
-    const { get } = await serveFeeds()
-    for (let again = 0; again < 2; again++) {
-      const plain = await get(`${PATH}?${query}`)
-      expect(plain.body.toString()).toBe(expected)
-      const packed = await get(`${PATH}?${query}`, { 'Accept-Encoding': 'gzip' })
-      expect(gunzipSync(packed.body).toString()).toBe(expected)
-      expect(packed.headers.etag).toBe(plain.headers.etag?.replace(/"$/, '-gzip"'))
-    }
-  },
-)
+])('the filter ?%s returns upstream’s own text of the matching entries', async (query, expected) => {
+  const { get } = await serveFeeds()
+  for (let again = 0; again < 2; again++) {
+    const plain = await get(`${PATH}?${query}`)
+    expect(plain.body.toString()).toBe(expected)
+    const packed = await get(`${PATH}?${query}`, { 'Accept-Encoding': 'gzip' })
+    expect(gunzipSync(packed.body).toString()).toBe(expected)
+    expect(packed.headers.etag).toBe(plain.headers.etag?.replace(/"$/, '-gzip"'))
+  }
+})
 
 test('a filtered feed has its own ETag, and conditional requests use it', async () => {
   const { get, head } = await serveFeeds()
@@ -177,9 +170,7 @@ test('the slices of a JSON list are its elements, and text that is not JSON is r
   fc.assert(
     fc.property(fc.array(fc.jsonValue()), (list) => {
       const text = Buffer.from(JSON.stringify(list, null, 1))
-      const sliced = [...elementsOf(text, 0)].map(
-        (slice) => JSON.parse(sliceText(text, slice)) as unknown,
-      )
+      const sliced = [...elementsOf(text, 0)].map((slice) => JSON.parse(sliceText(text, slice)) as unknown)
       expect(sliced).toEqual(JSON.parse(text.toString()))
     }),
   )
@@ -190,9 +181,7 @@ test('the slices of a JSON list are its elements, and text that is not JSON is r
 })
 
 test('a feed of another shape is filtered as far as possible', () => {
-  const text = Buffer.from(
-    '{"alpine": [], "npm": [1, {"packages": 2}, {"distroversion": 3.1}], "at": 7}',
-  )
+  const text = Buffer.from('{"alpine": [], "npm": [1, {"packages": 2}, {"distroversion": 3.1}], "at": 7}')
   const index = indexOf(text)
   const narrow = (release: string | null, packageName: string | null) =>
     atOnce(filterPatchFeed(text, index, { ecosystem: null, release, packageName })).toString()
@@ -202,8 +191,7 @@ test('a feed of another shape is filtered as far as possible', () => {
 
 function indexOf(text: Buffer): PatchIndex {
   const index = atOnce(indexPatchFeed(text))
-  if (index === null || index === 'no tree')
-    throw new Error(`the feed counts as ${index ?? 'large'}`)
+  if (index === null || index === 'no tree') throw new Error(`the feed counts as ${index ?? 'large'}`)
   return index
 }
 
@@ -216,19 +204,12 @@ function atOnce<T>(steps: Steps<T>): T {
 }
 
 test.each([
-  [
-    'tree',
-    (text: Buffer) => indexPatchFeed(text),
-    '{"pkg":{"name":"a"}}',
-    ['{"npm":[{"packages":[', ']}]}'],
-  ],
+  ['tree', (text: Buffer) => indexPatchFeed(text), '{"pkg":{"name":"a"}}', ['{"npm":[{"packages":[', ']}]}']],
   ['list of rows', (text: Buffer) => indexRows(text, 1e6), '{"name":"a"}', ['[', ']']],
 ] as const)(
   'a large %s is indexed in steps, so that other requests are answered meanwhile',
   (_, index, entry, [start, end]) => {
-    const steps: Steps<unknown> = index(
-      Buffer.from(start + Array(10_000).fill(entry).join(',') + end),
-    )
+    const steps: Steps<unknown> = index(Buffer.from(start + Array(10_000).fill(entry).join(',') + end))
     let count = 0
     while (steps.next().done !== true) count++
     expect(count).toBeGreaterThanOrEqual(10_000 / STEP - 1)
@@ -239,16 +220,13 @@ test.each([
   ['tree', indexPatchFeed, '{"npm":[{"other":', '}]}'],
   ['list of rows', (text: Buffer) => indexRows(text, 1e6), '[{"other":', '}]'],
   ['feed of unknown shape', isTree, '{"other":', '}'],
-] as const)(
-  'an entry that is no package is skipped when a %s is filtered in steps',
-  (_, index, start, end) => {
-    const text = Buffer.from(`${start}[${'1,'.repeat(1e6)}1]${end}`)
-    const steps: Steps<unknown> = index(text)
-    let count = 0
-    while (steps.next().done !== true) count++
-    expect(count).toBeGreaterThan(text.length / 100_000)
-  },
-)
+] as const)('an entry that is no package is skipped when a %s is filtered in steps', (_, index, start, end) => {
+  const text = Buffer.from(`${start}[${'1,'.repeat(1e6)}1]${end}`)
+  const steps: Steps<unknown> = index(text)
+  let count = 0
+  while (steps.next().done !== true) count++
+  expect(count).toBeGreaterThan(text.length / 100_000)
+})
 
 test.each([
   ['tree', [`{"npm":[{"packages":[`, ']}]}'], '{"pkg":{"name":"a"}}'],
@@ -258,8 +236,7 @@ test.each([
   const filter = { ecosystem: null, release: null, packageName: 'a' }
   const rows = shape === 'tree' ? null : atOnce(indexRows(text, 1e6))
   if (rows === 'too many') throw new Error('the feed counts as too large')
-  const steps =
-    rows === null ? filterPatchFeed(text, indexOf(text), filter) : filterRows(text, rows, filter)
+  const steps = rows === null ? filterPatchFeed(text, indexOf(text), filter) : filterRows(text, rows, filter)
   let count = 0
   let step = steps.next()
   for (; step.done !== true; step = steps.next()) count++
@@ -303,21 +280,13 @@ test.each([
   ['{"alpine":{"3.18":{}},"rhel":{}}', '?ecosystem=alpine', 501],
   ['{"alpine":[{"packages":[{"pkg":{"name":"curl"}}]}]}', '?os_distro_major=3.18', 501],
   ['{"alpine":[{"distroversion":"3.18"}]}', '?package_src_name=curl', 501],
-  [
-    '{"alpine":[{"distro_version":"3","packages":[{"name":"curl"}]}]}',
-    '?package_src_name=curl',
-    200,
-  ],
+  ['{"alpine":[{"distro_version":"3","packages":[{"name":"curl"}]}]}', '?package_src_name=curl', 200],
   ['{"alpine":[{"distroversion":"3","packages":[{"src":"curl"}]}]}', '?package_src_name=curl', 501],
   ['[{"attributes":{"ecosystem":"alpine"},"fixed":"1"}]', '?ecosystem=alpine', 200],
   ['[{"attributes":{"name":"curl"}}]', '?package_src_name=curl', 200],
   ['[{"cve":"CVE-1","reporter":{"name":"curl"}}]', '?package_src_name=curl', 501],
   ['[{"cve":"CVE-1","reporter_name":"curl"}]', '?package_src_name=curl', 501],
-  [
-    '{"systems":[{"name":"curl"}],"fixed":{"curl":{"CVE-2026-1":"8"}}}',
-    '?package_src_name=curl',
-    501,
-  ],
+  ['{"systems":[{"name":"curl"}],"fixed":{"curl":{"CVE-2026-1":"8"}}}', '?package_src_name=curl', 501],
 ])('for a feed of %s the filter %s is answered %i', async (feed, query, status) => {
   const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: feed }))
   const reply = await get(PATH + query)
@@ -355,24 +324,21 @@ test('a package name is found in any JSON spelling, and no other name is', () =>
   expect(found('url')).toBe('{"npm":[]}')
 })
 
-longTest(
-  'a feed with too many entries is served whole, and a filter of it is refused',
-  async () => {
-    const parts = Buffer.from('{"npm":[{"packages":[{},{},{}]}]}')
-    expect(atOnce(indexPatchFeed(parts, 5))).not.toBeNull()
-    expect(atOnce(indexPatchFeed(parts, 4))).toBeNull()
-    expect(atOnce(indexPatchFeed(Buffer.from('{"npm":[1,2,3]}'), 3))).toBeNull()
-    const huge = `{"npm":[{"packages":[${'{},'.repeat(1_000_000)}{}]}]}`
-    const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: huge }))
-    for (let again = 0; again < 2; again++) {
-      const reply = await get(`${PATH}?package_src_name=curl`)
-      expect([reply.status, jsonOf(reply)['error']]).toEqual([503, 'upstream_too_large'])
-      expect(jsonOf(reply)['message']).toContain('too many entries')
-      expect(reply.headers['retry-after']).toBeUndefined() // it lasts
-    }
-    expect((await get(PATH)).body).toHaveLength(huge.length)
-  },
-)
+longTest('a feed with too many entries is served whole, and a filter of it is refused', async () => {
+  const parts = Buffer.from('{"npm":[{"packages":[{},{},{}]}]}')
+  expect(atOnce(indexPatchFeed(parts, 5))).not.toBeNull()
+  expect(atOnce(indexPatchFeed(parts, 4))).toBeNull()
+  expect(atOnce(indexPatchFeed(Buffer.from('{"npm":[1,2,3]}'), 3))).toBeNull()
+  const huge = `{"npm":[{"packages":[${'{},'.repeat(1_000_000)}{}]}]}`
+  const { get } = await serve((store) => store.publishFeeds({ ...FEEDS, [PATH]: huge }))
+  for (let again = 0; again < 2; again++) {
+    const reply = await get(`${PATH}?package_src_name=curl`)
+    expect([reply.status, jsonOf(reply)['error']]).toEqual([503, 'upstream_too_large'])
+    expect(jsonOf(reply)['message']).toContain('too many entries')
+    expect(reply.headers['retry-after']).toBeUndefined() // it lasts
+  }
+  expect((await get(PATH)).body).toHaveLength(huge.length)
+})
 
 test('a damaged document is a 503 in every content coding, the same at each request, and is logged', async () => {
   const served = await serve((store) => {

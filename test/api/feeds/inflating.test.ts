@@ -32,10 +32,7 @@ test('returns every other content when one is damaged, and what another program 
 test('refuses content of another size than is recorded, also alone', () => {
   const inflating = createInflating()
   const [one = Buffer.alloc(0), two = Buffer.alloc(0)] = CONTENTS
-  const both = [
-    inflating('one', pack(one), one.length + 1),
-    inflating('two', pack(two), two.length),
-  ]
+  const both = [inflating('one', pack(one), one.length + 1), inflating('two', pack(two), two.length)]
   expect(both[0]).toThrow(/inflates to/)
   expect(both[1]?.()).toEqual(two)
   expect(inflating('one', pack(one), one.length - 1)).toThrow()

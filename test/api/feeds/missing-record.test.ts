@@ -42,11 +42,7 @@ test('a record that upstream lists is not denied where it could not be stored', 
   expect([gone.status, jsonOf(gone)['message']]).toEqual([404, expect.stringContaining(`${STORED}upstream lists it but answers 404`)]) // prettier-ignore
   for (const verb of ['show', 'search']) {
     const { code, err } = await ask(verb, failed)
-    expect([verb, code, err]).toEqual([
-      verb,
-      3,
-      expect.stringMatching(`${STORED}.*upstream answered 500`),
-    ])
+    expect([verb, code, err]).toEqual([verb, 3, expect.stringMatching(`${STORED}.*upstream answered 500`)])
   }
   for (const path of [`search?q=${failed}`, `record?id=${failed}`]) {
     const page = await served.get(`/-/ui/${path}`, { accept: 'text/html' })

@@ -69,20 +69,15 @@ const ODD_IDS = [
 ]
 
 const contentOf = (id: string): string => JSON.stringify({ id })
-const serveOdd = servedToAll((store) =>
-  store.publishOsv(Object.fromEntries(ODD_IDS.map((id) => [id, contentOf(id)]))),
-)
+const serveOdd = servedToAll((store) => store.publishOsv(Object.fromEntries(ODD_IDS.map((id) => [id, contentOf(id)]))))
 
-test.each(ODD_IDS)(
-  'a record with the id %j is found when the id is percent-encoded',
-  async (id) => {
-    const { get } = await serveOdd()
-    for (let again = 0; again < 2; again++) {
-      const reply = await get(`/external/osv/${encodeURIComponent(id)}.json`)
-      expect([reply.status, reply.body.toString()]).toEqual([200, contentOf(id)])
-    }
-  },
-)
+test.each(ODD_IDS)('a record with the id %j is found when the id is percent-encoded', async (id) => {
+  const { get } = await serveOdd()
+  for (let again = 0; again < 2; again++) {
+    const reply = await get(`/external/osv/${encodeURIComponent(id)}.json`)
+    expect([reply.status, reply.body.toString()]).toEqual([200, contentOf(id)])
+  }
+})
 
 test('a record is found by an id with raw slashes and with an unknown query', async () => {
   const { get } = await serve((store) => store.publishOsv({ 'a/b': '"slash"' }))
@@ -92,9 +87,7 @@ test('a record is found by an id with raw slashes and with an unknown query', as
 })
 
 test('records whose ids differ only in percent-encoding are not confused', async () => {
-  const { get } = await serve((store) =>
-    store.publishOsv({ 'a b': '"space"', 'a%20b': '"percent"' }),
-  )
+  const { get } = await serve((store) => store.publishOsv({ 'a b': '"space"', 'a%20b': '"percent"' }))
   for (let again = 0; again < 2; again++) {
     expect((await get('/external/osv/a%20b.json')).body.toString()).toBe('"space"')
     expect((await get('/external/osv/a%2520b.json')).body.toString()).toBe('"percent"')
@@ -122,9 +115,7 @@ test('an unknown record id is a 404 in JSON that names the snapshot', async () =
   expect(reply.status).toBe(404)
   expect(jsonOf(reply)).toEqual({
     error: 'not_found',
-    message: expect.stringContaining(
-      'index of this snapshot (X-Mirror-As-Of) does not list this id',
-    ) as string,
+    message: expect.stringContaining('index of this snapshot (X-Mirror-As-Of) does not list this id') as string,
     id: 'nothing',
   })
   expect(reply.headers).toMatchObject({
@@ -178,8 +169,7 @@ test('a record whose bytes no longer inflate is a 503', async () => {
     store.publishOsv({ [ID]: TEXT.repeat(50) })
     store.damage(OTHER_STREAM)
   })
-  for (const coding of ['gzip', 'identity'])
-    expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(503)
+  for (const coding of ['gzip', 'identity']) expect((await get(PATH, { 'Accept-Encoding': coding })).status).toBe(503)
 })
 
 test('a record stored by an earlier version without a checksum is served and checked', async () => {
@@ -219,12 +209,7 @@ test('a database that lacks a table is a 503 that names no part of it', async ()
 
 test('every feed path is a 503 with Retry-After before the first snapshot', async () => {
   const { get } = await serve(() => undefined)
-  for (const path of [
-    PATH,
-    '/external/osv/all.json',
-    '/external/osv/all.zip',
-    '/external/patch_feed',
-  ]) {
+  for (const path of [PATH, '/external/osv/all.json', '/external/osv/all.zip', '/external/patch_feed']) {
     const reply = await get(path)
     expect([path, reply.status, jsonOf(reply)['error']]).toEqual([path, 503, 'not_ready'])
     expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0)
@@ -301,8 +286,7 @@ test('a gzip body that does not inflate to the record is never sent', async () =
       'UPDATE osv_body SET bytes = CAST(substr(bytes, 1, 20) || zeroblob(length(bytes) - 28) || substr(bytes, -8) AS BLOB)',
     )
   })
-  for (let again = 0; again < 2; again++)
-    expect((await get(PATH, { 'Accept-Encoding': 'gzip' })).status).toBe(503)
+  for (let again = 0; again < 2; again++) expect((await get(PATH, { 'Accept-Encoding': 'gzip' })).status).toBe(503)
 })
 
 test('a record that is in the index alone is reported as a damaged database, not as a 404', async () => {
@@ -356,9 +340,7 @@ test.each([
   expect((await get(own)).headers['content-location']).toBeUndefined()
   const etag = found.headers.etag ?? ''
   expect((await get(`/external/osv/${path}`, { 'If-None-Match': etag })).status).toBe(304)
-  expect((await head(`/external/osv/${path}`)).headers['content-length']).toBe(
-    String(Buffer.byteLength(json(id))),
-  )
+  expect((await head(`/external/osv/${path}`)).headers['content-length']).toBe(String(Buffer.byteLength(json(id))))
 })
 
 test('an ambiguous id, or one of a known record, does not lead to another record', async () => {

@@ -89,8 +89,7 @@ test('the page and the feeds of changes show those of a tag, unless the catalog 
     expect([page, text.includes(`tag=${tag}`)]).toEqual([page, true])
     // Without a date a log that is younger than a week is shown from its beginning.
     const begun = show(page, `tag=${tag}`)
-    if (page === 'changes')
-      expect(begun.text).toMatch(/Changes of \S+ since \d{4}-\d\d-\d\dT[\d:.]+Z/)
+    if (page === 'changes') expect(begun.text).toMatch(/Changes of \S+ since \d{4}-\d\d-\d\dT[\d:.]+Z/)
     expect([page, begun.status, begun.text.includes('T-1'), begun.text.includes('T-2')]).toEqual([page, 200, true, false]) // prettier-ignore
     expect([page, show(page, `tag=${tag}&purl=pkg:npm/a`).status]).toEqual([page, 400])
     const old = show(page, `tag=${tag}`, { maxAgeHours: 1e-9, staleAction: 'refuse' })

@@ -56,10 +56,7 @@ test('/-/records/{id} has the dates of a record, also of a removed one', async (
   expect(await dates('a')).toMatchObject({ id: 'a', state: 'present', ...none, firstSeen: at(0), changed: at(1000) }) // prettier-ignore
   expect(await dates('b')).toMatchObject({ state: 'removed', removedAt: iso(2000), returnedAt: null }) // prettier-ignore
   expect(await dates('%63')).toMatchObject({ id: 'c', state: 'present', removedAt: iso(1000), returnedAt: iso(2000) }) // prettier-ignore
-  served.store.publishOsv(
-    { z: '{"published":"2020-01-01","modified":7,"fixed":"1"}' },
-    FILLED_AT + 3000,
-  )
+  served.store.publishOsv({ z: '{"published":"2020-01-01","modified":7,"fixed":"1"}' }, FILLED_AT + 3000)
   await serving(served)
   const upstream = { published: '2020-01-01', modified: null, withdrawn: null }
   expect(await dates('z')).toMatchObject({ firstSeen: at(3000), fixSeen: at(3000), upstream })
@@ -157,10 +154,7 @@ describe('/-/changes', () => {
     const names = Array.from({ length: 70 }, (_, i) => `${i + 10}-${'x'.repeat(7_800)}`)
     const served = await serve((store) => store.publishOsv({ a: '1' }))
     const since = await serving(served)
-    served.store.publishOsv(
-      Object.fromEntries(['a', ...names].map((name) => [name, '1'])),
-      FILLED_AT + 1000,
-    )
+    served.store.publishOsv(Object.fromEntries(['a', ...names].map((name) => [name, '1'])), FILLED_AT + 1000)
     await serving(served)
     const first = pageOf(await served.get(`/-/changes?since=${since}`))
     expect(first.changes.length).toBeLessThan(65)
@@ -212,38 +206,30 @@ describe('/-/changes', () => {
     expect((await served.get(`/-/changes?since=${ids[1]}&source=feeds`)).status).toBe(404)
   })
 
-  longTest(
-    'reports more than ten thousand changes as incomplete instead of naming a part',
-    async () => {
-      const { served, ids } = await three()
-      const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`m${i}`, 'x']))
-      served.store.publishOsv(many, FILLED_AT + 3000)
-      served.store.publishOsv({ ...many, later: 'x' }, FILLED_AT + 4000)
-      served.server.snapshotChanged()
-      const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
-      const namedSince = new Date(FILLED_AT + 3000).toISOString()
-      expect(page).toMatchObject({ complete: false, changes: [], next: null, namedSince })
-      expect(page).toMatchObject({
-        counts: { added: 4, changed: 1, removed: 3, unknownSnapshots: 1 },
-      })
-      const json = ['changes', '--since', ids[0] ?? '', '--json']
-      const { code, out } = await patchmirror(
-        json,
-        { PATCHMIRROR_DATA_DIR: served.dir },
-        served.dir,
-      )
-      expect([code, JSON.parse(out)]).toEqual([3, expect.objectContaining({ found: false, namedSince })]) // prettier-ignore
-      const young = pageOf(await served.get('/-/changes?since=2020-01-01'))
-      const knownSince = new Date(FILLED_AT).toISOString()
-      expect(young).toMatchObject({ complete: false, changes: [], namedSince, knownSince })
-      const named = pageOf(await served.get(`/-/changes?since=${namedSince}`))
-      expect(named).toMatchObject({ complete: true, changes: [{ id: 'later' }] })
-    },
-  )
+  longTest('reports more than ten thousand changes as incomplete instead of naming a part', async () => {
+    const { served, ids } = await three()
+    const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`m${i}`, 'x']))
+    served.store.publishOsv(many, FILLED_AT + 3000)
+    served.store.publishOsv({ ...many, later: 'x' }, FILLED_AT + 4000)
+    served.server.snapshotChanged()
+    const page = pageOf(await served.get(`/-/changes?since=${ids[0]}`))
+    const namedSince = new Date(FILLED_AT + 3000).toISOString()
+    expect(page).toMatchObject({ complete: false, changes: [], next: null, namedSince })
+    expect(page).toMatchObject({
+      counts: { added: 4, changed: 1, removed: 3, unknownSnapshots: 1 },
+    })
+    const json = ['changes', '--since', ids[0] ?? '', '--json']
+    const { code, out } = await patchmirror(json, { PATCHMIRROR_DATA_DIR: served.dir }, served.dir)
+    expect([code, JSON.parse(out)]).toEqual([3, expect.objectContaining({ found: false, namedSince })]) // prettier-ignore
+    const young = pageOf(await served.get('/-/changes?since=2020-01-01'))
+    const knownSince = new Date(FILLED_AT).toISOString()
+    expect(young).toMatchObject({ complete: false, changes: [], namedSince, knownSince })
+    const named = pageOf(await served.get(`/-/changes?since=${namedSince}`))
+    expect(named).toMatchObject({ complete: true, changes: [{ id: 'later' }] })
+  })
 
   longTest('lists what concerns one package out of more than ten thousand names', async () => {
-    const about = (name: string): string =>
-      JSON.stringify({ affected: [{ package: { ecosystem: 'npm', name } }] })
+    const about = (name: string): string => JSON.stringify({ affected: [{ package: { ecosystem: 'npm', name } }] })
     const { served } = await three()
     let records: Record<string, string> = { z: about('lodash') }
     for (const part of [1, 2, 3]) {
@@ -351,9 +337,7 @@ describe('/-/changes', () => {
       })
     store.close()
     served.server.snapshotChanged()
-    expect(short(pageOf(await served.get(`/-/changes?since=${feed}`)))).toEqual([
-      ['/external/cve_feed', 'added'],
-    ])
+    expect(short(pageOf(await served.get(`/-/changes?since=${feed}`)))).toEqual([['/external/cve_feed', 'added']])
     const detailed = ['names', 'differences'].flatMap((detail) => [
       `since=c1&detail=${detail}`,
       `since=1&source=catalog&detail=${detail}`,
@@ -364,16 +348,11 @@ describe('/-/changes', () => {
       expect([query, reply.status]).toEqual([query, 401])
       expect(reply.body.toString()).not.toContain('/v1/tags')
     }
-    expect(short(pageOf(await served.get('/-/changes?since=c1', KEYED)))).toEqual([
-      ['/v1/tags', 'added'],
-    ])
+    expect(short(pageOf(await served.get('/-/changes?since=c1', KEYED)))).toEqual([['/v1/tags', 'added']])
   })
 
   test('leads from a copy of any earlier snapshot to the served one', async () => {
-    const feed = fc.dictionary(
-      fc.constantFrom('a', 'b', 'c', 'd', 'é', 'x y'),
-      fc.constantFrom('1', '2'),
-    )
+    const feed = fc.dictionary(fc.constantFrom('a', 'b', 'c', 'd', 'é', 'x y'), fc.constantFrom('1', '2'))
     await fc.assert(
       fc.asyncProperty(fc.array(feed, { minLength: 2, maxLength: 8 }), async (history) => {
         const served = await serve((store) => store.publishOsv({ first: '0' }))

@@ -84,10 +84,9 @@ const many = (fixed: string): Record<string, string> => {
 
 /** A mirror with four snapshots of many records; the package is in two of the changes, once only in what was before. */
 async function crowded() {
-  const served = await serve(
-    (store) => store.publishOsv({ ...many('1.0'), z: about('npm lodash 1.0') }),
-    { people: (config) => createWeb({ config, version: '9.9.9' }) },
-  )
+  const served = await serve((store) => store.publishOsv({ ...many('1.0'), z: about('npm lodash 1.0') }), {
+    people: (config) => createWeb({ config, version: '9.9.9' }),
+  })
   const later = [
     { ...many('2.0'), z: about('npm lodash 2.0') },
     { ...many('3.0'), z: about('npm lodash 2.0') },
@@ -156,9 +155,7 @@ describe('/-/changes with differences', () => {
     const found = (latest: number | null) => {
       const asked = { after: null, limit: 100, detailed: true, now: Date.now(), latest }
       const { to, changes } = findChanges(opened.reads, { source: 'osv', after: 1 }, first ?? '', asked) ?? {} // prettier-ignore
-      const words = changes?.flatMap((one) =>
-        'id' in one && one.id < 'b' ? (one.words?.slice(0, 1) ?? []) : [],
-      )
+      const words = changes?.flatMap((one) => ('id' in one && one.id < 'b' ? (one.words?.slice(0, 1) ?? []) : []))
       return { to, count: changes?.length, words }
     }
     expect(found(1)).toEqual({ to: first, count: 0, words: [] })
@@ -294,10 +291,7 @@ describe('/-/changes with differences', () => {
     expect([changes[1]?.differences?.length, changes[1]?.words.length]).toEqual([4500, 201])
     expect(changes[1]?.words.at(-1)).toBe('and 4300 more differences')
     const rest = jsonOf(await served.get(`/-/changes?since=1&detail=differences&after=${String(page['next'])}`)) // prettier-ignore
-    expect([(rest['changes'] as Change[]).map(({ id }) => id), rest['next']]).toEqual([
-      ['c'],
-      expect.any(String),
-    ])
+    expect([(rest['changes'] as Change[]).map(({ id }) => id), rest['next']]).toEqual([['c'], expect.any(String)])
     expect(jsonOf(await served.get('/-/changes?since=1&detail=differences'))).toEqual(page)
     expect(jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/lodash'))).toMatchObject({
       changes: [],

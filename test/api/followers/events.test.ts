@@ -106,8 +106,7 @@ function publish({ store, server }: Served, records: Record<string, string>, n: 
   server.snapshotChanged()
 }
 
-const start = (options: ServedOptions = {}) =>
-  serve((store) => store.publishOsv({ a: '1' }), options)
+const start = (options: ServedOptions = {}) => serve((store) => store.publishOsv({ a: '1' }), options)
 
 describe('/-/events', () => {
   test('sends each new snapshot with its changes, after it can be read', async () => {
@@ -145,11 +144,7 @@ describe('/-/events', () => {
     await reader.next()
     publish(served, Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`n${i}`, '1'])), 1)
     const { changes, more, counts } = dataOf(await reader.next())
-    expect([(changes as unknown[]).length, more, counts]).toEqual([
-      100,
-      true,
-      { added: 101, changed: 0, removed: 1 },
-    ])
+    expect([(changes as unknown[]).length, more, counts]).toEqual([100, true, { added: 101, changed: 0, removed: 1 }])
   })
 
   test('resumes after the last event that a client received', async () => {
@@ -234,9 +229,7 @@ describe('/-/events', () => {
     await reader.comment()
     await reader.comment()
     const head = await served.head('/-/events')
-    expect([head.status, head.headers['content-type'], head.body.length]).toEqual([
-      ...[200, 'text/event-stream', 0],
-    ])
+    expect([head.status, head.headers['content-type'], head.body.length]).toEqual([...[200, 'text/event-stream', 0]])
     expect((await served.get('/-/events', {}, 'POST')).status).toBe(405)
   })
 

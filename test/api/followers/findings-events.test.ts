@@ -47,9 +47,7 @@ async function follow({ port }: Served, headers: Record<string, string>) {
 }
 
 const dataOf = (text: string): unknown[] =>
-  [...text.matchAll(/event: findings\nid: .*\ndata: (.*)\n/g)].map(
-    ([, data = '']) => JSON.parse(data) as unknown,
-  )
+  [...text.matchAll(/event: findings\nid: .*\ndata: (.*)\n/g)].map(([, data = '']) => JSON.parse(data) as unknown)
 
 test('a client with a key gets one event with the position and sums when findings changed, one without gets none', async () => {
   const served = await start()
@@ -95,9 +93,7 @@ test('changes of findings are announced when they are served again, and none is 
     [before, 2],
     [meanwhile, 1],
   ] as const)
-    await expect
-      .poll(() => dataOf(reader.text()))
-      .toMatchObject([{ counts: { tags }, complete: true }])
+    await expect.poll(() => dataOf(reader.text())).toMatchObject([{ counts: { tags }, complete: true }])
 })
 
 test('a client that was away gets all changes of findings as one event, and goes on in the log of another mirror', async () => {
@@ -118,9 +114,7 @@ test('a client that was away gets all changes of findings as one event, and goes
   expect(await away(`1.0.${log}-1`)).toMatchObject([
     { after: `${log}-1`, position: `${log}-3`, complete: true, counts: { tags: 2, newFixes: 2 } },
   ])
-  expect(await away('1.0.00000000-7')).toMatchObject([
-    { position: `${log}-3`, complete: false, counts: null },
-  ])
+  expect(await away('1.0.00000000-7')).toMatchObject([{ position: `${log}-3`, complete: false, counts: null }])
   expect(await away(`1.0.${log}-3`)).toEqual([])
   expect(await away('1.0')).toEqual([])
 })

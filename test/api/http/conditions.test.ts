@@ -110,14 +110,7 @@ test('an HTTP date is read in each of its three forms, in any time zone', () => 
 })
 
 test('repeated header fields are read as one list', () => {
-  const requestHeaders = readRequestHeaders([
-    'Accept',
-    '*/*',
-    'IF-NONE-MATCH',
-    '"a"',
-    'if-none-match',
-    '"b"',
-  ])
+  const requestHeaders = readRequestHeaders(['Accept', '*/*', 'IF-NONE-MATCH', '"a"', 'if-none-match', '"b"'])
   expect(requestHeaders.ifNoneMatch).toBe('"a", "b"')
   expect(checkConditions(requestHeaders, { etag: '"b"', changed: 0 })).toBe('unchanged')
 })

@@ -69,10 +69,7 @@ describe('when all connections are in use,', () => {
   longTest('idle connections are closed next, and one with a running request stays', async () => {
     const served = await start({ PATCHMIRROR_SERVER_MAX_CONNECTIONS: '3' })
     const stuck = await answered(served, '/external/osv/big.json?x', true)
-    const idle = [
-      await answered(served, '/external/osv/one.json'),
-      await answered(served, '/-/status'),
-    ]
+    const idle = [await answered(served, '/external/osv/one.json'), await answered(served, '/-/status')]
     for (let again = 0; again < 5; again++) expect((await served.get('/-/health')).status).toBe(200)
     await expect.poll(() => idle.map(closed)).toContain(true)
     expect(closed(stuck)).toBe(false)
@@ -144,35 +141,29 @@ test('a head that does not arrive within ten seconds ends its connection', () =>
   expect(http.headersTimeout).toBe(10_000)
 })
 
-longTest(
-  'one address has as many connections as the setting allows, a trusted proxy has no such limit',
-  async () => {
-    const env = { PATCHMIRROR_SERVER_MAX_CONNECTIONS_PER_ADDRESS: '2' }
-    const served = await start(env)
-    const path = '/external/osv/big.json?x'
-    const busy = [await answered(served, path, true), await answered(served, path, true)]
-    const third = await open(served, get('/-/health'))
-    await once(third, 'close')
-    expect(busy.map(closed)).toEqual([false, false])
-    expect(served.told.some((line) => /server\.maxConnectionsPerAddress/.test(line))).toBe(true)
-    const trusting = await start({ ...env, PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' })
-    for (let again = 0; again < 4; again++) await answered(trusting, path, true)
-  },
-)
+longTest('one address has as many connections as the setting allows, a trusted proxy has no such limit', async () => {
+  const env = { PATCHMIRROR_SERVER_MAX_CONNECTIONS_PER_ADDRESS: '2' }
+  const served = await start(env)
+  const path = '/external/osv/big.json?x'
+  const busy = [await answered(served, path, true), await answered(served, path, true)]
+  const third = await open(served, get('/-/health'))
+  await once(third, 'close')
+  expect(busy.map(closed)).toEqual([false, false])
+  expect(served.told.some((line) => /server\.maxConnectionsPerAddress/.test(line))).toBe(true)
+  const trusting = await start({ ...env, PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' })
+  for (let again = 0; again < 4; again++) await answered(trusting, path, true)
+})
 
-longTest(
-  'an answer that a slow client still reads is sent to its end when the server stops',
-  async () => {
-    const served = await serve(() => undefined, {
-      ...{ dir, keep: true, closeGraceMs: 3_600_000 },
-      env: { PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' },
-    })
-    const reader = await answered(served, '/external/osv/big.json', true)
-    const closing = served.server.close()
-    await delay(2000) // longer than a connection without a request may be quiet
-    reader.resume()
-    await once(reader, 'close')
-    await closing
-    expect(reader.bytesRead).toBeGreaterThan(20_000_000)
-  },
-)
+longTest('an answer that a slow client still reads is sent to its end when the server stops', async () => {
+  const served = await serve(() => undefined, {
+    ...{ dir, keep: true, closeGraceMs: 3_600_000 },
+    env: { PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' },
+  })
+  const reader = await answered(served, '/external/osv/big.json', true)
+  const closing = served.server.close()
+  await delay(2000) // longer than a connection without a request may be quiet
+  reader.resume()
+  await once(reader, 'close')
+  await closing
+  expect(reader.bytesRead).toBeGreaterThan(20_000_000)
+})

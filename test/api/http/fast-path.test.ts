@@ -50,24 +50,17 @@ async function dial(port: number): Promise<{
   return { socket, ask, next }
 }
 
-const plain = (path: string, more = '', version = '1.1') =>
-  `GET ${path} HTTP/${version}\r\nHost: m\r\n${more}\r\n`
+const plain = (path: string, more = '', version = '1.1') => `GET ${path} HTTP/${version}\r\nHost: m\r\n${more}\r\n`
 
 const undated = (head: string) => head.replace(/Date: .*/, 'Date: …')
 
 test('the answers of the fast path equal those of the server byte for byte', async () => {
   const { port } = await serveRecords()
-  for (const coding of [
-    '',
-    'Accept-Encoding: gzip, deflate\r\n',
-    'accept-encoding: identity\r\n',
-  ]) {
+  for (const coding of ['', 'Accept-Encoding: gzip, deflate\r\n', 'accept-encoding: identity\r\n']) {
     for (const id of ['one', 'two', 'one']) {
       const fast = await (await dial(port)).ask(plain(`/external/osv/${id}.json`, coding))
       // A header that is not on the lane's list takes the other way.
-      const slow = await (
-        await dial(port)
-      ).ask(plain(`/external/osv/${id}.json`, `${coding}X-Other: 1\r\n`))
+      const slow = await (await dial(port)).ask(plain(`/external/osv/${id}.json`, `${coding}X-Other: 1\r\n`))
       expect(undated(fast.head)).toBe(undated(slow.head))
       expect(fast.body).toBe(slow.body)
       expect(fast.head).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
@@ -99,9 +92,7 @@ test('a first request that the fast path does not handle gets the right status',
   expect(await first(plain(path, 'Expect: nothing-known\r\n'))).toContain('200')
   expect(await first(plain(path, '', '1.0'))).toContain('200')
   expect(await first(`GET http://mirror${path} HTTP/1.1\r\nHost: m\r\n\r\n`)).toContain('200')
-  expect(await first(`POST ${path} HTTP/1.1\r\nHost: m\r\nContent-Length: 0\r\n\r\n`)).toContain(
-    '405',
-  )
+  expect(await first(`POST ${path} HTTP/1.1\r\nHost: m\r\nContent-Length: 0\r\n\r\n`)).toContain('405')
   expect(await first(`GET ${path} HTTP/1.1\r\n\r\n`)).toContain('400')
   expect(await first(`GET ${path} HTTP/1.1\r\nHost: m\r\nbad\rheader: 1\r\n\r\n`)).toContain('400')
   expect(await first('NONSENSE\r\n\r\n')).toContain('400')
@@ -126,12 +117,7 @@ test('requests in pieces and several requests at once are answered in order', as
     bodies.push(body)
   }
   expect(heads.join(' ')).toBe('200 200 404 200 200 200 200 404 200')
-  expect([bodies[0], bodies[1], bodies[3], bodies[8]]).toEqual([
-    RECORDS.one,
-    RECORDS.two,
-    RECORDS.one,
-    RECORDS.one,
-  ])
+  expect([bodies[0], bodies[1], bodies[3], bodies[8]]).toEqual([RECORDS.one, RECORDS.two, RECORDS.one, RECORDS.one])
 })
 
 test('requests of a client that reads nothing are not queued in memory', async () => {
@@ -186,8 +172,7 @@ test('a connection whose last answer is not read yet leaves the fast path with i
 test('a connection stays usable after an upgrade that is ignored', async () => {
   const { port } = await serveRecords()
   const { ask } = await dial(port)
-  const upgrade =
-    'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n'
+  const upgrade = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n'
   for (const more of [upgrade, '', upgrade])
     expect((await ask(plain('/external/osv/one.json', more))).body).toBe(RECORDS.one)
 })
@@ -248,9 +233,7 @@ test.each(DAMAGES)(
     const ids = [...Object.keys(MANY), 'large', 'r3', 'nothing']
     const clients = await Promise.all(ids.map(() => dial(port)))
     for (let again = 0; again < 2; again++) {
-      const answers = await Promise.all(
-        clients.map(({ ask }, i) => ask(plain(`/external/osv/${ids[i] ?? ''}.json`))),
-      )
+      const answers = await Promise.all(clients.map(({ ask }, i) => ask(plain(`/external/osv/${ids[i] ?? ''}.json`))))
       for (const [i, { head, body }] of answers.entries()) {
         const id = ids[i] ?? ''
         const status = id === 'r7' ? '503' : id === 'nothing' ? '404' : '200'
@@ -261,27 +244,24 @@ test.each(DAMAGES)(
   },
 )
 
-test.each(DAMAGES)(
-  'a damaged record %s is reported before the answer to the request behind it',
-  async (_, damage) => {
-    const { port, errors } = await serve((store) => {
-      store.publishOsv(MANY)
-      store.damage(damage('r7'))
-    })
-    const { socket, ask, next } = await dial(port)
-    expect((await ask(plain('/external/osv/r1.json'))).body).toBe(MANY['r1'])
-    socket.write(plain('/external/osv/r7.json'))
-    socket.write(plain('/external/osv/r2.json'))
-    expect((await next()).head).toContain('503')
-    expect((await next()).body).toBe(MANY['r2'])
-    expect(errors).toHaveLength(1)
-    const closing = await dial(port)
-    closing.socket.end(plain('/external/osv/r7.json'))
-    expect((await closing.next()).head).toContain('503')
-    await once(closing.socket, 'close')
-    expect(errors).toHaveLength(2)
-  },
-)
+test.each(DAMAGES)('a damaged record %s is reported before the answer to the request behind it', async (_, damage) => {
+  const { port, errors } = await serve((store) => {
+    store.publishOsv(MANY)
+    store.damage(damage('r7'))
+  })
+  const { socket, ask, next } = await dial(port)
+  expect((await ask(plain('/external/osv/r1.json'))).body).toBe(MANY['r1'])
+  socket.write(plain('/external/osv/r7.json'))
+  socket.write(plain('/external/osv/r2.json'))
+  expect((await next()).head).toContain('503')
+  expect((await next()).body).toBe(MANY['r2'])
+  expect(errors).toHaveLength(1)
+  const closing = await dial(port)
+  closing.socket.end(plain('/external/osv/r7.json'))
+  expect((await closing.next()).head).toContain('503')
+  await once(closing.socket, 'close')
+  expect(errors).toHaveLength(2)
+})
 
 test('a record that waits to be sent while a new snapshot is published is not kept for it', async () => {
   const { port, store, server } = await serve((store) => store.publishOsv(MANY))
@@ -318,22 +298,19 @@ test('closing the server ends idle connections at once, on the fast path too', a
   await Promise.all(closed)
 })
 
-longTest(
-  'closing the server disconnects a client on the fast path that reads nothing',
-  async () => {
-    const { port, server } = await serve(
-      (store) => store.publishOsv({ big: `"${'y'.repeat(8_000_000)}"` }),
-      { closeGraceMs: 50, env: { PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' } },
-    )
-    const socket = connect(port, '127.0.0.1').pause()
-    socket.write(plain('/external/osv/big.json'))
-    await once(socket, 'connect')
-    await (await dial(port)).ask(plain('/-/health'))
-    await server.close()
-    socket.on('error', () => undefined).resume()
-    await once(socket, 'close')
-  },
-)
+longTest('closing the server disconnects a client on the fast path that reads nothing', async () => {
+  const { port, server } = await serve((store) => store.publishOsv({ big: `"${'y'.repeat(8_000_000)}"` }), {
+    closeGraceMs: 50,
+    env: { PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' },
+  })
+  const socket = connect(port, '127.0.0.1').pause()
+  socket.write(plain('/external/osv/big.json'))
+  await once(socket, 'connect')
+  await (await dial(port)).ask(plain('/-/health'))
+  await server.close()
+  socket.on('error', () => undefined).resume()
+  await once(socket, 'close')
+})
 
 test('headers of sixty thousand spaces are read in linear time', async () => {
   const { port } = await serveRecords()
@@ -371,31 +348,24 @@ test('bytes that are not HTTP are answered 400 after the answers to earlier requ
   expect((await (await dial(port)).ask('NONSENSE\r\n\r\n')).head).toContain('400')
 })
 
-longTest(
-  'a client that closes its half first gets the whole archive and all earlier answers',
-  async () => {
-    const long = Object.fromEntries(
-      Array.from({ length: 20 }, (_, i) => [`r${i}`, randomBytes(60_000).toString('hex')]),
-    )
-    const { port, get } = await serve((store) => store.publishOsv(long))
-    const { body } = await get('/external/osv/all.zip')
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-    const chunks: Buffer[] = []
-    socket.on('data', (chunk: Buffer) => chunks.push(chunk))
-    socket.end(plain('/external/osv/r1.json') + plain('/external/osv/all.zip'))
-    await once(socket, 'end')
-    socket.destroy()
-    const got = Buffer.concat(chunks)
-    expect(got.toString('latin1').match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2)
-    expect(got.subarray(-body.length).equals(body)).toBe(true)
-  },
-)
+longTest('a client that closes its half first gets the whole archive and all earlier answers', async () => {
+  const long = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`r${i}`, randomBytes(60_000).toString('hex')]))
+  const { port, get } = await serve((store) => store.publishOsv(long))
+  const { body } = await get('/external/osv/all.zip')
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  socket.end(plain('/external/osv/r1.json') + plain('/external/osv/all.zip'))
+  await once(socket, 'end')
+  socket.destroy()
+  const got = Buffer.concat(chunks)
+  expect(got.toString('latin1').match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2)
+  expect(got.subarray(-body.length).equals(body)).toBe(true)
+})
 
 test('a request with two Host headers is refused on every path', async () => {
   const { raw } = await serveRecords()
   for (const path of ['/external/osv/one.json', '/-/health', '/v1/me', '/external/osv/all.zip'])
     for (const hosts of ['Host: a\r\nHost: b', 'Host: a\r\nhost: a'])
-      expect(await raw(`GET ${path} HTTP/1.1\r\n${hosts}\r\n\r\n`)).toMatch(
-        /^HTTP\/1\.1 400 [^]*more than one Host/,
-      )
+      expect(await raw(`GET ${path} HTTP/1.1\r\n${hosts}\r\n\r\n`)).toMatch(/^HTTP\/1\.1 400 [^]*more than one Host/)
 })

@@ -1,12 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createTrust } from '../../../src/api/http/client-address.ts'
-import {
-  type RequestSource,
-  baseUrl,
-  isForwarded,
-  isHost,
-  readForwarding,
-} from '../../../src/api/http/forwarded.ts'
+import { type RequestSource, baseUrl, isForwarded, isHost, readForwarding } from '../../../src/api/http/forwarded.ts'
 
 const PROXY = '10.0.0.1'
 const trusted = createTrust(['10.0.0.0/8'])
@@ -32,9 +26,7 @@ describe('the base URL', () => {
   test('is server.publicUrl if that is set, whatever a request says', () => {
     const publicUrl = 'https://mirror.example.com/deep/'
     const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example' }
-    expect(baseUrl({ publicUrl, trusted }, arrival(headers))).toBe(
-      'https://mirror.example.com/deep',
-    )
+    expect(baseUrl({ publicUrl, trusted }, arrival(headers))).toBe('https://mirror.example.com/deep')
   })
 
   test.each<[Headers, string]>([
@@ -144,14 +136,7 @@ test.each<[Headers, string, string]>([
   expect(readForwarding(peer, arrival(headers).headers, trusted).client).toBe(client)
 })
 
-const TRACES = [
-  'forwarded',
-  'x-forwarded-for',
-  'x-forwarded-prefix',
-  'x-real-ip',
-  'via',
-  'cf-connecting-ip',
-]
+const TRACES = ['forwarded', 'x-forwarded-for', 'x-forwarded-prefix', 'x-real-ip', 'via', 'cf-connecting-ip']
 
 test.each(TRACES)('a request with the header %s counts as forwarded by a proxy', (name) => {
   expect(isForwarded({ [name]: ['x'] })).toBe(true)
@@ -159,9 +144,7 @@ test.each(TRACES)('a request with the header %s counts as forwarded by a proxy',
 })
 
 test('open quotes separate elements, and many of them take no time', () => {
-  expect(urlFor({ host: 'a', forwarded: 'host=evil;for="x, for=192.0.2.1;host=b' })).toBe(
-    'http://b',
-  )
+  expect(urlFor({ host: 'a', forwarded: 'host=evil;for="x, for=192.0.2.1;host=b' })).toBe('http://b')
   expect(urlFor({ host: 'a', forwarded: 'host="b;c", host="evil;x' })).toBe('http://a')
   // Takes minutes when the text is searched to its end again from each quote.
   const quotes = '"\\'.repeat(100_000)

@@ -46,8 +46,7 @@ test('an answer that is requested often stays in the cache during a scan over mo
 test('an answer that is requested repeatedly gets into a full cache', () => {
   const cache = createAnswerCache(200_000)
   for (let i = 0; i < 1000; i++) cache.put(`old${i}`, 'osv', answer(1000))
-  for (let i = 0; i < 16 && cache.get('new', 'gzip') === undefined; i++)
-    cache.put('new', 'osv', answer(1000))
+  for (let i = 0; i < 16 && cache.get('new', 'gzip') === undefined; i++) cache.put('new', 'osv', answer(1000))
   expect(cache.get('new', 'gzip')).toBeDefined()
 })
 

@@ -75,9 +75,7 @@ test.each([
   expect(reply.status).toBe(206)
   expect(reply.body.equals(part)).toBe(true)
   expect(reply.headers['content-length']).toBe(String(part.length))
-  expect(reply.headers['content-range']).toBe(
-    `bytes ${from}-${from + part.length - 1}/${archive.length}`,
-  )
+  expect(reply.headers['content-range']).toBe(`bytes ${from}-${from + part.length - 1}/${archive.length}`)
   expect(reply.headers['x-goog-hash']).toBe(googHash(crc32c(archive)))
   expect(reply.headers['x-mirror-snapshot']).toBeDefined()
 })
@@ -115,8 +113,7 @@ test('a range of an empty file is never satisfiable', () => {
 test('a range with a current If-Range gets a part, with another one the whole archive', async () => {
   const { get } = await serveArchive()
   const { headers } = await get(PATH)
-  const ask = async (value: string) =>
-    (await get(PATH, { Range: 'bytes=0-3', 'If-Range': value })).status
+  const ask = async (value: string) => (await get(PATH, { Range: 'bytes=0-3', 'If-Range': value })).status
   expect(await ask(headers.etag ?? '')).toBe(206)
   expect(await ask(headers['last-modified'] ?? '')).toBe(206)
   expect(await ask('"other"')).toBe(200)
@@ -161,10 +158,7 @@ async function serveLarge(): Promise<Served & { archive: Buffer }> {
 
 function open(port: number, headers = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    httpGet({ port, host: '127.0.0.1', path: PATH, headers, agent: false }, resolve).once(
-      'error',
-      reject,
-    )
+    httpGet({ port, host: '127.0.0.1', path: PATH, headers, agent: false }, resolve).once('error', reject)
   })
 }
 
@@ -185,30 +179,26 @@ longTest('a download that began before a new snapshot continues with the old byt
   expect((await drainOf(slow)).equals(served.archive)).toBe(true)
 })
 
-longTest(
-  'clients that read nothing use little memory, and other clients are served meanwhile',
-  async () => {
-    const served = await serveLarge()
-    await served.get(PATH)
-    collectGarbage()
-    const before = process.memoryUsage().arrayBuffers
-    const readers = Array.from({ length: 100 }, () => {
-      const socket = connect(served.port, '127.0.0.1').pause()
-      socket.write(`GET ${PATH} HTTP/1.1\r\nHost: m\r\n\r\n`)
-      return socket
+longTest('clients that read nothing use little memory, and other clients are served meanwhile', async () => {
+  const served = await serveLarge()
+  await served.get(PATH)
+  collectGarbage()
+  const before = process.memoryUsage().arrayBuffers
+  const readers = Array.from({ length: 100 }, () => {
+    const socket = connect(served.port, '127.0.0.1').pause()
+    socket.write(`GET ${PATH} HTTP/1.1\r\nHost: m\r\n\r\n`)
+    return socket
+  })
+  await Promise.all(readers.map((socket) => once(socket, 'connect')))
+  for (let again = 0; again < 20; again++) expect((await served.get('/external/osv/big-1.json')).status).toBe(200)
+  await expect
+    .poll(() => {
+      collectGarbage()
+      return (process.memoryUsage().arrayBuffers - before) / readers.length
     })
-    await Promise.all(readers.map((socket) => once(socket, 'connect')))
-    for (let again = 0; again < 20; again++)
-      expect((await served.get('/external/osv/big-1.json')).status).toBe(200)
-    await expect
-      .poll(() => {
-        collectGarbage()
-        return (process.memoryUsage().arrayBuffers - before) / readers.length
-      })
-      .toBeLessThan(64 * 1024)
-    for (const reader of readers) reader.destroy()
-  },
-)
+    .toBeLessThan(64 * 1024)
+  for (const reader of readers) reader.destroy()
+})
 
 function collectGarbage(): void {
   setFlagsFromString('--expose-gc')
@@ -229,8 +219,7 @@ test('a client that disconnects during a download leaves no error behind', async
 test('an archive that is missing or truncated is a 503 and is logged', async () => {
   const served = await serve((store) => {
     store.publishOsv(RECORDS)
-    for (const file of readdirSync(derivedDir(store.dir)))
-      truncateSync(join(derivedDir(store.dir), file), 40)
+    for (const file of readdirSync(derivedDir(store.dir))) truncateSync(join(derivedDir(store.dir), file), 40)
   })
   expect((await served.get(PATH)).status).toBe(503)
   for (const file of readdirSync(derivedDir(served.dir))) rmSync(join(derivedDir(served.dir), file))

@@ -19,8 +19,6 @@ test('an image is found by its digest, under any name and as a package URL', asy
   ]
   for (const form of forms) expect([form, new Set(found(form))]).toEqual([form, new Set([tag])])
   expect(found(`team/renamed:9.9@${DIGEST.replaceAll('7', '8')}`)).toEqual([])
-  expect(referenceOfPurl('pkg:oci/app?repository_url=cr.example.com/app&tag=1')).toBe(
-    'cr.example.com/app:1',
-  )
+  expect(referenceOfPurl('pkg:oci/app?repository_url=cr.example.com/app&tag=1')).toBe('cr.example.com/app:1')
   expect(referenceOfPurl('pkg:npm/app')).toBe(null)
 })

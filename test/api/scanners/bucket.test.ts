@@ -18,10 +18,7 @@ const RECORDS = {
   'ROOT/B 1': record('ROOT-B', '2026-05-02', ['Root:Alpine:3.18', 'rootio-curl']),
   PLAIN: record('PLAIN', '2026-06-01', ['Rocky Linux:9', 'x'], ['a/b', 'x']),
 }
-const DERIVED = RECORDS['ROOT-A'].replace(
-  '"Root:Debian:12"',
-  '"Debian:12","purl":"pkg:deb/debian/rootio-curl"',
-)
+const DERIVED = RECORDS['ROOT-A'].replace('"Root:Debian:12"', '"Debian:12","purl":"pkg:deb/debian/rootio-curl"')
 
 /** The views are made once and copied for each test: they are read only. */
 let made = ''
@@ -163,14 +160,8 @@ describe('the bucket of OSV views', () => {
       404,
       expect.objectContaining({ error: 'not_found', ecosystem: 'Nothing' }),
     ])
-    expect(await ask('/osv/debian/ROOT-A.json')).toEqual([
-      404,
-      expect.objectContaining({ closest: 'Debian' }),
-    ])
-    expect(await ask('/osv/Debian/PLAIN.json')).toEqual([
-      404,
-      expect.objectContaining({ id: 'PLAIN' }),
-    ])
+    expect(await ask('/osv/debian/ROOT-A.json')).toEqual([404, expect.objectContaining({ closest: 'Debian' })])
+    expect(await ask('/osv/Debian/PLAIN.json')).toEqual([404, expect.objectContaining({ id: 'PLAIN' })])
     expect(await ask('/osv/Debian/modified.csv')).toEqual([
       404,
       expect.objectContaining({ error: 'not_found', path: '/osv/Debian/modified.csv' }),
@@ -198,10 +189,7 @@ describe('the bucket of OSV views', () => {
     const { get } = await served({ PATCHMIRROR_VIEWS_BUCKET: 'false' })
     for (const path of ['/osv/ecosystems.txt', '/osv/Debian/ROOT-A.json']) {
       const reply = await get(path)
-      expect([reply.status, reply.body.toString()]).toEqual([
-        404,
-        expect.stringContaining('views.bucket'),
-      ])
+      expect([reply.status, reply.body.toString()]).toEqual([404, expect.stringContaining('views.bucket')])
     }
     expect((await get('/')).body.toString()).not.toContain('"/osv/all.zip"')
   })
@@ -231,9 +219,7 @@ test('all answers of the bucket are of one generation, also after a newer snapsh
   expect((await get('/osv/Debian/ROOT-Z.json')).status).toBe(404)
   await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   server.snapshotChanged()
-  expect((await get('/osv/all.zip')).headers['x-mirror-snapshot']).toBe(
-    mirrored.headers['x-mirror-snapshot'],
-  )
+  expect((await get('/osv/all.zip')).headers['x-mirror-snapshot']).toBe(mirrored.headers['x-mirror-snapshot'])
   expect((await get('/osv/Debian/ROOT-Z.json')).status).toBe(200)
 })
 
@@ -249,8 +235,7 @@ test('a damaged view file is a 503, causes a rebuild, and is never served', asyn
   const { get, server } = await serve(() => undefined, { dir, viewsMaker })
   const current = readCurrentViews(dir, 'osv')
   const folder = generationDir(dir, current?.name ?? '')
-  for (const file of readdirSync(folder))
-    if (/^[\da-f]{32}\.zip$/.test(file)) truncateSync(join(folder, file), 35)
+  for (const file of readdirSync(folder)) if (/^[\da-f]{32}\.zip$/.test(file)) truncateSync(join(folder, file), 35)
   expect((await get('/osv/Debian/all.zip')).status).toBe(503)
   expect((await get('/osv/Debian/ROOT-A.json')).status).toBe(503)
   expect(asked).toEqual(['osv', 'osv'])

@@ -51,9 +51,7 @@ describe('the OSV route POST query', () => {
 
   test('omits records that are fixed, and answers {} without any', async () => {
     const { post } = await serve()
-    expect((await post('query', { ...LEFT_PAD, version: '1.2.0' })).text).toBe(
-      `{"vulns":[${textOf('GHSA-1')}]}`,
-    )
+    expect((await post('query', { ...LEFT_PAD, version: '1.2.0' })).text).toBe(`{"vulns":[${textOf('GHSA-1')}]}`)
     for (const nothing of [
       { ...LEFT_PAD, version: '1.3.0' },
       { package: { ecosystem: 'npm', name: 'no' } },
@@ -64,8 +62,7 @@ describe('the OSV route POST query', () => {
 
   test("keeps a vendor's ecosystem apart from the derived one, which says what it is", async () => {
     const { post } = await serve()
-    const ask = (ecosystem: string) =>
-      post('query', { version: '7.88.1-10', package: { ecosystem, name: 'curl' } })
+    const ask = (ecosystem: string) => post('query', { version: '7.88.1-10', package: { ecosystem, name: 'curl' } })
     const own = await ask('Root:Debian:12')
     expect(own.text).toContain('"ROOT-OS-DEBIAN-12-CVE-2024-2"')
     expect(own.text).not.toContain('CVE-2024-3')
@@ -124,9 +121,7 @@ describe('the OSV route POST query', () => {
     const ids: string[] = []
     let pages = 0
     do {
-      const answer = JSON.parse(
-        (await post('query', { ...query, page_token: token })).text,
-      ) as Answer
+      const answer = JSON.parse((await post('query', { ...query, page_token: token })).text) as Answer
       ids.push(...(answer.vulns ?? []).map(({ id }) => id))
       token = answer.next_page_token ?? ''
       pages++
@@ -149,9 +144,7 @@ describe('the OSV route POST query', () => {
 })
 
 test('a query of a client that has left ends, and other clients are answered meanwhile', async () => {
-  const records = Array.from({ length: 5000 }, (_, i) =>
-    heldRecord(`R${String(i).padStart(4, '0')}`, 'npm', 'p', '0'),
-  )
+  const records = Array.from({ length: 5000 }, (_, i) => heldRecord(`R${String(i).padStart(4, '0')}`, 'npm', 'p', '0'))
   const views = viewsOf(records)
   const { port, url } = await serve(views)
   const body = JSON.stringify({ version: '1.0.0', package: { ecosystem: 'npm', name: 'p' } })
@@ -339,8 +332,7 @@ describe('a query that cannot be answered', () => {
 
   test('gets 400 for a body that is not JSON', async () => {
     const { post } = await serve()
-    for (const body of ['{', '[]', '"x"', 'null', '1'])
-      expect((await post('query', body)).status).toBe(400)
+    for (const body of ['{', '[]', '"x"', 'null', '1']) expect((await post('query', body)).status).toBe(400)
     expect(JSON.parse((await post('query', '')).text)).toEqual({
       code: 3,
       message: 'Invalid query.',
@@ -385,24 +377,22 @@ describe('a query that cannot be answered', () => {
 
 /** A POST to `query` whose answer is not decoded; an answer that comes before all is sent counts. */
 function raw(port: number, body: string, headers: Record<string, string> = {}) {
-  return new Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>(
-    (resolve, reject) => {
-      const sent = request({
-        ...{ port, host: '127.0.0.1', path: '/osv/v1/query', method: 'POST' },
-        headers: { 'accept-encoding': 'gzip', ...headers },
+  return new Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>((resolve, reject) => {
+    const sent = request({
+      ...{ port, host: '127.0.0.1', path: '/osv/v1/query', method: 'POST' },
+      headers: { 'accept-encoding': 'gzip', ...headers },
+    })
+    let answered = false
+    sent.once('error', (error) => answered || reject(error))
+    sent.once('response', (response) => {
+      answered = true
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk)).once('error', reject)
+      response.once('end', () => {
+        const { statusCode = 0, headers } = response
+        resolve({ status: statusCode, headers, body: Buffer.concat(chunks) })
       })
-      let answered = false
-      sent.once('error', (error) => answered || reject(error))
-      sent.once('response', (response) => {
-        answered = true
-        const chunks: Buffer[] = []
-        response.on('data', (chunk: Buffer) => chunks.push(chunk)).once('error', reject)
-        response.once('end', () => {
-          const { statusCode = 0, headers } = response
-          resolve({ status: statusCode, headers, body: Buffer.concat(chunks) })
-        })
-      })
-      sent.end(body)
-    },
-  )
+    })
+    sent.end(body)
+  })
 }

@@ -3,11 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { crc32, deflateRawSync } from 'node:zlib'
 import { createFailures } from '../../../src/api/http/problems.ts'
 import { createHeads } from '../../../src/api/http/response.ts'
-import {
-  type OsvQueryOptions,
-  type QueryViews,
-  createOsvQuery,
-} from '../../../src/api/scanners/query-routes.ts'
+import { type OsvQueryOptions, type QueryViews, createOsvQuery } from '../../../src/api/scanners/query-routes.ts'
 import { MirrorError } from '../../../src/core/errors.ts'
 import { createViewOrigins } from '../../../src/api/scanners/generation.ts'
 import type { ViewRecord } from '../../../src/store/views/reads.ts'
@@ -50,9 +46,7 @@ export function viewsOf(
       const folder = folderOf(ecosystem)
       const key = packageKey(ecosystem, name)
       return records
-        .filter((held) =>
-          held.packages.some(([e, n]) => folderOf(e) === folder && packageKey(e, n) === key),
-        )
+        .filter((held) => held.packages.some(([e, n]) => folderOf(e) === folder && packageKey(e, n) === key))
         .map(({ id, prefixes = [] }) => ({ id, derived: prefixes.length > 0 }))
         .filter(({ id }) => id > after)
         .sort((one, other) => (one.id < other.id ? -1 : 1))
@@ -67,10 +61,8 @@ export function viewsOf(
         .filter(({ id, prefixes }) => id > after && prefixes === undefined)
         .sort((one, other) => (one.id < other.id ? -1 : 1))
         .slice(0, limit),
-    readUpstreamRecord: (id: string) =>
-      record(records.find((held) => held.id === id && held.prefixes === undefined)),
-    readDerivedRecord: (id: string) =>
-      record(records.find((held) => held.id === id && held.prefixes !== undefined)),
+    readUpstreamRecord: (id: string) => record(records.find((held) => held.id === id && held.prefixes === undefined)),
+    readDerivedRecord: (id: string) => record(records.find((held) => held.id === id && held.prefixes !== undefined)),
   }
   return views
 }

@@ -21,11 +21,7 @@ const PYPI = heldRecord('ROOT-3', 'Root:PyPI', 'Rootio_Flask', '2.0.0+root.io.1'
 async function served(env: Record<string, string> = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-query-'))
   const store = openFilledStore(dir)
-  store.publishOsv(
-    Object.fromEntries(
-      [DEBIAN, NPM, PYPI, ALPINE, NUGET, TRIXIE].map(({ id, text }) => [id, text]),
-    ),
-  )
+  store.publishOsv(Object.fromEntries([DEBIAN, NPM, PYPI, ALPINE, NUGET, TRIXIE].map(({ id, text }) => [id, text])))
   store.close()
   const db = openReader(dir)
   if (db === null) throw new Error('no database')
@@ -42,13 +38,9 @@ test('queries are answered from the views on disk, by vendor and by derived ecos
     const response = await fetch(`${url}query`, { method: 'POST', body: JSON.stringify(body) })
     return { derived: response.headers.get('x-mirror-derived'), text: await response.text() }
   }
-  const curl = (ecosystem: string, version: string) =>
-    query({ version, package: { ecosystem, name: 'rootio-curl' } })
+  const curl = (ecosystem: string, version: string) => query({ version, package: { ecosystem, name: 'rootio-curl' } })
   const entry = DEBIAN.text.slice(DEBIAN.text.indexOf('{', 1), DEBIAN.text.lastIndexOf('}', DEBIAN.text.lastIndexOf(']')) + 1) // prettier-ignore
-  const derived = entry.replace(
-    '"Root:Debian:12"',
-    '"Debian:12","purl":"pkg:deb/debian/rootio-curl"',
-  )
+  const derived = entry.replace('"Root:Debian:12"', '"Debian:12","purl":"pkg:deb/debian/rootio-curl"')
   const body = DEBIAN.text.replace(entry, `${entry},${derived}`)
   const view = `{"vulns":[${body}]}`
   for (const ecosystem of ['Root:Debian:12', 'Debian:12'])

@@ -30,9 +30,7 @@ const OSV = [
 const LIMIT = 'older than osv.maxAgeHours (26)'
 
 /** A mirror with records, views and feeds, and a clock that the test moves. */
-async function mirror(
-  action: string,
-): Promise<Served & { dir: string; setAge(hours: number): void }> {
+async function mirror(action: string): Promise<Served & { dir: string; setAge(hours: number): void }> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-stale-'))
   const store = openFilledStore(dir)
   store.publishOsv({ 'ROOT-A': record('ROOT-A', '2026-05-01', ['Root:Debian:12', 'curl']) })
@@ -56,10 +54,9 @@ async function mirror(
 /** Asks as a scanner does, over a connection that stays open: with this the fast path answers. */
 async function fastly({ port }: Served): Promise<IncomingMessage> {
   const agent = new Agent({ keepAlive: true })
-  const [response] = (await once(
-    httpGet({ port, path: RECORD, agent, host: '127.0.0.1' }),
-    'response',
-  )) as [IncomingMessage]
+  const [response] = (await once(httpGet({ port, path: RECORD, agent, host: '127.0.0.1' }), 'response')) as [
+    IncomingMessage,
+  ]
   await once(response.resume(), 'end')
   agent.destroy()
   return response
@@ -79,12 +76,7 @@ test('with the policy refuse every path of a source that is too old is a 503, an
     }
   expect((await served.get('/osv/v1/query', {}, 'POST')).status).toBe(503)
   const browser = { accept: 'text/html', authorization: '' }
-  for (const page of [
-    'record?id=ROOT-A',
-    'search?q=curl',
-    'ecosystems',
-    'packages?ecosystem=Debian',
-  ])
+  for (const page of ['record?id=ROOT-A', 'search?q=curl', 'ecosystems', 'packages?ecosystem=Debian'])
     expect([page, (await served.get(`/-/ui/${page}`, browser)).status]).toEqual([page, 503])
   expect((await served.get('/', browser)).status).toBe(200)
   const refused = await served.get(RECORD)
@@ -156,9 +148,7 @@ test('with the policy refuse private items, lists and documents are refused in t
   for (const path of paths) {
     const reply = await bench.ask(path)
     expect([path, reply.status, reply.headers.get('retry-after')]).toEqual([path, 503, '30'])
-    expect(reply.headers.get('x-mirror-stale')).toMatch(
-      /^older than (catalog|identity)\.maxAgeHours/,
-    )
+    expect(reply.headers.get('x-mirror-stale')).toMatch(/^older than (catalog|identity)\.maxAgeHours/)
   }
   expect(await (await bench.ask('/v1/users/')).json()).toMatchObject({ status_code: 503, error: 'stale' }) // prettier-ignore
 })

@@ -127,9 +127,7 @@ test('a full disk and damage explain what fails for them', () => {
 
 test('sources that are too old without a failed run are one problem', () => {
   const found = problemsOf(status([source('feeds', OLD), source('osv', OLD)]), config, NOW)
-  expect(found).toMatchObject([
-    { code: 'old', level: 'failed', subject: 'feeds, osv', text: 'older than its policy' },
-  ])
+  expect(found).toMatchObject([{ code: 'old', level: 'failed', subject: 'feeds, osv', text: 'older than its policy' }])
   expect(found[0]?.advice).toEqual(['patchmirror sync feeds', 'patchmirror sync osv'])
 })
 
@@ -164,11 +162,8 @@ test.each<[string, Status]>([
   ['a source without data', status([source('feeds', { asOf: null, snapshot: null })])],
   ['a generation that is served too late', status(BOTH, { fleet })],
   ['a fleet that served nothing yet', status(BOTH, { fleet: unserved })],
-])(
-  'a mirror that is not ready because of %s has a problem of the level failed for it',
-  (_, one) => {
-    const active = one.sources.map(({ name }) => name)
-    expect(judgeReadiness(one, config, active, NOW).ready).toBe(false)
-    expect(problemsOf(one, config, NOW).map(({ level }) => level)).toContain('failed')
-  },
-)
+])('a mirror that is not ready because of %s has a problem of the level failed for it', (_, one) => {
+  const active = one.sources.map(({ name }) => name)
+  expect(judgeReadiness(one, config, active, NOW).ready).toBe(false)
+  expect(problemsOf(one, config, NOW).map(({ level }) => level)).toContain('failed')
+})

@@ -191,8 +191,7 @@ test('a source that repeats a failed request before its first snapshot is not re
   const [judged] = judgeReadiness({ sources, storage }, settings, ['osv']).sources
   expect(judged).toEqual({
     ...{ name: 'osv', ready: false },
-    reason:
-      'nothing mirrored yet: the first run is in progress; a request failed and is repeated: no connection',
+    reason: 'nothing mirrored yet: the first run is in progress; a request failed and is repeated: no connection',
   })
 })
 

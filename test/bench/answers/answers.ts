@@ -49,10 +49,7 @@ export const answers = defineGroup<World, Run>({
     const judged = await tags.judgeTwice()
     return { matched, tags: judged, few: await compareGuard(few), many: await compareGuard(many) }
   },
-  lines: (options) => [
-    ...[...matchLines(options), ...tagLines(options)],
-    ...[...guardLines(options), ...sizeLines],
-  ],
+  lines: (options) => [...[...matchLines(options), ...tagLines(options)], ...[...guardLines(options), ...sizeLines]],
 })
 
 function matchLines({ size }: Options): Line<Run>[] {

@@ -97,12 +97,7 @@ async function run({ dir, sandbox }: World, { size }: Options): Promise<Run> {
   }
 }
 
-async function carry(
-  dir: string,
-  source: string,
-  target: string,
-  since?: string,
-): Promise<Carried> {
+async function carry(dir: string, source: string, target: string, since?: string): Promise<Carried> {
   const bundle = join(dir, 'bundle.zip')
   const more = since === undefined ? [] : [since]
   const exported = await command(join(dir, source), 'export', bundle, ...more)
@@ -163,8 +158,7 @@ function wholeLines({ size }: Options): Line<Run>[] {
 
 function otherLines({ size }: Options): Line<Run>[] {
   const alone = `${count(size(RECORDS))} records alone`
-  const detail = ({ peak }: Taken, bytes: number): string =>
-    `peak ${megabytes(peak)}, bundle ${megabytes(bytes)}`
+  const detail = ({ peak }: Taken, bytes: number): string => `peak ${megabytes(peak)}, bundle ${megabytes(bytes)}`
   return [
     {
       ...{ work: `export of ${alone}`, against: AGAINST, unit: '×' },

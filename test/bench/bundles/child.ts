@@ -9,8 +9,7 @@ const { importCommand } = (await built('cli/bundle/import.js')) as Record<'impor
 
 const started = performance.now()
 const options = { json: true, ...(rest[0] === undefined ? {} : { since: rest[0] }) }
-const code =
-  verb === 'export' ? await exportCommand(file, options) : await importCommand([file], options)
+const code = verb === 'export' ? await exportCommand(file, options) : await importCommand([file], options)
 const ms = performance.now() - started
 if (code !== 0) throw new Error(`${verb} ended with ${code}`)
 process.stdout.write(`\n${JSON.stringify({ ms, peak: peakMemory() })}\n`)

@@ -19,9 +19,7 @@ export function fillCatalog(dir: string, bytes: number): void {
     `INSERT INTO catalog_answer (path, resource, owner, owner_sha, status, body, size, sha256, changed, etag, links, mentions)
      VALUES (?, 'tags', ?, ?, 200, ?, ?, ?, 1, NULL, ?, '[]')`,
   )
-  const document = db.prepare(
-    "INSERT INTO catalog_document VALUES (?, ?, ?, 'application/json', 1)",
-  )
+  const document = db.prepare("INSERT INTO catalog_document VALUES (?, ?, ?, 'application/json', 1)")
   const chunk = db.prepare('INSERT INTO catalog_chunk VALUES (?, ?, ?)')
   const add = db.transaction((number: number) => {
     const whole = createHash('sha256')

@@ -85,10 +85,7 @@ export const patches = defineGroup<{ sandbox: SandboxProcess; close(): Promise<v
 })
 
 /** The requests for lists that cost most: an order without an index, and a filter beside one. */
-const WORST = [
-  'order=version:desc&limit=1000',
-  'ecosystem=debian&order=patch_status:asc&limit=1000',
-]
+const WORST = ['order=version:desc&limit=1000', 'ecosystem=debian&order=patch_status:asc&limit=1000']
 
 /** How long a plain GET of a record takes while four clients ask for the worst pages of a list, one after the other. */
 async function recordsBesideLists(url: string, dir: string, length: number): Promise<Value> {
@@ -105,8 +102,7 @@ async function recordsBesideLists(url: string, dir: string, length: number): Pro
   const end = performance.now() + length * 1000
   let lists = 0
   const clients = [0, 1, 2, 3].map(async (client) => {
-    for (; performance.now() < end; lists++)
-      await get(`/v1/patches?${WORST[(client + lists) % WORST.length] ?? ''}`)
+    for (; performance.now() < end; lists++) await get(`/v1/patches?${WORST[(client + lists) % WORST.length] ?? ''}`)
   })
   const times: number[] = []
   while (performance.now() < end) {
@@ -153,9 +149,7 @@ async function askAll(url: string, dir: string): Promise<Asked[]> {
   const [ticket] = (await page('limit=1')).page.tickets
   const asked: Asked[] = []
   for (const pattern of COMBINATIONS) {
-    const combination = pattern
-      .replace('{name}', ticket?.package_src_name ?? '')
-      .replace('{cve}', ticket?.cve_id ?? '')
+    const combination = pattern.replace('{name}', ticket?.package_src_name ?? '').replace('{cve}', ticket?.cve_id ?? '')
     let after: string | null = null
     for (let at = -WALK; at < PAGES; at++) {
       const query = new URLSearchParams(`${combination}&limit=${LIMIT}`)
@@ -204,8 +198,8 @@ function compare(asked: readonly Asked[]): Value {
 }
 
 function shares(asked: readonly Asked[]): Value {
-  const [ours, theirs] = [asked.map(({ ms }) => ms), asked.map(({ bareMs }) => bareMs)].map(
-    (times) => times.sort((a, b) => a - b),
+  const [ours, theirs] = [asked.map(({ ms }) => ms), asked.map(({ bareMs }) => bareMs)].map((times) =>
+    times.sort((a, b) => a - b),
   )
   const compared = (share: number): Value =>
     ratio(percentile(ours ?? [], share), percentile(theirs ?? [], share), milliseconds)

@@ -5,14 +5,7 @@ import { join } from 'node:path'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import type { RunReport } from '../../../src/sync/runner.ts'
 import { startDaemon, took } from '../world/daemon.ts'
-import {
-  type LoggedRequest,
-  ROOT,
-  type SandboxProcess,
-  ended,
-  messageFrom,
-  startSandbox,
-} from '../world/processes.ts'
+import { type LoggedRequest, ROOT, type SandboxProcess, ended, messageFrom, startSandbox } from '../world/processes.ts'
 import { count, megabytes, seconds } from '../report/figures.ts'
 import { always, atMost, defineGroup, neverOver, ratio } from '../report/group.ts'
 import type { Replay, Replayed } from './replay-child.ts'
@@ -22,9 +15,7 @@ const CONCURRENCY = 8
 const LARGE = 10
 
 /** Settings that mirror a stand-in's whole catalog. */
-export function catalogSettings({
-  catalogUrl,
-}: Pick<SandboxProcess, 'catalogUrl'>): Record<string, string> {
+export function catalogSettings({ catalogUrl }: Pick<SandboxProcess, 'catalogUrl'>): Record<string, string> {
   return {
     PATCHMIRROR_UPSTREAM_CATALOG_URL: catalogUrl,
     PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
@@ -103,10 +94,7 @@ async function syncTwice(sandbox: SandboxProcess): Promise<Run> {
 }
 
 /** The requests that the stand-in logged, sent again by a client that only reads the answers. */
-async function replay(
-  sandbox: SandboxProcess,
-  logged: readonly LoggedRequest[],
-): Promise<Replayed> {
+async function replay(sandbox: SandboxProcess, logged: readonly LoggedRequest[]): Promise<Replayed> {
   const roots = { api: sandbox.url, catalog: sandbox.catalogUrl, artifacts: sandbox.artifactUrl }
   const requests = logged.map(({ host, path, query, headers }) => {
     if (host === 'identity') throw new Error('the catalog has nothing to ask the identity surface')

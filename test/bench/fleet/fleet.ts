@@ -6,15 +6,7 @@ import { createKeyFiles } from '../../../src/bundle/format/keys.ts'
 import { type DaemonProcess, startDaemon } from '../world/daemon.ts'
 import { type SandboxProcess, startSandbox } from '../world/processes.ts'
 import { count, megabytes, milliseconds } from '../report/figures.ts'
-import {
-  type Line,
-  type Options,
-  type Value,
-  always,
-  atMost,
-  defineGroup,
-  neverOver,
-} from '../report/group.ts'
+import { type Line, type Options, type Value, always, atMost, defineGroup, neverOver } from '../report/group.ts'
 import { type ScannerReport, runScanners } from './scanners.ts'
 
 /** A writer and its readers, over a shared folder on this machine. */
@@ -145,11 +137,7 @@ async function withFleet<T>(
   }
 }
 
-async function startFleet(
-  dir: string,
-  sandbox: SandboxProcess,
-  processes: DaemonProcess[],
-): Promise<Fleet> {
+async function startFleet(dir: string, sandbox: SandboxProcess, processes: DaemonProcess[]): Promise<Fleet> {
   const store = join(dir, 'store')
   mkdirSync(store)
   const { line } = createKeyFiles(join(dir, 'key'))
@@ -177,11 +165,7 @@ async function startFleet(
 }
 
 /** An empty reader, from its start to ready: milliseconds. */
-async function fillReader(
-  dir: string,
-  { writer }: Fleet,
-  processes: DaemonProcess[],
-): Promise<number> {
+async function fillReader(dir: string, { writer }: Fleet, processes: DaemonProcess[]): Promise<number> {
   const snapshot = await snapshotOf(writer.url)
   const started = performance.now()
   const settings = { PATCHMIRROR_FLEET_ROLE: 'reader', PATCHMIRROR_FLEET_NAME: 'reader-3' }
@@ -261,10 +245,7 @@ async function requestsOf(url: string): Promise<number> {
 }
 
 /** Many scanners, with a publication every few seconds: on one reader, then on two. */
-async function scanning(
-  all: Fleet,
-  scanners: number,
-): Promise<readonly [ScannerReport, ScannerReport]> {
+async function scanning(all: Fleet, scanners: number): Promise<readonly [ScannerReport, ScannerReport]> {
   const one = await scan(all, all.readers.slice(0, 1), scanners)
   return [one, await scan(all, all.readers, scanners)]
 }
@@ -321,11 +302,7 @@ function objects(store: string): Map<string, Stored> {
   return new Map(found.filter(([name]) => !/(^|\/)\./.test(name)))
 }
 
-async function until(
-  met: () => boolean | Promise<boolean>,
-  what: string,
-  everyMs = 100,
-): Promise<void> {
+async function until(met: () => boolean | Promise<boolean>, what: string, everyMs = 100): Promise<void> {
   for (const ends = performance.now() + PATIENCE_MS; performance.now() < ends; await delay(everyMs))
     if (await met()) return
   throw new Error(`not within ${PATIENCE_MS / 1000} s: ${what}`)

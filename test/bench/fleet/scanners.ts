@@ -130,8 +130,7 @@ function createRun({ readers, scanners, fetches }: ScannerPlan, agent: Agent) {
     const { statusCode, headers: head } = answer
     if (statusCode !== 200 && statusCode !== 304) faults.failed++
     const body = Buffer.concat(chunks)
-    const text = (): string =>
-      (head['content-encoding'] === 'gzip' ? gunzipSync(body) : body).toString()
+    const text = (): string => (head['content-encoding'] === 'gzip' ? gunzipSync(body) : body).toString()
     return { statusCode, head, text, sha: hash.digest('hex') }
   }
 

@@ -103,12 +103,11 @@ function createAsker(url: string, key: Record<string, string>): Asker {
 /** Waits until the index of the views is there and finds what the pages are asked for. */
 async function pathsOf({ get }: Asker): Promise<World['paths']> {
   const linksOf = async (page: string, to: string): Promise<string[]> =>
-    [...(await get(page)).matchAll(new RegExp(`href="(/-/ui/${to}\\?[^"]*)"`, 'g'))].map(
-      ([, href = '']) => href.replaceAll('&amp;', '&'),
+    [...(await get(page)).matchAll(new RegExp(`href="(/-/ui/${to}\\?[^"]*)"`, 'g'))].map(([, href = '']) =>
+      href.replaceAll('&amp;', '&'),
     )
   let packages = await linksOf('/-/ui/ecosystems', 'packages')
-  for (; packages.length === 0; await delay(500))
-    packages = await linksOf('/-/ui/ecosystems', 'packages')
+  for (; packages.length === 0; await delay(500)) packages = await linksOf('/-/ui/ecosystems', 'packages')
   const named = await linksOf(packages[0] ?? '', 'package')
   const name = new URLSearchParams(named[0]?.split('?')[1]).get('name') ?? ''
   const changes = await linksOf('/-/ui/changes?source=osv', 'changes')
@@ -137,11 +136,7 @@ async function timePages({ get }: Asker, paths: readonly string[]): Promise<Valu
 }
 
 /** One client asks for records, alone and beside another that asks for pages, one after the other. */
-async function recordsBeside(
-  asker: Asker,
-  all: readonly string[],
-  turnSeconds: number,
-): Promise<Value> {
+async function recordsBeside(asker: Asker, all: readonly string[], turnSeconds: number): Promise<Value> {
   const [record] = JSON.parse(await asker.get('/external/osv/all.json')) as { id: string }[]
   const path = `/external/osv/${encodeURIComponent(record?.id ?? '')}.json`
   const taken = { alone: [] as number[], beside: [] as number[] }

@@ -29,11 +29,7 @@ interface BareChanges {
 }
 
 /** Measures such runs on a daemon that has everything; it is idle before each. `database`: that of the bare loop. */
-export async function runChanges(
-  sandbox: SandboxProcess,
-  daemon: DaemonProcess,
-  database: string,
-): Promise<Changes> {
+export async function runChanges(sandbox: SandboxProcess, daemon: DaemonProcess, database: string): Promise<Changes> {
   return {
     unchanged: await unchanged(daemon),
     changed: await changed(sandbox, daemon, database),
@@ -52,10 +48,7 @@ async function unchanged(daemon: DaemonProcess): Promise<Changes['unchanged']> {
 /** Sums up every row of every table but the run log, as SQLite has them. */
 function digest(dir: string): string {
   const db = new Database(join(dir, 'mirror.db'), { readonly: true })
-  const tables = [
-    ...['snapshot', 'document', 'upstream_state'],
-    ...['osv_archive', 'osv_tombstone', 'quarantine'],
-  ]
+  const tables = [...['snapshot', 'document', 'upstream_state'], ...['osv_archive', 'osv_tombstone', 'quarantine']]
   try {
     const parts = tables.map((table) => db.prepare(`SELECT * FROM ${table}`).raw().all())
     const records = 'SELECT count(*), sum(changed), max(body) FROM osv_record'
@@ -65,11 +58,7 @@ function digest(dir: string): string {
   }
 }
 
-async function changed(
-  sandbox: SandboxProcess,
-  daemon: DaemonProcess,
-  database: string,
-): Promise<Changes['changed']> {
+async function changed(sandbox: SandboxProcess, daemon: DaemonProcess, database: string): Promise<Changes['changed']> {
   const [times, bare]: [number[], BareChanges[]] = [[], []]
   let requests = 0
   const args = [sandbox.url, database]
@@ -100,10 +89,7 @@ async function bareChanges(child: ChildProcess): Promise<BareChanges> {
   return times
 }
 
-async function reconcile(
-  sandbox: SandboxProcess,
-  daemon: DaemonProcess,
-): Promise<Changes['reconcile']> {
+async function reconcile(sandbox: SandboxProcess, daemon: DaemonProcess): Promise<Changes['reconcile']> {
   await sandbox.command('change-silently', CHANGED)
   await daemon.idle()
   const { facts } = await daemon.run('osv', 'reconcile')

@@ -2,27 +2,10 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { count, megabytes, milliseconds, seconds } from '../report/figures.ts'
-import {
-  type Line,
-  type Options,
-  type Value,
-  always,
-  atMost,
-  defineGroup,
-  neverOver,
-  ratio,
-} from '../report/group.ts'
+import { type Line, type Options, type Value, always, atMost, defineGroup, neverOver, ratio } from '../report/group.ts'
 import { startDaemon, took } from '../world/daemon.ts'
 import { ROOT, type SandboxProcess, startSandbox } from '../world/processes.ts'
-import {
-  CHANGED,
-  type Changes,
-  type Rebuilt,
-  type Start,
-  rebuild,
-  restart,
-  runChanges,
-} from './changes.ts'
+import { CHANGED, type Changes, type Rebuilt, type Start, rebuild, restart, runChanges } from './changes.ts'
 import { type Cold, type Loops, bareDatabase, ingest, runLoops } from './ingest.ts'
 import { type Reads, readBesideIngest } from './reads.ts'
 
@@ -54,9 +37,7 @@ export const records = defineGroup<{ sandbox: SandboxProcess; close(): Promise<v
     try {
       const { cold, daemon } = await ingest(sandbox.url, dir, length(30))
       const loops = await runLoops(sandbox, beside)
-      const changes = await runChanges(sandbox, daemon, bareDatabase(beside)).finally(() =>
-        daemon.stop(),
-      )
+      const changes = await runChanges(sandbox, daemon, bareDatabase(beside)).finally(() => daemon.stop())
       const start = await restart(sandbox.url, dir)
       const rebuilt = await rebuild(dir)
       const reads = await readBesideIngest(sandbox, length(5))

@@ -20,11 +20,7 @@ export interface Ingested {
 }
 
 /** Download, check, store, archive, proof, commit by the built daemon; then its memory when it is idle again, and restarted. */
-export async function ingest(
-  upstream: string,
-  dir: string,
-  idleSeconds: number,
-): Promise<Ingested> {
+export async function ingest(upstream: string, dir: string, idleSeconds: number): Promise<Ingested> {
   const first = await startDaemon(upstream, dir)
   const ms = took(await first.run('osv'))
   const peak = first.usage()?.peak ?? 0

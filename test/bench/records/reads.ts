@@ -45,10 +45,7 @@ export interface Reads {
 }
 
 /** Reads of a feed that is there already, idle, and while the first sync of the records runs. */
-export async function readBesideIngest(
-  sandbox: SandboxProcess,
-  idleSeconds: number,
-): Promise<Reads> {
+export async function readBesideIngest(sandbox: SandboxProcess, idleSeconds: number): Promise<Reads> {
   const daemon = await startDaemon(sandbox.url)
   const shares = (sorted: readonly number[]) => {
     return { p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) }

@@ -58,8 +58,7 @@ test('a group that is measured by itself replaces its own lines, and nothing els
   const file = page()
   writeFileSync(file, '## Notes\n\nBy hand.\n')
   const [one, two, again] = [groupOf('one'), groupOf('two'), groupOf('two', 2)]
-  for (const group of [two, one])
-    writePage(file, await group.measure(OPTIONS), TAKEN, ['one', 'two'])
+  for (const group of [two, one]) writePage(file, await group.measure(OPTIONS), TAKEN, ['one', 'two'])
   const before = readFileSync(file, 'utf8')
   writePage(file, await again.measure(OPTIONS), { ...TAKEN, date: '2026-12-01' }, ['one', 'two'])
   const after = readFileSync(file, 'utf8')

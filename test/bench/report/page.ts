@@ -45,8 +45,7 @@ export function writePage(
   const cells = [section.name, section.about, date, commit, runs, machine]
   page.rows.set(section.name, `| ${cells.join(' | ')} |`)
   page.sections.set(section.name, sectionText(section))
-  for (const [name, content] of Object.entries(section.more.files))
-    writeFileSync(join(dirname(file), name), content)
+  for (const [name, content] of Object.entries(section.more.files)) writeFileSync(join(dirname(file), name), content)
   const rows = names.flatMap((name) => page.rows.get(name) ?? [])
   const texts = names.flatMap((name) => page.sections.get(name) ?? [])
   writeFileSync(file, [[HEAD, ...rows].join('\n'), ...texts, page.below].join('\n\n').trim() + '\n')

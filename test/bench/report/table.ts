@@ -1,10 +1,7 @@
 import { format, median } from './figures.ts'
 import type { Goal, Measured, Value } from './group.ts'
 
-const HEAD = [
-  '| work | against | min | median | max | goal | | of the median |',
-  '|---|---|---|---|---|---|---|---|',
-]
+const HEAD = ['| work | against | min | median | max | goal | | of the median |', '|---|---|---|---|---|---|---|---|']
 
 /** Writes lines as a table of Markdown: one value where there was one run. */
 export function markdown(lines: readonly Measured[]): string {

@@ -114,12 +114,9 @@ const STEPS: readonly (readonly number[])[] = [[1, 1.5, 2, 2.5, 3, 4, 5, 7], [1,
 /** The finest steps that are not too many. */
 function ticksOf(low: number, high: number): number[] {
   const powers: number[] = []
-  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
-    powers.push(10 ** power)
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) powers.push(10 ** power)
   const within = (steps: readonly number[]): number[] =>
-    powers
-      .flatMap((power) => steps.map((step) => power * step))
-      .filter((value) => value >= low && value <= high)
+    powers.flatMap((power) => steps.map((step) => power * step)).filter((value) => value >= low && value <= high)
   const ticks = STEPS.map(within)
   return ticks.find(({ length }) => length <= FEW) ?? ticks.at(-1) ?? []
 }

@@ -92,8 +92,4 @@ const places = writeShuffled(join(dir, 'shuffled.zip'), Number(text))
 const { ids } = places
 const order = ids.map((_, at) => at).sort((a, b) => ((ids[a] ?? '') < (ids[b] ?? '') ? -1 : 1))
 writeSorted(join(dir, 'shuffled.zip'), join(dir, 'sorted.zip'), places, order)
-await pipeline(
-  Readable.from(indexText(places, order)),
-  createGzip(),
-  createWriteStream(join(dir, 'all.json.gz')),
-)
+await pipeline(Readable.from(indexText(places, order)), createGzip(), createWriteStream(join(dir, 'all.json.gz')))

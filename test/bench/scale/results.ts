@@ -32,8 +32,7 @@ export function tableOf(runs: readonly (readonly Point[])[]): string {
     })
     return `| ${[NAMES[kind], thousands(count), ...cells].join(' | ')} |`
   })
-  const head =
-    '| first sync of | number | time | peak memory | data folder |\n|---|---|---|---|---|'
+  const head = '| first sync of | number | time | peak memory | data folder |\n|---|---|---|---|---|'
   return [head, ...rows].join('\n')
 }
 

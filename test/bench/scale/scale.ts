@@ -48,8 +48,7 @@ export const scale = defineGroup<World, Run>({
   async run({ root }, { size }) {
     const points: Point[] = []
     for (const full of RECORDS)
-      for (const kind of ['sorted', 'shuffled'] as const)
-        points.push(await syncRecords(root, kind, size(full)))
+      for (const kind of ['sorted', 'shuffled'] as const) points.push(await syncRecords(root, kind, size(full)))
     for (const full of TICKETS) points.push(await syncTickets(root, size(full)))
     return points
   },
@@ -75,11 +74,7 @@ async function generate(root: string, count: number): Promise<void> {
   await timed(process.execPath, [script, dir, String(count)])
 }
 
-async function syncRecords(
-  root: string,
-  kind: 'sorted' | 'shuffled',
-  count: number,
-): Promise<Point> {
+async function syncRecords(root: string, kind: 'sorted' | 'shuffled', count: number): Promise<Point> {
   const args = [join(root, String(count)), kind]
   const server = fork(`${ROOT}test/bench/scale/serve-child.ts`, args, { cwd: ROOT })
   try {

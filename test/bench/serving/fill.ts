@@ -41,10 +41,7 @@ export function fillStore(dir: string, records: number, filesDir: string | null)
       const { id, modified, bytes } = generateRecord({ seed: 7 }, i)
       const body = packContent(bytes, deflate)
       const sums = { crc32: crc32(bytes), sha256: createHash('sha256').update(bytes).digest() }
-      osv.insertRecord(
-        { id, modified, ...sums, size: bytes.length, body, asOf: at },
-        Math.floor(at / 1000),
-      )
+      osv.insertRecord({ id, modified, ...sums, size: bytes.length, body, asOf: at }, Math.floor(at / 1000))
       if (filesDir !== null) writeFiles(filesDir, id, bytes, body)
       filled.ids.push(id)
       filled.content += bytes.length / records

@@ -32,9 +32,7 @@ function fail(error: unknown): void {
 async function run({ port, ids, gzip, connections, seconds }: Load): Promise<LoadResult> {
   const coding = gzip ? 'Accept-Encoding: gzip, deflate\r\n' : ''
   const rest = `.json HTTP/1.1\r\nHost: mirror\r\nUser-Agent: bench\r\nAccept: */*\r\n${coding}Connection: keep-alive\r\n\r\n`
-  const requests = ids.map((id) =>
-    Buffer.from(`GET /external/osv/${encodeURIComponent(id)}${rest}`),
-  )
+  const requests = ids.map((id) => Buffer.from(`GET /external/osv/${encodeURIComponent(id)}${rest}`))
   const load = async (nextFrom: (started: number) => Next): Promise<LoadResult> => {
     const result: LoadResult = { answers: 0, failures: 0, seconds: 0, bytes: 0 }
     const started = performance.now()
@@ -60,8 +58,7 @@ function inOrder(requests: readonly Buffer[]): Next {
 }
 
 function atRandom(requests: readonly Buffer[], until: number): Next {
-  return () =>
-    performance.now() >= until ? undefined : requests[Math.floor(Math.random() * requests.length)]
+  return () => (performance.now() >= until ? undefined : requests[Math.floor(Math.random() * requests.length)])
 }
 
 /** One connection: the next request goes out when the last answer is in. */

@@ -152,8 +152,7 @@ async function inTurn(
     const seconds = options.seconds(SECONDS)
     // Warm: each has answered for every record, and its code is optimized.
     for (const [, server] of servers)
-      for (const length of [null, Math.max(2, seconds / 2)])
-        await measure(server, { ...load, seconds: length })
+      for (const length of [null, Math.max(2, seconds / 2)]) await measure(server, { ...load, seconds: length })
     const taken: [Name, Measured][] = []
     for (let round = 0; round < ROUNDS; round++)
       for (const [name, server] of servers)

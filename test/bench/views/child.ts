@@ -11,6 +11,4 @@ const made = await performTask({ dataDir, kind: 'osv', vendors: ['Root'], rebuil
 const { user, system } = process.cpuUsage(before)
 const ms = performance.now() - started
 if (made === null) throw new Error('there was nothing to make')
-process.stdout.write(
-  `${JSON.stringify({ ms, cpuMs: (user + system) / 1000, peak: peakMemory(), made })}\n`,
-)
+process.stdout.write(`${JSON.stringify({ ms, cpuMs: (user + system) / 1000, peak: peakMemory(), made })}\n`)

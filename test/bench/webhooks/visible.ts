@@ -76,7 +76,6 @@ async function visible(url: string, events: number): Promise<number> {
 
 /** Looks seldom: what is measured is in the status, and reading that takes processor time from what it measures. */
 async function until(met: () => Promise<boolean>): Promise<void> {
-  for (const ends = performance.now() + PATIENCE_MS; performance.now() < ends; await delay(250))
-    if (await met()) return
+  for (const ends = performance.now() + PATIENCE_MS; performance.now() < ends; await delay(250)) if (await met()) return
   throw new Error('the events were not worked on within a minute')
 }

@@ -103,10 +103,7 @@ export interface Acknowledged {
 }
 
 /** Acknowledgements of 500 events a second while a first sync runs, and idle. */
-export async function acknowledge(
-  { url }: SandboxProcess,
-  idleSeconds: number,
-): Promise<Acknowledged> {
+export async function acknowledge({ url }: SandboxProcess, idleSeconds: number): Promise<Acknowledged> {
   // Events of other types are verified and stored alike, acknowledged with 200, and cause no sync of their own.
   const settings = {
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { GLIBC, JEMALLOC } from './allocator.ts'
 
-const textsOf = (settings: object): string[] =>
-  Object.entries(settings).map((pair) => pair.join('='))
+const textsOf = (settings: object): string[] => Object.entries(settings).map((pair) => pair.join('='))
 
 test("the measured processes have the allocator's settings of the image, the guide and the systemd unit", () => {
   for (const path of ['Dockerfile', 'docs/guides/systemd.md'])

@@ -4,8 +4,7 @@ import { spawnSync } from 'node:child_process'
 export const JEMALLOC = {
   NODE_OPTIONS: '--no-node-snapshot',
   LD_PRELOAD: 'libjemalloc.so.2',
-  MALLOC_CONF:
-    'background_thread:true,narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,lg_tcache_max:12',
+  MALLOC_CONF: 'background_thread:true,narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,lg_tcache_max:12',
 }
 /** The settings of the systemd unit, which needs no library. */
 export const GLIBC = {
@@ -21,9 +20,7 @@ export interface Allocator {
 }
 
 /** The allocator of the image where this machine has its library, otherwise that of the systemd unit. */
-export const ALLOCATOR: Allocator = hasJemalloc()
-  ? { name: 'jemalloc', env: JEMALLOC }
-  : { name: 'glibc', env: GLIBC }
+export const ALLOCATOR: Allocator = hasJemalloc() ? { name: 'jemalloc', env: JEMALLOC } : { name: 'glibc', env: GLIBC }
 
 /** The loader writes an error and continues without a library that it does not find. */
 function hasJemalloc(): boolean {

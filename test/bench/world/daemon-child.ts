@@ -25,13 +25,10 @@ process.send?.({
   startMs: performance.now() - started,
 })
 
-process.on(
-  'message',
-  (message: { run?: 'osv' | 'feeds' | 'catalog'; kind?: 'sync' | 'reconcile'; stop?: boolean }) => {
-    if (message.run !== undefined) agent.requestSync(message.run, message.kind ?? 'sync')
-    if (message.stop === true) void stop()
-  },
-)
+process.on('message', (message: { run?: 'osv' | 'feeds' | 'catalog'; kind?: 'sync' | 'reconcile'; stop?: boolean }) => {
+  if (message.run !== undefined) agent.requestSync(message.run, message.kind ?? 'sync')
+  if (message.stop === true) void stop()
+})
 
 async function stop(): Promise<void> {
   await agent.close()

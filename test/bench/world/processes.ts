@@ -56,12 +56,12 @@ export async function startSandbox(records: number, extra: string[] = []): Promi
   const args = ['--port', '0', '--records', String(records), ...extra]
   const options = { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] as const }
   const child = fork(`${ROOT}src/sandbox/main.ts`, args, { ...options, stdio: [...options.stdio] })
-  const addresses = await messageFrom<
-    Pick<SandboxProcess, 'url' | 'catalogUrl' | 'artifactUrl' | 'identityUrl'>
-  >(child, (message) => 'url' in message)
+  const addresses = await messageFrom<Pick<SandboxProcess, 'url' | 'catalogUrl' | 'artifactUrl' | 'identityUrl'>>(
+    child,
+    (message) => 'url' in message,
+  )
   const { url } = addresses
-  const control = (path: string, method: string): Promise<Response> =>
-    fetch(`${url}/-/sandbox/${path}`, { method })
+  const control = (path: string, method: string): Promise<Response> => fetch(`${url}/-/sandbox/${path}`, { method })
   const warm = async (): Promise<void> => {
     for (const path of ['/external/osv/all.json', '/external/osv/all.zip']) {
       const answer = await fetch(url + path, { headers: { 'accept-encoding': 'gzip' } })
@@ -107,10 +107,7 @@ function bytesOf({ ok, status, url, body }: Response): Readable {
 }
 
 /** Runs a program to its end: wall time in milliseconds, peak memory in bytes as the system counted it. */
-export async function timed(
-  command: string,
-  args: string[],
-): Promise<{ ms: number; peak: number; out: string }> {
+export async function timed(command: string, args: string[]): Promise<{ ms: number; peak: number; out: string }> {
   const started = performance.now()
   const child = spawn('/usr/bin/env', [command, ...args], {
     cwd: ROOT,
@@ -119,8 +116,7 @@ export async function timed(
   let out = ''
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
   await ended(child)
-  if (child.exitCode !== 0)
-    throw new Error(`${command} ${args.join(' ')} ended with ${child.exitCode}`)
+  if (child.exitCode !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${child.exitCode}`)
   const told = JSON.parse(out.trim().split('\n').at(-1) || '{}') as { ms?: number; peak?: number }
   return { ms: told.ms ?? performance.now() - started, peak: told.peak ?? 0, out }
 }

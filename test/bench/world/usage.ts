@@ -26,11 +26,8 @@ export function readUsage(pid: number): Usage | null {
   } catch {
     return null
   }
-  const field = (name: string): number =>
-    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1])
-  const [, , , , , , , , , , , user = '', system = ''] = stat
-    .slice(stat.lastIndexOf(')') + 2)
-    .split(' ')
+  const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1])
+  const [, , , , , , , , , , , user = '', system = ''] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return {
     resident: field('VmRSS') * 1024,
     peak: field('VmHWM') * 1024,

@@ -1,12 +1,4 @@
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { dateIntervalOf } from '../../../src/bundle/boxes/thread.ts'
@@ -64,37 +56,32 @@ describe('the outbox', () => {
         'patchmirror-00000001-full.bundle.zip',
       ].sort(),
     )
-    const delta = await inspectBundle([
-      join(box, names.find((name) => name.includes('3-delta')) ?? ''),
-    ])
+    const delta = await inspectBundle([join(box, names.find((name) => name.includes('3-delta')) ?? '')])
     expect(delta.manifest.base?.sequence).toBe(1)
     expect(delta.manifest.sources.osv?.bases).toHaveLength(2)
     await delta.close()
     await bench.close()
   })
 
-  longTest(
-    'begins again with a full bundle when the last one is damaged or no longer recorded',
-    async () => {
-      const bench = await above()
-      const box = folder()
-      const deps = {
-        ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
-        ...{ program: 'patchmirror/test', now: Date.now },
-      }
-      const first = await fillOutbox(deps)
-      writeFileSync(join(box, first?.file ?? ''), 'damaged')
-      await change(bench)
-      expect((await fillOutbox(deps))?.kind).toBe('full')
-      await bench.store.transaction(() => {
-        bench.store.ledger.forgetSummaries(0)
-        return Promise.resolve({ commit: true })
-      })
-      await change(bench)
-      expect((await fillOutbox(deps))?.kind).toBe('full')
-      await bench.close()
-    },
-  )
+  longTest('begins again with a full bundle when the last one is damaged or no longer recorded', async () => {
+    const bench = await above()
+    const box = folder()
+    const deps = {
+      ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
+      ...{ program: 'patchmirror/test', now: Date.now },
+    }
+    const first = await fillOutbox(deps)
+    writeFileSync(join(box, first?.file ?? ''), 'damaged')
+    await change(bench)
+    expect((await fillOutbox(deps))?.kind).toBe('full')
+    await bench.store.transaction(() => {
+      bench.store.ledger.forgetSummaries(0)
+      return Promise.resolve({ commit: true })
+    })
+    await change(bench)
+    expect((await fillOutbox(deps))?.kind).toBe('full')
+    await bench.close()
+  })
 
   test('that cannot be written to is reported, and the public status does not name the folder', async () => {
     const bench = await above()
@@ -122,16 +109,10 @@ describe('the outbox', () => {
     const files = [file(1, 'full'), file(2, 'delta'), file(5, 'full'), file(6, 'delta')]
     const more = [...files, file(7, 'delta'), file(8, 'delta')]
     expect(keptFiles(more, 2).map(({ name }) => name)).toEqual(['5-full', '7-delta', '8-delta'])
-    expect(keptFiles(files, 3).map(({ name }) => name)).toEqual([
-      '1-full',
-      '2-delta',
-      '5-full',
-      '6-delta',
-    ])
+    expect(keptFiles(files, 3).map(({ name }) => name)).toEqual(['1-full', '2-delta', '5-full', '6-delta'])
     expect(keptFiles([], 1)).toEqual([])
     const box = folder()
-    for (const name of ['note.txt', 'patchmirror-ffffffff-00000001-full.bundle.zip'])
-      writeFileSync(join(box, name), '')
+    for (const name of ['note.txt', 'patchmirror-ffffffff-00000001-full.bundle.zip']) writeFileSync(join(box, name), '')
     expect(listOutbox(box, '0'.repeat(32))).toEqual([])
   })
 })
@@ -148,10 +129,7 @@ describe('the inbox', () => {
     const mirror = below()
     const { inbox, settled, look } = watch(box, mirror)
     await inbox.look()
-    expect(inbox.status().waiting.map(({ why }) => why)).toEqual([
-      'still arriving',
-      'still arriving',
-    ])
+    expect(inbox.status().waiting.map(({ why }) => why)).toEqual(['still arriving', 'still arriving'])
     await inbox.look()
     expect(settled.map(({ file, outcome }) => [file, outcome])).toEqual([
       ['z-full.zip', 'imported'],
@@ -244,20 +222,14 @@ describe('the inbox', () => {
     const { files } = await carry(bench.dir, to, { split: 4000 })
     const whole = Buffer.concat(files.slice(0, -1).map((file) => readFileSync(file)))
     writeFileSync(join(box, 'half.zip'), whole.subarray(0, whole.length / 2))
-    for (const file of files)
-      if (!file.endsWith('.002')) copyFileSync(file, join(box, basename(file)))
+    for (const file of files) if (!file.endsWith('.002')) copyFileSync(file, join(box, basename(file)))
     const { inbox, settled, look } = watch(box, below())
     await look()
-    expect(inbox.status().waiting.map(({ why }) => why.slice(0, 10))).toEqual([
-      'incomplete',
-      'incomplete',
-    ])
+    expect(inbox.status().waiting.map(({ why }) => why.slice(0, 10))).toEqual(['incomplete', 'incomplete'])
     copyFileSync(files[1] ?? '', join(box, basename(files[1] ?? '')))
     await look()
     expect(settled.map(({ outcome }) => outcome)).toEqual(['imported'])
-    expect(readdirSync(join(box, 'done')).sort()).toEqual(
-      files.map((file) => basename(file)).sort(),
-    )
+    expect(readdirSync(join(box, 'done')).sort()).toEqual(files.map((file) => basename(file)).sort())
     writeFileSync(join(box, 'half.zip'), whole)
     await look()
     expect(settled.at(-1)).toMatchObject({ file: 'half.zip', outcome: 'superseded' })
@@ -348,8 +320,7 @@ describe('the inbox', () => {
       lost: Buffer.concat([whole.subarray(0, 5_000), whole.subarray(5_001)]),
       end: Buffer.concat([whole.subarray(0, end), stray, whole.subarray(end + 1)]),
     }
-    for (const [name, bytes] of Object.entries(damaged))
-      writeFileSync(join(box, `${name}.zip`), bytes)
+    for (const [name, bytes] of Object.entries(damaged)) writeFileSync(join(box, `${name}.zip`), bytes)
     const { inbox, settled, look } = watch(box, below())
     await look()
     expect(settled.map(({ file, outcome }) => `${file} ${outcome}`).sort()).toEqual(

@@ -54,8 +54,7 @@ test('the date of an unchanged upstream crosses in a delta of its own, and repla
   }
   expect(names.flat()).toHaveLength(3) // the latest alone is kept
   expect(new Set(names.flat()).size).toBe(3)
-  for (const [i, date] of dates.slice(1).entries())
-    expect(date - (dates[i] ?? 0)).toBeGreaterThan(5 * HOUR)
+  for (const [i, date] of dates.slice(1).entries()) expect(date - (dates[i] ?? 0)).toBeGreaterThan(5 * HOUR)
   expect(settled.filter(({ outcome }) => outcome === 'imported')).toHaveLength(4)
   const file = { name: '', sequence: 1, kind: 'full', dated: '' } as const
   const dated = { ...file, kind: 'delta', dated: '20260101T000000Z' } as const
@@ -90,11 +89,7 @@ test('bundles of a restored source mirror are refused until it has another ident
   const { inbox, settled, look } = watch(box, there)
   await look()
   const outcomes = settled.map(({ file, outcome }) => `${file} ${outcome}`)
-  expect(outcomes.sort()).toEqual([
-    'back-1.zip refused',
-    'back-2.zip refused',
-    'late.zip superseded',
-  ])
+  expect(outcomes.sort()).toEqual(['back-1.zip refused', 'back-2.zip refused', 'late.zip superseded'])
   expect(inbox.status().lastRefused?.file).toBe('back-2.zip')
   const why = (name: string): string => readFileSync(join(box, 'refused', `${name}.txt`), 'utf8')
   expect(why('back-1.zip')).toMatch(

@@ -103,9 +103,7 @@ describe('an inbox', () => {
     await first.look()
     expect(readFileSync(victim, 'utf8')).toBe('precious')
     expect(readFileSync(join(folder, 'refused', 'bad.zip'), 'utf8')).toBe('earlier')
-    expect(readFileSync(join(folder, 'refused', '2-bad.zip.txt'), 'utf8')).toMatch(
-      /it is signed by/,
-    )
+    expect(readFileSync(join(folder, 'refused', '2-bad.zip.txt'), 'utf8')).toMatch(/it is signed by/)
     expect(existsSync(join(folder, 'refused', '2-bad.zip'))).toBe(true)
     mkdirSync(elsewhere)
     symlinkSync(elsewhere, join(folder, 'done'))

@@ -101,9 +101,7 @@ describe('a full export', () => {
     const options = optionsFor(bench)
     await exportBundle(options)
     const zip = new AdmZip(options.path)
-    const texts = zip
-      .getEntries()
-      .map((entry) => [entry.entryName, textsIn(entry.getData()).join('\n')] as const)
+    const texts = zip.getEntries().map((entry) => [entry.entryName, textsIn(entry.getData()).join('\n')] as const)
     expect(texts.some(([, text]) => text.includes('cyclonedx'))).toBe(true)
     const { sandbox } = bench
     const secret = bench.store.secrets.readSecret('links')
@@ -114,8 +112,7 @@ describe('a full export', () => {
       ...['PRIVATE KEY', 'X-Amz-Signature', bench.dir, folder],
     ]
     for (const word of words.map((one) => one.replace(/^https?:\/\//, '')))
-      for (const [name, text] of texts)
-        expect(text.includes(word), `${word} in ${name}`).toBe(false)
+      for (const [name, text] of texts) expect(text.includes(word), `${word} in ${name}`).toBe(false)
   })
 
   longTest('is of one snapshot, also when a sync publishes while it is written', async () => {
@@ -142,9 +139,7 @@ describe('a full export', () => {
     const { manifest } = await exportBundle(options)
     expect(Object.keys(manifest.sources)).toEqual(['feeds'])
     expect(manifest.members.some(({ name }) => name.startsWith('osv/'))).toBe(false)
-    await expect(exportBundle(optionsFor(bench, { sources: ['identity'] }))).rejects.toThrow(
-      'nothing is mirrored',
-    )
+    await expect(exportBundle(optionsFor(bench, { sources: ['identity'] }))).rejects.toThrow('nothing is mirrored')
   })
 
   longTest('that fails on a damaged archive or lost document leaves no file', async () => {
@@ -188,28 +183,23 @@ describe('a delta export', () => {
     const records = rowsIn(second.files[0] ?? '').get('rows/osv/osv-record-00001.jsonl') ?? []
     expect(records).toHaveLength(1)
     const changed = new AdmZip(zip.getEntry('osv/changed.zip')?.getData())
-    expect(changed.getEntries().map(({ entryName }) => entryName)).toEqual([
-      `${records[0]?.key}.json`,
-    ])
+    expect(changed.getEntries().map(({ entryName }) => entryName)).toEqual([`${records[0]?.key}.json`])
     expect(changed.getEntries()[0]?.getData()).toEqual(bench.content(records[0]?.key ?? ''))
   })
 
-  longTest(
-    'applies to all states exported since its base: it contains what was changed and changed back',
-    async () => {
-      const bench = await mirror()
-      await exportBundle(optionsFor(bench))
-      bench.sandbox.feed.change(1)
-      await bench.run('osv')
-      const middle = await exportBundle(optionsFor(bench))
-      bench.sandbox.feed.change(1)
-      await bench.run('osv')
-      const { manifest } = await exportBundle(optionsFor(bench, { since: '1' }))
-      expect(manifest.sources.osv?.bases).toHaveLength(2)
-      expect(manifest.sources.osv?.bases).toContain(middle.manifest.sources.osv?.digest)
-      expect(manifest.sources.feeds?.bases).toHaveLength(1)
-    },
-  )
+  longTest('applies to all states exported since its base: it contains what was changed and changed back', async () => {
+    const bench = await mirror()
+    await exportBundle(optionsFor(bench))
+    bench.sandbox.feed.change(1)
+    await bench.run('osv')
+    const middle = await exportBundle(optionsFor(bench))
+    bench.sandbox.feed.change(1)
+    await bench.run('osv')
+    const { manifest } = await exportBundle(optionsFor(bench, { since: '1' }))
+    expect(manifest.sources.osv?.bases).toHaveLength(2)
+    expect(manifest.sources.osv?.bases).toContain(middle.manifest.sources.osv?.digest)
+    expect(manifest.sources.feeds?.bases).toHaveLength(1)
+  })
 
   test('accepts a snapshot as its base, and refuses an unknown or forgotten one', async () => {
     const bench = await mirror()
@@ -249,9 +239,7 @@ describe('a delta export', () => {
     expect(manifest.base?.sequence).toBe(1)
     expect(manifest.counts['osv-record']).toEqual({ put: 1, removed: 0 })
     const unknown = await needOf(bench, true, { osv: 'e'.repeat(64) })
-    await expect(exportBundle(optionsFor(bench, { need: unknown }))).rejects.toThrow(
-      'without --brief',
-    )
+    await expect(exportBundle(optionsFor(bench, { need: unknown }))).rejects.toThrow('without --brief')
     const garbage = Buffer.from('garbage')
     await expect(exportBundle(optionsFor(bench, { need: garbage }))).rejects.toMatchObject({
       code: 'bundle',
@@ -260,11 +248,7 @@ describe('a delta export', () => {
 })
 
 /** A need file as the other side of the gap writes it, of a mirror that holds these states, or these rows. */
-async function needOf(
-  { store }: Bench,
-  brief: boolean,
-  digests: Partial<Record<string, string>>,
-): Promise<Buffer> {
+async function needOf({ store }: Bench, brief: boolean, digests: Partial<Record<string, string>>): Promise<Buffer> {
   const state = { snapshot: 'a'.repeat(64), asOf: NOW, records: 5 }
   const sources = Object.fromEntries(
     Object.entries(digests).map(([source, digest = '']) => [source, { ...state, digest }]),

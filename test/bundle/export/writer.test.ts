@@ -11,8 +11,7 @@ import type { ByteSource } from '../../../src/zip/reader.ts'
 import { SMALL, head, keyPair, refusal, scratch, trust, writeBundle } from '../fixtures.ts'
 import { longTest } from '../../support/tables.ts'
 
-const has = (command: string, ...args: string[]): boolean =>
-  spawnSync(command, args, { stdio: 'ignore' }).status === 0
+const has = (command: string, ...args: string[]): boolean => spawnSync(command, args, { stdio: 'ignore' }).status === 0
 
 describe('a written bundle', () => {
   test('returns what was put in, whole, in pieces and in place', async () => {
@@ -30,8 +29,7 @@ describe('a written bundle', () => {
     expect(seen.at(-1)).toBe(bundle.bytes)
     for (const [name, content] of SMALL) expect(await bundle.read(name)).toEqual(content)
     const pieces: Buffer[] = []
-    for await (const chunk of bundle.stream(`blobs/${'1f'.repeat(32)}.gz`))
-      pieces.push(Buffer.from(chunk))
+    for await (const chunk of bundle.stream(`blobs/${'1f'.repeat(32)}.gz`)) pieces.push(Buffer.from(chunk))
     expect(Buffer.concat(pieces).equals(large)).toBe(true)
     const archive = bundle.source('osv/all.zip')
     expect(archive.size).toBe(21)
@@ -58,9 +56,7 @@ describe('a written bundle', () => {
     expect(() => createBundleWriter(path, { split: null, force: false })).toThrow('--force')
     const writer = createBundleWriter(path, { split: null, force: true })
     await writer.addDeflated('rows/osv/osv-record-00001.jsonl', Buffer.from('x'))
-    await expect(writer.addStored('osv/all.zip', 4, [Buffer.from('abc')])).rejects.toThrow(
-      'has 3 bytes, not 4',
-    )
+    await expect(writer.addStored('osv/all.zip', 4, [Buffer.from('abc')])).rejects.toThrow('has 3 bytes, not 4')
     await writer.discard()
     expect(readdirSync(folder)).toEqual(['b.zip'])
     expect(readFileSync(path, 'utf8')).toBe('precious')
@@ -102,15 +98,12 @@ describe('the ZIP of a bundle', () => {
     expect(status).toBe(0)
   })
 
-  test.skipIf(!has('python3', '-c', 'import zipfile'))(
-    "is without fault for Python's zipfile",
-    async () => {
-      const path = join(folder, 'python.zip')
-      await writeBundle(path, [key])
-      const script = 'import sys, zipfile; assert zipfile.ZipFile(sys.argv[1]).testzip() is None'
-      expect(spawnSync('python3', ['-c', script, path], { encoding: 'utf8' }).stderr).toBe('')
-    },
-  )
+  test.skipIf(!has('python3', '-c', 'import zipfile'))("is without fault for Python's zipfile", async () => {
+    const path = join(folder, 'python.zip')
+    await writeBundle(path, [key])
+    const script = 'import sys, zipfile; assert zipfile.ZipFile(sys.argv[1]).testzip() is None'
+    expect(spawnSync('python3', ['-c', script, path], { encoding: 'utf8' }).stderr).toBe('')
+  })
 
   longTest('can have more than 65,535 members', () => {
     const members = Array.from({ length: 65_536 }, (_, i) => {
@@ -135,9 +128,7 @@ describe('the ZIP of a bundle', () => {
     const headers = [...[member, after].map(stored), storedHeader('manifest.json', manifest)]
     const source = sparse(headers, manifest)
     const { layout } = await openBundleSource(source, null)
-    expect(layout.placed.map(({ fields }) => fields.localBytes - 30 - fields.nameLength)).toEqual([
-      20, 0, 0,
-    ])
+    expect(layout.placed.map(({ fields }) => fields.localBytes - 30 - fields.nameLength)).toEqual([20, 0, 0])
     expect(layout.placed[1]?.dataAt).toBeGreaterThan(size)
     expect(await refusal(['/nonexistent'], trust([]))).toContain('there is no /nonexistent')
   })

@@ -5,8 +5,7 @@ import { expect, test } from 'vitest'
 import { type SigningKey, createKeyFiles, readSigningKey } from '../../../src/bundle/format/keys.ts'
 import { scratch, writeBundle } from '../fixtures.ts'
 
-const has = (command: string, ...args: string[]): boolean =>
-  spawnSync(command, args, { stdio: 'ignore' }).status === 0
+const has = (command: string, ...args: string[]): boolean => spawnSync(command, args, { stdio: 'ignore' }).status === 0
 const missing = [
   ['unzip', '-v'],
   ['openssl', 'version'],
@@ -14,9 +13,9 @@ const missing = [
 ].flatMap(([command = '', option = '']) => (has(command, option) ? [] : [command]))
 
 const page = readFileSync('docs/bundle-format.md', 'utf8')
-const [block = '', keys = ''] = [
-  ...page.matchAll(/<!-- a test runs this block -->\s+```sh\n([^`]+)```/g),
-].map(([, text]) => text)
+const [block = '', keys = ''] = [...page.matchAll(/<!-- a test runs this block -->\s+```sh\n([^`]+)```/g)].map(
+  ([, text]) => text,
+)
 
 /** Who signed, which key is held, and what is run. */
 interface Attempt {
@@ -35,10 +34,7 @@ test.skipIf(missing.length > 0)(
     createKeyFiles(join(folder, 'other.key'))
     const key = readSigningKey(join(folder, 'bundle.key'))
     const other = readSigningKey(join(folder, 'other.key'))
-    const run = async (
-      name: string,
-      { signers = [key], held = 'bundle', script = block }: Partial<Attempt> = {},
-    ) => {
+    const run = async (name: string, { signers = [key], held = 'bundle', script = block }: Partial<Attempt> = {}) => {
       const cwd = join(folder, name)
       mkdirSync(cwd)
       await writeBundle(join(cwd, 'mirror.bundle.zip'), signers)
@@ -59,10 +55,7 @@ test.skipIf(missing.length > 0)(
       }),
       await run('renamed', {
         held: 'other',
-        script: block.replace(
-          'openssl pkeyutl',
-          `mv signatures/${key.id}.sig signatures/$id.sig && $&`,
-        ),
+        script: block.replace('openssl pkeyutl', `mv signatures/${key.id}.sig signatures/$id.sig && $&`),
       }),
     ]
     expect(bad.map(({ status }) => status === 0)).toEqual(bad.map(() => false))

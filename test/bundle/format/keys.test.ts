@@ -44,9 +44,7 @@ describe('a bundle key', () => {
     expect(() => readPublicKey(otherPublic)).toThrow('Ed25519')
     expect(() => readSigningKey(locked)).toThrow('without a passphrase')
     expect(() => readSigningKey(write('none', 'nothing'))).toThrow('not a PEM private key')
-    expect(() => readSigningKey(join(folder, 'gone'))).toThrow(
-      'there is no such file: check the path',
-    )
+    expect(() => readSigningKey(join(folder, 'gone'))).toThrow('there is no such file: check the path')
     expect(() => readPublicKey(plain)).toThrow('public half')
     expect(() => readPublicKey('ed25519:AAAA')).toThrow('32 bytes')
     expect(() => readPublicKey(write('no.pub', 'nothing'))).toThrow('not a PEM public key')
@@ -55,8 +53,7 @@ describe('a bundle key', () => {
 
 describe('a bundle manifest', () => {
   const good = { ...head(), keys: [], members: [] }
-  const parse = (fields: object): unknown =>
-    parseManifest(Buffer.from(JSON.stringify({ ...good, ...fields })))
+  const parse = (fields: object): unknown => parseManifest(Buffer.from(JSON.stringify({ ...good, ...fields })))
 
   test('is read as it was written', () => {
     expect(parse({})).toEqual(JSON.parse(JSON.stringify(good)))
@@ -91,8 +88,8 @@ describe('a bundle manifest', () => {
   test('that is not JSON, not UTF-8 or not an object is refused', () => {
     for (const bytes of ['', '[]', 'null', '1', '{"format":1', '"\xff"', '['.repeat(100_000)])
       expect(() => parseManifest(Buffer.from(bytes, 'latin1'))).toThrow('manifest.json')
-    expect(() =>
-      parseManifest(Buffer.from(JSON.stringify(good).replace('{', '{"__proto__":{"a":1},'))),
-    ).toThrow('__proto__')
+    expect(() => parseManifest(Buffer.from(JSON.stringify(good).replace('{', '{"__proto__":{"a":1},')))).toThrow(
+      '__proto__',
+    )
   })
 })

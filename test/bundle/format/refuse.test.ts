@@ -88,9 +88,7 @@ describe('a bundle that does not match the stored data', () => {
     expect(report).toMatchObject({ outcome: 'applied', rollback: true })
     expect(there.digest()).toBe(first.manifest.digest)
     expect(there.store.ledger.readLastImport()).toMatchObject({ sequence: 1, rollback: true })
-    expect(there.store.runs.readConfirmedAt('osv')).toBe(
-      Date.parse(first.manifest.sources.osv?.asOf ?? ''),
-    )
+    expect(there.store.runs.readConfirmedAt('osv')).toBe(Date.parse(first.manifest.sources.osv?.asOf ?? ''))
   })
 
   test('writes nothing when it was imported before', async () => {
@@ -150,11 +148,7 @@ describe('a signed bundle whose content contradicts its manifest:', () => {
         },
       },
     ],
-    [
-      'has another digest than its sources',
-      /its digest is not that of its sources/,
-      { head: () => ({ digest }) },
-    ],
+    ['has another digest than its sources', /its digest is not that of its sources/, { head: () => ({ digest }) }],
     [
       'lacks a row',
       /archive that the bundle describes|state that its manifest describes/,
@@ -165,9 +159,7 @@ describe('a signed bundle whose content contradicts its manifest:', () => {
       /does not contain the record ZZZ-1/,
       {
         rows: (name, lines) =>
-          name.includes('osv-record')
-            ? [...lines, (lines[0] ?? '').replace(/"key":"[^"]+"/, '"key":"ZZZ-1"')]
-            : lines,
+          name.includes('osv-record') ? [...lines, (lines[0] ?? '').replace(/"key":"[^"]+"/, '"key":"ZZZ-1"')] : lines,
       },
     ],
     [
@@ -180,9 +172,7 @@ describe('a signed bundle whose content contradicts its manifest:', () => {
       /not in the state that its manifest describes/,
       {
         rows: (name, lines) =>
-          lines.map((line) =>
-            name.includes('osv-record') ? line.replace(/"changed":\d+/, '"changed":5') : line,
-          ),
+          lines.map((line) => (name.includes('osv-record') ? line.replace(/"changed":\d+/, '"changed":5') : line)),
       },
     ],
     [
@@ -190,9 +180,7 @@ describe('a signed bundle whose content contradicts its manifest:', () => {
       /does not have the bytes that its row names/,
       {
         rows: (name, lines) =>
-          lines.map((line) =>
-            name.includes('osv-record') ? line.replace(/"sha256":"..../, '"sha256":"0000') : line,
-          ),
+          lines.map((line) => (name.includes('osv-record') ? line.replace(/"sha256":"..../, '"sha256":"0000') : line)),
       },
     ],
     [
@@ -250,36 +238,33 @@ test('an import only reads the medium', async () => {
   expect(readFileSync(file).equals(before)).toBe(true)
 })
 
-longTest(
-  'several bundles of one command line are imported in the order of their sequence',
-  async () => {
-    const { first, second, third } = await history()
-    const there = below()
-    const { env } = process
-    const write = process.stdout.write.bind(process.stdout)
-    const tell = process.stderr.write.bind(process.stderr)
-    const said: string[] = []
-    const hear = (text: string | Uint8Array): boolean => said.push(String(text)) > 0
-    const command = async (...media: (typeof first)[]): Promise<number> => {
-      process.env = {
-        PATCHMIRROR_DATA_DIR: there.dir,
-        PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line,
-      }
-      process.stdout.write = process.stderr.write = hear
-      try {
-        return await importCommand(
-          media.flatMap(({ files }) => files),
-          {},
-        )
-      } finally {
-        process.stdout.write = write
-        process.stderr.write = tell
-        process.env = env
-      }
+longTest('several bundles of one command line are imported in the order of their sequence', async () => {
+  const { first, second, third } = await history()
+  const there = below()
+  const { env } = process
+  const write = process.stdout.write.bind(process.stdout)
+  const tell = process.stderr.write.bind(process.stderr)
+  const said: string[] = []
+  const hear = (text: string | Uint8Array): boolean => said.push(String(text)) > 0
+  const command = async (...media: (typeof first)[]): Promise<number> => {
+    process.env = {
+      PATCHMIRROR_DATA_DIR: there.dir,
+      PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line,
     }
-    expect(await command(third)).toBe(1)
-    expect(said.join('')).toMatch(/patchmirror: .* is refused: .*since bundle 2, which is missing/)
-    expect(await command(third, first, second)).toBe(0)
-    expect(there.digest()).toBe(third.manifest.digest)
-  },
-)
+    process.stdout.write = process.stderr.write = hear
+    try {
+      return await importCommand(
+        media.flatMap(({ files }) => files),
+        {},
+      )
+    } finally {
+      process.stdout.write = write
+      process.stderr.write = tell
+      process.env = env
+    }
+  }
+  expect(await command(third)).toBe(1)
+  expect(said.join('')).toMatch(/patchmirror: .* is refused: .*since bundle 2, which is missing/)
+  expect(await command(third, first, second)).toBe(0)
+  expect(there.digest()).toBe(third.manifest.digest)
+})

@@ -3,26 +3,11 @@ import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'nod
 import { join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import {
-  zipHeaderOf,
-  layOut,
-  localHeader,
-  storedHeader,
-} from '../../../src/bundle/format/layout.ts'
+import { zipHeaderOf, layOut, localHeader, storedHeader } from '../../../src/bundle/format/layout.ts'
 import type { BundleMember } from '../../../src/bundle/format/manifest.ts'
 import { openBundle } from '../../../src/bundle/import/open.ts'
 import { LONG } from '../../support/tables.ts'
-import {
-  LATER,
-  MADE,
-  SMALL,
-  head,
-  keyPair,
-  refusal,
-  scratch,
-  trust,
-  writeBundle,
-} from '../fixtures.ts'
+import { LATER, MADE, SMALL, head, keyPair, refusal, scratch, trust, writeBundle } from '../fixtures.ts'
 
 describe('a bundle that was changed', () => {
   test('is refused whichever of its bytes is flipped', async () => {

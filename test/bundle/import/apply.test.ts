@@ -104,44 +104,41 @@ describe('an imported delta', () => {
 })
 
 describe('an import', () => {
-  longTest(
-    'serves the old snapshot until it has ended, and then notifies followers of the changes',
-    async () => {
-      const bench = await feedsAbove()
-      const [there, to] = [below(), folder()]
-      const base = await carry(bench.dir, to)
-      await there.take(base.files)
-      const pinned = openPinnedReads(there.dir)
-      if (pinned === null) throw new Error('no database')
-      onTestFinished(() => pinned.close())
-      const ask = await serveFolder(there.dir, there.config)
-      const changed = bench.sandbox.feed.change(2)
-      const [gone = ''] = bench.sandbox.feed.remove(1)
-      await bench.run('osv')
-      const old = await ask('/external/osv/all.json')
-      const during: string[] = []
-      const delta = await carry(bench.dir, to, { since: String(base.manifest.sequence) })
-      await there.take(delta.files, {
-        progress: ({ phase }) => during.push(`${phase} ${String(pinned.refresh())}`),
-      })
-      expect(during.filter((one) => one.startsWith('prove'))).toEqual(['prove false'])
-      expect(pinned.pinned.osv.readRecord(gone)).not.toBeNull()
-      expect(pinned.refresh()).toBe(true)
-      expect(pinned.pinned.osv.readRecord(gone)).toBeNull()
-      ask.look()
-      const fresh = await ask('/external/osv/all.json')
-      expect(fresh.headers['x-mirror-snapshot']).not.toBe(old.headers['x-mirror-snapshot'])
-      expect(fresh.body.equals(bench.sandbox.feed.index())).toBe(true)
-      const last = String(old.headers['x-mirror-snapshot'])
-      const told = JSON.parse((await ask(`/-/changes?since=${last}`)).body.toString()) as unknown
-      const text = JSON.stringify(told)
-      for (const id of [...changed, gone]) expect(text).toContain(id)
-      const run = there.store.runs.readLatestRun('osv')
-      expect(run).toMatchObject({ kind: 'import', state: 'complete' })
-      expect(run?.facts['sequence']).toBe(delta.manifest.sequence)
-      expect(run?.asOf).toBe(Date.parse(delta.manifest.sources.osv?.asOf ?? ''))
-    },
-  )
+  longTest('serves the old snapshot until it has ended, and then notifies followers of the changes', async () => {
+    const bench = await feedsAbove()
+    const [there, to] = [below(), folder()]
+    const base = await carry(bench.dir, to)
+    await there.take(base.files)
+    const pinned = openPinnedReads(there.dir)
+    if (pinned === null) throw new Error('no database')
+    onTestFinished(() => pinned.close())
+    const ask = await serveFolder(there.dir, there.config)
+    const changed = bench.sandbox.feed.change(2)
+    const [gone = ''] = bench.sandbox.feed.remove(1)
+    await bench.run('osv')
+    const old = await ask('/external/osv/all.json')
+    const during: string[] = []
+    const delta = await carry(bench.dir, to, { since: String(base.manifest.sequence) })
+    await there.take(delta.files, {
+      progress: ({ phase }) => during.push(`${phase} ${String(pinned.refresh())}`),
+    })
+    expect(during.filter((one) => one.startsWith('prove'))).toEqual(['prove false'])
+    expect(pinned.pinned.osv.readRecord(gone)).not.toBeNull()
+    expect(pinned.refresh()).toBe(true)
+    expect(pinned.pinned.osv.readRecord(gone)).toBeNull()
+    ask.look()
+    const fresh = await ask('/external/osv/all.json')
+    expect(fresh.headers['x-mirror-snapshot']).not.toBe(old.headers['x-mirror-snapshot'])
+    expect(fresh.body.equals(bench.sandbox.feed.index())).toBe(true)
+    const last = String(old.headers['x-mirror-snapshot'])
+    const told = JSON.parse((await ask(`/-/changes?since=${last}`)).body.toString()) as unknown
+    const text = JSON.stringify(told)
+    for (const id of [...changed, gone]) expect(text).toContain(id)
+    const run = there.store.runs.readLatestRun('osv')
+    expect(run).toMatchObject({ kind: 'import', state: 'complete' })
+    expect(run?.facts['sequence']).toBe(delta.manifest.sequence)
+    expect(run?.asOf).toBe(Date.parse(delta.manifest.sources.osv?.asOf ?? ''))
+  })
 
   longTest('does not change sources that the bundle does not contain', async () => {
     const bench = await feedsAbove()

@@ -106,13 +106,8 @@ describe.each([
 test('a record whose stream hides another gzip member in it is refused', async () => {
   const content = Buffer.from('{"id":"B-2"}')
   const header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]
-  const hidden = Buffer.concat([
-    ...[deflateRawSync(''), Buffer.alloc(8), Buffer.from(header), deflateRawSync(content)],
-  ])
-  const records = [
-    given('A-1', Buffer.from('{"id":"A-1"}')),
-    { ...given('B-2', content), deflated: hidden },
-  ]
+  const hidden = Buffer.concat([...[deflateRawSync(''), Buffer.alloc(8), Buffer.from(header), deflateRawSync(content)]])
+  const records = [given('A-1', Buffer.from('{"id":"A-1"}')), { ...given('B-2', content), deflated: hidden }]
   const reading = readHere(await bundleOf(records), () => undefined)
   await expect(reading).rejects.toThrow(/^record B-2 in osv\/all\.zip: inflates to 0 bytes/)
 })

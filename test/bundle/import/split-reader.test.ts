@@ -1,11 +1,4 @@
-import {
-  copyFileSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
@@ -34,14 +27,11 @@ describe('a bundle in parts', () => {
     await writeBundle(whole, [key])
     const parts = files.slice(0, -1)
     expect(parts.length).toBeGreaterThan(3)
-    expect(parts.map((part) => basename(part))).toEqual(
-      parts.map((_, i) => `b.zip.${String(i + 1).padStart(3, '0')}`),
-    )
+    expect(parts.map((part) => basename(part))).toEqual(parts.map((_, i) => `b.zip.${String(i + 1).padStart(3, '0')}`))
     const joined = Buffer.concat(parts.map((part) => readFileSync(part)))
     expect(joined.equals(readFileSync(whole))).toBe(true)
     const sums = parts.map(
-      (part) =>
-        `${createHash('sha256').update(readFileSync(part)).digest('hex')}  ${basename(part)}\n`,
+      (part) => `${createHash('sha256').update(readFileSync(part)).digest('hex')}  ${basename(part)}\n`,
     )
     expect(readFileSync(`${path}.sha256`, 'utf8')).toBe(sums.join(''))
     const { status } = spawnSync('sha256sum', ['-c', '--quiet', 'b.zip.sha256'], { cwd: folder })
@@ -97,9 +87,7 @@ describe('a bundle in parts', () => {
     copyFileSync(`${path}.002`, `${path}.003`)
     expect(await refusal([path], whom)).toContain('b.zip.003 has the same bytes as b.zip.002')
     renameSync(`${path}.003`, join(folder, 'other.001'))
-    expect(await refusal([`${path}.001`, join(folder, 'other.001')], whom)).toContain(
-      'not parts of one bundle',
-    )
+    expect(await refusal([`${path}.001`, join(folder, 'other.001')], whom)).toContain('not parts of one bundle')
     expect(await refusal([`${path}.001`, `${path}.001`], whom)).toContain('given twice')
   })
 

@@ -50,11 +50,7 @@ function change(pack: string, pattern: RegExp, to: string): Forgery {
 describe('a forged bundle with a trusted signature', () => {
   const lies: [string, RegExp, Forgery][] = [
     ['has a line without anything', /has an empty line/, { rows: () => ['', ''] }],
-    [
-      'has links that are no JSON',
-      /is not JSON/,
-      change('catalog-answer', /"links":"\[.+?\]"/, '"links":"{"'),
-    ],
+    ['has links that are no JSON', /is not JSON/, change('catalog-answer', /"links":"\[.+?\]"/, '"links":"{"')],
     [
       'has links of another shape',
       /is not a SHA-256 in hex/,
@@ -69,26 +65,14 @@ describe('a forged bundle with a trusted signature', () => {
         `"links":"[{\\"at\\":[],\\"digest\\":\\"x\\",\\"digest\\":\\"${'0'.repeat(64)}\\"}]",`,
       ),
     ],
-    [
-      'has mentions that are none',
-      /mentions/,
-      change('catalog-answer', /"mentions":"\[.*?\]"/, '"mentions":"[{}]"'),
-    ],
-    [
-      'has no frame of a list',
-      /frame/,
-      change('catalog-list', /"frame":"\{/, '"frame":"{\\"x\\":1,'),
-    ],
+    ['has mentions that are none', /mentions/, change('catalog-answer', /"mentions":"\[.*?\]"/, '"mentions":"[{}]"')],
+    ['has no frame of a list', /frame/, change('catalog-list', /"frame":"\{/, '"frame":"{\\"x\\":1,')],
     [
       'has no bytes for an answer',
       /does not have the bytes that its row names/,
       change('catalog-answer', /"links":"\[\]"(.*)"base64":"[^"]*"/, '"links":"[]"$1"base64":null'),
     ],
-    [
-      'has facets too many',
-      /over the cap of 8/,
-      change('catalog-entry', /"facets":\[/, '"facets":[null,'),
-    ],
+    ['has facets too many', /over the cap of 8/, change('catalog-entry', /"facets":\[/, '"facets":[null,')],
     [
       'has a media type of two lines',
       /is not a media type/,
@@ -108,11 +92,7 @@ describe('a forged bundle with a trusted signature', () => {
       /not a row of feeds/,
       change('feeds/document', /"key":"[^"]*"/, '"key":"/external/osv/all.json"'),
     ],
-    [
-      'puts a feed elsewhere',
-      /not a row of feeds/,
-      change('feeds/document', /"key":"[^"]*"/, '"key":"/v1/me"'),
-    ],
+    ['puts a feed elsewhere', /not a row of feeds/, change('feeds/document', /"key":"[^"]*"/, '"key":"/v1/me"')],
     [
       'has users in the catalog',
       /not a row of catalog/,
@@ -128,30 +108,19 @@ describe('a forged bundle with a trusted signature', () => {
       /not a row of catalog/,
       change('catalog-answer', /"key":"\/v1\/tags\/[^/"]+/, '"key":"/v1/tags/%41'),
     ],
-    [
-      'has a control character in a path',
-      /is not a key/,
-      change('catalog-answer', /"key":"/, '"key":"\\u0007'),
-    ],
+    ['has a control character in a path', /is not a key/, change('catalog-answer', /"key":"/, '"key":"\\u0007')],
   ]
   const FEW = [
     ...['has a line without anything', 'has no bytes for an answer', 'has users in the catalog'],
-    ...[
-      'has a media type of two lines',
-      'has a control character in a path',
-      'puts a feed elsewhere',
-    ],
+    ...['has a media type of two lines', 'has a control character in a path', 'puts a feed elsewhere'],
     'has mentions that are none',
   ]
-  test.each(telling(lies, ...FEW))(
-    'whose content %s is refused, and nothing changes',
-    async (_, why, forgery) => {
-      const { to, full } = await bundle()
-      const there = below()
-      expect(await there.refuses(await forge(full.files, to, forgery))).toMatch(why)
-      expect(there.store.carried.listStoredSources()).toEqual([])
-    },
-  )
+  test.each(telling(lies, ...FEW))('whose content %s is refused, and nothing changes', async (_, why, forgery) => {
+    const { to, full } = await bundle()
+    const there = below()
+    expect(await there.refuses(await forge(full.files, to, forgery))).toMatch(why)
+    expect(there.store.carried.listStoredSources()).toEqual([])
+  })
 
   test('with other bytes for a document than its name says is refused', async () => {
     const { to, full } = await bundle()
@@ -167,10 +136,7 @@ describe('a forged bundle with a trusted signature', () => {
     const forged = await forge(full.files, to, {
       rows: (name, lines) =>
         name === pack
-          ? [
-              JSON.stringify({ ...row, stored: other.length, chunks: [other.length] }),
-              ...lines.slice(1),
-            ]
+          ? [JSON.stringify({ ...row, stored: other.length, chunks: [other.length] }), ...lines.slice(1)]
           : lines,
       stored: (name, bytes) => (name === `blobs/${row.blob}.gz` ? other : bytes),
     })
@@ -187,20 +153,15 @@ describe('a forged bundle with a trusted signature', () => {
   })
 })
 
-longTest(
-  'stored data that can no longer be read is repaired by importing a full bundle again',
-  async () => {
-    const { full } = await bundle()
-    const there = below()
-    await there.take(full.files)
-    const db = openWriter(there.dir)
-    onTestFinished(() => void db.close())
-    db.exec(
-      `UPDATE catalog_answer SET links = '[{"', mentions = '{'; UPDATE catalog_list SET frame = '{'`,
-    )
-    db.exec(`INSERT INTO catalog_answer SELECT '/v1/me/x', resource, owner, owner_sha, status, body, size, sha256, changed,
+longTest('stored data that can no longer be read is repaired by importing a full bundle again', async () => {
+  const { full } = await bundle()
+  const there = below()
+  await there.take(full.files)
+  const db = openWriter(there.dir)
+  onTestFinished(() => void db.close())
+  db.exec(`UPDATE catalog_answer SET links = '[{"', mentions = '{'; UPDATE catalog_list SET frame = '{'`)
+  db.exec(`INSERT INTO catalog_answer SELECT '/v1/me/x', resource, owner, owner_sha, status, body, size, sha256, changed,
     etag, '["x"]', mentions, NULL, NULL FROM catalog_answer LIMIT 1`)
-    expect((await there.take(full.files, { again: true })).outcome).toBe('applied')
-    expect(there.digest()).toBe(full.manifest.digest)
-  },
-)
+  expect((await there.take(full.files, { again: true })).outcome).toBe('applied')
+  expect(there.digest()).toBe(full.manifest.digest)
+})

@@ -10,9 +10,7 @@ const nameOf = (i: number): string => `blobs/${String(i).repeat(64)}.gz`
 const contentOf = (i: number): Buffer => Buffer.alloc(BYTES, `content ${i} `)
 
 /** A bundle of five members that was damaged in these after it was opened; verifies it in two threads. */
-async function verifying(
-  ...damaged: number[]
-): Promise<{ verified: Promise<void>; seen: number[] }> {
+async function verifying(...damaged: number[]): Promise<{ verified: Promise<void>; seen: number[] }> {
   const folder = scratch()
   const key = keyPair(folder, 'key')
   const path = join(folder, 'b.zip')
@@ -44,16 +42,13 @@ describe('a bundle that two threads verify', () => {
     expect(seen.at(-1)).toBe(5 * BYTES)
   })
 
-  test.each([[[0]], [[2]], [[3]], [[4]]])(
-    'is refused for damage in the member %j',
-    async (damaged) => {
-      const { verified } = await verifying(...damaged)
-      await expect(verified).rejects.toMatchObject({
-        code: 'bundle',
-        message: `${nameOf(damaged[0] ?? 0)} is damaged: its bytes are not those that were signed`,
-      })
-    },
-  )
+  test.each([[[0]], [[2]], [[3]], [[4]]])('is refused for damage in the member %j', async (damaged) => {
+    const { verified } = await verifying(...damaged)
+    await expect(verified).rejects.toMatchObject({
+      code: 'bundle',
+      message: `${nameOf(damaged[0] ?? 0)} is damaged: its bytes are not those that were signed`,
+    })
+  })
 
   test('is refused for the first of two damaged members, whichever thread finds its own first', async () => {
     const { verified } = await verifying(2, 3)

@@ -22,8 +22,7 @@ function signingKey(): Record<string, string> {
   return { PATCHMIRROR_BUNDLE_SIGNING_KEYS: file }
 }
 
-const check = (env: Record<string, string>, json = false) =>
-  spoken(env, () => fleetCheckCommand({ json }))
+const check = (env: Record<string, string>, json = false) => spoken(env, () => fleetCheckCommand({ json }))
 
 test('fleet check shows each property of a folder, exits with 0 and leaves no object', async () => {
   const path = folder()
@@ -37,28 +36,23 @@ test('fleet check shows each property of a folder, exits with 0 and leaves no ob
   expect(readdirSync(join(path, 'probe'))).toEqual([])
 })
 
-longTest(
-  'fleet check exits with 2 where the store checks before it writes, and says what to do',
-  async () => {
-    const server = await startS3Server({ checksThenActs: true })
-    onTestFinished(() => server.close())
-    const env = {
-      ...signingKey(),
-      PATCHMIRROR_FLEET_URL: 's3://bucket/fleet',
-      PATCHMIRROR_FLEET_ENDPOINT: server.endpoint,
-      AWS_ACCESS_KEY_ID: 'AKIATEST',
-      AWS_SECRET_ACCESS_KEY: 'secret',
-    }
-    const { code, said } = await check(env, true)
-    expect(code).toBe(2)
-    const [json = '', warning] = said.split('patchmirror: warning: ')
-    expect(JSON.parse(json)).toMatchObject({ usable: false, store: true, lease: false })
-    expect(warning).toMatch(
-      /cannot decide which mirror leads: put if absent.+fleet\.soleWriter: true/,
-    )
-    const sole = { PATCHMIRROR_FLEET_SOLE_WRITER: 'true', PATCHMIRROR_FLEET_ROLE: 'writer' }
-    const promised = await check({ ...env, ...sole })
-    expect(promised.code).toBe(0)
-    expect(promised.said).toMatch(/no lease is taken from this store/)
-  },
-)
+longTest('fleet check exits with 2 where the store checks before it writes, and says what to do', async () => {
+  const server = await startS3Server({ checksThenActs: true })
+  onTestFinished(() => server.close())
+  const env = {
+    ...signingKey(),
+    PATCHMIRROR_FLEET_URL: 's3://bucket/fleet',
+    PATCHMIRROR_FLEET_ENDPOINT: server.endpoint,
+    AWS_ACCESS_KEY_ID: 'AKIATEST',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+  }
+  const { code, said } = await check(env, true)
+  expect(code).toBe(2)
+  const [json = '', warning] = said.split('patchmirror: warning: ')
+  expect(JSON.parse(json)).toMatchObject({ usable: false, store: true, lease: false })
+  expect(warning).toMatch(/cannot decide which mirror leads: put if absent.+fleet\.soleWriter: true/)
+  const sole = { PATCHMIRROR_FLEET_SOLE_WRITER: 'true', PATCHMIRROR_FLEET_ROLE: 'writer' }
+  const promised = await check({ ...env, ...sole })
+  expect(promised.code).toBe(0)
+  expect(promised.said).toMatch(/no lease is taken from this store/)
+})

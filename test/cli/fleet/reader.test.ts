@@ -60,9 +60,7 @@ test('a mirror of a fleet that may lead needs an upstream, and --offline allows 
     PATCHMIRROR_FLEET_ROLE: 'standby',
     PATCHMIRROR_BUNDLE_SIGNING_KEYS: signingKey(),
   })
-  await expect(serveCommand({})).rejects.toThrow(
-    /upstream\.apiRoot: not set[^]*set fleet\.role: reader/,
-  )
+  await expect(serveCommand({})).rejects.toThrow(/upstream\.apiRoot: not set[^]*set fleet\.role: reader/)
 })
 
 function signingKey(): string {

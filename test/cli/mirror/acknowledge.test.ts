@@ -18,8 +18,7 @@ async function doubtful() {
   attack(made)
   const { id, snapshot, message, facts } = await made.run('osv')
   await made.run('osv')
-  const command = (...args: string[]): Promise<Finished> =>
-    run(args, { PATCHMIRROR_DATA_DIR: made.dir }, '/')
+  const command = (...args: string[]): Promise<Finished> => run(args, { PATCHMIRROR_DATA_DIR: made.dir }, '/')
   const osv = async () => {
     const { sources } = JSON.parse((await command('status', '--json')).out) as Status
     return sources.find(({ name }) => name === 'osv')
@@ -36,9 +35,7 @@ test('a doubtful run is in the status, with the records that it names, until it 
   expect(more).toEqual([])
   expect(kind).toMatchObject({ kind: 'affectedLost', records: doubts })
   expect(kind?.ids).toEqual(listed.map((line) => line.replace(/: .*/s, '')))
-  expect((await command('status')).out).toContain(
-    `patchmirror runs ${id} | patchmirror acknowledge ${id}`,
-  )
+  expect((await command('status')).out).toContain(`patchmirror runs ${id} | patchmirror acknowledge ${id}`)
   const done = await command('acknowledge', String(id))
   expect(done).toMatchObject({ code: 0, out: expect.stringContaining(`run ${id} acknowledged`) as string }) // prettier-ignore
   expect((await osv())?.doubtful).toBe(null)

@@ -76,8 +76,7 @@ describe('the command keys', () => {
     expect(listed).toMatchObject({ createdBy: by, revokedBy: by })
     expect(again.out).toContain(`Z, by ${by}`)
     expect([again.code, again.out]).toEqual([0, expect.stringContaining('revoked already')])
-    for (const id of ['2', '0', 'x', '-1', '1.0', '0x1', '1e0', ' '])
-      expect((await keys('revoke', id)).code).toBe(2)
+    for (const id of ['2', '0', 'x', '-1', '1.0', '0x1', '1e0', ' ']) expect((await keys('revoke', id)).code).toBe(2)
   })
 
   test('exits 2 for a name that could forge a line of the list or is too long', async () => {
@@ -96,9 +95,7 @@ describe('a running mirror', () => {
   test('accepts a key that is created meanwhile, and refuses it once it is revoked', async () => {
     const { url, ...daemon } = await world.host()
     const file = join(world.dir, 'data', 'local.key')
-    const said = await daemon.said(
-      /a key for the private paths was created: it is in [^"]*local\.key"/,
-    )
+    const said = await daemon.said(/a key for the private paths was created: it is in [^"]*local\.key"/)
     await daemon.said(/take a key \(1 valid\)/)
     const first = readFileSync(file, 'utf8').trim()
     expect([statSync(file).mode & 0o777, said.includes(first)]).toEqual([0o600, false])
@@ -126,34 +123,29 @@ describe('a running mirror', () => {
     expect((await fetch(`${again.url}/v1/none`)).status).toBe(401)
   })
 
-  longTest(
-    'creates no key when keys are set, prints none, and warns of server.openLoopback',
-    async () => {
-      const secret = 'Zk3v9wq7Rt5y2Lm8'
-      const more = {
-        PATCHMIRROR_SERVER_KEYS: secret,
-        PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true',
-        PATCHMIRROR_LOG_LEVEL: 'trace',
-      }
-      const daemon = await world.serve(more)
-      await daemon.said(/"level":"warn",[^\n]*server\.openLoopback: [^\n]* without a key/)
-      expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
-      const ask = async (headers: Record<string, string> = {}): Promise<number> =>
-        (await fetch(`${daemon.url}/v1/none`, { headers })).status
-      expect(await ask()).toBe(404)
-      const proxied = { via: '1.1 p' }
-      expect([await ask(proxied), await ask({ ...proxied, ...bearer(secret).headers })]).toEqual([
-        ...[401, 404],
-      ])
-      expect(await ask({ ...proxied, ...bearer(`${secret}x`).headers })).toBe(401)
-      const shown = await (await fetch(`${daemon.url}/-/status`)).text()
-      const config = await run(['config'], { ...world.env, ...more }, world.dir)
-      daemon.child.kill('SIGTERM')
-      const { out, err } = await daemon.finished
-      expect(err).toContain('server.openLoopback')
-      expect(out + err + shown + config.out).not.toContain(secret)
-    },
-  )
+  longTest('creates no key when keys are set, prints none, and warns of server.openLoopback', async () => {
+    const secret = 'Zk3v9wq7Rt5y2Lm8'
+    const more = {
+      PATCHMIRROR_SERVER_KEYS: secret,
+      PATCHMIRROR_SERVER_OPEN_LOOPBACK: 'true',
+      PATCHMIRROR_LOG_LEVEL: 'trace',
+    }
+    const daemon = await world.serve(more)
+    await daemon.said(/"level":"warn",[^\n]*server\.openLoopback: [^\n]* without a key/)
+    expect(readdirSync(join(world.dir, 'data'))).not.toContain('local.key')
+    const ask = async (headers: Record<string, string> = {}): Promise<number> =>
+      (await fetch(`${daemon.url}/v1/none`, { headers })).status
+    expect(await ask()).toBe(404)
+    const proxied = { via: '1.1 p' }
+    expect([await ask(proxied), await ask({ ...proxied, ...bearer(secret).headers })]).toEqual([...[401, 404]])
+    expect(await ask({ ...proxied, ...bearer(`${secret}x`).headers })).toBe(401)
+    const shown = await (await fetch(`${daemon.url}/-/status`)).text()
+    const config = await run(['config'], { ...world.env, ...more }, world.dir)
+    daemon.child.kill('SIGTERM')
+    const { out, err } = await daemon.finished
+    expect(err).toContain('server.openLoopback')
+    expect(out + err + shown + config.out).not.toContain(secret)
+  })
 })
 
 function bearer(key: string): { headers: { Authorization: string } } {

@@ -28,8 +28,7 @@ test.each([
   ['ok', 'was not disabled: nothing was changed'],
 ])('relay enable says of a target that is %s what it did', async (state, said) => {
   addTarget(4, state)
-  const enable = (...more: string[]) =>
-    run(['relay', 'enable', '4', ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)
+  const enable = (...more: string[]) => run(['relay', 'enable', '4', ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)
   expect(await enable()).toMatchObject({ code: 0, out: `target 4 ${said}\n` })
   const { out } = await enable('--json')
   expect(JSON.parse(out)).toMatchObject({ id: 4, enabled: true })

@@ -19,8 +19,7 @@ async function belowGap(): Promise<{ world: World; bundle: string; data: string 
   const key = keyPair(world.dir, 'key')
   const bundle = join(world.dir, 'full.zip')
   world.env['PATCHMIRROR_BUNDLE_SIGNING_KEYS'] = key.path
-  for (const args of [['sync'], ['export', bundle]])
-    expect(await world.patchmirror(...args)).toMatchObject({ code: 0 })
+  for (const args of [['sync'], ['export', bundle]]) expect(await world.patchmirror(...args)).toMatchObject({ code: 0 })
   const data = join(world.dir, 'below')
   delete world.env['PATCHMIRROR_UPSTREAM_API_ROOT']
   delete world.env['PATCHMIRROR_BUNDLE_SIGNING_KEYS']
@@ -47,9 +46,7 @@ longTest(
     const repaired = await world.patchmirror('verify', '--repair')
     expect(repaired.code).toBe(3)
     expect(repaired.out).toMatch(/kept: 1 local key, the secret that signs links/)
-    expect(repaired.out).toMatch(
-      /waits for a full bundle of mirror [0-9a-f]{32}, number 1 or later/,
-    )
+    expect(repaired.out).toMatch(/waits for a full bundle of mirror [0-9a-f]{32}, number 1 or later/)
     expect(await world.patchmirror('import', bundle)).toMatchObject({ code: 0 })
     expect((await world.patchmirror('keys', 'list', '--json')).out).toBe(keys)
     expect((await world.patchmirror('digest')).out).toBe(digest)
@@ -92,35 +89,29 @@ test('a repair that was interrupted goes on: verify says so, and --repair mirror
     expect.stringContaining('a repair was interrupted: not mirrored again yet: feeds, osv'),
   ])
   const repaired = await world.patchmirror('verify', '--repair')
-  expect([repaired.code, repaired.out]).toEqual([
-    0,
-    expect.stringContaining('mirroring again: feeds, osv'),
-  ])
+  expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('mirroring again: feeds, osv')])
   expect(await world.patchmirror('verify')).toMatchObject({ code: 0 })
   expect(flagsOfDates(world.data)).toEqual([7])
 })
 
-longTest(
-  'a repair that is killed while it mirrors ends as one that was not, at the second call',
-  async () => {
-    const world = await openWorld({ records: 5, service: false }, undefined, run)
-    onTestFinished(() => world.close())
-    expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
-    const content = contentOf(world.data)
-    overwriteTable(databasePath(world.data), 'osv_dates')
-    const stalled = world.sandbox.faults.set('/external/osv/all.json', STALL, { after: 1 })
-    const { child, finished } = start(['verify', '--repair'], world.env, world.dir)
-    await expect.poll(() => stalled.hits(), { timeout: 20_000 }).toBe(1)
-    child.kill('SIGKILL')
-    expect(await finished).toMatchObject({ signal: 'SIGKILL' })
-    stalled.clear()
-    const repaired = await world.patchmirror('verify', '--repair')
-    expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('it goes on')])
-    expect(contentOf(world.data)).toEqual(content)
-    expect(await world.patchmirror('verify')).toMatchObject({ code: 0 })
-    expect(flagsOfDates(world.data)).toEqual([7])
-  },
-)
+longTest('a repair that is killed while it mirrors ends as one that was not, at the second call', async () => {
+  const world = await openWorld({ records: 5, service: false }, undefined, run)
+  onTestFinished(() => world.close())
+  expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
+  const content = contentOf(world.data)
+  overwriteTable(databasePath(world.data), 'osv_dates')
+  const stalled = world.sandbox.faults.set('/external/osv/all.json', STALL, { after: 1 })
+  const { child, finished } = start(['verify', '--repair'], world.env, world.dir)
+  await expect.poll(() => stalled.hits(), { timeout: 20_000 }).toBe(1)
+  child.kill('SIGKILL')
+  expect(await finished).toMatchObject({ signal: 'SIGKILL' })
+  stalled.clear()
+  const repaired = await world.patchmirror('verify', '--repair')
+  expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('it goes on')])
+  expect(contentOf(world.data)).toEqual(content)
+  expect(await world.patchmirror('verify')).toMatchObject({ code: 0 })
+  expect(flagsOfDates(world.data)).toEqual([7])
+})
 
 const STALL = { kind: 'stall', at: 'headers' } as const
 
@@ -152,10 +143,7 @@ test('a damaged webhooks.db is moved aside by a repair, and found without one', 
   await daemon.close()
   DAMAGES.header(join(world.data, 'webhooks.db'))
   const found = await world.patchmirror('verify')
-  expect([found.code, found.out]).toEqual([
-    1,
-    expect.stringMatching(/webhooks\.db: .*moves the file aside/),
-  ])
+  expect([found.code, found.out]).toEqual([1, expect.stringMatching(/webhooks\.db: .*moves the file aside/)])
   const repaired = await world.patchmirror('verify', '--repair')
   expect(repaired.code).toBe(0)
   expect(readdirSync(world.data).some((name) => name.startsWith('webhooks.db.damaged-'))).toBe(true)

@@ -28,9 +28,7 @@ test('the status has a line with the state of the views, their time and their fa
   expect(describeViews({ kind: 'vex', state: 'behind', ...NONE, unread: 2 })).toBe(
     'views of vex: behind, 2 documents are damaged and missing: patchmirror verify --repair',
   )
-  expect(describeViews({ kind: 'vex', state: 'current', ...NONE, unread: 0 })).toBe(
-    'views of vex: current',
-  )
+  expect(describeViews({ kind: 'vex', state: 'current', ...NONE, unread: 0 })).toBe('views of vex: current')
 })
 
 /** A report of a mirror with these snapshots and findings; `undefined` is a source that is not mirrored. */
@@ -64,8 +62,6 @@ test.each<[string, Status, string]>([
 
 test('the status names the setting that turns off the findings of tags, where there is a catalog', () => {
   const { config } = load({ env: { PATCHMIRROR_MATCH_TAGS: 'false' } })
-  expect(describeFindings(config, reported({ osv: 'a', catalog: 'b' }))).toContain(
-    'match.tags is off',
-  )
+  expect(describeFindings(config, reported({ osv: 'a', catalog: 'b' }))).toContain('match.tags is off')
   expect(describeFindings(config, reported({ osv: 'a', catalog: null }))).toBeNull()
 })

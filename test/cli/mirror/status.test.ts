@@ -15,11 +15,7 @@ import type { SourceName } from '../../../src/domain/sources.ts'
 
 const HOUR = 3600
 
-function source(
-  name: SourceName,
-  state: SourceState,
-  ageSeconds: number | null = HOUR,
-): SourceStatus {
+function source(name: SourceName, state: SourceState, ageSeconds: number | null = HOUR): SourceStatus {
   const at = state === 'never' ? null : '2026-07-01T00:00:00.000Z'
   const id = state === 'never' ? null : 'ab'.repeat(32)
   const lists = { partialLists: [], partialListCount: 0 }
@@ -101,12 +97,9 @@ test.each<[code: number, age: string, states: SourceState[], ageSeconds: number]
   [3, '26h', ['failed', 'complete'], 27 * HOUR], // the age comes first
   [1, '26h', ['failed', 'complete'], HOUR],
   [3, '26h', ['never', 'complete'], HOUR],
-])(
-  'the command status exits %i with --max-age %s for %j (age %i s)',
-  (code, age, states, seconds) => {
-    expect(statusCode(statusOf(states, seconds), config, parseMaxAge(age))).toBe(code)
-  },
-)
+])('the command status exits %i with --max-age %s for %j (age %i s)', (code, age, states, seconds) => {
+  expect(statusCode(statusOf(states, seconds), config, parseMaxAge(age))).toBe(code)
+})
 
 test('the command status says of sources that are older than their setting what to do', () => {
   const old = statusOf(['complete', 'complete'], 27 * HOUR)
@@ -161,9 +154,7 @@ test('the status names a source whose newest snapshot was stored at a time that 
   const stored = sources.map((one) => ({ ...one, lastChangeAt: one.name === 'osv' ? at : null }))
   const now = Date.parse('2026-07-01T00:00:00Z')
   const future = (sources: Status['sources'], at: number): string[] =>
-    describeProblems({ ...statusOf([]), sources }, config, at).filter((one) =>
-      one.includes('future'),
-    )
+    describeProblems({ ...statusOf([]), sources }, config, at).filter((one) => one.includes('future'))
   expect(future(stored, now)).toEqual(['WARNING: osv: the newest snapshot lies in the future'])
   expect(future(stored, Date.parse(at) - 60_000)).toEqual([]) // clocks differ a little
   expect(future(sources, now)).toEqual([])
@@ -193,8 +184,7 @@ test('the command status --watch prints the status again, also after an error, u
   const code = watch(
     () => {
       views++
-      if (views === 1)
-        return Promise.reject(new MirrorError('not_ready', 'nothing is mirrored yet'))
+      if (views === 1) return Promise.reject(new MirrorError('not_ready', 'nothing is mirrored yet'))
       process.emit('SIGINT')
       return Promise.resolve()
     },

@@ -5,11 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import {
-  SANDBOX_CLIENT,
-  SANDBOX_KEYS,
-  SANDBOX_TOKEN,
-} from '../../../src/sandbox/service/credentials.ts'
+import { SANDBOX_CLIENT, SANDBOX_KEYS, SANDBOX_TOKEN } from '../../../src/sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../../src/sandbox/server.ts'
 import { COMPILED, type Finished } from '../../support/command.ts'
 import { commandHost } from '../../support/hosted.ts'
@@ -54,9 +50,7 @@ describe('the command api-keys', () => {
     expect(made.out.split(key)).toHaveLength(2)
     const me = await patchmirror(['whoami'], { PATCHMIRROR_UPSTREAM_API_KEY: key })
     expect(me.out).toMatch(/role +readonly/)
-    const [held] = ((await json('api-keys', 'list')) as Items).filter(
-      ({ name }) => name === 'mirror',
-    )
+    const [held] = ((await json('api-keys', 'list')) as Items).filter(({ name }) => name === 'mirror')
     expect(held).toMatchObject({ role: 'readonly', expires_at: '2030-01-31T00:00:00Z' })
     const id = String(held?.['id'])
     const shown = await patchmirror(['api-keys', 'show', id])
@@ -100,15 +94,7 @@ describe('the command api-keys', () => {
 
   test('leaves no file behind when the service refuses', async () => {
     const path = join(dir, 'key')
-    const { code, err } = await patchmirror([
-      'api-keys',
-      'create',
-      'x',
-      '--role',
-      'king',
-      '--out',
-      path,
-    ])
+    const { code, err } = await patchmirror(['api-keys', 'create', 'x', '--role', 'king', '--out', path])
     expect(code).toBe(1)
     expect(err).toContain('role must be one of')
     expect(existsSync(path)).toBe(false)
@@ -156,9 +142,7 @@ describe('the command subscriptions', () => {
     const made = (await json('subscriptions', 'add', '--tag', tag)) as Items
     expect(made).toHaveLength(1)
     expect(made[0]).toMatchObject({ service_registry_tag_id: tag })
-    expect((await patchmirror(['subscriptions', 'list'])).out).toMatch(
-      /^id +service_registry_tag_id/,
-    )
+    expect((await patchmirror(['subscriptions', 'list'])).out).toMatch(/^id +service_registry_tag_id/)
   })
 
   test('reports unknown and missing ids', async () => {
@@ -168,9 +152,7 @@ describe('the command subscriptions', () => {
     const none = await patchmirror(['subscriptions', 'add'])
     expect(none.code).toBe(2)
     expect(none.err).toContain('--tag ID, --image ID or --package ID')
-    expect((await patchmirror(['subscriptions', 'remove', 'nope'])).err).toContain(
-      'no subscription nope',
-    )
+    expect((await patchmirror(['subscriptions', 'remove', 'nope'])).err).toContain('no subscription nope')
   })
 })
 
@@ -195,13 +177,7 @@ describe('the command webhooks', () => {
   })
 
   test('reports a test of an endpoint for another event', async () => {
-    const args = [
-      'webhooks',
-      'register',
-      'https://hooks.example.com/x',
-      '--event',
-      'io.service.other.v1',
-    ]
+    const args = ['webhooks', 'register', 'https://hooks.example.com/x', '--event', 'io.service.other.v1']
     const { id } = (await json(...args)) as { id: string }
     const [subscription] = (await json('subscriptions', 'list')) as Items
     const tag = String(subscription?.['service_registry_tag_id'])

@@ -1,12 +1,4 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { type Server, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -80,8 +72,7 @@ function patchmirror(args: string[], more: Record<string, string> = {}): Promise
 }
 
 const file = (): string => join(dir, 'data', 'webhook-secrets.json')
-const held = (): KeptSecret[] =>
-  (JSON.parse(readFileSync(file(), 'utf8')) as { secrets: KeptSecret[] }).secrets
+const held = (): KeptSecret[] => (JSON.parse(readFileSync(file(), 'utf8')) as { secrets: KeptSecret[] }).secrets
 const aTag = (): string => sandbox.service.ids('tags')[0] ?? ''
 const one = (text: string): Record<string, unknown> => JSON.parse(text) as Record<string, unknown>
 
@@ -104,10 +95,7 @@ describe('webhooks register', () => {
     for (const { secret } of held()) expect(made.out + made.err).not.toContain(secret)
     const [delivered] = heard
     const capture = join(dir, 'capture.json')
-    writeFileSync(
-      capture,
-      JSON.stringify({ rawHeaders: delivered?.headers, body: delivered?.body }),
-    )
+    writeFileSync(capture, JSON.stringify({ rawHeaders: delivered?.headers, body: delivered?.body }))
     const judged = await patchmirror(['doctor', capture, '--json'])
     expect(judged.code, judged.out).toBe(0)
     expect(one(judged.out)).toMatchObject({ match: { secret: held()[1]?.label } })
@@ -118,23 +106,15 @@ describe('webhooks register', () => {
   test('names at most five of the same URL, and nothing that acts on a terminal', async () => {
     const same = url.replace('http:', 'HTTP:')
     const ids = ['a\u001b[2J', null, 'b', 'c', 'd', 'e', 'f']
-    const others = [
-      { id: 'other', url: `${url}/other` },
-      { id: 'no-url' },
-      { id: 'bad', url: 'bad' },
-    ]
+    const others = [{ id: 'other', url: `${url}/other` }, { id: 'no-url' }, { id: 'bad', url: 'bad' }]
     const body = JSON.stringify([...ids.map((id) => ({ id, url: same })), ...others])
     sandbox.faults.set(LIST, { kind: 'body', body }, { method: 'GET' })
     const many = await patchmirror(['register', url])
-    expect(many.err).toContain(
-      '7 other subscriptions of this URL (a [2J, b, c, d, e and 2 more), and',
-    )
+    expect(many.err).toContain('7 other subscriptions of this URL (a [2J, b, c, d, e and 2 more), and')
     sandbox.faults.clear()
     const nameless = JSON.stringify([{ id: null, url }])
     sandbox.faults.set(LIST, { kind: 'body', body: nameless }, { method: 'GET' })
-    expect((await patchmirror(['register', url])).err).toContain(
-      'another subscription of this URL, and',
-    )
+    expect((await patchmirror(['register', url])).err).toContain('another subscription of this URL, and')
   })
 
   longTest('goes on without the list of subscriptions where it takes long', async () => {
@@ -213,27 +193,22 @@ describe('webhooks register', () => {
 })
 
 describe('webhooks delete and rotate', () => {
-  longTest(
-    'send a test about a mirrored tag, and say where ids come from when there is none',
-    async () => {
-      const id = await register()
-      const none = await patchmirror(['test', id])
-      expect([none.code, none.err]).toEqual([2, expect.stringContaining('/v1/tags/ lists them')])
-      expect((await patchmirror(['test', id, 'nope'])).err).toContain(
-        'ids of tags are in /v1/tags/',
-      )
-      const env = {
-        ...{ PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: join(dir, 'data') },
-        PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
-        PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
-      }
-      const synced = await run(['sync', 'catalog'], { ...QUICK, ...env }, dir)
-      expect(synced.code, synced.out + synced.err).toBe(0)
-      const sent = await patchmirror(['test', id])
-      expect(sent.code, sent.err).toBe(0)
-      expect(heard).toHaveLength(1)
-    },
-  )
+  longTest('send a test about a mirrored tag, and say where ids come from when there is none', async () => {
+    const id = await register()
+    const none = await patchmirror(['test', id])
+    expect([none.code, none.err]).toEqual([2, expect.stringContaining('/v1/tags/ lists them')])
+    expect((await patchmirror(['test', id, 'nope'])).err).toContain('ids of tags are in /v1/tags/')
+    const env = {
+      ...{ PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: join(dir, 'data') },
+      PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
+      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+    }
+    const synced = await run(['sync', 'catalog'], { ...QUICK, ...env }, dir)
+    expect(synced.code, synced.out + synced.err).toBe(0)
+    const sent = await patchmirror(['test', id])
+    expect(sent.code, sent.err).toBe(0)
+    expect(heard).toHaveLength(1)
+  })
 
   test('remove a deleted secret from the file, and keep the others', async () => {
     const gone = await register()
@@ -300,10 +275,7 @@ describe('webhooks delete and rotate', () => {
     writeFileSync(path, text.replace(`"subscription": "${old}"`, '"subscription": null'))
     expect(held().map(({ subscription }) => subscription)).toContain(null)
     const finished = await patchmirror(['rotate', old, '--finish'])
-    expect([finished.code, finished.out]).toEqual([
-      0,
-      expect.stringContaining('no secret of it was stored here'),
-    ])
+    expect([finished.code, finished.out]).toEqual([0, expect.stringContaining('no secret of it was stored here')])
     expect(finished.err).toContain('stays accepted')
     expect(held()).toHaveLength(2)
   })
@@ -395,9 +367,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
     const all = await patchmirror(['inbox'])
     expect(all.out).toMatch(/library\/python:3\.12@sha256:a{12}….*4 s/)
     expect(all.out).not.toContain('\u001b')
-    const dead = JSON.parse(
-      (await patchmirror(['inbox', '--state', 'dead', '--json'])).out,
-    ) as object[]
+    const dead = JSON.parse((await patchmirror(['inbox', '--state', 'dead', '--json'])).out) as object[]
     expect(dead).toMatchObject([
       { id: 4, attempts: 2 },
       { id: 2, type: null },
@@ -406,9 +376,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
     expect(await patchmirror(['inbox', '--limit', '1', '--json'])).toSatisfy(
       ({ out }: Finished) => (JSON.parse(out) as object[]).length === 1,
     )
-    expect((await patchmirror(['inbox', '--state', 'lost'])).err).toContain(
-      'pending, done, ignored, dead',
-    )
+    expect((await patchmirror(['inbox', '--state', 'lost'])).err).toContain('pending, done, ignored, dead')
     const letters = await patchmirror(['dead-letters'])
     expect(letters.out).toMatch(/- +- +not JSON/)
     expect(letters.out).toContain('replay --failed')
@@ -459,9 +427,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
     expect(JSON.parse((await patchmirror(['replay', '--failed', '--json'])).out)).toEqual({
       replayed: 2,
     })
-    const pending = JSON.parse(
-      (await patchmirror(['inbox', '--state', 'pending', '--json'])).out,
-    ) as object[]
+    const pending = JSON.parse((await patchmirror(['inbox', '--state', 'pending', '--json'])).out) as object[]
     expect(pending).toMatchObject([
       { id: 4, attempts: 0, reason: null, refreshedAt: null },
       { id: 2, type: null, reason: null },
@@ -507,16 +473,7 @@ describe('webhooks send and doctor', () => {
     async (dialect) => {
       await register()
       const tag = `library/python:3.12@sha256:${'b'.repeat(64)}`
-      const sent = await patchmirror([
-        'send',
-        '--url',
-        url,
-        '--dialect',
-        dialect,
-        '--tag',
-        tag,
-        '--json',
-      ])
+      const sent = await patchmirror(['send', '--url', url, '--dialect', dialect, '--tag', tag, '--json'])
       expect(sent.code, sent.err).toBe(0)
       expect(one(sent.out)).toMatchObject({ status: 202, answer: 'heard', dialect })
       const [got] = heard
@@ -561,19 +518,11 @@ describe('webhooks send and doctor', () => {
     const sent = await patchmirror(['send', ...args])
     expect([sent.code, sent.out]).toEqual([1, expect.stringMatching(/status +401/)])
     const capture = join(dir, 'capture.json')
-    writeFileSync(
-      capture,
-      JSON.stringify({ headers: pairs(heard[0]?.headers ?? []), body: heard[0]?.body }),
-    )
+    writeFileSync(capture, JSON.stringify({ headers: pairs(heard[0]?.headers ?? []), body: heard[0]?.body }))
     const judged = await patchmirror(['doctor', capture, '--secret-file', secrets])
-    expect([judged.code, judged.out]).toEqual([
-      1,
-      expect.stringContaining('s old, 300 s are allowed'),
-    ])
+    expect([judged.code, judged.out]).toEqual([1, expect.stringContaining('s old, 300 s are allowed')])
     const then = new Date(Date.now() - 400_000).toISOString()
-    expect(
-      (await patchmirror(['doctor', capture, '--secret-file', secrets, '--at', then])).code,
-    ).toBe(0)
+    expect((await patchmirror(['doctor', capture, '--secret-file', secrets, '--at', then])).code).toBe(0)
   })
 
   test.skipIf(!hasOpenssl)(

@@ -69,15 +69,10 @@ export interface Scanners {
 }
 
 /** Starts a scanner for each address. */
-export function startScanners(
-  targets: Readonly<Record<string, string>>,
-  publications: Publications,
-): Scanners {
+export function startScanners(targets: Readonly<Record<string, string>>, publications: Publications): Scanners {
   const ending = { now: false }
   const seen = Object.keys(targets).map((name): Seen => ({ name, scans: 0, firstAt: new Map(), failures: [], mixed: [] })) // prettier-ignore
-  const running = seen.map((one) =>
-    scanOften(one, targets[one.name] ?? '', publications, () => ending.now),
-  )
+  const running = seen.map((one) => scanOften(one, targets[one.name] ?? '', publications, () => ending.now))
   return {
     seen,
     async shown(publication, names) {
@@ -91,12 +86,7 @@ export function startScanners(
   }
 }
 
-async function scanOften(
-  seen: Seen,
-  url: string,
-  publications: Publications,
-  isEnding: () => boolean,
-): Promise<void> {
+async function scanOften(seen: Seen, url: string, publications: Publications, isEnding: () => boolean): Promise<void> {
   const last: Last = { index: 0, records: new Map() }
   for (; !isEnding(); seen.scans++) {
     try {
@@ -113,12 +103,7 @@ interface Last {
   readonly records: Map<string, number>
 }
 
-async function scan(
-  seen: Seen,
-  url: string,
-  publications: Publications,
-  last: Last,
-): Promise<void> {
+async function scan(seen: Seen, url: string, publications: Publications, last: Last): Promise<void> {
   const found = publications.indexAt(await textOf(url + INDEX))
   const complain = (text: string): void => void seen.mixed.push(`${seen.scans}: ${text}`)
   if (found === undefined) return complain('an index that the service never had')
@@ -129,8 +114,7 @@ async function scan(
     const body = await textOf(`${url}/external/osv/${encodeURIComponent(id)}.json`)
     const record = publications.recordAt(id, body)
     if (record === undefined) complain(`${id} as the service never had it`)
-    else if (record < (publications.promised(id, found) ?? 0))
-      complain(`${id} of ${record} beside index ${found}`)
+    else if (record < (publications.promised(id, found) ?? 0)) complain(`${id} of ${record} beside index ${found}`)
     else if (record < (last.records.get(id) ?? 0)) complain(`${id} went back to ${record}`)
     else last.records.set(id, record)
   }

@@ -146,17 +146,10 @@ async function openLink(
   return { port: (server.address() as AddressInfo).port, close }
 }
 
-function passOn(
-  from: Socket,
-  to: Socket,
-  { delayMs, loss }: LinkOptions,
-  random: () => number,
-  firstMs: number,
-): void {
+function passOn(from: Socket, to: Socket, { delayMs, loss }: LinkOptions, random: () => number, firstMs: number): void {
   let due = performance.now() + firstMs
   let underWay = 0
-  const later = (work: () => void): void =>
-    void setTimeout(work, Math.max(0, due - performance.now()))
+  const later = (work: () => void): void => void setTimeout(work, Math.max(0, due - performance.now()))
   from.on('data', (chunk: Buffer) => {
     const arrives = random() < (1 - loss) ** Math.ceil(chunk.length / PACKET)
     const takes = arrives ? delayMs : 3 * delayMs + RESEND_MS

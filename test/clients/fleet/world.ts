@@ -213,13 +213,7 @@ function edgeSettings(name: Name, { address }: Site): Record<string, string> {
 }
 
 /** Starts Varnish in front of a reader, as the guide configures it. */
-function startEdge(
-  name: Name,
-  site: Site,
-  { url }: SiteNode,
-  dir: string,
-  ends: (() => unknown)[],
-): string {
+function startEdge(name: Name, site: Site, { url }: SiteNode, dir: string, ends: (() => unknown)[]): string {
   const page = readFileSync(new URL('../../../docs/guides/fleet.md', import.meta.url), 'utf8')
   const [, recipe = ''] = /```vcl\n([^]*?)```/.exec(page) ?? []
   const { hostname, port } = new URL(url)

@@ -11,9 +11,7 @@ const refusing = (boxes: Record<string, string>, dir = '/srv/mirror/data'): stri
       env: {
         PATCHMIRROR_DATA_DIR: dir,
         PATCHMIRROR_BUNDLE_TRUSTED_KEYS: KEY,
-        ...Object.fromEntries(
-          Object.entries(boxes).map(([box, path]) => [`PATCHMIRROR_BUNDLE_${box}`, path]),
-        ),
+        ...Object.fromEntries(Object.entries(boxes).map(([box, path]) => [`PATCHMIRROR_BUNDLE_${box}`, path])),
       },
     }),
   )

@@ -128,7 +128,6 @@ test('the webhook endpoints are the path, named default, and the named ones', ()
 test('a secret is decoded when it is canonical base64, with or without prefix and padding', () => {
   const key = Buffer.from('000102030405060708090a0b0c0d0e0f10111213', 'hex')
   const text = key.toString('base64')
-  for (const form of [text, text.replace(/=+$/, ''), `whsec_${text}`])
-    expect(decodedKey(form)).toEqual(key)
+  for (const form of [text, text.replace(/=+$/, ''), `whsec_${text}`]) expect(decodedKey(form)).toEqual(key)
   for (const form of [OTHER, `${text}=`, '', 'whsec_']) expect(decodedKey(form)).toBeNull()
 })

@@ -18,10 +18,7 @@ test.each([
     { PATCHMIRROR_FEEDS_SCHEDULE: '0 6 * * 1-5' },
     /^feeds\.maxAgeHours \(default\): 26 hours are shorter than the 72 hours/,
   ],
-  [
-    { PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_DERIVED: 'true' },
-    /^views\.derived .+views\.bucket/,
-  ],
+  [{ PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_DERIVED: 'true' }, /^views\.derived .+views\.bucket/],
   [
     {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://localhost:9',

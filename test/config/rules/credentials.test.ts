@@ -23,9 +23,9 @@ describe('a credential', () => {
       /upstream\.apiKey \(file .+\) and upstream\.token \(env PATCHMIRROR_UPSTREAM_TOKEN\): more than one credential for the remediation surface/,
     )
     expect(message).not.toContain('hunter')
-    expect(
-      refusal(() => loadYaml('identity: { apiUrl: https://i/v1, token: t, clientSecret: s }')),
-    ).toContain('more than one credential for the identity surface')
+    expect(refusal(() => loadYaml('identity: { apiUrl: https://i/v1, token: t, clientSecret: s }'))).toContain(
+      'more than one credential for the identity surface',
+    )
   })
 
   test.each([
@@ -46,14 +46,11 @@ describe('a credential', () => {
     ['apiKey', 'Bearer hunter2', 'begins with Bearer or Basic'],
     ['token', 'two hunter2', 'contains spaces'],
     ['token', 'ünï-hunter2', 'contains spaces or characters that a header must not contain'],
-  ])(
-    'with characters that a header cannot contain is refused without being quoted: %s %s',
-    (name, value, fault) => {
-      const message = refusal(() => loadYaml(`upstream: { ${name}: "${value}" }`))
-      expect(message).toContain(`the value ${fault}`)
-      expect(message).not.toContain('hunter2')
-    },
-  )
+  ])('with characters that a header cannot contain is refused without being quoted: %s %s', (name, value, fault) => {
+    const message = refusal(() => loadYaml(`upstream: { ${name}: "${value}" }`))
+    expect(message).toContain(`the value ${fault}`)
+    expect(message).not.toContain('hunter2')
+  })
 
   test('may come from a file of its own', () => {
     const env = { PATCHMIRROR_UPSTREAM_API_KEY_FILE: fileWith('hunter2\n', 'key') }
@@ -69,10 +66,7 @@ describe('a credential', () => {
 describe('plain http', () => {
   test.each([
     ['upstream: { apiRoot: http://api.example.com, apiKey: k }', 'upstream.apiRoot'],
-    [
-      `upstream: { ${ROOT}, clientId: c, clientSecret: s, audience: x, authUrl: http://a }`,
-      'upstream.authUrl',
-    ],
+    [`upstream: { ${ROOT}, clientId: c, clientSecret: s, audience: x, authUrl: http://a }`, 'upstream.authUrl'],
     [
       `upstream: { ${ROOT}, apiKey: k, catalogUrl: http://c }\ncatalog: { sendCredential: true }`,
       'upstream.catalogUrl',
@@ -97,9 +91,7 @@ describe('plain http', () => {
   })
 
   test('the catalog is sent a credential only when one is configured', () => {
-    expect(refusal(() => loadYaml('catalog: { sendCredential: true }'))).toContain(
-      'upstream has no credential to send',
-    )
+    expect(refusal(() => loadYaml('catalog: { sendCredential: true }'))).toContain('upstream has no credential to send')
   })
 })
 
@@ -132,9 +124,7 @@ describe('a key of this mirror', () => {
 })
 
 test('no secret is shown when the settings are listed, dumped or logged', () => {
-  const loaded = loadYaml(
-    `upstream: { ${ROOT}, apiKey: hunter2 }\nserver: { keys: [b7e2f0c94d1a8365] }`,
-  )
+  const loaded = loadYaml(`upstream: { ${ROOT}, apiKey: hunter2 }\nserver: { keys: [b7e2f0c94d1a8365] }`)
   for (const shown of [
     formatConfig(loaded, { json: true }),
     formatConfig(loaded, { json: false }),

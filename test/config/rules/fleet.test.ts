@@ -90,7 +90,7 @@ test('settings that have no effect in a fleet cause a warning', () => {
     PATCHMIRROR_UPSTREAM_API_ROOT: 'https://service.test',
     PATCHMIRROR_UPSTREAM_TOKEN: 'abcdefgh',
   }
-  expect(
-    warningsOf(fleet({ URL: 's3://bucket', ROLE: 'reader' }, { ...trusted, ...upstream })),
-  ).toEqual([expect.stringMatching(/^upstream\.token .+is a reader .+never asks upstream.+Remove/)])
+  expect(warningsOf(fleet({ URL: 's3://bucket', ROLE: 'reader' }, { ...trusted, ...upstream }))).toEqual([
+    expect.stringMatching(/^upstream\.token .+is a reader .+never asks upstream.+Remove/),
+  ])
 })

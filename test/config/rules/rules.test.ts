@@ -55,11 +55,7 @@ test.each([
   ['feeds.extraPaths', ['/external/'], 'is not a plain path'],
   ['feeds.extraPaths', ['/external/a/'], 'is not a plain path'],
   ['feeds.extraPaths', ['/external/patch_feed'], 'collides with /external/patch_feed'],
-  [
-    'feeds.extraPaths',
-    ['/external/globals/sys_matrix'],
-    'collides with /external/globals/sys_matrix',
-  ],
+  ['feeds.extraPaths', ['/external/globals/sys_matrix'], 'collides with /external/globals/sys_matrix'],
   ['feeds.extraPaths', ['/external/osv/all.json'], 'collides with /external/osv'],
   ['feeds.extraPaths', ['/external/osv'], 'collides with /external/osv'],
   ['sync.catchUp', 'yes', 'is not true or false'],
@@ -100,11 +96,7 @@ test.each([
   ['webhooks.endpoints', ['one=/v3/x'], '(entry 1) is a path that the mirror itself answers'],
   ['webhooks.secrets', [''], '(entry 1) is empty'],
   ['webhooks.secrets', ['whsec_'], 'contains only the prefix whsec_'],
-  [
-    'webhooks.secrets',
-    ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'whsec_short'],
-    '(entry 2) is shorter',
-  ],
+  ['webhooks.secrets', ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'whsec_short'], '(entry 2) is shorter'],
   ['webhooks.secrets', ['whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'], 'is easy to guess'],
   ['webhooks.secrets', ['whsec_patchmirror-secret'], 'is easy to guess'],
   ['webhooks.secrets', ['MfKQ9r8GKYqrTw UPD8ILPZ'], 'contains a space'],
@@ -134,18 +126,10 @@ test.each([
   ['osv.schedule', '*/30 0-5,22 * JAN-DEC MON#1', '*/30 0-5,22 * JAN-DEC MON#1'],
   ['osv.schedule', ' 0 7 * * * * ', '0 7 * * * *'],
   ['feeds.extraPaths', [], []],
-  [
-    'feeds.extraPaths',
-    ['/external/osv_legacy', '/external/a/b.json'],
-    ['/external/osv_legacy', '/external/a/b.json'],
-  ],
+  ['feeds.extraPaths', ['/external/osv_legacy', '/external/a/b.json'], ['/external/osv_legacy', '/external/a/b.json']],
   ['upstream.catalogUrl', 'https://catalog.example.com/', 'https://catalog.example.com'],
   ['upstream.audience', 'https://identity.example.com/v1', 'https://identity.example.com/v1'],
-  [
-    'catalog.include',
-    ['image:library/*', 'ecosystem:debian'],
-    ['image:library/*', 'ecosystem:debian'],
-  ],
+  ['catalog.include', ['image:library/*', 'ecosystem:debian'], ['image:library/*', 'ecosystem:debian']],
   ['catalog.maxArtifactBytes', '2 GB', 2_000_000_000],
   ['identity.apiUrl', 'https://i.example.com/v2-beta/', 'https://i.example.com/v2-beta'],
   ['server.publicUrl', 'https://mirror.example.com/feeds/', 'https://mirror.example.com/feeds'],
@@ -167,9 +151,7 @@ test.each([
   ['data.dir', '/var/lib/../lib/patchmirror', '/var/lib/patchmirror'],
 ])('%s takes %j', (key, value, expected) => {
   const [section = '', name = ''] = key.split('.')
-  const config: Readonly<Record<string, Readonly<Record<string, unknown>>>> = loadYaml(
-    yamlOf(key, value),
-  ).config
+  const config: Readonly<Record<string, Readonly<Record<string, unknown>>>> = loadYaml(yamlOf(key, value)).config
   expect(config[section]?.[name]).toEqual(expected)
 })
 
@@ -228,8 +210,7 @@ test('a file that is trusted to sign has public keys or a trusted root, and no p
     [json('{"keys":[]}'), 'is not a trusted root of Sigstore'],
     [json('{"keys"'), 'is not valid JSON'],
   ] as const
-  for (const [path, fault] of faults)
-    expect(refusal(() => loadYaml(valueOf(path)))).toContain(fault)
+  for (const [path, fault] of faults) expect(refusal(() => loadYaml(valueOf(path)))).toContain(fault)
   for (const signatures of ['warn', 'enforce']) {
     const alone = JSON.stringify({ catalog: { signatures } })
     expect(refusal(() => loadYaml(alone))).toContain('catalog.trustRoot names nothing')

@@ -84,9 +84,7 @@ describe('when the bytes for clients are used up,', () => {
     large.share.take(14 * MIB)
     large.share.works()
     pass(20)
-    expect([small.share.take(64 * 1024), more.share.take(MIB), large.ended]).toEqual([
-      ...[true, false, false],
-    ])
+    expect([small.share.take(64 * 1024), more.share.take(MIB), large.ended]).toEqual([...[true, false, false]])
   })
 
   test('a client of which nothing moves for ten seconds is ended, without pressure it is not', () => {

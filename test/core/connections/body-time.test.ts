@@ -69,14 +69,11 @@ test.each(READERS.flatMap((reader) => LENGTHS.map((length) => [...reader, length
   },
 )
 
-test.each(READERS)(
-  'the body of %s whose client closes its side at its end is read',
-  async (_, read) => {
-    const { results, open } = await start(read)
-    const socket = await open()
-    socket.end(`${head('Content-Length: 5')}whole`)
-    await expect.poll(() => results.length).toBe(1)
-    const body = Buffer.from('whole')
-    expect([body, { body }]).toContainEqual(results[0])
-  },
-)
+test.each(READERS)('the body of %s whose client closes its side at its end is read', async (_, read) => {
+  const { results, open } = await start(read)
+  const socket = await open()
+  socket.end(`${head('Content-Length: 5')}whole`)
+  await expect.poll(() => results.length).toBe(1)
+  const body = Buffer.from('whole')
+  expect([body, { body }]).toContainEqual(results[0])
+})

@@ -59,9 +59,7 @@ test('an answer for which there is no room is a 503 that says when to try again'
   await askUnread(port)
   await expect.poll(bytes).toBe(LARGE.length)
   const refused = await fetch(`http://127.0.0.1:${port}/`)
-  expect([refused.status, refused.headers.get('retry-after'), short]).toEqual([
-    ...[503, '30', ['refused']],
-  ])
+  expect([refused.status, refused.headers.get('retry-after'), short]).toEqual([...[503, '30', ['refused']]])
   expect(await refused.json()).toMatchObject({ error: 'busy' })
 })
 

@@ -26,11 +26,7 @@ test('artifacts are read as a bare string, behind a redirect to another host, an
   expect(await (await fetch(link)).json()).toEqual(SBOM)
   expect(await (await made.ask('/v1/tags/t/vex')).json()).toEqual(VEX)
   const none = await made.ask('/v1/tags/t/provenance')
-  expect([none.status, await none.text(), none.headers.get('content-type')]).toEqual([
-    204,
-    '',
-    null,
-  ])
+  expect([none.status, await none.text(), none.headers.get('content-type')]).toEqual([204, '', null])
   // No credential left the service's own host.
   const left = made.origin.requests.filter(({ headers }) => headers.host?.startsWith('localhost'))
   expect(left.map(({ headers }) => headers.authorization)).toEqual([undefined])

@@ -2,12 +2,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import {
-  filledCatalogBench,
-  type CatalogBench,
-  catalogBench,
-  sharedBench,
-} from '../../support/catalog/mirror.ts'
+import { filledCatalogBench, type CatalogBench, catalogBench, sharedBench } from '../../support/catalog/mirror.ts'
 import { raw } from '../../support/catalog/raw.ts'
 import { LONG, longTest } from '../../support/tables.ts'
 
@@ -96,15 +91,13 @@ describe('an artifact answer', () => {
       'x-forwarded-prefix': '/patches',
     }
     if (LONG)
-      expect(
-        await asked({ PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.example/p/' }, forwarded),
-      ).toBe('https://m.example/p')
+      expect(await asked({ PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.example/p/' }, forwarded)).toBe(
+        'https://m.example/p',
+      )
     expect(await asked({ PATCHMIRROR_SERVER_TRUST_PROXY: '127.0.0.1' }, forwarded)).toBe(
       'https://mirror.example/patches',
     )
-    expect(await asked({}, { ...forwarded, host: 'plain.example:81' })).toBe(
-      'http://plain.example:81',
-    )
+    expect(await asked({}, { ...forwarded, host: 'plain.example:81' })).toBe('http://plain.example:81')
   })
 })
 
@@ -136,17 +129,8 @@ describe('a link to a document', () => {
     ]
     const moved = second.pathname + first.search
     const later = targetOf(first.href).replace(/expires=\d+/, (text) => `${text}0`)
-    const bent = targetOf(first.href).replace(
-      /signature=./,
-      (text) => `signature=${text.endsWith('A') ? 'B' : 'A'}`,
-    )
-    for (const target of [
-      moved,
-      later,
-      bent,
-      first.pathname,
-      `${targetOf(first.href)}&expires=9`,
-    ]) {
+    const bent = targetOf(first.href).replace(/signature=./, (text) => `signature=${text.endsWith('A') ? 'B' : 'A'}`)
+    for (const target of [moved, later, bent, first.pathname, `${targetOf(first.href)}&expires=9`]) {
       const answer = await raw(made, target)
       expect([target, answer.status]).toEqual([target, 403])
     }
@@ -198,9 +182,7 @@ describe('a document', () => {
         String(held.body.length),
       ])
     }
-    expect(
-      (await raw(made, url, { 'if-modified-since': plain.headers['last-modified'] ?? '' })).status,
-    ).toBe(304)
+    expect((await raw(made, url, { 'if-modified-since': plain.headers['last-modified'] ?? '' })).status).toBe(304)
     expect((await raw(made, url, { 'if-match': '"other"' })).status).toBe(412)
   })
 
@@ -231,10 +213,7 @@ describe('a document', () => {
       expect(part.body.equals(bytes.subarray(from, to + 1))).toBe(true)
     }
     const beyond = await raw(made, url, { range: `bytes=${bytes.length}-` })
-    expect([beyond.status, beyond.headers['content-range']]).toEqual([
-      416,
-      `bytes */${bytes.length}`,
-    ])
+    expect([beyond.status, beyond.headers['content-range']]).toEqual([416, `bytes */${bytes.length}`])
     const several = await raw(made, url, { range: 'bytes=0-1,5-6' })
     expect([several.status, several.body.length]).toEqual([200, bytes.length])
     const etag = (await raw(made, url, {}, 'HEAD')).headers.etag ?? ''

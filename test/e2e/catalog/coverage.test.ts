@@ -11,8 +11,7 @@ const ANSWER = 'its length'
 const ARCHIVE = 'its directory'
 
 describe.each(FAST_SHAPES)('a service of the shape %s', (name) => {
-  test('has a mirror that keeps to the contract, before and after changes', () =>
-    proveContract(name))
+  test('has a mirror that keeps to the contract, before and after changes', () => proveContract(name))
 })
 
 test('every writing operation of the contract is refused with where to do it instead', async () => {
@@ -62,9 +61,7 @@ test('the table in docs/coverage.md equals the table of these tests', async () =
     '| --- | --- | --- | --- | --- |',
     ...READING.map((row) => line(row, 'the same answer', row.isList ? LIST : ANSWER)),
     `| Public feeds | \`GET /external/osv/all.zip\` | the same members | ${ARCHIVE} | \`test/sync/osv/archive/archive.test.ts\` |`,
-    ...WRITING.map((row) =>
-      line(row, '405, with the command or place to use instead', 'not mirrored'),
-    ),
+    ...WRITING.map((row) => line(row, '405, with the command or place to use instead', 'not mirrored')),
     '',
     '## On what the completeness of a list rests',
     '',

@@ -3,12 +3,7 @@ import { expect, test } from 'vitest'
 import { databasePath, openReader } from '../../../src/store/database/open.ts'
 import { verifyStore } from '../../../src/sync/verify/verify.ts'
 import { below, carry, comparable, folder, linksIn, serveFolder } from '../../bundle/air-gap.ts'
-import {
-  type PlainBench,
-  type Said,
-  type Saying,
-  plainBench,
-} from '../../support/catalog/plain-service.ts'
+import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts'
 import { raw } from '../../support/catalog/raw.ts'
 import { longTest } from '../../support/tables.ts'
 
@@ -49,32 +44,24 @@ async function typeAt(url: string): Promise<string | null> {
   return (await fetch(url)).headers.get('content-type')
 }
 
-longTest(
-  'a document named by two answers has in each the type that upstream gave it there',
-  async () => {
-    const made = await bench(['a', 'b', 'c'], {
-      '/v1/tags/a/sbom': naming('/documents/a'),
-      '/v1/tags/b/sbom': naming('/documents/b'),
-      '/v1/tags/c/sbom': () => typed(SBOM, 'application/json; charset=utf-8'),
-      '/documents/a': () => typed(SBOM, INFERRED),
-      '/documents/b': () => typed(SBOM, VERSIONED),
-    })
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    const [one, other] = [
-      await linkOf(made, '/v1/tags/a/sbom'),
-      await linkOf(made, '/v1/tags/b/sbom'),
-    ]
-    expect(new URL(one).pathname).toBe(new URL(other).pathname)
-    expect(new URL(one).searchParams.has('type')).toBe(false) // as it was before types were stored
-    expect([await typeAt(one), await typeAt(other)]).toEqual([INFERRED, VERSIONED])
-    expect((await made.ask('/v1/tags/c/sbom')).headers.get('content-type')).toBe(
-      'application/json; charset=utf-8',
-    )
-    expect(made.store.catalog.readAnswer('/v1/tags/a/sbom')?.links).toEqual([
-      { at: ['url'], digest: expect.any(String) as string },
-    ])
-  },
-)
+longTest('a document named by two answers has in each the type that upstream gave it there', async () => {
+  const made = await bench(['a', 'b', 'c'], {
+    '/v1/tags/a/sbom': naming('/documents/a'),
+    '/v1/tags/b/sbom': naming('/documents/b'),
+    '/v1/tags/c/sbom': () => typed(SBOM, 'application/json; charset=utf-8'),
+    '/documents/a': () => typed(SBOM, INFERRED),
+    '/documents/b': () => typed(SBOM, VERSIONED),
+  })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  const [one, other] = [await linkOf(made, '/v1/tags/a/sbom'), await linkOf(made, '/v1/tags/b/sbom')]
+  expect(new URL(one).pathname).toBe(new URL(other).pathname)
+  expect(new URL(one).searchParams.has('type')).toBe(false) // as it was before types were stored
+  expect([await typeAt(one), await typeAt(other)]).toEqual([INFERRED, VERSIONED])
+  expect((await made.ask('/v1/tags/c/sbom')).headers.get('content-type')).toBe('application/json; charset=utf-8')
+  expect(made.store.catalog.readAnswer('/v1/tags/a/sbom')?.links).toEqual([
+    { at: ['url'], digest: expect.any(String) as string },
+  ])
+})
 
 test('a document has the same type by a link and inline', async () => {
   const made = await bench(['a'], {
@@ -101,13 +88,9 @@ test('a document has the same type by a link and inline', async () => {
     for (const { headers } of answers)
       expect(headers).toMatchObject({ 'content-type': type, 'x-content-type-options': 'nosniff' })
   }
-  const bent = link.replace(
-    /&type=[^&]*/,
-    `&type=${Buffer.from('text/html').toString('base64url')}`,
-  )
+  const bent = link.replace(/&type=[^&]*/, `&type=${Buffer.from('text/html').toString('base64url')}`)
   expect(bent).not.toBe(link)
-  for (const forged of [bent, link.replace(/&type=[^&]*/, '')])
-    expect((await fetch(forged)).status).toBe(403)
+  for (const forged of [bent, link.replace(/&type=[^&]*/, '')]) expect((await fetch(forged)).status).toBe(403)
 })
 
 test('a media type that is contradicting, empty or executable is not served', async () => {
@@ -191,10 +174,7 @@ test('another type of the same bytes is a change for a reconcile, a sync and a d
   expect(delta.manifest.kind).toBe('delta')
   await there.take(delta.files)
   expect(there.digest()).toBe(made.store.carried.digestSources().digest)
-  const [up, down] = [
-    await serveFolder(made.dir, made.config),
-    await serveFolder(there.dir, there.config),
-  ]
+  const [up, down] = [await serveFolder(made.dir, made.config), await serveFolder(there.dir, there.config)]
   expect(comparable(await down(vex))).toEqual(comparable(await up(vex)))
   const [one = '', other = ''] = [...linksIn(await up(sbom)), ...linksIn(await down(sbom))]
   const document = await down(other)
@@ -232,17 +212,13 @@ test('a damaged document is a 503 in every content coding, and for a part of it'
   const url = await linkOf(made, '/v1/tags/a/sbom')
   const answers = async (): Promise<number[]> =>
     Promise.all(
-      [
-        { 'accept-encoding': 'gzip' },
-        { 'accept-encoding': 'identity' },
-        { range: 'bytes=1-2' },
-      ].map(async (headers) => (await fetch(url, { headers })).status),
+      [{ 'accept-encoding': 'gzip' }, { 'accept-encoding': 'identity' }, { range: 'bytes=1-2' }].map(
+        async (headers) => (await fetch(url, { headers })).status,
+      ),
     )
   expect(await answers()).toEqual([200, 200, 206])
   const db = new Database(databasePath(made.dir))
-  db.exec(
-    'UPDATE catalog_chunk SET bytes = CAST(substr(bytes, 1, 12) || zeroblob(length(bytes) - 12) AS BLOB)',
-  )
+  db.exec('UPDATE catalog_chunk SET bytes = CAST(substr(bytes, 1, 12) || zeroblob(length(bytes) - 12) AS BLOB)')
   db.close()
   await expect.poll(answers).toEqual([503, 503, 503]) // when the snapshot that is read has moved
 })

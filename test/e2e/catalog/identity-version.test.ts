@@ -33,11 +33,7 @@ test('users are mirrored and served at the version that the base of the identity
     const answer = await made.ask(path)
     const body = (await answer.json()) as object
     expect(Object.keys(body)).toEqual(['error', 'error_description', 'status_code'])
-    expect([path, answer.status, body]).toMatchObject([
-      path,
-      status,
-      { error, status_code: status },
-    ])
+    expect([path, answer.status, body]).toMatchObject([path, status, { error, status_code: status }])
   }
   expect(made.asked('/v1/users')).toEqual([])
 })

@@ -33,10 +33,7 @@ describe('a list that is cut', () => {
     const made = await plainBench(CUT)
     expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
     const { status, incomplete, body } = await told(made, PATH)
-    expect([status, incomplete]).toEqual([
-      200,
-      'upstream counts 437 items, but its pages contain 25',
-    ])
+    expect([status, incomplete]).toEqual([200, 'upstream counts 437 items, but its pages contain 25'])
     expect(body).toEqual(CUT[PATH]().body)
     const page = await told(made, `${PATH}?limit=3`)
     expect(page.body).toMatchObject({ last_page: 18, per_page: 25, total: 437 })

@@ -3,12 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { frameOf } from '../../../src/json/envelope-learn.ts'
 import type { ServiceOptions } from '../../../src/sandbox/service/types.ts'
 import { learnList } from '../../../src/upstream/lists/shape.ts'
-import {
-  filledCatalogBench,
-  type CatalogBench,
-  catalogBench,
-  sharedBench,
-} from '../../support/catalog/mirror.ts'
+import { filledCatalogBench, type CatalogBench, catalogBench, sharedBench } from '../../support/catalog/mirror.ts'
 import { walkPages } from '../../support/catalog/compare.ts'
 import { raw } from '../../support/catalog/raw.ts'
 import { longTest } from '../../support/tables.ts'
@@ -22,8 +17,7 @@ const SERVICE = { images: 3, tags: 6, packages: 3, tickets: 130, users: 4 }
 
 const ENV = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
 
-const mirrored = (service: ServiceOptions = SERVICE): Promise<CatalogBench> =>
-  filledCatalogBench(service, ENV)
+const mirrored = (service: ServiceOptions = SERVICE): Promise<CatalogBench> => filledCatalogBench(service, ENV)
 
 const shared = sharedBench(async (atEnd) => {
   const made = await catalogBench(SERVICE, { env: ENV }, undefined, atEnd)
@@ -64,36 +58,33 @@ describe('a page of a list', () => {
     expect(ids(all).slice(-ids(rest).length)).toEqual(ids(rest))
   })
 
-  longTest(
-    'continues the page before it although tickets are added, removed and changed between them',
-    async () => {
-      const made = await mirrored()
-      const { service } = made.sandbox
-      for (const query of ['', 'order=updated_at:desc', 'order=severity:asc', 'ecosystem=debian']) {
-        const before = service.ids('tickets')
-        const first = await page(made, `${query}&limit=20`)
-        const seen = ids(first)
-        for (const id of [seen.at(-1) ?? '', seen.at(-3) ?? '', before[0] ?? '', before[1] ?? ''])
-          if (service.ids('tickets').includes(id)) service.remove('tickets', id)
-        service.change('tickets', seen.at(-2) ?? '', { severity: 'low' })
-        service.change('tickets', before.at(-1) ?? '', { severity: 'critical' })
-        service.addTicket()
-        expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-        for (let { after } = first.cursor; after !== undefined && after !== '';) {
-          const next = await page(made, `${query}&limit=20&after=${after}`)
-          seen.push(...ids(next))
-          after = next.cursor.after
-        }
-        const touched = new Set([before.at(-1)])
-        const stays = new Set(service.ids('tickets').filter((id) => before.includes(id)))
-        const plain = (list: unknown[]): unknown[] =>
-          list.filter((id) => stays.has(id as string) && !touched.has(id as string))
-        const changed = first.tickets.at(-2)?.ticket_id
-        const now = ids(await page(made, `${query}&limit=1000`)).filter((id) => id !== changed)
-        expect(plain(seen.filter((id) => id !== changed))).toEqual(plain(now))
+  longTest('continues the page before it although tickets are added, removed and changed between them', async () => {
+    const made = await mirrored()
+    const { service } = made.sandbox
+    for (const query of ['', 'order=updated_at:desc', 'order=severity:asc', 'ecosystem=debian']) {
+      const before = service.ids('tickets')
+      const first = await page(made, `${query}&limit=20`)
+      const seen = ids(first)
+      for (const id of [seen.at(-1) ?? '', seen.at(-3) ?? '', before[0] ?? '', before[1] ?? ''])
+        if (service.ids('tickets').includes(id)) service.remove('tickets', id)
+      service.change('tickets', seen.at(-2) ?? '', { severity: 'low' })
+      service.change('tickets', before.at(-1) ?? '', { severity: 'critical' })
+      service.addTicket()
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+      for (let { after } = first.cursor; after !== undefined && after !== '';) {
+        const next = await page(made, `${query}&limit=20&after=${after}`)
+        seen.push(...ids(next))
+        after = next.cursor.after
       }
-    },
-  )
+      const touched = new Set([before.at(-1)])
+      const stays = new Set(service.ids('tickets').filter((id) => before.includes(id)))
+      const plain = (list: unknown[]): unknown[] =>
+        list.filter((id) => stays.has(id as string) && !touched.has(id as string))
+      const changed = first.tickets.at(-2)?.ticket_id
+      const now = ids(await page(made, `${query}&limit=1000`)).filter((id) => id !== changed)
+      expect(plain(seen.filter((id) => id !== changed))).toEqual(plain(now))
+    }
+  })
 
   test('is the same JSON plain and as gzip, each with its own ETag and 304', async () => {
     const made = shared()
@@ -176,15 +167,12 @@ describe('a path of the catalog', () => {
   })
 })
 
-longTest(
-  'lists in envelopes of the other shape are walked to their end by their own cursors',
-  async () => {
-    const made = await mirrored({ ...SERVICE, shape: 'other' })
-    const all = await walkPages((at) => made.ask(at), '/v1/patches?limit=1000')
-    expect(await walkPages((at) => made.ask(at), '/v1/patches?limit=9')).toEqual(all)
-    expect(all).toHaveLength(130)
-  },
-)
+longTest('lists in envelopes of the other shape are walked to their end by their own cursors', async () => {
+  const made = await mirrored({ ...SERVICE, shape: 'other' })
+  const all = await walkPages((at) => made.ask(at), '/v1/patches?limit=1000')
+  expect(await walkPages((at) => made.ask(at), '/v1/patches?limit=9')).toEqual(all)
+  expect(all).toHaveLength(130)
+})
 
 describe('a list whose upstream', () => {
   /** The same list as if upstream's pages had been written like this one. */
@@ -196,13 +184,7 @@ describe('a list whose upstream', () => {
     const frame = JSON.stringify(frameOf(example, learnList(example), 1000))
     await store.transaction(() => {
       for (const row of store.catalog.listPages(id)) store.catalog.staging.keepPage(path, row)
-      store.catalog.replaceList(
-        path,
-        'patches',
-        frame,
-        store.catalog.readFieldNames(id) ?? [],
-        Date.now(),
-      )
+      store.catalog.replaceList(path, 'patches', frame, store.catalog.readFieldNames(id) ?? [], Date.now())
       return Promise.resolve({ commit: true })
     })
     return made
@@ -216,30 +198,27 @@ describe('a list whose upstream', () => {
     expect(await (await made.ask('/v1/patches?severities=&cve_id=none')).json()).toEqual([])
   })
 
-  longTest(
-    'names the next page by a link has next pages by links of the mirror, with all parameters',
-    async () => {
-      const next = { href: 'https://service.example/v1/patches?limit=1000&after=x' }
-      const made = await reframed({ items: [], has_more: true, count: 900, _links: { next } })
-      interface Linked {
-        items: { ticket_id: string; severity: string }[]
-        has_more: boolean
-        count: number
-        _links: { next?: { href: string } }
-      }
-      const first = '/v1/patches?severities=high%2Clow&order=created_at%3Adesc'
-      const all = (await (await made.ask(`${first}&limit=1000`)).json()) as Linked
-      const seen: string[] = []
-      let at: string | undefined = `${first}&limit=9`
-      while (at !== undefined) {
-        const one = (await (await made.ask(at)).json()) as Linked
-        seen.push(...one.items.map((item) => item.ticket_id))
-        expect([one.has_more, one.count]).toEqual([one._links.next !== undefined, all.items.length])
-        const url: URL | undefined = one._links.next && new URL(one._links.next.href)
-        expect(url?.hostname ?? '127.0.0.1').toBe('127.0.0.1')
-        at = url && url.pathname + url.search
-      }
-      expect(seen).toEqual(all.items.map((item) => item.ticket_id))
-    },
-  )
+  longTest('names the next page by a link has next pages by links of the mirror, with all parameters', async () => {
+    const next = { href: 'https://service.example/v1/patches?limit=1000&after=x' }
+    const made = await reframed({ items: [], has_more: true, count: 900, _links: { next } })
+    interface Linked {
+      items: { ticket_id: string; severity: string }[]
+      has_more: boolean
+      count: number
+      _links: { next?: { href: string } }
+    }
+    const first = '/v1/patches?severities=high%2Clow&order=created_at%3Adesc'
+    const all = (await (await made.ask(`${first}&limit=1000`)).json()) as Linked
+    const seen: string[] = []
+    let at: string | undefined = `${first}&limit=9`
+    while (at !== undefined) {
+      const one = (await (await made.ask(at)).json()) as Linked
+      seen.push(...one.items.map((item) => item.ticket_id))
+      expect([one.has_more, one.count]).toEqual([one._links.next !== undefined, all.items.length])
+      const url: URL | undefined = one._links.next && new URL(one._links.next.href)
+      expect(url?.hostname ?? '127.0.0.1').toBe('127.0.0.1')
+      at = url && url.pathname + url.search
+    }
+    expect(seen).toEqual(all.items.map((item) => item.ticket_id))
+  })
 })

@@ -18,36 +18,12 @@ const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth)
 
 describe('a malformed list of upstream does not affect the other lists:', () => {
   const ways: [string, string, string][] = [
-    [
-      'two images with one repository',
-      '/v1/images/',
-      listOf('{"id":"a","name":"r"},{"id":"b","name":"r"}'),
-    ],
-    [
-      'half a surrogate pair as a repository',
-      '/v1/images/',
-      listOf('{"id":"a","name":"x\\ud800"}'),
-    ],
-    [
-      'half a surrogate pair as a package',
-      '/v1/packages/',
-      listOf('{"id":"a","ecosystem":"npm","name":"\\udfff"}'),
-    ],
-    [
-      'half a surrogate pair as a cursor',
-      '/v1/tags/',
-      listOf('{"id":"a"}', ',"cursor":{"after":"\\ud800"}'),
-    ],
-    [
-      'an envelope that is nested deep',
-      '/v1/tags/',
-      listOf('{"id":"a"}', `,"x":${nested(400_000)}`),
-    ],
-    [
-      'an envelope that is large',
-      '/v1/tags/',
-      listOf('{"id":"a"}', `,"x":"${'x'.repeat(70_000)}"`),
-    ],
+    ['two images with one repository', '/v1/images/', listOf('{"id":"a","name":"r"},{"id":"b","name":"r"}')],
+    ['half a surrogate pair as a repository', '/v1/images/', listOf('{"id":"a","name":"x\\ud800"}')],
+    ['half a surrogate pair as a package', '/v1/packages/', listOf('{"id":"a","ecosystem":"npm","name":"\\udfff"}')],
+    ['half a surrogate pair as a cursor', '/v1/tags/', listOf('{"id":"a"}', ',"cursor":{"after":"\\ud800"}')],
+    ['an envelope that is nested deep', '/v1/tags/', listOf('{"id":"a"}', `,"x":${nested(400_000)}`)],
+    ['an envelope that is large', '/v1/tags/', listOf('{"id":"a"}', `,"x":"${'x'.repeat(70_000)}"`)],
   ]
   test.each(telling(ways, 'half a surrogate pair as a cursor', 'an envelope that is nested deep'))(
     '%s',
@@ -63,10 +39,7 @@ describe('a malformed list of upstream does not affect the other lists:', () => 
 })
 
 test('an item that is nested too deeply for SQLite is ordered as one without the field', async () => {
-  const made = await mirrored(
-    '/v1/patches',
-    listOf(`{"id":"a","foo":1,"x":${nested(2000)}},{"id":"b","foo":2}`),
-  )
+  const made = await mirrored('/v1/patches', listOf(`{"id":"a","foo":1,"x":${nested(2000)}},{"id":"b","foo":2}`))
   const page = (await (await made.ask('/v1/patches?order=foo:asc')).json()) as {
     data: { id: string }[]
   }
@@ -85,8 +58,7 @@ test('an envelope of a list is served without key material, and with all other m
 
 test('a document in XML cannot run a script with the origin of the mirror', async () => {
   const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
-  const body =
-    '<bom xmlns="http://cyclonedx.org/schema/bom/1.5"><script xmlns="http://www.w3.org/1999/xhtml"/></bom>'
+  const body = '<bom xmlns="http://cyclonedx.org/schema/bom/1.5"><script xmlns="http://www.w3.org/1999/xhtml"/></bom>'
   made.sandbox.faults.set(/\/sbom$/, { kind: 'body', body })
   await made.run('catalog')
   const [tag = ''] = made.sandbox.service.ids('tags')
@@ -120,9 +92,7 @@ test.each(LONG ? [401, 403, 500] : [403])(
     expect(text).not.toMatch(/acme/)
     const { sources } = JSON.parse(text) as { sources: { name: string; lastRun: Told }[] }
     const told = sources.find(({ name }) => name === 'catalog')?.lastRun
-    expect(told?.message).toMatch(
-      /^(\d+ lists? changed, )?\d+ answers? fetched|"patchmirror runs 1"/,
-    )
+    expect(told?.message).toMatch(/^(\d+ lists? changed, )?\d+ answers? fetched|"patchmirror runs 1"/)
     expect(told).toMatchObject({ facts: { requests: expect.any(Number) as number } })
   },
 )

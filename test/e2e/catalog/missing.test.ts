@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type CatalogBench,
-  catalogBench,
-  catalogEnv,
-  filledCatalogBench,
-} from '../../support/catalog/mirror.ts'
+import { type CatalogBench, catalogBench, catalogEnv, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { plainBench } from '../../support/catalog/plain-service.ts'
 import { telling, longTest } from '../../support/tables.ts'
 import { run } from '../../support/command.ts'
@@ -14,10 +9,8 @@ import { serveFolder } from '../../bundle/air-gap.ts'
 const SERVICE = { images: 6, tags: 18, packages: 12, tickets: 5, users: 3, subscriptions: 2 }
 const SMALL = { images: 1, tags: 3, packages: 2, tickets: 2, users: 2, subscriptions: 1 }
 
-const mirrored = (
-  env: Record<string, string> = {},
-  service: typeof SERVICE = SMALL,
-): Promise<CatalogBench> => filledCatalogBench(service, env)
+const mirrored = (env: Record<string, string> = {}, service: typeof SERVICE = SMALL): Promise<CatalogBench> =>
+  filledCatalogBench(service, env)
 
 async function told(made: CatalogBench, path: string): Promise<Record<string, unknown>> {
   const answer = await made.ask(path)
@@ -26,16 +19,11 @@ async function told(made: CatalogBench, path: string): Promise<Record<string, un
 }
 
 /** A thing that is listed, of which nothing is held; of packages one whose name is in scope in no version. */
-function beyond(
-  { sandbox: { service }, store }: CatalogBench,
-  kind: 'tags' | 'images' | 'packages',
-) {
+function beyond({ sandbox: { service }, store }: CatalogBench, kind: 'tags' | 'images' | 'packages') {
   const isHeld = (id: string): boolean => store.catalog.hasAnswers(`${kind}/${id}`)
   const nameOf = (id: string): unknown => service.read(kind, id)['name']
   const names = new Set(service.ids(kind).filter(isHeld).map(nameOf))
-  const id = service
-    .ids(kind)
-    .find((one) => !isHeld(one) && (kind !== 'packages' || !names.has(nameOf(one))))
+  const id = service.ids(kind).find((one) => !isHeld(one) && (kind !== 'packages' || !names.has(nameOf(one))))
   if (id === undefined) throw new Error(`everything of ${kind} is in scope`)
   return { id, item: service.read(kind, id) as Record<string, string> }
 }
@@ -70,11 +58,7 @@ describe('the 404 of a missing item or document', () => {
 
   test('names the setting when the service has it and catalog.scope excludes it', async () => {
     const made = await mirrored({}, SERVICE)
-    const [tag, image, pkg] = [
-      beyond(made, 'tags'),
-      beyond(made, 'images'),
-      beyond(made, 'packages'),
-    ]
+    const [tag, image, pkg] = [beyond(made, 'tags'), beyond(made, 'images'), beyond(made, 'packages')]
     const { ecosystem, name, version, arch } = pkg.item
     const release = `/packages/ecosystems/${ecosystem}/packages/${encodeURIComponent(name ?? '')}/versions`
     for (const path of [
@@ -200,12 +184,7 @@ describe('the 404 of a missing item or document', () => {
 
   test('names the missing credential', async () => {
     const made = await catalogBench(SMALL, {}, () => ({}))
-    for (const path of [
-      '/v1/me',
-      '/v1/patches',
-      '/v1/tags/x/sbom',
-      '/packages/ecosystems/a/packages/b/versions',
-    ])
+    for (const path of ['/v1/me', '/v1/patches', '/v1/tags/x/sbom', '/packages/ecosystems/a/packages/b/versions'])
       expect(await told(made, path)).toMatchObject({
         path,
         status: 404,
@@ -257,43 +236,33 @@ describe('the versions and architectures of the package catalog', () => {
     ['a list of objects', { versions: [{ version: '9.9', archs: ['riscv64'] }] }],
     ['a map', { package: 'x', versions: { '9.9': { architectures: ['riscv64'] } } }],
     ['an array', [{ package_version: '9.9', arch: 'riscv64' }]],
-    [
-      'nested items',
-      { data: { items: [{ packageVersion: '9.9', platform: { arch: 'riscv64' } }] } },
-    ],
+    ['nested items', { data: { items: [{ packageVersion: '9.9', platform: { arch: 'riscv64' } }] } }],
   ]
-  test.each(telling(forms, 'nested items'))(
-    'are read from answers in the form of %s',
-    async (_form, answer) => {
-      const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
-      const [id = ''] = made.sandbox.service.ids('packages')
-      const { ecosystem, name, version } = made.sandbox.service.read('packages', id)
-      const at = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
-      const own = `${at}/${encodeURIComponent(String(version))}`
-      const body = (value: unknown) => ({ kind: 'body', body: JSON.stringify(value) }) as const
-      made.sandbox.faults.set(at, body(answer))
-      made.sandbox.faults.set(`${at}/9.9/cves`, body({ cves: [] }))
-      made.sandbox.faults.set(`${at}/9.9/details`, body({ platforms: [{ arch: 's390x' }] }))
-      made.sandbox.faults.set(`${own}/details`, body({ archs: ['m68k'] }))
-      expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
-      expect((await made.ask(`${at}/9.9/cves`)).status).toBe(200)
-      // Asked for and answered 404 by the service: only then the mirror says so.
-      for (const path of [
-        `${at}/9.9/provenance/riscv64`,
-        `${at}/9.9/provenance/s390x`,
-        `${own}/provenance/m68k`,
-      ])
-        expect(await told(made, path)).toMatchObject({
-          path,
-          status: 404,
-          error: 'not_found',
-          message: expect.stringContaining('the service has nothing') as string,
-        })
-      expect(await told(made, `${at}/9.9/provenance/vax`)).toMatchObject(UNKNOWN)
-      const again = await made.run('catalog')
-      expect([again.facts['fetched'], again.facts['removed']]).toEqual([0, 0])
-      expect(await made.run('catalog', { kind: 'refresh' })).toMatchObject({ state: 'complete' })
-      expect((await made.ask(`${at}/9.9/cves`)).status).toBe(200)
-    },
-  )
+  test.each(telling(forms, 'nested items'))('are read from answers in the form of %s', async (_form, answer) => {
+    const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+    const [id = ''] = made.sandbox.service.ids('packages')
+    const { ecosystem, name, version } = made.sandbox.service.read('packages', id)
+    const at = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
+    const own = `${at}/${encodeURIComponent(String(version))}`
+    const body = (value: unknown) => ({ kind: 'body', body: JSON.stringify(value) }) as const
+    made.sandbox.faults.set(at, body(answer))
+    made.sandbox.faults.set(`${at}/9.9/cves`, body({ cves: [] }))
+    made.sandbox.faults.set(`${at}/9.9/details`, body({ platforms: [{ arch: 's390x' }] }))
+    made.sandbox.faults.set(`${own}/details`, body({ archs: ['m68k'] }))
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
+    expect((await made.ask(`${at}/9.9/cves`)).status).toBe(200)
+    // Asked for and answered 404 by the service: only then the mirror says so.
+    for (const path of [`${at}/9.9/provenance/riscv64`, `${at}/9.9/provenance/s390x`, `${own}/provenance/m68k`])
+      expect(await told(made, path)).toMatchObject({
+        path,
+        status: 404,
+        error: 'not_found',
+        message: expect.stringContaining('the service has nothing') as string,
+      })
+    expect(await told(made, `${at}/9.9/provenance/vax`)).toMatchObject(UNKNOWN)
+    const again = await made.run('catalog')
+    expect([again.facts['fetched'], again.facts['removed']]).toEqual([0, 0])
+    expect(await made.run('catalog', { kind: 'refresh' })).toMatchObject({ state: 'complete' })
+    expect((await made.ask(`${at}/9.9/cves`)).status).toBe(200)
+  })
 })

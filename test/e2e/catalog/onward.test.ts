@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type PlainBench,
-  type Said,
-  type Saying,
-  plainBench,
-  tickets,
-} from '../../support/catalog/plain-service.ts'
+import { type PlainBench, type Said, type Saying, plainBench, tickets } from '../../support/catalog/plain-service.ts'
 import { telling } from '../../support/tables.ts'
 
 const PATH = '/v1/patches'
@@ -36,8 +30,7 @@ const FORMS: Record<string, Saying> = {
   })),
   'a Link header with a relative URL': pagedBy('after', (body, more) => ({
     body,
-    headers:
-      more === null ? {} : { Link: `</x>; rel=prev; title="a, b", <?after=${more}>;rel=next` },
+    headers: more === null ? {} : { Link: `</x>; rel=prev; title="a, b", <?after=${more}>;rel=next` },
   })),
   'the URL of the next page': pagedBy('offset', (results, more, url) => ({
     body: { results, next: more === null ? null : `${url.origin}${PATH}?offset=${more}` },
@@ -80,10 +73,7 @@ function idsOf({ store }: PlainBench): string[] {
 }
 
 /** The items of a page, and what asks for the next one: by its Link header, a URL or a cursor in it. */
-async function pageOf(
-  made: PlainBench,
-  at: string,
-): Promise<{ items: Ticket[]; next: string | null }> {
+async function pageOf(made: PlainBench, at: string): Promise<{ items: Ticket[]; next: string | null }> {
   const response = await made.ask(at)
   expect([at, response.status]).toEqual([at, 200])
   const body = (await response.json()) as Record<string, unknown>
@@ -183,14 +173,8 @@ describe('a list whose next page is named by', () => {
 })
 
 const CUT: Record<string, [Form, RegExp]> = {
-  'a flag that says there is more': [
-    (data) => ({ body: { data, has_more: true } }),
-    /indicates that there is more/,
-  ],
-  'a total that is larger': [
-    (data) => ({ body: { data, total_count: 500 } }),
-    /upstream counts 500 items/,
-  ],
+  'a flag that says there is more': [(data) => ({ body: { data, has_more: true } }), /indicates that there is more/],
+  'a total that is larger': [(data) => ({ body: { data, total_count: 500 } }), /upstream counts 500 items/],
   'a total that is larger, and an end': [
     (data) => ({ body: { data, total: 500, next: null } }),
     /upstream counts 500 items, but its pages contain 4/,
@@ -199,14 +183,8 @@ const CUT: Record<string, [Form, RegExp]> = {
     (data) => ({ body: { data, total: 3, next: null } }),
     /upstream counts 3 items, but its pages contain 4/,
   ],
-  'a total in a header': [
-    (body) => ({ body, headers: { 'x-total-count': '500' } }),
-    /upstream counts 500 items/,
-  ],
-  'a number of pages': [
-    (data) => ({ body: { data, page: 1, total_pages: 3 } }),
-    /no way to request/,
-  ],
+  'a total in a header': [(body) => ({ body, headers: { 'x-total-count': '500' } }), /upstream counts 500 items/],
+  'a number of pages': [(data) => ({ body: { data, page: 1, total_pages: 3 } }), /no way to request/],
   'a page that is as large as it says pages are': [
     (data) => ({ body: { data, per_page: 4 } }),
     /its last page is full \(4 items\)/,
@@ -311,8 +289,7 @@ const unpaged =
 test('a list of a usual page size that says nothing is complete with a warning, and the status says so', async () => {
   const made = await plainBench({ [PATH]: unpaged(25) })
   const report = await made.run('catalog')
-  const why =
-    /it has 25 items, a usual page size, and the service does not say whether there are more/
+  const why = /it has 25 items, a usual page size, and the service does not say whether there are more/
   expect(report).toMatchObject({ state: 'complete', code: null })
   expect(report.message).toMatch(/the end of 1 list is not proved: \/v1\/patches: it has 25 items/)
   expect(String(report.facts['unprovedLists'])).toMatch(why)

@@ -38,10 +38,7 @@ test.each(telling(Object.entries(FORMS), 'page numbers'))(
   async (_name, form) => {
     const env = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
     const shape = shaped('wire', { lists: form, patches: form })
-    const made = await catalogBench(
-      { tags: 9, images: 2, packages: 3, tickets: 14, shape },
-      { env },
-    )
+    const made = await catalogBench({ tags: 9, images: 2, packages: 3, tickets: 14, shape }, { env })
     const { requests, service } = made.sandbox
     expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
     const list = made.store.catalog.readList('/v1/patches')

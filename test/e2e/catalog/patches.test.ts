@@ -1,10 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  type CatalogBench,
-  catalogBench,
-  filledCatalogBench,
-} from '../../support/catalog/mirror.ts'
+import { type CatalogBench, catalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { walkPages } from '../../support/catalog/compare.ts'
 import { LONG, telling, longTest } from '../../support/tables.ts'
 
@@ -33,8 +29,7 @@ async function page(made: CatalogBench, query: URLSearchParams): Promise<[Ticket
   return [tickets, cursor.total_count]
 }
 
-const ids = (tickets: readonly unknown[]): unknown[] =>
-  tickets.map((one) => (one as Ticket)['ticket_id'])
+const ids = (tickets: readonly unknown[]): unknown[] => tickets.map((one) => (one as Ticket)['ticket_id'])
 
 /** The filters as the contract describes them (service API, section 4), in plain JavaScript. */
 function chosen(tickets: readonly Ticket[], query: URLSearchParams): Ticket[] {
@@ -101,16 +96,12 @@ describe('the list /v1/patches', () => {
       ecosystem: fc.option(fc.constantFrom(...CHOICES.ecosystem)),
       severities: some(CHOICES.severities),
       ticket_statuses: some(CHOICES.ticket_statuses),
-      order: fc.option(
-        fc.constantFrom('created_at:desc', 'updated_at:asc', 'severity:desc', 'version:asc'),
-      ),
+      order: fc.option(fc.constantFrom('created_at:desc', 'updated_at:asc', 'severity:desc', 'version:asc')),
       limit: fc.constantFrom('1000', '17', '3'),
     })
     await fc.assert(
       fc.asyncProperty(queries, async (given) => {
-        const named = Object.entries(given).filter(
-          (pair): pair is [string, string] => pair[1] !== null,
-        )
+        const named = Object.entries(given).filter((pair): pair is [string, string] => pair[1] !== null)
         const query = new URLSearchParams(named)
         const found = chosen(tickets, query)
         const [field, way] = (given.order ?? '').split(':')
@@ -119,66 +110,50 @@ describe('the list /v1/patches', () => {
         expect(total).toBe(found.length)
         expect(ids(first)).toEqual(ids(expected.slice(0, Number(given.limit))))
         if (given.limit === '17')
-          expect(
-            ids(await walkPages((at) => made.ask(at), `/v1/patches?${query.toString()}`)),
-          ).toEqual(ids(expected))
+          expect(ids(await walkPages((at) => made.ask(at), `/v1/patches?${query.toString()}`))).toEqual(ids(expected))
       }),
       { numRuns: LONG ? 60 : 8 },
     )
   })
 
-  longTest(
-    'is ordered by fields in both directions, also by numbers and missing values',
-    async () => {
-      const made = await catalogBench({ images: 1, tags: 1, packages: 1, tickets: 60 })
-      const { service } = made.sandbox
-      service.ids('tickets').forEach((id, at) => {
-        if (at % 3 > 0) service.change('tickets', id, { score: (at * 7) % 20, rating: at / 3 })
-        if (at % 10 === 1) service.change('tickets', id, { score: -1.5, version: null })
-      })
-      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-      const tickets = ticketsOf(made)
-      const fields = new Set(tickets.flatMap((ticket) => Object.keys(ticket)))
-      fields.delete('upstream_reference') // an integer that JavaScript cannot hold
-      expect([...fields]).toEqual(expect.arrayContaining(['score', 'note', 'patch_found']))
-      const few = ['score', 'rating', 'note', 'patch_found', 'created_at']
-      for (const field of LONG ? fields : few) {
-        for (const way of ['asc', 'desc']) {
-          const path = `/v1/patches?order=${field}:${way}&limit=7`
-          const numbers = field === 'score' || field === 'rating'
-          const plain = numbers
-            ? tickets.map((one) => ({ ...one, [field]: one[field] ?? -Infinity }))
-            : tickets
-          const walked = await walkPages((at) => made.ask(at), path)
-          expect([path, ids(walked)]).toEqual([path, ids(ordered(plain, field, way === 'desc'))])
-        }
+  longTest('is ordered by fields in both directions, also by numbers and missing values', async () => {
+    const made = await catalogBench({ images: 1, tags: 1, packages: 1, tickets: 60 })
+    const { service } = made.sandbox
+    service.ids('tickets').forEach((id, at) => {
+      if (at % 3 > 0) service.change('tickets', id, { score: (at * 7) % 20, rating: at / 3 })
+      if (at % 10 === 1) service.change('tickets', id, { score: -1.5, version: null })
+    })
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    const tickets = ticketsOf(made)
+    const fields = new Set(tickets.flatMap((ticket) => Object.keys(ticket)))
+    fields.delete('upstream_reference') // an integer that JavaScript cannot hold
+    expect([...fields]).toEqual(expect.arrayContaining(['score', 'note', 'patch_found']))
+    const few = ['score', 'rating', 'note', 'patch_found', 'created_at']
+    for (const field of LONG ? fields : few) {
+      for (const way of ['asc', 'desc']) {
+        const path = `/v1/patches?order=${field}:${way}&limit=7`
+        const numbers = field === 'score' || field === 'rating'
+        const plain = numbers ? tickets.map((one) => ({ ...one, [field]: one[field] ?? -Infinity })) : tickets
+        const walked = await walkPages((at) => made.ask(at), path)
+        expect([path, ids(walked)]).toEqual([path, ids(ordered(plain, field, way === 'desc'))])
       }
-      const large = await walkPages(
-        (at) => made.ask(at),
-        '/v1/patches?order=upstream_reference:desc&limit=4',
-      )
-      expect(new Set(ids(large)).size).toBe(tickets.length)
-    },
-  )
+    }
+    const large = await walkPages((at) => made.ask(at), '/v1/patches?order=upstream_reference:desc&limit=4')
+    expect(new Set(ids(large)).size).toBe(tickets.length)
+  })
 
   test('refuses parameters outside the contract with a reason', async () => {
     const made = await mirrored(5)
     for (const [query, why] of REFUSED) {
       const answer = await made.ask(`/v1/patches?${query}`)
-      expect([query, answer.status, await answer.text()]).toEqual([
-        query,
-        400,
-        expect.stringContaining(why),
-      ])
+      expect([query, answer.status, await answer.text()]).toEqual([query, 400, expect.stringContaining(why)])
     }
   })
 
   test('treats an empty parameter as a missing one', async () => {
     const made = await mirrored(5)
     const query = 'limit=&after=&order=&cve_id=&ecosystem=&severities=,&ticket_statuses='
-    expect(await (await made.ask(`/v1/patches?${query}`)).json()).toEqual(
-      await (await made.ask('/v1/patches')).json(),
-    )
+    expect(await (await made.ask(`/v1/patches?${query}`)).json()).toEqual(await (await made.ask('/v1/patches')).json())
   })
 })
 
@@ -196,8 +171,7 @@ async function rewritten(
   return { ...made, tickets, facts }
 }
 
-const camel = (name: string): string =>
-  name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 const renamed = (ticket: Ticket, rename: (name: string) => string): Ticket =>
   Object.fromEntries(Object.entries(ticket).map(([name, value]) => [rename(name), value]))
 
@@ -230,10 +204,7 @@ describe('a filter of /v1/patches', () => {
       }
       expect(made.facts).not.toHaveProperty('filtersUnusable')
       for (const field of ['ticket_status', status, 'os_distro_major'])
-        expect([field, (await made.ask(`/v1/patches?order=${field}:desc`)).status]).toEqual([
-          field,
-          200,
-        ])
+        expect([field, (await made.ask(`/v1/patches?order=${field}:desc`)).status]).toEqual([field, 200])
     },
   )
 
@@ -302,9 +273,7 @@ test('an unknown parameter of a list is ignored only if the settings allow it, a
   const answer = await made.ask('/v1/images/?repository=python&limit=1&%C3%A4=1')
   expect(answer.status).toBe(200)
   expect(answer.headers.get('x-mirror-ignored-parameters')).toBe('repository, %C3%A4')
-  expect((await made.ask('/v1/images/?limit=1')).headers.has('x-mirror-ignored-parameters')).toBe(
-    false,
-  )
+  expect((await made.ask('/v1/images/?limit=1')).headers.has('x-mirror-ignored-parameters')).toBe(false)
   const status = await made.ask('/-/status?source=osv')
   expect([status.status, status.headers.get('x-mirror-ignored-parameters')]).toEqual([200, 'source']) // prettier-ignore
   const strict = await catalogBench({ images: 2, tags: 2, packages: 2, tickets: 3 })

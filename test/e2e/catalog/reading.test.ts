@@ -26,8 +26,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-const mirrored = (): Promise<CatalogBench> =>
-  filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })
+const mirrored = (): Promise<CatalogBench> => filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })
 
 /** Reads that take the longer the more is stored. */
 const LONG = [
@@ -69,15 +68,8 @@ describe('the serving thread', () => {
       reads.close()
     })
     for (const path of PATHS) {
-      const [ours, theirs] = await Promise.all([
-        fetch(url + path, { headers: bearer() }),
-        made.ask(path),
-      ])
-      expect([path, ours.status, await ours.text()]).toEqual([
-        path,
-        theirs.status,
-        await theirs.text(),
-      ])
+      const [ours, theirs] = await Promise.all([fetch(url + path, { headers: bearer() }), made.ask(path)])
+      expect([path, ours.status, await ours.text()]).toEqual([path, theirs.status, await theirs.text()])
     }
   })
 })

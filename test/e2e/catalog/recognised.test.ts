@@ -107,9 +107,7 @@ test('a document of another kind is named, and nothing in it is requested, not e
     own: { specVersion: '1.5', components: [{ url: '/files/sbom' }] },
     error: { error: { code: 'E1', doc_url: url } },
   }
-  const forms = Object.fromEntries(
-    Object.entries(others).map(([id, body]): [string, Form] => [id, ['sbom', { body }]]),
-  )
+  const forms = Object.fromEntries(Object.entries(others).map(([id, body]): [string, Form] => [id, ['sbom', { body }]]))
   forms['spdx'] = ['vex', { body: { ...SPDX, files: [{ url }] } }]
   forms['feed'] = ['vex', { body: others['rolie'] }]
   const made = await benchOf(forms)
@@ -118,9 +116,7 @@ test('a document of another kind is named, and nothing in it is requested, not e
   const lacking = Object.keys(forms).length
   expect(report).toMatchObject({ state: 'partial', facts: { lacking } })
   expect([store.requests.length, made.asked('/files/sbom')]).toEqual([0, []])
-  const told = (report.facts['lackingIds'] as string[]).filter((one) =>
-    one.includes('another kind of document'),
-  )
+  const told = (report.facts['lackingIds'] as string[]).filter((one) => one.includes('another kind of document'))
   expect(told.length).toBeGreaterThan(5)
   expect((await made.ask('/v1/tags/openvex/sbom')).status).toBe(503)
   made.say({ '/v1/tags/openvex/sbom': () => ({ body: SBOM }) })
@@ -145,9 +141,7 @@ test('the link that gives a document counts; links that give none, and links to 
   made.say({
     '/v1/tags/': () => ({ body: { data: ids.map((id) => ({ id })), cursor: { after: null } } }),
     ...Object.fromEntries(ids.map((id) => [`/v1/tags/${id}`, () => ({ body: { id } })])),
-    ...Object.fromEntries(
-      Object.entries(said).map(([id, [kind, one]]) => [`/v1/tags/${id}/${kind}`, () => one]),
-    ),
+    ...Object.fromEntries(Object.entries(said).map(([id, [kind, one]]) => [`/v1/tags/${id}/${kind}`, () => one])),
   })
   const report = await made.run('catalog')
   expect([report.state, report.facts['lackingIds']]).toEqual(['complete', undefined])
@@ -191,11 +185,8 @@ test('a link to another path of the service is asked with the credential, as a r
   made.say({
     '/v1/tags/': () => ({ body: { data: ids.map((id) => ({ id })), cursor: { after: null } } }),
     ...Object.fromEntries(ids.map((id) => [`/v1/tags/${id}`, () => ({ body: { id } })])),
-    ...Object.fromEntries(
-      Object.entries(said).map(([id, one]) => [`/v1/tags/${id}/sbom`, () => one]),
-    ),
-    '/files/sbom': (_url, { headers }) =>
-      headers.authorization === undefined ? { status: 401 } : { body: SBOM },
+    ...Object.fromEntries(Object.entries(said).map(([id, one]) => [`/v1/tags/${id}/sbom`, () => one])),
+    '/files/sbom': (_url, { headers }) => (headers.authorization === undefined ? { status: 401 } : { body: SBOM }),
   })
   const report = await made.run('catalog')
   expect([report.state, report.facts['lackingIds']]).toEqual(['complete', undefined])
@@ -220,9 +211,7 @@ test('an answer with neither a document nor a link is not there yet: it is named
     self: { _links: { self: { href: '/v1/tags/self/sbom' } } },
     word: JSON.stringify('processing'),
   }
-  const forms = Object.fromEntries(
-    Object.entries(bodies).map(([id, body]): [string, Form] => [id, ['sbom', { body }]]),
-  )
+  const forms = Object.fromEntries(Object.entries(bodies).map(([id, body]): [string, Form] => [id, ['sbom', { body }]]))
   const made = await benchOf(forms)
   const ids = Object.keys(forms)
   for (const run of [1, 2]) {
@@ -282,10 +271,8 @@ test('lists, details and answers that are JSON have the media type that the serv
     inside: ['vex', typed({ data: VEX }, 'application/vnd.api+json; charset=utf-8')],
     odd: ['vex', typed({ data: VEX }, 'text/html')],
   })
-  const say = (type: string): void =>
-    made.say({ '/v1/tags/links': () => typed({ id: 'links' }, type) })
-  const typeAt = async (path: string): Promise<string | null> =>
-    (await made.ask(path)).headers.get('content-type')
+  const say = (type: string): void => made.say({ '/v1/tags/links': () => typed({ id: 'links' }, type) })
+  const typeAt = async (path: string): Promise<string | null> => (await made.ask(path)).headers.get('content-type')
   say('application/vnd.api+json')
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect(await typeAt('/v1/tags/links/sbom')).toBe('application/hal+json')

@@ -75,28 +75,25 @@ test('a 403 of the only list of the identity surface is that list’s state', as
   expect(await answerOf(made, '/v1/users')).toEqual(isRefused('no users for you'))
 })
 
-longTest(
-  'a service that refuses all lists at once, or very many answers, changes nothing',
-  async () => {
-    const ids = Array.from({ length: 60 }, (_, at) => `t${at}`)
-    const listing = (n: number): Saying => {
-      return () => ({ body: { data: ids.map((id) => ({ id, n })), cursor: { after: null } } })
-    }
-    const answers = (said: Saying): Record<string, Saying> =>
+longTest('a service that refuses all lists at once, or very many answers, changes nothing', async () => {
+  const ids = Array.from({ length: 60 }, (_, at) => `t${at}`)
+  const listing = (n: number): Saying => {
+    return () => ({ body: { data: ids.map((id) => ({ id, n })), cursor: { after: null } } })
+  }
+  const answers = (said: Saying): Record<string, Saying> =>
     Object.fromEntries(ids.flatMap((id) => [[`/v1/tags/${id}`, said], [`/v1/tags/${id}/sbom`, said]])) // prettier-ignore
-    const made = await plainBench({ ...answers(() => ({ body: SBOM })), '/v1/tags/': listing(1) })
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    made.say({ ...answers(refusing('no')), '/v1/tags/': listing(2) })
-    const report = await made.run('catalog')
-    expect(report).toMatchObject({ state: 'quarantined' })
-    expect(report.message).toContain('answers, which the service refuses now (403)')
-    expect(await answerOf(made, '/v1/tags/t7/sbom')).toEqual([200, JSON.stringify(SBOM)])
-    const lists = ['api_keys', 'subscriptions', 'patches', 'images', 'tags', 'packages']
-    made.say(Object.fromEntries(lists.flatMap((name) => [[`/v1/${name}`, refusing('no')], [`/v1/${name}/`, refusing('no')]]))) // prettier-ignore
-    expect(await made.run('catalog')).toMatchObject({ state: 'failed', code: 'upstream_auth' })
-    expect(await answerOf(made, '/v1/tags/')).toEqual([200, expect.stringContaining('"t7"')])
-  },
-)
+  const made = await plainBench({ ...answers(() => ({ body: SBOM })), '/v1/tags/': listing(1) })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  made.say({ ...answers(refusing('no')), '/v1/tags/': listing(2) })
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'quarantined' })
+  expect(report.message).toContain('answers, which the service refuses now (403)')
+  expect(await answerOf(made, '/v1/tags/t7/sbom')).toEqual([200, JSON.stringify(SBOM)])
+  const lists = ['api_keys', 'subscriptions', 'patches', 'images', 'tags', 'packages']
+  made.say(Object.fromEntries(lists.flatMap((name) => [[`/v1/${name}`, refusing('no')], [`/v1/${name}/`, refusing('no')]]))) // prettier-ignore
+  expect(await made.run('catalog')).toMatchObject({ state: 'failed', code: 'upstream_auth' })
+  expect(await answerOf(made, '/v1/tags/')).toEqual([200, expect.stringContaining('"t7"')])
+})
 
 test('a 401 ends the run at once, and no 403 is made of it', async () => {
   const made = await plainBench({ ...TAGS, '/v1/me': () => ({ status: 401 }) })
@@ -149,10 +146,7 @@ const UNREAD: [string, Saying][] = [
 test.each(telling(UNREAD, 'refused'))(
   'while the subscriptions are %s, nothing is said to be out of scope',
   async (_how, said) => {
-    const made = await plainBench(
-      { ...TAGS, '/v1/subscriptions/': said },
-      { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' },
-    )
+    const made = await plainBench({ ...TAGS, '/v1/subscriptions/': said }, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })
     await made.run('catalog')
     const unknown = expect.stringContaining('without the subscriptions') as string
     expect(await answerOf(made, '/v1/tags/t/sbom')).toEqual([503, unknown])

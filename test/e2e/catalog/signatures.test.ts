@@ -65,9 +65,7 @@ test('an artifact that the trusted key signed says so on its path, in the run an
   for (const kind of ['sbom', 'vex', 'provenance']) {
     const [value, ...others] = await headersOf(bench, kind)
     expect(others).toEqual([])
-    expect(value).toMatch(
-      new RegExp(`^verified; signer=key sha256:[0-9a-f]{64}; subject=${digest}$`),
-    )
+    expect(value).toMatch(new RegExp(`^verified; signer=key sha256:[0-9a-f]{64}; subject=${digest}$`))
   }
   // The other tags' SBOM and VEX are plain JSON, and their provenances are about images that nothing lists.
   expect(facts).toMatchObject({ signaturesVerified: 3, signaturesFailed: 2, signaturesNone: 4 })
@@ -102,8 +100,7 @@ test('an artifact whose signature is faulty is published and reported, and its h
   const bench = await signedBench({ tags: FAULTS.length + 1 })
   const { made } = bench
   const [, ...tags] = made.sandbox.service.ids('tags')
-  for (const [at, [fault]] of FAULTS.entries())
-    made.sandbox.service.sign(tags[at] ?? '', 'vex', fault)
+  for (const [at, [fault]] of FAULTS.entries()) made.sandbox.service.sign(tags[at] ?? '', 'vex', fault)
   expect(await made.runWith(bench.trust, 'catalog')).toMatchObject({ state: 'complete' })
   for (const [at, [fault, said]] of FAULTS.entries()) {
     const [value, ...others] = await headersOf({ ...bench, tag: tags[at] ?? '' }, 'vex')
@@ -142,10 +139,7 @@ test('an artifact that is not verified is not published where signatures are enf
   expect(lacking.filter((line) => line.includes(tag))).toEqual([
     `/v1/tags/${tag}/vex: its signature is not accepted: failed: the signature does not fit the content or the key (signature verification failed) (catalog.signatures: enforce)`,
   ])
-  const { vex_file_url: url } = (await (await made.ask(`/v1/tags/${tag}/vex`)).json()) as Record<
-    string,
-    string
-  >
+  const { vex_file_url: url } = (await (await made.ask(`/v1/tags/${tag}/vex`)).json()) as Record<string, string>
   expect(new URL(url ?? '').pathname).toBe(new URL((before as Record<string, string>)['vex_file_url'] ?? '').pathname) // prettier-ignore
   expect((await headersOf(bench, 'vex')).join()).toMatch(/^verified/)
 })
@@ -163,9 +157,7 @@ test('what was verified by no one, or by other settings, is verified by the next
   expect((await headersOf(bench, 'vex')).join()).toMatch(/^verified/)
   await made.runWith({ ...trust, PATCHMIRROR_CATALOG_SIGNATURES: 'enforce' }, 'catalog')
   expect(made.store.catalog.listUnverified(1)).toMatchObject([{ isEnforced: true }])
-  expect(made.sandbox.requests.entries.filter(({ path }) => path.endsWith('/vex'))).toHaveLength(
-    requests,
-  )
+  expect(made.sandbox.requests.entries.filter(({ path }) => path.endsWith('/vex'))).toHaveLength(requests)
   expect(await repair(made.store, configOf({}))).toBeNull()
   expect(await headersOf(bench, 'vex')).toEqual([null])
 })

@@ -25,26 +25,16 @@ function tamper({ dir }: CatalogBench, sql: string): void {
   db.close()
 }
 
-const mirrored = (): Promise<CatalogBench> =>
-  filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })
+const mirrored = (): Promise<CatalogBench> => filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })
 
 const ONE = (table: string): string => `rowid IN (SELECT rowid FROM ${table} LIMIT 1 OFFSET 3)`
 
 const DAMAGE: readonly (readonly [what: string, sql: string])[] = [
-  [
-    'an answer',
-    `UPDATE catalog_answer SET body = zeroblob(40) WHERE body IS NOT NULL AND ${ONE('catalog_answer')}`,
-  ],
-  [
-    'an item of a list',
-    `UPDATE catalog_entry SET body = CAST('{}' AS BLOB) WHERE ${ONE('catalog_entry')}`,
-  ],
+  ['an answer', `UPDATE catalog_answer SET body = zeroblob(40) WHERE body IS NOT NULL AND ${ONE('catalog_answer')}`],
+  ['an item of a list', `UPDATE catalog_entry SET body = CAST('{}' AS BLOB) WHERE ${ONE('catalog_entry')}`],
   ['a lost item', `DELETE FROM catalog_entry WHERE ${ONE('catalog_entry')}`],
   ['a document', `UPDATE catalog_chunk SET bytes = zeroblob(40) WHERE ${ONE('catalog_chunk')}`],
-  [
-    'a lost document',
-    `DELETE FROM catalog_document WHERE digest IN (SELECT digest FROM catalog_document LIMIT 1)`,
-  ],
+  ['a lost document', `DELETE FROM catalog_document WHERE digest IN (SELECT digest FROM catalog_document LIMIT 1)`],
   ['a lost chunk', `DELETE FROM catalog_chunk WHERE ${ONE('catalog_chunk')}`],
 ]
 
@@ -95,9 +85,7 @@ describe('the verification of the catalog', () => {
     const made = await mirrored()
     tamper(made, `DELETE FROM catalog_answer WHERE ${ONE('catalog_answer')}`)
     const verdict = await verify(made)
-    expect(verdict.disagreements).toEqual([
-      'the stored catalog differs from the published snapshot',
-    ])
+    expect(verdict.disagreements).toEqual(['the stored catalog differs from the published snapshot'])
     expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 1 } })
     expect(isSoundVerdict(await verify(made))).toBe(true)
   })

@@ -15,14 +15,7 @@ import {
 } from '../../support/fleet/memory-store.ts'
 import { signer } from '../../bundle/air-gap.ts'
 import { fleetTrust, nodeConfig } from './nodes.ts'
-import {
-  type Disk,
-  combinedOf,
-  emptyDisk,
-  standInExporter,
-  standInImporter,
-  syncTo,
-} from './stand-ins.ts'
+import { type Disk, combinedOf, emptyDisk, standInExporter, standInImporter, syncTo } from './stand-ins.ts'
 
 const NODES = 3
 const HOUR = 3_600_000
@@ -42,14 +35,7 @@ export type Step =
 const node = fc.nat({ max: NODES - 1 })
 const at = fc.integer({ min: 1, max: 12 })
 const fault = fc.option(
-  fc.constantFrom<FaultName>(
-    'crash',
-    'lost-request',
-    'lost-answer',
-    'slow-down',
-    'conflict',
-    'half',
-  ),
+  fc.constantFrom<FaultName>('crash', 'lost-request', 'lost-answer', 'slow-down', 'conflict', 'half'),
   { freq: 3, nil: null },
 )
 const faulty = <Verb extends 'publish' | 'follow' | 'gc'>(verb: Verb) =>
@@ -166,8 +152,7 @@ async function survive(work: Promise<unknown>): Promise<boolean> {
     return true
   } catch (error) {
     if (error instanceof Crash) return false
-    if (error instanceof Error && (error.name === 'FleetError' || error.name === 'MirrorError'))
-      return false
+    if (error instanceof Error && (error.name === 'FleetError' || error.name === 'MirrorError')) return false
     throw error
   }
 }
@@ -205,8 +190,7 @@ async function performFaulty(
 ): Promise<void> {
   const store = world.bucket.client(scriptOf(at, fault))
   const now = (): number => world.now
-  if (verb === 'gc')
-    await survive(collectGarbage({ store, config, trust: fleetTrust(now), now, dryRun: false }))
+  if (verb === 'gc') await survive(collectGarbage({ store, config, trust: fleetTrust(now), now, dryRun: false }))
   if (verb === 'publish' && member.epoch !== null) await publishOrStepDown(world, member, store)
   if (verb === 'follow' && member.epoch === null) {
     const done = await survive(catchUp(member, followerOf(world, member.disk, store)))
@@ -279,9 +263,7 @@ function chainOf({ bucket, seen, now }: World): Generation[] {
 
 function verify(world: World): void {
   const chain = chainOf(world)
-  const versions = new Map(
-    Array.from({ length: world.version + 1 }, (_, version) => [combinedOf(version), version]),
-  )
+  const versions = new Map(Array.from({ length: world.version + 1 }, (_, version) => [combinedOf(version), version]))
   const published = chain.map(({ digest }) => versions.get(digest) ?? -1)
   expect(published).toEqual(published.toSorted((a, b) => a - b))
   for (const { disk, isAhead, follower } of world.members)

@@ -30,11 +30,7 @@ export function nodeConfig(dir: string, env: Record<string, string> = {}): Confi
 }
 
 /** Publishes a data folder as a leader does. */
-export function publish(
-  store: ObjectStore,
-  dir: string,
-  more: Partial<PublishDeps> = {},
-): Promise<PublishResult> {
+export function publish(store: ObjectStore, dir: string, more: Partial<PublishDeps> = {}): Promise<PublishResult> {
   return publishGeneration({
     ...{ store, dataDir: dir, config: nodeConfig(dir), keys: [signer()], epoch: 1 },
     ...{ trust: fleetTrust(more.now), program: 'patchmirror/test', now: Date.now },

@@ -39,54 +39,49 @@ describe('a fleet', () => {
     expect(stateOf(late.dir)).toEqual(stateOf(bench.dir))
   })
 
-  longTest(
-    'is continued by another mirror with deltas alone, which the followers of the first one apply',
-    async () => {
-      const bench = await leader()
-      const bucket = createMemoryBucket()
-      const store = bucket.client()
-      await publish(store, bench.dir)
-      const standby = createNode(store, { mayPublish: true })
-      const read: string[] = []
-      const note: FaultScript = ({ verb, key }) => {
-        if (verb === 'get') read.push(key)
-        return undefined
-      }
-      const reader = createNode(bucket.client(note))
-      await standby.catchUp()
-      await change(bench)
-      await publish(store, bench.dir)
-      expect([await standby.catchUp(), await reader.catchUp()]).toEqual([2, 2])
-      // The standby takes over: it publishes nothing new at first, and remembers what is stored.
-      expect((await publish(store, standby.dir, { epoch: 2 })).outcome).toBe('unchanged')
-      const next = await createBench({
-        ...{ sandbox: { records: 5, service: false }, dir: standby.dir },
-      })
-      onTestFinished(() => next.close())
-      next.sandbox.feed.change(2)
-      await next.run('osv')
-      const taken = await publish(store, standby.dir, { epoch: 2 })
-      expect(taken).toMatchObject({
-        outcome: 'published',
-        generation: { generation: { epoch: 2 } },
-      })
-      expect(taken.generation?.generation.full).toMatchObject({
-        digest: expect.any(String) as string,
-      })
-      read.length = 0
-      expect(await reader.catchUp()).toBe(3)
-      expect(read.filter((key) => key.startsWith('bundles/'))).toEqual([
-        taken.generation?.generation.delta?.key,
-      ])
-      expect(stateOf(reader.dir)).toEqual(stateOf(standby.dir))
-      // The first leader wakes up: it is fenced, and follows.
-      await change(bench)
-      expect((await publish(store, bench.dir, { epoch: 1 })).outcome).toBe('fenced')
-      const demoted = createNode(store, { dir: bench.dir })
-      expect(await demoted.catchUp()).toBe(3)
-      expect(stateOf(bench.dir)).toEqual(stateOf(standby.dir))
-    },
-  )
+  longTest('is continued by another mirror with deltas alone, which the followers of the first one apply', async () => {
+    const bench = await leader()
+    const bucket = createMemoryBucket()
+    const store = bucket.client()
+    await publish(store, bench.dir)
+    const standby = createNode(store, { mayPublish: true })
+    const read: string[] = []
+    const note: FaultScript = ({ verb, key }) => {
+      if (verb === 'get') read.push(key)
+      return undefined
+    }
+    const reader = createNode(bucket.client(note))
+    await standby.catchUp()
+    await change(bench)
+    await publish(store, bench.dir)
+    expect([await standby.catchUp(), await reader.catchUp()]).toEqual([2, 2])
+    // The standby takes over: it publishes nothing new at first, and remembers what is stored.
+    expect((await publish(store, standby.dir, { epoch: 2 })).outcome).toBe('unchanged')
+    const next = await createBench({
+      ...{ sandbox: { records: 5, service: false }, dir: standby.dir },
+    })
+    onTestFinished(() => next.close())
+    next.sandbox.feed.change(2)
+    await next.run('osv')
+    const taken = await publish(store, standby.dir, { epoch: 2 })
+    expect(taken).toMatchObject({
+      outcome: 'published',
+      generation: { generation: { epoch: 2 } },
+    })
+    expect(taken.generation?.generation.full).toMatchObject({
+      digest: expect.any(String) as string,
+    })
+    read.length = 0
+    expect(await reader.catchUp()).toBe(3)
+    expect(read.filter((key) => key.startsWith('bundles/'))).toEqual([taken.generation?.generation.delta?.key])
+    expect(stateOf(reader.dir)).toEqual(stateOf(standby.dir))
+    // The first leader wakes up: it is fenced, and follows.
+    await change(bench)
+    expect((await publish(store, bench.dir, { epoch: 1 })).outcome).toBe('fenced')
+    const demoted = createNode(store, { dir: bench.dir })
+    expect(await demoted.catchUp()).toBe(3)
+    expect(stateOf(bench.dir)).toEqual(stateOf(standby.dir))
+  })
 
   test('flips a reader at the time of the generation, and applies a full bundle and a delta as one step', async () => {
     const bench = await leader()
@@ -169,12 +164,9 @@ describe('a fleet', () => {
     },
   )
 
-  longTest(
-    'keeps real data folders equal through lost answers, crashes and takeovers',
-    async () => {
-      for (const seed of [1, 2, 3, 4, 5, 6]) await runRealHistory(seed)
-    },
-  )
+  longTest('keeps real data folders equal through lost answers, crashes and takeovers', async () => {
+    for (const seed of [1, 2, 3, 4, 5, 6]) await runRealHistory(seed)
+  })
 })
 
 /** Runs a history of two mirrors that may lead and a reader, with real bundles and databases. */
@@ -186,9 +178,7 @@ async function runRealHistory(seed: number): Promise<void> {
     const at = 1 + below(8)
     const fault = (['lost-answer', 'lost-request', 'down', 'half'] as const)[below(4)]
     const isLasting = below(2) === 0
-    return bucket.client(({ count }) =>
-      count === at || (isLasting && count > at) ? fault : undefined,
-    )
+    return bucket.client(({ count }) => (count === at || (isLasting && count > at) ? fault : undefined))
   }
   const mirrors = await Promise.all(
     [0, 1].map(async () => {

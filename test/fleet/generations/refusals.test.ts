@@ -71,12 +71,7 @@ function createPair(): Pair {
 }
 
 /** Replaces the newest generation by another one with these fields, signed. */
-function forge(
-  { bucket }: Pair,
-  number: number,
-  fields: Partial<Generation>,
-  key = signer(),
-): void {
+function forge({ bucket }: Pair, number: number, fields: Partial<Generation>, key = signer()): void {
   const name = generationKey(number)
   const bytes = bucket.read(name) ?? Buffer.alloc(0)
   const { generation } = openGeneration(bytes, fleetTrust(), name)
@@ -147,10 +142,7 @@ describe('a follower', () => {
       'malformed',
       ({ bucket }) => {
         const text = String(bucket.read(generationKey(2)))
-        const other = text.replace(
-          /[AQgw](?===")/,
-          (last) => ({ A: 'B', Q: 'R', g: 'h', w: 'x' })[last] ?? '',
-        )
+        const other = text.replace(/[AQgw](?===")/, (last) => ({ A: 'B', Q: 'R', g: 'h', w: 'x' })[last] ?? '')
         bucket.tamper(generationKey(2), Buffer.from(other))
       },
     ],

@@ -94,12 +94,7 @@ export function standInExporter(disk: Disk, now: () => number): Exporter {
   }
 }
 
-function exportOf(
-  disk: Disk,
-  since: number | null,
-  record: () => number,
-  now: number,
-): ExportedFile {
+function exportOf(disk: Disk, since: number | null, record: () => number, now: number): ExportedFile {
   const { version, bases: known, name } = disk
   const bases = since === null ? [] : [...known].filter(([, n]) => n >= since).map(([of]) => of)
   const bundle: StandInBundle = { to: version, from: since === null ? null : bases, nonce: ++nonce }
@@ -116,8 +111,7 @@ function exportOf(
 
 /** An importer of a node; it refuses a delta that does not build on what is stored. */
 export function standInImporter(disk: Disk): Importer {
-  const bundleAt = (path: string): StandInBundle =>
-    JSON.parse(String(disk.downloads.get(path))) as StandInBundle
+  const bundleAt = (path: string): StandInBundle => JSON.parse(String(disk.downloads.get(path))) as StandInBundle
   return {
     ...readsOf(disk),
     readSnapshots: () => (disk.version === 0 ? {} : { osv: snapshotOf(disk.version) }),
@@ -126,8 +120,7 @@ export function standInImporter(disk: Disk): Importer {
       const bundles = []
       for (const { key, sha256, size, digest } of chosen) {
         const found = await readObject(store, key, size)
-        if (found === null || sha256Hex(found.bytes) !== sha256)
-          throw new Error(`${key} is not what was named`)
+        if (found === null || sha256Hex(found.bytes) !== sha256) throw new Error(`${key} is not what was named`)
         disk.downloads.set(key, found.bytes)
         bundles.push({ path: key, digest })
       }

@@ -50,8 +50,7 @@ export async function walkProtocol(store: ObjectStore, other: ObjectStore): Prom
   expect(stateOf(reader.dir).digest).toBe(first.digest)
 
   let later = Date.now() + 16 * DAY_MS
-  const collect = () =>
-    collectGarbage({ ...given, trust: fleetTrust(() => later), now: () => later, dryRun: false })
+  const collect = () => collectGarbage({ ...given, trust: fleetTrust(() => later), now: () => later, dryRun: false })
   expect((await collect()).planned.length).toBeGreaterThan(0)
   later += 2 * HOUR_MS
   expect((await collect()).deleted.map(({ key }) => key)).toContain(UNNAMED)

@@ -1,16 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  type LeaseKeeper,
-  createLeaseKeeper,
-  createSoleKeeper,
-} from '../../../src/fleet/lease/keeper.ts'
+import { type LeaseKeeper, createLeaseKeeper, createSoleKeeper } from '../../../src/fleet/lease/keeper.ts'
 import { LEASE_KEY, readLease } from '../../../src/fleet/lease/lease.ts'
-import {
-  type MemoryBucket,
-  type StoreFault,
-  createMemoryBucket,
-} from '../../support/fleet/memory-store.ts'
+import { type MemoryBucket, type StoreFault, createMemoryBucket } from '../../support/fleet/memory-store.ts'
 import { LONG } from '../../support/tables.ts'
 
 const SECONDS = 30
@@ -88,8 +80,7 @@ describe('the lease', () => {
     const [a, b] = [world.start('a'), world.start('b')]
     await live(world, [a], 6000)
     const watched = async (ms: number) => {
-      for (const end = world.time.at + ms; world.time.at < end; world.time.at += 3000)
-        await b.keeper.step(false)
+      for (const end = world.time.at + ms; world.time.at < end; world.time.at += 3000) await b.keeper.step(false)
       return b.keeper.leadership().lease?.name ?? null
     }
     expect(await watched(6000)).toBe('a')
@@ -105,23 +96,20 @@ describe('the lease', () => {
     ['of a number that is none', { epoch: 1e308 }],
     ['for years', { seconds: 1e9 }],
     ['that is too large', { name: 'x'.repeat(20_000) }],
-  ])(
-    'a lease %s that somebody wrote keeps no mirror from leading, under a sound epoch',
-    async (_, fields) => {
-      const world = createWorld()
-      const [a] = [world.start('a')]
-      await live(world, [a], 3000)
-      const forged = { ...world.stored(), owner: 'x', token: 'x', ...fields }
-      world.bucket.tamper(LEASE_KEY, Buffer.from(JSON.stringify(forged)))
-      await live(world, [a], 3 * SECONDS * 1000)
-      expect(a.keeper.leadership()).toMatchObject({
-        failure: null,
-        remainingMs: expect.any(Number) as number,
-      })
-      expect(a.keeper.leadership().epoch).toBeGreaterThan(0)
-      expect(a.keeper.leadership().epoch).toBeLessThan(10)
-    },
-  )
+  ])('a lease %s that somebody wrote keeps no mirror from leading, under a sound epoch', async (_, fields) => {
+    const world = createWorld()
+    const [a] = [world.start('a')]
+    await live(world, [a], 3000)
+    const forged = { ...world.stored(), owner: 'x', token: 'x', ...fields }
+    world.bucket.tamper(LEASE_KEY, Buffer.from(JSON.stringify(forged)))
+    await live(world, [a], 3 * SECONDS * 1000)
+    expect(a.keeper.leadership()).toMatchObject({
+      failure: null,
+      remainingMs: expect.any(Number) as number,
+    })
+    expect(a.keeper.leadership().epoch).toBeGreaterThan(0)
+    expect(a.keeper.leadership().epoch).toBeLessThan(10)
+  })
 
   test('a lease that was given back is taken at once; the owner takes its own after a restart', async () => {
     const world = createWorld()
@@ -155,9 +143,7 @@ describe('the lease', () => {
     const a = world.start('a')
     let puts = 0
     const flaky = createLeaseKeeper({
-      store: world.bucket.client(({ verb }) =>
-        verb !== 'get' && ++puts % 2 === 1 ? fault : undefined,
-      ),
+      store: world.bucket.client(({ verb }) => (verb !== 'get' && ++puts % 2 === 1 ? fault : undefined)),
       ...{ owner: 'c', name: 'c', url: null, patienceMs: 0, floor: () => 7 },
       ...{ seconds: () => SECONDS, clock: () => world.time.at, now: () => world.time.at },
     })

@@ -3,11 +3,7 @@ import { expect, test } from 'vitest'
 import { createLeaseKeeper } from '../../../src/fleet/lease/keeper.ts'
 import { createLeaseProof } from '../../../src/fleet/lease/proof.ts'
 import type { ObjectStore } from '../../../src/fleet/objects/object-store.ts'
-import {
-  type StoreVerb,
-  createMemoryBucket,
-  createMemoryStore,
-} from '../../support/fleet/memory-store.ts'
+import { type StoreVerb, createMemoryBucket, createMemoryStore } from '../../support/fleet/memory-store.ts'
 
 /** The same store, whose conditional writes check first and write in a later turn. */
 function checkingFirst(store: ObjectStore): ObjectStore {
@@ -60,9 +56,7 @@ test('a store that obeys conditions is tried once, and the lease is taken then',
 test('a mirror that may not lead writes nothing, and a store that was down is tried again', async () => {
   const bucket = createMemoryBucket()
   let isDown = true
-  const { keeper } = keeperOn(
-    bucket.client(({ verb }) => (isDown && verb === 'put' ? 'down' : undefined)),
-  )
+  const { keeper } = keeperOn(bucket.client(({ verb }) => (isDown && verb === 'put' ? 'down' : undefined)))
   await keeper.step(false)
   expect(bucket.calls.put).toBe(0)
   await expect.poll(async () => (await keeper.step(true)).failure).toMatch(/ECONNREFUSED/)

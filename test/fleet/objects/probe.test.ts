@@ -21,9 +21,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-async function openS3(
-  options: Parameters<typeof startS3Server>[0],
-): Promise<{ server: S3Server; store: ObjectStore }> {
+async function openS3(options: Parameters<typeof startS3Server>[0]): Promise<{ server: S3Server; store: ObjectStore }> {
   const server = await startS3Server(options)
   const settings = { endpoint: server.endpoint, region: 'us-east-1', pathStyle: true, caFile: null }
   const store = await createS3Store('s3://bucket', settings, {
@@ -49,9 +47,7 @@ test('a folder, a store in memory and one with the protocol of S3 pass, and noth
     const report = await probeStore(one, { rounds: 1 })
     expect(failedOf(report)).toEqual([])
     expect(report).toMatchObject({ store: true, lease: true })
-    expect(report.checks.find(({ name }) => name === 'put if absent')?.found).toMatch(
-      /^1 of 32 won/,
-    )
+    expect(report.checks.find(({ name }) => name === 'put if absent')?.found).toMatch(/^1 of 32 won/)
     const left: string[] = []
     for await (const { key } of one.list('')) left.push(key)
     expect(left).toEqual([])
@@ -88,9 +84,7 @@ test('stale reads and ranges that are ignored are found', async () => {
 test('answers that are lost in a race are no second winner, and a store that cannot be written is an error', async () => {
   const bucket = createMemoryBucket()
   const losing = bucket.client(({ verb, count }) =>
-    (verb === 'putIfAbsent' || verb === 'putIfMatch') && count % 3 === 0
-      ? 'lost-answer'
-      : undefined,
+    (verb === 'putIfAbsent' || verb === 'putIfMatch') && count % 3 === 0 ? 'lost-answer' : undefined,
   )
   const races = (await probeStore(losing, { rounds: 2 })).checks.slice(0, 2)
   expect(races.map(({ state }) => state)).toEqual(['ok', 'ok'])

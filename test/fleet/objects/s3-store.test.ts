@@ -50,10 +50,9 @@ function faults(method: string, ...list: S3Fault[]): void {
   server.script = (request) => (request.method === method ? list.shift() : undefined)
 }
 
-testContract(
-  async (place) => (await open(`s3://bucket/${place}`, { singleBytes: 1 << 20 })).store,
-  { largeBytes: 1_100_000 },
-)
+testContract(async (place) => (await open(`s3://bucket/${place}`, { singleBytes: 1 << 20 })).store, {
+  largeBytes: 1_100_000,
+})
 
 const SLOW_DOWN = { status: 503, code: 'SlowDown' }
 const CONFLICT = { status: 409, code: 'ConditionalRequestConflict' }
@@ -80,12 +79,7 @@ test('a store that stays busy is a refusal: nothing was written', async () => {
   expect(server.log.length).toBe(4)
 })
 
-test.each([
-  'lost-answer',
-  'lost-request',
-  { status: 500, code: 'InternalError' },
-  { status: 504, code: 'x' },
-] as const)(
+test.each(['lost-answer', 'lost-request', { status: 500, code: 'InternalError' }, { status: 504, code: 'x' }] as const)(
   'a conditional write without a clear answer is not repeated, and its outcome is unknown: %o',
   async (fault) => {
     const { store } = await open()
@@ -177,12 +171,10 @@ test('an upload in parts is committed once under its condition, and aborted othe
   expect(server.log.filter((line) => /partNumber=\d/.test(line)).length).toBe(5)
   expect(await store.putIfAbsent('bundles/y', large)).toBeNull()
   expect(server.uploads.size).toBe(0)
-  server.script = ({ query }) =>
-    query.get('partNumber') === '2' ? { status: 403, code: 'AccessDenied' } : undefined
+  server.script = ({ query }) => (query.get('partNumber') === '2' ? { status: 403, code: 'AccessDenied' } : undefined)
   await expect(store.put('bundles/z', large)).rejects.toMatchObject({ outcome: 'refused' })
   expect(server.uploads.size).toBe(0)
-  server.script = ({ method, query }) =>
-    method === 'POST' && query.has('uploadId') ? 'lost-answer' : undefined
+  server.script = ({ method, query }) => (method === 'POST' && query.has('uploadId') ? 'lost-answer' : undefined)
   await expect(store.put('bundles/z', large)).rejects.toMatchObject({ outcome: 'unknown' })
   expect((await store.head('bundles/z'))?.size).toBe(large.size)
 })
@@ -205,8 +197,7 @@ test('a missing bucket and missing credentials are reported as that', async () =
   const { store } = await open('s3://missing-bucket')
   await expect(store.get('k')).rejects.toThrow(/NoSuchBucket.+Create the bucket/)
   const none = await open()
-  for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'])
-    Reflect.deleteProperty(process.env, name)
+  for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) Reflect.deleteProperty(process.env, name)
   const files = { AWS_CONFIG_FILE: '/dev/null', AWS_SHARED_CREDENTIALS_FILE: '/dev/null' }
   Object.assign(process.env, files)
   onTestFinished(() => void Object.assign(process.env, ENV))
@@ -224,9 +215,7 @@ test('a store that is down is of unknown outcome after some attempts', async () 
   onTestFinished(() => store.close())
   await expect(store.head('k')).rejects.toMatchObject({
     code: 'fleet',
-    message: expect.stringMatching(
-      /cannot read k in s3:\/\/bucket at http.+ECONNREFUSED/,
-    ) as string,
+    message: expect.stringMatching(/cannot read k in s3:\/\/bucket at http.+ECONNREFUSED/) as string,
   })
 })
 

@@ -42,11 +42,7 @@ describe('the links of a page', () => {
       { meta: { related: 'https://api.service.example/api/v1/images/?x=1' } },
       { meta: { related: `${BASE}/v1/images/?x=1` } },
     ],
-    [
-      'another site',
-      { documentation: 'https://docs.example/guide' },
-      { documentation: 'https://docs.example/guide' },
-    ],
+    ['another site', { documentation: 'https://docs.example/guide' }, { documentation: 'https://docs.example/guide' }],
     [
       'texts that are no links',
       { self: 'me', next: 'abc', errors: [null], total: 7 },

@@ -11,14 +11,7 @@ import { TEST_KEY } from '../../support/keys.ts'
 import { longTest } from '../../support/tables.ts'
 import { startDaemon, seconds } from '../../webhooks/daemons.ts'
 import { deliveryOf, send } from '../../webhooks/receive/receivers.ts'
-import {
-  FEEDS,
-  FILLED_AT,
-  type Served,
-  type ServedOptions,
-  closeAll,
-  serve,
-} from '../../api/served.ts'
+import { FEEDS, FILLED_AT, type Served, type ServedOptions, closeAll, serve } from '../../api/served.ts'
 
 afterEach(closeAll)
 
@@ -30,11 +23,7 @@ const ONE = '/external/osv/one.json'
 const MANY = 48
 
 /** A server with four serving threads. */
-function start(
-  env: Record<string, string> = {},
-  options: ServedOptions = {},
-  more = {},
-): Promise<Served> {
+function start(env: Record<string, string> = {}, options: ServedOptions = {}, more = {}): Promise<Served> {
   const fill: Parameters<typeof serve>[0] = (store) => {
     store.publishOsv({ ...RECORDS, ...more })
     store.publishFeeds(FEEDS)
@@ -129,19 +118,13 @@ test('all serving threads give the bytes that the server gives, and their answer
   const page = await (await dial(port)).ask(get('/-/metrics', `Authorization: Bearer ${TEST_KEY}\r\n`)) // prettier-ignore
   const all = 2 * MANY * asked.length
   expect(page.body).toContain(`patchmirror_http_requests_total{surface="public",code="200"} ${all}`)
-  const each = [
-    ...page.body.matchAll(/^patchmirror_serving_thread_(\w+)\{thread="(\d)"\} (\d+)$/gm),
-  ]
+  const each = [...page.body.matchAll(/^patchmirror_serving_thread_(\w+)\{thread="(\d)"\} (\d+)$/gm)]
   expect(each.map(([, name, thread, value]) => [name, thread, value])).toEqual([
     ...counts().map((_, i) => ['up', String(i + 2), '1']),
     ...counts().map((count, i) => ['answers_total', String(i + 2), String(count)]),
   ])
-  expect(page.body).toMatch(
-    new RegExp(`^patchmirror_http_request_duration_seconds_count ${all}$`, 'm'),
-  )
-  expect(page.body).toMatch(
-    new RegExp(`^patchmirror_http_request_duration_seconds_bucket{le="\\+Inf"} ${all}$`, 'm'),
-  )
+  expect(page.body).toMatch(new RegExp(`^patchmirror_http_request_duration_seconds_count ${all}$`, 'm'))
+  expect(page.body).toMatch(new RegExp(`^patchmirror_http_request_duration_seconds_bucket{le="\\+Inf"} ${all}$`, 'm'))
 })
 
 longTest('a connection to any thread goes on with whatever is asked on it', async () => {
@@ -182,8 +165,7 @@ test('what is no HTTP, and a client that closes its side first, get their answer
 
 test('the server sees the address of the client, whichever thread accepted the connection', async () => {
   const { port, fields } = await start({ PATCHMIRROR_LOG_ACCESS: 'true' })
-  for (const { ask } of await dialMany(port, '127.0.0.9'))
-    expect((await ask(get(ONE))).body).toBe(RECORDS.one)
+  for (const { ask } of await dialMany(port, '127.0.0.9')) expect((await ask(get(ONE))).body).toBe(RECORDS.one)
   const lines = () => fields.filter((line) => 'client' in line)
   await expect.poll(() => lines().length).toBe(MANY)
   expect(lines()).toEqual(lines().map(() => expect.objectContaining({ client: '127.0.0.9' }) as object)) // prettier-ignore
@@ -232,71 +214,51 @@ longTest(
   },
 )
 
-longTest(
-  'a slow client gets all of a large response, one that leaves takes nothing down',
-  async () => {
-    const { port, server } = await start({}, {}, { big: BIG })
-    for (let again = 0; again < 8; again++) (await stopped(port)).destroy()
-    for (let again = 0; again < 4; again++) {
-      const socket = await stopped(port, 'Connection: close\r\n')
-      await new Promise((resolve) => setImmediate(resolve))
-      await once(socket.resume(), 'close')
-      expect(socket.bytesRead).toBeGreaterThan(BIG.length)
-    }
-    await server.close()
-  },
-)
+longTest('a slow client gets all of a large response, one that leaves takes nothing down', async () => {
+  const { port, server } = await start({}, {}, { big: BIG })
+  for (let again = 0; again < 8; again++) (await stopped(port)).destroy()
+  for (let again = 0; again < 4; again++) {
+    const socket = await stopped(port, 'Connection: close\r\n')
+    await new Promise((resolve) => setImmediate(resolve))
+    await once(socket.resume(), 'close')
+    expect(socket.bytesRead).toBeGreaterThan(BIG.length)
+  }
+  await server.close()
+})
 
-longTest(
-  'closing lets running requests end, closes all other connections, and leaves nothing behind',
-  async () => {
-    const { port, server, dir } = await start({}, { closeGraceMs: 3_600_000 }, { big: BIG })
-    const folder = join(dir, 'serving')
-    expect(statSync(folder).mode & 0o777).toBe(0o700)
-    const many = await dialMany(port)
-    for (const { ask } of many.slice(0, 12)) await ask(get(ONE))
-    const busy = [
-      await stopped(port),
-      await stopped(port),
-      await stopped(port),
-      await stopped(port),
-    ]
-    const closed = server.close()
-    await Promise.all(
-      many
-        .filter(({ socket }) => !socket.closed)
-        .map(({ socket }) => once(socket.resume(), 'close')),
-    )
-    await Promise.all(busy.map((socket) => once(socket.resume(), 'close')))
-    for (const socket of busy) expect(socket.bytesRead).toBeGreaterThan(BIG.length)
-    await closed
-    expect(existsSync(folder)).toBe(false)
-    await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
-  },
-)
+longTest('closing lets running requests end, closes all other connections, and leaves nothing behind', async () => {
+  const { port, server, dir } = await start({}, { closeGraceMs: 3_600_000 }, { big: BIG })
+  const folder = join(dir, 'serving')
+  expect(statSync(folder).mode & 0o777).toBe(0o700)
+  const many = await dialMany(port)
+  for (const { ask } of many.slice(0, 12)) await ask(get(ONE))
+  const busy = [await stopped(port), await stopped(port), await stopped(port), await stopped(port)]
+  const closed = server.close()
+  await Promise.all(many.filter(({ socket }) => !socket.closed).map(({ socket }) => once(socket.resume(), 'close')))
+  await Promise.all(busy.map((socket) => once(socket.resume(), 'close')))
+  for (const socket of busy) expect(socket.bytesRead).toBeGreaterThan(BIG.length)
+  await closed
+  expect(existsSync(folder)).toBe(false)
+  await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
+})
 
-longTest(
-  'a serving thread that dies is logged and replaced, and the port keeps working',
-  async () => {
-    const workers: Worker[] = []
-    const note = (worker: Worker): unknown => workers.push(worker)
-    process.on('worker', note)
-    onTestFinished(() => void process.off('worker', note))
-    const { port, errors, told } = await start()
-    const before = await dialMany(port)
-    for (const { ask } of before) await ask(get(ONE))
-    await workers[0]?.terminate()
-    await expect.poll(() => errors.length).toBe(1)
-    await expect.poll(() => before.some(({ socket }) => socket.closed)).toBe(true)
-    for (const { socket, ask } of before)
-      if (!socket.closed) expect((await ask(get('/-/health'))).head).toContain(' 200 ')
-    for (const { ask } of await dialMany(port)) expect((await ask(get(ONE))).body).toBe(RECORDS.one)
-    await expect
-      .poll(() => told.some((line) => /serving thread .*was replaced/.test(line)))
-      .toBe(true)
-    for (const { ask } of await dialMany(port)) expect((await ask(get(ONE))).body).toBe(RECORDS.one)
-  },
-)
+longTest('a serving thread that dies is logged and replaced, and the port keeps working', async () => {
+  const workers: Worker[] = []
+  const note = (worker: Worker): unknown => workers.push(worker)
+  process.on('worker', note)
+  onTestFinished(() => void process.off('worker', note))
+  const { port, errors, told } = await start()
+  const before = await dialMany(port)
+  for (const { ask } of before) await ask(get(ONE))
+  await workers[0]?.terminate()
+  await expect.poll(() => errors.length).toBe(1)
+  await expect.poll(() => before.some(({ socket }) => socket.closed)).toBe(true)
+  for (const { socket, ask } of before)
+    if (!socket.closed) expect((await ask(get('/-/health'))).head).toContain(' 200 ')
+  for (const { ask } of await dialMany(port)) expect((await ask(get(ONE))).body).toBe(RECORDS.one)
+  await expect.poll(() => told.some((line) => /serving thread .*was replaced/.test(line))).toBe(true)
+  for (const { ask } of await dialMany(port)) expect((await ask(get(ONE))).body).toBe(RECORDS.one)
+})
 
 test('only this process can hand a connection over', async () => {
   const { dir } = await start()
@@ -327,9 +289,7 @@ longTest('a daemon with several threads takes deliveries on the same port', asyn
 
 longTest('more connections than wait for the main thread at once are all answered', async () => {
   const { port } = await start()
-  const answers = await Promise.all(
-    Array.from({ length: 900 }, async () => (await dial(port)).ask(get('/-/health'))),
-  )
+  const answers = await Promise.all(Array.from({ length: 900 }, async () => (await dial(port)).ask(get('/-/health'))))
   expect(answers.filter(({ head }) => !head.startsWith('HTTP/1.1 200 '))).toEqual([])
 })
 

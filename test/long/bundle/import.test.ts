@@ -1,14 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
-import {
-  below,
-  carry,
-  comparable,
-  folder,
-  linksIn,
-  pathsOf,
-  serveFolder,
-} from '../../bundle/air-gap.ts'
+import { below, carry, comparable, folder, linksIn, pathsOf, serveFolder } from '../../bundle/air-gap.ts'
 
 async function above(env: Record<string, string> = {}): Promise<CatalogBench> {
   const bench = await catalogBench({ images: 2, tags: 4, packages: 3, tickets: 5 }, { env })
@@ -27,14 +19,7 @@ describe('a full bundle into an empty folder', () => {
     })
     bench.sandbox.feed.remove(1)
     // Bad ids and stamps are upstream's, and must cross as well.
-    for (const id of [
-      'ROOT-APP-NPM-',
-      ' stray  space ',
-      'bell\u0007 and\ttab',
-      'A:2025-1',
-      'a/b',
-      'é"\u2028',
-    ])
+    for (const id of ['ROOT-APP-NPM-', ' stray  space ', 'bell\u0007 and\ttab', 'A:2025-1', 'a/b', 'é"\u2028'])
       bench.sandbox.feed.put(id, JSON.stringify({ id, details: 'odd' }), `when\t${id.length}`)
     await bench.run('osv')
     expect(bench.store.osv.readEntry('bell\u0007 and\ttab')).not.toBeNull()
@@ -44,10 +29,7 @@ describe('a full bundle into an empty folder', () => {
     expect(report.outcome).toBe('applied')
     expect(there.digest()).toBe(manifest.digest)
     expect(there.digest()).toBe(bench.store.carried.digestSources().digest)
-    const [up, down] = [
-      await serveFolder(bench.dir, bench.config),
-      await serveFolder(there.dir, there.config),
-    ]
+    const [up, down] = [await serveFolder(bench.dir, bench.config), await serveFolder(there.dir, there.config)]
     const paths = pathsOf(bench.store)
     expect(paths.length).toBeGreaterThan(60)
     const [none = ''] = paths.filter((path) => path.endsWith('/vex'))

@@ -9,8 +9,7 @@ import { type Reply, below, carry, comparable, folder, serveFolder } from '../..
 
 /** Makes both kinds of views, as a daemon does after a snapshot. */
 async function makeViews(dataDir: string): Promise<void> {
-  for (const kind of ['osv', 'vex'] as const)
-    await performTask({ dataDir, kind, vendors: ['Root'], rebuild: false })
+  for (const kind of ['osv', 'vex'] as const) await performTask({ dataDir, kind, vendors: ['Root'], rebuild: false })
 }
 
 /** Every path at which a mirror has something for scanners, and some at which it has nothing. */

@@ -1,9 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  type ShapeChanges,
-  type ShapeName,
-  shaped,
-} from '../../../src/sandbox/service/shapes/shape.ts'
+import { type ShapeChanges, type ShapeName, shaped } from '../../../src/sandbox/service/shapes/shape.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 
 const SERVICE = { images: 1, tags: 3, packages: 3, tickets: 1, avrs: 1, users: 1, subscriptions: 1 }
@@ -42,9 +38,7 @@ async function wrongOf(made: CatalogBench): Promise<string[]> {
     const answer = await made.ask(path)
     const body = Buffer.from(await answer.arrayBuffer())
     const links = body.toString('latin1').match(LINK) ?? []
-    const found = await Promise.all(
-      links.map(async (url) => Buffer.from(await (await fetch(url)).arrayBuffer())),
-    )
+    const found = await Promise.all(links.map(async (url) => Buffer.from(await (await fetch(url)).arrayBuffer())))
     const upstream = Buffer.from(await (await made.askUpstream(path)).arrayBuffer())
     const isBehind = files.every((file) => found.some((one) => one.equals(file)))
     const isWhole = links.length === 0 && [upstream, ...files].some((one) => one.equals(body))
@@ -101,17 +95,14 @@ const REFUSED: [string, string, string][] = [
   ['a list', '/v1/patches', '/v1/patches'],
 ]
 
-test.each(REFUSED)(
-  'a service that refuses %s has a mirror of all the rest',
-  async (_what, form, path) => {
-    const made = await benchOf('wire', { http: { refused: [form] } })
-    const [tag = ''] = made.sandbox.service.ids('tags')
-    expect(await made.run('catalog')).toMatchObject({ state: 'partial', code: null })
-    const refused = await made.ask(path === '' ? `/v1/tags/${tag}/sbom` : path)
-    expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('this key has no right to it')]) // prettier-ignore
-    expect((await made.ask(`/v1/tags/${tag}/vex`)).status).toBe(200)
-  },
-)
+test.each(REFUSED)('a service that refuses %s has a mirror of all the rest', async (_what, form, path) => {
+  const made = await benchOf('wire', { http: { refused: [form] } })
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', code: null })
+  const refused = await made.ask(path === '' ? `/v1/tags/${tag}/sbom` : path)
+  expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('this key has no right to it')]) // prettier-ignore
+  expect((await made.ask(`/v1/tags/${tag}/vex`)).status).toBe(200)
+})
 
 test('a list that is an object keyed by id costs itself alone', async () => {
   const made = await benchOf('wire', { http: { keyed: ['/v1/subscriptions/'] } })

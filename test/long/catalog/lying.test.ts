@@ -47,8 +47,7 @@ test('answers that are built to be costly or strange end in a named path, and th
 
 test('an answer with many links that give no document has few of them requested', async () => {
   const stranger = await createOrigin((_request, response) => response.writeHead(404).end())
-  const urls = (count: number): string[] =>
-    Array.from({ length: count }, (_, at) => `${stranger.url}/${at}`)
+  const urls = (count: number): string[] => Array.from({ length: count }, (_, at) => `${stranger.url}/${at}`)
   const made = await benchOf({ hundred: { body: { urls: urls(100) } }, thousands: { body: { urls: urls(2000) } } }) // prettier-ignore
   expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 2 } })
   expect(stranger.requests.length).toBeLessThanOrEqual(10)

@@ -44,18 +44,10 @@ const ARGUMENTS: Partial<Record<string, string | null>> = {
 
 /** The commands that read a data folder, each with arguments that it takes. */
 const COMMANDS = VERBS.map(({ path }) => path)
-  .filter(
-    (path) =>
-      ARGUMENTS[path] !== null && !/^(fleet|whoami|users|api-keys|subscriptions)/.test(path),
-  )
-  .filter(
-    (path) => !['webhooks', 'webhooks send', 'webhooks doctor', 'webhooks rotate'].includes(path),
-  )
+  .filter((path) => ARGUMENTS[path] !== null && !/^(fleet|whoami|users|api-keys|subscriptions)/.test(path))
+  .filter((path) => !['webhooks', 'webhooks send', 'webhooks doctor', 'webhooks rotate'].includes(path))
   .filter((path) => !/^webhooks (register|list|test|delete)$/.test(path))
-  .map((path) => [
-    ...path.split(' '),
-    ...(ARGUMENTS[path] ?? '').split(' ').filter((one) => one !== ''),
-  ])
+  .map((path) => [...path.split(' '), ...(ARGUMENTS[path] ?? '').split(' ').filter((one) => one !== '')])
 
 let world: World
 let sound: string
@@ -71,10 +63,7 @@ beforeAll(async () => {
   sound = join(world.dir, 'sound')
   cpSync(world.data, sound, { recursive: true })
   writeFileSync(join(world.dir, 'settings.yaml'), '{}\n')
-  writeFileSync(
-    join(world.dir, 'sbom.json'),
-    '{"bomFormat":"CycloneDX","specVersion":"1.5","components":[]}',
-  )
+  writeFileSync(join(world.dir, 'sbom.json'), '{"bomFormat":"CycloneDX","specVersion":"1.5","components":[]}')
 })
 afterAll(() => world.close())
 
@@ -108,22 +97,12 @@ test.each(Object.keys(TABLES).flatMap((name) => FORMS.map((form) => [name, form]
     const bad: string[] = []
     for (const args of COMMANDS) {
       damage(name as keyof typeof TABLES, form)
-      for (const left of [
-        'support.zip',
-        'backup.zip',
-        'bundle.zip',
-        'need.json',
-        'out',
-        'key',
-        'key.pub',
-      ])
+      for (const left of ['support.zip', 'backup.zip', 'bundle.zip', 'need.json', 'out', 'key', 'key.pub'])
         rmSync(join(world.dir, left), { recursive: true, force: true })
       const { code, out, err } = await world.patchmirror(...args)
       const isStack = /^\s+at .*:\d+:\d+/m.test(out + err)
-      const isBare =
-        /^patchmirror: (database disk|file is not|no such|disk I\/O|unable to open)/m.test(err)
-      if (isStack || isBare || code === null)
-        bad.push(`${args.join(' ')} [${code}]: ${err.slice(0, 200)}`)
+      const isBare = /^patchmirror: (database disk|file is not|no such|disk I\/O|unable to open)/m.test(err)
+      if (isStack || isBare || code === null) bad.push(`${args.join(' ')} [${code}]: ${err.slice(0, 200)}`)
     }
     expect(bad).toEqual([])
   },

@@ -21,12 +21,7 @@ beforeAll(async () => {
 afterAll(() => world.close())
 
 /** Ends a process as soon as there is anything in a folder that it writes to; `late` looks later. */
-async function interrupt(
-  { child, finished }: Started,
-  folder: string,
-  signal: Signal,
-  late: number,
-) {
+async function interrupt({ child, finished }: Started, folder: string, signal: Signal, late: number) {
   while (child.exitCode === null && namesIn(folder).length === 0) await delay(1)
   for (let looks = 0; looks < late; looks++) await delay(1)
   child.kill(signal)
@@ -63,21 +58,18 @@ const WRITING: readonly [name: string, args: (file: string) => string[]][] = [
 ]
 
 for (const signal of SIGNALS)
-  test.each(WRITING)(
-    `${signal} during %s leaves no copy behind for longer than to the next run`,
-    async (_, args) => {
-      for (let late = 0; late < ATTEMPTS * 8; late += 8) {
-        const folder = newFolder()
-        const begun = start(args(join(folder, 'one.zip')), world.env, world.dir)
-        const { code } = await interrupt(begun, folder, signal, late)
-        if (signal === 'SIGKILL') {
-          const next = await world.patchmirror(...args(join(folder, 'another.zip')))
-          expect(next).toMatchObject({ code: 0 })
-        } else if (code !== 0) expect(readdirSync(folder)).toEqual([])
-        expect(readdirSync(folder).filter((name) => name.startsWith('.'))).toEqual([])
-      }
-    },
-  )
+  test.each(WRITING)(`${signal} during %s leaves no copy behind for longer than to the next run`, async (_, args) => {
+    for (let late = 0; late < ATTEMPTS * 8; late += 8) {
+      const folder = newFolder()
+      const begun = start(args(join(folder, 'one.zip')), world.env, world.dir)
+      const { code } = await interrupt(begun, folder, signal, late)
+      if (signal === 'SIGKILL') {
+        const next = await world.patchmirror(...args(join(folder, 'another.zip')))
+        expect(next).toMatchObject({ code: 0 })
+      } else if (code !== 0) expect(readdirSync(folder)).toEqual([])
+      expect(readdirSync(folder).filter((name) => name.startsWith('.'))).toEqual([])
+    }
+  })
 
 test.each(SIGNALS)(
   '%s during a restore leaves an empty folder, a whole mirror, or one that is restored again',

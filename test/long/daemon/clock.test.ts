@@ -73,8 +73,7 @@ function runsOf(daemon: Served): string[] {
   return linesOf(daemon).filter((line) => line.includes('"msg":"osv sync: complete'))
 }
 
-const said = (daemon: Served, text: string): boolean =>
-  linesOf(daemon).some((line) => line.includes(text))
+const said = (daemon: Served, text: string): boolean => linesOf(daemon).some((line) => line.includes(text))
 
 /** Expects another run of osv, and no second one. */
 async function expectOneRun(daemon: Served, before: number): Promise<void> {
@@ -175,16 +174,13 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
     ['Australia/Lord_Howe', '10 2 * * *', '2026-10-03T15:29:30Z', '2026-10-03T15:30:00.000Z'],
     ['Africa/Casablanca', '30 2 * * *', '2026-03-22T01:59:30Z', '2026-03-22T02:00:00.000Z'],
     ['America/Santiago', '30 0 * * *', '2026-09-06T03:59:30Z', '2026-09-06T04:00:00.000Z'],
-  ])(
-    'makes the run of a day in %s whose time (%s) the clocks leave out',
-    async (zone, schedule, from, at) => {
-      const { clock, daemon } = await serveAt(from, zone, schedule)
-      expect((await osvOf(daemon)).nextRunAt).toBe(at)
-      clock.set(Date.parse(at) - 2000)
-      await expectOneRun(daemon, 1)
-      const next = Date.parse((await osvOf(daemon)).nextRunAt) - Date.parse(at)
-      expect(next / HOUR).toBeGreaterThan(22)
-      expect(next / HOUR).toBeLessThan(26)
-    },
-  )
+  ])('makes the run of a day in %s whose time (%s) the clocks leave out', async (zone, schedule, from, at) => {
+    const { clock, daemon } = await serveAt(from, zone, schedule)
+    expect((await osvOf(daemon)).nextRunAt).toBe(at)
+    clock.set(Date.parse(at) - 2000)
+    await expectOneRun(daemon, 1)
+    const next = Date.parse((await osvOf(daemon)).nextRunAt) - Date.parse(at)
+    expect(next / HOUR).toBeGreaterThan(22)
+    expect(next / HOUR).toBeLessThan(26)
+  })
 })

@@ -48,21 +48,18 @@ describe.skipIf(mounted === null)('on a full disk (needs the right to mount a tm
     ['that was served', async () => end(await world.serve())],
     ['whose last writer was a command', () => world.patchmirror('keys', 'create')],
   ]
-  test.each(FOLDERS)(
-    'a daemon starts with a folder %s, serves it and says so',
-    async (name, prepare) => {
-      await prepare()
-      const env = fill(name)
-      const daemon = await world.serve(env)
-      expect(daemon.text).toMatch(/"storage":"full".*What is stored is served; syncs/)
-      expect(await readsOf(daemon.url)).toEqual([200, true, 503, expect.objectContaining(FULL)])
-      await end(daemon)
-      const again = await world.serve(env) // what the first one removed has no room any more
-      expect((await readsOf(again.url)).slice(0, 2)).toEqual([200, true])
-      await end(again)
-      rmSync(join(disk, name), { recursive: true })
-    },
-  )
+  test.each(FOLDERS)('a daemon starts with a folder %s, serves it and says so', async (name, prepare) => {
+    await prepare()
+    const env = fill(name)
+    const daemon = await world.serve(env)
+    expect(daemon.text).toMatch(/"storage":"full".*What is stored is served; syncs/)
+    expect(await readsOf(daemon.url)).toEqual([200, true, 503, expect.objectContaining(FULL)])
+    await end(daemon)
+    const again = await world.serve(env) // what the first one removed has no room any more
+    expect((await readsOf(again.url)).slice(0, 2)).toEqual([200, true])
+    await end(again)
+    rmSync(join(disk, name), { recursive: true })
+  })
 
   test('the folder is locked while a daemon serves it, is free when that was killed, and is written to when there is room', async () => {
     const env = fill('locked')

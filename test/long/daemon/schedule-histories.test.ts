@@ -90,53 +90,46 @@ function gapsOf(begun: readonly Begun[]): number[] {
   return at.map((one, n) => one - (at[n - 1] ?? 0))
 }
 
-describe.each(DAYS)(
-  'a day in %s from %s, with late looks and a machine that sleeps,',
-  (name, day, fixed) => {
-    const zone = createZone(name)
-    const from = Date.parse(day)
+describe.each(DAYS)('a day in %s from %s, with late looks and a machine that sleeps,', (name, day, fixed) => {
+  const zone = createZone(name)
+  const from = Date.parse(day)
 
-    test('has each start of a schedule of hours, none of them twice', () => {
-      for (const seed of SEEDS)
-        for (const [expression, interval] of ELAPSED) {
-          const starts = readStarts(expression, zone)
-          const { begun, blind } = live(starts, from, createDice(seed), false)
-          const what = `${expression}, seed ${seed}`
-          const most = interval + JITTER + blind + SLACK
-          expect(Math.max(...gapsOf(begun)), what).toBeLessThanOrEqual(most)
-          for (const [n, { wall }] of begun.entries()) {
-            const before = begun[n - 1]?.wall ?? -Infinity
-            // A time of its own has come since the one before.
-            if (n > 0) expect(starts.after(before - JITTER), what).toBeLessThanOrEqual(wall)
-          }
-          expect(new Set(begun.map(({ wall }) => wall)).size, what).toBe(begun.length)
+  test('has each start of a schedule of hours, none of them twice', () => {
+    for (const seed of SEEDS)
+      for (const [expression, interval] of ELAPSED) {
+        const starts = readStarts(expression, zone)
+        const { begun, blind } = live(starts, from, createDice(seed), false)
+        const what = `${expression}, seed ${seed}`
+        const most = interval + JITTER + blind + SLACK
+        expect(Math.max(...gapsOf(begun)), what).toBeLessThanOrEqual(most)
+        for (const [n, { wall }] of begun.entries()) {
+          const before = begun[n - 1]?.wall ?? -Infinity
+          // A time of its own has come since the one before.
+          if (n > 0) expect(starts.after(before - JITTER), what).toBeLessThanOrEqual(wall)
         }
-    })
+        expect(new Set(begun.map(({ wall }) => wall)).size, what).toBe(begun.length)
+      }
+  })
 
-    test('has a start of a schedule of hours at most an interval later however the clock is set', () => {
-      for (const seed of SEEDS)
-        for (const [expression, interval] of ELAPSED) {
-          const { begun, blind } = live(readStarts(expression, zone), from, createDice(seed), true)
-          // A start that was made just before is not made again: by so much later may the next one be.
-          const again = 5 * MINUTE
-          const most = interval + JITTER + blind + SLACK + again
-          expect(Math.max(...gapsOf(begun)), `${expression}, seed ${seed}`).toBeLessThanOrEqual(
-            most,
-          )
-        }
-    })
+  test('has a start of a schedule of hours at most an interval later however the clock is set', () => {
+    for (const seed of SEEDS)
+      for (const [expression, interval] of ELAPSED) {
+        const { begun, blind } = live(readStarts(expression, zone), from, createDice(seed), true)
+        // A start that was made just before is not made again: by so much later may the next one be.
+        const again = 5 * MINUTE
+        const most = interval + JITTER + blind + SLACK + again
+        expect(Math.max(...gapsOf(begun)), `${expression}, seed ${seed}`).toBeLessThanOrEqual(most)
+      }
+  })
 
-    test('has one start at a fixed time, also when the clock is set back by up to three hours', () => {
-      for (const mayStep of [false, true])
-        for (const seed of SEEDS) {
-          const { begun, back } = live(readStarts(fixed, zone), from, createDice(seed), mayStep)
-          const dates = begun.map(({ wall }) =>
-            new Date(wall + zone(wall)).toISOString().slice(0, 10),
-          )
-          const what = `seed ${seed}, steps ${mayStep}: ${dates.join()}`
-          expect(begun.length, what).toBeGreaterThanOrEqual(1)
-          if (back < 3 * HOUR - JITTER) expect(new Set(dates).size, what).toBe(dates.length)
-        }
-    })
-  },
-)
+  test('has one start at a fixed time, also when the clock is set back by up to three hours', () => {
+    for (const mayStep of [false, true])
+      for (const seed of SEEDS) {
+        const { begun, back } = live(readStarts(fixed, zone), from, createDice(seed), mayStep)
+        const dates = begun.map(({ wall }) => new Date(wall + zone(wall)).toISOString().slice(0, 10))
+        const what = `seed ${seed}, steps ${mayStep}: ${dates.join()}`
+        expect(begun.length, what).toBeGreaterThanOrEqual(1)
+        if (back < 3 * HOUR - JITTER) expect(new Set(dates).size, what).toBe(dates.length)
+      }
+  })
+})

@@ -59,8 +59,6 @@ longTest('a daemon that imports from an inbox notifies its relay targets', async
     PATCHMIRROR_RELAY_TARGETS: told.url,
   })
   const sources = () =>
-    told.got.map(
-      ({ body }) => (JSON.parse(body.toString()) as { data: { source: string } }).data.source,
-    )
+    told.got.map(({ body }) => (JSON.parse(body.toString()) as { data: { source: string } }).data.source)
   await expect.poll(sources).toContain('osv')
 })

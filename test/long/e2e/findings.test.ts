@@ -4,9 +4,7 @@ import { type Target, target } from '../../relay/targets.ts'
 import { openWholeMirror } from '../../support/whole-mirror.ts'
 
 const dataOf = ({ got }: Target) =>
-  got.map(
-    ({ body }) => (JSON.parse(String(body)) as { data: { after: string; snapshot: string } }).data,
-  )
+  got.map(({ body }) => (JSON.parse(String(body)) as { data: { after: string; snapshot: string } }).data)
 
 test('a daemon announces a new record about the packages of its tags to its targets', async () => {
   const to = await target()
@@ -32,14 +30,10 @@ test('a daemon announces a new record about the packages of its tags to its targ
   mirror.sync()
   await expect.poll(() => dataOf(to)).toMatchObject([{ cause: 'records', more: false }])
   const [told] = dataOf(to)
-  const listed = (await (
-    await mirror.get(`/-/tags/changes?after=${told?.after ?? ''}`)
-  ).json()) as object
+  const listed = (await (await mirror.get(`/-/tags/changes?after=${told?.after ?? ''}`)).json()) as object
   expect(listed).toMatchObject({ complete: true, next: null })
   for (const name of ['changes', 'position'] as const)
-    expect((told as Record<string, unknown>)[name]).toEqual(
-      (listed as Record<string, unknown>)[name],
-    )
+    expect((told as Record<string, unknown>)[name]).toEqual((listed as Record<string, unknown>)[name])
   const digest = /sha256:[0-9a-f]{64}/.exec(JSON.stringify(sandbox.service.read('tags', one.owner)))?.[0] ?? '' // prettier-ignore
   for (const path of ['/-/tags/findings', '/-/tags/changes']) {
     const own = (await (await mirror.get(`${path}?tag=${digest}`)).json()) as object

@@ -15,8 +15,7 @@ function pathsBelow(path: string): string[] {
 }
 
 /** What group or others may do something with. */
-const loose = (dir: string): string[] =>
-  pathsBelow(dir).filter((path) => (lstatSync(path).mode & 0o077) !== 0)
+const loose = (dir: string): string[] => pathsBelow(dir).filter((path) => (lstatSync(path).mode & 0o077) !== 0)
 
 /** Checks the files of a target mirror and of an export for scanners, each made by a worker thread. */
 async function expectPrivateBelow(world: World, env: Record<string, string>): Promise<void> {
@@ -54,8 +53,7 @@ test('every file that the program creates is private to its user, and looser mod
 
   daemon.child.kill('SIGTERM')
   await daemon.finished
-  for (const path of pathsBelow(data))
-    chmodSync(path, lstatSync(path).isDirectory() ? 0o755 : 0o644)
+  for (const path of pathsBelow(data)) chmodSync(path, lstatSync(path).isDirectory() ? 0o755 : 0o644)
   expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
   expect(loose(data)).toEqual([data]) // the folder itself may be shared on purpose; nothing in it is
 })

@@ -5,10 +5,7 @@ test('syncs by hand that follow each other beside a leader never keep it from se
   const { world, env } = await openFleet(30)
   const leader = await world.host(env('a', 'auto'))
   await leader.said(/osv sync: complete/)
-  const first = await untilFleet(
-    leader,
-    ({ served, holdingBackSince }) => served > 0 && holdingBackSince === null,
-  )
+  const first = await untilFleet(leader, ({ served, holdingBackSince }) => served > 0 && holdingBackSince === null)
   world.env = { ...world.env, ...env('a', 'auto') }
   for (let round = 0; round < 3; round++) {
     world.sandbox.feed.add(1)

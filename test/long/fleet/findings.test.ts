@@ -16,9 +16,7 @@ async function ask({ url }: Node, path: string): Promise<unknown> {
 }
 
 /** The findings of a mirror and the snapshots that they are of; null before the first judgement. */
-async function findingsOf(
-  node: Node,
-): Promise<(Pick<Findings, 'tags'> & { of: unknown[] }) | null> {
+async function findingsOf(node: Node): Promise<(Pick<Findings, 'tags'> & { of: unknown[] }) | null> {
   const found = await ask(node, '/-/tags/findings')
   if (typeof found !== 'object') return null
   const { osv, catalog, tags } = found as Findings
@@ -35,16 +33,13 @@ async function served(node: Node): Promise<unknown[]> {
 test('the mirrors of a fleet judge the tags by what each of them serves, and come to the same', async () => {
   const { world, env } = await openFleet(30)
   const leader = await world.host(env('a', 'writer'))
-  for (const source of ['osv', 'feeds', 'catalog'])
-    await leader.said(new RegExp(`${source} sync: complete`))
+  for (const source of ['osv', 'feeds', 'catalog']) await leader.said(new RegExp(`${source} sync: complete`))
   const reader = await world.host(env('b', 'reader'))
   const same = async (): Promise<Findings['tags']> => {
     await expect
       .poll(async () => {
         const [own, of] = [await findingsOf(reader), await served(reader)]
-        return (
-          own !== null && own.of.join() === of.join() && of.join() === (await served(leader)).join()
-        )
+        return own !== null && own.of.join() === of.join() && of.join() === (await served(leader)).join()
       })
       .toBe(true)
     const own = await findingsOf(reader)

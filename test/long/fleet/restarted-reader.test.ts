@@ -20,8 +20,7 @@ async function lookAt({ url }: Node): Promise<{ generation: number; views: strin
 test('a reader that is killed before its views are made says after its restart that they are behind, until they are not', async () => {
   const { world, env } = await openFleet(30)
   const leader = await world.host(env('a', 'writer'))
-  for (const source of ['osv', 'feeds', 'catalog'])
-    await leader.said(new RegExp(`${source} sync: complete`))
+  for (const source of ['osv', 'feeds', 'catalog']) await leader.said(new RegExp(`${source} sync: complete`))
   const settings = env('b', 'reader')
   const first = await world.serve(settings)
   const untilSaid = async (node: Node, wanted: string): Promise<{ generation: number }> => {

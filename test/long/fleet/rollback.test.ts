@@ -4,16 +4,13 @@ import { fleetStatus, openFleet, untilFleet } from '../../support/fleet/daemons.
 test('goes back to an older generation beside the daemons, and syncs only after the release', async () => {
   const { world, env } = await openFleet(30)
   const leader = await world.host(env('a', 'auto'))
-  for (const source of ['osv', 'feeds', 'catalog'])
-    await leader.said(new RegExp(`${source} sync: complete`))
+  for (const source of ['osv', 'feeds', 'catalog']) await leader.said(new RegExp(`${source} sync: complete`))
   const reader = await world.host(env('b', 'reader'))
   const good = await untilFleet(
     leader,
-    ({ served, seen, holdingBackSince }) =>
-      served > 0 && served === seen && holdingBackSince === null,
+    ({ served, seen, holdingBackSince }) => served > 0 && served === seen && holdingBackSince === null,
   )
-  const ids = async ({ url }: { url: string }): Promise<string> =>
-    (await fetch(`${url}/external/osv/all.json`)).text()
+  const ids = async ({ url }: { url: string }): Promise<string> => (await fetch(`${url}/external/osv/all.json`)).text()
   const before = await ids(leader)
   world.sandbox.feed.add(5)
   leader.agent.requestSync('osv', 'sync')

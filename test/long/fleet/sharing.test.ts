@@ -11,8 +11,7 @@ interface Shown {
   readonly sources: readonly { readonly name: string; readonly scope: object | null }[]
 }
 
-const shown = async ({ url }: Node): Promise<Shown> =>
-  (await (await fetch(`${url}/-/status`)).json()) as Shown
+const shown = async ({ url }: Node): Promise<Shown> => (await (await fetch(`${url}/-/status`)).json()) as Shown
 
 test('a reader has the scope and the content of the leader, opens its links, and purges its own edge after each flip', async () => {
   const { world, env } = await openFleet(30)
@@ -24,8 +23,7 @@ test('a reader has the scope and the content of the leader, opens its links, and
     ...{ ...env('a', 'writer'), ...shared },
     PATCHMIRROR_OSV_EXCLUDE: 'npm',
   })
-  for (const source of ['osv', 'feeds', 'catalog'])
-    await leader.said(new RegExp(`${source} sync: complete`))
+  for (const source of ['osv', 'feeds', 'catalog']) await leader.said(new RegExp(`${source} sync: complete`))
   const reader = await world.host({
     ...{ ...env('b', 'reader'), ...shared },
     PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '60',
@@ -38,9 +36,7 @@ test('a reader has the scope and the content of the leader, opens its links, and
     const { served } = await untilFleet(leader, isSettled)
     await untilFleet(reader, (own) => own.served >= served)
     // A report is built once a second.
-    await expect
-      .poll(async () => (await shown(reader)).contentDigest)
-      .toBe((await shown(leader)).contentDigest)
+    await expect.poll(async () => (await shown(reader)).contentDigest).toBe((await shown(leader)).contentDigest)
     const { contentDigest, sources } = await shown(reader)
     expect(contentDigest).toMatch(/^[\da-f]{64}$/)
     const osv = sources.find(({ name }) => name === 'osv')
@@ -63,6 +59,5 @@ test('a reader has the scope and the content of the leader, opens its links, and
   const tags = (await (await fetch(`${reader.url}/v1/tags/`, { headers: bearer() })).json()) as { data: { id: string }[] } // prettier-ignore
   const sbom = await fetch(`${reader.url}/v1/tags/${tags.data[0]?.id ?? ''}/sbom`, { headers: bearer() }) // prettier-ignore
   const link = new URL(Object.values((await sbom.json()) as Record<string, string>)[0] ?? '')
-  for (const { url } of [leader, reader])
-    expect((await fetch(url + link.pathname + link.search)).status).toBe(200)
+  for (const { url } of [leader, reader]) expect((await fetch(url + link.pathname + link.search)).status).toBe(200)
 })

@@ -1,13 +1,7 @@
 import { renameSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { bearer } from '../../support/keys.ts'
-import {
-  type Node,
-  answersOf,
-  fleetStatus,
-  openFleet,
-  untilFleet,
-} from '../../support/fleet/daemons.ts'
+import { type Node, answersOf, fleetStatus, openFleet, untilFleet } from '../../support/fleet/daemons.ts'
 
 const SYNCED = ['osv', 'feeds', 'catalog'].map((source) => new RegExp(`${source} sync: complete`))
 
@@ -79,8 +73,7 @@ test('a standby takes over from a leader that is killed, one that was stopped fo
   const second = await world.serve(env('b', 'standby'))
   const reader = await world.serve(env('c', 'reader'))
   const known = await fleetStatus(first)
-  for (const node of [second, reader])
-    await untilFleet(node, ({ served }) => served === known.served)
+  for (const node of [second, reader]) await untilFleet(node, ({ served }) => served === known.served)
 
   world.sandbox.feed.add(3) // only a new leader's first sync finds them
   first.child.kill('SIGKILL')

@@ -71,10 +71,7 @@ const ROWS: Record<string, readonly string[]> = {
     '4.3.0+1 4.3.1+0 4.3.1+1 4.3.1+2 4.3.2+0 4.4.0+0',
   ],
   Bitnami: ['1.2.3=1.2.3+1 1.2.3-0 1.2.3-4 1.2.3-10 1.2.3-debian-12-r4 1.2.3-r4 1.2.4'],
-  'crates.io': [
-    '1.0.0-20240101000000000001 1.0.0-20240101000000000002 1.0.0',
-    '0.8.0-alpha 0.8.0 0.8.7 0.10.0',
-  ],
+  'crates.io': ['1.0.0-20240101000000000001 1.0.0-20240101000000000002 1.0.0', '0.8.0-alpha 0.8.0 0.8.7 0.10.0'],
   Pub: ['1.0.0-pre 1.0.0-pre+1 1.0.0 1.0.0+1 1.0.0+2'],
   NuGet: [
     '1.0.0-ALPHA=1.0.0-alpha 1.0.0-alpha.1 1.0.0-beta 1.0.0=1.0=1.0.0.0=1.0.0+sha 1.0.0.1 1.0.1 1.10',
@@ -139,10 +136,7 @@ describe('the order of versions', () => {
     ['NuGet', ['', '1.2.3.4.5', 'x', '1.0-']],
     ['RubyGems', ['', 'a', '1..2', '1.0_2']],
     ['Packagist', ['', 'dev-main', '1 0', '1.#', '1.0#a1b2', '1.2.3.4.5', '1.0-foo']],
-    [
-      'GitHub Actions',
-      ['', 'main', '8ade135a41bc03ea155e62e844d188df1ea18608', 'v4-', 'release/v1'],
-    ],
+    ['GitHub Actions', ['', 'main', '8ade135a41bc03ea155e62e844d188df1ea18608', 'v4-', 'release/v1']],
     ['Julia', ['', 'x', '1.2.3.4']],
     ['Red Hat', ['', '-1', '1-2-3']],
     ['CRAN', ['', '1.a', '1.', '-1']],
@@ -182,23 +176,7 @@ describe('the order of versions', () => {
 
 /** What makes a form without bounds go back and forth, or a reader make too many parts. */
 const HOSTILE: readonly ((length: number) => string)[] = [
-  ...[
-    '0',
-    '-0',
-    '.0',
-    '-a',
-    '~',
-    '_p1',
-    '-root.io.1',
-    '1a',
-    'a1',
-    '.1-',
-    '-',
-    ' ',
-    'v',
-    '=',
-    ':',
-  ].flatMap((part) => [
+  ...['0', '-0', '.0', '-a', '~', '_p1', '-root.io.1', '1a', 'a1', '.1-', '-', ' ', 'v', '=', ':'].flatMap((part) => [
     (length: number) => '1' + part.repeat(length / part.length),
     (length: number) => '1' + part.repeat(length / part.length) + '\nx',
     (length: number) => part.repeat(length / part.length) + '!',
@@ -207,27 +185,17 @@ const HOSTILE: readonly ((length: number) => string)[] = [
   (length) => '1-' + ' '.repeat(length) + '+\n!',
 ]
 
-const ORDERED = [
-  'npm',
-  'Pub',
-  'NuGet',
-  'Maven',
-  'AlmaLinux',
-  'Alpine',
-  'RubyGems',
-  'Debian',
-].concat(...['Packagist', 'PyPI', 'CRAN', 'Root:npm', 'TuxCare:npm', 'Go', 'Julia', 'Bitnami'])
-
-test.each(ORDERED)(
-  'the order of %s does not parse a text that is too long for a version',
-  (ecosystem) => {
-    const order = orderOf(ecosystem)
-    for (const make of HOSTILE) {
-      expect(order.read(make(60_000))).toBeNull()
-      const short = order.read(make(200))
-      if (short !== null) expect(order.compare(short, short)).toBe(0)
-    }
-    expect(order.read(`1.${'0'.repeat(254)}1`)).toBeNull()
-    expect(order.read(' 1.2 \n')).not.toBeNull()
-  },
+const ORDERED = ['npm', 'Pub', 'NuGet', 'Maven', 'AlmaLinux', 'Alpine', 'RubyGems', 'Debian'].concat(
+  ...['Packagist', 'PyPI', 'CRAN', 'Root:npm', 'TuxCare:npm', 'Go', 'Julia', 'Bitnami'],
 )
+
+test.each(ORDERED)('the order of %s does not parse a text that is too long for a version', (ecosystem) => {
+  const order = orderOf(ecosystem)
+  for (const make of HOSTILE) {
+    expect(order.read(make(60_000))).toBeNull()
+    const short = order.read(make(200))
+    if (short !== null) expect(order.compare(short, short)).toBe(0)
+  }
+  expect(order.read(`1.${'0'.repeat(254)}1`)).toBeNull()
+  expect(order.read(' 1.2 \n')).not.toBeNull()
+})

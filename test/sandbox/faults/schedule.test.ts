@@ -35,13 +35,11 @@ async function raw(fault: Fault): Promise<string> {
   return text(socket)
 }
 
-const idsOf = ({ body }: Exchange) =>
-  (JSON.parse(body.toString()) as { id: string }[]).map((entry) => entry.id)
+const idsOf = ({ body }: Exchange) => (JSON.parse(body.toString()) as { id: string }[]).map((entry) => entry.id)
 
 describe('a fault', () => {
   const broken: Fault = { kind: 'status', status: 503 }
-  const status = async (path: string, method = 'GET') =>
-    (await exchange(sandbox.url + path, {}, { method })).status
+  const status = async (path: string, method = 'GET') => (await exchange(sandbox.url + path, {}, { method })).status
 
   test('spares `after` requests, hits `times` requests, and ends', async () => {
     const handle = sandbox.faults.set(JSON_PATH, broken, { after: 1, times: 2 })
@@ -110,12 +108,7 @@ describe('a fault on the wire', () => {
   })
 
   longTest('slow: sends the body slowly', async () => {
-    const part = await under(
-      { kind: 'slow', bytesPerSecond: 500 },
-      JSON_PATH,
-      {},
-      { giveUpMs: 350 },
-    )
+    const part = await under({ kind: 'slow', bytesPerSecond: 500 }, JSON_PATH, {}, { giveUpMs: 350 })
     expect(part.error).toBe('GAVE_UP')
     expect(part.body.length).toBeGreaterThan(0)
     expect(part.body.length).toBeLessThanOrEqual(200)
@@ -176,10 +169,7 @@ describe('a fault on the wire', () => {
     for (const type of ['text/html', '']) {
       const other = await under({ kind: 'contentType', type })
       expect(other.headers['content-type']).toBe(type === '' ? undefined : type)
-      expect([other.body.equals(sound.body), other.headers.etag]).toEqual([
-        true,
-        sound.headers.etag,
-      ])
+      expect([other.body.equals(sound.body), other.headers.etag]).toEqual([true, sound.headers.etag])
       sandbox.faults.clear()
     }
   })

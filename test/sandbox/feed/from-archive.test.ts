@@ -12,10 +12,7 @@ const REAL = '../shared/data/osv-real.zip'
 const REAL_INDEX = '../shared/data/osv-real.all.json'
 /** In the long suite alone, where the records are there. */
 const testOfReal = LONG ? test.skipIf(!existsSync(REAL)) : (): void => undefined
-const series = (n: number) => [
-  `../shared/data/series/t${n}.zip`,
-  `../shared/data/series/t${n}.all.json`,
-]
+const series = (n: number) => [`../shared/data/series/t${n}.zip`, `../shared/data/series/t${n}.all.json`]
 
 function smallArchive(): string {
   const zip = new AdmZip()

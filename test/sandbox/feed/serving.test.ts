@@ -57,12 +57,7 @@ describe('the sandbox’s records', () => {
 
   test('are a JSON 404 when they do not exist, as is any other path', async () => {
     const { url } = await open()
-    for (const path of [
-      '/external/osv/NONE.json',
-      '/external/osv/%ZZ.json',
-      '/',
-      '/external/osv',
-    ]) {
+    for (const path of ['/external/osv/NONE.json', '/external/osv/%ZZ.json', '/', '/external/osv']) {
       const { status, headers, body } = await exchange(url + path)
       expect([status, headers['content-type']]).toEqual([404, 'application/json'])
       expect(JSON.parse(body.toString())).toHaveProperty('message')
@@ -96,9 +91,7 @@ describe('the sandbox’s other feeds', () => {
     const { url } = await open()
     expect((await exchange(`${url}/external/patch_feed?ecosystem=beos`)).status).toBe(400)
     const all = await exchange(`${url}/external/patch_feed`)
-    expect((await exchange(`${url}/external/patch_feed?ecosystem=`)).body.equals(all.body)).toBe(
-      true,
-    )
+    expect((await exchange(`${url}/external/patch_feed?ecosystem=`)).body.equals(all.body)).toBe(true)
   })
 
   test('do not include the legacy one when it is switched off', async () => {
@@ -140,8 +133,7 @@ describe('the sandbox’s feed answers', () => {
     for (const path of [JSON_PATH, ZIP_PATH, recordPath(feed.ids()[0] ?? ''), ...FEEDS]) {
       const { headers } = await exchange(url + path)
       const { etag = '', 'last-modified': date = '' } = headers
-      const status = async (asked: Record<string, string>) =>
-        (await exchange(url + path, asked)).status
+      const status = async (asked: Record<string, string>) => (await exchange(url + path, asked)).status
       expect(await status({ 'if-none-match': etag })).toBe(304)
       expect(await status({ 'if-none-match': `"other", W/${etag}` })).toBe(304)
       expect(await status({ 'if-modified-since': date })).toBe(304)

@@ -10,8 +10,7 @@ beforeAll(async () => {
   sandbox = await open()
 })
 
-const statusWith = async (headers: Record<string, string>) =>
-  (await ask(`${sandbox.url}/v1/me`, { headers })).status
+const statusWith = async (headers: Record<string, string>) => (await ask(`${sandbox.url}/v1/me`, { headers })).status
 
 describe('a credential', () => {
   test('is an API key as username with an empty password, or a bearer token', async () => {
@@ -59,8 +58,7 @@ describe('a credential', () => {
         tokens: [{ token: 'short' }],
       },
     })
-    const role = async (headers: Record<string, string>) =>
-      (await ask(`${own.url}/v1/me`, { headers })).value['role']
+    const role = async (headers: Record<string, string>) => (await ask(`${own.url}/v1/me`, { headers })).value['role']
     expect(await role(basic('mine'))).toBe('readonly')
     expect(await role(basic('theirs'))).toBe('admin')
     expect(await role(bearer('short'))).toBe('readonly')
@@ -113,8 +111,7 @@ describe('an API key', () => {
     const own = await open({ now: () => now })
     const body = { name: 'short', expires_at: '2026-06-01T01:00:00Z' }
     const { value } = await asAdmin(own, '/v1/api_keys/', { method: 'POST', body })
-    const status = async () =>
-      (await ask(`${own.url}/v1/me`, { headers: basic(String(value['key'])) })).status
+    const status = async () => (await ask(`${own.url}/v1/me`, { headers: basic(String(value['key'])) })).status
     expect(await status()).toBe(200)
     now += 3_600_000
     expect(await status()).toBe(401)
@@ -139,13 +136,7 @@ describe('an API key', () => {
   })
 
   test('request that is malformed is a 400', async () => {
-    const bodies = [
-      {},
-      { name: '' },
-      { name: 'x', role: 'king' },
-      { name: 'x', expires_at: 'soon' },
-      [],
-    ]
+    const bodies = [{}, { name: '' }, { name: 'x', role: 'king' }, { name: 'x', expires_at: 'soon' }, []]
     for (const body of bodies) {
       const { status, value } = await asAdmin(sandbox, '/v1/api_keys/', { method: 'POST', body })
       expect([status, Object.keys(value)]).toEqual([400, ['message']])

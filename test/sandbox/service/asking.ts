@@ -28,12 +28,8 @@ export function bearer(token: string): Record<string, string> {
 }
 
 /** One request, redirects not followed. */
-export async function ask(
-  url: string,
-  { method = 'GET', headers = {}, body }: Asking = {},
-): Promise<Asked> {
-  const json: Record<string, string> =
-    body === undefined ? {} : { 'content-type': 'application/json' }
+export async function ask(url: string, { method = 'GET', headers = {}, body }: Asking = {}): Promise<Asked> {
+  const json: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
   const answer = await fetch(url, {
     method,
     headers: { ...json, ...headers },

@@ -21,9 +21,7 @@ interface Listed {
 }
 
 const packages = () =>
-  sandbox.service
-    .ids('packages')
-    .map((id) => sandbox.service.read('packages', id) as unknown as Listed)
+  sandbox.service.ids('packages').map((id) => sandbox.service.read('packages', id) as unknown as Listed)
 
 const versionsPath = ({ ecosystem, name }: Listed) =>
   `/packages/ecosystems/${ecosystem}/packages/${encodeURIComponent(name)}/versions`

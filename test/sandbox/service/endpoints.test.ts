@@ -217,10 +217,7 @@ describe('the other shape', () => {
     expect(await keys('/v1/patches?limit=3')).toEqual(['items', 'next_cursor', 'total'])
     expect(await keys(`/v1/tags/${String(tag)}/sbom`)).toEqual(['download'])
     expect(await keys(`/v1/tags/${String(tag)}/vex`)).toEqual(['url'])
-    expect(await keys(`/v1/tags/${String(tag)}/provenance`)).toEqual([
-      'attestation',
-      'verification',
-    ])
+    expect(await keys(`/v1/tags/${String(tag)}/provenance`)).toEqual(['attestation', 'verification'])
     const patched = other.service.ids('packages')[3] ?? ''
     const { value } = await asAdmin(other, `/v1/packages/${patched}/artifacts/patches`)
     expect(value['patches']).toMatchObject([{ href: expect.any(String) as string }, {}, {}])

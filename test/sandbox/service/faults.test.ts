@@ -100,11 +100,7 @@ describe('an item under a fault', () => {
 describe('a write under a fault', () => {
   test('is not executed when another answer replaces its own', async () => {
     const before = sandbox.service.ids('apiKeys')
-    const handle = sandbox.faults.set(
-      '/v1/api_keys/',
-      { kind: 'status', status: 500 },
-      { method: 'POST' },
-    )
+    const handle = sandbox.faults.set('/v1/api_keys/', { kind: 'status', status: 500 }, { method: 'POST' })
     const body = { name: 'x' }
     expect((await asAdmin(sandbox, '/v1/api_keys/', { method: 'POST', body })).status).toBe(500)
     expect((await asAdmin(sandbox, '/v1/api_keys/')).status).toBe(200)
@@ -122,11 +118,7 @@ describe('a write under a fault', () => {
 
 describe('an artifact under a fault', () => {
   test('has any URL that a test sets', async () => {
-    const urls = [
-      'http://169.254.169.254/latest/meta-data',
-      'file:///etc/passwd',
-      `${sandbox.artifactUrl}/loop`,
-    ]
+    const urls = ['http://169.254.169.254/latest/meta-data', 'file:///etc/passwd', `${sandbox.artifactUrl}/loop`]
     for (const url of urls) {
       sandbox.faults.clear()
       sandbox.faults.set('/v1/*', { kind: 'artifactUrl', url })

@@ -1,10 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Sandbox } from '../../../src/sandbox/server.ts'
-import {
-  SANDBOX_CLIENT,
-  SANDBOX_KEYS,
-  SANDBOX_TOKEN,
-} from '../../../src/sandbox/service/credentials.ts'
+import { SANDBOX_CLIENT, SANDBOX_KEYS, SANDBOX_TOKEN } from '../../../src/sandbox/service/credentials.ts'
 import { sandboxes } from '../fixtures.ts'
 import { type Asked, type Json, ask, basic, bearer } from './asking.ts'
 
@@ -25,8 +21,7 @@ const request = (changes: Json = {}): Json => ({
   ...changes,
 })
 
-const token = (body: unknown): Promise<Asked> =>
-  ask(`${sandbox.authUrl}/oauth/token`, { method: 'POST', body })
+const token = (body: unknown): Promise<Asked> => ask(`${sandbox.authUrl}/oauth/token`, { method: 'POST', body })
 
 /** What an error says, once its form is checked. */
 function errorOf({ status, value }: Asked): unknown[] {
@@ -92,8 +87,7 @@ describe('the token endpoint', () => {
     const first = String((await token(request())).value['access_token'])
     const second = String((await token(request({ audience: sandbox.url }))).value['access_token'])
     expect(first).not.toBe(second)
-    const me = async (secret: string) =>
-      (await ask(`${sandbox.url}/v1/me`, { headers: bearer(secret) })).status
+    const me = async (secret: string) => (await ask(`${sandbox.url}/v1/me`, { headers: bearer(secret) })).status
     expect([await me(first), await me(second)]).toEqual([403, 200])
     expect(errorOf(await users(bearer(second)))).toEqual([403, 'insufficient_scope'])
   })

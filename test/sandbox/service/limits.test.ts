@@ -22,12 +22,7 @@ describe('a rate limit of the remediation surface', () => {
     })
     const me = () => asAdmin(sandbox, '/v1/me')
     expect(limitsOf(await me())).toEqual([200, '3', '2', null])
-    expect(limitsOf(await ask(`${sandbox.url}/v3/settings/webhooks`))).toEqual([
-      401,
-      '3',
-      '1',
-      null,
-    ])
+    expect(limitsOf(await ask(`${sandbox.url}/v3/settings/webhooks`))).toEqual([401, '3', '1', null])
     now += 20_500
     expect(limitsOf(await asAdmin(sandbox, '/v1/nothing'))).toEqual([404, '3', '0', null])
     const refused = await me()

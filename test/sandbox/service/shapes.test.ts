@@ -3,13 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Sandbox } from '../../../src/sandbox/server.ts'
 import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
 import { EVENT_TYPE } from '../../../src/sandbox/service/routes/webhooks.ts'
-import {
-  type Shape,
-  type ShapeName,
-  SHAPES,
-  SHAPE_NAMES,
-  shaped,
-} from '../../../src/sandbox/service/shapes/shape.ts'
+import { type Shape, type ShapeName, SHAPES, SHAPE_NAMES, shaped } from '../../../src/sandbox/service/shapes/shape.ts'
 import { formOf, valueAt, walkList } from '../../support/walk.ts'
 import { sandboxes } from '../fixtures.ts'
 import { type Json, asAdmin, ask, basic, bearer } from './asking.ts'
@@ -57,8 +51,7 @@ describe.each(SHAPE_NAMES)('the shape %s', (name) => {
     const [tag = ''] = sandbox.service.ids('tags')
     for (const kind of ['sbom', 'vex', 'provenance'] as const) {
       const path = `/v1/tags/${tag}/${kind}`
-      for (let i = 0; i < shape.artifacts.pending; i++)
-        expect((await asAdmin(sandbox, path)).status).toBe(202)
+      for (let i = 0; i < shape.artifacts.pending; i++) expect((await asAdmin(sandbox, path)).status).toBe(202)
       const bytes = await documentAt(sandbox, path)
       const [document = Buffer.of()] = sandbox.service.documents('tag', tag, kind)
       const isWithin = shape.artifacts.around !== undefined
@@ -99,9 +92,7 @@ async function documentAt(sandbox: Sandbox, path: string): Promise<Buffer> {
 
 function idOf(item: Json): unknown {
   const names = Object.keys(item)
-  const own = names.find((one) =>
-    /^(id|(tag|image|package|subscription|webhook)_id|api_key_id|ticket_?id)$/i.test(one),
-  )
+  const own = names.find((one) => /^(id|(tag|image|package|subscription|webhook)_id|api_key_id|ticket_?id)$/i.test(one))
   return item[own ?? '']
 }
 
@@ -160,9 +151,7 @@ describe('a shape with one changed part', () => {
         const sandbox = await service(shape)
         const { value } = await asAdmin(sandbox, '/v1/tags/?limit=3')
         const url = String(value['next'])
-        expect(
-          url.startsWith({ absolute: 'http://127', path: '/v1/tags/?', query: '?' }[style]),
-        ).toBe(true)
+        expect(url.startsWith({ absolute: 'http://127', path: '/v1/tags/?', query: '?' }[style])).toBe(true)
         expect(url.includes('limit=3')).toBe(keeps)
         const ask = (at: string) => fetch(sandbox.url + at, { headers: AUTH })
         expect((await walkList(ask, '/v1/tags/?limit=3', shape.lists)).items).toHaveLength(7)
@@ -206,9 +195,7 @@ describe('a shape with one changed part', () => {
       const rows = valueAt(await asked.json(), at) as Json[]
       return [...new Set(rows.map((row) => row['package_src_name']))]
     }
-    const tree = await fetch(
-      `${(await service('wire')).url}/external/patch_feed?ecosystem=debian&os_distro_major=12`,
-    )
+    const tree = await fetch(`${(await service('wire')).url}/external/patch_feed?ecosystem=debian&os_distro_major=12`)
     const [release] = valueAt(await tree.json(), ['debian']) as [{ packages: { pkg: Json }[] }]
     const expected = release.packages.map(({ pkg }) => pkg['name'])
     expect(await names('rows', [])).toEqual(expected)

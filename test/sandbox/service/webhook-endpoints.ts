@@ -35,10 +35,7 @@ export async function endpoint(
 }
 
 /** A sandbox that retries quickly, closed when the test ends. */
-export async function delivering(
-  service: ServiceOptions = {},
-  options: SandboxOptions = {},
-): Promise<Sandbox> {
+export async function delivering(service: ServiceOptions = {}, options: SandboxOptions = {}): Promise<Sandbox> {
   const quick = { webhookSecret: SECRET, retryDelaysMs: [1, 1, 1] }
   const sandbox = await createSandbox({ records: 5, ...options, service: { ...quick, ...service } })
   onTestFinished(() => sandbox.close())

@@ -24,9 +24,12 @@ const ANSWERS: Answer[] = TEXTS.flatMap((text, at) =>
     return { path: `/${resource}/${text}`, resource, status, sha: hexOf(at), links }
   }),
 )
-const LISTS = [...ANSWERS.slice(2, 8), { path: '/empty', resource: 'tags' }].map(
-  ({ path, resource }, at) => ({ path, resource, id: at + 1, frame: `{"at":"${path}"}` }),
-)
+const LISTS = [...ANSWERS.slice(2, 8), { path: '/empty', resource: 'tags' }].map(({ path, resource }, at) => ({
+  path,
+  resource,
+  id: at + 1,
+  frame: `{"at":"${path}"}`,
+}))
 const ITEMS = LISTS.slice(0, -1).flatMap(({ id, path }) =>
   TEXTS.map((text, at) => ({
     list: id,
@@ -37,17 +40,12 @@ const ITEMS = LISTS.slice(0, -1).flatMap(({ id, path }) =>
   })),
 )
 
-const byBytes = (one: string, other: string): number =>
-  Buffer.compare(Buffer.from(one), Buffer.from(other))
+const byBytes = (one: string, other: string): number => Buffer.compare(Buffer.from(one), Buffer.from(other))
 
 /** The same lines, made without SQLite. */
 function expected(isOwn: (resource: string) => boolean): { served: string; content: string } {
-  const lists = LISTS.filter(({ resource }) => isOwn(resource)).sort((a, b) =>
-    byBytes(a.path, b.path),
-  )
-  const answers = ANSWERS.filter(({ resource }) => isOwn(resource)).sort((a, b) =>
-    byBytes(a.path, b.path),
-  )
+  const lists = LISTS.filter(({ resource }) => isOwn(resource)).sort((a, b) => byBytes(a.path, b.path))
+  const answers = ANSWERS.filter(({ resource }) => isOwn(resource)).sort((a, b) => byBytes(a.path, b.path))
   const served = [
     ...answers.map(({ path, status, sha, links }) => [
       path,
@@ -69,9 +67,7 @@ function expected(isOwn: (resource: string) => boolean): { served: string; conte
         .sort((a, b) => byBytes(a.id, b.id))
         .map((item) => ['item', path, item.id, item.sha]),
     ),
-    ...answers
-      .filter(({ status }) => status === 200)
-      .map(({ path, sha, links }) => ['answer', path, sha, links]),
+    ...answers.filter(({ status }) => status === 200).map(({ path, sha, links }) => ['answer', path, sha, links]),
   ]
   const text = served.map((line) => `${line.join(' ')}\n`).join('')
   const entries = inOrder.map(([path, sha]) => Buffer.from(path).toString('hex') + sha).join('')

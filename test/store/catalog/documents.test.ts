@@ -31,12 +31,7 @@ test('only bytes that are all of their memory are freed', () => {
 test('a chunk buffer frees the bytes that it copied, and those of nobody else', () => {
   const buffer = createChunkBuffer(1 << 20)
   const memory = Buffer.alloc(60_000, 'c') // of which two pieces are views
-  const pieces = [
-    Buffer.alloc(30_000, 'a'),
-    Buffer.alloc(40_000, 'b'),
-    memory.subarray(0, 100),
-    memory.subarray(100),
-  ]
+  const pieces = [Buffer.alloc(30_000, 'a'), Buffer.alloc(40_000, 'b'), memory.subarray(0, 100), memory.subarray(100)]
   const expected = Buffer.concat(pieces)
   for (const piece of pieces) buffer.add(piece)
   expect(buffer.bytes().equals(expected)).toBe(true)
@@ -47,33 +42,28 @@ test('a chunk buffer frees the bytes that it copied, and those of nobody else', 
   expect(memory.every((byte) => byte === 0x63)).toBe(true)
 })
 
-test.each([0, 10, 70_000, 2_500_000])(
-  'a document of %i bytes is stored once, with its first type',
-  async (size) => {
-    const { db, documents } = opened()
-    const content = Buffer.alloc(size, 'abc')
-    const digest = sha256Hex(content)
-    for (const type of ['text/first', 'text/second']) {
-      const sink = documents.openDocument()
-      for (let at = 0; at < Math.max(1, size); at += 65_536) {
-        if (!sink.write(Buffer.from(content.subarray(at, at + 65_536)))) continue
-        await sink.pack()
-        sink.flush()
-      }
-      await sink.pack(true)
-      expect(sink.end(type, 1)).toEqual({ digest, size, type: 'text/first' })
+test.each([0, 10, 70_000, 2_500_000])('a document of %i bytes is stored once, with its first type', async (size) => {
+  const { db, documents } = opened()
+  const content = Buffer.alloc(size, 'abc')
+  const digest = sha256Hex(content)
+  for (const type of ['text/first', 'text/second']) {
+    const sink = documents.openDocument()
+    for (let at = 0; at < Math.max(1, size); at += 65_536) {
+      if (!sink.write(Buffer.from(content.subarray(at, at + 65_536)))) continue
+      await sink.pack()
+      sink.flush()
     }
-    const chunks = Math.max(1, Math.ceil(size / 1_048_576))
-    const read = Array.from({ length: chunks }, (_, at) => documents.readChunk(digest, at))
-    expect(
-      Buffer.concat(read.map((one) => chunkContent(one ?? Buffer.alloc(0)))).equals(content),
-    ).toBe(true)
-    expect(documents.readDocument(digest)).toMatchObject({ size, type: 'text/first' })
-    expect(db.prepare('SELECT count(*) AS left FROM temp.incoming_chunk').get()).toEqual({
-      left: 0,
-    })
-  },
-)
+    await sink.pack(true)
+    expect(sink.end(type, 1)).toEqual({ digest, size, type: 'text/first' })
+  }
+  const chunks = Math.max(1, Math.ceil(size / 1_048_576))
+  const read = Array.from({ length: chunks }, (_, at) => documents.readChunk(digest, at))
+  expect(Buffer.concat(read.map((one) => chunkContent(one ?? Buffer.alloc(0)))).equals(content)).toBe(true)
+  expect(documents.readDocument(digest)).toMatchObject({ size, type: 'text/first' })
+  expect(db.prepare('SELECT count(*) AS left FROM temp.incoming_chunk').get()).toEqual({
+    left: 0,
+  })
+})
 
 test.each([17, 70_000, 2_500_000])(
   'chunks without their document, also of other bytes, are replaced by those of %i bytes',
@@ -91,10 +81,7 @@ test.each([17, 70_000, 2_500_000])(
     }
     await sink.pack(true)
     expect(sink.end('text/plain', 1)).toEqual({ digest, size, type: 'text/plain' })
-    const chunks = db
-      .prepare<[], Buffer>('SELECT bytes FROM catalog_chunk ORDER BY number')
-      .pluck()
-      .all()
+    const chunks = db.prepare<[], Buffer>('SELECT bytes FROM catalog_chunk ORDER BY number').pluck().all()
     expect(gunzipSync(Buffer.concat(chunks)).equals(content)).toBe(true)
     expect(documents.readDocument(digest)?.stored).toBe(Buffer.concat(chunks).length)
   },

@@ -54,13 +54,7 @@ interface Walked {
 }
 
 /** One page, as the API gives it. */
-function page(
-  store: Writes,
-  order: Ordering,
-  colours: string[],
-  after: string | null,
-  limit: number,
-): Walked {
+function page(store: Writes, order: Ordering, colours: string[], after: string | null, limit: number): Walked {
   const list = store.catalog.readList(PATH)
   if (list === null) throw new Error('no list')
   const places = createListCursors(store, list, order, false)

@@ -76,22 +76,13 @@ describe('the tag that an event names', () => {
     await publish(store, [])
     const nothing = { listed: true, digestMatches: null, artifacts: null }
     expect(store.catalog.findAnnounced(targetOf({}))).toEqual(nothing)
-    expect(store.catalog.findAnnounced(targetOf({ repository: 'nginx', arch: 'arm64' }))).toEqual(
-      nothing,
-    )
+    expect(store.catalog.findAnnounced(targetOf({ repository: 'nginx', arch: 'arm64' }))).toEqual(nothing)
   })
 
   test('may be malformed without an error', async () => {
     const store = writes()
     await publish(store, [{ name: '1', image: 'nginx' }])
-    const odd = [
-      `${'x'.repeat(300_000)}:1`,
-      `"; DROP TABLE run; --`,
-      '%',
-      '\0',
-      '\ud800',
-      '::@@//:',
-    ]
+    const odd = [`${'x'.repeat(300_000)}:1`, `"; DROP TABLE run; --`, '%', '\0', '\ud800', '::@@//:']
     for (const text of odd) {
       expect(isListed(store, { tag: text })).toBe(false)
       expect(isListed(store, { subject: text, tag: '1', repository: text })).toBe(false)
@@ -209,9 +200,7 @@ describe('the artifacts of a listed tag', () => {
       return Promise.resolve({ commit: true })
     })
     expect([...store.catalog.eachFetchedPath()]).toEqual([])
-    const [first, last] = [paths[0], paths.at(-1)].map((path) =>
-      store.catalog.readAnswer(path ?? ''),
-    )
+    const [first, last] = [paths[0], paths.at(-1)].map((path) => store.catalog.readAnswer(path ?? ''))
     expect(last).toEqual({ ...first, path: paths.at(-1) })
     expect(last?.changed).toBe(Math.floor(NOW / 1000))
   })
@@ -220,9 +209,7 @@ describe('the artifacts of a listed tag', () => {
     const store = writes()
     await store.transaction(() => {
       for (let at = 0; at < 2500; at++)
-        store.catalog.keepFetched(
-          answer(`/v1/tags/${at}`, { resource: at % 5 === 0 ? 'users' : 'tags' }),
-        )
+        store.catalog.keepFetched(answer(`/v1/tags/${at}`, { resource: at % 5 === 0 ? 'users' : 'tags' }))
       const count = store.catalog.publishFetched(
         (resource) => resource === 'tags',
         (path) => path !== '/v1/tags/2499',
@@ -275,9 +262,7 @@ test('a database of an earlier program gets the names of its stored tags', () =>
   const list = old.prepare("INSERT INTO catalog_list VALUES (?, ?, ?, '{}', 1, 0)")
   list.run(1, TAGS, 'tags')
   list.run(2, '/v1/packages', 'packages')
-  const put = old.prepare(
-    "INSERT INTO catalog_entry (list, ordinal, id, sha, body) VALUES (?, 0, 'a', x'00', ?)",
-  )
+  const put = old.prepare("INSERT INTO catalog_entry (list, ordinal, id, sha, body) VALUES (?, 0, 'a', x'00', ?)")
   put.run(1, Buffer.from('{"name":"3.12"}'))
   put.run(2, Buffer.from('{"name":"9"}'))
   old.close()

@@ -138,9 +138,7 @@ describe('the change log', () => {
       { name: 'b', change: 'removed', log: 2, snapshot: 's2' },
       { name: 'e', change: 'added', log: 2, snapshot: 's3' },
     ])
-    expect(store.changes.listChanged(span, 'a', 1)).toEqual([
-      { name: 'b', change: 'removed', log: 2, snapshot: 's2' },
-    ])
+    expect(store.changes.listChanged(span, 'a', 1)).toEqual([{ name: 'b', change: 'removed', log: 2, snapshot: 's2' }])
     expect(store.changes.findInLog('s1')).toEqual([{ source: 'osv', after: 1 }])
     expect(store.changes.findInLog('none')).toEqual([])
   })

@@ -77,9 +77,7 @@ describe('an error of SQLite', () => {
     const error = metBy(() => openReader(dir))
     expect(told(error)).toMatchObject({
       code: 'storage',
-      message: expect.stringMatching(
-        /mirror\.db cannot be read or written \(disk I\/O error\)/,
-      ) as string,
+      message: expect.stringMatching(/mirror\.db cannot be read or written \(disk I\/O error\)/) as string,
     })
     expect(isUnreadable(error)).toBe(true)
   })
@@ -93,9 +91,7 @@ describe('the advice about a damaged database', () => {
     expect(before).toMatch(/If there is a backup, restore it/)
     noteBackup(dir, '/safe/of-monday.pmb', '2026-11-23T04:00:00.000Z')
     const after = told(metBy(() => openReader(dir))).message
-    expect(after).toContain(
-      'Restore the last backup (/safe/of-monday.pmb of 2026-11-23T04:00:00.000Z)',
-    )
+    expect(after).toContain('Restore the last backup (/safe/of-monday.pmb of 2026-11-23T04:00:00.000Z)')
     expect(after.indexOf('Restore')).toBeLessThan(after.indexOf('verify --repair'))
   })
 

@@ -14,8 +14,7 @@ import {
 } from '../../../src/store/database/gzip.ts'
 import { deflate } from '../../../src/zip/member.ts'
 
-const has = (command: string, ...args: string[]): boolean =>
-  spawnSync(command, args, { stdio: 'ignore' }).status === 0
+const has = (command: string, ...args: string[]): boolean => spawnSync(command, args, { stdio: 'ignore' }).status === 0
 const SAMPLES = ['', '{}', 'text '.repeat(10_000), 'ünïcödé 🐙'].map((text) => Buffer.from(text))
 const anything = fc.uint8Array({ maxLength: 2000 })
 
@@ -29,9 +28,7 @@ describe('a gzip member', () => {
         expect(contentOf(member, content.length).equals(content)).toBe(true)
         const around = packContent(Buffer.from('around'), deflate)
         const joined = gunzipSync(Buffer.concat([around, member, around]))
-        expect(
-          joined.equals(Buffer.concat([Buffer.from('around'), content, Buffer.from('around')])),
-        ).toBe(true)
+        expect(joined.equals(Buffer.concat([Buffer.from('around'), content, Buffer.from('around')]))).toBe(true)
       }),
     )
   })

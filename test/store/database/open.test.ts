@@ -35,8 +35,7 @@ function refusal(work: () => unknown): MirrorError {
 /** A database with some hundred records, closed. */
 function filled(): string {
   const store = writes()
-  for (let i = 0; i < 300; i++)
-    store.osv.insertRecord(record(`R-${i}`, `${i}`.repeat(500)), NOW / 1000)
+  for (let i = 0; i < 300; i++) store.osv.insertRecord(record(`R-${i}`, `${i}`.repeat(500)), NOW / 1000)
   store.snapshots.replaceSnapshot(snapshot())
   store.close()
   return store.dir
@@ -68,14 +67,11 @@ describe('a data folder', () => {
     expect(writes(dir).osv.readTombstone('R')).toEqual({ id: 'R', removedAt: 1 })
   })
 
-  longTest(
-    'that several processes open at once for the first time is migrated by one of them',
-    async () => {
-      const dir = scratch()
-      const children = await Promise.all(Array.from({ length: 4 }, () => startChild('open', dir)))
-      expect(await Promise.all(children.map(({ ended }) => ended))).toEqual([0, 0, 0, 0])
-    },
-  )
+  longTest('that several processes open at once for the first time is migrated by one of them', async () => {
+    const dir = scratch()
+    const children = await Promise.all(Array.from({ length: 4 }, () => startChild('open', dir)))
+    expect(await Promise.all(children.map(({ ended }) => ended))).toEqual([0, 0, 0, 0])
+  })
 
   test('of a newer program is refused for reading and for writing, with what to do', () => {
     const dir = filled()
@@ -133,14 +129,11 @@ describe('a data folder', () => {
     expect(refusal(() => openWriter(join(file, 'below'))).code).toBe('storage')
   })
 
-  test.skipIf(process.getuid?.() === 0)(
-    'without write permission is a storage error (not as root)',
-    () => {
-      const dir = scratch()
-      chmodSync(dir, 0o500)
-      expect(refusal(() => openWriter(dir)).code).toBe('storage')
-    },
-  )
+  test.skipIf(process.getuid?.() === 0)('without write permission is a storage error (not as root)', () => {
+    const dir = scratch()
+    chmodSync(dir, 0o500)
+    expect(refusal(() => openWriter(dir)).code).toBe('storage')
+  })
 
   test('may not be written through a reader', () => {
     const db = openReader(filled())
@@ -225,23 +218,18 @@ test('a busy database is never said to be used by a process that nobody has seen
 })
 
 describe('a storage error', () => {
-  const named = (code: string): unknown =>
-    nameStorageError(Object.assign(new Error('raw'), { code }), '/data')
+  const named = (code: string): unknown => nameStorageError(Object.assign(new Error('raw'), { code }), '/data')
 
-  test.each([
-    'SQLITE_FULL',
-    'ENOSPC',
-    'SQLITE_IOERR_WRITE',
-    'SQLITE_READONLY',
-    'SQLITE_BUSY',
-    'EROFS',
-  ])('%s is reported as such, with its cause', (code) => {
-    expect(named(code)).toMatchObject({
-      code: 'storage',
-      message: expect.stringContaining('/data') as string,
-      cause: { code },
-    })
-  })
+  test.each(['SQLITE_FULL', 'ENOSPC', 'SQLITE_IOERR_WRITE', 'SQLITE_READONLY', 'SQLITE_BUSY', 'EROFS'])(
+    '%s is reported as such, with its cause',
+    (code) => {
+      expect(named(code)).toMatchObject({
+        code: 'storage',
+        message: expect.stringContaining('/data') as string,
+        cause: { code },
+      })
+    },
+  )
 
   test('is not reported for any other error', () => {
     expect(named('SQLITE_CORRUPT_VTAB')).toMatchObject({ code: 'corrupt' })

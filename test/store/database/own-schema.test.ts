@@ -89,9 +89,7 @@ test('a mirror.db that lacks a table is damaged: what is left of it is ours, and
   openWriter(dir).close()
   change(databasePath(dir), 'DROP TABLE osv_tombstone')
   for (const open of [openReader, openWriter])
-    expect(refusal(() => open(dir))).toMatch(
-      /^corrupt: .*mirror\.db is damaged \(it has no table osv_tombstone\)/,
-    )
+    expect(refusal(() => open(dir))).toMatch(/^corrupt: .*mirror\.db is damaged \(it has no table osv_tombstone\)/)
 })
 
 test('a schema that differs in comments and spaces alone is accepted', () => {
@@ -133,10 +131,7 @@ test('a database that names a version which it is not is refused before it is mi
 test('a webhooks.db and views with a trigger of somebody else are refused', () => {
   const dir = scratch()
   openInbox(dir).close()
-  change(
-    inboxPath(dir),
-    'CREATE TRIGGER lost BEFORE INSERT ON inbox BEGIN SELECT RAISE(IGNORE); END',
-  )
+  change(inboxPath(dir), 'CREATE TRIGGER lost BEFORE INSERT ON inbox BEGIN SELECT RAISE(IGNORE); END')
   for (const open of [openInboxReader, openInbox])
     expect(refusal(() => open(dir))).toContain('it has trigger "lost" on "inbox"')
   const views = join(dir, 'views.db')

@@ -6,13 +6,7 @@ import { sha256Hex } from '../../../src/core/digest.ts'
 import { migrate } from '../../../src/store/database/migrate.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import { INBOX_MIGRATIONS } from '../../../src/store/database/migrations/webhooks.ts'
-import {
-  type Db,
-  databasePath,
-  inboxPath,
-  openInbox,
-  openWriter,
-} from '../../../src/store/database/open.ts'
+import { type Db, databasePath, inboxPath, openInbox, openWriter } from '../../../src/store/database/open.ts'
 import { scratch } from '../fixtures.ts'
 
 /** Returns the schema of a database: its version, and the definition of everything in it. */

@@ -38,8 +38,7 @@ function publish(store: Writes, at: number, work: () => void, all = false): Prom
   })
 }
 
-const put = (store: Writes, id: string, text: string): void =>
-  store.osv.updateRecord(record(id, text), 1)
+const put = (store: Writes, id: string, text: string): void => store.osv.updateRecord(record(id, text), 1)
 
 const dates = (more: Partial<RecordDates>): RecordDates => {
   const first = more.firstSeen ?? 0

@@ -61,10 +61,7 @@ describe('a stored feed document', () => {
     })
     expect(store.feeds.readUpstreamState(PATH)).toMatchObject({ etag: null, lastModified: 'x' })
     store.feeds.removeDocument(PATH)
-    expect([store.feeds.readDocument(PATH), store.feeds.readUpstreamState(PATH)]).toEqual([
-      null,
-      null,
-    ])
+    expect([store.feeds.readDocument(PATH), store.feeds.readUpstreamState(PATH)]).toEqual([null, null])
   })
 })
 

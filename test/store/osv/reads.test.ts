@@ -36,11 +36,7 @@ describe('a record', () => {
     const { crc32, asOf } = stored
     expect(store.osv.readEntry(stored.id)).toEqual({ id: stored.id, modified, crc32, size, asOf })
     expect(contentOf(body, size).toString()).toBe('{"id":"x"}')
-    expect([
-      store.osv.readRecord('y'),
-      store.osv.readServed('y'),
-      store.osv.readEntry('y'),
-    ]).toEqual([null, null, null])
+    expect([store.osv.readRecord('y'), store.osv.readServed('y'), store.osv.readEntry('y')]).toEqual([null, null, null])
   })
 
   test('is identified by the exact bytes of its id', () => {
@@ -82,10 +78,7 @@ describe('a record', () => {
     store.osv.removeRecord('b', 8, NOW + 10)
     store.osv.insertRecord(record('c'), 1)
     store.osv.forgetTombstones(NOW)
-    expect([store.osv.readTombstone('a'), store.osv.readTombstone('c')]).toEqual([
-      { id: 'a', removedAt: NOW },
-      null,
-    ])
+    expect([store.osv.readTombstone('a'), store.osv.readTombstone('c')]).toEqual([{ id: 'a', removedAt: NOW }, null])
     store.osv.forgetTombstones(NOW + 10)
     expect([store.osv.readTombstone('a'), store.osv.readTombstone('b')]).toEqual([
       null,
@@ -119,17 +112,10 @@ describe('all records', () => {
     const store = writes()
     for (const id of ['plain', 'a b', '50%', ' at the start', 'at the end\u3000', 'x-y'])
       store.osv.insertRecord(record(id), 1)
-    expect(store.osv.listUntidyIds(10).sort()).toEqual([
-      ' at the start',
-      '50%',
-      'a b',
-      'at the end\u3000',
-    ])
+    expect(store.osv.listUntidyIds(10).sort()).toEqual([' at the start', '50%', 'a b', 'at the end\u3000'])
     expect(store.osv.listUntidyIds(2)).toHaveLength(2)
     const db = new Database(databasePath(store.dir), { readonly: true })
-    const plan = db
-      .prepare<[number], { detail: string }>(`EXPLAIN QUERY PLAN ${listUntidy('osv_record')}`)
-      .all(1)
+    const plan = db.prepare<[number], { detail: string }>(`EXPLAIN QUERY PLAN ${listUntidy('osv_record')}`).all(1)
     db.close()
     expect(plan.map(({ detail }) => detail)).toEqual([expect.stringContaining('osv_untidy')])
   })
@@ -143,33 +129,19 @@ describe('all records', () => {
       { ...part, first: '', members: 2 },
       { ...part, first: 'c', members: 2 },
     ])
-    expect(['a', 'bb', 'c', 'zz'].map((id) => store.osv.isPartStored(id))).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ])
+    expect(['a', 'bb', 'c', 'zz'].map((id) => store.osv.isPartStored(id))).toEqual([true, true, false, false])
   })
 
   test('are counted as zero in an empty store', () => {
     const store = writes()
-    expect([store.osv.countRecords(), store.osv.sumIdBytes(), store.osv.countBodies()]).toEqual([
-      0, 0, 0,
-    ])
+    expect([store.osv.countRecords(), store.osv.sumIdBytes(), store.osv.countBodies()]).toEqual([0, 0, 0])
     expect(store.osv.readArchive()).toBeNull()
   })
 
   test('have the newest stamp of all that are not in the future, whatever their form is', () => {
     const store = writes()
     const stamp = fc.oneof(
-      fc.constantFrom(
-        '',
-        'soon',
-        ' 2026-05-03',
-        '9999-01-01',
-        '2026-05',
-        '2026-05-02T00:30:00+02:00',
-      ),
+      fc.constantFrom('', 'soon', ' 2026-05-03', '9999-01-01', '2026-05', '2026-05-02T00:30:00+02:00'),
       fc
         .tuple(fc.integer({ min: -3, max: 3 }), fc.constantFrom('Z', '.5Z', '-07:00', '+23:00', ''))
         .map(([day, zone]) => {
@@ -180,8 +152,7 @@ describe('all records', () => {
     fc.assert(
       fc.property(fc.array(stamp, { maxLength: 6 }), (stamps) => {
         for (let n = 0; n < 6; n++) store.osv.dropRecord(`R-${n}`)
-        for (const [n, modified] of stamps.entries())
-          store.osv.insertRecord({ ...record(`R-${n}`), modified }, 1)
+        for (const [n, modified] of stamps.entries()) store.osv.insertRecord({ ...record(`R-${n}`), modified }, 1)
         expect(store.osv.readNewestModified(NOW)).toBe(newestPast(stamps, NOW))
       }),
       { numRuns: LONG ? 2_000 : 15 },

@@ -82,9 +82,7 @@ test('the lines of records are JSON as JavaScript writes it, whatever characters
   if (reader === null) throw new Error('there is no database')
   try {
     const points = Array.from({ length: 0x300 }, (_, code) => String.fromCharCode(code))
-    const texts = [...points, '\u2028', '\ufeff', '\uffff', '\u{1f419}', 'plain'].map(
-      (c) => `R${c}-`,
-    )
+    const texts = [...points, '\u2028', '\ufeff', '\uffff', '\u{1f419}', 'plain'].map((c) => `R${c}-`)
     await store.transaction(() => {
       for (const text of texts) store.osv.insertRecord({ ...record(text), modified: `${text}1` }, 1)
       const one = record('S')
@@ -103,9 +101,7 @@ test('the lines of records are JSON as JavaScript writes it, whatever characters
 
 describe('a content digest after a proof of the stored records', () => {
   const snapshot = { source: 'osv', runId: 1, publishedAt: 1, asOf: 1, whole: true } as const
-  const id = fc
-    .integer({ min: 0, max: 5000 })
-    .map((n) => `${n % 7 === 0 ? 'ü\u{1f419}' : 'R'}-"${n}`)
+  const id = fc.integer({ min: 0, max: 5000 }).map((n) => `${n % 7 === 0 ? 'ü\u{1f419}' : 'R'}-"${n}`)
   const write = fc.record({ id, kind: fc.constantFrom('update', 'remove', 'mark') })
 
   /** Publishes 5,000 records, and calls `test` with the store and a digest of everything that is stored. */
@@ -121,8 +117,7 @@ describe('a content digest after a proof of the stored records', () => {
       await store.transaction(() => {
         const one = record('S')
         for (let n = 0; n < 4900; n++) store.osv.insertRecord({ ...one, id: `R-"${n}` }, 1)
-        for (let n = 0; n < 4900; n += 14)
-          store.osv.insertRecord({ ...one, id: `ü\u{1f419}-"${n}` }, 1)
+        for (let n = 0; n < 4900; n += 14) store.osv.insertRecord({ ...one, id: `ü\u{1f419}-"${n}` }, 1)
         store.snapshots.replaceSnapshot({ ...snapshot, id: 'first', records: 5250 })
         return Promise.resolve({ commit: true })
       })

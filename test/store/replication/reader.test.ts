@@ -11,11 +11,7 @@ import {
   compareKeys,
   compareRows,
 } from '../../../src/store/replication/rows.ts'
-import {
-  type SummaryHeader,
-  readSummary,
-  writeSummary,
-} from '../../../src/store/replication/summary.ts'
+import { type SummaryHeader, readSummary, writeSummary } from '../../../src/store/replication/summary.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 import { ANY_CHARACTER } from '../../support/texts.ts'
 import { record, scratch, snapshot, writes } from '../fixtures.ts'
@@ -105,13 +101,10 @@ describe('the digests and summaries of a state', () => {
       for (const id of ['a', 'c']) store.osv.putRecord(record(id), 5)
       return Promise.resolve({ commit: true })
     })
-    const hashes = new Map(
-      [...store.carried.eachRow('osv', 'osv-record')].map(({ key, hash }) => [key, hash]),
-    )
+    const hashes = new Map([...store.carried.eachRow('osv', 'osv-record')].map(({ key, hash }) => [key, hash]))
     async function* state(...keys: string[]): AsyncGenerator<SummaryRow> {
       await Promise.resolve()
-      for (const key of keys)
-        yield { source: 'osv', kind: 'osv-record', key, hash: hashes.get(key) ?? 'other' }
+      for (const key of keys) yield { source: 'osv', kind: 'osv-record', key, hash: hashes.get(key) ?? 'other' }
     }
     const found: string[] = []
     const states = [state('a', 'b', 'c'), state('a', 'b', 'd'), state('a', 'c', 'e')]
@@ -125,10 +118,7 @@ describe('the digests and summaries of a state', () => {
     ['is empty', summary('')],
     ['is something else', summary('{"format":1}', '')],
     ['is of a later format', summary(JSON.stringify({ ...HEADER, format: 2 }), '')],
-    [
-      'has a source of another name',
-      summary(JSON.stringify({ ...HEADER, sources: { x: {} } }), ''),
-    ],
+    ['has a source of another name', summary(JSON.stringify({ ...HEADER, sources: { x: {} } }), '')],
     ['has a line that is not a row', summary(JSON.stringify(HEADER), 'osv osv-record x y', '')],
     ['has a kind of another source', summary(JSON.stringify(HEADER), `feeds osv-record ${'0'.repeat(32)} y`, '')], // prettier-ignore
     ['is cut short', [gzipSync(`${JSON.stringify(HEADER)}\nosv`)]],

@@ -66,11 +66,6 @@ describe('a quarantine', () => {
     store.quarantine.decideQuarantine(2, 'rejected', NOW)
     store.quarantine.decideQuarantine(3, 'approved', NOW + 10)
     store.quarantine.forgetQuarantines(NOW + 10)
-    expect([1, 2, 3, 4].map((run) => store.quarantine.readQuarantine(run) !== null)).toEqual([
-      false,
-      true,
-      true,
-      true,
-    ])
+    expect([1, 2, 3, 4].map((run) => store.quarantine.readQuarantine(run) !== null)).toEqual([false, true, true, true])
   })
 })

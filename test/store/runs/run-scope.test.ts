@@ -3,11 +3,7 @@ import { expect, test } from 'vitest'
 import type { Config } from '../../../src/config/schema.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { SourceName } from '../../../src/domain/sources.ts'
-import {
-  changedScope,
-  changedScopeText,
-  settingDigests,
-} from '../../../src/store/runs/run-scope.ts'
+import { changedScope, changedScopeText, settingDigests } from '../../../src/store/runs/run-scope.ts'
 import type { RunKind, RunOutcome } from '../../../src/store/runs/runs.ts'
 import { runEnd, writes } from '../fixtures.ts'
 
@@ -73,8 +69,7 @@ test('only runs of everything that published count', () => {
   const now = settingDigests(after, 'catalog')
   record('catalog', now, { kind: 'refresh' })
   record('catalog', now, { kind: 'reconcile' })
-  for (const state of ['quarantined', 'failed', 'stopped'] as const)
-    record('catalog', now, { state })
+  for (const state of ['quarantined', 'failed', 'stopped'] as const) record('catalog', now, { state })
   expect(changedScopeText(reads, after, 'catalog')).toBe(
     `run ${run} used another catalog.scope than this mirror has; what is stored follows it until a run with these settings is published`,
   )

@@ -32,10 +32,7 @@ describe('the run log', () => {
 
   test('separates the sources and lists the newest run first', () => {
     const store = writes()
-    const [osv, feeds] = [
-      store.runs.startRun(START),
-      store.runs.startRun({ ...START, source: 'feeds' }),
-    ]
+    const [osv, feeds] = [store.runs.startRun(START), store.runs.startRun({ ...START, source: 'feeds' })]
     expect(store.runs.readLatestRun('osv')?.id).toBe(osv)
     expect(store.runs.readLatestRun('feeds')?.id).toBe(feeds)
     expect(store.runs.listRuns(10).map(({ id }) => id)).toEqual([feeds, osv])
@@ -74,10 +71,7 @@ describe('the run log', () => {
     const reconcile = { ...START, kind: 'reconcile' as const }
     expect(store.runs.readLastReconcile(START.source)).toBeNull()
     store.runs.endRun(store.runs.startRun(reconcile), runEnd({ endedAt: NOW }))
-    store.runs.endRun(
-      store.runs.startRun(reconcile),
-      runEnd({ endedAt: NOW + 1, state: 'partial' }),
-    )
+    store.runs.endRun(store.runs.startRun(reconcile), runEnd({ endedAt: NOW + 1, state: 'partial' }))
     store.runs.endRun(store.runs.startRun(START), runEnd({ endedAt: NOW + 2 }))
     expect(store.runs.readLastReconcile(START.source)).toBe(NOW)
   })
@@ -85,8 +79,7 @@ describe('the run log', () => {
   test('has the date of the last success, not one that a clock which was ahead gave to an earlier run', () => {
     const store = writes()
     const reconcile = { ...START, kind: 'reconcile' as const }
-    for (const endedAt of [NOW + 9_000_000, NOW])
-      store.runs.endRun(store.runs.startRun(reconcile), runEnd({ endedAt }))
+    for (const endedAt of [NOW + 9_000_000, NOW]) store.runs.endRun(store.runs.startRun(reconcile), runEnd({ endedAt }))
     expect(store.runs.readLastReconcile(START.source)).toBe(NOW)
     expect(store.runs.readLastSuccess(START.source)).toBe(NOW)
   })
@@ -144,8 +137,7 @@ describe('the run log', () => {
     const refresh: RunStart = { ...START, kind: 'refresh', trigger: 'webhook' }
     const sync = store.runs.startRun(START)
     store.runs.endRun(sync, runEnd({ asOf: NOW }))
-    for (let i = 0; i < 5; i++)
-      store.runs.endRun(store.runs.startRun(refresh), runEnd({ state: 'failed' }))
+    for (let i = 0; i < 5; i++) store.runs.endRun(store.runs.startRun(refresh), runEnd({ state: 'failed' }))
     store.runs.pruneRuns('osv', 2)
     expect(store.runs.listRuns(99).map(({ id }) => id)).toEqual([6, 5, sync])
     expect(store.runs.readLatestEndedRun('osv')?.id).toBe(6)

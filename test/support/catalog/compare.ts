@@ -12,10 +12,7 @@ export interface Comparable {
  * Asks both for the same path. Bytes are compared for items; lists by their values, cursors by whether there is one;
  * links by the bytes that they lead to; refusals by their status alone, for each speaks for itself.
  */
-export async function compare(
-  made: CatalogBench,
-  path: string,
-): Promise<{ mirror: Comparable; upstream: Comparable }> {
+export async function compare(made: CatalogBench, path: string): Promise<{ mirror: Comparable; upstream: Comparable }> {
   const [mirror, upstream] = await Promise.all([made.ask(path), made.askUpstream(path)])
   return { mirror: await read(mirror), upstream: await read(upstream) }
 }
@@ -39,15 +36,12 @@ function isList(value: unknown): boolean {
 }
 
 async function resolved(value: unknown): Promise<unknown> {
-  if (typeof value === 'string')
-    return value.startsWith('http://127.0.0.1') ? digestAt(value) : value
+  if (typeof value === 'string') return value.startsWith('http://127.0.0.1') ? digestAt(value) : value
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return Promise.all(value.map(resolved))
   const entries = Object.entries(value).map(async ([name, inner]) => [
     name,
-    /^(after|next|next_cursor|before|previous)$/.test(name)
-      ? isCursor(name, inner)
-      : await resolved(inner),
+    /^(after|next|next_cursor|before|previous)$/.test(name) ? isCursor(name, inner) : await resolved(inner),
   ])
   return Object.fromEntries((await Promise.all(entries)) as [string, unknown][])
 }
@@ -66,10 +60,7 @@ async function digestAt(url: string): Promise<string> {
 }
 
 /** Every page of a list from the first to the last, each by its items. */
-export async function walkPages(
-  ask: (path: string) => Promise<Response>,
-  path: string,
-): Promise<unknown[]> {
+export async function walkPages(ask: (path: string) => Promise<Response>, path: string): Promise<unknown[]> {
   const items: unknown[] = []
   for (let after: string | null = null, pages = 0; pages < 500; pages++) {
     const mark: string = path.includes('?') ? '&' : '?'

@@ -33,15 +33,13 @@ const get = (table: string, path: string, requests: Row['requests'], isList = fa
   requests,
 })
 
-const list = (table: string, path: string, requests: Row['requests']): Row =>
-  get(table, path, requests, true)
+const list = (table: string, path: string, requests: Row['requests']): Row => get(table, path, requests, true)
 
 const enc = encodeURIComponent
 const FEEDS = 'Public feeds'
 const release = (known: Known, tail: (one: Known['releases'][number]) => string): string[] =>
   known.releases.map(
-    (one) =>
-      `/packages/ecosystems/${enc(one.ecosystem)}/packages/${enc(one.name)}/versions${tail(one)}`,
+    (one) => `/packages/ecosystems/${enc(one.ecosystem)}/packages/${enc(one.name)}/versions${tail(one)}`,
   )
 
 /** Every row of the contract that the mirror answers with what upstream answers. */
@@ -52,10 +50,7 @@ export const READING: readonly Row[] = [
   get('API keys', '/api_keys/{apiKeyID}/', ({ apiKeys }) =>
     [...apiKeys, 'no-such-key'].map((id) => `/v1/api_keys/${enc(id)}/`),
   ),
-  list('Subscriptions', '/subscriptions/', () => [
-    '/v1/subscriptions/',
-    '/v1/subscriptions/?limit=1',
-  ]),
+  list('Subscriptions', '/subscriptions/', () => ['/v1/subscriptions/', '/v1/subscriptions/?limit=1']),
   get('Subscriptions', '/subscriptions/{subscriptionID}/', ({ subscriptions }) =>
     [...subscriptions, 'no-such-one'].map((id) => `/v1/subscriptions/${enc(id)}/`),
   ),
@@ -88,10 +83,7 @@ export const READING: readonly Row[] = [
     [...images, 'no-such-image'].map((id) => `/v1/images/${enc(id)}`),
   ),
   list('Image catalog', '/images/{imageRepo}/tags', ({ repos }) =>
-    [...repos, 'no/such/repo'].flatMap((repo) => [
-      `/v1/images/${repo}/tags`,
-      `/v1/images/${repo}/tags?limit=2`,
-    ]),
+    [...repos, 'no/such/repo'].flatMap((repo) => [`/v1/images/${repo}/tags`, `/v1/images/${repo}/tags?limit=2`]),
   ),
   list('Image catalog', '/tags/', () => ['/v1/tags/', '/v1/tags/?limit=3']),
   get('Image catalog', '/tags/{tagID}', ({ tags }) => ids('/v1/tags/', tags, '')),
@@ -100,9 +92,7 @@ export const READING: readonly Row[] = [
     ...ids('/v1/images/tags/', tags, '/sbom'),
   ]),
   get('Image catalog', '/tags/{tagID}/vex', ({ tags }) => ids('/v1/tags/', tags, '/vex')),
-  get('Image catalog', '/tags/{tagID}/provenance', ({ tags }) =>
-    ids('/v1/tags/', tags, '/provenance'),
-  ),
+  get('Image catalog', '/tags/{tagID}/provenance', ({ tags }) => ids('/v1/tags/', tags, '/provenance')),
   list('Packages', '/packages/', () => ['/v1/packages/', '/v1/packages/?limit=5']),
   get('Packages', '/packages/{pkgID}/', ({ packages }) => ids('/v1/packages/', packages, '/')),
   get('Packages', '/packages/{pkgID}/artifacts/patches', ({ packages }) =>
@@ -123,12 +113,8 @@ export const READING: readonly Row[] = [
   get('Package catalog', '…/versions/{version}/provenance/{arch}', (known) =>
     release(known, ({ version, arch }) => `/${enc(version)}/provenance/${enc(arch)}`),
   ),
-  get('AVR artifacts', '/avrs/{avrID}/artifacts/sbom', ({ avrs }) =>
-    ids('/v1/avrs/', avrs, '/artifacts/sbom'),
-  ),
-  get('AVR artifacts', '/avrs/{avrID}/artifacts/vex', ({ avrs }) =>
-    ids('/v1/avrs/', avrs, '/artifacts/vex'),
-  ),
+  get('AVR artifacts', '/avrs/{avrID}/artifacts/sbom', ({ avrs }) => ids('/v1/avrs/', avrs, '/artifacts/sbom')),
+  get('AVR artifacts', '/avrs/{avrID}/artifacts/vex', ({ avrs }) => ids('/v1/avrs/', avrs, '/artifacts/vex')),
   get('AVR artifacts', '/avrs/{avrID}/artifacts/provenance', ({ avrs }) =>
     ids('/v1/avrs/', avrs, '/artifacts/provenance'),
   ),
@@ -138,9 +124,7 @@ export const READING: readonly Row[] = [
     '/external/patch_feed?package_src_name=curl',
   ]),
   get(FEEDS, '/external/osv/all.json', () => ['/external/osv/all.json']),
-  get(FEEDS, '/external/osv/{osv_id}.json', ({ osv }) =>
-    osv.map((id) => `/external/osv/${enc(id)}.json`),
-  ),
+  get(FEEDS, '/external/osv/{osv_id}.json', ({ osv }) => osv.map((id) => `/external/osv/${enc(id)}.json`)),
   get(FEEDS, '/external/globals/sys_matrix', () => ['/external/globals/sys_matrix']),
   list('Identity surface', '{identity_api_url}/users', () => ['/v1/users', '/v1/users?limit=2']),
 ]
@@ -177,9 +161,7 @@ export const WRITING: readonly Row[] = [
 export function knownOf({ sandbox, store }: CatalogBench): Known {
   const owners = new Set([...store.catalog.eachStoredAnswer()].map(({ owner }) => owner))
   return knownBy(sandbox, (kind) =>
-    [...owners]
-      .filter((owner) => owner.startsWith(`${kind}/`))
-      .map((owner) => owner.slice(kind.length + 1)),
+    [...owners].filter((owner) => owner.startsWith(`${kind}/`)).map((owner) => owner.slice(kind.length + 1)),
   )
 }
 
@@ -191,8 +173,7 @@ export function allKnown({ sandbox }: Pick<CatalogBench, 'sandbox'>): Known {
 type Kind = 'tags' | 'images' | 'packages' | 'avrs' | 'apiKeys' | 'subscriptions'
 
 function knownBy({ service, feed }: CatalogBench['sandbox'], ids: (kind: Kind) => string[]): Known {
-  const text = (kind: 'images' | 'packages', id: string, field: string): string =>
-    String(service.read(kind, id)[field])
+  const text = (kind: 'images' | 'packages', id: string, field: string): string => String(service.read(kind, id)[field])
   const images = ids('images')
   const packages = ids('packages')
   return {

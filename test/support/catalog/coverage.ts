@@ -35,8 +35,7 @@ const PAGES = { largestPage: 3 }
 async function syncAll(made: CatalogBench, { artifacts }: Shape): Promise<void> {
   for (const source of ['osv', 'feeds', 'catalog', 'identity'] as const) {
     let report = await made.run(source)
-    for (let i = 0; i < artifacts.pending && report.state === 'partial'; i++)
-      report = await made.run(source)
+    for (let i = 0; i < artifacts.pending && report.state === 'partial'; i++) report = await made.run(source)
     expect(report).toMatchObject({ source, state: 'complete', code: null })
   }
 }

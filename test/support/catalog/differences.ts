@@ -18,11 +18,7 @@ type Ask = (path: string) => Promise<Response>
  * what names no address; links, and redirects, by the bytes and types that they lead to; refusals by their status alone, for
  * each speaks for itself. `typed`: whether the service gives its documents a media type.
  */
-export async function itemDifference(
-  made: CatalogBench,
-  path: string,
-  typed = true,
-): Promise<Difference | null> {
+export async function itemDifference(made: CatalogBench, path: string, typed = true): Promise<Difference | null> {
   const asked = [made.ask(path), made.askUpstream(path)] as const
   const [mirror, upstream] = await Promise.all(asked.map((answer) => read(answer, typed)))
   return isDeepStrictEqual(mirror, upstream) ? null : { path, mirror, upstream }
@@ -32,29 +28,16 @@ export async function itemDifference(
  * The same for a list: both are walked to their end by the rule of upstream's shape, for whoever can read the one must be
  * able to read the other. Where upstream gives pages as large as asked for, the first page is compared as a whole.
  */
-export async function listDifference(
-  made: CatalogBench,
-  path: string,
-  form: ListForm,
-): Promise<Difference | null> {
+export async function listDifference(made: CatalogBench, path: string, form: ListForm): Promise<Difference | null> {
   const [mirror, upstream] = await Promise.all([made.ask(path), made.askUpstream(path)])
   const statuses = { mirror: mirror.status, upstream: upstream.status }
-  if (statuses.upstream !== 200)
-    return statuses.mirror === statuses.upstream ? null : { path, ...statuses }
-  const walks = await Promise.all([
-    walked(made.ask, path, form),
-    walked(made.askUpstream, path, form),
-  ])
+  if (statuses.upstream !== 200) return statuses.mirror === statuses.upstream ? null : { path, ...statuses }
+  const walks = await Promise.all([walked(made.ask, path, form), walked(made.askUpstream, path, form)])
   if (!isDeepStrictEqual(walks[0], walks[1])) return { path, mirror: walks[0], upstream: walks[1] }
   const limit = Number(new URL(path, 'http://host').searchParams.get('limit') ?? Infinity)
   const isWhole = limit <= form.largestPage
-  const pages = await Promise.all([
-    pageOf(mirror, path, form, isWhole),
-    pageOf(upstream, path, form, isWhole),
-  ])
-  return isDeepStrictEqual(pages[0], pages[1])
-    ? null
-    : { path, mirror: pages[0], upstream: pages[1] }
+  const pages = await Promise.all([pageOf(mirror, path, form, isWhole), pageOf(upstream, path, form, isWhole)])
+  return isDeepStrictEqual(pages[0], pages[1]) ? null : { path, mirror: pages[0], upstream: pages[1] }
 }
 
 /** The items of a walk, or why it did not come to an end. */
@@ -67,19 +50,12 @@ async function walked(ask: Ask, path: string, form: ListForm): Promise<unknown> 
 }
 
 /** What a page says beside its cursors; without what depends on the size of the page unless that is `whole`. */
-async function pageOf(
-  response: Response,
-  path: string,
-  form: ListForm,
-  whole: boolean,
-): Promise<unknown> {
+async function pageOf(response: Response, path: string, form: ListForm, whole: boolean): Promise<unknown> {
   const body: unknown = await response.clone().json()
   const { items, next } = await readPage(response, path, form)
   const about = { type: response.headers.get('content-type'), total: totalOf(body, form) }
   const names = form.items.length === 0 ? [] : leftOf(body, form)
-  return whole
-    ? { ...about, names, items, ...(form.emptyLast ? {} : { hasNext: next !== null }) }
-    : { ...about, names }
+  return whole ? { ...about, names, items, ...(form.emptyLast ? {} : { hasNext: next !== null }) } : { ...about, names }
 }
 
 function totalOf(body: unknown, { total, estimated = false }: ListForm): unknown {
@@ -107,10 +83,7 @@ function isEmpty(value: unknown): boolean {
   return isDeepStrictEqual(value, {})
 }
 
-async function read(
-  asked: Promise<Response>,
-  typed: boolean,
-): Promise<{ status: number; body: unknown }> {
+async function read(asked: Promise<Response>, typed: boolean): Promise<{ status: number; body: unknown }> {
   const response = await asked
   const { status } = response
   const bytes = Buffer.from(await response.arrayBuffer())
@@ -134,8 +107,7 @@ function parsed(bytes: Buffer): unknown {
 }
 
 async function resolved(value: unknown, typed: boolean): Promise<unknown> {
-  if (typeof value === 'string')
-    return value.startsWith('http://127.0.0.1') ? documentAt(value, typed) : value
+  if (typeof value === 'string') return value.startsWith('http://127.0.0.1') ? documentAt(value, typed) : value
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return Promise.all(value.map((one) => resolved(one, typed)))
   const entries = Object.entries(value).map(async ([name, inner]) => [

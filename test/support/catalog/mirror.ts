@@ -110,11 +110,7 @@ export async function filledCatalogBench(
 
 const OWN = { host: '127.0.0.1', port: 0, keys: [TEST_KEY] }
 
-async function serverOf(
-  { config, dir }: Bench,
-  atEnd: AtEnd,
-  now = Date.now,
-): Promise<MirrorServer> {
+async function serverOf({ config, dir }: Bench, atEnd: AtEnd, now = Date.now): Promise<MirrorServer> {
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const server = createServer({

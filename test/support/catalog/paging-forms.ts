@@ -66,19 +66,19 @@ const header =
   (fields: (shown: Shown) => Record<string, string>): Says =>
   (shown) => ({ body: { data: shown.items }, headers: fields(shown) })
 const cursorOf = ({ more }: Shown): string | null => (more === null ? null : `c-${more}`)
-const idOf = ({ items, start }: Shown): string | null =>
-  items.length === 0 ? null : `t-${start + items.length}`
+const idOf = ({ items, start }: Shown): string | null => (items.length === 0 ? null : `t-${start + items.length}`)
 const pagesOf = ({ all, size }: Shown): number => Math.max(1, Math.ceil(all / size))
 const pageOf = ({ start, size }: Shown): number => Math.floor(start / size) + 1
 const rangeOf = ({ start, items, all }: Shown): string =>
   items.length === 0 ? `*/${all}` : `${start}-${start + items.length - 1}/${all}`
 
-const form = (
-  startOf: StartOf,
-  says: Says,
-  isTelling: boolean,
-  fixed: number | null = SIZE,
-): PagingForm => ({ startOf, says, isTelling, fixed, isPaged: startOf !== unpaged })
+const form = (startOf: StartOf, says: Says, isTelling: boolean, fixed: number | null = SIZE): PagingForm => ({
+  startOf,
+  says,
+  isTelling,
+  fixed,
+  isPaged: startOf !== unpaged,
+})
 
 /** A form with a header that is the same on every page. */
 function constant(startOf: StartOf): PagingForm {
@@ -342,10 +342,7 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
   ),
   'a page number that stays at the last page': form(
     (query, size, all) =>
-      Math.min(
-        byPage('page', 1)(query, size, all) ?? 0,
-        Math.max(0, Math.ceil(all / size) - 1) * size,
-      ),
+      Math.min(byPage('page', 1)(query, size, all) ?? 0, Math.max(0, Math.ceil(all / size) - 1) * size),
     plain,
     false,
   ),
@@ -359,9 +356,7 @@ export const PAGING_FORMS: Readonly<Record<string, PagingForm>> = {
   ),
   'a cursor, and 400 for parameters of others': form(
     (query) =>
-      [...query.keys()].every((name) => ['limit', 'cursor'].includes(name))
-        ? numberIn(query.get('cursor'))
-        : null,
+      [...query.keys()].every((name) => ['limit', 'cursor'].includes(name)) ? numberIn(query.get('cursor')) : null,
     member((s) => ({ next_cursor: cursorOf(s) })),
     true,
   ),

@@ -58,9 +58,7 @@ export async function plainBench(
     origin,
     say: (others) => void (said = { ...said, ...others }),
     asked: (path) =>
-      origin.requests
-        .map(({ url = '' }) => url)
-        .filter((url) => new URL(url, 'http://h').pathname === path),
+      origin.requests.map(({ url = '' }) => url).filter((url) => new URL(url, 'http://h').pathname === path),
   }
 }
 

@@ -245,10 +245,7 @@ export const RULES: readonly Rule[] = [
 ]
 
 /** What the service sends for a tag, as it arrives. */
-async function deliveryOf(
-  sandbox: CatalogBench['sandbox'],
-  tag: string,
-): Promise<{ headers: string[]; body: Buffer }> {
+async function deliveryOf(sandbox: CatalogBench['sandbox'], tag: string): Promise<{ headers: string[]; body: Buffer }> {
   let received = { headers: [] as string[], body: Buffer.alloc(0) }
   const server = createServer((request, response) => {
     const pieces: Buffer[] = []

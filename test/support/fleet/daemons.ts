@@ -57,10 +57,7 @@ export async function fleetStatus({ url }: Node): Promise<FleetStatus> {
 }
 
 /** Resolves once the fleet's section of a mirror's status fits. */
-export async function untilFleet(
-  node: Node,
-  fits: (fleet: FleetStatus) => boolean,
-): Promise<FleetStatus> {
+export async function untilFleet(node: Node, fits: (fleet: FleetStatus) => boolean): Promise<FleetStatus> {
   for (;;) {
     const fleet = await fleetStatus(node)
     if (fits(fleet)) return fleet

@@ -124,20 +124,14 @@ function bytesOf(body: ObjectBody): Buffer {
 function createClient({ objects, before, calls, write }: Inner, faults: FaultScript): ObjectStore {
   let count = 0
   /** Carries out a call with its fault. */
-  const call = async <T>(
-    verb: StoreVerb,
-    key: string,
-    act: (fault: StoreFault | undefined) => T,
-  ): Promise<T> => {
+  const call = async <T>(verb: StoreVerb, key: string, act: (fault: StoreFault | undefined) => T): Promise<T> => {
     if (verb !== 'list') checkKey(key)
     calls[verb]++
     const fault = faults({ verb, key, count: ++count })
     if (typeof fault === 'object') await fault.waitFor
     const name = `${verb} ${key}`
-    if (fault === 'slow-down')
-      throw new FleetError('refused', `${name}: 503 SlowDown`, { isPassing: true })
-    if (fault === 'conflict')
-      throw new FleetError('refused', `${name}: 409 conflict`, { isPassing: true })
+    if (fault === 'slow-down') throw new FleetError('refused', `${name}: 503 SlowDown`, { isPassing: true })
+    if (fault === 'conflict') throw new FleetError('refused', `${name}: 409 conflict`, { isPassing: true })
     if (fault === 'down') throw new FleetError('unknown', `${name}: connect ECONNREFUSED`)
     if (fault === 'lost-request') throw new FleetError('unknown', `${name}: no answer`)
     const result = act(fault)
@@ -158,12 +152,9 @@ function createClient({ objects, before, calls, write }: Inner, faults: FaultScr
       }),
     head: (key) => call('head', key, (fault) => find(key, fault)?.info ?? null),
     put: (key, body) => call('put', key, () => write(key, bytesOf(body))),
-    putIfAbsent: (key, body) =>
-      call('putIfAbsent', key, () => (objects.has(key) ? null : write(key, bytesOf(body)))),
+    putIfAbsent: (key, body) => call('putIfAbsent', key, () => (objects.has(key) ? null : write(key, bytesOf(body)))),
     putIfMatch: (key, body, etag) =>
-      call('putIfMatch', key, () =>
-        objects.get(key)?.info.etag === etag ? write(key, bytesOf(body)) : null,
-      ),
+      call('putIfMatch', key, () => (objects.get(key)?.info.etag === etag ? write(key, bytesOf(body)) : null)),
     async *list(prefix) {
       const infos = [...objects.values()].map(({ info }) => info)
       yield* await call('list', prefix, () => infos.filter(({ key }) => key.startsWith(prefix)))

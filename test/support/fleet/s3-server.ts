@@ -186,8 +186,7 @@ async function write(
 ): Promise<Answer> {
   const found = objects.get(key)
   if (options.ignoresConditions !== true) {
-    if (headers['if-none-match'] === '*' && found !== undefined)
-      return refusal(412, 'PreconditionFailed')
+    if (headers['if-none-match'] === '*' && found !== undefined) return refusal(412, 'PreconditionFailed')
     const match = headers['if-match']
     if (match !== undefined && found === undefined) return refusal(404, 'NoSuchKey')
     if (match !== undefined && match !== found?.etag) return refusal(412, 'PreconditionFailed')

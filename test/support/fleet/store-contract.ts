@@ -5,11 +5,7 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { sha256Hex } from '../../../src/core/digest.ts'
-import {
-  type ObjectInfo,
-  type ObjectStore,
-  readObject,
-} from '../../../src/fleet/objects/object-store.ts'
+import { type ObjectInfo, type ObjectStore, readObject } from '../../../src/fleet/objects/object-store.ts'
 
 /** Opens an empty place of a store; called again with the same place, another client of the same content. */
 export type OpenPlace = (place: string) => Promise<ObjectStore | { readonly missing: string }>
@@ -90,9 +86,7 @@ export function testContract(openPlace: OpenPlace, { largeBytes = 3 << 20 }: Con
   test('of clients that put an absent object at the same time, one succeeds', async (context) => {
     const pair = await open(context)
     const bodies = Array.from({ length: 16 }, (_, n) => text(`content ${n}`))
-    const results = await Promise.all(
-      bodies.map((body, n) => (pair[n % 2] as ObjectStore).putIfAbsent('gen/1', body)),
-    )
+    const results = await Promise.all(bodies.map((body, n) => (pair[n % 2] as ObjectStore).putIfAbsent('gen/1', body)))
     const winners = bodies.filter((_, n) => results[n] !== null)
     expect(winners.length).toBe(1)
     expect(await read(pair[0], 'gen/1')).toBe(winners[0]?.toString())

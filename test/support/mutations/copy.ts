@@ -1,25 +1,10 @@
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Mutation } from './mutation.ts'
 
 /** What a copy of the checkout does not contain. */
-const NOT_COPIED: ReadonlySet<string> = new Set([
-  '.git',
-  'node_modules',
-  'dist',
-  'coverage',
-  'data',
-])
+const NOT_COPIED: ReadonlySet<string> = new Set(['.git', 'node_modules', 'dist', 'coverage', 'data'])
 
 /** A copy of the checkout, in which a mutation can do no harm. */
 export interface Checkout {
@@ -30,8 +15,7 @@ export interface Checkout {
 /** Copies the checkout that is the working folder, with what is not committed. */
 export function copyCheckout(): Checkout {
   const folder = mkdtempSync(join(tmpdir(), 'patchmirror-mutations-'))
-  for (const name of readdirSync('.'))
-    if (!NOT_COPIED.has(name)) cpSync(name, join(folder, name), { recursive: true })
+  for (const name of readdirSync('.')) if (!NOT_COPIED.has(name)) cpSync(name, join(folder, name), { recursive: true })
   linkPackages(join(folder, 'node_modules'))
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
@@ -40,8 +24,7 @@ export function copyCheckout(): Checkout {
 function linkPackages(folder: string): void {
   mkdirSync(folder)
   for (const name of readdirSync('node_modules'))
-    if (name === '.bin' || !name.startsWith('.'))
-      symlinkSync(resolve('node_modules', name), join(folder, name))
+    if (name === '.bin' || !name.startsWith('.')) symlinkSync(resolve('node_modules', name), join(folder, name))
 }
 
 /** Returns why a mutation cannot be made any more; null: its text occurs exactly once in its file. */

@@ -11,8 +11,7 @@ import { type Outcome, runTests } from './tests.ts'
  */
 const words = process.argv.slice(2)
 const chosen = MUTATIONS.filter(
-  ({ name, file }) =>
-    words.length === 0 || words.some((word) => name.includes(word) || file.includes(word)),
+  ({ name, file }) => words.length === 0 || words.some((word) => name.includes(word) || file.includes(word)),
 )
 
 /** Puts one defect into the copy, runs its tests, and takes it out again. */
@@ -75,8 +74,7 @@ function say(line: string): void {
 }
 
 const faults = chosen.flatMap((one) => whyNot(one) ?? [])
-if (chosen.length === 0)
-  faults.push(`no defect of the list has one of these words: ${words.join(', ')}`)
+if (chosen.length === 0) faults.push(`no defect of the list has one of these words: ${words.join(', ')}`)
 if (faults.length > 0) {
   say(faults.join('\n'))
   process.exitCode = 1

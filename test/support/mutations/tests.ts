@@ -67,10 +67,8 @@ export async function runTests(
   await ended
   watch.abort()
   process.off('exit', stop)
-  if (await late)
-    return broken(`${paths.join(' ')}: no end within ${HANGS_AFTER_MS / 60_000} minutes`)
-  if (!existsSync(file))
-    return broken(`${paths.join(' ')}: ${said.trim().split('\n').at(-1) ?? ''}`)
+  if (await late) return broken(`${paths.join(' ')}: no end within ${HANGS_AFTER_MS / 60_000} minutes`)
+  if (!existsSync(file)) return broken(`${paths.join(' ')}: ${said.trim().split('\n').at(-1) ?? ''}`)
   return readReport(folder, JSON.parse(readFileSync(file, 'utf8')) as Report)
 }
 

@@ -145,10 +145,7 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
     file: 'src/fleet/generations/publish/publish.ts',
     from: 'for (const { key, body } of bundles.files) await storeOnce(store, key, body)',
     to: 'for (const { key, body } of bundles.files) void storeOnce(store, key, body).catch(() => null)',
-    tests: [
-      'test/fleet/generations/publish-follow.test.ts',
-      'test/fleet/generations/histories.test.ts',
-    ],
+    tests: ['test/fleet/generations/publish-follow.test.ts', 'test/fleet/generations/histories.test.ts'],
   }),
   mutation('a merged VEX document has statements of one time in the reverse order', {
     file: 'src/views/vex/merge.ts',

@@ -49,11 +49,7 @@ export function createAuthority(): Authority {
   const root = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const name = nameOf('Test authority')
   const years = { from: new Date('2020-01-01T00:00:00Z'), until: new Date('2040-01-01T00:00:00Z') }
-  const isCa = sequence(
-    oid('2.5.29.19'),
-    der(1, Buffer.from([255])),
-    der(4, sequence(der(1, Buffer.from([255])))),
-  )
+  const isCa = sequence(oid('2.5.29.19'), der(1, Buffer.from([255])), der(4, sequence(der(1, Buffer.from([255])))))
   const certificate = certificateOf({
     ...{ issuer: name, subject: name, ...years, key: root.publicKey, signer: root.privateKey },
     extensions: [isCa],

@@ -24,8 +24,7 @@ export function oid(text: string): Buffer {
 
 function base128(value: number): number[] {
   const low = [value % 128]
-  for (let left = Math.floor(value / 128); left > 0; left = Math.floor(left / 128))
-    low.unshift(128 + (left % 128))
+  for (let left = Math.floor(value / 128); left > 0; left = Math.floor(left / 128)) low.unshift(128 + (left % 128))
   return low
 }
 

@@ -15,9 +15,7 @@ export interface Envelope {
 export function statementOf(image: string, predicate: unknown = {}): Buffer {
   const subject = [{ name: 'image', digest: { sha256: image.slice('sha256:'.length) } }]
   const predicateType = 'https://openvex.dev/ns/v0.2.0'
-  return Buffer.from(
-    JSON.stringify({ _type: 'https://in-toto.io/Statement/v1', subject, predicateType, predicate }),
-  )
+  return Buffer.from(JSON.stringify({ _type: 'https://in-toto.io/Statement/v1', subject, predicateType, predicate }))
 }
 
 /** Returns an envelope that each of the keys signed. */

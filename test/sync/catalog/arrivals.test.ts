@@ -34,18 +34,13 @@ longTest(
     expect((await refresh(made)).facts['arrived']).toBeUndefined()
     service.change('tags', two, { digest: `sha256:${'8'.repeat(64)}` })
     expect((await refresh(made)).facts['arrived']).toBe(1)
-    expect(made.store.catalog.listNewTags(0)).toMatchObject([
-      { digest: `sha256:${'8'.repeat(64)}` },
-    ])
+    expect(made.store.catalog.listNewTags(0)).toMatchObject([{ digest: `sha256:${'8'.repeat(64)}` }])
   },
 )
 
 longTest('at most a thousand new tags of a run are recorded, for at most 30 days', async () => {
   const clock = createClock()
-  const made = await catalogBench(
-    { ...WIDE, subscriptions: 0 },
-    { now: clock.now, sandbox: { now: clock.now } },
-  )
+  const made = await catalogBench({ ...WIDE, subscriptions: 0 }, { now: clock.now, sandbox: { now: clock.now } })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   for (let i = 0; i < 1100; i++) made.sandbox.service.addTag()
   const { facts } = await refresh(made)

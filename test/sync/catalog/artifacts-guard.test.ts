@@ -1,21 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import type { RunReport } from '../../../src/sync/runner.ts'
-import {
-  type FindingsBench,
-  affecting,
-  openFindingsBench,
-  readFindings,
-  sbomOf,
-} from '../../findings/fixtures.ts'
+import { type FindingsBench, affecting, openFindingsBench, readFindings, sbomOf } from '../../findings/fixtures.ts'
 import { longTest } from '../../support/tables.ts'
 import { SMALL, bench, mirrored } from './fixtures.ts'
 
 const PACKAGES = Array.from({ length: 60 }, (_, at) => `many${at}`)
 const PURLS = PACKAGES.map((name) => `pkg:npm/${name}@1.0.0`)
 const recordsOf = (names: readonly string[]) =>
-  Object.fromEntries(
-    names.map((name, at) => [`M-${at}`, { ...affecting('npm', name, null), aliases: [cveOf(at)] }]),
-  )
+  Object.fromEntries(names.map((name, at) => [`M-${at}`, { ...affecting('npm', name, null), aliases: [cveOf(at)] }]))
 const cveOf = (at: number): string => `CVE-2026-${10_000 + at}`
 
 /** A VEX document (OpenVEX) that says the same of the first packages. */
@@ -66,21 +58,13 @@ describe('VEX that newly says not_affected of everything', () => {
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   }) // prettier-ignore
 
-  longTest(
-    'of few findings is published without a warning, and named below the limits',
-    async () => {
-      const { made, tag } = await judged()
-      made.sandbox.service.writeArtifact(
-        'tag',
-        tag,
-        'vex',
-        vexOf(5, 'fixed', '2026-05-02T00:00:00Z'),
-      )
-      const report = await made.run('catalog')
-      expect(report).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 10 } })
-      expect(report.facts).not.toHaveProperty('doubts')
-    },
-  )
+  longTest('of few findings is published without a warning, and named below the limits', async () => {
+    const { made, tag } = await judged()
+    made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(5, 'fixed', '2026-05-02T00:00:00Z'))
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 10 } })
+    expect(report.facts).not.toHaveProperty('doubts')
+  })
 
   longTest('in steps below the limits is refused with the step that exceeds them together', async () => {
     const { made, tag } = await judged()
@@ -145,17 +129,14 @@ describe('an SBOM that loses most of its components', () => {
     expect(report.message).toContain('published, but doubtful: 41 of 120 components were missing in an SBOM with others, or of another image')
   }) // prettier-ignore
 
-  longTest(
-    'is reported where as many others came, since another generator names packages otherwise',
-    async () => {
-      const { made, tag } = await judged()
-      const others = PURLS.map((purl) => purl.replace('npm/', 'npm/other-'))
-      made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...others))
-      const report = await made.run('catalog')
-      expect(report.state).toBe('complete')
-      expect(report.message).toContain('(sbomReplaced')
-    },
-  )
+  longTest('is reported where as many others came, since another generator names packages otherwise', async () => {
+    const { made, tag } = await judged()
+    const others = PURLS.map((purl) => purl.replace('npm/', 'npm/other-'))
+    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...others))
+    const report = await made.run('catalog')
+    expect(report.state).toBe('complete')
+    expect(report.message).toContain('(sbomReplaced')
+  })
 
   longTest('is not doubted where components have other versions only', async () => {
     const { made, tag } = await judged()
@@ -182,16 +163,13 @@ test('patches that turn done in mass are reported, and a usual batch is not', as
   expect(many.message).toMatch(/published, but doubtful: 80 of 400 patches were done within 7 days, 65 of them in this run \(patchesDone/)
 }) // prettier-ignore
 
-longTest(
-  'without known findings, statements that newly rule out are counted and reported',
-  async () => {
-    const made = await mirrored(SMALL)
-    const [tag = ''] = made.sandbox.service.ids('tags')
-    made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'under_investigation'))
-    await made.run('catalog')
-    made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'not_affected'))
-    const report = await made.run('catalog')
-    expect(report.state).toBe('complete')
-    expect(report.message).toContain('statements would newly rule something out (vexStated')
-  },
-)
+longTest('without known findings, statements that newly rule out are counted and reported', async () => {
+  const made = await mirrored(SMALL)
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'under_investigation'))
+  await made.run('catalog')
+  made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'not_affected'))
+  const report = await made.run('catalog')
+  expect(report.state).toBe('complete')
+  expect(report.message).toContain('statements would newly rule something out (vexStated')
+})

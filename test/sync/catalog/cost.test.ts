@@ -48,14 +48,9 @@ test('one changed tag costs its own requests and the list of its image', async (
   service.rotateArtifact('tag', tag, 'sbom')
   const { image } = service.read('tags', tag) as { image: { repository: string } }
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  const own = [
-    `/v1/tags/${tag}`,
-    ...['sbom', 'vex', 'provenance'].map((kind) => `/v1/tags/${tag}/${kind}`),
-  ]
+  const own = [`/v1/tags/${tag}`, ...['sbom', 'vex', 'provenance'].map((kind) => `/v1/tags/${tag}/${kind}`)]
   const api = asked(made, 'api')
-  expect(api.sort()).toEqual(
-    [...LISTS, ...ALONE, ...own, `/v1/images/${image.repository}/tags`].sort(),
-  )
+  expect(api.sort()).toEqual([...LISTS, ...ALONE, ...own, `/v1/images/${image.repository}/tags`].sort())
   expect(asked(made, 'artifacts').every((path) => DOCUMENT.test(path))).toBe(true)
   expect(asked(made, 'catalog')).toEqual([])
   expect(await differences(made)).toEqual([])
@@ -132,22 +127,12 @@ describe('a dry run', () => {
 
 /** Every byte of the data folder. */
 function allBytes({ dir }: Bench): Buffer {
-  const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((one) =>
-    one.isFile(),
-  )
+  const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
   return Buffer.concat(files.map(({ parentPath, name }) => readFileSync(join(parentPath, name))))
 }
 
 describe('the data folder', () => {
-  const SECRETS = [
-    'sk-in-a-list',
-    'sk-in-detail',
-    'whsec-1',
-    'tok-deep',
-    'pw-nested',
-    'hash-1',
-    'camel-1',
-  ]
+  const SECRETS = ['sk-in-a-list', 'sk-in-detail', 'whsec-1', 'tok-deep', 'pw-nested', 'hash-1', 'camel-1']
   const PERSONAL = {
     PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
     PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
@@ -177,11 +162,10 @@ describe('the data folder', () => {
       expect([report.state, lackingOf(report)]).toEqual(['complete', []])
     }
     const bytes = allBytes(made)
-    for (const secret of [...SECRETS, SANDBOX_KEYS.admin])
-      expect(bytes.includes(secret)).toBe(false)
+    for (const secret of [...SECRETS, SANDBOX_KEYS.admin]) expect(bytes.includes(secret)).toBe(false)
     const answers = await Promise.all(
-      ['/v1/api_keys/', `/v1/api_keys/${key}/`, '/v1/users', '/v1/subscriptions/'].map(
-        async (path) => (await made.ask(path)).text(),
+      ['/v1/api_keys/', `/v1/api_keys/${key}/`, '/v1/users', '/v1/subscriptions/'].map(async (path) =>
+        (await made.ask(path)).text(),
       ),
     )
     for (const secret of SECRETS) expect(answers.join('')).not.toContain(secret)
@@ -194,8 +178,7 @@ describe('the data folder', () => {
     const { service } = made.sandbox
     const bytes = allBytes(made)
     expect(bytes.includes('@example.com')).toBe(false)
-    for (const id of [...service.ids('apiKeys'), ...service.ids('users')])
-      expect(bytes.includes(id)).toBe(false)
+    for (const id of [...service.ids('apiKeys'), ...service.ids('users')]) expect(bytes.includes(id)).toBe(false)
     expect((await made.ask('/v1/api_keys/')).status).toBe(404)
     expect(asked(made).filter((path) => /users|api_keys/.test(path))).toEqual([])
   })

@@ -29,9 +29,7 @@ describe('a refused credential', () => {
     const made = await bench(SMALL, { env: { PATCHMIRROR_UPSTREAM_API_KEY: 'wrong-key' } })
     const report = await made.run('catalog')
     expect(report).toMatchObject({ state: 'failed', code: 'upstream_auth' })
-    expect(report.message).toMatch(
-      /upstream\.apiKey was refused by the remediation surface .*: 401/,
-    )
+    expect(report.message).toMatch(/upstream\.apiKey was refused by the remediation surface .*: 401/)
     expect(report.message).not.toContain('wrong-key')
     expect(made.sandbox.requests.count()).toBeLessThanOrEqual(WIDTH)
     expect(made.store.snapshots.readSnapshot('catalog')).toBeNull()
@@ -77,8 +75,7 @@ describe('a refused credential', () => {
     for (let i = 0; i < 3; i++)
       expect(await made.run('catalog')).toMatchObject({ state: 'failed', code: 'upstream_auth' })
     expect(made.sandbox.requests.count()).toBeLessThanOrEqual(3 * WIDTH)
-    for (const path of [`/v1/tags/${tag}`, '/v1/tags/', '/v1/me'])
-      expect((await made.ask(path)).status).toBe(200)
+    for (const path of [`/v1/tags/${tag}`, '/v1/tags/', '/v1/me']) expect((await made.ask(path)).status).toBe(200)
   })
 
   test('without a right to one list costs that list, with that reason', async () => {
@@ -126,19 +123,16 @@ describe('a refused credential', () => {
   })
 })
 
-longTest(
-  'a package catalog that requires a credential ends the run with the setting that sends one',
-  async () => {
-    const closed = { ...SMALL, catalogNeedsCredential: true }
-    const made = await bench(closed)
-    const report = await made.run('catalog')
-    expect(report).toMatchObject({ state: 'failed', code: 'upstream_auth' })
-    expect(report.message).toContain('set catalog.sendCredential')
-    expect(asked(made, 'catalog').length).toBeLessThanOrEqual(WIDTH)
-    const sent = await bench(closed, { env: { PATCHMIRROR_CATALOG_SEND_CREDENTIAL: 'true' } })
-    expect(await sent.run('catalog')).toMatchObject({ state: 'complete' })
-  },
-)
+longTest('a package catalog that requires a credential ends the run with the setting that sends one', async () => {
+  const closed = { ...SMALL, catalogNeedsCredential: true }
+  const made = await bench(closed)
+  const report = await made.run('catalog')
+  expect(report).toMatchObject({ state: 'failed', code: 'upstream_auth' })
+  expect(report.message).toContain('set catalog.sendCredential')
+  expect(asked(made, 'catalog').length).toBeLessThanOrEqual(WIDTH)
+  const sent = await bench(closed, { env: { PATCHMIRROR_CATALOG_SEND_CREDENTIAL: 'true' } })
+  expect(await sent.run('catalog')).toMatchObject({ state: 'complete' })
+})
 
 longTest('a document that its host refuses twice is named, and the rest is mirrored', async () => {
   const made = await mirrored(SMALL, { PATCHMIRROR_CATALOG_CONCURRENCY: '1' })
@@ -197,16 +191,8 @@ describe('a credential that upstream returns in', () => {
 
   test.each([
     ['an item', /^\/v1\/me$/, { kind: 'body', body: JSON.stringify({ id: 'u1', note: KEY }) }],
-    [
-      'a list',
-      TAG_LIST,
-      { kind: 'body', body: JSON.stringify({ items: [{ id: 't', x: CODED }] }) },
-    ],
-    [
-      'a document',
-      DOCUMENT,
-      { kind: 'body', body: JSON.stringify({ spdxVersion: encodeURIComponent(CODED) }) },
-    ],
+    ['a list', TAG_LIST, { kind: 'body', body: JSON.stringify({ items: [{ id: 't', x: CODED }] }) }],
+    ['a document', DOCUMENT, { kind: 'body', body: JSON.stringify({ spdxVersion: encodeURIComponent(CODED) }) }],
     ['an artifact answer', SBOM, { kind: 'body', body: JSON.stringify({ spdxVersion: KEY }) }],
   ] as const)('%s is not stored, and the run reports where it was', async (_, path, fault) => {
     const made = await bench(ONE)

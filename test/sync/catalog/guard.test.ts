@@ -14,9 +14,7 @@ async function approve(made: Pick<CatalogBench, 'run' | 'store'>, run: number) {
   const approved = made.store.quarantine.readQuarantine(run)
   if (approved === null) throw new Error(`run ${run} has nothing in quarantine`)
   const report = await made.run(approved.source, { kind: 'approve', approved })
-  await made.store.exclusive(() =>
-    made.store.quarantine.decideQuarantine(run, 'approved', Date.now()),
-  )
+  await made.store.exclusive(() => made.store.quarantine.decideQuarantine(run, 'approved', Date.now()))
   return report
 }
 
@@ -72,9 +70,7 @@ describe('a list that suddenly shrinks', () => {
     const { service } = made.sandbox
     made.sandbox.faults.clear()
     const [first = ''] = service.ids('tickets')
-    const removed = [
-      ...made.store.catalog.eachEntry(made.store.catalog.readList('/v1/patches')?.id ?? 0),
-    ]
+    const removed = [...made.store.catalog.eachEntry(made.store.catalog.readList('/v1/patches')?.id ?? 0)]
     service.remove('tickets', first)
     // One of those that had gone is back.
     const back = JSON.parse(String(removed[0]?.body)) as Record<string, unknown>
@@ -90,9 +86,7 @@ describe('a list that suddenly shrinks', () => {
 
   test('stays refused once it was rejected', async () => {
     const { made, run } = await shrunk()
-    await made.store.exclusive(() =>
-      made.store.quarantine.decideQuarantine(run, 'rejected', Date.now()),
-    )
+    await made.store.exclusive(() => made.store.quarantine.decideQuarantine(run, 'rejected', Date.now()))
     for (let i = 0; i < 2; i++) {
       const report = await made.run('catalog')
       expect(report).toMatchObject({ state: 'quarantined', facts: { quarantine: run } })
@@ -114,8 +108,7 @@ describe('a list that suddenly shrinks', () => {
 
   test('is only reported by --dry-run', async () => {
     const made = await mirrored(MANY, GUARD)
-    for (const id of made.sandbox.service.ids('tickets').slice(0, 30))
-      made.sandbox.service.remove('tickets', id)
+    for (const id of made.sandbox.service.ids('tickets').slice(0, 30)) made.sandbox.service.remove('tickets', id)
     const before = contentsOf(made.dir)
     expect(await made.run('catalog', { dryRun: true })).toMatchObject({ state: 'quarantined' })
     expect(contentsOf(made.dir)).toEqual(before)
@@ -130,11 +123,7 @@ describe('a scope that changes', () => {
   })
   const OWNERS = /^(tags|images|packages)\//
   const ownersOf = ({ store }: Pick<CatalogBench, 'store'>) =>
-    new Set(
-      [...store.catalog.eachStoredAnswer()]
-        .map(({ owner }) => owner)
-        .filter((owner) => OWNERS.test(owner)),
-    )
+    new Set([...store.catalog.eachStoredAnswer()].map(({ owner }) => owner).filter((owner) => OWNERS.test(owner)))
 
   longTest('from subscribed to all fetches what it adds and nothing else', async () => {
     const few = await mirrored(MANY, env('subscribed'))

@@ -138,30 +138,21 @@ async function refreshed(made: CatalogBench, named: readonly number[]): Promise<
   }
   if (report.state !== 'complete') return report
   for (const id of ids) {
-    const { listed, digestMatches, artifacts } = made.store.catalog.findAnnounced(
-      announced(service, id),
-    )
+    const { listed, digestMatches, artifacts } = made.store.catalog.findAnnounced(announced(service, id))
     expect([id, listed, digestMatches, artifacts === 'lacking']).toEqual([id, true, true, false])
   }
   return report
 }
 
 /** After any history, one run without faults makes the mirror answer as the service does. */
-export async function checkHistories(
-  numRuns: number,
-  maxLength: number,
-  seed?: number,
-): Promise<void> {
+export async function checkHistories(numRuns: number, maxLength: number, seed?: number): Promise<void> {
   await fc.assert(
     fc.asyncProperty(
       fc.array(event, { minLength: 3, maxLength }),
       fc.constantFrom('all', 'subscribed'),
       fc.constantFrom('wire' as const, 'other' as const),
       async (history, scope, shape) => {
-        const made = await catalogBench(
-          { ...SMALL, shape },
-          { env: { PATCHMIRROR_CATALOG_SCOPE: scope } },
-        )
+        const made = await catalogBench({ ...SMALL, shape }, { env: { PATCHMIRROR_CATALOG_SCOPE: scope } })
         for (const step of history) {
           if (step.what === 'edit') edit(made.sandbox.service, step.edit, step.pick)
           else if (step.what === 'fault') made.sandbox.faults.set(step.path, step.fault, step)

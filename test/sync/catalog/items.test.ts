@@ -3,17 +3,7 @@ import type { Fault } from '../../../src/sandbox/faults/fault.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 import { longTest, telling } from '../../support/tables.ts'
 import { compare } from '../../support/catalog/compare.ts'
-import {
-  ALL,
-  SBOM,
-  SMALL,
-  TAG,
-  asked,
-  bench,
-  differences,
-  lackingOf,
-  mirrored,
-} from './fixtures.ts'
+import { ALL, SBOM, SMALL, TAG, asked, bench, differences, lackingOf, mirrored } from './fixtures.ts'
 
 describe('an item that answers 500', () => {
   test('is named, the others are mirrored, and the next run requests only it', async () => {
@@ -69,26 +59,23 @@ test('a 200 whose body is an error fails its list, item or document by name, and
 })
 
 describe('an item that is listed but answers 404', () => {
-  longTest(
-    'and was never stored is served as a 404, and is named in every run until upstream has it',
-    async () => {
-      const made = await catalogBench(SMALL, { env: ALL })
-      const [tag = ''] = made.sandbox.service.ids('tags')
-      made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 404 })
-      for (let i = 0; i < 3; i++) {
-        made.sandbox.requests.clear()
-        const report = await made.run('catalog')
-        expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
-        expect(lackingOf(report)).toEqual([`/v1/tags/${tag}: upstream lists it but answers 404`])
-        if (i > 0) expect(asked(made).filter((path) => TAG.test(path))).toEqual([`/v1/tags/${tag}`])
-      }
-      const { mirror, upstream } = await compare(made, `/v1/tags/${tag}`)
-      expect(mirror).toEqual(upstream)
-      made.sandbox.faults.clear()
-      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-      expect(await differences(made)).toEqual([])
-    },
-  )
+  longTest('and was never stored is served as a 404, and is named in every run until upstream has it', async () => {
+    const made = await catalogBench(SMALL, { env: ALL })
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'status', status: 404 })
+    for (let i = 0; i < 3; i++) {
+      made.sandbox.requests.clear()
+      const report = await made.run('catalog')
+      expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
+      expect(lackingOf(report)).toEqual([`/v1/tags/${tag}: upstream lists it but answers 404`])
+      if (i > 0) expect(asked(made).filter((path) => TAG.test(path))).toEqual([`/v1/tags/${tag}`])
+    }
+    const { mirror, upstream } = await compare(made, `/v1/tags/${tag}`)
+    expect(mirror).toEqual(upstream)
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await differences(made)).toEqual([])
+  })
 
   test('keeps its stored answer until the list removes it', async () => {
     const made = await mirrored()
@@ -127,22 +114,19 @@ describe('an overloaded service', () => {
     expect(report.facts['retries']).toBe(6)
   })
 
-  longTest(
-    'with a Retry-After beyond the ceiling gets no further request in this run',
-    async () => {
-      const made = await mirrored({ ...SMALL, tags: 16 })
-      for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
-      const long = { kind: 'status', status: 429, headers: { 'Retry-After': '86400' } } as const
-      const struck = made.sandbox.faults.set(TAG, long)
-      const report = await made.run('catalog')
-      expect(report).toMatchObject({ state: 'partial', code: null })
-      expect(lackingOf(report)[0]).toMatch(/429, asked to wait 86400 s/)
-      expect(struck.hits()).toBeLessThanOrEqual(8)
-      made.sandbox.faults.clear()
-      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-      expect(await differences(made)).toEqual([])
-    },
-  )
+  longTest('with a Retry-After beyond the ceiling gets no further request in this run', async () => {
+    const made = await mirrored({ ...SMALL, tags: 16 })
+    for (const id of made.sandbox.service.ids('tags')) made.sandbox.service.change('tags', id)
+    const long = { kind: 'status', status: 429, headers: { 'Retry-After': '86400' } } as const
+    const struck = made.sandbox.faults.set(TAG, long)
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'partial', code: null })
+    expect(lackingOf(report)[0]).toMatch(/429, asked to wait 86400 s/)
+    expect(struck.hits()).toBeLessThanOrEqual(8)
+    made.sandbox.faults.clear()
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    expect(await differences(made)).toEqual([])
+  })
 
   test('that fails every request is not asked for every item', async () => {
     const env = { PATCHMIRROR_UPSTREAM_RETRIES: '0', PATCHMIRROR_CATALOG_CONCURRENCY: '2' }
@@ -152,9 +136,7 @@ describe('an overloaded service', () => {
     expect(report).toMatchObject({ state: 'partial' })
     const failed = made.sandbox.requests.entries.filter(({ status }) => status === 500)
     expect(failed.length).toBeLessThanOrEqual(2 * (10 + 2))
-    expect(
-      lackingOf(report).some((told) => told.includes('skipped after 10 consecutive failures')),
-    ).toBe(true)
+    expect(lackingOf(report).some((told) => told.includes('skipped after 10 consecutive failures'))).toBe(true)
     made.sandbox.faults.clear()
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   })
@@ -175,20 +157,7 @@ describe('item ids', () => {
     expect(await differences(made)).toEqual([])
   })
 
-  const odd = [
-    'a|b',
-    'a/b',
-    '50%',
-    '%2F',
-    'ünï ✓ 修',
-    'a b+c',
-    'a?b#c',
-    '..',
-    '.',
-    '-',
-    '\ud800',
-    '9007199254740993',
-  ]
+  const odd = ['a|b', 'a/b', '50%', '%2F', 'ünï ✓ 修', 'a b+c', 'a?b#c', '..', '.', '-', '\ud800', '9007199254740993']
   test.each(telling(odd, 'a/b', '..'))('such as %j are requested and served', async (id) => {
     const made = await catalogBench({ ...SMALL, tags: 0, images: 0, packages: 0 }, { env: ALL })
     const item = { id, name: 'x', repository: 'r', updated_at: 'now' }
@@ -206,9 +175,7 @@ describe('item ids', () => {
     expect(detail.hits()).toBe(unaddressable ? 0 : 1)
     if (unaddressable) return
     const path = `/v1/tags/${encodeURIComponent(id.toWellFormed())}`
-    expect(asked(made).filter((one) => one.startsWith('/v1/tags/') && one !== '/v1/tags/')[0]).toBe(
-      path,
-    )
+    expect(asked(made).filter((one) => one.startsWith('/v1/tags/') && one !== '/v1/tags/')[0]).toBe(path)
     const answer = await made.ask(path)
     expect(answer.status).toBe(200)
     expect(await answer.text()).toBe(JSON.stringify(item))
@@ -223,71 +190,58 @@ describe('item ids', () => {
   })
 })
 
-longTest(
-  'an artifact set that several tags name is fetched when one of them changes, and not otherwise',
-  async () => {
-    const made = await mirrored()
-    const { service } = made.sandbox
-    const [tag = '', other = ''] = service.ids('tags')
-    const [avr = ''] = service.ids('avrs')
-    const AVRS = new RegExp(`^/v1/avrs/${avr}/`)
-    service.change('tags', other, { avr_id: avr })
-    await made.run('catalog')
-    for (let i = 0; i < 3; i++) {
-      made.sandbox.requests.clear()
-      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-      expect(asked(made).filter((path) => AVRS.test(path))).toEqual([])
-    }
-    service.rotateArtifact('avr', avr, 'vex', { silent: true })
-    service.change('tags', tag)
+longTest('an artifact set that several tags name is fetched when one of them changes, and not otherwise', async () => {
+  const made = await mirrored()
+  const { service } = made.sandbox
+  const [tag = '', other = ''] = service.ids('tags')
+  const [avr = ''] = service.ids('avrs')
+  const AVRS = new RegExp(`^/v1/avrs/${avr}/`)
+  service.change('tags', other, { avr_id: avr })
+  await made.run('catalog')
+  for (let i = 0; i < 3; i++) {
+    made.sandbox.requests.clear()
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(asked(made).filter((path) => AVRS.test(path))).toHaveLength(3)
-    expect(await differences(made)).toEqual([])
-  },
-)
+    expect(asked(made).filter((path) => AVRS.test(path))).toEqual([])
+  }
+  service.rotateArtifact('avr', avr, 'vex', { silent: true })
+  service.change('tags', tag)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(asked(made).filter((path) => AVRS.test(path))).toHaveLength(3)
+  expect(await differences(made)).toEqual([])
+})
 
-longTest(
-  'a new version of a package is listed in the versions of its name, whichever package adds it',
-  async () => {
-    const made = await mirrored()
-    const { service } = made.sandbox
-    const [first = ''] = service.ids('packages')
-    const { ecosystem, name } = service.read('packages', first)
-    const added = service.addPackage()
-    service.change('packages', added, { ecosystem, name, version: '99.9-new' })
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(await differences(made)).toEqual([])
-    const path = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
-    expect(await (await made.ask(path)).text()).toContain('99.9-new')
-  },
-)
+longTest('a new version of a package is listed in the versions of its name, whichever package adds it', async () => {
+  const made = await mirrored()
+  const { service } = made.sandbox
+  const [first = ''] = service.ids('packages')
+  const { ecosystem, name } = service.read('packages', first)
+  const added = service.addPackage()
+  service.change('packages', added, { ecosystem, name, version: '99.9-new' })
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await differences(made)).toEqual([])
+  const path = `/packages/ecosystems/${String(ecosystem)}/packages/${encodeURIComponent(String(name))}/versions`
+  expect(await (await made.ask(path)).text()).toContain('99.9-new')
+})
 
-longTest(
-  'an older version is requested again when the versions of its name change its entry',
-  async () => {
-    const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
-    await made.run('catalog')
-    const { service } = made.sandbox
-    for (const id of service.ids('packages')) service.rotateArtifact('package', id, 'patches')
-    await made.run('catalog')
-    const { id } = made.store.snapshots.readSnapshot('catalog') ?? { id: '' }
-    expect(await made.run('catalog', { full: true })).toMatchObject({ snapshot: id })
-  },
-)
+longTest('an older version is requested again when the versions of its name change its entry', async () => {
+  const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
+  await made.run('catalog')
+  const { service } = made.sandbox
+  for (const id of service.ids('packages')) service.rotateArtifact('package', id, 'patches')
+  await made.run('catalog')
+  const { id } = made.store.snapshots.readSnapshot('catalog') ?? { id: '' }
+  expect(await made.run('catalog', { full: true })).toMatchObject({ snapshot: id })
+})
 
-longTest(
-  'an answer that several packages share is stored under one that is still mirrored',
-  async () => {
-    const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
-    await made.run('catalog')
-    const { service } = made.sandbox
-    const [first = ''] = service.ids('packages') // another package has its name, and takes over the subscription
-    const owners = (): string[] =>
-      [...made.store.catalog.eachStoredAnswer()].map(({ owner }) => owner)
-    expect(owners()).toContain(`packages/${first}`)
-    service.remove('packages', first)
-    await made.run('catalog')
-    expect(owners()).not.toContain(`packages/${first}`)
-    expect(await differences(made)).toEqual([])
-  },
-)
+longTest('an answer that several packages share is stored under one that is still mirrored', async () => {
+  const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' } })
+  await made.run('catalog')
+  const { service } = made.sandbox
+  const [first = ''] = service.ids('packages') // another package has its name, and takes over the subscription
+  const owners = (): string[] => [...made.store.catalog.eachStoredAnswer()].map(({ owner }) => owner)
+  expect(owners()).toContain(`packages/${first}`)
+  service.remove('packages', first)
+  await made.run('catalog')
+  expect(owners()).not.toContain(`packages/${first}`)
+  expect(await differences(made)).toEqual([])
+})

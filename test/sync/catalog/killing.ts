@@ -31,9 +31,7 @@ export interface World {
 /** Paths of items, artifacts and documents that were answered; those that stand alone are asked for at every run. */
 function fetched({ requests }: Sandbox): string[] {
   const lists = /^\/v1\/(me|orgs\/|patches|subscriptions\/|packages\/|tags\/|images\/(.*\/tags)?)$/
-  return requests.entries
-    .filter(({ path, status }) => status === 200 && !lists.test(path))
-    .map(({ path }) => path)
+  return requests.entries.filter(({ path, status }) => status === 200 && !lists.test(path)).map(({ path }) => path)
 }
 
 /** Compares the folder with a new sandbox, which has the same content as the first one. */
@@ -44,10 +42,7 @@ export async function expectWhole(dir: string): Promise<void> {
 }
 
 /** Kills a crawl at its nth item and resumes it: the second one requests no answer that is already stored. */
-export async function killAndResume(
-  { sandbox, dir, options }: World,
-  nth: number,
-): Promise<string[]> {
+export async function killAndResume({ sandbox, dir, options }: World, nth: number): Promise<string[]> {
   expect(await killAt(sandbox, dir, 'items', nth, options)).toBe(true)
   const before = fetched(sandbox)
   sandbox.requests.clear()

@@ -26,10 +26,7 @@ function requestOf({ sandbox: { service } }: Bench, named: readonly number[]): R
 }
 
 /** The same run on a copy of the mirror, whose settings no earlier run had: it plans the requests of every item. */
-async function runOnCopy(
-  made: Bench,
-  request: RunRequest,
-): Promise<{ report: RunReport; contents: object }> {
+async function runOnCopy(made: Bench, request: RunRequest): Promise<{ report: RunReport; contents: object }> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-copy-'))
   const source = new Database(join(made.dir, 'mirror.db'), { readonly: true })
   source.exec(`VACUUM INTO '${join(dir, 'mirror.db')}'`)
@@ -124,27 +121,24 @@ async function play(
   }
 }
 
-longTest(
-  'a refresh that relies on what an earlier run left ends as one that plans everything',
-  async () => {
-    const counts = { settled: 0 }
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(step, { minLength: 4, maxLength: LONG ? 14 : 8 }),
-        fc.constantFrom('all', 'subscribed'),
-        fc.constantFrom('1', '1000'),
-        (history, scope, items) =>
-          play(
-            [...history, { named: [1] }],
-            { PATCHMIRROR_CATALOG_SCOPE: scope, PATCHMIRROR_CATALOG_GUARD_ITEMS: items },
-            counts,
-          ),
-      ),
-      { numRuns: LONG ? 20 : 3 },
-    )
-    expect(counts.settled).toBeGreaterThan(3)
-  },
-)
+longTest('a refresh that relies on what an earlier run left ends as one that plans everything', async () => {
+  const counts = { settled: 0 }
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { minLength: 4, maxLength: LONG ? 14 : 8 }),
+      fc.constantFrom('all', 'subscribed'),
+      fc.constantFrom('1', '1000'),
+      (history, scope, items) =>
+        play(
+          [...history, { named: [1] }],
+          { PATCHMIRROR_CATALOG_SCOPE: scope, PATCHMIRROR_CATALOG_GUARD_ITEMS: items },
+          counts,
+        ),
+    ),
+    { numRuns: LONG ? 20 : 3 },
+  )
+  expect(counts.settled).toBeGreaterThan(3)
+})
 
 test('a refresh keeps what is missing of a version that only an answer of the package catalog names', async () => {
   const history = [{ path: /^\/artifacts\//, status: 500 }, { run: 'narrower' }, { run: 'sync' }, 'clear'] as const // prettier-ignore
@@ -173,8 +167,7 @@ test.each(['quarantined', 'rejected', 'failed'] as const)(
     const { id, state } = await made.run('catalog', { full: true })
     expect(state).toBe(how === 'failed' ? 'failed' : 'quarantined')
     const { quarantine, catalog } = made.store
-    if (how === 'rejected')
-      await made.store.exclusive(() => quarantine.decideQuarantine(id, 'rejected', NOW))
+    if (how === 'rejected') await made.store.exclusive(() => quarantine.decideQuarantine(id, 'rejected', NOW))
     faults.clear()
     const stored = () => [...catalog.eachStoredAnswer()].filter(({ path, status }) => status === 200 && path.endsWith('/artifacts/patches')) // prettier-ignore
     expect(stored()).toHaveLength(12)
@@ -212,11 +205,7 @@ test('a refresh relies on no earlier one that left packages unrequested, as afte
   const request = requestOf(made, [])
   for (const round of [1, 2]) {
     const { state, message } = await runner.run(request)
-    expect([round, state, message]).toEqual([
-      round,
-      'partial',
-      expect.stringContaining('left to the next sync'),
-    ])
+    expect([round, state, message]).toEqual([round, 'partial', expect.stringContaining('left to the next sync')])
   }
   await runner.run({ source: 'catalog', kind: 'sync', trigger: 'command' })
   expect(reliesOnEarlier({ config, store })).toBe(true)

@@ -49,10 +49,7 @@ function scoped(subscriptions: readonly Item[], held: readonly string[] = [], en
 /** What one subscription brings, such as `image 1` and `package 2`. */
 function broughtBy(subscription: Item): string[] {
   const { images, packages, subscriptions } = scoped([{ id: 's-1', ...subscription }])
-  const found = [
-    ...images.map(({ id }) => `image ${id}`),
-    ...packages.map(({ id }) => `package ${id}`),
-  ]
+  const found = [...images.map(({ id }) => `image ${id}`), ...packages.map(({ id }) => `package ${id}`)]
   expect([...subscriptions.unresolved.values()]).toHaveLength(found.length === 0 ? 1 : 0)
   return found
 }

@@ -179,20 +179,17 @@ describe('a feed that cannot be used', () => {
   )
 
   const FIRST = telling(FAULTS, 'a gzip bomb')
-  test.each(FIRST)(
-    'is not stored in the first run either when its answer is %s',
-    async (_name, fault) => {
-      const made = await bench({ sandbox: { records: 5 }, env: CAP })
-      made.sandbox.faults.set(MATRIX, fault)
-      const first = await runMeeting(made, 'feeds', fault, { timeoutMs: 3000, retries: 0 })
-      expect(first).toMatchObject({ state: 'partial' })
-      expect(made.store.feeds.readDocument(MATRIX)).toBeNull()
-      expect(held(made, PATCH_FEED)).not.toBeNull()
-      made.sandbox.faults.clear()
-      expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
-      await expectEqual(made)
-    },
-  )
+  test.each(FIRST)('is not stored in the first run either when its answer is %s', async (_name, fault) => {
+    const made = await bench({ sandbox: { records: 5 }, env: CAP })
+    made.sandbox.faults.set(MATRIX, fault)
+    const first = await runMeeting(made, 'feeds', fault, { timeoutMs: 3000, retries: 0 })
+    expect(first).toMatchObject({ state: 'partial' })
+    expect(made.store.feeds.readDocument(MATRIX)).toBeNull()
+    expect(held(made, PATCH_FEED)).not.toBeNull()
+    made.sandbox.faults.clear()
+    expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
+    await expectEqual(made)
+  })
 
   const SHAPES: [string, unknown, number][] = [
     ['rows in an array', [ROW, ROW], 2],
@@ -389,9 +386,7 @@ describe('a feed that shrinks', () => {
     const made = await synced()
     made.sandbox.faults.set(PATCH_FEED, NO_PACKAGES)
     const { id } = await made.run('feeds')
-    await made.store.exclusive(() =>
-      made.store.quarantine.decideQuarantine(id, 'rejected', Date.now()),
-    )
+    await made.store.exclusive(() => made.store.quarantine.decideQuarantine(id, 'rejected', Date.now()))
     const report = await made.run('feeds')
     expect(report).toMatchObject({ state: 'quarantined' })
     expect(report.message).toContain(`rejected before (run ${id})`)

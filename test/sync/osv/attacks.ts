@@ -28,8 +28,6 @@ export async function approve(made: Bench, run: number) {
   if (approved === null) throw new Error(`run ${run} has nothing in quarantine`)
   const report = await made.run('osv', { kind: 'approve', approved })
   if (report.state !== 'quarantined')
-    await made.store.exclusive(() =>
-      made.store.quarantine.decideQuarantine(run, 'approved', Date.now()),
-    )
+    await made.store.exclusive(() => made.store.quarantine.decideQuarantine(run, 'approved', Date.now()))
   return report
 }

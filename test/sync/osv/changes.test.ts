@@ -12,9 +12,7 @@ type Copy = Map<string, string>
 function holdings(reads: Reads, source: SourceName): Copy {
   if (source === 'osv') {
     const sums = [...reads.osv.eachSum()]
-    return new Map(
-      sums.map(([id, , , sha, , modified]) => [id, `${sha.toString('hex')} ${modified}`]),
-    )
+    return new Map(sums.map(([id, , , sha, , modified]) => [id, `${sha.toString('hex')} ${modified}`]))
   }
   if (source === 'catalog') return catalogHoldings(reads)
   const documents = reads.feeds.listDocuments(source).filter(({ present }) => present)
@@ -74,14 +72,7 @@ const step = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      edit: fc.constantFrom(
-        'add',
-        'change',
-        'changeSilently',
-        'withdraw',
-        'remove',
-        'moveBackwards',
-      ),
+      edit: fc.constantFrom('add', 'change', 'changeSilently', 'withdraw', 'remove', 'moveBackwards'),
       n: fc.integer({ min: 1, max: 14 }),
     }),
   },
@@ -90,58 +81,52 @@ const step = fc.oneof(
 
 test('a copy that follows the change log equals the store after any history of the feed', async () => {
   await fc.assert(
-    fc.asyncProperty(
-      fc.array(step, { minLength: 6, maxLength: 14, size: 'max' }),
-      async (steps) => {
-        const made = await createBench({
-          sandbox: { records: 30, large: 0 },
-          env: { PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '8', PATCHMIRROR_OSV_GUARD_FRACTION: '1' },
-        })
-        try {
-          const kept: Kept[] = []
-          await made.run('osv')
-          check(made, 'osv', kept)
-          for (const one of steps) {
-            if ('edit' in one) {
-              const most = made.sandbox.feed.ids().length - 3
-              made.sandbox.feed[one.edit](one.edit === 'remove' ? Math.min(one.n, most) : one.n)
-              continue
-            }
-            const rows = made.store.changes.lastLogged()
-            const before = made.store.snapshots.readSnapshot('osv')?.id
-            const kind = one.run === 'reconcile' ? 'reconcile' : 'sync'
-            await made.run('osv', { kind, full: one.run === 'full' })
-            const moved = made.store.snapshots.readSnapshot('osv')?.id !== before
-            expect(made.store.changes.lastLogged() - rows).toBe(moved ? 1 : 0)
-            check(made, 'osv', kept)
+    fc.asyncProperty(fc.array(step, { minLength: 6, maxLength: 14, size: 'max' }), async (steps) => {
+      const made = await createBench({
+        sandbox: { records: 30, large: 0 },
+        env: { PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '8', PATCHMIRROR_OSV_GUARD_FRACTION: '1' },
+      })
+      try {
+        const kept: Kept[] = []
+        await made.run('osv')
+        check(made, 'osv', kept)
+        for (const one of steps) {
+          if ('edit' in one) {
+            const most = made.sandbox.feed.ids().length - 3
+            made.sandbox.feed[one.edit](one.edit === 'remove' ? Math.min(one.n, most) : one.n)
+            continue
           }
-        } finally {
-          await made.close()
+          const rows = made.store.changes.lastLogged()
+          const before = made.store.snapshots.readSnapshot('osv')?.id
+          const kind = one.run === 'reconcile' ? 'reconcile' : 'sync'
+          await made.run('osv', { kind, full: one.run === 'full' })
+          const moved = made.store.snapshots.readSnapshot('osv')?.id !== before
+          expect(made.store.changes.lastLogged() - rows).toBe(moved ? 1 : 0)
+          check(made, 'osv', kept)
         }
-      },
-    ),
+      } finally {
+        await made.close()
+      }
+    }),
     { numRuns: LONG ? 6 : 2 },
   )
 })
 
-longTest(
-  'the change log names a changed feed by its path and omits runs without changes',
-  async () => {
-    const made = await createBench()
-    try {
-      const kept: Kept[] = []
-      await made.run('feeds')
-      check(made, 'feeds', kept)
-      await made.run('feeds')
-      expect(made.store.changes.lastLogged()).toBe(1)
-      made.sandbox.feed.change(3)
-      await made.run('feeds')
-      check(made, 'feeds', kept)
-    } finally {
-      await made.close()
-    }
-  },
-)
+longTest('the change log names a changed feed by its path and omits runs without changes', async () => {
+  const made = await createBench()
+  try {
+    const kept: Kept[] = []
+    await made.run('feeds')
+    check(made, 'feeds', kept)
+    await made.run('feeds')
+    expect(made.store.changes.lastLogged()).toBe(1)
+    made.sandbox.feed.change(3)
+    await made.run('feeds')
+    check(made, 'feeds', kept)
+  } finally {
+    await made.close()
+  }
+})
 
 test('the change log names the paths of changed catalog lists and answers', async () => {
   const made = await bench()

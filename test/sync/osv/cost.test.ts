@@ -1,15 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { differences } from '../../support/mirror.ts'
-import {
-  ARCHIVE,
-  DAY,
-  INDEX,
-  RECORDS,
-  bench,
-  contentsOf,
-  createClock,
-  synced,
-} from '../fixtures.ts'
+import { ARCHIVE, DAY, INDEX, RECORDS, bench, contentsOf, createClock, synced } from '../fixtures.ts'
 import { LONG, longTest } from '../../support/tables.ts'
 
 describe('a sync of the OSV feed', () => {
@@ -31,16 +22,13 @@ describe('a sync of the OSV feed', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  longTest(
-    'costs one request and writes nothing for an unchanged feed without validators',
-    async () => {
-      const made = await synced({ sandbox: { validators: false } })
-      const before = contentsOf(made.dir)
-      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-      expect(made.sandbox.requests.count()).toBe(1)
-      expect(contentsOf(made.dir)).toEqual(before)
-    },
-  )
+  longTest('costs one request and writes nothing for an unchanged feed without validators', async () => {
+    const made = await synced({ sandbox: { validators: false } })
+    const before = contentsOf(made.dir)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.sandbox.requests.count()).toBe(1)
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
 
   test.each(LONG ? [1, 7, 250] : [7])(
     'costs one request for the index and one for each of %i changed records',

@@ -13,11 +13,7 @@ test('no Last-Modified is older than the newest stamp of the index, except for s
     now: clock.now,
   })
   const put = (id: string, own: string, listed = own): void => {
-    made.sandbox.feed.put(
-      id,
-      JSON.stringify({ schema_version: '1.6.0', id, modified: own }),
-      listed,
-    )
+    made.sandbox.feed.put(id, JSON.stringify({ schema_version: '1.6.0', id, modified: own }), listed)
   }
   const dates = () => {
     const { store } = made
@@ -53,12 +49,8 @@ test('no Last-Modified is older than the newest stamp of the index, except for s
 test('the newest of many stamps is found whatever their form is', () => {
   const now = Date.UTC(2026, 5, 1)
   const newest = (...stamps: string[]) => newestPast(stamps, now)
-  expect(newest('2026-05-02T00:30:00+02:00', '2026-05-01T23:00:00Z')).toBe(
-    seconds('2026-05-01T23:00:00Z'),
-  )
-  expect(newest('2026-05-01T00:00:00Z', '2026-04-30T23:30:00-02:00')).toBe(
-    seconds('2026-05-01T01:30:00Z'),
-  )
+  expect(newest('2026-05-02T00:30:00+02:00', '2026-05-01T23:00:00Z')).toBe(seconds('2026-05-01T23:00:00Z'))
+  expect(newest('2026-05-01T00:00:00Z', '2026-04-30T23:30:00-02:00')).toBe(seconds('2026-05-01T01:30:00Z'))
   expect(newest('2026-05-01', ' 2026-05-03', '2026-05-02')).toBe(seconds('2026-05-03'))
   expect(newest('2026-06-01T00:00:00Z', '2026-06-01T00:00:00.1Z')).toBe(seconds('2026-06-01'))
   expect(newest('soon', '', '9999-01-01')).toBeNull()

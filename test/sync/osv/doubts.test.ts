@@ -120,9 +120,7 @@ describe('a doubt', () => {
     const { doubted } = made.store.changes.readDoubts(id) ?? {}
     expect(doubted?.affectedLost).toHaveLength(Number(report.facts['doubts'])) // all, not the first alone
     const doubts = made.store.changes.listDoubts({ source: 'osv', after: id - 1, until: id })
-    expect(doubts.get(doubted?.affectedLost?.[0] ?? '')).toEqual([
-      { kind: 'affectedLost', snapshot, run: report.id },
-    ])
+    expect(doubts.get(doubted?.affectedLost?.[0] ?? '')).toEqual([{ kind: 'affectedLost', snapshot, run: report.id }])
     const { facts } = await made.run('osv')
     expect(facts['doubts']).toBeUndefined()
     const db = openReader(made.dir)

@@ -104,16 +104,13 @@ describe('an unusable index:', () => {
     ['a stall', { kind: 'stall' }],
     ['a 429', { kind: 'status', status: 429, headers: { 'Retry-After': '0' } }],
   ]
-  test.each(telling(PASSING, 'a reset'))(
-    '%s that happens once is retried',
-    async (_name, fault) => {
-      const made = await bench({ sandbox: SMALL, env: CAPS })
-      made.sandbox.faults.set(INDEX, fault, { times: 1 })
-      const report = await runMeeting(made, 'osv', fault, { timeoutMs: 5000, retries: 1 })
-      expect(report).toMatchObject({ state: 'complete', facts: { retries: 1 } })
-      expect(differences(made)).toEqual([])
-    },
-  )
+  test.each(telling(PASSING, 'a reset'))('%s that happens once is retried', async (_name, fault) => {
+    const made = await bench({ sandbox: SMALL, env: CAPS })
+    made.sandbox.faults.set(INDEX, fault, { times: 1 })
+    const report = await runMeeting(made, 'osv', fault, { timeoutMs: 5000, retries: 1 })
+    expect(report).toMatchObject({ state: 'complete', facts: { retries: 1 } })
+    expect(differences(made)).toEqual([])
+  })
 
   test('an unrequested 304 is not accepted as an index', async () => {
     const made = await bench({ sandbox: SMALL })
@@ -172,11 +169,7 @@ describe('redirects of the feed', () => {
     const { faults } = made.sandbox
     faults.set('/moved/all.json', { kind: 'body', body: made.sandbox.feed.index() })
     faults.set(INDEX, { kind: 'redirect', location: '/moved/all.json' })
-    faults.set(
-      ARCHIVE,
-      { kind: 'redirect', status: 308, location: `${ARCHIVE}?at=2` },
-      { times: 1 },
-    )
+    faults.set(ARCHIVE, { kind: 'redirect', status: 308, location: `${ARCHIVE}?at=2` }, { times: 1 })
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
     expect(differences(made)).toEqual([])
   })
@@ -349,22 +342,19 @@ describe('records with another date than the index', () => {
     expect(differences(made)).toEqual([])
   })
 
-  longTest(
-    'are stored when they are older, and replaced by the next run when a cache returned them',
-    async () => {
-      const made = await synced({ sandbox: SMALL })
-      made.sandbox.feed.change(3)
-      made.sandbox.faults.set(RECORDS, { kind: 'staleRecords' })
-      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-      expectAgreement(made)
-      expect(differences(made)).not.toEqual([])
-      made.sandbox.faults.clear()
-      made.sandbox.requests.clear()
-      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-      expect(made.sandbox.requests.count(RECORDS)).toBe(3)
-      expect(differences(made)).toEqual([])
-    },
-  )
+  longTest('are stored when they are older, and replaced by the next run when a cache returned them', async () => {
+    const made = await synced({ sandbox: SMALL })
+    made.sandbox.feed.change(3)
+    made.sandbox.faults.set(RECORDS, { kind: 'staleRecords' })
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expectAgreement(made)
+    expect(differences(made)).not.toEqual([])
+    made.sandbox.faults.clear()
+    made.sandbox.requests.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect(made.sandbox.requests.count(RECORDS)).toBe(3)
+    expect(differences(made)).toEqual([])
+  })
 
   test('are requested only once more when upstream always returns older ones', async () => {
     const made = await synced({ sandbox: SMALL })

@@ -21,13 +21,7 @@ const STAMP = '2026-05-01T00:00:00Z'
 
 /** Ids whose members the hostile archives carry. */
 const NAMED = [
-  ...[
-    'ROOT-HOSTILE-0',
-    'ROOT-HOSTILE-1',
-    'ROOT-HOSTILE-2',
-    'ROOT-HOSTILE-BOMB',
-    'nested/deeper/R-1',
-  ],
+  ...['ROOT-HOSTILE-0', 'ROOT-HOSTILE-1', 'ROOT-HOSTILE-2', 'ROOT-HOSTILE-BOMB', 'nested/deeper/R-1'],
   ...['../../evil', 'a/../../evil', '/etc/evil', '..\\evil', 'C:\\evil', 'N'.repeat(60_000)],
 ]
 
@@ -45,27 +39,22 @@ describe('a hostile archive', () => {
     expectAgreement(made)
   })
 
-  test.each(KINDS)(
-    'of the kind %s stores a listed record only when its member is valid',
-    async (kind) => {
-      const made = await bench({ sandbox: SMALL, env: CAPS })
-      const listed = JSON.parse(made.sandbox.feed.index().toString()) as object[]
-      const body = JSON.stringify([...listed, ...NAMED.map((id) => ({ id, modified: STAMP }))])
-      made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json' })
-      made.sandbox.faults.archive(kind)
-      expect(await made.run('osv')).toMatchObject({ state: 'partial' })
-      for (const id of made.sandbox.feed.ids())
-        expect(made.content(id)).toEqual(made.sandbox.feed.record(id))
-      for (const id of NAMED.filter((name) => made.content(name) !== null)) {
-        const record = JSON.parse(made.content(id)?.toString() ?? '') as { id: string }
-        expect(record.id).toBe(id)
-      }
-      for (const id of NAMED.filter((name) => /^[/.C]|\.\./.test(name)))
-        expect(made.content(id)).toBeNull()
-      expectAgreement(made)
-      await expectSound(made.dir)
-    },
-  )
+  test.each(KINDS)('of the kind %s stores a listed record only when its member is valid', async (kind) => {
+    const made = await bench({ sandbox: SMALL, env: CAPS })
+    const listed = JSON.parse(made.sandbox.feed.index().toString()) as object[]
+    const body = JSON.stringify([...listed, ...NAMED.map((id) => ({ id, modified: STAMP }))])
+    made.sandbox.faults.set(INDEX, { kind: 'body', body, type: 'application/json' })
+    made.sandbox.faults.archive(kind)
+    expect(await made.run('osv')).toMatchObject({ state: 'partial' })
+    for (const id of made.sandbox.feed.ids()) expect(made.content(id)).toEqual(made.sandbox.feed.record(id))
+    for (const id of NAMED.filter((name) => made.content(name) !== null)) {
+      const record = JSON.parse(made.content(id)?.toString() ?? '') as { id: string }
+      expect(record.id).toBe(id)
+    }
+    for (const id of NAMED.filter((name) => /^[/.C]|\.\./.test(name))) expect(made.content(id)).toBeNull()
+    expectAgreement(made)
+    await expectSound(made.dir)
+  })
 
   test.each(KINDS)('of the kind %s leaves a reconcile over ranges correct', async (kind) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
@@ -110,8 +99,7 @@ describe('a feed with ids', () => {
     ...['quote\'"', 'tab\there', 'A:2025-1', '__proto__', 'constructor', 'ROOT-APP-NPM-'],
     ...['ALL', 'a.json', 'all.json', '.', '..', '...', 'x'.repeat(3000), '\u{1F600}', '\ufffd'],
   ]
-  const content = (id: string, more = ''): string =>
-    JSON.stringify({ id, modified: STAMP, details: more })
+  const content = (id: string, more = ''): string => JSON.stringify({ id, modified: STAMP, details: more })
 
   test('of any form is mirrored through the archive, single fetches, the index and the derived archive', async () => {
     const made = await bench({ sandbox: SMALL })
@@ -186,9 +174,7 @@ describe('invalid entries of the index', () => {
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'partial', facts })
     expect(report.message).toContain('7 index entries skipped (entry 1: it is not an object: 5)')
-    expect(report.facts['unusable']).toContain(
-      '"a\\nb": its id has a line break or a NUL character',
-    )
+    expect(report.facts['unusable']).toContain('"a\\nb": its id has a line break or a NUL character')
     expect(made.index()?.toString()).toBe(`[${entries}]`)
     expectAgreement(made)
     await expectSound(made.dir)

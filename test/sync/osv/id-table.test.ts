@@ -28,9 +28,7 @@ describe('the id table', () => {
   test('finds each of many thousands of ids', () => {
     const table = createIdTable(64)
     for (let i = 0; i < 50_000; i++) table.set(`ROOT-OS-${i}`, String(i % 7))
-    const wrong = Array.from({ length: 50_000 }, (_, i) => i).filter(
-      (i) => table.get(`ROOT-OS-${i}`) !== i,
-    )
+    const wrong = Array.from({ length: 50_000 }, (_, i) => i).filter((i) => table.get(`ROOT-OS-${i}`) !== i)
     expect(wrong).toEqual([])
     expect(table.get('ROOT-OS-50000')).toBeUndefined()
   })

@@ -10,12 +10,7 @@ type Pair = readonly [id: string, modified: string]
 /** Compares an index with the published one, by bytes and by parsing both; `null`: it must be parsed. */
 function compared(fetched: Buffer, published: Buffer): { found: unknown; expected: unknown } {
   const before = parseIndex(published).ids
-  const found = differenceOfIndexes(
-    fetched,
-    published,
-    before.size,
-    (id) => before.get(id) !== undefined,
-  )
+  const found = differenceOfIndexes(fetched, published, before.size, (id) => before.get(id) !== undefined)
   if (found === null) return { found: null, expected: null }
   const index = parseIndex(fetched) // must not throw
   const { duplicates, unusable } = index
@@ -26,9 +21,7 @@ function compared(fetched: Buffer, published: Buffer): { found: unknown; expecte
     found: { added, changed, removed, stamps, duplicates: 0, unusable: 0 },
     expected: {
       added: ids.filter((id) => before.get(id) === undefined),
-      changed: ids
-        .filter((id) => before.get(id) !== undefined && before.stamp(id) !== index.ids.stamp(id))
-        .sort(),
+      changed: ids.filter((id) => before.get(id) !== undefined && before.stamp(id) !== index.ids.stamp(id)).sort(),
       removed: [...before.ids()].filter((id) => index.ids.get(id) === undefined).sort(),
       stamps: [...added, ...changed].map((id) => index.ids.stamp(id)),
       duplicates,
@@ -104,12 +97,7 @@ describe('an index compared with the published one by bytes', () => {
     expect(found).not.toBeNull()
     expect(found).toEqual(expected)
     expect(found).toMatchObject({ added: { length: 3 }, changed: { length: 2 } })
-    for (const few of [
-      listed.slice(1),
-      listed.slice(0, -1),
-      listed,
-      [...listed, ['Z', 'z'] as const],
-    ]) {
+    for (const few of [listed.slice(1), listed.slice(0, -1), listed, [...listed, ['Z', 'z'] as const]]) {
       const again = compared(indexOf(few), published)
       expect(again.found).not.toBeNull()
       expect(again.found).toEqual(again.expected)
@@ -117,18 +105,13 @@ describe('an index compared with the published one by bytes', () => {
   })
 
   longTest('must be parsed when any byte is damaged in a way that a parser refuses', () => {
-    const text =
-      '[{"id":"A-1","modified":"2026"},\n{"id":"A-2","modified":"x"},{"id":"A-3","modified":"y"}]'
+    const text = '[{"id":"A-1","modified":"2026"},\n{"id":"A-2","modified":"x"},{"id":"A-3","modified":"y"}]'
     const published = Buffer.from(text)
     for (let at = 0; at < published.length; at++)
       for (const byte of [0, 0x22, 0x5c, 0x7b, 0x7d, 0x2c, 0x20, 0x61, 0x5d]) {
         const damaged = Buffer.from(published)
         damaged[at] = byte
-        for (const bytes of [
-          damaged,
-          damaged.subarray(0, at),
-          Buffer.concat([damaged, published]),
-        ]) {
+        for (const bytes of [damaged, damaged.subarray(0, at), Buffer.concat([damaged, published])]) {
           const { found, expected } = compared(bytes, published)
           expect(found, bytes.toString()).toEqual(expected)
         }

@@ -32,35 +32,32 @@ const json = (value: unknown): Fault => ({
   type: 'application/json',
 })
 
-describe.each(telling([...UNSTAMPED, ...STAMPED], 'ids', 'lines'))(
-  'an index in the form %s',
-  (form) => {
-    test('is mirrored and served as upstream has it, before and after changes', async () => {
-      const made = await mirrored(form)
-      await expectSound(made.dir)
-      const { feed } = made.sandbox
-      const changed = feed.change(2)
-      feed.add(1)
-      feed.remove(1)
-      const report = await made.run('osv')
-      expect(report).toMatchObject({
-        state: 'complete',
-        facts: { added: 1, changed: changed.length, removed: 1 },
-      })
-      expect(differences(made)).toEqual([])
-      await expectSound(made.dir)
+describe.each(telling([...UNSTAMPED, ...STAMPED], 'ids', 'lines'))('an index in the form %s', (form) => {
+  test('is mirrored and served as upstream has it, before and after changes', async () => {
+    const made = await mirrored(form)
+    await expectSound(made.dir)
+    const { feed } = made.sandbox
+    const changed = feed.change(2)
+    feed.add(1)
+    feed.remove(1)
+    const report = await made.run('osv')
+    expect(report).toMatchObject({
+      state: 'complete',
+      facts: { added: 1, changed: changed.length, removed: 1 },
     })
+    expect(differences(made)).toEqual([])
+    await expectSound(made.dir)
+  })
 
-    test('costs no more than two conditional requests, and no write, when nothing changed', async () => {
-      const made = await mirrored(form)
-      const before = contentsOf(made.dir)
-      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-      expect([...made.sandbox.requests].every(({ status }) => status === 304)).toBe(true)
-      expect(pathsOf(made).length).toBeLessThanOrEqual(2)
-      expect(contentsOf(made.dir)).toEqual(before)
-    })
-  },
-)
+  test('costs no more than two conditional requests, and no write, when nothing changed', async () => {
+    const made = await mirrored(form)
+    const before = contentsOf(made.dir)
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    expect([...made.sandbox.requests].every(({ status }) => status === 304)).toBe(true)
+    expect(pathsOf(made).length).toBeLessThanOrEqual(2)
+    expect(contentsOf(made.dir)).toEqual(before)
+  })
+})
 
 describe('an index without stamps', () => {
   test('shows no change, which the archive does', async () => {
@@ -153,20 +150,17 @@ describe('an index that cannot be read', () => {
     ['lines that end within one', '"CVE-2026-1"\n"CVE-20', 'not a JSON array'],
     ['ids among other things', [{ cve: 'CVE-2026-1' }, { x: 1 }], '1 of 2 entries have no id'],
   ]
-  test.each(telling(REFUSED, 'ids and the next page'))(
-    'empties nothing when it is %s',
-    async (_, index, why) => {
-      const made = await mirrored('ids')
-      const before = contentsOf(made.dir)
-      made.sandbox.faults.set(INDEX, json(index))
-      const report = await made.run('osv')
-      expect(report).toMatchObject({ state: 'failed', code: 'upstream_shape' })
-      expect(report.message).toContain(why)
-      expect(contentsOf(made.dir)).toEqual(before)
-      made.sandbox.faults.clear()
-      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    },
-  )
+  test.each(telling(REFUSED, 'ids and the next page'))('empties nothing when it is %s', async (_, index, why) => {
+    const made = await mirrored('ids')
+    const before = contentsOf(made.dir)
+    made.sandbox.faults.set(INDEX, json(index))
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'failed', code: 'upstream_shape' })
+    expect(report.message).toContain(why)
+    expect(contentsOf(made.dir)).toEqual(before)
+    made.sandbox.faults.clear()
+    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  })
 
   test.each<[string, Record<string, string>]>([
     ['a link', { link: '</external/osv/all.json?page=2>; rel="next"' }],

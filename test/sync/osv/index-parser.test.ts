@@ -1,12 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LONG } from '../../support/tables.ts'
-import {
-  type OsvIndex,
-  createIndexReader,
-  endOrReread,
-  parseIndex,
-} from '../../../src/sync/osv/index-parser.ts'
+import { type OsvIndex, createIndexReader, endOrReread, parseIndex } from '../../../src/sync/osv/index-parser.ts'
 import { sha256Hex } from '../../../src/core/digest.ts'
 import { planOsv } from '../../../src/sync/osv/diff.ts'
 import { bench, tamper } from '../fixtures.ts'
@@ -43,17 +38,7 @@ function toldInPieces(bytes: Buffer, sizes: readonly number[], windowBytes: numb
 
 const space = fc.constantFrom('', '', ' ', '\n\t', '\r ')
 const text = fc.oneof(
-  fc.constantFrom(
-    'A-1',
-    'A-2',
-    'ü/漢',
-    '',
-    'a\\b',
-    'q"q',
-    '\u0000',
-    '\u{1f600}',
-    '2026-01-01T00:00:00Z',
-  ),
+  fc.constantFrom('A-1', 'A-2', 'ü/漢', '', 'a\\b', 'q"q', '\u0000', '\u{1f600}', '2026-01-01T00:00:00Z'),
   fc.string({ unit: 'grapheme', maxLength: 12 }).filter((value) => value.isWellFormed()),
 )
 const literal = fc.oneof(
@@ -76,16 +61,7 @@ const usual = fc.tuple(text, text, space, fc.boolean()).map(([id, modified, s, t
 })
 const odd = fc.oneof(
   fc.array(member, { maxLength: 3 }).map((members) => `{${members.join(',')}}`),
-  fc.constantFrom(
-    '1',
-    'null',
-    '"]"',
-    '[[],{"a":"}"}]',
-    '{"id":"../x","modified":""}',
-    '',
-    '{',
-    '}',
-  ),
+  fc.constantFrom('1', 'null', '"]"', '[[],{"a":"}"}]', '{"id":"../x","modified":""}', '', '{', '}'),
 )
 const entry = fc.oneof({ weight: 12, arbitrary: usual }, { weight: 1, arbitrary: odd })
 const document = fc
@@ -96,9 +72,7 @@ const document = fc
     fc.constantFrom(']', ']', ']', '', ']x', ',]', ']\n '),
     fc.constantFrom('', '', '', '\ufeff', 'x', '\n{'),
   )
-  .map(([a, entries, b, end, start]) =>
-    Buffer.from(`${start}${a}[${a}${entries.join(`${b},${b}`)}${b}${end}`),
-  )
+  .map(([a, entries, b, end, start]) => Buffer.from(`${start}${a}[${a}${entries.join(`${b},${b}`)}${b}${end}`))
 /** Bytes that are mostly UTF-8, one of them perhaps damaged. */
 const received = fc
   .tuple(document, fc.option(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 }))), fc.nat(9))
@@ -143,9 +117,7 @@ describe('an index that arrives in pieces', () => {
   })
 
   test('gives the same result when it is damaged or cut anywhere', () => {
-    const sound = Buffer.from(
-      '\ufeff [{"id":"A-1","modified":"2026"}, {"modified":"x","id":"\u{1f600}"}, 7]',
-    )
+    const sound = Buffer.from('\ufeff [{"id":"A-1","modified":"2026"}, {"modified":"x","id":"\u{1f600}"}, 7]')
     expect(toldInPieces(sound, [1], 1)).toMatchObject({ pairs: { length: 2 }, unusable: 1 })
     for (let at = 0; at < sound.length; at++) {
       const cut = sound.subarray(0, at)
@@ -159,10 +131,8 @@ describe('an index that arrives in pieces', () => {
   })
 
   test('is refused for an entry over a megabyte, and not for one of a megabyte', () => {
-    const brief = (what: unknown): string =>
-      typeof what === 'string' ? what : sha256Hex(JSON.stringify(what))
-    const indexWith = (entry: string): Buffer =>
-      Buffer.from(`[{"id":"A-1","modified":""},${entry}]`)
+    const brief = (what: unknown): string => (typeof what === 'string' ? what : sha256Hex(JSON.stringify(what)))
+    const indexWith = (entry: string): Buffer => Buffer.from(`[{"id":"A-1","modified":""},${entry}]`)
     const entryOf = (bytes: number): string => `{"id":"A-2","modified":"${'x'.repeat(bytes - 26)}"}`
     for (const bytes of [999_999, 1_000_000, 1_000_001]) {
       const index = indexWith(entryOf(bytes))
@@ -170,8 +140,7 @@ describe('an index that arrives in pieces', () => {
       if (bytes > 1_000_000) expect(whole).toContain('an entry has more than 1000000 bytes')
       else expect(parseIndex(index).ids.stamp('A-2')).toHaveLength(bytes - 26)
       expect(brief(told(index, false))).toBe(whole)
-      for (const size of [1000, 300_000, 5_000_000])
-        expect(brief(toldInPieces(index, [size], 65_536))).toBe(whole)
+      for (const size of [1000, 300_000, 5_000_000]) expect(brief(toldInPieces(index, [size], 65_536))).toBe(whole)
     }
     const endless = indexWith(entryOf(2_000_000).slice(0, -2))
     expect(told(endless, true)).toContain('an entry has more than 1000000 bytes')

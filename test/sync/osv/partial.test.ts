@@ -1,16 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { missingOf } from '../../../src/api/snapshot/missing.ts'
 import { differences } from '../../support/mirror.ts'
-import {
-  ARCHIVE,
-  INDEX,
-  RECORDS,
-  bench,
-  contentsOf,
-  expectAgreement,
-  expectSound,
-  synced,
-} from '../fixtures.ts'
+import { ARCHIVE, INDEX, RECORDS, bench, contentsOf, expectAgreement, expectSound, synced } from '../fixtures.ts'
 import { longTest } from '../../support/tables.ts'
 
 const SMALL = { records: 40, large: 0 }
@@ -83,8 +74,7 @@ describe('listed ids without a record', () => {
     made.sandbox.faults.set(`/external/osv/${changed}.json`, { kind: 'status', status: 500 })
     expect(await made.run('osv')).toMatchObject({ state: 'partial' })
     const partial = made.store.snapshots.readSnapshot('osv')?.id ?? ''
-    for (const id of [whole, partial])
-      expect(missingOf(made.store, 'osv', id)).toEqual({ partial: true, missing: 1 })
+    for (const id of [whole, partial]) expect(missingOf(made.store, 'osv', id)).toEqual({ partial: true, missing: 1 })
     made.sandbox.faults.clear()
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     expect(missingOf(made.store, 'osv', partial)).toEqual({ partial: true, missing: null })
@@ -114,8 +104,7 @@ describe('an archive that is older than the index', () => {
     expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 5 } })
     expect(made.store.osv.countRecords()).toBe(40)
     expectAgreement(made)
-    for (const id of changed)
-      expect(made.store.osv.readEntry(id)?.modified).not.toBe(made.sandbox.feed.modified(id))
+    for (const id of changed) expect(made.store.osv.readEntry(id)?.modified).not.toBe(made.sandbox.feed.modified(id))
     made.sandbox.faults.clear()
     made.sandbox.requests.clear()
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })

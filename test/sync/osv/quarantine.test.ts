@@ -3,15 +3,7 @@ import type { Quarantine } from '../../../src/store/runs/quarantine.ts'
 import { findRejected } from '../../../src/store/runs/rejected.ts'
 import { refuseRemoval } from '../../../src/sync/removal-guard.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
-import {
-  INDEX,
-  RECORDS,
-  archiveOf,
-  bench,
-  contentsOf,
-  expectAgreement,
-  synced,
-} from '../fixtures.ts'
+import { INDEX, RECORDS, archiveOf, bench, contentsOf, expectAgreement, synced } from '../fixtures.ts'
 import { telling } from '../../support/tables.ts'
 
 /** The tables that a quarantined run may not touch. */
@@ -30,9 +22,7 @@ function quarantineOf({ store }: Bench, run: number): Quarantine {
 async function approve(made: Bench, run: number) {
   const approved = quarantineOf(made, run)
   const report = await made.run(approved.source, { kind: 'approve', approved })
-  await made.store.exclusive(() =>
-    made.store.quarantine.decideQuarantine(run, 'approved', Date.now()),
-  )
+  await made.store.exclusive(() => made.store.quarantine.decideQuarantine(run, 'approved', Date.now()))
   return report
 }
 
@@ -79,19 +69,13 @@ describe('an index that suddenly shrinks', () => {
     made.sandbox.faults.clear()
     made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex', keep: 0.25 })
     const second = await made.run('osv')
-    expect(made.store.quarantine.listOpenQuarantines().map(({ runId }) => runId)).toEqual([
-      second.id,
-    ])
+    expect(made.store.quarantine.listOpenQuarantines().map(({ runId }) => runId)).toEqual([second.id])
     expect(made.store.quarantine.readQuarantine(run)?.decision).toBe('superseded')
   })
 
   test('is quarantined in a reconcile and in a full sync too', async () => {
     const { made, run } = await shrunk()
-    for (const how of [
-      { kind: 'reconcile' },
-      { full: true },
-      { kind: 'repair', full: true },
-    ] as const)
+    for (const how of [{ kind: 'reconcile' }, { full: true }, { kind: 'repair', full: true }] as const)
       expect(await made.run('osv', how)).toMatchObject({
         state: 'quarantined',
         facts: { quarantine: run },
@@ -153,8 +137,7 @@ describe('an index that suddenly shrinks', () => {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
       PATCHMIRROR_UPSTREAM_RETRIES: '0',
     }
-    for (let i = 0; i < 2; i++)
-      expect(await made.runWith(unreachable, 'osv')).toMatchObject({ state: 'failed' })
+    for (let i = 0; i < 2; i++) expect(await made.runWith(unreachable, 'osv')).toMatchObject({ state: 'failed' })
     expect(rejected()).toBe(run)
     made.sandbox.faults.clear()
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })

@@ -57,8 +57,7 @@ function check(made: Bench, { include, exclude }: Scope): void {
     records: wanted.length,
     scope: scope?.text ?? null,
   })
-  for (const [id, modified] of store.osv.eachOutside())
-    expect(entries).toContainEqual({ id, modified })
+  for (const [id, modified] of store.osv.eachOutside()) expect(entries).toContainEqual({ id, modified })
 }
 
 /**
@@ -78,15 +77,11 @@ function losesAll(made: Bench, { include, exclude }: Scope): boolean {
   const isStored = new Set(stored.map(({ id }) => id))
   const isDropped = ({ id, modified }: { id: string; modified: string }) =>
     scope?.judgeId(id) === 'out' ||
-    (feed.modified(id) === modified &&
-      scope?.includes(id, JSON.parse(feed.record(id).toString()) as object) === false)
+    (feed.modified(id) === modified && scope?.includes(id, JSON.parse(feed.record(id).toString()) as object) === false)
   const isEmptied =
     stored.every((one) => listed.has(one.id) && isDropped(one)) &&
     feed.ids().every((id) => isStored.has(id) || scope?.judgeId(id) === 'out')
-  return (
-    stored.length > 0 &&
-    ((!isSame && isEmptied) || stored.every((one) => !listed.has(one.id) || leaves(one)))
-  )
+  return stored.length > 0 && ((!isSame && isEmptied) || stored.every((one) => !listed.has(one.id) || leaves(one)))
 }
 
 /** Approves the newest change that waits, as an operator does. */
@@ -109,8 +104,7 @@ test('a mirror of a part of OSV has exactly the records in scope after any histo
         for (const [at, { edit, n, scope, run }] of steps.entries()) {
           const most = made.sandbox.feed.ids().length - 3
           if (edit === 'move') move(made, n, at)
-          else if (edit !== 'none')
-            made.sandbox.feed[edit](edit === 'remove' ? Math.min(n, most) : n)
+          else if (edit !== 'none') made.sandbox.feed[edit](edit === 'remove' ? Math.min(n, most) : n)
           const env = {
             PATCHMIRROR_OSV_INCLUDE: scope.include.join(','),
             PATCHMIRROR_OSV_EXCLUDE: scope.exclude.join(','),

@@ -12,9 +12,7 @@ function idsOf({ sandbox }: Bench, ...ecosystems: string[]): string[] {
     const { affected = [] } = JSON.parse(sandbox.feed.record(id).toString()) as {
       affected?: { package?: { ecosystem?: string } }[]
     }
-    return affected.some((one) =>
-      ecosystems.some((name) => `${one.package?.ecosystem ?? ''}:`.startsWith(`${name}:`)),
-    )
+    return affected.some((one) => ecosystems.some((name) => `${one.package?.ecosystem ?? ''}:`.startsWith(`${name}:`)))
   })
 }
 
@@ -36,9 +34,7 @@ describe('a scope of OSV', () => {
     expect(npm.length).toBeGreaterThan(0)
     expect(await made.run('osv')).toMatchObject({
       state: 'complete',
-      message: expect.stringContaining(
-        `${60 - npm.length} listed records are out of scope`,
-      ) as string,
+      message: expect.stringContaining(`${60 - npm.length} listed records are out of scope`) as string,
       facts: { listed: 60, outOfScope: 60 - npm.length, records: npm.length },
     })
     expect(made.sandbox.requests.count(ARCHIVE)).toBe(1)

@@ -15,10 +15,7 @@ function pin(dir: string): PinnedReads {
 }
 
 /** Reads the whole mirror on another connection repeatedly during `work`; returns the snapshots and every disagreement. */
-async function watch(
-  dir: string,
-  work: () => Promise<void>,
-): Promise<{ seen: Set<string>; wrong: string[] }> {
+async function watch(dir: string, work: () => Promise<void>): Promise<{ seen: Set<string>; wrong: string[] }> {
   const reads = pin(dir)
   const seen = new Set<string>()
   const wrong: string[] = []

@@ -39,8 +39,7 @@ async function lowerInSteps({ made, fixed, change }: Awaited<ReturnType<typeof m
   return 20
 }
 
-const countLedger = ({ store }: Bench): number =>
-  store.guardLedger.listLedger('osv', 'affectedLost', 0).length
+const countLedger = ({ store }: Bench): number => store.guardLedger.listLedger('osv', 'affectedLost', 0).length
 
 test('small steps of one attack are refused together, however long the refusal waits', async () => {
   const world = await mirrored()
@@ -56,18 +55,15 @@ test('small steps of one attack are refused together, however long the refusal w
   expect(countLedger(made)).toBe(0)
 }) // prettier-ignore
 
-longTest(
-  'an approval accounts for what was approved, and not for what comes after it',
-  async () => {
-    const world = await mirrored()
-    const { made, change, fixed } = world
-    await lowerInSteps(world)
-    await approve(made, made.store.runs.readLatestEndedRun('osv')?.id ?? 0)
-    change(fixed.slice(60, 63), LOWER)
-    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expect(countLedger(made)).toBe(3)
-  },
-)
+longTest('an approval accounts for what was approved, and not for what comes after it', async () => {
+  const world = await mirrored()
+  const { made, change, fixed } = world
+  await lowerInSteps(world)
+  await approve(made, made.store.runs.readLatestEndedRun('osv')?.id ?? 0)
+  change(fixed.slice(60, 63), LOWER)
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  expect(countLedger(made)).toBe(3)
+})
 
 test('steps below the limits are named in the facts of the run, and raise no warning', async () => {
   const { made, change, fixed } = await mirrored()
@@ -88,21 +84,18 @@ longTest('what is further apart than the window is counted by itself', async () 
   }
 })
 
-longTest(
-  'a record that is again as it was when the window began is not counted any more',
-  async () => {
-    const { made, change, fixed } = await mirrored()
-    const { feed } = made.sandbox
-    const ids = fixed.slice(0, 15)
-    const before = new Map(ids.map((id) => [id, JSON.parse(feed.record(id).toString()) as Doc]))
-    change(ids, LOWER)
-    await made.run('osv')
-    expect(countLedger(made)).toBe(15)
-    change(ids, (doc) => (doc.affected = before.get(doc.id)?.affected ?? []))
-    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expect(countLedger(made)).toBe(0)
-  },
-)
+longTest('a record that is again as it was when the window began is not counted any more', async () => {
+  const { made, change, fixed } = await mirrored()
+  const { feed } = made.sandbox
+  const ids = fixed.slice(0, 15)
+  const before = new Map(ids.map((id) => [id, JSON.parse(feed.record(id).toString()) as Doc]))
+  change(ids, LOWER)
+  await made.run('osv')
+  expect(countLedger(made)).toBe(15)
+  change(ids, (doc) => (doc.affected = before.get(doc.id)?.affected ?? []))
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  expect(countLedger(made)).toBe(0)
+})
 
 longTest(
   'fixes that go in one run and come back lower in the next are compared with those of the beginning',
@@ -113,8 +106,7 @@ longTest(
     const before = new Map(ids.map((id) => [id, JSON.parse(feed.record(id).toString()) as Doc]))
     change(ids, (doc) => {
       for (const { ranges = [] } of doc.affected ?? [])
-        for (const range of ranges)
-          range.events = range.events.filter((event) => !('fixed' in event))
+        for (const range of ranges) range.events = range.events.filter((event) => !('fixed' in event))
     })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     change(ids, (doc) => {

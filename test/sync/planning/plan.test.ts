@@ -63,18 +63,15 @@ describe('a clock that is set back', () => {
     },
   )
 
-  test.each([2_000, 30_000, 3 * MINUTE])(
-    'by %s ms just after a start does not start the job twice',
-    (by) => {
-      for (const expression of ['7 * * * *', '7 12 * * *']) {
-        const job = planned(expression)
-        job.goOn(7 * MINUTE + 1000)
-        job.step(-by)
-        job.goOn(20 * MINUTE)
-        expect(job.began, expression).toEqual(['05-04T12:07'])
-      }
-    },
-  )
+  test.each([2_000, 30_000, 3 * MINUTE])('by %s ms just after a start does not start the job twice', (by) => {
+    for (const expression of ['7 * * * *', '7 12 * * *']) {
+      const job = planned(expression)
+      job.goOn(7 * MINUTE + 1000)
+      job.step(-by)
+      job.goOn(20 * MINUTE)
+      expect(job.began, expression).toEqual(['05-04T12:07'])
+    }
+  })
 
   test('by an hour does not start what had its fixed time twice on that day', () => {
     const job = planned('7 12 * * *')

@@ -34,8 +34,7 @@ function localTime(at: number, zone: string): string {
   return new Date(at).toLocaleString('sv-SE', { timeZone: zone }).slice(0, 16)
 }
 
-const intervals = (starts: readonly number[]): number[] =>
-  starts.slice(1).map((at, n) => at - (starts[n] ?? at))
+const intervals = (starts: readonly number[]): number[] => starts.slice(1).map((at, n) => at - (starts[n] ?? at))
 
 const DAYS = ZONES.flatMap(({ name, forward, back }) => [
   [`${name} forward`, name, forward, 1] as const,

@@ -20,10 +20,7 @@ async function replaced(): Promise<{ made: Bench; ids: string[]; logs: number[] 
   for (const round of ['1', '2']) {
     for (const id of ids) {
       const record = JSON.parse(made.sandbox.feed.record(id).toString()) as object
-      made.sandbox.feed.put(
-        id,
-        JSON.stringify({ ...record, modified: `2026-01-0${round}T00:00:00Z`, details: round }),
-      )
+      made.sandbox.feed.put(id, JSON.stringify({ ...record, modified: `2026-01-0${round}T00:00:00Z`, details: round }))
     }
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     logs.push(made.store.changes.readLatestLogged('osv')?.id ?? 0)

@@ -6,15 +6,7 @@ import { deflate } from '../../../src/zip/member.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import { telling, longTest } from '../../support/tables.ts'
-import {
-  INDEX,
-  PATCH_FEED,
-  bench,
-  expectAgreement,
-  expectSound,
-  tamper,
-  verify,
-} from '../fixtures.ts'
+import { INDEX, PATCH_FEED, bench, expectAgreement, expectSound, tamper, verify } from '../fixtures.ts'
 
 const SMALL = { records: 40, large: 0 }
 const FOREIGN = packContent(Buffer.from('{"id":"FOREIGN"}'), deflate)
@@ -42,8 +34,7 @@ const SEEN_BY_A_RUN: Damage[] = [
   ['a record is deleted', (m) => del(m, 'DELETE FROM osv_record WHERE id = ?')],
   [
     'the newest bytes are deleted',
-    ({ dir }) =>
-      tamper(dir, 'DELETE FROM osv_body WHERE rowid = (SELECT max(rowid) FROM osv_body)'),
+    ({ dir }) => tamper(dir, 'DELETE FROM osv_body WHERE rowid = (SELECT max(rowid) FROM osv_body)'),
   ],
   [
     'a record is added',
@@ -59,24 +50,15 @@ const SEEN_BY_A_RUN: Damage[] = [
   ['all records are deleted', ({ dir }) => tamper(dir, 'DELETE FROM osv_record')],
   ['the index is deleted', ({ dir }) => tamper(dir, 'DELETE FROM document WHERE path = ?', INDEX)],
   ['the archive is forgotten', ({ dir }) => tamper(dir, 'DELETE FROM osv_archive')],
-  [
-    'the index is another',
-    ({ dir }) => tamper(dir, 'UPDATE document SET sha256 = zeroblob(32) WHERE path = ?', INDEX),
-  ],
+  ['the index is another', ({ dir }) => tamper(dir, 'UPDATE document SET sha256 = zeroblob(32) WHERE path = ?', INDEX)],
   ['the archive is another', ({ dir }) => tamper(dir, "UPDATE osv_archive SET sha256 = 'ab'")],
 ]
 
 /** What only reading every byte can find. */
 const SEEN_BY_VERIFY: Damage[] = [
   ['bytes are another record’s', (m) => del(m, swapBody(m))],
-  [
-    'bytes are cut short',
-    (m) => del(m, `UPDATE osv_body SET bytes = substr(bytes, 1, 40) WHERE rowid = ${BODY_OF}`),
-  ],
-  [
-    'bytes are no gzip',
-    (m) => del(m, `UPDATE osv_body SET bytes = zeroblob(400) WHERE rowid = ${BODY_OF}`),
-  ],
+  ['bytes are cut short', (m) => del(m, `UPDATE osv_body SET bytes = substr(bytes, 1, 40) WHERE rowid = ${BODY_OF}`)],
+  ['bytes are no gzip', (m) => del(m, `UPDATE osv_body SET bytes = zeroblob(400) WHERE rowid = ${BODY_OF}`)],
   ['bytes are empty', (m) => del(m, `UPDATE osv_body SET bytes = x'' WHERE rowid = ${BODY_OF}`)],
   ['a checksum is wrong', (m) => del(m, 'UPDATE osv_record SET crc32 = crc32 + 1 WHERE id = ?')],
   ['a size is wrong', (m) => del(m, 'UPDATE osv_record SET size = size + 1 WHERE id = ?')],
@@ -94,14 +76,8 @@ const SEEN_BY_VERIFY: Damage[] = [
     'a feed’s bytes are others',
     ({ dir }) => tamper(dir, 'UPDATE document SET body = ? WHERE path = ?', FOREIGN, PATCH_FEED),
   ],
-  [
-    'a feed’s size is wrong',
-    ({ dir }) => tamper(dir, 'UPDATE document SET size = 7 WHERE path = ?', PATCH_FEED),
-  ],
-  [
-    'a feed is deleted',
-    ({ dir }) => tamper(dir, 'DELETE FROM document WHERE path = ?', PATCH_FEED),
-  ],
+  ['a feed’s size is wrong', ({ dir }) => tamper(dir, 'UPDATE document SET size = 7 WHERE path = ?', PATCH_FEED)],
+  ['a feed is deleted', ({ dir }) => tamper(dir, 'DELETE FROM document WHERE path = ?', PATCH_FEED)],
   ['the archive is overwritten', (m) => writeFileSync(derived(m), 'no zip')],
   ['the archive is cut short', (m) => truncateSync(derived(m), 1000)],
   ['the archive is deleted', (m) => rmSync(derived(m))],
@@ -134,22 +110,16 @@ async function expectHealed(made: Bench): Promise<void> {
 }
 
 const OF_A_RUN = ['a record is deleted']
-const OF_ALL = [
-  ...['a record is added', 'bytes are another record’s', 'a feed is deleted'],
-  'the archive is cut short',
-]
+const OF_ALL = [...['a record is added', 'bytes are another record’s', 'a feed is deleted'], 'the archive is cut short']
 
 describe('a run after an alteration of the database', () => {
-  test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
-    'is not reported as complete when %s',
-    async (_name, damage) => {
-      const made = await whole()
-      damage(made)
-      const report = await made.run('osv')
-      expect(report).toMatchObject({ state: 'failed', code: 'proof', asOf: null })
-      expect(report.message).toContain('verify --repair')
-    },
-  )
+  test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))('is not reported as complete when %s', async (_name, damage) => {
+    const made = await whole()
+    damage(made)
+    const report = await made.run('osv')
+    expect(report).toMatchObject({ state: 'failed', code: 'proof', asOf: null })
+    expect(report.message).toContain('verify --repair')
+  })
 
   test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
     'is either correct or not complete after a change when %s',
@@ -209,8 +179,7 @@ describe('verification', () => {
   longTest('names the damaged records, and repair fetches only those', async () => {
     const made = await whole()
     const ids = made.sandbox.feed.ids().slice(3, 6)
-    for (const id of ids)
-      tamper(made.dir, `UPDATE osv_body SET bytes = ? WHERE rowid = ${BODY_OF}`, FOREIGN, id)
+    for (const id of ids) tamper(made.dir, `UPDATE osv_body SET bytes = ? WHERE rowid = ${BODY_OF}`, FOREIGN, id)
     expect(await verify(made.dir)).toMatchObject({ damagedRecords: ids, records: 40 })
     await repair(made)
     await expectHealed(made)

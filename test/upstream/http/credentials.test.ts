@@ -2,11 +2,7 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import {
-  SANDBOX_CLIENT,
-  SANDBOX_KEYS,
-  SANDBOX_TOKEN,
-} from '../../../src/sandbox/service/credentials.ts'
+import { SANDBOX_CLIENT, SANDBOX_KEYS, SANDBOX_TOKEN } from '../../../src/sandbox/service/credentials.ts'
 import { basicKey, bearer } from '../../../src/upstream/http/credentials.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { refusal, sandbox, scratch } from './sessions.ts'
@@ -30,11 +26,7 @@ describe('a credential', () => {
     expect(await get(session(users, 'identity'), '/users')).toMatchObject({ status: 200 })
     const sent = service.requests.entries.map(({ headers }) => headers['authorization'])
     const basic = `Basic ${Buffer.from(`${SANDBOX_KEYS.readonly}:`).toString('base64')}`
-    expect([sent[0], sent[2], sent[4]]).toEqual([
-      basic,
-      `Bearer ${SANDBOX_TOKEN}`,
-      `Bearer ${SANDBOX_KEYS.admin}`,
-    ])
+    expect([sent[0], sent[2], sent[4]]).toEqual([basic, `Bearer ${SANDBOX_TOKEN}`, `Bearer ${SANDBOX_KEYS.admin}`])
   })
 
   test('is sent neither to the public feeds nor, by default, to the package catalog', async () => {
@@ -45,11 +37,7 @@ describe('a credential', () => {
     await get(session(upstream, 'catalog'), '/packages/x')
     const told = upstreamOf({ ...named, CATALOG_SEND_CREDENTIAL: 'true' })
     await get(session(told, 'catalog'), '/packages/x')
-    expect(requests.map(({ headers }) => typeof headers.authorization)).toEqual([
-      'undefined',
-      'undefined',
-      'string',
-    ])
+    expect(requests.map(({ headers }) => typeof headers.authorization)).toEqual(['undefined', 'undefined', 'string'])
   })
 
   test('that is missing is reported by the name of its setting', () => {
@@ -67,15 +55,10 @@ describe('a credential', () => {
     const { url, requests } = await createOrigin(({ headers }, response) => {
       response.writeHead(headers.authorization?.startsWith('Basic ') === true ? 200 : 401).end('[]')
     })
-    const made = session(
-      upstreamOf({ UPSTREAM_API_ROOT: url, UPSTREAM_TOKEN: 't1234' }),
-      'settings',
-    )
+    const made = session(upstreamOf({ UPSTREAM_API_ROOT: url, UPSTREAM_TOKEN: 't1234' }), 'settings')
     for (let i = 0; i < 3; i++) await get(made, '/settings/webhooks')
     expect(requests.length).toBe(4)
-    expect(requests[3]?.headers.authorization).toBe(
-      `Basic ${Buffer.from('t1234:').toString('base64')}`,
-    )
+    expect(requests[3]?.headers.authorization).toBe(`Basic ${Buffer.from('t1234:').toString('base64')}`)
   })
 })
 
@@ -86,9 +69,7 @@ describe('a refused credential', () => {
     const upstream = upstreamOf(named)
     const made = session(upstream)
     const { message } = await refusal('upstream_auth', get(made, '/me'))
-    expect(message).toContain(
-      `upstream.apiKey was refused by the remediation surface at ${service.url}`,
-    )
+    expect(message).toContain(`upstream.apiKey was refused by the remediation surface at ${service.url}`)
     expect(message).toContain('(GET /v1/me): 401')
     expect(message).toContain('patchmirror config')
     for (let i = 0; i < 5; i++) await refusal('upstream_auth', get(made, `/tags/${i}`))
@@ -132,9 +113,7 @@ describe('a refused credential', () => {
   test('is in no message, even when the service returns it', async () => {
     const { url } = await createOrigin(({ headers }, response) => {
       const message = `no such key: ${headers.authorization ?? ''} hunter2-key`
-      response
-        .writeHead(401, { 'Content-Type': 'application/json' })
-        .end(JSON.stringify({ message }))
+      response.writeHead(401, { 'Content-Type': 'application/json' }).end(JSON.stringify({ message }))
     })
     const upstream = upstreamOf({ UPSTREAM_API_ROOT: url, UPSTREAM_API_KEY: 'hunter2-key' })
     const { message } = await refusal('upstream_auth', get(session(upstream), '/me'))

@@ -14,10 +14,7 @@ const FILE = Buffer.from('0123456789'.repeat(1000))
 const PATH = '/file.zip'
 
 /** Options for a target in a folder of its own. */
-function into(
-  { config }: Connection,
-  more: Partial<DownloadOptions> = {},
-): DownloadOptions & { part: string } {
+function into({ config }: Connection, more: Partial<DownloadOptions> = {}): DownloadOptions & { part: string } {
   const target = join(scratch(), 'file.zip')
   const options = {
     target,
@@ -71,10 +68,7 @@ const partial =
     response.writeHead(206, headers).end(body)
   }
 
-const rest = partial(
-  { ETag: '"one"', 'Content-Range': `bytes 4000-9999/${FILE.length}` },
-  FILE.subarray(4000),
-)
+const rest = partial({ ETag: '"one"', 'Content-Range': `bytes 4000-9999/${FILE.length}` }, FILE.subarray(4000))
 
 /** An origin that gives FILE in pieces and hangs up once a piece is on disk; after `pieces` of them it gives nothing. */
 async function breaking(
@@ -110,8 +104,7 @@ async function breaking(
   return { ...connection, options, ranges }
 }
 
-const download = (session: Session, options: DownloadOptions) =>
-  downloadFile(session, PATH, options)
+const download = (session: Session, options: DownloadOptions) => downloadFile(session, PATH, options)
 
 describe('a download', () => {
   test('leaves only the complete file in its place', async () => {
@@ -153,10 +146,7 @@ describe('a download', () => {
     const service = await sandbox({ records: 300, ranges: false })
     service.faults.set(OSV_ARCHIVE, { kind: 'truncate', bytes: 5000 })
     const connection = connect(service.url)
-    await refusal(
-      'upstream_unreachable',
-      downloadFile(connection.session, OSV_ARCHIVE, into(connection)),
-    )
+    await refusal('upstream_unreachable', downloadFile(connection.session, OSV_ARCHIVE, into(connection)))
     expect(connection.session.cost.requests).toBeLessThanOrEqual(5)
   })
 
@@ -188,10 +178,7 @@ describe('a download', () => {
 })
 
 describe('an interrupted download', () => {
-  const resume = async (
-    connection: Connection,
-    said = KNOWN as Parameters<typeof leavePart>[2],
-  ) => {
+  const resume = async (connection: Connection, said = KNOWN as Parameters<typeof leavePart>[2]) => {
     const options = into(connection)
     leavePart(options.part, HAVE, said)
     const meta = await download(connection.session, options)
@@ -216,10 +203,7 @@ describe('an interrupted download', () => {
 
   test('continues by date where there is no ETag', async () => {
     const date = 'Fri, 01 May 2026 00:00:00 GMT'
-    const dated = partial(
-      { 'Last-Modified': date, 'Content-Range': 'bytes 4000-9999/10000' },
-      FILE.subarray(4000),
-    )
+    const dated = partial({ 'Last-Modified': date, 'Content-Range': 'bytes 4000-9999/10000' }, FILE.subarray(4000))
     const connection = await origin(dated)
     await resume(connection, { validator: date, lastModified: date })
     expect(connection.headersOf(0)).toMatchObject({ range: 'bytes=4000-', 'if-range': date })
@@ -260,10 +244,7 @@ describe('an interrupted download', () => {
 
   test('restarts at another date without an ETag', async () => {
     const [then, now] = ['Fri, 01 May 2026 00:00:00 GMT', 'Sat, 02 May 2026 00:00:00 GMT']
-    const later = partial(
-      { 'Last-Modified': now, 'Content-Range': 'bytes 4000-9999/10000' },
-      Buffer.alloc(6000),
-    )
+    const later = partial({ 'Last-Modified': now, 'Content-Range': 'bytes 4000-9999/10000' }, Buffer.alloc(6000))
     const connection = await origin(later)
     await resume(connection, { validator: then, lastModified: then })
     expect(connection.ranges()).toEqual(['bytes=4000-', null])
@@ -311,10 +292,7 @@ describe('a download is refused', () => {
   test('when its length is over the cap, before the body is read', async () => {
     const { url } = await createOrigin(whole)
     const connection = connect(url, { MAX_ARCHIVE_BYTES: '9999' })
-    const { message } = await refusal(
-      'upstream_too_large',
-      download(connection.session, into(connection)),
-    )
+    const { message } = await refusal('upstream_too_large', download(connection.session, into(connection)))
     expect(message).toContain('10000 bytes, the cap (upstream.maxArchiveBytes) is 9999')
     expect(connection.session.cost).toEqual({ requests: 1, bytes: 0, retries: 0 })
   })
@@ -368,10 +346,7 @@ describe('a download is refused', () => {
       response.writeHead(200, { 'Content-Encoding': 'gzip' }).end(FILE)
     })
     const connection = connect(url)
-    const { message } = await refusal(
-      'upstream_shape',
-      download(connection.session, into(connection)),
-    )
+    const { message } = await refusal('upstream_shape', download(connection.session, into(connection)))
     expect(message).toContain('content encoding gzip')
   })
 })
@@ -388,10 +363,7 @@ describe('a slow or stalled download', () => {
       LOW_SPEED_SECONDS: '1',
       RETRIES: '0',
     })
-    const { message } = await refusal(
-      'upstream_unreachable',
-      download(connection.session, into(connection)),
-    )
+    const { message } = await refusal('upstream_unreachable', download(connection.session, into(connection)))
     expect(message).toContain('slower than 1000 bytes/s over 1 s')
   })
 
@@ -419,10 +391,7 @@ describe('a slow or stalled download', () => {
       ARCHIVE_TIMEOUT_MS: '200',
       LOW_SPEED_SECONDS: '30',
     })
-    const { message } = await refusal(
-      'upstream_unreachable',
-      download(connection.session, into(connection)),
-    )
+    const { message } = await refusal('upstream_unreachable', download(connection.session, into(connection)))
     expect(message).toContain('no complete answer within')
   })
 

@@ -208,21 +208,18 @@ describe('Retry-After', () => {
 })
 
 describe('the request rate of a tier', () => {
-  test.each([100, 1000, 10_000])(
-    'of %i per minute is not exceeded without rate limit headers',
-    async (perMinute) => {
-      const made = bench(perMinute)
-      const sent: number[] = []
-      for (let i = 0; i < 3 * perMinute; i++) {
-        await made.send()
-        sent.push(made.time())
-      }
-      const most = perMinute * 0.9 + 1
-      const spans = sent.slice(most).map((at, i) => at - (sent[i] ?? 0))
-      expect(Math.min(...spans)).toBeGreaterThanOrEqual(60_000)
-      expect(made.time()).toBeLessThan(4 * 60_000)
-    },
-  )
+  test.each([100, 1000, 10_000])('of %i per minute is not exceeded without rate limit headers', async (perMinute) => {
+    const made = bench(perMinute)
+    const sent: number[] = []
+    for (let i = 0; i < 3 * perMinute; i++) {
+      await made.send()
+      sent.push(made.time())
+    }
+    const most = perMinute * 0.9 + 1
+    const spans = sent.slice(most).map((at, i) => at - (sent[i] ?? 0))
+    expect(Math.min(...spans)).toBeGreaterThanOrEqual(60_000)
+    expect(made.time()).toBeLessThan(4 * 60_000)
+  })
 
   test('does not delay a few interactive requests', async () => {
     const made = bench(100)
@@ -247,9 +244,7 @@ describe('a delay by a rate limit', () => {
     const made = bench()
     await made.send(told(100, 0, { 'x-ratelimit-reset': '3000' }))
     const { message } = await refusal('upstream_status', made.send())
-    expect(message).toBe(
-      'api.example.com: its rate limit is used up for another 3000 s, and nothing was sent',
-    )
+    expect(message).toBe('api.example.com: its rate limit is used up for another 3000 s, and nothing was sent')
     expect(made.time()).toBe(0)
   })
 
@@ -263,9 +258,7 @@ describe('a delay by a rate limit', () => {
   test('counts requests in flight as used', async () => {
     const made = bench()
     await made.send(told(10, 9))
-    const turns = await Promise.all(
-      Array.from({ length: 5 }, () => made.limiter.acquire(forever, 'ops')),
-    )
+    const turns = await Promise.all(Array.from({ length: 5 }, () => made.limiter.acquire(forever, 'ops')))
     turns[0]?.answered({ status: 200, headers: told(10, 8) })
     for (const turn of turns.slice(1)) turn.failed()
     expect(await made.send()).toBeGreaterThan(0)

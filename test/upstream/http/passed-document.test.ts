@@ -23,8 +23,7 @@ const sent =
   (_request, response) =>
     response.writeHead(status, { 'Content-Length': body.length, ...headers }).end(body)
 
-const zipped = (...parts: Buffer[]): Answer =>
-  sent(Buffer.concat(parts), { 'Content-Encoding': 'gzip' })
+const zipped = (...parts: Buffer[]): Answer => sent(Buffer.concat(parts), { 'Content-Encoding': 'gzip' })
 
 /** The first bytes of a body that is announced whole, and then the end of the connection. */
 const brokenOff: Answer = (_request, response) => {

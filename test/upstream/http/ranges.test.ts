@@ -72,12 +72,7 @@ describe('a range of the archive', () => {
     ['another unit', 206, { 'Content-Range': 'lines 2-5/10' }, '2345'],
     ['no place at all', 206, {}, '2345'],
     ['several parts', 206, { 'Content-Type': 'multipart/byteranges; boundary=x' }, '--x'],
-    [
-      'a compressed part',
-      206,
-      { 'Content-Range': 'bytes 2-5/10', 'Content-Encoding': 'gzip' },
-      'abcd',
-    ],
+    ['a compressed part', 206, { 'Content-Range': 'bytes 2-5/10', 'Content-Encoding': 'gzip' }, 'abcd'],
     ['the whole', 200, {}, FILE],
     ['a page', 200, { 'Content-Type': 'text/html' }, '<html>'],
     ['nothing', 204, {}, ''],

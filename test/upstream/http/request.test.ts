@@ -4,8 +4,7 @@ import { type Answer, createOrigin } from '../../support/origin.ts'
 import { refusal, sandbox } from './sessions.ts'
 import { get, session, upstreamOf } from '../fixtures.ts'
 
-const against = (url: string) =>
-  session(upstreamOf({ UPSTREAM_API_ROOT: url, UPSTREAM_API_KEY: 'k1234' }))
+const against = (url: string) => session(upstreamOf({ UPSTREAM_API_ROOT: url, UPSTREAM_API_KEY: 'k1234' }))
 
 const CHANGE = { method: 'POST', path: '/x', json: { a: 'é' }, maxBytes: 1000 } as const
 const REMOVAL = { method: 'DELETE', path: '/x', maxBytes: 1000 } as const
@@ -77,20 +76,14 @@ describe('a write request', () => {
 
   test('that is refused is reported with the reason', async () => {
     const { url } = await createOrigin((_request, response) => {
-      response
-        .writeHead(422)
-        .end(JSON.stringify({ error: { message: 'no\u001b[31m such\nevent' } }))
+      response.writeHead(422).end(JSON.stringify({ error: { message: 'no\u001b[31m such\nevent' } }))
     })
     const { message } = await refusal('upstream_status', against(url).request(CHANGE))
     expect(message).toBe('/v1/x: upstream answered 422 (no [31m such event)')
   })
 
   test.each([
-    [
-      'a list of errors',
-      '{"errors":[{"status":"422","detail":"no such event"}]}',
-      ' (no such event)',
-    ],
+    ['a list of errors', '{"errors":[{"status":"422","detail":"no such event"}]}', ' (no such event)'],
     ['a plain text', ' no such\n event\n', ' (no such event)'],
     ['a page', '<html><body>no such event</body></html>', ''],
     ['JSON that is cut', '{"message":"no such', ''],
@@ -130,10 +123,7 @@ describe('a rate limit', () => {
       service: { rateLimit: { requests: 20, windowSeconds: 60 } },
     })
     const clock = { now: () => now, delay: (ms: number) => Promise.resolve(void (now += ms)) }
-    const upstream = upstreamOf(
-      { UPSTREAM_API_ROOT: service.url, UPSTREAM_API_KEY: SANDBOX_KEYS.admin },
-      clock,
-    )
+    const upstream = upstreamOf({ UPSTREAM_API_ROOT: service.url, UPSTREAM_API_KEY: SANDBOX_KEYS.admin }, clock)
     const [one, two] = [session(upstream), session(upstream, 'settings')]
     for (let i = 0; i < 50; i++) {
       await get(one, '/me')

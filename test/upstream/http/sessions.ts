@@ -21,15 +21,8 @@ export interface Connection {
 export const MAX = 10_000_000
 
 /** Settings named as in PATCHMIRROR_UPSTREAM_…, on top of the quick ones. */
-export function connect(
-  url: string,
-  upstream: Record<string, string> = {},
-  now: () => number = Date.now,
-): Connection {
-  const named = Object.entries(upstream).map(([key, value]) => [
-    `PATCHMIRROR_UPSTREAM_${key}`,
-    value,
-  ])
+export function connect(url: string, upstream: Record<string, string> = {}, now: () => number = Date.now): Connection {
+  const named = Object.entries(upstream).map(([key, value]) => [`PATCHMIRROR_UPSTREAM_${key}`, value])
   const env = {
     ...QUICK,
     PATCHMIRROR_UPSTREAM_API_ROOT: url,

@@ -13,10 +13,7 @@ import { longTest } from '../../support/tables.ts'
 
 const PATCH_FEED = '/external/patch_feed'
 
-const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [
-  name,
-  name.toLowerCase(),
-])
+const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()])
 
 let before: [string, string | undefined][] = []
 beforeEach(() => {
@@ -30,8 +27,7 @@ afterEach(() => {
   }
 })
 
-const fetchVia = (connection: ReturnType<typeof connect>) =>
-  fetchFeed(connection.session, PATCH_FEED, null, MAX)
+const fetchVia = (connection: ReturnType<typeof connect>) => fetchFeed(connection.session, PATCH_FEED, null, MAX)
 
 /** The same service under a name that only the proxy of a test can resolve. */
 const beyond = (url: string): string => url.replace(/127\.0\.0\.1|localhost/, 'service.test')
@@ -90,9 +86,7 @@ describe('a proxy', () => {
     const url = 'http://service.test:9'
     const connection = connect(url, { PROXY: 'http://127.0.0.1:9', RETRIES: '1' })
     const { message } = await refusal('upstream_unreachable', fetchVia(connection))
-    expect(message).toMatch(
-      /ECONNREFUSED.*through the proxy http:\/\/127\.0\.0\.1:9 of upstream\.proxy/,
-    )
+    expect(message).toMatch(/ECONNREFUSED.*through the proxy http:\/\/127\.0\.0\.1:9 of upstream\.proxy/)
   })
 
   longTest('is named in errors of broken, late and failed answers', async () => {
@@ -109,32 +103,23 @@ describe('a proxy', () => {
     expect(await failing('upstream_unreachable')).toMatch(/within 300 ms.*through the proxy/)
   })
 
-  test.each(['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'])(
-    'of the environment is used: %s',
-    async (name) => {
-      const service = await sandbox()
-      const proxy = await createProxy()
-      process.env[name] = proxy.url
-      await fetchVia(connect(beyond(service.url)))
-      expect(proxy.asked.length).toBe(1)
-    },
-  )
+  test.each(['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'])('of the environment is used: %s', async (name) => {
+    const service = await sandbox()
+    const proxy = await createProxy()
+    process.env[name] = proxy.url
+    await fetchVia(connect(beyond(service.url)))
+    expect(proxy.asked.length).toBe(1)
+  })
 
   test('is never used for requests to this machine', async () => {
     const service = await sandbox()
-    for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'])
-      process.env[name] = 'http://127.0.0.1:9'
+    for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY']) process.env[name] = 'http://127.0.0.1:9'
     for (const url of [service.url, service.url.replace('127.0.0.1', 'localhost')])
       for (const more of [{}, { PROXY: 'http://127.0.0.1:9' }] as Record<string, string>[])
         expect(await fetchVia(connect(url, more))).toMatchObject({ status: 200 })
   })
 
-  test.each([
-    'proxy.example:3128',
-    'ftp://proxy.example',
-    'http://',
-    'socks5://u:s3cret@proxy.example',
-  ])(
+  test.each(['proxy.example:3128', 'ftp://proxy.example', 'http://', 'socks5://u:s3cret@proxy.example'])(
     'of the environment that is not a URL is refused by the name of its variable: %s',
     async (value) => {
       process.env['HTTPS_PROXY'] = value
@@ -175,16 +160,11 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     onTestFinished(() => void server.close())
     const connection = connect(`https://localhost:${(server.address() as AddressInfo).port}`)
     const { message } = await refusal('upstream_unreachable', fetchVia(connection))
-    expect(message).toMatch(
-      /without the one that signed it.+intermediate certificate.+in upstream\.caFile/,
-    )
+    expect(message).toMatch(/without the one that signed it.+intermediate certificate.+in upstream\.caFile/)
   })
 
   test.each(['https', 'http'])('names an %s server that speaks only HTTP/2', async (scheme) => {
-    const server =
-      scheme === 'https'
-        ? createSecureServer({ key: tls.key, cert: tls.cert })
-        : createHttp2Server()
+    const server = scheme === 'https' ? createSecureServer({ key: tls.key, cert: tls.cert }) : createHttp2Server()
     await once(server.listen(0), 'listening')
     onTestFinished(() => void server.close())
     const url = `${scheme}://localhost:${(server.address() as AddressInfo).port}`
@@ -229,10 +209,7 @@ describe.skipIf(!hasOpenssl)('https (needs the openssl command)', () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(302, { Location: `http://localhost:${plain.port}/` }).end()
     }, tls)
-    const { message } = await refusal(
-      'upstream_status',
-      fetchVia(connect(url, { CA_FILE: tls.caFile })),
-    )
+    const { message } = await refusal('upstream_status', fetchVia(connect(url, { CA_FILE: tls.caFile })))
     expect(message).toContain(`redirected to http://localhost:${plain.port}`)
     expect(plain.requests).toEqual([])
   })

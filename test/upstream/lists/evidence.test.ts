@@ -21,8 +21,7 @@ function serviceOf(form: PagingForm, all: readonly object[]): ListSession & { as
       asked.push(String(target))
       const { searchParams } = new URL(String(target), 'http://service.example')
       const { status = 200, body, headers = {} } = answerIn(form, all, searchParams)
-      if (status !== 200 && status !== 206)
-        return Promise.reject(statusError(status, {}, String(target), Date.now))
+      if (status !== 200 && status !== 206) return Promise.reject(statusError(status, {}, String(target), Date.now))
       const bytes = Buffer.from(JSON.stringify(body))
       const meta = metaOf({ status, headers, body: undefined as never }, () => 0)
       return Promise.resolve({ status, body: bytes, gzip: null, meta })
@@ -97,9 +96,7 @@ test('a list is not proved by requests for other pages that were refused', () =>
   const read = { items: 27, shown: 27, asked: 1000 }
   const probed = { limitKept: false, otherPages: 'no answer' } as const
   expect(gradeOf({ ...silent, ...read, ...probed }).grade).toBe('unproved')
-  expect(gradeOf({ ...silent, ...read, ...probed, otherPages: 'the same items' }).grade).toBe(
-    'proved',
-  )
+  expect(gradeOf({ ...silent, ...read, ...probed, otherPages: 'the same items' }).grade).toBe('proved')
 })
 
 describe('a list that was probed before', () => {

@@ -9,8 +9,7 @@ function seekerOf(status: number): ReturnType<typeof createSeeker> {
 }
 
 test('a probe that is refused shows that the parameter is not understood', async () => {
-  for (const status of [400, 404, 422])
-    expect(await seekerOf(status).namesNext(), `${status}`).toBe(false)
+  for (const status of [400, 404, 422]) expect(await seekerOf(status).namesNext(), `${status}`).toBe(false)
 })
 
 test('a probe that is throttled, or meets a fault, shows nothing of the list', async () => {

@@ -28,10 +28,7 @@ describe('the items', () => {
     [{ tickets: A }, ['tickets']],
     [{ results: A, next_cursor: 'x' }, ['results']],
     [{ response: { things: A, next: 'x' } }, ['response', 'things']],
-    [
-      { _embedded: { users: A }, _links: { next: { href: '/users?after=x' } } },
-      ['_embedded', 'users'],
-    ],
+    [{ _embedded: { users: A }, _links: { next: { href: '/users?after=x' } } }, ['_embedded', 'users']],
     [{ warnings: [], data: A }, ['data']],
     [{ errors: [{ code: 1 }], data: [] }, ['data']],
     [{ scopes: ['a'], tickets: A }, ['tickets']],
@@ -46,10 +43,7 @@ describe('the items', () => {
   })
 
   test.each([
-    [
-      { cats: A, dogs: A },
-      'several arrays, and it is unknown which one contains the items: cats, dogs',
-    ],
+    [{ cats: A, dogs: A }, 'several arrays, and it is unknown which one contains the items: cats, dogs'],
     [{ data: A, items: A }, 'several arrays'],
     [{ cats: [], dogs: [] }, 'several arrays'],
     [{ message: 'no', code: 5 }, 'contains no array; its keys are: message, code'],
@@ -118,10 +112,7 @@ test('an object whose only member repeats its name in another field is an envelo
 })
 
 test('the total of a list is found', () => {
-  expect(learnList({ data: A, cursor: { total_count: 7 } }).totalPath).toEqual([
-    'cursor',
-    'total_count',
-  ])
+  expect(learnList({ data: A, cursor: { total_count: 7 } }).totalPath).toEqual(['cursor', 'total_count'])
   expect(learnList({ data: A, total: 7 }).totalPath).toEqual(['total'])
   expect(learnList({ data: A, total: 'many' }).totalPath).toBeNull()
 })

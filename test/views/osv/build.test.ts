@@ -1,11 +1,4 @@
-import {
-  appendFileSync,
-  existsSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
 import { afterEach, expect, test } from 'vitest'
@@ -16,15 +9,7 @@ import { generateRecord } from '../../../src/sandbox/feed/generate.ts'
 import { createRandom } from '../../../src/sandbox/feed/random.ts'
 import { FILLED_AT } from '../../support/filled-store.ts'
 import { LONG, telling } from '../../support/tables.ts'
-import {
-  type ViewsBench,
-  assetsOf,
-  closeBenches,
-  filesIn,
-  openBench,
-  record,
-  textOf,
-} from '../fixtures.ts'
+import { type ViewsBench, assetsOf, closeBenches, filesIn, openBench, record, textOf } from '../fixtures.ts'
 
 afterEach(closeBenches)
 
@@ -53,15 +38,11 @@ test('the views have osv.dev’s layout: folders by ecosystem with upstream’s 
     { name: '[EMPTY]', records: 1, prefixes: [] },
     { name: 'npm', records: 2, prefixes: ['Root'] },
   ])
-  expect(textOf(views, 'ecosystems.txt')).toBe(
-    'Alpine\nDebian\nRocky Linux\nRoot\nUbuntu\n[EMPTY]\nnpm\n',
-  )
+  expect(textOf(views, 'ecosystems.txt')).toBe('Alpine\nDebian\nRocky Linux\nRoot\nUbuntu\n[EMPTY]\nnpm\n')
   const zip = (view: string): Record<string, string> => {
     const asset = views.readAsset(`${view}/all.zip`)
     const read = new AdmZip(join(views.folder, asset?.file ?? ''))
-    return Object.fromEntries(
-      read.getEntries().map((entry) => [entry.entryName, entry.getData().toString()]),
-    )
+    return Object.fromEntries(read.getEntries().map((entry) => [entry.entryName, entry.getData().toString()]))
   }
   const own = RECORDS['ROOT-C,"d"']
   const ubuntu = /\{"ranges":\[\],"package": \{"name":"b".*?\} \}/
@@ -69,9 +50,7 @@ test('the views have osv.dev’s layout: folders by ecosystem with upstream’s 
   const forms = ['Ubuntu:22.04', 'Ubuntu:22.04:LTS'].map((name) =>
     plain.replace('"Root:Ubuntu:22.04"', `"${name}","purl":"pkg:deb/ubuntu/b"`),
   )
-  const derived = own
-    .replace('"Root:npm"', '"npm","purl":"pkg:npm/%40rootio/a"')
-    .replace(plain, forms.join())
+  const derived = own.replace('"Root:npm"', '"npm","purl":"pkg:npm/%40rootio/a"').replace(plain, forms.join())
   expect(zip('npm')).toEqual({ 'ROOT-C,"d".json': derived, 'a/b é.json': RECORDS['a/b é'] })
   expect(zip('Root')['ROOT-C,"d".json']).toBe(own)
   expect(zip('Alpine')['ROOT-B.json']).toContain('"Alpine:v3.18"')
@@ -115,12 +94,8 @@ test('the views find a record by view and id, and a package by ecosystem and nam
   expect(views.readViewRecord('Debian', 'ROOT-A')).toMatchObject({ prefixes: ['Root'] })
   expect(views.readViewRecord('Root', 'ROOT-A')).toMatchObject({ prefixes: [] })
   expect(views.readViewRecord('npm', 'ROOT-A')).toBeNull()
-  expect(views.listCandidates('Debian:12', 'rootio-curl', '', 10)).toEqual([
-    { id: 'ROOT-A', derived: true },
-  ])
-  expect(views.listCandidates('Root', 'rootio-curl', 'ROOT-A', 10)).toEqual([
-    { id: 'ROOT-B', derived: false },
-  ])
+  expect(views.listCandidates('Debian:12', 'rootio-curl', '', 10)).toEqual([{ id: 'ROOT-A', derived: true }])
+  expect(views.listCandidates('Root', 'rootio-curl', 'ROOT-A', 10)).toEqual([{ id: 'ROOT-B', derived: false }])
   expect(views.listCandidates('Root', 'rootio-curl', '', 1)).toHaveLength(1)
   expect(views.listCandidates('Debian', 'curl', '', 10)).toEqual([])
   const names = ['curl', 'rootio-curl']
@@ -239,10 +214,7 @@ const DAMAGE: [string, (folder: string) => void][] = [
   ['an archive with another byte', (folder) => flip(join(folder, firstOf(folder, '.zip')))],
   ['a list that is gone', (folder) => rmSync(join(folder, firstOf(folder, '.gz')))],
   ['a database cut short', (folder) => truncateSync(join(folder, 'views.db'), 5000)],
-  [
-    'a database that is none',
-    (folder) => writeFileSync(join(folder, 'views.db'), 'x'.repeat(9000)),
-  ],
+  ['a database that is none', (folder) => writeFileSync(join(folder, 'views.db'), 'x'.repeat(9000))],
   ['a database that is gone', (folder) => rmSync(join(folder, 'views.db'))],
 ]
 

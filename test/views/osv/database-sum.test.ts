@@ -12,9 +12,7 @@ afterEach(closeBenches)
 
 const run = commandHost()
 const DAY = 86_400_000
-const RECORDS = Object.fromEntries(
-  ['a', 'b', 'c'].map((id) => [id, record(id, '2026-05-01', ['Root:npm', id])]),
-)
+const RECORDS = Object.fromEntries(['a', 'b', 'c'].map((id) => [id, record(id, '2026-05-01', ['Root:npm', id])]))
 
 const database = (folder: string): string => join(folder, 'views.db')
 const sum = (folder: string): string => join(folder, 'views.db.crc32')
@@ -83,10 +81,7 @@ test('a generation without a sum, of an earlier version, is updated if SQLite fi
       writeFileSync(database(bench.folder()), bytes.fill(0xee, 4096 * 3, 4096 * 4))
       expect(checkViews(bench.dir)).toMatchObject([{ kind: 'osv' }])
     }
-    bench.store.publishOsv(
-      { ...RECORDS, d: record('d', '2026-05-01', ['npm', `${at}`]) },
-      FILLED_AT + (at + 1) * DAY,
-    )
+    bench.store.publishOsv({ ...RECORDS, d: record('d', '2026-05-01', ['npm', `${at}`]) }, FILLED_AT + (at + 1) * DAY)
     expect(await bench.make()).toMatchObject({ incremental })
     expect(filesIn(bench.folder())).toContain('views.db.crc32')
     expect(checkViews(bench.dir)).toEqual([])

@@ -32,9 +32,7 @@ test('a build counts records with lone surrogates and malformed names, and does 
   expect(views.readViewRecord('[EMPTY]', 'one')).not.toBeNull()
   expect(views.readViewRecord('[EMPTY]', 'four')).not.toBeNull()
   expect(views.listCandidates('npm', 'p', '', 9).map(({ id }) => id)).toEqual(['two'])
-  expect([views.hasView('npm'), views.hasView('nPm'), views.findView('nPm')]).toEqual([
-    ...[true, false, 'NPM'],
-  ])
+  expect([views.hasView('npm'), views.hasView('nPm'), views.findView('nPm')]).toEqual([...[true, false, 'NPM']])
 })
 
 test('the folders of too many ecosystems are chosen by name, whatever their order', () => {

@@ -76,9 +76,7 @@ test('a list is made of all rows where it cannot be merged', async () => {
       read = true
       return inOrder([two])
     }
-    expect((await writeStamps(folder, rows, { folder, file: old, change })).size).toBeGreaterThan(
-      20,
-    )
+    expect((await writeStamps(folder, rows, { folder, file: old, change })).size).toBeGreaterThan(20)
     expect([old, read]).toEqual([old, true])
   }
 })

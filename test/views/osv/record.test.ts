@@ -17,12 +17,7 @@ const look = (text: string | Buffer, vendors: ReadonlySet<string> = VENDORS) =>
   analyse(Buffer.from(text), '2026-01-01', vendors)
 
 test('a vendor’s record is in the vendor’s folder unchanged, and derived in the folders of its ecosystems', () => {
-  const text = record(
-    'R',
-    '2026-05-01T00:00:00Z',
-    ['Root:Debian:12', 'rootio-curl'],
-    ['Root:npm', '@rootio/a'],
-  )
+  const text = record('R', '2026-05-01T00:00:00Z', ['Root:Debian:12', 'rootio-curl'], ['Root:npm', '@rootio/a'])
   const { folders, derived } = look(text)
   expect(told(folders)).toEqual({ Root: ['rootio-curl', '@rootio/a'] })
   expect(told(derived?.folders ?? new Map())).toEqual({
@@ -37,13 +32,7 @@ test('a vendor’s record is in the vendor’s folder unchanged, and derived in 
 })
 
 test('a record that names an ecosystem with and without the prefix is there once, derived', () => {
-  const text = record(
-    'R',
-    '2026-05-01',
-    ['npm', 'plain'],
-    ['Root:npm', '@rootio/plain'],
-    ['Go', 'g'],
-  )
+  const text = record('R', '2026-05-01', ['npm', 'plain'], ['Root:npm', '@rootio/plain'], ['Go', 'g'])
   const { folders, derived } = look(text)
   expect(told(folders)).toEqual({ Root: ['@rootio/plain'], Go: ['g'] })
   expect(told(derived?.folders ?? new Map())).toEqual({ npm: ['plain', '@rootio/plain'] })
@@ -62,13 +51,7 @@ test('names of PyPI are looked up in one spelling', () => {
 })
 
 test('names of ecosystems that compare them without case are looked up in lower case, npm’s as they are', () => {
-  const text = record(
-    'R',
-    '2026-05-01',
-    ['NuGet', 'A.B'],
-    ['Packagist', 'V/P'],
-    ['npm', 'JSONStream'],
-  )
+  const text = record('R', '2026-05-01', ['NuGet', 'A.B'], ['Packagist', 'V/P'], ['npm', 'JSONStream'])
   expect(told(look(text).folders)).toEqual({
     NuGet: ['a.b'],
     Packagist: ['v/p'],
@@ -163,9 +146,7 @@ test('the date of a record is its own, or else that of the index', () => {
 test('a byte order mark at the start of a record is ignored', () => {
   const text = record('R', '2026-05-01', ['Root:npm', 'x'])
   const marked = look(Buffer.concat([Buffer.from('\ufeff'), Buffer.from(text)]))
-  expect(marked.derived?.content.toString()).toBe(
-    text.replace('"Root:npm"', '"npm","purl":"pkg:npm/x"'),
-  )
+  expect(marked.derived?.content.toString()).toBe(text.replace('"Root:npm"', '"npm","purl":"pkg:npm/x"'))
 })
 
 test('the last of two members with one name counts, in the derived text as for a parser', () => {
@@ -258,18 +239,12 @@ test('the derived text is the record with other packages and nothing else, howev
   const ecosystems = ['Root:Debian:12', 'Root:npm', 'npm', 'Root:x', 'Ro\u00f6t:PyPI', 'GIT', '']
   const space = (): string => pick(['', ' ', '\n\t', '  '])
   const strange = (text: string): string =>
-    text.replace(/[RD]/g, (sign) =>
-      pick([true, false]) ? `\\u00${sign.charCodeAt(0).toString(16)}` : sign,
-    )
+    text.replace(/[RD]/g, (sign) => (pick([true, false]) ? `\\u00${sign.charCodeAt(0).toString(16)}` : sign))
   for (let i = 0; i < 300; i++) {
     const affected = Array.from({ length: random.int(5) }, () => {
       const ecosystem = strange(JSON.stringify(pick(ecosystems)))
       const inner = `${space()}"ecosystem"${space()}:${space()}${ecosystem}${space()}`
-      return pick([
-        `{"package":{${inner},"name":"a]}\\"b"}}`,
-        `{"x":[{}],"package":{"n":{},${inner}}}`,
-        '{}',
-      ])
+      return pick([`{"package":{${inner},"name":"a]}\\"b"}}`, `{"x":[{}],"package":{"n":{},${inner}}}`, '{}'])
     })
     const text = `{"details":"\\"affected\\":[",${space()}"affected":${space()}[${affected.join(`${space()},`)}]}`
     const { derived } = look(text)
@@ -277,8 +252,7 @@ test('the derived text is the record with other packages and nothing else, howev
     const before = JSON.parse(text) as { affected: { package?: Named }[] }
     for (const { package: named } of derived === null ? [] : before.affected) {
       if (named === undefined) continue
-      if (/^Ro[oö]t:(Debian|npm|PyPI)/.test(named.ecosystem))
-        named.ecosystem = named.ecosystem.replace(/^Ro[oö]t:/, '')
+      if (/^Ro[oö]t:(Debian|npm|PyPI)/.test(named.ecosystem)) named.ecosystem = named.ecosystem.replace(/^Ro[oö]t:/, '')
       const type = TYPES[named.ecosystem]
       if (type !== undefined && named.name !== undefined) named.purl = `pkg:${type}/a%5D%7D%22b`
     }

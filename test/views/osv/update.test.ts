@@ -44,32 +44,29 @@ async function expectSameAsFull(bench: ViewsBench, records: Record<string, strin
   expect(recordsOf(bench, ids)).toEqual(recordsOf(full, ids))
 }
 
-longTest(
-  'an update of archives of several parts gives the same files and answers as a full build',
-  async () => {
-    const bench = openBench()
-    const held = new Map<string, string>()
-    const set = (id: string, ecosystem: string) => held.set(id, largeRecord(id, ecosystem))
-    for (let i = 10; i < 26; i++) set(`R-${i}`, ['Root:npm', 'npm', 'Root:Debian:12'][i % 3] ?? '')
-    const steps: (() => void)[] = [
-      () => undefined,
-      () => set('R-18', 'npm'), // changed within a part
-      () => held.delete('R-10'), // the first of the first part
-      () => set('A-1', 'npm'), // before all
-      () => [set('R-175', 'npm'), set('R-176', 'Root:npm'), set('Z', 'Root:npm')],
-      () => [set('R-24', 'PyPI'), held.delete('Z')], // a new folder, and the last record is gone
-      () => set('R-24', 'npm'), // the folder is gone again
-    ]
-    for (const [at, step] of steps.slice(0, LONG ? 7 : 4).entries()) {
-      step()
-      const records = Object.fromEntries([...held].sort())
-      const time = FILLED_AT + at * DAY
-      bench.store.publishOsv(records, time)
-      expect(await bench.make()).toMatchObject({ incremental: at > 0, records: held.size })
-      if (at === 3 || at === 6) await expectSameAsFull(bench, records, time)
-    }
-  },
-)
+longTest('an update of archives of several parts gives the same files and answers as a full build', async () => {
+  const bench = openBench()
+  const held = new Map<string, string>()
+  const set = (id: string, ecosystem: string) => held.set(id, largeRecord(id, ecosystem))
+  for (let i = 10; i < 26; i++) set(`R-${i}`, ['Root:npm', 'npm', 'Root:Debian:12'][i % 3] ?? '')
+  const steps: (() => void)[] = [
+    () => undefined,
+    () => set('R-18', 'npm'), // changed within a part
+    () => held.delete('R-10'), // the first of the first part
+    () => set('A-1', 'npm'), // before all
+    () => [set('R-175', 'npm'), set('R-176', 'Root:npm'), set('Z', 'Root:npm')],
+    () => [set('R-24', 'PyPI'), held.delete('Z')], // a new folder, and the last record is gone
+    () => set('R-24', 'npm'), // the folder is gone again
+  ]
+  for (const [at, step] of steps.slice(0, LONG ? 7 : 4).entries()) {
+    step()
+    const records = Object.fromEntries([...held].sort())
+    const time = FILLED_AT + at * DAY
+    bench.store.publishOsv(records, time)
+    expect(await bench.make()).toMatchObject({ incremental: at > 0, records: held.size })
+    if (at === 3 || at === 6) await expectSameAsFull(bench, records, time)
+  }
+})
 
 test('the views know which ecosystems and releases their records name, also after an update takes the last record of one', async () => {
   const bench = openBench()
@@ -82,40 +79,30 @@ test('the views know which ecosystems and releases their records name, also afte
   const next = [first[0] ?? named('A'), named('B', 'Alpine:v3.18')]
   bench.store.publishOsv(Object.fromEntries(next), FILLED_AT + DAY)
   expect(await bench.make()).toMatchObject({ incremental: true })
-  expect(bench.open().listEcosystems()).toEqual([
-    'Alpine:v3.18',
-    'Debian:12',
-    'Root:Debian:12',
-    'npm',
-  ])
+  expect(bench.open().listEcosystems()).toEqual(['Alpine:v3.18', 'Debian:12', 'Root:Debian:12', 'npm'])
 })
 
-longTest(
-  'an archive that has all records as they are published is another name for the published one',
-  async () => {
-    const bench = openBench()
-    const records: Record<string, string> = {}
-    const isShared = (): boolean => {
-      const views = bench.open()
-      const inode = (path: string) =>
-        statSync(join(views.folder, views.readAsset(path)?.file ?? '')).ino
-      return inode('Root/all.zip') === inode('all.zip')
-    }
-    for (let at = 0; at < 3; at++) {
-      for (const i of [1, 2, 3, 4, 5])
-        if (at === 0 || i === at) records[`R-${i}`] = largeRecord(`R-${i}`, 'Root:npm')
-      bench.store.publishOsv(records, FILLED_AT + at * DAY)
-      expect(await bench.make()).toMatchObject({ incremental: at > 0 })
-      expect(isShared()).toBe(true)
-    }
-    await expectSameAsFull(bench, records, FILLED_AT + 2 * DAY)
-    records['X'] = record('X', '', ['npm', 'p'])
-    bench.store.publishOsv(records, FILLED_AT + 3 * DAY)
-    await bench.make()
-    expect(isShared()).toBe(false)
-    await expectSameAsFull(bench, records, FILLED_AT + 3 * DAY)
-  },
-)
+longTest('an archive that has all records as they are published is another name for the published one', async () => {
+  const bench = openBench()
+  const records: Record<string, string> = {}
+  const isShared = (): boolean => {
+    const views = bench.open()
+    const inode = (path: string) => statSync(join(views.folder, views.readAsset(path)?.file ?? '')).ino
+    return inode('Root/all.zip') === inode('all.zip')
+  }
+  for (let at = 0; at < 3; at++) {
+    for (const i of [1, 2, 3, 4, 5]) if (at === 0 || i === at) records[`R-${i}`] = largeRecord(`R-${i}`, 'Root:npm')
+    bench.store.publishOsv(records, FILLED_AT + at * DAY)
+    expect(await bench.make()).toMatchObject({ incremental: at > 0 })
+    expect(isShared()).toBe(true)
+  }
+  await expectSameAsFull(bench, records, FILLED_AT + 2 * DAY)
+  records['X'] = record('X', '', ['npm', 'p'])
+  bench.store.publishOsv(records, FILLED_AT + 3 * DAY)
+  await bench.make()
+  expect(isShared()).toBe(false)
+  await expectSameAsFull(bench, records, FILLED_AT + 3 * DAY)
+})
 
 test('an update reads the records that the change log names, and compares all where it does not say', async () => {
   const bench = openBench()
@@ -210,42 +197,33 @@ test('numbers of records stay in the order of the ids, until none is free', () =
   expect(descending).toBeGreaterThan(10)
 })
 
-longTest(
-  'a build without a free number between two records is done from the beginning',
-  async () => {
-    const bench = openBench()
-    const records: Record<string, string> = { a: record('a', '', ['npm', 'p']), z: '{}' }
-    const built: boolean[] = []
-    for (let at = 0; at < 20; at++) {
-      bench.store.publishOsv(records, FILLED_AT + at * DAY)
-      built.push((await bench.make())?.incremental ?? false)
-      records[`b${String(50 - at)}`] = record('b', '', ['npm', 'p'])
-    }
-    expect(built.lastIndexOf(false)).toBeGreaterThan(0)
-    const ids = bench.open().listCandidates('npm', 'p', '', 100)
-    expect(ids.map(({ id }) => id)).toEqual(ids.map(({ id }) => id).sort())
-    expect(ids).toHaveLength(20)
-  },
-)
+longTest('a build without a free number between two records is done from the beginning', async () => {
+  const bench = openBench()
+  const records: Record<string, string> = { a: record('a', '', ['npm', 'p']), z: '{}' }
+  const built: boolean[] = []
+  for (let at = 0; at < 20; at++) {
+    bench.store.publishOsv(records, FILLED_AT + at * DAY)
+    built.push((await bench.make())?.incremental ?? false)
+    records[`b${String(50 - at)}`] = record('b', '', ['npm', 'p'])
+  }
+  expect(built.lastIndexOf(false)).toBeGreaterThan(0)
+  const ids = bench.open().listCandidates('npm', 'p', '', 100)
+  expect(ids.map(({ id }) => id)).toEqual(ids.map(({ id }) => id).sort())
+  expect(ids).toHaveLength(20)
+})
 
-longTest(
-  'records that another thread prepares give the same files as those of one thread',
-  async () => {
-    const bench = openBench()
-    const records: Record<string, string> = {}
-    const add = (from: number, to: number): void => {
-      for (let i = from; i < to; i++)
-        records[`R-${String(i)}`] = record(`R-${String(i)}`, '2026-05-01', [
-          'Root:npm',
-          `p${String(i)}`,
-        ])
-    }
-    add(1000, 4950) // fewer than a thread is started for
-    bench.store.publishOsv(records, FILLED_AT)
-    await bench.make()
-    add(4950, 5050)
-    bench.store.publishOsv(records, FILLED_AT + DAY)
-    expect(await bench.make()).toMatchObject({ incremental: true, changed: 100 })
-    await expectSameAsFull(bench, records, FILLED_AT + DAY)
-  },
-)
+longTest('records that another thread prepares give the same files as those of one thread', async () => {
+  const bench = openBench()
+  const records: Record<string, string> = {}
+  const add = (from: number, to: number): void => {
+    for (let i = from; i < to; i++)
+      records[`R-${String(i)}`] = record(`R-${String(i)}`, '2026-05-01', ['Root:npm', `p${String(i)}`])
+  }
+  add(1000, 4950) // fewer than a thread is started for
+  bench.store.publishOsv(records, FILLED_AT)
+  await bench.make()
+  add(4950, 5050)
+  bench.store.publishOsv(records, FILLED_AT + DAY)
+  expect(await bench.make()).toMatchObject({ incremental: true, changed: 100 })
+  await expectSameAsFull(bench, records, FILLED_AT + DAY)
+})

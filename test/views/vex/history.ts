@@ -59,8 +59,7 @@ export function openVexBench(imagesOf?: (tag: string) => readonly string[]): Vex
     },
     add(content, isDamaged = false, tags = []) {
       const digest = sha256Hex(content)
-      if (!documents.has(digest))
-        documents.set(digest, { content, changed: clock++, isDamaged, tags })
+      if (!documents.has(digest)) documents.set(digest, { content, changed: clock++, isDamaged, tags })
       return digest
     },
     make(rebuild = false) {
@@ -105,12 +104,7 @@ function madeIn(dir: string) {
   return { bytes: readFileSync(join(folder, file)), folder, sources: list, snapshot }
 }
 
-const TIMES = [
-  '2026-01-01T00:00:00Z',
-  '2026-01-01T01:00:00+01:00',
-  'soon',
-  '2025-12-31T23:00:00-01:00',
-]
+const TIMES = ['2026-01-01T00:00:00Z', '2026-01-01T01:00:00+01:00', 'soon', '2025-12-31T23:00:00-01:00']
 const LONG = `pkg:npm/${'l'.repeat(5000)}`
 
 /** An OpenVEX document about few packages: documents often have equal statements, and statements often have equal times. */
@@ -165,9 +159,7 @@ function changeSome({ documents, add }: VexBench, dice: Dice) {
   }
   const touched = documents.get(any())
   if (touched !== undefined && dice(5) === 0) touched.changed += 1000
-  const packages = new Set(
-    about.flatMap((content) => [...(readOpenVex(content)?.packages.keys() ?? [])]),
-  )
+  const packages = new Set(about.flatMap((content) => [...(readOpenVex(content)?.packages.keys() ?? [])]))
   return { toRead, packages: packages.size }
 }
 

@@ -22,43 +22,29 @@ test.each([
   expect(packageId(purl)).toBe(expected)
 })
 
-test.each([
-  'nginx',
-  '',
-  'pkg:',
-  'pkg:npm/',
-  'pkg:npm',
-  'cpe:/a:x',
-  'pkg:npm/%E0%A4%A',
-  'pkg:npm/@1',
-])('the identifier %j is no package', (purl) => {
-  expect(packageId(purl)).toBeNull()
-})
+test.each(['nginx', '', 'pkg:', 'pkg:npm/', 'pkg:npm', 'cpe:/a:x', 'pkg:npm/%E0%A4%A', 'pkg:npm/@1'])(
+  'the identifier %j is no package',
+  (purl) => {
+    expect(packageId(purl)).toBeNull()
+  },
+)
 
 const CONTEXT = 'https://openvex.dev/ns/v0.2.0'
-const document = (fields: object): Buffer =>
-  Buffer.from(JSON.stringify({ '@context': CONTEXT, ...fields }))
+const document = (fields: object): Buffer => Buffer.from(JSON.stringify({ '@context': CONTEXT, ...fields }))
 
-test.each([
-  '',
-  '[]',
-  '{}',
-  '{"@context":5}',
-  '{"@context":"https://example.com"}',
-  '{"bomFormat":"CycloneDX"}',
-])('the document %j is no OpenVEX', (text) => {
-  expect(readOpenVex(Buffer.from(text))).toBeNull()
-})
+test.each(['', '[]', '{}', '{"@context":5}', '{"@context":"https://example.com"}', '{"bomFormat":"CycloneDX"}'])(
+  'the document %j is no OpenVEX',
+  (text) => {
+    expect(readOpenVex(Buffer.from(text))).toBeNull()
+  },
+)
 
 test('the packages of an OpenVEX document are the products of its statements, in any form', () => {
   const read = readOpenVex(
     document({
       statements: [
         {
-          products: [
-            { '@id': 'pkg:npm/a@1', identifiers: { purl: 'pkg:npm/b@2' } },
-            { '@id': 'image' },
-          ],
+          products: [{ '@id': 'pkg:npm/a@1', identifiers: { purl: 'pkg:npm/b@2' } }, { '@id': 'image' }],
         },
         { products: [{ '@id': 'pkg:npm/a@3', subcomponents: [{ '@id': 'pkg:npm/inner' }] }] },
         { products: 'odd' },
@@ -95,10 +81,7 @@ test('the merged statements of several documents end with the newest, without du
   })
   const other = document({
     ...{ author: 'A', timestamp: '2026-02-01T00:00:00+02:00' },
-    statements: [
-      statement('CVE-1', 'fixed'),
-      statement('CVE-1', 'affected', '2026-01-01T00:00:00Z'),
-    ],
+    statements: [statement('CVE-1', 'fixed'), statement('CVE-1', 'affected', '2026-01-01T00:00:00Z')],
   })
   const documents = [one, other].map((bytes) => readOpenVex(bytes)).filter((read) => read !== null)
   const merged = mergeOpenVex(documents, 'pkg:npm/a')

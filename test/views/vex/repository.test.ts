@@ -12,8 +12,7 @@ import { catalogBench } from '../../support/catalog/mirror.ts'
 
 test('an answer of the VEX repository names the snapshot that its bytes were made of', async () => {
   const bench = await catalogBench({ images: 2, tags: 6, packages: 2, tickets: 2 })
-  const make = () =>
-    performTask({ dataDir: bench.dir, kind: 'vex', vendors: ['Root'], rebuild: false })
+  const make = () => performTask({ dataDir: bench.dir, kind: 'vex', vendors: ['Root'], rebuild: false })
   await bench.run('catalog')
   await make()
   const ask = await serveFolder(bench.dir, bench.config)
@@ -57,11 +56,7 @@ test('a package URL too long for the archive is skipped and reported, and the ot
   const dataDir = mkdtempSync(join(tmpdir(), 'patchmirror-vex-'))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
   const wide = `pkg:npm/${'w'.repeat(300)}` // longer than the name of a file may be
-  const products = [
-    { '@id': `pkg:npm/${'x'.repeat(70_000)}` },
-    { '@id': wide },
-    { '@id': 'pkg:npm/y' },
-  ]
+  const products = [{ '@id': `pkg:npm/${'x'.repeat(70_000)}` }, { '@id': wide }, { '@id': 'pkg:npm/y' }]
   const contents = ['one', 'two'].map((id) =>
     Buffer.from(
       JSON.stringify({
@@ -94,9 +89,7 @@ test('a document whose signature is enforced and not verified is not in the repo
   const content = Buffer.from(
     JSON.stringify({
       ...{ '@context': 'https://openvex.dev/ns/v0.2.0', '@id': 'one' },
-      statements: [
-        { vulnerability: { name: 'CVE-1' }, status: 'fixed', products: [{ '@id': 'pkg:npm/y' }] },
-      ],
+      statements: [{ vulnerability: { name: 'CVE-1' }, status: 'fixed', products: [{ '@id': 'pkg:npm/y' }] }],
     }),
   )
   const failed = { state: 'failed', signer: null, reason: 'why', subject: null } as const

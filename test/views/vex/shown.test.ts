@@ -10,12 +10,7 @@ const part = (tag: string) => ({ '@id': imageOf(tag), subcomponents: [component]
 
 let count = 0
 /** A document of a tag about CVE-1; `day`: null for one without a date. */
-function stated(
-  status: string,
-  products: readonly unknown[],
-  day: number,
-  more: object = {},
-): Buffer {
+function stated(status: string, products: readonly unknown[], day: number, more: object = {}): Buffer {
   const one = { vulnerability: { name: 'CVE-1' }, products, status, ...more }
   const head = { '@context': 'https://openvex.dev/ns/v0.2.0', '@id': `${++count}`, author: 'x' }
   return Buffer.from(JSON.stringify({ ...head, timestamp: `2026-01-0${day}T00:00:00Z`, statements: [one] })) // prettier-ignore
@@ -72,8 +67,7 @@ test('what rules out by a component stays out of the repository while the docume
     ['its own tag, older', [['b', out], ['b', stated('affected', [component], 1)]], '---'],
     ['of no tag', [['-', out], ['-', stated('affected', [component], 2)]], '+++'],
   ] // prettier-ignore
-  for (const [name, documents, expected] of cases)
-    expect([name, await outcome(documents)]).toEqual([name, expected])
+  for (const [name, documents, expected] of cases) expect([name, await outcome(documents)]).toEqual([name, expected])
 })
 
 test('a statement on an image applies to this image by its digest, and not to the whole where it names parts', async () => {

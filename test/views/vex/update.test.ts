@@ -2,12 +2,7 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, truncateSync, wri
 import { basename, join } from 'node:path'
 import AdmZip from 'adm-zip'
 import { expect, test } from 'vitest'
-import {
-  VEX_FILE,
-  readVexGeneration,
-  unreadVexIn,
-  viewsDir,
-} from '../../../src/store/views/generations.ts'
+import { VEX_FILE, readVexGeneration, unreadVexIn, viewsDir } from '../../../src/store/views/generations.ts'
 import { createDice } from '../../support/dice.ts'
 import { type VexBench, anyOpenVex, followHistory, openVexBench } from './history.ts'
 
@@ -55,8 +50,7 @@ test.each<[string, (made: ReturnType<VexBench['made']>) => void]>([
   ['has a list that is cut short', ({ sources }) => truncateSync(sources, 100)],
   [
     'has a list with another byte',
-    ({ sources }) =>
-      writeFileSync(sources, readFileSync(sources, 'latin1').replace('one', 'onf'), 'latin1'),
+    ({ sources }) => writeFileSync(sources, readFileSync(sources, 'latin1').replace('one', 'onf'), 'latin1'),
   ],
   [
     'has a damaged archive',
@@ -71,9 +65,10 @@ test.each<[string, (made: ReturnType<VexBench['made']>) => void]>([
   [
     'was made by a version without such a list',
     ({ folder }) => {
-      const { sources: _, ...info } = JSON.parse(
-        readFileSync(join(folder, VEX_FILE), 'utf8'),
-      ) as Record<string, unknown>
+      const { sources: _, ...info } = JSON.parse(readFileSync(join(folder, VEX_FILE), 'utf8')) as Record<
+        string,
+        unknown
+      >
       writeFileSync(join(folder, VEX_FILE), JSON.stringify(info))
     },
   ],

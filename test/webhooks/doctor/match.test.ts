@@ -13,8 +13,7 @@ const NOW = 1_800_000_000_000
 const TIME = String(NOW / 1000)
 const BODY = '{"id":"e1","url":"https://x/ü","n":[1,2]}'
 
-const signedContent = (id: string, time: string, body: string): Buffer =>
-  Buffer.from(`${id}.${time}.${body}`)
+const signedContent = (id: string, time: string, body: string): Buffer => Buffer.from(`${id}.${time}.${body}`)
 const standard = (content: Buffer): string =>
   `v1,${createHmac('sha256', keyOf(SECRET)).update(content).digest('base64')}`
 const keyOf = (secret: string): Buffer => Buffer.from(secret.slice(6), 'base64')
@@ -55,25 +54,14 @@ function judge(
 }
 
 const http = ({ headers, body }: Delivery, eol = '\r\n'): string =>
-  [
-    'POST /-/webhooks HTTP/1.1',
-    ...Object.entries(headers).map(([a, b]) => `${a}: ${String(b)}`),
-    '',
-    body,
-  ].join(eol)
+  ['POST /-/webhooks HTTP/1.1', ...Object.entries(headers).map(([a, b]) => `${a}: ${String(b)}`), '', body].join(eol)
 
 describe('the doctor of webhooks', () => {
   test('accepts a valid delivery in any capture format, and names its secret and form', () => {
     const delivery = signed()
     const json = { headers: delivery.headers, bodyBase64: Buffer.from(BODY).toString('base64') }
     const raw = { rawHeaders: Object.entries(delivery.headers).flat(), body: BODY }
-    const files = [
-      delivery,
-      http(delivery),
-      http(delivery, '\n'),
-      JSON.stringify(json),
-      JSON.stringify(raw),
-    ]
+    const files = [delivery, http(delivery), http(delivery, '\n'), JSON.stringify(json), JSON.stringify(raw)]
     for (const file of files) {
       const found = judge(file, [OTHER, SECRET])
       expect(found).toMatchObject({ verdict: 'accepted', problems: [], ageSeconds: 0 })
@@ -90,12 +78,8 @@ describe('the doctor of webhooks', () => {
     const found = judge({ headers, body: BODY }, [SECRET, whpk])
     expect(found).toMatchObject({ verdict: 'accepted', match: { secret: 'secret 2', usual: true } })
     expect(judge({ headers, body: `${BODY}\n` }, [whpk]).problems[0]).toContain('the body without')
-    expect(judge({ headers, body: BODY }, [SECRET]).problems).toEqual([
-      expect.stringContaining('has no public key'),
-    ])
-    expect(judge(signed(), [whpk]).problems).toEqual([
-      expect.stringContaining('has public keys only'),
-    ])
+    expect(judge({ headers, body: BODY }, [SECRET]).problems).toEqual([expect.stringContaining('has no public key')])
+    expect(judge(signed(), [whpk]).problems).toEqual([expect.stringContaining('has public keys only')])
     expect(judge({ headers, body: BODY }, [keyPair().whpk]).problems).toEqual([
       expect.stringContaining('no stored secret gives this signature'),
     ])
@@ -129,9 +113,7 @@ describe('the doctor of webhooks', () => {
     const found = judge(signed(), [SECRET], NOW, 'any', dates)
     expect([found.verdict, found.problems.join()]).toEqual([
       verdict,
-      verdict === 'accepted'
-        ? ''
-        : (expect.stringContaining('does not count at that time') as string),
+      verdict === 'accepted' ? '' : (expect.stringContaining('does not count at that time') as string),
     ])
   })
 
@@ -147,35 +129,26 @@ describe('the doctor of webhooks', () => {
       part,
       Buffer.from('\r\n'),
     ])
-    expect(
-      judge(Buffer.concat([Buffer.from(head), ...chunks, Buffer.from('0\r\n\r\n')])),
-    ).toMatchObject({
+    expect(judge(Buffer.concat([Buffer.from(head), ...chunks, Buffer.from('0\r\n\r\n')]))).toMatchObject({
       verdict: 'accepted',
     })
   })
 
   test.each([
-    [
-      'vendor',
-      (content: Buffer) => `v1,${createHmac('sha256', SECRET).update(content).digest('hex')}`,
-      true,
-    ],
+    ['vendor', (content: Buffer) => `v1,${createHmac('sha256', SECRET).update(content).digest('hex')}`, true],
     [
       'uppercase hex',
-      (content: Buffer) =>
-        `v1,${createHmac('sha256', SECRET).update(content).digest('hex').toUpperCase()}`,
+      (content: Buffer) => `v1,${createHmac('sha256', SECRET).update(content).digest('hex').toUpperCase()}`,
       false,
     ],
     [
       'base64url',
-      (content: Buffer) =>
-        `v1,${createHmac('sha256', keyOf(SECRET)).update(content).digest('base64url')}`,
+      (content: Buffer) => `v1,${createHmac('sha256', keyOf(SECRET)).update(content).digest('base64url')}`,
       false,
     ],
     [
       'of the part after whsec_ as text',
-      (content: Buffer) =>
-        `v1,${createHmac('sha256', SECRET.slice(6)).update(content).digest('base64')}`,
+      (content: Buffer) => `v1,${createHmac('sha256', SECRET.slice(6)).update(content).digest('base64')}`,
       false,
     ],
   ])('recognizes the form %s', (_name, mac, usual) => {
@@ -268,9 +241,7 @@ describe('the doctor of webhooks', () => {
   test('names headers that are missing, repeated or misspelled', () => {
     const { headers, body } = signed()
     const missing = Object.entries(headers).filter(([name]) => name !== 'webhook-id')
-    expect(judge({ headers: Object.fromEntries(missing), body }).problems.join()).toContain(
-      'missing',
-    )
+    expect(judge({ headers: Object.fromEntries(missing), body }).problems.join()).toContain('missing')
     const renamed = { ...Object.fromEntries(missing), 'svix-id': 'msg_1' }
     expect(judge({ headers: renamed, body }).problems.join()).toContain('"svix-id" is not read')
     const doubled = judge({ headers: { ...headers, 'webhook-id': ['msg_1', 'msg_1'] }, body })
@@ -318,14 +289,11 @@ interface Vector extends Delivery {
 
 describe.runIf(existsSync(VECTORS))('the doctor of webhooks, for the published vectors,', () => {
   const vectors = existsSync(VECTORS) ? (JSON.parse(readFileSync(VECTORS, 'utf8')) as Vector[]) : []
-  test.each(vectors.map((vector) => [vector.name, vector] as const))(
-    'judges %s',
-    (_name, vector) => {
-      const { secret, headers, body, now } = vector
-      const found = judge({ headers, body }, secret === '' ? [] : [secret], now * 1000)
-      expect(found.verdict).toBe(vector.expect === 'accept' ? 'accepted' : 'refused')
-    },
-  )
+  test.each(vectors.map((vector) => [vector.name, vector] as const))('judges %s', (_name, vector) => {
+    const { secret, headers, body, now } = vector
+    const found = judge({ headers, body }, secret === '' ? [] : [secret], now * 1000)
+    expect(found.verdict).toBe(vector.expect === 'accept' ? 'accepted' : 'refused')
+  })
 })
 
 test('a mirror without an upstream is not advised to register at one', () => {

@@ -13,11 +13,7 @@ import {
   answerBatch,
   createOperations,
 } from '../../../src/webhooks/inbox/operations.ts'
-import {
-  type InboxThread,
-  type InboxThreadDeps,
-  startInboxThread,
-} from '../../../src/webhooks/inbox/thread.ts'
+import { type InboxThread, type InboxThreadDeps, startInboxThread } from '../../../src/webhooks/inbox/thread.ts'
 
 /** 2026-11-21T09:06:40Z, unix milliseconds: when the deliveries of these tests come. */
 export const NOW = 1_795_252_000_000
@@ -70,10 +66,7 @@ export async function startInbox(
  * The operations of the inbox thread over a real database, in this thread: for tests of what is around the inbox. What comes
  * in one iteration of the event loop is one batch, as in the thread.
  */
-export function openInboxHere(
-  dir: string,
-  { maxPending }: Pick<InboxThreadDeps, 'maxPending'> = {},
-): InboxThread {
+export function openInboxHere(dir: string, { maxPending }: Pick<InboxThreadDeps, 'maxPending'> = {}): InboxThread {
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
   const operations = createOperations(db)

@@ -85,9 +85,7 @@ test('two hundred identical deliveries at once are one row', async () => {
 test('thousands of deliveries at once are all stored in their order', async () => {
   const inbox = await startInbox(scratch())
   const count = LONG ? 10_000 : 1_000
-  const started = Array.from({ length: count }, (_, i) =>
-    inbox.receive(delivery({ webhookId: `evt_${i}` })),
-  )
+  const started = Array.from({ length: count }, (_, i) => inbox.receive(delivery({ webhookId: `evt_${i}` })))
   expect(new Set(await Promise.all(started))).toEqual(new Set(['new']))
   expect(await inbox.counts()).toMatchObject({ pending: count })
   const rows = await inbox.pending(NOW, count)
@@ -186,34 +184,26 @@ test('an inbox thread that dies is reported and replaced, and deliveries are ref
   expect(await inbox.receive(delivery())).toBe('duplicate')
 })
 
-longTest(
-  'an inbox database that cannot be opened is reported, and opened as soon as possible',
-  async () => {
-    const dir = scratch()
-    writeFileSync(
-      join(dir, 'webhooks.db'),
-      'this is not a database, whatever its name says'.repeat(50),
-    )
-    const revived = Promise.withResolvers<undefined>()
-    const inbox = await startInbox(dir, {
-      restartMs: 50,
-      onRevived: () => revived.resolve(undefined),
-    })
-    expect(inbox.failures[0]).toContain('webhooks.db is damaged')
-    expect(inbox.failures[0]).toContain('"patchmirror verify --repair": it moves the file aside')
-    await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })
-    writeFileSync(join(dir, 'webhooks.db'), '')
-    await revived.promise
-    expect(await inbox.receive(delivery())).toBe('new')
-  },
-)
+longTest('an inbox database that cannot be opened is reported, and opened as soon as possible', async () => {
+  const dir = scratch()
+  writeFileSync(join(dir, 'webhooks.db'), 'this is not a database, whatever its name says'.repeat(50))
+  const revived = Promise.withResolvers<undefined>()
+  const inbox = await startInbox(dir, {
+    restartMs: 50,
+    onRevived: () => revived.resolve(undefined),
+  })
+  expect(inbox.failures[0]).toContain('webhooks.db is damaged')
+  expect(inbox.failures[0]).toContain('"patchmirror verify --repair": it moves the file aside')
+  await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })
+  writeFileSync(join(dir, 'webhooks.db'), '')
+  await revived.promise
+  expect(await inbox.receive(delivery())).toBe('new')
+})
 
 longTest('operations requested before the inbox closes are done before it closes', async () => {
   const dir = scratch()
   const inbox = await startInbox(dir)
-  const asked = Array.from({ length: 100 }, (_, i) =>
-    inbox.receive(delivery({ webhookId: `${i}` })),
-  )
+  const asked = Array.from({ length: 100 }, (_, i) => inbox.receive(delivery({ webhookId: `${i}` })))
   await inbox.close()
   expect(new Set(await Promise.all(asked))).toEqual(new Set(['new']))
   await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })

@@ -32,9 +32,7 @@ describe('a delivery', () => {
       ...{ dialect: 'vendor', secret: 'settings-1', receivedAt: NOW, storedAt: NOW, attempts: 0 },
       target: { repository: 'library/python', tag: '3.12-slim', arch: 'amd64' },
     })
-    expect((await inbox.call('read', 1))?.body).toEqual(
-      new Uint8Array(Buffer.from(JSON.stringify(EVENT))),
-    )
+    expect((await inbox.call('read', 1))?.body).toEqual(new Uint8Array(Buffer.from(JSON.stringify(EVENT))))
     expect(outcomes).toEqual([['new', '']])
     expect(stored()).toBe(1)
   })
@@ -79,22 +77,19 @@ describe('a delivery', () => {
     ['not an object', '[1]'],
     ['without a type', '{"id":"x"}'],
     ['of another envelope', '{"event_type":"tag.created","payload":{"tag_id":7}}'],
-  ])(
-    'that is authentic but %s is a 202, and requests one refresh without a target',
-    async (_, body) => {
-      const { deliver, inbox, outcomes, stored } = await receiving()
-      expect(await deliver({ body })).toMatchObject({ status: 202, body: '' })
-      expect(await inbox.pending(NOW, 9)).toMatchObject([{ target: null, state: 'pending' }])
-      const row = await inbox.call('read', 1)
-      expect(Buffer.from(row?.body ?? [])).toEqual(Buffer.from(body))
-      expect((await deliver({ body })).status).toBe(200)
-      expect(outcomes).toEqual([
-        ['new', ''],
-        ['duplicate', ''],
-      ])
-      expect([stored(), (await inbox.counts()).pending]).toEqual([1, 1])
-    },
-  )
+  ])('that is authentic but %s is a 202, and requests one refresh without a target', async (_, body) => {
+    const { deliver, inbox, outcomes, stored } = await receiving()
+    expect(await deliver({ body })).toMatchObject({ status: 202, body: '' })
+    expect(await inbox.pending(NOW, 9)).toMatchObject([{ target: null, state: 'pending' }])
+    const row = await inbox.call('read', 1)
+    expect(Buffer.from(row?.body ?? [])).toEqual(Buffer.from(body))
+    expect((await deliver({ body })).status).toBe(200)
+    expect(outcomes).toEqual([
+      ['new', ''],
+      ['duplicate', ''],
+    ])
+    expect([stored(), (await inbox.counts()).pending]).toEqual([1, 1])
+  })
 
   test('that names several images has all of them as targets', async () => {
     const { deliver, inbox } = await receiving()
@@ -124,16 +119,13 @@ describe('a delivery', () => {
     expect((await deliver({ id: 'none' }, { 'content-encoding': 'identity' })).status).toBe(202)
   })
 
-  longTest(
-    'that is sent two hundred times at once is one row: one 202, the others 200',
-    async () => {
-      const { deliver, inbox } = await receiving()
-      const all = await Promise.all(Array.from({ length: 200 }, () => deliver()))
-      const statuses = all.map(({ status }) => status).sort()
-      expect(statuses).toEqual([...Array<number>(199).fill(200), 202])
-      expect(await inbox.counts()).toMatchObject({ pending: 1 })
-    },
-  )
+  longTest('that is sent two hundred times at once is one row: one 202, the others 200', async () => {
+    const { deliver, inbox } = await receiving()
+    const all = await Promise.all(Array.from({ length: 200 }, () => deliver()))
+    const statuses = all.map(({ status }) => status).sort()
+    expect(statuses).toEqual([...Array<number>(199).fill(200), 202])
+    expect(await inbox.counts()).toMatchObject({ pending: 1 })
+  })
 })
 
 describe('an authentication failure', () => {
@@ -236,13 +228,9 @@ describe('a request that is no valid delivery', () => {
     const { port, outcomes } = await receiving()
     const crumbs = (text: string): string => Array.from(text, (one) => `1\r\n${one}\r\n`).join('')
     const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n'
-    expect(await exchange(port, `${head}\r\n${crumbs('x'.repeat(4000))}`, /pieces"}$/)).toMatch(
-      /^HTTP\/1.1 413 /,
-    )
+    expect(await exchange(port, `${head}\r\n${crumbs('x'.repeat(4000))}`, /pieces"}$/)).toMatch(/^HTTP\/1.1 413 /)
     const { headers, body = '' } = deliveryOf()
-    const lines = Object.entries(headers ?? {}).map(
-      ([name, value]) => `${name}: ${String(value)}\r\n`,
-    )
+    const lines = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${String(value)}\r\n`)
     const sound = `${head}${lines.join('')}\r\n${crumbs(body.toString())}0\r\n\r\n`
     expect(await exchange(port, sound, /\r\n\r\n/)).toMatch(/^HTTP\/1.1 202 /)
     expect(outcomes).toEqual([
@@ -285,9 +273,7 @@ describe('a request that is no valid delivery', () => {
 test('the slowest deliveries are ended when bodies fill the memory', async () => {
   const { port, deliver } = await receiving({ bodyTimeOf: () => 20_000 })
   const head = 'POST /-/webhooks HTTP/1.1\r\nHost: x\r\nContent-Length: 4096\r\n\r\n'
-  const slow = Array.from({ length: 70 }, () =>
-    exchange(port, head + 'x'.repeat(4095), /on their way"}$/),
-  )
+  const slow = Array.from({ length: 70 }, () => exchange(port, head + 'x'.repeat(4095), /on their way"}$/))
   const crowded = await Promise.any(slow)
   expect(crowded).toMatch(/^HTTP\/1.1 503 /)
   expect(crowded).toMatch(/Retry-After: \d+/)
@@ -357,8 +343,7 @@ describe('a delivery is a 503 with Retry-After', () => {
 })
 
 describe('the handshake of CloudEvents', () => {
-  const ask = (port: number, headers: Record<string, string | string[]>) =>
-    send(port, { method: 'OPTIONS', headers })
+  const ask = (port: number, headers: Record<string, string | string[]>) => send(port, { method: 'OPTIONS', headers })
 
   test('allows a sender that is allow-listed', async () => {
     const { port } = await receiving()

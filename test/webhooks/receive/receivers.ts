@@ -23,10 +23,7 @@ export interface Sent {
 }
 
 /** Sends one request to a port of this machine. */
-export function send(
-  port: number,
-  { path = '/-/webhooks', method = 'POST', headers, body }: Sent,
-): Promise<Reply> {
+export function send(port: number, { path = '/-/webhooks', method = 'POST', headers, body }: Sent): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
     const sent = request({ port, host: '127.0.0.1', path, method, headers: { ...length, ...headers }, agent: false }) // prettier-ignore
@@ -70,9 +67,7 @@ export async function receiving(
   const outcomes: [ReceiptOutcome, string][] = []
   const told: Receiving['told'] = []
   let stored = 0
-  const secrets = [SECRET, RAW_SECRET].map((secret, at) =>
-    createSigningSecret(`settings-${at + 1}`, secret),
-  )
+  const secrets = [SECRET, RAW_SECRET].map((secret, at) => createSigningSecret(`settings-${at + 1}`, secret))
   const now = (): number => clock.now
   const receiver = createReceiver({
     endpoints: [

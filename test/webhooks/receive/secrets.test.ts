@@ -1,13 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
@@ -110,8 +102,7 @@ test('a secret file that other users can read causes a warning', () => {
   expect(open(file).told).toEqual([`others may read the webhook secrets: chmod 600 ${file}`])
 })
 
-const entry = (more: object): string =>
-  JSON.stringify({ secrets: [{ label: 'one', secret: SECRET, ...more }] })
+const entry = (more: object): string => JSON.stringify({ secrets: [{ label: 'one', secret: SECRET, ...more }] })
 
 test.each([
   ['{', 'is not JSON'],

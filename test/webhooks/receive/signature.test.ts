@@ -25,13 +25,7 @@ interface Asked {
 }
 
 /** The verdict of a verifier over these secrets; one that is refused at start is not there. */
-function judge({
-  headers,
-  body,
-  secrets = [SECRET],
-  now = NOW,
-  dialect = 'any',
-}: Asked): SignatureResult {
+function judge({ headers, body, secrets = [SECRET], now = NOW, dialect = 'any' }: Asked): SignatureResult {
   const usable = secrets.filter((secret) => webhookSecretFault(secret) === null)
   const active = usable.map((secret, at) => createSigningSecret(`settings-${at + 1}`, secret))
   const options = { secrets: () => active, dialect, toleranceSeconds: 300, now: () => now }
@@ -160,18 +154,10 @@ describe('the headers of a delivery', () => {
   const hex = signed({ body: BODY, dialect: 'decoded-hex' })['webhook-signature'] ?? ''
 
   test.each([
-    [
-      'without an id',
-      { 'webhook-timestamp': time, 'webhook-signature': signature },
-      'header_missing',
-    ],
+    ['without an id', { 'webhook-timestamp': time, 'webhook-signature': signature }, 'header_missing'],
     ['without a time', { 'webhook-id': id, 'webhook-signature': signature }, 'header_missing'],
     ['without a signature', { 'webhook-id': id, 'webhook-timestamp': time }, 'header_missing'],
-    [
-      'under other names',
-      { 'svix-id': id, 'svix-timestamp': time, 'svix-signature': signature },
-      'header_missing',
-    ],
+    ['under other names', { 'svix-id': id, 'svix-timestamp': time, 'svix-signature': signature }, 'header_missing'],
     ['with a repeated id', { ...good, 'Webhook-Id': id }, 'header_repeated'],
     ['with a repeated time', { ...good, 'WEBHOOK-TIMESTAMP': time }, 'header_repeated'],
     ['with a repeated signature', { ...good, 'Webhook-Signature': signature }, 'header_repeated'],
@@ -179,11 +165,7 @@ describe('the headers of a delivery', () => {
     ['with an empty id', { ...good, 'webhook-id': '' }, 'header_id'],
     ['with a long id', { ...good, 'webhook-id': 'a'.repeat(257) }, 'header_id'],
     ['with an id of another script', { ...good, 'webhook-id': 'é' }, 'header_id'],
-    [
-      'with letters in the time',
-      { ...good, 'webhook-timestamp': `${time}abc` },
-      'header_timestamp',
-    ],
+    ['with letters in the time', { ...good, 'webhook-timestamp': `${time}abc` }, 'header_timestamp'],
     ['with a fraction', { ...good, 'webhook-timestamp': `${time}.0` }, 'header_timestamp'],
     ['with a plus', { ...good, 'webhook-timestamp': `+${time}` }, 'header_timestamp'],
     ['with a leading zero', { ...good, 'webhook-timestamp': `0${time}` }, 'header_timestamp'],

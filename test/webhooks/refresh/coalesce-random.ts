@@ -85,8 +85,7 @@ export async function coalesceAtRandom(numRuns: number): Promise<void> {
       for (const row of world.rows) {
         const { target, state, storedAt } = row
         const covering = world.asked.filter(
-          ({ ok, startedAt, tags }) =>
-            ok && startedAt >= storedAt && (target === null || tags.includes(target.tag)),
+          ({ ok, startedAt, tags }) => ok && startedAt >= storedAt && (target === null || tags.includes(target.tag)),
         )
         if (state === 'done') expect(covering.length).toBeGreaterThan(0)
         else expect([POISON, INVISIBLE, LATE]).toContain(target?.tag)

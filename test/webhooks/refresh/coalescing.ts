@@ -63,8 +63,7 @@ export function createRows(clock: Clock) {
           .filter((row) => row.dueAt <= now && row.id > after)
           .slice(0, limit),
       ),
-    nextDueAt: () =>
-      answer(() => pending().reduce<number | null>((at, row) => least(at, row.dueAt), null)),
+    nextDueAt: () => answer(() => pending().reduce<number | null>((at, row) => least(at, row.dueAt), null)),
     settle: (settled) => answer(() => settled.forEach(write)),
   }
   const write = ({ id, ...fields }: Settlement): void => {
@@ -102,9 +101,7 @@ export interface Asked {
 }
 
 /** What a refresh does: how long it takes, and what it ends with (`isElsewhere`: not in the catalog); null: it never ends. */
-export type Answer = (
-  asked: Asked,
-) => { ms: number; failure: string | null; isElsewhere?: boolean } | null
+export type Answer = (asked: Asked) => { ms: number; failure: string | null; isElsewhere?: boolean } | null
 
 export type Shown = NonNullable<Visibility>
 

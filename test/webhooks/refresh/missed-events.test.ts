@@ -1,11 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { NewTag } from '../../../src/store/catalog/tags.ts'
 import type { AnnouncedTag } from '../../../src/store/webhooks/inbox-reports.ts'
-import {
-  type Compared,
-  WINDOW_MS,
-  compareMisses,
-} from '../../../src/webhooks/refresh/missed-events.ts'
+import { type Compared, WINDOW_MS, compareMisses } from '../../../src/webhooks/refresh/missed-events.ts'
 
 const NOW = 1_800_000_000_000
 const HOUR = 3_600_000
@@ -20,11 +16,7 @@ const arrival = (tag: string, hoursAgo: number, more: Partial<NewTag> = {}): New
   ...more,
 })
 
-const announced = (
-  tag: string | null,
-  hoursAgo: number,
-  more: Partial<AnnouncedTag['target']> = {},
-) => {
+const announced = (tag: string | null, hoursAgo: number, more: Partial<AnnouncedTag['target']> = {}) => {
   const nothing = { repository: null, digest: null, arch: null, subject: null }
   const target = { ...nothing, repository: 'cr.example.com/library/python', tag, ...more }
   return { target, receivedAt: NOW - hoursAgo * HOUR, unconfirmed: false }
@@ -65,9 +57,7 @@ describe('changes found by polls and announced by events', () => {
     const before = announced('a', 50, { digest })
     const arrivals = [arrival('a', 5)]
     expect(compare({ arrivals, announcements: [other, before] }).unannounced).toBe(1)
-    expect(
-      compare({ arrivals, announcements: [announced('a', 5.5, { digest })] }).unannounced,
-    ).toBe(0)
+    expect(compare({ arrivals, announcements: [announced('a', 5.5, { digest })] }).unannounced).toBe(0)
     const bySubject = announced(null, 5, {
       repository: null,
       subject: 'cr.example.com/library/python:a',
@@ -78,11 +68,7 @@ describe('changes found by polls and announced by events', () => {
   })
 
   test('are not compared before events could arrive, or without a secret', () => {
-    const arrivals = [
-      arrival('old', WINDOW_MS / HOUR + 1),
-      arrival('early', 10),
-      arrival('new', 0.1),
-    ]
+    const arrivals = [arrival('old', WINDOW_MS / HOUR + 1), arrival('early', 10), arrival('new', 0.1)]
     expect(compare({ arrivals, expectedSince: NOW - 5 * HOUR })).toMatchObject({
       arrivals: 0,
       missRate: null,

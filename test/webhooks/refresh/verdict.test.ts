@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { NOW } from '../inbox/inboxes.ts'
-import {
-  LONGEST_WAIT_MS,
-  LOOKS_MS,
-  afterRefresh,
-  pauseMs,
-} from '../../../src/webhooks/refresh/settlement.ts'
+import { LONGEST_WAIT_MS, LOOKS_MS, afterRefresh, pauseMs } from '../../../src/webhooks/refresh/settlement.ts'
 
 const HOUR = 3_600_000
 
@@ -13,8 +8,7 @@ const HOUR = 3_600_000
 const row = { id: 1, target: null, refreshedAt: NOW, attempts: 0, dueAt: NOW + 5_000 }
 
 test('no row is postponed for longer than the longest wait', () => {
-  for (const attempts of [1, 5, 9, 150])
-    expect(pauseMs(attempts, 0.999)).toBeLessThanOrEqual(LONGEST_WAIT_MS)
+  for (const attempts of [1, 5, 9, 150]) expect(pauseMs(attempts, 0.999)).toBeLessThanOrEqual(LONGEST_WAIT_MS)
   expect(Math.max(...LOOKS_MS)).toBeLessThanOrEqual(LONGEST_WAIT_MS)
 })
 

@@ -26,19 +26,12 @@ let waitingForRoom: (() => void)[] = []
  * Proves a document of a bundle while its chunks are written: each except the last has `CHUNK_BYTES`, all together the
  * key's content.
  */
-export function createContentProof(
-  { key, size }: { key: string; size: number },
-  chunks: number,
-): ContentProof {
+export function createContentProof({ key, size }: { key: string; size: number }, chunks: number): ContentProof {
   const hash = createHash('sha256')
   let done: Promise<void> = Promise.resolve()
   let number = 0
   let content = 0
-  const take = async (
-    inflating: Promise<Buffer>,
-    isLast: boolean,
-    before: Promise<void>,
-  ): Promise<void> => {
+  const take = async (inflating: Promise<Buffer>, isLast: boolean, before: Promise<void>): Promise<void> => {
     const bytes = await inflating
     await before
     if (!isLast && bytes.length !== CHUNK_BYTES) throw unlike(key, size)
@@ -63,8 +56,7 @@ export function createContentProof(
     },
     end: () => {
       const end = done.then(() => {
-        if (number !== chunks || content !== size || hash.digest('hex') !== key)
-          throw unlike(key, size)
+        if (number !== chunks || content !== size || hash.digest('hex') !== key) throw unlike(key, size)
       })
       end.catch(() => undefined) // reported to the caller
       return end

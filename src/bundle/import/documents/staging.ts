@@ -55,8 +55,7 @@ export async function stageDocuments(
   report()
   try {
     for await (const { value, chunks, stored } of eachMissing(bundle, store, source)) {
-      if (stored === 'none')
-        for await (const one of documentWrites(bundle, { value, chunks })) await batch.add(one)
+      if (stored === 'none') for await (const one of documentWrites(bundle, { value, chunks })) await batch.add(one)
       done++
       report()
     }
@@ -105,11 +104,7 @@ function write({ carried }: Writes, one: DocumentWrite): void {
 }
 
 /** Stores a document within the open transaction. Throws `bundle` if its content does not match its key. */
-export async function writeDocument(
-  bundle: Bundle,
-  store: Writes,
-  document: IncomingDocument,
-): Promise<void> {
+export async function writeDocument(bundle: Bundle, store: Writes, document: IncomingDocument): Promise<void> {
   for await (const one of documentWrites(bundle, document)) {
     if (one.kind === 'row') await one.proven
     write(store, one)
@@ -136,7 +131,8 @@ function createBatch(store: Writes, checkpointer: Checkpointer): Batch {
   let waiting: DocumentWrite[] = []
   let bytes = 0
   const flush = async (): Promise<void> => {
-    const [writes, size] = [waiting, bytes]
+    const writes = waiting
+    const size = bytes
     waiting = []
     bytes = 0
     if (writes.length === 0) return

@@ -60,9 +60,7 @@ async function eachVerified(bundle: Bundle, use: (chunk: Chunk) => void): Promis
   const archive = archiveName(bundle.manifest)
   const size = bundle.manifest.members.find(({ name }) => name === archive)?.size ?? 0
   if (size >= THREAD_FROM) {
-    const data = bundle.excerpt(
-      (name) => name === archive || name.startsWith('rows/osv/osv-record'),
-    )
+    const data = bundle.excerpt((name) => name === archive || name.startsWith('rows/osv/osv-record'))
     const file = workerFile('records.worker', import.meta.url)
     return consumeChunks({ file, data, limits: LIMITS }, use)
   }

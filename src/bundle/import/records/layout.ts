@@ -58,10 +58,7 @@ export function writeInChunk(
 }
 
 /** Calls `use` with each record of a chunk and its Last-Modified, Unix seconds. Its buffers are views of the chunk. */
-export function eachInChunk(
-  chunk: Chunk,
-  use: (record: RecordToStore, changed: number) => void,
-): void {
+export function eachInChunk(chunk: Chunk, use: (record: RecordToStore, changed: number) => void): void {
   const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
   for (let at = 0; at < bytes.length;) {
     const end = at + bytes.readUInt32LE(at)

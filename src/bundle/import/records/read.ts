@@ -69,8 +69,7 @@ function createBatch(manifest: Kind) {
     /** Whether a record fits; into an empty batch, any does. */
     hasRoom(value: RecordValue, { entry }: RecordMember): boolean {
       const isFull =
-        bytes + bytesInChunk(value, entry.compressedSize) > TRANSFER_BYTES ||
-        content + value.size > MOST_CONTENT
+        bytes + bytesInChunk(value, entry.compressedSize) > TRANSFER_BYTES || content + value.size > MOST_CONTENT
       return values.length === 0 || !isFull
     },
     /** Adds a record; its member is valid during the call. Throws `bundle`. */

@@ -85,9 +85,7 @@ function withLimit(config: Config, maxAgeHours: number): Config {
 
 /** Sources that count: those that the settings ask for or that are stored. */
 function servedHere({ sources }: Status, config: Config): SourceName[] {
-  return servedSources(config, (name) =>
-    sources.some((source) => source.name === name && source.snapshot !== null),
-  )
+  return servedSources(config, (name) => sources.some((source) => source.name === name && source.snapshot !== null))
 }
 
 const HOURS: Readonly<Record<string, number>> = { m: 1 / 60, h: 1, d: 24 }
@@ -99,8 +97,5 @@ export function parseMaxAge(text: string): number {
   const hours = Number(number) * (HOURS[unit] ?? 0)
   if (hours > 0 && Number.isFinite(hours)) return hours
   const allowed = 'a number greater than 0 and a unit, such as 90m, 26h or 7d'
-  throw new MirrorError(
-    'usage',
-    `--max-age ${JSON.stringify(text)} is not an age: write ${allowed}`,
-  )
+  throw new MirrorError('usage', `--max-age ${JSON.stringify(text)} is not an age: write ${allowed}`)
 }

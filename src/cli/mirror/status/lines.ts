@@ -15,11 +15,7 @@ import type { GatheredStatus } from './gather.ts'
  * A sync goes by the stamps of the index: when more than these was compared is another date. Nothing is said where this mirror
  * has no upstream to compare with, as a daemon that schedules no runs (`serve --offline`).
  */
-export function describeCompared(
-  { sources }: Status,
-  config: Config,
-  from: GatheredStatus['from'],
-): string[] {
+export function describeCompared({ sources }: Status, config: Config, from: GatheredStatus['from']): string[] {
   const osv = sources.find(({ name, snapshot }) => name === 'osv' && snapshot !== null)
   if (osv === undefined) return []
   const at = osv.comparedAt ?? null // an earlier version does not return it
@@ -33,14 +29,7 @@ export function describeCompared(
 }
 
 /** Returns a line on the last import. */
-export function describeBundle({
-  sequence,
-  kind,
-  mirror,
-  key,
-  asOf,
-  ...rest
-}: BundleStatus): string {
+export function describeBundle({ sequence, kind, mirror, key, asOf, ...rest }: BundleStatus): string {
   const by = key === null ? 'UNSIGNED' : `signed by ${key}`
   const when = timeOf(Date.parse(rest.importedAt))
   const back = rest.rollback ? ', a rollback' : ''
@@ -66,9 +55,7 @@ export function describeBoxes({ boxes }: Status): string[] {
 export function describeArrivals({ bundle }: Config, from: GatheredStatus['from']): string[] {
   if (bundle.inbox === null || from === 'daemon') return []
   try {
-    return listArrivals(bundle.inbox).map(
-      ({ name }) => `inbox: ${name} waits: no daemon answers that would look at it`,
-    )
+    return listArrivals(bundle.inbox).map(({ name }) => `inbox: ${name} waits: no daemon answers that would look at it`)
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return [] // the daemon makes it
     return [`inbox: it cannot be looked into: ${messageOf(error)}`]
@@ -86,12 +73,8 @@ export function describeSourcesMissing({ sources }: Status): string[] {
 /** Returns a line for each list that is not known to be complete, or whose end is not proved. */
 export function describeLists({ sources }: Status): string[] {
   return sources.flatMap(({ name, partialLists, unprovedLists = [] }) => [
-    ...partialLists.map(
-      ({ path, reason }) => `${name}: ${path} is not known to be complete: ${reason}`,
-    ),
-    ...unprovedLists.map(
-      ({ path, reason }) => `${name}: the end of ${path} is not proved: ${reason}`,
-    ),
+    ...partialLists.map(({ path, reason }) => `${name}: ${path} is not known to be complete: ${reason}`),
+    ...unprovedLists.map(({ path, reason }) => `${name}: the end of ${path} is not proved: ${reason}`),
   ])
 }
 
@@ -138,23 +121,23 @@ export function describeFindings(config: Config, status: Status): string | null 
   const more = `${judging ? ', being judged' : ''}${failing ? ', the last try failed: see the log' : ''}`
   if (state !== 'none') {
     const why = judged === 0 && tags > 0 ? ': "patchmirror findings --all" says why' : ''
-    return line(
-      `${state}${partialWords(sources)}, ${judgedWords({ tags, judged }, true)}${why}${more}`,
-    )
+    return line(`${state}${partialWords(sources)}, ${judgedWords({ tags, judged }, true)}${why}${more}`)
   }
   if (snapshotOf('catalog') === undefined) return line('none: this mirror has no catalog')
   const missing = [
     ...(snapshotOf('catalog') === null ? ['the catalog is not mirrored yet'] : []),
     ...(snapshotOf('osv') ? [] : ['no records are mirrored yet']),
-    ...(views.some(({ kind, state: is }) => kind === 'osv' && is === 'none') ? ['the views of the records are not built yet'] : []), // prettier-ignore
+    ...(views.some(({ kind, state: is }) => kind === 'osv' && is === 'none')
+      ? ['the views of the records are not built yet']
+      : []),
   ]
-  return line(`the tags are not judged yet${missing.length === 0 ? '' : `: ${missing.join(', ')}`}${more}`) // prettier-ignore
+  return line(`the tags are not judged yet${missing.length === 0 ? '' : `: ${missing.join(', ')}`}${more}`)
 }
 
 /** Says by which partial sources the tags are judged; '' where they are whole. */
 function partialWords(sources: Status['sources']): string {
-  const partial = sources.filter((one) => one.partial && (one.name === 'osv' || one.name === 'catalog')) // prettier-ignore
-  return partial.length === 0 ? '' : `, by what is partial (${partial.map(({ name }) => name).join(', ')})` // prettier-ignore
+  const partial = sources.filter((one) => one.partial && (one.name === 'osv' || one.name === 'catalog'))
+  return partial.length === 0 ? '' : `, by what is partial (${partial.map(({ name }) => name).join(', ')})`
 }
 
 /** Files that wait for the same reason and are named each, at most. */

@@ -40,9 +40,7 @@ export async function statusCommand(options: StatusCommandOptions): Promise<numb
   const isJson = options.json === true
   const show = async (): Promise<number> =>
     showStatus(config, { isJson, indent: options.watch === true ? 0 : 2, maxAgeHours })
-  return options.watch === true
-    ? watch(show)
-    : show().catch((error: unknown) => codeWithoutData(error, config))
+  return options.watch === true ? watch(show) : show().catch((error: unknown) => codeWithoutData(error, config))
 }
 
 interface Shown {
@@ -57,12 +55,8 @@ interface Shown {
 async function showStatus(config: Config, shown: Shown): Promise<number> {
   const { status, from } = await gatherStatus(config)
   if (status === null) {
-    for (const line of describeArrivals(config, from))
-      process.stderr.write(`patchmirror: ${line}\n`)
-    throw whyUnread(
-      config.data.dir,
-      `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`,
-    )
+    for (const line of describeArrivals(config, from)) process.stderr.write(`patchmirror: ${line}\n`)
+    throw whyUnread(config.data.dir, `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`)
   }
   if (shown.isJson) print(JSON.stringify(status, null, shown.indent))
   else printReport(config, status, from)
@@ -87,8 +81,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   const judgedLine = describeFindings(config, status)
   if (judgedLine !== null) print(judgedLine)
   if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
-  const who =
-    from === 'stranger' ? 'the mirror of another data folder answers' : 'no daemon answers'
+  const who = from === 'stranger' ? 'the mirror of another data folder answers' : 'no daemon answers'
   const { server } = withTakenPort(config)
   const isUnknown = server.port === 0 && server.socket === null
   const where = isUnknown

@@ -35,7 +35,8 @@ export function readWebhooks(config: Config, reads: Reads): WebhooksReport | nul
   }
   const read = (db: Db): WebhooksReport => {
     const reports = createInboxReports(db)
-    const [times, heard] = [reports.eventTimes(EVENTS), reports.announcedSince(heardFrom(now))]
+    const times = reports.eventTimes(EVENTS)
+    const heard = reports.announcedSince(heardFrom(now))
     const { oldestPendingAt, ...counts } = createInboxReads(db).counts()
     const figures = figuresFrom({ times, heard, arrivals, isOn, startedAt: now, now })
     const at = {
@@ -75,9 +76,7 @@ function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt }: Webhoo
   const rows =
     counts === null
       ? 'the inbox is not available'
-      : (['pending', 'dead', 'done', 'ignored'] as const)
-          .map((state) => `${counts[state]} ${state}`)
-          .join(', ')
+      : (['pending', 'dead', 'done', 'ignored'] as const).map((state) => `${counts[state]} ${state}`).join(', ')
   const times = `last received ${at(lastReceivedAt)}, last refused ${at(lastRefusedAt)}`
   return `webhooks: ${counted(secrets, 'secret')}, ${rows}, ${times}`
 }
@@ -88,9 +87,7 @@ function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshRe
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
   const lines = [
     `refreshes: ${refreshes}, ${failedRefreshes} failed` +
-      (visible === null
-        ? ''
-        : `; received to visible: median ${seconds(visible.median)}, p99 ${seconds(visible.p99)}`),
+      (visible === null ? '' : `; received to visible: median ${seconds(visible.median)}, p99 ${seconds(visible.p99)}`),
     ...(misses === null
       ? []
       : [

@@ -38,7 +38,6 @@ export async function downloadBundles(
 ): Promise<DownloadedBundle[]> {
   sweepDownloads(dataDir, chosen)
   const bundles: DownloadedBundle[] = []
-  for (const one of chosen)
-    bundles.push({ path: await downloadBundle(store, dataDir, one), digest: one.digest })
+  for (const one of chosen) bundles.push({ path: await downloadBundle(store, dataDir, one), digest: one.digest })
   return bundles
 }

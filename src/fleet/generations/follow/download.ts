@@ -1,11 +1,4 @@
-import {
-  createReadStream,
-  createWriteStream,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { createReadStream, createWriteStream, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { digestOfChunks } from '../../../core/digest.ts'
@@ -20,11 +13,7 @@ import { refuseGeneration } from '../format/refusals.ts'
  * Downloads a bundle into the fleet's folder and returns its path. A download that broke off is continued where it ended;
  * the result has the named size and SHA-256. Throws `fleet`, with the reason `missing` or `damaged`, and `storage`.
  */
-export async function downloadBundle(
-  store: ObjectStore,
-  dataDir: string,
-  named: NamedObject,
-): Promise<string> {
+export async function downloadBundle(store: ObjectStore, dataDir: string, named: NamedObject): Promise<string> {
   const path = join(fleetFolder(dataDir), `${named.sha256}.zip`)
   if ((await whyWrong(path, named)) === null) return path
   const part = `${path}.part`
@@ -48,12 +37,7 @@ export async function downloadBundle(
   return path
 }
 
-async function fetchRest(
-  store: ObjectStore,
-  { key, size }: NamedObject,
-  part: string,
-  from: number,
-): Promise<void> {
+async function fetchRest(store: ObjectStore, { key, size }: NamedObject, part: string, from: number): Promise<void> {
   const found = await store.get(key, { from, maxBytes: size - from })
   if (found === null)
     throw refuseGeneration(
@@ -83,7 +67,6 @@ export function sweepDownloads(dataDir: string, keep: readonly NamedObject[]): v
   const folder = fleetFolder(dataDir)
   for (const name of readdirSync(folder)) {
     const path = join(folder, name)
-    if (DOWNLOAD.test(name) && !keep.some(({ sha256 }) => name.startsWith(sha256)))
-      rmSync(path, { force: true })
+    if (DOWNLOAD.test(name) && !keep.some(({ sha256 }) => name.startsWith(sha256))) rmSync(path, { force: true })
   }
 }

@@ -112,11 +112,7 @@ function readPosition(importer: Importer, trust: KeyTrust): Position | null {
   return applied !== null && applied.generation >= published.generation ? applied : published
 }
 
-function isStored(
-  importer: Importer,
-  stored: Position | null,
-  { generation, sha256 }: KnownGeneration,
-): boolean {
+function isStored(importer: Importer, stored: Position | null, { generation, sha256 }: KnownGeneration): boolean {
   if (stored?.sha256 !== sha256) return false
   const snapshots = importer.readSnapshots()
   return SOURCES.every((source) => snapshots[source] === generation.sources[source]?.snapshot)
@@ -151,10 +147,7 @@ function createTiming({ config, now, waitUntil }: FollowDeps) {
       return stored === null || isLate ? null : Math.min(Date.parse(activateAt), now() + longest)
     },
     /** Begins the import so early that it reaches its commit at `at`, where it waits. */
-    async committing(
-      at: number | null,
-      work: (reached: () => Promise<void>) => Promise<void>,
-    ): Promise<void> {
+    async committing(at: number | null, work: (reached: () => Promise<void>) => Promise<void>): Promise<void> {
       if (at !== null && at - lead > now()) await waitUntil(at - lead)
       const begun = now()
       await work(async () => {

@@ -12,12 +12,7 @@ import { type Writes, openWrites } from '../../../store/writer.ts'
 import type { LogPart } from './log-part.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
-import {
-  type Position,
-  type StoredPosition,
-  createStoredPosition,
-  ledgerName,
-} from '../position.ts'
+import { type Position, type StoredPosition, createStoredPosition, ledgerName } from '../position.ts'
 import { type ChosenBundle, type DownloadedBundle, downloadBundles } from './bundles.ts'
 
 /** How bundles become the served state. */
@@ -77,13 +72,17 @@ export function createImporter({ dataDir, config, trust, now }: ImporterDeps): I
     ...createStoredPosition(dataDir),
     ...createLocalReads(dataDir),
     download: (store, chosen) => downloadBundles(store, dataDir, chosen),
-    stage: (given) =>
-      withBundles(given, (bundles, store) => stageSeries({ bundles, config, store })),
+    stage: (given) => withBundles(given, (bundles, store) => stageSeries({ bundles, config, store })),
     apply: (given, { position, rollback, log, beforeCommit }) =>
       withBundles(given, (bundles, store) =>
         applySeries({
-          ...{ bundles, config, store, rollback, now },
-          ...{ file: ledgerName(position), trigger: 'fleet' },
+          bundles,
+          config,
+          store,
+          rollback,
+          now,
+          file: ledgerName(position),
+          trigger: 'fleet',
           async beforeCommit() {
             if (log !== null) store.changes.adoptLog(log.after, log.rows)
             await beforeCommit()

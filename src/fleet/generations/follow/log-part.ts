@@ -33,10 +33,7 @@ export async function readLogPart(
   const isWhole = stored !== null && between.length === last - stored.generation
   const newestFirst = isWhole
     ? between.toReversed()
-    : [
-        target,
-        ...(await readHistory(store, target, { since: now - days * DAY_MS, most: MOST, trust })),
-      ]
+    : [target, ...(await readHistory(store, target, { since: now - days * DAY_MS, most: MOST, trust }))]
   const rows: AdoptedRow[][] = []
   for (const { generation } of newestFirst) {
     if (generation.changes === null) continue

@@ -13,11 +13,7 @@ import {
 } from '../chain.ts'
 import { fetchFleetId } from '../format/fleet-id.ts'
 import type { Generation, KnownGeneration } from '../format/generation.ts'
-import {
-  type GenerationRefusal,
-  refuseGeneration,
-  whyGenerationRefused,
-} from '../format/refusals.ts'
+import { type GenerationRefusal, refuseGeneration, whyGenerationRefused } from '../format/refusals.ts'
 
 /** Why the newest generation is not followed. */
 interface Refused {
@@ -45,11 +41,7 @@ interface VerifiedChain {
 const RECHECK = 60
 
 /** Creates the verified part of the chain, empty at first. An update costs one request while nothing is new. */
-export function createVerifiedChain(
-  store: ObjectStore,
-  trust: KeyTrust,
-  now: () => number,
-): VerifiedChain {
+export function createVerifiedChain(store: ObjectStore, trust: KeyTrust, now: () => number): VerifiedChain {
   let seen: KnownGeneration[] = []
   let tip: KnownGeneration | null = null
   let updates = 0
@@ -116,10 +108,7 @@ async function confirmLink(
 const AHEAD_MS = DAY_MS
 
 /** Throws `fleet` with the reason `expired` or `future`. */
-export function refuseOtherTime(
-  { generation, publishedAt, expiresAt }: Generation,
-  now: number,
-): void {
+export function refuseOtherTime({ generation, publishedAt, expiresAt }: Generation, now: number): void {
   const here = `the clock here shows ${toIso(now)}`
   if (Date.parse(publishedAt) > now + AHEAD_MS)
     throw refuseGeneration(

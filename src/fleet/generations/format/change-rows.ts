@@ -79,19 +79,14 @@ const row = shape<AdoptedRow>({
 })
 
 /** Reads the change log rows of a generation; null where they are not available any more, or have other bytes. */
-export async function readChangeRows(
-  store: ObjectStore,
-  named: NamedObject,
-): Promise<AdoptedRow[] | null> {
+export async function readChangeRows(store: ObjectStore, named: NamedObject): Promise<AdoptedRow[] | null> {
   if (named.size > CAPS.packed) return null
   const found = await readObject(store, named.key, named.size)
   if (found === null || sha256Hex(found.bytes) !== named.sha256) return null
   try {
     const content = await unpack(found.bytes, { maxOutputLength: CAPS.content })
     const lines = content.toString('utf8').split('\n')
-    return lines.flatMap((line, i) =>
-      line === '' ? [] : [row(JSON.parse(line) as unknown, `${named.key}:${i + 1}`)],
-    )
+    return lines.flatMap((line, i) => (line === '' ? [] : [row(JSON.parse(line) as unknown, `${named.key}:${i + 1}`)]))
   } catch (error) {
     throw new MirrorError('fleet', `${named.key} cannot be read: ${messageOf(error)}`, {
       cause: error,

@@ -21,11 +21,7 @@ interface Envelope {
 
 const envelope = shape<Envelope>({
   payload: textField({ test: (text) => text.length <= GENERATION_CAPS.bytes }, 'a payload'),
-  signatures: recordOf(
-    /^[\da-f]{16}$/,
-    textField(/^[\w+/]{86}==$/, 'a signature in base64'),
-    GENERATION_CAPS.keys,
-  ),
+  signatures: recordOf(/^[\da-f]{16}$/, textField(/^[\w+/]{86}==$/, 'a signature in base64'), GENERATION_CAPS.keys),
 })
 
 /** Returns the object of a generation, signed by these keys. */
@@ -35,9 +31,7 @@ export function sealGeneration(
 ): { bytes: Buffer } & KnownGeneration {
   const generation: Generation = { ...unsigned, keys: keys.map(({ id }) => id) }
   const payload = JSON.stringify(generation)
-  const signatures = Object.fromEntries(
-    keys.map((key) => [key.id, key.sign(signed(payload)).toString('base64')]),
-  )
+  const signatures = Object.fromEntries(keys.map((key) => [key.id, key.sign(signed(payload)).toString('base64')]))
   const bytes = Buffer.from(textOf(payload, signatures))
   return { generation, bytes, sha256: digestOfObject(bytes) }
 }
@@ -63,19 +57,14 @@ export function openGeneration(bytes: Buffer, trust: KeyTrust, key: string): Kno
   }
 }
 
-function readEnvelope(
-  bytes: Buffer,
-  key: string,
-): { payload: string; signatures: Map<string, Buffer> } {
+function readEnvelope(bytes: Buffer, key: string): { payload: string; signatures: Map<string, Buffer> } {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     const { payload, signatures } = envelope(JSON.parse(text), `${key}:`)
     // Its digest is a link of the chain: only who can sign may make another one of the same generation.
     if (textOf(payload, signatures) !== text)
       throw new MirrorError('bundle', 'it is not written as this program writes it')
-    const entries = Object.entries(signatures).map(
-      ([id, value = '']) => [id, signatureIn(value)] as const,
-    )
+    const entries = Object.entries(signatures).map(([id, value = '']) => [id, signatureIn(value)] as const)
     return { payload, signatures: new Map(entries) }
   } catch (error) {
     throw refused('malformed', key, error)

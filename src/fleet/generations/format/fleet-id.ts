@@ -39,10 +39,7 @@ export async function fetchFleetId(store: ObjectStore): Promise<string | null> {
   try {
     read = fleetFormat(JSON.parse(found.bytes.toString('utf8')), `${FORMAT_KEY}:`)
     if (read.format > GENERATION_FORMAT)
-      throw new MirrorError(
-        'bundle',
-        `it has format ${read.format}: update Patchmirror on this node`,
-      )
+      throw new MirrorError('bundle', `it has format ${read.format}: update Patchmirror on this node`)
   } catch (error) {
     throw refuseGeneration('malformed', `${FORMAT_KEY} on ${store.url}: ${messageOf(error)}`, {
       cause: error,

@@ -107,8 +107,7 @@ const named = {
   size: integerField(0, 2 ** 50),
 }
 const bySource = new RegExp(`^(?:${SOURCES.join('|')})$`)
-const perSource = <T>(check: Check<T>): Check<Partial<Record<string, T>>> =>
-  recordOf(bySource, check, SOURCES.length)
+const perSource = <T>(check: Check<T>): Check<Partial<Record<string, T>>> => recordOf(bySource, check, SOURCES.length)
 
 const generation = shape<Generation>({
   format: oneOf(GENERATION_FORMAT),
@@ -176,15 +175,12 @@ const LONGEST_DELAY_MS = 2 * HOUR_MS
 
 function faultOf(read: Generation): string | null {
   const { previous, sources, full, delta, changes, digest, keys } = read
-  if ((previous === null) !== (read.generation === 1))
-    return 'only the first generation has no previous one'
+  if ((previous === null) !== (read.generation === 1)) return 'only the first generation has no previous one'
   if (digest !== combineDigests(digestsOf(sources))) return 'its digest is not that of its sources'
   if (Object.keys(sources).length === 0) return 'it has no source'
-  if (delta === null && full.digest !== digest)
-    return 'it has no delta, and another digest than its full bundle'
+  if (delta === null && full.digest !== digest) return 'it has no delta, and another digest than its full bundle'
   for (const one of [full, delta])
-    if (one !== null && one.key !== bundleKey(one.sha256))
-      return `${one.key} is not the key of its bundle`
+    if (one !== null && one.key !== bundleKey(one.sha256)) return `${one.key} is not the key of its bundle`
   if (changes !== null && changes.key !== changesKey(read.generation, changes.sha256))
     return `${changes.key} is not the key of its changes`
   const delay = Date.parse(read.activateAt) - Date.parse(read.publishedAt)
@@ -195,9 +191,7 @@ function faultOf(read: Generation): string | null {
 }
 
 /** Returns the state digests of a generation's or a bundle's sources. */
-function digestsOf(
-  sources: Generation['sources'] | Manifest['sources'],
-): Partial<Record<SourceName, string>> {
+function digestsOf(sources: Generation['sources'] | Manifest['sources']): Partial<Record<SourceName, string>> {
   return Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest]))
 }
 

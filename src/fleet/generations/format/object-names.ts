@@ -40,8 +40,7 @@ export function numberInKey(key: string): number | null {
   return digits === undefined ? null : Number(digits)
 }
 
-const COLLECTABLE =
-  /^(?:bundles\/[\da-f]{64}\.zip|changes\/\d{20}\.[\da-f]{64}\.jsonl\.gz|readers\/[\da-f]{32}\.json)$/
+const COLLECTABLE = /^(?:bundles\/[\da-f]{64}\.zip|changes\/\d{20}\.[\da-f]{64}\.jsonl\.gz|readers\/[\da-f]{32}\.json)$/
 
 /** Reports whether a key is that of a bundle, of changes or of a mirror's report; a store may contain other objects. */
 export function isCollectable(key: string): boolean {

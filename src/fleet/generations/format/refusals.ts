@@ -28,11 +28,7 @@ export type GenerationRefusal =
 const REASONS = new WeakMap<Error, GenerationRefusal>()
 
 /** Creates a `fleet` error whose reason `whyGenerationRefused` returns. */
-export function refuseGeneration(
-  why: GenerationRefusal,
-  message: string,
-  options?: { cause?: unknown },
-): MirrorError {
+export function refuseGeneration(why: GenerationRefusal, message: string, options?: { cause?: unknown }): MirrorError {
   const error = new MirrorError('fleet', message, options)
   REASONS.set(error, why)
   return error

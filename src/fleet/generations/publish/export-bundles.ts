@@ -2,13 +2,7 @@ import { DAY_MS } from '../../../core/time.ts'
 import type { Config } from '../../../config/schema.ts'
 import type { SourceName } from '../../../domain/sources.ts'
 import type { ExportedFile, Exporter } from './exporter.ts'
-import type {
-  Generation,
-  KnownGeneration,
-  NamedDelta,
-  NamedFull,
-  NamedObject,
-} from '../format/generation.ts'
+import type { Generation, KnownGeneration, NamedDelta, NamedFull, NamedObject } from '../format/generation.ts'
 import { bundleKey } from '../format/object-names.ts'
 
 /** The bundles of a generation: the files to upload, and how it names them. */
@@ -52,23 +46,19 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
   const full = isOld ? await exporter.exportFile(null, [...spared, ...sequenceOf(since)]) : null
   // A run may have ended between the two exports: the delta leads to the later state.
   const isBehind = full !== null && since !== null && full.manifest.digest !== since.manifest.digest
-  const delta =
-    isBehind && base !== null
-      ? await exporter.exportFile(base, [...spared, full.manifest.sequence])
-      : since
-  const files = [full, delta].flatMap((one) =>
-    one === null ? [] : [{ ...one, key: bundleKey(one.sha256) }],
-  )
+  const delta = isBehind && base !== null ? await exporter.exportFile(base, [...spared, full.manifest.sequence]) : since
+  const files = [full, delta].flatMap((one) => (one === null ? [] : [{ ...one, key: bundleKey(one.sha256) }]))
   const newest = delta ?? full
   if (newest === null) throw new Error('nothing was exported')
   const { mirror, digest, sources } = newest.manifest
   const named = full === null ? last?.full : nameFull(full)
   if (named === undefined) throw new Error('no full bundle is named')
   return {
-    ...{ files, mirror, digest, full: named },
-    sources: Object.fromEntries(
-      Object.entries(sources).map(([name, { bases: _, ...source }]) => [name, source]),
-    ),
+    files,
+    mirror,
+    digest,
+    full: named,
+    sources: Object.fromEntries(Object.entries(sources).map(([name, { bases: _, ...source }]) => [name, source])),
     delta: delta === null ? null : { ...nameFile(delta), bases: basesOf(delta) },
   }
 }
@@ -110,7 +100,5 @@ function nameFull(file: ExportedFile): NamedFull {
 }
 
 function basesOf({ manifest }: ExportedFile): Partial<Record<SourceName, string[]>> {
-  return Object.fromEntries(
-    Object.entries(manifest.sources).map(([name, { bases }]) => [name, bases]),
-  )
+  return Object.fromEntries(Object.entries(manifest.sources).map(([name, { bases }]) => [name, bases]))
 }

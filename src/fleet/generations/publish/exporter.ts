@@ -15,22 +15,14 @@ import { type Reads, createReads } from '../../../store/reads.ts'
 import type { Generation } from '../format/generation.ts'
 import type { ObjectBody } from '../../objects/object-store.ts'
 import { isRollingBack } from '../rollback-state.ts'
-import {
-  type StoredPosition,
-  createStoredPosition,
-  fleetFolder,
-  recordPublished,
-} from '../position.ts'
+import { type StoredPosition, createStoredPosition, fleetFolder, recordPublished } from '../position.ts'
 
 /** A bundle that was written to a file. */
 export interface ExportedFile {
   readonly body: ObjectBody
   readonly size: number
   readonly sha256: string
-  readonly manifest: Pick<
-    Manifest,
-    'mirror' | 'sequence' | 'digest' | 'sources' | 'createdAt' | 'expiresAt'
-  >
+  readonly manifest: Pick<Manifest, 'mirror' | 'sequence' | 'digest' | 'sources' | 'createdAt' | 'expiresAt'>
 }
 
 /** What a mirror publishes. */
@@ -90,9 +82,20 @@ export function createExporter({ dataDir, config, keys, program, now }: Exporter
     async exportFile(since, spared) {
       const path = join(fleetFolder(dataDir), since === null ? 'full.zip' : 'delta.zip')
       const { manifest, bytes } = await exportBundle({
-        ...{ dataDir, path, keys, program, now, keep, expireDays, spared },
-        ...{ sources: null, since: since === null ? null : String(since), need: null },
-        ...{ split: null, force: true, onProgress: () => undefined },
+        dataDir,
+        path,
+        keys,
+        program,
+        now,
+        keep,
+        expireDays,
+        spared,
+        sources: null,
+        since: since === null ? null : String(since),
+        need: null,
+        split: null,
+        force: true,
+        onProgress: () => undefined,
       })
       const sha256 = await digestOfChunks(createReadStream(path))
       return { body: { file: path, size: bytes, sha256 }, size: bytes, sha256, manifest }
@@ -122,11 +125,7 @@ function hasAll({ changes, snapshots }: Reads, sources: Generation['sources']): 
 const PAGE = 500
 
 /** Returns the longest run of rows behind `after` at whose end each source has the snapshot of the generation. */
-function rowsLeadingTo(
-  { changes }: Reads,
-  after: number,
-  sources: Generation['sources'],
-): AdoptedRow[] {
+function rowsLeadingTo({ changes }: Reads, after: number, sources: Generation['sources']): AdoptedRow[] {
   const rows: LoggedSnapshot[] = []
   for (let at = after; ;) {
     const page = changes.listLogged(at, PAGE)
@@ -138,9 +137,7 @@ function rowsLeadingTo(
   let end = 0
   for (const [i, { source, snapshot }] of rows.entries()) {
     latest.set(source, snapshot)
-    const fits = SOURCES.every(
-      (name) => !latest.has(name) || latest.get(name) === sources[name]?.snapshot,
-    )
+    const fits = SOURCES.every((name) => !latest.has(name) || latest.get(name) === sources[name]?.snapshot)
     if (fits) end = i + 1
   }
   return rows.slice(0, end).map((row) => ({ ...row, names: namesOf(changes, row) }))

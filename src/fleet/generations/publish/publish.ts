@@ -6,24 +6,11 @@ import { SOURCES } from '../../../domain/sources.ts'
 import type { KeyTrust, SigningKey } from '../../../bundle/format/keys.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 import { countChanges, packChangeRows } from '../format/change-rows.ts'
-import {
-  type ChainLink,
-  findNewest,
-  linkOf,
-  readChain,
-  readGeneration,
-  refuseHole,
-  writeHint,
-} from '../chain.ts'
+import { type ChainLink, findNewest, linkOf, readChain, readGeneration, refuseHole, writeHint } from '../chain.ts'
 import { openGeneration, sealGeneration } from '../format/envelope.ts'
 import { type Exporter, type OwnState, createExporter } from './exporter.ts'
 import { type ExportedBundles, exportBundles } from './export-bundles.ts'
-import {
-  GENERATION_FORMAT,
-  type Generation,
-  type KnownGeneration,
-  type NamedObject,
-} from '../format/generation.ts'
+import { GENERATION_FORMAT, type Generation, type KnownGeneration, type NamedObject } from '../format/generation.ts'
 import { changesKey, generationKey } from '../format/object-names.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import { readFleetId } from '../format/fleet-id.ts'
@@ -76,15 +63,10 @@ export async function publishGeneration(deps: PublishDeps): Promise<PublishResul
   if (newest !== null) {
     const { generation } = newest.known
     if (generation.epoch > deps.epoch) return fenced
-    if (
-      !newest.isOwn &&
-      (generation.mirror !== state.mirror || !exporter.knows(generation.sources))
-    )
-      return fenced
+    if (!newest.isOwn && (generation.mirror !== state.mirror || !exporter.knows(generation.sources))) return fenced
   }
   const before = newest?.known ?? null
-  if (await isPaused(deps, exporter, before))
-    return { ...fenced, outcome: 'unchanged', isPaused: true }
+  if (await isPaused(deps, exporter, before)) return { ...fenced, outcome: 'unchanged', isPaused: true }
   const reason = deps.reason ?? reasonToPublish(deps, before?.generation ?? null, state)
   if (reason === null) {
     if (newest?.isOwn === true) await rememberBase(exporter, newest.known.generation)
@@ -125,10 +107,7 @@ interface Newest {
   readonly isOwn: boolean
 }
 
-async function readNewest(
-  { store, trust }: PublishDeps,
-  exporter: Exporter,
-): Promise<Newest | null> {
+async function readNewest({ store, trust }: PublishDeps, exporter: Exporter): Promise<Newest | null> {
   const applied = exporter.readApplied()
   const object = exporter.readPublished()
   const published = object === null ? null : openGeneration(object, trust, 'published.json')
@@ -199,12 +178,22 @@ async function commit(
   const delay = before === null ? 0 : 2 * config.fleet.pollSeconds * 1000
   const sealed = sealGeneration(
     {
-      ...{ format: GENERATION_FORMAT, fleet, generation: number, epoch, reason },
-      ...{ previous: before?.sha256 ?? null, mirror: bundles.mirror, digest: bundles.digest },
+      format: GENERATION_FORMAT,
+      fleet,
+      generation: number,
+      epoch,
+      reason,
+      previous: before?.sha256 ?? null,
+      mirror: bundles.mirror,
+      digest: bundles.digest,
       name: config.fleet.name ?? hostname(),
-      ...{ sources: bundles.sources, full: bundles.full, delta: bundles.delta },
+      sources: bundles.sources,
+      full: bundles.full,
+      delta: bundles.delta,
       contentDigest: isExported(state, bundles.sources) ? state.contentDigest : null,
-      ...{ changes, log: rows.at(-1)?.id ?? last, counts },
+      changes,
+      log: rows.at(-1)?.id ?? last,
+      counts,
       publishedAt: toIso(publishedAt),
       activateAt: toIso(publishedAt + delay),
       expiresAt: expiry(config, publishedAt),

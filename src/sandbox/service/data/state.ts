@@ -89,7 +89,8 @@ function attachDocuments({ tags, packages, avrs, artifacts }: State): void {
 
 /** Subscriptions to tags and packages alternately, the first ones of each. */
 function subscribe({ origin, counts, organization, tags, packages, subscriptions }: State): void {
-  const [allTags, allPackages] = [tags.all(), packages.all()]
+  const allTags = tags.all()
+const allPackages = packages.all()
   for (let i = 0; i < counts.subscriptions; i++) {
     const tag = allTags[i >> 1]
     const found = allPackages[i >> 1]

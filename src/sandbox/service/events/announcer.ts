@@ -27,11 +27,7 @@ interface Announcing {
 }
 
 /** Announces new tags by an outbox of its own. */
-export function createAnnouncing(
-  options: ServiceOptions,
-  state: State,
-  deliverer: Deliverer,
-): Announcing {
+export function createAnnouncing(options: ServiceOptions, state: State, deliverer: Deliverer): Announcing {
   const faults = createDeliveryFaults()
   const outbox = createOutbox(options, state, deliverer)
   const hidden = new Map<string, Entry<Tag>>()

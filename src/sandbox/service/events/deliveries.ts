@@ -98,12 +98,7 @@ type Outcome = Pick<DeliveryAttempt, 'status' | 'http_status' | 'error_reason'> 
 }
 
 /** A redirect is not followed: what is signed goes to the registered endpoint only. */
-async function post(
-  url: string,
-  headers: Record<string, string>,
-  body: string,
-  signal: AbortSignal,
-): Promise<Outcome> {
+async function post(url: string, headers: Record<string, string>, body: string, signal: AbortSignal): Promise<Outcome> {
   try {
     const answer = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal })
     await answer.body?.cancel()

@@ -49,8 +49,7 @@ export interface DeliveryFaults {
 export function createDeliveryFaults(): DeliveryFaults {
   let armed: { fault: DeliveryFault; spare: number; left: number }[] = []
   return {
-    set: (fault, { times = 1, after = 0 } = {}) =>
-      void armed.push({ fault, spare: after, left: times }),
+    set: (fault, { times = 1, after = 0 } = {}) => void armed.push({ fault, spare: after, left: times }),
     clear: () => void (armed = []),
     take() {
       const due = armed.filter((one) => one.left > 0 && one.spare-- <= 0)

@@ -36,9 +36,7 @@ interface Outbox {
 }
 
 /** Pauses before the second attempt and the following ones: those of the Standard Webhooks specification, 75 hours. */
-const RETRY_DELAYS_MS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map(
-  (seconds) => seconds * 1000,
-)
+const RETRY_DELAYS_MS = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map((seconds) => seconds * 1000)
 
 /** An event on its way to one endpoint. */
 interface Letter {
@@ -62,9 +60,7 @@ export function createOutbox(
     if (webhook === undefined) return // deleted meanwhile
     const times = letter.fault?.kind === 'doubled' ? (letter.fault.times ?? 2) : 1
     const flaw = flawOf(letter.fault, number)
-    const sent = await Promise.all(
-      Array.from({ length: times }, () => deliverer.attempt(webhook, letter.event, flaw)),
-    )
+    const sent = await Promise.all(Array.from({ length: times }, () => deliverer.attempt(webhook, letter.event, flaw)))
     const pause = retryDelaysMs[number - 1]
     const failed = sent.every(({ result }) => result.status === 'failed')
     const isGone = sent.some(({ result }) => result.http_status === 410)

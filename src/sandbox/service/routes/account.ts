@@ -1,14 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { seconds } from '../../feed/generate.ts'
 import { type NegotiatedAnswer, jsonAnswer } from '../../http/negotiate.ts'
-import {
-  type Call,
-  type Caller,
-  type Role,
-  type ServiceRequest,
-  ServiceError,
-  bodyObject,
-} from '../call.ts'
+import { type Call, type Caller, type Role, type ServiceRequest, ServiceError, bodyObject } from '../call.ts'
 import type { ApiKey } from '../credentials.ts'
 import { NEWEST } from '../data/tickets.ts'
 import type { Parts } from '../types.ts'

@@ -2,14 +2,7 @@ import { type Representation, jsonRepresentation } from '../../feed/representati
 import { type Call, type Reply, ServiceError, missing } from '../call.ts'
 import { type DocumentName, type OwnerKind, typeOf } from '../data/documents.ts'
 import type { Parts } from '../types.ts'
-import {
-  artifactReply,
-  emptyReply,
-  pendingReply,
-  recordReply,
-  itemReply,
-  listReply,
-} from '../replies.ts'
+import { artifactReply, emptyReply, pendingReply, recordReply, itemReply, listReply } from '../replies.ts'
 import { NEWEST } from '../data/tickets.ts'
 import type { ArtifactKind } from '../shapes/artifact.ts'
 import type { NegotiatedAnswer } from '../../http/negotiate.ts'
@@ -40,8 +33,7 @@ export function artifactsOf(
   }
   if (form.form === 'inline') return inlineReply(parts, kind, numbers)
   const isOwn = form.links === 'relative' || form.links === 'location'
-  const urlOf = (name: DocumentName): string =>
-    isOwn ? `${FILES}${name.kind}-${name.number}` : presigner.url(name)
+  const urlOf = (name: DocumentName): string => (isOwn ? `${FILES}${name.kind}-${name.number}` : presigner.url(name))
   const urls = numbers.map((number) => urlOf({ kind, number }))
   const keyUrl = urlOf({ kind: 'key', number: 0 })
   return artifactReply(call, form, { kind, urls, keyUrl }, addresses.artifactUrl)
@@ -61,11 +53,7 @@ export function fileRoute({ documents }: Parts): Route {
 }
 
 /** The document itself; patches, of which there may be several, as texts in an object. */
-function inlineReply(
-  { documents, shape }: Parts,
-  kind: ArtifactKind,
-  numbers: readonly number[],
-): Representation {
+function inlineReply({ documents, shape }: Parts, kind: ArtifactKind, numbers: readonly number[]): Representation {
   const [only, ...more] = numbers
   if (kind !== 'patches' && only !== undefined && more.length === 0)
     return inEnvelope(documents.read({ kind, number: only }), shape.artifacts.around)
@@ -93,11 +81,7 @@ export function get(path: string, kind: Route['kind'], serve: Route['serve']): R
 }
 
 /** The list of a whole collection. */
-export function listRow<F extends object>(
-  path: string,
-  collection: Collection<F>,
-  shape: Shape,
-): Route {
+export function listRow<F extends object>(path: string, collection: Collection<F>, shape: Shape): Route {
   const serve = (call: Call): Representation =>
     listReply(call, shape, {
       noun: collection.noun,
@@ -108,15 +92,8 @@ export function listRow<F extends object>(
 }
 
 /** One thing of a collection, by the path's parameter. */
-export function itemRow<F extends object>(
-  path: string,
-  collection: Collection<F>,
-  what: string,
-  shape: Shape,
-): Route {
-  return get(path, 'item', (call) =>
-    itemReply(shape, collection.noun, asked(call, collection, what)),
-  )
+export function itemRow<F extends object>(path: string, collection: Collection<F>, what: string, shape: Shape): Route {
+  return get(path, 'item', (call) => itemReply(shape, collection.noun, asked(call, collection, what)))
 }
 
 /** A row that changes something. */

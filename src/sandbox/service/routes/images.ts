@@ -11,8 +11,7 @@ export function imageRoutes(parts: Parts): Route[] {
   const { state, shape } = parts
   const of = (owner: OwnerKind, path: string, artifact: ArtifactKind): Route =>
     get(path, 'artifact', (call) => {
-      const { id } =
-        owner === 'avr' ? asked(call, state.avrs, 'AVR') : asked(call, state.tags, 'tag')
+      const { id } = owner === 'avr' ? asked(call, state.avrs, 'AVR') : asked(call, state.tags, 'tag')
       return artifactsOf(parts, call, { kind: owner, id }, artifact)
     })
   return [
@@ -33,9 +32,7 @@ export function imageRoutes(parts: Parts): Route[] {
 
 function tagsOf({ state: { images, tags }, shape }: Parts, call: Call) {
   const [repository = ''] = call.params
-  const known = images.select(repository, () =>
-    images.all().filter(({ listed }) => listed.repository === repository),
-  )
+  const known = images.select(repository, () => images.all().filter(({ listed }) => listed.repository === repository))
   if (known.length === 0) throw missing('image repository', repository)
   const entries = tags.select(repository, () =>
     tags.all().filter(({ listed }) => listed.image.repository === repository),

@@ -14,14 +14,7 @@ export function patchRoutes({ state: { tickets }, shape }: Parts): Route[] {
     const { query } = call.request
     const filters = filtersOf(query)
     const order = orderOf(query.get('order'))
-    const asked = [
-      'cve_id',
-      'package_src_name',
-      'ecosystem',
-      'severities',
-      'ticket_statuses',
-      'order',
-    ]
+    const asked = ['cve_id', 'package_src_name', 'ecosystem', 'severities', 'ticket_statuses', 'order']
     const key = JSON.stringify(asked.map((name) => query.get(name)))
     const entries = tickets.select(key, () => {
       const found =
@@ -52,12 +45,7 @@ function filtersOf(query: URLSearchParams): Filter[] {
   return filters
 }
 
-function words(
-  query: URLSearchParams,
-  name: string,
-  allowed: readonly string[],
-  most = Infinity,
-): string[] {
+function words(query: URLSearchParams, name: string, allowed: readonly string[], most = Infinity): string[] {
   const given = (query.get(name) ?? '').split(',').map((word) => word.trim())
   const words = given.filter((word) => word !== '')
   if (words.every((word) => allowed.includes(word)) && words.length <= most) return words

@@ -47,9 +47,7 @@ function unsubscribe({ state }: Parts, { request, caller }: Call): NegotiatedAns
 
 function idsOf(body: Record<string, unknown>): { name: string; id: string }[] {
   const found = Object.entries(body).flatMap(([name, value]) =>
-    name.endsWith('ids') && Array.isArray(value)
-      ? value.map((id: unknown) => ({ name, id: String(id) }))
-      : [],
+    name.endsWith('ids') && Array.isArray(value) ? value.map((id: unknown) => ({ name, id: String(id) })) : [],
   )
   if (found.length === 0) throw new ServiceError(400, 'the body must contain an array of ids')
   return found
@@ -67,7 +65,8 @@ function targetOf(state: State, name: string, id: string): SubscribedItem {
     if (found !== undefined) return { image: found }
     throw missing('image', id)
   }
-  const [tag, other] = [state.tags.get(id), state.packages.get(id)]
+  const tag = state.tags.get(id)
+  const other = state.packages.get(id)
   if (tag !== undefined) return { tag }
   if (other !== undefined) return { package: other }
   throw missing('tag or package', id)
@@ -83,7 +82,5 @@ function existing(state: State, target: SubscribedItem) {
 
 function add(state: State, target: SubscribedItem, time: number) {
   const { subscriptions, organization } = state
-  return subscriptions.put(
-    subscriptionTo(target, state.newId('subscription'), organization.id, time),
-  )
+  return subscriptions.put(subscriptionTo(target, state.newId('subscription'), organization.id, time))
 }

@@ -90,9 +90,7 @@ export const EVENT_TYPE = 'io.service.cr.image.created.v1'
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]']
 
 /** HTTPS, as the contract has it; plain HTTP for a loopback address, so that tests can listen. */
-function readWebhook(
-  request: ServiceRequest,
-): Pick<Webhook, 'url' | 'description' | 'event_types'> {
+function readWebhook(request: ServiceRequest): Pick<Webhook, 'url' | 'description' | 'event_types'> {
   const { url, description = '', event_types: types } = bodyObject(request)
   const target = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
   const isPlain = target?.protocol === 'http:' && LOOPBACK.includes(target.hostname)

@@ -11,10 +11,7 @@ export interface ArtifactUrls {
 }
 
 /** The body of an answer that names documents (wire facts, artifact answers). */
-export function artifactBody(
-  { form }: ArtifactForm,
-  { kind, urls, keyUrl }: ArtifactUrls,
-): unknown {
+export function artifactBody({ form }: ArtifactForm, { kind, urls, keyUrl }: ArtifactUrls): unknown {
   const [url] = urls
   if (form === 'bare') return kind === 'patches' ? urls : url
   const renamed = form !== 'named'

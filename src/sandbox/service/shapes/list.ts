@@ -23,8 +23,7 @@ export function enveloped(form: ListForm, page: ShownPage, request: ServiceReque
   const { next, estimated = false } = form
   const { after, items } = page
   const headers: Enveloped['headers'] = {}
-  if (next.form === 'link' && after !== undefined)
-    headers['Link'] = `<${nextUrl(next, after, request)}>; rel="next"`
+  if (next.form === 'link' && after !== undefined) headers['Link'] = `<${nextUrl(next, after, request)}>; rel="next"`
   if (next.form === 'header' && after !== undefined) headers[next.name] = after
   if (next.form === 'range') headers['Content-Range'] = rangeOf(page)
   if (form.items.length === 0) return { body: items, headers }
@@ -57,25 +56,16 @@ export function cursorAsked({ next }: Pick<ListForm, 'next'>, query: URLSearchPa
 }
 
 function rangeOf({ items, start, total }: ShownPage): string {
-  return items.length === 0
-    ? `items */${total}`
-    : `items ${start}-${start + items.length - 1}/${total}`
+  return items.length === 0 ? `items */${total}` : `items ${start}-${start + items.length - 1}/${total}`
 }
 
 /** Undefined leaves the field out. */
-function ending(
-  end: 'absent' | 'null' | 'empty' | 'varied',
-  before: string | undefined,
-): string | null | undefined {
+function ending(end: 'absent' | 'null' | 'empty' | 'varied', before: string | undefined): string | null | undefined {
   if (end === 'absent' || (end === 'varied' && before === undefined)) return undefined
   return end === 'empty' ? '' : null
 }
 
-function nextUrl(
-  { style, keeps, parameter }: NextUrl,
-  after: string,
-  request: ServiceRequest,
-): string {
+function nextUrl({ style, keeps, parameter }: NextUrl, after: string, request: ServiceRequest): string {
   const query = new URLSearchParams(keeps ? request.query : undefined)
   query.delete('after')
   query.set(parameter, after)
@@ -86,11 +76,7 @@ function nextUrl(
 }
 
 /** Puts the links to the page itself, the first and the last one, as whole URLs. */
-function putLinks(
-  body: Record<string, unknown>,
-  { links }: ListForm,
-  { path, query, headers }: ServiceRequest,
-): void {
+function putLinks(body: Record<string, unknown>, { links }: ListForm, { path, query, headers }: ServiceRequest): void {
   if (links === undefined) return
   const place = `http://${headers.host ?? ''}${path}`
   const urls = { self: `${place}?${query.toString()}`, first: place, last: `${place}?cursor=last` }

@@ -35,10 +35,7 @@ export function worded(form: RecordForm, noun: Noun, record: object): object {
 
 function wordedFields(form: RecordForm, noun: Noun, record: object): object {
   if (form.fields !== 'prefixed') return fields(form, record)
-  const own = Object.entries(record).map(([name, value]: [string, unknown]) => [
-    prefixed(noun, name, value),
-    value,
-  ])
+  const own = Object.entries(record).map(([name, value]: [string, unknown]) => [prefixed(noun, name, value), value])
   return fields(form, Object.fromEntries(own) as object)
 }
 

@@ -53,8 +53,7 @@ export async function readArtifact(
 ): Promise<ArtifactContent> {
   const read = readBody(context, task, given.body)
   if (read.content !== null) return wholeDocument(context, given, read.content)
-  if (read.json === null && given.location !== null)
-    return behindLocation(context, task, given.location)
+  if (read.json === null && given.location !== null) return behindLocation(context, task, given.location)
   if (read.json === null) throw new MirrorError('upstream_shape', `${task.path}: ${read.refused}`)
   const { value } = read.json
   const kind = task.document ?? 'text'
@@ -135,11 +134,7 @@ function documentOf(
 }
 
 /** Returns the content of JSON lines of which not the first, but another is a document; null for anything else. */
-function linesOf(
-  kind: DocumentKind,
-  json: { value: unknown } | null,
-  body: Buffer,
-): DocumentContent | null {
+function linesOf(kind: DocumentKind, json: { value: unknown } | null, body: Buffer): DocumentContent | null {
   if (json !== null || !hasDocumentLine(kind, body)) return null
   return { type: 'application/jsonl', form: 'lines', format: null, styled: false }
 }
@@ -159,11 +154,7 @@ function ofDocument(document: LinkedDocument, size: number): ArtifactContent {
 }
 
 /** Returns the answer that a redirect leads to. */
-export async function behindLocation(
-  context: CatalogContext,
-  task: Task,
-  location: string,
-): Promise<ArtifactContent> {
+export async function behindLocation(context: CatalogContext, task: Task, location: string): Promise<ArtifactContent> {
   const url = URL.parse(location, addressOf(context, task).href)?.href ?? location
   const document = await followLink(context, task, url)
   if (document !== null) return ofDocument(document, 0)
@@ -232,11 +223,7 @@ function packed(body: Buffer): Pick<ArtifactContent, 'body' | 'size' | 'sha256'>
 }
 
 /** Returns JSON without links. One of another media type is stored as a document, which has a type of its own. */
-async function plainJson(
-  context: CatalogContext,
-  task: Task,
-  given: ArtifactResponse,
-): Promise<ArtifactContent> {
+async function plainJson(context: CatalogContext, task: Task, given: ArtifactResponse): Promise<ArtifactContent> {
   const check = createKindCheck(task.document ?? 'text')
   check.write(given.body)
   const content = check.end()
@@ -282,9 +269,7 @@ function withoutUrls(body: Buffer, links: readonly CatalogLink[]): Buffer {
   const places = links.map(({ at, digest }) => ({ slice: locate(body, at), digest }))
   const parts: Buffer[] = []
   let from = 0
-  for (const { slice, digest } of places.sort(
-    (a, b) => (a.slice?.start ?? 0) - (b.slice?.start ?? 0),
-  )) {
+  for (const { slice, digest } of places.sort((a, b) => (a.slice?.start ?? 0) - (b.slice?.start ?? 0))) {
     if (slice === null) continue
     parts.push(body.subarray(from, slice.start), Buffer.from(JSON.stringify(`sha256:${digest}`)))
     from = slice.end

@@ -23,12 +23,7 @@ export async function storeDocument(
 }
 
 /** Finishes a document; the link contains a media type only where it differs from the type stored with the document. */
-function finishDocument(
-  sink: DocumentSink,
-  given: string,
-  content: DocumentContent,
-  changed: number,
-): LinkedDocument {
+function finishDocument(sink: DocumentSink, given: string, content: DocumentContent, changed: number): LinkedDocument {
   const { digest, type: stored } = sink.end(content.type, changed)
   const type = servedType(given, content)
   return type === stored ? { digest } : { digest, type }
@@ -38,11 +33,7 @@ function finishDocument(
  * Fetches a document, checks its kind and stores it by its digest, with at most one chunk in memory. Throws
  * `upstream_*`, in which case nothing is stored.
  */
-export async function streamDocument(
-  context: CatalogContext,
-  url: string,
-  task: Task,
-): Promise<LinkedDocument> {
+export async function streamDocument(context: CatalogContext, url: string, task: Task): Promise<LinkedDocument> {
   const { keep, now } = context
   const { path } = task
   const incoming = createIncoming(context, task)
@@ -92,10 +83,7 @@ function createIncoming(context: CatalogContext, { document, surface, path }: Ta
     },
     current() {
       if (current === null)
-        throw new MirrorError(
-          'internal',
-          'a document was finished before its first byte was written',
-        )
+        throw new MirrorError('internal', 'a document was finished before its first byte was written')
       return current
     },
     abort,

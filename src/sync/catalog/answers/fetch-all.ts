@@ -31,9 +31,7 @@ export async function fetchAll(
     if (!crawl.refreshScope.covers(task)) return false // a refresh covers few of many thousands
     const { canonical } = task
     const fetched = store.catalog.readFetched(canonical)
-    const isAsked =
-      refused.has(canonical) ||
-      isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
+    const isAsked = refused.has(canonical) || isDue(context, crawl.refreshScope, task, fetched, stored.get(canonical))
     if (!isAsked) return false
     if (fetched !== null) stale.push(canonical)
     return true
@@ -64,23 +62,13 @@ type Known = Pick<StoredAnswer, 'ownerSha' | 'status'> | null | undefined
  * Returns whether an answer that the run covers is due: its owner changed, no digest shows whether it changed, a missing one was last
  * requested on an earlier day, or a missing one's owner is named by an event.
  */
-function isDue(
-  { full, now }: CatalogContext,
-  scope: RefreshScope,
-  task: Task,
-  fetched: Known,
-  stored: Known,
-): boolean {
+function isDue({ full, now }: CatalogContext, scope: RefreshScope, task: Task, fetched: Known, stored: Known): boolean {
   const known = fetched ?? (full ? null : (stored ?? null))
   if (known === null || isAlwaysDue(task)) return true
   // Upstream may have restored an answer whose removal the guard refused.
   if (isNone(fetched) && stored?.status === 200) return true
   if (!isNone(known)) return !known.ownerSha.equals(task.ownerSha)
-  return (
-    mustExist(task) ||
-    scope.names(task) ||
-    !known.ownerSha.equals(absenceDigest(task.ownerSha, now()))
-  )
+  return mustExist(task) || scope.names(task) || !known.ownerSha.equals(absenceDigest(task.ownerSha, now()))
 }
 
 async function fetchOne(

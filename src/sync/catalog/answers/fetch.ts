@@ -12,13 +12,7 @@ import type { CatalogContext } from '../context.ts'
 import { withoutSecrets } from '../lists/items.ts'
 import { mentionsOf } from '../scope/references.ts'
 import { judgeFetched } from '../signatures.ts'
-import {
-  type ArtifactContent,
-  type ArtifactResponse,
-  behindLocation,
-  readArtifact,
-  refuseError,
-} from './artifact.ts'
+import { type ArtifactContent, type ArtifactResponse, behindLocation, readArtifact, refuseError } from './artifact.ts'
 import { jsonType } from './document-type.ts'
 import { type Task, mustExist } from './plan.ts'
 
@@ -59,14 +53,11 @@ async function buildAnswer(
 ): Promise<BuiltAnswer | null> {
   const answer = await ask(context, task, stored, onDate)
   if (answer === 'unchanged') return null
-  if (answer === 404 || answer === 204)
-    return { ...blank(task), status: answer, sha256: sha256Of(Buffer.alloc(0)) }
+  if (answer === 404 || answer === 204) return { ...blank(task), status: answer, sha256: sha256Of(Buffer.alloc(0)) }
   if (task.document === null && 'body' in answer) {
     const item = itemAnswer(task, answer)
     const isSame = stored?.status === 200 && stored.sha256.equals(item.sha256)
-    return isSame && context.store.catalog.readAnswerType(task.canonical) === item.type
-      ? null
-      : item
+    return isSame && context.store.catalog.readAnswerType(task.canonical) === item.type ? null : item
   }
   try {
     return await documentAnswer(context, task, answer, true)
@@ -104,8 +95,7 @@ async function ask(
   onDate: (at: number) => void,
 ): Promise<OkResponse | { redirectedTo: string } | 'unchanged' | 404 | 204> {
   const session = context.sessionOf(task.surface)
-  const known =
-    stored?.status === 200 && stored.etag !== null && task.document === null && !context.full
+  const known = stored?.status === 200 && stored.etag !== null && task.document === null && !context.full
   try {
     const answer = await session.fetchDocument(context.relative(task, task.path), {
       maxBytes: context.config.upstream.maxRecordBytes,
@@ -120,8 +110,7 @@ async function ask(
     if (!(error instanceof MirrorError)) throw error
     if (error.code === 'upstream_not_found') return 404
     if (statusOf(error) === 204 && !mustExist(task)) return 204
-    if (error instanceof LeavingError && task.document !== null)
-      return { redirectedTo: error.location }
+    if (error instanceof LeavingError && task.document !== null) return { redirectedTo: error.location }
     const status = statusOf(error)
     const isRefused = error.code === 'upstream_auth' && (status === 401 || status === 403)
     if (!isRefused || task.surface !== 'catalog') throw error
@@ -131,12 +120,7 @@ async function ask(
   }
 }
 
-function blank({
-  canonical,
-  resource,
-  owner,
-  ownerSha,
-}: Task): Omit<FetchedAnswer, 'status' | 'sha256'> {
+function blank({ canonical, resource, owner, ownerSha }: Task): Omit<FetchedAnswer, 'status' | 'sha256'> {
   const rest = { body: null, size: 0, etag: null, links: [], mentions: [], confirmedAt: null }
   return { path: canonical, resource, owner, ownerSha, ...rest }
 }

@@ -50,8 +50,7 @@ export function ofGzip(content: Checked): Checked {
 /** Creates a check of a file of the expected kind, in constant memory: of a gzip file it looks at the content. */
 export function createFileCheck(kind: DocumentKind, inflating: Inflating): FileCheck {
   let check: FileCheck | null = null
-  const begin = (bytes: Buffer): FileCheck =>
-    isGzip(bytes) ? createGzipCheck(kind, inflating) : plain(kind)
+  const begin = (bytes: Buffer): FileCheck => (isGzip(bytes) ? createGzipCheck(kind, inflating) : plain(kind))
   return {
     write: (bytes) => (check ??= begin(bytes)).write(bytes),
     end: () => (check ?? plain(kind)).end(),

@@ -23,11 +23,7 @@ interface Followed {
 const MAX_FAILURES = 10
 
 /** Follows links, each once. What leads to the service's own host is asked with the credential, or not at all. */
-export async function followLinks(
-  context: CatalogContext,
-  task: Task,
-  urls: Iterable<string>,
-): Promise<Followed> {
+export async function followLinks(context: CatalogContext, task: Task, urls: Iterable<string>): Promise<Followed> {
   const documents = new Map<string, LinkedDocument>()
   const failures = new Map<string, MirrorError>()
   const all = new Set(urls)
@@ -48,11 +44,7 @@ export async function followLinks(
 }
 
 /** Returns the document behind a URL; null for a path of the service that is not followed. Throws `upstream_*`. */
-export async function followLink(
-  context: CatalogContext,
-  task: Task,
-  text: string,
-): Promise<LinkedDocument | null> {
+export async function followLink(context: CatalogContext, task: Task, text: string): Promise<LinkedDocument | null> {
   const { config } = context
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.password !== '' || !isServiceHost(config, url))
@@ -73,8 +65,7 @@ async function ownDocument(context: CatalogContext, task: Task, url: URL): Promi
     const content = contentOfFile(task.document ?? 'text', body, maxBytes, (inner) =>
       session.secrets.check(inner, task.path),
     )
-    if ('refused' in content)
-      throw new MirrorError('upstream_shape', `${task.path}: ${content.refused}`)
+    if ('refused' in content) throw new MirrorError('upstream_shape', `${task.path}: ${content.refused}`)
     return await storeDocument(context, body, meta.contentType, content)
   } catch (error) {
     if (error instanceof LeavingError) return streamDocument(context, error.location, task)
@@ -87,10 +78,7 @@ async function ownDocument(context: CatalogContext, task: Task, url: URL): Promi
  * as they are. A host that gave one document and fails at another is asked again by the next run, unless it has none (404). `mayRenew`:
  * whether the service may still be asked for new URLs.
  */
-export function linkFailure(
-  { documents, failures }: Followed,
-  mayRenew: boolean,
-): MirrorError | null {
+export function linkFailure({ documents, failures }: Followed, mayRenew: boolean): MirrorError | null {
   const all = [...failures.values()]
   const expired = all.find(isExpiredUrl) ?? null
   if (expired !== null && mayRenew) return expired

@@ -20,8 +20,7 @@ export interface HostFailures {
 export function createHostFailures(): HostFailures {
   const failures = new Map<string, number>()
   const last = new Map<string, string>()
-  const hostOf = ({ surface, document }: Task): string =>
-    document === null ? surface : `${surface} documents`
+  const hostOf = ({ surface, document }: Task): string => (document === null ? surface : `${surface} documents`)
   return {
     recordSuccess: (task) => void failures.delete(hostOf(task)),
     recordFailure(task, error) {

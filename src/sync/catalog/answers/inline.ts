@@ -1,12 +1,6 @@
 import type { DocumentKind } from '../../../domain/resources.ts'
 import { isObject, jsonTextOf } from '../../../json/objects.ts'
-import {
-  type JsonPath,
-  type Slice,
-  elementsOf,
-  membersOf,
-  skipSpace,
-} from '../../../json/slices.ts'
+import { type JsonPath, type Slice, elementsOf, membersOf, skipSpace } from '../../../json/slices.ts'
 import type { DocumentContent } from './document-type.ts'
 import { createKindCheck, isDocumentValue } from './kind-check.ts'
 
@@ -40,8 +34,7 @@ export function findInline(kind: DocumentKind, body: Buffer, value: unknown): In
       let place = 0
       for (const slice of elementsOf(body, start)) visit(inner[place], slice, [...at, place++])
     } else if (isObject(inner))
-      for (const { name, value: slice } of membersOf(body, start))
-        visit(inner[name], slice, [...at, name])
+      for (const { name, value: slice } of membersOf(body, start)) visit(inner[name], slice, [...at, name])
   }
   visit(value, { start: skipSpace(body, 0), end: body.length }, [])
   return found
@@ -52,12 +45,9 @@ function markDocuments(kind: DocumentKind, value: unknown): Map<unknown, 'docume
   const marks = new Map<unknown, 'document' | 'around'>()
   const mark = (inner: unknown, depth: number): boolean => {
     const isDocument =
-      typeof inner === 'string'
-        ? documentText(inner) !== null
-        : isObject(inner) && isDocumentValue(kind, inner)
+      typeof inner === 'string' ? documentText(inner) !== null : isObject(inner) && isDocumentValue(kind, inner)
     if (isDocument) marks.set(inner, 'document')
-    if (isDocument || typeof inner !== 'object' || inner === null || depth > MAX_DEPTH)
-      return isDocument
+    if (isDocument || typeof inner !== 'object' || inner === null || depth > MAX_DEPTH) return isDocument
     let isAround = false
     for (const one of Object.values(inner)) if (mark(one, depth + 1)) isAround = true
     if (isAround) marks.set(inner, 'around')

@@ -75,8 +75,7 @@ function createSearch(text: string): { write(bytes: Buffer): void; found(): bool
         last = end
         return
       }
-      found ||=
-        bytes.includes(text) || Buffer.concat([last, bytes.subarray(0, text.length)]).includes(text)
+      found ||= bytes.includes(text) || Buffer.concat([last, bytes.subarray(0, text.length)]).includes(text)
       last = Buffer.concat([last, end]).subarray(1 - text.length)
     },
     found: () => found,
@@ -175,8 +174,7 @@ function formatOf(start: string, outline: Outline): DocumentFormat | null {
 
 /** Detects an in-toto statement, or an envelope or bundle around one; any kind of document can be sent in one. */
 function attestationType({ members }: Outline): string | null {
-  if (members.get('_type')?.startsWith('https://in-toto.io/Statement') === true)
-    return 'application/vnd.in-toto+json'
+  if (members.get('_type')?.startsWith('https://in-toto.io/Statement') === true) return 'application/vnd.in-toto+json'
   const isEnvelope = members.has('payloadType') && members.has('payload')
   const isBundle = members.has('dsseEnvelope') || members.has('verificationMaterial')
   return isEnvelope || isBundle ? 'application/json' : null

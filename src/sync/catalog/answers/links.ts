@@ -46,10 +46,7 @@ export function linksIn(value: unknown, base: URL): Link[] {
         if (isList || !OF_NAMES.test(name)) visit(one, [...at, isList ? Number(name) : name])
     }
     if (found.length > MAX_LINKS)
-      throw new MirrorError(
-        'upstream_shape',
-        `${base.pathname}: the answer links to more than ${MAX_LINKS} documents`,
-      )
+      throw new MirrorError('upstream_shape', `${base.pathname}: the answer links to more than ${MAX_LINKS} documents`)
   }
   visit(value, [])
   return found
@@ -64,9 +61,7 @@ function urlOf(text: string, at: JsonPath, base: URL): string | null {
 /** Returns whether the place of a text is one for URLs, by the names above it; a bare text is. */
 function isOfLinks(at: JsonPath): boolean {
   const names = at.filter((step) => typeof step === 'string')
-  return (
-    names.length === 0 || names.some((name) => wordsOf(name).some((word) => OF_LINKS.test(word)))
-  )
+  return names.length === 0 || names.some((name) => wordsOf(name).some((word) => OF_LINKS.test(word)))
 }
 
 /** Returns whether a URL leads to a host of the service's surfaces, at its port: it is no pre-signed URL. */

@@ -32,8 +32,7 @@ const FORMS: readonly ((value: Fields) => boolean)[] = [
   // Trivy
   (value) => 'SchemaVersion' in value && isAny(value, 'Results', 'ArtifactName'),
   // OSV
-  (value) =>
-    'id' in value && Array.isArray(value['affected']) && isAny(value, 'modified', 'schema_version'),
+  (value) => 'id' in value && Array.isArray(value['affected']) && isAny(value, 'modified', 'schema_version'),
   // ROLIE
   (value) => isObject(value['feed']) && Array.isArray(value['feed']['entry']),
   // SARIF

@@ -34,9 +34,7 @@ export function tasksOfItem(resource: CatalogResource, id: string, ownerSha: Buf
     artifact.document,
   ])
   if (resource.item !== null) paths.unshift([resource.item, null])
-  return paths.map(([template, document]) =>
-    taskOf(resource, fillPath(template, { id }), owner, ownerSha, document),
-  )
+  return paths.map(([template, document]) => taskOf(resource, fillPath(template, { id }), owner, ownerSha, document))
 }
 
 /**
@@ -64,7 +62,7 @@ export function isDocument(path: string): boolean {
  */
 export function versionsPathOf(path: string): string {
   const { versions, details, cves, provenance } = RELEASES
-  const params = [details, cves, provenance].map((form) => matchPath(form, path)).find((one) => one !== null) // prettier-ignore
+  const params = [details, cves, provenance].map((form) => matchPath(form, path)).find((one) => one !== null)
   return params ? (canonicalPath(fillPath(versions, params)) ?? '') : ''
 }
 

@@ -93,8 +93,7 @@ async function askAgain(
   try {
     const { answer, at } = await fetchAnswer(context, task, stored)
     failures.recordSuccess(task)
-    const same =
-      answer === null || answerState(answer) === store.catalog.readAnswerState(task.canonical)
+    const same = answer === null || answerState(answer) === store.catalog.readAnswerState(task.canonical)
     if (same) found.confirmed.set(task.canonical, at)
     else if (isNone(answer)) found.contradicted.push(task.canonical)
     else {
@@ -115,8 +114,7 @@ async function publish(context: CatalogContext, found: Found): Promise<void> {
   const before = store.snapshots.readSnapshot(source)
   if (before === null) return
   const artifacts = await judgeChanged(context, found)
-  if (found.contradicted.length > 0)
-    await store.exclusive(() => store.catalog.askAgain(found.contradicted))
+  if (found.contradicted.length > 0) await store.exclusive(() => store.catalog.askAgain(found.contradicted))
   found.doubts = publishedDoubts(artifacts?.verdict ?? null, false)
   if (found.changed.length === 0) return
   await store.transaction(() => {
@@ -135,10 +133,7 @@ async function publish(context: CatalogContext, found: Found): Promise<void> {
  * Judges the changed artifacts. Those that must not be published are left to the next sync, which requests them again and
  * asks a person; null is returned for them, since nothing of them is published.
  */
-async function judgeChanged(
-  context: CatalogContext,
-  found: Found,
-): Promise<ArtifactVerdict | null> {
+async function judgeChanged(context: CatalogContext, found: Found): Promise<ArtifactVerdict | null> {
   const { store } = context
   const changed = new Set(found.changed)
   const artifacts = await judgeArtifacts(context, (path) => changed.has(path))
@@ -159,12 +154,7 @@ function dueTasks(context: CatalogContext): [Task, StoredAnswer][] {
   const { store, source, full } = context
   const due: [Task, StoredAnswer][] = []
   for (const stored of store.catalog.eachStoredAnswer()) {
-    if (
-      stored.status !== 200 ||
-      stored.ownerSha.length === 0 ||
-      !ownsResource(source, stored.resource)
-    )
-      continue
+    if (stored.status !== 200 || stored.ownerSha.length === 0 || !ownsResource(source, stored.resource)) continue
     if (!full && !isConfirmationDue(context, stored)) continue
     const task = taskFor(context, stored)
     if (task !== null) due.push([task, stored])
@@ -176,21 +166,12 @@ function dueTasks(context: CatalogContext): [Task, StoredAnswer][] {
 }
 
 /** Returns the task of a stored answer; null for one that cannot change, and for one outside the settings. */
-function taskFor(
-  context: CatalogContext,
-  { path, owner, ownerSha, resource }: StoredAnswer,
-): Task | null {
+function taskFor(context: CatalogContext, { path, owner, ownerSha, resource }: StoredAnswer): Task | null {
   if (resource === 'releases') {
     if (!context.has('catalog')) return null
     const plain = [RELEASES.versions, RELEASES.cves, RELEASES.details]
     if (!plain.some((template) => matchPath(template, path) !== null)) return null
-    return taskOf(
-      { name: resource, surface: 'catalog', secrets: false },
-      path,
-      owner,
-      ownerSha,
-      null,
-    )
+    return taskOf({ name: resource, surface: 'catalog', secrets: false }, path, owner, ownerSha, null)
   }
   const known = RESOURCES.find(({ name }) => name === resource)
   if (known === undefined || !resourcesOf(context).includes(known)) return null

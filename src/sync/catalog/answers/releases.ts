@@ -52,8 +52,7 @@ function coveredPackages(
   const digests = new Map<string, string[]>([...tasks.keys()].map((path) => [path, []]))
   for (const item of listed) {
     const sha = item.sha.toString('hex')
-    for (const { path } of pathsBySha.get(sha) ?? listedPaths(item))
-      digests.get(canonicalPath(path) ?? path)?.push(sha)
+    for (const { path } of pathsBySha.get(sha) ?? listedPaths(item)) digests.get(canonicalPath(path) ?? path)?.push(sha)
   }
   return digests
 }
@@ -71,11 +70,7 @@ function listedPaths({ value }: Pick<ListedItem, 'value'>): Path[] {
   return version === null ? [versions] : [versions, ...pathsOf(ecosystem, name, { version, archs })]
 }
 
-function pathsOf(
-  ecosystem: string,
-  name: string,
-  { version, archs }: Pick<Release, 'version' | 'archs'>,
-): Path[] {
+function pathsOf(ecosystem: string, name: string, { version, archs }: Pick<Release, 'version' | 'archs'>): Path[] {
   const values = { ecosystem, name, version }
   return [
     { path: fillPath(RELEASES.cves, values), document: null },
@@ -107,8 +102,7 @@ export function architectureTasks(context: CatalogContext, crawl: Crawl): Task[]
   for (const { task, params, answer } of answersOf(context, crawl, RELEASES.details)) {
     const { ecosystem = '', name = '', version = '' } = params
     for (const path of pathsOf(ecosystem, name, { version, archs: archsIn(answer) }))
-      if (path.document !== null)
-        tasks.push(...derivedTask(crawl, task, path, task.ownerSha.toString('hex')))
+      if (path.document !== null) tasks.push(...derivedTask(crawl, task, path, task.ownerSha.toString('hex')))
   }
   return tasks
 }
@@ -130,11 +124,7 @@ interface Answered {
  * Iterates over the wanted answers of paths of the form `template` that are stored, or fetched by this run; one at a time
  * is in memory. None in a refresh.
  */
-function* answersOf(
-  context: CatalogContext,
-  { wanted }: Crawl,
-  template: string,
-): Generator<Answered> {
+function* answersOf(context: CatalogContext, { wanted }: Crawl, template: string): Generator<Answered> {
   if (isNarrow(context)) return
   for (const task of wanted.values()) {
     const params = task.resource === RELEASE.name ? matchPath(template, task.canonical) : null
@@ -158,11 +148,7 @@ function readAnswer({ store }: CatalogContext, path: string): unknown {
  * wanted, or that are recorded as missing. Packages share a list of versions, so such an answer may have the name of one that is
  * no longer in scope. A refresh does not read which versions those lists name.
  */
-export function carriedReleases(
-  context: CatalogContext,
-  { wanted }: Crawl,
-  stored: StoredAnswers,
-): Task[] {
+export function carriedReleases(context: CatalogContext, { wanted }: Crawl, stored: StoredAnswers): Task[] {
   if (!isNarrow(context)) return []
   const planned = [...wanted.values()].filter(({ resource }) => resource === RELEASE.name)
   const owners = new Set(planned.map(({ owner }) => owner))

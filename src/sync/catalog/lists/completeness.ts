@@ -22,12 +22,7 @@ export function parseEvidence(text: string | null): ListEvidence | null {
  * Returns the evidence of a walked list: by its walk, or the stored one where the end of the list is unchanged.
  * `pagedBefore`: how many items it had, if it had several pages: the service may have stopped to give more than the first.
  */
-export function evidenceOf(
-  walk: Walk,
-  end: WalkEnd,
-  stored: ListEvidence | null,
-  pagedBefore: number,
-): ListEvidence {
+export function evidenceOf(walk: Walk, end: WalkEnd, stored: ListEvidence | null, pagedBefore: number): ListEvidence {
   const doubt = doubtOf(walk, end)
   const { probed } = end
   if (doubt !== null) return { grade: 'cut', why: doubt.slice(0, 1000), probed }
@@ -39,12 +34,7 @@ export function evidenceOf(
 }
 
 /** Returns the frame with the reasons why the list may be incomplete, by how its walk ended. */
-export function markCompleteness(
-  frame: Frame,
-  walk: Walk,
-  end: WalkEnd,
-  { grade, why }: ListEvidence,
-): Frame {
+export function markCompleteness(frame: Frame, walk: Walk, end: WalkEnd, { grade, why }: ListEvidence): Frame {
   const { partial: _partial, unproved: _unproved, cut: _cut, skipped: _skipped, ...plain } = frame
   const { skipped } = walk
   return {
@@ -79,8 +69,7 @@ function contradictionOf(walk: Walk, end: WalkEnd): string | null {
     return `it changes while its pages are read: they count ${totals} items`
   }
   if (walk.unsteady) return 'it changes while its pages are read: each reading lacks other items'
-  if (walk.slid)
-    return 'it changes while its pages are read: each reading has other items on two pages'
+  if (walk.slid) return 'it changes while its pages are read: each reading has other items on two pages'
   return totalMismatch(walk, end)
 }
 

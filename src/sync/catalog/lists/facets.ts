@@ -25,18 +25,12 @@ export interface FacetReader {
  * Creates a reader of a resource's items that starts with the known names. Fields are chosen for the list as a whole: an item without the
  * field must not be read by a field of another meaning.
  */
-export function createFacetReader(
-  facets: readonly Facet[],
-  known: Iterable<string>,
-  resource: string,
-): FacetReader {
+export function createFacetReader(facets: readonly Facet[], known: Iterable<string>, resource: string): FacetReader {
   let names = new Set(known)
   const seen = new Set<string>()
   let fields: (readonly string[])[] | null = null
   const fieldsNow = (): readonly (readonly string[])[] =>
-    (fields ??= facets.map(({ field, values }) =>
-      resolveField(field, lastNames(names), values !== undefined),
-    ))
+    (fields ??= facets.map(({ field, values }) => resolveField(field, lastNames(names), values !== undefined)))
   const readings = new Set(names.size > 0 ? [JSON.stringify(fieldsNow())] : [])
   return {
     learn(item) {
@@ -60,10 +54,7 @@ export function createFacetReader(
       fields = null
     },
     names: () => [...names].sort(),
-    unusable: () =>
-      facets.flatMap(({ param }, at) =>
-        param !== null && fieldsNow()[at]?.length === 0 ? [param] : [],
-      ),
+    unusable: () => facets.flatMap(({ param }, at) => (param !== null && fieldsNow()[at]?.length === 0 ? [param] : [])),
   }
 }
 

@@ -94,10 +94,7 @@ export function idOfItem(resource: CatalogResource, item: Buffer): string | null
 }
 
 /** Returns an item's own identifier; null when it has none. */
-export function entryIdOf(
-  { ids, name }: CatalogResource,
-  value: Record<string, unknown>,
-): string | null {
+export function entryIdOf({ ids, name }: CatalogResource, value: Record<string, unknown>): string | null {
   return readText(fieldsOfItem(value, name), ids)?.toWellFormed() ?? null // as the database stores it
 }
 

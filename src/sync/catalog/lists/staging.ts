@@ -86,8 +86,7 @@ export function createSink(
     },
     kept(number) {
       const page = pages[number]
-      if (page === undefined)
-        throw new MirrorError('internal', `${path}: page ${number} is not stored`)
+      if (page === undefined) throw new MirrorError('internal', `${path}: page ${number} is not stored`)
       walk.count++
       walk.kept++
       walk.itemCount += page.entries
@@ -98,8 +97,7 @@ export function createSink(
     },
     async page(page) {
       if (page.number === 0) walk.frame = plainFrame(resource, path, typedFrame(page))
-      if (page.next === null && walk.frame !== null && page.number > 0)
-        walk.frame = lastOf(walk.frame, page)
+      if (page.next === null && walk.frame !== null && page.number > 0) walk.frame = lastOf(walk.frame, page)
       const { entries, refused } = entriesOf(resource, facets, page, path)
       const count = countNew(walk, entries)
       if (entries.length > 0 && count === 0 && page.number > 0) return false
@@ -108,9 +106,7 @@ export function createSink(
       walk.count++
       if (page.total !== null) walk.totals.add(page.total)
       context.counted(entries.length)
-      await store.exclusive(() =>
-        staging.stagePage(canonical, { ...page, entries: entries.length }, entries),
-      )
+      await store.exclusive(() => staging.stagePage(canonical, { ...page, entries: entries.length }, entries))
       return true
     },
   }
@@ -160,8 +156,7 @@ function plainFrame(resource: CatalogResource, path: string, frame: Frame): Fram
  */
 function lastOf(frame: Frame, { value }: WalkedPage): Frame {
   let { envelope } = frame
-  for (const path of [...frame.more, ...(frame.ends ?? [])])
-    envelope = replaceAt(envelope, path, valueAt(value, path))
+  for (const path of [...frame.more, ...(frame.ends ?? [])]) envelope = replaceAt(envelope, path, valueAt(value, path))
   return { ...frame, envelope, ending: endingOf(value, frame.cursor) }
 }
 

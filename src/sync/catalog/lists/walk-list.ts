@@ -6,12 +6,7 @@ import { canonicalPath } from '../../../domain/path-templates.ts'
 import { type CatalogResource, type Facet, RESOURCES } from '../../../domain/resources.ts'
 import { type CatalogList, type CatalogPage, isCarried } from '../../../store/catalog/lists.ts'
 import { nextLink } from '../../../upstream/lists/page-key.ts'
-import {
-  type WalkEnd,
-  type WalkOptions,
-  probeList,
-  walkList,
-} from '../../../upstream/lists/walk.ts'
+import { type WalkEnd, type WalkOptions, probeList, walkList } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
 import {
   type ListEvidence,
@@ -79,8 +74,7 @@ export async function walkCatalogList(
         : markCompleteness(frame, walk, end, evidence)
     const carried = all.find(isCarried) ?? null
     const carries = frame.partial !== undefined && !exceedsTotal(walk, end)
-    if (carries && stored !== null)
-      await carryOver(context, target, stored, walk, same ? carried : null)
+    if (carries && stored !== null) await carryOver(context, target, stored, walk, same ? carried : null)
     // What two pages contradict is no property of either: the next run reads all of them.
     if (isMoving(walk)) await store.exclusive(() => store.catalog.staging.forgetPages(canonical))
     const isSameState = isSame(known, frame)
@@ -157,11 +151,7 @@ function isWithin(some: ReadonlySet<string>, all: ReadonlySet<string>): boolean 
 }
 
 /** Returns the ids of the stored items that a walk did not find. */
-function goneIn(
-  { store }: CatalogContext,
-  { canonical }: Target,
-  stored: CatalogList | null,
-): Set<string> {
+function goneIn({ store }: CatalogContext, { canonical }: Target, stored: CatalogList | null): Set<string> {
   return new Set(stored === null ? [] : store.catalog.eachGone(stored.id, canonical))
 }
 
@@ -259,9 +249,7 @@ async function probe(
   const session = context.sessionOf(resource.surface)
   const options = { maxBytes, refuse: refuseCostly }
   const page =
-    one === undefined
-      ? await probeList(session, context.relative(resource, path), options)
-      : (one ?? 'refused')
+    one === undefined ? await probeList(session, context.relative(resource, path), options) : (one ?? 'refused')
   if (page === 'later') return frame
   if (page === 'refused') return { ...frame, learned: true }
   const probed = frameOf(page.value, page.shape, 1)

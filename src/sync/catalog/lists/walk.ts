@@ -54,11 +54,7 @@ function walkedResources(context: CatalogContext): CatalogResource[] {
  * Walks the lists below items in scope (`/images/{repo}/tags`) where a list entry of the item changed, an event names
  * the item, or the last walk is long ago.
  */
-export async function walkSublists(
-  context: CatalogContext,
-  walks: Walks,
-  scope: Scope,
-): Promise<void> {
+export async function walkSublists(context: CatalogContext, walks: Walks, scope: Scope): Promise<void> {
   const { full, store, targets } = context
   const images = resourcesOf(context).find(({ name }) => name === 'images')
   const list = images?.sublist ?? null
@@ -81,9 +77,7 @@ export async function walkSublists(
 /** Returns whether a list is walked although its item is unchanged: it was incomplete, or was confirmed long ago. */
 function needsWalk(context: CatalogContext, path: string, stored: CatalogList): boolean {
   return (
-    context.store.catalog.readMissingPath(path) !== null ||
-    isUnlearned(stored) ||
-    isConfirmationDue(context, stored)
+    context.store.catalog.readMissingPath(path) !== null || isUnlearned(stored) || isConfirmationDue(context, stored)
   )
 }
 
@@ -119,8 +113,7 @@ async function walkAll(context: CatalogContext, walks: Walks, due: readonly Due[
       if (isForbidden(error)) walks.forbidden.add(canonical)
       // Of a list in another form nothing that is older may be served.
       const isUnstored = context.store.catalog.readList(canonical) === null
-      if (isForbidden(error) || (isUnstored && error.code === 'upstream_shape'))
-        walks.ownFailures.add(canonical)
+      if (isForbidden(error) || (isUnstored && error.code === 'upstream_shape')) walks.ownFailures.add(canonical)
       walks.error = error
     }
   })
@@ -147,8 +140,7 @@ export function* itemsOf(
   }
   const stored = store.catalog.readList(path)
   if (stored === null) return
-  for (const { id, sha, body } of store.catalog.eachEntry(stored.id))
-    yield toItem(id, sha, body, resource.name)
+  for (const { id, sha, body } of store.catalog.eachEntry(stored.id)) yield toItem(id, sha, body, resource.name)
 }
 
 function toItem(id: string, sha: Buffer, body: Buffer, resource: string): ListedItem {

@@ -33,8 +33,7 @@ const FOREIGN =
 const AMOUNT =
   /^(count|total|limit|size|priority|order|rank|page|number|quota|days|hours|interval|version|major|minor|level|score|bytes)$/
 const ID = /^(ids?|uuids?|guids?)$/
-const NAME =
-  /^(names?|repos?|repository|repositories|refs?|references?|purls?|urls?|uris?|digests?|slugs?)$/
+const NAME = /^(names?|repos?|repository|repositories|refs?|references?|purls?|urls?|uris?|digests?|slugs?)$/
 /** Fields whose value is a name even when it is a number. */
 const TEXT = /^(names?|repos?|repository|repositories|slugs?|digests?)$/
 /** Fields whose text can state the kind of the target. */
@@ -49,8 +48,7 @@ export function mentionsIn(subscription: Readonly<Record<string, unknown>>): Men
   const found: Mention[] = []
   const visit = (value: unknown, at: Position): void => {
     if (at.depth > MAX_DEPTH) return
-    if (Array.isArray(value))
-      for (const inner of value) visit(inner, { ...at, depth: at.depth + 1, isListed: true })
+    if (Array.isArray(value)) for (const inner of value) visit(inner, { ...at, depth: at.depth + 1, isListed: true })
     else if (typeof value === 'object' && value !== null)
       for (const [name, inner] of Object.entries(value)) visit(inner, below(at, name))
     else if (typeof value === 'string' || Number.isInteger(value)) {
@@ -61,7 +59,7 @@ export function mentionsIn(subscription: Readonly<Record<string, unknown>>): Men
       else if (!at.isForeign) found.push(mentionOf(text, at))
     }
   }
-  visit(subscription, { field: '', words: [], kind: null, depth: 0, isForeign: false, isListed: false }) // prettier-ignore
+  visit(subscription, { field: '', words: [], kind: null, depth: 0, isForeign: false, isListed: false })
   const kinds = ALL.filter((kind) => stated.has(kind))
   return found
     .map((one) => (one.kinds === ALL && kinds.length > 0 ? { ...one, kinds } : one))
@@ -81,7 +79,10 @@ function below({ kind, depth, isForeign }: Position, field: string): Position {
   const words = wordsOf(field)
   const own = kindOf(field)
   return {
-    ...{ field, words, depth: depth + 1, isListed: false },
+    field,
+    words,
+    depth: depth + 1,
+    isListed: false,
     kind: own === null || own === 'avr' ? kind : own,
     isForeign: isForeign || words.some((word) => FOREIGN.test(word)),
   }
@@ -91,24 +92,22 @@ function mentionOf(value: string, { field, words, kind, depth, isListed }: Posit
   const last = words.at(-1) ?? ''
   const isNumber = NUMBER.test(value)
   const isIdField = ID.test(last)
-  const isOwn = kind === null && isIdField && depth === 1 && (words.length === 1 || words[0] === 'subscription') // prettier-ignore
+  const isOwn = kind === null && isIdField && depth === 1 && (words.length === 1 || words[0] === 'subscription')
   const statesKind = kindOf(last) !== null
   const isNameField = NAME.test(last) && !statesKind
   const isId = isOwn ? !isNumber : !(isNumber && (TEXT.test(last) || AMOUNT.test(last)))
   return {
-    ...{ field, value, isId, isName: !isIdField && !isOwn },
+    field,
+    value,
+    isId,
+    isName: !isIdField && !isOwn,
     kinds: kind === null ? ALL : [kind],
     isListed: isListed && isIdField,
     rank: isOwn ? OWN_ID : rankOf(kind, isIdField || statesKind, isNameField, isNumber),
   }
 }
 
-function rankOf(
-  kind: SubscribedKind | null,
-  isId: boolean,
-  isName: boolean,
-  isNumber: boolean,
-): number {
+function rankOf(kind: SubscribedKind | null, isId: boolean, isName: boolean, isNumber: boolean): number {
   if (kind !== null) return isId ? 0 : isName ? 1 : 2
   return isId || !isNumber ? 3 : 4
 }

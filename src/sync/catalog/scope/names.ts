@@ -28,7 +28,7 @@ export function nameKeys(given: string): Keys {
 
 /** Returns the keys of a tag by its repository and its name. */
 export function tagKeys(repository: string, tag: string): readonly string[] {
-  return lower({ image: [], tag: repositories(repository).map((one) => `${one}:${tag}`), package: [] }).tag // prettier-ignore
+  return lower({ image: [], tag: repositories(repository).map((one) => `${one}:${tag}`), package: [] }).tag
 }
 
 function referenceKeys(text: string): Pick<Keys, 'image' | 'tag'> {
@@ -62,8 +62,7 @@ function packageKeys(text: string): string[] {
 function readPurl(
   text: string,
 ): { type: string; path: string[]; version: string | null; query: URLSearchParams } | null {
-  // prettier-ignore
-  const match = /^pkg:\/*([a-z][\w.+-]*)\/([^?#]+?)(?:@([^@?#/]+))?(?:\?([^#]*))?(?:#.*)?$/i.exec(text) // prettier-ignore
+  const match = /^pkg:\/*([a-z][\w.+-]*)\/([^?#]+?)(?:@([^@?#/]+))?(?:\?([^#]*))?(?:#.*)?$/i.exec(text)
   if (match === null) return null
   const [, type = '', path = '', version = null, query = ''] = match
   const parts = path.split('/').filter((part) => part !== '')
@@ -101,7 +100,7 @@ export function ecosystemIn(text: string): string | null {
 }
 
 function lower(keys: Keys): Keys {
-  const plain = (all: readonly string[]): string[] => [...new Set(all.map((one) => one.toLowerCase()))] // prettier-ignore
+  const plain = (all: readonly string[]): string[] => [...new Set(all.map((one) => one.toLowerCase()))]
   return { image: plain(keys.image), tag: plain(keys.tag), package: plain(keys.package) }
 }
 

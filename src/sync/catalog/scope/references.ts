@@ -23,19 +23,12 @@ export function refsOf(item: unknown): Ref[] {
   return found
 }
 
-function collect(
-  value: unknown,
-  kind: RefKind | null,
-  field: string,
-  depth: number,
-  found: Ref[],
-): void {
+function collect(value: unknown, kind: RefKind | null, field: string, depth: number, found: Ref[]): void {
   if (depth > MAX_DEPTH) return
   if (Array.isArray(value)) {
     for (const inner of value) collect(inner, kind, field, depth + 1, found)
   } else if (typeof value === 'object' && value !== null) {
-    for (const [name, inner] of Object.entries(value))
-      collect(inner, kindOf(name) ?? kind, name, depth + 1, found)
+    for (const [name, inner] of Object.entries(value)) collect(inner, kindOf(name) ?? kind, name, depth + 1, found)
   } else if (kind !== null && (typeof value === 'string' || typeof value === 'number')) {
     const text = String(value)
     if (text.length > 0 && text.length <= 500) found.push({ kind, field, value: text })

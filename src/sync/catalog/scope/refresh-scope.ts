@@ -24,9 +24,7 @@ export function isNarrow({ kind }: Pick<CatalogContext, 'kind'>): boolean {
 }
 
 /** Returns a test for the repositories that events name. */
-export function namedRepositories(
-  targets: readonly EventTarget[],
-): (repository: string) => boolean {
+export function namedRepositories(targets: readonly EventTarget[]): (repository: string) => boolean {
   const named = new Set(targets.map((target) => namesOf(target).repository))
   return (repository) => named.has(repository) || named.has(plainRepository(repository))
 }
@@ -54,8 +52,7 @@ function namedOwners({ targets }: CatalogContext, { tags }: Scope): Set<string> 
   if (all.length === 0) return named
   const byText = new Map<string, typeof all>()
   for (const one of all)
-    for (const text of [one.tag, one.digest])
-      if (text !== null) byText.set(text, [...(byText.get(text) ?? []), one])
+    for (const text of [one.tag, one.digest]) if (text !== null) byText.set(text, [...(byText.get(text) ?? []), one])
   for (const { id, value } of tags) {
     const texts = textsWithin(value)
     const candidates = [...lookupTexts(texts)].flatMap((word) => byText.get(word) ?? [])
@@ -65,10 +62,7 @@ function namedOwners({ targets }: CatalogContext, { tags }: Scope): Set<string> 
 }
 
 /** Returns the owners that are new or changed in their list, and the kinds whose list was not stored before. */
-function changedOwners(
-  { store }: CatalogContext,
-  { walked }: Walks,
-): { owners: Set<string>; kinds: Set<string> } {
+function changedOwners({ store }: CatalogContext, { walked }: Walks): { owners: Set<string>; kinds: Set<string> } {
   const owners = new Set<string>()
   const kinds = new Set<string>()
   for (const name of REFRESHED_LISTS) {
@@ -98,19 +92,14 @@ export function carriedOver(
   for (const one of store.catalog.listMissingPaths()) {
     const { path, resource } = one
     const isWanted =
-      wanted.has(path) ||
-      wantedLists.has(path) ||
-      settled.missing(one) ||
-      wanted.has(versionsPathOf(path))
+      wanted.has(path) || wantedLists.has(path) || settled.missing(one) || wanted.has(versionsPathOf(path))
     if (ownsResource(source, resource) && isWanted && !requested.has(path)) missing.set(path, one)
   }
   const isUnrequested = (path: string): boolean => !requested.has(path) && !missing.has(path)
   const answers = [...wanted.keys()].filter(
     (path) => isUnrequested(path) && !stored.has(path) && store.catalog.readFetched(path) === null,
   )
-  const lists = [...wantedLists].filter(
-    (path) => isUnrequested(path) && store.catalog.readList(path) === null,
-  )
+  const lists = [...wantedLists].filter((path) => isUnrequested(path) && store.catalog.readList(path) === null)
   return { missing, unrequested: answers.length + lists.length }
 }
 

@@ -40,11 +40,7 @@ export interface Scope {
  * (`catalog.scope`), plus `catalog.include`, minus `catalog.exclude`. A subscribed tag includes its whole image.
  * While a subscription is not understood, items for which `isStored` returns true stay: one of them may be its target.
  */
-export function scopeOf(
-  config: Config['catalog'],
-  input: ScopeInput,
-  isStored: (owner: string) => boolean,
-): Scope {
+export function scopeOf(config: Config['catalog'], input: ScopeInput, isStored: (owner: string) => boolean): Scope {
   const tags = [...input.tags()]
   const all = [...input.images()].map((item) => ({
     ...item,
@@ -78,11 +74,7 @@ export function scopeOf(
   return { images, tags: tags.filter(isTagCovered), packages, subscriptions: { count, unresolved } }
 }
 
-function subscribedOf(
-  input: ScopeInput,
-  image: readonly ListedItem[],
-  tag: readonly ListedItem[],
-): Subscribed {
+function subscribedOf(input: ScopeInput, image: readonly ListedItem[], tag: readonly ListedItem[]): Subscribed {
   return resolveSubscriptions(input.subscriptions(), { image, tag, package: input.packages() })
 }
 
@@ -103,11 +95,7 @@ function createImageOf(images: readonly ScopedImage[]): (tag: ListedItem) => str
 
 type Names = Parameters<typeof matchesAny>[1]
 
-function createRule(
-  config: Config['catalog'],
-  subscribed: Subscribed | null,
-  isStored: (owner: string) => boolean,
-) {
+function createRule(config: Config['catalog'], subscribed: Subscribed | null, isStored: (owner: string) => boolean) {
   const include = config.include.map(parsePattern).filter(isPattern)
   const exclude = config.exclude.map(parsePattern).filter(isPattern)
   const keeps = subscribed !== null && subscribed.unresolved.size > 0
@@ -115,8 +103,7 @@ function createRule(
     subscribed: (kind: SubscribedKind, id: string): boolean =>
       subscribed?.ids[kind].has(id) === true || (keeps && isStored(`${kind}s/${id}`)),
     covers: (wanted: boolean, names: Names): boolean =>
-      (wanted || config.scope === 'all' || matchesAny(include, names)) &&
-      !matchesAny(exclude, names),
+      (wanted || config.scope === 'all' || matchesAny(include, names)) && !matchesAny(exclude, names),
   }
 }
 

@@ -65,18 +65,10 @@ export function settledOf(
   refreshScope: RefreshScope,
   stored: StoredAnswers,
 ): Settled {
-  const inScope = new Set([
-    ...images.map(({ id }) => `images/${id}`),
-    ...tags.map(({ id }) => `tags/${id}`),
-  ])
+  const inScope = new Set([...images.map(({ id }) => `images/${id}`), ...tags.map(({ id }) => `tags/${id}`)])
   const owner = (name: string): boolean => {
     const [kind = ''] = name.split('/', 1)
-    if (
-      kind === NAMED_BY_OTHERS ||
-      !stored.owners().has(name) ||
-      refreshScope.covers({ owner: name })
-    )
-      return false
+    if (kind === NAMED_BY_OTHERS || !stored.owners().has(name) || refreshScope.covers({ owner: name })) return false
     return !REFRESHED_LISTS.includes(kind) || inScope.has(name)
   }
   return {

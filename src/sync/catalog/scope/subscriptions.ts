@@ -42,8 +42,7 @@ export function resolveSubscriptions(subscriptions: Iterable<Item>, lists: Lists
     const { hits, missed } = targetsOf(mentions, index, ecosystems)
     for (const hit of hits) ids[hit.kind].add(hit.id)
     const others = mentions.filter(({ rank }) => rank < OWN_ID)
-    const why =
-      hits.length === 0 ? whyUnresolved(others) : missed.length === 0 ? null : whyUnresolved(missed)
+    const why = hits.length === 0 ? whyUnresolved(others) : missed.length === 0 ? null : whyUnresolved(missed)
     if (why !== null) unresolved.set(id, why)
   }
   return { ids, count: all.length, unresolved }
@@ -55,7 +54,6 @@ function readSubscription(value: Readonly<Record<string, unknown>>): {
   mentions: Keyed[]
   ecosystems: ReadonlySet<string>
 } {
-  // prettier-ignore
   const mentions = mentionsIn(value).map((one) => ({ ...one, keys: keysOf(one) }))
   const texts = textsWithin(value)
   const named = [...texts, ...texts.map(ecosystemIn)].map((text) => text?.toLowerCase() ?? '')
@@ -67,9 +65,7 @@ function keysOf({ value, kinds, isId, isName }: Mention): string[] {
   if (!isName && !/[:/@]/.test(value)) return ids
   const names = nameKeys(value)
   // A reference names both an image and a tag; either may be listed.
-  const family = new Set<SubscribedKind>(
-    kinds.flatMap((kind) => (kind === 'package' ? [kind] : ['tag', 'image'])),
-  )
+  const family = new Set<SubscribedKind>(kinds.flatMap((kind) => (kind === 'package' ? [kind] : ['tag', 'image'])))
   return [...ids, ...[...family].flatMap((kind) => prefixed(kind, names))]
 }
 
@@ -109,9 +105,7 @@ function targetsOf(
 /** Returns why a subscription is not understood, or only in part, with the values that name nothing. */
 function whyUnresolved(missed: readonly Mention[]): string {
   if (missed.length === 0) return 'it has no field that could name an image, a tag or a package'
-  const tried = missed
-    .slice(0, 3)
-    .map(({ field, value }) => `${field} ${JSON.stringify(value.slice(0, 80))}`)
+  const tried = missed.slice(0, 3).map(({ field, value }) => `${field} ${JSON.stringify(value.slice(0, 80))}`)
   return `it names nothing in the lists of images, tags and packages (${tried.join(', ')})`
 }
 
@@ -136,7 +130,11 @@ function indexOf(lists: Lists, wanted: ReadonlySet<string>): Map<string, Hit[]> 
   for (const item of lists.tag) add('tag', item, namesOfTag(item))
   for (const item of lists.package) {
     const purls = textsWithin(item.value).filter((text) => /^pkg:/i.test(text))
-    add('package', item, [...textsIn(item, NAME_FIELDS), ...purls].flatMap((text) => nameKeys(text).package)) // prettier-ignore
+    add(
+      'package',
+      item,
+      [...textsIn(item, NAME_FIELDS), ...purls].flatMap((text) => nameKeys(text).package),
+    )
   }
   return index
 }

@@ -26,12 +26,14 @@ export function shareBlocks(
   { offset, regionEnd }: Pick<Directory, 'offset' | 'regionEnd'>,
 ): SharedBlocks {
   const ends: number[] = []
-  let [members, bytes] = [0, 0]
+  let members = 0
+  let bytes = 0
   for (const [place, number] of numbers.entries()) {
     const size = regionEnd(number) - offset(number)
     if (members === MOST_MEMBERS || (members > 0 && bytes + size > MOST_BYTES)) {
       ends.push(place)
-      ;[members, bytes] = [0, 0]
+      members = 0
+      bytes = 0
     }
     members++
     bytes += size

@@ -25,8 +25,7 @@ interface RecordFacts {
 export type MemberToWrite = RefusedMember | (RecordFacts & { readonly deflated: Uint8Array })
 
 /** A member read from a chunk, with its gzip member. Buffers are views into the chunk. */
-export type CheckedMember =
-  RefusedMember | (RecordFacts & { readonly body: Buffer; readonly bodyCrc32: number })
+export type CheckedMember = RefusedMember | (RecordFacts & { readonly body: Buffer; readonly bodyCrc32: number })
 
 const KINDS = ['refused', 'record', 'outside'] as const
 /** Total bytes, kind, bytes of the text (`NONE`: there is none), CRC-32, size, CRC-32 of the gzip member, whether it names a fix. */

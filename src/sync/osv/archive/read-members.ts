@@ -30,8 +30,7 @@ export async function readRecords(
 ): Promise<void> {
   const read = createRecordReader(reader, { secrets, scope }, send)
   if (numbers instanceof Uint32Array) return read(numbers)
-  for (let block = takeBlock(numbers); block !== null; block = takeBlock(numbers))
-    await read(block.numbers)
+  for (let block = takeBlock(numbers); block !== null; block = takeBlock(numbers)) await read(block.numbers)
 }
 
 /** Creates a reader of some members after others. */
@@ -56,12 +55,7 @@ interface Checks {
   readonly scope: OsvScope | null
 }
 
-function checkMember(
-  id: string,
-  crc32: number,
-  member: Content | ZipFault,
-  { search, scope }: Checks,
-): MemberToWrite {
+function checkMember(id: string, crc32: number, member: Content | ZipFault, { search, scope }: Checks): MemberToWrite {
   if ('refused' in member) return { kind: 'refused', reason: member.refused }
   const { content, deflated } = member
   // Archive members are compressed: a reflected credential can only be found here, after inflation.

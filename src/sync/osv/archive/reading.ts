@@ -82,8 +82,7 @@ export function prepareReading(
 
 function isMuch(directory: Directory, numbers: Uint32Array): boolean {
   let bytes = 0
-  for (let i = 0; i < numbers.length && bytes < THREAD_FROM; i++)
-    bytes += directory.compressedSize(numbers[i] ?? 0)
+  for (let i = 0; i < numbers.length && bytes < THREAD_FROM; i++) bytes += directory.compressedSize(numbers[i] ?? 0)
   return bytes >= THREAD_FROM
 }
 

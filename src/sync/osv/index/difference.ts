@@ -33,7 +33,8 @@ export function differenceOfIndexes(
   // As many braces as ids: each of them begins an entry, no other is in a text or within an entry.
   if (countBraces(published) !== records) return null
   const changes: Changes = { come: [], gone: new Map(), restamped: [] }
-  const [one, other] = [createCursor(fetched), createCursor(published)]
+  const one = createCursor(fetched)
+  const other = createCursor(published)
   let left = 10_000 + (records >>> 2) // entries that may be read before parsing is faster
   for (;;) {
     const same = commonLength(one, other)
@@ -90,7 +91,8 @@ function commonLength(one: Cursor, other: Cursor): number {
   let grows = true
   while (common < most) {
     const length = Math.min(step, most - common)
-    const [from, start] = [one.at + common, other.at + common]
+    const from = one.at + common
+    const start = other.at + common
     if (one.bytes.compare(other.bytes, start, start + length, from, from + length) === 0) {
       common += length
       if (grows) step = Math.min(step * 2, LONGEST)
@@ -177,10 +179,7 @@ function readEntry(cursor: Cursor): Entry | 'end' | null {
 }
 
 /** Sorts out what moved within the index, and what is listed twice (null). */
-function sorted(
-  { come, gone, restamped }: Changes,
-  isPublished: (id: string) => boolean,
-): IndexDifference | null {
+function sorted({ come, gone, restamped }: Changes, isPublished: (id: string) => boolean): IndexDifference | null {
   const listed = createIdTable(4096)
   const added: string[] = []
   const changed: string[] = []

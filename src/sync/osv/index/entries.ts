@@ -106,8 +106,7 @@ export function entryEnd(bytes: Buffer, from: number): number {
 }
 
 function ended(from: number, end: number): number {
-  if (end - from > MAX_ENTRY_BYTES)
-    throw malformedIndex(`an entry has more than ${MAX_ENTRY_BYTES} bytes`)
+  if (end - from > MAX_ENTRY_BYTES) throw malformedIndex(`an entry has more than ${MAX_ENTRY_BYTES} bytes`)
   return end
 }
 

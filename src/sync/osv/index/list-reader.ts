@@ -96,12 +96,7 @@ interface Walk {
 }
 
 /** Reads on as far as entries are complete; returns the position up to which bytes are not needed any more. */
-function walkEntries(
-  walk: Walk,
-  bytes: Buffer,
-  isEnd: boolean,
-  { visit, take = () => 0 }: EntryReaders,
-): number {
+function walkEntries(walk: Walk, bytes: Buffer, isEnd: boolean, { visit, take = () => 0 }: EntryReaders): number {
   let at = 0
   if (walk.place === 'begin') {
     if (bytes.length < BOM.length && !isEnd) return 0
@@ -110,8 +105,7 @@ function walkEntries(
   }
   for (;;) {
     at = skipBlanks(bytes, at)
-    if (at === bytes.length || walk.place === 'no list' || walk.place === 'broken')
-      return bytes.length
+    if (at === bytes.length || walk.place === 'no list' || walk.place === 'broken') return bytes.length
     if (walk.place !== 'entry') {
       if (stepTo(walk, bytes[at], at)) at++
       continue

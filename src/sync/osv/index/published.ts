@@ -31,10 +31,7 @@ export function isComparable(context: SyncContext): boolean {
  * same value as `parseIndex` otherwise. The stored digests must prove that index and records are still the published
  * ones: then the difference between the indexes is the difference to the stored records. Null when it must be parsed.
  */
-export async function comparedIndex(
-  context: SyncContext,
-  bytes: Buffer,
-): Promise<ComparedIndex | null> {
+export async function comparedIndex(context: SyncContext, bytes: Buffer): Promise<ComparedIndex | null> {
   const { store } = context
   const records = store.snapshots.readSnapshot('osv')?.records ?? 0
   if (!isUtf8(bytes) || !beginsPlain(bytes)) return null

@@ -35,12 +35,8 @@ export function applyScope<T extends { index: OsvIndex }>(context: ScopeContext,
   if (scope === null) return listed
   const { index } = listed
   const changed = isScopeChanged(context)
-  const known =
-    changed || context.full ? judgeStored(context, index, scope) : readKnown(context, index)
-  const ids = narrowed(
-    index.ids,
-    (id) => scope.judgeId(id) === 'out' || known.outside.get(id) !== undefined,
-  )
+  const known = changed || context.full ? judgeStored(context, index, scope) : readKnown(context, index)
+  const ids = narrowed(index.ids, (id) => scope.judgeId(id) === 'out' || known.outside.get(id) !== undefined)
   return { ...listed, index: { ...index, ids, scope: { scope, listed: index.ids, ...known } } }
 }
 
@@ -102,10 +98,7 @@ export function withoutLeftOut<T extends { index: OsvIndex }>(listed: T): T {
 }
 
 /** Returns whether the stored list of what is out of scope by its content is still right. */
-export function isScopeStored(
-  context: Pick<SyncContext, 'config' | 'store'>,
-  index: OsvIndex,
-): boolean {
+export function isScopeStored(context: Pick<SyncContext, 'config' | 'store'>, index: OsvIndex): boolean {
   const { scope } = index
   if (isScopeChanged(context)) return false
   return scope === null || (scope.outside.size === scope.stored && scope.outdated.length === 0)

@@ -27,7 +27,9 @@ interface Edit extends StampRow {
 
 const WINDOW = 1 << 16
 const LONGEST_LINE = 1 << 20
-const [COMMA, NEWLINE, QUOTE] = [0x2c, 0x0a, 0x22]
+const COMMA = 0x2c
+const NEWLINE = 0x0a
+const QUOTE = 0x22
 
 /**
  * Yields a list of the generation before with a change applied, without reading the rows of all records; each piece is valid
@@ -35,11 +37,7 @@ const [COMMA, NEWLINE, QUOTE] = [0x2c, 0x0a, 0x22]
  * `UnmergeableList` when a name is quoted, when a row is not where it must be, and, at the end, when the file does not have
  * the digest in its name: then the pieces are not the list.
  */
-export async function* mergeList(
-  folder: string,
-  file: string,
-  change: ListChange,
-): AsyncGenerator<Buffer, void, void> {
+export async function* mergeList(folder: string, file: string, change: ListChange): AsyncGenerator<Buffer, void, void> {
   const edits = editsOf(change)
   const digest = createHash('sha256')
   let next = 0
@@ -66,14 +64,13 @@ export async function* mergeList(
 /** Returns the changed rows in the order of the list, without those that are in both. */
 function editsOf({ removed, added }: ListChange): Edit[] {
   const keyOf = ({ instant, name }: StampRow): string => `${instant} ${name}`
-  const [gone, come] = [new Set(removed.map(keyOf)), new Set(added.map(keyOf))]
+  const gone = new Set(removed.map(keyOf))
+  const come = new Set(added.map(keyOf))
   const edits = [
     ...removed.filter((row) => !come.has(keyOf(row))).map((row) => editOf(row, false)),
     ...added.filter((row) => !gone.has(keyOf(row))).map((row) => editOf(row, true)),
   ]
-  return edits.sort(
-    (one, other) => compare(other.instant, one.instant) || Buffer.compare(one.bytes, other.bytes),
-  )
+  return edits.sort((one, other) => compare(other.instant, one.instant) || Buffer.compare(one.bytes, other.bytes))
 }
 
 function editOf(row: StampRow, adds: boolean): Edit {

@@ -14,15 +14,13 @@ const CHUNK = 1 << 18
 const LEVEL = 5
 
 /** Writes the gzip form of a text, always from the same pieces, so that equal texts give equal bytes. */
-export async function writeText(
-  folder: string,
-  text: Iterable<Buffer> | AsyncIterable<Buffer>,
-): Promise<MadeText> {
+export async function writeText(folder: string, text: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<MadeText> {
   const packed = createFileDraft(folder, '.gz')
   const gzip = createGzip({ level: LEVEL })
   gzip.on('data', (chunk: Buffer) => packed.write(chunk))
   const digest = createHash('sha256')
-  let [size, crc] = [0, 0]
+  let size = 0
+  let crc = 0
   try {
     for await (const bytes of inPieces(text)) {
       digest.update(bytes)

@@ -61,12 +61,7 @@ function derivedText(derived: NonNullable<PreparedRecord['derived']>): DerivedTe
   return [derived.folders, derived.crc32]
 }
 
-function writeRecord(
-  to: Buffer,
-  at: number,
-  { sha256, own, derived }: PreparedRecord,
-  text: string,
-): number {
+function writeRecord(to: Buffer, at: number, { sha256, own, derived }: PreparedRecord, text: string): number {
   const textBytes = to.write(text, at + HEAD)
   const start = at + HEAD + textBytes
   to.set(sha256, at + NUMBERS)
@@ -96,17 +91,20 @@ function readRecord(bytes: Buffer, at: number): PreparedRecord {
   const [id, stamp, instant, malformed, aliases, ecosystems, prefixes, ...rest] = text
   const [crc32, size, folders, inDerived] = rest
   return {
-    ...{ id, stamp, instant, malformed, aliases, ecosystems, prefixes },
+    id,
+    stamp,
+    instant,
+    malformed,
+    aliases,
+    ecosystems,
+    prefixes,
     sha256: bytes.subarray(at + NUMBERS, at + HEAD),
     own: { folders, crc32, size, deflated: bytes.subarray(start, next) },
     derived: inDerived && readDerived(inDerived, bytes.subarray(next, end)),
   }
 }
 
-function readDerived(
-  [folders, crc32]: DerivedText,
-  content: Uint8Array,
-): PreparedRecord['derived'] {
+function readDerived([folders, crc32]: DerivedText, content: Uint8Array): PreparedRecord['derived'] {
   return { folders, crc32, content }
 }
 

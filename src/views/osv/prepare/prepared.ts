@@ -62,7 +62,14 @@ export function prepareRecord(
   const { derived, instant, malformed, aliases, ecosystems } = found
   const own = { crc32: sum, size: content.length, deflated, folders: listed(found.folders) }
   return {
-    ...{ id, sha256, stamp, instant, malformed, aliases, ecosystems, own },
+    id,
+    sha256,
+    stamp,
+    instant,
+    malformed,
+    aliases,
+    ecosystems,
+    own,
     prefixes: derived?.prefixes ?? [],
     derived: derived && derivedOf(derived.content, listed(derived.folders)),
   }

@@ -27,24 +27,23 @@ const EXAMINED_OF_PAGE = 2 ** 25
 
 /** Throws `bad_request` for a filter without a value: a feed of everything is not what was meant. A page has forms, which send all of them. */
 function refuseEmpty(query: URLSearchParams): void {
-  const empty = ['source', 'ecosystem', 'purl', 'tag'].find(
-    (name) => query.get(name)?.trim() === '',
-  )
-  if (empty !== undefined) throw new MirrorError('bad_request', `${empty} is empty: give a value, or omit it`) // prettier-ignore
+  const empty = ['source', 'ecosystem', 'purl', 'tag'].find((name) => query.get(name)?.trim() === '')
+  if (empty !== undefined) throw new MirrorError('bad_request', `${empty} is empty: give a value, or omit it`)
 }
 
 /** Loads the changes as a feed: Atom (RFC 4287) or JSON Feed. */
 export function loadChangesFeed(call: PageCall, path: PagePath): PageView {
   const { query, reads, ui, absolute } = call
   refuseEmpty(query)
-  const [ecosystem, purl] = [parameter(query, 'ecosystem'), parameter(query, 'purl')]
+  const ecosystem = parameter(query, 'ecosystem')
+  const purl = parameter(query, 'purl')
   const tag = parameter(query, 'tag')
   const asks = askedPackages(call, ecosystem)
   const filter = asks?.filter ?? null
   const sources = filter === null ? askedSources(call) : (['osv'] as const)
   const before = numberOf(query, 'before')
   const most = filter === null ? ENTRIES : FILTERED
-  const found = reads.changes.listLoggedBefore(sources, before ?? Number.MAX_SAFE_INTEGER, most + 1) // prettier-ignore
+  const found = reads.changes.listLoggedBefore(sources, before ?? Number.MAX_SAFE_INTEGER, most + 1)
   const source = parameter(query, 'source')
   const subject = asks?.subject ?? source
   const entries: FeedEntry[] = []
@@ -64,19 +63,15 @@ export function loadChangesFeed(call: PageCall, path: PagePath): PageView {
   const title = subject === '' ? 'Changes on this mirror' : `Changes of ${subject} on this mirror`
   // One id for one set of sources: a feed with a key shows other entries than one without.
   const name = `feed ${sources.filter(isPrivateSource).length > 0 ? 'all' : 'open'} ${source}`
-  const id = urn(
-    call,
-    filter === null ? name : `${name} ${ecosystem} ${purl}${tag && ` of ${tag}`}`,
-  )
+  const id = urn(call, filter === null ? name : `${name} ${ecosystem} ${purl}${tag && ` of ${tag}`}`)
   const self = { source, ecosystem, purl, tag }
   const feed: WebFeed = {
-    ...{ id, title, updated: toIso(shown[0]?.publishedAt ?? publishedAt(call, sources)) },
+    id,
+    title,
+    updated: toIso(shown[0]?.publishedAt ?? publishedAt(call, sources)),
     self: absolute(ui(path, { ...self, before })),
     home: absolute(ui('changes', { source })),
-    next:
-      found.length > shown.length
-        ? absolute(ui(path, { ...self, before: shown.at(-1)?.id }))
-        : null,
+    next: found.length > shown.length ? absolute(ui(path, { ...self, before: shown.at(-1)?.id })) : null,
     entries,
   }
   return { title, blocks: [], feed }
@@ -96,12 +91,7 @@ interface FilteredEntry {
 }
 
 /** Tells the differences that one snapshot made for some packages. The filter is asked of every name before any is left out. */
-function filteredEntry(
-  call: PageCall,
-  row: LoggedSnapshot,
-  filter: PackageFilter,
-  subject: string,
-): FilteredEntry {
+function filteredEntry(call: PageCall, row: LoggedSnapshot, filter: PackageFilter, subject: string): FilteredEntry {
   if (row.previous === null) return { entry: null, examined: 0 }
   const plain = entryOf(call, row)
   const id = urn(call, `entry ${row.id} ${row.source} ${row.snapshot} of ${subject}`)
@@ -126,11 +116,7 @@ interface Concerning {
   readonly examined: number
 }
 
-function differencesIn(
-  { reads }: PageCall,
-  row: LoggedSnapshot,
-  filter: PackageFilter,
-): Concerning {
+function differencesIn({ reads }: PageCall, row: LoggedSnapshot, filter: PackageFilter): Concerning {
   const detailer = createDetailer(reads, row.id, filter, EXAMINED)
   const names = reads.changes.listNames(row.id, MAX_TRACKED)
   const doubted = doubtsIn(reads, row)
@@ -155,9 +141,7 @@ function differencesIn(
   if (lines.length > NAMES) more.push(`and ${counted(lines.length - NAMES, 'more difference')}`)
   if (unknown > 0) more.push(`${counted(unknown, 'changed record')} could not be compared`)
   if (unseen >= 0)
-    more.push(
-      'more of the changed records may concern it than are compared here: see the page of this snapshot',
-    )
+    more.push('more of the changed records may concern it than are compared here: see the page of this snapshot')
   return { lines, more, differences, doubtful, examined: detailer.examined() }
 }
 

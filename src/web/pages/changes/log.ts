@@ -27,13 +27,7 @@ export function doubtsIn(
 }
 
 /** Returns what a logged snapshot changed, in words. */
-export function changeWords({
-  added,
-  changed,
-  removed,
-  complete,
-  previous,
-}: LoggedSnapshot): string {
+export function changeWords({ added, changed, removed, complete, previous }: LoggedSnapshot): string {
   if (previous === null) return 'first snapshot of this source'
   if (!complete) return 'everything may have changed'
   const counts = [

@@ -21,7 +21,7 @@ export function askedPackages(call: PageCall, ecosystem: string): AskedPackages 
   const [purl = '', tag = ''] = ['purl', 'tag'].map((name) => parameter(call.query, name))
   const named = readFilter(ecosystem || null, purl || null)
   if (tag === '') return named && { filter: named, subject: purl || ecosystem }
-  if (named !== null) throw new MirrorError('bad_request', 'a tag names the packages: omit the others') // prettier-ignore
+  if (named !== null) throw new MirrorError('bad_request', 'a tag names the packages: omit the others')
   call.refuseOld('catalog')
   return { filter: packagesOfTag(call.reads, tag, MAX_BYTES).filter, subject: tag }
 }

@@ -16,13 +16,17 @@ const PAGE = 100
 /** Loads the page of what changed: the published snapshots, one of them by name, or everything since a date or a snapshot. */
 export function loadChangeList(call: PageCall): PageView {
   const entry = numberOf(call.query, 'entry')
-  const [since, source, purl, tag] = ['since', 'source', 'purl', 'tag'].map((name) => parameter(call.query, name)) // prettier-ignore
+  const [since, source, purl, tag] = ['since', 'source', 'purl', 'tag'].map((name) => parameter(call.query, name))
   const isList = entry === null && since === '' && purl === '' && tag === ''
   const view = entry !== null ? entryView(call, entry) : isList ? logView(call) : sinceView(call)
   const alternates = [
     { type: 'application/atom+xml', title: 'Changes (Atom)', href: call.ui('changes.atom', { source, purl, tag }) },
-    { type: 'application/feed+json', title: 'Changes (JSON Feed)', href: call.ui('changes.json', { source, purl, tag }) },
-  ] // prettier-ignore
+    {
+      type: 'application/feed+json',
+      title: 'Changes (JSON Feed)',
+      href: call.ui('changes.json', { source, purl, tag }),
+    },
+  ]
   return { ...view, alternates }
 }
 
@@ -37,9 +41,12 @@ function logView(call: PageCall): PageView {
   const feeds: Block = {
     kind: 'facts',
     rows: [
-      ['to follow', [link('Atom', ui('changes.atom', { source })), link('JSON Feed', ui('changes.json', { source }))]], // prettier-ignore
+      ['to follow', [link('Atom', ui('changes.atom', { source })), link('JSON Feed', ui('changes.json', { source }))]],
       ...sources.flatMap((one) => beginning(call, one)),
-      ['entries are kept for', plain(`${counted(call.config.data.changeDays, 'day')} (data.changeDays), or less where very much changed`)], // prettier-ignore
+      [
+        'entries are kept for',
+        plain(`${counted(call.config.data.changeDays, 'day')} (data.changeDays), or less where very much changed`),
+      ],
     ],
   }
   const table: Block = {
@@ -74,7 +81,11 @@ function entryParameters({ id, source }: LoggedSnapshot): Record<string, string 
 function entryView(call: PageCall, id: number): PageView {
   const { query, reads, ui, now, signedIn } = call
   const row = reads.changes.readLogged(id)
-  if (row === null || (isPrivateSource(row.source) && !signedIn)) throw new MirrorError('not_found', `the log has no entry ${id}: old ones are deleted (data.changeDays), and those of private sources take a key`) // prettier-ignore
+  if (row === null || (isPrivateSource(row.source) && !signedIn))
+    throw new MirrorError(
+      'not_found',
+      `the log has no entry ${id}: old ones are deleted (data.changeDays), and those of private sources take a key`,
+    )
   const after = parameter(query, 'after')
   const names = reads.changes.listNames(id, PAGE + 1, after)
   const shown = names.slice(0, PAGE)

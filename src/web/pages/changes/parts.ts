@@ -67,10 +67,7 @@ export function knownRows(
 const MAX_WORDS = 10
 
 /** Returns why the change of a record is doubted, and the first sentences about it. */
-export function wordCells(
-  words: readonly string[] = [],
-  doubts: readonly PublishedDoubt[] = [],
-): Cell[] {
+export function wordCells(words: readonly string[] = [], doubts: readonly PublishedDoubt[] = []): Cell[] {
   return [...doubts.map((doubt) => state(doubtSentence(doubt), 'warn')), ...firstCells(words)]
 }
 

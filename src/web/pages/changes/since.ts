@@ -15,15 +15,7 @@ import { type Cell, clip, code, plain } from '../../cells.ts'
 import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
 import { askedSources } from './log.ts'
 import { askedPackages } from './packages.ts'
-import {
-  beginning,
-  changeCell,
-  formBlock,
-  knownRows,
-  nameCell,
-  sinceBeginning,
-  wordCells,
-} from './parts.ts'
+import { beginning, changeCell, formBlock, knownRows, nameCell, sinceBeginning, wordCells } from './parts.ts'
 
 /** Rows on a page. */
 const PAGE = 100
@@ -35,11 +27,13 @@ const PAGE = 100
 export function sinceView(call: PageCall): PageView {
   const { query, reads } = call
   const named = parameter(query, 'since')
-  const [purl, tag] = [parameter(query, 'purl'), parameter(query, 'tag')]
+  const purl = parameter(query, 'purl')
+  const tag = parameter(query, 'tag')
   const isOfPackages = purl !== '' || tag !== ''
   const chosen = choiceOf(query, 'source', SOURCES)
   const wanted = chosen === '' && isOfPackages ? 'osv' : chosen === '' ? null : chosen
-  if (isOfPackages && wanted !== 'osv') throw new MirrorError('bad_request', 'a package is named by records alone: choose the source osv') // prettier-ignore
+  if (isOfPackages && wanted !== 'osv')
+    throw new MirrorError('bad_request', 'a package is named by records alone: choose the source osv')
   const asks = askedPackages(call, '')
   const filter = asks?.filter ?? null
   const place = named === '' ? placeByDefault(reads, 'osv', call.now) : placeOf(call, named, wanted)
@@ -63,13 +57,13 @@ export function sinceView(call: PageCall): PageView {
   }
   if (!found.complete) {
     const later = found.namedSince
-    const rows = later === undefined ? [] : knownRows(call.ui, `changes since ${later}`, { source, since: later, purl, tag }) // prettier-ignore
+    const rows =
+      later === undefined ? [] : knownRows(call.ui, `changes since ${later}`, { source, since: later, purl, tag })
     const facts: Block = { kind: 'facts', rows: [...countRows(found), ...rows] }
     return { title, blocks: [formBlock(call, source), EVERYTHING, facts] }
   }
   const first = asked.after === null ? null : { source, since, purl, tag }
-  const next =
-    found.next === null ? null : { source, since: place?.snapshot, purl, tag, after: found.next }
+  const next = found.next === null ? null : { source, since: place?.snapshot, purl, tag, after: found.next }
   return { title, blocks: [...blocks, tableOf(call, found, { first, next })] }
 }
 
@@ -82,7 +76,8 @@ function findConcerning(
   place: SincePlace,
   asked: Parameters<typeof findChanges>[3],
 ): FoundChanges | null {
-  let [found, notJudged] = [findChanges(reads, place, place.snapshot, asked), 0]
+  let found = findChanges(reads, place, place.snapshot, asked)
+  let notJudged = 0
   for (let pages = 1; pages < MOST_PAGES; pages++) {
     if (found === null || found.next === null || found.changes.length > 0) break
     notJudged += found.notJudged ?? 0
@@ -105,7 +100,10 @@ function tableOf(
 ): Block {
   const hasWords = found.source === 'osv'
   const { notJudged = 0 } = found
-  const unknown = notJudged === 0 ? '' : ` Of ${counted(notJudged, 'changed record')} it is not known whether ${nounOf(notJudged, 'it concerns this: its', 'they concern this: their')} earlier version is not stored.` // prettier-ignore
+  const unknown =
+    notJudged === 0
+      ? ''
+      : ` Of ${counted(notJudged, 'changed record')} it is not known whether ${nounOf(notJudged, 'it concerns this: its', 'they concern this: their')} earlier version is not stored.`
   return {
     kind: 'table',
     title: 'Names that differ, each once',
@@ -156,10 +154,11 @@ function placeOf(call: PageCall, since: string, wanted: SourceName | null): Sinc
   const { reads, now } = call
   const allowed = askedSources(call)
   if (readSince(since, now) === null && !isSnapshotName(since))
-    throw new MirrorError('bad_request', `since is none of: a snapshot (12 to 64 hexadecimal digits) or its number, ${SINCE_FORMS}`) // prettier-ignore
-  const places = placesSince(reads, since, wanted, now).filter(({ source }) =>
-    allowed.includes(source),
-  )
+    throw new MirrorError(
+      'bad_request',
+      `since is none of: a snapshot (12 to 64 hexadecimal digits) or its number, ${SINCE_FORMS}`,
+    )
+  const places = placesSince(reads, since, wanted, now).filter(({ source }) => allowed.includes(source))
   const [place, another] = places
   if (another !== undefined && wanted === null)
     throw new MirrorError('bad_request', 'since is a snapshot of two sources: choose one')

@@ -31,15 +31,9 @@ export interface Artifact {
 }
 
 /** Returns the artifacts of a tag or an AVR, in the order of their kinds. */
-export function listArtifacts(
-  call: PageCall,
-  owner: 'tags' | 'avrs',
-  id: string,
-): readonly Artifact[] {
+export function listArtifacts(call: PageCall, owner: 'tags' | 'avrs', id: string): readonly Artifact[] {
   const { artifacts = [] } = RESOURCES.find(({ name }) => name === owner) ?? {}
-  return artifacts.flatMap(({ path, document }) =>
-    document === 'text' ? [] : [artifactOf(call, path, document, id)],
-  )
+  return artifacts.flatMap(({ path, document }) => (document === 'text' ? [] : [artifactOf(call, path, document, id)]))
 }
 
 function artifactOf(call: PageCall, route: string, kind: ShownKind, id: string): Artifact {
@@ -49,8 +43,7 @@ function artifactOf(call: PageCall, route: string, kind: ShownKind, id: string):
   const signature = answer === null ? null : call.reads.catalog.readSignature(path, answer)
   const common = { kind, path, signature } as const
   const isRefused = call.reads.catalog.readMissingPath(path)?.status === 403
-  if (answer === null || isRefused)
-    return { ...common, documents: [], why: whyMissing(call, route, params) }
+  if (answer === null || isRefused) return { ...common, documents: [], why: whyMissing(call, route, params) }
   if (isNone(answer)) {
     const why = `The service has none: it answered ${answer.status} when the mirror asked.`
     return { ...common, documents: [], why }

@@ -15,25 +15,15 @@ export type Further = (parameters: Readonly<Record<string, string | number | nul
 const PAGE = 50
 
 /** Returns the contents of an artifact's document; `which` counts its documents from 0. */
-export function contentBlocks(
-  call: PageCall,
-  { kind, documents }: Artifact,
-  further: Further,
-): Block[] {
+export function contentBlocks(call: PageCall, { kind, documents }: Artifact, further: Further): Block[] {
   const which = numberOf(call.query, kind) ?? documents.findIndex(({ type }) => /json/i.test(type))
   const document = documents[Math.max(0, which)]
   if (document === undefined) return []
   if (kind === 'sbom') return sbomBlocks(call, document, further)
-  return kind === 'vex'
-    ? vexBlocks(call, document, further)
-    : provenanceBlocks(call, document, further)
+  return kind === 'vex' ? vexBlocks(call, document, further) : provenanceBlocks(call, document, further)
 }
 
-function unreadable(
-  title: string,
-  { unreadable: why }: Unreadable,
-  { href }: StoredArtifact,
-): Block {
+function unreadable(title: string, { unreadable: why }: Unreadable, { href }: StoredArtifact): Block {
   const links = [link('Download it', href)]
   return { kind: 'notice', tone: 'warn', title: `${title} is not shown here`, text: why, links }
 }
@@ -43,20 +33,20 @@ function sbomBlocks(call: PageCall, document: StoredArtifact, further: Further):
   if ('unreadable' in found) return [unreadable('The SBOM', found, document)]
   const wanted = parameter(call.query, 'q')
   const at = numberOf(call.query, 'at') ?? 0
-  const fitting = wanted === '' ? found.components : found.components.filter((one) => fits(one, wanted)) // prettier-ignore
+  const fitting = wanted === '' ? found.components : found.components.filter((one) => fits(one, wanted))
   const { format, subject, createdAt, total, components } = found
   const read = components.length < total ? ` Of the first ${grouped(components.length)}.` : ''
   const among = wanted === '' ? '' : ` contain “${clip(wanted, 100)}”`
   const action = further({})
   const [path = '', own = ''] = action.split('?')
   return [
-    { kind: 'heading', title: 'SBOM', note: [format, subject, createdAt].filter(Boolean).join(' · ') }, // prettier-ignore
+    { kind: 'heading', title: 'SBOM', note: [format, subject, createdAt].filter(Boolean).join(' · ') },
     {
       kind: 'form',
       label: 'Components',
       action: path,
       hidden: [...new URLSearchParams(own)],
-      fields: [{ name: 'q', label: 'Name, version or purl contains', value: wanted, hint: 'openssl' }], // prettier-ignore
+      fields: [{ name: 'q', label: 'Name, version or purl contains', value: wanted, hint: 'openssl' }],
       button: 'Show',
     },
     {
@@ -77,10 +67,7 @@ function fits({ name, version, purl }: Component, wanted: string): boolean {
   return [name, version, purl].some((one) => one.toLowerCase().includes(text))
 }
 
-function componentRow(
-  { ui }: PageCall,
-  { name, version, type, purl, licences }: Component,
-): Cell[] {
+function componentRow({ ui }: PageCall, { name, version, type, purl, licences }: Component): Cell[] {
   const isLink = purl.startsWith('pkg:') && purl.length <= 500
   const found = isLink ? code(purl, ui('search', { q: purl })) : plain(purl)
   return [plain(name), plain(version), plain(type), plain(licences), found]
@@ -103,8 +90,7 @@ function vexBlocks(call: PageCall, document: StoredArtifact, further: Further): 
   if ('unreadable' in found) return [unreadable('The VEX document', found, document)]
   const at = numberOf(call.query, 'statement') ?? 0
   const { format, author, updatedAt, statements, total } = found
-  const read =
-    statements.length < total ? ` The first ${grouped(statements.length)} are shown.` : ''
+  const read = statements.length < total ? ` The first ${grouped(statements.length)} are shown.` : ''
   return [
     {
       kind: 'table',
@@ -126,7 +112,7 @@ function statementRow({ ui }: PageCall, one: VexStatement): (Cell | Cell[])[] {
     vulnerability === '' ? plain(null) : code(vulnerability, ui('search', { q: vulnerability })),
     status === '' ? plain(null) : state(status, TONES.get(status) ?? 'plain'),
     plain(justification),
-    [...products.map((product) => plain(product)), ...(more > 0 ? [plain(`and ${grouped(more)} more`)] : [])], // prettier-ignore
+    [...products.map((product) => plain(product)), ...(more > 0 ? [plain(`and ${grouped(more)} more`)] : [])],
     plain(note),
   ]
 }
@@ -134,7 +120,8 @@ function statementRow({ ui }: PageCall, one: VexStatement): (Cell | Cell[])[] {
 function provenanceBlocks(call: PageCall, document: StoredArtifact, further: Further): Block[] {
   const found = call.documents.read<Provenance[]>(document.digest, readProvenance)
   if ('unreadable' in found) return [unreadable('The provenance', found, document)]
-  const note = 'As the attestation states it. What the verification of its signature came to is in the table of artifacts.' // prettier-ignore
+  const note =
+    'As the attestation states it. What the verification of its signature came to is in the table of artifacts.'
   return [
     { kind: 'heading', title: 'Provenance', note },
     ...found.flatMap((one) => attestationBlocks(call, one, further)),
@@ -147,9 +134,7 @@ function attestationBlocks(call: PageCall, one: Provenance, further: Further): B
   const cells = (list: readonly Material[]): Cell[] =>
     list.length === 0
       ? [plain(null)]
-      : list
-          .slice(0, 10)
-          .flatMap(({ uri, digest }) => (digest === '' ? [plain(uri)] : [plain(uri), code(digest)]))
+      : list.slice(0, 10).flatMap(({ uri, digest }) => (digest === '' ? [plain(uri)] : [plain(uri), code(digest)]))
   const facts: Block = {
     kind: 'facts',
     rows: [

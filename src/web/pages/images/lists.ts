@@ -14,7 +14,7 @@ const LIST = '/v1/images/'
 const TAGS_OF_IMAGE = '/v1/images/{repo}/tags'
 const ALL_TAGS = '/v1/tags/'
 const NONE = new URLSearchParams()
-const SCOPE = 'The tags of an image are stored where it is in scope (catalog.scope, catalog.include, catalog.exclude).' // prettier-ignore
+const SCOPE = 'The tags of an image are stored where it is in scope (catalog.scope, catalog.include, catalog.exclude).'
 
 /** Loads the page of all images of the catalog. */
 export function loadImageList(call: PageCall): PageView {
@@ -43,7 +43,7 @@ function imageRow({ ui, now, reads }: PageCall, item: Fields): Cell[] {
   const id = listedId(item, 'images')
   const repo = repositoryOfImage(item)
   const isLinked = repo !== null && id !== '' && id.length <= 500
-  const isStored = isLinked && reads.catalog.readList(requestedPath(TAGS_OF_IMAGE, { repo })) !== null // prettier-ignore
+  const isStored = isLinked && reads.catalog.readList(requestedPath(TAGS_OF_IMAGE, { repo })) !== null
   const name = isStored
     ? link(repo, ui('tags', { image: id }))
     : { ...plain(repo ?? id), note: 'its tags are not stored' }
@@ -53,10 +53,10 @@ function imageRow({ ui, now, reads }: PageCall, item: Fields): Cell[] {
 /** Loads the page of the tags of one image, or of all images. */
 export function loadTagList(call: PageCall): PageView {
   const { query, ui, root } = call
-  const [image, after] = [parameter(query, 'image'), parameter(query, 'after')]
+  const image = parameter(query, 'image')
+  const after = parameter(query, 'after')
   const repo = image === '' ? null : repositoryOf(call, image)
-  const [path, params] =
-    repo === null ? ([ALL_TAGS, {}] as const) : ([TAGS_OF_IMAGE, { repo }] as const)
+  const [path, params] = repo === null ? ([ALL_TAGS, {}] as const) : ([TAGS_OF_IMAGE, { repo }] as const)
   const { items, next, total } = readListPage(call, path, params, NONE, after)
   const raw = repo === null ? '/v1/tags/' : `/v1/images/${pathOf(repo)}/tags`
   const table: Block = {

@@ -60,8 +60,7 @@ function findingBlocks(call: PageCall, id: string): Block[] {
   }))
   const tag = found?.tag ?? null
   if (found === null || tag === null) return [notJudgedNotice(NOT_JUDGED)]
-  if (tag.refusal !== null)
-    return [notJudgedNotice(`${tag.refusal}: its artifacts below say what is stored`)]
+  if (tag.refusal !== null) return [notJudgedNotice(`${tag.refusal}: its artifacts below say what is stored`)]
   const { changes } = found
   const { findings, fixable, critical, high, suppressed } = tag
   const heading: Block = {
@@ -94,10 +93,7 @@ export function loadAvr(call: PageCall): PageView {
   return {
     title: `AVR ${id}`,
     ...(artifacts.every(({ documents }) => documents.length === 0) && { status: 404 }),
-    blocks: [
-      artifactTable(call, artifacts, further),
-      ...artifacts.flatMap((one) => contentBlocks(call, one, further)),
-    ],
+    blocks: [artifactTable(call, artifacts, further), ...artifacts.flatMap((one) => contentBlocks(call, one, further))],
   }
 }
 
@@ -109,9 +105,10 @@ function requiredId({ query }: PageCall, page: string): string {
 
 /** Leads to the same page with other rows; which documents are shown stays. */
 function furtherOf({ ui, query }: PageCall, page: string, id: string): Further {
-  const which = (['sbom', 'vex', 'provenance'] satisfies ShownKind[]).map(
-    (kind): [string, string] => [kind, parameter(query, kind)],
-  )
+  const which = (['sbom', 'vex', 'provenance'] satisfies ShownKind[]).map((kind): [string, string] => [
+    kind,
+    parameter(query, kind),
+  ])
   return (parameters) => ui(page, { id, ...Object.fromEntries(which), ...parameters })
 }
 
@@ -128,13 +125,15 @@ function readTag({ reads, readApi }: PageCall, id: string): TagFound {
   const { mentions = [] } = reads.catalog.readAnswer(requestedPath(ITEM, { id })) ?? {}
   const list = reads.catalog.readList(canonicalPath('/v1/tags/') ?? '')
   const entry = list === null ? null : reads.catalog.readEntry(list.id, id)
-  const reply = entry === null || mentions.length > 0 || reads.catalog.hasAnswers(`tags/${id}`) ? readApi(ITEM, { params: { id } }) : null // prettier-ignore
+  const reply =
+    entry === null || mentions.length > 0 || reads.catalog.hasAnswers(`tags/${id}`)
+      ? readApi(ITEM, { params: { id } })
+      : null
   if (reply !== null && 'body' in reply && reply.body !== null) {
     const item: unknown = JSON.parse(Buffer.from(reply.body).toString('utf8'))
     return { item: fieldsOf(item), mentions, isWhole: true }
   }
-  if (entry !== null)
-    return { item: fieldsOf(JSON.parse(entry.body.toString('utf8'))), mentions, isWhole: false }
+  if (entry !== null) return { item: fieldsOf(JSON.parse(entry.body.toString('utf8'))), mentions, isWhole: false }
   const problem = reply !== null && 'problem' in reply ? reply.problem : null
   const message = problem?.message ?? `this mirror has no tag ${clip(id)}`
   throw new MirrorError(problem?.status === 503 ? 'not_ready' : 'not_found', message)
@@ -147,22 +146,17 @@ const NAMES: Readonly<Record<ShownKind, string>> = {
 }
 
 function artifactTable(call: PageCall, artifacts: readonly Artifact[], further: Further): Block {
-  const rows = artifacts.flatMap(
-    ({ kind, path, documents, why, signature }): (Cell | Cell[])[][] => {
-      const answer = code(path, call.root(path))
-      if (why !== null)
-        return [
-          [plain(NAMES[kind]), plain(why, 600), plain(null), plain(null), plain(null), answer],
-        ]
-      return documents.map(({ digest, type, size: bytes, href }, number) => {
-        const shown = documents.length > 1 ? [link('show', further({ [kind]: number }))] : []
-        const cells = [link('download', href), ...shown]
-        const named = [plain(NAMES[kind]), plain(type), size(bytes), code(digest.slice(0, 16))]
-        const signed = number === 0 ? signatureCells(signature) : plain(null)
-        return [...named, signed, [...cells, answer]]
-      })
-    },
-  )
+  const rows = artifacts.flatMap(({ kind, path, documents, why, signature }): (Cell | Cell[])[][] => {
+    const answer = code(path, call.root(path))
+    if (why !== null) return [[plain(NAMES[kind]), plain(why, 600), plain(null), plain(null), plain(null), answer]]
+    return documents.map(({ digest, type, size: bytes, href }, number) => {
+      const shown = documents.length > 1 ? [link('show', further({ [kind]: number }))] : []
+      const cells = [link('download', href), ...shown]
+      const named = [plain(NAMES[kind]), plain(type), size(bytes), code(digest.slice(0, 16))]
+      const signed = number === 0 ? signatureCells(signature) : plain(null)
+      return [...named, signed, [...cells, answer]]
+    })
+  })
   return {
     kind: 'table',
     title: 'Artifacts',

@@ -29,7 +29,8 @@ export function loadRuns(call: PageCall): PageView {
   const before = numberOf(query, 'before')
   const found = reads.runs.findRuns({
     ...filter,
-    ...{ before: before ?? Number.MAX_SAFE_INTEGER, limit: PAGE + 1 },
+    before: before ?? Number.MAX_SAFE_INTEGER,
+    limit: PAGE + 1,
   })
   const shown = found.slice(0, PAGE)
   const next = found.length > PAGE ? ui('runs', { ...filter, before: shown.at(-1)?.id }) : null
@@ -82,9 +83,6 @@ export function runDuration(run: Parameters<typeof lastedMs>[0]): Cell {
 
 /** Returns a field of a form with a fixed set of values, or any. */
 export function selectOf(name: string, label: string, values: readonly string[], value: string) {
-  const options = [
-    { value: '', label: 'any' },
-    ...values.map((one) => ({ value: one, label: one })),
-  ]
+  const options = [{ value: '', label: 'any' }, ...values.map((one) => ({ value: one, label: one }))]
   return { name, label, value, options }
 }

@@ -4,7 +4,7 @@ import { contentOf, sizeOf } from '../../../store/database/gzip.ts'
 import type { Quarantine } from '../../../store/runs/quarantine.ts'
 import type { Block, NoticeBlock } from '../../blocks.ts'
 import { type Cell, code, count, grouped, link, plain } from '../../cells.ts'
-import { type EntryDifference, compareEntries, entriesOfFeed, entriesOfIndex } from '../../documents/difference.ts' // prettier-ignore
+import { type EntryDifference, compareEntries, entriesOfFeed, entriesOfIndex } from '../../documents/difference.ts'
 import { type PageCall, choiceOf, numberOf } from '../../page.ts'
 
 /** Names of a difference on a page. */
@@ -35,8 +35,11 @@ export function quarantineNotice(call: PageCall, quarantine: Quarantine): Notice
     return { ...notice, text, commands: [approve] }
   }
   return {
-    ...{ ...notice, tone: 'bad', title: 'This change waits for your decision' },
-    ...{ text: `${what} ${listed}`, commands: [approve, `patchmirror reject ${runId}`] },
+    ...notice,
+    tone: 'bad',
+    title: 'This change waits for your decision',
+    text: `${what} ${listed}`,
+    commands: [approve, `patchmirror reject ${runId}`],
   }
 }
 
@@ -49,8 +52,7 @@ function approvedNotice({ reads, ui }: PageCall, { runId, source }: Quarantine) 
     .find(({ id, startedAt }) => id > runId && startedAt <= decidedAt)
   if (found === undefined) return { text: 'It was published.', links: [] }
   const links = [{ text: `Run ${found.id} applied it`, href: ui('run', { id: found.id }) }]
-  if (found.state === 'complete' || found.state === 'partial')
-    return { text: 'It was published.', links }
+  if (found.state === 'complete' || found.state === 'partial') return { text: 'It was published.', links }
   return { text: `Run ${found.id} says what became of it.`, links }
 }
 
@@ -66,7 +68,7 @@ export function differenceBlocks(call: PageCall, run: number, quarantine: Quaran
   const shown = choiceOf(query, 'show', GROUPS) || first
   const cell = (group: Group): Cell[] => {
     const number = difference[group].length
-    return number === 0 ? [count(0)] : [count(number), link('list', ui('run', { id: run, show: group }))] // prettier-ignore
+    return number === 0 ? [count(0)] : [count(number), link('list', ui('run', { id: run, show: group }))]
   }
   return [
     {
@@ -100,7 +102,7 @@ function namesTable(
     title: `Would be ${group}`,
     note: `${grouped(Math.min(at + 1, last))} to ${grouped(last)} of ${grouped(names.length)}, compared with what is served now.`,
     columns: [source === 'osv' ? 'Record' : 'Entry'],
-    rows: names.slice(at, last).map((name) => [isRecord(name) ? code(name, ui('record', { id: name })) : plain(name)]), // prettier-ignore
+    rows: names.slice(at, last).map((name) => [isRecord(name) ? code(name, ui('record', { id: name })) : plain(name)]),
     empty: 'none',
     first: at === 0 ? null : ui('run', { id: run, show: group }),
     next: last < names.length ? ui('run', { id: run, show: group, at: last }) : null,
@@ -108,10 +110,7 @@ function namesTable(
 }
 
 /** Compares the refused document with what is stored now; null when it cannot be read. */
-function differenceOf(
-  { reads, remember }: PageCall,
-  quarantine: Quarantine,
-): EntryDifference | null {
+function differenceOf({ reads, remember }: PageCall, quarantine: Quarantine): EntryDifference | null {
   const { source, path, sha256, body } = quarantine
   const snapshot = reads.snapshots.readSnapshot(source)?.id ?? ''
   return remember(`difference ${sha256.toString('hex')} ${snapshot}`, () => {

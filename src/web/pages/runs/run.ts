@@ -13,8 +13,7 @@ import { differenceBlocks, quarantineNotice } from './quarantine.ts'
 export function loadRun(call: PageCall): PageView {
   const id = numberOf(call.query, 'id')
   const run = id === null ? null : call.reads.runs.readRun(id)
-  if (run === null)
-    throw new MirrorError('not_found', `there is no run ${id ?? ''}: old runs are forgotten`)
+  if (run === null) throw new MirrorError('not_found', `there is no run ${id ?? ''}: old runs are forgotten`)
   const quarantine = call.reads.quarantine.readQuarantine(refusedBy(run))
   const difference = quarantine === null ? [] : differenceBlocks(call, run.id, quarantine)
   const isShown = difference.some(({ kind }) => kind === 'table')
@@ -72,9 +71,7 @@ function factsOf({ now }: PageCall, facts: RunFacts): [string, Cell][] {
   const found = Object.entries(facts).flatMap(([name, value]): [string, Cell][] => {
     if (Array.isArray(value) || name in COST) return []
     if (typeof value !== 'number') return [[wordsOf(name), plain(value, 1000)]]
-    return [
-      [wordsOf(name), name.endsWith('At') || name === 'asOf' ? time(value, now) : count(value)],
-    ]
+    return [[wordsOf(name), name.endsWith('At') || name === 'asOf' ? time(value, now) : count(value)]]
   })
   return found.length > 0 ? found : [['facts', plain('none were recorded')]]
 }
@@ -83,10 +80,7 @@ function factsOf({ now }: PageCall, facts: RunFacts): [string, Cell][] {
 function wordsOf(name: string): string {
   return (
     WORDS[name] ??
-    (name === LIST_COUNTS['lackingIds'] ? 'missing' : name).replace(
-      /[A-Z]/g,
-      (letter) => ` ${letter.toLowerCase()}`,
-    )
+    (name === LIST_COUNTS['lackingIds'] ? 'missing' : name).replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
   )
 }
 

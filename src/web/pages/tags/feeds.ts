@@ -20,7 +20,9 @@ export function loadTagsFeed(call: PageCall, path: PagePath): PageView {
   const urn = (name: string): string => feedUrn(reads.ledger.readIdentity(), name)
   const title = 'Findings of the tags of this mirror'
   const feed: WebFeed = {
-    ...{ id: urn('feed of tags'), title, updated: toIso(shown[0]?.at ?? found.asOf) },
+    id: urn('feed of tags'),
+    title,
+    updated: toIso(shown[0]?.at ?? found.asOf),
     self: absolute(ui(path, { before })),
     home: absolute(ui('tag-changes')),
     next: found.rows.length > ENTRIES ? absolute(ui(path, { before: shown.at(-1)?.seq })) : null,

@@ -23,7 +23,7 @@ function tagsTable({ ui }: PageCall, tags: readonly TagFindings[]): Block {
     columns: ['Tag', 'With a fix', 'Findings', 'Critical', 'High', 'Ruled out by VEX'],
     rows: tags.map((tag) => [
       link(clip(tag.name, 200), ui('tag', { id: tag.owner })),
-      ...[tag.fixable, tag.findings, tag.critical, tag.high, tag.suppressed].map((count) => plain(grouped(count))), // prettier-ignore
+      ...[tag.fixable, tag.findings, tag.critical, tag.high, tag.suppressed].map((count) => plain(grouped(count))),
     ]),
     empty: 'No tag is judged.',
   }
@@ -55,7 +55,10 @@ export function loadTagChanges(call: PageCall): PageView {
         kind: 'facts',
         rows: [
           ['tags', plain(judgedWords(counts, isWhole))],
-          ...refusals.map((one): [string, Cell] => ['not judged', plain(`${counted(one.tags, 'tag')}: ${one.reason}`, 600)]), // prettier-ignore
+          ...refusals.map((one): [string, Cell] => [
+            'not judged',
+            plain(`${counted(one.tags, 'tag')}: ${one.reason}`, 600),
+          ]),
           ...missingRows(call, state),
           ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],
         ],
@@ -73,7 +76,10 @@ export function loadTagChanges(call: PageCall): PageView {
 /** By what the tags are judged although it lacks something. */
 function missingRows({ reads }: PageCall, state: FindingsState | null): [string, Cell][] {
   if (state === null) return []
-  const snapshots = [['osv', state.osv], ['catalog', state.catalog]] as const // prettier-ignore
+  const snapshots = [
+    ['osv', state.osv],
+    ['catalog', state.catalog],
+  ] as const
   return snapshots.flatMap(([source, id]) => {
     const words = id === null ? null : describeMissing(source, missingOf(reads, source, id))
     return words === null ? [] : [['judged by', plain(`${source} is ${words}`)]]

@@ -35,7 +35,12 @@ function outboxRows({ now }: PageCall, outbox: BoxesStatus['outbox']): Rows {
   return [
     ['state', problem === null ? state(exporting ? 'an export is running' : 'ready', 'good') : bad],
     ...(reason === null ? [] : ([['why', plain(reason, 1000)]] satisfies Rows)),
-    ['last bundle', last === null ? plain('none since the start') : [plain(`${last.kind} ${last.sequence}`), code(last.file), size(last.bytes), time(last.at, now)]], // prettier-ignore
+    [
+      'last bundle',
+      last === null
+        ? plain('none since the start')
+        : [plain(`${last.kind} ${last.sequence}`), code(last.file), size(last.bytes), time(last.at, now)],
+    ],
   ]
 }
 
@@ -43,12 +48,14 @@ function inboxRows({ now }: PageCall, inbox: BoxesStatus['inbox']): Rows {
   if (inbox === null) return [['state', plain('off: no folder is set (bundle.inbox)')]]
   const { imported, superseded, refused, lastRefused, problem } = inbox
   return [
-    ['state', problem === null ? state('ready', 'good') : state(`the folder cannot be read: ${problem}`, 'bad')], // prettier-ignore
+    ['state', problem === null ? state('ready', 'good') : state(`the folder cannot be read: ${problem}`, 'bad')],
+    ['since the start', plain(`${imported} imported, ${superseded} superseded, ${refused} refused`)],
     [
-      'since the start',
-      plain(`${imported} imported, ${superseded} superseded, ${refused} refused`),
+      'last refused',
+      lastRefused === null
+        ? plain('none since the start')
+        : [code(lastRefused.file), plain(lastRefused.why, 1000), time(lastRefused.at, now)],
     ],
-    ['last refused', lastRefused === null ? plain('none since the start') : [code(lastRefused.file), plain(lastRefused.why, 1000), time(lastRefused.at, now)]], // prettier-ignore
   ]
 }
 
@@ -86,7 +93,7 @@ function exportTable({ reads, query, ui, now }: PageCall): Block {
 
 function importTable({ reads, now }: PageCall): Block {
   const row = (one: ImportedBundle): (Cell | Cell[])[] => [
-    [plain(`${one.kind} ${one.sequence}`), ...(one.rollback ? [state('older than what was stored', 'warn')] : [])], // prettier-ignore
+    [plain(`${one.kind} ${one.sequence}`), ...(one.rollback ? [state('older than what was stored', 'warn')] : [])],
     time(one.importedAt, now),
     time(one.asOf, now),
     code(one.digest.slice(0, 16)),

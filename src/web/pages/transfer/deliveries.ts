@@ -12,7 +12,10 @@ import { selectOf } from '../runs/list.ts'
 const PAGE = 50
 const STATES = ['pending', 'done', 'ignored', 'dead'] as const satisfies readonly InboxState[]
 const TONES: Readonly<Record<InboxState, Tone>> = {
-  ...{ pending: 'plain', done: 'good', ignored: 'plain', dead: 'bad' },
+  pending: 'plain',
+  done: 'good',
+  ignored: 'plain',
+  dead: 'bad',
 }
 
 /** Loads the page of received webhooks: endpoints, counts, and the last deliveries with what became of them. */
@@ -20,7 +23,8 @@ export function loadDeliveries(call: PageCall): PageView {
   const { status, query, ui } = call
   const chosen = choiceOf(query, 'state', STATES)
   const before = numberOf(query, 'before')
-  const found = call.inbox((inbox) => inbox.listRows(chosen === '' ? null : chosen, PAGE + 1, before ?? undefined)) ?? [] // prettier-ignore
+  const found =
+    call.inbox((inbox) => inbox.listRows(chosen === '' ? null : chosen, PAGE + 1, before ?? undefined)) ?? []
   const shown = found.slice(0, PAGE)
   const form: Block = {
     kind: 'form',
@@ -32,7 +36,7 @@ export function loadDeliveries(call: PageCall): PageView {
   const table: Block = {
     kind: 'table',
     title: 'Deliveries, newest first',
-    note: 'Verified deliveries only. Refused ones are not stored: the log names each with its reason, and patchmirror_webhook_requests_total counts them by reason.', // prettier-ignore
+    note: 'Verified deliveries only. Refused ones are not stored: the log names each with its reason, and patchmirror_webhook_requests_total counts them by reason.',
     columns: ['Delivery', 'Received', 'State', 'Type', 'Names', 'Visible after', 'Tries', 'Why'],
     rows: shown.map((row) => rowOf(call, row)),
     empty: chosen === '' ? 'No delivery is stored.' : 'No delivery is in this state.',
@@ -50,10 +54,7 @@ export function whyOff(config: PageCall['config']): string {
     : 'off: this mirror syncs nothing, so it needs no events'
 }
 
-function factsOf(
-  { now, config }: PageCall,
-  webhooks: WebhooksReport | undefined,
-): [string, Cell | Cell[]][] {
+function factsOf({ now, config }: PageCall, webhooks: WebhooksReport | undefined): [string, Cell | Cell[]][] {
   if (webhooks === undefined) return [['state', plain('not received here')]]
   const { state: is, endpoints, counts, refresh, secrets } = webhooks
   const { misses } = refresh
@@ -61,13 +62,31 @@ function factsOf(
     ['state', is === 'on' ? state('on', 'good') : plain(whyOff(config))],
     ['endpoints', endpoints.map(({ name, path }) => plain(`${name}: ${path}`))],
     ['valid secrets', count(secrets)],
-    ['stored', plain(counts === null ? 'unknown: the inbox is not available' : `${counts.pending} pending, ${counts.done} done, ${counts.ignored} ignored, ${counts.dead} given up`)], // prettier-ignore
+    [
+      'stored',
+      plain(
+        counts === null
+          ? 'unknown: the inbox is not available'
+          : `${counts.pending} pending, ${counts.done} done, ${counts.ignored} ignored, ${counts.dead} given up`,
+      ),
+    ],
     ['oldest pending', time(webhooks.oldestPendingAt, now)],
     ['last received', time(webhooks.lastReceivedAt, now)],
     ['last refused', time(webhooks.lastRefusedAt, now)],
     ['refreshes since the start', plain(`${refresh.refreshes}, ${refresh.failedRefreshes} failed`)],
-    ...(misses === null ? [] : ([['within a week', plain(`${counted(misses.arrivals, 'new tag')}, ${misses.unannounced} of them without an event; ${counted(misses.unconfirmed, 'event')} without a tag`)]] satisfies [string, Cell][])), // prettier-ignore
-    ...(typeof misses?.warning !== 'string' ? [] : ([['warning', state(misses.warning, 'bad')]] satisfies [string, Cell][])), // prettier-ignore
+    ...(misses === null
+      ? []
+      : ([
+          [
+            'within a week',
+            plain(
+              `${counted(misses.arrivals, 'new tag')}, ${misses.unannounced} of them without an event; ${counted(misses.unconfirmed, 'event')} without a tag`,
+            ),
+          ],
+        ] satisfies [string, Cell][])),
+    ...(typeof misses?.warning !== 'string'
+      ? []
+      : ([['warning', state(misses.warning, 'bad')]] satisfies [string, Cell][])),
   ]
 }
 
@@ -80,9 +99,7 @@ function rowOf({ now }: PageCall, row: InboxRow): (Cell | Cell[])[] {
     state(is === 'dead' ? 'given up' : is, TONES[is]),
     plain(type),
     plain(nameOf(target)),
-    visibleAt === null
-      ? plain(null)
-      : { text: span((visibleAt - receivedAt) / 1000), look: 'time' },
+    visibleAt === null ? plain(null) : { text: span((visibleAt - receivedAt) / 1000), look: 'time' },
     count(attempts),
     waits ? [plain(reason, 1000), { ...time(dueAt, now), note: 'next try' }] : plain(reason, 1000),
   ]

@@ -9,7 +9,7 @@ export function loadRelay({ status, now }: PageCall): PageView {
   const table: Block = {
     kind: 'table',
     title: 'Targets',
-    note: 'By scheme and host: the rest of a URL may be secret. An event waits until its target has taken it, or until it is given up for its age.', // prettier-ignore
+    note: 'By scheme and host: the rest of a URL may be secret. An event waits until its target has taken it, or until it is given up for its age.',
     columns: ['Target', 'State', 'Waiting', 'Last delivered', 'Last failure', 'Why', 'Given up'],
     rows: targets.map((one) => rowOf(one, now)),
     empty: 'No targets are set (relay.targets).',

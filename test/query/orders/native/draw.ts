@@ -4,8 +4,7 @@
  * what real versions have, and what lies at the edge of the grammar.
  */
 
-const words = (texts: string): string[] =>
-  texts.split(' ').map((text) => (text === '-' ? '' : text))
+const words = (texts: string): string[] => texts.split(' ').map((text) => (text === '-' ? '' : text))
 
 const SEMVER = [
   words('0.0.0 0.1.0 0.1.10 1.0.0 1.2.3 1.2.10 1.10.0 2.0.0 10.0.0'),
@@ -30,9 +29,7 @@ const GRAMMARS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     words('- - - 0: 1: 2:'),
     words('1.0 1.00 1.2.3 1.10 2.4 0.9 20230101 1.0a 1a 1.0.a 1_0 1+0 1.0. 4.18.0'),
     words('- - - ~ ~rc1 ~rc2 ~rc10 ~~ ^ ^git1 ^git10 ^20230101 ~rc1^git1 ^git1~pre .1 p1 a B'),
-    words(
-      '- -1 -2 -10 -1.el8 -1.el8_6 -1.el8_10 -1.fc38 -150300.3.1 -150300.3.10 -1~x -1^y -0 -01',
-    ),
+    words('- -1 -2 -10 -1.el8 -1.el8_6 -1.el8_10 -1.fc38 -150300.3.1 -150300.3.10 -1~x -1^y -0 -01'),
   ],
   Alpine: [
     words('0 1 1.0 1.2 1.2.0 1.2.3 1.10 1.05 1.005 1.050 01.2 2.36 20230101'),
@@ -100,15 +97,10 @@ const GRAMMARS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     words('0.1 0.01 1.0 1.0.0 1.2 1.2.3 1.10 2.0 20230101.1 1.0.0.0'),
     words('- - -1 -2 -10 -01 .1 .0 .9000 -3.1'),
   ],
-  Hackage: [
-    words('0 1 0.1 1.0 1.0.0 1.2.3 1.10 0.1.0.0 0.20110401 5.20140919'),
-    words('- - .1 .0 .10 .3.1'),
-  ],
+  Hackage: [words('0 1 0.1 1.0 1.0.0 1.2.3 1.10 0.1.0.0 0.20110401 5.20140919'), words('- - .1 .0 .10 .3.1')],
   Bitnami: [
     words('0.1.0 1.0.0 1.2.3 1.2.10 1.10.0 2.0.0 15.0.0'),
-    words(
-      '- - - -0 -1 -2 -4 -10 -r0 -r4 -r10 -rc.1 -debian-12-r4 -debian-12-r10 -photon-4-r1 -4.1 -alpha',
-    ),
+    words('- - - -0 -1 -2 -4 -10 -r0 -r4 -r10 -rc.1 -debian-12-r4 -debian-12-r10 -photon-4-r1 -4.1 -alpha'),
     words('- - - +1 +build'),
   ],
 }

@@ -66,33 +66,26 @@ describe('a failing endpoint', () => {
     'does not answer': (response, n) => (n < 3 ? undefined : response.end()), // waits for two deadlines
   }
   const ROWS = Object.entries(FAILURES)
-  test.each(telling(ROWS, 'answers 500', 'redirects'))(
-    'that %s gets the delivery again',
-    async (_name, answer) => {
-      let now = Date.UTC(2026, 5, 1)
-      const sandbox = await delivering({ deliveryTimeoutMs: 1000 }, { now: () => (now += 1000) })
-      const { url, received } = await endpoint(answer)
-      await subscribe(sandbox, url)
-      sandbox.service.addTag()
-      await sandbox.service.deliveries.settled()
-      expect(received).toHaveLength(3)
-      expect(new Set(received.map(idOf)).size).toBe(1)
-      expect(new Set(received.map(({ body }) => body)).size).toBe(1)
-      const times = received.map(timeOf)
-      expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
-      for (const one of received)
-        expect(one.headers['webhook-signature']).toBe(signed('standard', one))
-      const told = sandbox.service.deliveries.records.map(({ status, nextInMs }) => [
-        status,
-        nextInMs,
-      ])
-      expect(told).toEqual([
-        ['failed', 1],
-        ['failed', 1],
-        ['delivered', null],
-      ])
-    },
-  )
+  test.each(telling(ROWS, 'answers 500', 'redirects'))('that %s gets the delivery again', async (_name, answer) => {
+    let now = Date.UTC(2026, 5, 1)
+    const sandbox = await delivering({ deliveryTimeoutMs: 1000 }, { now: () => (now += 1000) })
+    const { url, received } = await endpoint(answer)
+    await subscribe(sandbox, url)
+    sandbox.service.addTag()
+    await sandbox.service.deliveries.settled()
+    expect(received).toHaveLength(3)
+    expect(new Set(received.map(idOf)).size).toBe(1)
+    expect(new Set(received.map(({ body }) => body)).size).toBe(1)
+    const times = received.map(timeOf)
+    expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
+    for (const one of received) expect(one.headers['webhook-signature']).toBe(signed('standard', one))
+    const told = sandbox.service.deliveries.records.map(({ status, nextInMs }) => [status, nextInMs])
+    expect(told).toEqual([
+      ['failed', 1],
+      ['failed', 1],
+      ['delivered', null],
+    ])
+  })
 
   test('is given up after the last pause, at once for a 410, and when it is deleted', async () => {
     const sandbox = await delivering({ retryDelaysMs: [1, 1, 20] })
@@ -114,9 +107,7 @@ describe('a failing endpoint', () => {
 
   test('gets no delivery during its Retry-After', async () => {
     const sandbox = await delivering()
-    const { url } = await endpoint((response) =>
-      response.writeHead(503, { 'Retry-After': '3600' }).end(),
-    )
+    const { url } = await endpoint((response) => response.writeHead(503, { 'Retry-After': '3600' }).end())
     await subscribe(sandbox, url)
     sandbox.service.addTag()
     const { records } = sandbox.service.deliveries
@@ -217,10 +208,8 @@ describe('a delivery with a fault', () => {
 
 test('the control command refuses an unknown delivery fault', async () => {
   const sandbox = await delivering()
-  const set = (body: unknown, method = 'POST') =>
-    ask(`${sandbox.url}/-/sandbox/delivery-fault`, { method, body })
-  for (const body of [{}, [], { fault: { kind: 'no' } }, { fault: 'lost' }])
-    expect((await set(body)).status).toBe(400)
+  const set = (body: unknown, method = 'POST') => ask(`${sandbox.url}/-/sandbox/delivery-fault`, { method, body })
+  for (const body of [{}, [], { fault: { kind: 'no' } }, { fault: 'lost' }]) expect((await set(body)).status).toBe(400)
   expect((await set({ fault: { kind: 'lost' }, times: 2 })).status).toBe(200)
   expect((await set({}, 'DELETE')).status).toBe(200)
   expect((await ask(`${sandbox.url}/-/sandbox/delivery-fault`)).status).toBe(405)

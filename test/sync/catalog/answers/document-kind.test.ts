@@ -3,10 +3,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { DocumentKind } from '../../../../src/domain/resources.ts'
-import {
-  createKindCheck,
-  isDocumentValue,
-} from '../../../../src/sync/catalog/answers/kind-check.ts'
+import { createKindCheck, isDocumentValue } from '../../../../src/sync/catalog/answers/kind-check.ts'
 
 const FOLDERS: Record<string, DocumentKind> = {
   sboms: 'sbom',
@@ -17,8 +14,7 @@ const STRICT = Object.values(FOLDERS)
 
 function verdict(kind: DocumentKind, bytes: Uint8Array, step = 65_536) {
   const check = createKindCheck(kind)
-  for (let at = 0; at < bytes.length; at += step)
-    check.write(Buffer.from(bytes.subarray(at, at + step)))
+  for (let at = 0; at < bytes.length; at += step) check.write(Buffer.from(bytes.subarray(at, at + step)))
   return check.end()
 }
 
@@ -46,11 +42,7 @@ describe('real documents', () => {
       if (bytes[0] !== 0x7b || file.endsWith('.jsonl')) continue
       for (const part of [0.01, 0.5, 0.9]) {
         const cut = bytes.subarray(0, Math.max(1, Math.floor(bytes.length * part)))
-        expect([file, part, verdict(kind, cut)]).toEqual([
-          file,
-          part,
-          { refused: expect.any(String) as string },
-        ])
+        expect([file, part, verdict(kind, cut)]).toEqual([file, part, { refused: expect.any(String) as string }])
       }
     }
   })
@@ -108,8 +100,7 @@ describe('the check of a document’s kind', () => {
     ['sbom', '{"bomFormat":"CycloneDX"}\n{"spdxVersion":"SPDX-2.3"}', 'application/jsonl'],
     ['vex', ' [ {"@context":"https://openvex.dev/ns"} ]', 'application/json'],
   ] as const)('accepts several documents as %s: %s', (kind, text, type) => {
-    for (const step of [1, 7, text.length])
-      expect(verdict(kind, Buffer.from(text), step)).toMatchObject({ type })
+    for (const step of [1, 7, text.length]) expect(verdict(kind, Buffer.from(text), step)).toMatchObject({ type })
   })
 })
 
@@ -128,34 +119,14 @@ test.each([
   ['sbom', '\ufeff{"bomFormat":"CycloneDX"}', 'application/vnd.cyclonedx+json'],
   ['sbom', '{"$schema":"x","bomFormat":"CycloneDX","a":[]}', 'application/vnd.cyclonedx+json'],
   ['sbom', '{"spdxVersion":"SPDX-2.3"}', 'application/spdx+json'],
-  [
-    'sbom',
-    '{"@context":"https://spdx.org/rdf/3.0.1/spdx-context.jsonld"}',
-    'application/spdx+json',
-  ],
+  ['sbom', '{"@context":"https://spdx.org/rdf/3.0.1/spdx-context.jsonld"}', 'application/spdx+json'],
   ['sbom', 'SPDXVersion: SPDX-2.3\n', 'text/spdx; charset=utf-8'],
-  [
-    'sbom',
-    '<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>',
-    'application/vnd.cyclonedx+xml',
-  ],
+  ['sbom', '<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>', 'application/vnd.cyclonedx+xml'],
   ['vex', '{"@context":"https:\\/\\/openvex.dev\\/ns\\/v0.2.0"}', 'application/json'],
   ['vex', '{"document":{"category":"csaf_vex"}}', 'application/json'],
-  [
-    'provenance',
-    '{"_type":"https:\\/\\/in-toto.io\\/Statement\\/v1"}',
-    'application/vnd.in-toto+json',
-  ],
-  [
-    'provenance',
-    '{"payloadType":"application/vnd.in-toto+json","payload":"e30="}',
-    'application/json',
-  ],
-  [
-    'provenance',
-    '{"payloadType":"x","payload":""}\n{"payloadType":"x","payload":""}',
-    'application/jsonl',
-  ],
+  ['provenance', '{"_type":"https:\\/\\/in-toto.io\\/Statement\\/v1"}', 'application/vnd.in-toto+json'],
+  ['provenance', '{"payloadType":"application/vnd.in-toto+json","payload":"e30="}', 'application/json'],
+  ['provenance', '{"payloadType":"x","payload":""}\n{"payloadType":"x","payload":""}', 'application/jsonl'],
   ['provenance', '-----BEGIN PUBLIC KEY-----\n', 'application/x-pem-file'],
   ['text', '--- a/x\n+++ b/x\n', 'text/plain; charset=utf-8'],
 ] as const)('%s: %j is accepted as %s', (kind, text, type) => {

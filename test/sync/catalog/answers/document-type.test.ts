@@ -2,10 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { isMediaType } from '../../../../src/domain/media-type.ts'
 import type { DocumentKind } from '../../../../src/domain/resources.ts'
 import { createKindCheck } from '../../../../src/sync/catalog/answers/kind-check.ts'
-import {
-  type DocumentContent,
-  servedType,
-} from '../../../../src/sync/catalog/answers/document-type.ts'
+import { type DocumentContent, servedType } from '../../../../src/sync/catalog/answers/document-type.ts'
 
 /** Takes a document in pieces of three bytes, so that whatever is looked for is cut somewhere. */
 function contentOf(kind: DocumentKind, text: string): DocumentContent {
@@ -134,14 +131,12 @@ describe('the media type of a document', () => {
 })
 
 describe('a media type', () => {
-  test.each([
-    'a/b',
-    'text/plain;charset=utf-8',
-    'text/plain ; charset="a \\" b" ;',
-    `a/${'b'.repeat(127)}`,
-  ])('is well-formed: %s', (text) => {
-    expect(isMediaType(text)).toBe(true)
-  })
+  test.each(['a/b', 'text/plain;charset=utf-8', 'text/plain ; charset="a \\" b" ;', `a/${'b'.repeat(127)}`])(
+    'is well-formed: %s',
+    (text) => {
+      expect(isMediaType(text)).toBe(true)
+    },
+  )
 
   test.each([
     '',

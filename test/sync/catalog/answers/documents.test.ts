@@ -110,16 +110,8 @@ describe('an invalid document', () => {
   const ways: [string, Fault, RegExp][] = [
     ['a page of HTML', { kind: 'html' }, /an HTML page/],
     ['empty', { kind: 'empty' }, /the document is empty/],
-    [
-      'cut short',
-      { kind: 'body', body: '{"bomFormat":"CycloneDX","components":[' },
-      /it is not a CycloneDX/,
-    ],
-    [
-      'of another kind',
-      { kind: 'body', body: '{"@context":"https://openvex.dev/ns"}' },
-      /it is not a CycloneDX/,
-    ],
+    ['cut short', { kind: 'body', body: '{"bomFormat":"CycloneDX","components":[' }, /it is not a CycloneDX/],
+    ['of another kind', { kind: 'body', body: '{"@context":"https://openvex.dev/ns"}' }, /it is not a CycloneDX/],
     ['random bytes', { kind: 'garbage' }, /it is not a CycloneDX/],
     ['one that breaks off', { kind: 'truncate' }, /broke off|bytes arrived/],
     ['one that is reset', { kind: 'reset', bytes: 100 }, /broke off/],
@@ -128,33 +120,29 @@ describe('an invalid document', () => {
     ['one that stalls', { kind: 'stall' }, /within|timeout|Timeout/i],
   ]
   const FEW = telling(ways, ...['a page of HTML', 'one that breaks off'])
-  test.each(FEW)(
-    '%s: is named and not stored, and the previous document is served',
-    async (_how, fault, why) => {
-      const made = await mirrored(ONE, {
-        PATCHMIRROR_CATALOG_ARTIFACT_TIMEOUT_MS: '2000',
-        PATCHMIRROR_UPSTREAM_RETRIES: '0',
-      })
-      const [tag = ''] = made.sandbox.service.ids('tags')
-      const path = `/v1/tags/${tag}/sbom`
-      const before = await compare(made, path)
-      const documents = made.store.catalog.countCatalog().documents
-      made.sandbox.service.rotateArtifact('tag', tag, 'sbom')
-      made.sandbox.faults.set(/^\/artifacts\/sbom/, fault)
-      expect(await sbomFails(made)).toMatch(why)
-      expect(made.store.catalog.countCatalog().documents).toBe(documents)
-      made.sandbox.faults.clear()
-      const link = ((await (await made.ask(path)).json()) as { sbom_file_url: string })
-        .sbom_file_url
-      expect((await fetch(link)).status).toBe(200)
-      expect((await compare(made, path)).mirror).toEqual(before.mirror)
-      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-      const after = await compare(made, path)
-      expect(after.mirror).toEqual(after.upstream)
-      expect(after.mirror).not.toEqual(before.mirror)
-      expect(made.store.catalog.countCatalog().documents).toBe(documents) // the one that it replaces is swept
-    },
-  )
+  test.each(FEW)('%s: is named and not stored, and the previous document is served', async (_how, fault, why) => {
+    const made = await mirrored(ONE, {
+      PATCHMIRROR_CATALOG_ARTIFACT_TIMEOUT_MS: '2000',
+      PATCHMIRROR_UPSTREAM_RETRIES: '0',
+    })
+    const [tag = ''] = made.sandbox.service.ids('tags')
+    const path = `/v1/tags/${tag}/sbom`
+    const before = await compare(made, path)
+    const documents = made.store.catalog.countCatalog().documents
+    made.sandbox.service.rotateArtifact('tag', tag, 'sbom')
+    made.sandbox.faults.set(/^\/artifacts\/sbom/, fault)
+    expect(await sbomFails(made)).toMatch(why)
+    expect(made.store.catalog.countCatalog().documents).toBe(documents)
+    made.sandbox.faults.clear()
+    const link = ((await (await made.ask(path)).json()) as { sbom_file_url: string }).sbom_file_url
+    expect((await fetch(link)).status).toBe(200)
+    expect((await compare(made, path)).mirror).toEqual(before.mirror)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    const after = await compare(made, path)
+    expect(after.mirror).toEqual(after.upstream)
+    expect(after.mirror).not.toEqual(before.mirror)
+    expect(made.store.catalog.countCatalog().documents).toBe(documents) // the one that it replaces is swept
+  })
 })
 
 describe('a document of 2 GB', () => {
@@ -184,32 +172,29 @@ describe('a document of 2 GB', () => {
   })
 })
 
-longTest(
-  'a document that is aborted leaves no rows, not even in the temporary tables',
-  async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
-    const db = openWriter(dir)
-    onTestFinished(() => {
-      db.close()
-      rmSync(dir, { recursive: true })
-    })
-    const store = createDocumentStoreWriter(db)
-    const count = db.prepare<[], number>('SELECT count(*) FROM temp.incoming_chunk').pluck()
-    const sink = store.openDocument()
-    if (sink.write(Buffer.alloc(5_000_000))) await sink.pack()
-    sink.flush()
-    expect(count.get()).toBe(4)
-    sink.abort()
-    expect(count.get()).toBe(0)
-    for (const size of [0, 10, 3_000_000]) {
-      const kept = store.openDocument()
-      if (kept.write(Buffer.alloc(size, 'x'))) await kept.pack()
-      kept.flush()
-      expect(kept.end('text/plain', 1).size).toBe(size)
-    }
-    expect(count.get()).toBe(0)
-  },
-)
+longTest('a document that is aborted leaves no rows, not even in the temporary tables', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-'))
+  const db = openWriter(dir)
+  onTestFinished(() => {
+    db.close()
+    rmSync(dir, { recursive: true })
+  })
+  const store = createDocumentStoreWriter(db)
+  const count = db.prepare<[], number>('SELECT count(*) FROM temp.incoming_chunk').pluck()
+  const sink = store.openDocument()
+  if (sink.write(Buffer.alloc(5_000_000))) await sink.pack()
+  sink.flush()
+  expect(count.get()).toBe(4)
+  sink.abort()
+  expect(count.get()).toBe(0)
+  for (const size of [0, 10, 3_000_000]) {
+    const kept = store.openDocument()
+    if (kept.write(Buffer.alloc(size, 'x'))) await kept.pack()
+    kept.flush()
+    expect(kept.end('text/plain', 1).size).toBe(size)
+  }
+  expect(count.get()).toBe(0)
+})
 
 test('a document that many tags share is stored once, and is removed with the last of them', async () => {
   const made = await mirrored({ ...SMALL, tags: 5 }) // the fourth tag shares its SBOM with the third, the fifth its VEX
@@ -218,9 +203,7 @@ test('a document that many tags share is stored once, and is removed with the la
   const named = new Set(
     [
       ...tags.flatMap((id) =>
-        ['sbom', 'vex', 'provenance'].flatMap((kind) =>
-          service.documents('tag', id, kind as 'sbom'),
-        ),
+        ['sbom', 'vex', 'provenance'].flatMap((kind) => service.documents('tag', id, kind as 'sbom')),
       ),
     ].map(String),
   )

@@ -9,10 +9,7 @@ const { config } = loadConfig({ env: {}, cwd: tmpdir() })
 
 test('an answer is asked for again in the second half of its time, and where a clock that was ahead dated it', () => {
   const isDue = (ageHours: number): boolean =>
-    isConfirmationDue(
-      { config, now: () => NOON },
-      { path: '/v1/a', confirmedAt: NOON - ageHours * HOUR },
-    )
+    isConfirmationDue({ config, now: () => NOON }, { path: '/v1/a', confirmedAt: NOON - ageHours * HOUR })
   const { reconcileHours } = config.catalog
   expect(isDue(0)).toBe(false)
   expect(isDue(reconcileHours * 0.49)).toBe(false)

@@ -123,8 +123,7 @@ test('a document by signed link is as old as the answer that has the link', asyn
   expect(local.searchParams.get('as-of')).toBe(String(first))
   expect(await asOf(made, local.pathname + local.search)).toBe(first)
   const fresher = url.replace(/as-of=\d+/, `as-of=${first + HOUR}`)
-  for (const forged of [fresher, url.replace(/&as-of=\d+/, '')])
-    expect((await fetch(forged)).status).toBe(403)
+  for (const forged of [fresher, url.replace(/&as-of=\d+/, '')]) expect((await fetch(forged)).status).toBe(403)
 })
 
 /** A list of tags of one image, which a sync leaves alone while the image stays as it is listed. */
@@ -151,11 +150,7 @@ test('a list that a sync does not walk keeps its date, and is walked again withi
 test('a list or a single item that could not be fetched keeps its date', async () => {
   const made = await mirrored()
   const [alone, list, other] = ['/v1/me', '/v1/patches', '/v1/tags/']
-  const dates = async () => [
-    await asOf(made, alone),
-    await asOf(made, list),
-    await asOf(made, other),
-  ]
+  const dates = async () => [await asOf(made, alone), await asOf(made, list), await asOf(made, other)]
   const [one = 0, two = 0, three = 0] = await dates()
   made.pass(2)
   made.sandbox.faults.set(alone, { kind: 'status', status: 500 })
@@ -170,32 +165,29 @@ test('a list or a single item that could not be fetched keeps its date', async (
   expect([failed, again > one + 3 * HOUR, last > three + 3 * HOUR]).toEqual([walked, true, true])
 })
 
-longTest(
-  'the VEX repository is as old as the oldest confirmation of a document in it',
-  async () => {
-    const made = await mirrored()
-    await performTask({ dataDir: made.dir, kind: 'vex', vendors: [], rebuild: false })
-    const vex = await serveFolder(made.dir, made.config)
-    const dates = async (): Promise<Set<number>> => {
-      vex.look()
-      const answers = [await vex(VEX_ARCHIVE), await vex(VEX_MANIFEST)]
-      return new Set(answers.map(({ headers }) => Date.parse(String(headers['x-mirror-as-of']))))
-    }
-    const [first = 0] = await dates()
-    made.pass(25)
-    await made.run('catalog')
-    expect(await dates()).toEqual(new Set([first]))
-    const [tag = ''] = made.sandbox.service.ids('tags')
-    made.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 500 })
-    await made.run('catalog', { kind: 'reconcile' })
-    const oldest = await asOf(made, `/v1/tags/${tag}/vex`)
-    expect(oldest).toBeLessThan(first + HOUR)
-    expect(await dates()).toEqual(new Set([oldest]))
-    made.sandbox.faults.clear()
-    await made.run('catalog', { kind: 'reconcile' })
-    expect([...(await dates())][0]).toBeGreaterThan(first + 24 * HOUR)
-  },
-)
+longTest('the VEX repository is as old as the oldest confirmation of a document in it', async () => {
+  const made = await mirrored()
+  await performTask({ dataDir: made.dir, kind: 'vex', vendors: [], rebuild: false })
+  const vex = await serveFolder(made.dir, made.config)
+  const dates = async (): Promise<Set<number>> => {
+    vex.look()
+    const answers = [await vex(VEX_ARCHIVE), await vex(VEX_MANIFEST)]
+    return new Set(answers.map(({ headers }) => Date.parse(String(headers['x-mirror-as-of']))))
+  }
+  const [first = 0] = await dates()
+  made.pass(25)
+  await made.run('catalog')
+  expect(await dates()).toEqual(new Set([first]))
+  const [tag = ''] = made.sandbox.service.ids('tags')
+  made.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 500 })
+  await made.run('catalog', { kind: 'reconcile' })
+  const oldest = await asOf(made, `/v1/tags/${tag}/vex`)
+  expect(oldest).toBeLessThan(first + HOUR)
+  expect(await dates()).toEqual(new Set([oldest]))
+  made.sandbox.faults.clear()
+  await made.run('catalog', { kind: 'reconcile' })
+  expect([...(await dates())][0]).toBeGreaterThan(first + 24 * HOUR)
+})
 
 longTest('a reconcile stops asking a host that is down', async () => {
   const clock = { now: Date.now() - 100 * HOUR }
@@ -218,14 +210,7 @@ longTest(
     const made = await mirrored()
     const [tag = ''] = made.sandbox.service.ids('tags')
     const link = `/v1/tags/${tag}/sbom`
-    const paths = [
-      '/v1/me',
-      '/v1/tags/',
-      '/v1/patches',
-      await sublistOf(made),
-      `/v1/tags/${tag}`,
-      link,
-    ]
+    const paths = ['/v1/me', '/v1/tags/', '/v1/patches', await sublistOf(made), `/v1/tags/${tag}`, link]
     const [to, target] = [folder(), below()]
     const full = await carry(made.dir, to)
     await target.take(full.files)

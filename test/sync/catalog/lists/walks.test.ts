@@ -4,17 +4,7 @@ import type { Bench } from '../../../support/mirror.ts'
 import { catalogBench } from '../../../support/catalog/mirror.ts'
 import { longTest, telling } from '../../../support/tables.ts'
 import { contentsOf } from '../../fixtures.ts'
-import {
-  ALL,
-  SMALL,
-  TAG_LIST,
-  TWO_PAGES,
-  asked,
-  bench,
-  differences,
-  lackingOf,
-  mirrored,
-} from '../fixtures.ts'
+import { ALL, SMALL, TAG_LIST, TWO_PAGES, asked, bench, differences, lackingOf, mirrored } from '../fixtures.ts'
 
 const PATCHES = '/v1/patches'
 
@@ -39,11 +29,7 @@ describe('an unreadable list', () => {
     ['is empty', { kind: 'empty' }, /a page is not JSON/],
     ['is no list', { kind: 'body', body: '{"message":"soon"}' }, /contains no array/],
     ['is a number', { kind: 'body', body: '17' }, /neither an object nor an array/],
-    [
-      'has items that are not objects',
-      { kind: 'body', body: '{"data":[1,2]}' },
-      /is not an object/,
-    ],
+    ['has items that are not objects', { kind: 'body', body: '{"data":[1,2]}' }, /is not an object/],
     ['is refused', { kind: 'status', status: 500 }, /500/],
     ['is deeply nested', { kind: 'body', body: nested(600_000) }, /nested more than 200 deep/],
   ]
@@ -110,11 +96,7 @@ test('a list that had several pages and gives only one of a usual size loses no 
 
 describe('a list without an end', () => {
   const ways: [string, Fault, RegExp][] = [
-    [
-      'empty pages without end',
-      { kind: 'endlessCursor' },
-      /upstream counts 1100 items, but its pages contain 0/,
-    ],
+    ['empty pages without end', { kind: 'endlessCursor' }, /upstream counts 1100 items, but its pages contain 0/],
     [
       'the same items without end',
       { kind: 'endlessCursor', items: 'repeated' },
@@ -177,20 +159,17 @@ longTest('repeatedly lost pages end the walk and not the run', async () => {
   expect(asked(made).filter((path) => path.startsWith(PATCHES)).length).toBeLessThanOrEqual(8)
 })
 
-longTest(
-  'a failed list of tags of one image is requested again, although nothing else changed',
-  async () => {
-    const made = await mirrored()
-    const [image = ''] = made.sandbox.service.ids('images')
-    made.sandbox.service.addTag(image)
-    made.sandbox.faults.set(/^\/v1\/images\/.*\/tags$/, { kind: 'status', status: 500 })
-    const report = await made.run('catalog')
-    expect(report.state).toBe('partial')
-    made.sandbox.faults.clear()
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(await differences(made)).toEqual([])
-  },
-)
+longTest('a failed list of tags of one image is requested again, although nothing else changed', async () => {
+  const made = await mirrored()
+  const [image = ''] = made.sandbox.service.ids('images')
+  made.sandbox.service.addTag(image)
+  made.sandbox.faults.set(/^\/v1\/images\/.*\/tags$/, { kind: 'status', status: 500 })
+  const report = await made.run('catalog')
+  expect(report.state).toBe('partial')
+  made.sandbox.faults.clear()
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await differences(made)).toEqual([])
+})
 
 describe('a list that changes while it is walked', () => {
   const tag = (id: string): object => ({ id, name: id, image: { id: 1, repository: 'a' } })
@@ -292,22 +271,19 @@ describe('a list that changes while it is walked', () => {
   })
 })
 
-longTest(
-  'a request that fails while the next page of a list is learned is sent again once',
-  async () => {
-    const made = await catalogBench({ ...SMALL, shape: 'other' })
-    const { faults, requests } = made.sandbox
-    faults.set('/v1/patches', { kind: 'html' }, { after: 1, times: 3 }) // the list itself comes first
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    faults.clear()
-    expect(await differences(made)).not.toEqual([])
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-    expect(await differences(made)).toEqual([])
-    requests.clear()
-    expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
-    expect(requests.count('/v1/patches')).toBe(1)
-  },
-)
+longTest('a request that fails while the next page of a list is learned is sent again once', async () => {
+  const made = await catalogBench({ ...SMALL, shape: 'other' })
+  const { faults, requests } = made.sandbox
+  faults.set('/v1/patches', { kind: 'html' }, { after: 1, times: 3 }) // the list itself comes first
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  faults.clear()
+  expect(await differences(made)).not.toEqual([])
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  expect(await differences(made)).toEqual([])
+  requests.clear()
+  expect(await made.run('catalog')).toMatchObject({ message: 'nothing changed' })
+  expect(requests.count('/v1/patches')).toBe(1)
+})
 
 function nested(depth: number): string {
   return `{"data":[{"id":${'['.repeat(depth)}${']'.repeat(depth)}}]}`

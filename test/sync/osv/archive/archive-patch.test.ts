@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  truncateSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, truncateSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32, deflateRawSync, gunzipSync } from 'node:zlib'
@@ -137,9 +128,7 @@ describe('a patched archive', () => {
       named.push(readdirSync(derived).includes(built.file))
       if (named.length === 1) throw new Error('not published')
     }
-    await expect(patchArchive(store.osv, derived, any, publication)).rejects.toThrow(
-      'not published',
-    )
+    await expect(patchArchive(store.osv, derived, any, publication)).rejects.toThrow('not published')
     expect(readdirSync(derived)).toEqual(before)
     const patched = await patchArchive(store.osv, derived, any, publication)
     expect(named).toEqual([false, false])
@@ -158,8 +147,7 @@ describe('a patched archive', () => {
       read.push(from)
       return store.osv.eachContent(from, before)
     }
-    const patch = () =>
-      patchArchive({ ...store.osv, eachContent }, derived, { ...any, written: [ids[3] ?? ''] })
+    const patch = () => patchArchive({ ...store.osv, eachContent }, derived, { ...any, written: [ids[3] ?? ''] })
     const patched = await patch()
     expect(read).toEqual([ids[3]])
     expect(await buildArchive(store.osv, derived, all)).toMatchObject({ file: patched?.file })
@@ -200,11 +188,7 @@ function but(stranger: string | undefined): Expected {
 }
 
 /** Patches with and without the ids that were written, rebuilds, compares everything, publishes. */
-async function expectRebuilt(
-  store: Writes,
-  derived: string,
-  written: readonly string[],
-): Promise<void> {
+async function expectRebuilt(store: Writes, derived: string, written: readonly string[]): Promise<void> {
   const plain = await patchArchive(store.osv, derived, any)
   const patched = await patchArchive(store.osv, derived, { ...any, written })
   expect(patched).toEqual(plain)
@@ -235,42 +219,36 @@ function spoil(path: string, at: number): void {
   closeSync(fd)
 }
 
-longTest(
-  'a sync of a large feed publishes the same archive as a rebuild after each change',
-  async () => {
-    const { made } = await large()
-    const { feed } = made.sandbox
-    const steps = [() => [feed.change(9), feed.remove(4)], () => [feed.add(5), feed.withdraw(3)]]
-    const together = [() => steps.map((step) => step())]
-    for (const step of LONG ? steps : together) {
-      step()
-      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-      expect(differences(made)).toEqual([])
-      expectAgreement(made)
-      await expectSound(made.dir)
-      const published = archiveOf(made)
-      const info = made.store.osv.readArchive()
-      expect(published === null ? null : crc32c(published)).toBe(info?.crc32c)
-      const built = await buildArchive(made.store.osv, join(made.dir, 'derived'), all)
-      expect(built).toMatchObject({ file: info?.file, sha256: info?.sha256 })
-      expect(archiveOf(made)?.equals(published ?? Buffer.of())).toBe(true)
-    }
-  },
-)
-
-longTest(
-  'a sync of a large feed copies damage of the old file only until verify or a reconcile reads it',
-  async () => {
-    const { made, path } = await large()
-    spoil(path(), 40)
-    made.sandbox.feed.put('ZZZ-1', '{"id":"ZZZ-1","modified":"2026-05-01T00:00:00Z"}')
+longTest('a sync of a large feed publishes the same archive as a rebuild after each change', async () => {
+  const { made } = await large()
+  const { feed } = made.sandbox
+  const steps = [() => [feed.change(9), feed.remove(4)], () => [feed.add(5), feed.withdraw(3)]]
+  const together = [() => steps.map((step) => step())]
+  for (const step of LONG ? steps : together) {
+    step()
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    expect((await verify(made.dir)).disagreements).toHaveLength(1)
-    expect(await made.run('osv', { kind: 'reconcile' })).toMatchObject({ state: 'complete' })
-    await expectSound(made.dir)
     expect(differences(made)).toEqual([])
-  },
-)
+    expectAgreement(made)
+    await expectSound(made.dir)
+    const published = archiveOf(made)
+    const info = made.store.osv.readArchive()
+    expect(published === null ? null : crc32c(published)).toBe(info?.crc32c)
+    const built = await buildArchive(made.store.osv, join(made.dir, 'derived'), all)
+    expect(built).toMatchObject({ file: info?.file, sha256: info?.sha256 })
+    expect(archiveOf(made)?.equals(published ?? Buffer.of())).toBe(true)
+  }
+})
+
+longTest('a sync of a large feed copies damage of the old file only until verify or a reconcile reads it', async () => {
+  const { made, path } = await large()
+  spoil(path(), 40)
+  made.sandbox.feed.put('ZZZ-1', '{"id":"ZZZ-1","modified":"2026-05-01T00:00:00Z"}')
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  expect((await verify(made.dir)).disagreements).toHaveLength(1)
+  expect(await made.run('osv', { kind: 'reconcile' })).toMatchObject({ state: 'complete' })
+  await expectSound(made.dir)
+  expect(differences(made)).toEqual([])
+})
 
 longTest('writes a part from the store that another program changed before the run', async () => {
   const { made } = await large()
@@ -280,12 +258,7 @@ longTest('writes a part from the store that another program changed before the r
   const other = packContent(gunzipSync(body), (content) => deflateRawSync(content, { level: 1 }))
   expect(other.equals(body)).toBe(false)
   tamper(made.dir, 'UPDATE osv_part SET dirty = 1 WHERE first = ?', part?.first)
-  tamper(
-    made.dir,
-    'UPDATE osv_body SET bytes = ? WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
-    other,
-    id,
-  )
+  tamper(made.dir, 'UPDATE osv_body SET bytes = ? WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)', other, id)
   tamper(made.dir, 'UPDATE osv_record SET body_crc32 = ? WHERE id = ?', crc32(other), id)
   made.sandbox.feed.change(2)
   expect(await made.run('osv')).toMatchObject({ state: 'complete' })
@@ -314,26 +287,23 @@ for (const [name, damage] of DAMAGES)
     expectAgreement(made)
   })
 
-longTest(
-  'a sync of a large feed continues from an archive that an earlier version published',
-  async () => {
-    const { made, path } = await large()
-    const digest = createHash('sha256').update(readFileSync(path())).digest('hex')
-    const index = made.store.feeds.listDocuments('osv')[0]?.sha256 ?? Buffer.of()
-    const snapshot = createHash('sha256').update(index).update(digest, 'hex').digest('hex')
-    tamper(made.dir, 'DELETE FROM osv_part')
-    tamper(made.dir, 'UPDATE osv_archive SET sha256 = ?', digest)
-    tamper(made.dir, "UPDATE snapshot SET id = ? WHERE source = 'osv'", snapshot)
-    await expectSound(made.dir)
-    rmSync(path())
-    expect(await made.run('osv')).toMatchObject({
-      state: 'complete',
-      message: expect.stringMatching(/^upstream has nothing new; compared by the stamps/) as string,
-    })
-    await expectSound(made.dir)
-    made.sandbox.feed.change(2)
-    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    await expectSound(made.dir)
-    expect(made.store.osv.listParts().length).toBeGreaterThan(10)
-  },
-)
+longTest('a sync of a large feed continues from an archive that an earlier version published', async () => {
+  const { made, path } = await large()
+  const digest = createHash('sha256').update(readFileSync(path())).digest('hex')
+  const index = made.store.feeds.listDocuments('osv')[0]?.sha256 ?? Buffer.of()
+  const snapshot = createHash('sha256').update(index).update(digest, 'hex').digest('hex')
+  tamper(made.dir, 'DELETE FROM osv_part')
+  tamper(made.dir, 'UPDATE osv_archive SET sha256 = ?', digest)
+  tamper(made.dir, "UPDATE snapshot SET id = ? WHERE source = 'osv'", snapshot)
+  await expectSound(made.dir)
+  rmSync(path())
+  expect(await made.run('osv')).toMatchObject({
+    state: 'complete',
+    message: expect.stringMatching(/^upstream has nothing new; compared by the stamps/) as string,
+  })
+  await expectSound(made.dir)
+  made.sandbox.feed.change(2)
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  await expectSound(made.dir)
+  expect(made.store.osv.listParts().length).toBeGreaterThan(10)
+})

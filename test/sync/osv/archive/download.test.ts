@@ -106,16 +106,13 @@ describe('the download of the archive', () => {
     ['its part file is longer than the archive', Buffer.alloc(1_000_000, 'x')],
     ['its part file is not the beginning of the archive', Buffer.alloc(70_000, 'x')],
   ]
-  test.each(telling(JUNK, 'its part file is longer than the archive'))(
-    'recovers when %s',
-    async (_name, junk) => {
-      const made = await brokenOff(CUT, LARGE)
-      writeFileSync(join(made.dir, PART), junk)
-      expect(told(await made.run('osv'))).toMatchObject({ state: expect.any(String) as string })
-      expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
-      expect(differences(made)).toEqual([])
-    },
-  )
+  test.each(telling(JUNK, 'its part file is longer than the archive'))('recovers when %s', async (_name, junk) => {
+    const made = await brokenOff(CUT, LARGE)
+    writeFileSync(join(made.dir, PART), junk)
+    expect(told(await made.run('osv'))).toMatchObject({ state: expect.any(String) as string })
+    expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
+    expect(differences(made)).toEqual([])
+  })
 
   longTest('restarts when the note of its validator was cut short', async () => {
     const made = await brokenOff(CUT, LARGE)

@@ -37,9 +37,7 @@ describe('a hostile upstream', () => {
   test('deletes nothing by malformed stamps of listed records', async () => {
     const bench = await made()
     await bench.run('osv')
-    const spoiled = entries(bench).map((entry, i) =>
-      i < 15 ? { ...entry, modified: null } : entry,
-    )
+    const spoiled = entries(bench).map((entry, i) => (i < 15 ? { ...entry, modified: null } : entry))
     serveIndex(bench, JSON.stringify(spoiled))
     const report = await bench.run('osv')
     expect(report.facts['removed']).toBe(0)
@@ -68,10 +66,7 @@ describe('a hostile upstream', () => {
 
   longTest('does not fill the run log with an id of megabytes', async () => {
     const bench = await made()
-    serveIndex(
-      bench,
-      JSON.stringify([...entries(bench), { id: 'x'.repeat(700_000), modified: '2026' }]),
-    )
+    serveIndex(bench, JSON.stringify([...entries(bench), { id: 'x'.repeat(700_000), modified: '2026' }]))
     const report = await bench.run('osv')
     expect(report.state).toBe('partial')
     expect(JSON.stringify(report).length).toBeLessThan(20_000)
@@ -88,27 +83,22 @@ describe('a hostile upstream', () => {
     expect((await bench.run('osv')).state).toBe('complete')
   })
 
-  longTest(
-    'is refused before parsing when its JSON is deeply nested or has millions of empty objects',
-    async () => {
-      const bench = await made()
-      const nested = Buffer.from(`${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`)
-      expect(refuseCostly(nested)).toContain('nested')
-      expect(refuseCostly(Buffer.from(`[${'{},'.repeat(6_000_000)}{}]`))).toContain(
-        'objects and lists',
-      )
-      expect(refuseCostly(Buffer.from(`[${'0,'.repeat(10_000_001)}0]`))).toContain('values')
-      expect(refuseCostly(Buffer.from(`["${'[{'.repeat(1_000_000)}"]`))).toBeNull()
-      bench.sandbox.faults.set('/external/globals/sys_matrix', {
-        kind: 'body',
-        body: nested,
-        type: 'application/json',
-      })
-      const report = await bench.run('feeds')
-      expect(report.state).toBe('partial')
-      expect(report.message).toContain('nested')
-    },
-  )
+  longTest('is refused before parsing when its JSON is deeply nested or has millions of empty objects', async () => {
+    const bench = await made()
+    const nested = Buffer.from(`${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`)
+    expect(refuseCostly(nested)).toContain('nested')
+    expect(refuseCostly(Buffer.from(`[${'{},'.repeat(6_000_000)}{}]`))).toContain('objects and lists')
+    expect(refuseCostly(Buffer.from(`[${'0,'.repeat(10_000_001)}0]`))).toContain('values')
+    expect(refuseCostly(Buffer.from(`["${'[{'.repeat(1_000_000)}"]`))).toBeNull()
+    bench.sandbox.faults.set('/external/globals/sys_matrix', {
+      kind: 'body',
+      body: nested,
+      type: 'application/json',
+    })
+    const report = await bench.run('feeds')
+    expect(report.state).toBe('partial')
+    expect(report.message).toContain('nested')
+  })
 
   test('cannot prepare colliding ids, because two tables place the same ids differently', () => {
     const tables = [createIdTable(64), createIdTable(64)]

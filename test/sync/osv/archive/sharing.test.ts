@@ -3,12 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
-import {
-  type SharedBlocks,
-  shareBlocks,
-  takeBlock,
-  takeSmallBlock,
-} from '../../../../src/sync/osv/archive/blocks.ts'
+import { type SharedBlocks, shareBlocks, takeBlock, takeSmallBlock } from '../../../../src/sync/osv/archive/blocks.ts'
 import { eachChecked } from '../../../../src/sync/osv/archive/checked.ts'
 import { type ReadingTask, readRecords } from '../../../../src/sync/osv/archive/read-members.ts'
 import { shareReading } from '../../../../src/sync/osv/archive/sharing.ts'
@@ -24,8 +19,7 @@ const STAMPS = Array.from({ length: COUNT }, (_, i) => new Date(i * 1000).toISOS
 async function archive(): Promise<ArchiveFile> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-sharing-'))
   const path = join(dir, 'all.zip')
-  const text = (i: number): string =>
-    i % 100 === 7 ? '{}' : JSON.stringify({ id: `A-${i}`, modified: STAMPS[i] })
+  const text = (i: number): string => (i % 100 === 7 ? '{}' : JSON.stringify({ id: `A-${i}`, modified: STAMPS[i] }))
   writeFileSync(path, pack(STAMPS.map((_, i) => [`A-${i}.json`, text(i)])))
   const file = await openArchive(path, { maxMemberBytes: 10_000 })
   onTestFinished(async () => {
@@ -102,9 +96,7 @@ async function readAll(
   await onShared()
   const seen: string[] = []
   await shareReading(thread, file, task, (chunk) =>
-    eachChecked(chunk, (member) =>
-      seen.push(member.kind === 'refused' ? member.reason : (member.own ?? '')),
-    ),
+    eachChecked(chunk, (member) => seen.push(member.kind === 'refused' ? member.reason : (member.own ?? ''))),
   )
   return seen
 }

@@ -61,25 +61,20 @@ function archiveOf({ store }: Bench): string | undefined {
 }
 
 describe('an archive that is read in a thread of its own', () => {
-  longTest(
-    'gives the same mirror in any order, and the derived archive that the store gives',
-    async () => {
-      const shuffled = IDS.toSorted((a, b) => a.slice(-2).localeCompare(b.slice(-2)))
-      const digests: (string | undefined)[] = []
-      for (const order of LONG ? [IDS, shuffled] : [shuffled]) {
-        const bench = await mirrored(members(order))
-        expect(await bench.run('osv')).toMatchObject({ state: 'complete' })
-        for (const id of IDS) expect(bench.content(id)?.toString()).toBe(RECORDS.get(id))
-        const rebuilt = await buildArchive(bench.store.osv, join(bench.dir, 'derived'), () => true)
-        expect(archiveOf(bench)).toBe(rebuilt.sha256)
-        expect(rebuilt.written).toEqual(
-          bench.store.osv.listParts().map(({ dirty: _, ...part }) => part),
-        )
-        digests.push(rebuilt.sha256)
-      }
-      expect(new Set(digests).size).toBe(1)
-    },
-  )
+  longTest('gives the same mirror in any order, and the derived archive that the store gives', async () => {
+    const shuffled = IDS.toSorted((a, b) => a.slice(-2).localeCompare(b.slice(-2)))
+    const digests: (string | undefined)[] = []
+    for (const order of LONG ? [IDS, shuffled] : [shuffled]) {
+      const bench = await mirrored(members(order))
+      expect(await bench.run('osv')).toMatchObject({ state: 'complete' })
+      for (const id of IDS) expect(bench.content(id)?.toString()).toBe(RECORDS.get(id))
+      const rebuilt = await buildArchive(bench.store.osv, join(bench.dir, 'derived'), () => true)
+      expect(archiveOf(bench)).toBe(rebuilt.sha256)
+      expect(rebuilt.written).toEqual(bench.store.osv.listParts().map(({ dirty: _, ...part }) => part))
+      digests.push(rebuilt.sha256)
+    }
+    expect(new Set(digests).size).toBe(1)
+  })
 
   test('is stored without the members that are refused, and its derived archive too', async () => {
     const [first = '', second = '', third = '', ...others] = IDS
@@ -102,8 +97,7 @@ describe('an archive that is read in a thread of its own', () => {
   test('fails the run when it cannot be read any more, and leaves what was published', async () => {
     let damages = true
     const bench = await mirrored(members(IDS), ({ dir }, { phase }) => {
-      if (phase === 'ingest' && damages)
-        truncateSync(join(dir, 'downloads', 'osv-all.zip'), 100_000)
+      if (phase === 'ingest' && damages) truncateSync(join(dir, 'downloads', 'osv-all.zip'), 100_000)
     })
     expect(await bench.run('osv')).toMatchObject({ state: 'failed', code: 'archive' })
     expect(bench.store.osv.countRecords()).toBe(0)
