@@ -128,10 +128,8 @@ export function createServer(options: ServerOptions): MirrorServer {
   const edge = createEdgeFields(config.edge)
   const failures = createFailures(dataDir, log, options.onUnreadable)
   const heads = createHeads(cacheControl, edge.of)
-  const open = createPublicSide(
-    { served, paths, cacheControl, heads, edge, failures, onError: failures.answer },
-    options,
-  )
+  const shared = { served, paths, cacheControl, heads, edge, failures, onError: failures.answer }
+  const open = createPublicSide(shared, options)
   const state = { closing: false }
   const ends = createEnds()
   const app = createApp(failures, (pages) => {
@@ -144,22 +142,12 @@ export function createServer(options: ServerOptions): MirrorServer {
       const own = [contract, followers, sbom, gate, match, people]
       if (!own.some((part) => part?.answer(request, response))) pages(request, response)
     })
-    const tools = { log, counts, ...ends }
-    return createHttp(observed(options, withReserve(handler)), config.server, tools)
+    return createHttp(observed(options, withReserve(handler)), config.server, { log, counts, ...ends })
   })
   const reading = openReading(options, served, ends.add)
-  const gate = createGate({
-    reads,
-    served,
-    failures,
-    log,
-    now,
-    atEnd: ends.add,
-    ...reading,
-    settings: config.server,
-    routes: options.routes ?? (() => []),
-    listeningOn: () => boundAddress(app.server.address()),
-  })
+  const listeningOn = (): string | null => boundAddress(app.server.address())
+  const ownParts = { reads, served, failures, log, now, listeningOn, atEnd: ends.add, ...reading }
+  const gate = createGate({ ...ownParts, settings: config.server, routes: options.routes ?? (() => []) })
   const followers = createFollowers(options, { served, ...gate, ...counts, failures, ...reading })
   const reports = createStatusReports({ ...options, look: () => follower.look() })
   const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
@@ -167,20 +155,13 @@ export function createServer(options: ServerOptions): MirrorServer {
   const match = options.match?.(tools)
   const contract = createContract(options, { paths, gate, people, cacheControl, failures })
   const sbom = createSbomPage({ cacheControl, failures })
-  const lookers = [followers, gate.access, createDecisionLog(reads, log)]
-  const follower = followAll(options, [served, open], lookers)
+  const follower = followAll(options, [served, open], [followers, gate.access, createDecisionLog(reads, log)])
   addPages(app, { ...options, paths, reports })
-  const connections = openConnections(app.server, {
-    ...options,
-    served,
-    heads,
-    moves,
-    ...counts,
-    look: follower.look,
-    closeGraceMs,
-  })
+  const connected = { served, heads, moves, look: follower.look, closeGraceMs }
+  const connections = openConnections(app.server, { ...options, ...counts, ...connected })
   const listening = createListening(app, config.server, connections.listen)
   return {
+    ...listening,
     async listen() {
       const address = await listening.listen()
       gate.announce()
@@ -195,8 +176,6 @@ export function createServer(options: ServerOptions): MirrorServer {
       await connections.close(app.close())
       await ends.close([served, open])
     },
-    answers: listening.answers,
-    address: listening.address,
     reload: () => ends.certificates.forEach((one) => one.renew()),
   }
 }

@@ -85,8 +85,7 @@ export function createAgent(given: AgentOptions): Agent {
     const storage = startWatch(options, on)
     const thread = (on.thread = startSyncThread(threadDeps(options, on)))
     const { inbox, fault, isExplained } = beginInbox(options, on)
-    const opened = openPinnedReads(config.data.dir)
-    if (opened === null) throw new MirrorError('internal', 'the database is not there')
+    const opened = openReads(config.data.dir)
     const fleet = (on.fleet = joinFleet({ ...options, reads: opened }, on))
     const reads = (on.reads = fleet?.reads ?? opened)
     const relay = (on.relay = startRelay({ ...(fleet?.relayed(options) ?? options), isExplained })) // after the inbox, which creates webhooks.db
@@ -95,20 +94,14 @@ export function createAgent(given: AgentOptions): Agent {
     const hooks = { inbox, fault, relay, reads, account, sync: thread, counters: metrics, refusal }
     const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
     const { routes, shown } = startFollowing(options, on, { reads, relay, thread })
+    const own = { instance, metrics, account, progressOf: options.progressOf, ...(fleet && { fleet: fleet.status }) }
     on.server = createServer({
       ...serverOptions(options, reads, on, routes),
       ...watched(storage),
-      instance,
-      onArchiveLost: () => thread.rebuildArchive(),
-      onThreadMoved: () => thread.checkpoint(),
-      intercept: webhooks.handle,
-      hookPaths: webhooks.paths,
-      webhooks: webhooks.report,
-      metrics,
-      account,
+      ...threadHooks(thread),
+      ...deliveryHooks(webhooks),
       ...shown,
-      ...(fleet && { fleet: fleet.status }),
-      progressOf: options.progressOf,
+      ...own,
     })
     const startJobs = jobStarter(options, reads, thread, fleet !== undefined)
     const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
@@ -138,6 +131,25 @@ export function createAgent(given: AgentOptions): Agent {
     answers: async () => (await on.server?.answers()) ?? false,
     close: () => stop(on),
   }
+}
+
+function openReads(dataDir: string): PinnedReads {
+  const opened = openPinnedReads(dataDir)
+  if (opened === null) throw new MirrorError('internal', 'the database is not there')
+  return opened
+}
+
+/** What the server asks of the sync thread. */
+function threadHooks(thread: SyncThread) {
+  return {
+    onArchiveLost: () => thread.rebuildArchive(),
+    onThreadMoved: () => thread.checkpoint(),
+  }
+}
+
+/** What the server passes to the receiver of deliveries, and shows of it. */
+function deliveryHooks({ handle, paths, report }: Webhooks) {
+  return { intercept: handle, hookPaths: paths, webhooks: report }
 }
 
 /** What runs by now. */

@@ -129,16 +129,23 @@ export function createRelay(deps: RelayDeps): Relay {
     poll: turns.pollOf(tick),
     judged: tags.judged,
     isIdle: () => active.size + settled.length === 0 && hasNothingDue(deps, turns, tags),
-    async idle() {
-      while (active.size > 0 || settled.length > 0) {
-        await Promise.all(active.values())
-        flush()
-      }
-    },
+    idle: () => untilIdle(active, () => settled.length, flush),
     stop() {
       flush()
       stopped = true
     },
+  }
+}
+
+/** Waits until no delivery is being sent, and stores the results. */
+async function untilIdle(
+  active: ReadonlyMap<string, Promise<void>>,
+  countSettled: () => number,
+  flush: () => void,
+): Promise<void> {
+  while (active.size > 0 || countSettled() > 0) {
+    await Promise.all(active.values())
+    flush()
   }
 }
 

@@ -61,15 +61,9 @@ function main(port: NonNullable<typeof parentPort>): void {
   const warn = (message: string): void => send({ type: 'warning', message })
   const service = createConnection({ config, version, now: Date.now, warn })
   let stop = new AbortController()
-  const newRunner = (): Runner =>
-    createRunner({
-      config,
-      store,
-      upstream: service.connect,
-      now: Date.now,
-      signal: stop.signal,
-      onProgress: limitProgress((progress) => send({ type: 'progress', progress })),
-    })
+  const onProgress = limitProgress((progress) => send({ type: 'progress', progress }))
+  const common = { config, store, upstream: service.connect, now: Date.now }
+  const newRunner = (): Runner => createRunner({ ...common, signal: stop.signal, onProgress })
   let runner = newRunner()
   let rebuilding = null as Promise<void> | null
   const running = new Set<Promise<void>>()

@@ -102,9 +102,7 @@ export function supervise<In, Out extends TypedMessage>(options: SupervisorOptio
     rest.started()
     worker = startReporting<In, Out>(options, events)
   }
-  const wake = (): void => {
-    if (!stopping && rest.wake()) start()
-  }
+  const wake = (): void => (!stopping && rest.wake() ? start() : undefined)
   start()
   return {
     started: first.promise,

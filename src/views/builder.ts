@@ -44,11 +44,10 @@ const LOCKED_RETRY_MS = 2_000
 
 /** Keeps the views at the served snapshot. Builds one kind at a time; starts no thread while nothing is to be built. */
 export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
-  const { config, onMade, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
+  const { config, onMade, isRunning = () => false, settleMs = SETTLE_MS, retryMs = RETRY_MS } = options
   const rebuilds = new Set<ViewsKind>()
   const isSoon = createPace(retryMs)
   const state = createViewsState(options)
-  const { isRunning = () => false } = options
   const waits = createWaits({ wantedOf: state.wantedOf, isRunning, settleMs })
   const { tell, isFailing } = createTeller(options)
   let running: { readonly task: RunningTask<ViewsReport>; readonly kind: ViewsKind } | null = null

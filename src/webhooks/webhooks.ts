@@ -131,16 +131,7 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
       return { ...status, refresh }
     },
     async listen(mainUrl) {
-      if (settings.port !== null) {
-        const own = listenerOptions(config, settings.port)
-        listener = await startListener({
-          ...own,
-          log,
-          handler: only(receiver.handle),
-          onClosed: counters.countClosed,
-          account: options.account,
-        })
-      }
+      if (settings.port !== null) listener = await startOwnListener(options, settings.port, receiver.handle)
       // server.publicUrl leads to the main listener.
       const url = listener?.url ?? config.server.publicUrl ?? mainUrl
       announce(options, url, endpoints, secrets.active().length)
@@ -160,6 +151,15 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
       await listener?.close(GRACE_MS)
     },
   }
+}
+
+function startOwnListener(
+  { config, log, counters, account }: WebhooksOptions,
+  port: number,
+  handle: Parameters<typeof only>[0],
+): Promise<Listener> {
+  const handler = only(handle)
+  return startListener({ ...listenerOptions(config, port), log, handler, onClosed: counters.countClosed, account })
 }
 
 function listenerOptions({ webhooks, server }: Config, port: number) {

@@ -104,7 +104,7 @@ describe('on a unix socket', () => {
     for (const target of [file, left, join(scratch(), 'nothing')]) {
       const link = join(scratch(), 'link.sock')
       symlinkSync(target, link)
-      await expect(fill({ ...env, PATCHMIRROR_SERVER_SOCKET: link })).rejects.toThrow('a symbolic link, not a socket') // prettier-ignore
+      await expect(fill({ ...env, PATCHMIRROR_SERVER_SOCKET: link })).rejects.toThrow('a symbolic link, not a socket')
       expect(readdirSync(dirname(link))).toEqual(['link.sock'])
     }
     expect(statSync(file).mode & 0o777).toBe(before)
@@ -155,7 +155,8 @@ describe.skipIf(!hasOpenssl)('with TLS of its own (needs openssl)', () => {
   test('records are answered over kept connections, and a renewed certificate is used', async () => {
     const dir = scratch()
     const first = makeTls(dir)
-    const [certFile, keyFile] = [join(dir, 'used.pem'), join(dir, 'used.key')]
+    const certFile = join(dir, 'used.pem')
+    const keyFile = join(dir, 'used.key')
     writeFileSync(certFile, first.cert)
     writeFileSync(keyFile, first.key)
     const { port, server, told, errors } = await fill({

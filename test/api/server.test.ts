@@ -57,7 +57,7 @@ test('an unknown path of the package catalog is a 404 that names its setting and
   for (const path of ['/packages/ecosystems', '/packages/ecosystems/npm/packages/a'])
     expect(jsonOf(await get(path))).toMatchObject({
       error: 'not_found',
-      message: expect.stringMatching(/upstream\.catalogUrl, it is \/packages\/.*\/versions/) as string, // prettier-ignore
+      message: expect.stringMatching(/upstream\.catalogUrl, it is \/packages\/.*\/versions/) as string,
     })
 })
 
@@ -167,7 +167,7 @@ test('a request that is not HTTP or has too many header bytes is refused in JSON
     expect([target, await raw(`GET ${target} HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n`)]).toEqual([
       target,
       expect.stringMatching(/^HTTP\/1\.1 400 [^]*"bad_request"/),
-    ]) // prettier-ignore
+    ])
   const options = await raw('OPTIONS * HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n')
   expect(options).toMatch(/^HTTP\/1\.1 40[45] /)
   const huge = `GET / HTTP/1.1\r\nHost: m\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`

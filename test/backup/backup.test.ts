@@ -1,4 +1,14 @@
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs' // prettier-ignore
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
@@ -36,8 +46,13 @@ function folder(): string {
 /** Options of a backup of a data folder into a new file. */
 function optionsOf(dataDir: string, path = join(folder(), 'backup.zip')): BackupOptions {
   return {
-    ...{ dataDir, path, force: false, isPrivate: false, program: 'patchmirror/test' },
-    ...{ secretFile: join(dataDir, 'webhook-secrets.json'), now: () => FILLED_AT },
+    dataDir,
+    path,
+    force: false,
+    isPrivate: false,
+    program: 'patchmirror/test',
+    secretFile: join(dataDir, 'webhook-secrets.json'),
+    now: () => FILLED_AT,
   }
 }
 
@@ -76,8 +91,8 @@ test('a backup is one private file with a manifest; nothing else remains beside 
   const { manifest } = await writeBackup(optionsOf(made, join(dir, 'b.zip')))
   expect(readdirSync(dir)).toEqual(['b.zip'])
   expect(statSync(join(dir, 'b.zip')).mode & 0o777).toBe(0o600)
-  expect(manifest).toMatchObject({ digest: digestOf(made), private: false, program: 'patchmirror/test' }) // prettier-ignore
-  expect(manifest.files.map(({ name }) => name)).toEqual(['webhooks.db', 'webhook-secrets.json', 'mirror.db']) // prettier-ignore
+  expect(manifest).toMatchObject({ digest: digestOf(made), private: false, program: 'patchmirror/test' })
+  expect(manifest.files.map(({ name }) => name)).toEqual(['webhooks.db', 'webhook-secrets.json', 'mirror.db'])
   const names = new AdmZip(join(dir, 'b.zip')).getEntries().map(({ entryName }) => entryName)
   expect(names.filter((name) => name.includes('osv-'))).toEqual([]) // derived files are left out
 })
@@ -118,7 +133,10 @@ longTest('a backup beside a writing process has the state of one snapshot', asyn
 })
 
 test('a restored mirror answers every path byte for byte as the original, with the same keys', async () => {
-  const dir = await copyFilledFolder({ sandbox: { records: 20, service: SMALL }, envOf: catalogEnv, env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } }, ['feeds', 'osv', 'catalog']) // prettier-ignore
+  const dir = await copyFilledFolder(
+    { sandbox: { records: 20, service: SMALL }, envOf: catalogEnv, env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } },
+    ['feeds', 'osv', 'catalog'],
+  )
   const options = optionsOf(dir)
   await writeBackup(options)
   const target = join(folder(), 'new', 'data')
@@ -130,7 +148,8 @@ test('a restored mirror answers every path byte for byte as the original, with t
     now: Date.now,
   })
   expect(existsSync(join(target, '.restoring'))).toBe(false)
-  const [here, there] = [openBelow(dir), openBelow(target)]
+  const here = openBelow(dir)
+  const there = openBelow(target)
   onTestFinished(() => [here, there].forEach(({ store }) => store.close()))
   expect(there.digest()).toBe(here.digest())
   const askHere = await serveFolder(dir, here.config)
@@ -139,13 +158,15 @@ test('a restored mirror answers every path byte for byte as the original, with t
   expect(paths.length).toBeGreaterThan(30)
   for (const path of paths) {
     if (path.endsWith('all.zip')) continue // rebuilt by the daemon, with the recorded digest
-    const [one, other] = [await askHere(path), await askThere(path)]
+    const one = await askHere(path)
+    const other = await askThere(path)
     expect([path, comparable(other)]).toEqual([path, comparable(one)])
   }
 })
 
 test('keys and identity are restored; --new-identity gives another one', async () => {
-  const [same, other] = [join(folder(), 'a'), join(folder(), 'b')]
+  const same = join(folder(), 'a')
+  const other = join(folder(), 'b')
   const first = await restoreBackup({
     path: packed,
     dataDir: same,
@@ -165,14 +186,17 @@ test('keys and identity are restored; --new-identity gives another one', async (
     [same, first.identity],
     [other, second.identity],
   ] as const) {
-    // prettier-ignore
     const db = openReader(dir)
     if (db === null) throw new Error('no database')
     const reads = createReads(db)
     expect(reads.ledger.readIdentity()).toBe(identity)
     expect(reads.keys.listKeys().map(({ prefix }) => key.startsWith(prefix))).toEqual([true])
     db.close()
-    expect(readdirSync(dir).filter((name) => !/-(wal|shm)$/.test(name)).sort()).toEqual(['mirror.db', 'webhook-secrets.json', 'webhooks.db']) // prettier-ignore
+    expect(
+      readdirSync(dir)
+        .filter((name) => !/-(wal|shm)$/.test(name))
+        .sort(),
+    ).toEqual(['mirror.db', 'webhook-secrets.json', 'webhooks.db'])
   }
 })
 
@@ -238,7 +262,8 @@ test('a private backup has keys, secret, identity and ledger, and no data', asyn
   const [old, restored] = [made, dataDir].map((dir) => openReader(dir))
   if (!old || !restored) throw new Error('no database')
   onTestFinished(() => [old, restored].forEach((db) => db.close()))
-  const [before, after] = [createReads(old), createReads(restored)]
+  const before = createReads(old)
+  const after = createReads(restored)
   expect(after.keys.readKeyBackup()).toEqual(before.keys.readKeyBackup())
   expect(after.ledger.readIdentity()).toBe(before.ledger.readIdentity())
   expect(after.snapshots.readSnapshot('osv')).toBeNull()
@@ -266,14 +291,26 @@ test('a data folder whose restore was stopped is never opened, and the restore c
   const dataDir = join(folder(), 'data')
   const stopped: string[] = []
   await restoreBackup({
-    ...{ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now },
+    path: packed,
+    dataDir,
+    newIdentity: false,
+    maxDays: 4,
+    now: Date.now,
     onStep(step) {
       const copy = join(dataDir, '..', `${stopped.length}`)
       cpSync(dataDir, copy, { recursive: true }) // the disk as a process that was killed here leaves it
       stopped.push(step)
     },
   })
-  expect(stopped).toEqual(['extract', 'check', 'publish', 'publish webhooks.db', 'publish webhook-secrets.json', 'publish mirror.db', 'finish']) // prettier-ignore
+  expect(stopped).toEqual([
+    'extract',
+    'check',
+    'publish',
+    'publish webhooks.db',
+    'publish webhook-secrets.json',
+    'publish mirror.db',
+    'finish',
+  ])
   for (const [i, step] of stopped.entries()) {
     const copy = join(dataDir, '..', `${i}`)
     for (const open of [openReader, openWriter, openInbox, (dir: string) => acquireLock(dir, 'serve')])
@@ -313,7 +350,7 @@ describe('a restore refuses a damaged backup and leaves the data folder empty:',
 
   test('a flipped byte of any member, and a truncated file', async () => {
     const bytes = readFileSync(packed)
-    const members = ['webhooks.db/000000', 'webhook-secrets.json/000000', 'mirror.db/000000', 'manifest.json'] // prettier-ignore
+    const members = ['webhooks.db/000000', 'webhook-secrets.json/000000', 'mirror.db/000000', 'manifest.json']
     for (const name of members) {
       const at = bytes.indexOf(name) + name.length + 10
       const path = altered((copy) => (copy.writeUInt8(copy.readUInt8(at) ^ 0x20, at), copy))
@@ -368,16 +405,52 @@ describe('a restore refuses a damaged backup and leaves the data folder empty:',
 
   test.each<[what: string, make: () => string, why: RegExp]>([
     ['another file', () => databasePath(made), /no archive/],
-    ['an archive of something else', () => rewritten((name, text) => (name === 'manifest.json' ? '{}' : text)), /not a backup of Patchmirror/],
-    ['a newer format', () => manifest((text) => text.replace('"format": 1', '"format": 2')), /format 2, and this program knows 1/],
-    ['a newer schema', () => manifest((text) => text.replace(/"schema": \d+/, '"schema": 999')), /has schema 999, and this program knows up to/],
-    ['another state digest', () => manifest((text) => text.replace(/"digest": "../, '"digest": "00')), /another state digest/],
-    ['another identity', () => manifest((text) => text.replace(/"identity": "../, '"identity": "zz')), /another identity/],
-    ['a missing member', () => rewritten((name, text) => (name.startsWith('webhooks.db') ? null : text)), /members, and its manifest names/],
-    ['a file that is larger than it says', () => manifest((text) => text.replace(/("name": "webhook-secrets.json",\s+"bytes": )\d+/, '$13')), /webhook-secrets.json is larger than its manifest says/],
-    ['a replaced file', () => rewritten((name, text) => (name.startsWith('webhook-') ? '{"secretz":[]}' : text)), /webhook-secrets.json is not the one/],
-    ['a name outside of the folder', () => manifest((text) => text.replace('"name": "webhook-secrets.json"', '"name": "../secrets.json"')), /manifest is incomplete/],
+    [
+      'an archive of something else',
+      () => rewritten((name, text) => (name === 'manifest.json' ? '{}' : text)),
+      /not a backup of Patchmirror/,
+    ],
+    [
+      'a newer format',
+      () => manifest((text) => text.replace('"format": 1', '"format": 2')),
+      /format 2, and this program knows 1/,
+    ],
+    [
+      'a newer schema',
+      () => manifest((text) => text.replace(/"schema": \d+/, '"schema": 999')),
+      /has schema 999, and this program knows up to/,
+    ],
+    [
+      'another state digest',
+      () => manifest((text) => text.replace(/"digest": "../, '"digest": "00')),
+      /another state digest/,
+    ],
+    [
+      'another identity',
+      () => manifest((text) => text.replace(/"identity": "../, '"identity": "zz')),
+      /another identity/,
+    ],
+    [
+      'a missing member',
+      () => rewritten((name, text) => (name.startsWith('webhooks.db') ? null : text)),
+      /members, and its manifest names/,
+    ],
+    [
+      'a file that is larger than it says',
+      () => manifest((text) => text.replace(/("name": "webhook-secrets.json",\s+"bytes": )\d+/, '$13')),
+      /webhook-secrets.json is larger than its manifest says/,
+    ],
+    [
+      'a replaced file',
+      () => rewritten((name, text) => (name.startsWith('webhook-') ? '{"secretz":[]}' : text)),
+      /webhook-secrets.json is not the one/,
+    ],
+    [
+      'a name outside of the folder',
+      () => manifest((text) => text.replace('"name": "webhook-secrets.json"', '"name": "../secrets.json"')),
+      /manifest is incomplete/,
+    ],
   ])('%s', async (_, make, why) => {
     expect(await refused(make())).toMatch(why)
-  }) // prettier-ignore
+  })
 })

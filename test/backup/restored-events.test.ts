@@ -31,7 +31,8 @@ async function restoredAt(dataDir: string, now: number) {
 
 /** The places in both logs of a folder, and whether they are continuous from others on. */
 function logsOf(dir: string) {
-  const [mirror, inbox] = [openReader(dir), openInboxReader(dir)]
+  const mirror = openReader(dir)
+  const inbox = openInboxReader(dir)
   if (mirror === null || inbox === null) throw new Error('no database')
   onTestFinished(() => [mirror, inbox].forEach((db) => db.close()))
   const snapshots = createSnapshotLog(createReads(mirror).changes)
@@ -78,7 +79,10 @@ test('a mirror that is restored after months relays nothing that waited, and the
   expect(dropped).toEqual({ relayed: 6, received: 1 })
   const restored = await again(dir, LATER)
   expect(to.flatMap(({ got }) => got)).toEqual([])
-  expect(restored.outbox.listTargets().map(({ givenUp, pending }) => [givenUp, pending])).toEqual([[3, 0], [3, 0]]) // prettier-ignore
+  expect(restored.outbox.listTargets().map(({ givenUp, pending }) => [givenUp, pending])).toEqual([
+    [3, 0],
+    [3, 0],
+  ])
   await restored.publish('c', ['R-1', 'R-2', 'R-3'])
   await restored.round()
   expect(to.map(({ got }) => got.length)).toEqual([1, 1])

@@ -43,9 +43,20 @@ export async function carry(
   more: Partial<ExportOptions> = {},
 ): Promise<{ files: string[]; manifest: Manifest }> {
   return exportBundle({
-    ...{ dataDir: dir, path: join(to, `${++made}.zip`), sources: null, since: null },
-    ...{ need: null, split: null, force: false, keys: [signer()], expireDays: 0, keep: 30 },
-    ...{ spared: [], program: 'patchmirror/test', now: Date.now, onProgress: () => undefined },
+    dataDir: dir,
+    path: join(to, `${++made}.zip`),
+    sources: null,
+    since: null,
+    need: null,
+    split: null,
+    force: false,
+    keys: [signer()],
+    expireDays: 0,
+    keep: 30,
+    spared: [],
+    program: 'patchmirror/test',
+    now: Date.now,
+    onProgress: () => undefined,
     ...more,
   })
 }
@@ -83,7 +94,10 @@ export function openBelow(dir: string): Below {
     }
   }
   return {
-    ...{ dir, config, store, take },
+    dir,
+    config,
+    store,
+    take,
     async refuses(files, more) {
       try {
         await take(files, more)
@@ -106,7 +120,8 @@ export interface Reply {
 
 const vexRoutes = (config: Config) =>
   createVexRoutes({
-    ...{ config, expectsCatalog: false },
+    config,
+    expectsCatalog: false,
     maker: { wanted: () => undefined, damaged: () => undefined },
   })
 
@@ -118,7 +133,12 @@ export async function serveFolder(
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const server = createServer({
-    ...{ reads, dataDir: dir, version: 'test', startedAt: 0, now: Date.now, log: null },
+    reads,
+    dataDir: dir,
+    version: 'test',
+    startedAt: 0,
+    now: Date.now,
+    log: null,
     config: {
       ...config,
       server: { ...config.server, host: '127.0.0.1', port: 0, keys: [TEST_KEY] },

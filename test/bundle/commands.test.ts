@@ -37,7 +37,8 @@ longTest(
   'a dry run of an import names the base that a delta requires, and says when a bundle is stored already',
   async () => {
     const made = await above()
-    const [to, there] = [folder(), below()]
+    const to = folder()
+    const there = below()
     const states = [await carry(made.dir, to)]
     for (let i = 0; i < 2; i++) {
       made.sandbox.feed.change(1)
@@ -67,12 +68,14 @@ longTest(
 
 longTest('an import of several bundles imports the good ones, and names the others with the reason', async () => {
   const made = await above()
-  const [to, there] = [folder(), below()]
+  const to = folder()
+  const there = below()
   const [first = ''] = (await carry(made.dir, to)).files
   made.sandbox.feed.change(1)
   await made.run('osv')
   const last = await carry(made.dir, to)
-  const [bad, lost] = [join(to, 'bad.zip'), join(to, 'lost.zip')]
+  const bad = join(to, 'bad.zip')
+  const lost = join(to, 'lost.zip')
   writeFileSync(bad, 'damaged')
   const files = [bad, ...last.files, first, lost]
   const fleet = { PATCHMIRROR_FLEET_URL: 'file:///srv/fleet', PATCHMIRROR_FLEET_ROLE: 'reader' }
@@ -109,7 +112,8 @@ test('digest in an empty folder says what fills it: a sync with an upstream, an 
 
 longTest('an import of some sources prints the digest that the mirror has with them', async () => {
   const made = await above()
-  const [to, there] = [folder(), below()]
+  const to = folder()
+  const there = below()
   await there.take((await carry(made.dir, to)).files)
   made.sandbox.feed.change(1)
   await made.run('osv')

@@ -35,7 +35,8 @@ test('a target mirror has the dates of its source, from a full bundle and from d
   feed.put('A-1', '{"id":"A-1"}', '2026-05-01')
   feed.put('B-1', withFix('B-1', '1'), '2026-05-01')
   await next(1)
-  const [to, there] = [folder(), below()]
+  const to = folder()
+  const there = below()
   const take = async (more: Parameters<typeof carry>[2] = {}): Promise<void> => {
     const { files } = await carry(bench.dir, to, more)
     const { outcome } = await there.take(files, { now: () => START + 100 * DAY })
@@ -43,19 +44,23 @@ test('a target mirror has the dates of its source, from a full bundle and from d
     expect([...there.store.dates.eachDates()]).toEqual([...bench.store.dates.eachDates()])
   }
   await take()
-  expect(there.store.dates.readDates('B-1')).toMatchObject({ firstSeen: START + DAY, fixSeen: START + DAY, flags: 0 }) // prettier-ignore
+  expect(there.store.dates.readDates('B-1')).toMatchObject({ firstSeen: START + DAY, fixSeen: START + DAY, flags: 0 })
   feed.put('A-1', withFix('A-1', '2'), '2026-05-02')
   feed.put('C-1', withFix('C-1', '2'), '2026-05-02')
   await next(2)
   feed.delete('B-1')
   await next(3)
   await take({ since: '1' })
-  expect(there.store.dates.readDates('A-1')).toMatchObject({ firstSeen: START + DAY, changedAt: START + 2 * DAY, fixSeen: START + 2 * DAY }) // prettier-ignore
-  expect(there.store.dates.readDates('B-1')).toMatchObject({ removedAt: START + 3 * DAY, returnedAt: null }) // prettier-ignore
+  expect(there.store.dates.readDates('A-1')).toMatchObject({
+    firstSeen: START + DAY,
+    changedAt: START + 2 * DAY,
+    fixSeen: START + 2 * DAY,
+  })
+  expect(there.store.dates.readDates('B-1')).toMatchObject({ removedAt: START + 3 * DAY, returnedAt: null })
   feed.put('B-1', withFix('B-1', '1'), '2026-05-04')
   await next(4)
   await take({ since: '1' })
-  expect(there.store.dates.readDates('B-1')).toMatchObject({ removedAt: START + 3 * DAY, returnedAt: START + 4 * DAY }) // prettier-ignore
+  expect(there.store.dates.readDates('B-1')).toMatchObject({ removedAt: START + 3 * DAY, returnedAt: START + 4 * DAY })
   const third = below()
   const { files } = await carry(there.dir, to)
   await third.take(files, { now: () => START + 200 * DAY })
@@ -91,10 +96,10 @@ test.each([
   ['another header', ['{}'], 'is not the header of dates'],
   ['no JSON', [DATES_HEADER, '{'], 'is not JSON'],
   ['a short list', [DATES_HEADER, '["A-1",1]'], 'is not a list of 7 values'],
-  ['an id that no record has', [DATES_HEADER, '["a\\u0000b",1,1,null,null,null,0]'], 'does not begin with the id'], // prettier-ignore
+  ['an id that no record has', [DATES_HEADER, '["a\\u0000b",1,1,null,null,null,0]'], 'does not begin with the id'],
   ['a date that is none', [DATES_HEADER, '["A-1",-1,1,null,null,null,0]'], 'is not a whole number'],
   ['flags that are none', [DATES_HEADER, '["A-1",1,1,null,null,null,8]'], 'is not a whole number'],
-  ['an order', [DATES_HEADER, ...['B', 'A'].map((id) => `["${id}",1,1,null,null,null,0]`)], 'out of order'], // prettier-ignore
+  ['an order', [DATES_HEADER, ...['B', 'A'].map((id) => `["${id}",1,1,null,null,null,0]`)], 'out of order'],
   ['fewer dates', [DATES_HEADER], 'has 0 dates'],
   ['a line that ends early', [DATES_HEADER, '["A-1"'], 'ends within a line'],
 ])('dates with %s are refused', async (_, lines, why) => {
@@ -110,7 +115,10 @@ test.each([
   } as const
   const counts = { [DATES_COUNT]: { put: 2, removed: 0 } }
   const manifest = { ...head({ counts }), keys: [], members: [stored] }
-  const stream = () => (async function* () { yield await Promise.resolve(member) })() // prettier-ignore
+  const stream = () =>
+    (async function* () {
+      yield await Promise.resolve(member)
+    })()
   const read = async (): Promise<void> => {
     for await (const __ of eachCarriedDates({ manifest, stream }));
   }

@@ -42,13 +42,19 @@ test('what a mirror published although its guard doubted it is known below the g
   await there.take(delta.files)
   const run = there.store.runs.readLatestEndedRun('osv')
   expect(run).toMatchObject({ kind: 'import', facts: { doubts: 30 } })
-  expect(run?.message).toContain('doubtful at the mirror that made the bundle: 30 records have fewer affected versions than before (affectedLost)')
-  expect(doubtfulWords(there)).toEqual([expect.stringMatching(/^30 more records have fewer affected versions than before since the run of \S+ \S+ UTC$/)])
+  expect(run?.message).toContain(
+    'doubtful at the mirror that made the bundle: 30 records have fewer affected versions than before (affectedLost)',
+  )
+  expect(doubtfulWords(there)).toEqual([
+    expect.stringMatching(/^30 more records have fewer affected versions than before since the run of \S+ \S+ UTC$/),
+  ])
   const row = there.store.changes.readLatestLogged('osv')
   if (row === null) throw new Error('nothing was logged')
-  expect(announce(there.store.changes, row).doubts).toEqual([`doubtful: 30 records have fewer affected versions than before (affectedLost, run ${run?.id})`])
+  expect(announce(there.store.changes, row).doubts).toEqual([
+    `doubtful: 30 records have fewer affected versions than before (affectedLost, run ${run?.id})`,
+  ])
   made.sandbox.feed.add(1)
   await made.run('osv')
   const next = await carry(made.dir, media, { since: String(delta.manifest.sequence) })
   expect(Object.keys(next.manifest.counts).filter((name) => name.startsWith('doubts-'))).toEqual([])
-}) // prettier-ignore
+})

@@ -21,16 +21,21 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
     fc.record({
       do: fc.constant('change' as const),
-      ...{ add: count, change: count, remove: count, feeds: fc.boolean() },
+      add: count,
+      change: count,
+      remove: count,
+      feeds: fc.boolean(),
     }),
     fc.record({
       do: fc.constant('export' as const),
-      ...{ full: fc.boolean(), since: fc.nat({ max: 20 }) },
+      full: fc.boolean(),
+      since: fc.nat({ max: 20 }),
       osvOnly: fc.integer({ min: 0, max: 5 }).map((n) => n === 0),
     }),
     fc.record({
       do: fc.constant('arrive' as const),
-      ...{ which: fc.noBias(fc.nat({ max: 20 })), twice: fc.boolean() },
+      which: fc.noBias(fc.nat({ max: 20 })),
+      twice: fc.boolean(),
     }),
   ),
   { minLength: 12, maxLength: 24, size: 'max' },

@@ -71,7 +71,7 @@ describe('an import', () => {
       const nodes = SOURCES.filter(({ path }) => loaded.includes(path) && path !== 'core/offline.ts')
         // These ask node:net what an address is.
         .filter(({ path }) => !path.startsWith('config/') && path !== 'core/connections/network.ts')
-        .flatMap(({ imports }) => imports.filter(({ kind, typeOnly }) => kind === 'node' && !typeOnly)) // prettier-ignore
+        .flatMap(({ imports }) => imports.filter(({ kind, typeOnly }) => kind === 'node' && !typeOnly))
         .map(({ to }) => to)
       expect(nodes.filter((name) => /^node:(https?|net|tls|dns|dgram|http2)\b/.test(name))).toEqual([])
     },
@@ -79,7 +79,8 @@ describe('an import', () => {
 
   test('works with all connections blocked, and so do the commands digest and need', async () => {
     const { files, manifest } = await medium()
-    const [to, dir] = [folder(), folder()]
+    const to = folder()
+    const dir = folder()
     const { env } = process
     process.env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_BUNDLE_TRUSTED_KEYS: publicLine() }
     const written: string[] = []
@@ -125,7 +126,10 @@ longTest(
     const log = createLog({ level: 'silent', format: 'json' })
     const server = { ...there.config.server, port: 0 }
     const agent = createAgent({
-      ...{ config: { ...there.config, server }, version: 'test', log, offline: true },
+      config: { ...there.config, server },
+      version: 'test',
+      log,
+      offline: true,
     })
     onTestFinished(() => agent.close())
     const { url } = await agent.start()

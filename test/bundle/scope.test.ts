@@ -16,10 +16,11 @@ test('a mirror of a part of OSV says so at home and across the air gap', async (
   const shown = await run(['show', outside], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
   expect(shown.err).toContain('upstream lists this record, and it is out of the scope')
   expect(shown.code).toBe(3)
-  const other = await run(['show', 'ROOT-OS-UBUNTU-2204-CVE-2020-1'], { PATCHMIRROR_DATA_DIR: made.dir }, '/') // prettier-ignore
+  const other = await run(['show', 'ROOT-OS-UBUNTU-2204-CVE-2020-1'], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
   expect([other.code, other.err]).toEqual([3, expect.stringContaining('ids of this form are out of')])
   const part = 'the mirror has only a part of the records: include GHSA-, npm; exclude ROOT-OS-UBUNTU*'
-  const changes = (...more: string[]) => run(['changes', '--since', '1', ...more], { PATCHMIRROR_DATA_DIR: made.dir }, '/') // prettier-ignore
+  const changes = (...more: string[]) =>
+    run(['changes', '--since', '1', ...more], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
   expect((await changes()).out).toContain(part)
   expect(JSON.parse((await changes('--json')).out)).toMatchObject({
     sources: [{ name: 'osv', scope: 'include GHSA-, npm; exclude ROOT-OS-UBUNTU*' }],

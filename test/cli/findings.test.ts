@@ -56,7 +56,7 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   const unknown = await ask('--since', '900d')
   expect(unknown.err).toContain('since 900d is not known here: they are known since')
   expect(unknown.err).toContain('(when the tags were judged for the first time)')
-  expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining(`use --since ${toIso(began)}`)]) // prettier-ignore
+  expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining(`use --since ${toIso(began)}`)])
   await bench.publish({ 'T-1': affecting(ecosystem, name, '99999.0') })
   expect((await ask()).out).toContain('; a newer snapshot is mirrored')
   await bench.judge(Date.now() - 2 * HOUR_MS)
@@ -83,7 +83,8 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   await bench.publish({ 'T-2': affecting(ecosystem, name, null) })
   await bench.judge()
   const lengthOf = ({ changes }: Record<string, unknown>) => (changes as object[]).length
-  const [recent, all] = [await json(owner, '--since', '1h'), await json(owner)]
+  const recent = await json(owner, '--since', '1h')
+  const all = await json(owner)
   expect([lengthOf(recent), lengthOf(all)]).toEqual([1, 2])
   const table = await ask('--all')
   expect(table.out).toMatch(/^4 of 4 tags are judged\n\ntag +with a fix +findings/)
@@ -114,27 +115,37 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
 test('a record claims tags only of those that are judged, by the records that are served', async () => {
   const bench = await openFindingsBench()
   const { dir } = bench
-  const show = async (id: string, ...more: string[]) => (await run(['show', id, ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)).out // prettier-ignore
-  const tagsOf = async (id: string) => (JSON.parse(await show(id, '--json')) as { tags: object }).tags // prettier-ignore
+  const show = async (id: string, ...more: string[]) =>
+    (await run(['show', id, ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)).out
+  const tagsOf = async (id: string) => (JSON.parse(await show(id, '--json')) as { tags: object }).tags
   await bench.crawl()
   await bench.publish({ 'T-0': affecting('npm', 'nowhere', '1.0.0') })
-  expect(await tagsOf('T-0')).toMatchObject({ listed: null, count: null, notShown: expect.stringContaining('not judged yet') as string }) // prettier-ignore
+  expect(await tagsOf('T-0')).toMatchObject({
+    listed: null,
+    count: null,
+    notShown: expect.stringContaining('not judged yet') as string,
+  })
   await bench.judge()
   expect(await show('T-0')).toContain('\nnone of the 4 judged tags has it\n\n')
-  expect(await tagsOf('T-0')).toMatchObject({ listed: [], counts: { tags: 4, judged: 4 }, current: true }) // prettier-ignore
+  expect(await tagsOf('T-0')).toMatchObject({ listed: [], counts: { tags: 4, judged: 4 }, current: true })
 
   const findings = openFindings(dir, () => undefined)
   findings.exec('UPDATE state SET began_at = NULL, judged_at = NULL') // as while the first judgement is under way
-  expect(await tagsOf('T-0')).toMatchObject({ listed: null, notShown: expect.stringContaining('in progress, 4 tags so far') as string }) // prettier-ignore
-  expect(await show('T-0')).toContain('\nmirrored tags with it: not known: the tags are not all judged yet') // prettier-ignore
-  findings.exec("UPDATE state SET began_at = 1, judged_at = 1; UPDATE tag SET refusal = 'no SBOM' WHERE id = 1") // prettier-ignore
+  expect(await tagsOf('T-0')).toMatchObject({
+    listed: null,
+    notShown: expect.stringContaining('in progress, 4 tags so far') as string,
+  })
+  expect(await show('T-0')).toContain('\nmirrored tags with it: not known: the tags are not all judged yet')
+  findings.exec("UPDATE state SET began_at = 1, judged_at = 1; UPDATE tag SET refusal = 'no SBOM' WHERE id = 1")
   closeFindings(findings)
   expect(await show('T-0')).toContain('\nnone of the 3 judged tags has it; 1 tag is not judged\n\n')
 
   const [one] = componentsOf(dir)
   if (one === undefined) throw new Error('no component')
   await bench.publish({ 'T-1': affecting(one.ecosystem, one.name, '99999.0') })
-  expect(await show('T-1')).toMatch(/judged tags has it.*\nnewer records or tags are mirrored than these tags were judged by: the daemon/) // prettier-ignore
+  expect(await show('T-1')).toMatch(
+    /judged tags has it.*\nnewer records or tags are mirrored than these tags were judged by: the daemon/,
+  )
   expect(await tagsOf('T-1')).toMatchObject({ count: 0, current: false })
 })
 
@@ -156,10 +167,17 @@ test('findings of a tag that was removed says when, and what changed in it befor
       changes: object[]
     }
   }
-  const shown = async (...more: string[]) => (await run(['show', 'T-1', ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)).out // prettier-ignore
-  expect(await shown()).toMatch(/\n\d mirrored tags? ha(s|ve) it\ntag +package +with a fix\n\S+ +\S+ \S+ +yes\n/) // prettier-ignore
-  const { tags: { listed, count } } = JSON.parse(await shown('--json')) as { tags: { listed: { id: string }[]; count: number } } // prettier-ignore
-  expect(listed.find(({ id }) => id === one.owner)).toMatchObject({ package: one.name, fixable: true, suppressed: false }) // prettier-ignore
+  const shown = async (...more: string[]) =>
+    (await run(['show', 'T-1', ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)).out
+  expect(await shown()).toMatch(/\n\d mirrored tags? ha(s|ve) it\ntag +package +with a fix\n\S+ +\S+ \S+ +yes\n/)
+  const {
+    tags: { listed, count },
+  } = JSON.parse(await shown('--json')) as { tags: { listed: { id: string }[]; count: number } }
+  expect(listed.find(({ id }) => id === one.owner)).toMatchObject({
+    package: one.name,
+    fixable: true,
+    suppressed: false,
+  })
   expect(count).toBe(new Set(listed.map(({ id }) => id)).size)
   const { tag, ...before } = await ask(one.owner)
   expect([tag, before.tags.length]).toEqual([{ ...tag, removed: false, removedAt: null }, 1])
@@ -169,7 +187,8 @@ test('findings of a tag that was removed says when, and what changed in it befor
   for (const name of [tag.name, one.owner])
     expect(await ask(name)).toMatchObject({
       tag: { ...tag, removed: true, removedAt: expect.stringMatching(/^20.*Z$/) as string },
-      ...{ tags: [], changes: before.changes },
+      tags: [],
+      changes: before.changes,
     })
   const { out } = await run(['findings', tag.name], { PATCHMIRROR_DATA_DIR: dir }, dir)
   expect(out).toMatch(new RegExp(`^tag ${tag.name}\\nremoved 20\\S+Z; what changed before is kept\\n\\nchanges since`))
@@ -180,13 +199,20 @@ test('match builds the index of packages where no daemon has built it, and says 
   onTestFinished(() => bench.close())
   const sbom = join(bench.dir, 'bom.json')
   const component = { type: 'library', name: 'none', version: '1', purl: 'pkg:npm/none@1' }
-  writeFileSync(sbom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.5', components: [component] })) // prettier-ignore
+  writeFileSync(sbom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.5', components: [component] }))
   const match = () => run(['match', sbom], { PATCHMIRROR_DATA_DIR: bench.dir }, bench.dir)
   await bench.run('feeds')
   const early = await match()
-  expect([early.code, early.err]).toEqual([3, expect.stringContaining('no OSV records are mirrored; run "patchmirror sync osv"')]) // prettier-ignore
+  expect([early.code, early.err]).toEqual([
+    3,
+    expect.stringContaining('no OSV records are mirrored; run "patchmirror sync osv"'),
+  ])
   await bench.run('osv')
   const first = await match()
-  expect([first.code, first.err, first.out]).toEqual([0, expect.stringContaining('building the index of packages, once'), expect.stringMatching(/1 package, no findings/)]) // prettier-ignore
+  expect([first.code, first.err, first.out]).toEqual([
+    0,
+    expect.stringContaining('building the index of packages, once'),
+    expect.stringMatching(/1 package, no findings/),
+  ])
   expect((await match()).err).not.toContain('building')
 })

@@ -64,7 +64,9 @@ function vexRecord(): string {
     return statements
       .filter(({ status }) => status === 'not_affected')
       .map(({ vulnerabilities: [vulnerability = ''], products: [product] }) => ({
-        ...{ vulnerability, product: product?.names[0]?.purl ?? '', document: one.digest },
+        vulnerability,
+        product: product?.names[0]?.purl ?? '',
+        document: one.digest,
       }))
   })
   reads?.close()
@@ -96,7 +98,7 @@ function recordOf(id: string, aliases: readonly string[]): string {
   const summary = 'A summary \u001b[2Jof it'
   const references = [{ type: 'WEB', url: 'https://example.com/a' }]
   const more = { database_specific: { reviewedAt: 1_700_000_000_000 } }
-  return JSON.stringify({ id, modified: '2026-06-01T00:00:00Z', aliases, summary, affected, references, ...more }) // prettier-ignore
+  return JSON.stringify({ id, modified: '2026-06-01T00:00:00Z', aliases, summary, affected, references, ...more })
 }
 
 async function buildViews(): Promise<void> {
@@ -235,7 +237,9 @@ describe('match', () => {
   }
   const component = (name: string, purl?: string) => ({ name, purl, 'bom-ref': name })
   const sbom = file('sbom.json', {
-    ...{ bomFormat: 'CycloneDX', specVersion: '1.6', metadata: { component: { name: 'app' } } },
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    metadata: { component: { name: 'app' } },
     components: [
       component('lodash', 'pkg:npm/lodash@4.17.0'),
       component('fixed', 'pkg:npm/lodash@4.17.21'),
@@ -246,10 +250,12 @@ describe('match', () => {
   test('prints the findings of an SBOM with their fixes, what was not judged, and the snapshot', async () => {
     const { code, out } = await ask('match', sbom)
     expect(code).toBe(0)
-    expect(out).toMatch(/^CycloneDX 1\.6, app: 3 packages, 2 findings in 1 of them \(2 of no stated severity\); 2 with a fix; 1 not judged/) // prettier-ignore
+    expect(out).toMatch(
+      /^CycloneDX 1\.6, app: 3 packages, 2 findings in 1 of them \(2 of no stated severity\); 2 with a fix; 1 not judged/,
+    )
     expect(out).toMatch(/^unknown +lodash +4\.17\.0 +4\.17\.21 +GHSA-1 +CVE-2026-1, CVE-2026-2$/m)
     expect(out).toMatch(/^1 +it has no package URL \(purl\) +file$/m)
-    expect(out).toMatch(/^osv: snapshot [\da-f]{12}, published .*, as of 2026-07-01 00:00:00Z, \d+ d/m) // prettier-ignore
+    expect(out).toMatch(/^osv: snapshot [\da-f]{12}, published .*, as of 2026-07-01 00:00:00Z, \d+ d/m)
     expect(await json('match', sbom)).toMatchObject({
       counts: { components: 3, packages: 3, vulnerable: 1, findings: 2, fixable: 2, notJudged: 1 },
       findings: [{ id: 'GHSA-1', fixed: ['4.17.21'], component: { refs: ['lodash'] } }, { id: 'GHSA-2' }],
@@ -263,16 +269,21 @@ describe('match', () => {
     const components = names.map((name) => ({ ...component('same', `pkg:npm/${name}`), name }))
     const nested = [{ name: 'parent', 'bom-ref': 'same', components }]
     const of = file('same.json', { bomFormat: 'CycloneDX', specVersion: '1.6', components: nested })
-    const affected = ['4.17.0', '4.17.1'].flatMap((version) => ['GHSA-1', 'GHSA-2'].map((id) => `${id} pkg:npm/lodash@${version}`)).sort() // prettier-ignore
+    const affected = ['4.17.0', '4.17.1']
+      .flatMap((version) => ['GHSA-1', 'GHSA-2'].map((id) => `${id} pkg:npm/lodash@${version}`))
+      .sort()
     const { counts, findings, notJudged } = (await json('match', of)) as unknown as MatchResult
     expect(counts).toMatchObject({ components: 5, packages: 5, vulnerable: 2, findings: 4 })
     expect(findings.map(({ id, component }) => `${id} ${component.purl}`).sort()).toEqual(affected)
-    for (const { component } of findings) expect(component).toMatchObject({ name: component.purl?.slice(8), refs: ['same'] }) // prettier-ignore
+    for (const { component } of findings)
+      expect(component).toMatchObject({ name: component.purl?.slice(8), refs: ['same'] })
     expect(notJudged.map(({ name }) => name)).toEqual(['parent'])
 
     const { out } = await ask('match', of)
     const rows = [...out.matchAll(/^unknown +lodash@(\S+) +(\S+) .*(GHSA-\d)/gm)]
-    expect(rows.map(([, name, version, id]) => [name === version, `${id} pkg:npm/lodash@${version}`]).sort()).toEqual(affected.map((one) => [true, one])) // prettier-ignore
+    expect(rows.map(([, name, version, id]) => [name === version, `${id} pkg:npm/lodash@${version}`]).sort()).toEqual(
+      affected.map((one) => [true, one]),
+    )
 
     const report = JSON.parse((await ask('match', of, '--format', 'cyclonedx')).out) as Report
     const byRef = new Map(report.components.map((one) => [one['bom-ref'], one]))
@@ -289,18 +300,20 @@ describe('match', () => {
 
     const { runs } = JSON.parse((await ask('match', of, '--format', 'sarif')).out) as Sarif
     const results = runs[0]?.results ?? []
-    const places = results.map(({ ruleId, locations }) => `${ruleId} ${locations[0]?.logicalLocations[0]?.fullyQualifiedName}`) // prettier-ignore
+    const places = results.map(
+      ({ ruleId, locations }) => `${ruleId} ${locations[0]?.logicalLocations[0]?.fullyQualifiedName}`,
+    )
     expect(places.sort()).toEqual(affected)
-    expect(new Set(results.map(({ partialFingerprints }) => partialFingerprints['patchmirror/v1'])).size).toBe(4) // prettier-ignore
+    expect(new Set(results.map(({ partialFingerprints }) => partialFingerprints['patchmirror/v1'])).size).toBe(4)
   })
 
   test('lists apart what mirrored VEX rules out, and does not fail for it', async () => {
     const { product, document, vulnerability } = ruledOut
-    const of = file('vex.json', { bomFormat: 'CycloneDX', specVersion: '1.6', components: [component('d', product)] }) // prettier-ignore
+    const of = file('vex.json', { bomFormat: 'CycloneDX', specVersion: '1.6', components: [component('d', product)] })
     const { code, out } = await ask('match', of, '--fail-on', 'any')
     expect(code).toBe(0)
     expect(out).toMatch(/no findings; 1 ruled out by VEX\n\nRuled out by VEX:\n/)
-    expect(out).toMatch(new RegExp(`^not affected +d +\\S+ +VEX-1 +\\S+ +${document.slice(0, 12)} +-$`, 'm')) // prettier-ignore
+    expect(out).toMatch(new RegExp(`^not affected +d +\\S+ +VEX-1 +\\S+ +${document.slice(0, 12)} +-$`, 'm'))
     expect(out).toMatch(/^vex: \d+ documents, snapshot [\da-f]{12}, as of 20/m)
     expect(out).toMatch(/^patches: 9 in the list$/m)
     expect(await json('match', of)).toMatchObject({
@@ -310,12 +323,13 @@ describe('match', () => {
       vex: { notApplied: null, unread: 0, csaf: 0 },
     })
     const odd = await ask('match', of, '--no-vex', '--fail-on', 'high')
-    expect([odd.code, odd.out]).toEqual([1, expect.stringMatching(/^critical 9\.8 \(word: low\) +d [^]*^of 1 finding the record's word and its CVSS score/m)]) // prettier-ignore
+    expect([odd.code, odd.out]).toEqual([
+      1,
+      expect.stringMatching(/^critical 9\.8 \(word: low\) +d [^]*^of 1 finding the record's word and its CVSS score/m),
+    ])
     expect(await ask('match', of, '--no-vex', '--fail-on', 'any')).toMatchObject({
-      ...{
-        code: 1,
-        out: expect.stringMatching(/^vex: not applied: --no-vex was given$/m) as string,
-      },
+      code: 1,
+      out: expect.stringMatching(/^vex: not applied: --no-vex was given$/m) as string,
     })
   })
 
@@ -323,45 +337,77 @@ describe('match', () => {
     const fail = async (kind: string, of = sbom) => (await ask('match', of, '--fail-on', kind)).code
     expect([await fail('any'), await fail('fixable'), await fail('critical')]).toEqual([1, 1, 0])
     const none = file('none.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [] })
-    const unread = file('unread.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('file')] }) // prettier-ignore
+    const unread = file('unread.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('file')] })
     for (const [of, why] of [
       [none, 'has no components'],
       [unread, 'has no component that could be judged'],
     ] as const) {
-      // prettier-ignore
-      expect(await ask('match', of, '--fail-on', 'any')).toMatchObject({ code: 3, err: expect.stringContaining(why) as string }) // prettier-ignore
+      expect(await ask('match', of, '--fail-on', 'any')).toMatchObject({
+        code: 3,
+        err: expect.stringContaining(why) as string,
+      })
       expect((await ask('match', of)).code).toBe(0)
     }
-    const clean = file('clean.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21'), component('file')] }) // prettier-ignore
+    const clean = file('clean.json', {
+      bomFormat: 'CycloneDX',
+      specVersion: '1.5',
+      components: [component('fixed', 'pkg:npm/lodash@4.17.21'), component('file')],
+    })
     expect(await fail('any', clean)).toBe(0)
     expect(await ask('match', sbom, '--fail-on', 'high')).toMatchObject({
-      err: expect.stringMatching(/the records of 2 findings state no severity: --fail-on high/) as string, // prettier-ignore
+      err: expect.stringMatching(/the records of 2 findings state no severity: --fail-on high/) as string,
     })
   })
 
   test('exits with 1 for packages that are not judged only with --fail-on unjudged, and says how many are not', async () => {
-    const odd = file('odd.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21'), component('old', 'pkg:npm/lodash@workspace:1'), component('none')] }) // prettier-ignore
+    const odd = file('odd.json', {
+      bomFormat: 'CycloneDX',
+      specVersion: '1.5',
+      components: [
+        component('fixed', 'pkg:npm/lodash@4.17.21'),
+        component('old', 'pkg:npm/lodash@workspace:1'),
+        component('none'),
+      ],
+    })
     const share = /2 of 3 packages were not judged, or not completely/
-    expect(await ask('match', odd, '--fail-on', 'unjudged')).toMatchObject({ code: 1, err: expect.stringMatching(share) as string }) // prettier-ignore
+    expect(await ask('match', odd, '--fail-on', 'unjudged')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(share) as string,
+    })
     expect(await ask('match', odd, '--fail-on', 'any')).toMatchObject({
-      ...{ code: 0, err: expect.stringMatching(/completely: --fail-on unjudged fails/) as string },
+      code: 0,
+      err: expect.stringMatching(/completely: --fail-on unjudged fails/) as string,
     })
     expect(await ask('match', odd)).toMatchObject({ code: 0, err: '' })
-    const clean = file('judged.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21'), { type: 'file', name: 'a.txt' }] }) // prettier-ignore
+    const clean = file('judged.json', {
+      bomFormat: 'CycloneDX',
+      specVersion: '1.5',
+      components: [component('fixed', 'pkg:npm/lodash@4.17.21'), { type: 'file', name: 'a.txt' }],
+    })
     expect(await ask('match', clean, '--fail-on', 'unjudged')).toMatchObject({ code: 0, err: '' })
   })
 
   test('takes the release of packages that name none from --distro, and refuses one that is not known', async () => {
-    const of = file('deb.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('x', 'pkg:deb/debian/x@1.0')] }) // prettier-ignore
-    const reasons = async (...args: string[]) => ((await json('match', of, ...args)) as unknown as MatchResult).notJudged.map(({ reason }) => reason) // prettier-ignore
+    const of = file('deb.json', {
+      bomFormat: 'CycloneDX',
+      specVersion: '1.5',
+      components: [component('x', 'pkg:deb/debian/x@1.0')],
+    })
+    const reasons = async (...args: string[]) =>
+      ((await json('match', of, ...args)) as unknown as MatchResult).notJudged.map(({ reason }) => reason)
     expect(await reasons('--distro', 'buster')).toEqual([expect.stringMatching(/Debian:10$/)])
     expect(await ask('match', of, '--distro', 'nonesuch-9')).toMatchObject({
-      ...{ code: 2, err: expect.stringMatching(/--distro names no release .* nonesuch-9; .*debian-12, bookworm/) as string }, // prettier-ignore
+      code: 2,
+      err: expect.stringMatching(/--distro names no release .* nonesuch-9; .*debian-12, bookworm/) as string,
     })
   })
 
   test('says that listed records are missing, and is not certain of an SBOM without findings then', async () => {
-    const of = file('missing.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21')] }) // prettier-ignore
+    const of = file('missing.json', {
+      bomFormat: 'CycloneDX',
+      specVersion: '1.5',
+      components: [component('fixed', 'pkg:npm/lodash@4.17.21')],
+    })
     const fail = () => ask('match', of, '--fail-on', 'any')
     expect([(await fail()).code, (await json('match', of))['gaps']]).toEqual([0, []])
     const store = openFilledStore(dir)
@@ -371,17 +417,22 @@ describe('match', () => {
       store.close()
     })
     store.damage("UPDATE snapshot SET whole = 0 WHERE source = 'osv'")
-    expect((await fail()).out).toMatch(/^osv: .*; partial: some listed records are missing or outdated, it is not known how many/m) // prettier-ignore
+    expect((await fail()).out).toMatch(
+      /^osv: .*; partial: some listed records are missing or outdated, it is not known how many/m,
+    )
     store.damage("INSERT INTO osv_missing (id) VALUES ('LOST-1'), ('OLD-1')")
     const { snapshot } = (await json('match', of)) as unknown as MatchResult
     const facts = { lacking: 2, unusableEntries: 1 }
     store.addRun('osv', 1, { state: 'partial', snapshot: snapshot.id, endedAt: 2, facts })
     const why = 'partial: 3 listed records are missing or outdated'
     expect(await fail()).toMatchObject({
-      ...{ code: 3, out: expect.stringMatching(new RegExp(`^osv: snapshot .*; ${why}$`, 'm')) as string }, // prettier-ignore
-      err: expect.stringContaining(`nothing found is of the kind of --fail-on any, but that is not certain: ${why}`) as string, // prettier-ignore
+      code: 3,
+      out: expect.stringMatching(new RegExp(`^osv: snapshot .*; ${why}$`, 'm')) as string,
+      err: expect.stringContaining(
+        `nothing found is of the kind of --fail-on any, but that is not certain: ${why}`,
+      ) as string,
     })
-    expect(await ask('match', of)).toMatchObject({ code: 0, out: expect.stringContaining(why) as string }) // prettier-ignore
+    expect(await ask('match', of)).toMatchObject({ code: 0, out: expect.stringContaining(why) as string })
     expect((await ask('match', sbom, '--fail-on', 'any')).code).toBe(1)
     const gaps = [{ code: 'records', reason: why }]
     expect(await json('match', of)).toMatchObject({ gaps, snapshot: { partial: true, missing: 3 } })
@@ -392,7 +443,7 @@ describe('match', () => {
 
   test('is not certain of what VEX rules out while documents are missing, nor of fixes while patches are', async () => {
     const { product } = ruledOut
-    const of = file('vex.json', { bomFormat: 'CycloneDX', specVersion: '1.6', components: [component('d', product)] }) // prettier-ignore
+    const of = file('vex.json', { bomFormat: 'CycloneDX', specVersion: '1.6', components: [component('d', product)] })
     const store = openFilledStore(dir)
     onTestFinished(() => {
       store.damage("DELETE FROM catalog_lacking WHERE path IN ('/v1/tags/x/vex', '/v1/patches')")
@@ -402,7 +453,10 @@ describe('match', () => {
       `INSERT INTO catalog_lacking (path, resource, reason) VALUES ('/v1/tags/x/vex', 'tags', '500'), ('/v1/patches', 'lists', 'no answer')`,
     )
     const said = await ask('match', of, '--fail-on', 'any')
-    expect(said).toMatchObject({ code: 3, err: expect.stringContaining('1 document of VEX is missing or outdated') as string }) // prettier-ignore
+    expect(said).toMatchObject({
+      code: 3,
+      err: expect.stringContaining('1 document of VEX is missing or outdated') as string,
+    })
     expect(said.out).toMatch(/^vex: .*; partial: 1 document of VEX is missing or outdated$/m)
     expect(said.out).toMatch(/^patches: 9 in the list; partial: .*: no answer$/m)
     // Nothing is ruled out of what has findings, or has none: only a fix may be known that is not listed here.
@@ -411,7 +465,11 @@ describe('match', () => {
   })
 
   test('is not certain of anything while the records are dated later than the clock', async () => {
-    const of = file('late.json', { bomFormat: 'CycloneDX', specVersion: '1.5', components: [component('fixed', 'pkg:npm/lodash@4.17.21')] }) // prettier-ignore
+    const of = file('late.json', {
+      bomFormat: 'CycloneDX',
+      specVersion: '1.5',
+      components: [component('fixed', 'pkg:npm/lodash@4.17.21')],
+    })
     const store = openFilledStore(dir)
     onTestFinished(() => store.close())
     const date = (at: number) => {
@@ -423,14 +481,19 @@ describe('match', () => {
     const why = "later than this machine's clock"
     expect([code, err]).toEqual([3, expect.stringContaining(why)])
     expect(out).toMatch(new RegExp(`^osv: snapshot .*, as of [^,]*; ${why}`, 'm'))
-    expect(await json('match', of)).toMatchObject({ snapshot: { ageSeconds: null }, gaps: [{ code: 'age' }] }) // prettier-ignore
+    expect(await json('match', of)).toMatchObject({ snapshot: { ageSeconds: null }, gaps: [{ code: 'age' }] })
   })
 
   test('prints one headline, whatever the name of the SBOM', async () => {
     const name = 'app: 1 packages\n\n::error::x\u001b[2J'
-    const forged = file('forged.json', { bomFormat: 'CycloneDX', specVersion: '1.5', metadata: { component: { name } }, components: [] }) // prettier-ignore
+    const forged = file('forged.json', {
+      bomFormat: 'CycloneDX',
+      specVersion: '1.5',
+      metadata: { component: { name } },
+      components: [],
+    })
     const { out } = await ask('match', forged)
-    expect(out).toMatch(/^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, no findings\n\nosv: /) // prettier-ignore
+    expect(out).toMatch(/^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, no findings\n\nosv: /)
   })
 
   test('exits with 2 for what is no SBOM or no option, and with 3 where the index is missing', async () => {
@@ -444,10 +507,11 @@ describe('match', () => {
       [[sbom, '--format', 'table', '--json'], /exclude each other/],
     ]
     for (const [args, err] of wrong)
-      expect(await ask('match', ...args)).toMatchObject({ code: 2, err: expect.stringMatching(err) as string }) // prettier-ignore
-    const off = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_QUERY: 'false' } // prettier-ignore
+      expect(await ask('match', ...args)).toMatchObject({ code: 2, err: expect.stringMatching(err) as string })
+    const off = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_QUERY: 'false' }
     expect(await run(['match', sbom], off, '/')).toMatchObject({
-      ...{ code: 3, err: expect.stringContaining('views.query are off') as string },
+      code: 3,
+      err: expect.stringContaining('views.query are off') as string,
     })
   })
 })
@@ -479,7 +543,7 @@ describe('a list', () => {
     const open = (await json('patches', '--ticket-statuses', 'open,done')) as {
       patches: { ticket_status: string }[]
     }
-    expect(open.patches.filter(({ ticket_status }) => !/^(open|done)$/.test(ticket_status))).toEqual([]) // prettier-ignore
+    expect(open.patches.filter(({ ticket_status }) => !/^(open|done)$/.test(ticket_status))).toEqual([])
     expect(await ask('patches', '--severities', 'huge')).toMatchObject({
       code: 2,
       err: expect.stringContaining('critical, high, medium, low') as string,
@@ -509,11 +573,11 @@ describe('since', () => {
     const { out } = await ask('since', '--csv')
     expect(out.trimEnd().split('\n')).toEqual([
       'id,state,first_seen,first_seen_exact,fix_seen,fix_seen_exact,changed,changed_exact,removed,returned,upstream_published,upstream_modified',
-      ...['GHSA-1', 'GHSA-2'].map((id) => `${id},present,${AT},true,${AT},true,${AT},true,,,,2026-06-01T00:00:00Z`), // prettier-ignore
+      ...['GHSA-1', 'GHSA-2'].map((id) => `${id},present,${AT},true,${AT},true,${AT},true,,,,2026-06-01T00:00:00Z`),
       `GONE-1,removed,${AT},true,,,${AT},true,${AT},,,`,
       `VEX-1,present,${AT},true,,,${AT},true,,,,2026-06-01T00:00:00Z`,
     ])
-    const listed = JSON.parse((await ask('since', '--json')).out) as { id: string; upstream: unknown }[] // prettier-ignore
+    const listed = JSON.parse((await ask('since', '--json')).out) as { id: string; upstream: unknown }[]
     expect(listed.map(({ id }) => id)).toEqual(['GHSA-1', 'GHSA-2', 'GONE-1', 'VEX-1'])
     expect(listed[0]?.upstream).toMatchObject({ published: null, modified: '2026-06-01T00:00:00Z' })
     const ofNpm = (await ask('since', '--json', '--ecosystem', 'npm')).out
@@ -529,10 +593,14 @@ describe('since', () => {
       ['Root:npm:1', 'use --ecosystem npm\n'],
       ['Root:Maven', 'use --ecosystem Root\n'], // there is no record of Maven
     ] as const)
-      expect(await ask('since', '--ecosystem', name)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) as string }) // prettier-ignore
+      expect(await ask('since', '--ecosystem', name)).toMatchObject({
+        code: 2,
+        out: '',
+        err: expect.stringContaining(message) as string,
+      })
     const whole = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_DERIVED: 'false' } // no view npm has what a vendor patched
     const ofVendor = await run(['since', '--ecosystem', 'Root:npm'], whole, '/')
-    expect([ofVendor.code, ofVendor.err]).toEqual([2, expect.stringContaining('use --ecosystem Root\n')]) // prettier-ignore
+    expect([ofVendor.code, ofVendor.err]).toEqual([2, expect.stringContaining('use --ecosystem Root\n')])
     expect((await ask('since', '--ecosystem', 'Root')).code).toBe(0)
     expect(await ask('since', '--csv', '--json')).toMatchObject({ code: 2 })
   })
@@ -540,11 +608,15 @@ describe('since', () => {
 
 test('what is not there is exit 1, and what this mirror cannot know is exit 3, with different reasons', async () => {
   const gone = await ask('show', 'GONE-1')
-  expect(gone).toMatchObject({ code: 1, err: expect.stringContaining('upstream removed') as string }) // prettier-ignore
-  const [removed, seen] = ['removed 2026-07-01T00:00:00.000Z', 'first seen here 2026-07-01T00:00:00.000Z'] // prettier-ignore
+  expect(gone).toMatchObject({ code: 1, err: expect.stringContaining('upstream removed') as string })
+  const removed = 'removed 2026-07-01T00:00:00.000Z'
+  const seen = 'first seen here 2026-07-01T00:00:00.000Z'
   expect(gone.err).toContain(`the record GONE-1: ${removed}, ${seen}`)
-  expect(await ask('show', 'NONE-1')).toMatchObject({ code: 1, err: expect.stringMatching(/^not found: /) as string }) // prettier-ignore
-  expect(await ask('show', 'CVE-2026-2')).toMatchObject({ code: 1, err: expect.stringContaining('GHSA-1, GHSA-2') as string }) // prettier-ignore
+  expect(await ask('show', 'NONE-1')).toMatchObject({ code: 1, err: expect.stringMatching(/^not found: /) as string })
+  expect(await ask('show', 'CVE-2026-2')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('GHSA-1, GHSA-2') as string,
+  })
   expect(await ask('search', 'none')).toMatchObject({ code: 1 })
   const empty = { PATCHMIRROR_DATA_DIR: join(scratch(), 'data') }
   const bom = join(scratch(), 'bom.json')
@@ -568,9 +640,14 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
   }
   const why = 'older than osv.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
-  const [listed, exported] = [await run(['since'], old, '/'), await run(['since', '--csv'], old, '/')] // prettier-ignore
-  expect([listed.code, listed.out.includes('GHSA-1'), listed.out.endsWith(why)]).toEqual([0, true, true]) // prettier-ignore
-  expect([exported.code, exported.out.split('\n')[0], exported.err.endsWith(why)]).toEqual([0, expect.stringMatching(/^id,/), true]) // prettier-ignore
+  const listed = await run(['since'], old, '/')
+  const exported = await run(['since', '--csv'], old, '/')
+  expect([listed.code, listed.out.includes('GHSA-1'), listed.out.endsWith(why)]).toEqual([0, true, true])
+  expect([exported.code, exported.out.split('\n')[0], exported.err.endsWith(why)]).toEqual([
+    0,
+    expect.stringMatching(/^id,/),
+    true,
+  ])
 })
 
 test('a removed record is shown with the date that came with its bundle, not with that of the import', async () => {
@@ -580,7 +657,7 @@ test('a removed record is shown with the date that came with its bundle, not wit
     store.close()
   }
   set("UPDATE osv_tombstone SET removed_at = removed_at + 5000 WHERE id = 'GONE-1'")
-  onTestFinished(() => set("UPDATE osv_tombstone SET removed_at = removed_at - 5000 WHERE id = 'GONE-1'")) // prettier-ignore
+  onTestFinished(() => set("UPDATE osv_tombstone SET removed_at = removed_at - 5000 WHERE id = 'GONE-1'"))
   expect((await ask('show', 'GONE-1')).err).toContain('removed 2026-07-01T00:00:00.000Z')
 })
 
@@ -594,7 +671,7 @@ test('a lookup says that its data is older than the settings allow, and that a n
   ]
   const marksOf = async (env: Record<string, string>): Promise<string[]> => {
     const said: string[] = []
-    for (const args of lookups) said.push((await run(args, { PATCHMIRROR_DATA_DIR: dir, ...env }, '/')).out) // prettier-ignore
+    for (const args of lookups) said.push((await run(args, { PATCHMIRROR_DATA_DIR: dir, ...env }, '/')).out)
     return said.map((out) => /^osv: snapshot .*, as of [^,;]+, [^,;]+ old(.*)$/m.exec(out)?.[1] ?? 'no line')
   }
   const young = { PATCHMIRROR_OSV_MAX_AGE_HOURS: '87600' }
@@ -603,9 +680,18 @@ test('a lookup says that its data is older than the settings allow, and that a n
   expect(await marksOf({})).toEqual([old, old, old])
   expect(await marksOf(young)).toEqual(['', '', ''])
   const store = openWrites(dir)
-  const runId = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 1 }) // prettier-ignore
+  const runId = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 1 })
   const none = Buffer.alloc(0)
-  const refused = { source: 'osv', path: 'osv', reason: 'too much', sha256: none, body: none, etag: null, lastModified: null, asOf: 1 } as const // prettier-ignore
+  const refused = {
+    source: 'osv',
+    path: 'osv',
+    reason: 'too much',
+    sha256: none,
+    body: none,
+    etag: null,
+    lastModified: null,
+    asOf: 1,
+  } as const
   try {
     store.quarantine.keepQuarantine({ ...refused, runId })
     expect(await marksOf({})).toEqual(lookups.map(() => old + waiting))
@@ -620,7 +706,10 @@ test('a lookup says that its data is older than the settings allow, and that a n
 describe('changes', () => {
   test('says in words what changed since a snapshot or a time, and names the time', async () => {
     const found = await ask('changes', '--since', '1')
-    expect([found.code, found.out]).toEqual([0, expect.stringMatching(/^changes since snapshot [0-9a-f]{12}, to .*\n\nGONE-1\n {2}record removed\n/)]) // prettier-ignore
+    expect([found.code, found.out]).toEqual([
+      0,
+      expect.stringMatching(/^changes since snapshot [0-9a-f]{12}, to .*\n\nGONE-1\n {2}record removed\n/),
+    ])
     expect(await json('changes', '--since', '1')).toMatchObject({
       since: null,
       changes: [{ id: 'GONE-1', change: 'removed', differences: [{ kind: 'record_removed' }] }],
@@ -628,12 +717,19 @@ describe('changes', () => {
     const none = await ask('changes', '--since', '2026-07-01T02:00:00+02:00', '--purl', 'pkg:npm/lodash')
     expect(none.out).toContain('changes since 2026-07-01T00:00:00.000Z, to')
     expect(none.out).toContain('nothing changed')
-  }) // prettier-ignore
+  })
 
   test('takes the packages of an SBOM, or of the mirrored SBOM of a tag', async () => {
     const bom = join(dir, 'bom.json')
     const listing = (...purls: string[]): void =>
-      writeFileSync(bom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: purls.map((purl) => ({ name: 'x', purl })) })) // prettier-ignore
+      writeFileSync(
+        bom,
+        JSON.stringify({
+          bomFormat: 'CycloneDX',
+          specVersion: '1.6',
+          components: purls.map((purl) => ({ name: 'x', purl })),
+        }),
+      )
     listing('pkg:npm/lodash@1.0.0', 'pkg:npm/none@1', 'pkg:docker/x@1', 'no purl')
     const found = await ask('changes', '--since', '1', '--sbom', bom)
     expect(found.out).toMatch(
@@ -653,7 +749,7 @@ describe('changes', () => {
     const { tags } = (await json('tags')) as { tags: { id: string; digest: string }[] }
     const [tag = { id: '', digest: '' }] = tags
     for (const name of [tag.id, tag.digest.slice(0, 19)])
-      expect(await json('changes', '--since', '1', '--tag', name)).toMatchObject({ changes: [], notJudged: 0 }) // prettier-ignore
+      expect(await json('changes', '--since', '1', '--tag', name)).toMatchObject({ changes: [], notJudged: 0 })
     for (const [args, message] of [
       [['--tag', 'none'], /no mirrored tag/],
       [['--tag', tag.id, '--sbom', bom], /exclude each other/],
@@ -663,11 +759,22 @@ describe('changes', () => {
 
   test('says where the log does not reach back, and which times it accepts', async () => {
     const young = await ask('changes', '--since', '2020-01-01')
-    expect(young).toMatchObject({ code: 0, out: expect.stringMatching(/^changes since 2020-01-01T.*\nthis mirror was first filled with osv on 2026-.*Z: before that nothing was stored/) as string }) // prettier-ignore
+    expect(young).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(
+        /^changes since 2020-01-01T.*\nthis mirror was first filled with osv on 2026-.*Z: before that nothing was stored/,
+      ) as string,
+    })
     const begun = await ask('changes', '--since', '2026-07-01T00:00:00.000Z')
     expect(begun.code).toBe(0)
-    expect(await ask('changes', '--since', 'someday')).toMatchObject({ code: 2, err: expect.stringContaining('a weekday') as string }) // prettier-ignore
-    expect(await ask('changes', '--since', 'abcdef012345')).toMatchObject({ code: 3, err: expect.stringContaining('history.keepDays); use --since 2026-07-01T00:00:00.000Z') as string }) // prettier-ignore
+    expect(await ask('changes', '--since', 'someday')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('a weekday') as string,
+    })
+    expect(await ask('changes', '--since', 'abcdef012345')).toMatchObject({
+      code: 3,
+      err: expect.stringContaining('history.keepDays); use --since 2026-07-01T00:00:00.000Z') as string,
+    })
     expect(await ask('changes', '--since', '9999-01-01')).toMatchObject({ code: 2 })
   })
 })

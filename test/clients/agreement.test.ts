@@ -93,7 +93,8 @@ describe.skipIf(!existsSync(REAL))('the query API', () => {
   async function scan(path: string, purls: readonly string[]): Promise<Map<string, string>> {
     const components = purls.map((purl, i) => {
       const [, name = '', version = ''] = /^pkg:[^/]+\/(.+)@([^@]+)$/.exec(purl) ?? []
-      const [plain, text] = [decodeURIComponent(name), decodeURIComponent(version)]
+      const plain = decodeURIComponent(name)
+      const text = decodeURIComponent(version)
       return { 'bom-ref': String(i), type: 'library', name: plain, version: text, purl }
     })
     const bom = { bomFormat: 'CycloneDX', specVersion: '1.5', version: 1, components }

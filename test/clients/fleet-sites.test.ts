@@ -4,8 +4,8 @@ import { sha256Hex } from '../../src/core/digest.ts'
 import { answersOf, fleetStatus, untilFleet } from '../support/fleet/daemons.ts'
 import { bearer } from '../support/keys.ts'
 import { emptyDisk, fillDisk } from '../support/small-disk.ts'
-import { type Publications, type Scanners, rememberPublications, startScanners } from './fleet/scanners.ts' // prettier-ignore
-import { EDGES, LINE, READERS, type SiteFleet, type SiteNode, openSiteFleet, whyNoFleet } from './fleet/world.ts' // prettier-ignore
+import { type Publications, type Scanners, rememberPublications, startScanners } from './fleet/scanners.ts'
+import { EDGES, LINE, READERS, type SiteFleet, type SiteNode, openSiteFleet, whyNoFleet } from './fleet/world.ts'
 import { tell } from './toolbox.ts'
 
 /** Shorter than by default, so that this file takes minutes. */
@@ -52,7 +52,7 @@ async function expectSame(name: string, node: { url: string }, from: SiteNode): 
   await expect
     .poll(async () => {
       const answers = await answersOf(from)
-      const [index, query] = [INDEX, '/osv/v1/query'].map((path) => answers[path] as { snapshot: string }) // prettier-ignore
+      const [index, query] = [INDEX, '/osv/v1/query'].map((path) => answers[path] as { snapshot: string })
       return index?.snapshot === query?.snapshot
     })
     .toBe(true)
@@ -69,7 +69,10 @@ function change(): number {
 
 /** Resolves once everything is published and served, and the views are made. */
 async function settled(node: SiteNode): Promise<void> {
-  await untilFleet(node, ({ served, seen, holdingBackSince }) => served > 0 && served === seen && holdingBackSince === null) // prettier-ignore
+  await untilFleet(
+    node,
+    ({ served, seen, holdingBackSince }) => served > 0 && served === seen && holdingBackSince === null,
+  )
   await answering(node, '/osv/ecosystems.txt', 200)
   await answering(node, '/.well-known/vex-repository.json', 200)
 }
@@ -95,14 +98,14 @@ async function begin(): Promise<void> {
   const { nodes, world, edges, store } = fleet
   publications = rememberPublications(world.sandbox.feed)
   await nodes.a1.start()
-  for (const source of ['osv', 'feeds', 'catalog']) await nodes.a1.said(new RegExp(`${source} sync: complete`)) // prettier-ignore
+  for (const source of ['osv', 'feeds', 'catalog']) await nodes.a1.said(new RegExp(`${source} sync: complete`))
   await settled(nodes.a1)
   const first = await fleetStatus(nodes.a1)
   for (const name of ['a2', ...READERS] as const) await nodes[name].start()
   for (const name of ['a2', ...READERS] as const) await untilFleet(nodes[name], ({ served }) => served >= first.served)
   const readers = READERS.map((name) => [name, nodes[name].url] as const)
   const behind = EDGES.map((name, i) => [edgeNames[i] ?? '', edges[name] ?? ''] as const)
-  for (const [, url] of behind) await answering({ url }, INDEX, 200) // prettier-ignore
+  for (const [, url] of behind) await answering({ url }, INDEX, 200)
   scanners = startScanners(Object.fromEntries([...readers, ...behind]), publications)
   ends.push(() => scanners.stop())
   figure(`store: ${store.name}; line: ${LINE.delayMs} ms each way, ${LINE.loss * 100} % loss`)
@@ -160,8 +163,12 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
     const shown = Math.max(...timesOf(publication, everywhere))
     for (const name of READERS) expect([name, (await fleetStatus(nodes[name])).epoch]).toEqual([name, after.epoch])
     const counts = requested()
-    figure(`leader killed: the standby leads after ${seconds(led - killed)}, what changed is on all readers and edges after ${seconds(shown - killed)}`) // prettier-ignore
-    figure(`requests until then ${world.sandbox.requests.count()}, of the first crawl ${crawl}: ${JSON.stringify(counts)}`) // prettier-ignore
+    figure(
+      `leader killed: the standby leads after ${seconds(led - killed)}, what changed is on all readers and edges after ${seconds(shown - killed)}`,
+    )
+    figure(
+      `requests until then ${world.sandbox.requests.count()}, of the first crawl ${crawl}: ${JSON.stringify(counts)}`,
+    )
     // The three records that changed; of the catalog, lists alone.
     const items = Object.entries(counts).filter(([path]) => path.includes('*'))
     expect(items).toEqual([['/external/osv/*', 3]])
@@ -189,7 +196,7 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
     await untilFleet(nodes.a2, (it) => it.served >= newest.served)
     figure(`woken up, it follows within ${seconds(Date.now() - woken)}; fenced ${zombie.fenced}`)
     expect(newest.epoch).toBe(epoch + 1)
-    expect([await codeOf(nodes.a1, '/-/leader'), await codeOf(nodes.a2, '/-/leader')]).toEqual([200, 503]) // prettier-ignore
+    expect([await codeOf(nodes.a1, '/-/leader'), await codeOf(nodes.a2, '/-/leader')]).toEqual([200, 503])
     await settled(nodes.a2)
     await expectSame('a2', nodes.a2, nodes.a1)
   })
@@ -205,7 +212,7 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
     figure(`store stopped: found by all after ${seconds(Date.now() - stopped)}`)
     for (const name of READERS)
       expect([await codeOf(nodes[name], INDEX), await asOf(nodes[name])]).toEqual([200, dated])
-    for (const name of READERS) expect([name, await codeOf(nodes[name], '/-/ready')]).toEqual([name, 200]) // prettier-ignore
+    for (const name of READERS) expect([name, await codeOf(nodes[name], '/-/ready')]).toEqual([name, 200])
     expect(timesOf(publication, everywhere)).toEqual(everywhere.map(() => NaN))
     await store.resume()
     const resumed = Date.now()
@@ -238,7 +245,9 @@ describe.runIf(missing === null)('a fleet at two sites', () => {
     if (!store.isFar) skip('the store is a folder')
     sites.line(false)
     const publication = change()
-    await expect.poll(async () => publications.indexAt(await (await fetch(nodes.a1.url + INDEX)).text())).toBe(publication) // prettier-ignore
+    await expect
+      .poll(async () => publications.indexAt(await (await fetch(nodes.a1.url + INDEX)).text()))
+      .toBe(publication)
     for (const name of READERS) expect(await codeOf(nodes[name], INDEX)).toBe(200)
     expect(timesOf(publication, everywhere)).toEqual(everywhere.map(() => NaN))
     sites.line(true)

@@ -94,7 +94,7 @@ const FILES = {
     .map((one) => one.split(' '))
     .map(
       ([name, version]) => `Package: ${name}\nStatus: install ok installed\nArchitecture: amd64\nVersion: ${version}\n`,
-    ) // prettier-ignore
+    )
     .join('\n'),
   'app/node_modules/left/package.json': '{"name":"left","version":"1.0.0"}',
 }
@@ -139,10 +139,17 @@ test(`grype ${GRYPE} finds the same in an image under three names, with the VEX 
   const vex = await vexOf(purl)
   const cache = join(dir, 'grype')
   mkdirSync(join(cache, '6'), { recursive: true })
-  const made = await runTool(grypeDb.path, [join(cache, '6'), 'left', RULED_OUT, OPEN], { timeoutMs: 120_000 }) // prettier-ignore
+  const made = await runTool(grypeDb.path, [join(cache, '6'), 'left', RULED_OUT, OPEN], { timeoutMs: 120_000 })
   expect([made.code, made.out]).toEqual([0, ''])
   const { path } = grype
-  const env = { GRYPE_DB_CACHE_DIR: cache, GRYPE_DB_AUTO_UPDATE: 'false', GRYPE_DB_VALIDATE_AGE: 'false', GRYPE_CHECK_FOR_APP_UPDATE: 'false', GRYPE_REGISTRY_INSECURE_USE_HTTP: 'true', HOME: dir } // prettier-ignore
+  const env = {
+    GRYPE_DB_CACHE_DIR: cache,
+    GRYPE_DB_AUTO_UPDATE: 'false',
+    GRYPE_DB_VALIDATE_AGE: 'false',
+    GRYPE_CHECK_FOR_APP_UPDATE: 'false',
+    GRYPE_REGISTRY_INSECURE_USE_HTTP: 'true',
+    HOME: dir,
+  }
   const scan = async (name: string, { digest }: ImageRegistry, more: readonly string[] = []) => {
     const args = [`registry:${name}@${digest}`, '--output', 'json', '--quiet', ...more]
     const ran = await runTool(path, args, { env, cwd: dir, timeoutMs: 120_000 })
@@ -171,18 +178,36 @@ test(`Trivy ${TRIVY} finds the same in an image under three names, with the VEX 
   const lists = join(cache, 'lists/vuln-list/rootio')
   mkdirSync(lists, { recursive: true })
   writeFileSync(join(lists, 'cve_feed.json'), JSON.stringify(feed))
-  const made = await runTool(trivyDb.path, [join(cache, 'lists'), join(cache, 'db')], { timeoutMs: 120_000 }) // prettier-ignore
+  const made = await runTool(trivyDb.path, [join(cache, 'lists'), join(cache, 'db')], { timeoutMs: 120_000 })
   expect([made.code, made.out]).toEqual([0, ''])
   const { path } = trivy
   const scan = async (name: string, { digest }: ImageRegistry, more: readonly string[] = []) => {
     const report = join(cache, 'report.json')
     const offline = ['--skip-db-update', '--skip-java-db-update', '--offline-scan', '--quiet']
-    const args = ['image', '--image-src', 'remote', '--scanners', 'vuln', '--cache-dir', cache, ...offline, '--format', 'json', '--output', report, ...more, `${name}@${digest}`] // prettier-ignore
-    const ran = await runTool(path, args, { env: { HOME: dir, TRIVY_INSECURE: 'true' }, cwd: dir, timeoutMs: 120_000 }) // prettier-ignore
+    const args = [
+      'image',
+      '--image-src',
+      'remote',
+      '--scanners',
+      'vuln',
+      '--cache-dir',
+      cache,
+      ...offline,
+      '--format',
+      'json',
+      '--output',
+      report,
+      ...more,
+      `${name}@${digest}`,
+    ]
+    const ran = await runTool(path, args, { env: { HOME: dir, TRIVY_INSECURE: 'true' }, cwd: dir, timeoutMs: 120_000 })
     expect([ran.code, ran.err]).toEqual([0, expect.not.stringMatching(/FATAL|ERROR/)])
     const { Results = [] } = JSON.parse(readFileSync(report, 'utf8')) as TrivyReport
     const found = Results.flatMap(({ Vulnerabilities = [] }) => Vulnerabilities)
-    return found.filter(({ PkgName }) => PkgName === 'left').map(({ VulnerabilityID }) => VulnerabilityID).sort() // prettier-ignore
+    return found
+      .filter(({ PkgName }) => PkgName === 'left')
+      .map(({ VulnerabilityID }) => VulnerabilityID)
+      .sort()
   }
   for (const name of namesIn(image)) {
     expect(await scan(name, image)).toEqual([RULED_OUT, OPEN])
@@ -211,15 +236,25 @@ async function vexOf(purl: string): Promise<string> {
   const id = `pkg:oci/app@${image.digest}?repository_url=cr.example.com/library/app`
   const part = { '@id': id, subcomponents: [{ '@id': purl }] }
   const said = (name: string, status: string, product: object, day: number) => ({
-    ...{ vulnerability: { name }, products: [product], status },
-    ...{ justification: 'component_not_present', timestamp: `2026-05-0${day}T00:00:00Z` },
+    vulnerability: { name },
+    products: [product],
+    status,
+    justification: 'component_not_present',
+    timestamp: `2026-05-0${day}T00:00:00Z`,
   })
   const statements = [
     said(RULED_OUT, 'not_affected', part, 2),
     said(OPEN, 'not_affected', { '@id': purl }, 1),
     said(OPEN, 'affected', part, 3),
   ]
-  const document = { '@context': 'https://openvex.dev/ns/v0.2.0', '@id': 'x', author: 'x', timestamp: '2026-05-01T00:00:00Z', version: 1, statements } // prettier-ignore
+  const document = {
+    '@context': 'https://openvex.dev/ns/v0.2.0',
+    '@id': 'x',
+    author: 'x',
+    timestamp: '2026-05-01T00:00:00Z',
+    version: 1,
+    statements,
+  }
   service.writeArtifact('tag', tag, 'vex', JSON.stringify(document))
   const env = {
     ...QUICK,
@@ -235,7 +270,7 @@ async function vexOf(purl: string): Promise<string> {
   closers.push(() => agent.close())
   const { url } = await agent.start()
   const ask = () =>
-    fetch(`${url}/-/vex/${image.digest}?name=${namesIn(image).join()}`, { headers: { authorization: `Bearer ${KEY}` } }) // prettier-ignore
+    fetch(`${url}/-/vex/${image.digest}?name=${namesIn(image).join()}`, { headers: { authorization: `Bearer ${KEY}` } })
   await expect.poll(async () => (await ask()).status, { timeout: 120_000, interval: 100 }).toBe(200)
   const file = join(mkdtempSync(join(dir, 'vex-')), 'image.openvex.json')
   writeFileSync(file, await (await ask()).text())

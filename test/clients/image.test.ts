@@ -39,7 +39,9 @@ async function run(step: string): Promise<void> {
     return
   }
   const ran = await runTool('/bin/sh', ['-c', words.join(' ')], {
-    ...{ cwd: app, env, timeoutMs: PATIENCE_MS },
+    cwd: app,
+    env,
+    timeoutMs: PATIENCE_MS,
   })
   expect(ran.code, `${step}\n${ran.out}${ran.err}`).toBe(0)
 }

@@ -87,7 +87,8 @@ export function compareWithScanner({ name, sbom, ours, theirs, records }: Compar
   const notJudged = new Map<string, number>()
   const onlyOurs = new Map<string, number>()
   const onlyTheirs = new Map<string, number>()
-  let [known, same] = [0, 0]
+  let known = 0
+  let same = 0
   for (const [key, component] of packages) {
     const own = new Set((found.get(key) ?? []).map(({ id }) => id))
     const others = new Set((scanned.get(key) ?? []).flatMap(({ ids }) => ids))

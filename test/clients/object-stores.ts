@@ -109,7 +109,9 @@ async function running(path: string, args: readonly string[], folder: string, en
   }
   await answering()
   return {
-    ...{ bucket: `s3://${bucket}`, endpoint, stop },
+    bucket: `s3://${bucket}`,
+    endpoint,
+    stop,
     pause: () => tool.stop(),
     resume: async () => {
       tool = startTool(path, args)

@@ -116,7 +116,8 @@ test('each page can be used by keyboard alone, without JavaScript, as its policy
   const faults = await visit({ javaScriptEnabled: false }, async (page) => {
     const wanted = await page.locator(focusable).count()
     await page.keyboard.press('Tab')
-    const found = (await page.locator(':focus').textContent()) === 'Skip to the content' ? [] : ['no link to skip the navigation'] // prettier-ignore
+    const found =
+      (await page.locator(':focus').textContent()) === 'Skip to the content' ? [] : ['no link to skip the navigation']
     let reached = 0
     for (let at = 0; at < 400 && reached < wanted; at++) {
       await page.keyboard.press('Tab')

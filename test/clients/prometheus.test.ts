@@ -97,7 +97,8 @@ test.skipIf(!hasOpenssl)(
     if (PROMETHEUS === null || PROMTOOL === null) return context.skip('prometheus is not installed')
     const tls = makeTls(dir)
     const daemon = await world.host({
-      ...{ PATCHMIRROR_SERVER_CERT_FILE: join(dir, 'cert.pem'), PATCHMIRROR_SERVER_KEY_FILE: join(dir, 'key.pem') }, // prettier-ignore
+      PATCHMIRROR_SERVER_CERT_FILE: join(dir, 'cert.pem'),
+      PATCHMIRROR_SERVER_KEY_FILE: join(dir, 'key.pem'),
       PATCHMIRROR_DATA_DIR: join(dir, 'mirror-over-tls'),
     })
     const token = join(dir, 'token')

@@ -18,11 +18,15 @@ const LAYER = 'application/vnd.oci.image.layer.v1.tar'
 export async function serveImage(files: Readonly<Record<string, string>>): Promise<ImageRegistry> {
   const layer = tarOf(files)
   const config = json({
-    ...{ architecture: 'amd64', os: 'linux', config: {}, history: [] },
+    architecture: 'amd64',
+    os: 'linux',
+    config: {},
+    history: [],
     rootfs: { type: 'layers', diff_ids: [digestOf(layer)] },
   })
   const manifest = json({
-    ...{ schemaVersion: 2, mediaType: MANIFEST },
+    schemaVersion: 2,
+    mediaType: MANIFEST,
     config: { mediaType: CONFIG, digest: digestOf(config), size: config.length },
     layers: [{ mediaType: LAYER, digest: digestOf(layer), size: layer.length }],
   })

@@ -60,13 +60,15 @@ async function knownValues(): Promise<KnownValues[]> {
       return { path, parameter: 'path.ecosystem', values: ['Root'] }
     }),
     ...(['ecosystem', 'name', 'version', 'arch'] as const).map((name) => ({
-      ...{ path: '^/packages/ecosystems/', parameter: `path.${name}` },
+      path: '^/packages/ecosystems/',
+      parameter: `path.${name}`,
       values: known.releases.map((one) => one[name]).slice(0, 1), // all of one release
     })),
     { path: '^/-/changes', parameter: 'query.tag', values: known.tags },
     { path: '^/-/ui/[{]', parameter: 'path.file', values: files },
     {
-      ...{ path: '^/-/changes', parameter: 'query.since' },
+      path: '^/-/changes',
+      parameter: 'query.since',
       values: [index.headers.get('x-mirror-snapshot') ?? ''],
     },
   ]

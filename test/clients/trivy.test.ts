@@ -111,8 +111,10 @@ async function statement(url: string) {
     const [, name = '', version = ''] = /^pkg:deb\/debian\/([^@]+)@([^?]+)/.exec(product) ?? []
     if (one !== undefined && name !== '')
       return {
-        ...{ vulnerability: one.vulnerability.name, product },
-        ...{ name: decodeURIComponent(name), version: decodeURIComponent(version) },
+        vulnerability: one.vulnerability.name,
+        product,
+        name: decodeURIComponent(name),
+        version: decodeURIComponent(version),
       }
   }
   throw new Error('no document says that a package is not affected')

@@ -54,7 +54,8 @@ describe("osv-scalibr's tables of versions", () => {
       for (const line of readFileSync(path, 'utf8').split('\n')) {
         const [, one, due, other] = /^(\S+) ([<=>]) (\S+)$/.exec(line.trim()) ?? []
         if (one === undefined || other === undefined || otherwise.test(line)) continue
-        const [a, b] = [order.read(one), order.read(other)]
+        const a = order.read(one)
+        const b = order.read(other)
         if (a === null || b === null) {
           unread++
           continue

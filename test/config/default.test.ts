@@ -25,7 +25,8 @@ test('every default validates and is known to be a default', () => {
 test('defaults as the build parses them are used, unless the file is another since', () => {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-defaults-'))
   onTestFinished(() => rmSync(dir, { recursive: true }))
-  const [file, parsed] = [join(dir, 'default.yaml'), join(dir, 'defaults.json')]
+  const file = join(dir, 'default.yaml')
+  const parsed = join(dir, 'defaults.json')
   const valuesOf = ({ given }: ReturnType<typeof readDefaults>) =>
     given.map(({ setting, raw, origin }) => [setting.key, raw, origin])
   writeFileSync(file, text)

@@ -159,5 +159,7 @@ test('no message repeats a key or a secret that is given where a path is expecte
     expect(message).toContain(said)
     for (const hidden of [body, raw, secret, secret.slice(7)]) expect(message).not.toContain(hidden)
   }
-  expect(refusal(() => load({ env: { PATCHMIRROR_SERVER_KEY_FILE: '/etc/none.pem' } }))).toContain('"/etc/none.pem" cannot be read (ENOENT)') // prettier-ignore
+  expect(refusal(() => load({ env: { PATCHMIRROR_SERVER_KEY_FILE: '/etc/none.pem' } }))).toContain(
+    '"/etc/none.pem" cannot be read (ENOENT)',
+  )
 })

@@ -5,7 +5,7 @@ const PROXY = 'http://proxy.example:3128'
 
 /** Whether a request for the URL goes through a proxy with these variables. */
 function isProxied(url: string, NO_PROXY = '', own: string | null = null): boolean {
-  return createProxyRule(own, { HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY, NO_PROXY })(new URL(url)) !== null // prettier-ignore
+  return createProxyRule(own, { HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY, NO_PROXY })(new URL(url)) !== null
 }
 
 describe('the choice of a proxy', () => {
@@ -96,13 +96,14 @@ describe('the choice of a proxy', () => {
   })
 
   test('takes the setting first, then the variable of the scheme, then the other variables', () => {
-    const [http, https] = [new URL('http://example.com'), new URL('https://example.com')]
+    const http = new URL('http://example.com')
+    const https = new URL('https://example.com')
     const all = { ALL_PROXY: PROXY, HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY }
     expect(createProxyRule('http://own.example', all)(https)?.setting).toBe('upstream.proxy')
     expect(createProxyRule(null, all)(https)?.setting).toBe('HTTPS_PROXY')
-    expect(createProxyRule(null, { ALL_PROXY: PROXY, HTTP_PROXY: PROXY })(https)?.setting).toBe('HTTP_PROXY') // prettier-ignore
+    expect(createProxyRule(null, { ALL_PROXY: PROXY, HTTP_PROXY: PROXY })(https)?.setting).toBe('HTTP_PROXY')
     expect(createProxyRule(null, { HTTPS_PROXY: PROXY })(http)).toBeNull()
-    expect(createProxyRule(null, { HTTPS_PROXY: ' ', https_proxy: PROXY })(https)?.setting).toBe('https_proxy') // prettier-ignore
+    expect(createProxyRule(null, { HTTPS_PROXY: ' ', https_proxy: PROXY })(https)?.setting).toBe('https_proxy')
     expect(createProxyRule(null, { all_proxy: PROXY })(http)?.setting).toBe('all_proxy')
   })
 })

@@ -19,4 +19,4 @@ describe('a setting of the guard that an earlier version had', () => {
       /PATCHMIRROR_GUARD_ECOSYSTEM_CHANGED_RECORDS: .*; PATCHMIRROR_GUARD_LIMIT_COUNT takes its place[\s\S]*PATCHMIRROR_GUARD_FUTURE_DAYS: .*nothing takes its place; remove it/,
     )
   })
-}) // prettier-ignore
+})

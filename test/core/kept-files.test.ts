@@ -8,7 +8,9 @@ test('a thread reads what a file had when it was kept, and any other as it is', 
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-kept-'))
   onTestFinished(() => rmSync(dir, { recursive: true }))
   onTestFinished(() => useKeptFiles({}))
-  const [kept, other, missing] = [join(dir, 'kept'), join(dir, 'other'), join(dir, 'missing')]
+  const kept = join(dir, 'kept')
+  const other = join(dir, 'other')
+  const missing = join(dir, 'missing')
   writeFileSync(kept, 'before')
   writeFileSync(other, 'before')
   const files = structuredClone(keepFiles([kept, missing, null]))

@@ -29,7 +29,8 @@ function recorded(env: Record<string, string>) {
   writeFileSync(join(dir, 'systemd-notify'), `#!/bin/sh\necho "$*" >> '${file}'\n`, { mode: 0o755 })
   const path = [dir, process.env['PATH']].join(delimiter)
   const manager = serviceManager({
-    ...{ env: { PATH: path, ...env }, pid: process.pid },
+    env: { PATH: path, ...env },
+    pid: process.pid,
     warn: (text) => void warnings.push(text),
   })
   const sent = (): string[] => readFileSync(file, 'utf8').split('\n').slice(0, -1)

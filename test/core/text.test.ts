@@ -21,4 +21,4 @@ test('counts and shares are written as people write them', () => {
   expect([0, 1, 2].map((n) => counted(n, 'record'))).toEqual(['0 records', '1 record', '2 records'])
   expect([1, 2].map((n) => counted(n, 'list is', 'lists are'))).toEqual(['1 list is', '2 lists are'])
   expect([0.07, 0.29, 0.01, 1, 0.0001].map(percent)).toEqual(['7 %', '29 %', '1 %', '100 %', '0.01 %'])
-}) // prettier-ignore
+})

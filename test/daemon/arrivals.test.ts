@@ -5,7 +5,8 @@ import type { PinnedReads } from '../../src/store/reads.ts'
 
 test('the signatures of a catalog that an import brought are verified once, where they are at all', () => {
   const seen = (trustRoot: readonly string[]): number[] => {
-    let [id, kind] = ['a', 'import']
+    let id = 'a'
+    let kind = 'import'
     let count = 0
     const reads = {
       live: {

@@ -14,8 +14,19 @@ test.each([
   const lines: string[] = []
   const log = createLog({ level: 'debug', format: 'json' }, (line) => lines.push(line))
   const run: Run = {
-    ...{ id: 1, source: 'osv', kind: 'sync', trigger: 'schedule', pid: 1, state, facts: {} },
-    ...{ startedAt: 1, endedAt: 2, asOf: null, snapshot: null, code: null, message: 'so' },
+    id: 1,
+    source: 'osv',
+    kind: 'sync',
+    trigger: 'schedule',
+    pid: 1,
+    state,
+    facts: {},
+    startedAt: 1,
+    endedAt: 2,
+    asOf: null,
+    snapshot: null,
+    code: null,
+    message: 'so',
   }
   logRun(log, run)
   expect(lines).toHaveLength(1)

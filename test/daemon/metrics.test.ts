@@ -92,7 +92,8 @@ test('the metrics page has no value that is outdated or unknown', async () => {
 })
 
 test('the counters of two mirrors in one process are separate', async () => {
-  const [one, two] = [createMetrics(), createMetrics()]
+  const one = createMetrics()
+  const two = createMetrics()
   one.countWebhook('new', '')
   expect(await two.render(NOTHING)).not.toContain('outcome="new"')
 })

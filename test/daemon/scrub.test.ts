@@ -26,8 +26,11 @@ test('damage that nothing here can fetch again is a problem until a verification
     'verified: 1 part of what is stored is damaged, and nothing was fetched again: run "patchmirror verify", which says what helps',
   ])
   const status = statusOf(alone)
-  expect(status.verified).toMatchObject({ damagedCount: 1, damaged: [expect.stringMatching(/^document [0-9a-f]{64}$/)] }) // prettier-ignore
-  const codes = (): string[] => problemsOf(statusOf(alone), alone.config, Date.now()).map(({ code }) => code) // prettier-ignore
+  expect(status.verified).toMatchObject({
+    damagedCount: 1,
+    damaged: [expect.stringMatching(/^document [0-9a-f]{64}$/)],
+  })
+  const codes = (): string[] => problemsOf(statusOf(alone), alone.config, Date.now()).map(({ code }) => code)
   expect(codes()).toContain('damaged')
   flip(made, 'catalog_chunk', 'bytes')
   await verify()

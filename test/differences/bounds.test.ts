@@ -46,9 +46,9 @@ describe('the comparison of a large record', () => {
     const fixed = (first: string, count: number) => {
       const more = Array.from({ length: count }, (_, i) => ({ fixed: `9.${i}${'.1'.repeat(60)}` }))
       const events = [{ introduced: '0' }, { fixed: first }, ...more]
-      return { affected: [{ package: { ecosystem: 'Maven', name: 'a' }, ranges: [{ type: 'ECOSYSTEM', events }] }] } // prettier-ignore
+      return { affected: [{ package: { ecosystem: 'Maven', name: 'a' }, ranges: [{ type: 'ECOSYSTEM', events }] }] }
     }
-    const kinds = (count: number) => differencesOf(fixed('1', count), fixed('2', count)).map(({ kind }) => kind) // prettier-ignore
+    const kinds = (count: number) => differencesOf(fixed('1', count), fixed('2', count)).map(({ kind }) => kind)
     expect(kinds(100)).toEqual(['fix_raised', 'range_widened'])
     expect(kinds(1000)).toEqual(['fix_raised', 'range_changed'])
   })
@@ -58,9 +58,11 @@ describe('the comparison of a large record', () => {
     expect(refusal({ affected: [{ versions }] })).toBe('more than 30000 values')
     expect(refusal({ affected: [{ versions: versions.slice(0, 29_000) }] })).toBeNull()
     expect(refusal({ details: '\\",[{'.repeat(100_000) })).toBeNull()
-    const named = (length: number) => ({ affected: [{ package: { ecosystem: 'npm', name: 'x'.repeat(length) } }] }) // prettier-ignore
+    const named = (length: number) => ({ affected: [{ package: { ecosystem: 'npm', name: 'x'.repeat(length) } }] })
     expect(refusal(named(297))).toBeNull()
     expect(refusal(named(298))).toMatch(/name is longer than 300 characters/)
-    expect([null, 7, [], { affected: [null, { package: 1 }] }].map((one) => refuseComparison('', one))).toEqual(Array(4).fill(null)) // prettier-ignore
+    expect([null, 7, [], { affected: [null, { package: 1 }] }].map((one) => refuseComparison('', one))).toEqual(
+      Array(4).fill(null),
+    )
   })
 })

@@ -11,7 +11,8 @@ type Events = Record<string, string>[]
 
 /** A record about one package with one range of type ECOSYSTEM. */
 const about = (ecosystem: string, events: Events, more: object = {}, type = 'ECOSYSTEM') => ({
-  ...{ id: 'R-1', modified: '2026-01-01T00:00:00Z' },
+  id: 'R-1',
+  modified: '2026-01-01T00:00:00Z',
   affected: [{ package: { ecosystem, name: 'one' }, ranges: [{ type, events }] }],
   ...more,
 })
@@ -49,7 +50,7 @@ describe('the differences of two versions of a record', () => {
 
   test('never order commits', () => {
     const commit = (fixed: string) => about('npm', from0(fixed), {}, 'GIT')
-    expect(kinds(commit('2'.repeat(40)), commit('1'.repeat(40)))).toEqual(['fix_changed', 'range_changed']) // prettier-ignore
+    expect(kinds(commit('2'.repeat(40)), commit('1'.repeat(40)))).toEqual(['fix_changed', 'range_changed'])
   })
 
   test('pair fixes by the version from which they count', () => {
@@ -57,7 +58,7 @@ describe('the differences of two versions of a record', () => {
       ...[{ introduced: '1.0.0' }, { fixed: first }],
       ...[{ introduced: '2.0.0' }, { fixed: second }],
     ]
-    const found = words(about('npm', branches('1.4.2', '2.3.0')), about('npm', branches('1.4.3', '2.2.9'))) // prettier-ignore
+    const found = words(about('npm', branches('1.4.2', '2.3.0')), about('npm', branches('1.4.3', '2.2.9')))
     expect(found).toEqual([
       'npm one: fix raised from 1.4.2 to 1.4.3',
       'npm one: fix lowered from 2.3.0 to 2.2.9',
@@ -72,9 +73,11 @@ describe('the differences of two versions of a record', () => {
   test('say which versions are affected as queries do', () => {
     const version = fc.tuple(fc.nat(2), fc.nat(2)).map((parts) => `${parts.join('.')}.0`)
     const events = fc.array(
-      fc.tuple(fc.constantFrom('introduced', 'fixed', 'last_affected', 'limit'), version).map(([kind, text]) => ({ [kind]: text })),
+      fc
+        .tuple(fc.constantFrom('introduced', 'fixed', 'last_affected', 'limit'), version)
+        .map(([kind, text]) => ({ [kind]: text })),
       { maxLength: 5 },
-    ) // prettier-ignore
+    )
     const all = [0, 1, 2].flatMap((x) => [0, 1, 2].flatMap((y) => [`${x}.${y}.0`, `${x}.${y}.5`]))
     const affectedBy = (record: object) =>
       all.filter((text) => {
@@ -89,9 +92,11 @@ describe('the differences of two versions of a record', () => {
     fc.assert(
       fc.property(events, events, (one, other) => {
         fc.pre(one.length > 0 && other.length > 0)
-        const [before, after] = [about('npm', one), about('npm', other)]
+        const before = about('npm', one)
+        const after = about('npm', other)
         const found = kinds(before, after).find((kind) => kind.startsWith('range_'))
-        const [old, now] = [new Set(affectedBy(before)), new Set(affectedBy(after))]
+        const old = new Set(affectedBy(before))
+        const now = new Set(affectedBy(after))
         if (found === undefined || found === 'range_rewritten') expect(now).toEqual(old)
         if (found === 'range_widened') expect([...old].filter((one) => !now.has(one))).toEqual([])
         if (found === 'range_narrowed') expect([...now].filter((one) => !old.has(one))).toEqual([])
@@ -123,15 +128,28 @@ describe('the differences of two versions of a record', () => {
     ])
     expect(words(base, null)).toEqual(['record removed'])
     expect(words(base, { ...base, affected: [] })).toEqual(['npm one: package removed'])
-    expect(kinds(about('PyPI', [], {}), { ...about('PyPI', []), affected: [{ package: { ecosystem: 'PyPI', name: 'ONE' }, ranges: [{ type: 'ECOSYSTEM', events: [] }] }] })).toEqual(['other_changed']) // prettier-ignore
+    expect(
+      kinds(about('PyPI', [], {}), {
+        ...about('PyPI', []),
+        affected: [{ package: { ecosystem: 'PyPI', name: 'ONE' }, ranges: [{ type: 'ECOSYSTEM', events: [] }] }],
+      }),
+    ).toEqual(['other_changed'])
   })
 
   const NUMBER = '12345678901234567890'
   const DEEP = (inner: string) => `${'['.repeat(100_000)}${inner}${']'.repeat(100_000)}`
   test.each([
     ['severity', '"severity":[{"type":"CVSS_V3","score":9.8}]', '"severity":[{"type":"CVSS_V3","score":1.0}]'],
-    ['affected', '"affected":[{"package":{"name":"a"},"ecosystem_specific":{"x":1}},{"package":{"name":"b"}}]', '"affected":[{"package":{"name":"a"}},{"package":{"name":"b"},"ecosystem_specific":{"x":1}}]'],
-    ['affected', '"affected":[{"ranges":[{"type":"GIT","events":[{"other":"1"}]}]}]', '"affected":[{"ranges":[{"type":"GIT","events":[{"other":"2"}]}]}]'],
+    [
+      'affected',
+      '"affected":[{"package":{"name":"a"},"ecosystem_specific":{"x":1}},{"package":{"name":"b"}}]',
+      '"affected":[{"package":{"name":"a"}},{"package":{"name":"b"},"ecosystem_specific":{"x":1}}]',
+    ],
+    [
+      'affected',
+      '"affected":[{"ranges":[{"type":"GIT","events":[{"other":"1"}]}]}]',
+      '"affected":[{"ranges":[{"type":"GIT","events":[{"other":"2"}]}]}]',
+    ],
     ['withdrawn', '"id":"a"', '"id":"a","withdrawn":true'],
     ['aliases', '"aliases":["a"]', '"aliases":["a",{"id":"b"}]'],
     ['aliases', '"aliases":["a","b"]', '"aliases":["b","a"]'],
@@ -145,28 +163,50 @@ describe('the differences of two versions of a record', () => {
     const found = compare(of(one, 1), of(other, 2))
     expect(found.map(({ kind }) => kind)).toEqual(['other_changed'])
     expect(found[0]).toHaveProperty('fields', expect.arrayContaining([name]))
-    const spaced = read(`{ ${one.startsWith('"details":1') ? one : one.replace(':', ' : ')} , "\\u006dodified":"2026-01-02" }`)
+    const spaced = read(
+      `{ ${one.startsWith('"details":1') ? one : one.replace(':', ' : ')} , "\\u006dodified":"2026-01-02" }`,
+    )
     expect(compare(of(one, 1), spaced)).toEqual([{ kind: 'modified_only', from: '2026-01-01', to: '2026-01-02' }])
     expect(compare(of(one, 2), spaced)).toEqual([])
-  }) // prettier-ignore
+  })
 
   test('name what no kind describes beside what one does', () => {
     const base = { ...about('npm', from0('1.0.0')), aliases: ['a'], severity: [{ type: 'x', score: 1 }] }
-    const moved = { ...about('npm', from0('2.0.0')), aliases: ['b', 1], severity: [{ type: 'x', score: 2 }, { type: 'x', score: 'HIGH' }] }
+    const moved = {
+      ...about('npm', from0('2.0.0')),
+      aliases: ['b', 1],
+      severity: [
+        { type: 'x', score: 2 },
+        { type: 'x', score: 'HIGH' },
+      ],
+    }
     expect(differencesOf(base, moved).at(-1)).toEqual({ kind: 'other_changed', fields: ['aliases', 'severity'] })
     expect(kinds(base, { ...base, ...about('npm', from0('2.0.0')) })).toEqual(['fix_raised', 'range_widened'])
-  }) // prettier-ignore
+  })
 
   test('are found in whatever JSON a record is, in bounded words', () => {
     const deep = '['.repeat(1000) + ']'.repeat(1000)
     const hostile: unknown[] = [
       ...[7, 'text', [], { affected: 3 }, { affected: [null, 1, { package: null, ranges: [1, { events: 'x' }] }] }],
-      ...[{ affected: [{ package: { ecosystem: {}, name: [] }, versions: [1, null], ranges: [{ type: 1, events: [{ fixed: {} }] }] }] }],
+      ...[
+        {
+          affected: [
+            {
+              package: { ecosystem: {}, name: [] },
+              versions: [1, null],
+              ranges: [{ type: 1, events: [{ fixed: {} }] }],
+            },
+          ],
+        },
+      ],
       { aliases: { length: 2 }, severity: 'HIGH', withdrawn: 5, database_specific: [] },
       { details: JSON.parse(deep) as unknown, ['__proto__']: 1 },
       about('npm\n\u001b[2J', from0('9'.repeat(5000))),
-      about('npm', Array.from({ length: 4100 }, (_, i) => ({ fixed: `${i}.0.0` }))),
-    ] // prettier-ignore
+      about(
+        'npm',
+        Array.from({ length: 4100 }, (_, i) => ({ fixed: `${i}.0.0` })),
+      ),
+    ]
     const texts = hostile.flatMap((one) => [null, ...hostile].flatMap((other) => words(other, one)))
     expect(texts.filter((text) => text.length > 2000 || /\p{Cc}/u.test(text))).toEqual([])
     expect(texts.length).toBeGreaterThan(1000)

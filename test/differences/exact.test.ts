@@ -50,7 +50,7 @@ function randomJson(dice: Dice, depth: number): unknown {
 }
 
 function randomObject(dice: Dice, count: number, depth: number): Record<string, unknown> {
-  const members = Array.from({ length: count }, (_, i) => [`${pick(dice, TEXTS)}${i}`, randomJson(dice, depth + 1)]) // prettier-ignore
+  const members = Array.from({ length: count }, (_, i) => [`${pick(dice, TEXTS)}${i}`, randomJson(dice, depth + 1)])
   return Object.fromEntries(members) as Record<string, unknown>
 }
 

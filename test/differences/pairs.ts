@@ -42,12 +42,12 @@ const range = fc.record({
 const severity = fc.array(
   fc.tuple(fc.constantFrom('CVSS_V3', 'CVSS_V4', 'database_specific'), fc.constantFrom('LOW', 'HIGH', 'CVSS:3.1/AV:N')),
   { maxLength: 3 },
-) // prettier-ignore
+)
 const packages = fc.dictionary(
   fc.tuple(fc.constantFrom(...ECOSYSTEMS), fc.constantFrom('one', 'two')).map((key) => JSON.stringify(key)),
   fc.record({ ranges: fc.array(range, { maxLength: 3 }), versions: fc.array(version, { maxLength: 4 }), severity }),
   { maxKeys: 3, noNullPrototype: true },
-) // prettier-ignore
+)
 const model: fc.Arbitrary<Model> = fc.record({
   withdrawn: fc.constantFrom(null, null, '2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z'),
   aliases: fc.array(fc.constantFrom('CVE-1', 'CVE-2', 'GHSA-3'), { maxLength: 3 }),
@@ -57,12 +57,17 @@ const model: fc.Arbitrary<Model> = fc.record({
 
 /** Two versions of a record that share some of their parts, or all but one. */
 export const pair: fc.Arbitrary<[Model, Model]> = fc
-  .tuple(model, model, fc.array(fc.constantFrom('withdrawn', 'aliases', 'severity', 'packages'), { maxLength: 4 }), fc.boolean())
+  .tuple(
+    model,
+    model,
+    fc.array(fc.constantFrom('withdrawn', 'aliases', 'severity', 'packages'), { maxLength: 4 }),
+    fc.boolean(),
+  )
   .map(([one, other, shared, mixed]) => {
     const after: Model = { ...other, packages: mixed ? { ...one.packages, ...other.packages } : other.packages }
     const kept = Object.fromEntries(shared.map((name) => [name, one[name]]))
     return [one, { ...after, ...kept }]
-  }) // prettier-ignore
+  })
 
 /** Writes a model as an OSV record; a package with several ranges as several entries of `affected`, if `split`. */
 export function recordOf({ withdrawn, aliases, severity: scores, packages: named }: Model, split = false): object {
@@ -80,7 +85,7 @@ export function recordOf({ withdrawn, aliases, severity: scores, packages: named
       return [{ ...entry, versions, ...severityFields(own) }, ...written.map((one) => ({ ...entry, ranges: [one] }))]
     }),
   }
-} // prettier-ignore
+}
 
 /** A database has one word for a severity; of several in the model the last is written. */
 function severityFields(scores: Model['severity']): object {
@@ -115,19 +120,22 @@ function said(scores: Model['severity']): string[] {
 
 function fixesOf(ranges: ModelPackage['ranges']): string[] {
   const fixes = ranges.flatMap(({ type, repo, events }) =>
-    events.flatMap(({ fixed }) => (fixed === undefined ? [] : [[type === 'GIT' ? `${repo ?? ''} ${fixed}` : fixed, fixed] as const])),
+    events.flatMap(({ fixed }) =>
+      fixed === undefined ? [] : [[type === 'GIT' ? `${repo ?? ''} ${fixed}` : fixed, fixed] as const],
+    ),
   )
   return [...new Map(fixes).values()].sort()
-} // prettier-ignore
+}
 
 /** Applies differences to a model, fixes apart from ranges, and returns it as `plain` does. */
 export function applied(before: Model, differences: readonly RecordDifference[]) {
   const state = structuredClone(before)
   state.severity = scoresOf(state.severity)
-  const fixes = new Map(Object.entries(state.packages).map(([key, { ranges }]) => [key, fixesOf(ranges)])) // prettier-ignore
-  for (const { severity: own } of Object.values(state.packages)) own.splice(0, own.length, ...scoresOf(own)) // prettier-ignore
+  const fixes = new Map(Object.entries(state.packages).map(([key, { ranges }]) => [key, fixesOf(ranges)]))
+  for (const { severity: own } of Object.values(state.packages)) own.splice(0, own.length, ...scoresOf(own))
   for (const one of differences) {
-    const named = 'package' in one && one.package !== null ? JSON.stringify([one.package.ecosystem, one.package.name]) : null // prettier-ignore
+    const named =
+      'package' in one && one.package !== null ? JSON.stringify([one.package.ecosystem, one.package.name]) : null
     if (one.kind === 'package_removed') state.packages = withoutKey(state.packages, named)
     if (named !== null && one.kind === 'package_added')
       state.packages[named] = { ranges: [], versions: [], severity: [] }
@@ -172,19 +180,20 @@ function applyToPackage(target: ModelPackage, one: RecordDifference): void {
     if (at < 0) throw new Error('the range is not there')
     target.ranges.splice(at, 1)
   }
-  target.ranges.push(...one.added.map((range) => structuredClone(range) as ModelPackage['ranges'][0])) // prettier-ignore
+  target.ranges.push(...one.added.map((range) => structuredClone(range) as ModelPackage['ranges'][0]))
 }
 
 function applyToAny(target: Pick<Model, 'severity'>, state: Model, one: RecordDifference): void {
   if (one.kind === 'severity_changed') {
-    const at = target.severity.findIndex(([scale, value]) => scale === one.scale && value === one.from) // prettier-ignore
+    const at = target.severity.findIndex(([scale, value]) => scale === one.scale && value === one.from)
     if (one.from !== null && at < 0) throw new Error('the severity is not there')
     if (at >= 0) target.severity.splice(at, 1)
     if (one.to !== null) target.severity.push([one.scale, one.to])
   }
   if (one.kind === 'aliases_added') state.aliases.push(...one.aliases)
   if (one.kind === 'aliases_removed') state.aliases = state.aliases.filter((value) => !one.aliases.includes(value))
-  if (one.kind === 'withdrawn' || one.kind === 'no_longer_withdrawn' || one.kind === 'withdrawal_changed') state.withdrawn = one.to // prettier-ignore
+  if (one.kind === 'withdrawn' || one.kind === 'no_longer_withdrawn' || one.kind === 'withdrawal_changed')
+    state.withdrawn = one.to
 }
 
 interface Entry {
@@ -208,7 +217,7 @@ export function modelOf(record: Entry & { withdrawn?: string; aliases?: string[]
   }
   const { withdrawn = null, aliases = [] } = record
   return { withdrawn, aliases, severity: scoresIn(record), packages }
-} // prettier-ignore
+}
 
 function scoresIn(fields: Entry): Model['severity'] {
   const word = fields.database_specific?.severity

@@ -109,7 +109,8 @@ const secretIn = (text: string): string => /:\/\/[^:]+:([^@]+)@/.exec(text)?.[1]
 
 /** The data folder's own secrets, and those that came into its rows and its log from elsewhere. */
 function seedStore(dir: string): Seeds {
-  const [first, second] = [signing(), signing()]
+  const first = signing()
+  const second = signing()
   const secrets = [
     { label: 'one', secret: first, subscription: null },
     { label: 'two', secret: second, subscription: 'sub-2' },
@@ -122,14 +123,14 @@ function seedStore(dir: string): Seeds {
     bearer: (one) => `upstream answered 401 to Authorization: Bearer ${one}`,
     basic: (one) => `sent Basic ${Buffer.from(`${one}:`).toString('base64')}`,
     userinfo: (one) => `GET https://someone:${one}@service.example/v1 failed`,
-    'pre-signed': (one) => `the document at https://s3.example/doc?X-Amz-Signature=${one}&x=1 broke off`, // prettier-ignore
+    'pre-signed': (one) => `the document at https://s3.example/doc?X-Amz-Signature=${one}&x=1 broke off`,
     fragment: (one) => `https://a.example/#access_token=${one}`,
     jwt: (one) => `token eyJ${one}.eyJ${one}.${one}`,
     assignment: (one) => `password=${one} was refused`,
     'json text': (one) => `{"client_secret":"${one}"}`,
     'other local key': (one) => `key pmk_${one} was revoked`,
     'other webhook secret': (one) => `whsec_${one} does not fit`,
-    'escaped webhook secret': () => first.replaceAll('+', '%2B').replaceAll('/', '%2F').replaceAll('=', '%3D'), // prettier-ignore
+    'escaped webhook secret': () => first.replaceAll('+', '%2B').replaceAll('/', '%2F').replaceAll('=', '%3D'),
     'encoded local key': () => Buffer.from(local).toString('base64'),
   }
   const store = openWrites(dir)
@@ -137,12 +138,17 @@ function seedStore(dir: string): Seeds {
   const runs = Object.entries(said).map(([name, say]) => {
     const one = random()
     const text = say(one)
-    seeds[name] = /webhook secret$|local key$/.test(name) && !text.includes(one) ? text : name === 'basic' ? (text.split(' ').at(-1) ?? '') : one // prettier-ignore
+    seeds[name] =
+      /webhook secret$|local key$/.test(name) && !text.includes(one)
+        ? text
+        : name === 'basic'
+          ? (text.split(' ').at(-1) ?? '')
+          : one
     log.push(text)
     return text
   })
   for (const message of runs) {
-    const id = store.runs.startRun({ source: 'feeds', kind: 'sync', trigger: 'command', startedAt: 1 }) // prettier-ignore
+    const id = store.runs.startRun({ source: 'feeds', kind: 'sync', trigger: 'command', startedAt: 1 })
     const facts = { note: message, list: [message] }
     const end = { asOf: null, snapshot: null, code: 'internal', state: 'failed' } as const
     store.runs.endRun(id, { ...end, message, endedAt: 2, facts })
@@ -158,7 +164,7 @@ function seedStore(dir: string): Seeds {
   inbox
     .prepare(
       "INSERT INTO relay_target (id, url, state, since, failures, due_at, reason, given_up) VALUES (7, ?, 'disabled', 1, 9, 0, ?, 0)",
-    ) // prettier-ignore
+    )
     .run('http://127.0.0.1:1/x', `answered 400 to secret=${seeds['reason of a relay target']}`)
   inbox.close()
   writeFileSync(join(dir, 'daemon.log'), `${log.join('\n')}\n`)
@@ -174,12 +180,20 @@ test('a support archive contains none of forty secrets, and only its owner may r
   const { code, out, err } = await command(['support', file, '--log', log], env, dir)
   expect([code, err]).toEqual([0, ''])
   expect(statSync(file).mode & 0o777).toBe(0o600)
-  const members = new AdmZip(file).getEntries().map((entry) => [entry.entryName, entry.getData().toString()] as const) // prettier-ignore
-  expect(members.map(([name]) => name)).toEqual(['doctor.json', 'status.json', 'runs.json', 'settings.json', 'versions.json', 'log-tail.txt']) // prettier-ignore
+  const members = new AdmZip(file).getEntries().map((entry) => [entry.entryName, entry.getData().toString()] as const)
+  expect(members.map(([name]) => name)).toEqual([
+    'doctor.json',
+    'status.json',
+    'runs.json',
+    'settings.json',
+    'versions.json',
+    'log-tail.txt',
+  ])
   const texts = [...members, ['standard output', out] as const]
-  const leaks = Object.entries(seeds).flatMap(
-    ([place, secret]) =>
-    texts.filter(([, text]) => formsOf(secret).some((form) => text.includes(form))).map(([name]) => `${place} in ${name}`), // prettier-ignore
+  const leaks = Object.entries(seeds).flatMap(([place, secret]) =>
+    texts
+      .filter(([, text]) => formsOf(secret).some((form) => text.includes(form)))
+      .map(([name]) => `${place} in ${name}`),
   )
   expect(leaks).toEqual([])
   for (const [name, text] of members) if (name.endsWith('.json')) JSON.parse(text)
@@ -191,13 +205,17 @@ test('a support archive contains none of forty secrets, and only its owner may r
 
   const before = readFileSync(file)
   const again = await command(['support', file], env, dir)
-  expect([again.code, again.err]).toEqual([2, expect.stringContaining('there is a file of this name')]) // prettier-ignore
+  expect([again.code, again.err]).toEqual([2, expect.stringContaining('there is a file of this name')])
   expect(readFileSync(file).equals(before)).toBe(true)
 })
 
 test('the doctor of the command line prints a line for each check, JSON, and the exit code', async () => {
   const dir = await copyFilledFolder({ sandbox: { records: 3 } }, ['feeds'])
-  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1' } // prettier-ignore
+  const env = {
+    PATCHMIRROR_DATA_DIR: dir,
+    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1',
+  }
   const { code, out, err } = await command(['doctor'], env, dir)
   expect([code, err]).toEqual([1, ''])
   expect(out).toMatch(/^fail +tcp +127\.0\.0\.1:1 .*ECONNREFUSED.*\n +→ Check the port/m)

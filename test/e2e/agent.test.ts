@@ -99,7 +99,7 @@ describe('the agent', () => {
     young.sandbox.faults.clear()
     expect((await ended).state).toBe('complete')
     await expect.poll(async () => (await osvOf(running)).progress).toBe(null)
-  }) // prettier-ignore
+  })
 
   longTest('coalesces requests for a source that is running into one more run', async () => {
     const running = await synced()

@@ -61,7 +61,9 @@ interface Asked {
 /** Requests for what no row of the service's tables has: scanners' views, the mirror's own pages, deliveries. */
 function ownRequests(osv: string, listed: string, digests: readonly string[]): Asked[] {
   const json = (path: string, body: object): Asked => ({
-    ...{ path, method: 'POST', body: JSON.stringify(body) },
+    path,
+    method: 'POST',
+    body: JSON.stringify(body),
     headers: { 'content-type': 'application/json' },
   })
   const query = { version: '1', package: { name: 'x', ecosystem: 'npm' } }
@@ -171,7 +173,7 @@ test('the answers of a mirror have the status, media type and headers of the API
   ]
   // Some pages for people answer 400 without a parameter.
   const isLeft = (one: string): boolean => !one.startsWith(`GET ${UI}`) || one.endsWith('{file}')
-  const left = operations.filter((one) => !answered.has(one) && !elsewhere.includes(one) && isLeft(one)) // prettier-ignore
+  const left = operations.filter((one) => !answered.has(one) && !elsewhere.includes(one) && isLeft(one))
   expect(left).toEqual([])
 })
 
@@ -200,7 +202,7 @@ test('pages lead from images to a tag with its SBOM, VEX, provenance and AVR', a
   const [, download = ''] = /href="(\/-\/documents\/[^"]+)"/.exec(html) ?? []
   expect((await fetch(mirror.url + download.replaceAll('&amp;', '&'))).status).toBe(200)
   expect((await pageOf(await follow(tag, 'avr'))).html).toContain('SBOM')
-  expect([(await pageOf('/-/ui/tag?id=none')).status, (await pageOf('/-/ui/avr?id=none')).status]).toEqual([404, 404]) // prettier-ignore
+  expect([(await pageOf('/-/ui/tag?id=none')).status, (await pageOf('/-/ui/avr?id=none')).status]).toEqual([404, 404])
   expect((await fetch(mirror.url + tag, { headers: { accept: 'text/html' } })).status).toBe(401)
 })
 
@@ -210,15 +212,16 @@ test('a search finds a tag by its name, its digest and a reference to it', async
   const [, name = ''] = /<h1><bdi>([^<]*)</.exec(html) ?? []
   const [digest = ''] = /sha256:[0-9a-f]{64}/.exec(html) ?? []
   for (const q of [digest, name, name.split(':')[1] ?? '', `cr.example.com/${name}`, `${name}@${digest}`])
-    // prettier-ignore
     expect([q, await follow(`/-/ui/search?q=${q}`, 'tag')]).toEqual([q, tag])
 })
 
 /** Names of the parameters that the document has for a path. */
 function parametersOf(path: string, method = 'get'): (string | undefined)[] {
-  const { components } = contract as unknown as { components: { parameters: Record<string, { name: string }> } } // prettier-ignore
-  const { parameters = [] } = (contract.paths[path]?.[method] ?? {}) as { parameters?: { name?: string; $ref?: string }[] } // prettier-ignore
-  return parameters.map(({ name, $ref = '' }) => name ?? components.parameters[$ref.split('/').at(-1) ?? '']?.name) // prettier-ignore
+  const { components } = contract as unknown as { components: { parameters: Record<string, { name: string }> } }
+  const { parameters = [] } = (contract.paths[path]?.[method] ?? {}) as {
+    parameters?: { name?: string; $ref?: string }[]
+  }
+  return parameters.map(({ name, $ref = '' }) => name ?? components.parameters[$ref.split('/').at(-1) ?? '']?.name)
 }
 
 test('links and forms of pages have only parameters of the API document', async () => {
@@ -232,26 +235,32 @@ test('links and forms of pages have only parameters of the API document', async 
     expect([page, query.filter((one) => !parametersOf(page).includes(one))]).toEqual([page, []])
     const { html } = await pageOf(path)
     for (const [, href = ''] of html.matchAll(/href="(\/-\/ui\/[^".]*)"/g)) waiting.push(href.replaceAll('&amp;', '&'))
-    for (const [, action = '', fields = ''] of html.matchAll(/<form[^>]*action="([^"]*)"(.*?)<\/form>/gs)) // prettier-ignore
-      for (const [, name = ''] of fields.matchAll(/name="([^"]*)"/g)) waiting.push(`${action}?${name}=`) // prettier-ignore
+    for (const [, action = '', fields = ''] of html.matchAll(/<form[^>]*action="([^"]*)"(.*?)<\/form>/gs))
+      for (const [, name = ''] of fields.matchAll(/name="([^"]*)"/g)) waiting.push(`${action}?${name}=`)
   }
   expect(seen.size).toBeGreaterThan(12)
 })
 
 test("the mirror's own paths refuse a parameter that they do not take, and one that is given twice", async () => {
-  const unchecked = ['/-/health', '/-/ready', '/-/leader', '/-/documents/{digest}', '/-/webhooks', `${UI}{file}`] // prettier-ignore
-  const own = Object.entries(contract.paths).filter(([path]) => path.startsWith('/-/') && !unchecked.includes(path)) // prettier-ignore
+  const unchecked = ['/-/health', '/-/ready', '/-/leader', '/-/documents/{digest}', '/-/webhooks', `${UI}{file}`]
+  const own = Object.entries(contract.paths).filter(([path]) => path.startsWith('/-/') && !unchecked.includes(path))
   expect(own.length).toBeGreaterThan(30)
   for (const [path, operations] of own)
     for (const method of Object.keys(operations)) {
       const ask = async (query: string) => {
-        const answer = await mirror.get(`${path.replace('{id}', 'x')}?${query}`, { method: method.toUpperCase() }) // prettier-ignore
+        const answer = await mirror.get(`${path.replace('{id}', 'x')}?${query}`, { method: method.toUpperCase() })
         return [path, answer.status, await answer.text()]
       }
-      const known = parametersOf(path, method).filter((name = '') => /^[a-z_]+$/.test(name) && !path.includes(`{${name}}`)) // prettier-ignore
+      const known = parametersOf(path, method).filter(
+        (name = '') => /^[a-z_]+$/.test(name) && !path.includes(`{${name}}`),
+      )
       expect(await ask('sinc=x')).toEqual([path, 400, expect.stringMatching(/sinc/)])
       for (const name of known)
-        expect(await ask(`${name ?? ''}=1&${name ?? ''}=1`)).toEqual([path, 400, expect.stringContaining('given 2 times')]) // prettier-ignore
+        expect(await ask(`${name ?? ''}=1&${name ?? ''}=1`)).toEqual([
+          path,
+          400,
+          expect.stringContaining('given 2 times'),
+        ])
     }
   const { message } = (await (await mirror.get('/-/changes?sinc=7d')).json()) as { message: string }
   expect(message).toBe(
@@ -276,8 +285,8 @@ test('the reference page shows every operation of the API document, and is reval
     Object.entries(operations).flatMap(([method, { operationId, responses }]) => {
       const [, shown = ''] = html.split(`<article class="operation" id="${operationId}">`)
       const [own = ''] = shown.split('</article>')
-      const wanted = [`${method.toUpperCase()} ${path}<`, ...parametersOf(path, method), ...Object.keys(responses)] // prettier-ignore
-      return wanted.filter((text) => !own.includes(`>${text ?? ''}`)).map((text) => `${path}: ${text ?? ''}`) // prettier-ignore
+      const wanted = [`${method.toUpperCase()} ${path}<`, ...parametersOf(path, method), ...Object.keys(responses)]
+      return wanted.filter((text) => !own.includes(`>${text ?? ''}`)).map((text) => `${path}: ${text ?? ''}`)
     }),
   )
   expect(missing).toEqual([])
@@ -303,25 +312,33 @@ test('the API document needs no key, has an ETag, and names nothing of the catal
 })
 
 test('a record names the mirrored tags with it to clients with a key alone', async () => {
-  await expect.poll(async () => (await mirror.get('/-/tags/findings')).status, { timeout: 30_000 }).toBe(200) // prettier-ignore
+  await expect.poll(async () => (await mirror.get('/-/tags/findings')).status, { timeout: 30_000 }).toBe(200)
   type Answer = { listed: { id: string }[] | null; count: number }
   const ask = async (id: string) => ((await (await mirror.get(`/-/records/${id}`)).json()) as { tags: Answer }).tags
-  let [found, record] = [null as Answer | null, '']
+  let found = null as Answer | null
+  let record = ''
   for (const id of allKnown(mirror).osv) {
     const answer = await ask(id)
     if (answer.count === 0) continue
-    ;[found, record] = [answer, id]
+    found = answer
+    record = id
     break
   }
   const [tag] = found?.listed ?? []
-  expect(tag).toMatchObject({ id: expect.any(String) as string, package: expect.any(String) as string, version: expect.any(String) as string }) // prettier-ignore
+  expect(tag).toMatchObject({
+    id: expect.any(String) as string,
+    package: expect.any(String) as string,
+    version: expect.any(String) as string,
+  })
   const open = await fetch(`${mirror.url}/-/records/${record}`)
-  expect(await open.json()).toMatchObject({ tags: { listed: null, count: null, notShown: expect.stringContaining('local key') as string } }) // prettier-ignore
-  expect((await fetch(`${mirror.url}/-/records/${record}`, { headers: bearer('wrong') })).status).toBe(401) // prettier-ignore
+  expect(await open.json()).toMatchObject({
+    tags: { listed: null, count: null, notShown: expect.stringContaining('local key') as string },
+  })
+  expect((await fetch(`${mirror.url}/-/records/${record}`, { headers: bearer('wrong') })).status).toBe(401)
   const title = 'Mirrored tags with it'
   const { html } = await pageOf(`${UI}record?id=${record}`)
   expect([html.includes(title), html.includes(`tag?id=${tag?.id ?? ''}`)]).toEqual([true, true])
-  const openPage = await fetch(`${mirror.url}${UI}record?id=${record}`, { headers: { accept: 'text/html' } }) // prettier-ignore
+  const openPage = await fetch(`${mirror.url}${UI}record?id=${record}`, { headers: { accept: 'text/html' } })
   expect([openPage.status, (await openPage.text()).includes(title)]).toEqual([200, false])
 })
 

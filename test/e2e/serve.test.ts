@@ -96,7 +96,7 @@ describe('patchmirror serve', () => {
       expect.stringMatching(/^not ready: [^\n]*osv: nothing mirrored yet[^\n]*"patchmirror doctor" what to do\n$/),
     ])
     const asJson = await command(['health', '--ready', '--json'], at, world.dir)
-    expect([asJson.code, JSON.parse(asJson.out)]).toEqual([1, expect.objectContaining({ ready: false })]) // prettier-ignore
+    expect([asJson.code, JSON.parse(asJson.out)]).toEqual([1, expect.objectContaining({ ready: false })])
   })
 
   test('makes a derived archive that is missing again, the same to the byte', async () => {
@@ -169,7 +169,8 @@ describe('patchmirror serve', () => {
       )
       await expect.poll(nextRunAt).toMatch(/-05-05T/) // the report is made once a second
       expect(said).not.toContain('Xq7-')
-      const beside = (env: Record<string, string>) => command(['sync', 'osv', '--dry-run'], { ...world.env, ...more, ...env }, world.dir) // prettier-ignore
+      const beside = (env: Record<string, string>) =>
+        command(['sync', 'osv', '--dry-run'], { ...world.env, ...more, ...env }, world.dir)
       const other = await beside({ PATCHMIRROR_OSV_INCLUDE: 'GHSA-*' })
       expect(other.err).toContain('the running daemon has another osv.include: its next run undoes')
       expect((await beside({})).err).not.toContain('the running daemon has another')

@@ -119,7 +119,7 @@ export function readKnown(dir: string) {
       )
       .pluck()
       .get()
-    const documents = db.prepare<[], string>('SELECT digest FROM vex_document ORDER BY 1').pluck().all() // prettier-ignore
+    const documents = db.prepare<[], string>('SELECT digest FROM vex_document ORDER BY 1').pluck().all()
     const tags = reads.listTags('', '', 1000).map(({ id: _, ...tag }) => tag)
     return { snapshots: [state?.osv, state?.catalog], tags, rows, documents, unused }
   })
@@ -174,7 +174,7 @@ export async function expectAgreement(bench: FindingsBench): Promise<void> {
 export function sbomOf(image: string, ...purls: readonly string[]): string {
   const component = { type: 'container', name: image, purl: `pkg:oci/${image}@1` }
   const components = purls.map((purl) => ({ type: 'library', name: 'a', purl }))
-  return JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', metadata: { component }, components }) // prettier-ignore
+  return JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', metadata: { component }, components })
 }
 
 /** A VEX document (OpenVEX) with one statement. */

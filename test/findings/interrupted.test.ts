@@ -48,14 +48,17 @@ async function opened(vex: string) {
 async function judgeWith({ dir }: FindingsBench, between: () => Promise<void>): Promise<void> {
   const reads = openShortReads(dir)
   if (reads === null) throw new Error('no database')
-  const [db, inUse] = [openFindings(dir, () => undefined), createViewsInUse(dir, null, null)]
+  const db = openFindings(dir, () => undefined)
+  const inUse = createViewsInUse(dir, null, null)
   onTestFinished(() => [reads, db, inUse].forEach((one) => one.close()))
-  const [store, now, views] = [createFindingsStore(db), Date.now(), inUse.current()]
+  const store = createFindingsStore(db)
+  const now = Date.now()
+  const views = inUse.current()
   const during: DuringReads = (work) => reads.during(() => work(reads.reads, reads.vex))
   const catalog = (await followVex({ store, during })) ?? ''
   const followed = { store, during, catalog, now }
   await followPatches(followed)
-  const input = { ...followed, views, rules: createVexRules(followed), isPatched: createPatched(followed) } // prettier-ignore
+  const input = { ...followed, views, rules: createVexRules(followed), isPatched: createPatched(followed) }
   const changedBetween = (from: string, to: string) => during((one) => changedRecords(one, from, to))
   await followRecords({ ...input, generation: basename(views.folder), changedBetween })
   await between()

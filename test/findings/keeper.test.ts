@@ -23,7 +23,10 @@ function keep(bench: FindingsBench, more: Partial<Options> = {}) {
     return snapshotStamp(bench.store)
   }
   const keeper = createFindingsKeeper({
-    ...{ config: bench.config, reads: bench.store, settleMs: 0, retryMs: 1 },
+    config: bench.config,
+    reads: bench.store,
+    settleMs: 0,
+    retryMs: 1,
     log: { info: log, warn: log } as Options['log'],
     servedPin: { stamp, onMoved: () => undefined },
     onJudged: () => waiting.forEach((call) => call()),
@@ -169,7 +172,7 @@ test('what is damaged keeps the findings behind, is warned of once, and is read 
   const bench = await unjudged()
   const db = new Database(join(bench.dir, 'mirror.db'))
   onTestFinished(() => void db.close())
-  const chunks = db.prepare<[], { digest: string; number: number; bytes: Buffer }>('SELECT * FROM catalog_chunk').all() // prettier-ignore
+  const chunks = db.prepare<[], { digest: string; number: number; bytes: Buffer }>('SELECT * FROM catalog_chunk').all()
   const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ? AND number = ?')
   for (const { digest, number } of chunks) put.run(Buffer.alloc(8), digest, number)
   const keeper = keep(bench)

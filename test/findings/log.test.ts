@@ -16,7 +16,7 @@ test('changes since a time are complete unless some as new were deleted, also wh
   const day = (number: number): number => NOW + number * DAY_MS
   const complete = (query: Readonly<Record<string, string>>, now: number): unknown =>
     readFindings(dir, (reads) => listChanges(reads, { ...ASKED, query: new URLSearchParams(query), now }).complete)
-  const since = (at: number, now: number): unknown => complete({ since: new Date(at).toISOString() }, now) // prettier-ignore
+  const since = (at: number, now: number): unknown => complete({ since: new Date(at).toISOString() }, now)
   const prune = (now: number): void => writeFindings(dir, (store) => store.pruneLog(30, now))
   expect([since(day(0), day(0)), since(day(0) - 1, day(0))]).toEqual([true, false]) // the log began then
   for (const at of [1, 2, 3]) logFindings(dir, `s${at}`, ['a', 'b'], { at: day(at) })
@@ -28,7 +28,7 @@ test('changes since a time are complete unless some as new were deleted, also wh
   expect(kept).toEqual([6, 6])
   expect([3, 3.5, 99].map((at) => since(day(at), day(100)))).toEqual([false, true, true])
   expect(complete({}, day(100))).toBe(false)
-  expect([4, 5, 6].map((at) => complete({ after: `${log}-${at}` }, day(100)))).toEqual([false, true, true]) // prettier-ignore
+  expect([4, 5, 6].map((at) => complete({ after: `${log}-${at}` }, day(100)))).toEqual([false, true, true])
 
   logFindings(dir, 's4', ['c'], { at: day(101) })
   expect([2, 3.5, 101].map((at) => since(day(at), day(101)))).toEqual([false, true, true])
@@ -46,7 +46,7 @@ test('changes are not deleted because a later one was dated by a clock that was 
 
 test('no answer is complete before all tags were judged for the first time', () => {
   const dir = scratch()
-  writeFindings(dir, (store) => store.putRecordState({ osv: 's0', osvAsOf: NOW, form: '1', generation: 'g1' })) // prettier-ignore
+  writeFindings(dir, (store) => store.putRecordState({ osv: 's0', osvAsOf: NOW, form: '1', generation: 'g1' }))
   const ask = (query: string) =>
     readFindings(dir, (reads) => listChanges(reads, { ...ASKED, query: new URLSearchParams(query) }))
   for (const query of ['', 'since=0m', 'since=7d'])
@@ -57,23 +57,27 @@ test('changes are listed of one tag, which an id, a name or a digest names, also
   const dir = scratch()
   beginFindings(dir)
   for (const snapshot of ['s1', 's2']) logFindings(dir, snapshot, ['a', 'b'])
-  const ask = (tag: string, more = {}) => readFindings(dir, (reads) => {
-    const query = new URLSearchParams({ tag, ...more })
-    const idsOfDigest = (text: string) => (text === 'sha256:1' ? ['tag-b'] : text === 'sha256:2' ? ['tag-a', 'tag-b'] : [])
-    return listChanges(reads, { query, now: NOW, idsOfDigest })
-  }) // prettier-ignore
+  const ask = (tag: string, more = {}) =>
+    readFindings(dir, (reads) => {
+      const query = new URLSearchParams({ tag, ...more })
+      const idsOfDigest = (text: string) =>
+        text === 'sha256:1' ? ['tag-b'] : text === 'sha256:2' ? ['tag-a', 'tag-b'] : []
+      return listChanges(reads, { query, now: NOW, idsOfDigest })
+    })
   const first = ask('tag-b', { limit: '1' })
   expect(first.changes).toMatchObject([{ tag: { id: 'tag-b' }, snapshot: 's1' }])
   const second = ask('tag-b', { after: first.next })
   expect(second.changes).toMatchObject([{ tag: { id: 'tag-b' }, snapshot: 's2' }])
-  expect([first.next?.endsWith('-2'), second.next, second.position.endsWith('-4')]).toEqual([true, null, true]) // prettier-ignore
+  expect([first.next?.endsWith('-2'), second.next, second.position.endsWith('-4')]).toEqual([true, null, true])
   expect(ask('sha256:1').changes).toMatchObject([{ snapshot: 's1' }, { snapshot: 's2' }])
   const { name = '' } = readFindings(dir, (reads) => reads.listLogOf('tag-b', 1))[0] ?? {}
   expect(ask(name)).toMatchObject({
     tag: { id: 'tag-b', name, removed: true, removedAt: null },
     changes: [{ snapshot: 's1' }, { snapshot: 's2' }],
   })
-  expect(() => readFindings(dir, (reads) => listTags(reads, { ...ASKED, query: new URLSearchParams({ tag: name }) }))).toThrow('was removed') // prettier-ignore
+  expect(() =>
+    readFindings(dir, (reads) => listTags(reads, { ...ASKED, query: new URLSearchParams({ tag: name }) })),
+  ).toThrow('was removed')
   expect(() => ask('sha256:2')).toThrow('tag-a or tag-b')
   expect(() => ask('c')).toThrow('no tag of this id, name or digest')
   for (const empty of ['tag', 'since']) expect(() => ask('tag-b', { [empty]: '' })).toThrow(`${empty}= is empty`)
@@ -100,7 +104,7 @@ test('what is stored is read on a full disk, and judged again when there is room
   if (dir === null) return context.skip('no file system can be mounted')
   onTestFinished(() => unmountDisk(dir))
   beginFindings(dir)
-  const names = (): unknown => readFindings(dir, (reads) => reads.listLog(0, 10).map(({ name }) => name)) // prettier-ignore
+  const names = (): unknown => readFindings(dir, (reads) => reads.listLog(0, 10).map(({ name }) => name))
   logFindings(dir, 's1', ['a'])
   fillDisk(dir)
   expect(names()).toEqual(['a'])

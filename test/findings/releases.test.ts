@@ -107,7 +107,9 @@ test('packages without a record of their release, or none that can be compared, 
   expect(await notJudged()).toBe(0)
   await bench.publish({ 'C-1': affecting('ConanCenter', 'zlib', '1.2.12') })
   expect(await notJudged()).toBe(1)
-  await bench.publish({ 'C-1': { affected: [{ package: { ecosystem: 'ConanCenter', name: 'zlib' }, versions: ['1'] }] } }) // prettier-ignore
+  await bench.publish({
+    'C-1': { affected: [{ package: { ecosystem: 'ConanCenter', name: 'zlib' }, versions: ['1'] }] },
+  })
   expect(await notJudged()).toBe(0)
   await bench.publish({ 'C-1': affecting('ConanCenter', 'zlib', '1.2.12') })
   expect(await notJudged()).toBe(1)

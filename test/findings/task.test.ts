@@ -31,11 +31,17 @@ test('a new record, a fix, and a removed record are logged for the tags that hav
   const [one] = components
   if (one === undefined) throw new Error('no component')
   const { ecosystem, name } = one
-  const owners = [...new Set(components.filter((c) => c.ecosystem === ecosystem && c.name === name).map(({ owner }) => owner))] // prettier-ignore
+  const owners = [
+    ...new Set(components.filter((c) => c.ecosystem === ecosystem && c.name === name).map(({ owner }) => owner)),
+  ]
   const count = (owner: string): number =>
-    components.filter((c) => c.owner === owner && c.ecosystem === ecosystem && c.name === name).length // prettier-ignore
+    components.filter((c) => c.owner === owner && c.ecosystem === ecosystem && c.name === name).length
   const counted = (kind: keyof FindingChangeCounts) =>
-    Object.fromEntries(log(dir).filter((row) => row[kind] > 0).map((row) => [row.owner, row[kind]])) // prettier-ignore
+    Object.fromEntries(
+      log(dir)
+        .filter((row) => row[kind] > 0)
+        .map((row) => [row.owner, row[kind]]),
+    )
   const expected = Object.fromEntries(owners.map((owner) => [owner, count(owner)]))
 
   await bench.publish({ 'T-1': affecting(ecosystem, name, null) })
@@ -99,7 +105,8 @@ test('a catalog that is replaced while the tags are judged makes none of them un
     await bench.crawl()
     if (copied !== null) cpSync(dir, copied, { recursive: true })
   }
-  const [listed, replaced] = [openShortReads(next), openShortReads(dir)]
+  const listed = openShortReads(next)
+  const replaced = openShortReads(dir)
   if (listed === null || replaced === null) throw new Error('no database')
   const db = openFindings(dir, () => undefined)
   const views = createViewsInUse(dir, null, null)
@@ -110,7 +117,8 @@ test('a catalog that is replaced while the tags are judged makes none of them un
     from = replaced
     return read.during(() => work(read.reads, read.vex))
   }
-  const [store, now] = [createFindingsStore(db), Date.now()]
+  const store = createFindingsStore(db)
+  const now = Date.now()
   const catalog = listed.reads.snapshots.readSnapshot('catalog')?.id ?? ''
   const followed = { store, during, catalog, now }
   const rules = createVexRules(followed)
@@ -127,10 +135,13 @@ test('a tag is named by its id, or by a name that no other tag has', async () =>
   await bench.crawl()
   await bench.publish({})
   await bench.judge()
-  const ask = (tag: string) => readFindings(bench.dir, (reads) => listTags(reads, { query: new URLSearchParams({ tag }), now: 0, idsOfDigest: () => [] })) // prettier-ignore
+  const ask = (tag: string) =>
+    readFindings(bench.dir, (reads) =>
+      listTags(reads, { query: new URLSearchParams({ tag }), now: 0, idsOfDigest: () => [] }),
+    )
   const [first, second] = bench.known().tags
   if (first === undefined || second === undefined) throw new Error('no tags')
-  for (const named of [first.owner, first.name]) expect(ask(named).tags).toMatchObject([{ id: first.owner }]) // prettier-ignore
+  for (const named of [first.owner, first.name]) expect(ask(named).tags).toMatchObject([{ id: first.owner }])
   expect(() => ask('nothing')).toThrow('no tag of this id, name or digest')
   const { id: _, ...fields } = service.read('tags', first.owner)
   service.change('tags', second.owner, fields)
@@ -195,7 +206,7 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   if (reads === null) throw new Error('no database')
   onTestFinished(() => reads.close())
   const makerOf = (settings: typeof config) =>
-    createPageMaker({ config: settings, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads) // prettier-ignore
+    createPageMaker({ config: settings, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads)
   const textOf = (page: string, query = '', make = makerOf(config), expected = 200): string => {
     const now = Date.now() + 60_000 // upstream's dates may be a second ahead, and nothing is old by these
     const asked = { page, query, signedIn: true, status: null, now, served: null }
@@ -205,7 +216,9 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
     expect([page, status]).toEqual([page, expected])
     return Buffer.from(body).toString()
   }
-  const [row] = log(dir).filter(({ owner }) => owner === one.owner).slice(-1) // prettier-ignore
+  const [row] = log(dir)
+    .filter(({ owner }) => owner === one.owner)
+    .slice(-1)
   const words = row?.fixes === 1 ? '1 finding got a fix' : `${row?.fixes} findings got a fix`
   const listed = textOf('tag-changes')
   expect(listed).toContain(words)
@@ -213,7 +226,7 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   expect(table).toContain(`id=${encodeURIComponent(one.owner)}`)
   expect(textOf('tag-changes', 'before=1')).not.toContain('Tags with a fix')
   const ofOne = textOf('tag', `id=${encodeURIComponent(one.owner)}`)
-  for (const whose of ['the service describes it: counts', 'Findings of this mirror']) expect(ofOne).toContain(whose) // prettier-ignore
+  for (const whose of ['the service describes it: counts', 'Findings of this mirror']) expect(ofOne).toContain(whose)
   const { items } = JSON.parse(textOf('tag-changes.json')) as {
     items: { id: string; title: string; content_text: string }[]
   }
@@ -231,7 +244,7 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
 
   const maxAgeHours = 1e-9
   for (const source of ['osv', 'catalog'] as const) {
-    const old = makerOf({ ...config, [source]: { ...config[source], maxAgeHours, staleAction: 'refuse' } }) // prettier-ignore
+    const old = makerOf({ ...config, [source]: { ...config[source], maxAgeHours, staleAction: 'refuse' } })
     for (const page of ['tag-changes', 'tag-changes.json', 'tag-changes.atom'])
       expect(textOf(page, '', old, 503)).toContain(`older than ${source}.maxAgeHours`)
   }

@@ -39,7 +39,7 @@ test('findings that VEX rules out do not count, and are announced when a stateme
   const bench = await openFindingsBench()
   const { dir, sandbox } = bench
   const { owner, ecosystem, name, purl } = await opened(bench)
-  const about = (more: object = {}) => ({ ...affecting(ecosystem, name, null), aliases: [CVE], ...more }) // prettier-ignore
+  const about = (more: object = {}) => ({ ...affecting(ecosystem, name, null), aliases: [CVE], ...more })
   const state = async (content: string) => {
     sandbox.service.writeArtifact('tag', owner, 'vex', content)
     await bench.crawl()
@@ -107,13 +107,16 @@ test('a statement about what an SBOM describes is about the tags of that SBOM', 
   const { dir, sandbox } = bench
   const { owner, ecosystem, name, purl } = await opened(bench)
   const [other = ''] = sandbox.service.ids('tags').filter((id) => id !== owner)
-  for (const [tag, image] of [[owner, 'one'], [other, 'two']] as const)
-    sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(image, purl)) // prettier-ignore
+  for (const [tag, image] of [
+    [owner, 'one'],
+    [other, 'two'],
+  ] as const)
+    sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(image, purl))
   await bench.crawl()
   await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
   await bench.judge()
-  const counts = () => [owner, other].map((id) => [tagOf(dir, id)?.findings, tagOf(dir, id)?.suppressed]) // prettier-ignore
-  const product = (image: string) => ({ '@id': `pkg:oci/${image}`, subcomponents: [{ '@id': purl }] }) // prettier-ignore
+  const counts = () => [owner, other].map((id) => [tagOf(dir, id)?.findings, tagOf(dir, id)?.suppressed])
+  const product = (image: string) => ({ '@id': `pkg:oci/${image}`, subcomponents: [{ '@id': purl }] })
   const state = async (image: string) => {
     sandbox.service.writeArtifact('tag', owner, 'vex', vexAbout(CVE, [product(image)], 'fixed'))
     await bench.crawl()
@@ -122,17 +125,29 @@ test('a statement about what an SBOM describes is about the tags of that SBOM', 
   }
   const [found = 0] = counts()[0] ?? []
   expect(found).toBeGreaterThan(0)
-  expect(counts()).toEqual([[found, 0], [found, 0]]) // prettier-ignore
+  expect(counts()).toEqual([
+    [found, 0],
+    [found, 0],
+  ])
   await state('one')
-  expect(counts()).toEqual([[found - 1, 1], [found, 0]]) // prettier-ignore
+  expect(counts()).toEqual([
+    [found - 1, 1],
+    [found, 0],
+  ])
   await state('two')
-  expect(counts()).toEqual([[found, 0], [found - 1, 1]]) // prettier-ignore
+  expect(counts()).toEqual([
+    [found, 0],
+    [found - 1, 1],
+  ])
 
   // A statement on a part of an image that no SBOM names rules nothing out; with another image, nothing is left to rule out.
   sandbox.service.writeArtifact('tag', other, 'sbom', sbomOf('three', purl))
   await bench.crawl()
   await bench.judge()
-  expect(counts()).toEqual([[found, 0], [found, 0]]) // prettier-ignore
+  expect(counts()).toEqual([
+    [found, 0],
+    [found, 0],
+  ])
   await expectAgreement(bench)
   sandbox.service.rotateArtifact('tag', owner, 'vex')
   await bench.crawl()
@@ -154,7 +169,7 @@ test('what is stored of a document is in proportion to it, and rules out the sam
   await bench.crawl()
   await bench.publish({ 'T-1': { ...affecting('npm', 'many7', null), aliases: [`${CVE}9`] } })
   await bench.judge()
-  const rows = withFindings(dir, (db) => db.prepare('SELECT count(*) FROM vex_statement').pluck().get()) // prettier-ignore
+  const rows = withFindings(dir, (db) => db.prepare('SELECT count(*) FROM vex_statement').pluck().get())
   expect(rows).toBeLessThan(4 * count)
   expect(tagOf(dir, tag)).toMatchObject({ findings: 0, suppressed: 1 })
   await expectAgreement(bench)
@@ -180,12 +195,13 @@ test('a version beside a package URL is compared with its epoch, as match does',
 test('of several SBOMs those count that list a package, with what they describe', async () => {
   const bench = await openFindingsBench()
   const { dir, sandbox } = bench
-  const tags = sandbox.service.ids('tags').filter((id) => sandbox.service.documents('tag', id, 'vex').length > 0) // prettier-ignore
+  const tags = sandbox.service.ids('tags').filter((id) => sandbox.service.documents('tag', id, 'vex').length > 0)
   const [tag = '', other = ''] = tags
-  const [one, both] = ['pkg:npm/one@1.0.0', 'pkg:npm/both@1.0.0']
+  const one = 'pkg:npm/one@1.0.0'
+  const both = 'pkg:npm/both@1.0.0'
   sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf('first', one, both))
   sandbox.service.writeArtifact('tag', other, 'sbom', sbomOf('second', both))
-  const products = [{ '@id': 'pkg:oci/first', subcomponents: [one, both].map((id) => ({ '@id': id })) }] // prettier-ignore
+  const products = [{ '@id': 'pkg:oci/first', subcomponents: [one, both].map((id) => ({ '@id': id })) }]
   sandbox.service.writeArtifact('tag', tag, 'vex', vexAbout(CVE, products, 'fixed'))
   await bench.crawl()
   const db = new Database(join(dir, 'mirror.db'))
@@ -216,10 +232,20 @@ test('SBOMs and VEX that are damaged are read once they are repaired, although t
     WHERE path = '/v1/tags/${owner}/sbom'`)
   await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
   const damaged = ['sbom', 'vex'].flatMap((kind) => {
-    const digests = db.prepare<[string], string>('SELECT json_extract(link.value, \'$.digest\') FROM catalog_answer a, json_each(a.links) link WHERE a.path = ?').pluck() // prettier-ignore
+    const digests = db
+      .prepare<[string], string>(
+        "SELECT json_extract(link.value, '$.digest') FROM catalog_answer a, json_each(a.links) link WHERE a.path = ?",
+      )
+      .pluck()
     return digests.all(`/v1/tags/${owner}/${kind}`).slice(-1)
   })
-  const chunks = damaged.flatMap((digest) => db.prepare<[string], { digest: string; number: number; bytes: Buffer }>('SELECT * FROM catalog_chunk WHERE digest = ?').all(digest)) // prettier-ignore
+  const chunks = damaged.flatMap((digest) =>
+    db
+      .prepare<[string], { digest: string; number: number; bytes: Buffer }>(
+        'SELECT * FROM catalog_chunk WHERE digest = ?',
+      )
+      .all(digest),
+  )
   const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ? AND number = ?')
   expect(damaged).toHaveLength(2)
   for (const { digest, number } of chunks) put.run(Buffer.alloc(8), digest, number)
@@ -250,7 +276,10 @@ test('a patch that the service has done is a fix, until it is not any more', asy
     await bench.crawl()
     await bench.judge()
   }
-  const own = () => log(dir).filter((one) => one.owner === owner).at(-1) // prettier-ignore
+  const own = () =>
+    log(dir)
+      .filter((one) => one.owner === owner)
+      .at(-1)
   await set('in_progress')
   await bench.publish({ [CVE]: affecting(ecosystem, name, null) })
   await bench.judge()

@@ -8,8 +8,15 @@ import { folder } from '../bundle/air-gap.ts'
 
 const id = 'ab'.repeat(16)
 const REPORT = {
-  ...{ id, name: 'edge-1', site: null, role: 'reader', leads: false, generation: 3 },
-  ...{ lagSeconds: 0, version: '1.0.0', at: '2026-05-01T00:00:00.000Z' },
+  id,
+  name: 'edge-1',
+  site: null,
+  role: 'reader',
+  leads: false,
+  generation: 3,
+  lagSeconds: 0,
+  version: '1.0.0',
+  at: '2026-05-01T00:00:00.000Z',
 }
 
 test('what others wrote among the reports of the mirrors is left out, and its amount is bounded', async () => {

@@ -48,12 +48,22 @@ function open(scene: Scene, role: 'auto' | 'reader' = 'auto') {
     whyRefused: () => null,
   }
   const keeper = createLeaseKeeper({
-    ...{ store, owner: 'a', name: 'a', url: null, patienceMs: 0, seconds: () => 2 },
+    store,
+    owner: 'a',
+    name: 'a',
+    url: null,
+    patienceMs: 0,
+    seconds: () => 2,
     floor: () => scene.newest?.epoch ?? 0,
-    ...{ clock: () => performance.now(), now: Date.now },
+    clock: () => performance.now(),
+    now: Date.now,
   })
   const node = startNode({
-    ...{ role, keeper, generations, pollMs: () => 20, settleMs: 0 },
+    role,
+    keeper,
+    generations,
+    pollMs: () => 20,
+    settleMs: 0,
     onReport: (report) => void reports.push(report),
   })
   onTestFinished(() => node.stop())
@@ -67,7 +77,12 @@ function open(scene: Scene, role: 'auto' | 'reader' = 'auto') {
 }
 
 const scene = (more: Partial<Scene> = {}): Scene => ({
-  ...{ newest: null, refused: null, isFenced: false, published: [], followed: 0, looks: [] },
+  newest: null,
+  refused: null,
+  isFenced: false,
+  published: [],
+  followed: 0,
+  looks: [],
   ...more,
 })
 

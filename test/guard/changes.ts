@@ -83,18 +83,20 @@ const copyOf = (of: Doc): Doc => JSON.parse(JSON.stringify(of)) as Doc
 
 /** Two versions of a record, of which the second comes from the first by at most three changes. */
 const change: fc.Arbitrary<[Doc, Doc]> = fc.tuple(doc, fc.array(edit, { maxLength: 3 })).map(([before, edits]) => {
-  const [old, now] = [copyOf(before), copyOf(before)]
+  const old = copyOf(before)
+  const now = copyOf(before)
   for (const one of edits) one(now)
   return [old, copyOf(now)]
-}) // prettier-ignore
+})
 
 const parsed = (json: unknown) => ({ json, length: JSON.stringify(json).length })
 
 /** What both ways to judge say of a change. */
 export function judgements(before: unknown, after: unknown): { harmless: boolean; doubts: RecordDoubt[] } {
-  const [old, now] = [parsed(before), parsed(after)]
+  const old = parsed(before)
+  const now = parsed(after)
   return { harmless: isHarmless(old, now), doubts: doubtsAbout(old, now) }
-} // prettier-ignore
+}
 
 /** Generates changes; fails for one that is said to be harmless and raises a doubt. Returns how many there are of each. */
 export function judgeGenerated(seed: number, numRuns: number): { harmless: number; doubtful: number } {
@@ -107,4 +109,4 @@ export function judgeGenerated(seed: number, numRuns: number): { harmless: numbe
   })
   fc.assert(property, { seed, numRuns })
   return counts
-} // prettier-ignore
+}

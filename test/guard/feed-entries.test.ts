@@ -29,24 +29,47 @@ const mutated = (mutate: Mutation): Feed => {
   mutate(feed)
   return feed
 }
-const packages = (feed: Feed) => Object.values(feed).flatMap((rows) => rows.flatMap((row) => row.packages)) // prettier-ignore
+const packages = (feed: Feed) => Object.values(feed).flatMap((rows) => rows.flatMap((row) => row.packages))
 const eachFixes = (feed: Feed, use: (fixes: Record<string, string[]>) => Record<string, string[]>): void => {
   for (const { pkg } of packages(feed)) if (pkg.secfixes) pkg.secfixes = use(pkg.secfixes)
-} // prettier-ignore
+}
 
 describe('a feed of patches in which', () => {
   test.each<[string, number, Mutation]>([
     ['fixes become version 0', 8, (feed) => eachFixes(feed, (fixes) => ({ '0': Object.values(fixes).flat() }))],
-    ['revisions of fixes are lower', 8, (feed) => eachFixes(feed, (fixes) => Object.fromEntries(Object.entries(fixes).map(([version, cves]) => [version.replace(/-r\d+$/, '-r0'), cves])))],
+    [
+      'revisions of fixes are lower',
+      8,
+      (feed) =>
+        eachFixes(feed, (fixes) =>
+          Object.fromEntries(Object.entries(fixes).map(([version, cves]) => [version.replace(/-r\d+$/, '-r0'), cves])),
+        ),
+    ],
     ['vulnerabilities are gone', 8, (feed) => eachFixes(feed, () => ({}))],
-    ['vulnerabilities are others', 8, (feed) => eachFixes(feed, (fixes) => Object.fromEntries(Object.entries(fixes).map(([version, cves]) => [version, cves.map((cve) => `${cve}9`)])))],
+    [
+      'vulnerabilities are others',
+      8,
+      (feed) =>
+        eachFixes(feed, (fixes) =>
+          Object.fromEntries(Object.entries(fixes).map(([version, cves]) => [version, cves.map((cve) => `${cve}9`)])),
+        ),
+    ],
     ['fixes cannot be read', 8, (feed) => eachFixes(feed, (fixes) => ({ 'none yet ;': Object.values(fixes).flat() }))],
     ['packages have other names', 9, (feed) => packages(feed).forEach(({ pkg }) => (pkg.name += '\u200b'))],
     ['a family is empty', 8, (feed) => (feed['alpine'] = [])],
     ['a family is not there', 1, (feed) => delete feed['debian']],
     ['the newest release is gone', 4, (feed) => feed['alpine']?.pop()],
-    ['fixes of the older form are lower', 1, (feed) => packages(feed).forEach(({ pkg }) => pkg.cves && (pkg.cves = { 'CVE-5': { fixed_versions: ['3.0.1'] } }))],
-    ['a lower fix is beside the one before', 6, (feed) => eachFixes(feed, (fixes) => ({ ...fixes, '0.1-r0': fixes['8.1-r7'] ?? fixes['1.3-r1'] ?? [] }))],
+    [
+      'fixes of the older form are lower',
+      1,
+      (feed) =>
+        packages(feed).forEach(({ pkg }) => pkg.cves && (pkg.cves = { 'CVE-5': { fixed_versions: ['3.0.1'] } })),
+    ],
+    [
+      'a lower fix is beside the one before',
+      6,
+      (feed) => eachFixes(feed, (fixes) => ({ ...fixes, '0.1-r0': fixes['8.1-r7'] ?? fixes['1.3-r1'] ?? [] })),
+    ],
   ])('%s has lost entries', (_name, count, mutate) => {
     const { lost, total } = lostEntries(FEED, mutated(mutate))
     expect(lost.filter(({ isEnded }) => !isEnded)).toHaveLength(count)
@@ -56,14 +79,23 @@ describe('a feed of patches in which', () => {
   test.each<[string, Mutation]>([
     ['fixes are added', (feed) => eachFixes(feed, (fixes) => ({ ...fixes, '9.0-r0': ['CVE-6'] }))],
     ['a release is added', (feed) => feed['alpine']?.push({ distroversion: '3.20', packages: [] })],
-    ['fixes are raised', (feed) => eachFixes(feed, (fixes) => Object.fromEntries(Object.entries(fixes).map(([version, cves]) => [`${version}0`, cves])))],
+    [
+      'fixes are raised',
+      (feed) =>
+        eachFixes(feed, (fixes) =>
+          Object.fromEntries(Object.entries(fixes).map(([version, cves]) => [`${version}0`, cves])),
+        ),
+    ],
     ['rows change their order', (feed) => feed['alpine']?.reverse()],
   ])('%s has lost none', (_name, mutate) => {
     expect(lostEntries(FEED, mutated(mutate)).lost).toEqual([])
   })
 
   test('an older release ended has lost its entries with it', () => {
-    const { lost } = lostEntries(FEED, mutated((feed) => feed['alpine']?.shift()))
+    const { lost } = lostEntries(
+      FEED,
+      mutated((feed) => feed['alpine']?.shift()),
+    )
     expect(lost.map(({ isEnded }) => isEnded)).toEqual([true, true, true, true])
   })
-}) // prettier-ignore
+})

@@ -48,13 +48,25 @@ const recordsOf = (ecosystem: string, events: readonly object[], length = 30): B
 describe('of thirty records', () => {
   const FIXED = [{ introduced: '0' }, { fixed: '2.0.0' }]
   const lowered = (count: number, name = (i: number) => `p${i}`) => {
-    const old = recordsOf('PyPI', FIXED).map((one, i) => mutated(one, (doc) => (doc.affected ?? []).forEach((entry) => (entry.package.name = name(i)))))
-    const low = (one: Buffer) => mutated(one, (doc) => (doc.affected ?? []).forEach((entry) => (entry.ranges = [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '1' }] }])))
+    const old = recordsOf('PyPI', FIXED).map((one, i) =>
+      mutated(one, (doc) => (doc.affected ?? []).forEach((entry) => (entry.package.name = name(i)))),
+    )
+    const low = (one: Buffer) =>
+      mutated(one, (doc) =>
+        (doc.affected ?? []).forEach(
+          (entry) => (entry.ranges = [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '1' }] }]),
+        ),
+      )
     return old.slice(0, count).map((one) => [one, low(one)] as const)
   }
 
   test('twelve of one package are refused, and twelve of as many packages are named below the limits', () => {
-    expect(judged(lowered(12, () => 'openssl'), 30).refusal).toBe('12 records of openssl have fewer affected versions than before (affectedLost, more than 10 of one package)')
+    expect(
+      judged(
+        lowered(12, () => 'openssl'),
+        30,
+      ).refusal,
+    ).toBe('12 records of openssl have fewer affected versions than before (affectedLost, more than 10 of one package)')
     expect(judged(lowered(12), 30)).toMatchObject({ refusal: null, warning: null, below: 12, doubts: 0 })
   })
 
@@ -73,17 +85,30 @@ describe('of thirty records', () => {
     ['another release', 'Debian:11', FIXED, 'Debian:12', FIXED, 'affectedLost'],
     ['another repository', 'Packagist', FIXED, 'Packagist:https://packages.example/8', FIXED, 'affectedLost'],
     ['a suffix of a distribution without releases', 'Wolfi', FIXED, 'Wolfi:1', FIXED, 'affectedLost'],
-    ['a lower fix of a range with a kept beginning', 'PyPI', FIXED, 'PyPI', [{ introduced: '0.0.0' }, { fixed: '1' }], 'affectedLost'],
+    [
+      'a lower fix of a range with a kept beginning',
+      'PyPI',
+      FIXED,
+      'PyPI',
+      [{ introduced: '0.0.0' }, { fixed: '1' }],
+      'affectedLost',
+    ],
     ['a last branch without its range', 'PyPI', BRANCHES, 'PyPI', BRANCHES.slice(0, 2), 'affectedLost'],
     ['an unreadable fix', 'npm', FIXED, 'npm', [{ introduced: '0' }, { fixed: 'x y' }], 'incomparable'],
   ] as const)('%s raises a doubt', (_name, was, before, is, after, kind) => {
-    const [old, now] = [recordsOf(was, before), recordsOf(is, after)]
-    const { refusal, warning } = judged(old.map((one, i) => [one, now[i] ?? one] as const), 30)
+    const old = recordsOf(was, before)
+    const now = recordsOf(is, after)
+    const { refusal, warning } = judged(
+      old.map((one, i) => [one, now[i] ?? one] as const),
+      30,
+    )
     expect(`${refusal ?? ''} ${warning ?? ''}`).toContain(`(${kind}`)
   })
 
   test('a doubt about one record, and a fraction that is no binary one, are said as people write them', () => {
-    const [old = [], now = []] = [FIXED, [{ introduced: '0' }, { fixed: '1' }]].map((events) => recordsOf('PyPI', events).slice(0, 1))
+    const [old = [], now = []] = [FIXED, [{ introduced: '0' }, { fixed: '1' }]].map((events) =>
+      recordsOf('PyPI', events).slice(0, 1),
+    )
     const pairs = old.map((one, i) => [one, now[i] ?? one] as const)
     const few = { limitCount: 0, limitShare: 0.07 }
     expect(judged(pairs, 9, few).refusal).toBe(
@@ -95,8 +120,12 @@ describe('of thirty records', () => {
     ['a raised fix', FIXED, [{ introduced: '0' }, { fixed: '2.0.1' }]],
     ['a fix in the place of the last affected version', [{ introduced: '0' }, { last_affected: '1.9' }], FIXED],
   ] as const)('%s raises none', (_name, before, after) => {
-    const [old, now] = [recordsOf('PyPI', before), recordsOf('PyPI', after)]
-    const verdict = judged(old.map((one, i) => [one, now[i] ?? one] as const), 30)
+    const old = recordsOf('PyPI', before)
+    const now = recordsOf('PyPI', after)
+    const verdict = judged(
+      old.map((one, i) => [one, now[i] ?? one] as const),
+      30,
+    )
     expect(verdict).toMatchObject({ refusal: null, warning: null, lines: [] })
   })
 
@@ -106,25 +135,36 @@ describe('of thirty records', () => {
   ] as const)('%s of all is reported, and refused only below every listed version', (_name, after) => {
     const old = recordsOf('PyPI', OPEN)
     const now = recordsOf('PyPI', after)
-    const verdict = judged(old.map((one, i) => [one, now[i] ?? one] as const), 30)
+    const verdict = judged(
+      old.map((one, i) => [one, now[i] ?? one] as const),
+      30,
+    )
     expect(verdict.refusal).toBe(null)
     expect(verdict.warning).toContain('30 of 30 records have a first fixed version (firstFixed')
-    const listed = (versions: string[], bytes: Buffer) => mutated(bytes, (doc) => (doc.affected ?? []).forEach((one) => (one.versions = versions)))
+    const listed = (versions: string[], bytes: Buffer) =>
+      mutated(bytes, (doc) => (doc.affected ?? []).forEach((one) => (one.versions = versions)))
     const low = old.map((one, i) => [listed(['3.0', '4.0'], one), now[i] ?? one] as const)
     expect(judged(low, 30).refusal).toContain('(affectedLost')
   })
 
   test.each([
-    ['has a wrong byte', (body: Buffer) => Buffer.from(body.map((byte, at) => (at === body.length - 6 ? byte ^ 1 : byte)))],
+    [
+      'has a wrong byte',
+      (body: Buffer) => Buffer.from(body.map((byte, at) => (at === body.length - 6 ? byte ^ 1 : byte))),
+    ],
     ['ends early', (body: Buffer) => body.subarray(0, -9)],
     ['is empty', () => Buffer.alloc(0)],
     ['is another of the same size', () => gzipSync(Buffer.alloc(150, ' '))],
     ['has another one behind it', (body: Buffer) => Buffer.concat([body, body])],
   ])('one whose stored content %s does not keep the others from being compared', (_name, damage) => {
-    const [old, now] = [FIXED, [{ introduced: '0' }, { fixed: '1' }]].map((events) => recordsOf('PyPI', events, 90)) as [Buffer[], Buffer[]]
+    const [old, now] = [FIXED, [{ introduced: '0' }, { fixed: '1' }]].map((events) =>
+      recordsOf('PyPI', events, 90),
+    ) as [Buffer[], Buffer[]]
     const pairs = old.map((one, i) => [one, now[i] ?? one] as const)
     const verdict = judged(pairs, 90, {}, (body, at) => (at === 70 ? damage(body) : body))
     expect(verdict.notCompared).toBe(1)
-    expect(`${verdict.refusal ?? ''} ${verdict.warning ?? ''}`).toContain('89 of 90 records have fewer affected versions')
+    expect(`${verdict.refusal ?? ''} ${verdict.warning ?? ''}`).toContain(
+      '89 of 90 records have fewer affected versions',
+    )
   })
-}) // prettier-ignore
+})

@@ -6,7 +6,7 @@ import { judgeGenerated, judgements } from './changes.ts'
 const ONE = { ecosystem: 'npm', name: 'one' }
 const ranged = (events: unknown, type = 'SEMVER', more: object[] = []) => {
   return { id: 'A-1', summary: 'x', affected: [{ package: ONE, ranges: [{ type, events }, ...more] }] }
-} // prettier-ignore
+}
 const from0 = (...fixes: string[]) => [{ introduced: '0' }, ...fixes.map((fixed) => ({ fixed }))]
 
 describe('a change is harmless without a comparison of all it says', () => {
@@ -48,7 +48,7 @@ describe('a change is compared in all it says', () => {
     const { harmless, doubts } = judgements(before, after)
     expect(harmless).toBe(false)
     expect(doubts.map((doubt) => doubt.kind)).toContain(kind)
-  }) // prettier-ignore
+  })
 
   test.each([
     ['Maven', '1', ['1', '1.0cr'], ['1', '1.0cr', '1.p']],
@@ -58,19 +58,25 @@ describe('a change is compared in all it says', () => {
       affected: [{ package: { ecosystem, name }, ranges: [{ type: 'ECOSYSTEM', events: from0(...fixes) }] }],
     })
     expect(judgements(of(old), of(now)).harmless).toBe(false)
-  }) // prettier-ignore
+  })
 
   test('when its versions are written in fewer characters than they are compared by', () => {
-    const listed = Array(410).fill(`{"fixed":[${Array(11).fill('1e20').join()}]}`).join()
+    const listed = Array(410)
+      .fill(`{"fixed":[${Array(11).fill('1e20').join()}]}`)
+      .join()
     const parsed = (...fixes: string[]) => {
       const ranges = [from0(...fixes), []].map((events) => ({ type: 'ECOSYSTEM', events }))
-      const text = JSON.stringify({ affected: [{ package: { ecosystem: 'Red Hat', name: 'one' }, ranges }] }).replace('[]', `[${listed}]`)
+      const text = JSON.stringify({ affected: [{ package: { ecosystem: 'Red Hat', name: 'one' }, ranges }] }).replace(
+        '[]',
+        `[${listed}]`,
+      )
       return { json: JSON.parse(text) as unknown, length: text.length }
     }
-    const [before, after] = [parsed('1'), parsed('1', '2'.repeat(240), '3'.repeat(240))]
+    const before = parsed('1')
+    const after = parsed('1', '2'.repeat(240), '3'.repeat(240))
     expect(doubtsAbout(before, after).map(({ kind }) => kind)).toContain('incomparable')
     expect(isHarmless(before, after)).toBe(false)
-  }) // prettier-ignore
+  })
 
   test('when it is nested too deeply to be written', () => {
     const deep = JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`) as unknown

@@ -32,7 +32,7 @@ describe('the release of a component', () => {
     const own = identityOf({ purl: 'pkg:deb/debian/a@1?distro=trixie' }, debian)
     expect(own.release).toEqual({ name: 'Debian:13', from: 'purl' })
     const outer = identityOf({ purl: 'pkg:deb/debian/a@1' }, debian)
-    expect(outer).toMatchObject({ release: { name: 'Debian:12', from: 'sbom' }, needsRelease: false }) // prettier-ignore
+    expect(outer).toMatchObject({ release: { name: 'Debian:12', from: 'sbom' }, needsRelease: false })
     const option = { distribution: { name: 'jammy', from: 'option' } } as const
     const named = identityOf({ purl: 'pkg:deb/ubuntu/a@1' }, option)
     expect(named.release).toEqual({ name: 'Ubuntu:22.04', from: 'option' })
@@ -40,7 +40,7 @@ describe('the release of a component', () => {
 
   test('is not that of surroundings of another distribution', () => {
     const found = identityOf({ purl: 'pkg:apk/alpine/a@1' }, debian)
-    expect(found).toMatchObject({ release: null, needsRelease: true, ecosystem: { name: 'Alpine' } }) // prettier-ignore
+    expect(found).toMatchObject({ release: null, needsRelease: true, ecosystem: { name: 'Alpine' } })
     expect(identityOf({ purl: 'pkg:npm/a@1' }, debian)).toMatchObject({
       release: null,
       needsRelease: false,
@@ -61,7 +61,7 @@ describe('the release of a component', () => {
   test('is in the qualifiers of cdxgen and Docker Scout as well', () => {
     const releaseOf = (path: string) => identityOf({ purl: `pkg:${path}` }).release?.name
     expect(releaseOf('deb/debian/a@1?distro=x&distro_name=bookworm')).toBe('Debian:12')
-    expect(releaseOf('deb/debian/a@1?os_distro=bookworm&os_name=debian&os_version=12')).toBe('Debian:12') // prettier-ignore
+    expect(releaseOf('deb/debian/a@1?os_distro=bookworm&os_name=debian&os_version=12')).toBe('Debian:12')
     expect(releaseOf('apk/alpine/a@1?os_name=alpine&os_version=3.18')).toBe('Alpine:v3.18')
     expect(releaseOf('rpm/a@1?os_name=rhel&os_version=9.4')).toBe('Red Hat:enterprise_linux:9.4')
   })
@@ -90,11 +90,11 @@ describe('the source package of a component', () => {
     expect(questionsOf({ purl: rebuilt })[1]).toEqual(['source', 'y', '1.0-1'])
     const other = 'pkg:deb/debian/x@1.0-1?upstream=y%402.0%2Bdeb12u1'
     expect(questionsOf({ purl: other })[1]).toEqual(['source', 'y', '2.0+deb12u1'])
-    expect(questionsOf({ purl: other.replace('%2B', '+') })[1]).toEqual(['source', 'y', '2.0+deb12u1']) // prettier-ignore
+    expect(questionsOf({ purl: other.replace('%2B', '+') })[1]).toEqual(['source', 'y', '2.0+deb12u1'])
   })
 
   test('of rpm is the name in the file of the source package, with the epoch of the component', () => {
-    const purl = 'pkg:rpm/rocky/openssl-libs@3.0.7-24.el9?epoch=1&upstream=openssl-3.0.7-24.el9.src.rpm' // prettier-ignore
+    const purl = 'pkg:rpm/rocky/openssl-libs@3.0.7-24.el9?epoch=1&upstream=openssl-3.0.7-24.el9.src.rpm'
     expect(identityOf({ purl }).source).toEqual({ name: 'openssl', version: '1:3.0.7-24.el9' })
   })
 
@@ -102,7 +102,7 @@ describe('the source package of a component', () => {
     const source = { name: 'openssl', version: '3.1.4-r0' }
     const found = identityOf({ purl: 'pkg:apk/alpine/libcrypto3@3.1.4-r0?distro=3.18', source })
     expect(found).toMatchObject({ source, needsSource: false })
-    expect(found.questions.map(({ ecosystem }) => ecosystem.name)).toEqual(['Alpine:v3.18', 'Alpine:v3.18']) // prettier-ignore
+    expect(found.questions.map(({ ecosystem }) => ecosystem.name)).toEqual(['Alpine:v3.18', 'Alpine:v3.18'])
   })
 
   test('of the same name and version is asked for once', () => {
@@ -119,17 +119,34 @@ describe('the source package of a component', () => {
 describe('the spellings of generators', () => {
   test('of rpm name the distribution by its ID of os-release, or as Trivy does', () => {
     const known: Record<string, string> = {
-      ...{ rocky: 'Rocky Linux', rockylinux: 'Rocky Linux', 'rocky-linux': 'Rocky Linux' },
-      ...{ alma: 'AlmaLinux', almalinux: 'AlmaLinux' },
-      ...{ redhat: 'Red Hat', rhel: 'Red Hat', centos: 'Red Hat', RHEL: 'Red Hat' },
-      ...{ sles: 'SUSE', sle: 'SUSE', sled: 'SUSE', suse: 'SUSE', 'sle-micro': 'SUSE' },
-      ...{ opensuse: 'openSUSE', 'opensuse-leap': 'openSUSE', 'opensuse.leap': 'openSUSE' },
-      ...{ tumbleweed: 'openSUSE', 'opensuse-tumbleweed': 'openSUSE' },
-      ...{ azurelinux: 'Azure Linux', mariner: 'Azure Linux', 'cbl-mariner': 'Azure Linux' },
-      ...{ openEuler: 'openEuler', mageia: 'Mageia', photon: 'Photon OS' },
+      rocky: 'Rocky Linux',
+      rockylinux: 'Rocky Linux',
+      'rocky-linux': 'Rocky Linux',
+      alma: 'AlmaLinux',
+      almalinux: 'AlmaLinux',
+      redhat: 'Red Hat',
+      rhel: 'Red Hat',
+      centos: 'Red Hat',
+      RHEL: 'Red Hat',
+      sles: 'SUSE',
+      sle: 'SUSE',
+      sled: 'SUSE',
+      suse: 'SUSE',
+      'sle-micro': 'SUSE',
+      opensuse: 'openSUSE',
+      'opensuse-leap': 'openSUSE',
+      'opensuse.leap': 'openSUSE',
+      tumbleweed: 'openSUSE',
+      'opensuse-tumbleweed': 'openSUSE',
+      azurelinux: 'Azure Linux',
+      mariner: 'Azure Linux',
+      'cbl-mariner': 'Azure Linux',
+      openEuler: 'openEuler',
+      mageia: 'Mageia',
+      photon: 'Photon OS',
       'suse%20linux%20enterprise%20server': 'SUSE',
     }
-    const named = Object.keys(known).map((namespace) => [namespace, told(`pkg:rpm/${namespace}/a@1`)[0]]) // prettier-ignore
+    const named = Object.keys(known).map((namespace) => [namespace, told(`pkg:rpm/${namespace}/a@1`)[0]])
     expect(Object.fromEntries(named)).toEqual(known)
   })
 
@@ -187,14 +204,14 @@ describe('the spellings of generators', () => {
     expect(versionOf('1:3.0.7-25.el9')).toBe('1:3.0.7-25.el9')
     expect(versionOf('0:3.0.7-25.el9')).toBe('3.0.7-25.el9')
     expect(versionOf('1:3.0.7-26.el9')).toBe('3.0.7-25.el9')
-    expect(versionOf('2:3.0.7-25.el9', 'pkg:rpm/rocky/a@3.0.7-25.el9?epoch=1')).toBe('1:3.0.7-25.el9') // prettier-ignore
+    expect(versionOf('2:3.0.7-25.el9', 'pkg:rpm/rocky/a@3.0.7-25.el9?epoch=1')).toBe('1:3.0.7-25.el9')
     expect(versionOf('1:2.0', 'pkg:npm/a@2.0')).toBe('2.0')
   })
 
   test('of a part of a package ask for the whole one as well', () => {
     const asked = (purl: string) => identityOf({ purl }).questions.map(({ name }) => name)
-    expect(asked('pkg:golang/example.com/m@v1#sub/dir')).toEqual(['example.com/m/sub/dir', 'example.com/m']) // prettier-ignore
-    expect(asked('pkg:githubactions/actions/cache/restore@v3')).toEqual(['actions/cache/restore', 'actions/cache']) // prettier-ignore
+    expect(asked('pkg:golang/example.com/m@v1#sub/dir')).toEqual(['example.com/m/sub/dir', 'example.com/m'])
+    expect(asked('pkg:githubactions/actions/cache/restore@v3')).toEqual(['actions/cache/restore', 'actions/cache'])
   })
 
   test('pkg:github is judged as an action, and says that it may be something else', () => {
@@ -204,7 +221,7 @@ describe('the spellings of generators', () => {
 
   test('ask certified builds of Ubuntu by their own records as well', () => {
     const asked = (version: string) =>
-      identityOf({ purl: `pkg:deb/ubuntu/a@${version}?distro=jammy` }).questions.map(({ ecosystem }) => ecosystem.name) // prettier-ignore
+      identityOf({ purl: `pkg:deb/ubuntu/a@${version}?distro=jammy` }).questions.map(({ ecosystem }) => ecosystem.name)
     expect(asked('1.0')).toEqual(['Ubuntu:22.04'])
     expect(asked('1.0%2BFips1')).toContain('Ubuntu:FIPS:22.04')
   })

@@ -11,9 +11,9 @@ interface Range {
 }
 
 function record(id: string, packages: readonly (readonly [string, string, ...Range[]])[], more = {}): object {
-  // prettier-ignore
   const affected = packages.map(([ecosystem, name, ...ranges]) => ({
-    ...{ package: { ecosystem, name }, ranges },
+    package: { ecosystem, name },
+    ranges,
   }))
   return { id, modified: '2026-01-01T00:00:00Z', affected, ...more }
 }
@@ -25,10 +25,11 @@ function range(type: string, ...versions: readonly string[]): Range {
 
 const RECORDS = [
   record('A-1', [['npm', 'a', range('SEMVER', '1.0.0', '1.5.0', '2.0.0', '2.3.0')]], {
-    ...{ aliases: ['CVE-1', 7], summary: 'One' },
+    aliases: ['CVE-1', 7],
+    summary: 'One',
     database_specific: { severity: 'LOW' },
   }),
-  record('A-2', [['npm', 'a', range('SEMVER', '0')]], { database_specific: { severity: 'CRITICAL' } }), // prettier-ignore
+  record('A-2', [['npm', 'a', range('SEMVER', '0')]], { database_specific: { severity: 'CRITICAL' } }),
   record('A-3', [['npm', 'a', range('SEMVER', '0', '1.0.0')]]),
   record('D-1', [
     ['Debian:11', 'd', range('ECOSYSTEM', '0', '1.0-2')],
@@ -50,12 +51,28 @@ const SOURCE: JudgeSource = {
     const found = RECORDS.find((one) => (one as { id: string }).id === id)
     return found === undefined ? null : { content: Buffer.from(JSON.stringify(found)), prefixes: [] }
   },
-  listPackageRecords: (ecosystem, names) => ({ records: new Map(names.map((name) => [name, SOURCE.listCandidates(ecosystem, name, '', 100).map(({ id }) => ({ id, read: () => SOURCE.readRecord(ecosystem, id) }))])), complete: names.length }), // prettier-ignore
+  listPackageRecords: (ecosystem, names) => ({
+    records: new Map(
+      names.map((name) => [
+        name,
+        SOURCE.listCandidates(ecosystem, name, '', 100).map(({ id }) => ({
+          id,
+          read: () => SOURCE.readRecord(ecosystem, id),
+        })),
+      ]),
+    ),
+    complete: names.length,
+  }),
   hasEcosystem: (name) => name !== 'RubyGems',
 }
 
 const component = (purl: string | null, version = '', ref = '', name = 'x'): SbomComponent => ({
-  ...{ ref, name, version, purl, source: null, kind: null },
+  ref,
+  name,
+  version,
+  purl,
+  source: null,
+  kind: null,
 })
 const judge = (...components: SbomComponent[]) => judgeComponents(components, SOURCE, { check: () => undefined })
 
@@ -109,7 +126,10 @@ test('a component with very many references lists the first, counts all, and can
 
 test('an answer with more bytes than it may have is refused', async () => {
   const bytes = (max: number) =>
-    judgeComponents([component('pkg:npm/a@1.2.0'), component(null, '1')], SOURCE, { check: () => undefined, add: createByteLimit(max) }) // prettier-ignore
+    judgeComponents([component('pkg:npm/a@1.2.0'), component(null, '1')], SOURCE, {
+      check: () => undefined,
+      add: createByteLimit(max),
+    })
   const { findings, notJudged } = await bytes(2 ** 20)
   const size = Buffer.byteLength(JSON.stringify([findings, notJudged]))
   await expect(bytes(size - 10)).rejects.toThrow(/the answer would be larger than .* split the SBOM/)
@@ -155,7 +175,10 @@ test('findings are those of a batch of queries for the same purls', async () => 
   ]
   const body = Buffer.from(JSON.stringify({ queries: purls.map((purl) => ({ package: { purl } })) }))
   const answer = await evaluate('querybatch', body, {
-    ...{ source: SOURCE, turns: createFairQueue(), now: () => 0, isGone: () => false },
+    source: SOURCE,
+    turns: createFairQueue(),
+    now: () => 0,
+    isGone: () => false,
   })
   const { results } = JSON.parse(answer.body.toString()) as {
     results: { vulns?: { id: string }[] }[]

@@ -31,9 +31,15 @@ function sourceWith(records: JudgeSource['listPackageRecords'], asked: string[])
 }
 
 test('packages that are listed ahead, also in parts, have the findings of packages that are asked for one at a time', async () => {
-  const components = [...IDS.keys()].flatMap(
-    (name) =>
-    ['1.0.0', '2.0.0'].map((version) => ({ ref: '', name, version, purl: `pkg:npm/${name}@${version}`, source: null, kind: null })), // prettier-ignore
+  const components = [...IDS.keys()].flatMap((name) =>
+    ['1.0.0', '2.0.0'].map((version) => ({
+      ref: '',
+      name,
+      version,
+      purl: `pkg:npm/${name}@${version}`,
+      source: null,
+      kind: null,
+    })),
   )
   const asked: string[] = []
   const lists: number[] = []

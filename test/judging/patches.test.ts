@@ -22,14 +22,28 @@ const ECOSYSTEMS: Readonly<Record<string, readonly [ecosystem: string, type: str
 
 function finding(cves: Partial<MatchFinding>, ecosystem: string, purl: string): MatchFinding {
   return {
-    ...{ id: 'X-1', aliases: [], upstream: [], summary: '', modified: null },
+    id: 'X-1',
+    aliases: [],
+    upstream: [],
+    summary: '',
+    modified: null,
     severity: { level: null, word: null, scoreLevel: null, score: null, stated: [] },
     source: null,
     component: {
-      ...{ name: 'x', version: '1', purl, refs: [], refCount: 0 },
-      ...{ release: null, sourcePackage: null, allReleases: false, binaryNameOnly: false },
+      name: 'x',
+      version: '1',
+      purl,
+      refs: [],
+      refCount: 0,
+      release: null,
+      sourcePackage: null,
+      allReleases: false,
+      binaryNameOnly: false,
     },
-    ...{ ecosystems: [ecosystem], fixed: [], patches: [], patchCount: 0 },
+    ecosystems: [ecosystem],
+    fixed: [],
+    patches: [],
+    patchCount: 0,
     ...cves,
   }
 }
@@ -102,8 +116,12 @@ async function joinedWith(
 ) {
   const { catalog } = await mirrored('wire')
   const rows = entries.map(({ cve, body }, ordinal) => ({
-    ...{ cve, ordinal, id: `t${ordinal}`, value: null },
-    ...{ body: Buffer.from(body), sha: Buffer.alloc(16) },
+    cve,
+    ordinal,
+    id: `t${ordinal}`,
+    value: null,
+    body: Buffer.from(body),
+    sha: Buffer.alloc(16),
   }))
   const listEntries = ({ where, limit }: EntryQuery) =>
     rows.filter(({ cve }) => where[0]?.values.includes(cve)).slice(0, limit)

@@ -14,7 +14,7 @@ interface TestRecord {
 const about = (id: string, ...affected: [ecosystem: string, name: string, more: object][]): TestRecord => ({
   id,
   affected: affected.map(([ecosystem, name, more]) => ({ package: { ecosystem, name }, ...more })),
-}) // prettier-ignore
+})
 
 const below = (fixed: string, type = 'ECOSYSTEM') => ({
   ranges: [{ type, events: [{ introduced: '0' }, { fixed }] }],
@@ -24,14 +24,14 @@ const RECORDS: readonly TestRecord[] = [
   about('D-11', ['Debian:11', 'openssl', below('1.1.1n-0+deb11u5')]),
   about('D-12', ['Debian:12', 'openssl', below('3.0.11-1~deb12u2')]),
   about('D-13', ['Debian:13', 'openssl', below('3.5.1-1')]),
-  about('D-BOTH', ['Debian:12', 'openssl', below('3.0.12-1')], ['Debian:12', 'libssl3', below('3.0.12-1')]), // prettier-ignore
+  about('D-BOTH', ['Debian:12', 'openssl', below('3.0.12-1')], ['Debian:12', 'libssl3', below('3.0.12-1')]),
   about('C-1', ['ConanCenter', 'zlib', below('1.2.12')]),
   about('C-2', ['ConanCenter', 'mixed', below('1.2.12')]),
   about('C-3', ['ConanCenter', 'mixed', { versions: ['1.0'] }]),
   about('G-1', ['npm', 'commits', { ranges: [{ type: 'GIT', events: [{ introduced: '0' }] }] }]),
   about('B-1', ['npm', 'bounds', below('unknown')]),
   about('E-1', ['npm', 'empty', {}]),
-] // prettier-ignore
+]
 
 const ecosystems = RECORDS.flatMap(({ affected }) =>
   affected.map((one) => (one as { package: { ecosystem: string } }).package.ecosystem),
@@ -54,7 +54,12 @@ const SOURCE: JudgeSource = {
 }
 
 const component = (purl: string, more: Partial<SbomComponent> = {}): SbomComponent => ({
-  ...{ ref: '', name: 'x', version: '', purl, source: null, kind: null },
+  ref: '',
+  name: 'x',
+  version: '',
+  purl,
+  source: null,
+  kind: null,
   ...more,
 })
 
@@ -62,7 +67,7 @@ const judge = (purl: string, more: Partial<SbomComponent> = {}, systems: string[
   judgeComponents([component(purl, more)], SOURCE, {
     check: () => undefined,
     around: surroundingsOf({ systems, option }),
-  }) // prettier-ignore
+  })
 
 const LIBSSL = 'pkg:deb/debian/libssl3@3.0.9-1?arch=amd64'
 
@@ -70,7 +75,8 @@ test('a package is judged by the records of its release alone', async () => {
   const { findings } = await judge('pkg:deb/debian/openssl@3.0.11-1~deb12u2?distro=debian-12.7')
   expect(findings.map(({ id }) => id)).toEqual(['D-BOTH'])
   expect(findings[0]?.component).toMatchObject({
-    ...{ release: { name: 'Debian:12', from: 'purl' }, allReleases: false },
+    release: { name: 'Debian:12', from: 'purl' },
+    allReleases: false,
   })
 })
 
@@ -80,11 +86,11 @@ test('the operating system of the SBOM counts where the package URL names no rel
     (await judge(purl, {}, ...args)).findings.map(({ component: { release } }) => release)[0]
   expect(await releaseOf(['debian-12.7'], 'debian-13')).toEqual({ name: 'Debian:12', from: 'sbom' })
   expect(await releaseOf([], 'bookworm')).toEqual({ name: 'Debian:12', from: 'option' })
-  expect(await releaseOf(['debian-12', 'debian-13'], 'trixie')).toEqual({ name: 'Debian:13', from: 'option' }) // prettier-ignore
+  expect(await releaseOf(['debian-12', 'debian-13'], 'trixie')).toEqual({ name: 'Debian:13', from: 'option' })
 })
 
 test('without a release the records of all releases count, and that is said of the component and in the sum', async () => {
-  const judged = await judge('pkg:deb/debian/openssl@3.0.11-1~deb12u2', {}, ['debian-12', 'alpine-3.18']) // prettier-ignore
+  const judged = await judge('pkg:deb/debian/openssl@3.0.11-1~deb12u2', {}, ['debian-12', 'alpine-3.18'])
   expect(judged.findings.map(({ id }) => id)).toEqual(['D-13', 'D-BOTH'])
   expect(judged.findings[0]?.component).toMatchObject({ release: null, allReleases: true })
   expect(judged).toMatchObject({ allReleases: 1, binaryNameOnly: 1, packages: 1 })
@@ -107,7 +113,7 @@ test('a release of which there is no record at all is not judged, and named', as
 test('a package is found by its source package, which the package URL or the SBOM names', async () => {
   const byPurl = await judge(`${LIBSSL}&distro=debian-12&upstream=openssl%403.0.9-1`)
   const byOther = await judge(`${LIBSSL}&distro=debian-12&source=openssl`)
-  const bySbom = await judge(`${LIBSSL}&distro=debian-12`, { source: { name: 'openssl', version: '3.0.9-1' } }) // prettier-ignore
+  const bySbom = await judge(`${LIBSSL}&distro=debian-12`, { source: { name: 'openssl', version: '3.0.9-1' } })
   for (const { findings, binaryNameOnly } of [byPurl, byOther, bySbom]) {
     expect(findings.map(({ id, source, fixed }) => [id, source, fixed])).toEqual([
       ['D-12', 'openssl', ['3.0.11-1~deb12u2']],
@@ -121,7 +127,7 @@ test('a package is found by its source package, which the package URL or the SBO
 })
 
 test('the version of the source package is compared, not that of the binary package', async () => {
-  const upstream = (version: string) => `pkg:deb/debian/libssl3@9?distro=debian-12&upstream=openssl%40${version}` // prettier-ignore
+  const upstream = (version: string) => `pkg:deb/debian/libssl3@9?distro=debian-12&upstream=openssl%40${version}`
   const found = async (version: string) => (await judge(upstream(version))).findings.map(({ id }) => id)
   expect(await found('3.0.9-1')).toEqual(['D-12', 'D-BOTH'])
   expect(await found('3.0.11-1~deb12u2')).toEqual(['D-BOTH'])

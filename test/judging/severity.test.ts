@@ -24,7 +24,7 @@ test('the base score of a CVSS 3 vector is that of the standard', () => {
 
 test('the severity of a record is the higher one of the word of the record and the class of its CVSS 3 score', () => {
   const vector = { type: 'CVSS_V3', score: 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H' }
-  const four = { type: 'CVSS_V4', score: 'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:N/VA:H/SC:N/SI:N/SA:N' } // prettier-ignore
+  const four = { type: 'CVSS_V4', score: 'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:N/VA:H/SC:N/SI:N/SA:N' }
   const levels: [object, string | null, number | null][] = [
     [{}, null, null],
     [{ severity: [vector] }, 'high', 7.5],
@@ -38,7 +38,12 @@ test('the severity of a record is the higher one of the word of the record and t
   ]
   for (const [record, level, score] of levels) expect(severityOf({ ...record })).toMatchObject({ level, score })
   expect(severityOf({ severity: [four] }).stated).toEqual([four])
-  const both = (severity: string) => severityOf({ severity: [vector], database_specific: { severity } }) // prettier-ignore
+  const both = (severity: string) => severityOf({ severity: [vector], database_specific: { severity } })
   expect(both('LOW')).toMatchObject({ level: 'high', word: 'low', scoreLevel: 'high' })
-  expect(['LOW', 'HIGH', 'CRITICAL', 'unknown'].map((word) => disagrees(both(word)))).toEqual([true, false, true, false]) // prettier-ignore
+  expect(['LOW', 'HIGH', 'CRITICAL', 'unknown'].map((word) => disagrees(both(word)))).toEqual([
+    true,
+    false,
+    true,
+    false,
+  ])
 })

@@ -104,8 +104,17 @@ test('exports beside syncs that never stop are each of one published state, in o
   for (let i = 0; i < 15; i++) {
     const since = i % 3 === 2 ? String(exported.at(-1)?.sequence) : null
     const task = {
-      ...{ dataDir: bench.dir, path: join(folder, `${i}.zip`), sources: null, need: null, since },
-      ...{ split: null, force: false, keyFiles: [key.path], expireDays: 0, keep: 30, spared: [] },
+      dataDir: bench.dir,
+      path: join(folder, `${i}.zip`),
+      sources: null,
+      need: null,
+      since,
+      split: null,
+      force: false,
+      keyFiles: [key.path],
+      expireDays: 0,
+      keep: 30,
+      spared: [],
       program: 'test',
     }
     const { manifest, files } = await exportInThread(task, () => undefined)

@@ -11,7 +11,12 @@ const { config } = loadConfig({ env, cwd: dir })
 const reads = openPinnedReads(dir)
 if (reads === null) throw new Error('no database')
 const server = createServer({
-  ...{ reads, dataDir: dir, config, version: '0.0.0', startedAt: Date.now(), now: Date.now },
+  reads,
+  dataDir: dir,
+  config,
+  version: '0.0.0',
+  startedAt: Date.now(),
+  now: Date.now,
   log: null,
   nextRunAt: () => null,
   match: createMatchRoute({ config }),

@@ -18,12 +18,24 @@ type Step =
 const which = fc.nat({ max: 5 })
 const history: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
-    { weight: 6, arbitrary: fc.record({ do: fc.constant('put' as const), which, fix: fc.boolean(), version: fc.nat({ max: 2 }) }) }, // prettier-ignore
+    {
+      weight: 6,
+      arbitrary: fc.record({ do: fc.constant('put' as const), which, fix: fc.boolean(), version: fc.nat({ max: 2 }) }),
+    },
     { weight: 3, arbitrary: fc.record({ do: fc.constant('delete' as const), which }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('restamp' as const), which }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('delete all' as const) }) },
-    { weight: 6, arbitrary: fc.record({ do: fc.constant('run' as const), kind: fc.constantFrom('sync' as const, 'reconcile' as const) }) }, // prettier-ignore
-    { weight: 4, arbitrary: fc.record({ do: fc.constant('carry' as const), full: fc.boolean(), since: fc.nat({ max: 9 }) }) }, // prettier-ignore
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        do: fc.constant('run' as const),
+        kind: fc.constantFrom('sync' as const, 'reconcile' as const),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({ do: fc.constant('carry' as const), full: fc.boolean(), since: fc.nat({ max: 9 }) }),
+    },
   ),
   { minLength: 10, maxLength: 30, size: 'max' },
 )
@@ -44,7 +56,7 @@ function createModel({ store, content }: Bench) {
         const old = dates.get(id)
         const fix = /"(fixed|last_affected)":"/.test(text) ? at : null
         if (old === undefined)
-          dates.set(id, { id, firstSeen: at, changedAt: at, fixSeen: fix, removedAt: null, returnedAt: null, flags: 0 }) // prettier-ignore
+          dates.set(id, { id, firstSeen: at, changedAt: at, fixSeen: fix, removedAt: null, returnedAt: null, flags: 0 })
         else
           dates.set(id, {
             ...old,
@@ -69,7 +81,7 @@ function moved(before: readonly RecordDates[], now: readonly RecordDates[]): str
   return before.flatMap(({ id, firstSeen, fixSeen }) => {
     const is = after.get(id)
     if (is === undefined) return [`${id} was forgotten`]
-    const isLater = is.firstSeen > firstSeen || (fixSeen !== null && (is.fixSeen ?? Infinity) > fixSeen) // prettier-ignore
+    const isLater = is.firstSeen > firstSeen || (fixSeen !== null && (is.fixSeen ?? Infinity) > fixSeen)
     return isLater ? [`${id} moved`] : []
   })
 }
@@ -100,12 +112,19 @@ async function play(steps: readonly Step[], to: string): Promise<void> {
       const id = 'which' in step ? idOf(step.which) : ''
       const fixes = { affected: [{ ranges: [{ events: [{ fixed: '1' }] }] }] }
       if (step.do === 'put')
-        feed.put(id, JSON.stringify({ id, version: step.version, ...(step.fix && fixes) }), `2026-05-01T00:00:00.${String(i).padStart(3, '0')}Z`) // prettier-ignore
+        feed.put(
+          id,
+          JSON.stringify({ id, version: step.version, ...(step.fix && fixes) }),
+          `2026-05-01T00:00:00.${String(i).padStart(3, '0')}Z`,
+        )
       else if (step.do === 'delete') feed.delete(id)
       else if (step.do === 'restamp' && feed.ids().includes(id))
-        feed.put(id, feed.record(id), `2026-05-02T00:00:00.${String(i).padStart(3, '0')}Z`) // prettier-ignore
+        feed.put(id, feed.record(id), `2026-05-02T00:00:00.${String(i).padStart(3, '0')}Z`)
       else if (step.do === 'delete all')
-        feed.ids().slice(1).forEach((one) => feed.delete(one)) // prettier-ignore
+        feed
+          .ids()
+          .slice(1)
+          .forEach((one) => feed.delete(one))
       else if (step.do === 'run') await run(step.kind)
       else if (step.do === 'carry') await carryOver(bench, there, to, sequences, step, clock)
     }
@@ -137,7 +156,11 @@ async function carryOver(
   expect(moved(before, now)).toEqual([])
   for (const one of now) {
     const from = source.get(one.id)
-    expect([one.id, one.firstSeen, isOnMirror(one)]).toEqual([one.id, from?.firstSeen, there.store.osv.readEntry(one.id) !== null]) // prettier-ignore
+    expect([one.id, one.firstSeen, isOnMirror(one)]).toEqual([
+      one.id,
+      from?.firstSeen,
+      there.store.osv.readEntry(one.id) !== null,
+    ])
     // Less where it changed and changed back between two imports: that is not in a delta.
     expect(one.changedAt).toBeLessThanOrEqual(from?.changedAt ?? 0)
   }

@@ -28,7 +28,7 @@ function figures(before: Map<string, Stored>, after: Map<string, Stored>): Recor
       if (found.length > 0 && old.modified === now.modified)
         counts.set('(under the same stamp)', (counts.get('(under the same stamp)') ?? 0) + 1)
     }
-    const kinds = found.some(({ kind }) => kind === 'record_added') ? ['record_added'] : found.map(({ kind }) => kind) // prettier-ignore
+    const kinds = found.some(({ kind }) => kind === 'record_added') ? ['record_added'] : found.map(({ kind }) => kind)
     for (const kind of new Set(kinds)) counts.set(kind, (counts.get(kind) ?? 0) + 1)
   }
   return Object.fromEntries([...counts].sort(([one], [other]) => (one < other ? -1 : 1)))

@@ -83,8 +83,17 @@ const history: fc.Arbitrary<Step[]> = fc.array(
         packages: fc.integer({ min: 1, max: IMAGE.length }),
       }),
     },
-    { weight: 3, arbitrary: fc.record({ do: fc.constant('remove record' as const), which: fc.nat({ max: RECORDS - 1 }) }) }, // prettier-ignore
-    { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('rotate' as const, 'remove tag' as const), which: fc.nat({ max: 9 }) }) }, // prettier-ignore
+    {
+      weight: 3,
+      arbitrary: fc.record({ do: fc.constant('remove record' as const), which: fc.nat({ max: RECORDS - 1 }) }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constantFrom('rotate' as const, 'remove tag' as const),
+        which: fc.nat({ max: 9 }),
+      }),
+    },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('add tag' as const) }) },
     {
       weight: 4,
@@ -130,7 +139,7 @@ const BY_SOURCE: Step[] = [
   { do: 'crawl' },
   { do: 'judge' },
   ...[0, 1].flatMap((of): Step[] => {
-    const record = { do: 'record' as const, which: of, of, fixed: 9, severity: 'HIGH', vendor: false } // prettier-ignore
+    const record = { do: 'record' as const, which: of, of, fixed: 9, severity: 'HIGH', vendor: false }
     const about = { ...PLAIN, source: true }
     return [{ ...record, ...about }, { do: 'judge' }, { ...record, ...about, elsewhere: true }, { do: 'judge' }]
   }),
@@ -157,7 +166,7 @@ function state({ dir, sandbox: { service } }: FindingsBench, step: Extract<Step,
   const ids = service.ids('tags').filter((id) => service.documents('tag', id, 'vex').length > 0)
   const id = ids[step.tag % ids.length]
   if (id === undefined) return
-  const product = step.whole ? { '@id': purl } : { '@id': 'pkg:oci/any', subcomponents: [{ '@id': purl }] } // prettier-ignore
+  const product = step.whole ? { '@id': purl } : { '@id': 'pkg:oci/any', subcomponents: [{ '@id': purl }] }
   const at = `2026-05-0${step.day}T00:00:00Z`
   service.writeArtifact('tag', id, 'vex', vexAbout(cveOf(step), [product], step.status, at))
 }
@@ -168,8 +177,8 @@ function recordOf(
   one: ReturnType<typeof componentsOf>[number],
   fixed: string | null,
 ): object {
-  const { questions = [] } = (one.asked === '' ? {} : JSON.parse(one.asked)) as { questions?: string[][] } // prettier-ignore
-  const name = (step.source ? questions.find(([, , , by]) => by === 'source')?.[1] : undefined) ?? one.name // prettier-ignore
+  const { questions = [] } = (one.asked === '' ? {} : JSON.parse(one.asked)) as { questions?: string[][] }
+  const name = (step.source ? questions.find(([, , , by]) => by === 'source')?.[1] : undefined) ?? one.name
   const base = one.ecosystem.split(':')[0] ?? ''
   const released = step.elsewhere ? `${base}:11` : one.ecosystem
   const record = affecting(step.vendor ? `Root:${released}` : released, name, fixed, step.severity)
@@ -242,7 +251,7 @@ async function follow(bench: FindingsBench, steps: readonly Step[]): Promise<voi
       const { ecosystem, name } = all[step.of % all.length] ?? { ecosystem: '', name: '' }
       const [ticket = ''] = service.ids('tickets')
       const about = { ecosystem: ecosystem.split(':')[0], package_src_name: name }
-      service.change('tickets', ticket, { ...about, cve_id: cveOf(step), ticket_status: step.status }) // prettier-ignore
+      service.change('tickets', ticket, { ...about, cve_id: cveOf(step), ticket_status: step.status })
     } else if (step.do === 'remove record' && records.delete(`T-${step.which}`))
       await bench.publish({ [`T-${step.which}`]: null })
     else if (step.do === 'add tag') service.addTag()

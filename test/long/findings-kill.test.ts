@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
-import { type FindingsBench, affecting, componentsOf, openFindingsBench, vexAbout } from '../findings/fixtures.ts' // prettier-ignore
+import { type FindingsBench, affecting, componentsOf, openFindingsBench, vexAbout } from '../findings/fixtures.ts'
 import { judgeKilled } from '../findings/killing.ts'
 import { type Dice, createDice } from '../support/dice.ts'
 import { withFindings } from '../../src/store/findings/database.ts'
@@ -19,7 +19,7 @@ const NOW = Date.UTC(2026, 4, 2)
 function stateOf(dir: string) {
   return withFindings(dir, (db) => {
     const reads = createFindingsReads(db)
-    return { state: reads.readState(), tags: reads.listTags('', '', 1000), log: reads.listLog(0, 100_000) } // prettier-ignore
+    return { state: reads.readState(), tags: reads.listTags('', '', 1000), log: reads.listLog(0, 100_000) }
   })
 }
 
@@ -49,7 +49,8 @@ async function killSome({ dir }: FindingsBench, now: number, kills: number, dice
     const place = { statement: 1 + dice(whole.statements / 8), running: dice(4) === 0 }
     if ((await judgeKilled(dir, now, place)) !== null) break
     const after = stateOf(dir)
-    const [seen, log] = [before?.log ?? [], after?.log ?? []]
+    const seen = before?.log ?? []
+    const log = after?.log ?? []
     expect(log.slice(0, seen.length)).toEqual(seen)
     expect(whole.log.slice(0, log.length)).toEqual(log)
     if (!isDeepStrictEqual(after, before)) parts++
@@ -119,7 +120,7 @@ function stateSome(
   dice: Dice,
 ): void {
   const named = componentsOf(dir).filter((one) => one.ecosystem === ecosystem && one.name === name)
-  const products = named.map(({ packages }) => ({ '@id': (JSON.parse(packages) as string[][])[0]?.[0] })) // prettier-ignore
+  const products = named.map(({ packages }) => ({ '@id': (JSON.parse(packages) as string[][])[0]?.[0] }))
   const tags = service.ids('tags').filter((tag) => service.documents('tag', tag, 'vex').length > 0)
   const [tag = '', status] = [tags[dice(tags.length)], dice(4) === 0 ? 'affected' : 'not_affected']
   service.writeArtifact('tag', tag, 'vex', vexAbout(cveOf(id), products, status))

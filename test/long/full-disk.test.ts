@@ -9,7 +9,7 @@ import { migrate } from '../../src/store/database/migrate.ts'
 import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
 import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import { FILLED_AT, openFilledStore } from '../support/filled-store.ts'
-import { BALLAST, emptyDisk, fillDisk, mayMount, smallDisks } from '../support/small-disk.ts' // prettier-ignore
+import { BALLAST, emptyDisk, fillDisk, mayMount, smallDisks } from '../support/small-disk.ts'
 
 const MAY_MOUNT = mayMount()
 const smallDisk = smallDisks()
@@ -31,12 +31,17 @@ function filled(): string {
 
 function optionsOf(dataDir: string, path: string): BackupOptions {
   return {
-    ...{ dataDir, path, force: false, isPrivate: false, program: 'patchmirror/test' },
-    ...{ secretFile: join(dataDir, 'webhook-secrets.json'), now: () => FILLED_AT },
+    dataDir,
+    path,
+    force: false,
+    isPrivate: false,
+    program: 'patchmirror/test',
+    secretFile: join(dataDir, 'webhook-secrets.json'),
+    now: () => FILLED_AT,
   }
 }
 
-const FULL = { code: 'storage', message: expect.stringMatching(/are needed in .* are free/) as string } // prettier-ignore
+const FULL = { code: 'storage', message: expect.stringMatching(/are needed in .* are free/) as string }
 
 describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', () => {
   test('refuses a backup, keeps the one that it was to replace, and a repeated one succeeds', async () => {
@@ -78,7 +83,7 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
     const late = restore((step) => {
       if (step === 'extract') fillDisk(disk)
     })
-    await expect(late).rejects.toMatchObject({ code: 'storage', message: expect.stringContaining(dataDir) as string }) // prettier-ignore
+    await expect(late).rejects.toMatchObject({ code: 'storage', message: expect.stringContaining(dataDir) as string })
     expect(readdirSync(dataDir)).toEqual([])
     emptyDisk(disk)
     await restore(() => undefined)

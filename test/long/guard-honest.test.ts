@@ -34,13 +34,13 @@ function recordOf(at: number, random: (below: number) => number): Doc {
     severity: [{ type: 'CVSS_V3', score: `CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:${'HL'.charAt(random(2))}/I:H/A:N` }],
     affected,
   }
-} // prettier-ignore
+}
 
 type Change = (doc: Doc, random: (below: number) => number) => void
 
 const eachEvent = (doc: Doc, use: (event: Record<string, string>) => void): void => {
   for (const { ranges = [] } of doc.affected ?? []) for (const { events } of ranges) events.forEach(use)
-} // prettier-ignore
+}
 const setFix = (doc: Doc, to: (fix: string) => string): void =>
   eachEvent(doc, (event) => {
     if (event['fixed'] !== undefined) event['fixed'] = to(event['fixed'])
@@ -53,7 +53,7 @@ const firstFix: Change = (doc) => {
 }
 const rescore: Change = (doc, random) => {
   for (const one of doc.severity ?? []) one.score = one.score.replace(/AV:\w/, `AV:${'NL'.charAt(random(2))}`)
-} // prettier-ignore
+}
 const endSupport: Change = (doc) => {
   doc.affected = (doc.affected ?? []).filter((one) => one.package.ecosystem !== 'Debian:10')
 }
@@ -68,14 +68,17 @@ const rewrite: Change = (doc) => {
 const withdraw: Change = (doc) => (doc['withdrawn'] = '2026-02-01T00:00:00Z')
 
 /** What the days of a month bring beside the usual: the share of the records, and what happens to them. */
-const EVENTS: ReadonlyMap<number, readonly [share: number, change: Change]> = new Map<number, readonly [number, Change]>([
+const EVENTS: ReadonlyMap<number, readonly [share: number, change: Change]> = new Map<
+  number,
+  readonly [number, Change]
+>([
   [3, [1, rewrite]],
   [6, [1, endSupport]],
   [10, [0.3, rescore]],
   [14, [0.05, firstFix]],
   [18, [1, sortAliases]],
   [22, [0.6, raise]],
-]) // prettier-ignore
+])
 
 /** Plays a month of a feed, and returns how often each kind was reported, and why any run was refused. */
 function play(seed: number, records: number) {
@@ -86,7 +89,7 @@ function play(seed: number, records: number) {
   let ledger: (LedgerRow & { at: number })[] = []
   for (let run = 0; run < 28 * RUNS_A_DAY; run++) {
     const now = Date.UTC(2026, 0, 1) + (run * DAY) / RUNS_A_DAY
-    const earlier = (kind: Doubt) => ledger.filter((row) => row.kind === kind && row.at > now - 7 * DAY) // prettier-ignore
+    const earlier = (kind: Doubt) => ledger.filter((row) => row.kind === kind && row.at > now - 7 * DAY)
     const guard = createRecordGuard(standardOf(records, {}, { earlier }), records, now)
     const before = new Map<Doc, string>()
     const change = (doc: Doc, how: Change): void => {
@@ -108,7 +111,7 @@ function play(seed: number, records: number) {
     }
     const verdict = guard.verdict()
     if (verdict.refusal !== null) refused.push(`run ${run}: ${verdict.refusal}`)
-    for (const kind of Object.keys(verdict.doubted)) reported.set(kind, (reported.get(kind) ?? 0) + 1) // prettier-ignore
+    for (const kind of Object.keys(verdict.doubted)) reported.set(kind, (reported.get(kind) ?? 0) + 1)
     ledger = ledger.filter(({ kind }) => !(kind in verdict.doubted))
     ledger.push(...verdict.belowRows.map((row) => ({ ...row, at: now })))
   }
@@ -119,4 +122,4 @@ test.each([1, 2, 3])('no run of an honest month is refused, and what happens in 
   const { reported, refused } = play(seed, 2500)
   expect(refused).toEqual([])
   expect(reported).toEqual({ releaseEnded: 1, severityLowered: 1 })
-}) // prettier-ignore
+})

@@ -19,7 +19,9 @@ function recordsOf(path: string): Map<string, Buffer> {
 const ANY = { mode: 'warn', limitCount: 0, limitShare: 0 } as const
 
 const countsOf = (warning: string | null): Partial<Record<Doubt, number>> =>
-  Object.fromEntries([...(warning ?? '').matchAll(/(\d+) of \d+ [^(]*\((\w+)/g)].map(([, count, kind = '']) => [kind, Number(count)])) // prettier-ignore
+  Object.fromEntries(
+    [...(warning ?? '').matchAll(/(\d+) of \d+ [^(]*\((\w+)/g)].map(([, count, kind = '']) => [kind, Number(count)]),
+  )
 
 /** Generated records say what they are derived from, and have no aliases. */
 const withAliases = (bytes: Buffer, at: number): Buffer =>
@@ -53,9 +55,11 @@ test('no change that is called harmless raises a doubt, of many generated ones',
 
 test('records with far too many events are not compared from some number on', () => {
   const record = (id: number, fixed: string): Buffer => {
-    const events = Array.from({ length: 1900 }, (_, i) => (i % 2 === 0 ? { introduced: `1.${i}` } : { fixed: `1.${i}.${fixed}` })) // prettier-ignore
+    const events = Array.from({ length: 1900 }, (_, i) =>
+      i % 2 === 0 ? { introduced: `1.${i}` } : { fixed: `1.${i}.${fixed}` },
+    )
     const ranges = [{ type: 'SEMVER', events }]
-    const affected = [0, 1, 2, 3].map((n) => ({ package: { ecosystem: 'npm', name: `p${n}` }, ranges })) // prettier-ignore
+    const affected = [0, 1, 2, 3].map((n) => ({ package: { ecosystem: 'npm', name: `p${n}` }, ranges }))
     return Buffer.from(JSON.stringify({ id: `H-${id}`, modified: '2026-06-01T00:00:00Z', affected }))
   }
   const pairs = Array.from({ length: 40 }, (_, i) => [record(i, '1'), record(i, '2')] as const)
@@ -73,19 +77,29 @@ test.skipIf(!existsSync(REAL))('a doubt is raised by each of them when they are 
 describe.skipIf(!SERIES.every((path) => existsSync(path)))('over a real feed at three dates', () => {
   const states = SERIES.map((path) => (existsSync(path) ? recordsOf(path) : new Map<string, Buffer>()))
   const between = (from: number, to: number, limits = {}) => {
-    const [before, after] = [states[from], states[to]]
+    const before = states[from]
+    const after = states[to]
     if (before === undefined || after === undefined) throw new Error('no such state')
     const pairs = [...after].map(([name, bytes]) => [before.get(name) ?? null, bytes] as const)
     return judged(pairs, before.size, limits)
   }
 
   test('no doubt is raised: no false alarm', () => {
-    for (const [from, to] of [[0, 1], [1, 2], [0, 2]] as const)
+    for (const [from, to] of [
+      [0, 1],
+      [1, 2],
+      [0, 2],
+    ] as const)
       expect(between(from, to)).toMatchObject({ refusal: null, warning: null })
   })
 
   test('single records that would raise one without limits are few', () => {
-    expect([between(0, 1, ANY), between(1, 2, ANY), between(0, 2, ANY)].map(({ warning, lines }) => [countsOf(warning), lines])).toMatchInlineSnapshot(`
+    expect(
+      [between(0, 1, ANY), between(1, 2, ANY), between(0, 2, ANY)].map(({ warning, lines }) => [
+        countsOf(warning),
+        lines,
+      ]),
+    ).toMatchInlineSnapshot(`
       [
         [
           {
@@ -116,4 +130,4 @@ describe.skipIf(!SERIES.every((path) => existsSync(path)))('over a real feed at 
       ]
     `)
   })
-}) // prettier-ignore
+})

@@ -68,7 +68,9 @@ async function queried(views: Views, { components }: InputSbom): Promise<Map<str
     const part = all.slice(from, from + BATCH)
     const body = Buffer.from(JSON.stringify({ queries: part.map(([, query]) => query) }))
     const answer = await evaluate('querybatch', body, {
-      ...{ source: querySourceOf(views), turns: createFairQueue(), now: () => 0 },
+      source: querySourceOf(views),
+      turns: createFairQueue(),
+      now: () => 0,
       isGone: () => false,
     })
     const { results } = JSON.parse(answer.body.toString()) as {
@@ -114,7 +116,8 @@ test.skipIf(![SBOMS, ...RECORDS].every((path) => existsSync(path)))(
     expect(sboms.length).toBeGreaterThanOrEqual(10)
     let findings = 0
     for (const { file, sbom } of sboms) {
-      const [expected, found] = [await queried(views, sbom), await matched(views, sbom)]
+      const expected = await queried(views, sbom)
+      const found = await matched(views, sbom)
       expect([file, [...found].sort()]).toEqual([file, [...expected].sort()])
       findings += [...found.values()].flat().length
     }
@@ -124,10 +127,18 @@ test.skipIf(![SBOMS, ...RECORDS].every((path) => existsSync(path)))(
 
 /** A distribution, how generators spell two of its releases, and how its purls begin. */
 const DISTRIBUTIONS = [
-  { base: 'Debian', purl: 'pkg:deb/debian', releases: { '12': ['debian-12', 'debian-12.7', 'bookworm', '12'], '13': ['debian-13', 'trixie'] } },
-  { base: 'Alpine', purl: 'pkg:apk/alpine', releases: { 'v3.18': ['alpine-3.18.6', '3.18', '3.18.12'], 'v3.21': ['alpine-3.21', '3.21.0'] } },
+  {
+    base: 'Debian',
+    purl: 'pkg:deb/debian',
+    releases: { '12': ['debian-12', 'debian-12.7', 'bookworm', '12'], '13': ['debian-13', 'trixie'] },
+  },
+  {
+    base: 'Alpine',
+    purl: 'pkg:apk/alpine',
+    releases: { 'v3.18': ['alpine-3.18.6', '3.18', '3.18.12'], 'v3.21': ['alpine-3.21', '3.21.0'] },
+  },
   { base: 'Rocky Linux', purl: 'pkg:rpm/rocky', releases: { '8': ['rocky-8.9', 'rocky-8'], '9': ['rocky-9.4'] } },
-] as const // prettier-ignore
+] as const
 
 const NAMES = ['a', 'b', 'c', 'd']
 
@@ -159,7 +170,7 @@ function makeRecords(random: ReturnType<typeof createRandom>): MadeRecord[] {
 
 function contentOf({ id, base, release, name, fixed }: MadeRecord): string {
   const events = [{ introduced: '0' }, { fixed: `${fixed}.0-r0` }]
-  const affected = [{ package: { ecosystem: `${base}:${release}`, name }, ranges: [{ type: 'ECOSYSTEM', events }] }] // prettier-ignore
+  const affected = [{ package: { ecosystem: `${base}:${release}`, name }, ranges: [{ type: 'ECOSYSTEM', events }] }]
   return JSON.stringify({ id, modified: '2026-05-01T00:00:00Z', affected })
 }
 
@@ -180,9 +191,11 @@ function makeComponent(random: ReturnType<typeof createRandom>): MadeComponent {
     { name: 'aquasecurity:trivy:SrcVersion', value: `${source?.version}.0-r0` },
   ]
   const listed = {
-    ...{ type: 'library', name, purl: `${purl}/${name}@${version}.0-r0?arch=x&${qualifiers.join('&')}` },
+    type: 'library',
+    name,
+    purl: `${purl}/${name}@${version}.0-r0?arch=x&${qualifiers.join('&')}`,
     ...(source !== null && !isInPurl && { properties }),
-  } // prettier-ignore
+  }
   return { base, release: named?.[0] ?? null, name, version, source, listed }
 }
 
@@ -203,16 +216,21 @@ test('findings by release and source package are those of an independent reading
   const records = makeRecords(random)
   const views = await viewsOf(Object.fromEntries(records.map((one) => [one.id, contentOf(one)])))
   const components = Array.from({ length: 2_000 }, () => makeComponent(random))
-  const document = { bomFormat: 'CycloneDX', specVersion: '1.6', components: components.map((one, at) => ({ ...one.listed, 'bom-ref': String(at) })) } // prettier-ignore
+  const document = {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    components: components.map((one, at) => ({ ...one.listed, 'bom-ref': String(at) })),
+  }
   const sbom = readInputSbom(Buffer.from(JSON.stringify(document)))
-  const { findings } = await judgeComponents(sbom.components, judgeSourceOf(views), { check: () => undefined }) // prettier-ignore
+  const { findings } = await judgeComponents(sbom.components, judgeSourceOf(views), { check: () => undefined })
   const found = Map.groupBy(
     findings.flatMap(({ id, source, component: { refs } }) =>
       refs.map((ref) => ({ ref, words: source === null ? id : `${id} by ${source}` })),
     ),
     ({ ref }) => ref,
   )
-  let [bySource, inAll] = [0, 0]
+  let bySource = 0
+  let inAll = 0
   for (const [at, one] of components.entries()) {
     const own = (found.get(String(at)) ?? []).map(({ words }) => words)
     const expected = expectedOf(one, records)

@@ -26,7 +26,7 @@ test('one outage has one code, whatever source meets it, with and without a snap
     for (const [code, env] of outages)
       for (const source of SOURCES) {
         const { state, code: found, message } = await made.runWith(env, source)
-        expect({ source, held, state, found, message }).toMatchObject({ state: 'failed', found: code }) // prettier-ignore
+        expect({ source, held, state, found, message }).toMatchObject({ state: 'failed', found: code })
       }
     if (!held)
       for (const source of SOURCES) expect(await made.runWith(users, source)).toMatchObject({ state: 'complete' })

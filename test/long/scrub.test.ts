@@ -50,6 +50,8 @@ test('a daemon verifies at the times of verify.schedule, and its status says whe
   const status = (await (await fetch(`${daemon.url}/-/status`)).json()) as { verified: object }
   expect(status.verified).toMatchObject({ damagedCount: 0, damaged: [], healed: null })
   const metrics = await (await fetch(`${daemon.url}/-/metrics`)).text()
-  expect(metrics).toMatch(/^patchmirror_verify_end_timestamp_seconds 1\.\d+e\+?9|^patchmirror_verify_end_timestamp_seconds \d{10}/m) // prettier-ignore
+  expect(metrics).toMatch(
+    /^patchmirror_verify_end_timestamp_seconds 1\.\d+e\+?9|^patchmirror_verify_end_timestamp_seconds \d{10}/m,
+  )
   expect(metrics).toMatch(/^patchmirror_verify_damaged 0$/m)
 })

@@ -10,8 +10,17 @@ const VECTOR = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H'
 
 function finding(id: string, component: MatchedComponent, fixed: readonly string[]): MatchFinding {
   return {
-    ...{ id, aliases: ['CVE-1'], upstream: [], summary: 'One', modified: null, component, fixed },
-    ...{ source: null, ecosystems: ['npm'], patches: [], patchCount: 0 },
+    id,
+    aliases: ['CVE-1'],
+    upstream: [],
+    summary: 'One',
+    modified: null,
+    component,
+    fixed,
+    source: null,
+    ecosystems: ['npm'],
+    patches: [],
+    patchCount: 0,
     severity: {
       level: 'high',
       word: null,
@@ -28,40 +37,59 @@ const A: MatchedComponent = {
   purl: 'pkg:npm/a@1',
   refs: ['a'],
   refCount: 1,
-  ...{ release: null, sourcePackage: null, allReleases: false, binaryNameOnly: false },
+  release: null,
+  sourcePackage: null,
+  allReleases: false,
+  binaryNameOnly: false,
 }
 const B: MatchedComponent = { ...A, name: 'b', version: '2', purl: 'pkg:npm/a@1' }
 
 const VEX: VexReason = {
-  ...{ status: 'not_affected', justification: 'vulnerable_code_not_in_execute_path', note: '' },
-  ...{ vulnerability: 'CVE-1', product: 'pkg:npm/a', statedAt: null, document: 'd1' },
+  status: 'not_affected',
+  justification: 'vulnerable_code_not_in_execute_path',
+  note: '',
+  vulnerability: 'CVE-1',
+  product: 'pkg:npm/a',
+  statedAt: null,
+  document: 'd1',
   signature: null,
 }
 
 const RESULT: MatchResult = {
   sbom: { format: 'SPDX 2.3', name: 'app', enveloped: false },
   snapshot: {
-    ...{ id: 'abc', publishedAt: null, asOf: '2026-07-01T00:00:00.000Z', ageSeconds: 1 },
-    ...{ stale: null, quarantined: 0, scope: null, partial: false, missing: 0 },
+    id: 'abc',
+    publishedAt: null,
+    asOf: '2026-07-01T00:00:00.000Z',
+    ageSeconds: 1,
+    stale: null,
+    quarantined: 0,
+    scope: null,
+    partial: false,
+    missing: 0,
   },
   counts: {
-    ...{
-      components: 3,
-      packages: 3,
-      vulnerable: 2,
-      findings: 3,
-      fixable: 2,
-      notJudged: 1,
-      suppressed: 2,
-      allReleases: 0,
-      binaryNameOnly: 0,
-    },
+    components: 3,
+    packages: 3,
+    vulnerable: 2,
+    findings: 3,
+    fixable: 2,
+    notJudged: 1,
+    suppressed: 2,
+    allReleases: 0,
+    binaryNameOnly: 0,
     levels: { critical: 0, high: 3, medium: 0, low: 0, none: 0, unknown: 0 },
   },
   suppressed: [A, B].map((component) => ({ ...finding('G-3', component, []), vex: VEX })),
   vex: {
-    ...{ notApplied: null, snapshot: 'def', asOf: '2026-07-01T00:00:00.000Z', stale: null },
-    ...{ documents: 1, unread: 0, csaf: 0, missing: 0 },
+    notApplied: null,
+    snapshot: 'def',
+    asOf: '2026-07-01T00:00:00.000Z',
+    stale: null,
+    documents: 1,
+    unread: 0,
+    csaf: 0,
+    missing: 0,
   },
   patches: { notApplied: null, entries: 3, partial: null },
   gaps: [],
@@ -73,7 +101,10 @@ const RESULT: MatchResult = {
       purl: null,
       refs: [],
       refCount: 0,
-      ...{ release: null, sourcePackage: null, allReleases: false, binaryNameOnly: false },
+      release: null,
+      sourcePackage: null,
+      allReleases: false,
+      binaryNameOnly: false,
       code: 'no_purl',
       reason: 'no purl',
     },
@@ -83,9 +114,11 @@ const RESULT: MatchResult = {
 test('a vulnerability report names each vulnerability once, with all components that it affects', () => {
   const report = vulnerabilityReport(RESULT, Date.UTC(2026, 6, 2))
   expect(report).toMatchObject({
-    ...{ bomFormat: 'CycloneDX', specVersion: '1.6' },
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
     metadata: {
-      ...{ timestamp: '2026-07-02T00:00:00.000Z', component: { name: 'app' } },
+      timestamp: '2026-07-02T00:00:00.000Z',
+      component: { name: 'app' },
       properties: expect.arrayContaining([
         { name: 'patchmirror:snapshot:id', value: 'abc' },
         { name: 'patchmirror:notJudged', value: '1: no purl' },
@@ -97,7 +130,9 @@ test('a vulnerability report names each vulnerability once, with all components 
     ],
     vulnerabilities: [
       {
-        ...{ id: 'G-1', recommendation: 'a 1: fixed in 1.1', references: [{ id: 'CVE-1' }] },
+        id: 'G-1',
+        recommendation: 'a 1: fixed in 1.1',
+        references: [{ id: 'CVE-1' }],
         ratings: [{ method: 'CVSSv31', vector: VECTOR, severity: 'high', score: 7.5 }],
         affects: [{ ref: 'pkg:npm/a@1' }, { ref: 'pkg:npm/a@1#2' }],
       },
@@ -115,7 +150,7 @@ test('a vulnerability report names each vulnerability once, with all components 
 })
 
 test('where the word of a record and its score are of different levels, both formats have the two', () => {
-  const severity = { ...finding('G-4', A, []).severity, level: 'critical', word: 'critical' } as const // prettier-ignore
+  const severity = { ...finding('G-4', A, []).severity, level: 'critical', word: 'critical' } as const
   const odd: MatchResult = { ...RESULT, findings: [{ ...finding('G-4', A, []), severity }] }
   expect(vulnerabilityReport(odd, 0)).toMatchObject({
     vulnerabilities: [
@@ -148,17 +183,21 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
         },
         results: [
           {
-            ...{ ruleId: 'G-1', ruleIndex: 0, level: 'error' },
+            ruleId: 'G-1',
+            ruleIndex: 0,
+            level: 'error',
             message: { text: 'a 1 is affected by G-1; fixed in 1.1' },
             locations: [{ physicalLocation: { artifactLocation: { uri: 'my%20sbom.json' } } }],
           },
           { message: { text: 'b 2 is affected by G-1; no fixed version is known' } },
           { ruleId: 'G-2', ruleIndex: 1, suppressions: [] },
           {
-            ...{ ruleId: 'G-3', ruleIndex: 2 },
+            ruleId: 'G-3',
+            ruleIndex: 2,
             suppressions: [
               {
-                ...{ kind: 'external', status: 'accepted' },
+                kind: 'external',
+                status: 'accepted',
                 justification: 'VEX for pkg:npm/a (document d1): not_affected: vulnerable_code_not_in_execute_path',
               },
             ],
@@ -169,7 +208,7 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
       },
     ],
   })
-  const prints = runs.flatMap(({ results }) => results.map((one) => JSON.stringify(one.partialFingerprints))) // prettier-ignore
+  const prints = runs.flatMap(({ results }) => results.map((one) => JSON.stringify(one.partialFingerprints)))
   expect(new Set(prints).size).toBe(5)
 })
 
@@ -197,7 +236,7 @@ test('both formats say what the mirror does not know', () => {
       ]) as object,
     },
   })
-  const [first] = [{ level: 'warning', message: { text: reason } }]
+  const first = { level: 'warning', message: { text: reason } }
   expect(sarifReport(result, 'a.json')).toMatchObject({
     runs: [{ invocations: [{ toolExecutionNotifications: [first, {}] }], properties: { snapshot } }],
   })

@@ -27,11 +27,13 @@ let served: Served
 const url = (path: string): string => `http://127.0.0.1:${served.port}${path}`
 const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
   fetch(url(path), {
-    ...{ method: 'POST', headers },
+    method: 'POST',
+    headers,
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
 const bom = (...purls: readonly string[]) => ({
-  ...{ bomFormat: 'CycloneDX', specVersion: '1.6' },
+  bomFormat: 'CycloneDX',
+  specVersion: '1.6',
   components: purls.map((purl) => ({ name: purl, purl, 'bom-ref': purl })),
 })
 const PURLS = ['pkg:npm/a@0.9.0', 'pkg:npm/a@1.5.0', 'pkg:npm/b@1.0.0', 'pkg:pypi/Some.Name@2']
@@ -72,14 +74,17 @@ test('POST /-/match without a key has the findings of a batch of queries for the
 
 test('POST /-/match takes the release of components that name none from distro=, and refuses one that is not known', async () => {
   const ask = async (query: string) => {
-    const answer = await post(`/-/match${query}`, bom('pkg:deb/debian/libssl3@3.0.9-1?upstream=openssl')) // prettier-ignore
+    const answer = await post(`/-/match${query}`, bom('pkg:deb/debian/libssl3@3.0.9-1?upstream=openssl'))
     return [answer.status, await answer.json()] as [number, Record<string, unknown>]
   }
   const [status, found] = await ask('?distro=debian-12.7')
-  expect([status, found]).toEqual([200, expect.objectContaining({
-    findings: [expect.objectContaining({ id: 'D-12', source: 'openssl' })],
-    counts: expect.objectContaining({ allReleases: 0, binaryNameOnly: 0 }) as object,
-  })]) // prettier-ignore
+  expect([status, found]).toEqual([
+    200,
+    expect.objectContaining({
+      findings: [expect.objectContaining({ id: 'D-12', source: 'openssl' })],
+      counts: expect.objectContaining({ allReleases: 0, binaryNameOnly: 0 }) as object,
+    }),
+  ])
   const [, all] = await ask('')
   expect(all).toMatchObject({
     findings: [{ id: 'D-12', component: { release: null, allReleases: true } }, { id: 'D-13' }],
@@ -87,7 +92,7 @@ test('POST /-/match takes the release of components that name none from distro=,
   })
   expect(await ask('?distro=nonesuch-1')).toEqual([
     400,
-    expect.objectContaining({ message: expect.stringMatching(/distro=… names no release .* debian-12/) as string }), // prettier-ignore
+    expect.objectContaining({ message: expect.stringMatching(/distro=… names no release .* debian-12/) as string }),
   ])
   expect((await ask('?distro='))[0]).toBe(400)
 })

@@ -313,13 +313,13 @@ describe('what cannot be compared with a version is not taken for clear', () => 
     expect(verdict(listed, 'ConanCenter', '1.2.10')).toBe('affected')
     expect(verdict(listed, 'ConanCenter', '1.2.11')).toBe('clear')
     const semver = [{ type: 'SEMVER', events: from('0', '1.2.12') }]
-    expect(verdict(ranged('ConanCenter', [], { ranges: semver }), 'ConanCenter', '2.0.0')).toBe('clear') // prettier-ignore
+    expect(verdict(ranged('ConanCenter', [], { ranges: semver }), 'ConanCenter', '2.0.0')).toBe('clear')
   })
 
   test('by a record of commits alone, or of nothing', () => {
     const commits = { ranges: [{ type: 'GIT', events: from('0', 'abc') }] }
     expect(verdict(ranged('npm', [], commits), 'npm', '1.0.0')).toBe('commits')
-    expect(verdict(ranged('npm', [], { ...commits, versions: ['2.0.0'] }), 'npm', '1.0.0')).toBe('clear') // prettier-ignore
+    expect(verdict(ranged('npm', [], { ...commits, versions: ['2.0.0'] }), 'npm', '1.0.0')).toBe('clear')
     const both = [...commits.ranges, { type: 'ECOSYSTEM', events: from('0', '1.0.0') }]
     expect(verdict(ranged('npm', [], { ranges: both }), 'npm', '1.0.0')).toBe('clear')
     expect(verdict(ranged('npm', [], { ranges: [] }), 'npm', '1.0.0')).toBe('no_versions')

@@ -19,15 +19,23 @@ describe('a message to a team workspace', () => {
     ['an image', EVENT, `${IMAGE}: a new remediated image is available`],
     ['an image with its fixes', { ...EVENT, data: { ...EVENT.data, new_fixes: 2 } }, `${IMAGE}: 2 new fixes`],
     ['one fix, in a list', { ...EVENT, data: { ...EVENT.data, fixed_cves: ['CVE-2026-1'] } }, `${IMAGE}: 1 new fix`],
-    ['an image of another envelope', { event: 'x', image: 'cr.example.com/a/b:1' }, 'a/b:1: a new remediated image is available'],
-    ['several images', [{ image: 'a:1' }, { image: 'b:2' }], 'a:1: a new remediated image is available\nb:2: a new remediated image is available'],
+    [
+      'an image of another envelope',
+      { event: 'x', image: 'cr.example.com/a/b:1' },
+      'a/b:1: a new remediated image is available',
+    ],
+    [
+      'several images',
+      [{ image: 'a:1' }, { image: 'b:2' }],
+      'a:1: a new remediated image is available\nb:2: a new remediated image is available',
+    ],
     ['no image', { type: 'x' }, 'The service reported a change; it names no image.'],
     ['no JSON', 'a=b', 'The service reported a change; it names no image.'],
     ['nothing', '', 'The service reported a change; it names no image.'],
   ])('names %s', (_, event, text) => {
     expect(textOf(event)).toBe(text)
     expect(textOf(event, 'Mirror: {summary}!')).toBe(`Mirror: ${text}!`)
-  }) // prettier-ignore
+  })
 
   test('describes a snapshot in plain words', () => {
     const type = 'io.patchmirror.snapshot.published.v1'
@@ -102,7 +110,7 @@ describe('the signature of the relay', () => {
     expect(vendor).toBe(`v1,${hex}`)
     expect(createSigner(SECRET, 'standard')('msg_1', now, body)).toBe(standard)
     expect(createSigner(SECRET, 'vendor')('msg_1', now, body)).toBe(vendor)
-    const headers = { 'webhook-id': 'msg_1', 'webhook-timestamp': String(now), 'webhook-signature': signature } // prettier-ignore
+    const headers = { 'webhook-id': 'msg_1', 'webhook-timestamp': String(now), 'webhook-signature': signature }
     expect(new Webhook(SECRET).verify(body.toString(), headers)).toEqual({ a: 'é' })
     expect(() => new Webhook(SECRET).verify('{}', headers)).toThrow('No matching signature')
   })

@@ -37,8 +37,16 @@ export function logFindings(
   writeFindings(dir, (store) => {
     for (const name of tags)
       store.addLog({
-        ...{ at: NOW, owner: `tag-${name}`, name, cause: 'records', snapshot },
-        ...{ ...counts, findings: 3, fixable: 1, details: [detail], ...more },
+        at: NOW,
+        owner: `tag-${name}`,
+        name,
+        cause: 'records',
+        snapshot,
+        ...counts,
+        findings: 3,
+        fixable: 1,
+        details: [detail],
+        ...more,
       })
   })
 }

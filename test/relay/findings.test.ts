@@ -42,11 +42,20 @@ describe('changed findings of tags', () => {
     const first = to.got.find(({ id }) => id.endsWith('_1-2'))
     expect(first?.id).toMatch(new RegExp(`^pm_[0-9a-f]{16}_tags_${made.log}_1-2$`))
     expect(JSON.parse(String(first?.body))).toMatchObject({
-      ...{ specversion: '1.0', id: first?.id, subject: 'tags' },
-      ...{ type: 'io.patchmirror.findings.changed.v1', time: new Date(NOW).toISOString() },
+      specversion: '1.0',
+      id: first?.id,
+      subject: 'tags',
+      type: 'io.patchmirror.findings.changed.v1',
+      time: new Date(NOW).toISOString(),
       data: {
-        ...{ cause: 'records', snapshot: 's1', tags: 2, newFixes: 2, newFindings: 0, more: false },
-        ...{ after: `${made.log}-0`, position: `${made.log}-2` },
+        cause: 'records',
+        snapshot: 's1',
+        tags: 2,
+        newFixes: 2,
+        newFindings: 0,
+        more: false,
+        after: `${made.log}-0`,
+        position: `${made.log}-2`,
         changes: [{ tag: { id: 'tag-library/python:3.12', name: 'library/python:3.12' } }, {}],
       },
     })

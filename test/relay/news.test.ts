@@ -11,12 +11,23 @@ import { announced } from '../sync/refreshes.ts'
 
 const NOW = Date.UTC(2026, 5, 1)
 const DIGEST = `sha256:${'a'.repeat(64)}`
-const EVENT = { type: 'io.service.cr.image.created.v1', repository: 'python', tag: '3.12', digest: DIGEST, arch: 'amd64' } // prettier-ignore
+const EVENT = {
+  type: 'io.service.cr.image.created.v1',
+  repository: 'python',
+  tag: '3.12',
+  digest: DIGEST,
+  arch: 'amd64',
+}
 const body = sampleEvent('e1', NOW, EVENT)
 const LISTED: Announced = { listed: true, digestMatches: true, artifacts: 'complete' }
 const arrival = (names: Partial<NewTag>): NewTag => ({
-  ...{ runId: 1, at: NOW - 1000, repository: 'python', tag: '3.12', digest: DIGEST },
-  ...{ trigger: 'schedule', ...names },
+  runId: 1,
+  at: NOW - 1000,
+  repository: 'python',
+  tag: '3.12',
+  digest: DIGEST,
+  trigger: 'schedule',
+  ...names,
 })
 
 test.each<[string, boolean, Announced, NewTag[]]>([

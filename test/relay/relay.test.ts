@@ -96,7 +96,10 @@ describe('a published snapshot', () => {
       subject: 'osv',
       time: new Date(NOW).toISOString(),
       data: {
-        ...{ source: 'osv', snapshot: 's2', previous: 's1', complete: true },
+        source: 'osv',
+        snapshot: 's2',
+        previous: 's1',
+        complete: true,
         changes: [
           { id: 'b', change: 'changed' },
           { id: 'c', change: 'added' },

@@ -130,10 +130,14 @@ export function bench(
   dir = scratch(),
   start = NOW,
 ): RelayBench {
-  let [time, looks, servesFindings] = [start, 0, true]
+  let time = start
+  let looks = 0
+  let servesFindings = true
   const now = (): number => time
   openWrites(dir).close()
-  const [inboxDb, outboxDb, mirror] = [openInbox(dir), openInbox(dir), openReader(dir)]
+  const inboxDb = openInbox(dir)
+  const outboxDb = openInbox(dir)
+  const mirror = openReader(dir)
   if (mirror === null) throw new Error('there is no database')
   const inbox = createInbox(inboxDb)
   const outbox = createRelayOutbox(outboxDb)
@@ -193,9 +197,17 @@ export function bench(
     },
     deliver(webhookId, { body = `{"id":"${webhookId}"}`, state, endpoint = 'main', ...more } = {}) {
       inbox.receive({
-        ...{ endpoint, webhookId, state: 'pending', type: 'io.service.cr.image.created.v1' },
-        ...{ dialect: 'standard', secret: '1', target: null, reason: null },
-        ...{ receivedAt: now(), storedAt: now(), body: Buffer.from(body) },
+        endpoint,
+        webhookId,
+        state: 'pending',
+        type: 'io.service.cr.image.created.v1',
+        dialect: 'standard',
+        secret: '1',
+        target: null,
+        reason: null,
+        receivedAt: now(),
+        storedAt: now(),
+        body: Buffer.from(body),
         ...more,
       })
       const row = inbox.listRows(null, 1)[0]?.id ?? 0

@@ -18,7 +18,7 @@ test('the properties of Trivy name the source package with its epoch and release
   expect(sourceBy([`${TRIVY}SrcName`, 'openssl'])).toEqual({ name: 'openssl', version: '' })
   expect(
     sourceBy([`${TRIVY}SrcName`, 'perl'], [`${TRIVY}SrcVersion`, '5.36.0'], [`${TRIVY}SrcRelease`, '7+deb12u1']),
-  ).toEqual({ name: 'perl', version: '5.36.0-7+deb12u1' }) // prettier-ignore
+  ).toEqual({ name: 'perl', version: '5.36.0-7+deb12u1' })
   const openssl = [
     [`${TRIVY}SrcName`, 'openssl'],
     [`${TRIVY}SrcVersion`, '1.0.2k'],
@@ -27,20 +27,24 @@ test('the properties of Trivy name the source package with its epoch and release
   ]
   expect(sourceBy(...openssl)).toEqual({ name: 'openssl', version: '1:1.0.2k-16.el7' })
   expect(sourceBy(['SrcName', 'curl'], ['SrcVersion', '8.0-1'], ['SrcEpoch', '0'])).toEqual({
-    ...{ name: 'curl', version: '8.0-1' },
+    name: 'curl',
+    version: '8.0-1',
   })
 })
 
 test('the properties of syft name the source package of each kind', () => {
   expect(sourceBy([`${SYFT}source`, 'perl'], [`${SYFT}sourceVersion`, '5.36.0-7'])).toEqual({
-    ...{ name: 'perl', version: '5.36.0-7' },
+    name: 'perl',
+    version: '5.36.0-7',
   })
   expect(sourceBy([`${SYFT}originPackage`, 'busybox'])).toEqual({ name: 'busybox', version: '' })
   expect(sourceBy([`${SYFT}sourceRpm`, 'openssl-3.0.7-27.el9.src.rpm'])).toEqual({
-    ...{ name: 'openssl', version: '3.0.7-27.el9' },
+    name: 'openssl',
+    version: '3.0.7-27.el9',
   })
   expect(sourceBy([`${SYFT}sourceRpm`, 'python3.11-3.11.5-1.el9.nosrc.rpm'])).toEqual({
-    ...{ name: 'python3.11', version: '3.11.5-1.el9' },
+    name: 'python3.11',
+    version: '3.11.5-1.el9',
   })
 })
 
@@ -58,7 +62,8 @@ const spdx = (packages: object[], spdxVersion = 'SPDX-2.3') => read({ spdxVersio
 test('a text of SPDX names the source package where Trivy writes it, and none where syft does', () => {
   const sourceIn = (sourceInfo: unknown) => spdx([{ name: 'a', sourceInfo }]).components[0]?.source
   expect(sourceIn('built package from: openssl 3.0.11-1~deb12u2')).toEqual({
-    ...{ name: 'openssl', version: '3.0.11-1~deb12u2' },
+    name: 'openssl',
+    version: '3.0.11-1~deb12u2',
   })
   expect(sourceIn('built package from: bash')).toEqual({ name: 'bash', version: '' })
   for (const other of ['acquired package info from DPKG DB: /var/lib/dpkg/status', 'openssl 1', 5])
@@ -68,7 +73,9 @@ test('a text of SPDX names the source package where Trivy writes it, and none wh
 test('an operating system is named by Trivy, by syft and by SPDX, and is no package', () => {
   const trivy = { type: 'operating-system', name: 'debian', version: '12.7' }
   const syft = {
-    ...{ type: 'operating-system', name: 'Debian GNU/Linux', version: '12 (bookworm)' },
+    type: 'operating-system',
+    name: 'Debian GNU/Linux',
+    version: '12 (bookworm)',
     swid: { tagId: 'debian', name: 'Debian', version: '12' },
     properties: [
       { name: 'syft:distro:id', value: 'debian' },
@@ -102,7 +109,11 @@ test('different operating systems are all named, equal ones once', () => {
 })
 
 test('lists of packages that Trivy names are no packages, but an application is', () => {
-  const list = { type: 'application', name: 'package-lock.json', properties: [property([`${TRIVY}Class`, 'lang-pkgs'])] } // prettier-ignore
+  const list = {
+    type: 'application',
+    name: 'package-lock.json',
+    properties: [property([`${TRIVY}Class`, 'lang-pkgs'])],
+  }
   const [first, second] = cyclonedx([list, { type: 'application', name: 'app' }]).components
   expect([first?.kind, second?.kind]).toEqual(['a list of packages', null])
   expect(spdx([{ SPDXID: 'SPDXRef-Application-1' }]).components[0]?.kind).toBe('a list of packages')
@@ -122,7 +133,7 @@ test('every version of the formats that is named in refusals is read', () => {
     expect(spdx([{ name: 'a', externalRefs: refs('PACKAGE_MANAGER') }], `SPDX-${version}`)).toMatchObject({
       format: `SPDX ${version}`,
       components: [{ purl: 'pkg:npm/a@1' }],
-    }) // prettier-ignore
+    })
   for (const specVersion of ['1.0', '1.1', '1.', '1.x'])
     expect(() => cyclonedx([], specVersion)).toThrow(/is not known here: use CycloneDX 1\.2 to 1\.7/)
   for (const version of ['SPDX-2.0', 'SPDX-1.2'])
@@ -139,8 +150,13 @@ test('the elements of SPDX 3 are read in each form of JSON-LD', () => {
       software_packageUrl: 'pkg:npm/c@1',
       software_sourceInfo: 'built package from: d 2-1',
     },
-    { type: 'software_Package', name: 'debian', software_packageVersion: '12', software_primaryPurpose: 'operatingSystem' },
-  ] // prettier-ignore
+    {
+      type: 'software_Package',
+      name: 'debian',
+      software_packageVersion: '12',
+      software_primaryPurpose: 'operatingSystem',
+    },
+  ]
   const sbom = read({ '@graph': [info, ...elements] })
   expect(sbom.components.map(({ purl }) => purl)).toEqual([...['pkg:npm/a@1', 'pkg:npm/b@1', 'pkg:npm/c@1', null]])
   expect(sbom.components[2]?.source).toEqual({ name: 'd', version: '2-1' })

@@ -17,7 +17,10 @@ const CYCLONEDX = {
   },
   components: [
     {
-      ...{ 'bom-ref': 'a', group: '@scope', name: 'a', version: '1.0.0' },
+      'bom-ref': 'a',
+      group: '@scope',
+      name: 'a',
+      version: '1.0.0',
       purl: 'pkg:npm/%40scope/a@1.0.0',
       components: [{ 'bom-ref': 'b', name: 'b', version: '2', purl: 'pkg:npm/b@2' }],
     },
@@ -30,12 +33,18 @@ const plain = { source: null, kind: null }
 
 test('a CycloneDX document gives its subject and its components, nested ones included', () => {
   expect(read(CYCLONEDX)).toEqual({
-    ...{ format: 'CycloneDX 1.6', name: 'app', enveloped: false },
+    format: 'CycloneDX 1.6',
+    name: 'app',
+    enveloped: false,
     subjects: ['pkg:oci/app@sha256%3A1'],
     components: [
       {
-        ...{ ref: 'root', name: 'app', version: '1', purl: 'pkg:oci/app@sha256%3A1' },
-        ...{ source: null, kind: 'what the SBOM describes' },
+        ref: 'root',
+        name: 'app',
+        version: '1',
+        purl: 'pkg:oci/app@sha256%3A1',
+        source: null,
+        kind: 'what the SBOM describes',
       },
       { ...plain, ref: 'a', name: '@scope/a', version: '1.0.0', purl: 'pkg:npm/%40scope/a@1.0.0' },
       { ...plain, ref: 'b', name: 'b', version: '2', purl: 'pkg:npm/b@2' },
@@ -56,14 +65,20 @@ test('texts longer than any real one are cut, and a purl is then too long to be 
 
 test('an SPDX 2.3 document gives its packages, one with two purls twice', () => {
   const purl = (referenceLocator: string, referenceType = 'purl') => ({
-    ...{ referenceCategory: 'PACKAGE-MANAGER', referenceType, referenceLocator },
+    referenceCategory: 'PACKAGE-MANAGER',
+    referenceType,
+    referenceLocator,
   })
   const sbom = read({
-    ...{ spdxVersion: 'SPDX-2.3', SPDXID: 'SPDXRef-DOCUMENT', name: 'image' },
+    spdxVersion: 'SPDX-2.3',
+    SPDXID: 'SPDXRef-DOCUMENT',
+    name: 'image',
     packages: [
       { SPDXID: 'SPDXRef-1', name: 'image', externalRefs: [purl('pkg:oci/image')] },
       {
-        ...{ SPDXID: 'SPDXRef-2', name: 'a', versionInfo: '1' },
+        SPDXID: 'SPDXRef-2',
+        name: 'a',
+        versionInfo: '1',
         externalRefs: [
           purl('pkg:npm/a@1'),
           purl('pkg:npm/b@1', 'http://spdx.org/rdf/references/purl'),
@@ -92,8 +107,11 @@ test('an SPDX 3 graph gives its packages, with purls of each form', () => {
       { type: 'SpdxDocument', spdxId: 'urn:doc', name: 'doc', rootElement: ['urn:sbom'] },
       { type: 'software_Sbom', spdxId: 'urn:sbom', rootElement: ['urn:a'] },
       {
-        ...{ type: 'software_Package', spdxId: 'urn:a', name: 'a' },
-        ...{ software_packageVersion: '1', software_packageUrl: 'pkg:npm/a@1' },
+        type: 'software_Package',
+        spdxId: 'urn:a',
+        name: 'a',
+        software_packageVersion: '1',
+        software_packageUrl: 'pkg:npm/a@1',
       },
       { type: 'software_Package', spdxId: 'urn:b', name: 'b', externalIdentifier: [identifier] },
       { type: ['software_Artifact', 'software_Package'], spdxId: 'urn:d', name: 'd' },
@@ -104,11 +122,18 @@ test('an SPDX 3 graph gives its packages, with purls of each form', () => {
     ],
   })
   expect(sbom).toEqual({
-    ...{ format: 'SPDX 3.0.1', name: 'doc', subjects: ['pkg:npm/a@1'], enveloped: false },
+    format: 'SPDX 3.0.1',
+    name: 'doc',
+    subjects: ['pkg:npm/a@1'],
+    enveloped: false,
     components: [
       {
-        ...{ ref: 'urn:a', name: 'a', version: '1', purl: 'pkg:npm/a@1' },
-        ...{ source: null, kind: 'what the SBOM describes' },
+        ref: 'urn:a',
+        name: 'a',
+        version: '1',
+        purl: 'pkg:npm/a@1',
+        source: null,
+        kind: 'what the SBOM describes',
       },
       { ...plain, ref: 'urn:b', name: 'b', version: '', purl: 'pkg:npm/b@2' },
       { ...plain, ref: 'urn:d', name: 'd', version: '', purl: null },
@@ -136,7 +161,7 @@ test('an SBOM in a statement, an envelope or a bundle is that SBOM', () => {
   expect(lines(other, envelope)).toEqual(inside)
   expect(() => lines(envelope, other, CYCLONEDX)).toThrow(/it has 2 SBOMs, one in each line/)
   expect(() => lines(other, other)).toThrow(/a statement of type https:\/\/slsa\.dev/)
-  expect(() => readInputSbom(Buffer.from(`${JSON.stringify(envelope)}\n{"a`))).toThrow(/not valid JSON/) // prettier-ignore
+  expect(() => readInputSbom(Buffer.from(`${JSON.stringify(envelope)}\n{"a`))).toThrow(/not valid JSON/)
 })
 
 test('what is no SBOM is refused with what is accepted', () => {
@@ -149,11 +174,11 @@ test('what is no SBOM is refused with what is accepted', () => {
     [{ bomFormat: 'CycloneDX' }, /without specVersion/],
     [{ spdxVersion: 'SPDX-1.2' }, /SPDX-1\.2 is not known here/],
     [{ ...CYCLONEDX, components: { 0: {} } }, /its components are no list/],
-    [{ ...CYCLONEDX, components: [{}, 'pkg:npm/a@1'] }, /number 2 in a list of its components is no object/], // prettier-ignore
+    [{ ...CYCLONEDX, components: [{}, 'pkg:npm/a@1'] }, /number 2 in a list of its components is no object/],
     [{ ...CYCLONEDX, components: [{ components: [[{}]] }] }, /number 1 .* is no object/],
     [{ ...CYCLONEDX, metadata: { component: [{}] } }, /metadata\.component is no object/],
     [{ spdxVersion: 'SPDX-2.3', packages: {} }, /its packages are no list/],
-    [{ spdxVersion: 'SPDX-2.3', packages: [{ externalRefs: ['pkg:npm/a@1'] }] }, /externalRefs is no object/], // prettier-ignore
+    [{ spdxVersion: 'SPDX-2.3', packages: [{ externalRefs: ['pkg:npm/a@1'] }] }, /externalRefs is no object/],
     [{ '@graph': ['x'] }, /@graph elements is no object/],
     [{ '@graph': [{ specVersion: '3.0\n::error::x' }] }, /SPDX 3\.0\\u000a::error::x is not known/],
     [{ ...CYCLONEDX, ...nested(SBOM_BOUNDS.depth + 1) }, /nested deeper than 64 levels/],
@@ -180,7 +205,10 @@ test('what is no SBOM is refused with what is accepted', () => {
 })
 
 test('a package described by an SPDX document may have many package URLs', () => {
-  const externalRefs = Array.from({ length: 150_000 }, (_, at) => ({ referenceType: 'purl', referenceLocator: `pkg:npm/a@${at}` })) // prettier-ignore
+  const externalRefs = Array.from({ length: 150_000 }, (_, at) => ({
+    referenceType: 'purl',
+    referenceLocator: `pkg:npm/a@${at}`,
+  }))
   const packages = [{ SPDXID: 'P', externalRefs }]
   const document = { spdxVersion: 'SPDX-2.3', documentDescribes: ['P'], packages }
   expect(() => read(document)).toThrow(/more than 100000 components/)
@@ -200,5 +228,5 @@ test.skipIf(!existsSync(REAL))('real SBOMs are read with all their components', 
     'proton-bridge-1.8.0.cdx.json': 202,
   }
   for (const [file, count] of Object.entries(counts))
-    expect([file, readInputSbom(readFileSync(new URL(file, REAL))).components.length]).toEqual([file, count]) // prettier-ignore
+    expect([file, readInputSbom(readFileSync(new URL(file, REAL))).components.length]).toEqual([file, count])
 })

@@ -94,11 +94,13 @@ describe('a document that is signed with a key', () => {
     }
     expect(await judged([bundle])).toMatch(/^verified: key/)
     expect(await judged([{ ...bundle, dsseEnvelope }])).toMatch(/^failed: the signature does not fit/)
-    expect(await judged([keyed(statementOf(IMAGE), [OTHER_KEY.privateKey, KEY.privateKey])])).toMatch(/^verified: key/) // prettier-ignore
+    expect(await judged([keyed(statementOf(IMAGE), [OTHER_KEY.privateKey, KEY.privateKey])])).toMatch(/^verified: key/)
   })
 
   test('fails with another key, another payload, no signature and an empty one', async () => {
-    expect(await judged([keyed(statementOf(IMAGE), [OTHER_KEY.privateKey])])).toMatch(/^failed: the signature does not fit/) // prettier-ignore
+    expect(await judged([keyed(statementOf(IMAGE), [OTHER_KEY.privateKey])])).toMatch(
+      /^failed: the signature does not fit/,
+    )
     const payload = statementOf(IMAGE, { altered: true }).toString('base64')
     expect(await judged([{ ...keyed(), payload }])).toMatch(/^failed: the signature does not fit/)
     expect(await judged([{ ...keyed(), signatures: [] }])).toBe('failed: its envelope has no signature')
@@ -109,7 +111,10 @@ describe('a document that is signed with a key', () => {
     const envelope = keyed()
     const payload = Buffer.from(envelope.payload, 'base64')
     const head = `DSSEv1 ${envelope.payloadType.length} ${envelope.payloadType} ${payload.length} `
-    const secrets = [pemOf(KEY.publicKey), createPublicKey(pemOf(KEY.publicKey)).export({ type: 'spki', format: 'der' })] // prettier-ignore
+    const secrets = [
+      pemOf(KEY.publicKey),
+      createPublicKey(pemOf(KEY.publicKey)).export({ type: 'spki', format: 'der' }),
+    ]
     for (const secret of secrets) {
       const sig = createHmac('sha256', secret).update(head).update(payload).digest('base64')
       expect(await judged([{ ...envelope, signatures: [{ keyid: 'HS256', sig }] }])).toMatch(/^failed/)
@@ -117,7 +122,7 @@ describe('a document that is signed with a key', () => {
   })
 
   test('fails where the statement is about another image, or the payload is no statement', async () => {
-    expect(await judged([keyed(statementOf(OTHER))])).toBe(`failed: it is about ${OTHER}, not about the image ${IMAGE}`) // prettier-ignore
+    expect(await judged([keyed(statementOf(OTHER))])).toBe(`failed: it is about ${OTHER}, not about the image ${IMAGE}`)
     const json = Buffer.from('{"bomFormat":"CycloneDX"}')
     expect(await judged([keyed(json)])).toBe('failed: its payload is not an in-toto statement')
     const typed = envelopeOf(statementOf(IMAGE), [KEY.privateKey], 'application/json')
@@ -163,9 +168,13 @@ describe('a document that is signed with a certificate', () => {
   test('fails without a log entry, with one of another log and with one about something else', async () => {
     const bundle = keyless()
     const material = { ...bundle.verificationMaterial, tlogEntries: [] }
-    expect(await judged([{ ...bundle, verificationMaterial: material }])).toBe('failed: it has no entry of a transparency log') // prettier-ignore
+    expect(await judged([{ ...bundle, verificationMaterial: material }])).toBe(
+      'failed: it has no entry of a transparency log',
+    )
     const log = createLog()
-    expect(await judged([keyless(statementOf(IMAGE), { log })])).toMatch(/^failed: its log entry is not of a trusted log/) // prettier-ignore
+    expect(await judged([keyless(statementOf(IMAGE), { log })])).toMatch(
+      /^failed: its log entry is not of a trusted log/,
+    )
     const { verificationMaterial } = keyless(statementOf(OTHER))
     const { tlogEntries } = verificationMaterial
     const mixed = {
@@ -204,15 +213,18 @@ describe('a document that is signed with a certificate', () => {
   test('fails where the identity is not one that the settings name, and says whose it is', async () => {
     const name = `${IDENTITY.subject} (issuer ${IDENTITY.issuer})`
     const said = `failed: it is signed by ${name}, whom catalog.signers does not name`
-    const others = [`${IDENTITY.issuer} https://build.example.com/other*`, `https://other.example.com ${IDENTITY.subject}`] // prettier-ignore
+    const others = [
+      `${IDENTITY.issuer} https://build.example.com/other*`,
+      `https://other.example.com ${IDENTITY.subject}`,
+    ]
     for (const signers of [[], others]) expect(await judged([keyless()], { signers })).toBe(said)
     const signers = [`${IDENTITY.issuer} https://build.example.com/*@refs/tags/*`]
     expect(await judged([keyless()], { signers })).toMatch(/^verified/)
   })
 
   test('fails where only keys are trusted, and a key where only a root is', async () => {
-    expect(await judged([keyless()], { trustRoot: [KEY_FILE] })).toMatch(/^failed: .*names no trusted_root.json/) // prettier-ignore
-    expect(await judged([keyed()], { trustRoot: [ROOT_FILE] })).toMatch(/^failed: .*names no file of public keys/) // prettier-ignore
+    expect(await judged([keyless()], { trustRoot: [KEY_FILE] })).toMatch(/^failed: .*names no trusted_root.json/)
+    expect(await judged([keyed()], { trustRoot: [ROOT_FILE] })).toMatch(/^failed: .*names no file of public keys/)
   })
 
   test('fails in words where it cannot be read', async () => {
@@ -269,7 +281,7 @@ describe('the library that verifies', () => {
     const modules = files.flatMap((file) =>
       [...readFileSync(file, 'utf8').matchAll(/require\("([^."][^"]*)"\)/g)].map(([, name]) => name),
     )
-    const known = ['@sigstore/core', '@sigstore/protobuf-specs', '@sigstore/protobuf-specs/rekor/v2'] // prettier-ignore
+    const known = ['@sigstore/core', '@sigstore/protobuf-specs', '@sigstore/protobuf-specs/rekor/v2']
     expect([...new Set(modules)].sort()).toEqual([...known, 'crypto', 'util'].sort())
   })
 })

@@ -15,8 +15,13 @@ describe('a local key', () => {
     expect(key).toMatch(/^pmk_[\w-]{32}$/)
     expect(store.keys.listKeys()).toEqual([
       {
-        ...{ id, name: 'ci', prefix: key.slice(0, 8), createdAt: NOW, createdBy: null },
-        ...{ revokedAt: null, revokedBy: null },
+        id,
+        name: 'ci',
+        prefix: key.slice(0, 8),
+        createdAt: NOW,
+        createdBy: null,
+        revokedAt: null,
+        revokedBy: null,
       },
     ])
     expect(JSON.stringify([store.keys.listKeys(), store.keys.listKeyHashes()])).not.toContain(key.slice(8))
@@ -25,7 +30,8 @@ describe('a local key', () => {
   })
 
   test('is found by a hash that only this database’s secret produces', () => {
-    const [one, other] = [writes(), writes()]
+    const one = writes()
+    const other = writes()
     const { id, key } = one.keys.createKey('', NOW)
     const hash = hashKey(key, one.secrets.readSecret('keys'))
     expect(one.keys.listKeyHashes()).toEqual([{ id, name: '', hash }])

@@ -76,7 +76,8 @@ describe('a pin', () => {
 
   test('of one reader is not moved by another', () => {
     const store = writes()
-    const [one, two] = [reads(store.dir), reads(store.dir)]
+    const one = reads(store.dir)
+    const two = reads(store.dir)
     store.osv.insertRecord(record('R-1'), 1)
     expect(one.refresh()).toBe(true)
     expect([one.pinned.osv.countRecords(), two.pinned.osv.countRecords()]).toEqual([1, 0])
@@ -93,7 +94,7 @@ describe('a gated pin', () => {
     if (thread === null) throw new Error('no database')
     const seenBy = (served: string) => thread.during(() => thread.reads.snapshots.readSnapshot('osv')?.id, served)
     const commit = (id: string): void => void store.snapshots.replaceSnapshot(snapshot({ id }))
-    return { store, reader, thread, seenBy, commit, id: () => reader.pinned.snapshots.readSnapshot('osv')?.id } // prettier-ignore
+    return { store, reader, thread, seenBy, commit, id: () => reader.pinned.snapshots.readSnapshot('osv')?.id }
   }
 
   test('moves only to the snapshots that were released, and tells them to other threads', () => {

@@ -92,7 +92,8 @@ longTest('a process that listens to a signal itself goes on', async () => {
 
 test('a draft that a killed process left is removed by the next after an hour', () => {
   const parent = scratch()
-  const [old, young] = [draftIn(parent), draftIn(parent)]
+  const old = draftIn(parent)
+  const young = draftIn(parent)
   for (const path of [old, young]) writeFileSync(path, 'secret')
   const then = Date.now() / 1000 - 3_700
   utimesSync(old, then, then)

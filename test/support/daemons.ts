@@ -55,7 +55,9 @@ export async function openWorld(
   const data = join(dir, 'data')
   const ends: (() => Promise<unknown>)[] = []
   const world: World = {
-    ...{ sandbox, dir, data },
+    sandbox,
+    dir,
+    data,
     env: {
       ...QUICK,
       PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
@@ -117,7 +119,8 @@ async function host(env: Record<string, string>, cwd: string, offline: boolean):
       one()
     })
   return {
-    ...{ url, agent },
+    url,
+    agent,
     said: (pattern) => until(() => (pattern.test(text) ? text : undefined)),
     next(source) {
       const before = reports.length

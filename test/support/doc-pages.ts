@@ -151,13 +151,19 @@ function exitCodesPage(): string {
     table(
       ['Exit code', 'Meaning'],
       [
-        row('0', 'complete: the stored data of each source that is synced is what upstream has, checked at the end of the run'), // prettier-ignore
+        row(
+          '0',
+          'complete: the stored data of each source that is synced is what upstream has, checked at the end of the run',
+        ),
         row(
           '1',
           'failed: nothing was changed; the service refused; a webhook test was not delivered; a webhook subscription that was to be deleted is still at the service',
         ),
         row('2', 'usage or settings are wrong, or the data folder is in use by another daemon'),
-        row('3', 'partial: published, but something that upstream lists is missing; `patchmirror sync` and `status` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)'), // prettier-ignore
+        row(
+          '3',
+          'partial: published, but something that upstream lists is missing; `patchmirror sync` and `status` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)',
+        ),
         row(
           '4',
           'quarantined: too much would be removed, or what changes is doubtful; `patchmirror approve` or `reject` decides',

@@ -69,8 +69,12 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
   const connect = (config: Config) => {
     const upstream = createUpstream({ config, version: 'test', now })
     const runner = createRunner({
-      ...{ config, store, upstream: () => upstream, now },
-      ...{ signal: stop.signal, onProgress },
+      config,
+      store,
+      upstream: () => upstream,
+      now,
+      signal: stop.signal,
+      onProgress,
     })
     return { upstream, runner }
   }

@@ -25,7 +25,9 @@ export function privateRoutes(config: Config): PrivateRoute[] {
 /** The document of a mirror with these settings, without the pages for people. */
 function documentOf(config: Config): OpenApiDocument {
   return buildContract({
-    ...{ version: '', server: '/', privateRoutes: privateRoutes(config) },
+    version: '',
+    server: '/',
+    privateRoutes: privateRoutes(config),
     publicPaths: createPaths(config.feeds.extraPaths, config.views).all,
     hookPaths: endpointsOf(config.webhooks).map(({ path }) => path),
     people: [],

@@ -23,7 +23,9 @@ export function createBodyCheck(contract: ServedContract): (name: string, body: 
     const check = ajv.getSchema(`contract#/components/schemas/${name}`)
     if (check === undefined) throw new Error(`no schema ${name}`)
     if (check(body) === true) return []
-    return (check.errors ?? []).map(({ instancePath, message, params }) => `${name}${instancePath}: ${message} ${JSON.stringify(params)}`) // prettier-ignore
+    return (check.errors ?? []).map(
+      ({ instancePath, message, params }) => `${name}${instancePath}: ${message} ${JSON.stringify(params)}`,
+    )
   }
 }
 

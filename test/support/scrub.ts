@@ -56,7 +56,10 @@ export function scrubOf(bench: Bench, more: Partial<ScrubOptions> = {}): Scrubbe
 /** Flips a bit of stored bytes behind the mirror's back. */
 export function flip({ dir }: Bench, table: string, column: string): void {
   const db = new Database(databasePath(dir))
-  const row = db.prepare(`SELECT rowid AS id, ${column} AS bytes FROM ${table} ORDER BY rowid LIMIT 1`).get() as { id: number; bytes: Buffer } // prettier-ignore
+  const row = db.prepare(`SELECT rowid AS id, ${column} AS bytes FROM ${table} ORDER BY rowid LIMIT 1`).get() as {
+    id: number
+    bytes: Buffer
+  }
   const at = row.bytes.length >> 1
   row.bytes[at] = (row.bytes[at] ?? 0) ^ 1
   db.prepare(`UPDATE ${table} SET ${column} = ? WHERE rowid = ?`).run(row.bytes, row.id)

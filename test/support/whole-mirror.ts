@@ -45,7 +45,10 @@ export async function openWholeMirror(more: Record<string, string> = {}): Promis
     await vi.waitUntil(async () => (await get(path, { method: 'HEAD' })).status === 200, PATIENCE)
   const { config } = loadConfig({ env: world.env, cwd: world.dir })
   return {
-    ...{ sandbox: world.sandbox, url, config, get },
+    sandbox: world.sandbox,
+    url,
+    config,
+    get,
     sync: () => daemon.agent.requestSync('osv', 'sync'),
     close: () => world.close(),
   }

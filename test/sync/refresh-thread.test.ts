@@ -169,7 +169,8 @@ describe('the result of a refresh', () => {
     const { made, thread } = await filled()
     made.sandbox.faults.set('/v1/tags/', { kind: 'stall' })
     made.sandbox.faults.set(PATCH_FEED, { kind: 'stall' })
-    const [running, waiting] = [thread.refresh([]), thread.refresh([])]
+    const running = thread.refresh([])
+    const waiting = thread.refresh([])
     await expect.poll(() => asked(made), { interval: 2 }).toContain('/v1/tags/')
     await thread.stop()
     for (const result of [await running, await waiting]) expect(result.ok).toBe(false)

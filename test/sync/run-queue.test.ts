@@ -22,7 +22,8 @@ describe('run requests of one source', () => {
   test('wait for the current run, and are merged into one run of the most thorough kind', () => {
     const { requests, started, ask } = queue()
     ask(REFRESH)
-    const [a, b] = [targetOf({ tag: 'a' }), targetOf({ tag: 'b' })]
+    const a = targetOf({ tag: 'a' })
+    const b = targetOf({ tag: 'b' })
     ask({ ...REFRESH, targets: [a] })
     ask(SYNC)
     ask({ ...REFRESH, targets: [a, b] })

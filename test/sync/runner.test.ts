@@ -55,7 +55,7 @@ describe('every run leaves a row', () => {
     made.sandbox.faults.set(INDEX, { kind: 'status', status: 500 })
     for (let i = 0; i < 5; i++) await made.run('osv')
     const published = id - 1
-    expect(made.store.runs.listRuns(99).map((run) => run.id)).toEqual([id + 5, id + 4, id + 3, id, published]) // prettier-ignore
+    expect(made.store.runs.listRuns(99).map((run) => run.id)).toEqual([id + 5, id + 4, id + 3, id, published])
   })
 })
 

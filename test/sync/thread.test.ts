@@ -18,7 +18,8 @@ async function withThread(
   progress: Progress[]
 }> {
   const ended: RunReport[] = []
-  const [failed, postponed]: [string[], string[]] = [[], []]
+  const failed: string[] = []
+  const postponed: string[] = []
   const progress: Progress[] = []
   const thread = startSyncThread({
     config: made.config,
@@ -60,7 +61,7 @@ describe('the sync thread', () => {
     await expect.poll(() => postponed.length, { interval: 5 }).toBeGreaterThan(1)
     expect(new Set(postponed)).toEqual(new Set([expect.stringMatching(/^osv schedule: .*a repair is writing/)]))
     thread.requestSync('feeds', 'sync', 'webhook')
-    await expect.poll(() => failed, { interval: 5 }).toEqual([expect.stringContaining('a repair is writing')]) // prettier-ignore
+    await expect.poll(() => failed, { interval: 5 }).toEqual([expect.stringContaining('a repair is writing')])
     expect(ended).toEqual([])
     lock.release()
     await expect.poll(() => ended.map(({ state }) => state), { interval: 5 }).toEqual(['complete'])

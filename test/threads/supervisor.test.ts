@@ -178,7 +178,9 @@ test('an error at the end that a rest asked for is reported, and the worker is r
   await worker.started
   worker.post({ type: 'ill' })
   worker.post({ type: 'sleepy' })
-  await expect.poll(() => worker.seen).toEqual(['ready', 'failed: thrown at the end (true)', 'ended: thrown at the end', 'ready again']) // prettier-ignore
+  await expect
+    .poll(() => worker.seen)
+    .toEqual(['ready', 'failed: thrown at the end (true)', 'ended: thrown at the end', 'ready again'])
 })
 
 test('a worker that rests is stopped at once, and a message after that starts none', async () => {
@@ -213,7 +215,11 @@ test('a worker that rests is woken without a message', async () => {
 
 test('messages wait for the next ready worker when starts after a rest fail', async () => {
   const shared = new Int32Array(new SharedArrayBuffer(4))
-  const worker = start(`if (Atomics.load(workerData, 0) > 0 && Atomics.sub(workerData, 0, 1) > 0) { ${REFUSED} } else ${READY}`, false, shared) // prettier-ignore
+  const worker = start(
+    `if (Atomics.load(workerData, 0) > 0 && Atomics.sub(workerData, 0, 1) > 0) { ${REFUSED} } else ${READY}`,
+    false,
+    shared,
+  )
   await worker.started
   worker.post({ type: 'sleepy' })
   await expect.poll(() => worker.seen).toEqual(['ready', 'echoed asleep'])
@@ -222,7 +228,7 @@ test('messages wait for the next ready worker when starts after a rest fail', as
   worker.post({ type: 'echo', text: 'a' })
   worker.post({ type: 'echo', text: 'b' })
   const failed = 'failed: no database (false)'
-  await expect.poll(() => worker.seen.slice(2)).toEqual([failed, failed, 'ready again', 'echoed a', 'echoed b']) // prettier-ignore
+  await expect.poll(() => worker.seen.slice(2)).toEqual([failed, failed, 'ready again', 'echoed a', 'echoed b'])
 })
 
 test('a worker rests also after a failure, whatever was posted before its restart', async () => {

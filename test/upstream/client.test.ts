@@ -422,7 +422,8 @@ describe('two sessions of one client', () => {
     const upstream = createUpstream({ config: settings, version: '1', now: Date.now })
     const client = upstream.client('public')
     const stop = new AbortController()
-    const [one, two] = [client.open(stop.signal), client.open(new AbortController().signal)]
+    const one = client.open(stop.signal)
+    const two = client.open(new AbortController().signal)
     await fetchIndex(one, null, MAX)
     stop.abort()
     await expect(fetchIndex(one, null, MAX)).rejects.toMatchObject({ name: 'AbortError' })

@@ -22,7 +22,12 @@ const FORMS: [name: string, text: string][] = [
   ['base64url', Buffer.from(`id=${KEY}`).toString('base64url')],
   ['Base64 with escaped slashes', basic(`??${KEY}>>`).replaceAll('/', '\\/')],
   ['percent-encoded', encodeURIComponent(KEY)],
-  ['percent-encoded, lower case', encodeURIComponent(KEY).toLowerCase().replace(/pm_9f%2fzs7%2bqe%22x~ab3/, 'pm_9f%2fZs7%2bQe%22x~aB3')], // prettier-ignore
+  [
+    'percent-encoded, lower case',
+    encodeURIComponent(KEY)
+      .toLowerCase()
+      .replace(/pm_9f%2fzs7%2bqe%22x~ab3/, 'pm_9f%2fZs7%2bQe%22x~aB3'),
+  ],
   ['with every character percent-encoded', everyByte(KEY, '%')],
   ['percent-encoded twice', encodeURIComponent(encodeURIComponent(KEY))],
   ['Base64, percent-encoded', encodeURIComponent(basic(`${KEY}:`))],

@@ -21,7 +21,11 @@ describe('a webhook subscription is found', () => {
     ['two levels deep', { data: { webhook: plain, status: 'ok' }, id: 'req_1' }, plain],
     ['in camelCase', { result: camel }, camel],
     ['beside its secret', { webhook: plain, secret: SECRET }, plain],
-    ['around other objects', { ...plain, organization: { id: 'org_1', name: 'x' } }, { ...plain, organization: { id: 'org_1', name: 'x' } }], // prettier-ignore
+    [
+      'around other objects',
+      { ...plain, organization: { id: 'org_1', name: 'x' } },
+      { ...plain, organization: { id: 'org_1', name: 'x' } },
+    ],
   ])('%s', (_, answer, item) => {
     const found = itemIn('/v3', answer, 'webhook')
     expect(found).toEqual(item)
@@ -46,13 +50,17 @@ describe('a webhook subscription is found', () => {
     ['in a list of one', { data: [{ id: 6, secret: RAW }] }, '6'],
     ['in a bare list of one', [{ id: 6, secret: RAW }], '6'],
     ['in a list of one beside others', { request_id: 'x', webhooks: [plain] }, ID],
-    ['by its noun in an envelope of a request', { id: 'req-9', result: { webhook_subscription_id: 6, secret: RAW } }, '6'], // prettier-ignore
-    ['by its noun in an envelope with an id', { id: ID, result: { webhook_subscription_id: 6 } }, '6'], // prettier-ignore
+    [
+      'by its noun in an envelope of a request',
+      { id: 'req-9', result: { webhook_subscription_id: 6, secret: RAW } },
+      '6',
+    ],
+    ['by its noun in an envelope with an id', { id: ID, result: { webhook_subscription_id: 6 } }, '6'],
     ['by its noun beside a request', { id: 'req-9', webhook_id: 6, url: URL }, '6'],
     ['as a uid', { data: { uid: 'u6', url: URL } }, 'u6'],
     ['by its noun beside the uid of a user', { uid: 1000, webhook_subscription_id: 6 }, '6'],
-    ['in the address of itself', { data: { attributes: bare, links: { self: '/v3/settings/webhooks/6' } } }, '6'], // prettier-ignore
-    ['in a link to itself', { ...bare, _links: { self: { href: 'https://a.example/webhooks/6/' } } }, '6'], // prettier-ignore
+    ['in the address of itself', { data: { attributes: bare, links: { self: '/v3/settings/webhooks/6' } } }, '6'],
+    ['in a link to itself', { ...bare, _links: { self: { href: 'https://a.example/webhooks/6/' } } }, '6'],
   ])('with the id that is %s', (_, answer, id) => {
     expect(itemIdOf(itemIn('/v3', answer, 'webhook'))).toBe(id)
   })
@@ -82,7 +90,7 @@ describe('a secret is found', () => {
     ['by its form', { ...plain, material: SECRET, token_hint: 'abc' }, SECRET],
     ['as a dashboard prints it', { ...plain, hook: `v1,${SECRET}` }, `v1,${SECRET}`],
     ['as a public key', { ...plain, verify: 'whpk_x' }, 'whpk_x'],
-    ['as the only text that is nothing known', { ...plain, created_at: '2026-11-22T03:40:00Z', value: RAW }, RAW], // prettier-ignore
+    ['as the only text that is nothing known', { ...plain, created_at: '2026-11-22T03:40:00Z', value: RAW }, RAW],
     ['beside an algorithm', { ...plain, signature_algorithm: 'hmac-sha256', hmac_key: RAW }, RAW],
     ['in a list of one', { data: [{ id: 6, secret: RAW }] }, RAW],
     ['nowhere', plain, null],

@@ -11,14 +11,29 @@ const PURL = 'pkg:deb/debian/openssl@3.0.11-1?arch=amd64&distro=debian-12'
 
 function finding(purl: string, more: Partial<MatchFinding> = {}, version = '3.0.11-1'): MatchFinding {
   return {
-    ...{ id: 'DSA-1', aliases: ['CVE-1'], upstream: [], summary: '', modified: null, ...more },
+    id: 'DSA-1',
+    aliases: ['CVE-1'],
+    upstream: [],
+    summary: '',
+    modified: null,
+    ...more,
     severity: { level: null, word: null, scoreLevel: null, score: null, stated: [] },
     source: null,
     component: {
-      ...{ name: 'openssl', version, purl, refs: [], refCount: 0 },
-      ...{ release: null, sourcePackage: null, allReleases: false, binaryNameOnly: false },
+      name: 'openssl',
+      version,
+      purl,
+      refs: [],
+      refCount: 0,
+      release: null,
+      sourcePackage: null,
+      allReleases: false,
+      binaryNameOnly: false,
     },
-    ...{ ecosystems: ['Debian:12'], fixed: [], patches: [], patchCount: 0 },
+    ecosystems: ['Debian:12'],
+    fixed: [],
+    patches: [],
+    patchCount: 0,
   }
 }
 
@@ -32,9 +47,12 @@ interface Said {
 
 function openVex(...statements: readonly Said[]): object {
   return {
-    ...{ '@context': 'https://openvex.dev/ns/v0.2.0', timestamp: '2026-01-01T00:00:00Z' },
+    '@context': 'https://openvex.dev/ns/v0.2.0',
+    timestamp: '2026-01-01T00:00:00Z',
     statements: statements.map((one) => ({
-      ...{ vulnerability: { name: 'CVE-1' }, status: 'not_affected', products: [PURL] },
+      vulnerability: { name: 'CVE-1' },
+      status: 'not_affected',
+      products: [PURL],
       ...one,
     })),
   }
@@ -42,7 +60,10 @@ function openVex(...statements: readonly Said[]): object {
 
 /** An image of no tag, by what its SBOM describes. */
 const imageOf = (subjects: readonly string[]): JudgedImage => ({
-  ...{ subjects, images: [], serial: null, tag: null },
+  subjects,
+  images: [],
+  serial: null,
+  tag: null,
 })
 
 /** Applies documents to one finding, and returns the numbers of the document that rules it out; null for none. */
@@ -128,7 +149,7 @@ test('a product is meant only where package, version and qualifiers clearly agre
   ]
   for (const [purl, product, expected] of cases)
     for (const form of own(product))
-      expect([purl, form, isRuledOut({ products: [form] }, finding(purl))]).toEqual([purl, form, expected]) // prettier-ignore
+      expect([purl, form, isRuledOut({ products: [form] }, finding(purl))]).toEqual([purl, form, expected])
 })
 
 test('a statement about an image rules out its components, those that it names where it names some', () => {
@@ -148,10 +169,10 @@ test('a statement about an image rules out its components, those that it names w
     [[{ '@id': PURL, subcomponents: [{ '@id': 'pkg:deb/debian/zlib' }] }], [IMAGE], false],
   ]
   for (const [products, subjects, expected] of cases)
-    expect([products, subjects, isRuledOut({ products }, undefined, subjects)]).toEqual([products, subjects, expected]) // prettier-ignore
+    expect([products, subjects, isRuledOut({ products }, undefined, subjects)]).toEqual([products, subjects, expected])
   const old = { vulnerability: 'CVE-1', products: [IMAGE], subcomponents: ['pkg:deb/debian/curl'] }
   expect(isRuledOut(old, undefined, [IMAGE])).toBe(false)
-  expect(isRuledOut({ ...old, subcomponents: ['pkg:deb/debian/openssl'] }, undefined, [IMAGE])).toBe(true) // prettier-ignore
+  expect(isRuledOut({ ...old, subcomponents: ['pkg:deb/debian/openssl'] }, undefined, [IMAGE])).toBe(true)
 })
 
 test('of several statements the newest counts, and of equally old ones that which rules nothing out', () => {
@@ -175,7 +196,9 @@ test('of several statements the newest counts, and of equally old ones that whic
 test('each id of a record counts by its newest statement, and one that is left open keeps the finding', () => {
   const two = finding(PURL, { aliases: ['CVE-1', 'CVE-2'] })
   const about = (name: string, day: number, status = 'not_affected'): Said => ({
-    ...{ vulnerability: { name }, timestamp: `2026-02-0${day}`, status },
+    vulnerability: { name },
+    timestamp: `2026-02-0${day}`,
+    status,
   })
   const cases: [readonly Said[], number | null][] = [
     [[about('CVE-1', 2), about('CVE-2', 1, 'affected')], null],
@@ -238,10 +261,10 @@ test('CycloneDX is read by its states, references and versions', () => {
     [{ bomFormat: 'CycloneDX', vulnerabilities: [{ id: 'CVE-1', affects: [{ ref }] }] }, null],
   ]
   for (const [document, expected] of cases)
-    expect([JSON.stringify(document), ruledOutBy([document])]).toEqual([JSON.stringify(document), expected]) // prettier-ignore
+    expect([JSON.stringify(document), ruledOutBy([document])]).toEqual([JSON.stringify(document), expected])
   const timestamp = '2026-03-01T00:00:00Z'
-  for (const affects of [[{ ref }], versions({ range: 'vers:deb/>1' }), versions({ version: '3.0.11-1' })]) // prettier-ignore
-    expect(ruledOutBy([openVex({}), cycloneDx('exploitable', affects, { metadata: { timestamp } })])).toBe(null) // prettier-ignore
+  for (const affects of [[{ ref }], versions({ range: 'vers:deb/>1' }), versions({ version: '3.0.11-1' })])
+    expect(ruledOutBy([openVex({}), cycloneDx('exploitable', affects, { metadata: { timestamp } })])).toBe(null)
 })
 
 test('in CycloneDX the version of a component counts where its package URL has none', () => {
@@ -259,7 +282,7 @@ test('in CycloneDX the version of a component counts where its package URL has n
     [of('3.0.11-1', undefined, listed), 0],
   ]
   for (const [document, expected] of cases)
-    expect([JSON.stringify(document), ruledOutBy([document])]).toEqual([JSON.stringify(document), expected]) // prettier-ignore
+    expect([JSON.stringify(document), ruledOutBy([document])]).toEqual([JSON.stringify(document), expected])
 })
 
 test('in CycloneDX that describes an image, an analysis of its component is about that image alone', () => {
@@ -284,7 +307,11 @@ test('in CycloneDX that describes an image, an analysis of its component is abou
     [of(null), [other], 0],
   ]
   for (const [document, subjects, expected] of cases)
-    expect([JSON.stringify(document), subjects, ruledOutBy([document], undefined, subjects)]).toEqual([JSON.stringify(document), subjects, expected]) // prettier-ignore
+    expect([JSON.stringify(document), subjects, ruledOutBy([document], undefined, subjects)]).toEqual([
+      JSON.stringify(document),
+      subjects,
+      expected,
+    ])
   const open = (component: object, ...subjects: string[]): boolean =>
     ruledOutBy([openVex({}), of(component, 'c1', 'exploitable')], undefined, subjects) === null
   expect(open(image, IMAGE)).toBe(true)
@@ -331,7 +358,7 @@ test('a document of more values than a thread has memory for is not parsed, nor 
 
 test('a statement on many products is compared with many findings in steps of both, not of each pair', () => {
   const products = Array.from({ length: 400 }, (_, at) => `pkg:npm/p${at}@1`)
-  const findings = Array.from({ length: 400 }, (_, at) => finding(`pkg:npm/p${at + 399}@1`, {}, '1')) // prettier-ignore
+  const findings = Array.from({ length: 400 }, (_, at) => finding(`pkg:npm/p${at + 399}@1`, {}, '1'))
   const content = Buffer.from(JSON.stringify(openVex({ products })))
   let checks = 0
   const input = {
@@ -339,9 +366,11 @@ test('a statement on many products is compared with many findings in steps of bo
       listVexDocuments: () => [{ digest: 'd', size: content.length, changed: 1 }],
       readVexContent: () => content,
     },
-    ...{ images: [imageOf([])], now: NOW, check: () => (checks += 1) },
+    images: [imageOf([])],
+    now: NOW,
+    check: () => (checks += 1),
   }
-  expect(applyVex(findings, input).suppressed.map(({ vex }) => vex.product)).toEqual([products[399]]) // prettier-ignore
+  expect(applyVex(findings, input).suppressed.map(({ vex }) => vex.product)).toEqual([products[399]])
   expect(checks).toBeGreaterThan(1_000)
   expect(checks).toBeLessThan(4_000)
 })
@@ -355,7 +384,7 @@ test('a document in an envelope is read, and what is none of them is counted', (
 
 test('the reason names what was stated, when, and in which document, in texts of bounded length', () => {
   const said = { note: 'n'.repeat(5000), justification: 'component_not_present' }
-  const document = Buffer.from(JSON.stringify(openVex({ ...said, impact_statement: said.note } as Said))) // prettier-ignore
+  const document = Buffer.from(JSON.stringify(openVex({ ...said, impact_statement: said.note } as Said)))
   const reads = {
     listVexDocuments: () => [
       { digest: 'd1', size: document.length, changed: 1 },
@@ -368,8 +397,13 @@ test('the reason names what was stated, when, and in which document, in texts of
   const { suppressed, documents, unread } = applyVex([finding(PURL)], input)
   expect([documents, unread]).toEqual([3, 2])
   expect(suppressed[0]?.vex).toEqual({
-    ...{ status: 'not_affected', justification: 'component_not_present', note: 'n'.repeat(1000) },
-    ...{ vulnerability: 'CVE-1', product: PURL, statedAt: '2026-01-01T00:00:00Z', document: 'd1' },
+    status: 'not_affected',
+    justification: 'component_not_present',
+    note: 'n'.repeat(1000),
+    vulnerability: 'CVE-1',
+    product: PURL,
+    statedAt: '2026-01-01T00:00:00Z',
+    document: 'd1',
     signature: null,
   })
 })

@@ -30,7 +30,7 @@ test('a BOM-Link is followed to a package URL, percent-encoded as a whole or not
     [analysis(`urn:cdx:${SERIAL}/1#%E0%A4%A`), false],
   ]
   for (const [document, expected] of cases)
-    expect([JSON.stringify(document), ruledOut(document)]).toEqual([JSON.stringify(document), expected]) // prettier-ignore
+    expect([JSON.stringify(document), ruledOut(document)]).toEqual([JSON.stringify(document), expected])
 })
 
 test('a BOM-Link by serial number is followed to a component of the SBOM that is judged', () => {
@@ -39,7 +39,7 @@ test('a BOM-Link by serial number is followed to a component of the SBOM that is
   const linked = analysis(`urn:cdx:${SERIAL}/1#c%201`)
   expect(ruledOut(linked, { refs }, imageOf([], { serial }))).toBe(true)
   expect(ruledOut(linked, { refs: ['c2'] }, imageOf([], { serial }))).toBe(false)
-  expect(ruledOut(linked, { refs }, imageOf([], { serial: { ...serial, version: '2' } }))).toBe(false) // prettier-ignore
+  expect(ruledOut(linked, { refs }, imageOf([], { serial: { ...serial, version: '2' } }))).toBe(false)
   expect(ruledOut(linked, { refs }, imageOf([]))).toBe(false)
 })
 
@@ -61,7 +61,8 @@ test('a BOM-Link by serial number is followed to the SBOM of the tag whose docum
 
 test('an empty list of subcomponents is not the whole product: it rules nothing out, and leaves the whole product open', () => {
   const old = (subcomponents: unknown) => ({
-    ...{ '@context': 'openvex', timestamp: '2026-01-01T00:00:00Z' },
+    '@context': 'openvex',
+    timestamp: '2026-01-01T00:00:00Z',
     statements: [{ vulnerability: 'CVE-1', products: [IMAGE], subcomponents, status: 'fixed' }],
   })
   const image = imageOf([IMAGE])
@@ -82,7 +83,7 @@ interface Csaf {
 }
 
 function csafOf({ status = { known_not_affected: ['p'] }, relationships = [], cpe = '' }: Csaf) {
-  const product = (id: string, helper: object) => ({ product_id: id, name: id, product_identification_helper: helper }) // prettier-ignore
+  const product = (id: string, helper: object) => ({ product_id: id, name: id, product_identification_helper: helper })
   const inner = { product: product('image', { purl: IMAGE }) }
   return {
     document: { csaf_version: '2.0', tracking: { current_release_date: '2026-01-02T00:00:00Z' } },

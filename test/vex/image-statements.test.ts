@@ -8,7 +8,7 @@ const PLATFORM = `sha256:${'e'.repeat(64)}`
 const ANY = 'pkg:deb/debian/zlib1g'
 const ONE = `${ANY}@1.2`
 
-type Said = readonly [status: string, parts: string | null, day: number, ids?: readonly string[], digest?: string] // prettier-ignore
+type Said = readonly [status: string, parts: string | null, day: number, ids?: readonly string[], digest?: string]
 
 /** What counts of statements about an image: their numbers. */
 function counting(...all: readonly Said[]): number[] {
@@ -16,7 +16,7 @@ function counting(...all: readonly Said[]): number[] {
     vulnerability: { name, aliases },
     status,
     timestamp: `2026-01-${String(day).padStart(2, '0')}T00:00:00Z`,
-    products: [{ '@id': `pkg:oci/a@${digest}`, ...(part !== null && { subcomponents: [{ '@id': part }] }) }], // prettier-ignore
+    products: [{ '@id': `pkg:oci/a@${digest}`, ...(part !== null && { subcomponents: [{ '@id': part }] }) }],
   }))
   const content = Buffer.from(JSON.stringify({ '@context': 'openvex', statements }))
   const images = [D, PLATFORM].map((digest) => ({ digest, arch: '', isPlatform: digest !== D }))
@@ -165,7 +165,12 @@ test('what is dated more than a day ahead rules nothing out that another stateme
             timestamp,
             products: [{ '@id': ONE }],
           },
-          { vulnerability: { name: 'CVE-1' }, status: 'affected', timestamp: '2026-01-01T00:00:00Z', products: [{ '@id': ONE }] }, // prettier-ignore
+          {
+            vulnerability: { name: 'CVE-1' },
+            status: 'affected',
+            timestamp: '2026-01-01T00:00:00Z',
+            products: [{ '@id': ONE }],
+          },
         ],
       }),
     )

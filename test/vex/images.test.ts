@@ -22,7 +22,7 @@ test('an image is the one with its digest, whatever registry, repository, tag an
     `pkg:oci/app@${ENCODED.toUpperCase().replace('SHA', 'sha')}?arch=amd64`,
   ]
   for (const product of forms)
-    for (const subject of forms) expect([product, subject, covers(product, subject)]).toEqual([product, subject, true]) // prettier-ignore
+    for (const subject of forms) expect([product, subject, covers(product, subject)]).toEqual([product, subject, true])
 })
 
 test('another digest is another image, and without a digest the names count', () => {
@@ -32,8 +32,8 @@ test('another digest is another image, and without a digest the names count', ()
     [`pkg:oci/app?digest=${other}`, `pkg:oci/app@${ENCODED}`, false],
     ['pkg:oci/app', `pkg:oci/app@${ENCODED}`, true],
     ['pkg:oci/other', `pkg:oci/app@${ENCODED}`, false],
-    ['pkg:oci/app?repository_url=a.example.com/app', `pkg:oci/app@${ENCODED}?repository_url=a.example.com/app`, true], // prettier-ignore
-    ['pkg:oci/app?repository_url=b.example.com/app', `pkg:oci/app@${ENCODED}?repository_url=a.example.com/app`, false], // prettier-ignore
+    ['pkg:oci/app?repository_url=a.example.com/app', `pkg:oci/app@${ENCODED}?repository_url=a.example.com/app`, true],
+    ['pkg:oci/app?repository_url=b.example.com/app', `pkg:oci/app@${ENCODED}?repository_url=a.example.com/app`, false],
     [`pkg:oci/app@${ENCODED}`, 'pkg:oci/app', false],
     [`pkg:oci/app@${ENCODED}?arch=amd64`, `pkg:oci/app@${ENCODED}?arch=arm64`, false],
     [`pkg:oci/app@${ENCODED}?arch=amd64`, `pkg:oci/app@${ENCODED}?arch=x86_64`, true],
@@ -46,7 +46,7 @@ test('another digest is another image, and without a digest the names count', ()
 function catalogOf(item: object) {
   const body = Buffer.from(JSON.stringify(item))
   const entry = { ordinal: 0, id: 't1', body, sha: body }
-  const list = { id: 1, path: '/v1/tags', resource: 'tags', frame: '{}', entries: 1, changed: 1, confirmedAt: 1 } // prettier-ignore
+  const list = { id: 1, path: '/v1/tags', resource: 'tags', frame: '{}', entries: 1, changed: 1, confirmedAt: 1 }
   return {
     readList: () => list,
     readEntry: () => entry,
@@ -57,19 +57,28 @@ function catalogOf(item: object) {
 const [INDEX, AMD, ARM] = ['1', '2', '3'].map(digestOf) as [string, string, string]
 
 test.each<[string, object]>([
-  ['a list of platforms', { digest: INDEX, platforms: [{ digest: AMD, arch: 'amd64' }, { digest: ARM }] }], // prettier-ignore
-  ['manifests as registries have them', { image_digest: `cr.example.com/app@${INDEX}`, manifests: [{ digest: AMD, platform: { architecture: 'amd64' } }, { digest: ARM }] }], // prettier-ignore
+  ['a list of platforms', { digest: INDEX, platforms: [{ digest: AMD, arch: 'amd64' }, { digest: ARM }] }],
+  [
+    'manifests as registries have them',
+    {
+      image_digest: `cr.example.com/app@${INDEX}`,
+      manifests: [{ digest: AMD, platform: { architecture: 'amd64' } }, { digest: ARM }],
+    },
+  ],
 ])('a digest of an index leads to its platforms, named by %s', (_, item) => {
   const catalog = catalogOf({ id: 't1', ...item, layers: [{ digest: digestOf('9') }] })
   const names = (digest: string) =>
-    imageNames(catalog, [`pkg:oci/x@${digest}`], null).map(({ purl, isOpenOnly }) => [decodeURIComponent(purl).split('@')[1], isOpenOnly]) // prettier-ignore
+    imageNames(catalog, [`pkg:oci/x@${digest}`], null).map(({ purl, isOpenOnly }) => [
+      decodeURIComponent(purl).split('@')[1],
+      isOpenOnly,
+    ])
   expect(names(AMD)).toEqual([[INDEX, false]])
   // What is said of one platform is not said of the others.
   expect(names(INDEX)).toEqual([
     [AMD, true],
     [ARM, true],
   ])
-  expect(imageNames(catalog, [], 't1').map(({ isOpenOnly }) => isOpenOnly)).toEqual([false, true, true]) // prettier-ignore
+  expect(imageNames(catalog, [], 't1').map(({ isOpenOnly }) => isOpenOnly)).toEqual([false, true, true])
   expect(names(digestOf('7'))).toEqual([])
 })
 

@@ -9,7 +9,18 @@ function imageNamed(name: string): string {
 }
 
 /** Whose document it is, and what it names: the image of that tag, the component, or the component in that image. */
-type Place = 'a image' | 'a component' | 'a part' | 'b image' | 'b component' | 'b part' | 'c image' | 'c component' | 'c part' | '- component' | '- image' // prettier-ignore
+type Place =
+  | 'a image'
+  | 'a component'
+  | 'a part'
+  | 'b image'
+  | 'b component'
+  | 'b part'
+  | 'c image'
+  | 'c component'
+  | 'c part'
+  | '- component'
+  | '- image'
 
 function documentOf(place: Place, status: string, day: number) {
   const [tag = '', form] = place.split(' ')
@@ -36,7 +47,19 @@ function outcomes(image: ReturnType<typeof imageOf>, out: Place, open: Place): s
     .join('')
 }
 
-const OPEN: readonly Place[] = ['a image', 'a component', 'a part', 'b image', 'b component', 'b part', 'c image', 'c component', 'c part', '- component', '- image'] // prettier-ignore
+const OPEN: readonly Place[] = [
+  'a image',
+  'a component',
+  'a part',
+  'b image',
+  'b component',
+  'b part',
+  'c image',
+  'c component',
+  'c part',
+  '- component',
+  '- image',
+]
 
 test('a statement counts where its document counts: for the SBOM of a tag its own, then of others those on the component', () => {
   const image = imageOf([IMAGES.a], { tag: 'a' })
@@ -63,7 +86,7 @@ test('for an SBOM of no known tag a statement on the component counts unless any
     ['a image', never],
     ['a part', never],
     ['a component', ['+--', '+--', '+--', ...Array<string>(7).fill('---'), '+++']],
-    ['b component', [...Array<string>(3).fill('---'), '+--', '+--', '+--', '---', '---', '---', '---', '+++']], // prettier-ignore
+    ['b component', [...Array<string>(3).fill('---'), '+--', '+--', '+--', '---', '---', '---', '---', '+++']],
   ]
   for (const [out, expected] of table)
     expect([out, OPEN.map((open) => outcomes(image, out, open))]).toEqual([out, expected])
@@ -87,7 +110,7 @@ test('a document that names the image of another tag counts for that image, by i
     [[named('affected', 3), own('not_affected', 2)], false],
   ]
   for (const [documents, expected] of cases)
-    expect([documents, isRuledOut(documents, findingOf(ZLIB), image)]).toEqual([documents, expected]) // prettier-ignore
+    expect([documents, isRuledOut(documents, findingOf(ZLIB), image)]).toEqual([documents, expected])
 })
 
 test('another version, and what a tag has taken back itself, keeps no statement of others from counting', () => {
@@ -105,5 +128,5 @@ test('another version, and what a tag has taken back itself, keeps no statement 
     [[out, about(ZLIB, 'affected', 4), about(ZLIB, 'fixed', 4)], false],
   ]
   for (const [documents, expected] of cases)
-    expect([documents, isRuledOut(documents, findingOf(ZLIB), image)]).toEqual([documents, expected]) // prettier-ignore
+    expect([documents, isRuledOut(documents, findingOf(ZLIB), image)]).toEqual([documents, expected])
 })

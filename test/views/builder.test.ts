@@ -28,12 +28,12 @@ async function openBench() {
   let records = 0
   const publishOsv = (): void => {
     const ids = Array.from({ length: ++records }, (_, number) => `R-${number}`)
-    store.publishOsv(Object.fromEntries(ids.map((id) => [id, record(id, '2026-05-01', ['npm', id])]))) // prettier-ignore
+    store.publishOsv(Object.fromEntries(ids.map((id) => [id, record(id, '2026-05-01', ['npm', id])])))
   }
   const publishCatalog = (id: string): void => {
     const writes = openWrites(dir)
     const stamps = { publishedAt: Date.now(), asOf: Date.now() }
-    writes.snapshots.replaceSnapshot({ source: 'catalog', id, runId: 1, ...stamps, records: 1, whole: true }) // prettier-ignore
+    writes.snapshots.replaceSnapshot({ source: 'catalog', id, runId: 1, ...stamps, records: 1, whole: true })
     writes.close()
   }
   const setUnread = (unread: readonly string[]): void => {
@@ -58,7 +58,7 @@ type Bench = Awaited<ReturnType<typeof openBench>>
 
 /** The builder of a process start; how many builds ended well, and what it warned of. */
 function start({ dir }: Bench, times: Pick<Options, 'settleMs' | 'retryMs' | 'isRunning'>) {
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false }) // prettier-ignore
+  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false })
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('nothing is stored')
   const warned: string[] = []
@@ -66,7 +66,10 @@ function start({ dir }: Bench, times: Pick<Options, 'settleMs' | 'retryMs' | 'is
   const warn = (_: object, text: string): void => void warned.push(text)
   const log = { info: () => undefined, warn } as unknown as Options['log']
   const builder = createViewsBuilder({
-    ...{ config, reads: reads.live, ...times, log },
+    config,
+    reads: reads.live,
+    ...times,
+    log,
     onMade: () => ended++,
   })
   onTestFinished(async () => {
@@ -110,14 +113,14 @@ longTest('a build waits for the end of the run whose snapshot it shows, unless a
   const bench = await openBench()
   bench.setUnread([])
   let isRunning = true
-  const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'osv' && isRunning }) // prettier-ignore
+  const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'osv' && isRunning })
   bench.publishOsv()
   builder.look()
   await setTimeout(700)
   expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
   bench.publishCatalog('c2') // the other kind does not wait
   builder.look()
-  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' }) // prettier-ignore
+  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' })
   expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', making: false })
   isRunning = false
   await expect.poll(() => builder.stateOf('osv')?.state, SOON).toBe('current')
@@ -131,13 +134,13 @@ longTest('a build waits for the end of the run whose snapshot it shows, unless a
 test('what a client waits for while something is built is built next, although a run is under way', async () => {
   const bench = await openBench()
   bench.setUnread([])
-  const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'vex' }) // prettier-ignore
+  const builder = start(bench, { settleMs: 0, retryMs: NEVER, isRunning: (kind) => kind === 'vex' })
   bench.publishOsv()
   bench.publishCatalog('c2')
   builder.look()
   await expect.poll(() => builder.stateOf('osv')?.making, SOON).toBe(true)
   builder.wanted()
-  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' }) // prettier-ignore
+  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2' })
 })
 
 test('views are retried after their pause, although they are looked at all the time, and a repaired document ends it', async () => {
@@ -147,7 +150,7 @@ test('views are retried after their pause, although they are looked at all the t
   onTestFinished(() => clearInterval(looking))
   await expect.poll(builder.ended, SOON).toBeGreaterThan(1)
   bench.setUnread([])
-  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', unread: 0, making: false }) // prettier-ignore
+  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', unread: 0, making: false })
   expect(builder.warned).toHaveLength(1)
 })
 
@@ -162,9 +165,11 @@ longTest('a kind whose build fails delays no other, and is built at its next sna
   expect(builder.warned).toEqual([expect.stringContaining('the bucket cannot be made')])
   bench.publishCatalog('c2')
   builder.look()
-  await expect.poll(() => builder.stateOf('vex'), SOON).toMatchObject({ state: 'current', snapshot: 'c2', making: false }) // prettier-ignore
+  await expect
+    .poll(() => builder.stateOf('vex'), SOON)
+    .toMatchObject({ state: 'current', snapshot: 'c2', making: false })
   expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', failing: true })
   bench.publishOsv()
   builder.look()
-  await expect.poll(() => builder.stateOf('osv'), SOON).toMatchObject({ state: 'current', failing: false }) // prettier-ignore
+  await expect.poll(() => builder.stateOf('osv'), SOON).toMatchObject({ state: 'current', failing: false })
 })

@@ -48,7 +48,9 @@ test('export-db writes each ecosystem’s archive in both layouts, as it is serv
   const views = open()
   expect(exportDb(views, target, [])).toEqual({
     written: BOTH('Debian', 'Root', 'npm'),
-    ...{ kept: 0, removed: [], skipped: [] },
+    kept: 0,
+    removed: [],
+    skipped: [],
   })
   for (const path of BOTH('Debian')) {
     const file = readFileSync(join(target, path))
@@ -98,7 +100,9 @@ test('export-db skips a name that would lead out of the folder', async () => {
   const odd = { C: record('C', '2026-05-01', ['..', 'x'], ['a/b', 'x'], ['ok', 'x']) }
   const { open, target } = await bench(odd)
   expect(exportDb(open(), target, [])).toEqual({
-    ...{ written: BOTH('ok'), kept: 0, removed: [] },
+    written: BOTH('ok'),
+    kept: 0,
+    removed: [],
     skipped: ['..', 'a/b'],
   })
 })

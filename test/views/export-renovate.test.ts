@@ -83,7 +83,9 @@ test('export-db leaves a file of Renovate that is as it should be, and removes o
   store.publishOsv({ A: RECORDS.A, B: RECORDS.B }, FILLED_AT + 86_400_000)
   await make()
   expect(exportDb(open(), target, [], 'renovate')).toMatchObject({
-    ...{ written: [], kept: 1, skipped: [] },
+    written: [],
+    kept: 1,
+    skipped: [],
     removed: ['crates.io.nedb', 'maven.nedb', 'pypi.nedb'],
   })
   expect(statSync(npm).ino).toBe(untouched)

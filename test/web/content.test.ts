@@ -75,8 +75,8 @@ beforeAll(async () => {
     doubtfulIds: ['CVE-2026-1: npm a: fix lowered from 2.0.0 to 1.0.0', `OLD-2: ${HOSTILE}`],
   }
   const ids = ['CVE-2026-1', 'BAD-1', ...Array.from({ length: 150 }, (_, at) => `NEW-${at}`)]
-  const index = ids.map((id) => ({ id, modified: id === 'BAD-1' ? '2027-01-01T00:00:00Z' : '2026-07-01T00:00:00Z' })) // prettier-ignore
-  const feed = { alpine: [{ distroversion: '3.18', packages: [{ pkg: { name: 'curl', n: 2 } }] }], debian: [] } // prettier-ignore
+  const index = ids.map((id) => ({ id, modified: id === 'BAD-1' ? '2027-01-01T00:00:00Z' : '2026-07-01T00:00:00Z' }))
+  const feed = { alpine: [{ distroversion: '3.18', packages: [{ pkg: { name: 'curl', n: 2 } }] }], debian: [] }
   const owners = Array.from({ length: 120 }, (_, at) => `tags/${at}`)
   const gone = { owners, artifacts: [EVIL], lists: ['/v1/old'], '/v1/tags': { count: 1234 } }
   const refuse = (source: 'osv' | 'feeds' | 'catalog', path: string, content: unknown): number => {
@@ -117,7 +117,11 @@ beforeAll(async () => {
   const target = { repository: HOSTILE, tag: '1', digest: null, arch: null, subject: null }
   for (let at = 0; at < 60; at++)
     createInbox(inbox).receive({
-      ...{ ...common, webhookId: `msg_${at}`, receivedAt: FILLED_AT + at, type: HOSTILE, target },
+      ...common,
+      webhookId: `msg_${at}`,
+      receivedAt: FILLED_AT + at,
+      type: HOSTILE,
+      target,
       ...(at === 0 ? { state: 'dead', reason: `was refused: ${HOSTILE}` } : { state: 'ignored', reason: null }),
       body: Buffer.from('{}'),
     })
@@ -132,7 +136,8 @@ beforeAll(async () => {
   })
   reads.close()
   served = await serve(() => undefined, {
-    ...{ dir, keep: true },
+    dir,
+    keep: true,
     people: (config) => createWeb({ config, version: '9.9.9' }),
   })
 })
@@ -174,7 +179,7 @@ const bodyOf = (html: string): string => html.replace('<!doctype html>', '')
 /** Where a page leads, by links and forms: the page, and the names of the parameters. */
 function targetsOf(html: string): { address: string; path: string; names: string[] }[] {
   const unescape = (text: string): string =>
-    text.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&') // prettier-ignore
+    text.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
   const links = [...html.matchAll(/href="\/-\/ui\/([^"]*)"/g)].map(([, href = '']) => {
     const address = unescape(href)
     const [path = '', query = ''] = address.split('?')
@@ -327,7 +332,7 @@ describe('the pages of changes', () => {
     const latest = await page(of('changes', { since: (snapshot?.[1] ?? '').slice(0, 12) }), NO_KEY)
     expect(latest.html).toContain('Nothing changed since then')
     const young = await page(of('changes', { since: '2020-01-01' }), NO_KEY)
-    expect([young.status, young.html.includes('first filled with osv on 2026-06-30T')]).toEqual([200, true]) // prettier-ignore
+    expect([young.status, young.html.includes('first filled with osv on 2026-06-30T')]).toEqual([200, true])
     const { status, html } = await page(of('changes', { since: 'abcdef012345' }), NO_KEY)
     expect([status, html.includes('The log does not reach back that far')]).toEqual([404, true])
     expect(html).toMatch(/log of osv since<[^]*?2026-06-30/)
@@ -339,9 +344,8 @@ describe('the pages of changes', () => {
   test('say what changed in each record, of all or of one package', async () => {
     const asked = { since: '2026-06-30T12:00' }
     const words = 'Debian:12 openssl: fix added: 3.0.1-2'
-    const [, entry = ''] = /(changes\?entry=\d+)">\s*<bdi>3 added/.exec((await page('changes', NO_KEY)).html) ?? [] // prettier-ignore
+    const [, entry = ''] = /(changes\?entry=\d+)">\s*<bdi>3 added/.exec((await page('changes', NO_KEY)).html) ?? []
     for (const path of [entry, of('changes', asked), of('changes', { ...asked, purl: 'pkg:deb/debian/openssl' })])
-      // prettier-ignore
       expect((await page(path, NO_KEY)).html).toContain(words)
     const other = await page(of('changes', { ...asked, purl: 'pkg:npm/none' }), NO_KEY)
     expect(other.html).toContain('Nothing changed since then')
@@ -443,7 +447,9 @@ describe('a quarantined run', () => {
 
   test('shows what it would remove, change and add, with counts, page by page', async () => {
     const removed = await show(run.compared)
-    expect(removed).toMatch(/would be removed<[\s\S]*>2<[\s\S]*would be changed<[\s\S]*>1<[\s\S]*would be added<[\s\S]*>150</) // prettier-ignore
+    expect(removed).toMatch(
+      /would be removed<[\s\S]*>2<[\s\S]*would be changed<[\s\S]*>1<[\s\S]*would be added<[\s\S]*>150</,
+    )
     expect(removed).toContain('record?id=BAD-2')
     expect(removed).toContain(`patchmirror approve ${run.compared}<`)
     expect(await show(run.compared, { show: 'changed' })).toContain('record?id=BAD-1')
@@ -501,7 +507,8 @@ describe('the pages of webhooks', () => {
 describe('the overview page', () => {
   test('shows faults first, with the commands to use', async () => {
     const { html } = await page('', NO_KEY)
-    const [problem, sources] = [html.indexOf('a change waits for your decision'), html.indexOf('>Sources<')]
+    const problem = html.indexOf('a change waits for your decision')
+    const sources = html.indexOf('>Sources<')
     expect(problem).toBeGreaterThan(0)
     expect(problem).toBeLessThan(sources)
     expect(html).toContain(`patchmirror approve ${run.quarantined}`)

@@ -13,8 +13,14 @@ const LACKING: Required<ServedOptions>['viewsMaker'] = {
   damaged: () => undefined,
   report: () => [
     {
-      ...{ kind: 'vex', state: 'behind', snapshot: 'c1', madeAt: null, making: false },
-      ...{ failing: false, odd: null, unread: 2 },
+      kind: 'vex',
+      state: 'behind',
+      snapshot: 'c1',
+      madeAt: null,
+      making: false,
+      failing: false,
+      odd: null,
+      unread: 2,
     },
   ],
 }

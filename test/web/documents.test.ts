@@ -23,13 +23,11 @@ const CYCLONEDX = {
   metadata: { component: { name: 'image', version: '1' }, timestamp: '2026-01-01T00:00:00Z' },
   components: [
     {
-      ...{
-        type: 'library',
-        group: 'org.a',
-        name: 'core',
-        version: '2',
-        purl: 'pkg:maven/org.a/core@2',
-      },
+      type: 'library',
+      group: 'org.a',
+      name: 'core',
+      version: '2',
+      purl: 'pkg:maven/org.a/core@2',
       licenses: [{ license: { id: 'MIT' } }, { expression: 'A OR B' }],
       components: [{ name: 'inner' }, 7],
     },
@@ -42,8 +40,11 @@ test('an SBOM is read in CycloneDX with its nested components, bare, in an envel
     const found = readSbom(value)
     expect(found).toMatchObject({ format: 'CycloneDX 1.5', subject: 'image 1', total: 2 })
     expect(found?.components[0]).toEqual({
-      ...{ name: 'org.a/core', version: '2', type: 'library' },
-      ...{ purl: 'pkg:maven/org.a/core@2', licences: 'MIT, A OR B' },
+      name: 'org.a/core',
+      version: '2',
+      type: 'library',
+      purl: 'pkg:maven/org.a/core@2',
+      licences: 'MIT, A OR B',
     })
   }
 })
@@ -73,7 +74,10 @@ test('VEX statements are read in OpenVEX, CycloneDX and CSAF', () => {
       { vulnerability: 'CVE-2', status: 'not_affected', justification: 'no', products: ['x'] },
     ],
   })
-  expect(open?.statements.map(({ vulnerability, products }) => [vulnerability, ...products])).toEqual([['CVE-1', 'pkg:a/b'], ['CVE-2', 'x']]) // prettier-ignore
+  expect(open?.statements.map(({ vulnerability, products }) => [vulnerability, ...products])).toEqual([
+    ['CVE-1', 'pkg:a/b'],
+    ['CVE-2', 'x'],
+  ])
   const affects = Array.from({ length: 9 }, (_, at) => ({ ref: `r${at}` }))
   const cyclone = readVex({
     bomFormat: 'CycloneDX',
@@ -86,20 +90,26 @@ test('VEX statements are read in OpenVEX, CycloneDX and CSAF', () => {
   })
   const csaf = readVex({
     document: { csaf_version: '2.0', publisher: { name: 'P' } },
-    vulnerabilities: [{ cve: 'CVE-4', product_status: { known_affected: ['a'], fixed: ['b'], recommended: [] } }], // prettier-ignore
+    vulnerabilities: [{ cve: 'CVE-4', product_status: { known_affected: ['a'], fixed: ['b'], recommended: [] } }],
   })
   expect(csaf?.statements.map(({ status }) => status)).toEqual(['affected', 'fixed'])
 })
 
 test('products of CSAF are named by its product tree, and each statement has its own reason and remedy', () => {
-  const product = (id: string, name?: string) => ({ product: { product_id: id, name, product_identification_helper: { purl: `pkg:rpm/${id}` } } }) // prettier-ignore
+  const product = (id: string, name?: string) => ({
+    product: { product_id: id, name, product_identification_helper: { purl: `pkg:rpm/${id}` } },
+  })
   const tree = {
     full_product_names: [{ product_id: 'os', name: 'Example OS 9' }],
     branches: [{ name: 'Vendor', branches: [{ branches: [product('tar', 'tar 1.34'), product('gzip')] }] }, 7],
     relationships: [
-      { product_reference: 'tar', relates_to_product_reference: 'os', full_product_name: { product_id: 'os:tar', name: 'tar of Example OS 9' } },
+      {
+        product_reference: 'tar',
+        relates_to_product_reference: 'os',
+        full_product_name: { product_id: 'os:tar', name: 'tar of Example OS 9' },
+      },
       { product_reference: 'gzip', relates_to_product_reference: 'os', full_product_name: { product_id: 'os:gzip' } },
-    ], // prettier-ignore
+    ],
     product_groups: [{ group_id: 'all', product_ids: ['os:tar', 'os:gzip', 'gone'] }],
   }
   const entry = {
@@ -108,13 +118,19 @@ test('products of CSAF are named by its product tree, and each statement has its
     flags: [{ label: 'component_not_present', product_ids: ['os:gzip'] }],
     threats: [{ category: 'impact', details: 'not built in', product_ids: ['os:tar'] }],
     remediations: [{ category: 'no_fix_planned', details: 'old', product_ids: ['tar'], group_ids: ['all'] }],
-  } // prettier-ignore
+  }
   const document = { csaf_version: '2.0' }
   const read = readVex({ document, product_tree: tree, vulnerabilities: [entry] })
-  const rows = read?.statements.map(({ vulnerability, status, justification, note, products }) => [vulnerability, status, justification, note, ...products]) // prettier-ignore
+  const rows = read?.statements.map(({ vulnerability, status, justification, note, products }) => [
+    vulnerability,
+    status,
+    justification,
+    note,
+    ...products,
+  ])
   expect(rows).toEqual([
     ['T-1', 'not_affected', '', 'not built in', 'tar of Example OS 9'],
-    ['T-1', 'not_affected', 'component_not_present', '', 'pkg:rpm/gzip as a component of Example OS 9'], // prettier-ignore
+    ['T-1', 'not_affected', 'component_not_present', '', 'pkg:rpm/gzip as a component of Example OS 9'],
     ['T-1', 'affected', '', 'no_fix_planned: old', 'tar 1.34'],
     ['T-1', 'not stated', '', 'no_fix_planned: old', 'gone'],
   ])
@@ -141,13 +157,14 @@ test('provenance is read from SLSA 0.2 and 1, whatever contains the statement', 
   )
   expect(readProvenance({ provenance_summary: { provenance: [{ envelope: old }] } })).toMatchObject([
     {
-      ...{ builder: 'https://b', sources: [{ uri: 'git+https://s', digest: 'sha1:ab' }] },
-      ...{ materials: [{ uri: 'pkg:a', digest: 'sha256:cd' }] },
+      builder: 'https://b',
+      sources: [{ uri: 'git+https://s', digest: 'sha1:ab' }],
+      materials: [{ uri: 'pkg:a', digest: 'sha256:cd' }],
       subjects: [{ uri: 'image', digest: 'sha256:ef' }],
     },
   ])
   const predicate = {
-    buildDefinition: { buildType: 't', externalParameters: { workflow: { repository: 'https://r', ref: 'main' } } }, // prettier-ignore
+    buildDefinition: { buildType: 't', externalParameters: { workflow: { repository: 'https://r', ref: 'main' } } },
     runDetails: { builder: { id: 'https://c' }, metadata: { invocationId: 'i' } },
   }
   const attestations = [{ bundle: { dsseEnvelope: envelope(predicate, 'v1') } }]
@@ -182,7 +199,9 @@ test('names of members that every object has, and values that are no text, are d
   const sbom = readSbom({ ...CYCLONEDX, components: [{ name: deep, version: { toString: 1 } }] })
   expect(sbom?.components[0]).toMatchObject({ name: '…', version: '{"toString":1}' })
   const events = [{ constructor: 'x', introduced: { toString: 1, valueOf: 1 } }]
-  expect(describeAffected({ ranges: [{ events }], versions: [{ toString: 1 }, deep] })).toMatchObject({ affected: ['from {"toString":1,"valueOf":1}', 'versions {"toString":1}, …'] }) // prettier-ignore
+  expect(describeAffected({ ranges: [{ events }], versions: [{ toString: 1 }, deep] })).toMatchObject({
+    affected: ['from {"toString":1,"valueOf":1}', 'versions {"toString":1}, …'],
+  })
 })
 
 longTest('an envelope with more values than a document may have is not read', () => {

@@ -38,7 +38,8 @@ describe('the root path', () => {
     expect(html.status).toBe(200)
     expect(html.headers['content-type']).toBe('text/html; charset=utf-8')
     expect(html.headers.vary).toBe('Accept')
-    const [none, any] = [await served.get('/'), await served.get('/', { accept: '*/*' })]
+    const none = await served.get('/')
+    const any = await served.get('/', { accept: '*/*' })
     expect(none.headers['content-type']).toMatch(/^application\/json/)
     expect(none.headers.vary).toBe('Accept')
     expect(any.body).toEqual(none.body)
@@ -83,7 +84,7 @@ test('images out of scope are listed without a link, and the overview claims no 
   const service = { images: 6, tags: 18, packages: 4, tickets: 2, users: 1, subscriptions: 1 }
   const { ask, askOpen } = await filledCatalogBench(service)
   const html = await (await ask('/-/ui/images')).text()
-  const links = [...html.matchAll(/href="(\/-\/ui\/tags\?image=[^"]*)"/g)].map(([, href = '']) => href) // prettier-ignore
+  const links = [...html.matchAll(/href="(\/-\/ui\/tags\?image=[^"]*)"/g)].map(([, href = '']) => href)
   expect(links.length).toBeGreaterThan(0)
   for (const href of links) expect([href, (await ask(href)).status]).toEqual([href, 200])
   expect(html).toContain('its tags are not stored')
@@ -96,7 +97,8 @@ test('images out of scope are listed without a link, and the overview claims no 
 describe('each page for people', () => {
   test('answers a client with a key, and a client without one only if it is public', async () => {
     for (const { path, access } of PAGES) {
-      const [open, keyed] = [await page(`/-/ui/${path}`), await page(`/-/ui/${path}`, KEY)]
+      const open = await page(`/-/ui/${path}`)
+      const keyed = await page(`/-/ui/${path}`, KEY)
       expect([path, open.status]).toEqual([path, access === 'key' ? 401 : open.status])
       expect([path, keyed.status === 401]).toEqual([path, false])
       expect(open.headers['www-authenticate'] !== undefined).toBe(access === 'key')
@@ -143,7 +145,7 @@ describe('each page for people', () => {
     for (const headers of [NO_KEY, { authorization: `Basic ${btoa('wrong:')}` }]) {
       const reply = await page('/-/ui/runs', headers)
       const main = reply.body.toString().split('<main')[1]?.split('</main>')[0] ?? ''
-      expect([reply.status, reply.headers['www-authenticate']]).toEqual([401, expect.stringMatching(/^Basic/)]) // prettier-ignore
+      expect([reply.status, reply.headers['www-authenticate']]).toEqual([401, expect.stringMatching(/^Basic/)])
       expect(main).toMatch(/href="\/-\/ui\/sign-in"/)
       expect(main).not.toContain('Authorization')
     }
@@ -172,7 +174,7 @@ describe('a page about data that is not known', () => {
 const people = (config: Parameters<typeof createWeb>[0]['config']) => createWeb({ config, version: '9.9.9' })
 
 test('a record is found by its id as it is, trimmed, and by the text that a link has of it', async () => {
-  const other = await serve((store) => store.publishOsv({ 'A-1 ': '{"id":"A-1 "}', 'B-1': '{"id":"B-1"}' }), { people }) // prettier-ignore
+  const other = await serve((store) => store.publishOsv({ 'A-1 ': '{"id":"A-1 "}', 'B-1': '{"id":"B-1"}' }), { people })
   const of = async (id: string) => {
     const { status, body } = await other.get(`/-/ui/record?id=${id}`, { accept: BROWSER })
     return [status, body.toString().includes('On this mirror')]
@@ -189,10 +191,13 @@ test('changes of a source that is not mirrored yet are not said to be too old', 
 })
 
 test('the overview names the last exported state, also of an export by a command', async () => {
-  const other = await serve((store) => {
-    store.publishFeeds(FEEDS)
-    store.damage(`INSERT INTO bundle_export (digest, sources, exported_at) VALUES ('d', '{}', ${FILLED_AT})`) // prettier-ignore
-  }, { people }) // prettier-ignore
+  const other = await serve(
+    (store) => {
+      store.publishFeeds(FEEDS)
+      store.damage(`INSERT INTO bundle_export (digest, sources, exported_at) VALUES ('d', '{}', ${FILLED_AT})`)
+    },
+    { people },
+  )
   const html = (await other.get('/', { accept: BROWSER })).body.toString()
   expect(html).toMatch(/exported: state 1</)
   expect((await page('/')).body.toString()).toContain('none exported or imported')

@@ -32,8 +32,10 @@ async function answerWhileClosing(port: number, close: () => Promise<void>): Pro
   const socket = connect(port, '127.0.0.1')
   let text = ''
   socket.on('data', (chunk: Buffer) => (text += chunk.toString()))
-  const head = Object.entries(signed({ id: 'evt_2', timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`) // prettier-ignore
-  socket.write(`POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body.slice(0, 9)}`) // prettier-ignore
+  const head = Object.entries(signed({ id: 'evt_2', timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`)
+  socket.write(
+    `POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body.slice(0, 9)}`,
+  )
   await expect.poll(() => socket.bytesWritten).toBeGreaterThan(100)
   await get(port, '/-/health') // the server has seen what came before
   const closed = close()
@@ -87,7 +89,7 @@ describe('a daemon that receives webhooks', () => {
     })
     expect(lines.join('')).toContain('no secret is configured')
     expect((await deliver(port)).status).toBe(503)
-    expect(JSON.parse(await get(port, '/-/status'))).toMatchObject({ webhooks: { state: 'off', secrets: 0 } }) // prettier-ignore
+    expect(JSON.parse(await get(port, '/-/status'))).toMatchObject({ webhooks: { state: 'off', secrets: 0 } })
     const stop = new AbortController()
     onTestFinished(() => stop.abort())
     const answer = await fetch(`http://127.0.0.1:${port}/-/events`, {
@@ -96,7 +98,7 @@ describe('a daemon that receives webhooks', () => {
     })
     const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
     const kept = { label: 'first', secret: SECRET, subscription: null }
-    replaceSecretFile(join(dir, 'webhook-secrets.json'), [{ ...kept, notBefore: null, notAfter: null }]) // prettier-ignore
+    replaceSecretFile(join(dir, 'webhook-secrets.json'), [{ ...kept, notBefore: null, notAfter: null }])
     expect((await deliver(port)).status).toBe(202)
     let text = ''
     while (!text.includes('event: webhook')) {
@@ -118,7 +120,7 @@ describe('a daemon that receives webhooks', () => {
       dir,
     )
     const body = JSON.stringify(EVENT)
-    const head = Object.entries(signed({ timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`) // prettier-ignore
+    const head = Object.entries(signed({ timestamp: seconds() })).map(([name, value]) => `${name}: ${value}`)
     const record = 'GET /external/osv/one.json HTTP/1.1\r\nHost: x\r\n\r\n'
     const post = `POST /-/webhooks HTTP/1.1\r\nHost: x\r\n${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
     const socket = connect(port, '127.0.0.1')
@@ -157,8 +159,25 @@ describe('a daemon that receives webhooks', () => {
 
   tlsTest('speaks TLS on its own listener with the files of the settings', async () => {
     const dir = scratch()
-    const [certFile, keyFile] = [join(dir, 'cert.pem'), join(dir, 'key.pem')]
-    const made = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-keyout', keyFile, '-out', certFile] // prettier-ignore
+    const certFile = join(dir, 'cert.pem')
+    const keyFile = join(dir, 'key.pem')
+    const made = [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=localhost',
+      '-keyout',
+      keyFile,
+      '-out',
+      certFile,
+    ]
     expect(spawnSync('openssl', made).status).toBe(0)
     const { lines } = await startDaemon({
       PATCHMIRROR_WEBHOOKS_PORT: '0',
@@ -171,7 +190,15 @@ describe('a daemon that receives webhooks', () => {
       ...signed({ timestamp: seconds() }),
       'content-length': Buffer.byteLength(body),
     }
-    const asked = tlsRequest({ port: own, host: '127.0.0.1', path: '/-/webhooks', method: 'POST', headers, rejectUnauthorized: false, agent: false }) // prettier-ignore
+    const asked = tlsRequest({
+      port: own,
+      host: '127.0.0.1',
+      path: '/-/webhooks',
+      method: 'POST',
+      headers,
+      rejectUnauthorized: false,
+      agent: false,
+    })
     asked.end(body)
     const [answer] = (await once(asked, 'response')) as [{ statusCode: number; resume(): void }]
     answer.resume()

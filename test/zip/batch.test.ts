@@ -26,7 +26,8 @@ function claimed(name: string, content: Buffer, data: Buffer): RawMember {
 const TEXT = Buffer.from('{"id":"ROOT-1"} '.repeat(4))
 const OTHER = Buffer.from('{"id":"ROOT-2","modified":"2026-01-01T00:00:00Z"}')
 const NOTHING = deflateRawSync(Buffer.alloc(0))
-const [DATA, OTHER_DATA] = [deflateRawSync(TEXT), deflateRawSync(OTHER)]
+const DATA = deflateRawSync(TEXT)
+const OTHER_DATA = deflateRawSync(OTHER)
 
 /** The beginning of a stored block that takes the next bytes of the archive's neighbour into its own content. */
 const SWALLOWING = Buffer.from([0, 18, 0, 18 ^ 0xff, 0xff])

@@ -128,7 +128,9 @@ test('a saturated offset without its 64-bit form is refused', async () => {
 function withZip64End(zip: Buffer): Buffer {
   const end = Buffer.from(zip.subarray(-22))
   end.writeUInt16LE(0, 20)
-  const [count, size, offset] = [end.readUInt16LE(10), end.readUInt32LE(12), end.readUInt32LE(16)]
+  const count = end.readUInt16LE(10)
+  const size = end.readUInt32LE(12)
+  const offset = end.readUInt32LE(16)
   const far = Buffer.alloc(76)
   far.writeUInt32LE(0x06064b50, 0)
   far.writeBigUInt64LE(44n, 4)

@@ -55,14 +55,9 @@ export function createClients(
     if (client !== undefined) give(client)
   })
   const fastPath = openFastRecords(admitted, served, heads, {
+    ...fastOptions(start),
     isBehind,
     refresh,
-    isEnabled: () => true,
-    takes: () => true,
-    resumes: false,
-    keepAliveSeconds: start.settings.server.keepAliveSeconds,
-    event: 'connection',
-    account: createAccount({ bytes: CLIENT_BYTES / start.settings.server.threads }),
     onAnswered(seconds, socket) {
       counts.add(seconds)
       slots.count(bySocket.get(socket)?.slot ?? 0)
@@ -100,6 +95,18 @@ export function createClients(
     },
     close: () => fastPath.close(),
     cut: () => open.forEach(({ socket }) => socket.destroy()),
+  }
+}
+
+/** How the fast path runs on a thread that has no other. */
+function fastOptions({ settings: { server } }: ServingStart) {
+  return {
+    isEnabled: () => true,
+    takes: () => true,
+    resumes: false,
+    keepAliveSeconds: server.keepAliveSeconds,
+    event: 'connection' as const,
+    account: createAccount({ bytes: CLIENT_BYTES / server.threads }),
   }
 }
 

@@ -145,6 +145,15 @@ const MEMBER = `JOIN member m ON m.view = v.id AND m.num = r.num JOIN asset a ON
   JOIN part p ON p.view = m.view AND p.first =
     (SELECT max(first) FROM part WHERE view = m.view AND first <= m.num)`
 
+/** Reads the record at a place. Throws `corrupt` for damaged bytes. */
+function readPlace(files: Files, [file, offset, length, size, crc, prefixes]: Place): ViewRecord {
+  const deflated = files.read(file, offset, length)
+  const content = inflate(deflated, size)
+  if (content === null || crc32(content) !== crc)
+    throw new MirrorError('corrupt', `${file} is damaged: the views must be rebuilt`)
+  return { content, crc32: crc, deflated, prefixes: toPrefixes(prefixes) }
+}
+
 function createMemberReader(db: Db, files: Files) {
   const archiveOf = createArchives(db)
   const member = db
@@ -176,15 +185,7 @@ function createMemberReader(db: Db, files: Files) {
        WHERE r.id = ? AND r.prefixes <> '[]' AND m.derived = 1 LIMIT 1`,
     )
     .raw()
-  const read = (place: Place | undefined): ViewRecord | null => {
-    if (place === undefined) return null
-    const [file, offset, length, size, crc, prefixes] = place
-    const deflated = files.read(file, offset, length)
-    const content = inflate(deflated, size)
-    if (content === null || crc32(content) !== crc)
-      throw new MirrorError('corrupt', `${file} is damaged: the views must be rebuilt`)
-    return { content, crc32: crc, deflated, prefixes: toPrefixes(prefixes) }
-  }
+  const read = (place: Place | undefined): ViewRecord | null => (place === undefined ? null : readPlace(files, place))
   return {
     ...createPackageRecords(db, archiveOf, (archive, place) => read(inArchive(archive, place))),
     /** Returns every record as an ecosystem's view shows it, in id order. Throws `corrupt` for damaged bytes. */

@@ -236,7 +236,7 @@ describe('when server.openLoopback is set,', () => {
     const told: string[] = []
     const ignore = (): void => undefined
     const log = { debug: ignore, info: ignore, error: ignore, isLevelEnabled: () => false }
-    const settings = { keys: [], openLoopback: true, publicUrl: null, socket: null, trustProxy: [] } // prettier-ignore
+    const settings = { keys: [], openLoopback: true, publicUrl: null, socket: null, trustProxy: [] }
     const access = createAccess({
       settings: { ...settings, host: '0.0.0.0' },
       trusted: createTrust([]),

@@ -27,7 +27,7 @@ function mirror(path: string | null, own: string) {
   const add = (_: object, text: string): void => void lines.push(text)
   const log = { debug: add, info: add, warn: add, error: add, isLevelEnabled: () => false }
   let time = 0
-  const secrets = createLinkSecrets(path, Buffer.from(own.padEnd(32)), { log, clock: () => (time += 2000) }) // prettier-ignore
+  const secrets = createLinkSecrets(path, Buffer.from(own.padEnd(32)), { log, clock: () => (time += 2000) })
   const links = createLinks(secrets, () => NOW)
   const sign = (): string => links.signLink({ path: '/-/artifacts/aa', expiresAt: links.expiry() })
   return { ...links, sign, lines }
@@ -35,7 +35,9 @@ function mirror(path: string | null, own: string) {
 
 test('a link of one mirror opens on every mirror with the same file, and on no other', () => {
   const { path } = linkFile('# for all readers', '', OLD)
-  const [one, two, other] = [mirror(path, 'a'), mirror(path, 'b'), mirror(null, 'c')]
+  const one = mirror(path, 'a')
+  const two = mirror(path, 'b')
+  const other = mirror(null, 'c')
   expect(two.verifyLink(one.sign())).toEqual({ state: 'good' })
   expect(one.sign()).toBe(two.sign())
   expect(other.verifyLink(one.sign())).toEqual({ state: 'forged' })
@@ -44,15 +46,17 @@ test('a link of one mirror opens on every mirror with the same file, and on no o
 })
 
 test('a secret is changed without a link that does not open', () => {
-  const [first, second] = [linkFile(OLD), linkFile(OLD)]
-  const [one, two] = [mirror(first.path, 'a'), mirror(second.path, 'b')]
+  const first = linkFile(OLD)
+  const second = linkFile(OLD)
+  const one = mirror(first.path, 'a')
+  const two = mirror(second.path, 'b')
   for (const step of [[OLD, NEW], [NEW, OLD], [NEW]])
     for (const { write } of [first, second]) {
       const before = [one.sign(), two.sign()]
       write(...step)
       const signed = step.length === 1 ? [] : before // the last step: no link of the old secret is left
       for (const link of [...signed, one.sign(), two.sign()])
-        expect([one.verifyLink(link), two.verifyLink(link)]).toEqual([{ state: 'good' }, { state: 'good' }]) // prettier-ignore
+        expect([one.verifyLink(link), two.verifyLink(link)]).toEqual([{ state: 'good' }, { state: 'good' }])
     }
 })
 

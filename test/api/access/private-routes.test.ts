@@ -118,7 +118,8 @@ test('the errors of a private route name the snapshot, except to clients without
 
 describe('a writing request', () => {
   const serveKeyed = servedToAll((store) => store.publishOsv({ one: '{}' }), {
-    ...{ routes: sampleRoutes, env: WITH_KEYS },
+    routes: sampleRoutes,
+    env: WITH_KEYS,
   })
 
   test.each([

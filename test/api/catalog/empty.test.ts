@@ -37,7 +37,9 @@ test.each([
     expect(await ask(none, path)).toMatchObject({ status: 503, error: 'not_ready' })
   const empty = await ask(none)
   expect(empty).toMatchObject({ status: 503, error: 'not_ready' })
-  expect(empty).toMatchObject({ message: expect.stringMatching(/mirror that leads .* "patchmirror import FILE" here$/) as string }) // prettier-ignore
+  expect(empty).toMatchObject({
+    message: expect.stringMatching(/mirror that leads .* "patchmirror import FILE" here$/) as string,
+  })
   const filled = await ask(await serve((store) => store.publishOsv({ one: '{}' }), options))
   expect(filled).toMatchObject({ status: 404, error: 'not_in_scope' })
   expect(filled).toMatchObject({ message: expect.stringContaining(source) as string })

@@ -18,7 +18,7 @@ function purges(urls: readonly string[], againMs = 3_600_000) {
   const add = (fields: object, text: string): void => void lines.push({ fields, text })
   const log = { debug: add, info: add, warn: add, error: add, isLevelEnabled: () => false }
   const config = { maxAgeSeconds: 60, tagHeader: 'xkey', purge: urls } as const
-  const made = createEdgePurges({ config, ca: undefined, againMs, log, now: () => 0, retryMs: 1, timeoutMs: 500 }) // prettier-ignore
+  const made = createEdgePurges({ config, ca: undefined, againMs, log, now: () => 0, retryMs: 1, timeoutMs: 500 })
   onTestFinished(made.close)
   return { ...made, lines }
 }
@@ -40,7 +40,9 @@ test('a purge that fails is retried with all tags that came meanwhile, and logge
   const { purge, status, lines } = purges([edge.url])
   purge(['pm-osv'])
   purge(['pm-feeds'])
-  await vi.waitFor(() => expect(status()).toMatchObject([{ state: 'ok', failures: 4, purgedAt: '1970-01-01T00:00:00.000Z' }])) // prettier-ignore
+  await vi.waitFor(() =>
+    expect(status()).toMatchObject([{ state: 'ok', failures: 4, purgedAt: '1970-01-01T00:00:00.000Z' }]),
+  )
   expect(tagsOf(edge.got).at(-1)).toContain('pm-feeds')
   const reasons = ['it answered 503', 'it answered 302', 'it answered 404', 'is purged again']
   expect(lines).toHaveLength(reasons.length)
@@ -65,7 +67,7 @@ longTest('a target that never answers, or answers without end, delays no other',
   const { purge, status } = purges([`http://127.0.0.1:${port}/`, endless.url, sound.url])
   purge(['pm-osv'])
   await vi.waitFor(() => expect(status().map(({ purged }) => purged)).toEqual([0, 1, 1]))
-  await vi.waitFor(() => expect(status()[0]).toMatchObject({ state: 'failing', reason: 'no answer within 500 ms' })) // prettier-ignore
+  await vi.waitFor(() => expect(status()[0]).toMatchObject({ state: 'failing', reason: 'no answer within 500 ms' }))
 })
 
 longTest('a daemon purges what it serves at the start and after each publication', async () => {

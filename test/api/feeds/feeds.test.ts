@@ -245,8 +245,10 @@ test.each([
 })
 
 const row = (ecosystem: string, release: string, name: string): object => ({
-  ...{ Ecosystem: ecosystem, os_distro_major: release },
-  ...{ packageSrcName: name, fixed: '1.0e400' },
+  Ecosystem: ecosystem,
+  os_distro_major: release,
+  packageSrcName: name,
+  fixed: '1.0e400',
 })
 const ROWS = [row('Alpine', '3.18', 'curl'), row('alpine', '3.19', 'curl'), row('npm', '', 'c"url')]
 

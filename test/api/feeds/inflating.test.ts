@@ -40,7 +40,7 @@ test('refuses content of another size than is recorded, also alone', () => {
 
 test('returns the content of each member of a name, as when the snapshot moves in between', () => {
   const inflating = createInflating()
-  const [before = Buffer.alloc(0), after = Buffer.alloc(0), other = Buffer.alloc(0)] = CONTENTS.slice(7) // prettier-ignore
+  const [before = Buffer.alloc(0), after = Buffer.alloc(0), other = Buffer.alloc(0)] = CONTENTS.slice(7)
   const asked = [before, after, before, other].map((content, i) =>
     inflating(i === 3 ? 'b' : 'a', pack(content), content.length),
   )

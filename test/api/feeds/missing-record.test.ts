@@ -10,7 +10,8 @@ const run = commandHost()
 const RECORDS = '/external/osv/ROOT-*.json'
 let served: Served
 let dir = ''
-let [failed, absent] = ['', '']
+let failed = ''
+let absent = ''
 
 /** A mirror of a feed whose newest two records could not be stored. */
 beforeAll(async () => {
@@ -22,7 +23,8 @@ beforeAll(async () => {
   bench.sandbox.faults.set(RECORDS, { kind: 'status', status: 500 })
   expect(await bench.run('osv')).toMatchObject({ state: 'partial' })
   served = await serve(() => undefined, {
-    ...{ dir, keep: true },
+    dir,
+    keep: true,
     people: (config) => createWeb({ config, version: '9.9.9' }),
   })
   return () => bench.close()
@@ -36,10 +38,13 @@ test('a record that upstream lists is not denied where it could not be stored', 
   for (const path of [`/external/osv/${failed}.json`, `/-/records/${failed}`]) {
     const reply = await served.get(path)
     expect([path, reply.status]).toEqual([path, 503])
-    expect(jsonOf(reply)).toMatchObject({ error: 'not_ready', message: expect.stringContaining(STORED) as string }) // prettier-ignore
+    expect(jsonOf(reply)).toMatchObject({ error: 'not_ready', message: expect.stringContaining(STORED) as string })
   }
   const gone = await served.get(`/-/records/${absent}`)
-  expect([gone.status, jsonOf(gone)['message']]).toEqual([404, expect.stringContaining(`${STORED}upstream lists it but answers 404`)]) // prettier-ignore
+  expect([gone.status, jsonOf(gone)['message']]).toEqual([
+    404,
+    expect.stringContaining(`${STORED}upstream lists it but answers 404`),
+  ])
   for (const verb of ['show', 'search']) {
     const { code, err } = await ask(verb, failed)
     expect([verb, code, err]).toEqual([verb, 3, expect.stringMatching(`${STORED}.*upstream answered 500`)])
@@ -53,7 +58,7 @@ test('a record that upstream lists is not denied where it could not be stored', 
 test('a record that upstream does not list is denied also while others are missing', async () => {
   expect((await served.get('/-/records/ROOT-NONE')).status).toBe(404)
   const { code, err } = await ask('show', 'ROOT-NONE')
-  expect([code, err]).toEqual([1, expect.stringContaining('no record of this mirror is named ROOT-NONE')]) // prettier-ignore
+  expect([code, err]).toEqual([1, expect.stringContaining('no record of this mirror is named ROOT-NONE')])
 })
 
 test('where the missing records are not stored, as after an import, no record is denied for certain', async () => {
@@ -68,5 +73,5 @@ test('where the missing records are not stored, as after an import, no record is
   const beginning = await ask('search', 'ROOT-')
   expect([beginning.code, beginning.out.includes('upstream may have it')]).toEqual([0, false])
   const reply = await served.get('/-/records/ROOT-NONE')
-  expect([reply.status, jsonOf(reply)['message']]).toEqual([404, expect.stringContaining('upstream may have it')]) // prettier-ignore
+  expect([reply.status, jsonOf(reply)['message']]).toEqual([404, expect.stringContaining('upstream may have it')])
 })

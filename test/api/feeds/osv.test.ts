@@ -219,14 +219,32 @@ test('every feed path is a 503 with Retry-After before the first snapshot', asyn
 const EITHER = ['osv', 'feeds'] as const
 
 test.each<[string, Partial<RunEnd> | null, RegExp]>([
-  ['that was killed', null, /last sync \(failed, begun at .*Z\) did not have it: the process ended before .* "patchmirror sync \w+" tries again, "patchmirror runs \d" shows that run$/],
-  ['that failed', { state: 'failed', message: 'HTTP 500 at upstream' }, /last sync \(failed at .*Z\) did not have it: HTTP 500 at upstream; "patchmirror sync \w+" tries again, "patchmirror runs \d" shows that run$/],
-  ['that was partial', { state: 'partial', message: null }, /last sync \(partial at .*Z\) did not have it; "patchmirror sync/],
-  ['in quarantine', { state: 'quarantined', message: null }, /last sync \(quarantined at .*Z\) did not have it; "patchmirror approve \d" or "patchmirror reject \d" decides$/],
+  [
+    'that was killed',
+    null,
+    /last sync \(failed, begun at .*Z\) did not have it: the process ended before .* "patchmirror sync \w+" tries again, "patchmirror runs \d" shows that run$/,
+  ],
+  [
+    'that failed',
+    { state: 'failed', message: 'HTTP 500 at upstream' },
+    /last sync \(failed at .*Z\) did not have it: HTTP 500 at upstream; "patchmirror sync \w+" tries again, "patchmirror runs \d" shows that run$/,
+  ],
+  [
+    'that was partial',
+    { state: 'partial', message: null },
+    /last sync \(partial at .*Z\) did not have it; "patchmirror sync/,
+  ],
+  [
+    'in quarantine',
+    { state: 'quarantined', message: null },
+    /last sync \(quarantined at .*Z\) did not have it; "patchmirror approve \d" or "patchmirror reject \d" decides$/,
+  ],
 ])('a 503 before the first snapshot gives the reason and what to do after a run %s', async (_, end, reason) => {
   const { get, store, server, dir } = await serve(() => undefined)
   for (const path of ['/external/osv/all.zip', '/external/patch_feed', '/osv/all.zip', '/osv/npm/all.zip'])
-    expect(jsonOf(await get(path))['message']).toMatch(/: no sync and no import of (osv|feeds) has run yet; "patchmirror sync (osv|feeds)" gets it now, .*"patchmirror import FILE" here$/)
+    expect(jsonOf(await get(path))['message']).toMatch(
+      /: no sync and no import of (osv|feeds) has run yet; "patchmirror sync (osv|feeds)" gets it now, .*"patchmirror import FILE" here$/,
+    )
   for (const source of EITHER) store.addRun(source, FILLED_AT, end ?? undefined)
   server.snapshotChanged()
   for (const path of ['/external/osv/all.zip', '/external/osv/x.json', '/external/patch_feed'])
@@ -237,7 +255,7 @@ test.each<[string, Partial<RunEnd> | null, RegExp]>([
   for (const source of EITHER) store.addRun(source, FILLED_AT + 2000)
   server.snapshotChanged()
   expect(jsonOf(await get('/external/patch_feed'))['message']).toMatch(/; another one is running$/)
-}) // prettier-ignore
+})
 
 test('a 503 before the first snapshot says since when the first run is in progress', async () => {
   const { get, store, server, dir } = await serve(() => undefined)

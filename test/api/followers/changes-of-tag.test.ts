@@ -36,7 +36,7 @@ async function publish(made: CatalogBench, id: string, ecosystem: string, name: 
   const affected = [{ package: { ecosystem, name }, ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }] }] }]
   made.sandbox.feed.put(id, JSON.stringify({ id, modified, affected }), modified)
   await made.run('osv')
-} // prettier-ignore
+}
 
 /** A package that the SBOM of a tag lists, of an ecosystem that OSV records name. */
 function packageOf({ store }: CatalogBench, tag: string) {
@@ -48,7 +48,11 @@ function packageOf({ store }: CatalogBench, tag: string) {
 }
 
 test('changes of a tag are those of the packages in its SBOM, by its id, its digest and its name', async () => {
-  const { made, ask, tags: [tag = ''] } = await mirror() // prettier-ignore
+  const {
+    made,
+    ask,
+    tags: [tag = ''],
+  } = await mirror()
   const { ecosystem, name } = packageOf(made, tag)
   await publish(made, 'T-1', ecosystem, name)
   await publish(made, 'T-2', ecosystem, 'no-tag-has-this')
@@ -60,15 +64,20 @@ test('changes of a tag are those of the packages in its SBOM, by its id, its dig
     expect([named, status]).toEqual([named, 200])
     expect(body).toMatchObject({
       changes: [{ id: 'T-1', change: 'added', words: expect.arrayContaining(['record added']) as string[] }],
-      ...{ notJudged: 0, next: null, packages: { of: named, unknown: expect.any(Number) as number } },
-    }) // prettier-ignore
+      notJudged: 0,
+      next: null,
+      packages: { of: named, unknown: expect.any(Number) as number },
+    })
     expect((body['packages'] as { packages: number }).packages).toBeGreaterThan(0)
     expect(answer.headers.get('cache-control')).toBe('no-store')
   }
 })
 
 test('the page and the feeds of changes show those of a tag, unless the catalog is too old', async () => {
-  const { made, tags: [tag = ''] } = await mirror() // prettier-ignore
+  const {
+    made,
+    tags: [tag = ''],
+  } = await mirror()
   const { ecosystem, name } = packageOf(made, tag)
   await publish(made, 'T-1', ecosystem, name)
   await publish(made, 'T-2', ecosystem, 'no-tag-has-this')
@@ -77,35 +86,48 @@ test('the page and the feeds of changes show those of a tag, unless the catalog 
   onTestFinished(() => reads.close())
   const show = (page: string, query: string, more: Partial<typeof made.config.catalog> = {}) => {
     const config = { ...made.config, catalog: { ...made.config.catalog, ...more } }
-    const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads) // prettier-ignore
-    const asked = { page, query, signedIn: true, status: null, now: Date.now() + 60_000, served: null } // prettier-ignore
+    const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads)
+    const asked = { page, query, signedIn: true, status: null, now: Date.now() + 60_000, served: null }
     const shown = make({ ...asked, problem: null, base: '', origin: 'http://localhost' })
     if ('failed' in shown) throw new Error(shown.failed.message)
     return { status: shown.status, text: Buffer.from(shown.body).toString() }
   }
   for (const page of ['changes', 'changes.atom', 'changes.json']) {
     const { status, text } = show(page, `since=1&tag=${tag}`)
-    expect([page, status, text.includes('T-1'), text.includes('T-2')]).toEqual([page, 200, true, false]) // prettier-ignore
+    expect([page, status, text.includes('T-1'), text.includes('T-2')]).toEqual([page, 200, true, false])
     expect([page, text.includes(`tag=${tag}`)]).toEqual([page, true])
     // Without a date a log that is younger than a week is shown from its beginning.
     const begun = show(page, `tag=${tag}`)
     if (page === 'changes') expect(begun.text).toMatch(/Changes of \S+ since \d{4}-\d\d-\d\dT[\d:.]+Z/)
-    expect([page, begun.status, begun.text.includes('T-1'), begun.text.includes('T-2')]).toEqual([page, 200, true, false]) // prettier-ignore
+    expect([page, begun.status, begun.text.includes('T-1'), begun.text.includes('T-2')]).toEqual([
+      page,
+      200,
+      true,
+      false,
+    ])
     expect([page, show(page, `tag=${tag}&purl=pkg:npm/a`).status]).toEqual([page, 400])
     const old = show(page, `tag=${tag}`, { maxAgeHours: 1e-9, staleAction: 'refuse' })
-    expect([page, old.status, old.text]).toEqual([page, 503, expect.stringContaining('older than catalog.maxAgeHours')]) // prettier-ignore
+    expect([page, old.status, old.text]).toEqual([page, 503, expect.stringContaining('older than catalog.maxAgeHours')])
   }
 })
 
 test('changes of a tag take a key, and without one nothing says whether the tag exists', async () => {
-  const { made, ask, tags: [tag = ''] } = await mirror() // prettier-ignore
-  const [known, unknown] = [await ask(`tag=${tag}`, true), await ask('tag=none', true)]
+  const {
+    made,
+    ask,
+    tags: [tag = ''],
+  } = await mirror()
+  const known = await ask(`tag=${tag}`, true)
+  const unknown = await ask('tag=none', true)
   expect(known).toMatchObject({ status: 401, body: unknown.body })
   expect((await ask('ecosystem=npm', true)).status).toBe(200)
-  expect((await ask('tag=none')).body).toMatchObject({ error: 'not_found', message: 'no mirrored tag is named none' }) // prettier-ignore
+  expect((await ask('tag=none')).body).toMatchObject({ error: 'not_found', message: 'no mirrored tag is named none' })
   expect((await made.askOpen('/-/changes?since=2020-01-01&tag=nosuch')).status).toBe(401)
   const early = await made.ask('/-/changes?since=2020-01-01&tag=nosuch')
-  expect([early.status, await early.json()]).toMatchObject([404, { error: 'not_found', message: 'no mirrored tag is named nosuch' }]) // prettier-ignore
+  expect([early.status, await early.json()]).toMatchObject([
+    404,
+    { error: 'not_found', message: 'no mirrored tag is named nosuch' },
+  ])
   for (const [query, message] of [
     ['tag=', 'tag= is empty'],
     [`tag=${tag}&ecosystem=npm`, 'omit ecosystem and purl'],
@@ -139,7 +161,10 @@ test('a tag without a readable SBOM is an error that says why, never an empty li
 test('changes of a tag are refused while the catalog is older than its settings allow', async () => {
   let now = Date.now()
   const env = { PATCHMIRROR_CATALOG_STALE_ACTION: 'refuse', PATCHMIRROR_CATALOG_MAX_AGE_HOURS: '1' }
-  const { ask, tags: [tag = ''] } = await mirror({ env, now: () => now }) // prettier-ignore
+  const {
+    ask,
+    tags: [tag = ''],
+  } = await mirror({ env, now: () => now })
   expect((await ask(`tag=${tag}`)).status).toBe(200)
   now += 2 * HOUR_MS
   expect(await ask(`tag=${tag}`)).toMatchObject({ status: 503, body: { error: 'stale' } })
@@ -150,11 +175,15 @@ test('changes of a tag are refused while the catalog is older than its settings 
 test('changes of a tag are also those of the source packages in its SBOM, of their release', async () => {
   const purl = 'pkg:deb/debian/libssl3@3.0.9-1?distro=debian-12&upstream=openssl'
   const document = { bomFormat: 'CycloneDX', specVersion: '1.6', components: [{ name: 'libssl3', purl }] }
-  const { made, ask, tags: [tag = ''] } = await mirror({}, ({ sandbox: { service } }, [id = '']) => {
+  const {
+    made,
+    ask,
+    tags: [tag = ''],
+  } = await mirror({}, ({ sandbox: { service } }, [id = '']) => {
     service.writeArtifact('tag', id, 'sbom', JSON.stringify(document))
   })
   await publish(made, 'T-12', 'Debian:12', 'openssl')
   await publish(made, 'T-13', 'Debian:13', 'openssl')
   const { body } = await ask(`tag=${tag}`)
   expect(body['changes']).toMatchObject([{ id: 'T-12' }])
-}) // prettier-ignore
+})

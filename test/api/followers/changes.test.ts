@@ -53,9 +53,9 @@ test('/-/records/{id} has the dates of a record, also of a removed one', async (
   const dates = async (id: string) => jsonOf(await served.get(`/-/records/${id}`))
   const at = (ms: number) => ({ at: iso(ms), exact: true })
   const none = { fixSeen: null, removedAt: null, returnedAt: null, upstream: null }
-  expect(await dates('a')).toMatchObject({ id: 'a', state: 'present', ...none, firstSeen: at(0), changed: at(1000) }) // prettier-ignore
-  expect(await dates('b')).toMatchObject({ state: 'removed', removedAt: iso(2000), returnedAt: null }) // prettier-ignore
-  expect(await dates('%63')).toMatchObject({ id: 'c', state: 'present', removedAt: iso(1000), returnedAt: iso(2000) }) // prettier-ignore
+  expect(await dates('a')).toMatchObject({ id: 'a', state: 'present', ...none, firstSeen: at(0), changed: at(1000) })
+  expect(await dates('b')).toMatchObject({ state: 'removed', removedAt: iso(2000), returnedAt: null })
+  expect(await dates('%63')).toMatchObject({ id: 'c', state: 'present', removedAt: iso(1000), returnedAt: iso(2000) })
   served.store.publishOsv({ z: '{"published":"2020-01-01","modified":7,"fixed":"1"}' }, FILLED_AT + 3000)
   await serving(served)
   const upstream = { published: '2020-01-01', modified: null, withdrawn: null }
@@ -78,7 +78,7 @@ test('/-/records/{id} is answered however old the data is, and says how old', as
   const asOf = expect.stringMatching(/^20.*Z$/) as string
   expect(await asked({})).toMatchObject([200, { asOf, stale: null }])
   const refuse = { PATCHMIRROR_OSV_STALE_ACTION: 'refuse', PATCHMIRROR_OSV_MAX_AGE_HOURS: '1' }
-  expect(await asked(refuse)).toMatchObject([200, { asOf, stale: 'older than osv.maxAgeHours (1)' }]) // prettier-ignore
+  expect(await asked(refuse)).toMatchObject([200, { asOf, stale: 'older than osv.maxAgeHours (1)' }])
 })
 
 describe('/-/changes', () => {
@@ -143,11 +143,11 @@ describe('/-/changes', () => {
     const [since, later] = [0, 1000].map((ms) => new Date(FILLED_AT + ms).toISOString())
     const first = pageOf(await served.get(`/-/changes?since=${since ?? ''}&limit=1`))
     // A time such as 7d may mean another snapshot by then.
-    const second = pageOf(await served.get(`/-/changes?since=${later ?? ''}&limit=9&after=${first.next ?? ''}`)) // prettier-ignore
+    const second = pageOf(await served.get(`/-/changes?since=${later ?? ''}&limit=9&after=${first.next ?? ''}`))
     expect([first, second]).toMatchObject([{ from: ids[0] }, { from: ids[0], next: null }])
     expect([...short(first), ...short(second)]).toHaveLength(4)
     const other = await served.get(`/-/changes?since=${ids[1]}&after=${first.next ?? ''}`)
-    expect([other.status, jsonOf(other)['message']]).toEqual([400, expect.stringContaining('repeat the since')]) // prettier-ignore
+    expect([other.status, jsonOf(other)['message']]).toEqual([400, expect.stringContaining('repeat the since')])
   })
 
   test('ends a page of long names earlier, and continues on the next page', async () => {
@@ -196,7 +196,7 @@ describe('/-/changes', () => {
     const earliest = new Date(FILLED_AT + 2000).toISOString()
     for (const since of ['f'.repeat(64), ids[0], '99', '2020-01-01']) {
       const reply = await served.get(`/-/changes?since=${since}`)
-      expect([since, reply.status, jsonOf(reply)['error']]).toEqual([since, 404, 'unknown_snapshot']) // prettier-ignore
+      expect([since, reply.status, jsonOf(reply)['error']]).toEqual([since, 404, 'unknown_snapshot'])
       expect(String(jsonOf(reply)['message'])).toMatch(/do a full read/)
       expect(String(jsonOf(reply)['message'])).toContain(`since=${earliest}`)
     }
@@ -220,7 +220,7 @@ describe('/-/changes', () => {
     })
     const json = ['changes', '--since', ids[0] ?? '', '--json']
     const { code, out } = await patchmirror(json, { PATCHMIRROR_DATA_DIR: served.dir }, served.dir)
-    expect([code, JSON.parse(out)]).toEqual([3, expect.objectContaining({ found: false, namedSince })]) // prettier-ignore
+    expect([code, JSON.parse(out)]).toEqual([3, expect.objectContaining({ found: false, namedSince })])
     const young = pageOf(await served.get('/-/changes?since=2020-01-01'))
     const knownSince = new Date(FILLED_AT).toISOString()
     expect(young).toMatchObject({ complete: false, changes: [], namedSince, knownSince })
@@ -258,7 +258,10 @@ describe('/-/changes', () => {
     const served = await serve(() => undefined)
     for (const since of ['7d', '2026-01-01']) {
       const reply = await served.get(`/-/changes?since=${since}`)
-      expect([reply.status, jsonOf(reply)['message']]).toEqual([404, expect.stringMatching(/^the log is empty: nothing of it was published/)]) // prettier-ignore
+      expect([reply.status, jsonOf(reply)['message']]).toEqual([
+        404,
+        expect.stringMatching(/^the log is empty: nothing of it was published/),
+      ])
     }
   })
 
@@ -281,7 +284,13 @@ describe('/-/changes', () => {
     const { served, ids } = await three()
     const knownSince = new Date(FILLED_AT).toISOString()
     const young = pageOf(await served.get('/-/changes?since=2020-01-01'))
-    expect(young).toMatchObject({ from: ids[0], to: ids[2], complete: false, since: '2020-01-01T00:00:00.000Z', knownSince }) // prettier-ignore
+    expect(young).toMatchObject({
+      from: ids[0],
+      to: ids[2],
+      complete: false,
+      since: '2020-01-01T00:00:00.000Z',
+      knownSince,
+    })
     const known = pageOf(await served.get(`/-/changes?since=${knownSince}`))
     expect(known).toMatchObject({ complete: true, changes: young.changes })
     expect(known).not.toHaveProperty('knownSince')
@@ -308,7 +317,10 @@ describe('/-/changes', () => {
       expect(String(jsonOf(reply)['message'])).toContain(message)
     }
     const bogus = await served.get(`/-/changes?since=bogus`)
-    expect([bogus.status, String(jsonOf(bogus)['message'])]).toEqual([400, expect.stringMatching(/since=bogus is none of: .*X-Mirror-Snapshot.*a weekday/)]) // prettier-ignore
+    expect([bogus.status, String(jsonOf(bogus)['message'])]).toEqual([
+      400,
+      expect.stringMatching(/since=bogus is none of: .*X-Mirror-Snapshot.*a weekday/),
+    ])
     expect((await served.get(`/-/changes?since=${ids[0]}&source=`)).status).toBe(200)
   })
 

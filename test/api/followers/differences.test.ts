@@ -55,7 +55,7 @@ async function mirror() {
     expect([query, status]).toEqual([query, 200])
     return body['changes'] as Change[]
   }
-  const words = async (query: string) => (await changes(query)).map(({ id, words: [first] }) => `${id} ${first}`) // prettier-ignore
+  const words = async (query: string) => (await changes(query)).map(({ id, words: [first] }) => `${id} ${first}`)
   return { served, ask, changes, words }
 }
 
@@ -151,16 +151,16 @@ describe('/-/changes with differences', () => {
     served.store.publishOsv({ ...AFTER, a: about('npm lodash 9.0.0'), g: '{}' }, FILLED_AT + 2000)
     const opened = openShortReads(served.dir)
     if (opened === null) throw new Error('no database')
-    const [first, second, third] = [1, 2, 3].map((id) => opened.reads.changes.readLogged(id)?.snapshot ?? '') // prettier-ignore
+    const [first, second, third] = [1, 2, 3].map((id) => opened.reads.changes.readLogged(id)?.snapshot ?? '')
     const found = (latest: number | null) => {
       const asked = { after: null, limit: 100, detailed: true, now: Date.now(), latest }
-      const { to, changes } = findChanges(opened.reads, { source: 'osv', after: 1 }, first ?? '', asked) ?? {} // prettier-ignore
+      const { to, changes } = findChanges(opened.reads, { source: 'osv', after: 1 }, first ?? '', asked) ?? {}
       const words = changes?.flatMap((one) => ('id' in one && one.id < 'b' ? (one.words?.slice(0, 1) ?? []) : []))
       return { to, count: changes?.length, words }
     }
     expect(found(1)).toEqual({ to: first, count: 0, words: [] })
-    expect(found(2)).toEqual({ to: second, count: 6, words: ['npm lodash: fix lowered from 4.17.21 to 4.17.20'] }) // prettier-ignore
-    expect(found(null)).toMatchObject({ to: third, count: 7, words: ['npm lodash: fix raised from 4.17.21 to 9.0.0'] }) // prettier-ignore
+    expect(found(2)).toEqual({ to: second, count: 6, words: ['npm lodash: fix lowered from 4.17.21 to 4.17.20'] })
+    expect(found(null)).toMatchObject({ to: third, count: 7, words: ['npm lodash: fix raised from 4.17.21 to 9.0.0'] })
     opened.close()
   })
 
@@ -179,7 +179,8 @@ describe('/-/changes with differences', () => {
       {
         kind: 'fix_lowered',
         package: { ecosystem: 'npm', name: 'lodash' },
-        ...{ from: '4.17.21', to: '4.17.20' },
+        from: '4.17.21',
+        to: '4.17.20',
       },
       {
         kind: 'range_narrowed',
@@ -191,7 +192,7 @@ describe('/-/changes with differences', () => {
 
   test('reports those of an ecosystem or a package alone', async () => {
     const { ask, words } = await mirror()
-    const ids = async (query: string) => (await words(`since=1&${query}`)).map((one) => one.slice(0, 1)).join('') // prettier-ignore
+    const ids = async (query: string) => (await words(`since=1&${query}`)).map((one) => one.slice(0, 1)).join('')
     expect(await ids('ecosystem=npm')).toBe('aef')
     expect(await ids('ecosystem=Debian')).toBe('c')
     expect(await ids('purl=pkg:npm/lodash@4.17.20')).toBe('ae')
@@ -232,7 +233,8 @@ describe('/-/changes with differences', () => {
   test('says of a change that it compared before the same without reading it again, on pages of the same size', async () => {
     const { served, ask, words } = await mirror()
     const query = 'since=1&detail=differences'
-    const [first, said] = [await ask(query), await words(query)]
+    const first = await ask(query)
+    const said = await words(query)
     const db = new Database(join(served.dir, 'mirror.db'))
     db.exec("UPDATE osv_body SET bytes = x'00'")
     db.close()
@@ -273,16 +275,19 @@ describe('/-/changes with differences', () => {
       ['a', undefined],
       ['c', undefined],
       ['e', 'record_added'],
-    ]) // prettier-ignore
+    ])
   })
 
   test('does not compare a record with too many values, and ends a page with many differences', async () => {
-    const versions = (...numbers: number[]) => JSON.stringify({ affected: numbers.map((one) => ({ versions: [`${one}`] })) }) // prettier-ignore
+    const versions = (...numbers: number[]) =>
+      JSON.stringify({ affected: numbers.map((one) => ({ versions: [`${one}`] })) })
     const many = Array.from({ length: 20_000 }, (_, i) => i)
-    const scores = (score: string) => JSON.stringify({ affected: Array.from({ length: 4500 }, (_, i) => ({ severity: [{ type: `${i}`, score }] })) }) // prettier-ignore
-    const [one, other] = [scores('1'), scores('2')]
-    const served = await serve((store) => store.publishOsv({ a: versions(...many), b: one, c: one, d: one })) // prettier-ignore
-    served.store.publishOsv({ a: versions(...many, 7), b: other, c: other, d: other }, FILLED_AT + 1000) // prettier-ignore
+    const scores = (score: string) =>
+      JSON.stringify({ affected: Array.from({ length: 4500 }, (_, i) => ({ severity: [{ type: `${i}`, score }] })) })
+    const one = scores('1')
+    const other = scores('2')
+    const served = await serve((store) => store.publishOsv({ a: versions(...many), b: one, c: one, d: one }))
+    served.store.publishOsv({ a: versions(...many, 7), b: other, c: other, d: other }, FILLED_AT + 1000)
     served.server.snapshotChanged()
     const page = jsonOf(await served.get('/-/changes?since=1&detail=differences'))
     const changes = page['changes'] as Change[]
@@ -290,7 +295,7 @@ describe('/-/changes with differences', () => {
     expect(changes.map(({ id }) => id).join('')).toBe('ab')
     expect([changes[1]?.differences?.length, changes[1]?.words.length]).toEqual([4500, 201])
     expect(changes[1]?.words.at(-1)).toBe('and 4300 more differences')
-    const rest = jsonOf(await served.get(`/-/changes?since=1&detail=differences&after=${String(page['next'])}`)) // prettier-ignore
+    const rest = jsonOf(await served.get(`/-/changes?since=1&detail=differences&after=${String(page['next'])}`))
     expect([(rest['changes'] as Change[]).map(({ id }) => id), rest['next']]).toEqual([['c'], expect.any(String)])
     expect(jsonOf(await served.get('/-/changes?since=1&detail=differences'))).toEqual(page)
     expect(jsonOf(await served.get('/-/changes?since=1&purl=pkg:npm/lodash'))).toMatchObject({

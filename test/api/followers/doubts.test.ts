@@ -66,7 +66,7 @@ describe('a change that was published although the guard doubted it', () => {
   )
 
   test('is not doubted in what changed after it', async () => {
-    expect(await changesOf('since=2')).toEqual([expect.not.objectContaining({ doubts: expect.anything() as unknown })]) // prettier-ignore
+    expect(await changesOf('since=2')).toEqual([expect.not.objectContaining({ doubts: expect.anything() as unknown })])
   })
 
   test('is doubted beside its name on the pages, and on the list of snapshots', async () => {
@@ -79,7 +79,7 @@ describe('a change that was published although the guard doubted it', () => {
     expect(await page('changes')).toContain(all)
     expect(await page('changes?entry=2')).toContain(all)
     expect(await page('changes?entry=3')).not.toContain('doubtful')
-  }) // prettier-ignore
+  })
 
   test('is doubted in the feeds, with and without a filter', async () => {
     const plain = await page('changes.json', 'application/feed+json')

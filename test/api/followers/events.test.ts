@@ -239,7 +239,8 @@ describe('/-/events', () => {
       closeGraceMs: 100,
       eventBounds: { maxListeners: 2 },
     })
-    const [first, second] = [await follow(served), await follow(served)]
+    const first = await follow(served)
+    const second = await follow(served)
     const out = first.ended().catch(() => undefined)
     const keyed = [await follow(served, KEYED), await follow(served, KEYED)]
     await out
@@ -327,7 +328,8 @@ describe('/-/events', () => {
 
   test('takes the place of the address that has most readers for one that has fewer', async () => {
     const served = await start({
-      ...{ ...WITH_KEY, closeGraceMs: 100 },
+      ...WITH_KEY,
+      closeGraceMs: 100,
       eventBounds: { maxListeners: 3 },
     })
     const first = await stopped(served, '127.0.0.2')

@@ -51,7 +51,8 @@ const dataOf = (text: string): unknown[] =>
 
 test('a client with a key gets one event with the position and sums when findings changed, one without gets none', async () => {
   const served = await start()
-  const [keyed, open] = [await follow(served, bearer()), await follow(served, {})]
+  const keyed = await follow(served, bearer())
+  const open = await follow(served, {})
   await expect.poll(keyed.text).toContain(`id: 1.0.${served.log}-0\n`)
   await expect.poll(open.text).toContain('id: 1\n')
   served.change(['a', 'b'])

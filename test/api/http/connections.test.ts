@@ -24,7 +24,9 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
 const start = (env: Record<string, string>, closeGraceMs = 2_000): Promise<Served> =>
   serve(() => undefined, {
-    ...{ dir, keep: true, closeGraceMs },
+    dir,
+    keep: true,
+    closeGraceMs,
     env: { ...env, PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' },
   })
 
@@ -156,7 +158,9 @@ longTest('one address has as many connections as the setting allows, a trusted p
 
 longTest('an answer that a slow client still reads is sent to its end when the server stops', async () => {
   const served = await serve(() => undefined, {
-    ...{ dir, keep: true, closeGraceMs: 3_600_000 },
+    dir,
+    keep: true,
+    closeGraceMs: 3_600_000,
     env: { PATCHMIRROR_SERVER_CACHE_BYTES: '64 MB' },
   })
   const reader = await answered(served, '/external/osv/big.json', true)

@@ -56,8 +56,12 @@ longTest('handshakes that never end are ended by both listeners after ten second
   const env = { PATCHMIRROR_SERVER_CERT_FILE: certFile, PATCHMIRROR_SERVER_KEY_FILE: keyFile }
   const { port } = await serve((store) => store.publishOsv({ a: '1' }), { env })
   const listener = await startListener({
-    ...{ host: '127.0.0.1', port: 0, tls: { certFile, keyFile }, log: null },
-    ...{ maxConnections: 10, maxConnectionsPerAddress: 0 },
+    host: '127.0.0.1',
+    port: 0,
+    tls: { certFile, keyFile },
+    log: null,
+    maxConnections: 10,
+    maxConnectionsPerAddress: 0,
     handler: (_, response) => void response.end(),
   })
   onTestFinished(() => listener.close(0))

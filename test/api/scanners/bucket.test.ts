@@ -82,7 +82,8 @@ describe('the bucket of OSV views', () => {
 
   test('has upstream’s own archive as all.zip, and its bytes in the vendor’s folder', async () => {
     const { get } = await served()
-    const [mirrored, whole] = [await get('/external/osv/all.zip'), await get('/osv/all.zip')]
+    const mirrored = await get('/external/osv/all.zip')
+    const whole = await get('/osv/all.zip')
     expect(whole.body.equals(mirrored.body)).toBe(true)
     expect(whole.headers['x-mirror-derived']).toBeUndefined()
     const root = await get('/osv/Root/all.zip')
@@ -175,12 +176,11 @@ describe('the bucket of OSV views', () => {
     expect([written.status, written.headers.allow]).toEqual([405, 'GET, HEAD'])
     expect((await get('/osv/nonsense', {}, 'PUT')).status).toBe(404)
     const upgraded = await get('/osv/Debian/modified_id.csv', {
-      ...{
-        Connection: 'Upgrade, HTTP2-Settings',
-        Upgrade: 'h2c',
-        'HTTP2-Settings': 'AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA',
-      },
-      ...{ Authorization: 'Bearer wrong', 'api-key': '' },
+      Connection: 'Upgrade, HTTP2-Settings',
+      Upgrade: 'h2c',
+      'HTTP2-Settings': 'AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA',
+      Authorization: 'Bearer wrong',
+      'api-key': '',
     })
     expect(upgraded.status).toBe(200)
   })
@@ -212,7 +212,8 @@ test('all answers of the bucket are of one generation, also after a newer snapsh
   const before = await get('/osv/all.zip')
   store.publishOsv({ ...RECORDS, 'ROOT-Z': RECORDS['ROOT-A'] }, FILLED_AT + 86_400_000)
   server.snapshotChanged()
-  const [mirrored, old] = [await get('/external/osv/all.zip'), await get('/osv/all.zip')]
+  const mirrored = await get('/external/osv/all.zip')
+  const old = await get('/osv/all.zip')
   expect(old.body.equals(before.body)).toBe(true)
   expect(old.headers['x-mirror-snapshot']).toBe(before.headers['x-mirror-snapshot'])
   expect(old.headers['x-mirror-snapshot']).not.toBe(mirrored.headers['x-mirror-snapshot'])

@@ -20,7 +20,10 @@ function openVex(...statements: readonly Said[]): string {
     '@context': 'https://openvex.dev/ns/v0.2.0',
     timestamp: '2026-05-01T00:00:00Z',
     statements: statements.map(({ cve, products, status, at }) => ({
-      ...{ vulnerability: { name: cve }, products, status, justification: 'component_not_present' },
+      vulnerability: { name: cve },
+      products,
+      status,
+      justification: 'component_not_present',
       ...(at !== undefined && { timestamp: at }),
     })),
   })
@@ -105,7 +108,7 @@ test('the VEX of an image is one document of what counts, and names the image al
   const alone = await run(['vex', D, '--components'], env, bench.dir)
   const { statements: wide } = JSON.parse(alone.out) as { statements: Statement[] }
   expect(words(wide)).toEqual(words(statements))
-  expect(wide.map(({ products }) => products.at(-1)?.['@id'] === ZLIB)).toEqual([true, true, true, false]) // prettier-ignore
+  expect(wide.map(({ products }) => products.at(-1)?.['@id'] === ZLIB)).toEqual([true, true, true, false])
   for (const image of [`x/y@${D}`, tag]) {
     const { code, out } = await run(['vex', image], env, bench.dir)
     expect([code, JSON.parse(out)]).toEqual([0, JSON.parse(answer.body.toString())])
@@ -116,26 +119,38 @@ test('an unknown digest is 404, and VEX that is missing or cannot be read is sai
   const { bench, tag, publish, serve } = await openImage()
   const fixed = openVex({ cve: 'CVE-1', products: [{ '@id': ZLIB }], status: 'fixed' })
   bench.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 403 })
-  await publish([fixed, openVex({ cve: 'CVE-2', products: [{ '@id': `pkg:oci/a@${D}` }], status: 'fixed' })]) // prettier-ignore
+  await publish([fixed, openVex({ cve: 'CVE-2', products: [{ '@id': `pkg:oci/a@${D}` }], status: 'fixed' })])
   const ask = await serve()
   const found = await ask(`/-/vex/${D}`)
-  expect([found.status, found.headers['x-mirror-incomplete']]).toEqual([200, expect.stringContaining(`/v1/tags/${tag}/vex could not be fetched`)]) // prettier-ignore
+  expect([found.status, found.headers['x-mirror-incomplete']]).toEqual([
+    200,
+    expect.stringContaining(`/v1/tags/${tag}/vex could not be fetched`),
+  ])
   expect((await ask('/-/vex/sha256:12')).status).toBe(400)
   expect((await ask(`/-/vex/${D}?name=${encodeURIComponent('a b')}`)).status).toBe(400)
   const unknown = await ask(`/-/vex/${digestOf('9')}`)
-  expect([unknown.status, unknown.body.toString()]).toEqual([404, expect.stringContaining('no mirrored tag has the digest')]) // prettier-ignore
+  expect([unknown.status, unknown.body.toString()]).toEqual([
+    404,
+    expect.stringContaining('no mirrored tag has the digest'),
+  ])
 
   await publish([null, openVex({ cve: 'CVE-2', products: [{ '@id': ZLIB }], status: 'fixed' })])
   ask.look()
   const missing = await ask(`/-/vex/${D}`)
-  expect([missing.status, missing.body.toString()]).toEqual([503, expect.stringContaining('could not be fetched')]) // prettier-ignore
+  expect([missing.status, missing.body.toString()]).toEqual([503, expect.stringContaining('could not be fetched')])
   const env = { PATCHMIRROR_DATA_DIR: bench.dir }
   expect((await run(['vex', D], env, bench.dir)).code).toBe(3)
   expect((await run(['vex', digestOf('9')], env, bench.dir)).code).toBe(1)
 })
 
 test('the digest of an index leads to its platforms, each under its own digest, and a platform to its index', async () => {
-  const item = { digest: INDEX, platforms: [{ digest: D, arch: 'amd64' }, { digest: ARM, arch: 'arm64' }] } // prettier-ignore
+  const item = {
+    digest: INDEX,
+    platforms: [
+      { digest: D, arch: 'amd64' },
+      { digest: ARM, arch: 'arm64' },
+    ],
+  }
   const { publish, serve } = await openImage(item)
   await publish([
     openVex(
@@ -150,7 +165,11 @@ test('the digest of an index leads to its platforms, each under its own digest, 
     const { statements } = JSON.parse(answer.body.toString()) as { statements: Statement[] }
     return statements.map(({ vulnerability, products }) => {
       const ids = products.map((one) => decodeURIComponent(one['@id']))
-      return [vulnerability.name, ids.find((id) => /^[\da-f]{64}$/.test(id))?.[0], ids.some((id) => id.endsWith(`@${INDEX}?arch=amd64`))] // prettier-ignore
+      return [
+        vulnerability.name,
+        ids.find((id) => /^[\da-f]{64}$/.test(id))?.[0],
+        ids.some((id) => id.endsWith(`@${INDEX}?arch=amd64`)),
+      ]
     })
   }
   expect(await said(INDEX)).toEqual([

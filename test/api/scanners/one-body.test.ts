@@ -4,7 +4,7 @@ import { oneBodyOf } from '../../../src/api/scanners/one-body.ts'
 
 function bodyOf(upstream: string, derived: string | null): string | null {
   const content = Buffer.from(derived ?? '')
-  const record = { content, crc32: crc32(content), deflated: deflateRawSync(content), prefixes: ['Root'] } // prettier-ignore
+  const record = { content, crc32: crc32(content), deflated: deflateRawSync(content), prefixes: ['Root'] }
   const views = { readDerivedRecord: () => (derived === null ? null : record) }
   return oneBodyOf(views, 'R', Buffer.from(upstream))?.content.toString() ?? null
 }
@@ -22,7 +22,7 @@ test('the one body of a record is upstream’s, with the derived entries behind 
 
 test('a record without a derived form keeps upstream’s bytes', () => {
   expect(bodyOf(`{"affected":[${OWN}]}`, null)).toBeNull()
-  expect(bodyOf(`{"affected":[${OTHER}]}`, `{"affected":[${OTHER}]}`)).toBe(`{"affected":[${OTHER}]}`) // prettier-ignore
+  expect(bodyOf(`{"affected":[${OTHER}]}`, `{"affected":[${OTHER}]}`)).toBe(`{"affected":[${OTHER}]}`)
 })
 
 test('the last of repeated lists counts, and a byte order mark is left out', () => {

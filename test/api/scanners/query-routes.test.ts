@@ -276,7 +276,7 @@ describe('the OSV route GET vulns', () => {
       id === 'CVE-1' ? ({ kind: 'failed', message: 'upstream answered 500' } as const) : null
     const partial = await serve(viewsOf(RECORDS), { missing })
     const refused = await fetch(`${partial.url}vulns/CVE-1`)
-    expect([refused.status, await refused.json()]).toEqual([503, { code: 14, message: 'upstream answered 500' }]) // prettier-ignore
+    expect([refused.status, await refused.json()]).toEqual([503, { code: 14, message: 'upstream answered 500' }])
     expect((await fetch(`${partial.url}vulns/CVE-2`)).status).toBe(404)
     const long = await fetch(`${url}vulns/${'x'.repeat(101)}`)
     expect(await long.json()).toEqual({ code: 3, message: 'ID too long' })
@@ -349,7 +349,7 @@ describe('a query that cannot be answered', () => {
     const reason = 'Invalid JSON payload received: more than 200000 values.'
     for (const body of ['['.repeat(200_001), `{"queries":[${'{},'.repeat(100_000)}{}]}`])
       expect(await refused(body)).toEqual([400, reason])
-    expect(await refused(`{"queries":[${'{},'.repeat(99_000)}{}]}`)).toEqual([400, 'Too many queries.']) // prettier-ignore
+    expect(await refused(`{"queries":[${'{},'.repeat(99_000)}{}]}`)).toEqual([400, 'Too many queries.'])
   })
 
   test('gets 413 for a body that is too large, announced or not, and 415 for a compressed one', async () => {
@@ -379,7 +379,10 @@ describe('a query that cannot be answered', () => {
 function raw(port: number, body: string, headers: Record<string, string> = {}) {
   return new Promise<{ status: number; headers: Record<string, unknown>; body: Buffer }>((resolve, reject) => {
     const sent = request({
-      ...{ port, host: '127.0.0.1', path: '/osv/v1/query', method: 'POST' },
+      port,
+      host: '127.0.0.1',
+      path: '/osv/v1/query',
+      method: 'POST',
       headers: { 'accept-encoding': 'gzip', ...headers },
     })
     let answered = false

@@ -37,8 +37,12 @@ export function viewsOf(
     looks: 0,
     folder: snapshot,
     info: {
-      ...{ snapshot, asOf: 1_767_225_600_000, changed: 1_767_225_000 },
-      ...{ records: records.length, odd: 0, form: '' },
+      snapshot,
+      asOf: 1_767_225_600_000,
+      changed: 1_767_225_000,
+      records: records.length,
+      odd: 0,
+      form: '',
     },
     listCandidates(ecosystem: string, name: string, after: string, limit: number) {
       if (views.broken) throw new TypeError('The database connection is not open')

@@ -39,7 +39,10 @@ test('queries are answered from the views on disk, by vendor and by derived ecos
     return { derived: response.headers.get('x-mirror-derived'), text: await response.text() }
   }
   const curl = (ecosystem: string, version: string) => query({ version, package: { ecosystem, name: 'rootio-curl' } })
-  const entry = DEBIAN.text.slice(DEBIAN.text.indexOf('{', 1), DEBIAN.text.lastIndexOf('}', DEBIAN.text.lastIndexOf(']')) + 1) // prettier-ignore
+  const entry = DEBIAN.text.slice(
+    DEBIAN.text.indexOf('{', 1),
+    DEBIAN.text.lastIndexOf('}', DEBIAN.text.lastIndexOf(']')) + 1,
+  )
   const derived = entry.replace('"Root:Debian:12"', '"Debian:12","purl":"pkg:deb/debian/rootio-curl"')
   const body = DEBIAN.text.replace(entry, `${entry},${derived}`)
   const view = `{"vulns":[${body}]}`
@@ -108,11 +111,13 @@ test('ranges of Ubuntu and Alpine count only for a query that names a release', 
   }
   const purl = 'pkg:apk/alpine/rootio-zlib@1.2.13-r0'
   expect(await ask({ package: { purl } })).toBe('{}')
-  expect(await ask({ version: '1.2.13-r0', package: { ecosystem: 'Alpine', name: 'rootio-zlib' } })).toBe('{}') // prettier-ignore
+  expect(await ask({ version: '1.2.13-r0', package: { ecosystem: 'Alpine', name: 'rootio-zlib' } })).toBe('{}')
   expect(await ask({ package: { ecosystem: 'Alpine', name: 'rootio-zlib' } })).toContain('"ROOT-4"')
   expect(await ask({ package: { purl: `${purl}?distro=alpine-3.18.6` } })).toContain('"ROOT-4"')
   expect(await ask({ package: { purl: `${purl}?distro=alpine-3.19.1` } })).toBe('{}')
-  expect(await ask({ version: '1.2.13-r0', package: { ecosystem: 'Alpine:v3.18', name: 'rootio-zlib' } })).toContain('"ROOT-4"') // prettier-ignore
+  expect(await ask({ version: '1.2.13-r0', package: { ecosystem: 'Alpine:v3.18', name: 'rootio-zlib' } })).toContain(
+    '"ROOT-4"',
+  )
 })
 
 test('a package of a release has the findings of that release alone', async () => {
@@ -127,7 +132,7 @@ test('a package of a release has the findings of that release alone', async () =
     expect(await ask(`${fixed}?arch=amd64&distro=${distro}`)).toBe('{}')
   expect(await ask(`${fixed}?distro=trixie`)).toContain('"ROOT-6"')
   expect(await ask(fixed)).toContain('"ROOT-6"')
-  expect(await ask('pkg:deb/debian/rootio-curl@7.88.1-9?distro=debian-12')).not.toContain('"ROOT-6"') // prettier-ignore
+  expect(await ask('pkg:deb/debian/rootio-curl@7.88.1-9?distro=debian-12')).not.toContain('"ROOT-6"')
 })
 
 test('a package is found in any case where its ecosystem compares names without', async () => {
@@ -158,7 +163,7 @@ test('the one body of a record has validators of its own, in each coding', async
   expect(await zipped.text()).toBe(text)
   const tags = [upstream, plain, zipped].map(({ headers }) => headers.get('etag'))
   expect(new Set(tags).size).toBe(3)
-  const again = await fetch(url, { headers: { 'accept-encoding': 'gzip', 'if-none-match': tags[2] ?? '' } }) // prettier-ignore
+  const again = await fetch(url, { headers: { 'accept-encoding': 'gzip', 'if-none-match': tags[2] ?? '' } })
   expect(again.status).toBe(304)
   const head = await fetch(url, { method: 'HEAD', headers: { 'accept-encoding': 'identity' } })
   expect(head.headers.get('content-length')).toBe(String(Buffer.byteLength(text)))

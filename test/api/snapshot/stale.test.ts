@@ -82,7 +82,7 @@ test('with the policy refuse every path of a source that is too old is a 503, an
   const refused = await served.get(RECORD)
   expect(jsonOf(refused)).toMatchObject({ error: 'stale' })
   expect(jsonOf(refused)['message']).toContain(LIMIT)
-  expect(refused.headers).toMatchObject({ 'x-mirror-stale': LIMIT, 'x-mirror-as-of': '2026-07-01T00:00:00.000Z' }) // prettier-ignore
+  expect(refused.headers).toMatchObject({ 'x-mirror-stale': LIMIT, 'x-mirror-as-of': '2026-07-01T00:00:00.000Z' })
   expect((await fastly(served)).statusCode).toBe(503)
   expect((await served.get('/external/patch_feed')).status).toBe(200)
   expect((await served.get('/-/health')).status).toBe(200)
@@ -150,7 +150,7 @@ test('with the policy refuse private items, lists and documents are refused in t
     expect([path, reply.status, reply.headers.get('retry-after')]).toEqual([path, 503, '30'])
     expect(reply.headers.get('x-mirror-stale')).toMatch(/^older than (catalog|identity)\.maxAgeHours/)
   }
-  expect(await (await bench.ask('/v1/users/')).json()).toMatchObject({ status_code: 503, error: 'stale' }) // prettier-ignore
+  expect(await (await bench.ask('/v1/users/')).json()).toMatchObject({ status_code: 503, error: 'stale' })
 })
 
 test('with the policy refuse export-db writes no database of records that are too old', async () => {

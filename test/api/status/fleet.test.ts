@@ -6,17 +6,25 @@ const NOW = Date.parse('2026-11-22T12:00:00Z')
 const ago = (seconds: number): string => new Date(NOW - seconds * 1000).toISOString()
 
 const STATUS: FleetStatus = {
-  ...{ url: 'file:///srv/fleet', name: 'b', site: null, role: 'reader', leads: false, epoch: 3 },
+  url: 'file:///srv/fleet',
+  name: 'b',
+  site: null,
+  role: 'reader',
+  leads: false,
+  epoch: 3,
   leader: { name: 'a', url: 'http://a:8080', epoch: 3, expiresAt: ago(-20) },
-  ...{ seen: 7, prepared: 7, served: 7, lagSeconds: 0, publishedAt: ago(60), activatesAt: ago(40) },
-  ...{
-    failing: null,
-    holdingBackSince: null,
-    paused: false,
-    fenced: 0,
-    requests: {},
-    bytes: { up: 0, down: 0 },
-  },
+  seen: 7,
+  prepared: 7,
+  served: 7,
+  lagSeconds: 0,
+  publishedAt: ago(60),
+  activatesAt: ago(40),
+  failing: null,
+  holdingBackSince: null,
+  paused: false,
+  fenced: 0,
+  requests: {},
+  bytes: { up: 0, down: 0 },
 }
 const failing = (refused: string | null, seconds: number): Pick<FleetStatus, 'failing'> => ({
   failing: { since: ago(seconds), refused, message: 'it does not answer' },
@@ -39,7 +47,9 @@ test.each<[string, Partial<FleetStatus>, boolean]>([
 test('the page of the leader names it, and a mirror without a fleet leads itself', () => {
   expect(leaderPage(STATUS)).toEqual({ leader: false, epoch: 3, name: 'a', url: 'http://a:8080' })
   expect(leaderPage({ ...STATUS, leads: true, leader: null, epoch: 4 })).toMatchObject({
-    ...{ leader: true, epoch: 4, name: 'b' },
+    leader: true,
+    epoch: 4,
+    name: 'b',
   })
   expect(leaderPage(undefined).leader).toBe(true)
 })

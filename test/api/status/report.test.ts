@@ -134,7 +134,7 @@ test('a run that no process executes any more is reported as ended without a res
 })
 
 test('why a request is repeated is shown of public sources alone to those without a key', () => {
-  const retry = { reason: '/v1/tags/acme-internal: upstream answered 503', nextAt: '2026-01-01T00:00:00.000Z' } // prettier-ignore
+  const retry = { reason: '/v1/tags/acme-internal: upstream answered 503', nextAt: '2026-01-01T00:00:00.000Z' }
   const progress = { phase: 'lists', unit: 'items', done: 3, total: null, retry }
   for (const [name, isPrivate] of [
     ['osv', false],
@@ -142,26 +142,25 @@ test('why a request is repeated is shown of public sources alone to those withou
     ['catalog', true],
     ['identity', true],
   ] as const) {
-    // prettier-ignore
     const source = { name, state: 'running', asOf: null, lastRun: null, partialLists: [], progress }
     const status = { sources: [source], relay: [], storage: { state: 'ok' } } as unknown as Status
     const limits = { maxAgeHours: 1 }
     const settings = { osv: limits, feeds: limits, catalog: limits, identity: limits }
     const [shown] = openStatus(status).sources
-    expect(shown?.progress).toMatchObject({ phase: 'lists', done: 3, retry: { nextAt: retry.nextAt } }) // prettier-ignore
+    expect(shown?.progress).toMatchObject({ phase: 'lists', done: 3, retry: { nextAt: retry.nextAt } })
     const texts = JSON.stringify([shown, judgeReadiness(status, settings, [name])])
     expect(texts.includes('acme-internal'), name).toBe(!isPrivate)
   }
 })
 
 test('a source whose first sync failed is not ready, with the code of the failure', () => {
-  const lastRun = { state: 'failed', code: 'upstream_unreachable', message: 'http://internal', facts: {} } // prettier-ignore
-  const source = { name: 'catalog', state: 'failed', asOf: null, ageSeconds: null, lastRun, partialLists: [] } // prettier-ignore
+  const lastRun = { state: 'failed', code: 'upstream_unreachable', message: 'http://internal', facts: {} }
+  const source = { name: 'catalog', state: 'failed', asOf: null, ageSeconds: null, lastRun, partialLists: [] }
   const status = { sources: [source], storage: { state: 'ok' } } as unknown as Status
   const limits = { maxAgeHours: 1 }
   const settings = { osv: limits, feeds: limits, catalog: limits, identity: limits }
   expect(judgeReadiness(status, settings, ['catalog']).sources).toEqual([
-    { name: 'catalog', ready: false, reason: 'nothing mirrored yet: the last run failed (upstream_unreachable)' }, // prettier-ignore
+    { name: 'catalog', ready: false, reason: 'nothing mirrored yet: the last run failed (upstream_unreachable)' },
   ])
 })
 
@@ -190,7 +189,8 @@ test('a source that repeats a failed request before its first snapshot is not re
   const storage = { state: 'ok', reason: null, freeBytes: null } as const
   const [judged] = judgeReadiness({ sources, storage }, settings, ['osv']).sources
   expect(judged).toEqual({
-    ...{ name: 'osv', ready: false },
+    name: 'osv',
+    ready: false,
     reason: 'nothing mirrored yet: the first run is in progress; a request failed and is repeated: no connection',
   })
 })
@@ -245,13 +245,13 @@ test.each([
       { people: (config) => createWeb({ config, version: '9.9.9' }), now: () => FILLED_AT + HOUR },
     )
     const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report
-    const why = expect.stringContaining('upstream.apiKey (PATCHMIRROR_UPSTREAM_API_KEY_FILE)') as string // prettier-ignore
+    const why = expect.stringContaining('upstream.apiKey (PATCHMIRROR_UPSTREAM_API_KEY_FILE)') as string
     expect(sources.find(({ name }) => name === 'catalog')).toMatchObject({
       unsynced: isReported ? why : null,
     })
     const html = (await served.get('/', { accept: 'text/html' })).body.toString()
     expect(html.includes('catalog: not synced any more')).toBe(isReported)
-    const [missing, failed] = ['not synced any more', 'the last run failed'].map((text) => html.indexOf(text)) // prettier-ignore
+    const [missing, failed] = ['not synced any more', 'the last run failed'].map((text) => html.indexOf(text))
     if (isReported) expect(missing).toBeLessThan(failed ?? -1)
   },
 )
@@ -332,13 +332,14 @@ test('a date that is later than the clock is no age: the mirror is not ready, an
   const why = "later than this machine's clock, so the age is not known"
   expect(jsonOf(ready)).toMatchObject({
     sources: ['feeds', 'osv'].map((name) => ({
-      ...{ name, ready: false },
+      name,
+      ready: false,
       reason: expect.stringContaining(why) as string,
     })),
   })
   served.server.snapshotChanged()
   const record = await served.get('/external/osv/one.json')
-  expect([record.status, record.headers['x-mirror-stale']]).toEqual([200, expect.stringContaining(why)]) // prettier-ignore
+  expect([record.status, record.headers['x-mirror-stale']]).toEqual([200, expect.stringContaining(why)])
 })
 
 test('a status for which a table is missing is an error in JSON, which says that the database is damaged', async () => {
@@ -410,5 +411,5 @@ test('a decision of another process is logged once, and takes the place of the r
   expect(await lastMessage()).toBe('it would remove all 9 records; approved since (run 1)')
   store.damage("UPDATE quarantine SET decision = 'superseded', decided_at = 1")
   server.snapshotChanged()
-  expect(await lastMessage()).toBe('it would remove all 9 records; a later run replaced what run 1 refused') // prettier-ignore
+  expect(await lastMessage()).toBe('it would remove all 9 records; a later run replaced what run 1 refused')
 })

@@ -35,7 +35,8 @@ export const answers = defineGroup<World, Run>({
   name: 'answers',
   about: 'SBOMs by the records, tags judged again, the guard of changes, size of history and dates',
   async prepare({ size }) {
-    const [few, many] = [await startSandbox(size(FEW)), await startSandbox(size(RECORDS))]
+    const few = await startSandbox(size(FEW))
+    const many = await startSandbox(size(RECORDS))
     const tags = await mirrorTags(size(TAGS))
     const close = async (): Promise<void> => {
       await few.stop()
@@ -56,13 +57,17 @@ function matchLines({ size }: Options): Line<Run>[] {
   const work = `SBOM of ${count(size(COMPONENTS))} components by ${count(size(RECORDS))} records`
   return [
     {
-      ...{ work: `${work}: patchmirror match`, unit: 's', goal: atMost(1000) },
+      work: `${work}: patchmirror match`,
+      unit: 's',
+      goal: atMost(1000),
       measure: ({ matched: { commandMs, findings } }) => {
         return { value: commandMs, detail: `with its start, ${count(findings)} findings` }
       },
     },
     {
-      ...{ work: `${work}: POST /-/match, not the first`, unit: 's', goal: atMost(1000) },
+      work: `${work}: POST /-/match, not the first`,
+      unit: 's',
+      goal: atMost(1000),
       measure: ({ matched }) => matched.requestMs,
     },
   ]
@@ -72,7 +77,8 @@ function tagLines({ size }: Options): Line<Run>[] {
   const work = `SBOMs of ${count(size(TAGS))} tags`
   return [
     {
-      ...{ work: `${work} judged the first time, processor time`, unit: 's' },
+      work: `${work} judged the first time, processor time`,
+      unit: 's',
       measure: ({ tags: { first, components, records } }) => {
         const detail = `${count(components)} packages in versions, ${count(records)} records`
         return { value: first.cpuMs, detail }
@@ -80,7 +86,9 @@ function tagLines({ size }: Options): Line<Run>[] {
     },
     {
       work: `${work} judged again, ${CHANGED_RECORDS} changed records, processor time`,
-      ...{ against: 'the first time', unit: '×', goal: atMost(0.1) },
+      against: 'the first time',
+      unit: '×',
+      goal: atMost(0.1),
       measure({ tags: { first, next } }) {
         const { value, detail } = ratio(next.cpuMs, first.cpuMs, seconds)
         return { value, detail: `${detail}, ${count(next.report.records.components)} compared` }
@@ -92,7 +100,9 @@ function tagLines({ size }: Options): Line<Run>[] {
 function guardLines({ size }: Options): Line<Run>[] {
   const line = (records: number, of: (run: Run) => Guarded): Line<Run> => ({
     work: `${CHANGED} changed of ${count(size(records))}, processor time with the guard`,
-    ...{ against: 'without it', unit: '×', goal: atMost(1.1) },
+    against: 'without it',
+    unit: '×',
+    goal: atMost(1.1),
     measure: (run) => {
       const { onMs, offMs } = of(run)
       return Number.isNaN(onMs) ? null : ratio(onMs, offMs, milliseconds)
@@ -105,12 +115,12 @@ const sizeLines: Line<Run>[] = [
   {
     work: `superseded versions of a year, 30 changes a day`,
     unit: 'MB',
-    measure: ({ many: { stored } }) => yearOf(stored.versionBytes, stored.versions, A_YEAR.changes, 'version'), // prettier-ignore
+    measure: ({ many: { stored } }) => yearOf(stored.versionBytes, stored.versions, A_YEAR.changes, 'version'),
   },
   {
     work: `dates of a year's ${count(A_YEAR.records)} new records`,
     unit: 'MB',
-    measure: ({ many: { stored } }) => yearOf(stored.dateBytes, stored.records, A_YEAR.records, 'record'), // prettier-ignore
+    measure: ({ many: { stored } }) => yearOf(stored.dateBytes, stored.records, A_YEAR.records, 'record'),
   },
 ]
 

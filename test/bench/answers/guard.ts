@@ -43,7 +43,8 @@ export async function compareGuard(sandbox: SandboxProcess): Promise<Guarded> {
   try {
     await on.run('osv')
     await off.run('osv')
-    let [onMs, offMs] = [0, 0]
+    let onMs = 0
+    let offMs = 0
     for (let round = 0; round <= ROUNDS; round++) {
       await sandbox.command('change', CHANGED)
       const isFirst = round % 2 === 0
@@ -72,10 +73,15 @@ async function cost(daemon: DaemonProcess): Promise<number> {
 function storedIn(dir: string): Stored {
   const db = new Database(databasePath(dir), { readonly: true })
   const pages = (table: string): number =>
-    Number(db.prepare('SELECT sum(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_schema WHERE tbl_name = ?)').pluck().get(table)) // prettier-ignore
+    Number(
+      db
+        .prepare('SELECT sum(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_schema WHERE tbl_name = ?)')
+        .pluck()
+        .get(table),
+    )
   const number = (sql: string): number => Number(db.prepare(sql).pluck().get())
   try {
-    const bodies = number('SELECT sum(length(bytes)) FROM osv_body WHERE rowid IN (SELECT body FROM osv_superseded)') // prettier-ignore
+    const bodies = number('SELECT sum(length(bytes)) FROM osv_body WHERE rowid IN (SELECT body FROM osv_superseded)')
     return {
       versions: number('SELECT count(*) FROM osv_superseded'),
       versionBytes: bodies + pages('osv_superseded'),

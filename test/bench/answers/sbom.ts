@@ -1,6 +1,13 @@
 import { PACKAGES, TARGETS, patchedName } from '../../../src/sandbox/feed/vocabulary.ts'
 
-const TYPES = { alpine: 'apk/alpine', debian: 'deb/debian', ubuntu: 'deb/ubuntu', npm: 'npm', pypi: 'pypi', maven: 'maven' } // prettier-ignore
+const TYPES = {
+  alpine: 'apk/alpine',
+  debian: 'deb/debian',
+  ubuntu: 'deb/ubuntu',
+  npm: 'npm',
+  pypi: 'pypi',
+  maven: 'maven',
+}
 
 /** Package URLs without a version: one package of each kind that the stand-in has records of, hundreds about each. */
 function knownPackages(): string[] {

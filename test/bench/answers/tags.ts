@@ -78,7 +78,7 @@ function packagesIn(dir: string): { components: number; packages: Package[] } {
   const db = new Database(join(dir, 'derived', 'findings.db'), { readonly: true })
   try {
     const count = db.prepare<[], number>('SELECT count(*) FROM component').pluck()
-    const named = db.prepare<[], Package>('SELECT DISTINCT ecosystem, name FROM component ORDER BY 1, 2') // prettier-ignore
+    const named = db.prepare<[], Package>('SELECT DISTINCT ecosystem, name FROM component ORDER BY 1, 2')
     return { components: count.get() ?? 0, packages: named.all() }
   } finally {
     db.close()

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createKeyFiles } from '../../../src/bundle/format/keys.ts'
 import { count, megabytes, seconds } from '../report/figures.ts'
-import { type Line, type Options, type Value, atMost, defineGroup, neverOver } from '../report/group.ts' // prettier-ignore
+import { type Line, type Options, type Value, atMost, defineGroup, neverOver } from '../report/group.ts'
 import { startDaemon } from '../world/daemon.ts'
 import { ROOT, type SandboxProcess, startSandbox, timed } from '../world/processes.ts'
 import { fillCatalog } from './fill.ts'
@@ -137,20 +137,27 @@ function wholeLines({ size }: Options): Line<Run>[] {
   const memory = { unit: 'MB', goal: neverOver(250e6) } as const
   return [
     {
-      ...{ work: `export of ${what}`, against: AGAINST, unit: '×', goal: atMost(2) },
+      work: `export of ${what}`,
+      against: AGAINST,
+      unit: '×',
+      goal: atMost(2),
       measure: ({ whole }) => compared(whole.exported, whole),
     },
     {
-      ...{ ...memory, work: `export of ${what}: peak memory` },
+      ...memory,
+      work: `export of ${what}: peak memory`,
       measure: ({ whole }) => whole.exported.peak,
     },
     {
-      ...{ work: `import of ${what}, into an empty folder`, against: AGAINST, unit: '×' },
+      work: `import of ${what}, into an empty folder`,
+      against: AGAINST,
+      unit: '×',
       goal: atMost(1.5),
       measure: ({ whole }) => compared(whole.imported, whole),
     },
     {
-      ...{ ...memory, work: `import of ${what}, into an empty folder: peak memory` },
+      ...memory,
+      work: `import of ${what}, into an empty folder: peak memory`,
       measure: ({ whole }) => whole.imported.peak,
     },
   ]
@@ -161,22 +168,28 @@ function otherLines({ size }: Options): Line<Run>[] {
   const detail = ({ peak }: Taken, bytes: number): string => `peak ${megabytes(peak)}, bundle ${megabytes(bytes)}`
   return [
     {
-      ...{ work: `export of ${alone}`, against: AGAINST, unit: '×' },
+      work: `export of ${alone}`,
+      against: AGAINST,
+      unit: '×',
       measure: ({ records }) => compared(records.exported, records),
     },
     {
-      ...{ work: `import of ${alone}, into an empty folder`, against: AGAINST, unit: '×' },
+      work: `import of ${alone}, into an empty folder`,
+      against: AGAINST,
+      unit: '×',
       goal: atMost(4),
       measure: ({ records }) => compared(records.imported, records),
     },
     {
-      ...{ work: `export of a delta: ${CHANGED} of ${count(size(RECORDS))} records`, unit: 's' },
+      work: `export of a delta: ${CHANGED} of ${count(size(RECORDS))} records`,
+      unit: 's',
       measure: ({ delta: { exported, bytes } }) => {
         return { value: exported.ms, detail: detail(exported, bytes) }
       },
     },
     {
-      ...{ work: 'import of that delta', unit: 's' },
+      work: 'import of that delta',
+      unit: 's',
       measure: ({ delta: { imported, bytes } }) => {
         return { value: imported.ms, detail: detail(imported, bytes) }
       },

@@ -53,7 +53,11 @@ export function fillCatalog(dir: string, bytes: number): void {
   const id = createHash('sha256').update(`catalog ${number}`).digest('hex')
   const at = { publishedAt: Date.now(), asOf: Date.now() }
   createSnapshotWriter(db, createChangeTracker(), createChangeWriter(db)).replaceSnapshot({
-    ...{ source: 'catalog', id, runId, records: number, whole: true },
+    source: 'catalog',
+    id,
+    runId,
+    records: number,
+    whole: true,
     ...at,
   })
   db.pragma('wal_checkpoint(TRUNCATE)')

@@ -69,16 +69,20 @@ export const patches = defineGroup<{ sandbox: SandboxProcess; close(): Promise<v
   lines: ({ size }) => [
     {
       work: `GET /v1/patches, ${count(size(TICKETS))} tickets, ${COMBINATIONS.length} filters and orders, by cursor, p99`,
-      ...{ against: 'the bare SQL statement of the same pages', unit: '×', goal: atMost(1.5) },
+      against: 'the bare SQL statement of the same pages',
+      unit: '×',
+      goal: atMost(1.5),
       measure: ({ asked }) => compare(asked),
     },
     {
-      ...{ work: `first sync of ${count(size(TICKETS))} tickets`, unit: 's' },
+      work: `first sync of ${count(size(TICKETS))} tickets`,
+      unit: 's',
       measure: ({ first }) => first,
     },
     {
       work: 'GET {id}.json beside four clients that ask for the worst pages of /v1/patches, p99',
-      ...{ unit: 'ms', goal: atMost(10) },
+      unit: 'ms',
+      goal: atMost(10),
       measure: ({ beside }) => beside,
     },
   ],

@@ -42,7 +42,8 @@ export const catalog = defineGroup<{ sandbox: SandboxProcess; close(): Promise<v
   name: 'catalog',
   about: 'the sync of a whole catalog',
   async prepare({ size }) {
-    const [tags, packages] = [size(SIZE.tags), size(SIZE.packages)]
+    const tags = size(SIZE.tags)
+    const packages = size(SIZE.packages)
     const flags = { tags, packages, 'large-sboms': LARGE, 'keep-requests': 1_000_000 }
     const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)])
     const sandbox = await startSandbox(1, args)
@@ -53,7 +54,8 @@ export const catalog = defineGroup<{ sandbox: SandboxProcess; close(): Promise<v
     {
       work: `whole sync of a catalog: ${count(size(SIZE.tags))} tags, ${count(size(SIZE.packages))} packages, their artifacts`,
       against: `a bare client, the same requests, ${CONCURRENCY} at a time`,
-      ...{ unit: '×', goal: atMost(1.25) },
+      unit: '×',
+      goal: atMost(1.25),
       measure: ({ first, bare, cpuMs }) => {
         const { value, detail = '' } = ratio(took(first), bare.ms, seconds)
         const all = `${String(first.facts['requests'])} requests, ${megabytes(bare.bytes)}`
@@ -62,15 +64,17 @@ export const catalog = defineGroup<{ sandbox: SandboxProcess; close(): Promise<v
     },
     {
       work: `its peak memory, the whole daemon, ${LARGE} SBOMs of 20 MB in the set`,
-      ...{ unit: 'MB', goal: neverOver(220e6) },
+      unit: 'MB',
+      goal: neverOver(220e6),
       measure: ({ peak }) => peak,
     },
     {
       work: 'unchanged sync of the same catalog: requests beyond list pages and two documents',
-      ...{ unit: 'count', goal: always(0) },
+      unit: 'count',
+      goal: always(0),
       measure: ({ again, pages }) => {
         const requests = Number(again.facts['requests'])
-        return { value: requests - pages - 2, detail: `${requests} requests, ${seconds(took(again))}` } // prettier-ignore
+        return { value: requests - pages - 2, detail: `${requests} requests, ${seconds(took(again))}` }
       },
     },
   ],

@@ -64,29 +64,39 @@ function publishingLines({ size }: Options): Line<Run>[] {
       measure: ({ fillMs }) => fillMs,
     },
     {
-      ...{ work: `${work}: on the store after the commit`, unit: 's', goal: atMost(5000) },
+      work: `${work}: on the store after the commit`,
+      unit: 's',
+      goal: atMost(5000),
       measure: ({ published }) => published.storedMs,
     },
     {
-      ...{ work: `${work}: bytes written to the store`, unit: 'MB', goal: neverOver(2e6) },
+      work: `${work}: bytes written to the store`,
+      unit: 'MB',
+      goal: neverOver(2e6),
       measure: ({ published }) => published.bytes,
     },
     {
-      ...{ work: `${work}: objects written`, unit: 'count', goal: neverOver(5) },
+      work: `${work}: objects written`,
+      unit: 'count',
+      goal: neverOver(5),
       measure: ({ published }) => published.writes,
     },
     {
-      ...{ work: `${work}: first to last reader that serves it`, unit: 's', goal: atMost(1000) },
+      work: `${work}: first to last reader that serves it`,
+      unit: 's',
+      goal: atMost(1000),
       measure: ({ published }) => published.skewMs,
     },
     {
-      ...{ work: `${work}: served by all readers after the commit`, unit: 's' },
+      work: `${work}: served by all readers after the commit`,
+      unit: 's',
       goal: atMost(25_000),
       measure: ({ published }) => published.visibleMs,
     },
     {
       work: 'requests to the store by an idle reader, 20 of them',
-      ...{ unit: '/s', goal: atMost(2) },
+      unit: '/s',
+      goal: atMost(2),
       measure: ({ idle }) => 20 * idle,
     },
   ]
@@ -96,16 +106,19 @@ function scanningLines({ size }: Options): Line<Run>[] {
   const work = `${count(size(SCANNERS))} scanners as states, 64 connections, a publication every 5 s`
   return [
     {
-      ...{ work: `${work}: requests to one reader`, unit: '/s' },
+      work: `${work}: requests to one reader`,
+      unit: '/s',
       measure: ({ scans: [one] }) => described(one),
     },
     {
-      ...{ work: `${work}: requests to two readers`, unit: '/s' },
+      work: `${work}: requests to two readers`,
+      unit: '/s',
       measure: ({ scans: [, two] }) => described(two),
     },
     {
       work: `${work}: answers backwards, mixed, different, repeated or failed`,
-      ...{ unit: 'count', goal: always(0) },
+      unit: 'count',
+      goal: always(0),
       measure: ({ scans }) => faultsOf(scans),
     },
   ]
@@ -157,7 +170,8 @@ async function startFleet(dir: string, sandbox: SandboxProcess, processes: Daemo
   await until(async () => (await fetch(`${writer.url}/-/leader`)).ok, 'the writer leads')
   await writer.run('feeds')
   const { snapshot } = await writer.run('osv')
-  const serves = ({ url }: DaemonProcess) => until(async () => (await snapshotOf(url)) === snapshot, 'the records are served') // prettier-ignore
+  const serves = ({ url }: DaemonProcess) =>
+    until(async () => (await snapshotOf(url)) === snapshot, 'the records are served')
   await serves(writer)
   const readers = [await start('reader-1', 'reader', ''), await start('reader-2', 'reader', '')]
   await Promise.all(readers.map(serves))
@@ -203,15 +217,18 @@ async function publishOnce({ sandbox, store, writer, readers }: Fleet): Promise<
   const committed = endedAt ?? Date.now()
   await until(() => generations(store) > last, 'the next generation is on the store', 10)
   const storedMs = Date.now() - committed
-  const served = await Promise.all(readers.map(async ({ url }) => {
-    await until(async () => (await snapshotOf(url)) === snapshot, 'a reader serves it', 20)
-    return Date.now()
-  })) // prettier-ignore
+  const served = await Promise.all(
+    readers.map(async ({ url }) => {
+      await until(async () => (await snapshotOf(url)) === snapshot, 'a reader serves it', 20)
+      return Date.now()
+    }),
+  )
   const added = [...objects(store)].filter(([name, { at }]) => before.get(name)?.at !== at)
   const own = added.filter(([name]) => !/^(readers|lease)/.test(name))
   const bytes = own.reduce((sum, [, { size }]) => sum + size, 0)
-  const [first, lastServed] = [Math.min(...served), Math.max(...served)]
-  return { storedMs, bytes, writes: own.length, visibleMs: lastServed - committed, skewMs: lastServed - first } // prettier-ignore
+  const first = Math.min(...served)
+  const lastServed = Math.max(...served)
+  return { storedMs, bytes, writes: own.length, visibleMs: lastServed - committed, skewMs: lastServed - first }
 }
 
 /**
@@ -264,7 +281,10 @@ async function scan(
   })()
   const report = await runScanners({
     readers: readers.map(({ url }) => url),
-    ...{ scanners, spreadMs: 60_000, connections: 64, fetches: 3 },
+    scanners,
+    spreadMs: 60_000,
+    connections: 64,
+    fetches: 3,
     spike: { share: 0.2, atMs: 20_000 },
     herd: { clients: 20, atMs: 40_000 },
   })

@@ -113,7 +113,8 @@ function createRun({ readers, scanners, fetches }: ScannerPlan, agent: Agent) {
   const times: number[] = []
   const bytesOf = { index: 0, record: 0, archive: 0 }
   const faults = { backwards: 0, mixed: 0, different: 0, repeated: 0, failed: 0 }
-  let [unchanged, last] = [0, new Map<string, string>() as ReadonlyMap<string, string>]
+  let unchanged = 0
+  let last = new Map<string, string>() as ReadonlyMap<string, string>
 
   const ask = async (kind: Kind, url: string, headers: Record<string, string> = {}) => {
     const sent = performance.now()
@@ -151,7 +152,7 @@ function createRun({ readers, scanners, fetches }: ScannerPlan, agent: Agent) {
   }
 
   const fetchRecord = async (reader: string, id: string, promised: string): Promise<void> => {
-    const { text, sha, statusCode } = await ask('record', `${reader}/external/osv/${encodeURIComponent(id)}.json`) // prettier-ignore
+    const { text, sha, statusCode } = await ask('record', `${reader}/external/osv/${encodeURIComponent(id)}.json`)
     if (statusCode !== 200) return
     const { modified } = JSON.parse(text()) as { modified: string }
     if (Date.parse(modified) < Date.parse(promised)) faults.mixed++
@@ -192,7 +193,8 @@ function createRun({ readers, scanners, fetches }: ScannerPlan, agent: Agent) {
     report(seconds: number): ScannerReport {
       const sorted = times.toSorted((a, b) => a - b)
       const bytes = bytesOf.index + bytesOf.record + bytesOf.archive
-      const [p50, p99] = [percentile(sorted, 0.5), percentile(sorted, 0.99)]
+      const p50 = percentile(sorted, 0.5)
+      const p99 = percentile(sorted, 0.99)
       return { requests: times.length, seconds, p50, p99, bytes, bytesOf, unchanged, faults }
     },
   }

@@ -58,15 +58,20 @@ export const idle = defineGroup<World, Run>({
     const work = `idle daemon, all features on, ${count(size(RECORDS))} records`
     return [
       {
-        ...{ work: `${work}: memory`, unit: 'MB', goal: neverOver(120e6) },
+        work: `${work}: memory`,
+        unit: 'MB',
+        goal: neverOver(120e6),
         measure: ({ usage }) => usage && usage.resident,
       },
       {
-        ...{ work: `${work}: threads`, unit: 'count' },
+        work: `${work}: threads`,
+        unit: 'count',
         measure: ({ usage }) => usage && usage.threads,
       },
       {
-        ...{ work: `${work}: share of a processor`, unit: '%', goal: atMost(0.002) },
+        work: `${work}: share of a processor`,
+        unit: '%',
+        goal: atMost(0.002),
         measure: ({ usage, share }) => usage && share,
       },
     ]

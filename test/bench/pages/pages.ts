@@ -53,12 +53,15 @@ export const pages = defineGroup<World, Run>({
   lines: ({ size }) => [
     ...KINDS.map((kind) => ({
       work: `page: ${kind}, ${count(size(SIZE.records))} records, ${count(size(SIZE.tickets))} tickets, p99`,
-      ...{ unit: 'ms' as const, goal: atMost(GOAL_MS) },
+      unit: 'ms' as const,
+      goal: atMost(GOAL_MS),
       measure: (run: Run) => run.pages[kind],
     })),
     {
       work: 'GET {id}.json beside a client that asks for pages, one after the other, median',
-      ...{ against: 'the same without pages', unit: '×', goal: atMost(1.2) },
+      against: 'the same without pages',
+      unit: '×',
+      goal: atMost(1.2),
       measure: (run) => run.beside,
     },
   ],
@@ -160,7 +163,8 @@ async function recordsBeside(asker: Asker, all: readonly string[], turnSeconds: 
   }
   const [alone, beside] = [taken.alone, taken.beside].map((times) => times.sort((a, b) => a - b))
   const of = (times: readonly number[] = []) => [median(times), percentile(times, 0.99)] as const
-  const [[idle, idle99], [busy, busy99]] = [of(alone), of(beside)]
+  const [idle, idle99] = of(alone)
+  const [busy, busy99] = of(beside)
   const { value, detail = '' } = ratio(busy, idle, milliseconds)
   const tails = `p99 ${milliseconds(busy99)} to ${milliseconds(idle99)}`
   return { value, detail: `medians ${detail}, ${tails}, ${made} pages` }

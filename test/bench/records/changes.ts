@@ -59,7 +59,8 @@ function digest(dir: string): string {
 }
 
 async function changed(sandbox: SandboxProcess, daemon: DaemonProcess, database: string): Promise<Changes['changed']> {
-  const [times, bare]: [number[], BareChanges[]] = [[], []]
+  const times: number[] = []
+  const bare: BareChanges[] = []
   let requests = 0
   const args = [sandbox.url, database]
   const child = fork(`${ROOT}test/bench/records/loops/changes.ts`, args, { cwd: ROOT })

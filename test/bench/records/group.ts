@@ -54,26 +54,38 @@ function ingestLines({ size }: Options): Line<Run>[] {
   const memory = { unit: 'MB', against: '' } as const
   return [
     {
-      ...{ work, against: 'bare loop: read, inflate, parse, insert', unit: '×' },
+      work,
+      against: 'bare loop: read, inflate, parse, insert',
+      unit: '×',
       goal: atMost(1.15),
       measure: ({ cold, loops: { bare } }) => bare && ratio(cold.ms, bare.ms, seconds),
     },
     {
-      ...{ work, against: 'Python zipfile + sqlite3', unit: '×', goal: atMost(1) },
+      work,
+      against: 'Python zipfile + sqlite3',
+      unit: '×',
+      goal: atMost(1),
       measure: ({ cold, loops: { python } }) => python && ratio(cold.ms, python.ms, seconds),
     },
     {
-      ...{ work, against: 'adm-zip + better-sqlite3', unit: '×', goal: atMost(1) },
+      work,
+      against: 'adm-zip + better-sqlite3',
+      unit: '×',
+      goal: atMost(1),
       measure: ({ cold, loops: { admzip } }) => admzip && ratio(cold.ms, admzip.ms, seconds),
     },
     {
-      ...{ ...memory, work: 'its peak memory, the whole daemon', goal: neverOver(200e6) },
+      ...memory,
+      work: 'its peak memory, the whole daemon',
+      goal: neverOver(200e6),
       measure: ({ cold: { peak, peakWithViews } }) => {
         return { value: peak, detail: `${megabytes(peakWithViews)} until the views were made` }
       },
     },
     {
-      ...{ work: 'memory after it, idle again', against: 'a restarted daemon, idle', unit: '×' },
+      work: 'memory after it, idle again',
+      against: 'a restarted daemon, idle',
+      unit: '×',
       goal: atMost(1.2),
       measure: ({ cold }) => ratio(cold.idle, cold.restarted, megabytes),
     },
@@ -86,44 +98,61 @@ function changeLines({ size }: Options): Line<Run>[] {
   const work = `${CHANGED} changed of ${count(size(RECORDS))}`
   return [
     {
-      ...{ work: 'unchanged sync of osv and three feeds: requests', unit: 'count' },
+      work: 'unchanged sync of osv and three feeds: requests',
+      unit: 'count',
       goal: always(4, '1 request per feed'),
       measure: ({ changes: { unchanged } }) => {
         return { value: unchanged.requests, detail: seconds(unchanged.ms) }
       },
     },
     {
-      ...{ work: 'the same: tables with another content', unit: 'count', goal: always(0) },
+      work: 'the same: tables with another content',
+      unit: 'count',
+      goal: always(0),
       measure: ({ changes }) => (changes.unchanged.isSame ? 0 : 1),
     },
     {
-      ...{ work, against: 'the cold ingest', unit: '×', goal: atMost(0.03) },
+      work,
+      against: 'the cold ingest',
+      unit: '×',
+      goal: atMost(0.03),
       measure: ({ changes, cold }) => ratio(changes.changed.ms, cold.ms, seconds),
     },
     {
-      ...{ work, against: BARE_CHANGES, unit: '×' },
+      work,
+      against: BARE_CHANGES,
+      unit: '×',
       measure: ({ changes: { changed } }) => ratio(changed.ms, changed.bare.ms, milliseconds),
     },
     {
-      ...{ work: `${work} by that bare loop`, against: 'the cold ingest', unit: '×' },
+      work: `${work} by that bare loop`,
+      against: 'the cold ingest',
+      unit: '×',
       measure: ({ changes, cold }) => ratio(changes.changed.bare.ms, cold.ms, milliseconds),
     },
     {
       work: `${work}: index and records alone, requested and inflated by that loop, the records hashed`,
-      ...{ against: 'the cold ingest', unit: '×' },
+      against: 'the cold ingest',
+      unit: '×',
       measure: ({ changes, cold }) => ratio(changes.changed.bare.wireMs, cold.ms, milliseconds),
     },
     {
-      ...{ work: `${work}: requests`, unit: 'count', goal: neverOver(CHANGED + 2) },
+      work: `${work}: requests`,
+      unit: 'count',
+      goal: neverOver(CHANGED + 2),
       measure: ({ changes }) => changes.changed.requests,
     },
     {
       work: `reconcile with ${CHANGED} silent changes in ${count(size(RECORDS))}`,
-      ...{ against: "the archive's bytes", unit: '×', goal: atMost(0.12) },
+      against: "the archive's bytes",
+      unit: '×',
+      goal: atMost(0.12),
       measure: ({ changes: { reconcile } }) => ratio(reconcile.fetched, reconcile.whole, megabytes),
     },
     {
-      ...{ work: 'the same: changes found', unit: 'count', goal: always(CHANGED) },
+      work: 'the same: changes found',
+      unit: 'count',
+      goal: always(CHANGED),
       measure: ({ changes }) => changes.reconcile.found,
     },
   ]
@@ -132,11 +161,9 @@ function changeLines({ size }: Options): Line<Run>[] {
 function otherLines({ size }: Options): Line<Run>[] {
   return [
     {
-      ...{
-        work: `start until /-/ready answers 200, ${count(size(RECORDS))} records`,
-        unit: 'ms',
-        goal: atMost(250),
-      },
+      work: `start until /-/ready answers 200, ${count(size(RECORDS))} records`,
+      unit: 'ms',
+      goal: atMost(250),
       measure: ({ start: { ms, loadedMs, threadsMs } }) => {
         const parts = [
           `${milliseconds(loadedMs)} with loading the program`,
@@ -146,17 +173,17 @@ function otherLines({ size }: Options): Line<Run>[] {
       },
     },
     {
-      ...{
-        work: `rebuild of all.zip, ${count(size(RECORDS))} records`,
-        unit: '×',
-        goal: atMost(2),
-      },
+      work: `rebuild of all.zip, ${count(size(RECORDS))} records`,
+      unit: '×',
+      goal: atMost(2),
       against: 'reading the stored bytes',
       measure: ({ rebuilt: { ms, readMs } }) => ratio(ms, readMs, seconds),
     },
     {
-      ...{ work: 'reads while a cold ingest runs, p99', against: 'the same reads idle' },
-      ...{ unit: '×', goal: atMost(2) },
+      work: 'reads while a cold ingest runs, p99',
+      against: 'the same reads idle',
+      unit: '×',
+      goal: atMost(2),
       measure: ({ reads: { busy, idle } }) => {
         const medians = `medians ${milliseconds(busy.p50)} to ${milliseconds(idle.p50)}`
         const { value, detail = '' } = ratio(busy.p99, idle.p99, milliseconds)

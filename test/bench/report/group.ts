@@ -109,7 +109,8 @@ export function defineGroup<World extends Closable, Run>(plan: Plan<World, Run>)
     return { name, about, lines, more }
   }
   return {
-    ...{ name, about },
+    name,
+    about,
     list: (options) => section([], options),
     async measure(options) {
       say(`${name}: ${about}`)

@@ -14,12 +14,16 @@ const TAKEN = { date: '2026-11-22', commit: 'abc1234', runs: 3, machine: 'a mach
 function groupOf(name: string, factor = 1) {
   const times = [300, 100, 200]
   return defineGroup({
-    ...{ name, about: `what ${name} is` },
+    name,
+    about: `what ${name} is`,
     prepare: () => Promise.resolve({ close: () => Promise.resolve() }),
     run: (_, __, number) => Promise.resolve({ ms: factor * (times[number] ?? 0) }),
     lines: ({ size }) => [
       {
-        ...{ work: `${size(100)} of it`, against: 'a loop', unit: '×', goal: atMost(2) },
+        work: `${size(100)} of it`,
+        against: 'a loop',
+        unit: '×',
+        goal: atMost(2),
         measure: ({ ms }: { ms: number }) => ratio(ms, 100, seconds),
       },
       { work: 'what only another machine can do', unit: 'MB', measure: () => null },
@@ -57,7 +61,9 @@ test('a goal is judged by the median or by the worst run, and by the limit of th
 test('a group that is measured by itself replaces its own lines, and nothing else on the page', async () => {
   const file = page()
   writeFileSync(file, '## Notes\n\nBy hand.\n')
-  const [one, two, again] = [groupOf('one'), groupOf('two'), groupOf('two', 2)]
+  const one = groupOf('one')
+  const two = groupOf('two')
+  const again = groupOf('two', 2)
   for (const group of [two, one]) writePage(file, await group.measure(OPTIONS), TAKEN, ['one', 'two'])
   const before = readFileSync(file, 'utf8')
   writePage(file, await again.measure(OPTIONS), { ...TAKEN, date: '2026-12-01' }, ['one', 'two'])

@@ -63,9 +63,18 @@ interface Axis {
 
 function drawPanel(panel: Panel, from: number, width: number, names: readonly string[]): string {
   const points = panel.series.flatMap(({ points: own }) => own)
-  const xs = axis(points.map(({ x }) => x), from + LEFT, from + width - RIGHT) // prettier-ignore
-  const ys = axis(points.flatMap(({ low, high }) => [low, high]), BOTTOM, TOP) // prettier-ignore
-  const [left, right] = [from + LEFT, from + width - RIGHT]
+  const xs = axis(
+    points.map(({ x }) => x),
+    from + LEFT,
+    from + width - RIGHT,
+  )
+  const ys = axis(
+    points.flatMap(({ low, high }) => [low, high]),
+    BOTTOM,
+    TOP,
+  )
+  const left = from + LEFT
+  const right = from + width - RIGHT
   return [
     text(left, TOP - 14, panel.title, 'title', 'start'),
     ...ys.ticks.map((value) => rule(left, ys.at(value), right, ys.at(value))),
@@ -100,7 +109,8 @@ function legend(names: readonly string[]): string {
 
 /** Spans the values with some room, so that no point is on the edge. */
 function axis(values: readonly number[], from: number, to: number): Axis {
-  const [low, high] = [Math.min(...values) / 1.3, Math.max(...values) * 1.3]
+  const low = Math.min(...values) / 1.3
+  const high = Math.max(...values) * 1.3
   const span = Math.log(high / low)
   return {
     at: (value) => from + ((to - from) * Math.log(value / low)) / span,

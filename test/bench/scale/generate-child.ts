@@ -40,8 +40,12 @@ function shuffled(count: number): Uint32Array {
 function writeShuffled(file: string, count: number): Places {
   const numbers = (): Uint32Array => new Uint32Array(count)
   const places: Places = {
-    ...{ ids: [], modified: [], offset: new Float64Array(count) },
-    ...{ crc: numbers(), size: numbers(), packed: numbers() },
+    ids: [],
+    modified: [],
+    offset: new Float64Array(count),
+    crc: numbers(),
+    size: numbers(),
+    packed: numbers(),
   }
   const to = openSync(file, 'w')
   const zip = createZipWriter((chunk) => writeSync(to, chunk))
@@ -62,7 +66,8 @@ function writeShuffled(file: string, count: number): Places {
 }
 
 function writeSorted(source: string, file: string, places: Places, order: readonly number[]): void {
-  const [from, to] = [openSync(source, 'r'), openSync(file, 'w')]
+  const from = openSync(source, 'r')
+  const to = openSync(file, 'w')
   const zip = createZipWriter((chunk) => writeSync(to, chunk))
   for (const at of order) {
     const deflated = Buffer.allocUnsafe(places.packed[at] ?? 0)

@@ -61,9 +61,12 @@ export const scale = defineGroup<World, Run>({
 
 function checkDisk(dir: string, records: number): void {
   const { bavail, bsize } = statfsSync(dir)
-  const [free, needed] = [bavail * bsize, records * DISK_EACH]
+  const free = bavail * bsize
+  const needed = records * DISK_EACH
   if (free >= needed) return
-  throw new Error(`${dir} has ${megabytes(free)} free, and ${records} records need ${megabytes(needed)}: set TMPDIR to a larger disk, or reduce --records`) // prettier-ignore
+  throw new Error(
+    `${dir} has ${megabytes(free)} free, and ${records} records need ${megabytes(needed)}: set TMPDIR to a larger disk, or reduce --records`,
+  )
 }
 
 async function generate(root: string, count: number): Promise<void> {
@@ -140,24 +143,25 @@ function lines({ size }: Options): Line<Run>[] {
     ...larger.map((full): Line<Run> => {
       const times = full / base
       return {
-        ...{
-          work: `first sync of ${count(size(full))} records`,
-          against: `of ${count(size(base))}`,
-          unit: '×',
-        },
+        work: `first sync of ${count(size(full))} records`,
+        against: `of ${count(size(base))}`,
+        unit: '×',
         goal: atMost(1.25 * times, `${times}× ± 25 %`),
-        measure: (run) => ratio(found(run, 'sorted', full).ms, found(run, 'sorted', base).ms, seconds), // prettier-ignore
+        measure: (run) => ratio(found(run, 'sorted', full).ms, found(run, 'sorted', base).ms, seconds),
       }
     }),
     ...([base, ...larger] as const).map((full): Line<Run> => ({
-      ...{ work: `peak memory of ${count(size(full))} records, the whole daemon`, unit: 'MB' },
+      work: `peak memory of ${count(size(full))} records, the whole daemon`,
+      unit: 'MB',
       goal: neverOver(PEAKS[full]),
       measure: (run) => found(run, 'sorted', full).peak,
     })),
     ...([base, ...larger] as const).map((full): Line<Run> => ({
       work: `first sync of ${count(size(full))} records, members in random order`,
-      ...{ against: 'in the order of their ids', unit: '×', goal: atMost(1.15) },
-      measure: (run) => ratio(found(run, 'shuffled', full).ms, found(run, 'sorted', full).ms, seconds), // prettier-ignore
+      against: 'in the order of their ids',
+      unit: '×',
+      goal: atMost(1.15),
+      measure: (run) => ratio(found(run, 'shuffled', full).ms, found(run, 'sorted', full).ms, seconds),
     })),
   ]
 }

@@ -13,7 +13,8 @@ type Coding = 'gzip' | 'identity'
 const CODINGS = ['gzip', 'identity'] as const
 const CONNECTIONS = 32
 /** Seconds of a measurement, and into how many rounds over all servers they are divided: the machine's speed drifts. */
-const [SECONDS, ROUNDS] = [4, 4]
+const SECONDS = 4
+const ROUNDS = 4
 
 /** A store under load: how many ids are asked for, and the mirror's `server.cacheBytes`. */
 interface Load {
@@ -76,7 +77,7 @@ export const serving = defineGroup<World, Run>({
     const taken: [string, Rates][] = []
     for (const load of LOADS)
       for (const coding of CODINGS)
-        taken.push([`${load.name} ${coding}`, await inTurn(stores[load.name], load, coding, options)]) // prettier-ignore
+        taken.push([`${load.name} ${coding}`, await inTurn(stores[load.name], load, coding, options)])
     return Object.fromEntries(taken) as Run
   },
   lines: ({ size }) => [
@@ -97,7 +98,9 @@ function threadsLine(): Line<Run> {
   const missing = cores < CORES ? `; not measurable: this machine has ${cores} processors` : ''
   return {
     work: `two serving threads (server.threads), with ${CORES} free processors or more${missing}`,
-    ...{ against: 'one serving thread', unit: '×', goal: atLeast(TWO_THREADS) },
+    against: 'one serving thread',
+    unit: '×',
+    goal: atLeast(TWO_THREADS),
     measure(run) {
       const { mirror, threads } = run['warm gzip']
       if (threads === undefined || mirror === undefined) return null
@@ -113,7 +116,9 @@ function lineOf(load: Load, coding: Coding, server: keyof typeof AGAINST, ids: n
   const work = `GET {id}.json, ${count(ids)} ids, ${CONNECTIONS} connections, ${coding}, ${load.note}`
   const limit = GOALS[load.name][`${coding} ${server}`]
   return {
-    ...{ work, against: AGAINST[server], unit: '×' },
+    work,
+    against: AGAINST[server],
+    unit: '×',
     ...(limit === undefined ? {} : { goal: atLeast(limit) }),
     measure: (run) => compared(run[`${load.name} ${coding}`], server),
   }

@@ -6,7 +6,8 @@ import { peakMemory } from '../world/peak.ts'
 const { performTask } = (await built('views/task.js')) as typeof Task
 
 const [dataDir = ''] = process.argv.slice(2)
-const [started, before] = [performance.now(), process.cpuUsage()]
+const started = performance.now()
+const before = process.cpuUsage()
 const made = await performTask({ dataDir, kind: 'osv', vendors: ['Root'], rebuild: false })
 const { user, system } = process.cpuUsage(before)
 const ms = performance.now() - started

@@ -46,26 +46,36 @@ export const views = defineGroup<{ sandbox: SandboxProcess; close(): Promise<voi
   run: ({ sandbox }) => makeTwice(sandbox),
   lines: ({ size }) => [
     {
-      ...{ work: `first views of ${count(size(RECORDS))} records`, against: 'the whole ingest' },
-      ...{ unit: '×', goal: atMost(1.2) },
+      work: `first views of ${count(size(RECORDS))} records`,
+      against: 'the whole ingest',
+      unit: '×',
+      goal: atMost(1.2),
       measure: ({ first, ingestMs }) => ratio(first.ms, ingestMs, seconds),
     },
     {
       work: 'the same, processor time',
-      ...{ against: 'Python, json and zipfile, the same archives', unit: '×' },
+      against: 'Python, json and zipfile, the same archives',
+      unit: '×',
       measure: ({ first, pythonMs }) => pythonMs && ratio(first.cpuMs, pythonMs, seconds),
     },
     {
-      ...{ work: `the next views, ${CHANGED} changed`, against: 'the first', unit: '×' },
+      work: `the next views, ${CHANGED} changed`,
+      against: 'the first',
+      unit: '×',
       goal: atMost(0.02),
       measure: ({ next, first }) => ratio(next.ms, first.ms, seconds),
     },
     {
-      ...{ work: 'disk of the first views', against: 'all.zip', unit: '×', goal: atMost(1.5) },
+      work: 'disk of the first views',
+      against: 'all.zip',
+      unit: '×',
+      goal: atMost(1.5),
       measure: ({ disk, zip }) => ratio(disk, zip, megabytes),
     },
     {
-      ...{ work: 'peak memory of the first views', unit: 'MB', goal: neverOver(200e6) },
+      work: 'peak memory of the first views',
+      unit: 'MB',
+      goal: neverOver(200e6),
       measure: ({ first, next }) => {
         return { value: first.peak, detail: `the next ${megabytes(next.peak)}` }
       },

@@ -36,7 +36,8 @@ export const webhooks = defineGroup<{ sandbox: SandboxProcess; close(): Promise<
     },
     {
       work: `an announced tag, from received to visible, in a catalog of ${count(tagsOf(options))} tags, median of ${EVENTS}, each the first after quiet`,
-      ...{ unit: 's', goal: atMost(1000) },
+      unit: 's',
+      goal: atMost(1000),
       measure: ({ visibleMs }) => visibleMs,
     },
   ],

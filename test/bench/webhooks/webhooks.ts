@@ -20,8 +20,11 @@ function deliver(url: string, agent: Agent, dueAt: number): Promise<number> {
   const id = `evt_${sent++}`
   const timestamp = Math.floor(Date.now() / 1000)
   const body = JSON.stringify({
-    ...{ specversion: '1.0', id, source: 'https://service.example.com/registry' },
-    ...{ type: 'io.service.cr.image.created.v1', subject: `cr.example.com/library/python:${id}` },
+    specversion: '1.0',
+    id,
+    source: 'https://service.example.com/registry',
+    type: 'io.service.cr.image.created.v1',
+    subject: `cr.example.com/library/python:${id}`,
     data: { image_repo: 'library/python', image_tag: id, arch: 'amd64' },
   })
   const signature = createHmac('sha256', KEY).update(`${id}.${timestamp}.${body}`).digest('base64')

@@ -21,7 +21,9 @@ const agent = createAgent({
 })
 const { url } = await agent.start()
 process.send?.({
-  ...{ url, loadedMs: started, startedAt: performance.timeOrigin + started },
+  url,
+  loadedMs: started,
+  startedAt: performance.timeOrigin + started,
   startMs: performance.now() - started,
 })
 

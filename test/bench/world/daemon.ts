@@ -65,7 +65,9 @@ export async function startDaemon(
   const started = await messageFrom<Started>(child, (message) => 'url' in message)
   const { pid = 0 } = child
   return {
-    ...{ ...started, dir, pid },
+    ...started,
+    dir,
+    pid,
     usage: () => readUsage(pid),
     idle: (thenSeconds = 0) => settled(pid, thenSeconds),
     async run(source, kind = 'sync') {

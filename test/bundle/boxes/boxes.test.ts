@@ -37,8 +37,12 @@ describe('the outbox', () => {
     let now = Date.now()
     const fill = () =>
       fillOutbox({
-        ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
-        ...{ program: 'patchmirror/test', now: () => now },
+        settings,
+        folder: box,
+        dataDir: bench.dir,
+        keys: [signer()],
+        program: 'patchmirror/test',
+        now: () => now,
       })
     const kinds: (string | null)[] = []
     for (const step of ['first', 'same', 'change', 'change', 'later'] as const) {
@@ -67,8 +71,12 @@ describe('the outbox', () => {
     const bench = await above()
     const box = folder()
     const deps = {
-      ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
-      ...{ program: 'patchmirror/test', now: Date.now },
+      settings,
+      folder: box,
+      dataDir: bench.dir,
+      keys: [signer()],
+      program: 'patchmirror/test',
+      now: Date.now,
     }
     const first = await fillOutbox(deps)
     writeFileSync(join(box, first?.file ?? ''), 'damaged')
@@ -88,8 +96,12 @@ describe('the outbox', () => {
     const box = join(folder(), 'out')
     writeFileSync(box, 'a file where the folder would be')
     const deps = {
-      ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
-      ...{ program: 'patchmirror/test', now: Date.now },
+      settings,
+      folder: box,
+      dataDir: bench.dir,
+      keys: [signer()],
+      program: 'patchmirror/test',
+      now: Date.now,
     }
     const thrown: unknown = await fillOutbox(deps).catch((error: unknown) => error)
     const error = nameBoxFault(thrown, 'outbox', box, bench.dir)
@@ -120,7 +132,8 @@ describe('the outbox', () => {
 describe('the inbox', () => {
   test('imports in the order of sequence whatever the names, and moves aside what it took', async () => {
     const bench = await above()
-    const [to, box] = [folder(), folder()]
+    const to = folder()
+    const box = folder()
     const full = await carry(bench.dir, to)
     await change(bench)
     const delta = await carry(bench.dir, to, { since: '1' })
@@ -147,7 +160,8 @@ describe('the inbox', () => {
 
   test('keeps a delta until its base arrives, and names the base', async () => {
     const bench = await above()
-    const [to, box] = [folder(), folder()]
+    const to = folder()
+    const box = folder()
     const full = await carry(bench.dir, to)
     await change(bench)
     const delta = await carry(bench.dir, to, { since: '1' })
@@ -166,7 +180,8 @@ describe('the inbox', () => {
 
   test('keeps what a wrong clock refuses, says why, and imports it in order once the clock is right', async () => {
     const bench = await above()
-    const [to, box] = [folder(), folder()]
+    const to = folder()
+    const box = folder()
     const full = await carry(bench.dir, to, { expireDays: 90 })
     await change(bench)
     const delta = await carry(bench.dir, to, { since: '1', expireDays: 90 })
@@ -196,7 +211,8 @@ describe('the inbox', () => {
 
   test('refuses an expired bundle when a newer one proves that its time is over', async () => {
     const bench = await above()
-    const [to, box] = [folder(), folder()]
+    const to = folder()
+    const box = folder()
     const old = await carry(bench.dir, to, { now: () => Date.now() - 200 * DAY, expireDays: 90 })
     copyFileSync(old.files[0] ?? '', join(box, 'old.zip'))
     const { inbox, settled, look } = watch(box, below())
@@ -218,7 +234,8 @@ describe('the inbox', () => {
 
   test('waits for a bundle that is half-copied, in one file or in parts', async () => {
     const bench = await above()
-    const [to, box] = [folder(), folder()]
+    const to = folder()
+    const box = folder()
     const { files } = await carry(bench.dir, to, { split: 4000 })
     const whole = Buffer.concat(files.slice(0, -1).map((file) => readFileSync(file)))
     writeFileSync(join(box, 'half.zip'), whole.subarray(0, whole.length / 2))
@@ -263,7 +280,8 @@ describe('the inbox', () => {
 
   test('on a read-only medium imports each bundle once', async () => {
     const bench = await above()
-    const [to, box] = [folder(), folder()]
+    const to = folder()
+    const box = folder()
     const { files } = await carry(bench.dir, to)
     copyFileSync(files[0] ?? '', join(box, 'full.zip'))
     writeFileSync(join(box, 'done'), 'a file where the folder would be') // so nothing can be moved there
@@ -282,7 +300,9 @@ describe('the inbox', () => {
     let elapsed = 0
     let tries = 0
     const inbox = createInboxImporter({
-      ...{ folder: box, now: Date.now, onSettled: () => undefined },
+      folder: box,
+      now: Date.now,
+      onSettled: () => undefined,
       elapsed: () => elapsed,
       trust: { keys: [signer()], revoked: new Set(), now: null },
       apply() {
@@ -309,7 +329,8 @@ describe('the inbox', () => {
 
   longTest('refuses a bundle with an extra byte, and waits for a truncated one', async () => {
     const bench = await above()
-    const [to, box] = [folder(), folder()]
+    const to = folder()
+    const box = folder()
     const whole = readFileSync((await carry(bench.dir, to)).files[0] ?? '')
     const stray = Buffer.from('x')
     const end = whole.length - 22
@@ -372,7 +393,9 @@ describe('the inbox', () => {
     let elapsed = 0
     const troubles: string[] = []
     const inbox = createInboxImporter({
-      ...{ folder: box, now: () => now, onSettled: () => undefined },
+      folder: box,
+      now: () => now,
+      onSettled: () => undefined,
       elapsed: () => elapsed,
       trust: { keys: [signer()], revoked: new Set(), now: null },
       apply: () => Promise.reject(new Error('there is nothing to apply')),

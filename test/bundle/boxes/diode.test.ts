@@ -29,8 +29,12 @@ test('the date of an unchanged upstream crosses in a delta of its own, and repla
     now += hours * HOUR
     await bench.run('osv')
     const shipped = await fillOutbox({
-      ...{ settings, folder: box, dataDir: bench.dir, keys: [signer()] },
-      ...{ program: 'patchmirror/test', now: () => now },
+      settings,
+      folder: box,
+      dataDir: bench.dir,
+      keys: [signer()],
+      program: 'patchmirror/test',
+      now: () => now,
     })
     return shipped && `${shipped.sequence} ${shipped.kind}`
   }
@@ -76,7 +80,9 @@ async function exportStates(bench: Bench, to: string, count: number, tick: () =>
 test('bundles of a restored source mirror are refused until it has another identity', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
-  const [to, box, there] = [folder(), folder(), below()]
+  const to = folder()
+  const box = folder()
+  const there = below()
   const states = await exportStates(bench, to, 4, () => (now += HOUR))
   const [first, second, third, later] = states.map(({ files }) => files)
   for (const files of [first, third]) await there.take(files ?? [])
@@ -131,7 +137,8 @@ longTest(
 
 longTest('a bundle imported with --allow-rollback is the base of the next delta', async () => {
   const bench = await above()
-  const [to, there] = [folder(), below()]
+  const to = folder()
+  const there = below()
   const first = await carry(bench.dir, to)
   bench.sandbox.feed.change(1)
   await bench.run('osv')
@@ -147,7 +154,8 @@ longTest('bundles that were imported before a rollback are imported again after 
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   await bench.run('feeds')
-  const [to, there] = [folder(), below()]
+  const to = folder()
+  const there = below()
   const states = await exportStates(bench, to, 3, () => (now += HOUR))
   for (const { files } of states) await there.take(files)
   const [first] = states
@@ -171,7 +179,8 @@ longTest('bundles that were imported before a rollback are imported again after 
 longTest('a rollback to the stored state sets the sequence', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
-  const [to, there] = [folder(), below()]
+  const to = folder()
+  const there = below()
   const [first, second] = await exportStates(bench, to, 2, () => (now += HOUR))
   const createdAt = second?.manifest.createdAt ?? ''
   const head = () => ({ sequence: 3, createdAt })
@@ -203,7 +212,8 @@ longTest(
   async () => {
     let now = Date.now() - 100 * HOUR
     const bench = await above(() => now)
-    const [to, there] = [folder(), below()]
+    const to = folder()
+    const there = below()
     const states = await exportStates(bench, to, 2, () => (now += HOUR))
     const [first, second] = states.map(({ files }) => files)
     await there.take(second ?? [])

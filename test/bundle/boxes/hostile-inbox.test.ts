@@ -21,7 +21,8 @@ import { LATER, keyPair, scratch, trust, writeBundle } from '../fixtures.ts'
 import { longTest } from '../../support/tables.ts'
 
 const dir = scratch()
-const [key, other] = [keyPair(dir, 'inbox'), keyPair(dir, 'stranger')]
+const key = keyPair(dir, 'inbox')
+const other = keyPair(dir, 'stranger')
 const whom = trust([key])
 
 /** An inbox that only opens; `open` has how many files were open at each import. */
@@ -29,7 +30,9 @@ function inboxOf(folder: string, tries?: Tries) {
   const imported: string[] = []
   const open: number[] = []
   const inbox = createInboxImporter({
-    ...{ folder, trust: { keys: [key], revoked: new Set(), now: () => LATER }, now: () => LATER },
+    folder,
+    trust: { keys: [key], revoked: new Set(), now: () => LATER },
+    now: () => LATER,
     apply(bundle, file) {
       imported.push(file)
       open.push(readdirSync('/proc/self/fd').length)
@@ -94,7 +97,8 @@ describe('an inbox', () => {
 
   test('never writes through a link, and overwrites no file', async () => {
     const folder = await box('links', ['bad.zip'], other)
-    const [victim, elsewhere] = [join(dir, 'victim'), join(dir, 'elsewhere')]
+    const victim = join(dir, 'victim')
+    const elsewhere = join(dir, 'elsewhere')
     writeFileSync(victim, 'precious')
     mkdirSync(join(folder, 'refused'))
     symlinkSync(victim, join(folder, 'refused', 'bad.zip.txt'))

@@ -35,9 +35,20 @@ async function wholeMirror(): Promise<CatalogBench> {
 
 function optionsFor({ dir }: { dir: string }, more: Partial<ExportOptions> = {}): ExportOptions {
   return {
-    ...{ dataDir: dir, path: join(folder, `${++count}.zip`), sources: null, since: null },
-    ...{ need: null, split: null, force: false, keys: [key], expireDays: 90, keep: 30 },
-    ...{ spared: [], program: 'patchmirror/test', now: () => NOW, onProgress: () => undefined },
+    dataDir: dir,
+    path: join(folder, `${++count}.zip`),
+    sources: null,
+    since: null,
+    need: null,
+    split: null,
+    force: false,
+    keys: [key],
+    expireDays: 90,
+    keep: 30,
+    spared: [],
+    program: 'patchmirror/test',
+    now: () => NOW,
+    onProgress: () => undefined,
     ...more,
   }
 }
@@ -254,8 +265,14 @@ async function needOf({ store }: Bench, brief: boolean, digests: Partial<Record<
     Object.entries(digests).map(([source, digest = '']) => [source, { ...state, digest }]),
   )
   const header: SummaryHeader = {
-    ...{ format: 1, kind: 'patchmirror-summary', mirror: 'f'.repeat(32), digest: 'a'.repeat(64) },
-    ...{ sources, brief, createdAt: NOW, imported: null },
+    format: 1,
+    kind: 'patchmirror-summary',
+    mirror: 'f'.repeat(32),
+    digest: 'a'.repeat(64),
+    sources,
+    brief,
+    createdAt: NOW,
+    imported: null,
   }
   const chunks: Buffer[] = []
   for await (const chunk of writeSummary(store.carried, header)) chunks.push(chunk)

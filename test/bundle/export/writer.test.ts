@@ -43,7 +43,8 @@ describe('a written bundle', () => {
   test('has the same bytes for the same content', async () => {
     const folder = scratch()
     const key = keyPair(folder, 'key')
-    const [one, two] = [join(folder, '1.zip'), join(folder, '2.zip')]
+    const one = join(folder, '1.zip')
+    const two = join(folder, '2.zip')
     await writeBundle(one, [key])
     await writeBundle(two, [key])
     expect(readFileSync(one).equals(readFileSync(two))).toBe(true)

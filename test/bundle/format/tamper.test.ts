@@ -63,10 +63,12 @@ describe('a bundle that was changed', () => {
   test('is refused with the manifest or the signature of another bundle', async () => {
     const folder = scratch()
     const key = keyPair(folder, 'key')
-    const [one, two] = [join(folder, '1.zip'), join(folder, '2.zip')]
+    const one = join(folder, '1.zip')
+    const two = join(folder, '2.zip')
     await writeBundle(one, [key])
     await writeBundle(two, [key], SMALL, { sequence: 8 }) // as long as the other, to the byte
-    const [a, b] = [readFileSync(one), readFileSync(two)]
+    const a = readFileSync(one)
+    const b = readFileSync(two)
     expect(a.length).toBe(b.length)
     const manifestAt = a.indexOf('manifest.json') - 30
     const signatureAt = a.indexOf('.sig') + '.sig'.length
@@ -183,8 +185,13 @@ describe('a bundle with a malformed member', () => {
 function rewriteUnsigned(path: string, name: string, packed: Buffer, size: number): void {
   const sha256 = createHash('sha256').update(packed).digest('hex')
   const member: BundleMember = {
-    ...{ name, method: 'deflate' as const, size, crc32: '00000000', sha256 },
-    ...{ packed: packed.length, packedSha256: sha256 },
+    name,
+    method: 'deflate' as const,
+    size,
+    crc32: '00000000',
+    sha256,
+    packed: packed.length,
+    packedSha256: sha256,
   }
   const manifest = Buffer.from(JSON.stringify({ ...head(), keys: [], members: [member] }))
   const layout = layOut([zipHeaderOf(member), storedHeader('manifest.json', manifest)])

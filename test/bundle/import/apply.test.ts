@@ -44,17 +44,17 @@ const catalogAbove = once(() => {
 async function needOf({ store, ...there }: Below): Promise<Buffer> {
   const carried = store.carried
   const held = carried.listStoredSources().map((source) => {
-    const { id: snapshot, asOf, records } = store.snapshots.readSnapshot(source) ?? { id: '', asOf: 0, records: 0 } // prettier-ignore
+    const { id: snapshot, asOf, records } = store.snapshots.readSnapshot(source) ?? { id: '', asOf: 0, records: 0 }
     return [source, { digest: carried.digestOf(source), snapshot, asOf, records }]
   })
   const header: SummaryHeader = {
-    ...{
-      format: 1,
-      kind: 'patchmirror-summary',
-      mirror: store.ledger.readIdentity(),
-      brief: false,
-    },
-    ...{ digest: there.digest(), createdAt: 0, imported: null },
+    format: 1,
+    kind: 'patchmirror-summary',
+    mirror: store.ledger.readIdentity(),
+    brief: false,
+    digest: there.digest(),
+    createdAt: 0,
+    imported: null,
     sources: Object.fromEntries(held) as SummaryHeader['sources'],
   }
   const chunks: Buffer[] = []
@@ -86,7 +86,8 @@ describe('an imported delta', () => {
 
   test('applies to the state of the need file, also to one that the mirror synced itself', async () => {
     const bench = await feedsAbove()
-    const [there, to] = [below(), folder()]
+    const there = below()
+    const to = folder()
     const self = await createBench({ dir: there.dir, sandbox: { records: 20 } })
     onTestFinished(() => self.close())
     for (const source of ['feeds', 'osv'] as const) await self.run(source)
@@ -106,7 +107,8 @@ describe('an imported delta', () => {
 describe('an import', () => {
   longTest('serves the old snapshot until it has ended, and then notifies followers of the changes', async () => {
     const bench = await feedsAbove()
-    const [there, to] = [below(), folder()]
+    const there = below()
+    const to = folder()
     const base = await carry(bench.dir, to)
     await there.take(base.files)
     const pinned = openPinnedReads(there.dir)
@@ -142,7 +144,8 @@ describe('an import', () => {
 
   longTest('does not change sources that the bundle does not contain', async () => {
     const bench = await feedsAbove()
-    const [there, to] = [below(), folder()]
+    const there = below()
+    const to = folder()
     const base = await carry(bench.dir, to)
     await there.take(base.files)
     const feeds = there.store.snapshots.readSnapshot('feeds')
@@ -209,7 +212,8 @@ describe('an import', () => {
     const bench = await createBench({ sandbox: { records: 5, now: () => now } })
     onTestFinished(() => bench.close())
     for (const source of ['feeds', 'osv'] as const) await bench.run(source)
-    const [there, to] = [below(), folder()]
+    const there = below()
+    const to = folder()
     await there.take((await carry(bench.dir, to)).files)
     const before = there.store.runs.readConfirmedAt('osv') ?? 0
     now += 7_200_000
@@ -222,7 +226,8 @@ describe('an import', () => {
 
   test('with --again writes everything again, and repairs damage', async () => {
     const bench = await catalogAbove()
-    const [there, to] = [below(), folder()]
+    const there = below()
+    const to = folder()
     const { files, manifest } = await carry(bench.dir, to)
     await there.take(files)
     const db = openWriter(there.dir)
@@ -231,7 +236,7 @@ describe('an import', () => {
     db.exec("UPDATE catalog_chunk SET bytes = x'00'; UPDATE document SET body = x'00'")
     expect(isSoundVerdict(await verifyStore(db, there.dir))).toBe(false)
     expect((await there.take(files, { again: true })).outcome).toBe('applied')
-    expect(await verifyStore(db, there.dir)).toMatchObject({ damagedRecords: [], damagedVersions: [] }) // prettier-ignore
+    expect(await verifyStore(db, there.dir)).toMatchObject({ damagedRecords: [], damagedVersions: [] })
     expect(isSoundVerdict(await verifyStore(db, there.dir))).toBe(true)
     expect(there.digest()).toBe(manifest.digest)
     expect(there.store.osv.measureSuperseded()).toMatchObject({ versions: 0, bodies: 0 })
@@ -239,7 +244,7 @@ describe('an import', () => {
 
   test('is refused before anything is written when the disk is too small', async () => {
     const dir = folder()
-    await expect(refuseFullDisk(dir, 2 ** 60)).rejects.toThrow(/are needed in .*, and \d+ MB are free/) // prettier-ignore
+    await expect(refuseFullDisk(dir, 2 ** 60)).rejects.toThrow(/are needed in .*, and \d+ MB are free/)
     await expect(refuseFullDisk(dir, 1)).resolves.toBeUndefined()
   })
 

@@ -27,7 +27,8 @@ async function bundleOf(records: readonly Given[]) {
   const pieces: Buffer[] = []
   const zip = createZipWriter((piece) => pieces.push(Buffer.from(piece)))
   const rows = records.map(({ id, content, deflated, sha256 }, i) => {
-    const [sum, size] = [crc32(content), content.length]
+    const sum = crc32(content)
+    const size = content.length
     zip.add({ name: `${id}.json`, crc32: sum, size, deflated })
     const modified = `2026-01-0${i + 1}T00:00:00Z`
     const asOf = i === 0 ? null : 1_700_000_000_000

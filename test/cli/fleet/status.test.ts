@@ -7,8 +7,15 @@ const NOW = Date.parse('2026-06-01T00:00:00.000Z')
 const at = (seconds: number): string => toIso(NOW + seconds * 1000)
 
 const LEASE = {
-  ...{ epoch: 3, owner: 'a1', token: 't', name: 'a', url: null, seconds: 30, renewal: 7 },
-  ...{ expiresAt: at(10), released: false },
+  epoch: 3,
+  owner: 'a1',
+  token: 't',
+  name: 'a',
+  url: null,
+  seconds: 30,
+  renewal: 7,
+  expiresAt: at(10),
+  released: false,
 }
 
 test.each([

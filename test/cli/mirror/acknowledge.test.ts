@@ -37,7 +37,7 @@ test('a doubtful run is in the status, with the records that it names, until it 
   expect(kind?.ids).toEqual(listed.map((line) => line.replace(/: .*/s, '')))
   expect((await command('status')).out).toContain(`patchmirror runs ${id} | patchmirror acknowledge ${id}`)
   const done = await command('acknowledge', String(id))
-  expect(done).toMatchObject({ code: 0, out: expect.stringContaining(`run ${id} acknowledged`) as string }) // prettier-ignore
+  expect(done).toMatchObject({ code: 0, out: expect.stringContaining(`run ${id} acknowledged`) as string })
   expect((await osv())?.doubtful).toBe(null)
   expect((await command('status')).out).not.toContain(WARNING)
   const by = operatorName({})

@@ -50,15 +50,39 @@ function reported(
 
 test.each<[string, Status, string]>([
   ['there is no catalog', reported({ osv: 'a', catalog: undefined }), 'none: this mirror has no catalog'],
-  ['nothing is mirrored yet', reported({ osv: null, catalog: null }, {}, 'none'), 'the tags are not judged yet: the catalog is not mirrored yet, no records are mirrored yet, the views of the records are not built yet'],
-  ['they are judged for the first time', reported({ osv: 'a', catalog: 'b' }, { judging: true }), 'the tags are not judged yet, being judged'],
-  ['the first try failed', reported({ osv: 'a', catalog: 'b' }, { failing: true }), 'the tags are not judged yet, the last try failed: see the log'],
-  ['the catalog has no tag', reported({ osv: 'a', catalog: 'b' }, { state: 'current' }), 'current, no tag is judged: the mirrored catalog has none'],
-  ['no tag has an SBOM', reported({ osv: 'a', catalog: 'b' }, { state: 'behind', tags: 4 }), 'behind, 0 of 4 tags are judged: "patchmirror findings --all" says why'],
-  ['all have one', reported({ osv: 'a', catalog: 'b' }, { state: 'current', tags: 1, judged: 1 }), 'current, 1 of 1 tag is judged'],
+  [
+    'nothing is mirrored yet',
+    reported({ osv: null, catalog: null }, {}, 'none'),
+    'the tags are not judged yet: the catalog is not mirrored yet, no records are mirrored yet, the views of the records are not built yet',
+  ],
+  [
+    'they are judged for the first time',
+    reported({ osv: 'a', catalog: 'b' }, { judging: true }),
+    'the tags are not judged yet, being judged',
+  ],
+  [
+    'the first try failed',
+    reported({ osv: 'a', catalog: 'b' }, { failing: true }),
+    'the tags are not judged yet, the last try failed: see the log',
+  ],
+  [
+    'the catalog has no tag',
+    reported({ osv: 'a', catalog: 'b' }, { state: 'current' }),
+    'current, no tag is judged: the mirrored catalog has none',
+  ],
+  [
+    'no tag has an SBOM',
+    reported({ osv: 'a', catalog: 'b' }, { state: 'behind', tags: 4 }),
+    'behind, 0 of 4 tags are judged: "patchmirror findings --all" says why',
+  ],
+  [
+    'all have one',
+    reported({ osv: 'a', catalog: 'b' }, { state: 'current', tags: 1, judged: 1 }),
+    'current, 1 of 1 tag is judged',
+  ],
 ])('the status says of the findings of tags how far they are judged, or why not: %s', (_, status, line) => {
   expect(describeFindings(load().config, status)).toBe(`findings of tags: ${line}`)
-}) // prettier-ignore
+})
 
 test('the status names the setting that turns off the findings of tags, where there is a catalog', () => {
   const { config } = load({ env: { PATCHMIRROR_MATCH_TAGS: 'false' } })

@@ -33,7 +33,7 @@ function source(name: SourceName, state: SourceState, ageSeconds: number | null 
     partial: false,
     missing: 0,
   }
-  return { name, state, snapshot: id, served: id, records: 1, lastRun: null, nextRunAt: null, ...lists, ...times } // prettier-ignore
+  return { name, state, snapshot: id, served: id, records: 1, lastRun: null, nextRunAt: null, ...lists, ...times }
 }
 
 /** Of feeds and osv, in these states; the first as old as given. */
@@ -41,7 +41,16 @@ function statusOf(states: readonly SourceState[], ageSeconds: number | null = HO
   const [feeds = 'complete', osv = 'complete'] = states
   const sources = [source('feeds', feeds, ageSeconds), source('osv', osv)]
   const storage = { state: 'ok', reason: null, freeBytes: 1e9 } as const
-  return { version: '1', instance: null, uptimeSeconds: null, sources, contentDigest: null, storage, relay: [], bundle: null } // prettier-ignore
+  return {
+    version: '1',
+    instance: null,
+    uptimeSeconds: null,
+    sources,
+    contentDigest: null,
+    storage,
+    relay: [],
+    bundle: null,
+  }
 }
 
 const { config } = loadConfig({
@@ -138,11 +147,13 @@ test('the status names the reconcile only where this mirror has an upstream to c
 test('no limit permits an age that is not known, since the date is later than the clock', () => {
   const status = statusOf(['complete', 'complete'], null)
   const said: string[] = []
-  const spy = vi.spyOn(process.stderr, 'write').mockImplementation((text) => said.push(String(text)) > 0) // prettier-ignore
+  const spy = vi.spyOn(process.stderr, 'write').mockImplementation((text) => said.push(String(text)) > 0)
   onTestFinished(() => spy.mockRestore())
   expect(statusExitCode(status, config)).toBe(3)
   expect(statusCode(status, config, parseMaxAge('9999d'))).toBe(3)
-  expect(said).toEqual([expect.stringContaining("feeds is dated 2026-07-01T00:00:00.000Z, later than this machine's clock")]) // prettier-ignore
+  expect(said).toEqual([
+    expect.stringContaining("feeds is dated 2026-07-01T00:00:00.000Z, later than this machine's clock"),
+  ])
   const lines = describeProblems(status, config)
   expect(lines[0]).toMatch(/^PROBLEM: feeds.*: its age is not known$/)
   expect(lines[1]).toMatch(/^ {2}later than this machine's clock.* Set the clock/)

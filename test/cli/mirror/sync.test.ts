@@ -3,9 +3,20 @@ import { describe } from '../../../src/cli/mirror/sync.ts'
 import type { RunReport } from '../../../src/sync/runner.ts'
 
 const report = (facts: RunReport['facts'], state: RunReport['state'] = 'complete'): RunReport => ({
-  ...{ id: 6, pid: 1, source: 'catalog', kind: 'sync', trigger: 'command', state, startedAt: 1, endedAt: 2 },
-  ...{ code: null, message: '5 removed', snapshot: null, asOf: null, facts: { requests: 7, bytes: 0, ...facts } },
-}) // prettier-ignore
+  id: 6,
+  pid: 1,
+  source: 'catalog',
+  kind: 'sync',
+  trigger: 'command',
+  state,
+  startedAt: 1,
+  endedAt: 2,
+  code: null,
+  message: '5 removed',
+  snapshot: null,
+  asOf: null,
+  facts: { requests: 7, bytes: 0, ...facts },
+})
 
 test('a run names the first of what it removed, and a dry run what it would', () => {
   const line = 'catalog: complete (run 6, 7 requests, 0 bytes): 5 removed'

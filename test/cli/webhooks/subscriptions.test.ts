@@ -155,7 +155,10 @@ describe('webhooks register', () => {
     expect(made.err).toMatch(/no daemon serves .*"patchmirror serve"/)
     expect(held()).toHaveLength(1)
     const lock = acquireLock(join(dir, 'data'), 'serve') // as a daemon has it
-    const served = await patchmirror(['register', url, '--test-tag', aTag()], { PATCHMIRROR_SERVER_PORT: '8099', PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.test' }) // prettier-ignore
+    const served = await patchmirror(['register', url, '--test-tag', aTag()], {
+      PATCHMIRROR_SERVER_PORT: '8099',
+      PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.test',
+    })
     lock.release()
     const step = `check that the URL leads there from the service, then "patchmirror webhooks test ${held()[1]?.label ?? ''}"`
     expect([served.code, served.err]).toEqual([
@@ -199,7 +202,8 @@ describe('webhooks delete and rotate', () => {
     expect([none.code, none.err]).toEqual([2, expect.stringContaining('/v1/tags/ lists them')])
     expect((await patchmirror(['test', id, 'nope'])).err).toContain('ids of tags are in /v1/tags/')
     const env = {
-      ...{ PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: join(dir, 'data') },
+      PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+      PATCHMIRROR_DATA_DIR: join(dir, 'data'),
       PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
       PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
     }
@@ -498,7 +502,7 @@ describe('webhooks send and doctor', () => {
     writeFileSync(join(dir, 'public'), `${whpk}\n`)
     const sent = await patchmirror(['send', '--url', url, '--secret-file', 'private', '--json'])
     expect([sent.code, one(sent.out)]).toMatchObject([0, { status: 202, dialect: 'ed25519' }])
-    writeFileSync(join(dir, 'got.json'), JSON.stringify({ rawHeaders: heard[0]?.headers, body: heard[0]?.body })) // prettier-ignore
+    writeFileSync(join(dir, 'got.json'), JSON.stringify({ rawHeaders: heard[0]?.headers, body: heard[0]?.body }))
     const judged = await patchmirror(['doctor', 'got.json', '--secret-file', 'public'])
     expect([judged.code, judged.out]).toEqual([0, expect.stringContaining('Ed25519 public key')])
     const wrong = await patchmirror(['send', '--url', url, '--secret-file', 'public'])

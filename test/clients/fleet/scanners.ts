@@ -71,7 +71,13 @@ export interface Scanners {
 /** Starts a scanner for each address. */
 export function startScanners(targets: Readonly<Record<string, string>>, publications: Publications): Scanners {
   const ending = { now: false }
-  const seen = Object.keys(targets).map((name): Seen => ({ name, scans: 0, firstAt: new Map(), failures: [], mixed: [] })) // prettier-ignore
+  const seen = Object.keys(targets).map((name): Seen => ({
+    name,
+    scans: 0,
+    firstAt: new Map(),
+    failures: [],
+    mixed: [],
+  }))
   const running = seen.map((one) => scanOften(one, targets[one.name] ?? '', publications, () => ending.now))
   return {
     seen,

@@ -88,12 +88,14 @@ export function openSites(): Sites {
     return { within, address: host(subnet, 2), outside: host(subnet, 1) }
   }
   try {
-    const [a, b] = [site('a', 1), site('b', 2)]
+    const a = site('a', 1)
+    const b = site('b', 2)
     const line = `pml${process.pid}`
     wire(`${PREFIX}${process.pid}-b`, 'line0', line, 3)
     const ends: (() => void)[] = []
     return {
-      ...{ a, b },
+      a,
+      b,
       async join(port, options) {
         const link = await openLink({ host: a.address, port }, host(3, 1), options)
         ends.push(link.close)

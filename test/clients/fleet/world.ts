@@ -79,7 +79,8 @@ export async function openSiteFleet({ env: more, roomMb }: FleetOptions): Promis
     const sites = openSites()
     ends.push(() => sites.close())
     const world = await openWorld({
-      ...{ host: sites.a.outside, records: 60 },
+      host: sites.a.outside,
+      records: 60,
       service: { images: 3, tags: 8, packages: 3, tickets: 5 },
     })
     ends.push(() => world.close())
@@ -91,14 +92,18 @@ export async function openSiteFleet({ env: more, roomMb }: FleetOptions): Promis
     ends.push(end)
     const trusted = LEADERS.map((name) => join(world.dir, `${name}.key.pub`)).join(',')
     const shared = {
-      ...{ ...QUICK, ...more, ...credentials() },
+      ...QUICK,
+      ...more,
+      ...credentials(),
       PATCHMIRROR_BUNDLE_TRUSTED_KEYS: trusted,
       PATCHMIRROR_SERVER_KEYS: TEST_KEY,
       PATCHMIRROR_SERVER_PUBLIC_URL: 'http://mirror.example',
       PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
     }
     const leading = {
-      ...{ ...shared, ...catalogEnv(world.sandbox), ...urls.a },
+      ...shared,
+      ...catalogEnv(world.sandbox),
+      ...urls.a,
       PATCHMIRROR_UPSTREAM_API_ROOT: world.sandbox.url,
       PATCHMIRROR_UPSTREAM_ALLOW_PLAIN_HTTP: 'true',
       PATCHMIRROR_IDENTITY_ALLOW_PLAIN_HTTP: 'true',
@@ -116,7 +121,8 @@ export async function openSiteFleet({ env: more, roomMb }: FleetOptions): Promis
     }
     const leader = (name: (typeof LEADERS)[number], port: number): SiteNode =>
       node(name, port, sites.a, {
-        ...{ ...leading, PATCHMIRROR_FLEET_ROLE: name === 'a1' ? 'auto' : 'standby' },
+        ...leading,
+        PATCHMIRROR_FLEET_ROLE: name === 'a1' ? 'auto' : 'standby',
         PATCHMIRROR_BUNDLE_SIGNING_KEYS: join(world.dir, `${name}.key`),
       })
     const reading = { ...shared, ...urls.b, PATCHMIRROR_FLEET_ROLE: 'reader' }
@@ -127,8 +133,11 @@ export async function openSiteFleet({ env: more, roomMb }: FleetOptions): Promis
     execFileSync(mount ?? '', ['-t', 'tmpfs', '-o', `size=${roomMb}m`, 'tmpfs', room])
     ends.push(() => execFileSync(findTool('umount') ?? 'umount', ['--lazy', room]))
     const nodes = {
-      ...{ a1: leader('a1', 8081), a2: leader('a2', 8082) },
-      ...{ b1: reader('b1', 8081), b2: reader('b2', 8082), b3: reader('b3', 8083) },
+      a1: leader('a1', 8081),
+      a2: leader('a2', 8082),
+      b1: reader('b1', 8081),
+      b2: reader('b2', 8082),
+      b3: reader('b3', 8083),
     }
     const edges: Record<string, string> = {}
     for (const name of EDGES) edges[name] = startEdge(name, sites.b, nodes[name], world.dir, ends)
@@ -163,7 +172,8 @@ async function openStore(world: World, { a, join: joinSites }: Sites) {
   const url = { PATCHMIRROR_FLEET_URL: `file://${folder}` }
   const move = (from: string, to: string): Promise<void> => Promise.resolve(renameSync(from, to))
   const store = {
-    ...{ name: `a folder (${real.missing})`, isFar: false },
+    name: `a folder (${real.missing})`,
+    isFar: false,
     pause: () => move(folder, `${folder}-away`),
     resume: () => move(`${folder}-away`, folder),
   }
@@ -182,7 +192,8 @@ function createNode({ name, port, site, world, env }: NodeParts): SiteNode {
   const data = join(world.dir, name)
   let running: Started | null = null
   return {
-    ...{ url: `http://${site.address}:${port}`, data },
+    url: `http://${site.address}:${port}`,
+    data,
     async start() {
       const own = {
         ...env,

@@ -25,7 +25,7 @@ test('webhook secrets are accepted as a dashboard prints them, and a public key 
   const lines = fileWith(`v1,${SECRET}\n${OTHER}\r\nv1,whsec_${OTHER}\nv1a,${key}\n`, 'secrets')
   const named = { PATCHMIRROR_WEBHOOKS_SECRETS_FILE: lines }
   expect(load({ env: named }).config.webhooks.secrets).toEqual(all)
-  const yaml = loadYaml(JSON.stringify({ webhooks: { secrets: [`v1,${SECRET}`, key], dialect: 'standard' } })) // prettier-ignore
+  const yaml = loadYaml(JSON.stringify({ webhooks: { secrets: [`v1,${SECRET}`, key], dialect: 'standard' } }))
   expect(yaml.config.webhooks.secrets).toEqual([SECRET, key])
 })
 

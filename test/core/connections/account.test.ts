@@ -43,7 +43,9 @@ function pass(seconds: number, ...moving: readonly Client[]): void {
 describe('when the bytes for clients are used up,', () => {
   test('the client that sends too slowly makes room, not one that keeps sending', () => {
     const { client, short } = accountOf(16 * MIB)
-    const [slow, fast, next] = [client('a'), client('b'), client('c')]
+    const slow = client('a')
+    const fast = client('b')
+    const next = client('c')
     expect([slow.share.take(7 * MIB), fast.share.take(7 * MIB)]).toEqual([true, true])
     pass(3, fast)
     expect(next.share.take(6 * MIB)).toBe(true)
@@ -52,7 +54,8 @@ describe('when the bytes for clients are used up,', () => {
 
   test('a client is refused when it would take from one that keeps no more than it', () => {
     const { client, short } = accountOf(16 * MIB)
-    const [first, second] = [client('a'), client('b')]
+    const first = client('a')
+    const second = client('b')
     first.share.take(8 * MIB)
     pass(3, first)
     expect([second.share.take(8 * MIB), first.ended, short]).toEqual([false, false, ['refused']])
@@ -60,7 +63,9 @@ describe('when the bytes for clients are used up,', () => {
 
   test('an address that keeps more than another makes room for it, however fast it is', () => {
     const { client } = accountOf(16 * MIB)
-    const [first, second, other] = [client('a'), client('a'), client('b')]
+    const first = client('a')
+    const second = client('a')
+    const other = client('b')
     first.share.take(6 * MIB)
     second.share.take(8 * MIB)
     pass(3, first, second)
@@ -70,7 +75,9 @@ describe('when the bytes for clients are used up,', () => {
 
   test('a client with a key takes the room of one without, and never the other way round', () => {
     const { client } = accountOf(16 * MIB)
-    const [stranger, keyed, again] = [client('a'), client('b', true), client('c')]
+    const stranger = client('a')
+    const keyed = client('b', true)
+    const again = client('c')
     stranger.share.take(10 * MIB)
     pass(3, stranger)
     expect([keyed.share.take(12 * MIB), stranger.ended]).toEqual([true, true])
@@ -80,7 +87,9 @@ describe('when the bytes for clients are used up,', () => {
 
   test('small requests still get room, and what is worked on stays', () => {
     const { client } = accountOf(16 * MIB)
-    const [large, small, more] = [client('a'), client('b'), client('c')]
+    const large = client('a')
+    const small = client('b')
+    const more = client('c')
     large.share.take(14 * MIB)
     large.share.works()
     pass(20)
@@ -89,7 +98,8 @@ describe('when the bytes for clients are used up,', () => {
 
   test('a client of which nothing moves for ten seconds is ended, without pressure it is not', () => {
     const { client, short } = accountOf(16 * MIB)
-    const [idle, moving] = [client('a'), client('b')]
+    const idle = client('a')
+    const moving = client('b')
     idle.share.take(6 * MIB)
     pass(20)
     expect(idle.ended).toBe(false)
@@ -120,7 +130,9 @@ function reading(client: Client): Client {
 
 test('a client that reads one megabit a second is never ended under pressure; one that reads nothing is, after ten seconds', () => {
   const { client, short } = accountOf(16 * MIB)
-  const [steady, silent, crowd] = [client('a'), client('a'), client('b')]
+  const steady = client('a')
+  const silent = client('a')
+  const crowd = client('b')
   for (const one of [reading(steady), reading(silent)]) one.share.take(6 * MIB)
   const endedAt: number[] = []
   for (let second = 1; second <= 300; second++) {
@@ -149,7 +161,8 @@ test('a client that stops to read is ended, though it had read before', () => {
 
 test('a body that comes with one megabit a second, a second at a time, is not taken for slow', () => {
   const { client } = accountOf(16 * MIB)
-  const [steady, other] = [client('a'), client('b')]
+  const steady = client('a')
+  const other = client('b')
   steady.share.take(7 * MIB)
   for (let tenth = 1; tenth <= 600; tenth++) {
     if (tenth % 10 === 3) steady.moved += 125_000
@@ -161,7 +174,8 @@ test('a body that comes with one megabit a second, a second at a time, is not ta
 
 test('one document that is larger than all bytes together is sent where no other large one waits', () => {
   const { client, account } = accountOf(16 * MIB)
-  const [large, second] = [client('a'), client('b')]
+  const large = client('a')
+  const second = client('b')
   large.share.sends(
     () => large.moved,
     () => (large.ended = true),
@@ -176,7 +190,9 @@ test('one document that is larger than all bytes together is sent where no other
 
 test('what waits for its turn makes room only for an address that holds less', () => {
   const { client } = accountOf(16 * MIB)
-  const [queued, same, other] = [client('a'), client('a'), client('b')]
+  const queued = client('a')
+  const same = client('a')
+  const other = client('b')
   queued.share.take(14 * MIB)
   const state = { isEnded: false }
   queued.share.queues(() => (state.isEnded = true))

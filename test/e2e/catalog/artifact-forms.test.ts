@@ -66,7 +66,7 @@ test('an artifact that upstream is still making is pending, not stored, and requ
   expect(report.message).toContain('1 of them still being built by the service')
   expect(String(report.facts['lackingIds'])).toContain('asked to wait 60 s')
   const refused = await made.ask('/v1/tags/t/sbom')
-  expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining('asked to wait 60 s')]) // prettier-ignore
+  expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining('asked to wait 60 s')])
   made.say({ '/v1/tags/t/sbom': () => ({ body: SBOM }) })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect(await (await made.ask('/v1/tags/t/sbom')).json()).toEqual(SBOM)
@@ -81,7 +81,7 @@ test('an item that is no object, or whose id has a line break, is reported and s
   expect(report.message).toContain('3 of its items were skipped, the first: item 2 of page 1')
   const served = (await (await made.ask('/v1/patches')).json()) as { data: unknown[] }
   expect(served.data).toEqual([{ ticket_id: 'a' }, { ticket_id: 'd' }])
-  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { incomplete: 1, lists: 0 } }) // prettier-ignore
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { incomplete: 1, lists: 0 } })
 })
 
 test('a scoped package is found by its plain and its percent-encoded name', async () => {

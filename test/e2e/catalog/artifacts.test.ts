@@ -123,10 +123,8 @@ describe('a link to a document', () => {
     const made = shared()
     const { service } = made.sandbox
     const [one = '', two = ''] = service.ids('tags')
-    const [first, second] = [
-      new URL(await linkOf(made, `/v1/tags/${one}/sbom`)),
-      new URL(await linkOf(made, `/v1/tags/${two}/sbom`)),
-    ]
+    const first = new URL(await linkOf(made, `/v1/tags/${one}/sbom`))
+    const second = new URL(await linkOf(made, `/v1/tags/${two}/sbom`))
     const moved = second.pathname + first.search
     const later = targetOf(first.href).replace(/expires=\d+/, (text) => `${text}0`)
     const bent = targetOf(first.href).replace(/signature=./, (text) => `signature=${text.endsWith('A') ? 'B' : 'A'}`)

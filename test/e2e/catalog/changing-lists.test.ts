@@ -47,7 +47,7 @@ test.each(telling(FORMS, 'nothing, a fixed page, offset'))(
       isArmed = true
       const { state } = await made.run('catalog')
       const stored = new Set(idsOf(made))
-      const lost = all.map(({ ticket_id: id }) => id).filter((id) => before.has(id) && !stored.has(id)) // prettier-ignore
+      const lost = all.map(({ ticket_id: id }) => id).filter((id) => before.has(id) && !stored.has(id))
       expect({ what, lost }).toEqual({ what, lost: [] })
       expect(['complete', 'partial']).toContain(state)
       expect(await made.run('catalog')).toMatchObject({ state: 'complete' })

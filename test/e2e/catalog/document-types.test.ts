@@ -53,7 +53,8 @@ longTest('a document named by two answers has in each the type that upstream gav
     '/documents/b': () => typed(SBOM, VERSIONED),
   })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  const [one, other] = [await linkOf(made, '/v1/tags/a/sbom'), await linkOf(made, '/v1/tags/b/sbom')]
+  const one = await linkOf(made, '/v1/tags/a/sbom')
+  const other = await linkOf(made, '/v1/tags/b/sbom')
   expect(new URL(one).pathname).toBe(new URL(other).pathname)
   expect(new URL(one).searchParams.has('type')).toBe(false) // as it was before types were stored
   expect([await typeAt(one), await typeAt(other)]).toEqual([INFERRED, VERSIONED])
@@ -143,7 +144,8 @@ test('an answer in JSON that names no document keeps its type and its bytes', as
 
 test('another type of the same bytes is a change for a reconcile, a sync and a delta', async () => {
   const clock = { now: Date.now() - 100 * HOUR }
-  const [sbom, vex] = ['/v1/tags/a/sbom', '/v1/tags/a/vex']
+  const sbom = '/v1/tags/a/sbom'
+  const vex = '/v1/tags/a/vex'
   const made = await bench(
     ['a'],
     {
@@ -154,7 +156,8 @@ test('another type of the same bytes is a change for a reconcile, a sync and a d
     () => clock.now,
   )
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  const [there, to] = [below(), folder()]
+  const there = below()
+  const to = folder()
   const full = await carry(made.dir, to)
   await there.take(full.files)
   made.say({
@@ -174,7 +177,8 @@ test('another type of the same bytes is a change for a reconcile, a sync and a d
   expect(delta.manifest.kind).toBe('delta')
   await there.take(delta.files)
   expect(there.digest()).toBe(made.store.carried.digestSources().digest)
-  const [up, down] = [await serveFolder(made.dir, made.config), await serveFolder(there.dir, there.config)]
+  const up = await serveFolder(made.dir, made.config)
+  const down = await serveFolder(there.dir, there.config)
   expect(comparable(await down(vex))).toEqual(comparable(await up(vex)))
   const [one = '', other = ''] = [...linksIn(await up(sbom)), ...linksIn(await down(sbom))]
   const document = await down(other)
@@ -200,7 +204,7 @@ test('a stored type that differs from the published one is found by verify', asy
   const sql = "UPDATE catalog_answer SET links = replace(links, 'version=1.6', 'version=1.5')"
   expect(db.prepare(`${sql} WHERE links <> '[]'`).run().changes).toBe(1)
   db.close()
-  expect(JSON.stringify(await verify())).toContain('the stored catalog differs from the published snapshot') // prettier-ignore
+  expect(JSON.stringify(await verify())).toContain('the stored catalog differs from the published snapshot')
 })
 
 test('a damaged document is a 503 in every content coding, and for a part of it', async () => {

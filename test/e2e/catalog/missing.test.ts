@@ -58,7 +58,9 @@ describe('the 404 of a missing item or document', () => {
 
   test('names the setting when the service has it and catalog.scope excludes it', async () => {
     const made = await mirrored({}, SERVICE)
-    const [tag, image, pkg] = [beyond(made, 'tags'), beyond(made, 'images'), beyond(made, 'packages')]
+    const tag = beyond(made, 'tags')
+    const image = beyond(made, 'images')
+    const pkg = beyond(made, 'packages')
     const { ecosystem, name, version, arch } = pkg.item
     const release = `/packages/ecosystems/${ecosystem}/packages/${encodeURIComponent(name ?? '')}/versions`
     for (const path of [
@@ -104,7 +106,10 @@ describe('the 404 of a missing item or document', () => {
     )
     expect(shown.out).toMatch(/^vex +not fetched yet +-$/m)
     expect(shown.out).toMatch(/^.*vex.*: .*another catalog.include than this mirror has/m)
-    const narrower = await catalogBench(SERVICE, { dir: before.dir, env: { ...include, PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true', PATCHMIRROR_CATALOG_INCLUDE: '' } }) // prettier-ignore
+    const narrower = await catalogBench(SERVICE, {
+      dir: before.dir,
+      env: { ...include, PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true', PATCHMIRROR_CATALOG_INCLUDE: '' },
+    })
     expect(await told(narrower, `/v1/tags/${tag.id}`)).toMatchObject(LEFT_OUT) // API keys bring no tag
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     expect((await made.ask(`/v1/tags/${tag.id}/vex`)).status).toBe(200)

@@ -26,7 +26,10 @@ function pagedBy(param: string, form: Form, all = ALL): Saying {
 const FORMS: Record<string, Saying> = {
   'a Link header around a bare array': pagedBy('page', (body, more, url) => ({
     body,
-    headers: more === null ? {} : { link: `<${url.origin}${PATH}?page=${more}>; rel="next", <${url.origin}${PATH}>; rel="first"` }, // prettier-ignore
+    headers:
+      more === null
+        ? {}
+        : { link: `<${url.origin}${PATH}?page=${more}>; rel="next", <${url.origin}${PATH}>; rel="first"` },
   })),
   'a Link header with a relative URL': pagedBy('after', (body, more) => ({
     body,
@@ -130,7 +133,7 @@ describe('a list whose next page is named by', () => {
     const all = tickets(3)
     const saying = pagedBy(
       'after',
-      (data, more) => ({ body: { data, cursor: { limit: 9, ...(more !== null && { next: `n-${more}` }) } } }), // prettier-ignore
+      (data, more) => ({ body: { data, cursor: { limit: 9, ...(more !== null && { next: `n-${more}` }) } } }),
       all,
     )
     const made = await plainBench({ [PATH]: saying })
@@ -142,14 +145,14 @@ describe('a list whose next page is named by', () => {
       expect(body).toMatchObject({ data: all.slice(0, 2), ...next })
       expect(body).not.toHaveProperty('cursor.after')
     }
-    const ones = made.asked(PATH).filter((url) => url.includes('limit=1&') || url.endsWith('limit=1')) // prettier-ignore
+    const ones = made.asked(PATH).filter((url) => url.includes('limit=1&') || url.endsWith('limit=1'))
     expect(ones).toHaveLength(1) // once, not after each change
   })
 
   test.each([10, 3])(
     'the last id, beside a cursor object without a cursor, continues by the last id: %i items',
     async (count) => {
-      const form: Form = (data, more) => ({ body: { data, cursor: { limit: 9 }, has_more: more !== null } }) // prettier-ignore
+      const form: Form = (data, more) => ({ body: { data, cursor: { limit: 9 }, has_more: more !== null } })
       const made = await plainBench({ [PATH]: pagedBy('starting_after', form, tickets(count)) })
       expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
       const first = await (await made.ask(`${PATH}?limit=2`)).json()
@@ -276,7 +279,7 @@ test('a list without an end is reported and skipped, the others are mirrored', a
   )
   const report = await made.run('catalog')
   expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
-  expect(String(report.facts['lackingIds'])).toContain('does not end after 20 pages (catalog.maxListPages)') // prettier-ignore
+  expect(String(report.facts['lackingIds'])).toContain('does not end after 20 pages (catalog.maxListPages)')
   expect(made.asked('/v1/packages/')).toHaveLength(20)
   expect(idsOf(made)).toHaveLength(10)
 })

@@ -59,7 +59,11 @@ describe('the serving thread', () => {
         ...made.config,
         server: { ...made.config.server, host: '127.0.0.1', port: 0, keys: [TEST_KEY] },
       },
-      ...{ version: 'test', startedAt: 0, now: Date.now, log: null, nextRunAt: () => null },
+      version: 'test',
+      startedAt: 0,
+      now: Date.now,
+      log: null,
+      nextRunAt: () => null,
       routes: createCatalogRoutes(made.config),
     })
     const { url } = await server.listen()
@@ -79,7 +83,12 @@ const HERE = { isGone: () => false, address: 'a' }
 
 describe('the reading thread', () => {
   const request: ReadRequest = {
-    ...{ path: '/v1/patches', method: 'GET', params: {}, query: '', baseUrl: 'http://x', now: 0 },
+    path: '/v1/patches',
+    method: 'GET',
+    params: {},
+    query: '',
+    baseUrl: 'http://x',
+    now: 0,
     served: null,
     linkSecret: null,
     requestHeaders: readRequestHeaders([]),
@@ -116,8 +125,11 @@ describe('the reading thread', () => {
       order.push(what)
     }
     const differences = {
-      ...{ differences: 'since=1&detail=differences', now: 0, served: null },
-      ...{ latest: 0, denied: null },
+      differences: 'since=1&detail=differences',
+      now: 0,
+      served: null,
+      latest: 0,
+      denied: null,
     }
     const first = ask('list', request, 'now')
     const many = Array.from({ length: 33 }, () => ask('differences', differences, 'later'))

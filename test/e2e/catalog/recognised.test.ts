@@ -3,12 +3,13 @@ import { expect, test } from 'vitest'
 import { readMirroredSbom, sbomDigestsOf } from '../../../src/sboms/mirrored.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
-import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts' // prettier-ignore
+import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts'
 import { type Origin, createOrigin } from '../../support/origin.ts'
 
 const STRANGER = 'http://127.0.0.1:9/'
 const SBOM = {
-  ...{ bomFormat: 'CycloneDX', specVersion: '1.5' },
+  bomFormat: 'CycloneDX',
+  specVersion: '1.5',
   externalReferences: [{ type: 'website', url: `${STRANGER}within-a-document` }],
 }
 const SPDX = { spdxVersion: 'SPDX-2.3', documentNamespace: `${STRANGER}namespace` }
@@ -48,10 +49,10 @@ const bytesOf = ({ body }: Said): Buffer =>
   Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
 
 test('a document in an answer is found wherever it stands, served as it came, and nothing in it is requested', async () => {
-  const linesOf = (...values: unknown[]): string => values.map((one) => JSON.stringify(one)).join('\n') // prettier-ignore
+  const linesOf = (...values: unknown[]): string => values.map((one) => JSON.stringify(one)).join('\n')
   const forms: Record<string, Form> = {
     'json-api': ['sbom', { body: { data: { id: '1', attributes: { document: SBOM } } } }],
-    deep: ['sbom', { body: { a: { b: { c: { d: { e: { f: { g: { h: { i: { j: SPDX } } } } } } } } } } }], // prettier-ignore
+    deep: ['sbom', { body: { a: { b: { c: { d: { e: { f: { g: { h: { i: { j: SPDX } } } } } } } } } } }],
     list: ['sbom', { body: [SBOM, SPDX] }],
     'list-within': ['sbom', { body: { sboms: [{ sbom: SBOM }, { sbom: SPDX }] } }],
     lines: ['sbom', { body: linesOf(SBOM, SPDX) }],
@@ -62,7 +63,7 @@ test('a document in an answer is found wherever it stands, served as it came, an
     vex: ['vex', { body: { result: { vex: VEX, url: `${STRANGER}beside` } } }],
     csaf: ['vex', { body: { data: CSAF } }],
     provenance: ['provenance', { body: { data: [{ attributes: { statement: STATEMENT } }] } }],
-    bundle: ['provenance', { body: { attestations: [{ bundle: { dsseEnvelope: {} }, url: STRANGER }] } }], // prettier-ignore
+    bundle: ['provenance', { body: { attestations: [{ bundle: { dsseEnvelope: {} }, url: STRANGER }] } }],
   }
   const made = await benchOf(forms)
   const report = await made.run('catalog')
@@ -70,7 +71,7 @@ test('a document in an answer is found wherever it stands, served as it came, an
   for (const [id, [kind, said]] of Object.entries(forms)) {
     const answer = await made.ask(`/v1/tags/${id}/${kind}`)
     const body = Buffer.from(await answer.arrayBuffer())
-    expect([id, answer.status, body.toString('latin1')]).toEqual([id, 200, bytesOf(said).toString('latin1')]) // prettier-ignore
+    expect([id, answer.status, body.toString('latin1')]).toEqual([id, 200, bytesOf(said).toString('latin1')])
   }
   const { documents } = made.store.catalog.countCatalog()
   expect(documents).toBe(9) // each once, whatever is around it
@@ -128,10 +129,18 @@ test('the link that gives a document counts; links that give none, and links to 
   const { url: store } = await createStore()
   const docs = await createOrigin((_request, response) => response.writeHead(404).end())
   const forms = (root: string): Record<string, Form> => ({
-    documentation: ['sbom', { body: { documentation: `${docs.url}/sbom`, url: `${store}/sbom/1` } }], // prettier-ignore
+    documentation: ['sbom', { body: { documentation: `${docs.url}/sbom`, url: `${store}/sbom/1` } }],
     closed: ['sbom', { body: { help: 'http://127.0.0.1:9/', url: `${store}/sbom/2` } }],
     image: ['sbom', { body: { image: 'oci://registry/x:1', url: `${store}/sbom/3` } }],
-    hal: ['vex', { body: { _links: { self: { href: `${root}/v1/tags/hal/vex` }, tag: { href: `${root}/v1/tags/hal` } }, download: { href: `${store}/vex/1` } } }], // prettier-ignore
+    hal: [
+      'vex',
+      {
+        body: {
+          _links: { self: { href: `${root}/v1/tags/hal/vex` }, tag: { href: `${root}/v1/tags/hal` } },
+          download: { href: `${store}/vex/1` },
+        },
+      },
+    ],
     wrapped: ['vex', { body: { document: { url: `${store}/vex/2` } } }],
     attestations: ['provenance', { body: { attestations: [{ url: `${store}/provenance/1` }] } }],
   })
@@ -150,7 +159,12 @@ test('the link that gives a document counts; links that give none, and links to 
   for (const [id, [kind, one]] of Object.entries(said)) {
     const text = await (await made.ask(`/v1/tags/${id}/${kind}`)).text()
     const [link = ''] = /http[^"]*\/-\/documents\/[^"]*/.exec(text) ?? []
-    expect([id, text.replace(link, '')]).toEqual([id, bytesOf(one).toString().replace(new RegExp(`${store}/[a-z]+/\\d`), '')]) // prettier-ignore
+    expect([id, text.replace(link, '')]).toEqual([
+      id,
+      bytesOf(one)
+        .toString()
+        .replace(new RegExp(`${store}/[a-z]+/\\d`), ''),
+    ])
     expect([id, (await fetch(link)).status]).toEqual([id, 200])
   }
   // The service's own paths were asked as paths of the contract alone.
@@ -222,13 +236,13 @@ test('an answer with neither a document nor a link is not there yet: it is named
   }
   for (const id of ids) {
     const answer = await made.ask(`/v1/tags/${id}/sbom`)
-    expect([id, answer.status, await answer.text()]).toEqual([id, 503, expect.stringContaining('not there yet')]) // prettier-ignore
+    expect([id, answer.status, await answer.text()]).toEqual([id, 503, expect.stringContaining('not there yet')])
   }
   made.say(Object.fromEntries(ids.map((id) => [`/v1/tags/${id}/sbom`, () => ({ body: SBOM })])))
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   // What has been mirrored stays when the service says again that it is not there.
   made.say({
-    '/v1/tags/': () => ({ body: { data: ids.map((id) => ({ id, n: 2 })), cursor: { after: null } } }), // prettier-ignore
+    '/v1/tags/': () => ({ body: { data: ids.map((id) => ({ id, n: 2 })), cursor: { after: null } } }),
     ...Object.fromEntries(ids.map((id) => [`/v1/tags/${id}/sbom`, () => ({ body: bodies[id] })])),
   })
   expect(await made.run('catalog')).toMatchObject({ state: 'partial' })
@@ -240,14 +254,14 @@ test('patches are read as texts in an answer, behind links, and as a list withou
   const path = (id: string): string => `/v1/packages/${id}/artifacts/patches`
   const said: Record<string, Said> = {
     texts: { body: { patches: [{ content: PATCH, advisory: `${STRANGER}advisory` }] } },
-    links: { body: { patches: [{ href: `${store.url}/1.patch` }, { href: `${STRANGER}2.patch` }] } }, // prettier-ignore
+    links: { body: { patches: [{ href: `${store.url}/1.patch` }, { href: `${STRANGER}2.patch` }] } },
     none: { body: { patches: [] } },
     making: { body: { status: 'processing' } },
   }
   const ids = Object.keys(said)
   const made = await plainBench(
     {
-      '/v1/packages/': () => ({ body: { data: ids.map((id) => ({ id })), cursor: { after: null } } }), // prettier-ignore
+      '/v1/packages/': () => ({ body: { data: ids.map((id) => ({ id })), cursor: { after: null } } }),
       ...Object.fromEntries(ids.map((id) => [`/v1/packages/${id}/`, () => ({ body: { id } })])),
       ...Object.fromEntries(Object.entries(said).map(([id, one]) => [path(id), () => one])),
     },
@@ -258,7 +272,7 @@ test('patches are read as texts in an answer, behind links, and as a list withou
   expect(await (await made.ask(path('texts'))).text()).toBe(bytesOf(said['texts'] ?? {}).toString())
   expect(await (await made.ask(path('none'))).text()).toBe('{"patches":[]}')
   expect((await made.ask(path('making'))).status).toBe(503)
-  const { patches } = (await (await made.ask(path('links'))).json()) as { patches: { href: string }[] } // prettier-ignore
+  const { patches } = (await (await made.ask(path('links'))).json()) as { patches: { href: string }[] }
   expect(await (await fetch(patches[0]?.href ?? '')).text()).toBe(PATCH)
   expect(patches[1]?.href).toBe(`${STRANGER}2.patch`)
 })

@@ -41,7 +41,7 @@ test('a 403 of one SBOM that was mirrored is its state until the service allows 
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   made.say({ '/v1/tags/t/sbom': refusing('not in your plan') })
   // Its list item is unchanged: a sync does not ask. A change of the item makes it.
-  made.say({ '/v1/tags/': () => ({ body: { data: [{ id: 't', n: 1 }], cursor: { after: null } } }) }) // prettier-ignore
+  made.say({ '/v1/tags/': () => ({ body: { data: [{ id: 't', n: 1 }], cursor: { after: null } } }) })
   expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { forbidden: 1 } })
   expect(await answerOf(made, '/v1/tags/t/sbom')).toEqual(isRefused('not in your plan'))
   expect(await answerOf(made, '/v1/images/tags/t/sbom')).toEqual(isRefused('not in your plan'))
@@ -81,7 +81,12 @@ longTest('a service that refuses all lists at once, or very many answers, change
     return () => ({ body: { data: ids.map((id) => ({ id, n })), cursor: { after: null } } })
   }
   const answers = (said: Saying): Record<string, Saying> =>
-    Object.fromEntries(ids.flatMap((id) => [[`/v1/tags/${id}`, said], [`/v1/tags/${id}/sbom`, said]])) // prettier-ignore
+    Object.fromEntries(
+      ids.flatMap((id) => [
+        [`/v1/tags/${id}`, said],
+        [`/v1/tags/${id}/sbom`, said],
+      ]),
+    )
   const made = await plainBench({ ...answers(() => ({ body: SBOM })), '/v1/tags/': listing(1) })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   made.say({ ...answers(refusing('no')), '/v1/tags/': listing(2) })
@@ -90,7 +95,14 @@ longTest('a service that refuses all lists at once, or very many answers, change
   expect(report.message).toContain('answers, which the service refuses now (403)')
   expect(await answerOf(made, '/v1/tags/t7/sbom')).toEqual([200, JSON.stringify(SBOM)])
   const lists = ['api_keys', 'subscriptions', 'patches', 'images', 'tags', 'packages']
-  made.say(Object.fromEntries(lists.flatMap((name) => [[`/v1/${name}`, refusing('no')], [`/v1/${name}/`, refusing('no')]]))) // prettier-ignore
+  made.say(
+    Object.fromEntries(
+      lists.flatMap((name) => [
+        [`/v1/${name}`, refusing('no')],
+        [`/v1/${name}/`, refusing('no')],
+      ]),
+    ),
+  )
   expect(await made.run('catalog')).toMatchObject({ state: 'failed', code: 'upstream_auth' })
   expect(await answerOf(made, '/v1/tags/')).toEqual([200, expect.stringContaining('"t7"')])
 })

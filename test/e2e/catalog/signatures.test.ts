@@ -76,7 +76,9 @@ test('an artifact that the trusted key signed says so on its path, in the run an
   const status = buildStatus({ ...options, startedAt: null, now: Date.now, nextRunAt: () => null })
   const problem = problemsOf(status, config, Date.now()).find(({ code }) => code === 'signatures')
   expect(problem).toMatchObject({
-    ...{ level: 'warning', subject: 'catalog', effect: 'they are served and believed' },
+    level: 'warning',
+    subject: 'catalog',
+    effect: 'they are served and believed',
     text: 'the signatures of 2 artifacts failed, 4 without one',
   })
   expect(JSON.stringify(openStatus(status).sources)).not.toContain('it is about')
@@ -140,7 +142,7 @@ test('an artifact that is not verified is not published where signatures are enf
     `/v1/tags/${tag}/vex: its signature is not accepted: failed: the signature does not fit the content or the key (signature verification failed) (catalog.signatures: enforce)`,
   ])
   const { vex_file_url: url } = (await (await made.ask(`/v1/tags/${tag}/vex`)).json()) as Record<string, string>
-  expect(new URL(url ?? '').pathname).toBe(new URL((before as Record<string, string>)['vex_file_url'] ?? '').pathname) // prettier-ignore
+  expect(new URL(url ?? '').pathname).toBe(new URL((before as Record<string, string>)['vex_file_url'] ?? '').pathname)
   expect((await headersOf(bench, 'vex')).join()).toMatch(/^verified/)
 })
 

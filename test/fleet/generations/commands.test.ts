@@ -20,7 +20,8 @@ test('the commands of a fleet list its generations, go back, release and collect
   const url = `file://${shared}`
   const store = createFolderStore(url)
   const bench = await createBench({
-    ...{ dir: join(home, 'data'), sandbox: { records: 3, service: false } },
+    dir: join(home, 'data'),
+    sandbox: { records: 3, service: false },
   })
   const trust = { keys: [key], revoked: new Set<string>(), allowUnsigned: false, now: Date.now }
   const made = () => publish(store, bench.dir, { keys: [key], trust })
@@ -33,8 +34,10 @@ test('the commands of a fleet list its generations, go back, release and collect
   await bench.run('osv') // never published: it is no difference of the rollback
   await bench.close()
   const env = {
-    ...{ PATCHMIRROR_DATA_DIR: bench.dir, PATCHMIRROR_FLEET_URL: url },
-    ...{ PATCHMIRROR_FLEET_ROLE: 'writer', PATCHMIRROR_BUNDLE_SIGNING_KEYS: key.path },
+    PATCHMIRROR_DATA_DIR: bench.dir,
+    PATCHMIRROR_FLEET_URL: url,
+    PATCHMIRROR_FLEET_ROLE: 'writer',
+    PATCHMIRROR_BUNDLE_SIGNING_KEYS: key.path,
   }
   const command = async (...words: string[]): Promise<unknown> => {
     const { code, out, err } = await run(['fleet', ...words, '--json'], env, home)
@@ -61,8 +64,18 @@ test('the commands of a fleet list its generations, go back, release and collect
 
 test('the differences of a generation are counted once for each name, between its ends', () => {
   const row = (at: number, ...names: AdoptedRow['names']): AdoptedRow => ({
-    ...{ id: at, source: 'osv', snapshot: `a${at}`, previous: `a${at - 1}`, sequence: at },
-    ...{ publishedAt: 1, asOf: 1, records: 9, added: 9, changed: 9, removed: 9, complete: true },
+    id: at,
+    source: 'osv',
+    snapshot: `a${at}`,
+    previous: `a${at - 1}`,
+    sequence: at,
+    publishedAt: 1,
+    asOf: 1,
+    records: 9,
+    added: 9,
+    changed: 9,
+    removed: 9,
+    complete: true,
     names,
   })
   const rows = [

@@ -20,8 +20,10 @@ test('what the mirror that leads published although its guard doubted it is know
   if (db === null) throw new Error('there is no database')
   const reads = createReads(db)
   const run = findDoubtful(reads, 'osv', Date.now())
-  expect(run?.message).toContain('doubtful at the mirror that made the bundle: 1 record has a date of modification far in the future (futureModified)')
+  expect(run?.message).toContain(
+    'doubtful at the mirror that made the bundle: 1 record has a date of modification far in the future (futureModified)',
+  )
   const row = reads.changes.readLatestLogged('osv')
   expect(reads.changes.readDoubts(row?.id ?? 0)?.counts).toEqual({ futureModified: 1 })
   db.close()
-}) // prettier-ignore
+})

@@ -35,7 +35,10 @@ const before = {
   generation: {
     digest: 'newest',
     full: {
-      ...{ key: 'bundles/full.zip', sha256: 'full', size: 50_000_000, digest: 'full' },
+      key: 'bundles/full.zip',
+      sha256: 'full',
+      size: 50_000_000,
+      digest: 'full',
       createdAt: new Date(NOW - 3_600_000).toISOString(),
     },
   },

@@ -103,8 +103,12 @@ const config = nodeConfig('/nowhere', {
 
 function createWorld(): World {
   const world: World = {
-    ...{ bucket: createMemoryBucket({ now: () => world.now }), members: [], seen: new Map() },
-    ...{ epoch: 0, version: 1, now: Date.parse('2026-05-01T00:00:00.000Z') },
+    bucket: createMemoryBucket({ now: () => world.now }),
+    members: [],
+    seen: new Map(),
+    epoch: 0,
+    version: 1,
+    now: Date.parse('2026-05-01T00:00:00.000Z'),
   }
   const members = Array.from({ length: NODES }, (_, i): Member => {
     const disk = emptyDisk(`node ${i}`)
@@ -116,8 +120,13 @@ function createWorld(): World {
 function followerOf(world: World, disk: Disk, store = world.bucket.client()): Follower {
   const now = (): number => world.now
   return createFollower({
-    ...{ store, config, now, trust: fleetTrust(now), mayPublish: true },
-    ...{ importer: standInImporter(disk), waitUntil: () => Promise.resolve() },
+    store,
+    config,
+    now,
+    trust: fleetTrust(now),
+    mayPublish: true,
+    importer: standInImporter(disk),
+    waitUntil: () => Promise.resolve(),
   })
 }
 
@@ -132,8 +141,15 @@ function scriptOf(at: number, fault: FaultName | null): FaultScript {
 function publishAs(world: World, { disk, epoch }: Member, store: ObjectStore): Promise<unknown> {
   const now = (): number => world.now
   return publishGeneration({
-    ...{ store, dataDir: '/nowhere', config, keys: [signer()], trust: fleetTrust(now), now },
-    ...{ epoch: epoch ?? 0, program: 'patchmirror/test', exporter: standInExporter(disk, now) },
+    store,
+    dataDir: '/nowhere',
+    config,
+    keys: [signer()],
+    trust: fleetTrust(now),
+    now,
+    epoch: epoch ?? 0,
+    program: 'patchmirror/test',
+    exporter: standInExporter(disk, now),
   })
 }
 

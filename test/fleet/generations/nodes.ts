@@ -32,8 +32,14 @@ export function nodeConfig(dir: string, env: Record<string, string> = {}): Confi
 /** Publishes a data folder as a leader does. */
 export function publish(store: ObjectStore, dir: string, more: Partial<PublishDeps> = {}): Promise<PublishResult> {
   return publishGeneration({
-    ...{ store, dataDir: dir, config: nodeConfig(dir), keys: [signer()], epoch: 1 },
-    ...{ trust: fleetTrust(more.now), program: 'patchmirror/test', now: Date.now },
+    store,
+    dataDir: dir,
+    config: nodeConfig(dir),
+    keys: [signer()],
+    epoch: 1,
+    trust: fleetTrust(more.now),
+    program: 'patchmirror/test',
+    now: Date.now,
     ...more,
   })
 }
@@ -56,7 +62,11 @@ export function createNode(
   }: { dir?: string; now?: () => number; mayPublish?: boolean } = {},
 ): Node {
   const follower = createFollower({
-    ...{ store, config: nodeConfig(dir), trust: fleetTrust(now), now, mayPublish },
+    store,
+    config: nodeConfig(dir),
+    trust: fleetTrust(now),
+    now,
+    mayPublish,
     waitUntil: () => Promise.resolve(),
   })
   return {

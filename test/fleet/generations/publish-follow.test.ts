@@ -58,7 +58,8 @@ describe('a fleet', () => {
     // The standby takes over: it publishes nothing new at first, and remembers what is stored.
     expect((await publish(store, standby.dir, { epoch: 2 })).outcome).toBe('unchanged')
     const next = await createBench({
-      ...{ sandbox: { records: 5, service: false }, dir: standby.dir },
+      sandbox: { records: 5, service: false },
+      dir: standby.dir,
     })
     onTestFinished(() => next.close())
     next.sandbox.feed.change(2)
@@ -102,7 +103,10 @@ describe('a fleet', () => {
     const waits: number[] = []
     let isEnding = true
     const follower = createFollower({
-      ...{ store, config: nodeConfig(dir), trust: fleetTrust(), now: Date.now },
+      store,
+      config: nodeConfig(dir),
+      trust: fleetTrust(),
+      now: Date.now,
       waitUntil(at) {
         waits.push(at)
         expect(stateOf(dir)).toEqual(before)
@@ -140,7 +144,11 @@ describe('a fleet', () => {
       const config = nodeConfig(bench.dir)
       const back = await rollBackTo(
         {
-          ...{ store, config, keys: [signer()], trust: fleetTrust(), now: Date.now },
+          store,
+          config,
+          keys: [signer()],
+          trust: fleetTrust(),
+          now: Date.now,
           program: 'patchmirror/test',
         },
         1,
@@ -225,7 +233,8 @@ async function runRealHistory(seed: number): Promise<void> {
   }
   await publish(bucket.client(), leading().dir, { epoch })
   await reader.catchUp()
-  const [there, here] = [stateOf(reader.dir), stateOf(leading().dir)]
+  const there = stateOf(reader.dir)
+  const here = stateOf(leading().dir)
   const changed = new Map(here.dates.map(({ id, changedAt }) => [id, changedAt]))
   // A content that was replaced and stored again without being published in between has an older date on the reader.
   const dates = there.dates.map((one) => {

@@ -53,12 +53,20 @@ function createPair(): Pair {
     })
   const follower = restart()
   const pair: Pair = {
-    ...{ bucket, reader, follower, restart, now: START },
+    bucket,
+    reader,
+    follower,
+    restart,
+    now: START,
     async publish(epoch = 1) {
       syncTo(leader, leader.version + 1, pair.now)
       await publishGeneration({
-        ...{ ...common, dataDir: '/nowhere', keys: [signer()], epoch },
-        ...{ program: 'patchmirror/test', exporter: standInExporter(leader, now) },
+        ...common,
+        dataDir: '/nowhere',
+        keys: [signer()],
+        epoch,
+        program: 'patchmirror/test',
+        exporter: standInExporter(leader, now),
       })
     },
     async follow() {
@@ -318,8 +326,11 @@ test('garbage is planned in one run and deleted in a later one, after its grace 
   const config = nodeConfig('/nowhere')
   const collect = (dryRun = false) =>
     collectGarbage({
-      ...{ store: pair.bucket.client(), config, trust: fleetTrust(() => pair.now) },
-      ...{ now: () => pair.now, dryRun },
+      store: pair.bucket.client(),
+      config,
+      trust: fleetTrust(() => pair.now),
+      now: () => pair.now,
+      dryRun,
     })
   const names = async (): Promise<string[][]> => {
     const { deleted, planned } = await collect()
@@ -337,7 +348,8 @@ test('garbage is planned in one run and deleted in a later one, after its grace 
   pair.now += 2 * HOUR
   pair.bucket.tamper(OTHER, Buffer.from('young'))
   expect(await names()).toEqual([[ORPHAN], []])
-  const [ended, running] = ['readers/' + 'a'.repeat(32) + '.json', 'readers/' + 'b'.repeat(32) + '.json'] // prettier-ignore
+  const ended = 'readers/' + 'a'.repeat(32) + '.json'
+  const running = 'readers/' + 'b'.repeat(32) + '.json'
   pair.bucket.tamper(ended, Buffer.from('{}'))
   pair.now += 20 * 24 * HOUR
   await pair.publish()

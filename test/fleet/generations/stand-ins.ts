@@ -23,8 +23,14 @@ export interface Disk {
 /** The disk of a node with nothing on it. */
 export function emptyDisk(name: string): Disk {
   return {
-    ...{ name, version: 0, asOf: 0, applied: null, published: null, log: [] },
-    ...{ bases: new Map(), downloads: new Map() },
+    name,
+    version: 0,
+    asOf: 0,
+    applied: null,
+    published: null,
+    log: [],
+    bases: new Map(),
+    downloads: new Map(),
   }
 }
 
@@ -46,10 +52,19 @@ export function syncTo(disk: Disk, version: number, now: number): void {
 
 function logChange(disk: Disk, version: number, now: number): void {
   disk.log.push({
-    ...{ id: (disk.log.at(-1)?.id ?? 0) + 1, source: 'osv', snapshot: snapshotOf(version) },
-    ...{ previous: disk.version === 0 ? null : snapshotOf(disk.version), sequence: version },
-    ...{ publishedAt: now, asOf: now, records: 1, added: 0, changed: 1, removed: 0 },
-    ...{ complete: true, names: [['record', 'changed']] },
+    id: (disk.log.at(-1)?.id ?? 0) + 1,
+    source: 'osv',
+    snapshot: snapshotOf(version),
+    previous: disk.version === 0 ? null : snapshotOf(disk.version),
+    sequence: version,
+    publishedAt: now,
+    asOf: now,
+    records: 1,
+    added: 0,
+    changed: 1,
+    removed: 0,
+    complete: true,
+    names: [['record', 'changed']],
   })
 }
 
@@ -75,8 +90,10 @@ export function standInExporter(disk: Disk, now: () => number): Exporter {
       disk.version === 0
         ? null
         : {
-            ...{ mirror: sha256Hex(disk.name).slice(0, 32), contentDigest: null },
-            ...{ asOf: { osv: disk.asOf }, snapshots: { osv: snapshotOf(disk.version) } },
+            mirror: sha256Hex(disk.name).slice(0, 32),
+            contentDigest: null,
+            asOf: { osv: disk.asOf },
+            snapshots: { osv: snapshotOf(disk.version) },
           },
     findBase(digest) {
       const found = [...disk.bases].find(([of]) => combineDigests({ osv: of }) === digest)
@@ -102,8 +119,11 @@ function exportOf(disk: Disk, since: number | null, record: () => number, now: n
   const digest = digestOf(version)
   const source = { snapshot: snapshotOf(version), digest, records: 1, whole: true, bases }
   const manifest = {
-    ...{ mirror: sha256Hex(name).slice(0, 32), sequence: record(), expiresAt: null },
-    ...{ digest: combinedOf(version), createdAt: toIso(now) },
+    mirror: sha256Hex(name).slice(0, 32),
+    sequence: record(),
+    expiresAt: null,
+    digest: combinedOf(version),
+    createdAt: toIso(now),
     sources: { osv: { ...source, asOf: toIso(disk.asOf) } },
   }
   return { body, size: body.length, sha256: sha256Hex(body), manifest }

@@ -24,8 +24,13 @@ function createWorld() {
         time.at += answerMs // as long as an answer takes
         return node.fault
       }),
-      ...{ owner, name: owner, url: `http://${owner}`, patienceMs, floor: () => 0 },
-      ...{ seconds: () => SECONDS, token: () => `token-${++tokens}` },
+      owner,
+      name: owner,
+      url: `http://${owner}`,
+      patienceMs,
+      floor: () => 0,
+      seconds: () => SECONDS,
+      token: () => `token-${++tokens}`,
       clock: () => time.at + offsetMs,
       now: () => time.at + offsetMs,
     })
@@ -44,7 +49,8 @@ async function live(world: ReturnType<typeof createWorld>, nodes: Node[], ms: nu
 describe('the lease', () => {
   test('the first takes it, renews it, and the other waits', async () => {
     const world = createWorld()
-    const [a, b] = [world.start('a'), world.start('b', 86_400_000)]
+    const a = world.start('a')
+    const b = world.start('b', 86_400_000)
     await live(world, [a, b], 300_000)
     expect(a.keeper.leadership()).toMatchObject({ epoch: 1, failure: null })
     expect(b.keeper.leadership()).toMatchObject({ epoch: null, lease: { name: 'a', epoch: 1 } })
@@ -63,7 +69,8 @@ describe('the lease', () => {
 
   test('a dead leader is replaced within its duration and two steps, with the next epoch', async () => {
     const world = createWorld()
-    const [a, b] = [world.start('a'), world.start('b')]
+    const a = world.start('a')
+    const b = world.start('b')
     await live(world, [a, b], 60_000)
     const died = world.time.at
     while (b.keeper.leadership().epoch === null) await live(world, [b], 3000)
@@ -77,7 +84,8 @@ describe('the lease', () => {
 
   test('a mirror that may not lead names no leader once the last one is dead, or gave the lease back', async () => {
     const world = createWorld()
-    const [a, b] = [world.start('a'), world.start('b')]
+    const a = world.start('a')
+    const b = world.start('b')
     await live(world, [a], 6000)
     const watched = async (ms: number) => {
       for (const end = world.time.at + ms; world.time.at < end; world.time.at += 3000) await b.keeper.step(false)
@@ -98,7 +106,7 @@ describe('the lease', () => {
     ['that is too large', { name: 'x'.repeat(20_000) }],
   ])('a lease %s that somebody wrote keeps no mirror from leading, under a sound epoch', async (_, fields) => {
     const world = createWorld()
-    const [a] = [world.start('a')]
+    const a = world.start('a')
     await live(world, [a], 3000)
     const forged = { ...world.stored(), owner: 'x', token: 'x', ...fields }
     world.bucket.tamper(LEASE_KEY, Buffer.from(JSON.stringify(forged)))
@@ -113,7 +121,8 @@ describe('the lease', () => {
 
   test('a lease that was given back is taken at once; the owner takes its own after a restart', async () => {
     const world = createWorld()
-    const [a, b] = [world.start('a'), world.start('b')]
+    const a = world.start('a')
+    const b = world.start('b')
     await live(world, [a, b], 3000)
     await a.keeper.release()
     expect(world.stored()).toMatchObject({ owner: 'a', released: true })
@@ -126,7 +135,8 @@ describe('the lease', () => {
 
   test('a mirror that may not lead gives its lease back, and one with patience lets others go first', async () => {
     const world = createWorld()
-    const [a, patient] = [world.start('a'), world.start('b', 0, 15_000)]
+    const a = world.start('a')
+    const patient = world.start('b', 0, 15_000)
     await patient.keeper.step(true)
     expect(patient.keeper.leadership().epoch).toBeNull()
     await a.keeper.step(true)
@@ -144,8 +154,14 @@ describe('the lease', () => {
     let puts = 0
     const flaky = createLeaseKeeper({
       store: world.bucket.client(({ verb }) => (verb !== 'get' && ++puts % 2 === 1 ? fault : undefined)),
-      ...{ owner: 'c', name: 'c', url: null, patienceMs: 0, floor: () => 7 },
-      ...{ seconds: () => SECONDS, clock: () => world.time.at, now: () => world.time.at },
+      owner: 'c',
+      name: 'c',
+      url: null,
+      patienceMs: 0,
+      floor: () => 7,
+      seconds: () => SECONDS,
+      clock: () => world.time.at,
+      now: () => world.time.at,
     })
     await flaky.step(true)
     if (fault === 'lost-request') await flaky.step(true)
@@ -174,7 +190,10 @@ describe('the lease', () => {
     await live(world, [a], 24_000)
     expect(a.keeper.leadership().epoch).toBe(1)
     await live(world, [a], 9000)
-    expect(a.keeper.leadership()).toMatchObject({ epoch: null, failure: expect.stringContaining('ECONNREFUSED') as string }) // prettier-ignore
+    expect(a.keeper.leadership()).toMatchObject({
+      epoch: null,
+      failure: expect.stringContaining('ECONNREFUSED') as string,
+    })
     a.fault = undefined
     await a.keeper.step(true)
     expect(a.keeper.leadership().epoch).toBe(1)

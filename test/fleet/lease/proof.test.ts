@@ -28,7 +28,11 @@ function keeperOn(store: ObjectStore) {
   const clock = () => time.now
   const options = { store, owner: 'a', name: 'a', url: null, patienceMs: 0 }
   const keeper = createLeaseKeeper({
-    ...{ ...options, seconds: () => 30, floor: () => 0, clock, now: Date.now },
+    ...options,
+    seconds: () => 30,
+    floor: () => 0,
+    clock,
+    now: Date.now,
     proof: createLeaseProof(store, clock),
   })
   return { keeper, time }

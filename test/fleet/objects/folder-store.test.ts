@@ -127,7 +127,8 @@ test('a symbolic link in place of an object is not followed', async () => {
 })
 
 test('a symbolic link in place of a folder of objects is refused by every call, and nothing behind it is touched', async () => {
-  const [path, elsewhere] = [folder(), folder()]
+  const path = folder()
+  const elsewhere = folder()
   writeFileSync(join(elsewhere, 'k'), 'private')
   utimesSync(join(elsewhere, 'k'), 1, 1)
   for (const name of ['bundles', '.drafts']) symlinkSync(elsewhere, join(path, name))

@@ -115,7 +115,7 @@ test('all serving threads give the bytes that the server gives, and their answer
     }
   }
   expect(counts().every((count) => count > 0)).toBe(true)
-  const page = await (await dial(port)).ask(get('/-/metrics', `Authorization: Bearer ${TEST_KEY}\r\n`)) // prettier-ignore
+  const page = await (await dial(port)).ask(get('/-/metrics', `Authorization: Bearer ${TEST_KEY}\r\n`))
   const all = 2 * MANY * asked.length
   expect(page.body).toContain(`patchmirror_http_requests_total{surface="public",code="200"} ${all}`)
   const each = [...page.body.matchAll(/^patchmirror_serving_thread_(\w+)\{thread="(\d)"\} (\d+)$/gm)]
@@ -129,7 +129,9 @@ test('all serving threads give the bytes that the server gives, and their answer
 
 longTest('a connection to any thread goes on with whatever is asked on it', async () => {
   const { port, own } = await start()
-  const key = Object.entries(own).map(([name, value]) => `${name}: ${value}\r\n`).join('') // prettier-ignore
+  const key = Object.entries(own)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')
   const etag = /ETag: (.*)/.exec((await (await dial(port)).ask(get(ONE))).head)?.[1] ?? ''
   for (const { socket, ask, next } of await dialMany(port)) {
     expect((await ask(get(ONE))).body).toBe(RECORDS.one)
@@ -141,7 +143,7 @@ longTest('a connection to any thread goes on with whatever is asked on it', asyn
     expect((await ask(get('/-/status', key))).head).toContain(' 200 ')
     expect((await ask(get('/external/osv/none.json'))).head).toContain(' 404 ')
     expect((await ask(get('/external/patch_feed'))).body).toBe(FEEDS['/external/patch_feed'])
-    expect((await ask(`POST ${ONE} HTTP/1.1\r\nHost: m\r\nContent-Length: 2\r\n\r\nab`)).head).toContain(' 405 ') // prettier-ignore
+    expect((await ask(`POST ${ONE} HTTP/1.1\r\nHost: m\r\nContent-Length: 2\r\n\r\nab`)).head).toContain(' 405 ')
     socket.write(get(ONE) + get('/external/osv/two.json') + get('/-/health') + get(ONE))
     const bodies = [await next(), await next(), await next(), await next()].map(({ body }) => body)
     expect([bodies[0], bodies[1], bodies[3]]).toEqual([RECORDS.one, RECORDS.two, RECORDS.one])
@@ -168,7 +170,7 @@ test('the server sees the address of the client, whichever thread accepted the c
   for (const { ask } of await dialMany(port, '127.0.0.9')) expect((await ask(get(ONE))).body).toBe(RECORDS.one)
   const lines = () => fields.filter((line) => 'client' in line)
   await expect.poll(() => lines().length).toBe(MANY)
-  expect(lines()).toEqual(lines().map(() => expect.objectContaining({ client: '127.0.0.9' }) as object)) // prettier-ignore
+  expect(lines()).toEqual(lines().map(() => expect.objectContaining({ client: '127.0.0.9' }) as object))
 })
 
 test('connections of all threads count against the limits', async () => {
@@ -276,7 +278,9 @@ test('a port that another program uses is refused with several threads as with o
   onTestFinished(() => void other.close())
   const address = other.address()
   const port = String(typeof address === 'object' ? address?.port : 0)
-  await expect(start({ PATCHMIRROR_SERVER_PORT: port })).rejects.toThrow(/is in use by another program: set server\.port/) // prettier-ignore
+  await expect(start({ PATCHMIRROR_SERVER_PORT: port })).rejects.toThrow(
+    /is in use by another program: set server\.port/,
+  )
 })
 
 longTest('a daemon with several threads takes deliveries on the same port', async () => {

@@ -29,7 +29,8 @@ describe('a full bundle into an empty folder', () => {
     expect(report.outcome).toBe('applied')
     expect(there.digest()).toBe(manifest.digest)
     expect(there.digest()).toBe(bench.store.carried.digestSources().digest)
-    const [up, down] = [await serveFolder(bench.dir, bench.config), await serveFolder(there.dir, there.config)]
+    const up = await serveFolder(bench.dir, bench.config)
+    const down = await serveFolder(there.dir, there.config)
     const paths = pathsOf(bench.store)
     expect(paths.length).toBeGreaterThan(60)
     const [none = ''] = paths.filter((path) => path.endsWith('/vex'))
@@ -38,7 +39,8 @@ describe('a full bundle into an empty folder', () => {
     for (const path of paths)
       for (const coding of ['gzip', 'identity']) {
         const headers = { 'accept-encoding': coding }
-        const [one, other] = [await up(path, headers), await down(path, headers)]
+        const one = await up(path, headers)
+        const other = await down(path, headers)
         expect(comparable(other), path).toEqual(comparable(one))
         const links = linksIn(other)
         documents += links.length

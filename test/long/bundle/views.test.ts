@@ -40,14 +40,13 @@ test('the views for scanners are equal on the source and target mirror, after a 
     expect(pathsOf(there.dir, there.store)).toEqual(paths)
     for (const path of paths)
       for (const coding of ['gzip', 'identity']) {
-        const [one, other] = [
-          await up(path, { 'accept-encoding': coding }),
-          await down(path, { 'accept-encoding': coding }),
-        ]
+        const one = await up(path, { 'accept-encoding': coding })
+        const other = await down(path, { 'accept-encoding': coding })
         expect(one.status, path).toBe(/\/(ROOT\/|none\.)/.test(path) ? 404 : 200)
         expect(shown(other), path).toEqual(shown(one))
       }
-    const [manifest, theirs] = [await up(VEX_MANIFEST), await down(VEX_MANIFEST)]
+    const manifest = await up(VEX_MANIFEST)
+    const theirs = await down(VEX_MANIFEST)
     const withoutPort = ({ body }: Reply): string => body.toString().replace(/:\d+\//, '/')
     expect(withoutPort(theirs)).toBe(withoutPort(manifest))
     return paths.length

@@ -62,18 +62,14 @@ const FORMS: [string, ShapeName, ShapeChanges][] = [
   ['in the Location of a 200', 'wire', { artifacts: { links: 'location' } }],
 ]
 
-test.each(FORMS)(
-  // prettier-ignore
-  'documents are mirrored when they come %s',
-  async (_how, shape, changes) => {
-    const made = await benchOf(shape, changes)
-    const report = await made.run('catalog')
-    expect([report.state, report.facts['lackingIds']]).toEqual(['complete', undefined])
-    expect(await wrongOf(made)).toEqual([])
-    expect(artifactsOf(made).length).toBeGreaterThan(5)
-    expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
-  },
-)
+test.each(FORMS)('documents are mirrored when they come %s', async (_how, shape, changes) => {
+  const made = await benchOf(shape, changes)
+  const report = await made.run('catalog')
+  expect([report.state, report.facts['lackingIds']]).toEqual(['complete', undefined])
+  expect(await wrongOf(made)).toEqual([])
+  expect(artifactsOf(made).length).toBeGreaterThan(5)
+  expect(await made.run('catalog')).toMatchObject({ state: 'complete', facts: { fetched: 0 } })
+})
 
 const UNFINISHED = ['processing', 'empty', 'null', 'blank', 'spaces', 'network'] as const
 
@@ -100,7 +96,7 @@ test.each(REFUSED)('a service that refuses %s has a mirror of all the rest', asy
   const [tag = ''] = made.sandbox.service.ids('tags')
   expect(await made.run('catalog')).toMatchObject({ state: 'partial', code: null })
   const refused = await made.ask(path === '' ? `/v1/tags/${tag}/sbom` : path)
-  expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('this key has no right to it')]) // prettier-ignore
+  expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('this key has no right to it')])
   expect((await made.ask(`/v1/tags/${tag}/vex`)).status).toBe(200)
 })
 

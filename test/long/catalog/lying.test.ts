@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts' // prettier-ignore
+import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts'
 import { createOrigin } from '../../support/origin.ts'
 
 const SBOM = { bomFormat: 'CycloneDX', specVersion: '1.5' }
@@ -37,18 +37,18 @@ test('answers that are built to be costly or strange end in a named path, and th
     urls: { body: nested(20_000, '{"url":"http://127.0.0.1:9/"}') },
     bomb: { body: gzipSync(Buffer.alloc(10_000_000, ' ')) },
     'not-gzip': { body: Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]) },
-    strings: { body: { a: '{'.repeat(10_000), b: '['.repeat(10_000), c: btoa('{'.repeat(10_000)) } }, // prettier-ignore
+    strings: { body: { a: '{'.repeat(10_000), b: '['.repeat(10_000), c: btoa('{'.repeat(10_000)) } },
   }
   const made = await benchOf(said, { PATCHMIRROR_UPSTREAM_MAX_RECORD_BYTES: '2 MB' })
   const report = await made.run('catalog')
-  expect(report).toMatchObject({ state: 'partial', code: null, facts: { lacking: Object.keys(said).length - 1 } }) // prettier-ignore
+  expect(report).toMatchObject({ state: 'partial', code: null, facts: { lacking: Object.keys(said).length - 1 } })
   expect((await made.ask('/v1/tags/good/sbom')).status).toBe(200)
 })
 
 test('an answer with many links that give no document has few of them requested', async () => {
   const stranger = await createOrigin((_request, response) => response.writeHead(404).end())
   const urls = (count: number): string[] => Array.from({ length: count }, (_, at) => `${stranger.url}/${at}`)
-  const made = await benchOf({ hundred: { body: { urls: urls(100) } }, thousands: { body: { urls: urls(2000) } } }) // prettier-ignore
+  const made = await benchOf({ hundred: { body: { urls: urls(100) } }, thousands: { body: { urls: urls(2000) } } })
   expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 2 } })
   expect(stranger.requests.length).toBeLessThanOrEqual(10)
 })
@@ -66,10 +66,10 @@ test('no form of the service’s own address is followed as pre-signed, and none
   ]
   tell(made, Object.fromEntries(urls.map((url, at) => [`t${at}`, { body: { url } }])))
   made.say({ '/files/sbom': () => ({ body: SBOM }) })
-  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: urls.length } }) // prettier-ignore
-  const asked = made.origin.requests.filter(({ url = '' }) => url.startsWith('/files/') || url.includes('download')) // prettier-ignore
+  expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: urls.length } })
+  const asked = made.origin.requests.filter(({ url = '' }) => url.startsWith('/files/') || url.includes('download'))
   expect(asked.map(({ url }) => url)).toEqual([])
-  expect(made.origin.requests.every(({ headers }) => headers.authorization !== undefined)).toBe(true) // prettier-ignore
+  expect(made.origin.requests.every(({ headers }) => headers.authorization !== undefined)).toBe(true)
 })
 
 test('a service that takes back what it gave, in every form, leaves the mirror with it', async () => {
@@ -88,6 +88,6 @@ test('a service that takes back what it gave, in every form, leaves the mirror w
     tell(made, Object.fromEntries(ids.map((id) => [id, lie])), at + 2)
     expect(await made.run('catalog')).toMatchObject({ state: 'partial', facts: { lacking: 6 } })
     for (const id of ids)
-      expect([at, id, await (await made.ask(`/v1/tags/${id}/sbom`)).text()]).toEqual([at, id, JSON.stringify(SBOM)]) // prettier-ignore
+      expect([at, id, await (await made.ask(`/v1/tags/${id}/sbom`)).text()]).toEqual([at, id, JSON.stringify(SBOM)])
   }
 })

@@ -27,7 +27,8 @@ test.skipIf(!hasCurl)(
     const path = [bin, process.env['PATH']].join(delimiter)
     const env = { ...world.env, PATH: path, TMPDIR: temporary }
     const shell = spawn('sh', ['-ec', drill], { env, cwd: world.dir })
-    let [out, err] = ['', '']
+    let out = ''
+    let err = ''
     shell.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
     shell.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
     const [code] = (await once(shell, 'close')) as [number]

@@ -16,13 +16,19 @@ test('a sync whose terminal is closed, and that no signal ends, goes on without 
   const sandbox = await createSandbox({ records: 20 })
   onTestFinished(() => sandbox.close())
   sandbox.faults.set('/external/osv/all.json', { kind: 'stall', ms: 3_000 }, { times: 1 })
-  const [dir, result] = [join(scratch(), 'data'), join(scratch(), 'code')]
-  const env = { PATH: process.env['PATH'], TERM: 'xterm', PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir } // prettier-ignore
+  const dir = join(scratch(), 'data')
+  const result = join(scratch(), 'code')
+  const env = {
+    PATH: process.env['PATH'],
+    TERM: 'xterm',
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_DATA_DIR: dir,
+  }
   const command = `set -- '${process.execPath}' '${MAIN}' sync; trap : HUP; "$@"; echo $? > '${result}'`
-  const terminal = spawn('script', ['-qec', command, '/dev/null'], { env, stdio: ['ignore', 'pipe', 'ignore'] }) // prettier-ignore
+  const terminal = spawn('script', ['-qec', command, '/dev/null'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
   terminal.stdout.resume()
   onTestFinished(() => void terminal.kill('SIGKILL'))
-  const asked = (): boolean => sandbox.requests.entries.some(({ path }) => path === '/external/osv/all.json') // prettier-ignore
+  const asked = (): boolean => sandbox.requests.entries.some(({ path }) => path === '/external/osv/all.json')
   await expect.poll(asked, PATIENCE).toBe(true)
   terminal.kill('SIGKILL') // the terminal is gone with it
   await new Promise((resolve) => terminal.once('close', resolve))

@@ -45,5 +45,7 @@ test('a daemon that starts with another scope syncs at once; until then status a
   const approved = await world.patchmirror('approve', run)
   expect(approved.code).toBe(2)
   expect(approved.err).toContain(`run ${run} used another osv.exclude than this command has`)
-  expect(JSON.parse((await world.patchmirror('runs', run, '--json')).out)).not.toMatchObject({ facts: { decision: 'approved' } }) // prettier-ignore
+  expect(JSON.parse((await world.patchmirror('runs', run, '--json')).out)).not.toMatchObject({
+    facts: { decision: 'approved' },
+  })
 })

@@ -34,7 +34,7 @@ test('a daemon announces a new record about the packages of its tags to its targ
   expect(listed).toMatchObject({ complete: true, next: null })
   for (const name of ['changes', 'position'] as const)
     expect((told as Record<string, unknown>)[name]).toEqual((listed as Record<string, unknown>)[name])
-  const digest = /sha256:[0-9a-f]{64}/.exec(JSON.stringify(sandbox.service.read('tags', one.owner)))?.[0] ?? '' // prettier-ignore
+  const digest = /sha256:[0-9a-f]{64}/.exec(JSON.stringify(sandbox.service.read('tags', one.owner)))?.[0] ?? ''
   for (const path of ['/-/tags/findings', '/-/tags/changes']) {
     const own = (await (await mirror.get(`${path}?tag=${digest}`)).json()) as object
     const { tags, changes = [] } = own as { tags?: object[]; changes?: { tag: object }[] }

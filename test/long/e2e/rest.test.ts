@@ -27,7 +27,8 @@ test.skipIf(!HAS_PROC)(
     const to = await target((response) => void response.writeHead(204).end())
     const world = await openWorld({ records: 40, service: false })
     onTestFinished(() => world.close())
-    const [inbox, outbox] = [join(world.dir, 'inbox'), join(world.dir, 'outbox')]
+    const inbox = join(world.dir, 'inbox')
+    const outbox = join(world.dir, 'outbox')
     const { line } = createKeyFiles(join(world.dir, 'key'))
     const daemon = await world.serve({
       PATCHMIRROR_RELAY_TARGETS: to.url,
@@ -45,9 +46,11 @@ test.skipIf(!HAS_PROC)(
     await expect.poll(() => to.got.length).toBeGreaterThan(0)
     await expect.poll(() => bundles().length).toBeGreaterThan(0)
     const busy = threads(pid)
-    const mostRest = () => expect.poll(() => threads(pid), { timeout: REST_MS, interval: 500 }).toBeLessThanOrEqual(busy - RESTING) // prettier-ignore
+    const mostRest = () =>
+      expect.poll(() => threads(pid), { timeout: REST_MS, interval: 500 }).toBeLessThanOrEqual(busy - RESTING)
     await mostRest()
-    const [delivered, exported] = [to.got.length, bundles()]
+    const delivered = to.got.length
+    const exported = bundles()
 
     // A bundle of its own: it settles it, and imports nothing.
     copyFileSync(join(outbox, bundles()[0] ?? ''), join(inbox, 'own.bundle.zip'))

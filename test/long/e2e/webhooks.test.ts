@@ -3,7 +3,17 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openInbox } from '../../../src/store/database/open.ts'
 import { createInboxReads } from '../../../src/store/webhooks/inbox.ts'
 import { commandHost } from '../../support/hosted.ts'
-import { PATIENT, SECRET, becomesReadable, isServed, open, send, serve, synced, webhooksOf } from '../../e2e/receiving.ts' // prettier-ignore
+import {
+  PATIENT,
+  SECRET,
+  becomesReadable,
+  isServed,
+  open,
+  send,
+  serve,
+  synced,
+  webhooksOf,
+} from '../../e2e/receiving.ts'
 
 const command = commandHost()
 
@@ -61,7 +71,8 @@ test('a daemon that is killed stores each event once, and refreshes for acknowle
   const inbox = inboxOf(world.data)
   expect(await send(world, hook, world.sandbox.service.addTag())).toBe(202) // refreshed at once; what follows waits
   await expect.poll(() => inbox.counts(), PATIENT).toMatchObject({ pending: 0, done: 1 })
-  const [acknowledged, tag] = [world.sandbox.service.addTag(), world.sandbox.service.addTag()]
+  const acknowledged = world.sandbox.service.addTag()
+  const tag = world.sandbox.service.addTag()
   const ids = Array.from({ length: 200 }, () => randomUUID())
   expect(await send(world, hook, acknowledged)).toBe(202)
   const outcomes = Promise.allSettled(ids.map((id) => send(world, hook, tag, id)))

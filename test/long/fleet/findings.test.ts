@@ -38,7 +38,8 @@ test('the mirrors of a fleet judge the tags by what each of them serves, and com
   const same = async (): Promise<Findings['tags']> => {
     await expect
       .poll(async () => {
-        const [own, of] = [await findingsOf(reader), await served(reader)]
+        const own = await findingsOf(reader)
+        const of = await served(reader)
         return own !== null && own.of.join() === of.join() && of.join() === (await served(leader)).join()
       })
       .toBe(true)
@@ -50,14 +51,15 @@ test('the mirrors of a fleet judge the tags by what each of them serves, and com
 
   const [one] = componentsOf(join(world.dir, 'b'))
   if (one === undefined) throw new Error('no component')
-  const record = { id: 'T-1', modified: '2026-09-01T00:00:00Z', ...affecting(one.ecosystem, one.name, null) } // prettier-ignore
+  const record = { id: 'T-1', modified: '2026-09-01T00:00:00Z', ...affecting(one.ecosystem, one.name, null) }
   world.sandbox.feed.put('T-1', JSON.stringify(record), record.modified)
-  const count = async (): Promise<number> => (await same()).reduce((sum, { counts }) => sum + (counts?.findings ?? 0), 0) // prettier-ignore
+  const count = async (): Promise<number> =>
+    (await same()).reduce((sum, { counts }) => sum + (counts?.findings ?? 0), 0)
   const before = await count()
   leader.agent.requestSync('osv', 'sync')
   await expect.poll(count).toBeGreaterThan(before)
   const changed = async (node: Node): Promise<unknown[]> => {
-    const { changes } = (await ask(node, '/-/tags/changes')) as { changes: Record<string, unknown>[] } // prettier-ignore
+    const { changes } = (await ask(node, '/-/tags/changes')) as { changes: Record<string, unknown>[] }
     return changes.map(({ at: _, ...change }) => change)
   }
   expect((await changed(reader)).length).toBeGreaterThan(0)

@@ -20,12 +20,14 @@ test('a reader has the scope and the content of the leader, opens its links, and
   const edge = await target(200)
   const shared = { PATCHMIRROR_SERVER_LINK_SECRET_FILE: secret }
   const leader = await world.host({
-    ...{ ...env('a', 'writer'), ...shared },
+    ...env('a', 'writer'),
+    ...shared,
     PATCHMIRROR_OSV_EXCLUDE: 'npm',
   })
   for (const source of ['osv', 'feeds', 'catalog']) await leader.said(new RegExp(`${source} sync: complete`))
   const reader = await world.host({
-    ...{ ...env('b', 'reader'), ...shared },
+    ...env('b', 'reader'),
+    ...shared,
     PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '60',
     PATCHMIRROR_EDGE_TAG_HEADER: 'xkey',
     PATCHMIRROR_EDGE_PURGE: edge.url,
@@ -44,7 +46,7 @@ test('a reader has the scope and the content of the leader, opens its links, and
   }
   await same()
 
-  const purged = (): number => edge.got.filter(({ headers }) => String(headers['xkey']).includes('pm-osv')).length // prettier-ignore
+  const purged = (): number => edge.got.filter(({ headers }) => String(headers['xkey']).includes('pm-osv')).length
   await expect.poll(purged).toBeGreaterThan(0)
   const before = purged()
   const [id = ''] = world.sandbox.feed.ids().filter((one) => !/NPM/i.test(one))
@@ -56,8 +58,10 @@ test('a reader has the scope and the content of the leader, opens its links, and
   await expect.poll(purged).toBeGreaterThan(before)
   await same()
 
-  const tags = (await (await fetch(`${reader.url}/v1/tags/`, { headers: bearer() })).json()) as { data: { id: string }[] } // prettier-ignore
-  const sbom = await fetch(`${reader.url}/v1/tags/${tags.data[0]?.id ?? ''}/sbom`, { headers: bearer() }) // prettier-ignore
+  const tags = (await (await fetch(`${reader.url}/v1/tags/`, { headers: bearer() })).json()) as {
+    data: { id: string }[]
+  }
+  const sbom = await fetch(`${reader.url}/v1/tags/${tags.data[0]?.id ?? ''}/sbom`, { headers: bearer() })
   const link = new URL(Object.values((await sbom.json()) as Record<string, string>)[0] ?? '')
   for (const { url } of [leader, reader]) expect((await fetch(url + link.pathname + link.search)).status).toBe(200)
 })

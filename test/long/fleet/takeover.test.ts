@@ -15,7 +15,10 @@ const snapshotOf = async ({ url }: Node): Promise<string | null> =>
 
 /** Resolves once everything that a leader stored is published and served, and the views are made. */
 async function settled(node: Node): Promise<number> {
-  const { served } = await untilFleet(node, ({ served, seen, holdingBackSince }) => served > 0 && served === seen && holdingBackSince === null) // prettier-ignore
+  const { served } = await untilFleet(
+    node,
+    ({ served, seen, holdingBackSince }) => served > 0 && served === seen && holdingBackSince === null,
+  )
   const vex = '/.well-known/vex-repository.json'
   await expect.poll(() => codeOf(node, vex, { headers: bearer() })).toBe(200)
   await expect.poll(() => codeOf(node, '/osv/ecosystems.txt')).toBe(200)

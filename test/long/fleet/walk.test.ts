@@ -10,7 +10,8 @@ test('mirrors publish, follow, take over, roll back and collect by a folder that
   const path = mkdtempSync(join(tmpdir(), 'patchmirror-walk-'))
   onTestFinished(() => rmSync(path, { recursive: true, force: true }))
   const url = pathToFileURL(path).href
-  const [store, other] = [createFolderStore(url), createFolderStore(url)]
+  const store = createFolderStore(url)
+  const other = createFolderStore(url)
   await walkProtocol(store, other)
   store.close()
   other.close()

@@ -12,7 +12,8 @@ function orderOf(ecosystem: string): VersionOrder {
 
 /** `<`, `=` or `>`; `?` when one of them cannot be read. */
 function relation(order: VersionOrder, one: string, other: string): string {
-  const [a, b] = [order.read(one), order.read(other)]
+  const a = order.read(one)
+  const b = order.read(other)
   if (a === null || b === null) return '?'
   const difference = order.compare(a, b)
   return difference < 0 ? '<' : difference > 0 ? '>' : '='

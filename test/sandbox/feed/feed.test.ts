@@ -150,7 +150,8 @@ describe('a feed command', () => {
 
   test('gives the same feed for the same seed and clock', async () => {
     const now = () => Date.UTC(2026, 10, 1)
-    const [a, b] = [await open({ now }), await open({ now })]
+    const a = await open({ now })
+    const b = await open({ now })
     for (const { feed } of [a, b]) {
       feed.change(5)
       feed.remove(2)
@@ -206,12 +207,17 @@ describe('a living feed', () => {
 test('lowerFixes lowers each fix by one, and empty leaves id and date', async () => {
   const { feed } = await open()
   const fixesOf = (id: string): number[] =>
-    [...feed.record(id).toString().matchAll(/"fixed": ?"[^"]*?(\d+)\D*"/g)].map(([, last]) => Number(last)) // prettier-ignore
+    [
+      ...feed
+        .record(id)
+        .toString()
+        .matchAll(/"fixed": ?"[^"]*?(\d+)\D*"/g),
+    ].map(([, last]) => Number(last))
   const before = new Map(feed.ids().map((id) => [id, fixesOf(id)]))
   const lowered = feed.lowerFixes(3)
   expect(lowered).toHaveLength(3)
   for (const id of lowered) expect(fixesOf(id)).toEqual((before.get(id) ?? []).map((last) => last - 1))
   const [emptied = ''] = feed.empty(1)
-  const { schema_version: _, ...rest } = JSON.parse(feed.record(emptied).toString()) as Record<string, unknown> // prettier-ignore
+  const { schema_version: _, ...rest } = JSON.parse(feed.record(emptied).toString()) as Record<string, unknown>
   expect(rest).toEqual({ id: emptied, modified: feed.modified(emptied) })
 })

@@ -221,7 +221,7 @@ describe('the artifacts of a listed tag', () => {
     expect([...store.catalog.eachFetchedPath()]).toHaveLength(500)
     const stored = [...store.catalog.eachStoredAnswer()]
     expect(stored).toHaveLength(1999)
-    const digests = (one: StoredAnswer | undefined) => one && [one.path, one.ownerSha, one.sha256, one.confirmedAt] // prettier-ignore
+    const digests = (one: StoredAnswer | undefined) => one && [one.path, one.ownerSha, one.sha256, one.confirmedAt]
     expect(stored[0]?.sha256.length).toBe(answer('').sha256.length)
     const shown = stored.map(({ path, owner, status }) => ({ path, owner, status }))
     const owners = new Set(stored.map(({ owner }) => owner))
@@ -240,7 +240,8 @@ describe('the artifacts of a listed tag', () => {
   })
 
   test('are reported as complete, none yet, lacking or out of scope', async () => {
-    const [details, sbom] = [answer(own), answer(`${own}/sbom`)]
+    const details = answer(own)
+    const sbom = answer(`${own}/sbom`)
     expect(await stateWith([])).toBe('out of scope')
     expect(await stateWith([details, sbom])).toBe('complete')
     expect(await stateWith([details, { ...sbom, status: 404 }])).toBe('none yet')

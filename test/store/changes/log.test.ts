@@ -53,8 +53,13 @@ describe('the change log', () => {
       store.osv.updateRecord(record('b'), 2) // as it is
     })
     expect(store.changes.readLatestLogged('osv')).toMatchObject({
-      ...{ snapshot: 's2', previous: 's1', sequence: 2, complete: true },
-      ...{ added: 1, changed: 1, removed: 1 },
+      snapshot: 's2',
+      previous: 's1',
+      sequence: 2,
+      complete: true,
+      added: 1,
+      changed: 1,
+      removed: 1,
     })
     expect(names(store, 2)).toEqual(['a changed', 'c removed', 'd added'])
   })

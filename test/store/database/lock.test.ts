@@ -38,7 +38,8 @@ describe('a lock', () => {
 
   test('of one name does not block another', () => {
     const dir = scratch()
-    const [serve, sync] = [acquireLock(dir, 'serve'), acquireLock(dir, 'sync')]
+    const serve = acquireLock(dir, 'serve')
+    const sync = acquireLock(dir, 'sync')
     expect(refusal(() => acquireLock(dir, 'serve')).message).toContain('already serves')
     serve.release()
     sync.release()
@@ -80,7 +81,7 @@ describe('a lock', () => {
     expect([servingDaemon(dir), servingProcess(dir)]).toEqual([null, null])
     expect(lockHolder(dir, 'serve')).toBe('process unknown')
     announceAddress(dir, instance, { port: 8080 })
-    expect([servingDaemon(dir), servingProcess(dir)]).toEqual([{ instance, port: 8080 }, process.pid]) // prettier-ignore
+    expect([servingDaemon(dir), servingProcess(dir)]).toEqual([{ instance, port: 8080 }, process.pid])
     lock.release()
   })
 

@@ -50,7 +50,14 @@ test('when the copy fails, the database is not migrated and no part of a copy re
   const dir = olderFolder()
   const db = new Database(databasePath(dir))
   const fail = (version: number): void =>
-    copyBeforeMigration(databasePath(dir), version, () => { throw new Error('no room') }, () => undefined) // prettier-ignore
+    copyBeforeMigration(
+      databasePath(dir),
+      version,
+      () => {
+        throw new Error('no room')
+      },
+      () => undefined,
+    )
   expect(() => migrate(db, MIGRATIONS, fail)).toThrow('no room')
   expect(db.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length - 1)
   expect(readdirSync(join(dir, 'backups'))).toEqual([])
@@ -60,6 +67,11 @@ test('when the copy fails, the database is not migrated and no part of a copy re
 test('the two newest copies stay', () => {
   const dir = olderFolder()
   for (const version of [8, 9, 10, 11])
-    copyBeforeMigration(databasePath(dir), version, () => undefined, () => undefined) // prettier-ignore
-  expect(readdirSync(join(dir, 'backups')).sort()).toEqual(['mirror-schema-10.db', 'mirror-schema-11.db']) // prettier-ignore
+    copyBeforeMigration(
+      databasePath(dir),
+      version,
+      () => undefined,
+      () => undefined,
+    )
+  expect(readdirSync(join(dir, 'backups')).sort()).toEqual(['mirror-schema-10.db', 'mirror-schema-11.db'])
 })

@@ -93,7 +93,7 @@ test('an artifact in whose place JSON without a document was kept is asked for a
   const step = MIGRATIONS.findIndex((text) => text.includes('catalog_lacking ADD COLUMN status'))
   createOld(databasePath(dir), MIGRATIONS.slice(0, step))
   const old = new Database(databasePath(dir))
-  const paths = ['/v1/tags/a/sbom', '/v1/tags/b/sbom', '/v1/tags/a', '/v1/packages/p/artifacts/patches'] // prettier-ignore
+  const paths = ['/v1/tags/a/sbom', '/v1/tags/b/sbom', '/v1/tags/a', '/v1/packages/p/artifacts/patches']
   for (const path of paths)
     old
       .prepare(

@@ -84,16 +84,16 @@ describe('dates of another mirror', () => {
     await publish(store, 200, () => store.osv.removeRecord('C-1', 1, 200))
     const adopt = (one: RecordDates): void => store.dates.adoptDates(one, 200, 1_000)
     adopt(dates({ firstSeen: 40, changedAt: 60, fixSeen: 50, flags: 4 }))
-    expect(store.dates.readDates('A-1')).toEqual(dates({ firstSeen: 40, changedAt: 60, fixSeen: 50, flags: 4 })) // prettier-ignore
+    expect(store.dates.readDates('A-1')).toEqual(dates({ firstSeen: 40, changedAt: 60, fixSeen: 50, flags: 4 }))
     adopt(dates({ firstSeen: 70, changedAt: 150, fixSeen: 70, removedAt: 80, returnedAt: 90 }))
-    const merged = { firstSeen: 40, changedAt: 60, fixSeen: 50, flags: 4, removedAt: 80, returnedAt: 90 } // prettier-ignore
+    const merged = { firstSeen: 40, changedAt: 60, fixSeen: 50, flags: 4, removedAt: 80, returnedAt: 90 }
     expect(store.dates.readDates('A-1')).toEqual(dates(merged))
     adopt(dates({ firstSeen: 70, removedAt: 95 })) // it says that it is removed: not so here
     expect(store.dates.readDates('A-1')).toEqual(dates(merged))
     adopt(dates({ id: 'C-1', firstSeen: 10, changedAt: 10, fixSeen: 10, removedAt: 190 }))
-    expect(store.dates.readDates('C-1')).toEqual(dates({ id: 'C-1', firstSeen: 10, fixSeen: 10, removedAt: 190 })) // prettier-ignore
+    expect(store.dates.readDates('C-1')).toEqual(dates({ id: 'C-1', firstSeen: 10, fixSeen: 10, removedAt: 190 }))
     adopt(dates({ id: 'D-1', firstSeen: 10, removedAt: 5_000 })) // never here; its clock is ahead
-    expect(store.dates.readDates('D-1')).toEqual(dates({ id: 'D-1', firstSeen: 10, removedAt: 1_000 })) // prettier-ignore
+    expect(store.dates.readDates('D-1')).toEqual(dates({ id: 'D-1', firstSeen: 10, removedAt: 1_000 }))
     adopt(dates({ id: 'E-1', firstSeen: 10 })) // not stored here
     expect(store.dates.readDates('E-1')).toBeNull()
   })
@@ -116,7 +116,11 @@ describe('a database of an earlier program', () => {
     ] as const) {
       const { modified, crc32, size, sha256, body } = record(id, text)
       const { lastInsertRowid } = old.prepare('INSERT INTO osv_body (bytes) VALUES (?)').run(body)
-      old.prepare('INSERT INTO osv_record (id, body, modified, crc32, size, sha256, changed) VALUES (?, ?, ?, ?, ?, ?, 1)').run(id, lastInsertRowid, modified, crc32, size, sha256) // prettier-ignore
+      old
+        .prepare(
+          'INSERT INTO osv_record (id, body, modified, crc32, size, sha256, changed) VALUES (?, ?, ?, ?, ?, ?, 1)',
+        )
+        .run(id, lastInsertRowid, modified, crc32, size, sha256)
     }
     old.close()
     const store = writes(dir)
@@ -140,7 +144,7 @@ describe('a database of an earlier program', () => {
       ].join('\n'),
     )
     expect([...store.dates.eachDates()]).toEqual([
-      dates({ firstSeen: 100, changedAt: 400, fixSeen: 400, removedAt: 300, returnedAt: 400, flags: 6 }), // prettier-ignore
+      dates({ firstSeen: 100, changedAt: 400, fixSeen: 400, removedAt: 300, returnedAt: 400, flags: 6 }),
       dates({ id: 'B-1', firstSeen: 200 }),
       dates({ id: 'C-1', firstSeen: 100, changedAt: 200, fixSeen: 200, flags: 6 }),
       dates({ id: 'D-1', firstSeen: 100, removedAt: 290, flags: 6 }),
@@ -165,8 +169,12 @@ describe('a database of an earlier program', () => {
       put(store, 'B-1', FIX)
       put(store, 'D-1', FIX)
     })
-    expect(store.dates.readDates('B-1')).toEqual(dates({ id: 'B-1', firstSeen: 800, changedAt: 900, fixSeen: 900, flags: 3 })) // prettier-ignore
-    expect(store.dates.readDates('D-1')).toEqual(dates({ id: 'D-1', firstSeen: 600, changedAt: 900, fixSeen: 900, removedAt: 600, returnedAt: 900, flags: 7 })) // prettier-ignore
+    expect(store.dates.readDates('B-1')).toEqual(
+      dates({ id: 'B-1', firstSeen: 800, changedAt: 900, fixSeen: 900, flags: 3 }),
+    )
+    expect(store.dates.readDates('D-1')).toEqual(
+      dates({ id: 'D-1', firstSeen: 600, changedAt: 900, fixSeen: 900, removedAt: 600, returnedAt: 900, flags: 7 }),
+    )
   })
 
   test('has the date of its snapshot without any log, and of a mass change', () => {

@@ -59,7 +59,6 @@ describe('a superseded record', () => {
       ['d', 2],
       ['c', 3],
     ] as const)
-      // prettier-ignore
       expect(earlier(store, id, log)).toBeNull()
     expect(store.osv.measureSuperseded()).toMatchObject({ versions: 5, bodies: 5 })
     expect(store.osv.countBodies()).toBe(2)
@@ -80,7 +79,10 @@ describe('a superseded record', () => {
   })
 
   test('that comes back again and again is stored once', async () => {
-    const flip = (text: string): Step => (osv) => osv.updateRecord(record('a', text), 2) // prettier-ignore
+    const flip =
+      (text: string): Step =>
+      (osv) =>
+        osv.updateRecord(record('a', text), 2)
     const store = await published(flip('x'), flip('y'), flip('x'), flip('y'), flip('x'))
     expect([2, 3, 4, 5, 6].map((log) => earlier(store, 'a', log)?.slice(11))).toEqual([
       '{"id":"a"}',

@@ -17,8 +17,13 @@ import { ANY_CHARACTER } from '../../support/texts.ts'
 import { record, scratch, snapshot, writes } from '../fixtures.ts'
 
 const HEADER: SummaryHeader = {
-  ...{ format: 1, kind: 'patchmirror-summary', mirror: 'ab'.repeat(16), brief: false },
-  ...{ digest: 'cd'.repeat(32), createdAt: 1, imported: null },
+  format: 1,
+  kind: 'patchmirror-summary',
+  mirror: 'ab'.repeat(16),
+  brief: false,
+  digest: 'cd'.repeat(32),
+  createdAt: 1,
+  imported: null,
   sources: { osv: { digest: 'ef'.repeat(32), snapshot: 'aa', asOf: 1, records: 1 } },
 }
 
@@ -66,7 +71,8 @@ test('a resource belongs to the source that the table of resources states', () =
 
 describe('the digests and summaries of a state', () => {
   test('are equal exactly for equal content, independent of its history', async () => {
-    const [one, other] = [writes(), writes()]
+    const one = writes()
+    const other = writes()
     for (const [store, ids] of [
       [one, ['a', 'b', 'ü', '😀']],
       [other, ['😀', 'b', 'ü', 'a']],
@@ -77,7 +83,8 @@ describe('the digests and summaries of a state', () => {
         return Promise.resolve({ commit: true })
       })
     expect(one.carried.digestSources()).toEqual(other.carried.digestSources())
-    const [first, second] = [one.carried.digestOf('osv'), one.carried.digestOf('feeds')]
+    const first = one.carried.digestOf('osv')
+    const second = one.carried.digestOf('feeds')
     expect(second).toBe(EMPTY_DIGEST)
     expect(one.carried.digestSources().digest).toBe(combineDigests({ osv: first }))
     await other.exclusive(() => other.osv.markRecord('ü', 'another'))
@@ -120,10 +127,13 @@ describe('the digests and summaries of a state', () => {
     ['is of a later format', summary(JSON.stringify({ ...HEADER, format: 2 }), '')],
     ['has a source of another name', summary(JSON.stringify({ ...HEADER, sources: { x: {} } }), '')],
     ['has a line that is not a row', summary(JSON.stringify(HEADER), 'osv osv-record x y', '')],
-    ['has a kind of another source', summary(JSON.stringify(HEADER), `feeds osv-record ${'0'.repeat(32)} y`, '')], // prettier-ignore
+    ['has a kind of another source', summary(JSON.stringify(HEADER), `feeds osv-record ${'0'.repeat(32)} y`, '')],
     ['is cut short', [gzipSync(`${JSON.stringify(HEADER)}\nosv`)]],
     ['is cut short as gzip', [gzipSync(`${JSON.stringify(HEADER)}\n`).subarray(0, -9)]],
-    ['is out of order', summary(JSON.stringify(HEADER), ...['b', 'a'].map((key) => `osv osv-record ${'0'.repeat(32)} ${key}`), '')], // prettier-ignore
+    [
+      'is out of order',
+      summary(JSON.stringify(HEADER), ...['b', 'a'].map((key) => `osv osv-record ${'0'.repeat(32)} ${key}`), ''),
+    ],
   ])('are refused as a file that %s', async (_, chunks) => {
     await expect(rowsOf(chunks)).rejects.toThrow(/was not written by "patchmirror need"/)
   })
@@ -144,7 +154,7 @@ test('the ledger gives a known state its number, and a new state a higher one', 
   expect(await give({ osv: a, feeds: b })).toBe(5)
   expect(await give({ osv: a })).toBe(6)
   await store.exclusive(() => store.ledger.forgetSummaries(2, [1]))
-  expect(store.ledger.listExports().map(({ kept }) => kept)).toEqual([true, false, false, false, true, true]) // prettier-ignore
+  expect(store.ledger.listExports().map(({ kept }) => kept)).toEqual([true, false, false, false, true, true])
   expect(store.ledger.readExportSummary(2)).toBeNull()
   expect(store.ledger.readExportSummary(6)?.toString()).toBe('summary')
   expect(store.ledger.readIdentity()).toMatch(/^[\da-f]{32}$/)

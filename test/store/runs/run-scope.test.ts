@@ -64,7 +64,8 @@ test('the order of a list is no change', () => {
 
 test('only runs of everything that published count', () => {
   const { reads, record } = openLog()
-  const [before, after] = [configOf(), configOf({ PATCHMIRROR_CATALOG_SCOPE: 'all' })]
+  const before = configOf()
+  const after = configOf({ PATCHMIRROR_CATALOG_SCOPE: 'all' })
   const run = record('catalog', settingDigests(before, 'catalog'), { state: 'partial' })
   const now = settingDigests(after, 'catalog')
   record('catalog', now, { kind: 'refresh' })

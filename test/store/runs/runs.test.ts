@@ -27,12 +27,13 @@ describe('the run log', () => {
     expect(pinned.runs.readLatestRun('osv')).toMatchObject({ id, state: 'running' })
     store.runs.endRun(id, runEnd({ message: 'done' }))
     lock.release()
-    expect(pinned.runs.readLatestRun('osv')).toMatchObject({ id, state: 'complete', message: 'done' }) // prettier-ignore
+    expect(pinned.runs.readLatestRun('osv')).toMatchObject({ id, state: 'complete', message: 'done' })
   })
 
   test('separates the sources and lists the newest run first', () => {
     const store = writes()
-    const [osv, feeds] = [store.runs.startRun(START), store.runs.startRun({ ...START, source: 'feeds' })]
+    const osv = store.runs.startRun(START)
+    const feeds = store.runs.startRun({ ...START, source: 'feeds' })
     expect(store.runs.readLatestRun('osv')?.id).toBe(osv)
     expect(store.runs.readLatestRun('feeds')?.id).toBe(feeds)
     expect(store.runs.listRuns(10).map(({ id }) => id)).toEqual([feeds, osv])

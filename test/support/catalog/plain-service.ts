@@ -38,7 +38,7 @@ export async function plainBench(
     const type = typeof body === 'string' || Buffer.isBuffer(body) ? {} : JSON_TYPE
     response.writeHead(status, { ...type, ...headers })
     if (Buffer.isBuffer(body)) response.end(body)
-    else response.end(typeof body === 'string' ? body : body === undefined ? '' : JSON.stringify(body)) // prettier-ignore
+    else response.end(typeof body === 'string' ? body : body === undefined ? '' : JSON.stringify(body))
   })
   const more = typeof env === 'function' ? env(origin.url) : env
   const made = await catalogBench(

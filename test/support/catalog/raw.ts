@@ -19,7 +19,9 @@ export async function raw(
   const { url } = await made.ask('/-/health') // the newest snapshot is served from here on
   return new Promise((resolve, reject) => {
     const sent = request(new URL(target, url), {
-      ...{ headers: { ...(target.startsWith('/') && bearer()), ...headers }, method, agent: false },
+      headers: { ...(target.startsWith('/') && bearer()), ...headers },
+      method,
+      agent: false,
     })
     sent.once('error', reject).once('response', (response) => {
       const chunks: Buffer[] = []

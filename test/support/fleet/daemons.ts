@@ -92,7 +92,14 @@ export async function answersOf({ url }: Node): Promise<Record<string, unknown>>
     const of = (name: string): string | null => headers.get(name)
     const bytes = Buffer.from(await answer.arrayBuffer())
     const body = bytes.toString('latin1')
-    answers[path] = { status, etag: of('etag'), changed: of('last-modified'), snapshot: of('x-mirror-snapshot'), asOf: of('x-mirror-as-of'), body } // prettier-ignore
+    answers[path] = {
+      status,
+      etag: of('etag'),
+      changed: of('last-modified'),
+      snapshot: of('x-mirror-snapshot'),
+      asOf: of('x-mirror-as-of'),
+      body,
+    }
   }
   return answers
 }

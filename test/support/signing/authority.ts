@@ -51,7 +51,11 @@ export function createAuthority(): Authority {
   const years = { from: new Date('2020-01-01T00:00:00Z'), until: new Date('2040-01-01T00:00:00Z') }
   const isCa = sequence(oid('2.5.29.19'), der(1, Buffer.from([255])), der(4, sequence(der(1, Buffer.from([255])))))
   const certificate = certificateOf({
-    ...{ issuer: name, subject: name, ...years, key: root.publicKey, signer: root.privateKey },
+    issuer: name,
+    subject: name,
+    ...years,
+    key: root.publicKey,
+    signer: root.privateKey,
     extensions: [isCa],
   })
   const log = createLog()
@@ -63,13 +67,13 @@ export function createAuthority(): Authority {
       const san = sequence(oid('2.5.29.17'), der(4, sequence(der(0x86, Buffer.from(subject)))))
       const by = sequence(oid(ISSUER_OID), der(4, utf8(issuer)))
       const made = certificateOf({
-        ...{
-          issuer: name,
-          subject: sequence(),
-          from,
-          until: new Date(from.getTime() + 10 * MINUTE),
-        },
-        ...{ key: leaf.publicKey, signer: root.privateKey, extensions: [san, by] },
+        issuer: name,
+        subject: sequence(),
+        from,
+        until: new Date(from.getTime() + 10 * MINUTE),
+        key: leaf.publicKey,
+        signer: root.privateKey,
+        extensions: [san, by],
       })
       return { certificate: made, key: leaf.privateKey, from }
     },

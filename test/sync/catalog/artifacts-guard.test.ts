@@ -45,8 +45,12 @@ describe('VEX that newly says not_affected of everything', () => {
     made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'not_affected', '2026-05-02T00:00:00Z'))
     const refused = await made.run('catalog')
     expect(refused).toMatchObject({ state: 'quarantined', facts: { doubts: 120 } })
-    expect(refused.message).toContain('120 of 120 findings would be ruled out by VEX (vexRuledOut, more than 20 and more than 10 %)')
-    expect((refused.facts['doubtfulIds'] as string[])[0]).toMatch(/ M-\d+ many\d+ 1\.0\.0: not_affected by VEX document [0-9a-f]{12}$/)
+    expect(refused.message).toContain(
+      '120 of 120 findings would be ruled out by VEX (vexRuledOut, more than 20 and more than 10 %)',
+    )
+    expect((refused.facts['doubtfulIds'] as string[])[0]).toMatch(
+      / M-\d+ many\d+ 1\.0\.0: not_affected by VEX document [0-9a-f]{12}$/,
+    )
     await made.judge()
     expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60, suppressed: 0 })
     expect(await made.run('catalog')).toMatchObject({ state: 'quarantined', facts: { quarantine: refused.id } })
@@ -56,7 +60,7 @@ describe('VEX that newly says not_affected of everything', () => {
     await made.judge()
     expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 0, suppressed: 60 })
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
-  }) // prettier-ignore
+  })
 
   longTest('of few findings is published without a warning, and named below the limits', async () => {
     const { made, tag } = await judged()
@@ -76,7 +80,7 @@ describe('VEX that newly says not_affected of everything', () => {
     }
     expect(states.slice(0, 2)).toEqual(['complete', 'complete'])
     expect(states[2]).toBe('quarantined')
-  }) // prettier-ignore
+  })
 
   longTest('is held back by a reconcile too, and left to the next sync, which asks for a decision', async () => {
     const { made, tag } = await judged()
@@ -86,7 +90,7 @@ describe('VEX that newly says not_affected of everything', () => {
     await made.judge()
     expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60, suppressed: 0 })
     expect(await made.run('catalog')).toMatchObject({ state: 'quarantined' })
-  }) // prettier-ignore
+  })
 })
 
 longTest('the first VEX of a new tag is believed of that tag, and of no other', async () => {
@@ -102,7 +106,11 @@ longTest('the first VEX of a new tag is believed of that tag, and of no other', 
   const about = (product: string) => {
     const products = [{ '@id': `pkg:oci/${product}`, subcomponents: PURLS.map((purl) => ({ '@id': purl })) }]
     const statements = PURLS.map((_, at) => ({ vulnerability: { name: cveOf(at) }, products, status: 'fixed' }))
-    return JSON.stringify({ '@context': 'https://openvex.dev/ns/v0.2.0', timestamp: '2026-05-02T00:00:00Z', statements })
+    return JSON.stringify({
+      '@context': 'https://openvex.dev/ns/v0.2.0',
+      timestamp: '2026-05-02T00:00:00Z',
+      statements,
+    })
   }
   made.sandbox.service.writeArtifact('tag', added, 'vex', about(other))
   expect(await made.run('catalog')).toMatchObject({ state: 'quarantined', facts: { doubts: 60 } })
@@ -110,7 +118,7 @@ longTest('the first VEX of a new tag is believed of that tag, and of no other', 
   const report = await made.run('catalog')
   expect(report.state).toBe('complete')
   expect(report.facts).not.toHaveProperty('doubts')
-}) // prettier-ignore
+})
 
 describe('an SBOM that loses most of its components', () => {
   test('is refused where it is of the same image', async () => {
@@ -119,15 +127,17 @@ describe('an SBOM that loses most of its components', () => {
     const refused = await made.run('catalog')
     expect(refused.state).toBe('quarantined')
     expect(refused.message).toContain('40 of 120 components would be missing in the SBOM of the same image (sbomShrunk')
-  }) // prettier-ignore
+  })
 
   longTest('is reported where it is of another image, since images become smaller', async () => {
     const { made, tag } = await judged()
     made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf('slim', ...PURLS.slice(0, 20)))
     const report = await made.run('catalog')
     expect(report.state).toBe('complete')
-    expect(report.message).toContain('published, but doubtful: 41 of 120 components were missing in an SBOM with others, or of another image')
-  }) // prettier-ignore
+    expect(report.message).toContain(
+      'published, but doubtful: 41 of 120 components were missing in an SBOM with others, or of another image',
+    )
+  })
 
   longTest('is reported where as many others came, since another generator names packages otherwise', async () => {
     const { made, tag } = await judged()
@@ -160,8 +170,10 @@ test('patches that turn done in mass are reported, and a usual batch is not', as
   for (const id of open.slice(15, 80)) service.change('tickets', id, { ticket_status: 'done' })
   const many = await made.run('catalog')
   expect(many.state).toBe('complete')
-  expect(many.message).toMatch(/published, but doubtful: 80 of 400 patches were done within 7 days, 65 of them in this run \(patchesDone/)
-}) // prettier-ignore
+  expect(many.message).toMatch(
+    /published, but doubtful: 80 of 400 patches were done within 7 days, 65 of them in this run \(patchesDone/,
+  )
+})
 
 longTest('without known findings, statements that newly rule out are counted and reported', async () => {
   const made = await mirrored(SMALL)

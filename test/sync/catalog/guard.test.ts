@@ -144,7 +144,9 @@ describe('a scope that changes', () => {
     const refused = await few.run('catalog')
     expect(refused).toMatchObject({ state: 'quarantined' })
     expect(refused.message).toMatch(/would remove \d+ of \d+ items with their artifacts/)
-    expect(refused.message).toMatch(/; run 1 used another catalog\.scope, which may be the cause; approve or reject run 2$/) // prettier-ignore
+    expect(refused.message).toMatch(
+      /; run 1 used another catalog\.scope, which may be the cause; approve or reject run 2$/,
+    )
     const before = ownersOf(all)
     expect(ownersOf(few)).toEqual(before)
     const documents = few.store.catalog.countCatalog().documents

@@ -90,7 +90,9 @@ export function edit(service: Service, name: (typeof EDITS)[number], pick: numbe
     const ids = service.ids(kind)
     return ids.length < 2 ? null : (ids[pick % ids.length] ?? null) // the guard never sees a kind vanish
   }
-  const [tag, pkg, ticket] = [one('tags'), one('packages'), one('tickets')]
+  const tag = one('tags')
+  const pkg = one('packages')
+  const ticket = one('tickets')
   if (name === 'addTag') service.addTag()
   if (name === 'addPackage') service.addPackage()
   if (name === 'addTicket') service.addTicket()

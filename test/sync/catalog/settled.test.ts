@@ -35,7 +35,10 @@ async function runOnCopy(made: Bench, request: RunRequest): Promise<{ report: Ru
   const store = openWrites(dir)
   const upstream = createUpstream({ config, version: 'test', now: () => NOW })
   const runner = createRunner({
-    ...{ config, store, upstream: () => upstream, now: () => NOW },
+    config,
+    store,
+    upstream: () => upstream,
+    now: () => NOW,
     signal: new AbortController().signal,
   })
   const report = await runner.run(request)
@@ -52,7 +55,14 @@ function saidBy({ state, code, message, snapshot, facts }: RunReport): object {
   return { state, code, message, snapshot, facts: said }
 }
 
-const PATHS = [/^\/v1\/tags\/[^/]+\/sbom$/, /^\/v1\/tags\/$/, /^\/v1\/images/, /^\/v1\/packages\/./, /^\/v1\/avrs/, /^\/artifacts\//] // prettier-ignore
+const PATHS = [
+  /^\/v1\/tags\/[^/]+\/sbom$/,
+  /^\/v1\/tags\/$/,
+  /^\/v1\/images/,
+  /^\/v1\/packages\/./,
+  /^\/v1\/avrs/,
+  /^\/artifacts\//,
+]
 const STATUSES = [500, 404, 401, 202]
 const RUNS = ['sync', 'full', 'reconcile', 'narrower'] as const
 
@@ -141,13 +151,19 @@ longTest('a refresh that relies on what an earlier run left ends as one that pla
 })
 
 test('a refresh keeps what is missing of a version that only an answer of the package catalog names', async () => {
-  const history = [{ path: /^\/artifacts\//, status: 500 }, { run: 'narrower' }, { run: 'sync' }, 'clear'] as const // prettier-ignore
+  const history = [{ path: /^\/artifacts\//, status: 500 }, { run: 'narrower' }, { run: 'sync' }, 'clear'] as const
   const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_GUARD_ITEMS: '1' }
   await play([...history, { named: [] }], env, { settled: 0 })
 })
 
 test('a refresh keeps what a list of versions names, under whichever package it is stored', async () => {
-  const history = [{ edit: 'removePackage', pick: 11 }, { edit: 'removePackage', pick: 0 }, { edit: 'addTag', pick: 0 }, { run: 'sync' }, { edit: 'addTag', pick: 0 }] as const // prettier-ignore
+  const history = [
+    { edit: 'removePackage', pick: 11 },
+    { edit: 'removePackage', pick: 0 },
+    { edit: 'addTag', pick: 0 },
+    { run: 'sync' },
+    { edit: 'addTag', pick: 0 },
+  ] as const
   const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_GUARD_ITEMS: '1' }
   await play([...history, { named: [] }], env, { settled: 0 })
 })
@@ -159,7 +175,7 @@ test.each(['quarantined', 'rejected', 'failed'] as const)(
       PATCHMIRROR_CATALOG_GUARD_ITEMS: '5',
       PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1',
     }
-    const made = await bench({ ...SMALL, packages: 12 }, { env: { ...guard, ...IN_TURN }, now: () => NOW }) // prettier-ignore
+    const made = await bench({ ...SMALL, packages: 12 }, { env: { ...guard, ...IN_TURN }, now: () => NOW })
     await made.run('catalog')
     const { faults } = made.sandbox
     faults.set(/^\/v1\/packages\/[^/]+\/artifacts\/patches$/, { kind: 'status', status: 404 })
@@ -169,7 +185,10 @@ test.each(['quarantined', 'rejected', 'failed'] as const)(
     const { quarantine, catalog } = made.store
     if (how === 'rejected') await made.store.exclusive(() => quarantine.decideQuarantine(id, 'rejected', NOW))
     faults.clear()
-    const stored = () => [...catalog.eachStoredAnswer()].filter(({ path, status }) => status === 200 && path.endsWith('/artifacts/patches')) // prettier-ignore
+    const stored = () =>
+      [...catalog.eachStoredAnswer()].filter(
+        ({ path, status }) => status === 200 && path.endsWith('/artifacts/patches'),
+      )
     expect(stored()).toHaveLength(12)
     await refreshBoth(made, [], { settled: 0 })
     expect(stored()).toHaveLength(12)
@@ -183,7 +202,7 @@ test('a refresh plans the packages of a subscription that names another thing th
   const [pkg = ''] = service.ids('packages')
   const tag = service.ids('tags').at(-1) ?? ''
   const { name } = service.read('packages', pkg) as { name: string }
-  service.change('subscriptions', service.addSubscription({ tag }), { tag: null, package_name: name }) // prettier-ignore
+  service.change('subscriptions', service.addSubscription({ tag }), { tag: null, package_name: name })
   await made.run('catalog')
   service.remove('tags', tag)
   const counts = { settled: 0 }
@@ -199,7 +218,10 @@ test('a refresh relies on no earlier one that left packages unrequested, as afte
   const { store } = made
   const upstream = createUpstream({ config, version: 'test', now: Date.now })
   const runner = createRunner({
-    ...{ config, store, upstream: () => upstream, now: Date.now },
+    config,
+    store,
+    upstream: () => upstream,
+    now: Date.now,
     signal: new AbortController().signal,
   })
   const request = requestOf(made, [])

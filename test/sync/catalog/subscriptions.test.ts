@@ -70,9 +70,13 @@ describe('a subscription is resolved', () => {
     ['by a name and a tag', { repository: 'team/redis', image_tag: 'alpine' }, ['image 3']],
     ['by a reference', { reference: 'other.example:5000/team/redis:alpine' }, ['image 3']],
     ['by a reference of an official image', { item: 'docker://python:3.12' }, ['image 1']],
-    ['by a reference with a digest', { ref: `cr.example.com/library/python@${DIGEST}` }, ['image 1']], // prettier-ignore
+    ['by a reference with a digest', { ref: `cr.example.com/library/python@${DIGEST}` }, ['image 1']],
     ['by a digest alone', { digest: DIGEST.toUpperCase() }, ['image 1']],
-    ['by the purl of an image', { purl: 'pkg:oci/python@sha256%3A12?repository_url=cr.example.com/library/python' }, ['image 1']], // prettier-ignore
+    [
+      'by the purl of an image',
+      { purl: 'pkg:oci/python@sha256%3A12?repository_url=cr.example.com/library/python' },
+      ['image 1'],
+    ],
     ['by the purl of a docker image', { u: 'pkg:docker/team/redis@alpine' }, ['image 3']],
     ['by a purl', { subject: 'pkg:npm/%40acme/left-pad@1.0.0' }, ['package 2']],
     ['by a purl of Debian', { a: { b: { c: 'pkg:deb/debian/curl@8.1' } } }, ['package 1']],
@@ -80,7 +84,7 @@ describe('a subscription is resolved', () => {
     ['by a purl of one ecosystem', { u: 'pkg:pypi/Left' }, ['package 10']],
     ['by a name and its version', { item: '@acme/left-pad@1.2' }, ['package 2']],
     ['by a name behind its ecosystem', { item: 'npm:left' }, ['package 9']],
-    ['by a name beside its ecosystem', { package: { name: 'left', ecosystem: 'PyPI' } }, ['package 10']], // prettier-ignore
+    ['by a name beside its ecosystem', { package: { name: 'left', ecosystem: 'PyPI' } }, ['package 10']],
     ['by a name that several have', { pkg_name: 'left' }, ['package 9', 'package 10']],
   ])('%s', (_, subscription, expected) => {
     expect(broughtBy(subscription)).toEqual(expected)
@@ -106,10 +110,13 @@ describe('an unresolved subscription', () => {
 
   test('keeps the previous scope, except what the settings exclude and what no list has', () => {
     const held = ['images/1', 'images/2', 'packages/1', 'packages/99']
-    const ids = (scope: Scope) => [scope.images, scope.packages].map((all) => all.map(({ id }) => id)) // prettier-ignore
+    const ids = (scope: Scope) => [scope.images, scope.packages].map((all) => all.map(({ id }) => id))
     const env = { PATCHMIRROR_CATALOG_EXCLUDE: 'image:nginx' }
     expect(ids(scoped([{ id: 's', image_id: 3 }], held))).toEqual([['3'], []])
-    const unclear = [{ id: 's', image_id: 3 }, { id: 't', what: 'ghost' }] // prettier-ignore
+    const unclear = [
+      { id: 's', image_id: 3 },
+      { id: 't', what: 'ghost' },
+    ]
     expect(ids(scoped(unclear, held))).toEqual([['1', '2', '3'], ['1']])
     expect(ids(scoped(unclear, held, env))).toEqual([['1', '3'], ['1']])
   })
@@ -125,14 +132,14 @@ test('a change of the form of subscriptions makes the run partial, removes nothi
   const listOf =
     (...data: unknown[]): Saying =>
     () => ({ body: { data, cursor: { after: null } } })
-  const image = (id: number, name: string) => ({ [`/v1/images/${id}`]: () => ({ body: { id, name } }) }) // prettier-ignore
+  const image = (id: number, name: string) => ({ [`/v1/images/${id}`]: () => ({ body: { id, name } }) })
   const subscriptions = (...all: Item[]) => ({
     '/v1/subscriptions/': listOf(...all),
-    ...Object.fromEntries(all.map((one) => [`/v1/subscriptions/${String(one['id'])}/`, () => ({ body: one })])), // prettier-ignore
+    ...Object.fromEntries(all.map((one) => [`/v1/subscriptions/${String(one['id'])}/`, () => ({ body: one })])),
   })
   const made = await plainBench(
     {
-      '/v1/images/': listOf({ id: 1, name: 'python' }, { id: 2, name: 'nginx' }, { id: 3, name: 'redis' }), // prettier-ignore
+      '/v1/images/': listOf({ id: 1, name: 'python' }, { id: 2, name: 'nginx' }, { id: 3, name: 'redis' }),
       ...image(1, 'python'),
       ...image(2, 'nginx'),
       ...image(3, 'redis'),
@@ -142,7 +149,7 @@ test('a change of the form of subscriptions makes the run partial, removes nothi
     },
     { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' },
   )
-  const read = async () => Promise.all([1, 2, 3].map(async (id) => (await made.ask(`/v1/images/${id}`)).status)) // prettier-ignore
+  const read = async () => Promise.all([1, 2, 3].map(async (id) => (await made.ask(`/v1/images/${id}`)).status))
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect(await read()).toEqual([200, 200, 404])
   made.say(subscriptions({ id: 's-1', what: 'python:3' }, { id: 's-2', what: { of: 'bmdpbng=' } }))

@@ -35,7 +35,10 @@ async function synced(): Promise<Bench> {
 
 test('a feed of patches whose fixes are lowered is refused, and published when it is approved', async () => {
   const made = await synced()
-  serve(made, feedOf((_, at) => ({ [at < 15 ? '8.1-r6' : '8.1-r7']: cves(at) })))
+  serve(
+    made,
+    feedOf((_, at) => ({ [at < 15 ? '8.1-r6' : '8.1-r7']: cves(at) })),
+  )
   const refused = await made.run('feeds')
   expect(refused).toMatchObject({ state: 'quarantined', facts: { doubts: 90 } })
   expect(refused.message).toContain('90 of 240 entries have a lower fixed version, or would be removed (entriesLost')
@@ -46,35 +49,52 @@ test('a feed of patches whose fixes are lowered is refused, and published when i
   const approval = await made.run('feeds', { kind: 'approve', approved })
   expect(approval.message).toContain('published, as approved: 90 of 240 entries')
   expect(await made.run('feeds')).toMatchObject({ state: 'complete' })
-}) // prettier-ignore
+})
 
 test('a feed of patches that adds, raises and corrects a few is believed', async () => {
   const made = await synced()
-  serve(made, feedOf((_, at) => (at < 5 ? { '8.1-r6': cves(at) } : { '8.1-r9': [...cves(at), 'CVE-2026-9999'] })))
+  serve(
+    made,
+    feedOf((_, at) => (at < 5 ? { '8.1-r6': cves(at) } : { '8.1-r9': [...cves(at), 'CVE-2026-9999'] })),
+  )
   const report = await made.run('feeds')
   expect(report.state).toBe('quarantined') // five packages in three releases are thirty entries
-  serve(made, feedOf((_, at) => (at < 3 ? { '8.1-r6': cves(at) } : { '8.1-r9': [...cves(at), 'CVE-2026-9999'] })))
+  serve(
+    made,
+    feedOf((_, at) => (at < 3 ? { '8.1-r6': cves(at) } : { '8.1-r9': [...cves(at), 'CVE-2026-9999'] })),
+  )
   expect(await made.run('feeds')).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 18 } })
-}) // prettier-ignore
+})
 
 longTest('an old release that ends is reported, and one that is the newest is refused', async () => {
   const made = await synced()
-  serve(made, feedOf((release, at) => (release === '3.18' ? null : { '8.1-r7': cves(at) })))
+  serve(
+    made,
+    feedOf((release, at) => (release === '3.18' ? null : { '8.1-r7': cves(at) })),
+  )
   const env = { PATCHMIRROR_FEEDS_GUARD_FRACTION: '1' }
   const report = await made.runWith(env, 'feeds')
   expect(report).toMatchObject({ state: 'complete', facts: { doubts: 80 } })
-  expect(report.message).toContain('published, but doubtful: 80 of 240 entries were removed with their release (entriesEnded')
-  serve(made, feedOf((release, at) => (release === '3.19' ? { '8.1-r7': cves(at) } : null)))
+  expect(report.message).toContain(
+    'published, but doubtful: 80 of 240 entries were removed with their release (entriesEnded',
+  )
+  serve(
+    made,
+    feedOf((release, at) => (release === '3.19' ? { '8.1-r7': cves(at) } : null)),
+  )
   expect(await made.runWith(env, 'feeds')).toMatchObject({ state: 'quarantined' })
-}) // prettier-ignore
+})
 
 longTest('small steps of a feed of patches are refused together', async () => {
   const made = await synced()
   const states: string[] = []
   for (let step = 1; step <= 8; step++) {
-    serve(made, feedOf((release, at) => (release === '3.20' && at < step * 3 ? { '8.1-r6': cves(at) } : { '8.1-r7': cves(at) })))
+    serve(
+      made,
+      feedOf((release, at) => (release === '3.20' && at < step * 3 ? { '8.1-r6': cves(at) } : { '8.1-r7': cves(at) })),
+    )
     states.push((await made.run('feeds')).state)
   }
   expect(states.slice(0, 3)).toEqual(['complete', 'complete', 'complete'])
   expect(states.at(-1)).toBe('quarantined')
-}) // prettier-ignore
+})

@@ -31,14 +31,16 @@ describe('records that leave the scope by their content', () => {
     attack(made, toGo, 200)
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'quarantined' })
-    expect(report.message).toContain(`${stored} records left the scope (osv.include, osv.exclude): it would remove all ${stored} records`)
+    expect(report.message).toContain(
+      `${stored} records left the scope (osv.include, osv.exclude): it would remove all ${stored} records`,
+    )
     expect(report.facts['doubtfulIds']).toContainEqual(expect.stringContaining(': out of the mirrored scope now'))
     expect(made.store.osv.countRecords()).toBe(stored)
     expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
     expect(await approve(made, report.id)).toMatchObject({ state: 'complete', facts: { removedByScope: stored } })
     expect(made.store.osv.countRecords()).toBe(0)
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-  }) // prettier-ignore
+  })
 
   test('are counted with the records that the index removes', async () => {
     const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_INCLUDE: 'npm' } })
@@ -51,10 +53,12 @@ describe('records that leave the scope by their content', () => {
     attack(made, toGo, 200)
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'quarantined', facts: { plannedRemoved: 3, removedByScope: count - 3 } })
-    expect(report.message).toContain(`${count - 3} records left the scope (osv.include, osv.exclude), and the index removes 3: it would remove all ${count} records`)
+    expect(report.message).toContain(
+      `${count - 3} records left the scope (osv.include, osv.exclude), and the index removes 3: it would remove all ${count} records`,
+    )
     expect(await approve(made, report.id)).toMatchObject({ state: 'complete' })
     expect(made.store.osv.countRecords()).toBe(0)
-  }) // prettier-ignore
+  })
 
   test('are judged against what remains of an approved removal', async () => {
     const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_INCLUDE: 'npm' } })
@@ -66,10 +70,12 @@ describe('records that leave the scope by their content', () => {
     const removal = await made.run('osv')
     expect(removal.message).toMatch(/^it would remove \d+ of \d+ records/)
     const rest = await approve(made, removal.id)
-    expect(rest.message).toContain('1 record left the scope (osv.include, osv.exclude): it would remove the only one of the records')
+    expect(rest.message).toContain(
+      '1 record left the scope (osv.include, osv.exclude): it would remove the only one of the records',
+    )
     expect(await approve(made, rest.id)).toMatchObject({ state: 'complete' })
     expect(made.store.osv.countRecords()).toBe(0)
-  }) // prettier-ignore
+  })
 
   test('count as lost below the limits of removals', async () => {
     const env = { PATCHMIRROR_OSV_EXCLUDE: 'Go', PATCHMIRROR_GUARD_LIMIT_COUNT: '5' }
@@ -127,7 +133,7 @@ describe('an approval', () => {
     expect(await approve(made, records.id)).toMatchObject({ state: 'complete' })
     expect(made.store.osv.countRecords()).toBe(40)
     expect(differences(made)).toEqual([])
-  }) // prettier-ignore
+  })
 
   test('of records that would by now also remove others asks about these', async () => {
     const made = await synced()

@@ -10,7 +10,12 @@ export const mutationOf = (name: string): Hostile[2] => {
 export const LOWER = mutationOf('the last number of fixes is one lower')
 
 /** Mutates the first records of the feed, with a new stamp or the same. */
-export function attack({ sandbox: { feed } }: Bench, mutate = LOWER, records = 30, stamp: string | null = '2026-06-15T00:00:00Z'): void {
+export function attack(
+  { sandbox: { feed } }: Bench,
+  mutate = LOWER,
+  records = 30,
+  stamp: string | null = '2026-06-15T00:00:00Z',
+): void {
   const fixed = feed.ids().filter((id) => feed.record(id).includes('"fixed"'))
   for (const id of fixed.slice(0, records)) {
     const modified = stamp ?? feed.modified(id)
@@ -20,7 +25,7 @@ export function attack({ sandbox: { feed } }: Bench, mutate = LOWER, records = 3
     }
     feed.put(id, mutated(feed.record(id), both), modified)
   }
-} // prettier-ignore
+}
 
 /** As `patchmirror approve RUN` does it. */
 export async function approve(made: Bench, run: number) {

@@ -38,7 +38,7 @@ describe('records whose fixes are lowered in mass', () => {
     expect(made.store.changes.readDoubts(id)).toBe(null) // what was approved is not doubted
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 1 } })
     await expectSound(made.dir)
-  }) // prettier-ignore
+  })
 
   test('stay refused when they are rejected, also beside other changes', async () => {
     const made = await synced()
@@ -153,7 +153,7 @@ describe('a doubt', () => {
       expect(report).toMatchObject({ state: 'complete' })
       expect(report.facts).not.toHaveProperty('doubts')
     }
-  }) // prettier-ignore
+  })
 
   test('about a new record with a date far in the future is reported', async () => {
     const made = await synced()
@@ -186,9 +186,11 @@ describe('a doubt', () => {
     attack(made, (doc) => (doc['details'] = 'x'.repeat(2 ** 20)), 1)
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'complete', facts: { notCompared: 1, doubts: 1 } })
-    expect(report.facts['doubtfulIds']).toMatchObject([expect.stringContaining('not compared: larger than 1048576 bytes')])
+    expect(report.facts['doubtfulIds']).toMatchObject([
+      expect.stringContaining('not compared: larger than 1048576 bytes'),
+    ])
     expect(differences(made)).toEqual([])
-  }) // prettier-ignore
+  })
 
   test('is not raised by a first sync, however strange its records are', async () => {
     const made = await synced()

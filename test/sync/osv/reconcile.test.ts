@@ -95,7 +95,8 @@ describe('a reconcile', () => {
       expect(await reconcile(made)).toMatchObject({ facts: { silentChanges: 3 } })
       const env = { PATCHMIRROR_UPSTREAM_API_ROOT: restored.url }
       expect(await made.runWith(env, 'osv', request)).toMatchObject({
-        ...{ state: 'complete', facts: { silentChanges: 3 } },
+        state: 'complete',
+        facts: { silentChanges: 3 },
         message: '0 added, 0 changed, 0 removed, 3 changed under the same date',
       })
       const ids = restored.feed.ids()

@@ -53,7 +53,7 @@ test('small steps of one attack are refused together, however long the refusal w
   expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { quarantine: refused?.id } })
   expect(await approve(made, refused?.id ?? 0)).toMatchObject({ state: 'complete' })
   expect(countLedger(made)).toBe(0)
-}) // prettier-ignore
+})
 
 longTest('an approval accounts for what was approved, and not for what comes after it', async () => {
   const world = await mirrored()

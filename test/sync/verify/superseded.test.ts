@@ -14,7 +14,7 @@ const patchmirror = commandHost()
 
 /** Three records that have two superseded versions each, and the positions that replaced these. */
 async function replaced(): Promise<{ made: Bench; ids: string[]; logs: number[] }> {
-  const made = await bench({ sandbox: SMALL, dir: await copyFilledFolder({ sandbox: SMALL }, ['feeds', 'osv']) }) // prettier-ignore
+  const made = await bench({ sandbox: SMALL, dir: await copyFilledFolder({ sandbox: SMALL }, ['feeds', 'osv']) })
   const ids = made.sandbox.feed.ids().slice(0, 3)
   const logs: number[] = []
   for (const round of ['1', '2']) {
@@ -33,7 +33,8 @@ const BODY_OF = '(SELECT body FROM osv_superseded WHERE id = ? AND log = ?)'
 test('a superseded version is verified, and removed by a repair, which needs no upstream', async () => {
   const { made, ids, logs } = await replaced()
   await expectSound(made.dir)
-  const [[cut = '', lost = '', sound = ''], [first = 0, second = 0]] = [ids, logs]
+  const [cut = '', lost = '', sound = ''] = ids
+  const [first = 0, second = 0] = logs
   tamper(made.dir, `UPDATE osv_body SET bytes = zeroblob(99) WHERE rowid = ${BODY_OF}`, cut, first)
   tamper(made.dir, `DELETE FROM osv_body WHERE rowid = ${BODY_OF}`, lost, second)
   const report = await verify(made.dir)
@@ -50,15 +51,17 @@ test('a superseded version is verified, and removed by a repair, which needs no 
   const found = await patchmirror(['verify'], env, made.dir)
   expect(found.code).toBe(1)
   expect(found.out).toContain('40 records, the index, the feeds and the archive are sound')
-  expect(found.out).toContain(`superseded version of record ${cut}, replaced by the snapshot of entry ${first} in the log of changes: damaged or lost`) // prettier-ignore
+  expect(found.out).toContain(
+    `superseded version of record ${cut}, replaced by the snapshot of entry ${first} in the log of changes: damaged or lost`,
+  )
   expect(found.out).toContain('which nothing brings back')
   const repaired = await patchmirror(['verify', '--repair'], env, made.dir)
-  expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('2 damaged superseded versions removed')]) // prettier-ignore
+  expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('2 damaged superseded versions removed')])
   await expectSound(made.dir)
 
   const { osv } = made.store
   expect([osv.readEarlier(cut, first), osv.readEarlier(lost, second)]).toEqual([null, null])
-  const left = [osv.readEarlier(cut, second), osv.readEarlier(lost, first), osv.readEarlier(sound, first)] // prettier-ignore
+  const left = [osv.readEarlier(cut, second), osv.readEarlier(lost, first), osv.readEarlier(sound, first)]
   expect(left.map((one) => one?.body?.length ?? 0).every((bytes) => bytes > 0)).toBe(true)
   expect(osv.measureSuperseded()).toMatchObject({ versions: 4, bodies: 4 })
   expect(await made.run('osv')).toMatchObject({ state: 'complete' })
@@ -66,7 +69,8 @@ test('a superseded version is verified, and removed by a repair, which needs no 
 
 test('stamps that have the bytes of a damaged version go with it', async () => {
   const { made, ids, logs } = await replaced()
-  const [[id = ''], [first = 0, second = 0]] = [ids, logs]
+  const [id = ''] = ids
+  const [first = 0, second = 0] = logs
   // As of a version whose bytes stayed when only its stamp changed.
   tamper(made.dir, 'UPDATE osv_superseded SET body = NULL WHERE id = ? AND log = ?', id, first)
   tamper(made.dir, `UPDATE osv_body SET bytes = zeroblob(99) WHERE rowid = ${BODY_OF}`, id, second)
@@ -79,11 +83,18 @@ test('stamps that have the bytes of a damaged version go with it', async () => {
 
 longTest('a row that another record uses by now stays, and a writer is waited for', async () => {
   const { made, ids, logs } = await replaced()
-  const [[id = '', live = ''], [first = 0]] = [ids, logs]
+  const [id = '', live = ''] = ids
+  const [first = 0] = logs
   // As when the row of a version was lost and its number given to a new record.
   const row = made.store.osv.readRecord(live)
   tamper(made.dir, `DELETE FROM osv_body WHERE rowid = ${BODY_OF}`, id, first)
-  tamper(made.dir, 'UPDATE osv_superseded SET body = (SELECT body FROM osv_record WHERE id = ?) WHERE id = ? AND log = ?', live, id, first) // prettier-ignore
+  tamper(
+    made.dir,
+    'UPDATE osv_superseded SET body = (SELECT body FROM osv_record WHERE id = ?) WHERE id = ? AND log = ?',
+    live,
+    id,
+    first,
+  )
   expect((await verify(made.dir)).damagedVersions).toEqual([{ id, log: first }])
   const env = { PATCHMIRROR_DATA_DIR: made.dir }
   const writer = new Database(join(made.dir, 'mirror.db'))
@@ -101,10 +112,15 @@ longTest('a row that another record uses by now stays, and a writer is waited fo
 
 test('a repair removes versions before it asks for the upstream that records need', async () => {
   const { made, ids, logs } = await replaced()
-  const [[id = '', live = ''], [first = 0]] = [ids, logs]
+  const [id = '', live = ''] = ids
+  const [first = 0] = logs
   tamper(made.dir, `UPDATE osv_body SET bytes = zeroblob(99) WHERE rowid = ${BODY_OF}`, id, first)
-  tamper(made.dir, 'UPDATE osv_body SET bytes = zeroblob(99) WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)', live) // prettier-ignore
-  const repaired = await patchmirror(['verify', '--repair'], { PATCHMIRROR_DATA_DIR: made.dir }, made.dir) // prettier-ignore
+  tamper(
+    made.dir,
+    'UPDATE osv_body SET bytes = zeroblob(99) WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
+    live,
+  )
+  const repaired = await patchmirror(['verify', '--repair'], { PATCHMIRROR_DATA_DIR: made.dir }, made.dir)
   expect(repaired.code).toBe(2)
   expect(repaired.out).toContain('1 damaged superseded version removed')
   expect(repaired.err).toContain('upstream.apiRoot')

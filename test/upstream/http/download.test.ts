@@ -243,7 +243,8 @@ describe('an interrupted download', () => {
   )
 
   test('restarts at another date without an ETag', async () => {
-    const [then, now] = ['Fri, 01 May 2026 00:00:00 GMT', 'Sat, 02 May 2026 00:00:00 GMT']
+    const then = 'Fri, 01 May 2026 00:00:00 GMT'
+    const now = 'Sat, 02 May 2026 00:00:00 GMT'
     const later = partial({ 'Last-Modified': now, 'Content-Range': 'bytes 4000-9999/10000' }, Buffer.alloc(6000))
     const connection = await origin(later)
     await resume(connection, { validator: then, lastModified: then })

@@ -124,7 +124,8 @@ describe('a rate limit', () => {
     })
     const clock = { now: () => now, delay: (ms: number) => Promise.resolve(void (now += ms)) }
     const upstream = upstreamOf({ UPSTREAM_API_ROOT: service.url, UPSTREAM_API_KEY: SANDBOX_KEYS.admin }, clock)
-    const [one, two] = [session(upstream), session(upstream, 'settings')]
+    const one = session(upstream)
+    const two = session(upstream, 'settings')
     for (let i = 0; i < 50; i++) {
       await get(one, '/me')
       await get(two, '/settings/webhooks')

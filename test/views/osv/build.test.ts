@@ -186,7 +186,7 @@ test('a search for a package finds it in any case where its ecosystem compares n
     ['NuGet', 1],
     ['Root', 1],
   ])
-  expect(views.listPackages('NuGet', 'Contoso', '', 10)).toMatchObject([{ name: 'contoso.data.client' }]) // prettier-ignore
+  expect(views.listPackages('NuGet', 'Contoso', '', 10)).toMatchObject([{ name: 'contoso.data.client' }])
   expect(views.listPackages('npm', 'JSON', '', 10)).toMatchObject([{ name: 'JSONStream' }])
   expect(views.listCandidates('npm', 'jsonstream', '', 10)).toEqual([])
   expect(views.listNamed('contoso.Data.client', '', 10)).toEqual([{ id: 'A' }, { id: 'B' }])

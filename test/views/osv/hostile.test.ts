@@ -57,7 +57,8 @@ test('the chosen folders of too many ecosystems are the same by a full and by in
     cleanups.push(() => rmSync(dir, { recursive: true, force: true }))
     if (db === null) throw new Error('there is no store')
     const reads = createReads(db)
-    const [archive, snapshot] = [reads.osv.readArchive(), reads.snapshots.readSnapshot('osv')]
+    const archive = reads.osv.readArchive()
+    const snapshot = reads.snapshots.readSnapshot('osv')
     if (archive === null || snapshot === null) throw new Error('nothing is published')
     const folder = join(dir, 'made')
     const pause = async (): Promise<void> => Promise.resolve()

@@ -35,7 +35,8 @@ test('a list that is merged with what changed is the list of all rows', async ()
     const change = { removed: [] as StampRow[], added: [] as StampRow[] }
     for (let i = 0; i < 50; i++) {
       const number = random.int(9000)
-      const [before, row] = [rows.get(number), rowOf(number)]
+      const before = rows.get(number)
+      const row = rowOf(number)
       if (before !== undefined) change.removed.push(before)
       rows.delete(number)
       if (random.chance(0.2)) continue
@@ -53,7 +54,8 @@ test('a list that is merged with what changed is the list of all rows', async ()
 })
 
 test('a list is made of all rows where it cannot be merged', async () => {
-  const [one, two] = [rowOf(1), rowOf(2)]
+  const one = rowOf(1)
+  const two = rowOf(2)
   const { file } = await made([one])
   const quoted = { instant: two.instant, name: 'a "b"' }
   const withQuote = await made([quoted])

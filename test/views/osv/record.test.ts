@@ -230,7 +230,9 @@ test('a derived range keeps its readable events when an upper bound cannot be re
 })
 
 const TYPES: Record<string, string> = {
-  ...{ 'Debian:12': 'deb/debian', npm: 'npm', PyPI: 'pypi' },
+  'Debian:12': 'deb/debian',
+  npm: 'npm',
+  PyPI: 'pypi',
 }
 
 test('the derived text is the record with other packages and nothing else, however it is written', () => {

@@ -71,7 +71,7 @@ longTest('an update of archives of several parts gives the same files and answer
 test('the views know which ecosystems and releases their records name, also after an update takes the last record of one', async () => {
   const bench = openBench()
   const named = (id: string, ...ecosystems: string[]) =>
-    [id, record(id, '2026-05-01T00:00:00Z', ...ecosystems.map((one): [string, string] => [one, 'p']))] as const // prettier-ignore
+    [id, record(id, '2026-05-01T00:00:00Z', ...ecosystems.map((one): [string, string] => [one, 'p']))] as const
   const first = [named('A', 'Root:Debian:12', 'npm'), named('B', 'Debian:12', 'Debian:11')]
   bench.store.publishOsv(Object.fromEntries(first))
   await bench.make()
@@ -182,14 +182,16 @@ test('numbers of records stay in the order of the ids, until none is free', () =
   expect(numberBetween(null, null)).toBe(GAP)
   expect(numberBetween(GAP, null)).toBe(2 * GAP)
   expect(numberBetween(null, GAP)).toBeLessThan(GAP)
-  let [low, ascending] = [0, 0]
+  let low = 0
+  let ascending = 0
   for (let next = numberBetween(low, GAP); next !== null; next = numberBetween(low, GAP)) {
     expect(next > low && next < GAP).toBe(true)
     low = next
     ascending++
   }
   expect(ascending).toBeGreaterThan(8000)
-  let [high, descending] = [GAP, 0]
+  let high = GAP
+  let descending = 0
   for (let next = numberBetween(0, high); next !== null; next = numberBetween(0, high)) {
     high = next
     descending++

@@ -85,7 +85,10 @@ function readsOf(documents: ReadonlyMap<string, Mirrored>, taken: Set<string>) {
     listVexDocuments: () =>
       [...documents]
         .map(([digest, { content, changed, tags }]) => ({
-          ...{ digest, size: content.length, changed, tags },
+          digest,
+          size: content.length,
+          changed,
+          tags,
         }))
         .sort((one, other) => (one.digest < other.digest ? -1 : 1)),
     readVexContent({ digest }: { readonly digest: string }) {

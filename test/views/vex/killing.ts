@@ -47,7 +47,7 @@ export function makeKilled(bench: VexBench, operation: number): Promise<number |
       digest,
       changed,
       content: content.toString('base64'),
-    })) // prettier-ignore
+    }))
     .sort((one, other) => (one.digest < other.digest ? -1 : 1))
   const snapshot = { id: `killed-${operation}`, asOf: 1 }
   child.stdin.end(JSON.stringify({ dataDir: bench.dir, snapshot, documents, operation }))

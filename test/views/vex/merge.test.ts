@@ -22,7 +22,10 @@ function anyDocument(dice: Dice): OpenVex {
 }
 
 function mixed(numbers: readonly number[], dice: Dice): number[] {
-  return numbers.map((one) => [dice(1000), one] as const).sort(([a], [b]) => a - b).map(([, one]) => one) // prettier-ignore
+  return numbers
+    .map((one) => [dice(1000), one] as const)
+    .sort(([a], [b]) => a - b)
+    .map(([, one]) => one)
 }
 
 test('a merged document that is changed is the one that is merged from the beginning, whatever the order', () => {
@@ -33,7 +36,8 @@ test('a merged document that is changed is the one that is merged from the begin
     const some = (): number[] => [...documents.keys()].filter(() => dice(2) === 0)
     const sourcesOf = (numbers: readonly number[]) =>
       new Map(numbers.flatMap((one) => (documents[one] ? [[one, sourceOf(documents[one])]] : [])))
-    const [before, after] = [some(), some()]
+    const before = some()
+    const after = some()
     const merged = createMerge(ABOUT)
     const add = (merge: typeof merged, numbers: readonly number[]): void => {
       for (const one of numbers) if (documents[one]) merge.add(one, documents[one])
@@ -49,7 +53,7 @@ test('a merged document that is changed is the one that is merged from the begin
     const expected = whole.end(sourcesOf(after))
     const found = changed.end(sourcesOf(after))
     expect(found.content.toString()).toBe(expected.content.toString())
-    const lengths = ({ order }: typeof found) => order.map(([at, all]) => [at, all.map(([length]) => length)]) // prettier-ignore
+    const lengths = ({ order }: typeof found) => order.map(([at, all]) => [at, all.map(([length]) => length)])
     expect(lengths(found)).toEqual(lengths(expected))
     shared += found.order.flatMap(([, all]) => all).filter((one) => one.length > 3).length
   }
@@ -58,22 +62,34 @@ test('a merged document that is changed is the one that is merged from the begin
 
 const document = (name: string, timestamp: string, ...names: string[]) => {
   const statements = names.map((one) => ({
-    ...{ vulnerability: { name: one }, products: [{ '@id': ABOUT }], status: 'fixed' },
+    vulnerability: { name: one },
+    products: [{ '@id': ABOUT }],
+    status: 'fixed',
   }))
   const head = { '@context': 'openvex', author: name, timestamp }
   return readOpenVex(Buffer.from(JSON.stringify({ ...head, statements })))
 }
 
 test('statements of equal time are in the order of the documents, an equal one where it is last', () => {
-  const [z, plus] = ['2026-01-01T00:00:00Z', '2026-01-01T01:00:00+01:00']
-  const documents = [document('A', z, '1', '2'), document('B', plus, '3'), document('C', z, '4', '1', '4')] // prettier-ignore
-  const orders = [[0, 1, 2], [2, 1, 0], [1, 2, 0]] // prettier-ignore
+  const z = '2026-01-01T00:00:00Z'
+  const plus = '2026-01-01T01:00:00+01:00'
+  const documents = [document('A', z, '1', '2'), document('B', plus, '3'), document('C', z, '4', '1', '4')]
+  const orders = [
+    [0, 1, 2],
+    [2, 1, 0],
+    [1, 2, 0],
+  ]
   for (const order of orders) {
     const merge = createMerge(ABOUT)
     for (const one of order) if (documents[one]) merge.add(one, documents[one])
-    const sources = (order[0] === 1 ? [0, 2, 1] : [0, 1, 2]).map((one) => [one, sourceOf(documents[one] ?? null)] as const) // prettier-ignore
-    const { statements, timestamp } = JSON.parse(merge.end(new Map(sources)).content.toString()) as { timestamp: string; statements: { vulnerability: { name: string } }[] } // prettier-ignore
+    const sources = (order[0] === 1 ? [0, 2, 1] : [0, 1, 2]).map(
+      (one) => [one, sourceOf(documents[one] ?? null)] as const,
+    )
+    const { statements, timestamp } = JSON.parse(merge.end(new Map(sources)).content.toString()) as {
+      timestamp: string
+      statements: { vulnerability: { name: string } }[]
+    }
     const names = statements.map(({ vulnerability: { name } }) => name)
-    expect([names, timestamp]).toEqual(order[0] === 1 ? [['2', '1', '4', '3'], plus] : [['2', '3', '1', '4'], z]) // prettier-ignore
+    expect([names, timestamp]).toEqual(order[0] === 1 ? [['2', '1', '4', '3'], plus] : [['2', '3', '1', '4'], z])
   }
 })

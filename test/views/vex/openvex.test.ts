@@ -72,7 +72,8 @@ const statement = (name: string, status: string, timestamp?: string, purl = 'pkg
 
 test('the merged statements of several documents end with the newest, without duplicates', () => {
   const one = document({
-    ...{ author: 'B', timestamp: '2026-03-01T00:00:00Z' },
+    author: 'B',
+    timestamp: '2026-03-01T00:00:00Z',
     statements: [
       statement('CVE-1', 'not_affected'),
       statement('CVE-1', 'affected', '2026-01-01T00:00:00Z'),
@@ -80,7 +81,8 @@ test('the merged statements of several documents end with the newest, without du
     ],
   })
   const other = document({
-    ...{ author: 'A', timestamp: '2026-02-01T00:00:00+02:00' },
+    author: 'A',
+    timestamp: '2026-02-01T00:00:00+02:00',
     statements: [statement('CVE-1', 'fixed'), statement('CVE-1', 'affected', '2026-01-01T00:00:00Z')],
   })
   const documents = [one, other].map((bytes) => readOpenVex(bytes)).filter((read) => read !== null)

@@ -60,13 +60,16 @@ test('a package URL too long for the archive is skipped and reported, and the ot
   const contents = ['one', 'two'].map((id) =>
     Buffer.from(
       JSON.stringify({
-        ...{ '@context': 'https://openvex.dev/ns/v0.2.0', '@id': id },
+        '@context': 'https://openvex.dev/ns/v0.2.0',
+        '@id': id,
         statements: [{ vulnerability: { name: 'CVE-1' }, status: 'fixed', products }],
       }),
     ),
   )
   const documents = contents.map((content, i) => ({
-    ...{ digest: String(i).repeat(64), size: content.length, changed: 1 },
+    digest: String(i).repeat(64),
+    size: content.length,
+    changed: 1,
   }))
   const reads = {
     listVexDocuments: () => documents,
@@ -88,7 +91,8 @@ test('a document whose signature is enforced and not verified is not in the repo
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
   const content = Buffer.from(
     JSON.stringify({
-      ...{ '@context': 'https://openvex.dev/ns/v0.2.0', '@id': 'one' },
+      '@context': 'https://openvex.dev/ns/v0.2.0',
+      '@id': 'one',
       statements: [{ vulnerability: { name: 'CVE-1' }, status: 'fixed', products: [{ '@id': 'pkg:npm/y' }] }],
     }),
   )

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs' // prettier-ignore
+import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import AdmZip from 'adm-zip'
 import { expect, test } from 'vitest'
@@ -14,10 +14,10 @@ test('a repository that follows changed documents has the bytes of one that is m
 const stated = (name: string, ...products: string[]): Buffer =>
   Buffer.from(
     JSON.stringify({
-      ...{ '@context': 'https://openvex.dev/ns/v0.2.0', '@id': name, author: name },
-      statements: [
-        { vulnerability: { name }, products: products.map((one) => ({ '@id': one })), status: 'fixed' }, // prettier-ignore
-      ],
+      '@context': 'https://openvex.dev/ns/v0.2.0',
+      '@id': name,
+      author: name,
+      statements: [{ vulnerability: { name }, products: products.map((one) => ({ '@id': one })), status: 'fixed' }],
     }),
   )
 

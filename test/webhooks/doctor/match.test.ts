@@ -83,7 +83,7 @@ describe('the doctor of webhooks', () => {
     expect(judge({ headers, body: BODY }, [keyPair().whpk]).problems).toEqual([
       expect.stringContaining('no stored secret gives this signature'),
     ])
-    const forged = signed({ mac: (content) => `v1,${createHmac('sha256', whpk).update(content).digest('hex')}` }) // prettier-ignore
+    const forged = signed({ mac: (content) => `v1,${createHmac('sha256', whpk).update(content).digest('hex')}` })
     expect(judge(forged, [whpk])).toMatchObject({ verdict: 'refused', match: null })
   })
 
@@ -173,7 +173,8 @@ describe('the doctor of webhooks', () => {
   })
 
   test('detects converted line ends, in either direction', () => {
-    const [lf, crlf] = ['{\n"id": 1.0\n}', '{\r\n"id": 1.0\r\n}']
+    const lf = '{\n"id": 1.0\n}'
+    const crlf = '{\r\n"id": 1.0\r\n}'
     expect(judge({ ...signed({ body: lf }), body: crlf }).match?.body).toContain('with LF')
     expect(judge({ ...signed({ body: crlf }), body: lf }).match?.body).toContain('with CRLF')
   })
@@ -223,7 +224,7 @@ describe('the doctor of webhooks', () => {
     const headers = { ...delivery.headers, 'content-encoding': 'gzip' }
     expect(judge({ headers, body: BODY }).verdict).toBe('accepted')
     const { verdict, problems } = judge({ headers, body: 'compressed' })
-    expect([verdict, problems.join()]).toEqual(['refused', expect.stringContaining('come uncompressed')]) // prettier-ignore
+    expect([verdict, problems.join()]).toEqual(['refused', expect.stringContaining('come uncompressed')])
   })
 
   test('does not judge secrets when a signed header is missing', () => {
@@ -299,7 +300,7 @@ describe.runIf(existsSync(VECTORS))('the doctor of webhooks, for the published v
 test('a mirror without an upstream is not advised to register at one', () => {
   const capture = readCapture(Buffer.from(JSON.stringify({ headers: {}, body: '' })))
   const of = (canRegister: boolean): string =>
-    diagnose({ ...{ capture, secrets: [], now: NOW, toleranceSeconds: 300 }, dialect: 'any', canRegister }).problems.join() // prettier-ignore
+    diagnose({ capture, secrets: [], now: NOW, toleranceSeconds: 300, dialect: 'any', canRegister }).problems.join()
   expect(of(true)).toContain('create one with "patchmirror webhooks register"')
   expect(of(false)).toContain('has no secret: set one in webhooks.secrets')
 })

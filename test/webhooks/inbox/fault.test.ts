@@ -40,7 +40,11 @@ async function inboxProblems(port: number): Promise<MirrorProblem[]> {
 
 /** The warnings and errors in a log. */
 function faultsIn(lines: readonly string[]): string[] {
-  const logged = lines.join('').trim().split('\n').map((line) => JSON.parse(line) as { level: number; msg: string }) // prettier-ignore
+  const logged = lines
+    .join('')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { level: number; msg: string })
   return logged.filter(({ level }) => level >= 40).map(({ msg }) => msg)
 }
 

@@ -91,7 +91,8 @@ export function openInboxHere(dir: string, { maxPending }: Pick<InboxThreadDeps,
     counts: () => call('counts'),
     prune: (now) => call('prune', now - KEEP_MS),
     call,
-    ...{ alive: true, started: Promise.resolve() },
+    alive: true,
+    started: Promise.resolve(),
     close: () => Promise.resolve(),
   }
 }

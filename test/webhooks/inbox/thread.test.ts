@@ -105,7 +105,10 @@ longTest('a settled row has its new fields, and is no longer pending', async () 
     { id: 99, state: 'done' },
   ])
   expect(await inbox.counts()).toEqual({
-    ...{ pending: 0, dead: 0, done: 1, ignored: 0 },
+    pending: 0,
+    dead: 0,
+    done: 1,
+    ignored: 0,
     oldestPendingAt: null,
   })
   expect(await inbox.call('read', 1)).toMatchObject({ refreshedAt: NOW + 6000, attempts: 1 })

@@ -94,20 +94,44 @@ describe('the image of an event is found', () => {
     ['in one field', { event_type: 'tag.created', payload: { image: REF } }, { ...PYTHON, digest: DIGEST }],
     ['in one field with a scheme', { image_ref: 'oci://library/python:3.12-slim' }, PYTHON],
     ['in a field called tag', { data: { tag: 'cr.example.com/library/python:3.12-slim' } }, PYTHON],
-    ['in camelCase', { eventType: 'x', data: { imageRepo: 'library/python', imageTag: '3.12-slim', imageDigest: DIGEST } }, { ...PYTHON, digest: DIGEST }],
-    ['in three objects', { image: { name: 'library/python' }, tag: { name: '3.12-slim' }, manifest: { digest: DIGEST } }, { ...PYTHON, digest: DIGEST }],
+    [
+      'in camelCase',
+      { eventType: 'x', data: { imageRepo: 'library/python', imageTag: '3.12-slim', imageDigest: DIGEST } },
+      { ...PYTHON, digest: DIGEST },
+    ],
+    [
+      'in three objects',
+      { image: { name: 'library/python' }, tag: { name: '3.12-slim' }, manifest: { digest: DIGEST } },
+      { ...PYTHON, digest: DIGEST },
+    ],
     ['with its registry apart', { registry: 'cr.example.com', repository: 'library/python', tag: '3.12-slim' }, PYTHON],
-    ['with its namespace apart', { repository: { name: 'python', repo_full_name: 'library/python' }, resources: [{ tag: '3.12-slim', digest: DIGEST.slice(7) }] }, { ...PYTHON, digest: DIGEST }],
-    ['beside ids', { repository: 'library/python', tag: '3.12-slim', tag_id: '0f8fad5b-d9cb-469f-a165-70867728950e' }, PYTHON],
+    [
+      'with its namespace apart',
+      {
+        repository: { name: 'python', repo_full_name: 'library/python' },
+        resources: [{ tag: '3.12-slim', digest: DIGEST.slice(7) }],
+      },
+      { ...PYTHON, digest: DIGEST },
+    ],
+    [
+      'beside ids',
+      { repository: 'library/python', tag: '3.12-slim', tag_id: '0f8fad5b-d9cb-469f-a165-70867728950e' },
+      PYTHON,
+    ],
   ])('%s', (_, event, target) => {
     const { target: found } = read(event)
     expect(found).toMatchObject(target)
     expect(found).not.toHaveProperty('others')
-  }) // prettier-ignore
+  })
 })
 
 describe('several events in one body each name a target', () => {
-  const other = { ...EVENT, id: 'evt_2', subject: 'cr.example.com/library/node:22', data: { image_repo: 'library/node', image_tag: '22' } } // prettier-ignore
+  const other = {
+    ...EVENT,
+    id: 'evt_2',
+    subject: 'cr.example.com/library/node:22',
+    data: { image_repo: 'library/node', image_tag: '22' },
+  }
   const both = { ...NAMED, others: [{ repository: 'library/node', tag: '22' }] }
 
   test.each<[string, string]>([

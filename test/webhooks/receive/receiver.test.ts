@@ -28,8 +28,15 @@ describe('a delivery', () => {
     expect(await deliver({ dialect: 'vendor' })).toMatchObject({ status: 202, body: '' })
     const [row] = await inbox.pending(NOW, 9)
     expect(row).toMatchObject({
-      ...{ endpoint: 'default', webhookId: 'evt_1', state: 'pending', type: EVENT.type },
-      ...{ dialect: 'vendor', secret: 'settings-1', receivedAt: NOW, storedAt: NOW, attempts: 0 },
+      endpoint: 'default',
+      webhookId: 'evt_1',
+      state: 'pending',
+      type: EVENT.type,
+      dialect: 'vendor',
+      secret: 'settings-1',
+      receivedAt: NOW,
+      storedAt: NOW,
+      attempts: 0,
       target: { repository: 'library/python', tag: '3.12-slim', arch: 'amd64' },
     })
     expect((await inbox.call('read', 1))?.body).toEqual(new Uint8Array(Buffer.from(JSON.stringify(EVENT))))
@@ -52,7 +59,7 @@ describe('a delivery', () => {
     await deliver()
     const there = await send(port, { ...deliveryOf(), path: '/-/webhooks/staging?x=1' })
     expect(there.status).toBe(202)
-    expect((await inbox.pending(NOW, 9)).map(({ endpoint }) => endpoint)).toEqual(['default', 'staging']) // prettier-ignore
+    expect((await inbox.pending(NOW, 9)).map(({ endpoint }) => endpoint)).toEqual(['default', 'staging'])
   })
 
   test('of a type that is not enabled is a 200, and recorded as ignored', async () => {
@@ -113,7 +120,7 @@ describe('a delivery', () => {
 
   test('is accepted with any content type or none, and with the identity encoding', async () => {
     const { deliver } = await receiving()
-    const types = ['application/cloudevents+json', 'text/plain', 'application/x-www-form-urlencoded', '???'] // prettier-ignore
+    const types = ['application/cloudevents+json', 'text/plain', 'application/x-www-form-urlencoded', '???']
     for (const [at, type] of types.entries())
       expect((await deliver({ id: `evt_${at}` }, { 'content-type': type })).status).toBe(202)
     expect((await deliver({ id: 'none' }, { 'content-encoding': 'identity' })).status).toBe(202)
@@ -171,7 +178,7 @@ describe('an authentication failure', () => {
       const sent = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${String(value)}`)
       const filler = Array.from({ length: count }, () => 'a:')
       const length = `Content-Length: ${Buffer.byteLength(body)}`
-      const all = ['POST /-/webhooks HTTP/1.1', 'Host: x', length, ...sent, ...filler, 'webhook-id: other'] // prettier-ignore
+      const all = ['POST /-/webhooks HTTP/1.1', 'Host: x', length, ...sent, ...filler, 'webhook-id: other']
       const answer = await exchange(port, `${all.join('\r\n')}\r\n\r\n${body.toString()}`, /}$/)
       // Newer releases of Node.js refuse so many lines by themselves.
       const isRefusedByNode = answer.startsWith('HTTP/1.1 431 ')

@@ -26,7 +26,7 @@ export interface Sent {
 export function send(port: number, { path = '/-/webhooks', method = 'POST', headers, body }: Sent): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
-    const sent = request({ port, host: '127.0.0.1', path, method, headers: { ...length, ...headers }, agent: false }) // prettier-ignore
+    const sent = request({ port, host: '127.0.0.1', path, method, headers: { ...length, ...headers }, agent: false })
     sent.once('error', reject).once('response', (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk)).once('error', reject)
@@ -99,7 +99,11 @@ export async function receiving(
   })
   const { port } = server.address() as AddressInfo
   return {
-    ...{ port, inbox, outcomes, told, clock },
+    port,
+    inbox,
+    outcomes,
+    told,
+    clock,
     stored: () => stored,
     close: receiver.close,
     deliver: (signing, headers) => send(port, deliveryOf(signing, headers)),

@@ -13,7 +13,11 @@ import { NOW, scratch } from '../inbox/inboxes.ts'
 import { RAW_SECRET, SECRET, keyPair } from '../signing.ts'
 
 const kept = (label: string, more: Partial<KeptSecret> = {}): KeptSecret => ({
-  ...{ label, secret: SECRET, subscription: null, notBefore: null, notAfter: null },
+  label,
+  secret: SECRET,
+  subscription: null,
+  notBefore: null,
+  notAfter: null,
   ...more,
 })
 

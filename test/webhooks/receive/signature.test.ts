@@ -94,7 +94,7 @@ describe('a webhook signature', () => {
         reason: 'signature',
       })
     const content = { id: 'evt_1', timestamp: NOW / 1000, body: Buffer.from(BODY), secret: SECRET }
-    expect(signDelivery({ ...content, dialect })).toBe(signed({ dialect, body: BODY })['webhook-signature']) // prettier-ignore
+    expect(signDelivery({ ...content, dialect })).toBe(signed({ dialect, body: BODY })['webhook-signature'])
   })
 
   test('by any of several secrets is valid, and the label of that secret is returned', () => {
@@ -175,10 +175,10 @@ describe('the headers of a delivery', () => {
     ['without a version', { ...good, 'webhook-signature': signature.slice(3) }, 'header_signature'],
     ['unpadded', { ...good, 'webhook-signature': signature.slice(0, -1) }, 'header_signature'],
     ['with junk behind', { ...good, 'webhook-signature': `${signature},junk` }, 'header_signature'],
-    ['in upper case hex', { ...good, 'webhook-signature': `v1,${hex.slice(3).toUpperCase()}` }, 'header_signature'], // prettier-ignore
+    ['in upper case hex', { ...good, 'webhook-signature': `v1,${hex.slice(3).toUpperCase()}` }, 'header_signature'],
     ['with spaces for signatures', { ...good, 'webhook-signature': '   ' }, 'header_signature'],
-    ['with 17 signatures', { ...good, 'webhook-signature': Array(17).fill(signature).join(' ') }, 'header_signature'], // prettier-ignore
-    ['with 5 KiB', { ...good, 'webhook-signature': `${signature} v2,${'x'.repeat(5000)}` }, 'header_signature'], // prettier-ignore
+    ['with 17 signatures', { ...good, 'webhook-signature': Array(17).fill(signature).join(' ') }, 'header_signature'],
+    ['with 5 KiB', { ...good, 'webhook-signature': `${signature} v2,${'x'.repeat(5000)}` }, 'header_signature'],
   ])('%s are refused', (_, headers, reason) => {
     expect(judge({ headers: raw(headers), body: BODY })).toEqual({ ok: false, reason })
   })
@@ -193,14 +193,14 @@ describe('the headers of a delivery', () => {
 
   test('with several spaces between and around signatures are accepted', () => {
     const other = signed({ body: 'other' })['webhook-signature'] ?? ''
-    for (const list of [`${other}  ${signature}`, ` ${signature}   ${other} `]) // prettier-ignore
-      expect(judge({ headers: raw({ ...good, 'webhook-signature': list }), body: BODY }).ok).toBe(true) // prettier-ignore
+    for (const list of [`${other}  ${signature}`, ` ${signature}   ${other} `])
+      expect(judge({ headers: raw({ ...good, 'webhook-signature': list }), body: BODY }).ok).toBe(true)
   })
 
   test('with a right signature beside malformed ones are accepted', () => {
     for (const other of ['junk', 'v1,short', `v1,${hex.slice(3).toUpperCase()}`, 'v1a,x', ',', 'v1,'])
       for (const list of [`${other} ${signature}`, `${signature} ${other}`])
-        expect(judge({ headers: raw({ ...good, 'webhook-signature': list }), body: BODY })).toMatchObject({ ok: true }) // prettier-ignore
+        expect(judge({ headers: raw({ ...good, 'webhook-signature': list }), body: BODY })).toMatchObject({ ok: true })
   })
 
   test('with a tab between signatures are refused', () => {
@@ -226,14 +226,16 @@ describe('a public key', () => {
   test('verifies v1a signatures, with any dialect pinned, beside secrets and other signatures', () => {
     const fits = { ok: true, dialect: 'ed25519', label: 'settings-1' }
     for (const dialect of ['any', ...SIGNATURE_DIALECTS] as const)
-      expect(judge({ headers: raw(given), body: BODY, secrets: [whpk], dialect })).toMatchObject(fits) // prettier-ignore
+      expect(judge({ headers: raw(given), body: BODY, secrets: [whpk], dialect })).toMatchObject(fits)
     const list = `v1a,AAAA ${signed({ body: BODY })['webhook-signature'] ?? ''} v2,x ${given['webhook-signature'] ?? ''}`
     const headers = raw({ ...given, 'webhook-signature': list })
     expect(judge({ headers, body: BODY, secrets: [whpk] })).toMatchObject(fits)
     const both = judge({ headers: raw(given), body: BODY, secrets: [SECRET, whpk] })
     expect(both).toMatchObject({ ok: true, label: 'settings-2' })
     for (const dialect of SIGNATURE_DIALECTS)
-      expect(signDelivery({ id: 'evt_1', timestamp: NOW / 1000, body: Buffer.from(BODY), secret: whsk, dialect })).toBe(given['webhook-signature']) // prettier-ignore
+      expect(signDelivery({ id: 'evt_1', timestamp: NOW / 1000, body: Buffer.from(BODY), secret: whsk, dialect })).toBe(
+        given['webhook-signature'],
+      )
   })
 
   test('rejects what was changed or signed by another key', () => {
@@ -262,12 +264,19 @@ describe('a public key', () => {
         }
     expect(createSigningSecret('one', whpk)).toMatchObject({ decoded: null, whole: null })
     for (const dialect of SIGNATURE_DIALECTS)
-      expect(signDelivery({ id: 'a', timestamp: 1, body: Buffer.from(BODY), secret: whpk, dialect })).toBeNull() // prettier-ignore
+      expect(signDelivery({ id: 'a', timestamp: 1, body: Buffer.from(BODY), secret: whpk, dialect })).toBeNull()
   })
 
   test('is no HMAC secret in any way it may be written, and neither is a private key', () => {
     expect(webhookSecretFault(whpk)).toBeNull()
-    const texts = [whpk.slice(0, -8), `"${whpk}"`, whpk.toUpperCase(), `whsec_${whpk}`, `${whpk}x`, `whpk_${Buffer.alloc(32).toString('base64')}`] // prettier-ignore
+    const texts = [
+      whpk.slice(0, -8),
+      `"${whpk}"`,
+      whpk.toUpperCase(),
+      `whsec_${whpk}`,
+      `${whpk}x`,
+      `whpk_${Buffer.alloc(32).toString('base64')}`,
+    ]
     for (const text of texts) expect(webhookSecretFault(text), text).toMatch(/public key/)
     for (const text of [whsk, `"${whsk}"`, `whsec_${whsk}`])
       expect(webhookSecretFault(text), text).toMatch(/private key/)

@@ -147,8 +147,10 @@ export function createWorld(answer: Answer, look: (target: EventTarget) => Shown
       debounceMs: 2_000,
       debounceMaxMs: 30_000,
       time: {
-        ...{ now: clock.now, after: clock.after },
-        ...{ random: () => 0.5, breathe: () => Promise.resolve() },
+        now: clock.now,
+        after: clock.after,
+        random: () => 0.5,
+        breathe: () => Promise.resolve(),
       },
       log: { warn: (_: object, message: string) => void warnings.push(message) } as never,
     })

@@ -86,7 +86,8 @@ test('a VEX document that replaces another is about the same SBOM', async () => 
 test('the same seed gives the same VEX, and no records give VEX about other packages alone', async () => {
   const documents = ({ service }: Sandbox) =>
     service.ids('tags').map((id) => service.documents('tag', id, 'vex'))
-  const [one, other] = [await open(OPTIONS), await open(OPTIONS)]
+  const one = await open(OPTIONS)
+const other = await open(OPTIONS)
   expect(documents(one)).toEqual(documents(other))
   const without = allStates(await open({ ...OPTIONS, records: 0 }))
   expect(without.length).toBeGreaterThan(10)

@@ -26,7 +26,8 @@ const documents = async (artifact: string): Promise<Json[]> => {
 
 describe('an artifact answer', () => {
   test('names a fresh URL each time, on the artifact host', async () => {
-    const [one, two] = [await urlOf(0, 'sbom'), await urlOf(0, 'sbom')]
+    const one = await urlOf(0, 'sbom')
+const two = await urlOf(0, 'sbom')
     expect(one).not.toBe(two)
     expect(new URL(one).origin).toBe(sandbox.artifactUrl)
     expect((await ask(one)).bytes.equals((await ask(two)).bytes)).toBe(true)

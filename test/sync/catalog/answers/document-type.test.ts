@@ -16,15 +16,18 @@ function contentOf(kind: DocumentKind, text: string): DocumentContent {
 
 const CONTENTS = {
   cyclonedx: contentOf('sbom', '{"bomFormat":"CycloneDX"}'),
-  cyclonedxXml: contentOf('sbom', '<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>'), // prettier-ignore
-  styledXml: contentOf('sbom', '<?xml version="1.0"?>\n<?xml-stylesheet href="x.xsl"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>'), // prettier-ignore
+  cyclonedxXml: contentOf('sbom', '<?xml version="1.0"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>'),
+  styledXml: contentOf(
+    'sbom',
+    '<?xml version="1.0"?>\n<?xml-stylesheet href="x.xsl"?><bom xmlns="http://cyclonedx.org/schema/bom/1.6"/>',
+  ),
   spdx: contentOf('sbom', '{"spdxVersion":"SPDX-2.3"}'),
   spdxText: contentOf('sbom', 'SPDXVersion: SPDX-2.3\n'),
   openvex: contentOf('vex', '{"@context":"https://openvex.dev/ns/v0.2.0"}'),
   csaf: contentOf('vex', '{"document":{"category":"csaf_vex"}}'),
   statement: contentOf('provenance', '{"_type":"https://in-toto.io/Statement/v1"}'),
   envelope: contentOf('provenance', '{"payloadType":"x","payload":""}'),
-  lines: contentOf('provenance', '{"payloadType":"x","payload":""}\n{"payloadType":"x","payload":""}'), // prettier-ignore
+  lines: contentOf('provenance', '{"payloadType":"x","payload":""}\n{"payloadType":"x","payload":""}'),
   key: contentOf('provenance', '-----BEGIN PUBLIC KEY-----\n'),
   diff: contentOf('text', '--- a/x\n+++ b/x\n'),
   json: contentOf('text', '{"patches":[]}'),
@@ -103,7 +106,14 @@ describe('the media type of a document', () => {
     expect(servedType(given, CONTENTS[name])).toBe(CONTENTS[name].type)
   })
 
-  const GENERIC = ['', 'application/octet-stream', 'binary/octet-stream', 'application/x-download', 'application/x-www-form-urlencoded', 'unknown/unknown'] // prettier-ignore
+  const GENERIC = [
+    '',
+    'application/octet-stream',
+    'binary/octet-stream',
+    'application/x-download',
+    'application/x-www-form-urlencoded',
+    'unknown/unknown',
+  ]
   test.each(GENERIC)('follows from the content where upstream says nothing: %j', (given) => {
     for (const content of [CONTENTS.cyclonedx, CONTENTS.cyclonedxXml, CONTENTS.key, CONTENTS.diff])
       expect(servedType(given, content)).toBe(content.type)

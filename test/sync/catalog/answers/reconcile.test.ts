@@ -64,9 +64,13 @@ test('a reconcile finds an item that changed without a change of its list entry'
 test('an answer is as old as its own last confirmation, which does not change the snapshot or its digest', async () => {
   const made = await mirrored()
   const [tag = ''] = made.sandbox.service.ids('tags')
-  const [detail, sbom, list] = [`/v1/tags/${tag}`, `/v1/tags/${tag}/sbom`, '/v1/tags/']
-  const [first, document] = [await asOf(made, detail), await asOf(made, sbom)]
-  const [digest, snapshot] = [digestOf(made), made.store.snapshots.readSnapshot('catalog')]
+  const detail = `/v1/tags/${tag}`
+  const sbom = `/v1/tags/${tag}/sbom`
+  const list = '/v1/tags/'
+  const first = await asOf(made, detail)
+  const document = await asOf(made, sbom)
+  const digest = digestOf(made)
+  const snapshot = made.store.snapshots.readSnapshot('catalog')
   made.pass(25)
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
   expect(await asOf(made, detail)).toBe(first) // the sync did not ask for it
@@ -136,7 +140,8 @@ async function sublistOf(made: CatalogBench): Promise<string> {
 
 test('a list that a sync does not walk keeps its date, and is walked again within the period', async () => {
   const made = await mirrored()
-  const [own, all] = [await sublistOf(made), '/v1/tags/']
+  const own = await sublistOf(made)
+  const all = '/v1/tags/'
   const first = await asOf(made, own)
   made.pass(2)
   await made.run('catalog')
@@ -149,7 +154,9 @@ test('a list that a sync does not walk keeps its date, and is walked again withi
 
 test('a list or a single item that could not be fetched keeps its date', async () => {
   const made = await mirrored()
-  const [alone, list, other] = ['/v1/me', '/v1/patches', '/v1/tags/']
+  const alone = '/v1/me'
+  const list = '/v1/patches'
+  const other = '/v1/tags/'
   const dates = async () => [await asOf(made, alone), await asOf(made, list), await asOf(made, other)]
   const [one = 0, two = 0, three = 0] = await dates()
   made.pass(2)
@@ -211,7 +218,8 @@ longTest(
     const [tag = ''] = made.sandbox.service.ids('tags')
     const link = `/v1/tags/${tag}/sbom`
     const paths = ['/v1/me', '/v1/tags/', '/v1/patches', await sublistOf(made), `/v1/tags/${tag}`, link]
-    const [to, target] = [folder(), below()]
+    const to = folder()
+    const target = below()
     const full = await carry(made.dir, to)
     await target.take(full.files)
     const ask = await serveFolder(target.dir, target.config)

@@ -56,7 +56,8 @@ describe('the derived archive', () => {
   longTest('is the same on two mirrors with the same history', async () => {
     const sandbox = { records: 150, now: () => Date.UTC(2026, 5, 1) }
     const now = sandbox.now
-    const [one, two] = [await synced({ sandbox, now }), await synced({ sandbox, now })]
+    const one = await synced({ sandbox, now })
+    const two = await synced({ sandbox, now })
     for (const made of [one, two]) {
       made.sandbox.feed.change(7)
       await made.run('osv')

@@ -101,7 +101,7 @@ async function readAll(
   return seen
 }
 
-const EXPECTED = STAMPS.map((stamp, i) => (i % 100 === 7 ? 'not an OSV record: it has no id' : stamp)).reverse() // prettier-ignore
+const EXPECTED = STAMPS.map((stamp, i) => (i % 100 === 7 ? 'not an OSV record: it has no id' : stamp)).reverse()
 
 longTest('members come in their order, whichever thread reads which block', async () => {
   const file = await archive()
