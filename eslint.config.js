@@ -2,6 +2,16 @@ import js from '@eslint/js'
 import { defineConfig, globalIgnores } from 'eslint/config'
 import tseslint from 'typescript-eslint'
 
+/** Several values in one place that is read as one. */
+const ONE_THING = [
+  { selector: 'ObjectExpression > SpreadElement > ObjectExpression', message: 'write the members themselves' },
+  {
+    selector:
+      'VariableDeclarator[id.type="ArrayPattern"][init.type="ArrayExpression"]:not([init.elements.0.type="SpreadElement"])',
+    message: 'declare one value a line',
+  },
+]
+
 export default defineConfig(
   globalIgnores(['dist', 'coverage', 'data', 'node_modules']),
   js.configs.recommended,
@@ -13,6 +23,7 @@ export default defineConfig(
     rules: {
       eqeqeq: 'error',
       'no-console': 'error',
+      'no-restricted-syntax': ['error', ...ONE_THING],
       'max-lines-per-function': ['error', { max: 60, skipBlankLines: true, skipComments: true }],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
       '@typescript-eslint/no-confusing-void-expression': 'off',
@@ -48,6 +59,7 @@ export default defineConfig(
     rules: {
       'no-restricted-syntax': [
         'error',
+        ...ONE_THING,
         {
           selector: 'Program > ExpressionStatement > CallExpression[callee.name=/^(before|after)(Each|All)$/]',
           message: 'use onTestFinished where the resource is made',

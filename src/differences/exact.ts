@@ -25,7 +25,8 @@ export function changedFields(before: string, after: string): string[] {
     return isEqual ? [] : [...names.add(WHOLE)].sort()
   }
   const isChanged = (name: string): boolean => {
-    const [one = [], other = []] = [old.get(name), now.get(name)]
+    const one = old.get(name) ?? []
+    const other = now.get(name) ?? []
     return one.length !== other.length || !one.every((text, i) => isSame(text, other[i]))
   }
   return [...names].filter(isChanged).sort()

@@ -21,7 +21,8 @@ function recordsOf(path: string): Map<string, Stored> {
 function figures(before: Map<string, Stored>, after: Map<string, Stored>): Record<string, number> {
   const counts = new Map<string, number>()
   for (const id of new Set([...before.keys(), ...after.keys()])) {
-    const [old = null, now = null] = [before.get(id), after.get(id)]
+    const old = before.get(id) ?? null
+    const now = after.get(id) ?? null
     const found = differencesOf(old, now)
     if (old !== null && now !== null) {
       expect([id, applied(modelOf(old), found)]).toEqual([id, plain(modelOf(now))])

@@ -122,7 +122,8 @@ function stateSome(
   const named = componentsOf(dir).filter((one) => one.ecosystem === ecosystem && one.name === name)
   const products = named.map(({ packages }) => ({ '@id': (JSON.parse(packages) as string[][])[0]?.[0] }))
   const tags = service.ids('tags').filter((tag) => service.documents('tag', tag, 'vex').length > 0)
-  const [tag = '', status] = [tags[dice(tags.length)], dice(4) === 0 ? 'affected' : 'not_affected']
+  const tag = tags[dice(tags.length)] ?? ''
+  const status = dice(4) === 0 ? 'affected' : 'not_affected'
   service.writeArtifact('tag', tag, 'vex', vexAbout(cveOf(id), products, status))
   const tickets = service.ids('tickets')
   const about = { cve_id: cveOf(id), ecosystem: ecosystem.split(':')[0], package_src_name: name }

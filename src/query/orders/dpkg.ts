@@ -30,7 +30,8 @@ function compareParts(one: string, other: string): number {
   const a = split(one)
   const b = split(other)
   for (let i = 0; i < Math.max(a.length, b.length); i++) {
-    const [x = '', y = ''] = [a[i], b[i]]
+    const x = a[i] ?? ''
+    const y = b[i] ?? ''
     const difference = i % 2 === 0 ? compareSigns(x, y) : compareDigits(x, y)
     if (difference !== 0) return difference
   }

@@ -41,9 +41,12 @@ interface Place {
   readonly events: readonly (Slice | null)[]
 }
 
-const [AFFECTED, PACKAGE, RANGES, ECOSYSTEM, PURL, EVENTS] = [
-  ...['affected', 'package', 'ranges', 'ecosystem', 'purl', 'events'],
-].map((name) => Buffer.from(name)) as [Buffer, Buffer, Buffer, Buffer, Buffer, Buffer]
+const AFFECTED = Buffer.from('affected')
+const PACKAGE = Buffer.from('package')
+const RANGES = Buffer.from('ranges')
+const ECOSYSTEM = Buffer.from('ecosystem')
+const PURL = Buffer.from('purl')
+const EVENTS = Buffer.from('events')
 const QUOTED = Buffer.from('"affected"')
 
 /** Positions in the text of each affected package; null for one without an ecosystem. Of repeated names the last counts. */

@@ -8,7 +8,9 @@ import type { PageCall } from '../page.ts'
 const DAYS = 30
 
 /** Size of the drawing, in its own units. */
-const [WIDTH, HEIGHT, BAR] = [DAYS * 10, 40, 8] as const
+const WIDTH = DAYS * 10
+const HEIGHT = 40
+const BAR = 8
 
 /** Returns the chart of names changed on each of the last days, from the change log of all sources. */
 export function changesChart({ reads, now }: PageCall): ChartBlock {

@@ -72,7 +72,8 @@ function writeSorted(source: string, file: string, places: Places, order: readon
   for (const at of order) {
     const deflated = Buffer.allocUnsafe(places.packed[at] ?? 0)
     readSync(from, deflated, 0, deflated.length, places.offset[at] ?? 0)
-    const [size = 0, crc = 0] = [places.size[at], places.crc[at]]
+    const size = places.size[at] ?? 0
+    const crc = places.crc[at] ?? 0
     zip.add({ name: `${places.ids[at] ?? ''}.json`, crc32: crc, size, deflated })
   }
   zip.finish()
