@@ -59,6 +59,8 @@ export interface Question {
   readonly version: string
   /** By the component's own name, or by that of its source package. */
   readonly by: 'name' | 'source'
+  /** A name that makes the answers of records about it void: those judge the component by that name. Null: none. */
+  readonly unless: string | null
 }
 
 /** Why it is not known who a component is. */
@@ -92,7 +94,11 @@ export function identifyComponent(facts: ComponentFacts, { distribution }: Surro
     source,
     needsSource: source === null && isSystemType(url.type) && !NAMES_BINARIES.has(found.ecosystem),
     doubt: url.type === 'github' ? REPOSITORY : null,
-    questions: questionsOf({ ecosystem, name, version, by: 'name' }, source, otherNames(found, url, facts.name)),
+    questions: questionsOf(
+      { ecosystem, name, version, by: 'name', unless: null },
+      source,
+      otherNames(found, url, facts.name),
+    ),
   }
 }
 
@@ -145,13 +151,24 @@ export function releaseIn(url: Pick<ParsedUrl, 'qualifiers'>, base: string): str
   return null
 }
 
+/** Returns a component's own name where records name each binary package, so that one that has it says all; else null. */
+export function decisiveName({ base }: Ecosystem, name: string): string | null {
+  return base !== null && NAMES_BINARIES.has(base) ? name : null
+}
+
 /** `others`: other names of the component. */
 function questionsOf(own: Question, source: SourcePackage | null, others: readonly string[]): Question[] {
   const { ecosystem, name, version } = own
   const asked = [own]
   for (const other of others) asked.push({ ...own, name: normalName(ecosystem.base, other) })
   if (source !== null && (source.name !== name || source.version !== version))
-    asked.push({ ecosystem, name: source.name, version: source.version || version, by: 'source' })
+    asked.push({
+      ecosystem,
+      name: source.name,
+      version: source.version || version,
+      by: 'source',
+      unless: decisiveName(ecosystem, name),
+    })
   return [...asked, ...asked.flatMap(certified)]
 }
 

@@ -1,6 +1,6 @@
 import type { Question } from '../identity/identity.ts'
-import type { Fields } from '../json/objects.ts'
-import { askVersion } from '../query/affected.ts'
+import { type Fields, eachObject } from '../json/objects.ts'
+import { type Asked, type OsvRecord, askVersion, orderFor } from '../query/affected.ts'
 import { remedyFor } from '../query/fixes.ts'
 import { type QuerySource, type SearchResult, parseRecord, search } from '../query/search.ts'
 import type { Comparison } from './compared.ts'
@@ -24,18 +24,26 @@ export function createFinder(source: QuerySource, check: () => void) {
     check()
     return Promise.resolve()
   }
-  return async ({ ecosystem, name, version, by }: Question): Promise<Answer> => {
+  return async ({ ecosystem, name, version, by, unless }: Question): Promise<Answer> => {
     const query = { ecosystem, name, version, pageToken: '' }
     const { found, compared, uncompared } = await search(ofPackage, query, { ...bounds, pause })
     const asked = { ecosystem, name, version: askVersion(version) }
-    const findings = found.map((one): PackageFinding => {
+    const findings = found.flatMap((one): PackageFinding[] => {
       const record = one.parsed ?? parseRecord(one.content)
+      const vendor = one.prefixes[0]
+      if (unless !== null && isNamed(record, { ...asked, name: unless }, vendor)) return []
       const about = describe(one, { ...record })
       const source = by === 'source' ? name : null
-      return { ...about, source, ...remedyFor(record, asked, one.prefixes[0]) }
+      return [{ ...about, source, ...remedyFor(record, asked, vendor) }]
     })
     return { findings, compared, uncompared }
   }
+}
+
+/** Whether a record is about a package, in whatever version. */
+function isNamed(record: OsvRecord, asked: Asked, vendor: string | undefined): boolean {
+  for (const affected of eachObject(record.affected)) if (orderFor(affected, asked, vendor) !== undefined) return true
+  return false
 }
 
 function describe({ id, modified }: SearchResult, record: Fields) {

@@ -25,6 +25,12 @@ const RECORDS: readonly TestRecord[] = [
   about('D-12', ['Debian:12', 'openssl', below('3.0.11-1~deb12u2')]),
   about('D-13', ['Debian:13', 'openssl', below('3.5.1-1')]),
   about('D-BOTH', ['Debian:12', 'openssl', below('3.0.12-1')], ['Debian:12', 'libssl3', below('3.0.12-1')]),
+  about(
+    'L-BOTH',
+    ['AlmaLinux:9', 'perl', below('4:5.32.1-481.el9')],
+    ['AlmaLinux:9', 'perl-Errno', below('1.30-481.el9')],
+  ),
+  about('L-ONE', ['AlmaLinux:9', 'perl', below('4:5.32.1-482.el9')]),
   about('C-1', ['ConanCenter', 'zlib', below('1.2.12')]),
   about('C-2', ['ConanCenter', 'mixed', below('1.2.12')]),
   about('C-3', ['ConanCenter', 'mixed', { versions: ['1.0'] }]),
@@ -87,6 +93,19 @@ test('the operating system of the SBOM counts where the package URL names no rel
   expect(await releaseOf(['debian-12.7'], 'debian-13')).toEqual({ name: 'Debian:12', from: 'sbom' })
   expect(await releaseOf([], 'bookworm')).toEqual({ name: 'Debian:12', from: 'option' })
   expect(await releaseOf(['debian-12', 'debian-13'], 'trixie')).toEqual({ name: 'Debian:13', from: 'option' })
+})
+
+test('a package of AlmaLinux is judged by its own name in records that name it, and by its source in others', async () => {
+  const source = 'distro=almalinux-9&upstream=perl-5.32.1-481.el9.src.rpm' // perl has an epoch, perl-Errno has none
+  const judged = async (version: string) => {
+    const { findings } = await judge(`pkg:rpm/almalinux/perl-Errno@${version}?${source}`)
+    return findings.map(({ id, source: by }) => [id, by])
+  }
+  expect(await judged('1.30-481.el9')).toEqual([['L-ONE', 'perl']])
+  expect(await judged('1.30-480.el9')).toEqual([
+    ['L-BOTH', null],
+    ['L-ONE', 'perl'],
+  ])
 })
 
 test('without a release the records of all releases count, and that is said of the component and in the sum', async () => {

@@ -1,4 +1,4 @@
-import type { Identity, Question } from '../../identity/identity.ts'
+import { type Identity, type Question, decisiveName } from '../../identity/identity.ts'
 import { findEcosystem } from '../../query/orders/ecosystems.ts'
 import type { FindingComponent } from '../../store/findings/writes.ts'
 
@@ -31,13 +31,15 @@ export function readAsked({ ecosystem, name, version, asked }: StoredAsked): Sto
     return {
       ecosystem: own,
       version,
-      questions: [{ ecosystem: own, name, version, by: 'name' }],
+      questions: [{ ecosystem: own, name, version, by: 'name', unless: null }],
       doubt: null,
     }
   const { questions, doubt } = JSON.parse(asked) as AskedJson
   const known = questions.flatMap(([of, called, at, by]): Question[] => {
     const found = findEcosystem(of)
-    return found === null ? [] : [{ ecosystem: found, name: called, version: at, by }]
+    if (found === null) return []
+    const unless = by === 'source' ? decisiveName(found, name) : null
+    return [{ ecosystem: found, name: called, version: at, by, unless }]
   })
   return { ecosystem: own, version, questions: known, doubt }
 }
