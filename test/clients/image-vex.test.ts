@@ -9,6 +9,7 @@ import { createSandbox } from '../../src/sandbox/server.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
 import { QUICK } from '../support/mirror.ts'
 import { runTool } from '../support/tools.ts'
+import { GRYPE } from './release-databases.ts'
 import { type Built, buildGo, buildProgram, installPython } from './toolbox.ts'
 import { type ImageRegistry, serveImage } from './registry.ts'
 import { TRIVY, TRIVY_DB, TRIVY_DB_BUILDER } from './trivy-database.ts'
@@ -18,7 +19,6 @@ import { TRIVY, TRIVY_DB, TRIVY_DB_BUILDER } from './trivy-database.ts'
  * built from its Go module, and its database by its own library.
  */
 
-const GRYPE = 'v0.121.2'
 const GRYPE_DB = `package main
 
 import (
