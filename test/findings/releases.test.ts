@@ -10,6 +10,9 @@ import {
 
 const LIBSSL = 'pkg:deb/debian/libssl3@3.0.9-1?arch=amd64&distro=debian-12&upstream=openssl'
 const CURL = 'pkg:deb/debian/curl@7.88.1-9?distro=debian-12'
+/** Its source has an epoch, and it has none. */
+const ERRNO =
+  'pkg:rpm/almalinux/perl-Errno@1.30-481.el9?distro=almalinux-9&upstream=perl-5.32.1-481.el9.src.rpm'
 const ZLIB = 'pkg:conan/zlib@1.2.11'
 const BARE = 'pkg:deb/debian/openssl@3.0.9-1'
 
@@ -55,6 +58,20 @@ test('a new record about a source package, or another release, is followed to th
   expect(found(bench)).toEqual(['Debian:12 libssl3@3.0.9-1 D-12 fixable'])
   await expectAgreement(bench)
   await bench.publish({ 'D-12': affecting('Debian:11', 'openssl', '3.0.11-1') })
+  await bench.judge()
+  expect(found(bench)).toEqual([])
+  await expectAgreement(bench)
+})
+
+test('a record of AlmaLinux that comes to name a package is compared with it by that name alone', async () => {
+  const bench = await openTag([ERRNO])
+  const bySource = affecting('AlmaLinux:9', 'perl', '4:5.32.1-481.el9') as { affected: object[] }
+  await bench.publish({ L: bySource })
+  await bench.judge()
+  expect(found(bench)).toEqual(['AlmaLinux:9 perl-Errno@1.30-481.el9 L by perl fixable'])
+  await expectAgreement(bench)
+  const own = affecting('AlmaLinux:9', 'perl-Errno', '1.30-481.el9') as { affected: object[] }
+  await bench.publish({ L: { affected: [...bySource.affected, ...own.affected] } })
   await bench.judge()
   expect(found(bench)).toEqual([])
   await expectAgreement(bench)
