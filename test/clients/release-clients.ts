@@ -46,20 +46,12 @@ export const RELEASE_CLIENTS: readonly Client[] = [
   },
 ]
 
-async function scanWithScanner(
-  [path = '']: readonly string[],
-  folder: string,
-  file: string,
-): Promise<Found> {
+async function scanWithScanner([path = '']: readonly string[], folder: string, file: string): Promise<Found> {
   const { packages } = await scanFiles(path, join(folder, 'db'), [file], ['--all-packages'])
   return packages.flatMap(({ name, ids }) => ids.map((id) => [name, id] as const))
 }
 
-async function scanWithGrype(
-  [path = '', writer = '']: readonly string[],
-  folder: string,
-  file: string,
-) {
+async function scanWithGrype([path = '', writer = '']: readonly string[], folder: string, file: string) {
   const cache = join(folder, 'grype')
   await writeDatabase(writer, folder, join(cache, '6'))
   const env = {
@@ -78,11 +70,7 @@ async function scanWithGrype(
   return matches.map(({ artifact, vulnerability }) => [artifact.name, vulnerability.id] as const)
 }
 
-async function scanWithTrivy(
-  [path = '', writer = '']: readonly string[],
-  folder: string,
-  file: string,
-) {
+async function scanWithTrivy([path = '', writer = '']: readonly string[], folder: string, file: string) {
   const cache = join(folder, 'trivy')
   await writeDatabase(writer, folder, join(cache, 'db'))
   const offline = ['--skip-db-update', '--skip-java-db-update', '--offline-scan', '--quiet']

@@ -164,8 +164,7 @@ test.for(RELEASE_CLIENTS)(
     }
     const theirs = new Set<string>()
     for (const system of Object.keys(SYSTEMS))
-      for (const [component, id] of await scan(paths, dir, fileOf(system)))
-        theirs.add(`${system} ${component} ${id}`)
+      for (const [component, id] of await scan(paths, dir, fileOf(system))) theirs.add(`${system} ${component} ${id}`)
     const less = [...ours].filter((one) => !theirs.has(one)).map((one) => `- ${one}`)
     const more = [...theirs].filter((one) => !ours.has(one)).map((one) => `+ ${one}`)
     const named = DIFFERENCES.filter(([client, , reason = '']) => client === name && reason !== '')

@@ -11,8 +11,7 @@ import {
 const LIBSSL = 'pkg:deb/debian/libssl3@3.0.9-1?arch=amd64&distro=debian-12&upstream=openssl'
 const CURL = 'pkg:deb/debian/curl@7.88.1-9?distro=debian-12'
 /** Its source has an epoch, and it has none. */
-const ERRNO =
-  'pkg:rpm/almalinux/perl-Errno@1.30-481.el9?distro=almalinux-9&upstream=perl-5.32.1-481.el9.src.rpm'
+const ERRNO = 'pkg:rpm/almalinux/perl-Errno@1.30-481.el9?distro=almalinux-9&upstream=perl-5.32.1-481.el9.src.rpm'
 const ZLIB = 'pkg:conan/zlib@1.2.11'
 const BARE = 'pkg:deb/debian/openssl@3.0.9-1'
 
