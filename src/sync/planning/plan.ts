@@ -57,10 +57,10 @@ export function planStarts(starts: Starts, now: ClockReading, drawDelay: () => n
     const time = starts.after(instant)
     if (time === null) return null
     const at = time + drawDelay()
-    // A clock that is behind its own next times lengthens no interval.
+    if (!starts.isElapsed) return { time, at, latest: Infinity }
+    // A clock that is behind its own next times lengthens no interval, whether time elapses or the machine is suspended.
     const wait = at - Math.max(wall, instant)
-    const latest = starts.isElapsed ? elapsed + wait + SLOWER_MS : Infinity
-    return { time, at, latest }
+    return { time, at: Math.min(at, wall + wait), latest: elapsed + wait + SLOWER_MS }
   }
 
   /** Whether a time had its start so recently that it is the same one, not another that a wrong clock showed. */
@@ -78,7 +78,7 @@ export function planStarts(starts: Starts, now: ClockReading, drawDelay: () => n
       const { wall, elapsed } = reading
       if (next === null) return null
       const { time, at, latest } = next
-      if (wall < (isAtOnce ? time : at) && elapsed < latest) return null
+      if (wall < (isAtOnce ? Math.min(time, at) : at) && elapsed < latest) return null
       const following = starts.after(time)
       last = { time, elapsed }
       // One step, also for a clock that went on by years.
