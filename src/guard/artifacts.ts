@@ -151,7 +151,7 @@ function countStatements(
   totals.of.set('vexStated', all.size)
 }
 
-/** Counts components that SBOMs lost which replace others. */
+/** Counts components that SBOMs which replace others lost, or name as of another source package or release. */
 export async function judgeSboms(
   input: ArtifactsInput,
   fetched: readonly FetchedArtifact[],
@@ -168,24 +168,20 @@ export async function judgeSboms(
       const old = bytes > MAX_BYTES ? null : sbomIn(input, digest)
       if (old === null) continue
       const next = now[at]
-      const lost = lostComponents(old, next === undefined ? null : sbomIn(input, next))
-      compared += lost.before
+      const { lost, isShrunk, before: all } = lostComponents(old, next === undefined ? null : sbomIn(input, next))
+      compared += all
       const tag = idOf(owner)
       const group = `sbom ${tag}`
-      perTag.set(group, (perTag.get(group) ?? 0) + lost.before)
-      const kind = lost.isShrunk ? 'sbomShrunk' : 'sbomReplaced'
-      for (const lostName of lost.names) {
-        const name = `${tag} ${lostName}`
-        count.note({ kind, name, content: '', because: GONE, packages: [group], path })
-      }
+      perTag.set(group, (perTag.get(group) ?? 0) + all)
+      const kind = isShrunk ? 'sbomShrunk' : 'sbomReplaced'
+      for (const { name, because } of lost)
+        count.note({ kind, name: `${tag} ${name}`, content: '', because, packages: [group], path })
     }
   }
   const known = knownComponents(input) ?? compared
   totals.of.set('sbomShrunk', known).set('sbomReplaced', known)
   for (const [group, components] of perTag) totals.ofTag.set(group, components)
 }
-
-const GONE = 'not in the SBOM any more'
 
 function isSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((digest, at) => digest === other[at])

@@ -157,7 +157,9 @@ describe('an SBOM that loses most of its components', () => {
     made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...PURLS.slice(0, 20)))
     const refused = await made.run('catalog')
     expect(refused.state).toBe('quarantined')
-    expect(refused.message).toContain('40 of 120 components would be missing in the SBOM of the same image (sbomShrunk')
+    expect(refused.message).toContain(
+      '40 of 120 components would be missing, or of another source or release, in the SBOM of the same image (sbomShrunk',
+    )
   })
 
   longTest('is reported where it is of another image, since images become smaller', async () => {
@@ -166,7 +168,7 @@ describe('an SBOM that loses most of its components', () => {
     const report = await made.run('catalog')
     expect(report.state).toBe('complete')
     expect(report.message).toContain(
-      'published, but doubtful: 41 of 120 components were missing in an SBOM with others, or of another image',
+      'published, but doubtful: 41 of 120 components were missing, or of another source or release, in an SBOM with others, or of another image',
     )
   })
 
