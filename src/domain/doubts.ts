@@ -62,14 +62,14 @@ export const DOUBTS = {
     ...hides,
     of: 'component',
     times: 10,
-    text: 'would be missing in the SBOM of the same image',
+    text: 'would be missing, or of another source or release, in the SBOM of the same image',
   },
   sbomReplaced: {
     ...hides,
     of: 'component',
     above: 'report',
     times: 10,
-    text: 'would be missing in an SBOM with others, or of another image',
+    text: 'would be missing, or of another source or release, in an SBOM with others, or of another image',
   },
 } as const satisfies Record<string, DoubtKind>
 

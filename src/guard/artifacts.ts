@@ -1,15 +1,24 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import { DAY_MS } from '../core/time.ts'
 import type { Doubt } from '../domain/doubts.ts'
+import { statedIds } from '../vex/apply.ts'
 import { readVexStatements } from '../vex/read.ts'
 import type { Statement } from '../vex/statement.ts'
 import { readMirroredSbom } from '../sboms/mirrored.ts'
 import type { InputSbom } from '../sboms/sbom.ts'
 import type { FetchedArtifact } from '../store/catalog/answer-writes.ts'
 import { readOpenFindings } from '../store/findings/database.ts'
+import type { VexDocument } from '../store/views/vex.ts'
 import type { Writes } from '../store/writer.ts'
 import { lostComponents } from './lost-components.ts'
-import { type NewVexDocument, newlyRuledOut, ruledOutPairs } from './ruled-out.ts'
+import {
+  type ComparedDocument,
+  type StatementReader,
+  idsIn,
+  isChanged,
+  newlyRuledOut,
+  ruledOutPairs,
+} from './ruled-out.ts'
 import type { createDoubtCount } from './verdict.ts'
 
 /** Bytes of documents that one run compares: above, the rest is counted as not compared. */
@@ -44,53 +53,68 @@ export async function judgeVex(
   fetched: readonly FetchedArtifact[],
   { count, totals }: ArtifactJudging,
 ): Promise<void> {
-  const documents = await newDocuments(input, fetched)
-  if (documents.length === 0) return
+  const relinked = fetched.filter(({ before, now }) => before === null || !isSame(before, now))
+  const documents = comparedDocuments(input, relinked)
+  const changed = documents.filter(isChanged)
+  if (changed.length === 0) return
+  const read = createStatementReader(input)
+  const said = await idsIn(changed, read)
   const known = readOpenFindings(input.dataDir, (findings) => {
-    const { ruledOut, tags, isCut } = newlyRuledOut(documents, findings, input.now)
-    const counted = findings.countOfTags().filter(({ tag }) => !isCut || tags.has(tag))
+    const open = findings.listOpenFindings((one) => statedIds({ id: one.record, ...one }).some((id) => said.has(id)))
+    const counted = findings.countOfTags().filter(({ tag }) => !open.isCut || open.tags.has(tag))
     const total = counted.reduce((sum, one) => sum + one.findings, 0)
     totals.of.set('vexRuledOut', total)
     for (const { tag, findings: own } of counted) totals.ofTag.set(tag, own)
-    return ruledOut
+    return open.findings
   })
-  if (known === null) countStatements(input, fetched, documents, { count, totals })
-  for (const { tag, name, digest, because } of known ?? []) {
-    const path = fetched.find(({ now }) => now.includes(digest))?.path ?? tag
-    count.note({ kind: 'vexRuledOut', name, content: '', because, packages: [tag], path })
+  if (known === null) return countStatements(input, relinked, changed, { count, totals })
+  for (const { tag, name, digest, because } of await newlyRuledOut(documents, known, { now: input.now, read })) {
+    const path = relinked.find(({ now }) => now.includes(digest))?.path
+    const own = relinked.find(({ owner }) => owner === `tags/${tag}`)?.path
+    count.note({ kind: 'vexRuledOut', name, content: '', because, packages: [tag], path: path ?? own ?? tag })
   }
 }
 
-/** Reads the documents that nothing published links to. */
-async function newDocuments(input: ArtifactsInput, fetched: readonly FetchedArtifact[]): Promise<NewVexDocument[]> {
-  const { store, facts } = input
-  const links = fetched.flatMap((one) => one.now.map((digest) => ({ digest, of: one })))
-  const byDigest = Map.groupBy(links, ({ digest }) => digest)
-  const linked = new Set(store.vex.listVexDocuments().map(({ digest }) => digest))
-  const documents: NewVexDocument[] = []
+/** Returns the documents that are published, and those that would be; a document twice whose tags would be others. */
+function comparedDocuments(input: ArtifactsInput, relinked: readonly FetchedArtifact[]): ComparedDocument[] {
+  const { vex } = input.store
+  const before = new Map(vex.listVexDocuments().map((one) => [keyOf(one), one]))
+  const after = new Map(vex.listVexDocuments(relinked).map((one) => [keyOf(one), one]))
+  const first = relinked.filter((one) => isFirstOfNew(input, one))
+  return [...new Map([...before, ...after])].map(([key, document]) => {
+    const owners = first.filter(({ now }) => now.includes(document.digest)).map(({ owner }) => idOf(owner))
+    return { document, isBefore: before.has(key), isAfter: after.has(key), firstOf: new Set(owners) }
+  })
+}
+
+function keyOf({ digest, tags, signature }: VexDocument): string {
+  return JSON.stringify([digest, tags, signature])
+}
+
+/** Creates the function that reads the statements of documents, within the bound of all of them together. */
+function createStatementReader({ store, facts }: ArtifactsInput): StatementReader {
+  const compared = new Map<string, boolean>()
   let bytes = 0
-  for (const [digest, ones] of byDigest) {
-    if (linked.has(digest)) continue
-    bytes += store.catalog.readDocument(digest)?.size ?? 0
-    if (bytes > MAX_BYTES) {
-      facts['vexNotCompared'] = Number(facts['vexNotCompared'] ?? 0) + 1
-      continue
-    }
-    await nextIteration()
-    const first = ones.filter(({ of }) => isFirstOfNew(input, of))
-    const firstOf = new Set(first.map(({ of }) => idOf(of.owner)))
-    const owners = ones.map(({ of }) => of.owner)
-    const tags = owners.every((owner) => owner.startsWith('tags/')) ? owners.map(idOf) : []
-    documents.push({ digest, tags, statements: statementsIn(input, digest, tags), firstOf })
+  const decide = ({ digest, size }: VexDocument): boolean => {
+    bytes += size
+    const isWithin = bytes <= MAX_BYTES
+    if (!isWithin) facts['vexNotCompared'] = Number(facts['vexNotCompared'] ?? 0) + 1
+    compared.set(digest, isWithin)
+    return isWithin
   }
-  return documents
+  return async (document) => {
+    const isWithin = compared.get(document.digest) ?? decide(document)
+    if (!isWithin) return []
+    await nextIteration()
+    return readVexStatements(store.vex, document) ?? []
+  }
 }
 
-function statementsIn({ store }: ArtifactsInput, digest: string, tags: readonly string[] = []): readonly Statement[] {
+function statementsIn({ store }: ArtifactsInput, digest: string): readonly Statement[] {
   const document = store.catalog.readDocument(digest)
   if (document === null) return []
   const { size, changed } = document
-  return readVexStatements(store.vex, { digest, size, changed, tags }) ?? []
+  return readVexStatements(store.vex, { digest, size, changed }) ?? []
 }
 
 /** Whether it is the first VEX of a tag that came within the window: its findings were never known without it. */
@@ -107,24 +131,27 @@ function idOf(owner: string): string {
 /** Counts what is newly ruled out by pairs of vulnerability and product, against what replaced and new documents rule out. */
 function countStatements(
   input: ArtifactsInput,
-  fetched: readonly FetchedArtifact[],
-  documents: readonly NewVexDocument[],
+  relinked: readonly FetchedArtifact[],
+  changed: readonly ComparedDocument[],
   { count, totals }: ArtifactJudging,
 ): void {
-  const replaced = fetched.flatMap(({ before }) => before ?? [])
+  const replaced = relinked.flatMap(({ before }) => before ?? [])
   const old = new Set(replaced.flatMap((digest) => ruledOutPairs(statementsIn(input, digest))))
-  const own = new Set(fetched.filter((one) => !isFirstOfNew(input, one)).flatMap((one) => one.now))
+  const own = new Set(relinked.filter((one) => !isFirstOfNew(input, one)).flatMap((one) => one.now))
   const all = new Set(old)
-  for (const { digest, statements } of documents)
-    for (const pair of own.has(digest) ? ruledOutPairs(statements) : []) {
+  for (const { document, isAfter } of changed) {
+    const { digest } = document
+    const statements = isAfter && own.has(digest) ? statementsIn(input, digest) : []
+    for (const pair of ruledOutPairs(statements)) {
       all.add(pair)
       const because = `ruled out by VEX document ${digest.slice(0, 12)}`
       if (!old.has(pair)) count.note({ kind: 'vexStated', name: pair, content: '', because, packages: [] })
     }
+  }
   totals.of.set('vexStated', all.size)
 }
 
-/** Counts components that SBOMs lost which replace others. */
+/** Counts components that SBOMs which replace others lost, or name as of another source package or release. */
 export async function judgeSboms(
   input: ArtifactsInput,
   fetched: readonly FetchedArtifact[],
@@ -141,24 +168,20 @@ export async function judgeSboms(
       const old = bytes > MAX_BYTES ? null : sbomIn(input, digest)
       if (old === null) continue
       const next = now[at]
-      const lost = lostComponents(old, next === undefined ? null : sbomIn(input, next))
-      compared += lost.before
+      const { lost, isShrunk, before: all } = lostComponents(old, next === undefined ? null : sbomIn(input, next))
+      compared += all
       const tag = idOf(owner)
       const group = `sbom ${tag}`
-      perTag.set(group, (perTag.get(group) ?? 0) + lost.before)
-      const kind = lost.isShrunk ? 'sbomShrunk' : 'sbomReplaced'
-      for (const lostName of lost.names) {
-        const name = `${tag} ${lostName}`
-        count.note({ kind, name, content: '', because: GONE, packages: [group], path })
-      }
+      perTag.set(group, (perTag.get(group) ?? 0) + all)
+      const kind = isShrunk ? 'sbomShrunk' : 'sbomReplaced'
+      for (const { name, because } of lost)
+        count.note({ kind, name: `${tag} ${name}`, content: '', because, packages: [group], path })
     }
   }
   const known = knownComponents(input) ?? compared
   totals.of.set('sbomShrunk', known).set('sbomReplaced', known)
   for (const [group, components] of perTag) totals.ofTag.set(group, components)
 }
-
-const GONE = 'not in the SBOM any more'
 
 function isSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((digest, at) => digest === other[at])

@@ -1,19 +1,23 @@
-import { createVexJudge, statedIds, statedId } from '../vex/apply.ts'
+import { type VexReason, createVexJudge, statedIds, statedId } from '../vex/apply.ts'
 import { statedPlaces } from '../vex/coverage.ts'
 import { type Statement, rulesOut } from '../vex/statement.ts'
-import type { OpenFinding, createOpenFindings } from '../store/findings/open-findings.ts'
+import type { OpenFinding } from '../store/findings/open-findings.ts'
+import type { VexDocument } from '../store/views/vex.ts'
 
-/** A VEX document that nothing published links to, with its statements. */
-export interface NewVexDocument {
-  readonly digest: string
-  /** Ids of the tags whose document it is; none: it belongs to no single tag. */
-  readonly tags: readonly string[]
-  readonly statements: readonly Statement[]
+/** A VEX document of certain tags. */
+export interface ComparedDocument {
+  readonly document: VexDocument
+  /** Whether it is published, and whether it would be. */
+  readonly isBefore: boolean
+  readonly isAfter: boolean
   /** Tags of which it is the first document, and which are themselves new: what it says of them has nothing to be compared with. */
   readonly firstOf: ReadonlySet<string>
 }
 
-/** A finding that new documents rule out. */
+/** Reads the statements of a document; none of one that is not compared. */
+export type StatementReader = (document: VexDocument) => Promise<readonly Statement[]>
+
+/** A finding that is ruled out afterwards and was not before. */
 interface RuledOutFinding {
   /** The id of the tag. */
   readonly tag: string
@@ -25,39 +29,104 @@ interface RuledOutFinding {
   readonly because: string
 }
 
-/** What new documents rule out; `tags`: those that were looked at; `isCut`: not all, since there are very many findings. */
-interface RuledOut {
-  readonly ruledOut: readonly RuledOutFinding[]
-  readonly tags: ReadonlySet<string>
-  readonly isCut: boolean
+interface Comparing {
+  /** Unix milliseconds. */
+  readonly now: number
+  readonly read: StatementReader
 }
 
-/** Returns the ids of vulnerabilities that documents rule out anything of. */
-function ruledOutIds(documents: readonly NewVexDocument[]): Set<string> {
-  const statements = documents.flatMap((one) => one.statements)
-  const ruling = statements.filter(({ status }) => rulesOut(status))
-  return new Set(ruling.flatMap(({ vulnerabilities }) => vulnerabilities.map(statedId)))
+/** Reports whether a document comes, goes, or becomes that of other tags. */
+export function isChanged({ isBefore, isAfter }: ComparedDocument): boolean {
+  return isBefore !== isAfter
 }
 
-/**
- * Returns the open findings of mirrored tags that new documents rule out. Published documents may say otherwise and keep some
- * of them open: it is the number at most. `now`: Unix milliseconds.
- */
-export function newlyRuledOut(
-  documents: readonly NewVexDocument[],
-  findings: ReturnType<typeof createOpenFindings>,
-  now: number,
-): RuledOut {
-  const ids = ruledOutIds(documents)
-  const isNamed = (one: Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>): boolean =>
-    statedIds({ id: one.record, ...one }).some((id) => ids.has(id))
-  const { findings: found, tags, isCut } = findings.listOpenFindings(isNamed)
-  const byTag = Map.groupBy(found, ({ tag }) => tag)
-  const ruledOut = [...byTag].flatMap(([tag, open]) => {
-    const own = documents.filter(({ firstOf }) => !firstOf.has(tag))
-    return ruledOutIn(own, open, now)
+/** Returns the ids of the vulnerabilities that documents say anything about. */
+export async function idsIn(documents: readonly ComparedDocument[], read: StatementReader): Promise<Set<string>> {
+  const ids = new Set<string>()
+  for (const { document } of documents)
+    for (const { vulnerabilities } of await read(document)) for (const id of vulnerabilities) ids.add(statedId(id))
+  return ids
+}
+
+/** Returns the open findings that are ruled out with the documents that would be published, and not with those that are. */
+export async function newlyRuledOut(
+  documents: readonly ComparedDocument[],
+  open: readonly OpenFinding[],
+  { now, read }: Comparing,
+): Promise<RuledOutFinding[]> {
+  const named = createComparison(open, now)
+  await named.addAll(documents.filter(isChanged), read)
+  const touched = named.listNamed()
+  if (touched.length === 0) return []
+  const comparison = createComparison(touched, now)
+  await comparison.addAll(documents, read)
+  return comparison.listRuledOut()
+}
+
+/** Creates what compares findings with the documents before and after, those of each tag in each of its SBOMs. */
+function createComparison(open: readonly OpenFinding[], now: number) {
+  const byTag = Map.groupBy(open, ({ tag }) => tag)
+  const images = [...byTag].flatMap(([tag, ones]) => imagesOf(tag, ones, now))
+  const ids = new Set(open.flatMap((one) => statedIds({ id: one.record, ...one })))
+  const add = ({ document, isBefore, isAfter, firstOf }: ComparedDocument, statement: Statement): void => {
+    for (const { tag, before, after } of images) {
+      if (isBefore) before.add(statement, document)
+      if (firstOf.has(tag) ? isBefore : isAfter) after.add(statement, document)
+    }
+  }
+  return {
+    async addAll(documents: readonly ComparedDocument[], read: StatementReader): Promise<void> {
+      for (const one of documents)
+        for (const statement of await read(one.document))
+          if (statement.vulnerabilities.some((id) => ids.has(statedId(id)))) add(one, statement)
+    },
+    /** Returns the findings that any statement is about. */
+    listNamed: (): OpenFinding[] => {
+      const asked = images.flatMap((one) => one.asked.filter((finding) => isNamed(one, finding)))
+      return [...new Set(asked.map(({ of }) => of))]
+    },
+    listRuledOut: (): RuledOutFinding[] => ruledOutIn(images),
+  }
+}
+
+/** Findings of a tag in one of its SBOMs, and what decides about them before and after. */
+type ComparedImage = ReturnType<typeof imagesOf>[number]
+
+function imagesOf(tag: string, open: readonly OpenFinding[], now: number) {
+  const [first] = open
+  return (first?.subjects ?? []).map((subjects, at) => {
+    const asked = open.flatMap((one) => askedOf(one, at))
+    const image = { subjects, images: first?.images[at] ?? [], serial: null, tag }
+    const createJudge = () => createVexJudge(asked, { image, now, check: () => undefined })
+    return { tag, asked, before: createJudge(), after: createJudge() }
   })
-  return { ruledOut, tags, isCut }
+}
+
+function isNamed({ before, after }: ComparedImage, finding: Asked): boolean {
+  return before.isNamed(finding) || after.isNamed(finding)
+}
+
+/** A finding is ruled out where it is in each SBOM that lists its package. */
+function ruledOutIn(images: readonly ComparedImage[]): RuledOutFinding[] {
+  const reasons = new Map<OpenFinding, Pick<RuledOutFinding, 'digest' | 'because'>>()
+  const openBefore = new Set<OpenFinding>()
+  const openAfter = new Set<OpenFinding>()
+  for (const { asked, before, after } of images)
+    for (const one of asked) {
+      if (before.reasonFor(one) === null) openBefore.add(one.of)
+      const reason = after.reasonFor(one)
+      if (reason === null) openAfter.add(one.of)
+      else reasons.set(one.of, { digest: reason.document, because: becauseOf(reason) })
+    }
+  return [...reasons].flatMap(([one, reason]): RuledOutFinding[] => {
+    const name = `${one.tagName} ${one.record} ${one.package} ${one.version}`
+    const isNew = openBefore.has(one) && !openAfter.has(one)
+    return isNew ? [{ tag: one.tag, name, ...reason }] : []
+  })
+}
+
+function becauseOf({ status, document }: VexReason): string {
+  return `${status} by VEX document ${document.slice(0, 12)}`
 }
 
 /** A finding as VEX is asked about it. */
@@ -67,38 +136,6 @@ interface Asked {
   readonly upstream: readonly string[]
   readonly component: { readonly purl: string; readonly version: string }
   readonly of: OpenFinding
-}
-
-/** A finding is ruled out in each SBOM that lists its package. */
-function ruledOutIn(
-  documents: readonly NewVexDocument[],
-  open: readonly OpenFinding[],
-  now: number,
-): RuledOutFinding[] {
-  const [first] = open
-  if (first === undefined || documents.length === 0) return []
-  const reasons = new Map<OpenFinding, Pick<RuledOutFinding, 'digest' | 'because'>>()
-  const left = new Set<OpenFinding>()
-  for (const [at, subjects] of first.subjects.entries()) {
-    const asked = open.flatMap((one) => askedOf(one, at))
-    const images = first.images[at] ?? []
-    const image = { subjects, images, serial: null, tag: first.tag }
-    const judge = createVexJudge(asked, { image, now, check: () => undefined })
-    for (const { digest, tags, statements } of documents)
-      for (const statement of statements) judge.add(statement, { digest, tags })
-    for (const one of asked) {
-      const reason = judge.reasonFor(one)
-      if (reason === null) left.add(one.of)
-      else {
-        const { status, document: digest } = reason
-        reasons.set(one.of, { digest, because: `${status} by VEX document ${digest.slice(0, 12)}` })
-      }
-    }
-  }
-  return [...reasons].flatMap(([one, reason]): RuledOutFinding[] => {
-    const name = `${one.tagName} ${one.record} ${one.package} ${one.version}`
-    return left.has(one) ? [] : [{ tag: one.tag, name, ...reason }]
-  })
 }
 
 function askedOf(of: OpenFinding, at: number): Asked[] {

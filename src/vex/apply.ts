@@ -146,6 +146,8 @@ export function createVexJudge<Finding extends StatedFinding>(
           rulingOf(finding, id).add({ at, isOpen: reason === null, form, tags: of, reason })
         }
     },
+    /** Whether any statement is about a finding, in this image or in another one. */
+    isNamed: (finding: Finding): boolean => said.has(finding),
     reasonFor: (finding: Finding): VexReason | null =>
       reasonIn(said.get(finding) ?? new Map<string, Ruling<SaidOf>>(), finding),
   }

@@ -23,6 +23,13 @@ export interface VexDocument {
   readonly signature?: StoredSignature | null
 }
 
+/** An answer about VEX that is not published: SHA-256 of its documents, hex. */
+interface FetchedVex {
+  readonly path: string
+  readonly owner: string
+  readonly now: readonly string[]
+}
+
 type LinkRow = Pick<CatalogAnswer, 'path' | 'status' | 'sha256'> & {
   readonly owner: string
   readonly links: string
@@ -57,20 +64,27 @@ export function createVexReader(db: Db) {
   const mentioning = createMentioning(db)
   const signatures = createSignatureReader(db)
   return {
-    /** Each document once, in the order of the digests. Documents that are listed but not stored are omitted. */
-    listVexDocuments(): VexDocument[] {
+    /**
+     * Each document once, in the order of the digests. Documents that are listed but not stored are omitted. `fetched`: answers
+     * that count instead of those of their paths, as if their signatures were not verified.
+     */
+    listVexDocuments(fetched: readonly FetchedVex[] = []): VexDocument[] {
       const linked = new Map<string, Linked>()
       const tagsOf = mentioning()
+      const link = (owner: string, digest: string, signature: StoredSignature | null): void => {
+        const known = linked.get(digest) ?? { tags: new Set<string>(), signature: null }
+        linked.set(digest, known)
+        known.signature = better(known.signature, signature)
+        for (const tag of tagsOf(owner)) known.tags.add(tag)
+      }
+      const replaced = new Set(fetched.map(({ path }) => path))
       for (const { owner, ...row } of answers.all()) {
+        if (replaced.has(row.path)) continue
         const links = JSON.parse(row.links) as CatalogLink[]
         const signature = signatures.readSignature(row.path, { ...row, links })
-        for (const { digest } of links) {
-          const known = linked.get(digest) ?? { tags: new Set<string>(), signature: null }
-          linked.set(digest, known)
-          known.signature = better(known.signature, signature)
-          for (const tag of tagsOf(owner)) known.tags.add(tag)
-        }
+        for (const { digest } of links) link(owner, digest, signature)
       }
+      for (const { owner, now } of fetched) for (const digest of now) link(owner, digest, null)
       const sorted = [...linked].sort(([one], [other]) => (one < other ? -1 : 1))
       return sorted.flatMap(([digest, { tags, signature }]) => {
         const stored = documents.readDocument(digest)

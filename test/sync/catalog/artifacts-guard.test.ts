@@ -18,13 +18,15 @@ function vexOf(count: number, status: string, timestamp = '2026-05-01T00:00:00Z'
   return JSON.stringify({ '@context': 'https://openvex.dev/ns/v0.2.0', statements })
 }
 
-/** A mirror of two tags, each with sixty packages and as many findings of them, which VEX says nothing about. */
-async function judged(): Promise<{ made: FindingsBench; tag: string; other: string }> {
+const OPEN = vexOf(60, 'under_investigation')
+
+/** A mirror of two tags with their VEX, each with sixty packages and as many findings of them; the first one's are open. */
+async function judged(own = OPEN, others = OPEN): Promise<{ made: FindingsBench; tag: string; other: string }> {
   const made = await openFindingsBench({ images: 1, tags: 2 })
   const [tag = '', other = ''] = made.sandbox.service.ids('tags')
   for (const id of [tag, other]) {
     made.sandbox.service.writeArtifact('tag', id, 'sbom', sbomOf(id, ...PURLS))
-    made.sandbox.service.writeArtifact('tag', id, 'vex', vexOf(60, 'under_investigation'))
+    made.sandbox.service.writeArtifact('tag', id, 'vex', id === tag ? own : others)
   }
   await made.crawl()
   await made.publish(recordsOf(PACKAGES))
@@ -44,9 +46,9 @@ describe('VEX that newly says not_affected of everything', () => {
     const { made, tag } = await judged()
     made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(60, 'not_affected', '2026-05-02T00:00:00Z'))
     const refused = await made.run('catalog')
-    expect(refused).toMatchObject({ state: 'quarantined', facts: { doubts: 120 } })
+    expect(refused).toMatchObject({ state: 'quarantined', facts: { doubts: 60 } })
     expect(refused.message).toContain(
-      '120 of 120 findings would be ruled out by VEX (vexRuledOut, more than 20 and more than 10 %)',
+      '60 of 120 findings would be ruled out by VEX (vexRuledOut, more than 20 and more than 10 %)',
     )
     expect((refused.facts['doubtfulIds'] as string[])[0]).toMatch(
       / M-\d+ many\d+ 1\.0\.0: not_affected by VEX document [0-9a-f]{12}$/,
@@ -56,7 +58,7 @@ describe('VEX that newly says not_affected of everything', () => {
     expect(await made.run('catalog')).toMatchObject({ state: 'quarantined', facts: { quarantine: refused.id } })
     const approval = await approve(made, refused.id)
     expect(approval).toMatchObject({ state: 'complete' })
-    expect(approval.message).toContain('published, as approved: 120 of 120 findings were ruled out by VEX')
+    expect(approval.message).toContain('published, as approved: 60 of 120 findings were ruled out by VEX')
     await made.judge()
     expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 0, suppressed: 60 })
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
@@ -66,14 +68,14 @@ describe('VEX that newly says not_affected of everything', () => {
     const { made, tag } = await judged()
     made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(5, 'fixed', '2026-05-02T00:00:00Z'))
     const report = await made.run('catalog')
-    expect(report).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 10 } })
+    expect(report).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 5 } })
     expect(report.facts).not.toHaveProperty('doubts')
   })
 
   longTest('in steps below the limits is refused with the step that exceeds them together', async () => {
     const { made, tag } = await judged()
     const states: string[] = []
-    for (let count = 4; count <= 20; count += 4) {
+    for (let count = 8; count <= 40; count += 8) {
       made.sandbox.service.writeArtifact('tag', tag, 'vex', vexOf(count, 'fixed', `2026-05-02T00:00:${count + 10}Z`))
       states.push((await made.run('catalog')).state)
       await made.judge()
@@ -90,6 +92,35 @@ describe('VEX that newly says not_affected of everything', () => {
     await made.judge()
     expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60, suppressed: 0 })
     expect(await made.run('catalog')).toMatchObject({ state: 'quarantined' })
+  })
+})
+
+describe('VEX by which an older not_affected of another tag comes to count', () => {
+  const ownAndOther = async () => {
+    const { made, tag, other } = await judged(vexOf(60, 'affected'), vexOf(60, 'not_affected'))
+    const write = (content: string) => made.sandbox.service.writeArtifact('tag', tag, 'vex', content)
+    return { made, tag, other, write }
+  }
+  const expectRefused = async ({ made, tag }: { made: FindingsBench; tag: string }): Promise<void> => {
+    const refused = await made.run('catalog')
+    expect(refused).toMatchObject({ state: 'quarantined', facts: { doubts: 60 } })
+    expect(refused.message).toContain('60 of 120 findings would be ruled out by VEX')
+    await made.judge()
+    expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60, suppressed: 0 })
+  }
+
+  test('is refused where the own affected goes, and where the own document becomes that of the other tag', async () => {
+    const { write, ...bench } = await ownAndOther()
+    write(vexOf(0, 'affected'))
+    await expectRefused(bench)
+    write(vexOf(60, 'not_affected'))
+    await expectRefused(bench)
+  })
+
+  longTest('is refused where the own affected is about another vulnerability', async () => {
+    const { write, ...bench } = await ownAndOther()
+    write(vexOf(60, 'affected').replaceAll('CVE-2026', 'CVE-2025'))
+    await expectRefused(bench)
   })
 })
 
@@ -126,7 +157,9 @@ describe('an SBOM that loses most of its components', () => {
     made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...PURLS.slice(0, 20)))
     const refused = await made.run('catalog')
     expect(refused.state).toBe('quarantined')
-    expect(refused.message).toContain('40 of 120 components would be missing in the SBOM of the same image (sbomShrunk')
+    expect(refused.message).toContain(
+      '40 of 120 components would be missing, or of another source or release, in the SBOM of the same image (sbomShrunk',
+    )
   })
 
   longTest('is reported where it is of another image, since images become smaller', async () => {
@@ -135,7 +168,7 @@ describe('an SBOM that loses most of its components', () => {
     const report = await made.run('catalog')
     expect(report.state).toBe('complete')
     expect(report.message).toContain(
-      'published, but doubtful: 41 of 120 components were missing in an SBOM with others, or of another image',
+      'published, but doubtful: 41 of 120 components were missing, or of another source or release, in an SBOM with others, or of another image',
     )
   })
 
