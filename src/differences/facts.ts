@@ -35,6 +35,7 @@ export interface RecordFacts {
   readonly withdrawn: string | null
   readonly aliases: ReadonlySet<string>
   readonly severity: readonly Severity[]
+  /** By the texts of `packageText`. */
   readonly packages: ReadonlyMap<string, PackageFacts>
 }
 
@@ -56,7 +57,7 @@ function packagesOf(affected: unknown): ReadonlyMap<string, PackageFacts> {
   const packages = new Map<string, CollectedFacts>()
   for (const entry of eachObject(affected)) {
     const named = packageOf(entry)
-    const key = keyOf(named)
+    const key = packageText(named)
     let facts = packages.get(key)
     if (facts === undefined)
       packages.set(key, (facts = { package: named, ranges: [], versions: new Set(), severity: [] }))
@@ -79,8 +80,10 @@ function packageOf(entry: Fields): PackageName {
   return { ecosystem: textOrNull(ecosystem) ?? '', name: textOrNull(name) ?? '' }
 }
 
-/** Returns the text by which a package is recognized, whatever way its ecosystem allows to write the name. */
-function keyOf({ ecosystem, name }: PackageName): string {
+/** Returns the text by which a package is recognized, whatever way its ecosystem allows to write the name; '' for none. */
+export function packageText(named: PackageName | null): string {
+  if (named === null) return ''
+  const { ecosystem, name } = named
   const base = findEcosystem(ecosystem)?.base ?? null
   return JSON.stringify([ecosystem, normalName(base, name)])
 }

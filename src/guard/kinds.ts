@@ -1,10 +1,10 @@
 import type { RecordDifference } from '../differences/difference.ts'
 import { factDifferences } from '../differences/differences.ts'
-import { type PackageFacts, type PackageName, type RecordFacts, factsOf } from '../differences/facts.ts'
+import { type PackageFacts, type PackageName, type RecordFacts, factsOf, packageText } from '../differences/facts.ts'
 import type { Doubt } from '../domain/doubts.ts'
 import { fieldsOf } from '../json/objects.ts'
 import { findEcosystem, hasReleases } from '../query/orders/ecosystems.ts'
-import { factsByName, losesVersions, lossesIn, packageText } from './losses.ts'
+import { losesVersions, lossesIn } from './losses.ts'
 import { disguisesIn } from './names.ts'
 import { loweredSeverities } from './severity.ts'
 
@@ -177,8 +177,8 @@ function lostRanges(
   losses: readonly RecordDifference[],
 ): RecordDifference[] {
   const lost = new Set(losses)
-  const before = factsByName(old)
-  const after = factsByName(now)
+  const before = old.packages
+  const after = now.packages
   const fixed = new Set(
     differences.flatMap((one) =>
       one.kind.startsWith('fix_') && one.kind !== 'fix_removed' && 'package' in one ? [packageText(one.package)] : [],
