@@ -16,6 +16,8 @@ export interface AffectedRange {
   readonly type: string
   readonly repo: string | null
   readonly events: readonly RangeEvent[]
+  /** Present where a bound is no text, such as the number 0: no order reads it, and it is shown as JSON with a note. */
+  readonly isUnreadable?: true
 }
 
 /** A severity: where it is said, such as `CVSS_V3` or `database_specific`, and the vector or word. */
@@ -89,14 +91,18 @@ export function packageText(named: PackageName | null): string {
 }
 
 function rangeOf(range: Fields): AffectedRange {
+  let isText = true
   const events = [...eachObject(range['events'])].flatMap((event) =>
     EVENT_KINDS.flatMap((kind): RangeEvent[] => {
       const version = event[kind]
       if (version === undefined || version === null || version === '') return []
-      return [{ [kind]: typeof version === 'string' ? version : canonicalText(version) }]
+      if (typeof version === 'string') return [{ [kind]: version }]
+      isText = false
+      return [{ [kind]: `${canonicalText(version)} (no text)` }]
     }),
   )
-  return { type: textOrNull(range['type']) ?? '', repo: textOrNull(range['repo']), events }
+  const read = { type: textOrNull(range['type']) ?? '', repo: textOrNull(range['repo']), events }
+  return isText ? read : { ...read, isUnreadable: true }
 }
 
 /** The vectors of `severity`, and the word that databases put into their own fields. */

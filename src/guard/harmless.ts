@@ -4,10 +4,7 @@ import { mavenOrder } from '../query/orders/maven.ts'
 import type { VersionOrder } from '../query/orders/order.ts'
 import type { ParsedRecord } from './kinds.ts'
 
-/**
- * Characters of a record that is looked at: it has fewer events, and characters in them, than the comparison of ranges is bounded
- * to, although a list as a version is compared by a text that is up to 4.4 times as long (`1e20` has 21 digits).
- */
+/** Characters of a record that is looked at: it has fewer events, and characters in them, than the comparison of ranges is bounded to. */
 const MAX_LENGTH = 22_000
 /** Fixes of a range, of which each is compared with each. */
 const MAX_FIXES = 20
