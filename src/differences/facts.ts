@@ -49,7 +49,7 @@ export function factsOf(record: unknown): RecordFacts {
   const fields = fieldsOf(record)
   return {
     withdrawn: textOrNull(fields['withdrawn']),
-    aliases: new Set(textsOf(fields['aliases'])),
+    aliases: new Set(textsIn(fields['aliases'])),
     severity: severityOf(fields),
     packages: packagesOf(fields['affected']),
   }
@@ -64,7 +64,7 @@ function packagesOf(affected: unknown): ReadonlyMap<string, PackageFacts> {
     if (facts === undefined)
       packages.set(key, (facts = { package: named, ranges: [], versions: new Set(), severity: [] }))
     for (const range of eachObject(entry['ranges'])) facts.ranges.push(rangeOf(range))
-    for (const version of textsOf(entry['versions'])) facts.versions.add(version)
+    for (const version of textsIn(entry['versions'])) facts.versions.add(version)
     for (const severity of severityOf(entry)) facts.severity.push(severity)
   }
   return packages
@@ -91,18 +91,21 @@ export function packageText(named: PackageName | null): string {
 }
 
 function rangeOf(range: Fields): AffectedRange {
-  let isText = true
-  const events = [...eachObject(range['events'])].flatMap((event) =>
-    EVENT_KINDS.flatMap((kind): RangeEvent[] => {
-      const version = event[kind]
-      if (version === undefined || version === null || version === '') return []
-      if (typeof version === 'string') return [{ [kind]: version }]
-      isText = false
-      return [{ [kind]: `${canonicalText(version)} (no text)` }]
-    }),
+  const bounds = [...eachObject(range['events'])].flatMap((event) =>
+    EVENT_KINDS.map((kind) => ({ kind, version: event[kind] })).filter(({ version }) => isBound(version)),
   )
+  const events = bounds.map(({ kind, version }): RangeEvent => ({ [kind]: boundText(version) }))
   const read = { type: textOrNull(range['type']) ?? '', repo: textOrNull(range['repo']), events }
+  const isText = bounds.every(({ version }) => typeof version === 'string')
   return isText ? read : { ...read, isUnreadable: true }
+}
+
+function isBound(version: unknown): boolean {
+  return version !== undefined && version !== null && version !== ''
+}
+
+function boundText(version: unknown): string {
+  return typeof version === 'string' ? version : `${canonicalText(version)} (no text)`
 }
 
 /** The vectors of `severity`, and the word that databases put into their own fields. */
@@ -130,7 +133,8 @@ export function canonicalText(value: unknown, depth = 0): string {
   return `{${members.map((name) => `${JSON.stringify(name)}:${canonicalText(value[name], depth + 1)}`).join()}}`
 }
 
-function textsOf(value: unknown): string[] {
+/** Returns the texts of a list; what is none counts as absent. */
+export function textsIn(value: unknown): string[] {
   if (!Array.isArray(value)) return []
   return (value as unknown[]).filter((one) => typeof one === 'string')
 }

@@ -16,6 +16,7 @@ describe('a feed in which', () => {
       'a package with a long name is added, and fixes are lowered',
       'fixes become a last affected version 0',
       'the first package alone changes its ecosystem',
+      'aliases are added',
       'every vector says no impact',
       'only id and date are left',
       'records are withdrawn',

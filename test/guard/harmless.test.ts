@@ -59,6 +59,38 @@ describe('a change is compared in all it says', () => {
     expect(judgements(of(old), of(now)).harmless).toBe(false)
   })
 
+  const named = (ids: object) => ({ ...ranged(from0('2')), ...ids })
+  test.each([
+    ['comes', named({ aliases: ['CVE-1'] }), named({ aliases: ['CVE-1', 'CVE-2'] })],
+    ['comes upstream', named({}), named({ upstream: ['CVE-2'] })],
+    ['is gone upstream', named({ upstream: ['CVE-1', 'CVE-2'] }), named({ upstream: ['CVE-1'] })],
+  ])('when an id %s by which VEX may rule it out', (_name, before, after) => {
+    const { harmless, doubts } = judgements(before, after)
+    expect(harmless).toBe(false)
+    expect(doubts.map(({ kind }) => kind)).toEqual(['idsChanged'])
+  })
+
+  test('when aliases move upstream, which raises no doubt', () => {
+    const { doubts } = judgements(named({ aliases: ['CVE-1'] }), named({ upstream: ['cve-1'] }))
+    expect(doubts.map(({ kind }) => kind)).not.toContain('idsChanged')
+    expect(judgements(named({ aliases: ['CVE-1'] }), named({ upstream: ['CVE-1'] })).doubts).toEqual([])
+  })
+
+  test.each([
+    ['Conan', 'ConanCenter', 'ECOSYSTEM'],
+    ['commits', 'PyPI', 'GIT'],
+  ])('when versions are listed first where the ranges have no order: of %s', (_name, ecosystem, type) => {
+    const of = (more: object) => ({
+      affected: [{ package: { ecosystem, name: 'z' }, ranges: [{ type, events: from0('2') }], ...more }],
+    })
+    for (const before of [of({}), of({ versions: [] }), of({ versions: [1] })]) {
+      const { harmless, doubts } = judgements(before, of({ versions: [1, '0.0.0'] }))
+      expect(harmless).toBe(false)
+      expect(doubts.map(({ kind }) => kind)).toEqual(['firstListed'])
+    }
+    expect(judgements(of({ versions: ['1'] }), of({ versions: ['1', '2'] }))).toEqual({ harmless: true, doubts: [] })
+  })
+
   test.each([
     ['an introduction', [{ introduced: 0 }, { fixed: '2' }]],
     ['a fix', [{ introduced: '0' }, { fixed: 5 }]],
