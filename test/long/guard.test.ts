@@ -111,10 +111,12 @@ describe.skipIf(!SERIES.every((path) => existsSync(path)))('over a real feed at 
         ],
         [
           {
+            "idsChanged": 1,
             "withdrawn": 1,
           },
           [
             "JLSEC-2025-190: withdrawn (2026-04-27T17:15:17.489Z)",
+            "RUSTSEC-2026-0019: aliases or upstream ids came: ghsa-5pmp-jpcf-pwx6",
           ],
         ],
         [
