@@ -16,6 +16,8 @@ export interface AffectedRange {
   readonly type: string
   readonly repo: string | null
   readonly events: readonly RangeEvent[]
+  /** Present where a bound is no text, such as the number 0: no order reads it, and it is shown as JSON with a note. */
+  readonly isUnreadable?: true
 }
 
 /** A severity: where it is said, such as `CVSS_V3` or `database_specific`, and the vector or word. */
@@ -35,6 +37,7 @@ export interface RecordFacts {
   readonly withdrawn: string | null
   readonly aliases: ReadonlySet<string>
   readonly severity: readonly Severity[]
+  /** By the texts of `packageText`. */
   readonly packages: ReadonlyMap<string, PackageFacts>
 }
 
@@ -46,7 +49,7 @@ export function factsOf(record: unknown): RecordFacts {
   const fields = fieldsOf(record)
   return {
     withdrawn: textOrNull(fields['withdrawn']),
-    aliases: new Set(textsOf(fields['aliases'])),
+    aliases: new Set(textsIn(fields['aliases'])),
     severity: severityOf(fields),
     packages: packagesOf(fields['affected']),
   }
@@ -56,12 +59,12 @@ function packagesOf(affected: unknown): ReadonlyMap<string, PackageFacts> {
   const packages = new Map<string, CollectedFacts>()
   for (const entry of eachObject(affected)) {
     const named = packageOf(entry)
-    const key = keyOf(named)
+    const key = packageText(named)
     let facts = packages.get(key)
     if (facts === undefined)
       packages.set(key, (facts = { package: named, ranges: [], versions: new Set(), severity: [] }))
     for (const range of eachObject(entry['ranges'])) facts.ranges.push(rangeOf(range))
-    for (const version of textsOf(entry['versions'])) facts.versions.add(version)
+    for (const version of textsIn(entry['versions'])) facts.versions.add(version)
     for (const severity of severityOf(entry)) facts.severity.push(severity)
   }
   return packages
@@ -79,21 +82,30 @@ function packageOf(entry: Fields): PackageName {
   return { ecosystem: textOrNull(ecosystem) ?? '', name: textOrNull(name) ?? '' }
 }
 
-/** Returns the text by which a package is recognized, whatever way its ecosystem allows to write the name. */
-function keyOf({ ecosystem, name }: PackageName): string {
+/** Returns the text by which a package is recognized, whatever way its ecosystem allows to write the name; '' for none. */
+export function packageText(named: PackageName | null): string {
+  if (named === null) return ''
+  const { ecosystem, name } = named
   const base = findEcosystem(ecosystem)?.base ?? null
   return JSON.stringify([ecosystem, normalName(base, name)])
 }
 
 function rangeOf(range: Fields): AffectedRange {
-  const events = [...eachObject(range['events'])].flatMap((event) =>
-    EVENT_KINDS.flatMap((kind): RangeEvent[] => {
-      const version = event[kind]
-      if (version === undefined || version === null || version === '') return []
-      return [{ [kind]: typeof version === 'string' ? version : canonicalText(version) }]
-    }),
+  const bounds = [...eachObject(range['events'])].flatMap((event) =>
+    EVENT_KINDS.map((kind) => ({ kind, version: event[kind] })).filter(({ version }) => isBound(version)),
   )
-  return { type: textOrNull(range['type']) ?? '', repo: textOrNull(range['repo']), events }
+  const events = bounds.map(({ kind, version }): RangeEvent => ({ [kind]: boundText(version) }))
+  const read = { type: textOrNull(range['type']) ?? '', repo: textOrNull(range['repo']), events }
+  const isText = bounds.every(({ version }) => typeof version === 'string')
+  return isText ? read : { ...read, isUnreadable: true }
+}
+
+function isBound(version: unknown): boolean {
+  return version !== undefined && version !== null && version !== ''
+}
+
+function boundText(version: unknown): string {
+  return typeof version === 'string' ? version : `${canonicalText(version)} (no text)`
 }
 
 /** The vectors of `severity`, and the word that databases put into their own fields. */
@@ -121,7 +133,8 @@ export function canonicalText(value: unknown, depth = 0): string {
   return `{${members.map((name) => `${JSON.stringify(name)}:${canonicalText(value[name], depth + 1)}`).join()}}`
 }
 
-function textsOf(value: unknown): string[] {
+/** Returns the texts of a list; what is none counts as absent. */
+export function textsIn(value: unknown): string[] {
   if (!Array.isArray(value)) return []
   return (value as unknown[]).filter((one) => typeof one === 'string')
 }

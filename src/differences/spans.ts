@@ -35,8 +35,9 @@ interface LostSpan {
   readonly isFirst: boolean
 }
 
-/** Returns the order of a range's versions; null for commits, and where the ecosystem's is unknown. */
-export function orderOfRange({ type }: AffectedRange, ecosystem: string): VersionOrder | null {
+/** Returns the order of a range's versions; null for commits, where the ecosystem's is unknown, and where a bound is no text. */
+export function orderOfRange({ type, isUnreadable }: AffectedRange, ecosystem: string): VersionOrder | null {
+  if (isUnreadable === true) return null
   return orderOfType(type, findEcosystem(ecosystem)?.order ?? null)
 }
 

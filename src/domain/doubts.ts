@@ -32,6 +32,13 @@ export const DOUBTS = {
   },
   aliasesLost: { ...hides, text: 'lost aliases' },
   incomparable: { ...hides, text: 'can no longer be compared, as was possible before' },
+  idsChanged: { ...hides, above: 'report', text: 'have other aliases or upstream ids than before' },
+  firstListed: {
+    ...hides,
+    above: 'report',
+    times: 10,
+    text: 'have a first list of versions, and no ranges that can be compared',
+  },
   releaseEnded: { ...hides, above: 'report', text: 'lost an older release of a distribution' },
   firstFixed: { ...hides, above: 'report', times: 10, text: 'have a first fixed version' },
   severityLowered: {

@@ -4,10 +4,7 @@ import { mavenOrder } from '../query/orders/maven.ts'
 import type { VersionOrder } from '../query/orders/order.ts'
 import type { ParsedRecord } from './kinds.ts'
 
-/**
- * Characters of a record that is looked at: it has fewer events, and characters in them, than the comparison of ranges is bounded
- * to, although a list as a version is compared by a text that is up to 4.4 times as long (`1e20` has 21 digits).
- */
+/** Characters of a record that is looked at: it has fewer events, and characters in them, than the comparison of ranges is bounded to. */
 const MAX_LENGTH = 22_000
 /** Fixes of a range, of which each is compared with each. */
 const MAX_FIXES = 20
@@ -23,7 +20,7 @@ interface ChangedRange {
 
 /**
  * Returns true only for a change that `doubtsAbout` has no doubt about, in a fraction of its time: what the kinds of doubt are
- * about is as before, or versions were added, or one range from 0 has other fixes, none of them lower than those it had.
+ * about is as before, or versions were added to a list, or one range from 0 has other fixes, none of them lower than those it had.
  */
 export function isHarmless(before: ParsedRecord, after: ParsedRecord): boolean {
   if (after.length > MAX_LENGTH || after.length < before.length / 2) return false
@@ -31,7 +28,7 @@ export function isHarmless(before: ParsedRecord, after: ParsedRecord): boolean {
   const other = fieldsOf(after.json)
   try {
     if (!isSame(one['withdrawn'], other['withdrawn']) || !hasSameSeverity(one, other)) return false
-    if (!hasAliases(one['aliases'], other['aliases'])) return false
+    if (!isSame(one['aliases'], other['aliases']) || !isSame(one['upstream'], other['upstream'])) return false
     return isHarmlessList(one['affected'], other['affected'])
   } catch {
     return false // nested too deeply to be written
@@ -40,13 +37,6 @@ export function isHarmless(before: ParsedRecord, after: ParsedRecord): boolean {
 
 function isSame(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other)
-}
-
-/** Whether no alias went, and none that came is before another. */
-function hasAliases(before: unknown, after: unknown): boolean {
-  if (isSame(before, after)) return true
-  const old = listOf(before) ?? []
-  return isSame(old, (listOf(after) ?? []).slice(0, old.length))
 }
 
 function hasSameSeverity(one: Fields, other: Fields): boolean {
@@ -87,8 +77,9 @@ function isHarmlessEntry(one: Fields, other: Fields): boolean {
   if (isSame(before, after)) return true
   const old = listOf(before)
   const now = listOf(after)
-  if (now === null) return false
-  return before === undefined || (old !== null && isSame(old, now.slice(0, old.length)))
+  // A first list may make clear what was not compared.
+  if (now === null || old === null || typeof old[0] !== 'string') return false
+  return isSame(old, now.slice(0, old.length))
 }
 
 /** Adds the ranges of an entry that changed; false where one was added, removed or is no object. */

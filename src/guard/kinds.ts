@@ -1,10 +1,12 @@
 import type { RecordDifference } from '../differences/difference.ts'
 import { factDifferences } from '../differences/differences.ts'
-import { type PackageFacts, type PackageName, type RecordFacts, factsOf } from '../differences/facts.ts'
+import { type PackageFacts, type PackageName, type RecordFacts, factsOf, packageText } from '../differences/facts.ts'
+import { orderOfRange } from '../differences/spans.ts'
 import type { Doubt } from '../domain/doubts.ts'
 import { fieldsOf } from '../json/objects.ts'
 import { findEcosystem, hasReleases } from '../query/orders/ecosystems.ts'
-import { factsByName, losesVersions, lossesIn, packageText } from './losses.ts'
+import { changedIds } from './ids.ts'
+import { losesVersions, lossesIn } from './losses.ts'
 import { disguisesIn } from './names.ts'
 import { loweredSeverities } from './severity.ts'
 
@@ -42,10 +44,13 @@ export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDo
     ['incomparable', losses.get('incomparable') ?? []],
     ['severityLowered', loweredSeverities(differences)],
     ['aliasesLost', lostAliases(differences, after)],
+    ['firstListed', firstLists(differences, old)],
     ['withdrawn', differences.filter(({ kind }) => kind === 'withdrawn')],
   ]
   const found = causes.flatMap(([kind, because]): RecordDoubt[] => (because.length > 0 ? [{ kind, because }] : []))
   if (emptied !== null) found.push({ kind: 'emptied', because: emptied })
+  const ids = changedIds(before.json, after.json)
+  if (ids !== null) found.push({ kind: 'idsChanged', because: ids })
   const disguise = disguiseBy(differences)
   if (disguise !== null) found.push({ kind: 'nameDisguised', because: disguise })
   return found
@@ -67,6 +72,16 @@ function lostAliases(differences: readonly RecordDifference[], { json }: ParsedR
   const { upstream } = fieldsOf(json)
   const kept = new Set(Array.isArray(upstream) ? (upstream as unknown[]) : [])
   return differences.filter((one) => one.kind === 'aliases_removed' && one.aliases.some((alias) => !kept.has(alias)))
+}
+
+/** First lists of versions of packages that no version could be compared with: each other version is now clear of them. */
+function firstLists(differences: readonly RecordDifference[], old: RecordFacts): RecordDifference[] {
+  return differences.filter((one) => {
+    if (one.kind !== 'versions_added') return false
+    const was = old.packages.get(packageText(one.package))
+    if (was === undefined || was.versions.size > 0) return false
+    return was.ranges.every((range) => orderOfRange(range, was.package.ecosystem) === null)
+  })
 }
 
 /** The removed packages of a release of a distribution of which a newer release was there before and still is. */
@@ -177,8 +192,8 @@ function lostRanges(
   losses: readonly RecordDifference[],
 ): RecordDifference[] {
   const lost = new Set(losses)
-  const before = factsByName(old)
-  const after = factsByName(now)
+  const before = old.packages
+  const after = now.packages
   const fixed = new Set(
     differences.flatMap((one) =>
       one.kind.startsWith('fix_') && one.kind !== 'fix_removed' && 'package' in one ? [packageText(one.package)] : [],

@@ -1,5 +1,5 @@
 import type { RecordDifference } from '../differences/difference.ts'
-import type { AffectedRange, PackageFacts, PackageName, RecordFacts } from '../differences/facts.ts'
+import { type AffectedRange, type PackageFacts, type RecordFacts, packageText } from '../differences/facts.ts'
 import { createRangeTest, lostSpans, orderOfRange } from '../differences/spans.ts'
 
 /**
@@ -19,14 +19,12 @@ export function lossesIn(
   old: RecordFacts,
   now: RecordFacts,
 ): ReadonlyMap<Loss, readonly RangeOfPackage[]> {
-  const before = factsByName(old)
-  const after = factsByName(now)
   const found = new Map<Loss, RangeOfPackage[]>()
   for (const one of differences) {
     if (!isOfRange(one)) continue
     const name = packageText(one.package)
-    const was = before.get(name)
-    const is = after.get(name)
+    const was = old.packages.get(name)
+    const is = now.packages.get(name)
     if (was === undefined || is === undefined) continue
     for (const loss of lossesOf(was, is)) {
       const ones = found.get(loss) ?? []
@@ -90,14 +88,4 @@ function createAffectedTest(facts: PackageFacts | undefined): (version: string) 
     order === null ? [] : (createRangeTest(ranges, order) ?? []),
   )
   return (version) => facts.versions.has(version) || tests.some((test) => test(version) !== false)
-}
-
-/** Packages by the name under which differences have them. */
-export function factsByName({ packages }: RecordFacts): ReadonlyMap<string, PackageFacts> {
-  return new Map([...packages.values()].map((facts) => [packageText(facts.package), facts]))
-}
-
-/** Returns a text that is equal for equal names. */
-export function packageText(named: PackageName | null): string {
-  return named === null ? '' : `${named.ecosystem}\n${named.name}`
 }

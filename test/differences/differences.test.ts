@@ -48,6 +48,22 @@ describe('the differences of two versions of a record', () => {
     expect(kinds(about(ecosystem, from0(one)), about(ecosystem, from0(other)))).toEqual([fix, range])
   })
 
+  test('never order what is no text', () => {
+    const of = (fixed: unknown) => ({
+      affected: [
+        {
+          package: { ecosystem: 'Red Hat', name: 'one' },
+          ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed }] }],
+        },
+      ],
+    })
+    expect(words(of('5'), of(5))).toEqual([
+      'Red Hat one: fix changed from 5 to 5 (no text)',
+      'Red Hat one: affected range changed from [>= 0 < 5] to [>= 0 < 5 (no text)]',
+    ])
+    expect(kinds(of(5), of(4))).toEqual(['fix_changed', 'range_changed'])
+  })
+
   test('never order commits', () => {
     const commit = (fixed: string) => about('npm', from0(fixed), {}, 'GIT')
     expect(kinds(commit('2'.repeat(40)), commit('1'.repeat(40)))).toEqual(['fix_changed', 'range_changed'])

@@ -16,6 +16,7 @@ describe('a feed in which', () => {
       'a package with a long name is added, and fixes are lowered',
       'fixes become a last affected version 0',
       'the first package alone changes its ecosystem',
+      'aliases are added',
       'every vector says no impact',
       'only id and date are left',
       'records are withdrawn',
@@ -103,6 +104,26 @@ describe('of thirty records', () => {
       30,
     )
     expect(`${refusal ?? ''} ${warning ?? ''}`).toContain(`(${kind}`)
+  })
+
+  test.each([
+    ['a raised beginning', [{ introduced: '9' }]],
+    ['no events', []],
+    ['a lower last affected version', [{ introduced: '0' }, { last_affected: '0.0.1' }]],
+  ])('%s raises a doubt beside a range of commits, where the case of the name changes too', (_name, after) => {
+    const commits = { type: 'GIT', repo: 'https://git.example/p', events: OPEN }
+    const withCommits = (name: string, bytes: Buffer) =>
+      mutated(bytes, (doc) =>
+        (doc.affected ?? []).forEach((one) => {
+          one.package.name = name
+          one.ranges?.push(commits)
+        }),
+      )
+    const now = recordsOf('PyPI', after)
+    const pairs = recordsOf('PyPI', OPEN).map(
+      (one, i) => [withCommits('p', one), withCommits('P', now[i] ?? one)] as const,
+    )
+    expect(judged(pairs, 30).refusal).not.toBe(null)
   })
 
   test('a doubt about one record, and a fraction that is no binary one, are said as people write them', () => {

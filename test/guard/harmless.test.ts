@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { isHarmless } from '../../src/guard/harmless.ts'
-import { doubtsAbout } from '../../src/guard/kinds.ts'
 import { judgeGenerated, judgements } from './changes.ts'
 
 const ONE = { ecosystem: 'npm', name: 'one' }
@@ -60,22 +59,51 @@ describe('a change is compared in all it says', () => {
     expect(judgements(of(old), of(now)).harmless).toBe(false)
   })
 
-  test('when its versions are written in fewer characters than they are compared by', () => {
-    const listed = Array(410)
-      .fill(`{"fixed":[${Array(11).fill('1e20').join()}]}`)
-      .join()
-    const parsed = (...fixes: string[]) => {
-      const ranges = [from0(...fixes), []].map((events) => ({ type: 'ECOSYSTEM', events }))
-      const text = JSON.stringify({ affected: [{ package: { ecosystem: 'Red Hat', name: 'one' }, ranges }] }).replace(
-        '[]',
-        `[${listed}]`,
-      )
-      return { json: JSON.parse(text) as unknown, length: text.length }
+  const named = (ids: object) => ({ ...ranged(from0('2')), ...ids })
+  test.each([
+    ['comes', named({ aliases: ['CVE-1'] }), named({ aliases: ['CVE-1', 'CVE-2'] })],
+    ['comes upstream', named({}), named({ upstream: ['CVE-2'] })],
+    ['is gone upstream', named({ upstream: ['CVE-1', 'CVE-2'] }), named({ upstream: ['CVE-1'] })],
+  ])('when an id %s by which VEX may rule it out', (_name, before, after) => {
+    const { harmless, doubts } = judgements(before, after)
+    expect(harmless).toBe(false)
+    expect(doubts.map(({ kind }) => kind)).toEqual(['idsChanged'])
+  })
+
+  test('when aliases move upstream, which raises no doubt', () => {
+    const { doubts } = judgements(named({ aliases: ['CVE-1'] }), named({ upstream: ['cve-1'] }))
+    expect(doubts.map(({ kind }) => kind)).not.toContain('idsChanged')
+    expect(judgements(named({ aliases: ['CVE-1'] }), named({ upstream: ['CVE-1'] })).doubts).toEqual([])
+  })
+
+  test.each([
+    ['Conan', 'ConanCenter', 'ECOSYSTEM'],
+    ['commits', 'PyPI', 'GIT'],
+  ])('when versions are listed first where the ranges have no order: of %s', (_name, ecosystem, type) => {
+    const of = (more: object) => ({
+      affected: [{ package: { ecosystem, name: 'z' }, ranges: [{ type, events: from0('2') }], ...more }],
+    })
+    for (const before of [of({}), of({ versions: [] }), of({ versions: [1] })]) {
+      const { harmless, doubts } = judgements(before, of({ versions: [1, '0.0.0'] }))
+      expect(harmless).toBe(false)
+      expect(doubts.map(({ kind }) => kind)).toEqual(['firstListed'])
     }
-    const before = parsed('1')
-    const after = parsed('1', '2'.repeat(240), '3'.repeat(240))
-    expect(doubtsAbout(before, after).map(({ kind }) => kind)).toContain('incomparable')
-    expect(isHarmless(before, after)).toBe(false)
+    expect(judgements(of({ versions: ['1'] }), of({ versions: ['1', '2'] }))).toEqual({ harmless: true, doubts: [] })
+  })
+
+  test.each([
+    ['an introduction', [{ introduced: 0 }, { fixed: '2' }]],
+    ['a fix', [{ introduced: '0' }, { fixed: 5 }]],
+    ['a limit', [{ introduced: '0' }, { fixed: '2' }, { limit: ['9'] }]],
+  ])('when %s is no text any more', (_name, now) => {
+    for (const ecosystem of ['PyPI', 'Red Hat']) {
+      const of = (events: unknown) => ({
+        affected: [{ package: { ecosystem, name: 'one' }, ranges: [{ type: 'ECOSYSTEM', events }] }],
+      })
+      const { harmless, doubts } = judgements(of(from0('2')), of(now))
+      expect(harmless).toBe(false)
+      expect(doubts.map(({ kind }) => kind)).toEqual(['incomparable'])
+    }
   })
 
   test('when it is nested too deeply to be written', () => {

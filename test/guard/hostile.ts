@@ -383,6 +383,8 @@ export const HOSTILE: readonly Hostile[] = [
   ],
   ['aliases are gone', 'aliasesLost', (doc) => delete doc['aliases']],
   ['lists of aliases are empty', 'aliasesLost', (doc) => (doc['aliases'] = [])],
+  ['aliases are added', 'idsChanged', (doc) => (doc['aliases'] = ['CVE-2026-0001'])],
+  ['upstream ids are added', 'idsChanged', (doc) => (doc['upstream'] = ['CVE-2026-0001'])],
   [
     'aliases are exchanged',
     'aliasesLost',
@@ -425,7 +427,6 @@ export const BENIGN: readonly (readonly [name: string, mutate: Mutation])[] = [
       ),
   ],
   ['texts change', (doc) => (doc['details'] = `${String(doc['details'])} Now explained.`)],
-  ['aliases are added', (doc) => (doc['aliases'] = ['CVE-2026-0001'])],
   ['a package is added', (doc) => doc.affected?.push({ package: { ecosystem: 'npm', name: 'another' } })],
   [
     'a vector is added',

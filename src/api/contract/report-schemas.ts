@@ -124,11 +124,16 @@ export const SOURCE_STATUS = object(
 
 const RANGES = {
   type: 'array',
-  items: object('', {
-    type: TEXT,
-    repo: MAYBE_TEXT,
-    events: { type: 'array', items: { type: 'object', additionalProperties: TEXT } },
-  }),
+  items: object(
+    '',
+    {
+      type: TEXT,
+      repo: MAYBE_TEXT,
+      events: { type: 'array', items: { type: 'object', additionalProperties: TEXT } },
+      isUnreadable: { const: true, description: 'Present where a bound is no text.' },
+    },
+    ['type', 'repo', 'events'],
+  ),
 }
 
 /** Kinds of differences: each may have the members that its package, its ranges or its values need. */
