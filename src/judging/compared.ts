@@ -46,7 +46,7 @@ const REASONS: readonly (readonly [why: Uncompared, words: (ecosystem: string) =
   ['no_order', (ecosystem) => `no order of versions is known for ${ecosystem}`],
   ['version', (ecosystem) => `it is not a version as ${ecosystem} orders them`],
   ['commits', () => 'they name commits alone'],
-  ['bounds', () => 'they name versions that cannot be read'],
+  ['bounds', () => 'they name versions that cannot be read, or ranges without a first version'],
   ['no_versions', () => 'they name no versions'],
 ]
 
