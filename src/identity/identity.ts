@@ -93,7 +93,7 @@ export function identifyComponent(facts: ComponentFacts, { distribution }: Surro
     needsRelease: known.release === null && isReleased(found.ecosystem),
     source,
     needsSource: source === null && isSystemType(url.type) && !NAMES_BINARIES.has(found.ecosystem),
-    doubt: url.type === 'github' ? REPOSITORY : null,
+    doubt: DOUBTED.get(url.type) ?? null,
     questions: questionsOf(
       { ecosystem, name, version, by: 'name', unless: null },
       source,
@@ -105,7 +105,11 @@ export function identifyComponent(facts: ComponentFacts, { distribution }: Surro
 /** Ecosystems whose records name each binary package. */
 const NAMES_BINARIES = new Set(['AlmaLinux', 'Docker Hardened Images', 'Red Hat'])
 
-const REPOSITORY = 'pkg:github names a repository: it was judged as a GitHub Action alone'
+/** What package URLs of a type may name beside what is asked. */
+const DOUBTED = new Map([
+  ['generic', 'pkg:generic names software of any origin: it was judged as a project of OSS-Fuzz alone'],
+  ['github', 'pkg:github names a repository: it was judged as a GitHub Action alone'],
+])
 
 function parsed(purl: string): ParsedUrl | Unidentified {
   try {

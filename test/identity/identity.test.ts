@@ -219,6 +219,12 @@ describe('the spellings of generators', () => {
     expect(identityOf({ purl: 'pkg:githubactions/a/b@v1' }).doubt).toBeNull()
   })
 
+  test('pkg:generic is judged as a project of OSS-Fuzz, and says that it may be something else', () => {
+    const openssl = identityOf({ purl: 'pkg:generic/openssl@1.1.1' })
+    expect(openssl).toMatchObject({ ecosystem: { name: 'OSS-Fuzz' }, name: 'openssl' })
+    expect(openssl.doubt).toContain('OSS-Fuzz')
+  })
+
   test('ask certified builds of Ubuntu by their own records as well', () => {
     const asked = (version: string) =>
       identityOf({ purl: `pkg:deb/ubuntu/a@${version}?distro=jammy` }).questions.map(({ ecosystem }) => ecosystem.name)
