@@ -98,6 +98,30 @@ describe('the source package of a component', () => {
     expect(identityOf({ purl }).source).toEqual({ name: 'openssl', version: '1:3.0.7-24.el9' })
   })
 
+  test('has the epoch of an rpm, however it is named, unless it is named with its own', () => {
+    const version = (path: string, source: ComponentFacts['source'] = null) =>
+      identityOf({ purl: `pkg:rpm/rocky/openssl-libs@${path}`, source }).source?.version
+    const stated = { name: 'openssl', version: '3.0.7-28.el9' }
+    expect(version('3.0.7-28.el9?epoch=1', stated)).toBe('1:3.0.7-28.el9')
+    expect(version('1%3A3.0.7-28.el9', stated)).toBe('1:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9?epoch=1&upstream=openssl', stated)).toBe('1:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9?epoch=1&upstream=openssl%403.0.7-28.el9')).toBe('1:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9?epoch=1&upstream=openssl-3.0.7-28.el9.src.rpm')).toBe('1:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9?epoch=1&upstream=openssl')).toBe('1:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9?epoch=1', { ...stated, version: '2:3.0.7-28.el9' })).toBe('2:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9', stated)).toBe('3.0.7-28.el9')
+  })
+
+  test('of deb has the epoch of the package where its version is the same, and its own where it is another', () => {
+    const version = (path: string, source: ComponentFacts['source'] = null) =>
+      identityOf({ purl: `pkg:deb/debian/${path}`, source }).source?.version
+    const stated = { name: 'b', version: '1.2-3' }
+    expect(version('a@1.2-3?epoch=1', stated)).toBe('1:1.2-3')
+    expect(version('a@1%3A1.2-3%2Bb1', stated)).toBe('1:1.2-3')
+    expect(version('a@1.2-3?epoch=1&upstream=b%401.2-3')).toBe('1:1.2-3')
+    expect(version('gcc@4:12.2.0-3?upstream=gcc-defaults%401.203')).toBe('1.203')
+  })
+
   test('is that of the SBOM where the package URL names none', () => {
     const source = { name: 'openssl', version: '3.1.4-r0' }
     const found = identityOf({ purl: 'pkg:apk/alpine/libcrypto3@3.1.4-r0?distro=3.18', source })
