@@ -93,7 +93,7 @@ export function identifyComponent(facts: ComponentFacts, { distribution }: Surro
     needsRelease: known.release === null && isReleased(found.ecosystem),
     source,
     needsSource: source === null && isSystemType(url.type) && !NAMES_BINARIES.has(found.ecosystem),
-    doubt: DOUBTED.get(url.type) ?? null,
+    doubt: doubtOf(url.type, name),
     questions: questionsOf(
       { ecosystem, name, version, by: 'name', unless: null },
       source,
@@ -110,6 +110,12 @@ const DOUBTED = new Map([
   ['generic', 'pkg:generic names software of any origin: it was judged as a project of OSS-Fuzz alone'],
   ['github', 'pkg:github names a repository: it was judged as a GitHub Action alone'],
 ])
+
+function doubtOf(type: string, name: string): string | null {
+  const isHosted = /^(?:[a-z+]+:\/*)?[^/]+\.[^/]+\//i.test(name)
+  if (type === 'swift' && !isHosted) return 'it names no host of a repository, as records of Swift packages do'
+  return DOUBTED.get(type) ?? null
+}
 
 function parsed(purl: string): ParsedUrl | Unidentified {
   try {

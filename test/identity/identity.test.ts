@@ -238,6 +238,27 @@ describe('the spellings of generators', () => {
     expect(asked('pkg:githubactions/actions/cache/restore@v3')).toEqual(['actions/cache/restore', 'actions/cache'])
   })
 
+  test.each([
+    'github.com/apple/swift-nio.git',
+    'github.com/Apple/swift-nio.git/swift-nio',
+    'github.com/apple/swift-nio/swift-nio',
+    'github.com/apple/swift-nio/NIO',
+    'https%3A//github.com/apple/swift-nio.git',
+    'git%40github.com%3Aapple/swift-nio.git',
+  ])('of Swift ask for the repository as well: %s', (path) => {
+    const found = identityOf({ purl: `pkg:swift/${path}@1.0.0` })
+    expect(found.questions.map(({ name }) => name)).toContain('github.com/apple/swift-nio')
+    expect(found.doubt).toBeNull()
+  })
+
+  test('of Swift ask once for a repository, and doubt a name without a host', () => {
+    const asked = (path: string) => identityOf({ purl: `pkg:swift/${path}@1.0.0` }).questions.map(({ name }) => name)
+    expect(asked('github.com/apple/swift-nio')).toEqual(['github.com/apple/swift-nio'])
+    expect(asked('gitlab.com/a/b/c')).toEqual(['gitlab.com/a/b/c'])
+    expect(asked('gitlab.com/a/b/b')).toEqual(['gitlab.com/a/b/b', 'gitlab.com/a/b'])
+    expect(identityOf({ purl: 'pkg:swift/apple/swift-nio@1.0.0' }).doubt).toContain('no host')
+  })
+
   test('pkg:github is judged as an action, and says that it may be something else', () => {
     expect(identityOf({ purl: 'pkg:github/madler/zlib@1.2.13' }).doubt).toContain('GitHub Action')
     expect(identityOf({ purl: 'pkg:githubactions/a/b@v1' }).doubt).toBeNull()
