@@ -4,7 +4,7 @@ import { normalName } from './names.ts'
 import { otherNames, packageOf, releaseTexts } from './package.ts'
 import { type ParsedUrl, parsePurl } from './purl.ts'
 import { isReleased, readRelease } from './releases.ts'
-import { type SourcePackage, sourcePackageOf } from './source.ts'
+import { type SourcePackage, recordedSources, sourcePackageOf } from './source.ts'
 import { isSystemType } from './spellings.ts'
 
 /** What an SBOM says about a component. */
@@ -171,14 +171,11 @@ function questionsOf(own: Question, source: SourcePackage | null, others: readon
   const { ecosystem, name, version } = own
   const asked = [own]
   for (const other of others) asked.push({ ...own, name: normalName(ecosystem.base, other) })
-  if (source !== null && (source.name !== name || source.version !== version))
-    asked.push({
-      ecosystem,
-      name: source.name,
-      version: source.version || version,
-      by: 'source',
-      unless: decisiveName(ecosystem, name),
-    })
+  for (const one of source === null ? [] : recordedSources(ecosystem.base, source)) {
+    if (one.name === name && one.version === version) continue
+    const unless = decisiveName(ecosystem, name)
+    asked.push({ ecosystem, name: one.name, version: one.version || version, by: 'source', unless })
+  }
   return [...asked, ...asked.flatMap(certified)]
 }
 

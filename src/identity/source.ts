@@ -46,6 +46,18 @@ function withEpoch(type: string, named: string, own: string): string {
   return lacksEpoch ? epoch + named : named
 }
 
+/**
+ * Returns the source packages by whose names records may have what a source is built of: itself, and of Debian's signed kernels
+ * the kernel, which its records name: `linux-signed-amd64` 6.1.27+1 holds the files of `linux` 6.1.27-1.
+ */
+export function recordedSources(base: string | null, source: SourcePackage): SourcePackage[] {
+  const isKernel = base === 'Debian' && /^linux-signed-/.test(source.name)
+  if (!isKernel) return [source]
+  const { version } = source
+  const own = version.includes('-') ? version : version.replace('+', '-')
+  return [source, { name: 'linux', version: own }]
+}
+
 /** Without the number that Debian gives a package when it is built again from the same source: `+b1`. */
 function ownVersion(type: string, version: string): string {
   return type === 'deb' ? version.replace(/\+b\d+$/, '') : version

@@ -129,6 +129,20 @@ describe('the source package of a component', () => {
     expect(found.questions.map(({ ecosystem }) => ecosystem.name)).toEqual(['Alpine:v3.18', 'Alpine:v3.18'])
   })
 
+  test('of a signed kernel of Debian is asked for as the kernel, too', () => {
+    const image = 'pkg:deb/debian/linux-image-6.1.0-9-amd64@6.1.27-1?distro=debian-12&upstream=linux-signed-amd64'
+    expect(questionsOf({ purl: `${image}%406.1.27%2B1` })).toEqual([
+      ['name', 'linux-image-6.1.0-9-amd64', '6.1.27-1'],
+      ['source', 'linux-signed-amd64', '6.1.27+1'],
+      ['source', 'linux', '6.1.27-1'],
+    ])
+    expect(questionsOf({ purl: image })).toContainEqual(['source', 'linux', '6.1.27-1'])
+    const backport = questionsOf({ purl: `${image}%406.1.27%2B1~bpo11%2B1` })
+    expect(backport).toContainEqual(['source', 'linux', '6.1.27-1~bpo11+1'])
+    const ubuntu = questionsOf({ purl: 'pkg:deb/ubuntu/a@1-1?upstream=linux-signed-aws' })
+    expect(ubuntu.map(([, name]) => name)).toEqual(['a', 'linux-signed-aws'])
+  })
+
   test('of the same name and version is asked for once', () => {
     expect(questionsOf({ purl: 'pkg:deb/debian/a@1?upstream=a' })).toHaveLength(1)
   })
@@ -141,6 +155,11 @@ describe('the source package of a component', () => {
 })
 
 describe('the spellings of generators', () => {
+  test('of Photon OS and Azure Linux have other namespaces, too', () => {
+    expect(told('pkg:rpm/photon%20os/a@1?distro=photon-5.0')).toEqual(['Photon OS:5.0', 'a', '1'])
+    expect(told('pkg:rpm/azure/a@1?distro=azure-3.0')).toEqual(['Azure Linux:3', 'a', '1'])
+  })
+
   test('of rpm name the distribution by its ID of os-release, or as Trivy does', () => {
     const known: Record<string, string> = {
       rocky: 'Rocky Linux',
