@@ -4,7 +4,7 @@ import { normalName } from './names.ts'
 import { otherNames, packageOf, releaseTexts } from './package.ts'
 import { type ParsedUrl, parsePurl } from './purl.ts'
 import { isReleased, readRelease } from './releases.ts'
-import { type SourcePackage, sourcePackageOf } from './source.ts'
+import { type SourcePackage, recordedSources, sourcePackageOf } from './source.ts'
 import { isSystemType } from './spellings.ts'
 
 /** What an SBOM says about a component. */
@@ -93,7 +93,7 @@ export function identifyComponent(facts: ComponentFacts, { distribution }: Surro
     needsRelease: known.release === null && isReleased(found.ecosystem),
     source,
     needsSource: source === null && isSystemType(url.type) && !NAMES_BINARIES.has(found.ecosystem),
-    doubt: url.type === 'github' ? REPOSITORY : null,
+    doubt: doubtOf(url.type, name),
     questions: questionsOf(
       { ecosystem, name, version, by: 'name', unless: null },
       source,
@@ -105,7 +105,17 @@ export function identifyComponent(facts: ComponentFacts, { distribution }: Surro
 /** Ecosystems whose records name each binary package. */
 const NAMES_BINARIES = new Set(['AlmaLinux', 'Docker Hardened Images', 'Red Hat'])
 
-const REPOSITORY = 'pkg:github names a repository: it was judged as a GitHub Action alone'
+/** What package URLs of a type may name beside what is asked. */
+const DOUBTED = new Map([
+  ['generic', 'pkg:generic names software of any origin: it was judged as a project of OSS-Fuzz alone'],
+  ['github', 'pkg:github names a repository: it was judged as a GitHub Action alone'],
+])
+
+function doubtOf(type: string, name: string): string | null {
+  const isHosted = /^(?:[a-z+]+:\/*)?[^/]+\.[^/]+\//i.test(name)
+  if (type === 'swift' && !isHosted) return 'it names no host of a repository, as records of Swift packages do'
+  return DOUBTED.get(type) ?? null
+}
 
 function parsed(purl: string): ParsedUrl | Unidentified {
   try {
@@ -161,14 +171,11 @@ function questionsOf(own: Question, source: SourcePackage | null, others: readon
   const { ecosystem, name, version } = own
   const asked = [own]
   for (const other of others) asked.push({ ...own, name: normalName(ecosystem.base, other) })
-  if (source !== null && (source.name !== name || source.version !== version))
-    asked.push({
-      ecosystem,
-      name: source.name,
-      version: source.version || version,
-      by: 'source',
-      unless: decisiveName(ecosystem, name),
-    })
+  for (const one of source === null ? [] : recordedSources(ecosystem.base, source)) {
+    if (one.name === name && one.version === version) continue
+    const unless = decisiveName(ecosystem, name)
+    asked.push({ ecosystem, name: one.name, version: one.version || version, by: 'source', unless })
+  }
   return [...asked, ...asked.flatMap(certified)]
 }
 

@@ -134,13 +134,37 @@ export function otherNames(found: PurlNames, url: ParsedUrl, stated: string): st
   return [...(whole === null ? [] : [whole]), ...(isCased ? [stated] : [])]
 }
 
-/** The module of a Go package, the repository of an action in one of its folders; null: it names a whole one. */
+/** The module of a Go package, the repository of an action in one of its folders, or of Swift; null: it names a whole one. */
 function wholeOf({ ecosystem, name }: PurlNames, { subpath }: ParsedUrl): string | null {
+  if (ecosystem === 'SwiftURL') return swiftRepository(name)
   if (ecosystem === 'Go' && subpath !== undefined && name.endsWith(`/${subpath}`))
     return name.slice(0, -subpath.length - 1)
   const [owner, repository, ...below] = name.split('/')
   if (ecosystem !== 'GitHub Actions' || below.length === 0) return null
   return `${owner}/${repository}`
+}
+
+/**
+ * Returns the repository in a longer name of a Swift package: without a scheme, `.git`, and the name of the package behind it, as
+ * `https://github.com/apple/swift-nio.git/swift-nio` has them. Null: it names the repository alone.
+ */
+function swiftRepository(name: string): string | null {
+  const plain = name.replace(/^[a-z+]+:\/*/i, '').replace(/^git@/, '')
+  const parts = plain.replace(/^([^/:]+):/, '$1/').split('/')
+  const repository = parts
+    .slice(0, repositoryLength(parts))
+    .join('/')
+    .replace(/\.git$/i, '')
+  return repository === name ? null : repository
+}
+
+/** How many parts of a name are the repository's: host, owners and its own name. */
+function repositoryLength(parts: readonly string[]): number {
+  const ended = parts.findIndex((part) => /.\.git$/i.test(part))
+  if (ended > 0) return ended + 1
+  if (parts[0]?.toLowerCase() === 'github.com') return 3
+  const isRepeated = parts.length > 3 && parts.at(-1) === parts.at(-2)
+  return isRepeated ? parts.length - 1 : parts.length
 }
 
 /** `string-width-cjs@npm:string-width@4.2.0`. */

@@ -47,6 +47,7 @@ const OTHER_MAKERS: Readonly<Record<string, string>> = {
   'rpm/sles': 'SUSE',
   'rpm/sles_sap': 'SUSE',
   // names of families in Trivy
+  'rpm/azure': 'Azure Linux',
   'rpm/cbl-mariner': 'Azure Linux',
   'rpm/opensuse.leap': 'openSUSE',
   'rpm/opensuse.tumbleweed': 'openSUSE',
@@ -55,6 +56,7 @@ const OTHER_MAKERS: Readonly<Record<string, string>> = {
   'rpm/suse linux enterprise server': 'SUSE',
   // seen in SBOMs of other tools
   'rpm/leap': 'openSUSE',
+  'rpm/photon os': 'Photon OS',
   'rpm/red-hat': 'Red Hat',
   'rpm/rockylinux': 'Rocky Linux',
   'rpm/tumbleweed': 'openSUSE',

@@ -11,10 +11,10 @@ export interface Comparison {
 
 /** Returns why the records that a mirror has can say nothing, or not everything, about a component; null when they can. */
 export function whyPartly(
-  identity: Pick<Identity, 'ecosystem' | 'version' | 'questions' | 'doubt'>,
+  identity: Pick<Identity, 'ecosystem' | 'version' | 'questions'>,
   source: Pick<JudgeSource, 'hasEcosystem'>,
 ): Why | null {
-  const { version, questions, doubt } = identity
+  const { version, questions } = identity
   const { name, order } = identity.ecosystem
   if (!questions.some(({ ecosystem }) => source.hasEcosystem(ecosystem.name)))
     return { code: 'no_records', reason: `this mirror has no records of the ecosystem ${name}` }
@@ -23,15 +23,18 @@ export function whyPartly(
       code: 'version_not_ordered',
       reason: `${version.slice(0, 100)} is not a version as ${name} orders them: only records that list exactly this version were found`,
     }
-  return doubt === null ? null : { code: 'ambiguous', reason: doubt }
+  return null
 }
 
-/** Returns why a component was not, or not wholly, compared with the records about its package; null when it was. */
+/**
+ * Returns why a component was not, or not wholly, compared with the records about its package, or that these may be about another
+ * package; null when neither is so.
+ */
 export function whyUncompared(
-  { ecosystem: { name } }: Pick<Identity, 'ecosystem'>,
+  { ecosystem: { name }, doubt }: Pick<Identity, 'ecosystem' | 'doubt'>,
   { compared, uncompared }: Comparison,
 ): Why | null {
-  if (uncompared.size === 0) return null
+  if (uncompared.size === 0) return doubt === null ? null : { code: 'ambiguous', reason: doubt }
   const said = new Set(uncompared.values())
   const whys = REASONS.flatMap(([why, words]) => (said.has(why) ? [words(name)] : []))
   const which = compared === 0 ? 'no record' : 'not every record'
@@ -46,7 +49,7 @@ const REASONS: readonly (readonly [why: Uncompared, words: (ecosystem: string) =
   ['no_order', (ecosystem) => `no order of versions is known for ${ecosystem}`],
   ['version', (ecosystem) => `it is not a version as ${ecosystem} orders them`],
   ['commits', () => 'they name commits alone'],
-  ['bounds', () => 'they name versions that cannot be read'],
+  ['bounds', () => 'they name versions that cannot be read, or ranges without a first version'],
   ['no_versions', () => 'they name no versions'],
 ]
 

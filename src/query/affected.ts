@@ -1,7 +1,7 @@
 import { isMeant } from '../identity/meant.ts'
 import { normalName } from '../identity/names.ts'
 import { type Ecosystem, findEcosystem } from './orders/ecosystems.ts'
-import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
+import { type Fields, eachObject, fieldsOf, isObject } from '../json/objects.ts'
 import type { VersionOrder } from './orders/order.ts'
 import { type Pace, type PacedSteps, createPace } from './steps.ts'
 import { orderOfType } from './orders/semver.ts'
@@ -46,13 +46,13 @@ export function askVersion(text: string): AskedVersion {
 
 /** Why a record about a package says nothing about a version of it. */
 export type Uncompared =
-  /** Its ecosystem has no order of versions, and the record lists none. */
+  /** It has a range, and its ecosystem has no order of versions. */
   | 'no_order'
-  /** The order cannot read the version, and the record lists none. */
+  /** It has a range, and the order cannot read the version. */
   | 'version'
   /** It names commits alone. */
   | 'commits'
-  /** Its ecosystem's order cannot read a bound that decides. */
+  /** A bound that decides, or a version that is listed, cannot be read or is missing. */
   | 'bounds'
   /** It names neither versions nor ranges. */
   | 'no_versions'
@@ -97,7 +97,12 @@ export function orderFor(
   return normalName(base, named) === normalName(base, name) ? (own?.order ?? null) : undefined
 }
 
-/** Evaluates one element of a record's `affected`, which is about the package; `order`: of `orderFor`. */
+/**
+ * Evaluates one element of a record's `affected`, which is about the package; `order`: of `orderFor`. By the OSV schema a
+ * version is affected that is listed or in a range, and a list beside a range of versions is recommended, not required to be
+ * complete. So a version is clear where each such range could be compared. A range of commits says nothing about versions: the
+ * list beside one is all that the record says of them, and is complete.
+ */
 export function* isAffected(
   affected: Fields,
   version: AskedVersion,
@@ -107,17 +112,33 @@ export function* isAffected(
   if (version.text === '') return 'affected'
   const { versions, ranges } = affected
   if (yield* isListed(versions, version, order, pace)) return 'affected'
+  let isUnread = !isListOf(versions, isVersion) || !isListOf(ranges, isObject)
   // A list is compared as text, in any ecosystem.
-  let compared = Array.isArray(versions) && versions.length > 0
+  let isCompared = Array.isArray(versions) && versions.length > 0
+  let hasCommits = false
   let uncompared: Uncompared | null = null
   for (const range of eachObject(ranges)) {
     const own = yield* isInside(range, version, order, pace)
     if (own === 'affected') return own
-    if (own === 'clear') compared = true
-    else if (own === 'bounds' || uncompared === null) uncompared = own
+    if (own === 'clear') isCompared = true
+    else if (own === 'bounds') isUnread = true
+    else if (own === 'commits') hasCommits = true
+    else uncompared ??= own
   }
-  if (uncompared === 'bounds') return uncompared
-  return compared ? 'clear' : (uncompared ?? 'no_versions')
+  if (isUnread) return 'bounds'
+  if (uncompared !== null) return uncompared
+  if (isCompared) return 'clear'
+  return hasCommits ? 'commits' : 'no_versions'
+}
+
+/** Whether a field of a record is absent, or a list of nothing else. */
+function isListOf(field: unknown, is: (one: unknown) => boolean): boolean {
+  if (field === undefined || field === null) return true
+  return Array.isArray(field) && field.every(is)
+}
+
+function isVersion(listed: unknown): boolean {
+  return typeof listed === 'string' && listed.trim() !== ''
 }
 
 /** Listed as it is written, or as another text for the same version: 3.1 and 3.1.0 are one for PyPI. */
@@ -149,7 +170,7 @@ function* isInside(
   const { type, events } = range
   if (type === 'GIT') return 'commits'
   const order = orderOfType(type, own)
-  if (order === null) return 'no_order'
+  if (order === null) return own === null ? 'no_order' : 'bounds'
   const key = version.keyOf(order)
   if (key === null) return 'version'
   return yield* isIncluded(events, key, order, pace)
@@ -173,7 +194,8 @@ type Place = 'start' | 'end' | { readonly key: unknown }
  * An unreadable event is skipped. But a range with an unreadable upper bound (`fixed`,
  * `last_affected`, `limit`) only affects versions that a readable bound above them confirms: without one it is unknown where
  * the affected versions end, and so for a version behind which no readable introduction is but an unreadable one. Such a
- * version is `bounds`: what decides cannot be read.
+ * version is `bounds`: what decides cannot be read. So is every version in a range without an introduction, which the OSV schema
+ * requires: it is unknown where the affected versions begin.
  */
 function* isIncluded(
   events: unknown,
@@ -185,6 +207,7 @@ function* isIncluded(
   let next: Event | null = null
   let isOpen = false
   let isUnbegun = false
+  let isBegun = false
   let limited = false
   let beforeLimit = false
   for (const fields of eachObject(events)) {
@@ -196,6 +219,7 @@ function* isIncluded(
         else isOpen = true
       }
       if (place === null || place === 'unreadable') continue
+      if (kind === 'introduced') isBegun = true
       const after = place === 'start' ? 1 : place === 'end' ? -1 : order.compare(key, place.key)
       if (kind === 'limit') {
         limited = true
@@ -208,6 +232,7 @@ function* isIncluded(
       } else if (next === null || compareEvents(event, next, order) < 0) next = event
     }
   }
+  if (!isBegun) return 'bounds'
   if (limited && !beforeLimit) return 'clear'
   // An introduction that cannot be read may be before the version.
   if (last?.kind !== 'introduced') return isUnbegun ? 'bounds' : 'clear'

@@ -19,16 +19,17 @@ export function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
   if (!/^SPDX-2\.[1-9]\d{0,2}$/.test(version)) throw unreadable(`${version} is not known here: use ${SBOM_FORMATS}`)
   const found = createComponents()
   const systems = createSystems()
-  const subjects = subjectsOf(document)
+  const packages = [...eachListed(document['packages'], 'packages')]
+  const described = subjectsOf(document)
+  const subjects = packages.filter((one) => described.has(textOr(one['SPDXID'])))
   const purls: string[] = []
-  for (const one of eachListed(document['packages'], 'packages')) {
+  for (const one of packages) {
     const { SPDXID: id, name, versionInfo, externalRefs } = one
     const own = [...eachListed(externalRefs, 'externalRefs')].flatMap(({ referenceType: type, referenceLocator }) =>
       typeof type === 'string' && /(?:^|[/#-])purl$/.test(type) ? [textOr(referenceLocator)] : [],
     )
-    const isSubject = subjects.has(textOr(id))
-    if (isSubject) for (const purl of own) purls.push(purl)
-    const kind = isSubject ? SUBJECT : kindIn(one)
+    if (described.has(textOr(id))) for (const purl of own) purls.push(purl)
+    const kind = isSubjectAlone(one, subjects) ? SUBJECT : kindIn(one)
     if (kind === SYSTEM) systems.add(textOr(name), textOr(versionInfo))
     const names = { ref: textOr(id), name: textOr(name), version: textOr(versionInfo) }
     found.add({ ...names, source: sourceInText(one['sourceInfo']), kind }, own)
@@ -40,6 +41,11 @@ export function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
     components: found.components,
     systems: systems.list(),
   }
+}
+
+/** Whether a package is what the document is about: one that describes several packages is a list of them. */
+function isSubjectAlone(one: Fields, subjects: readonly Fields[]): boolean {
+  return subjects.length === 1 && subjects[0] === one
 }
 
 const SYSTEM = 'an operating system'
@@ -80,9 +86,10 @@ export function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
   const elements = [...eachListed(graph, '@graph elements')]
   const byId = new Map(elements.map((one) => [idOf(one), one]))
   const roots = new Set(elements.filter(isDescribing).flatMap(rootsOf))
+  const packages = elements.filter((one) => hasType(one, PACKAGE))
+  const subjects = packages.filter((one) => roots.has(idOf(one)))
   const purls: string[] = []
-  for (const one of elements) {
-    if (!hasType(one, PACKAGE)) continue
+  for (const one of packages) {
     const names = {
       ref: idOf(one),
       name: textOr(one['name']),
@@ -90,9 +97,9 @@ export function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
     }
     const url = ownText(one, 'packageUrl')
     const own = new Set([url, ...identifiersOf(one, byId)].filter((purl) => purl !== ''))
-    const isSubject = roots.has(names.ref)
-    if (isSubject) for (const purl of own) purls.push(purl)
-    const kind = isSubject ? SUBJECT : (PURPOSES.get(ownText(one, 'primaryPurpose')) ?? null)
+    if (roots.has(names.ref)) for (const purl of own) purls.push(purl)
+    const purpose = PURPOSES.get(ownText(one, 'primaryPurpose')) ?? null
+    const kind = isSubjectAlone(one, subjects) ? SUBJECT : purpose
     if (kind === SYSTEM) systems.add(names.name, names.version)
     found.add({ ...names, source: sourceInText(ownText(one, 'sourceInfo')), kind }, [...own])
   }

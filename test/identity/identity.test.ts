@@ -98,11 +98,49 @@ describe('the source package of a component', () => {
     expect(identityOf({ purl }).source).toEqual({ name: 'openssl', version: '1:3.0.7-24.el9' })
   })
 
+  test('has the epoch of an rpm, however it is named, unless it is named with its own', () => {
+    const version = (path: string, source: ComponentFacts['source'] = null) =>
+      identityOf({ purl: `pkg:rpm/rocky/openssl-libs@${path}`, source }).source?.version
+    const stated = { name: 'openssl', version: '3.0.7-28.el9' }
+    expect(version('3.0.7-28.el9?epoch=1', stated)).toBe('1:3.0.7-28.el9')
+    expect(version('1%3A3.0.7-28.el9', stated)).toBe('1:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9?epoch=1&upstream=openssl', stated)).toBe('1:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9?epoch=1&upstream=openssl%403.0.7-28.el9')).toBe('1:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9?epoch=1&upstream=openssl-3.0.7-28.el9.src.rpm')).toBe('1:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9?epoch=1&upstream=openssl')).toBe('1:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9?epoch=1', { ...stated, version: '2:3.0.7-28.el9' })).toBe('2:3.0.7-28.el9')
+    expect(version('3.0.7-28.el9', stated)).toBe('3.0.7-28.el9')
+  })
+
+  test('of deb has the epoch of the package where its version is the same, and its own where it is another', () => {
+    const version = (path: string, source: ComponentFacts['source'] = null) =>
+      identityOf({ purl: `pkg:deb/debian/${path}`, source }).source?.version
+    const stated = { name: 'b', version: '1.2-3' }
+    expect(version('a@1.2-3?epoch=1', stated)).toBe('1:1.2-3')
+    expect(version('a@1%3A1.2-3%2Bb1', stated)).toBe('1:1.2-3')
+    expect(version('a@1.2-3?epoch=1&upstream=b%401.2-3')).toBe('1:1.2-3')
+    expect(version('gcc@4:12.2.0-3?upstream=gcc-defaults%401.203')).toBe('1.203')
+  })
+
   test('is that of the SBOM where the package URL names none', () => {
     const source = { name: 'openssl', version: '3.1.4-r0' }
     const found = identityOf({ purl: 'pkg:apk/alpine/libcrypto3@3.1.4-r0?distro=3.18', source })
     expect(found).toMatchObject({ source, needsSource: false })
     expect(found.questions.map(({ ecosystem }) => ecosystem.name)).toEqual(['Alpine:v3.18', 'Alpine:v3.18'])
+  })
+
+  test('of a signed kernel of Debian is asked for as the kernel, too', () => {
+    const image = 'pkg:deb/debian/linux-image-6.1.0-9-amd64@6.1.27-1?distro=debian-12&upstream=linux-signed-amd64'
+    expect(questionsOf({ purl: `${image}%406.1.27%2B1` })).toEqual([
+      ['name', 'linux-image-6.1.0-9-amd64', '6.1.27-1'],
+      ['source', 'linux-signed-amd64', '6.1.27+1'],
+      ['source', 'linux', '6.1.27-1'],
+    ])
+    expect(questionsOf({ purl: image })).toContainEqual(['source', 'linux', '6.1.27-1'])
+    const backport = questionsOf({ purl: `${image}%406.1.27%2B1~bpo11%2B1` })
+    expect(backport).toContainEqual(['source', 'linux', '6.1.27-1~bpo11+1'])
+    const ubuntu = questionsOf({ purl: 'pkg:deb/ubuntu/a@1-1?upstream=linux-signed-aws' })
+    expect(ubuntu.map(([, name]) => name)).toEqual(['a', 'linux-signed-aws'])
   })
 
   test('of the same name and version is asked for once', () => {
@@ -117,6 +155,11 @@ describe('the source package of a component', () => {
 })
 
 describe('the spellings of generators', () => {
+  test('of Photon OS and Azure Linux have other namespaces, too', () => {
+    expect(told('pkg:rpm/photon%20os/a@1?distro=photon-5.0')).toEqual(['Photon OS:5.0', 'a', '1'])
+    expect(told('pkg:rpm/azure/a@1?distro=azure-3.0')).toEqual(['Azure Linux:3', 'a', '1'])
+  })
+
   test('of rpm name the distribution by its ID of os-release, or as Trivy does', () => {
     const known: Record<string, string> = {
       rocky: 'Rocky Linux',
@@ -214,9 +257,36 @@ describe('the spellings of generators', () => {
     expect(asked('pkg:githubactions/actions/cache/restore@v3')).toEqual(['actions/cache/restore', 'actions/cache'])
   })
 
+  test.each([
+    'github.com/apple/swift-nio.git',
+    'github.com/Apple/swift-nio.git/swift-nio',
+    'github.com/apple/swift-nio/swift-nio',
+    'github.com/apple/swift-nio/NIO',
+    'https%3A//github.com/apple/swift-nio.git',
+    'git%40github.com%3Aapple/swift-nio.git',
+  ])('of Swift ask for the repository as well: %s', (path) => {
+    const found = identityOf({ purl: `pkg:swift/${path}@1.0.0` })
+    expect(found.questions.map(({ name }) => name)).toContain('github.com/apple/swift-nio')
+    expect(found.doubt).toBeNull()
+  })
+
+  test('of Swift ask once for a repository, and doubt a name without a host', () => {
+    const asked = (path: string) => identityOf({ purl: `pkg:swift/${path}@1.0.0` }).questions.map(({ name }) => name)
+    expect(asked('github.com/apple/swift-nio')).toEqual(['github.com/apple/swift-nio'])
+    expect(asked('gitlab.com/a/b/c')).toEqual(['gitlab.com/a/b/c'])
+    expect(asked('gitlab.com/a/b/b')).toEqual(['gitlab.com/a/b/b', 'gitlab.com/a/b'])
+    expect(identityOf({ purl: 'pkg:swift/apple/swift-nio@1.0.0' }).doubt).toContain('no host')
+  })
+
   test('pkg:github is judged as an action, and says that it may be something else', () => {
     expect(identityOf({ purl: 'pkg:github/madler/zlib@1.2.13' }).doubt).toContain('GitHub Action')
     expect(identityOf({ purl: 'pkg:githubactions/a/b@v1' }).doubt).toBeNull()
+  })
+
+  test('pkg:generic is judged as a project of OSS-Fuzz, and says that it may be something else', () => {
+    const openssl = identityOf({ purl: 'pkg:generic/openssl@1.1.1' })
+    expect(openssl).toMatchObject({ ecosystem: { name: 'OSS-Fuzz' }, name: 'openssl' })
+    expect(openssl.doubt).toContain('OSS-Fuzz')
   })
 
   test('ask certified builds of Ubuntu by their own records as well', () => {

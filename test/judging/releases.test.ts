@@ -36,6 +36,8 @@ const RECORDS: readonly TestRecord[] = [
   about('C-3', ['ConanCenter', 'mixed', { versions: ['1.0'] }]),
   about('G-1', ['npm', 'commits', { ranges: [{ type: 'GIT', events: [{ introduced: '0' }] }] }]),
   about('B-1', ['npm', 'bounds', below('unknown')]),
+  about('F-1', ['OSS-Fuzz', 'libfoo', { ranges: [{ type: 'GIT', events: [{ introduced: '0' }] }] }]),
+  about('F-2', ['OSS-Fuzz', 'libbar', { versions: ['1.0'] }]),
   about('E-1', ['npm', 'empty', {}]),
 ]
 
@@ -177,12 +179,21 @@ test('a component none of whose records can be compared is not judged, with the 
     ['not_compared', 'no order of versions is known for ConanCenter'],
   ])
   expect(await whyNot('pkg:npm/commits@1.0.0')).toEqual([['not_compared', 'they name commits alone']])
-  expect(await whyNot('pkg:npm/bounds@1.0.0')).toEqual([['not_compared', 'they name versions that cannot be read']])
+  expect(await whyNot('pkg:npm/bounds@1.0.0')).toEqual([
+    ['not_compared', 'they name versions that cannot be read, or ranges without a first version'],
+  ])
   expect(await whyNot('pkg:npm/empty@1.0.0')).toEqual([['not_compared', 'they name no versions']])
   expect(await whyNot('pkg:conan/mixed@1.2.11')).toEqual([
     ['partly_compared', 'no order of versions is known for ConanCenter'],
   ])
   expect(await whyNot('pkg:npm/unrecorded@1.0.0')).toEqual([])
+})
+
+test('what may be another package is said to be so, whether a record has its name or not', async () => {
+  const codes = async (purl: string) => (await judge(purl)).notJudged.map(({ code }) => code)
+  expect(await codes('pkg:generic/openssl@1.1.1')).toEqual(['ambiguous'])
+  expect(await codes('pkg:generic/libbar@2.0')).toEqual(['ambiguous'])
+  expect(await codes('pkg:generic/libfoo@2.0')).toEqual(['not_compared'])
 })
 
 test('what is no package is told from a package that cannot be judged', async () => {

@@ -306,12 +306,17 @@ test('events of a range are evaluated by their versions, in any order in the rec
 describe('what cannot be compared with a version is not taken for clear', () => {
   const from = (introduced: string, fixed: string) => [{ introduced }, { fixed }]
 
-  test('in an ecosystem without an order of versions, unless the record lists versions', () => {
+  test('in an ecosystem without an order of versions, also where the record lists other versions beside its range', () => {
     const record = ranged('ConanCenter', from('0', '1.2.12'))
     expect(verdict(record, 'ConanCenter', '1.2.11')).toBe('no_order')
     const listed = ranged('ConanCenter', from('0', '1.2.12'), { versions: ['1.2.10'] })
     expect(verdict(listed, 'ConanCenter', '1.2.10')).toBe('affected')
-    expect(verdict(listed, 'ConanCenter', '1.2.11')).toBe('clear')
+    expect(verdict(listed, 'ConanCenter', '1.2.11')).toBe('no_order')
+    const only = ranged('ConanCenter', [], { ranges: [], versions: ['1.2.10'] })
+    expect(verdict(only, 'ConanCenter', '1.2.11')).toBe('clear')
+    const compared = { type: 'SEMVER', events: from('0', '1.2.10') }
+    const other = { type: 'ECOSYSTEM', events: from('0', '1.2.12') }
+    expect(verdict(ranged('ConanCenter', [], { ranges: [compared, other] }), 'ConanCenter', '1.2.11')).toBe('no_order')
     const semver = [{ type: 'SEMVER', events: from('0', '1.2.12') }]
     expect(verdict(ranged('ConanCenter', [], { ranges: semver }), 'ConanCenter', '2.0.0')).toBe('clear')
   })
@@ -327,6 +332,8 @@ describe('what cannot be compared with a version is not taken for clear', () => 
 
   test('where the order cannot read the version', () => {
     expect(verdict(ranged('npm', from('0', '2.0.0')), 'npm', 'workspace:1')).toBe('version')
+    const listed = ranged('npm', from('0', '2.0.0'), { versions: ['1.0.0'] })
+    expect(verdict(listed, 'npm', 'workspace:1')).toBe('version')
   })
 
   test('where a bound that decides cannot be read', () => {
@@ -340,6 +347,34 @@ describe('what cannot be compared with a version is not taken for clear', () => 
     const compared = { type: 'SEMVER', events: from('0', '1.0.0') }
     const other = { type: 'ECOSYSTEM', events: from('1.5.0', 'unknown') }
     expect(verdict(ranged('npm', [], { ranges: [compared, other] }), 'npm', '2.0.0')).toBe('bounds')
+  })
+
+  test.each<[what: string, events: unknown]>([
+    ['nothing', undefined],
+    ['an empty list', []],
+    ['no list', { introduced: '0' }],
+    ['a fix alone', [{ fixed: '2.0.0' }]],
+    ['a last version alone', [{ last_affected: '2.0.0' }]],
+    ['a limit alone', [{ limit: '2.0.0' }]],
+    ['an introduction without a version', [{ introduced: '' }, { fixed: '2.0.0' }]],
+  ])('where a range does not say where it begins, alone and beside listed versions: %s', (_, events) => {
+    const ranges = [{ type: 'SEMVER', events }]
+    for (const more of [{ ranges }, { ranges, versions: ['9.0.0'] }])
+      for (const version of ['1.0.0', '3.0.0']) expect(verdict(ranged('npm', [], more), 'npm', version)).toBe('bounds')
+  })
+
+  test.each<[what: string, more: object]>([
+    ['versions that are no texts', { versions: [1], ranges: [] }],
+    ['a version that is empty', { versions: ['1.0.0', ''], ranges: [] }],
+    ['versions that are no list', { versions: { a: '1.0.0' }, ranges: [] }],
+    ['ranges that are no list', { versions: ['1.0.0'], ranges: { type: 'SEMVER', events: from('0', '9.0.0') } }],
+    ['a range that is none', { versions: ['1.0.0'], ranges: ['0 to 9'] }],
+    [
+      'a range of a type that is not known',
+      { versions: ['1.0.0'], ranges: [{ type: 'X', events: from('0', '9.0.0') }] },
+    ],
+  ])('where what a record lists cannot be read: %s', (_, more) => {
+    expect(verdict(ranged('npm', [], more), 'npm', '2.0.0')).toBe('bounds')
   })
 
   test('but a record of another package, or one that is withdrawn, says nothing at all', () => {

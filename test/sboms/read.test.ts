@@ -145,6 +145,28 @@ test('an SPDX 3 graph gives its packages, with purls of each form', () => {
   })
 })
 
+test('a package that an SPDX document describes beside others is a package, and one alone is what it describes', () => {
+  const kinds = (sbom: object) => read(sbom).components.map(({ kind }) => kind)
+  const packages = ['A', 'B', 'C'].map((id) => ({ SPDXID: id, name: id, versionInfo: '1' }))
+  const spdx2 = (...documentDescribes: string[]) => ({ spdxVersion: 'SPDX-2.3', documentDescribes, packages })
+  const subject = 'what the SBOM describes'
+  expect(kinds(spdx2('A', 'A', 'File'))).toEqual([subject, null, null])
+  expect(kinds(spdx2('A', 'C'))).toEqual([null, null, null])
+  const relationships = ['A', 'B'].map((id) => ({ relationshipType: 'DESCRIBES', relatedSpdxElement: id }))
+  expect(kinds({ ...spdx2(), relationships })).toEqual([null, null, null])
+  const same = [...packages, { SPDXID: 'A', name: 'D', versionInfo: '1' }]
+  expect(kinds({ ...spdx2('A'), packages: same })).toEqual([null, null, null, null])
+  const spdx3 = (...rootElement: string[]) => ({
+    '@context': 'https://spdx.org/rdf/3.0.1/spdx-context.jsonld',
+    '@graph': [
+      { type: 'SpdxDocument', spdxId: 'urn:doc', rootElement },
+      ...['A', 'B'].map((id) => ({ type: 'software_Package', spdxId: id, name: id })),
+    ],
+  })
+  expect(kinds(spdx3('A'))).toEqual([subject, null])
+  expect(kinds(spdx3('A', 'B'))).toEqual([null, null])
+})
+
 test('an SBOM in a statement, an envelope or a bundle is that SBOM', () => {
   const bare = read(CYCLONEDX)
   const statement = { _type: 'https://in-toto.io/Statement/v1', predicate: CYCLONEDX }

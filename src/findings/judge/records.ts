@@ -13,7 +13,7 @@ import { type Hidden, type Tally, createTally, hiddenOf } from './tally.ts'
 import type { VexQuestion, VexRules } from './vex.ts'
 
 /** Counts up when the same records make other findings here. Where the same VEX rules out others, the database must be made again. */
-const RULES = 3
+const RULES = 4
 /** Changed records that are looked at one by one; with more of them everything is compared. */
 const MOST_NAMED = 10_000
 /** Components that are read at a time. */

@@ -150,8 +150,14 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('a range without an order passes as compared', {
     file: 'src/query/affected.ts',
-    from: "if (order === null) return 'no_order'",
+    from: "if (order === null) return own === null ? 'no_order' : 'bounds'",
     to: "if (order === null) return 'clear'",
+    tests: ['test/query/affected.test.ts'],
+  }),
+  mutation('a list of versions hides a range beside it that was not compared', {
+    file: 'src/query/affected.ts',
+    from: 'if (uncompared !== null) return uncompared',
+    to: 'if (uncompared !== null && !isCompared) return uncompared',
     tests: ['test/query/affected.test.ts'],
   }),
   mutation('a signature about another image is verified', {
