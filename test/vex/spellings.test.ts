@@ -67,6 +67,16 @@ test('The document of a tag that names no product rules nothing out, and counts 
   expect(isRuledOut([older], findingOf(listed), own)).toBe(true)
 })
 
+test('A statement of OpenVEX counts from its last update', () => {
+  const listed = 'pkg:npm/left@1'
+  const vulnerability = { name: 'CVE-1' }
+  const stated = { vulnerability, status: 'affected', products: [listed], last_updated: '2026-01-08T00:00:00Z' }
+  const open = { content: { ...openVexOf([], 'affected', 1), statements: [stated] }, tags: ['own'] }
+  const out = (day: number) => ({ content: openVexOf([listed], 'not_affected', day), tags: ['own'] })
+  expect(isRuledOut([open, out(5)], findingOf(listed), own)).toBe(false)
+  expect(isRuledOut([open, out(9)], findingOf(listed), own)).toBe(true)
+})
+
 test('A package is ruled out by the names that its ecosystem takes for one, and not by another release or epoch', () => {
   const isOut = (listed: string, stated: string): boolean =>
     isRuledOut([{ content: openVexOf([stated]), tags: ['own'] }], findingOf(listed), own)
