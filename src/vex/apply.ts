@@ -1,6 +1,6 @@
 import { DAY_MS, instantOf, stampOf, toIso } from '../core/time.ts'
 import { type ArtifactSignature, plainResult } from '../domain/artifacts/signature.ts'
-import type { VexDocument } from '../store/views/vex.ts'
+import { type VexDocument, tagsBelieving } from '../store/views/vex.ts'
 import { type DescribedImage, type NamedComponent, createCoverages } from './coverage.ts'
 import { type Ruling, type Said, NO_TAG, createRuling } from './rule.ts'
 import { type Statement, rulesOut } from './statement.ts'
@@ -97,7 +97,8 @@ function withoutEqual(images: readonly JudgedImage[], documents: readonly VexDoc
   if (images.length < 2) return images
   const keyOf = ({ tag, ...names }: JudgedImage): string => {
     const own = documents.filter(({ tags = [] }) => tag !== null && tags.includes(tag))
-    return JSON.stringify([names, own.map(({ digest }) => digest)])
+    const believed = own.map((one) => [one.digest, tag !== null && tagsBelieving(one)?.includes(tag)])
+    return JSON.stringify([names, believed])
   }
   return [...new Map(images.map((image) => [keyOf(image), image])).values()]
 }
@@ -111,6 +112,9 @@ interface SaidOf extends Said {
 interface JudgeInput extends Pick<VexInput, 'now' | 'check'> {
   readonly image: JudgedImage
 }
+
+/** What of a document decides how its statements count. */
+type SaidIn = Omit<VexDocument, 'size' | 'changed'>
 
 /** Creates what decides, for each id of each finding, which statement counts. */
 export function createVexJudge<Finding extends StatedFinding>(
@@ -129,8 +133,10 @@ export function createVexJudge<Finding extends StatedFinding>(
     return ruling
   }
   return {
-    add(statement: Statement, document: Pick<VexDocument, 'digest' | 'tags' | 'signature'>): void {
+    add(statement: Statement, document: SaidIn): void {
       const { tags = [] } = document
+      const counting = rulesOut(statement.status) ? tagsBelieving(document) : tags
+      if (counting === null) return
       const ids = [...new Set(statement.vulnerabilities.map(statedId))].filter((id) => byId.has(id))
       if (ids.length === 0) return
       const coverage = coverageOf(statement, tags.length > 0)
@@ -142,7 +148,7 @@ export function createVexJudge<Finding extends StatedFinding>(
           const { form, product } = covered
           const reason = reasonOf(statement, product, document)
           const at = datedBy(statement, latest)
-          const of = tags.length === 0 ? [NO_TAG] : tags
+          const of = counting.length === 0 ? [NO_TAG] : counting
           rulingOf(finding, id).add({ at, isOpen: reason === null, form, tags: of, reason })
         }
     },

@@ -75,7 +75,9 @@ export function createCoverages(
     const byPlace = new Map<string, Entry[]>()
     const linked = new Set<string>()
     const add = createAdder({ byPlace, linked, keys, namesIn, check, serial: image.serial })
-    const isSubject = subjectRule(rulesOut(statement.status))
+    const isRulingOut = rulesOut(statement.status)
+    const isSubject = subjectRule(isRulingOut)
+    const isUnnamed = elsewhere && leavesUnnamedOpen(statement)
     let ofSubject: string | null = null
     let anywhere: string | null = null
     for (const product of statement.products) {
@@ -87,7 +89,8 @@ export function createCoverages(
       if (purl !== undefined && parts !== null) add(parts, purl, subjectForm(image, names, namesIn))
       if (purl !== undefined || !elsewhere) continue
       const [other] = names.flatMap(namesIn).filter(isImage)
-      if (parts !== null) add(parts, names[0]?.purl ?? '', 'elsewhere')
+      const isNamed = isRulingOut || names.some((one) => namesIn(one).length > 0)
+      if (parts !== null) add(parts, names[0]?.purl ?? '', isNamed ? 'elsewhere' : 'component')
       else if (other !== undefined) anywhere ??= names[0]?.purl ?? ''
     }
     return (component) => {
@@ -97,11 +100,21 @@ export function createCoverages(
       const name = own.get(component) ?? null
       if (name === null) return null
       if (ofSubject !== null) return { form: 'image', product: ofSubject }
-      const found = findIn(byPlace, name, check)
+      const found = findIn(byPlace, name, !isRulingOut, check)
       if (found !== null) return { form: found.form, product: found.product }
+      // What no name says is the image of the tag whose document it is, as far as is known.
+      if (isUnnamed) return { form: 'component', product: '' }
       return anywhere === null ? null : { form: 'elsewhere', product: anywhere }
     }
   }
+}
+
+/** Whether a statement leaves a vulnerability open in nothing that it names, or in what no package URL names. */
+function leavesUnnamedOpen({ products, status }: Statement): boolean {
+  if (rulesOut(status)) return false
+  const isUnnamed = ({ names, parts }: VexProduct): boolean =>
+    parts === null && names.every(({ purl, link }) => purl === '' && link === undefined)
+  return products.length === 0 || products.some(isUnnamed)
 }
 
 /** An SBOM that does not say what it describes is of any image: a statement on parts of one names these parts only. */
@@ -114,10 +127,14 @@ function subjectForm(
   return isKnown && names.flatMap(namesIn).length > 0 ? 'image' : 'component'
 }
 
-function productNames({ purl, versions }: VexName, nameOf: (purl: string) => ProductName | null): ProductName[] {
+/** Reads a package URL with the version beside it. */
+type NameOf = (purl: string, stated?: string) => ProductName | null
+
+function productNames({ purl, versions }: VexName, nameOf: NameOf): ProductName[] {
   const name = purl === '' ? null : nameOf(purl)
   if (name === null || versions === null) return name === null ? [] : [name]
-  return versions.map((version) => ({ ...name, version }))
+  if (name.version !== '') return versions.map((version) => ({ ...name, version }))
+  return versions.flatMap((version) => nameOf(purl, version) ?? [])
 }
 
 /** Returns the products that a name in a statement stands for: one for each of its versions. */
@@ -129,12 +146,14 @@ export function productsNamed(named: VexName): ProductName[] {
  * Returns the places of the products that a statement is about: a component that it may say anything about, or whose SBOM
  * describes what it names, has one of these among its own, or it is `ANY_PLACE`.
  */
-export function statedPlaces({ products, status }: Statement): string[] {
+export function statedPlaces(statement: Statement): string[] {
+  const { products, status } = statement
   const named = products.flatMap(({ names, parts }) => [...names, ...(parts ?? [])])
   const places = named.flatMap(productsNamed).map(placeOfProduct)
   const leavesAnyOpen = ({ names, parts }: VexProduct): boolean =>
     parts === null && names.flatMap(productsNamed).some(isImage)
-  const any = !rulesOut(status) && products.some(leavesAnyOpen) ? [ANY_PLACE] : []
+  const isAnyOpen = leavesUnnamedOpen(statement) || (!rulesOut(status) && products.some(leavesAnyOpen))
+  const any = isAnyOpen ? [ANY_PLACE] : []
   return [...new Set([...places, ...any])]
 }
 
@@ -149,7 +168,7 @@ export function ownPlaces(component: NamedComponent): string[] {
  * component belongs to: what rules nothing out is then about each of them, and where the SBOM does not say what it describes, a
  * statement on parts of anything is about these parts.
  */
-function createSubjectRule({ subjects, images }: DescribedImage, nameOf: (purl: string) => ProductName | null) {
+function createSubjectRule({ subjects, images }: DescribedImage, nameOf: NameOf) {
   const read = (purls: readonly string[]): ProductName[] => purls.flatMap((purl) => nameOf(purl) ?? [])
   const described = read(subjects)
   const sure = read(images.filter(({ isOpenOnly }) => !isOpenOnly).map(({ purl }) => purl))
@@ -158,9 +177,9 @@ function createSubjectRule({ subjects, images }: DescribedImage, nameOf: (purl: 
   return (isRulingOut: boolean) => {
     const ruled = subjects.length > 1 ? [] : [...described, ...sure]
     const meant = isRulingOut ? ruled : all
+    const isMeant = isRulingOut ? isCovered : mayBeOne
     return (names: readonly ProductName[], { parts }: VexProduct): boolean =>
-      names.some((name) => meant.some((whole) => isCovered(whole, name))) ||
-      (!isRulingOut && isUnknown && parts !== null)
+      names.some((name) => meant.some((whole) => isMeant(whole, name))) || (!isRulingOut && isUnknown && parts !== null)
   }
 }
 
@@ -208,15 +227,20 @@ function keysOf(name: ProductName | null): string[] {
 
 const FORMS: readonly Form[] = ['image', 'component', 'elsewhere']
 
-/** Returns the entry that says most about a component. */
-function findIn(byPlace: ReadonlyMap<string, readonly Entry[]>, own: ProductName, check: () => void): Entry | null {
+/** Returns the entry that says most about a component. `isWide`: also one that only may be about it. */
+function findIn(
+  byPlace: ReadonlyMap<string, readonly Entry[]>,
+  own: ProductName,
+  isWide: boolean,
+  check: () => void,
+): Entry | null {
   let found: Entry | null = null
   for (const place of placesOfProduct(own))
     for (const entry of byPlace.get(place) ?? []) {
       check()
       const { name, form } = entry
       if (found !== null && FORMS.indexOf(found.form) <= FORMS.indexOf(form)) continue
-      if (form === 'elsewhere' ? mayBeOne(own, name) : isCovered(own, name)) found = entry
+      if (isWide || form === 'elsewhere' ? mayBeOne(own, name) : isCovered(own, name)) found = entry
       if (found?.form === 'image') return found
     }
   return found
@@ -224,18 +248,18 @@ function findIn(byPlace: ReadonlyMap<string, readonly Entry[]>, own: ProductName
 
 /** Names a component: the version of the SBOM counts where the package URL has none. */
 function ownName({ purl, version }: NamedComponent): ProductName | null {
-  const name = purl === null ? null : readProductName(purl)
-  return name === null || name.version !== '' ? name : { ...name, version }
+  return purl === null ? null : readProductName(purl, version)
 }
 
-function createNames(): (purl: string) => ProductName | null {
+function createNames(): NameOf {
   const known = new Map<string, ProductName | null>()
-  return (purl) => {
-    const before = known.get(purl)
+  return (purl, stated = '') => {
+    const key = `${stated} ${purl}`
+    const before = known.get(key)
     if (before !== undefined) return before
-    const name = readProductName(purl)
+    const name = readProductName(purl, stated)
     if (known.size >= REMEMBERED) known.clear()
-    known.set(purl, name)
+    known.set(key, name)
     return name
   }
 }

@@ -2,7 +2,7 @@ import { instantOf } from '../core/time.ts'
 import { type Fields, eachObject, fieldsOf, isObject } from '../json/objects.ts'
 import { plainSerial, serialOf } from '../sboms/cyclonedx.ts'
 import { textOr } from '../sboms/sbom.ts'
-import { readProductName } from './products.ts'
+import { isVersionOf, readProductName } from './products.ts'
 import {
   type BomLink,
   type Statement,
@@ -136,9 +136,9 @@ function foundAs(refs: readonly string[], known: ReadonlyMap<string, BomComponen
 /** Names a component: its version counts where its package URL has none, and listed ones where they do not contradict it. */
 function nameOf({ purl, version }: BomComponent, listed: readonly string[] | null, isRulingOut: boolean): VexName {
   if (listed === null) return nameWith(purl, version)
-  const own = readProductName(purl)?.version || version
-  const isOwn = (one: string): boolean => own === '' || one === own
-  return { purl, versions: isRulingOut ? listed.filter(isOwn) : listed }
+  const own = readProductName(purl, version)
+  if (!isRulingOut || own === null || own.version === '') return { purl, versions: listed }
+  return { purl, versions: listed.some((one) => isVersionOf(own, one)) ? [own.version] : [] }
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { VexDocument } from '../store/views/vex.ts'
+import { type VexDocument, tagsBelieving } from '../store/views/vex.ts'
 import { datedBy, latestAt, statedId } from './apply.ts'
 import { productsNamed } from './coverage.ts'
 import type { ListedImage } from './images.ts'
@@ -49,8 +49,10 @@ export function statementsAbout(
   const latest = latestAt(now)
   const found: ImageStatement[] = []
   for (const [document, statements] of documents) {
-    const isOwn = (document.tags ?? []).some((tag) => own.has(tag))
+    const isOwnOpen = (document.tags ?? []).some((tag) => own.has(tag))
+    const isOwnOut = tagsBelieving(document)?.some((tag) => own.has(tag)) ?? false
     for (const statement of statements) {
+      const isOwn = rulesOut(statement.status) ? isOwnOut : isOwnOpen
       const places = statement.products.flatMap((product) =>
         placesOf(product, {
           image,

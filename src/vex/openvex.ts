@@ -28,10 +28,17 @@ export function readOpenStatements(document: Fields): Statement[] {
       status,
       justification: textOr(one['justification']),
       note: textsOf(notes)[0] ?? '',
-      at: instantOf(one['timestamp'] ?? document['timestamp']),
+      at: datedIn(one, document),
       place,
     }
   })
+}
+
+/** Returns when a statement was last made: its own dates count before that of its document. */
+function datedIn({ timestamp, last_updated: updated }: Fields, document: Fields): string {
+  const made = instantOf(timestamp ?? document['timestamp'])
+  const changed = instantOf(updated)
+  return changed > made ? changed : made
 }
 
 function productOf(product: unknown, ofAll: unknown, isRulingOut: boolean): VexProduct {

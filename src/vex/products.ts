@@ -1,10 +1,14 @@
-import { parsePurl } from '../identity/purl.ts'
+import { normalName } from '../identity/names.ts'
+import { packageOf } from '../identity/package.ts'
+import { type ParsedUrl, parsePurl } from '../identity/purl.ts'
+import { readRelease } from '../identity/releases.ts'
+import { sameType } from '../identity/spellings.ts'
 
 /** A package URL as it is compared with that of a product. */
 export interface ProductName {
-  /** Type, namespace and name. */
+  /** The type with the ecosystem and its name of the package; of another package the type, namespace and name. */
   readonly key: string
-  /** Empty: any. */
+  /** As the ecosystem writes it, with its epoch; empty: any. */
   readonly version: string
   readonly qualifiers: ReadonlyMap<string, string>
   /** Empty: the whole package. */
@@ -18,6 +22,10 @@ const LONGEST = 2_000
 
 /** Qualifiers that make another product of a package: they count also where a statement does not name them. */
 const OWN = ['repository_url', 'epoch', 'classifier'] as const
+
+/** Qualifiers that tell packages apart where two products both name them. */
+const TELLING = [...OWN, 'platform']
+const EPOCH = /^\d{1,10}:/
 
 /** Types of package URLs of container images. */
 const IMAGE_TYPES: ReadonlySet<string> = new Set(['oci', 'docker'])
@@ -33,22 +41,50 @@ const ARCHITECTURES: ReadonlyMap<string, string> = new Map([
   ['i686', '386'],
 ])
 
-/** Reads a package URL; null for what is none. */
-export function readProductName(text: string): ProductName | null {
+/** Reads a package URL; null for what is none. `stated`: the version beside it, which counts where it names none. */
+export function readProductName(text: string, stated = ''): ProductName | null {
   if (text.length > LONGEST) return null
   try {
-    const { type, namespace = '', name, version = '', qualifiers, subpath = '' } = parsePurl(text)
+    const url = parsePurl(text)
+    const { type, version = '', qualifiers, subpath = '' } = url
     const named = new Map(Object.entries(qualifiers ?? {}))
-    return {
-      key: `${type}/${namespace}/${name}`,
-      version,
-      subpath,
-      qualifiers: named,
-      digest: IMAGE_TYPES.has(type) ? digestIn([version, named.get('digest') ?? '']) : '',
-    }
+    const digest = IMAGE_TYPES.has(type) ? digestIn([version, named.get('digest') ?? '']) : ''
+    return { ...packageNamed(url, version || stated, named), subpath, digest }
   } catch {
     return null
   }
+}
+
+/** Names a package as its ecosystem does: spellings of its type, maker, name and version are no difference. */
+function packageNamed(
+  url: ParsedUrl,
+  written: string,
+  qualifiers: Map<string, string>,
+): Pick<ProductName, 'key' | 'version' | 'qualifiers'> {
+  const { type, namespace = '', name } = url
+  const found = packageOf({ ...url, version: written, subpath: undefined })
+  if ('unrecorded' in found) return { key: `${type}/${namespace}/${name}`, version: written, qualifiers }
+  const { ecosystem } = found
+  const kind = sameType(type) === 'alpine' ? 'apk' : sameType(type)
+  const platform = kind === 'gem' ? written.slice(found.version.length + 1) : ''
+  if (platform !== '' && !qualifiers.has('platform')) qualifiers.set('platform', platform)
+  // The version has the epoch; without a version the qualifier says it.
+  if (found.version !== '' || Number(qualifiers.get('epoch')) === 0) qualifiers.delete('epoch')
+  const key = `${kind}/${ecosystem}/${normalName(ecosystem, found.name)}`
+  return { key, version: plainVersion(kind, found.version), qualifiers }
+}
+
+/** Returns a version without what its ecosystem does not count: `0:1.2`, `v1.2.3` of Go, and case of some. */
+function plainVersion(kind: string, version: string): string {
+  if (kind === 'deb' || kind === 'rpm') return version.replace(/^0+:/, '')
+  if (kind === 'golang') return version.replace(/^v(?=\d)/, '')
+  return kind === 'pypi' || kind === 'nuget' ? version.toLowerCase() : version
+}
+
+/** Reports whether a text is the version of a product, with or without its epoch. */
+export function isVersionOf({ key, version }: ProductName, text: string): boolean {
+  const plain = plainVersion(key.slice(0, key.indexOf('/')), text)
+  return plain === version || plain === version.replace(EPOCH, '')
 }
 
 /** Returns the digest among the parts of an image's package URL. */
@@ -77,16 +113,38 @@ export function isCovered(own: ProductName, named: ProductName): boolean {
 
 /**
  * Reports whether something can be both products: nothing that both name is different. What rules nothing out is compared so
- * with what rules out.
+ * with components and with what rules out. An epoch that one of them leaves out, other spellings of a release and of an
+ * architecture, and qualifiers that do not tell packages apart are no difference.
  */
 export function mayBeOne(one: ProductName, other: ProductName): boolean {
   if (one.digest !== '' && other.digest !== '') return one.digest === other.digest && isOfPlatform(one, other)
-  const isSame = (a: string | undefined, b: string | undefined): boolean =>
-    a === undefined || b === undefined || a === '' || b === '' || a === b
-  if (one.key !== other.key || !isSame(one.version, other.version)) return false
-  if (!isSame(one.subpath, other.subpath)) return false
-  const names = [...one.qualifiers.keys()]
-  return names.every((name) => isSame(one.qualifiers.get(name), other.qualifiers.get(name)))
+  if (one.key !== other.key || !mayBeVersion(one.version, other.version)) return false
+  if (!mayBeText(one.subpath, other.subpath) || !isOfPlatform(one, other)) return false
+  const told = isImage(one) ? [...one.qualifiers.keys()] : TELLING
+  const isSame = (name: string): boolean => mayBeText(one.qualifiers.get(name), other.qualifiers.get(name))
+  return told.filter((name) => name !== 'arch').every(isSame) && mayBeRelease(one, other)
+}
+
+function mayBeText(one = '', other = ''): boolean {
+  return one === '' || other === '' || one === other
+}
+
+function mayBeVersion(one: string, other: string): boolean {
+  const isEpochNamed = EPOCH.test(one) && EPOCH.test(other)
+  return isEpochNamed ? one === other : mayBeText(one.replace(EPOCH, ''), other.replace(EPOCH, ''))
+}
+
+/** Whether two packages may be of one release: what cannot be read as a release may be any. */
+function mayBeRelease(one: ProductName, other: ProductName): boolean {
+  const own = releaseIn(one)
+  const named = releaseIn(other)
+  return own === null || named === null || own === named
+}
+
+function releaseIn({ qualifiers }: ProductName): string | null {
+  const text = qualifiers.get('distro')
+  const release = text === undefined ? null : readRelease(text, null)
+  return release === null ? null : JSON.stringify(release)
 }
 
 function isOfPlatform(own: ProductName, named: ProductName): boolean {
@@ -110,5 +168,6 @@ export function placesOfProduct(own: ProductName): string[] {
 
 /** Returns under which name a product is found that a statement names. */
 export function placeOfProduct({ key, version, digest }: ProductName): string {
-  return JSON.stringify(digest === '' ? [key, version] : [digest])
+  // An epoch that is not named everywhere is no other place.
+  return JSON.stringify(digest === '' ? [key, version.replace(EPOCH, '')] : [digest])
 }

@@ -1,7 +1,6 @@
 import { type Fields, fieldsOf, jsonTextOf } from '../json/objects.ts'
 import { MAX_VALUES, countValues } from '../json/values.ts'
-import { isDisbelieved } from '../domain/artifacts/signature.ts'
-import type { VexDocument, VexReader } from '../store/views/vex.ts'
+import { type VexDocument, type VexReader, tagsBelieving } from '../store/views/vex.ts'
 import { serialOf } from '../sboms/cyclonedx.ts'
 import { textOr } from '../sboms/sbom.ts'
 import { componentsOf } from './cyclonedx.ts'
@@ -24,7 +23,7 @@ type ContentReader = Omit<VexReads, 'listVexDocuments'>
 export function readVexStatements(reads: ContentReader, document: VexDocument): Statement[] | null {
   const content = document.size > MAX_VEX_BYTES ? null : reads.readVexContent(document)
   const stated = content === null ? null : readStatements(content)
-  const statements = isDisbelieved(document.signature) ? withoutRulings(stated) : stated
+  const statements = tagsBelieving(document) === null ? withoutRulings(stated) : stated
   if (statements === null || !statements.some(hasLink)) return statements
   const boms = (document.tags ?? []).flatMap((tag) => reads.readSbomsOf?.(tag) ?? []).map(bomIn)
   return statements.map((statement) => ({

@@ -76,7 +76,7 @@ test('findings that VEX rules out do not count, and are announced when a stateme
   await expectAgreement(bench)
 })
 
-test('a document whose signature is enforced and not verified rules no finding of a tag out', async () => {
+test('a document whose signature is enforced and not verified, or not compared, rules no finding of a tag out', async () => {
   const bench = await openFindingsBench()
   const { dir, sandbox } = bench
   const { owner, ecosystem, name, purl } = await opened(bench)
@@ -87,16 +87,20 @@ test('a document whose signature is enforced and not verified rules no finding o
   const suppressed = () => tagOf(dir, owner)?.suppressed
   expect(suppressed()).toBe(1)
   const path = `/v1/tags/${owner}/vex`
-  const note = async (state: 'verified' | 'failed') => {
+  const note = async (state: 'verified' | 'failed', subject: string | null) => {
     const { store } = bench
     const answer = signedState(store.catalog.readAnswer(path) ?? NO_ANSWER) ?? ''
-    const result = { state, signer: null, reason: null, subject: null, isEnforced: true }
+    const result = { state, signer: null, reason: null, subject, isEnforced: true }
     await store.exclusive(() => store.catalog.putSignature({ ...result, path, answer, basis: '' }, false))
     await bench.judge()
   }
-  await note('failed')
+  await note('failed', 'sha256:1')
   expect(suppressed()).toBe(0)
-  await note('verified')
+  await note('verified', 'sha256:1')
+  expect(suppressed()).toBe(1)
+  await note('verified', null)
+  expect(suppressed()).toBe(0)
+  await note('verified', 'sha256:1')
   expect(suppressed()).toBe(1)
 })
 

@@ -4,10 +4,11 @@ import { type JudgedImage, applyVex } from '../../src/vex/apply.ts'
 /** What the clock shows. */
 const NOW = Date.parse('2026-07-01T00:00:00Z')
 
-/** A mirrored document, the tags whose it is, and the SBOMs of tags. */
+/** A mirrored document, the tags whose it is, and those for which it is believed: without a list all of them. */
 interface Mirrored {
   readonly content: unknown
   readonly tags?: readonly string[]
+  readonly believedTags?: readonly string[] | null
 }
 
 /** A finding of CVE-1 in a component. */
@@ -29,7 +30,14 @@ export function isRuledOut(
 ): boolean {
   const contents = documents.map(({ content }) => Buffer.from(JSON.stringify(content)))
   const reads = {
-    listVexDocuments: () => documents.map(({ tags = [] }, at) => ({ digest: String(at), size: 1, changed: 1, tags })),
+    listVexDocuments: () =>
+      documents.map(({ tags = [], believedTags = tags }, at) => ({
+        digest: String(at),
+        size: 1,
+        changed: 1,
+        tags,
+        believedTags,
+      })),
     readVexContent: ({ digest }: { digest: string }) => contents[Number(digest)] ?? null,
     readSbomsOf: (tag: string) => (sboms[tag] === undefined ? [] : [Buffer.from(JSON.stringify(sboms[tag]))]),
   }

@@ -1,5 +1,4 @@
 import { sha256Of } from '../../core/digest.ts'
-import { isDisbelieved } from '../../domain/artifacts/signature.ts'
 import { statedId } from '../../vex/apply.ts'
 import { ANY_PLACE, statedPlaces } from '../../vex/coverage.ts'
 import { isVexDamaged, readVexStatements } from '../../vex/read.ts'
@@ -7,7 +6,7 @@ import type { Statement } from '../../vex/statement.ts'
 import { UNREAD } from '../../store/findings/reads.ts'
 import { EVERY_PLACE, type StoredDocument, type VexAbout } from '../../store/findings/vex.ts'
 import type { FindingsStore } from '../../store/findings/writes.ts'
-import type { VexDocument } from '../../store/views/vex.ts'
+import { type VexDocument, tagsBelieving } from '../../store/views/vex.ts'
 import { type DuringReads, catalogOf, expectCatalog } from './during.ts'
 
 /**
@@ -60,8 +59,9 @@ export async function followVex({ store, during }: DocumentsInput): Promise<stri
 }
 
 /** Returns a document as it is stored: another one when its signature comes to something else that counts. */
-function storedOf({ digest, tags = [], signature }: VexDocument): StoredDocument {
-  return { digest, tags: JSON.stringify(tags), believed: isDisbelieved(signature) ? 0 : 1 }
+function storedOf(document: VexDocument): StoredDocument {
+  const { digest, tags = [] } = document
+  return { digest, tags: JSON.stringify(tags), believed: JSON.stringify(tagsBelieving(document)) }
 }
 
 function isSame(one: StoredDocument, other: StoredDocument | undefined): boolean {

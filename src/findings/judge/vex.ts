@@ -130,7 +130,8 @@ function createRuledOut(input: VexInput, numberOf: NumberOf) {
       const judge = createVexJudge(asked, { image: judged, now, check: () => undefined })
       for (const [digest, document] of listed) {
         const tags = JSON.parse(document.tags) as string[]
-        for (const statement of read(document)) judge.add(statement, { digest, tags })
+        const believedTags = JSON.parse(document.believed) as string[] | null
+        for (const statement of read(document)) judge.add(statement, { digest, tags, believedTags })
       }
       for (const one of asked) if (judge.reasonFor(one) === null) open.add(one.of)
     }
@@ -212,7 +213,7 @@ function createStatementReader({ store, during, catalog }: VexInput) {
     const tags = JSON.parse(json) as string[]
     const read = readDocument(during, { digest, size, changed, tags }, catalog)
     if (read === null) forget(store, digest, catalog)
-    const statements = (read ?? []).filter(({ status }) => believed === 1 || !rulesOut(status))
+    const statements = (read ?? []).filter(({ status }) => believed !== 'null' || !rulesOut(status))
     bytes += size
     if (bytes > KEPT_BYTES) {
       kept.clear()

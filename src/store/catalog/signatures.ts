@@ -45,6 +45,12 @@ export function createSignatureReader(db: Db) {
     `SELECT ${COLUMNS} FROM catalog_signature WHERE fetched = 0 AND state <> 'verified'
      ORDER BY state, path LIMIT ?`,
   )
+  const uncompared = db
+    .prepare<[], string>(
+      `SELECT path FROM catalog_signature WHERE fetched = 0 AND enforced = 1 AND state = 'verified' AND subject IS NULL
+       AND path LIKE '/v1/tags/%/vex' ORDER BY path`,
+    )
+    .pluck()
   const signed = db.prepare<[], Omit<SignedPath, 'links'> & { links: string }>(
     `SELECT path, owner, status, sha256, links FROM catalog_answer WHERE ${IS_SIGNED}`,
   )
@@ -72,6 +78,8 @@ export function createSignatureReader(db: Db) {
     },
     /** Results that are not `verified`, those that failed first. */
     listUnverified: (limit: number): SignatureRow[] => wrong.all(limit).flatMap((row) => toRow(row) ?? []),
+    /** Paths of the VEX of tags that is verified, and rules nothing out: the catalog names no digest to compare. */
+    listUncomparedVex: (): string[] => uncompared.all(),
     /** Every stored artifact. */
     *eachSignedPath(): Generator<SignedPath> {
       for (const row of signed.all()) yield { ...row, links: JSON.parse(row.links) as CatalogLink[] }

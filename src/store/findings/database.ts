@@ -99,7 +99,7 @@ const TABLES = `
     id INTEGER PRIMARY KEY,
     digest TEXT NOT NULL UNIQUE,  -- SHA-256, hex
     tags TEXT NOT NULL,           -- JSON: the tags whose document it is, by their ids in the service's list
-    believed INTEGER NOT NULL     -- 0: it rules nothing out, because its signature is enforced and not verified
+    believed TEXT NOT NULL        -- JSON: the tags for which it may rule anything out; null: its signature is not believed
   ) STRICT;
   CREATE TABLE vex_statement (    -- which documents say anything about a product and a vulnerability
     place INTEGER NOT NULL,       -- of the product, as the vulnerability 48 bits of a digest: others may be the same; 0: any
@@ -141,7 +141,7 @@ const TABLES = `
 `
 
 /** Counts up with each change of the tables. */
-const VERSION = 5
+const VERSION = 6
 /** What led from one layout to the next: nothing, it is made again. */
 const STEPS = [...Array.from({ length: VERSION - 1 }, () => ''), TABLES]
 

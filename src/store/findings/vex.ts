@@ -19,8 +19,8 @@ export interface StoredDocument {
   readonly digest: string
   /** JSON: ids of the tags whose document it is. */
   readonly tags: string
-  /** 0: it rules nothing out, because its signature is enforced and not verified. */
-  readonly believed: number
+  /** JSON: the tags for which it may rule anything out; null: it rules nothing out, because its signature is not believed. */
+  readonly believed: string
 }
 
 /** What VEX is asked about a tag. */

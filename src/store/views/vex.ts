@@ -1,7 +1,7 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { createDocumentStoreReader } from '../catalog/documents.ts'
 import { unpackedContent, wholeContent, wholeUnpacked } from '../catalog/whole-content.ts'
-import type { StoredSignature } from '../../domain/artifacts/signature.ts'
+import { type StoredSignature, isDisbelieved } from '../../domain/artifacts/signature.ts'
 import { type CatalogAnswer, type CatalogLink, IS_VEX } from '../catalog/answers.ts'
 import { createSignatureReader } from '../catalog/signatures.ts'
 import type { Db } from '../database/open.ts'
@@ -21,6 +21,18 @@ export interface VexDocument {
   readonly tags?: readonly string[]
   /** What the verification of its signatures came to, the best of the artifacts that link to it; null or absent: it was not verified. */
   readonly signature?: StoredSignature | null
+  /** The tags for which it may rule anything out; null: none, absent: all. One tag's verified artifact does not speak for another's. */
+  readonly believedTags?: readonly string[] | null
+}
+
+/** Returns the tags for which a document may rule anything out; null: it rules nothing out. */
+export function tagsBelieving({
+  tags = [],
+  signature,
+  believedTags,
+}: Omit<VexDocument, 'size' | 'changed'>): readonly string[] | null {
+  if (believedTags !== undefined) return believedTags
+  return isDisbelieved(signature) ? null : tags
 }
 
 /** An answer about VEX that is not published: SHA-256 of its documents, hex. */
@@ -38,6 +50,8 @@ type LinkRow = Pick<CatalogAnswer, 'path' | 'status' | 'sha256'> & {
 /** What is known of a document by the artifacts that link to it. */
 interface Linked {
   readonly tags: Set<string>
+  readonly believing: Set<string>
+  isBelieved: boolean
   signature: StoredSignature | null
 }
 
@@ -46,9 +60,6 @@ const OF_TAG = 'tags/'
 
 /** Creates reads of the mirrored VEX documents; usable on any connection. */
 export function createVexReader(db: Db) {
-  const answers = db.prepare<[], LinkRow>(
-    `SELECT owner, path, status, sha256, links FROM catalog_answer WHERE ${IS_VEX} ORDER BY path`,
-  )
   const sboms = db
     .prepare<[string], string>(
       "SELECT links FROM catalog_answer WHERE owner = ? AND status = 200 AND substr(path, -5) = '/sbom'",
@@ -61,38 +72,12 @@ export function createVexReader(db: Db) {
     )
     .pluck()
   const documents = createDocumentStoreReader(db)
-  const mentioning = createMentioning(db)
-  const signatures = createSignatureReader(db)
   return {
     /**
      * Each document once, in the order of the digests. Documents that are listed but not stored are omitted. `fetched`: answers
      * that count instead of those of their paths, as if their signatures were not verified.
      */
-    listVexDocuments(fetched: readonly FetchedVex[] = []): VexDocument[] {
-      const linked = new Map<string, Linked>()
-      const tagsOf = mentioning()
-      const link = (owner: string, digest: string, signature: StoredSignature | null): void => {
-        const known = linked.get(digest) ?? { tags: new Set<string>(), signature: null }
-        linked.set(digest, known)
-        known.signature = better(known.signature, signature)
-        for (const tag of tagsOf(owner)) known.tags.add(tag)
-      }
-      const replaced = new Set(fetched.map(({ path }) => path))
-      for (const { owner, ...row } of answers.all()) {
-        if (replaced.has(row.path)) continue
-        const links = JSON.parse(row.links) as CatalogLink[]
-        const signature = signatures.readSignature(row.path, { ...row, links })
-        for (const { digest } of links) link(owner, digest, signature)
-      }
-      for (const { owner, now } of fetched) for (const digest of now) link(owner, digest, null)
-      const sorted = [...linked].sort(([one], [other]) => (one < other ? -1 : 1))
-      return sorted.flatMap(([digest, { tags, signature }]) => {
-        const stored = documents.readDocument(digest)
-        if (stored === null) return []
-        const { size, changed } = stored
-        return [{ digest, size, changed, tags: [...tags].sort(), signature }]
-      })
-    },
+    listVexDocuments: createListing(db, documents),
     /** Returns the complete content, of a gzip file what is in it; null if it is damaged. */
     readVexContent({ digest, size }: VexDocument): Buffer | null {
       const content = wholeContent(documents, digest, size)
@@ -110,6 +95,77 @@ export function createVexReader(db: Db) {
     },
     /** Returns the ids of the tags whose SBOM has this SHA-256 (hex), in order. */
     listTagsWithSbom: (digest: string): string[] => withSbom.all(digest).map((owner) => owner.slice(OF_TAG.length)),
+  }
+}
+
+/** Creates the function that returns each document once, in the order of the digests, but those that are not stored. */
+function createListing(db: Db, documents: ReturnType<typeof createDocumentStoreReader>) {
+  const answers = db.prepare<[], LinkRow>(
+    `SELECT owner, path, status, sha256, links FROM catalog_answer WHERE ${IS_VEX} ORDER BY path`,
+  )
+  const mentioning = createMentioning(db)
+  const signatures = createSignatureReader(db)
+  const isOfUnsureImage = createImageDoubt(signatures)
+  return (fetched: readonly FetchedVex[] = []): VexDocument[] => {
+    const linked = createLinks(mentioning())
+    const replaced = new Set(fetched.map(({ path }) => path))
+    for (const { owner, ...row } of answers.all()) {
+      if (replaced.has(row.path)) continue
+      const links = JSON.parse(row.links) as CatalogLink[]
+      const signature = signatures.readSignature(row.path, { ...row, links })
+      const isUnsure = owner.startsWith(OF_TAG) && isOfUnsureImage(row.path, signature)
+      const isBelieved = !isDisbelieved(signature) && !isUnsure
+      for (const { digest } of links) linked.add(digest, { owner, signature, isBelieved })
+    }
+    for (const { owner, now } of fetched)
+      for (const digest of now) linked.add(digest, { owner, signature: null, isBelieved: true })
+    return linked.list().flatMap(([digest, { tags, signature, isBelieved, believing }]) => {
+      const stored = documents.readDocument(digest)
+      if (stored === null) return []
+      const { size, changed } = stored
+      const believedTags = isBelieved ? [...believing].sort() : null
+      return [{ digest, size, changed, tags: [...tags].sort(), signature, believedTags }]
+    })
+  }
+}
+
+/** Collects by which artifacts documents are linked. `tagsOf`: the tags that an owner is about. */
+function createLinks(tagsOf: (owner: string) => readonly string[]) {
+  const linked = new Map<string, Linked>()
+  return {
+    add(digest: string, { owner, signature, isBelieved }: ArtifactLink): void {
+      const known = linked.get(digest) ?? newlyLinked()
+      linked.set(digest, known)
+      known.signature = better(known.signature, signature)
+      known.isBelieved ||= isBelieved
+      for (const tag of tagsOf(owner)) {
+        known.tags.add(tag)
+        if (isBelieved) known.believing.add(tag)
+      }
+    },
+    list: () => [...linked].sort(([one], [other]) => (one < other ? -1 : 1)),
+  }
+}
+
+/** What an artifact says of the documents that it links to. */
+interface ArtifactLink {
+  readonly owner: string
+  readonly signature: StoredSignature | null
+  readonly isBelieved: boolean
+}
+
+function newlyLinked(): Linked {
+  return { tags: new Set(), believing: new Set(), isBelieved: false, signature: null }
+}
+
+/**
+ * Creates the function that reports whether signatures are enforced, and it is not sure that a tag's VEX is about the image of its
+ * SBOM: the catalog names no digest to compare, or the SBOM is signed for another image than the catalog names now.
+ */
+function createImageDoubt({ readSignatureRow }: Pick<ReturnType<typeof createSignatureReader>, 'readSignatureRow'>) {
+  return (path: string, signature: StoredSignature | null): boolean => {
+    if (signature?.isEnforced !== true) return false
+    return signature.subject === null || readSignatureRow(path.replace(/\/vex$/, '/sbom'))?.state === 'failed'
   }
 }
 

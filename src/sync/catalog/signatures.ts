@@ -70,12 +70,24 @@ export async function noteSignatures({ store, config, facts }: CatalogContext): 
   if (counts === null) return null
   const { verified, failed, none } = counts
   facts['signaturesVerified'] = verified
-  if (failed + none === 0) return null
+  const uncompared = uncomparedIn(store, facts)
+  if (failed + none === 0) return uncompared
   facts['signaturesFailed'] = failed
   facts['signaturesNone'] = none
   const wrong = store.catalog.listUnverified(NAMED).map((row) => `${row.path}: ${signatureText(row)}`)
   facts['unverified'] = wrong
-  return `signatures: ${counted(failed, 'artifact')} failed, ${none} without one: ${wrong.slice(0, 3).join('; ')}`
+  const first = wrong.slice(0, 3).join('; ')
+  const text = `signatures: ${counted(failed, 'artifact')} failed, ${none} without one: ${first}`
+  return uncompared === null ? text : `${text}; ${uncompared}`
+}
+
+/** Says which VEX rules nothing out, because the catalog names no digest to compare its signed subject with; null: none. */
+function uncomparedIn(store: Writes, facts: Record<string, unknown>): string | null {
+  const paths = store.catalog.listUncomparedVex()
+  if (paths.length === 0) return null
+  facts['vexNotBelieved'] = paths.length
+  const named = paths.slice(0, 3).join(', ')
+  return `signatures: the VEX of ${counted(paths.length, 'tag')} rules nothing out, because the catalog names no image digest to compare (catalog.signatures: enforce): ${named}`
 }
 
 type Judged = Pick<SignedPath, 'path' | 'status' | 'sha256' | 'links'>

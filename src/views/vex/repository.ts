@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../core/files.ts'
 import { toIso } from '../../core/time.ts'
-import type { VexDocument } from '../../store/views/vex.ts'
+import { type VexDocument, tagsBelieving } from '../../store/views/vex.ts'
 import type { VexReads } from '../../vex/read.ts'
 import { type VexGeneration, type VexInfo, VEX_FILE, readVexInfo, unreadVexIn } from '../../store/views/generations.ts'
 import { createContentZip } from '../../zip/small.ts'
@@ -12,7 +12,6 @@ import { changedAfter, generationName, makeGeneration } from '../generation.ts'
 import { type Claim, claimsOf } from './claims.ts'
 import { repositoryMembers } from './contents.ts'
 import { type MadeDocument, type MadeRepository, type Sources, createSources, openMade } from './made.ts'
-import { isDisbelieved } from '../../domain/artifacts/signature.ts'
 import { type Plan, planRepository, skippedIn } from './plan.ts'
 import { showingsOf, shownReads } from './shown.ts'
 
@@ -44,7 +43,7 @@ export type VexReport = Pick<VexGeneration, 'documents' | 'packages'> & {
 /** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_BYTES = 64 * 2 ** 20
 /** Another number when the same documents make another repository. */
-const RULES = '3'
+const RULES = '4'
 /** What a generation is made by: another one is not made of it. Another zlib may compress otherwise. */
 const FORM = `1 ${RULES} ${process.versions.zlib}`
 
@@ -53,9 +52,16 @@ function vexName(documents: readonly VexDocument[], imagesOf: (tag: string) => r
   const tags = [...new Set(documents.flatMap((one) => one.tags ?? []))].sort()
   return generationName('vex', [
     RULES,
-    ...documents.map(({ digest, changed, tags: of = [] }) => [digest, changed, ...of].join(' ')),
+    ...documents.map((one) => [one.digest, one.changed, ...tagsIn(one)].join(' ')),
     ...tags.map((tag) => JSON.stringify([tag, ...imagesOf(tag)])),
   ])
+}
+
+/** The tags of a document, and where they are fewer those for which it may rule anything out. */
+function tagsIn(document: VexDocument): readonly string[] {
+  const { tags = [] } = document
+  const believing = tagsBelieving(document) ?? []
+  return believing.length === tags.length ? tags : [...tags, 'for', ...believing]
 }
 
 const NO_IMAGES = (): readonly string[] => []
@@ -67,7 +73,7 @@ const NO_IMAGES = (): readonly string[] => []
 export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
   const { dataDir, reads, snapshot, rebuild = false, imagesOf = NO_IMAGES } = options
   const listed = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
-  const documents = listed.filter(({ signature }) => !isDisbelieved(signature))
+  const documents = listed.filter((one) => tagsBelieving(one) !== null)
   const name = vexName(documents, imagesOf)
   const isRepaired = hasRepaired(options, documents)
   const make = (folder: string, before: string | null) =>

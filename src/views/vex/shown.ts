@@ -1,6 +1,6 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { isObject, jsonTextOf } from '../../json/objects.ts'
-import type { VexDocument } from '../../store/views/vex.ts'
+import { type VexDocument, tagsBelieving } from '../../store/views/vex.ts'
 import { type ProductName, mayBeOne, readProductName } from '../../vex/products.ts'
 import type { VexReads } from '../../vex/read.ts'
 import { type Form, type Said, createRuling } from '../../vex/rule.ts'
@@ -39,7 +39,9 @@ export function showingsOf(
   const byId = groupById(documents, claims)
   const isLeft = createLeaving(byId)
   const showings = new Map<string, Showing>()
-  for (const { digest, tags = [] } of documents) {
+  for (const document of documents) {
+    const { digest } = document
+    const tags = tagsBelieving(document) ?? []
     const left = new Map<string, LeftOut>()
     for (const claim of claims.get(digest) ?? []) {
       const [place, product, open, , ids, image] = claim
@@ -98,15 +100,20 @@ function groupById(
 ): Map<string, Owned[]> {
   const open = new Set([...claims.values()].flat().flatMap(([, , isOpen, , ids]) => (isOpen ? ids : [])))
   const byId = new Map<string, Owned[]>()
-  for (const { digest, tags = [] } of documents)
-    for (const claim of claims.get(digest) ?? [])
+  for (const document of documents)
+    for (const claim of claims.get(document.digest) ?? [])
       for (const id of claim[4]) {
         if (!open.has(id)) continue
         const same = byId.get(id) ?? []
         byId.set(id, same)
-        same.push(ownedOf(claim, tags))
+        same.push(ownedOf(claim, countingTags(document, claim)))
       }
   return byId
+}
+
+function countingTags(document: VexDocument, claim: Claim): readonly string[] {
+  const isOpen = claim[2] === 1
+  return isOpen ? (document.tags ?? []) : (tagsBelieving(document) ?? [])
 }
 
 function ownedOf(claim: Claim, tags: readonly string[]): Owned {

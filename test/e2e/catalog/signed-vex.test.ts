@@ -1,0 +1,65 @@
+import { join } from 'node:path'
+import { writeFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { openReader } from '../../../src/store/database/open.ts'
+import { createVexReader, tagsBelieving } from '../../../src/store/views/vex.ts'
+import { catalogBench } from '../../support/catalog/mirror.ts'
+
+const SERVICE = { images: 1, tags: 2, packages: 0, tickets: 0, avrs: 0, users: 0, subscriptions: 0 }
+
+/** A mirror of two tags whose artifacts are signed, and the signed VEX of the first one. */
+async function twoTags(mode: string) {
+  const made = await catalogBench(SERVICE, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+  const { service } = made.sandbox
+  const [first = '', second = ''] = service.ids('tags')
+  for (const id of [first, second]) for (const kind of ['sbom', 'vex'] as const) service.sign(id, kind)
+  const file = join(made.dir, 'trusted.pem')
+  writeFileSync(file, service.publicKey())
+  const run = (signatures: string) =>
+    made.runWith({ PATCHMIRROR_CATALOG_TRUST_ROOT: file, PATCHMIRROR_CATALOG_SIGNATURES: signatures }, 'catalog')
+  await run(mode)
+  const { vex_file_url: url } = (await (await made.ask(`/v1/tags/${first}/vex`)).json()) as Record<string, string>
+  const { pathname, search } = new URL(url ?? '')
+  const signed = await (await made.ask(pathname + search)).text()
+  expect(signed).toContain('payload')
+  /** Returns for each document its tags, and those for which it may rule anything out. */
+  const believed = () => {
+    const db = openReader(made.dir)
+    if (db === null) throw new Error('no database')
+    const documents = createVexReader(db).listVexDocuments()
+    db.close()
+    return documents.map((one) => ({ tags: one.tags, believing: tagsBelieving(one) }))
+  }
+  const serveFor = (tag: string) => service.writeArtifact('tag', tag, 'vex', signed)
+  return { service, first, second, run, believed, serveFor }
+}
+
+test('Signed VEX that was served for another tag before signatures are enforced rules out for its own tag alone', async () => {
+  const { first, second, run, believed, serveFor } = await twoTags('warn')
+  serveFor(second)
+  await run('warn')
+  const tags = [first, second].sort()
+  expect(believed()).toEqual([{ tags, believing: tags }])
+  await run('enforce')
+  expect(believed()).toEqual([{ tags, believing: [first] }])
+})
+
+test('Signed VEX of another image rules nothing out for a tag whose digest the catalog changes to that of the image', async () => {
+  const { service, first, second, run, believed, serveFor } = await twoTags('enforce')
+  service.change('tags', second, { digest: String(service.read('tags', first)['digest']) })
+  serveFor(second)
+  await run('enforce')
+  expect(believed()).toEqual([{ tags: [first, second].sort(), believing: [first] }])
+})
+
+test('Signed VEX rules nothing out for a tag without a digest to compare, and the run says so', async () => {
+  const { service, first, second, run, believed, serveFor } = await twoTags('enforce')
+  service.change('tags', second, { digest: undefined })
+  serveFor(second)
+  const result = await run('enforce')
+  expect(believed()).toEqual([{ tags: [first, second].sort(), believing: [first] }])
+  expect(result).toMatchObject({ facts: { vexNotBelieved: 1 } })
+  expect(result.message).toContain(
+    `the VEX of 1 tag rules nothing out, because the catalog names no image digest to compare (catalog.signatures: enforce): /v1/tags/${second}/vex`,
+  )
+})
