@@ -140,8 +140,22 @@ function whyOnlyOurs(record: RealRecord | undefined): string | null {
   const affected = record?.affected ?? []
   const isOfCommits = affected.some(({ ranges = [] }) => ranges.some(({ type }) => type === 'GIT'))
   if (isOfCommits) return 'range of commits'
-  const hasCase = affected.some(({ package: named }) => named?.ecosystem === 'Go' && /[A-Z]/.test(named.name))
-  return hasCase ? 'upper case' : null
+  if (affected.some(hasCase)) return 'upper case'
+  return affected.some(hasDottedQualifier) ? 'qualifier behind a dot' : null
+}
+
+type RealAffected = NonNullable<RealRecord['affected']>[number]
+
+/** Whether osv-scanner finds the package by its name only as the record writes it. */
+function hasCase({ package: named }: RealAffected): boolean {
+  const { ecosystem = '', name = '' } = named ?? {}
+  return ['Go', 'NuGet'].includes(ecosystem) && /[A-Z]/.test(name)
+}
+
+/** Whether a bound is a milestone behind a dot, such as 9.0.0.M1: since 3.9 Maven takes it for 9.0.0-M1, osv-scanner does not. */
+function hasDottedQualifier({ package: named, ranges = [] }: RealAffected): boolean {
+  const bounds = ranges.flatMap(({ events }) => events.flatMap((event) => Object.values(event)))
+  return named?.ecosystem === 'Maven' && bounds.some((bound) => /\d\.(?:M|RC)\d/.test(bound))
 }
 
 /** Why only osv-scanner finds a record. */
