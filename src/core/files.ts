@@ -78,7 +78,7 @@ export function replacePrivateFile(path: string, text: string): void {
 
 /** Names that the program creates in a data folder; all others belong to someone else. */
 const OURS =
-  /^(derived|downloads|backups|fleet|(mirror|webhooks)\.db.*|.+\.lock(\.pid)?|serve\.(instance|settings)|serving|local\.key|webhook-secrets\.json|inbox-tries\.json)$/
+  /^(derived|downloads|backups|fleet|(mirror|webhooks)\.db.*|.+\.lock(\.pid)?|serve\.(instance|settings)|serving|local\.key|webhook-secrets\.json|inbox-tries\.json|verify\.last)$/
 
 /**
  * Removes the permissions of group and others from the program's own files in a data folder, which an earlier version or

@@ -46,6 +46,8 @@ interface ScheduleOptions {
   /** The machine's own where it is not given. */
   readonly zone?: Zone
   readonly log: Logger
+  /** Another schedule of the process logs steps of the clock. */
+  readonly isSecond?: boolean
 }
 
 /** Number of starts that are compared to find the longest interval: more than a week of an hourly schedule. */
@@ -99,7 +101,7 @@ export function startSchedule(jobs: readonly ScheduledJob[], options: ScheduleOp
     const at = readClocks()
     const by = steps.step(at)
     if (by < 0) kept.forEach(({ plan }) => plan.setBack(at))
-    if (by !== 0) logStep(by, at)
+    if (by !== 0 && options.isSecond !== true) logStep(by, at)
     return at
   }
   const startAll = (isAtOnce = false): void => {

@@ -120,9 +120,9 @@ export function mayBeOne(one: ProductName, other: ProductName): boolean {
   if (one.digest !== '' && other.digest !== '') return one.digest === other.digest && isOfPlatform(one, other)
   if (one.key !== other.key || !mayBeVersion(one.version, other.version)) return false
   if (!mayBeText(one.subpath, other.subpath) || !isOfPlatform(one, other)) return false
-  const told = isImage(one) ? [...one.qualifiers.keys()] : TELLING
+  const compared = isImage(one) ? [...one.qualifiers.keys()] : TELLING
   const isSame = (name: string): boolean => mayBeText(one.qualifiers.get(name), other.qualifiers.get(name))
-  return told.filter((name) => name !== 'arch').every(isSame) && mayBeRelease(one, other)
+  return compared.filter((name) => name !== 'arch').every(isSame) && mayBeRelease(one, other)
 }
 
 function mayBeText(one = '', other = ''): boolean {

@@ -101,7 +101,8 @@ export function compareWithScanner({ name, sbom, ours, theirs, records }: Compar
     if (!scanned.has(key)) unexplained.push(`${name}: ${key} is not listed by osv-scanner`)
     known++
     same += [...own].filter((id) => others.has(id)).length
-    for (const id of own) if (!others.has(id)) count(onlyOurs, whyOnlyOurs(records.get(id)), `${key} ${id} only here`)
+    for (const id of own)
+      if (!others.has(id)) count(onlyOurs, whyOnlyOurs(records.get(id), component), `${key} ${id} only here`)
     for (const id of others)
       if (!own.has(id)) count(onlyTheirs, whyOnlyTheirs(records.get(id)), `${key} ${id} only there`)
   }
@@ -136,26 +137,27 @@ function whyNotJudged(
 }
 
 /** Why only `patchmirror match` finds a record. */
-function whyOnlyOurs(record: RealRecord | undefined): string | null {
+function whyOnlyOurs(record: RealRecord | undefined, { name }: SbomComponent): string | null {
   const affected = record?.affected ?? []
   const isOfCommits = affected.some(({ ranges = [] }) => ranges.some(({ type }) => type === 'GIT'))
   if (isOfCommits) return 'range of commits'
-  if (affected.some(hasCase)) return 'upper case'
+  if (affected.some((one) => hasCase(one, name))) return 'upper case'
   return affected.some(hasDottedQualifier) ? 'qualifier behind a dot' : null
 }
 
 type RealAffected = NonNullable<RealRecord['affected']>[number]
 
 /** Whether osv-scanner finds the package by its name only as the record writes it. */
-function hasCase({ package: named }: RealAffected): boolean {
+function hasCase({ package: named }: RealAffected, listed: string): boolean {
   const { ecosystem = '', name = '' } = named ?? {}
-  return ['Go', 'NuGet'].includes(ecosystem) && /[A-Z]/.test(name)
+  if (ecosystem === 'NuGet') return name !== listed && name.toLowerCase() === listed.toLowerCase()
+  return ecosystem === 'Go' && /[A-Z]/.test(name)
 }
 
 /** Whether a bound is a milestone behind a dot, such as 9.0.0.M1: since 3.9 Maven takes it for 9.0.0-M1, osv-scanner does not. */
-function hasDottedQualifier({ package: named, ranges = [] }: RealAffected): boolean {
+function hasDottedQualifier({ package: named, versions = [], ranges = [] }: RealAffected): boolean {
   const bounds = ranges.flatMap(({ events }) => events.flatMap((event) => Object.values(event)))
-  return named?.ecosystem === 'Maven' && bounds.some((bound) => /\d\.(?:M|RC)\d/.test(bound))
+  return named?.ecosystem === 'Maven' && [...versions, ...bounds].some((text) => /\d\.(?:M|RC)\d/.test(text))
 }
 
 /** Why only osv-scanner finds a record. */

@@ -44,6 +44,7 @@ async function knownValues(): Promise<KnownValues[]> {
     return { path, parameter: 'path.id', values }
   }
   const index = await mirror.get('/external/osv/all.json')
+  const tags = await (await mirror.get('/v1/tags')).text()
   const page = await (await mirror.get('/-/ui/')).text()
   const files = [...page.matchAll(/\/-\/ui\/([\w-]+\.(?:css|svg))/g)].map(([, file = '']) => file)
   return [
@@ -64,6 +65,7 @@ async function knownValues(): Promise<KnownValues[]> {
       parameter: `path.${name}`,
       values: known.releases.map((one) => one[name]).slice(0, 1), // all of one release
     })),
+    { path: '^/-/vex/', parameter: 'path.digest', values: tags.match(/sha256:[0-9a-f]{64}/g) ?? [] },
     { path: '^/-/changes', parameter: 'query.tag', values: known.tags },
     { path: '^/-/ui/[{]', parameter: 'path.file', values: files },
     {
@@ -96,6 +98,8 @@ async function configuration(): Promise<string> {
     ...operations,
     // Its filters exclude each other (purl and ecosystem, a source without records), which no schema says.
     `[[operations]]\ninclude-path-regex = '^/-/changes$'\n[operations.checks.positive_data_acceptance]\nexpected-statuses = ${list([...VALID, '400'])}`,
+    // Nor does a schema say which releases are known, and what the name of an image is.
+    `[[operations]]\ninclude-path-regex = '^/-/(match$|vex/)'\n[operations.checks.positive_data_acceptance]\nexpected-statuses = ${list([...VALID, '400'])}`,
     // Users are mirrored at one version of the identity surface.
     "[[operations]]\ninclude-path-regex = '^/v(0|2-beta)/users'\nwarnings = false",
     // Built programs alone have a bill of materials.

@@ -28,10 +28,10 @@ export const HEADERS = {
   'X-Mirror-Snapshot': always('Id of the snapshot that the answer shows.'),
   'X-Mirror-As-Of': always("Upstream's date at which the answer was current.", DATE_TIME),
   'X-Mirror-Scope': header('The part of OSV that is mirrored, percent-encoded.'),
-  'X-Mirror-Signature': header('`verified; signer=…`, `failed; reason=…` or `none`.'),
+  'X-Mirror-Signature': header('`verified; …`, `failed; reason=…`, `none`.'),
   'X-Mirror-Incomplete': header('Why items may be missing.'),
   'X-Mirror-Stale': header('The limit that is exceeded, or why no age is known.'),
-  'CDN-Cache-Control': header('How long a shared cache may keep the answer.'),
+  'CDN-Cache-Control': header('How long a shared cache may keep it.'),
   'Cache-Groups': header('Names by which caches drop the answer.'),
   'Cache-Tag': header('The same, where `edge.tagHeader` is `Cache-Tag`.'),
   'Surrogate-Key': header('The same, where `edge.tagHeader` is `Surrogate-Key`.'),
@@ -109,7 +109,7 @@ export const PARAMETERS = {
   IfModifiedSince: condition('If-Modified-Since', 'HTTP date: 304 when nothing changed since.'),
   IfMatch: condition('If-Match', 'Entity tags: 412 when none is current.'),
   IfUnmodifiedSince: condition('If-Unmodified-Since', 'HTTP date: 412 when the content changed since.'),
-  Range: condition('Range', 'One range of bytes; several are answered with the whole content.'),
+  Range: condition('Range', 'One range of bytes; several give the whole content.'),
   IfRange: condition('If-Range', 'Entity tag or HTTP date of the range.'),
 } as const satisfies Readonly<Record<string, InputParameter>>
 

@@ -175,7 +175,7 @@ export const MATCH_CONTRACT: PathContract = {
       {
         name: 'distro',
         in: 'query',
-        description: 'Of components without a release: debian-12.',
+        description: 'Such as debian-12.',
         schema: { type: 'string', minLength: 1 },
       },
     ],
@@ -222,16 +222,20 @@ export const VEX_ARCHIVE_CONTRACT: PathContract = {
   },
 }
 
+const IMAGE_DIGEST: InputParameter = {
+  name: 'digest',
+  in: 'path',
+  required: true,
+  description: 'SHA-256.',
+  schema: { pattern: '^(sha256:)?[0-9a-f]{64}$' },
+}
+
 /** The VEX of one image. */
 export const IMAGE_VEX_CONTRACT: PathContract = {
   get: {
-    summary: 'The VEX of an image',
+    summary: 'VEX of an image',
     tags: VEX_TAGS,
-    parameters: [
-      idParameter('digest', 'SHA-256 of the image', '0'.repeat(64)),
-      { name: 'name', in: 'query', description: 'Further names.', schema: TEXT },
-      ...CONDITIONS,
-    ],
+    parameters: [IMAGE_DIGEST, { name: 'name', in: 'query', description: 'More names.', schema: TEXT }, ...CONDITIONS],
     responses: mirrored({
       description: 'OpenVEX.',
       schema: { type: 'object' },

@@ -153,7 +153,6 @@ export const SCHEMAS = {
       namedSince: TEXT,
       counts: {
         type: 'object',
-        description: 'Names by kind, where none is listed.',
       },
       notJudged: {
         type: 'integer',

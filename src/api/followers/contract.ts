@@ -62,7 +62,7 @@ export const FOLLOWER_CONTRACTS = {
   '/-/events': {
     get: {
       summary: 'A stream of published snapshots and received webhooks',
-      description: 'Server-sent events. Without a key it has the public snapshots alone.',
+      description: 'Server-sent events. Without a key public snapshots alone.',
       tags: TAGS,
       parameters: [
         SOURCE,
@@ -87,7 +87,7 @@ export const FOLLOWER_CONTRACTS = {
   '/-/records/{id}': {
     get: {
       summary: 'Since when a record is known here',
-      description: 'Also of a removed record. With a key also the tags with it.',
+      description: 'Also of a removed record; with a key also its tags.',
       tags: TAGS,
       parameters: [
         {

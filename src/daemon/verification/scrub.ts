@@ -104,7 +104,7 @@ function planned({ config, log, now }: Clocked, start: () => void): Schedule | n
   if (known === null) noteVerification(dir, none)
   const lastSuccess = Date.parse(known?.endedAt ?? since)
   const job = { name: 'verify', expression, lastSuccess, run: start }
-  return startSchedule([job], { ...config.sync, now, log: log as Logger })
+  return startSchedule([job], { ...config.sync, now, log: log as Logger, isSecond: true })
 }
 
 function isAnyRunning({ reads }: ScrubOptions): boolean {
