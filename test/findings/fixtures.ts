@@ -33,15 +33,16 @@ export interface FindingsBench extends Bench {
 
 type Known = ReturnType<typeof readKnown>
 
-/** Opens a bench until the test ends. */
+/** Opens a bench until the test ends. `guard`: what the guard does about changes that hide findings. */
 export async function openFindingsBench(
   service: ServiceOptions = {},
   atEnd: (end: () => Promise<void>) => void = onTestFinished,
+  guard: 'enforce' | 'warn' = 'enforce',
 ): Promise<FindingsBench> {
   const bench = await createBench({
     sandbox: { records: 1, service: { images: 2, tags: 4, packages: 1, tickets: 2, ...service } },
     envOf: catalogEnv,
-    env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_OSV_GUARD_FRACTION: '1', PATCHMIRROR_GUARD_MODE: 'warn' },
+    env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_OSV_GUARD_FRACTION: '1', PATCHMIRROR_GUARD_MODE: guard },
   })
   atEnd(() => bench.close())
   const { dir, config, sandbox } = bench

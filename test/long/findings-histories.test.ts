@@ -192,7 +192,7 @@ function recordOf(
 const met = { suppressed: 0, patched: 0, bySource: 0, gaps: 0 }
 
 async function play(steps: readonly Step[]): Promise<void> {
-  const bench = await openFindingsBench({}, () => undefined)
+  const bench = await openFindingsBench({}, () => undefined, 'warn')
   await follow(bench, steps).finally(() => bench.close())
 }
 

@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { type FindingsBench, affecting, componentsOf, openFindingsBench, vexAbout } from '../findings/fixtures.ts'
 import { judgeKilled } from '../findings/killing.ts'
 import { type Dice, createDice } from '../support/dice.ts'
@@ -67,7 +67,7 @@ function packagesOf({ dir }: FindingsBench) {
 }
 
 test('a first judgement that is killed again and again announces nothing and ends with all tags judged', async () => {
-  const bench = await openFindingsBench(SERVICE)
+  const bench = await openFindingsBench(SERVICE, onTestFinished, 'warn')
   const { dir } = bench
   await bench.crawl()
   await bench.publish({})
@@ -85,7 +85,7 @@ test('a first judgement that is killed again and again announces nothing and end
 })
 
 test('updates that are killed announce each change once, and end as a judgement from the beginning', async () => {
-  const bench = await openFindingsBench(SERVICE)
+  const bench = await openFindingsBench(SERVICE, onTestFinished, 'warn')
   const { dir } = bench
   const dice = createDice(11)
   await bench.crawl()
