@@ -12,7 +12,7 @@ import { createFindingsReads } from '../../src/store/findings/reads.ts'
 /** Tags and their SBOMs of the service. */
 const SERVICE = { images: 4, tags: 12 }
 const NEVER = { statement: Infinity, running: true }
-const ROUNDS = 8
+const ROUNDS = 14
 const NOW = Date.UTC(2026, 4, 2)
 
 /** What a data folder says of its tags, up to where they are judged, and all that was logged. */

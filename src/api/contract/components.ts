@@ -49,7 +49,7 @@ export const HEADERS = {
   }),
   'X-RateLimit-Remaining': always('How many of them are left.', { type: 'integer' }),
   Allow: always('The methods of this path.'),
-  Link: header('URL of the next page (`rel="next"`).'),
+  Link: header('The next page (`rel="next"`).'),
   'X-Mirror-Instance': header('Id of the running daemon.'),
   'X-Content-Type-Options': header('`nosniff`.'),
   'Content-Security-Policy': header('Lets a browser run nothing.'),

@@ -19,7 +19,7 @@ const NOT_GIVEN = { enum: ['', null] }
 /** The ecosystems that a query may name: one of the OSV schema, or a vendor's, with anything behind a colon. */
 function ecosystemPattern(): string {
   const { names, vendors } = ecosystemNames()
-  return `^((${names.join('|')})|(${vendors.join('|')}))(:.*)?$`
+  return `^$|^((${names.join('|')})|(${vendors.join('|')}))(:.*)?$`
 }
 
 /** What purls look like; each type has more rules. */
