@@ -36,9 +36,9 @@ const asked = (description: string, required: string, own: object, rest: object 
     ...rest,
   },
 })
-const BY_NAME = asked('By name and ecosystem.', 'name ecosystem', {
+const BY_NAME = asked('By name and ecosystem.', 'name', {
   name: { type: 'string', minLength: 1, maxLength: 1024 },
-  ecosystem: { type: 'string', pattern: ecosystemPattern(), maxLength: 1024 },
+  ecosystem: { type: ['string', 'null'], pattern: ecosystemPattern(), maxLength: 1024 },
   purl: NOT_GIVEN,
 })
 const purl = (pattern: string): object => ({
