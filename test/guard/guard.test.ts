@@ -4,7 +4,13 @@ import { generateRecord } from '../../src/sandbox/feed/generate.ts'
 import { telling } from '../support/tables.ts'
 import { BENIGN, HOSTILE, judged, mutated } from './hostile.ts'
 
-const RECORDS = Array.from({ length: 100 }, (_, i) => generateRecord({ seed: 1 }, i).bytes)
+const RECORDS = Array.from({ length: 100 }, (_, i) => withAlias(generateRecord({ seed: 1 }, i).bytes, i))
+
+/** Returns a record with an alias: what is generated has none. */
+function withAlias(bytes: Buffer, at: number): Buffer {
+  const record = JSON.parse(bytes.toString()) as object
+  return Buffer.from(JSON.stringify({ ...record, aliases: [`CVE-2020-${5000 + at}`] }))
+}
 
 describe('a feed in which', () => {
   test.each(
