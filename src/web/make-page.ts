@@ -1,3 +1,4 @@
+import { PLAIN_REQUEST } from '../api/http/request-headers.ts'
 import { withoutHeader } from '../api/access/credentials.ts'
 import { createReading } from '../api/reading/reader.ts'
 import { readOrigin } from '../api/http/origin.ts'
@@ -143,7 +144,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
         served: request.served,
         linkSecret: null, // pages show documents under their own paths
       }
-      return answer({ ...asked, method: 'GET', requestHeaders: NO_HEADERS })
+      return answer({ ...asked, method: 'GET', requestHeaders: PLAIN_REQUEST })
     }
     const call: PageCall = {
       query: new URLSearchParams(request.query),
@@ -216,14 +217,4 @@ function openOrNull(generation: ViewsInUse): Views | null {
     if (error instanceof MirrorError && error.code === 'not_ready') return null
     throw error
   }
-}
-
-const NO_HEADERS = {
-  acceptEncoding: undefined,
-  ifMatch: undefined,
-  ifNoneMatch: undefined,
-  range: undefined,
-  ifModifiedSince: undefined,
-  ifUnmodifiedSince: undefined,
-  ifRange: undefined,
 }

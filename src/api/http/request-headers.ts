@@ -46,6 +46,9 @@ export function readRequestHeaders(rawHeaders: readonly string[]): RequestHeader
   return requestHeaders
 }
 
+/** What a request asks for beyond its path: nothing. */
+export const PLAIN_REQUEST: Readonly<RequestHeaders> = readRequestHeaders([])
+
 /** The two codings an answer exists in. */
 export type Coding = 'gzip' | 'identity'
 

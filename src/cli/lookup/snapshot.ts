@@ -1,3 +1,4 @@
+import { PLAIN_REQUEST } from '../../api/http/request-headers.ts'
 import { createReading } from '../../api/reading/reader.ts'
 import type { ReadReply } from '../../api/reading/request.ts'
 import { createViewsInUse } from '../../api/scanners/generation.ts'
@@ -75,15 +76,7 @@ const REQUEST = {
   baseUrl: '',
   served: null,
   linkSecret: null,
-  requestHeaders: {
-    acceptEncoding: undefined,
-    ifMatch: undefined,
-    ifNoneMatch: undefined,
-    range: undefined,
-    ifModifiedSince: undefined,
-    ifUnmodifiedSince: undefined,
-    ifRange: undefined,
-  },
+  requestHeaders: PLAIN_REQUEST,
 }
 
 /** Opens the index of packages of the data folder at the first read. */
