@@ -99,6 +99,8 @@ const STORAGE_FAULTS: Partial<Record<string, string>> = {
   ENOSPC: 'is full: free some space and try again',
   EDQUOT: 'is over its quota',
   SQLITE_READONLY: `is not writable: ${FOLDER}`,
+  SQLITE_READONLY_ROLLBACK:
+    'has a change of a program that was killed, which only a writer can undo: run "patchmirror status" as the user that owns it',
   SQLITE_READONLY_DIRECTORY: `is not writable: ${FOLDER}`,
   SQLITE_READONLY_DBMOVED: 'was moved or deleted while in use',
   SQLITE_CANTOPEN: `cannot be opened: ${FOLDER}`,

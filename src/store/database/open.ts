@@ -138,11 +138,11 @@ export function hasLog(path: string): boolean {
 
 /**
  * Gives a database a write-ahead log before it is read: a reader of one without would keep its own process from writing.
- * Where that cannot be done now, as on a read-only disk or for another user's file, it is read as it is.
+ * A change that a killed process left in a rollback journal is undone, which no reader can do. Where that cannot be done now, as on a read-only disk or for another user's file, it is read as it is.
  */
 function giveLog(path: string, steps: readonly string[]): void {
   try {
-    if (hasLog(path) || statSync(path).uid !== process.geteuid?.()) return
+    if ((hasLog(path) && !isPresent(`${path}-journal`)) || statSync(path).uid !== process.geteuid?.()) return
     const db = connect(path, { timeout: 0, fileMustExist: true })
     try {
       refuseForeignSchema(db, steps)

@@ -1,4 +1,16 @@
-import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
@@ -185,6 +197,42 @@ describe('a damaged database', () => {
     })
     expect(code).toBe('corrupt')
   })
+})
+
+/** A folder as a process leaves it that is killed while it gives a database its write-ahead log, in a rollback journal. */
+function withHotJournal(): string {
+  const dir = filled()
+  const path = databasePath(dir)
+  const killed = `${path}.killed`
+  const journal = `${path}-journal`
+  const db = new Database(path)
+  db.pragma('journal_mode = DELETE')
+  db.pragma('cache_size = 10')
+  db.exec(`BEGIN; PRAGMA user_version = ${MIGRATIONS.length}; UPDATE osv_record SET as_of = 7`)
+  copyFileSync(path, killed)
+  copyFileSync(journal, `${killed}-journal`)
+  db.close()
+  renameSync(killed, path)
+  const file = openSync(path, 'r+')
+  writeSync(file, Buffer.of(2, 2), 0, 2, 18)
+  closeSync(file)
+  renameSync(`${killed}-journal`, journal)
+  return dir
+}
+
+test('a change that a killed process left in a rollback journal is undone before reading', () => {
+  const dir = withHotJournal()
+  const db = openReader(dir)
+  if (db === null) throw new Error('no database')
+  expect(db.prepare('SELECT count(*) FROM osv_record WHERE as_of = 7').pluck().get()).toBe(0)
+  expect(existsSync(`${databasePath(dir)}-journal`)).toBe(false)
+  db.close()
+})
+
+test('who may not undo such a change is told which user can', () => {
+  const code = 'SQLITE_READONLY_ROLLBACK'
+  const error = nameStorageError(Object.assign(new Error('attempt to write'), { code }), '/data')
+  expect(String(error)).toMatch(/only a writer can undo: run "patchmirror status" as the user that owns it/)
 })
 
 test('a reader that stays at a restored database does not keep its own thread from writing', () => {
