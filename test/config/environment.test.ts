@@ -144,6 +144,7 @@ test('no message repeats a key or a secret that is given where a path is expecte
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
   const [, body = ''] = pem.split('\n')
   const raw = publicKey.export({ type: 'spki', format: 'der' }).subarray(12).toString('base64')
+  const likePath = `/3q5${raw.slice(4)}`
   const secret = `whsec_${randomBytes(24).toString('base64')}`
   for (const [name, value, said] of [
     ['PATCHMIRROR_BUNDLE_SIGNING_KEYS', pem, 'is the text of a key or a certificate: give the path'],
@@ -152,12 +153,13 @@ test('no message repeats a key or a secret that is given where a path is expecte
     ['PATCHMIRROR_UPSTREAM_CA_FILE', pem, 'give the path of a file'],
     ['PATCHMIRROR_BUNDLE_TRUSTED_KEYS', pem, 'give the path of a file'],
     ['PATCHMIRROR_BUNDLE_TRUSTED_KEYS', raw, '"ed25519:" goes before it'],
+    ['PATCHMIRROR_BUNDLE_TRUSTED_KEYS', likePath, '"ed25519:" goes before it'],
     ['PATCHMIRROR_WEBHOOKS_SECRETS_FILE', secret, 'may be the secret itself'],
     ['PATCHMIRROR_OSV_SCHEDULE', secret, 'not shown'],
   ] as const) {
     const message = refusal(() => load({ env: { [name]: value } }))
     expect(message).toContain(said)
-    for (const hidden of [body, raw, secret, secret.slice(7)]) expect(message).not.toContain(hidden)
+    for (const hidden of [body, raw, likePath, secret, secret.slice(7)]) expect(message).not.toContain(hidden)
   }
   expect(refusal(() => load({ env: { PATCHMIRROR_SERVER_KEY_FILE: '/etc/none.pem' } }))).toContain(
     '"/etc/none.pem" cannot be read (ENOENT)',

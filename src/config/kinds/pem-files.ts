@@ -4,8 +4,8 @@ import { briefReason, readNamedFile } from '../../core/files.ts'
 
 /** PEM, and secrets and keys with their prefix. */
 const MARKED = /-----BEGIN |^(?:(?:v1a?,)?wh(?:sec|sk)_|pmk_)/
-/** What may be the base64 of a key: a long word of letters of both cases and digits that no absolute path is. */
-const BASE64 = /^(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[A-Za-z\d+][\w+/-]{39,}={0,2}$/
+/** What may be the base64 of a key: a long word of letters of both cases and digits. One that begins as an absolute path is padded. */
+const BASE64 = /^(?=.*[A-Z])(?=.*[a-z])(?=.*\d)(?!\/.*[^=]$)[\w+/][\w+/-]{39,}={0,2}$/
 
 /** Returns whether a text may be a key or a secret, so that no message may repeat it. */
 export function isKeyMaterial(text: string): boolean {
