@@ -9,7 +9,7 @@ import { bearer } from '../support/keys.ts'
 import { type ServedContract, templateOf, violations } from '../support/openapi.ts'
 import { privateRoutes } from '../support/openapi-page.ts'
 import { type WholeMirror, openWholeMirror } from '../support/whole-mirror.ts'
-import { LONG } from '../support/tables.ts'
+import { LONG, longTest } from '../support/tables.ts'
 
 let mirror: WholeMirror
 let contract: ServedContract
@@ -130,7 +130,7 @@ const variantsFor = (operation: number): typeof VARIANTS => VARIANTS.filter((_, 
 const someOf = (paths: readonly string[]): readonly string[] =>
   LONG || paths.length < 6 ? paths : [...paths.slice(0, 4), ...paths.slice(-2)]
 
-test('the answers of a mirror have the status, media type and headers of the API document', async () => {
+longTest('the answers of a mirror have the status, media type and headers of the API document', async () => {
   const known = allKnown(mirror)
   const listed = (await mirror.get('/external/osv/all.json')).headers.get('x-mirror-snapshot') ?? ''
   const asked: Asked[] = [

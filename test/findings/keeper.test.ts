@@ -8,6 +8,7 @@ import { removeFindings } from '../../src/store/findings/database.ts'
 import { gateReads } from '../../src/store/gated-reads.ts'
 import { snapshotStamp } from '../../src/store/pin.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
+import { telling } from '../support/tables.ts'
 import { type FindingsBench, affecting, openFindingsBench } from './fixtures.ts'
 
 type Options = Parameters<typeof createFindingsKeeper>[0]
@@ -81,7 +82,7 @@ test('a judgement that fails is tried again, is logged once, and leaves a status
   expect(keeper.logged[1]).toContain('4 SBOMs were read')
 })
 
-test.each(['deleted', 'damaged'])(
+test.each(telling(['deleted', 'damaged'], 'damaged'))(
   'a database that is %s while nothing is judged is noticed by the status, and made again',
   async (how) => {
     const bench = await unjudged()

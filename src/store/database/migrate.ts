@@ -10,7 +10,7 @@ interface Connection {
 }
 
 /**
- * Takes a database to the newest schema, step by step. `before` is called with the schema of a database that is not new,
+ * Takes a database to the newest schema by the steps that it lacks, all of them or none. `before` is called with the schema of a database that is not new,
  * while no process can write to it; when it throws, nothing is changed. Throws `schema` for one of a newer program.
  */
 export function migrate(
@@ -24,13 +24,13 @@ export function migrate(
     if (isOlder()) before(userVersion(db))
   })
   if (isOlder()) prepare.immediate()
-  const step = db.transaction(() => {
+  const apply = db.transaction(() => {
     const version = userVersion(db) // read under the lock: another process may migrate at the same time
     if (version >= steps.length) return
-    db.exec(steps[version] ?? '')
-    db.pragma(`user_version = ${version + 1}`)
+    for (const step of steps.slice(version)) db.exec(step)
+    db.pragma(`user_version = ${steps.length}`)
   })
-  while (userVersion(db) < steps.length) step.immediate()
+  if (userVersion(db) < steps.length) apply.immediate()
 }
 
 /** Returns the schema of a database; 0 for a new one. */

@@ -5,6 +5,7 @@ import { acquireLock } from '../../../src/store/database/lock.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import type { RunEnd } from '../../../src/store/runs/runs.ts'
 import { FILLED_AT, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
+import { longTest } from '../../support/tables.ts'
 
 afterEach(closeAll)
 
@@ -278,7 +279,7 @@ test('the age of the data is the newest date at which upstream confirmed it', as
   expect(headers['x-mirror-as-of']).toBe('2026-07-01T02:00:00.000Z')
 })
 
-test('a commit of another process is noticed without a notification', async () => {
+longTest('a commit of another process is noticed without a notification', async () => {
   const served = await serve((store) => store.publishOsv({ [ID]: TEXT }))
   const before = await served.get(PATH)
   served.store.publishOsv({ [ID]: '{"new":true}' }, FILLED_AT + 60_000)

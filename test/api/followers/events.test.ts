@@ -6,7 +6,7 @@ import { type EventLog, createWebhookLog } from '../../../src/api/followers/even
 import { openWrites } from '../../../src/store/writer.ts'
 import { snapshot } from '../../store/fixtures.ts'
 import { type Served, type ServedOptions, FEEDS, FILLED_AT, closeAll, serve } from '../served.ts'
-import { LONG } from '../../support/tables.ts'
+import { LONG, longTest } from '../../support/tables.ts'
 
 afterEach(closeAll)
 
@@ -288,7 +288,7 @@ describe('/-/events', () => {
     expect(socket.bytesRead).toBeLessThan(texts.join('').length)
   })
 
-  test('gives readers that read nothing no place for good, however little is sent', async () => {
+  longTest('gives readers that read nothing no place for good, however little is sent', async () => {
     const bounds = { heartbeatMs: 400, maxListeners: 3 }
     const served = await start({ ...WITH_KEY, closeGraceMs: 100, eventBounds: bounds })
     const silent = [await stopped(served), await stopped(served)]

@@ -206,7 +206,7 @@ function collectGarbage(): void {
   collect()
 }
 
-test('a client that disconnects during a download leaves no error behind', async () => {
+longTest('a client that disconnects during a download leaves no error behind', async () => {
   const served = await serveLarge()
   const socket = connect(served.port, '127.0.0.1')
   socket.write(`GET ${PATH} HTTP/1.1\r\nHost: m\r\n\r\n`)

@@ -207,7 +207,7 @@ test('a stored type that differs from the published one is found by verify', asy
   expect(JSON.stringify(await verify())).toContain('the stored catalog differs from the published snapshot')
 })
 
-test('a damaged document is a 503 in every content coding, and for a part of it', async () => {
+longTest('a damaged document is a 503 in every content coding, and for a part of it', async () => {
   const made = await bench(['a'], {
     '/v1/tags/a/sbom': naming('/documents/a'),
     '/documents/a': () => typed(SBOM, INFERRED),

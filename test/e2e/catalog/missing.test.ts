@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type CatalogBench, catalogBench, catalogEnv, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { plainBench } from '../../support/catalog/plain-service.ts'
-import { telling, longTest } from '../../support/tables.ts'
+import { longTest, telling } from '../../support/tables.ts'
 import { run } from '../../support/command.ts'
 import { serveFolder } from '../../bundle/air-gap.ts'
 
@@ -81,7 +81,7 @@ describe('the 404 of a missing item or document', () => {
     expect(await told(made, '/v1/avrs/some/artifacts/vex')).toMatchObject(LEFT_OUT_SET)
   })
 
-  test('is a 503 that names the setting when that has changed since the last sync', async () => {
+  longTest('is a 503 that names the setting when that has changed since the last sync', async () => {
     const before = await mirrored({}, SERVICE)
     const tag = beyond(before, 'tags')
     const include = { PATCHMIRROR_CATALOG_INCLUDE: 'image:*' }

@@ -4,6 +4,7 @@ import { differences } from '../../support/mirror.ts'
 import type { Doc } from '../../guard/hostile.ts'
 import { bench, expectAgreement, synced } from '../fixtures.ts'
 import { LOWER, approve, attack } from './attacks.ts'
+import { telling } from '../../support/tables.ts'
 
 const decisionOf = ({ store }: Bench, run: number) => store.quarantine.readQuarantine(run)?.decision
 const reject = ({ store }: Bench, run: number) =>
@@ -22,7 +23,7 @@ describe('records that leave the scope by their content', () => {
     for (const one of doc.affected ?? []) if ('package' in one) one.package.ecosystem = 'Go'
   }
 
-  test.each(['10', '500'])('are kept until they are approved, archive from %s', async (threshold) => {
+  test.each(telling(['10', '500'], '10'))('are kept until they are approved, archive from %s', async (threshold) => {
     const env = { PATCHMIRROR_OSV_INCLUDE: 'npm', PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: threshold }
     const made = await bench({ sandbox: { records: 200, large: 0 }, env })
     await made.run('osv')

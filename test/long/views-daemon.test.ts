@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { catalogEnv } from '../support/catalog/mirror.ts'
 import { type Hosted, type World, openWorld } from '../support/daemons.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
-import { longTest } from '../support/tables.ts'
 
 const AUTHORIZED = { headers: bearer() }
 const SOON = { interval: 50 }
@@ -45,7 +44,7 @@ test('the daemon makes the views for scanners after its first sync', async () =>
   expect(metrics).toContain('patchmirror_views_current{kind="osv"} 1')
 })
 
-longTest('the daemon makes the views for scanners again after a change of upstream', async () => {
+test('the daemon makes the views for scanners again after a change of upstream', async () => {
   await expect.poll(() => statusOf(`${daemon.url}/osv/ecosystems.txt`), SOON).toBe(200)
   const before = await snapshotOf('/osv/all.zip')
   world.sandbox.feed.change(1)
@@ -54,7 +53,7 @@ longTest('the daemon makes the views for scanners again after a change of upstre
   expect(await snapshotOf('/osv/all.zip')).toBe(await snapshotOf('/external/osv/all.zip'))
 })
 
-longTest('the VEX repository has every OpenVEX document of the catalog, and requires a key', async () => {
+test('the VEX repository has every OpenVEX document of the catalog, and requires a key', async () => {
   const { url } = daemon
   const manifestUrl = `${url}/.well-known/vex-repository.json`
   await expect.poll(() => statusOf(manifestUrl, AUTHORIZED), SOON).toBe(200)
