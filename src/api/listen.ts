@@ -16,30 +16,22 @@ export interface ServerAddress {
 /** Of the pages' framework, what opens the address and what asks the pages themselves. */
 interface Listenable {
   readonly server: Server
-  listen(
-    at: { host: string; port: number; backlog: number; reusePort?: boolean } | { path: string; backlog: number },
-  ): Promise<unknown>
+  listen(at: { host: string; port: number; backlog: number } | { path: string; backlog: number }): Promise<unknown>
   ready(): PromiseLike<unknown>
   inject(path: string): Promise<{ readonly statusCode: number }>
 }
 
 /** Connections that the system accepts before the program does. */
-export const BACKLOG = 1024
+const BACKLOG = 1024
 
-/** Opens the address of the settings, and reports what is known of it. `listenBeside`: other threads open it as well. */
-export function createListening(
-  app: Listenable,
-  settings: Config['server'],
-  listenBeside = (): Promise<void> => Promise.resolve(),
-) {
+/** Opens the address of the settings, and reports what is known of it. */
+export function createListening(app: Listenable, settings: Config['server']) {
   const { host, port, socket } = settings
   void app.ready().then(undefined, () => undefined) // completes the pages before the address is wanted; `listen` reports a failure
   const address = (): ServerAddress | null => addressOf(app.server.address(), settings)
   const listen = async (): Promise<void> => {
     if (socket === null) {
-      const at = { host: await oneAddress(host), port, backlog: BACKLOG }
-      if (settings.threads === 1) await app.listen(at)
-      else await refuseUsed(at).then(() => app.listen({ ...at, reusePort: true }))
+      await app.listen({ host: await oneAddress(host), port, backlog: BACKLOG })
     } else {
       const mode = Number.parseInt(settings.socketMode, 8)
       const open = (path: string): Promise<unknown> => app.listen({ path, backlog: BACKLOG })
@@ -56,7 +48,6 @@ export function createListening(
       await listen().catch((error: unknown) => {
         throw nameListenError(error, settings)
       })
-      await listenBeside()
       return address() ?? { url: '', port }
     },
     /** Null while not listening. */
@@ -72,13 +63,6 @@ export function createListening(
  */
 async function oneAddress(host: string): Promise<string> {
   return isIP(host) === 0 ? (await lookup(host, { order: 'ipv4first' })).address : host
-}
-
-/** Rejects when a port is in use: with `reusePort` the system would give it to two daemons of the same user. */
-async function refuseUsed(at: { host: string; port: number }): Promise<void> {
-  if (at.port === 0) return
-  const server = createServer()
-  await listenOn(server, at).finally(() => closed(server))
 }
 
 function listenOn(server: NetServer, at: ListenOptions): Promise<void> {
@@ -134,7 +118,6 @@ const FAULTS: Readonly<Partial<Record<string, string>>> = {
   EADDRNOTAVAIL: 'is not an address of this machine: set server.host',
   EAFNOSUPPORT: 'is of an address family that this machine does not have: set server.host',
   ENOTFOUND: 'is not a name that resolves: set server.host',
-  ENOTSUP: 'cannot be shared by threads on this system: set server.threads to 1',
   EAI_AGAIN: 'is a name that cannot be resolved now: set server.host to an address',
 }
 

@@ -26,7 +26,6 @@ import { createPublicSide } from './public-routes.ts'
 import type { ViewsMaker } from './scanners/generation.ts'
 import type { ReadingData } from './reading/request.ts'
 import { type ReadingThread, openReading } from './reading/thread.ts'
-import { createPinMoves } from './serving/shared.ts'
 import { type SnapshotWatcher, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
 import type { BoxesStatus, EdgeTargetStatus, FleetStatus, TagFindingsStatus, WebhooksReport } from '../domain/status.ts'
@@ -55,8 +54,6 @@ export interface ServerOptions {
   readonly findingsLog?: FindingsLog
   /** Called when the derived archive is missing, at each request for it; it can be rebuilt. */
   readonly onArchiveLost?: () => void
-  /** Called when another serving thread has moved to a new snapshot: the write-ahead log can be copied further. */
-  readonly onThreadMoved?: () => void
   /** How far runs are, for the status; not known when not given. */
   readonly progressOf?: NonNullable<StatusOptions['progressOf']>
   /** Id of the running daemon, for the status; none when not given. */
@@ -122,7 +119,7 @@ const CLOSE_GRACE_MS = 10_000
 export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
   const counts = countsOf(options, (request) => gate.access.hasKey(request))
-  const { moves, served } = openServed(options)
+  const served = createServedSnapshot(options, createStaleRule(config, now))
   const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const paths = pathsOf(options)
   const edge = createEdgeFields(config.edge)
@@ -134,7 +131,6 @@ export function createServer(options: ServerOptions): MirrorServer {
   const ends = createEnds()
   const app = createApp(failures, (pages) => {
     const handler = neverThrowing(failures.answer, (request, response) => {
-      if (moves.isBehind()) follower.look()
       if (state.closing) response.setHeader('Connection', 'close')
       if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
       if (!isPath(request)) return failures.answer(notPath(), request, response)
@@ -157,9 +153,9 @@ export function createServer(options: ServerOptions): MirrorServer {
   const sbom = createSbomPage({ cacheControl, failures })
   const follower = followAll(options, [served, open], [followers, gate.access, createDecisionLog(reads, log)])
   addPages(app, { ...options, paths, reports })
-  const connected = { served, heads, moves, look: follower.look, closeGraceMs }
+  const connected = { served, heads, closeGraceMs }
   const connections = openConnections(app.server, { ...options, ...counts, ...connected })
-  const listening = createListening(app, config.server, connections.listen)
+  const listening = createListening(app, config.server)
   return {
     ...listening,
     async listen() {
@@ -168,7 +164,7 @@ export function createServer(options: ServerOptions): MirrorServer {
       follower.look()
       return address
     },
-    snapshotChanged: () => [follower, connections].forEach((one) => one.look()),
+    snapshotChanged: follower.look,
     async close() {
       state.closing = true
       follower.stop()
@@ -215,13 +211,6 @@ function countsOf(
   hasKey: Gate['access']['hasKey'],
 ): ResponseAccount {
   return { account, holderOf: createHolders(createTrust(config.server.trustProxy), hasKey) }
-}
-
-function openServed({ now, ...options }: ServerOptions) {
-  const moves = createPinMoves(options.config.server.threads)
-  const reads = moves.counted(options.reads)
-  const served = createServedSnapshot({ ...options, reads }, createStaleRule(options.config, now))
-  return { moves, served }
 }
 
 function createContract(

@@ -174,7 +174,6 @@ export const SCHEMA = {
     keepAliveSeconds: integerSetting({ min: 1, max: 86_400, example: 75 }),
     maxConnections: integerSetting({ min: 1, max: 1_000_000, example: 4096 }),
     maxConnectionsPerAddress: integerSetting({ min: 0, max: 1_000_000, example: 64 }),
-    threads: integerSetting({ min: 1, max: 16, example: 2 }),
     strictParameters: flag(true),
   },
   webhooks: {

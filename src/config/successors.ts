@@ -21,6 +21,7 @@ const SUCCESSORS: ReadonlyMap<string, string | null> = new Map<string, string | 
     [`guard.${kind}Fraction`, 'guard.limitShare'],
   ]),
   ['guard.futureDays', null],
+  ['server.threads', null],
 ])
 
 /** Returns what took the place of a setting of an earlier version, as the end of a message; null: it never was one. */

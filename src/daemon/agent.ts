@@ -143,7 +143,6 @@ function openReads(dataDir: string): PinnedReads {
 function threadHooks(thread: SyncThread) {
   return {
     onArchiveLost: () => thread.rebuildArchive(),
-    onThreadMoved: () => thread.checkpoint(),
   }
 }
 

@@ -175,7 +175,6 @@ test('the defaults are those that the manual documents', () => {
       maxConnections: 4096,
       maxConnectionsPerAddress: 1024,
       strictParameters: true,
-      threads: 1,
     },
     webhooks: {
       path: '/-/webhooks',

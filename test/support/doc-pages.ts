@@ -224,8 +224,6 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_upstream_bytes_total: '`source`; since the start of the daemon',
   patchmirror_http_requests_total:
     '`surface`: `public`, `remediation`, `settings`, `catalog`, `identity`, `views`, `mirror`, `other`; `code`',
-  patchmirror_serving_thread_up: '`thread`: from 2',
-  patchmirror_serving_thread_answers_total: '`thread`: from 2; since the start of the daemon',
   patchmirror_build_info: '`version`',
   patchmirror_certificate_expiry_timestamp_seconds: '`certificate`: `webhooks`',
   patchmirror_storage_state: '`state`: `ok`, `full`, `failing`, `damaged`',

@@ -5,7 +5,7 @@ import type { ServedSnapshot } from '../snapshot/served.ts'
 import { createInflating } from './inflating.ts'
 import { findPacked } from './osv.ts'
 
-/** What records are served from, by the main thread and by others. */
+/** What records are served from. */
 export type ServedRecords = Pick<ServedSnapshot, 'cache' | 'reads' | 'originOf' | 'knownOrigin'>
 
 /** Opens the fast path for records. */
@@ -13,14 +13,12 @@ export function openFastRecords(
   server: EventEmitter,
   served: ServedRecords,
   heads: Heads,
-  options: Omit<FastPathOptions, 'find'> & Catching,
+  options: Omit<FastPathOptions, 'find'>,
 ): FastPath {
-  const { isBehind, refresh } = options
   const inflating = createInflating()
   return openFastPath(server, {
     ...options,
     find(target, coding) {
-      if (isBehind()) refresh()
       const shared = heads(served.originOf('osv'), coding)
       const found = findPacked(served, target, coding)
       if (found === undefined || found.asOf !== undefined) return undefined // its head is its own
@@ -33,11 +31,4 @@ export function openFastRecords(
       return () => ready(found.known() ?? found.answer(content()))
     },
   })
-}
-
-/** How the served snapshot is kept from being older than another thread's. */
-interface Catching {
-  /** True: call `refresh` before the next answer. */
-  readonly isBehind: () => boolean
-  readonly refresh: () => void
 }

@@ -33,8 +33,6 @@ export interface FastPathOptions {
   readonly isEnabled: () => boolean
   /** Whether a connection may be answered here. */
   readonly takes: (socket: Socket) => boolean
-  /** Whether a connection that is handed over flows at once; false: what takes it over resumes it. */
-  readonly resumes: boolean
   /** The server's event for a connection that HTTP is spoken on; `secureConnection` with TLS. */
   readonly event: 'connection' | 'secureConnection'
   /** Called after each answer with the seconds since its request, and its connection. */
@@ -48,8 +46,6 @@ export const HEADERS_MS = 10_000
 
 /** The fast path of one server. */
 export interface FastPath {
-  /** Gives a connection to the server's own connection handling, past the fast path. */
-  readonly handOver: (socket: Socket) => void
   /** Lets its connections finish what they send and closes them; new ones go straight to the HTTP server. */
   close(): void
   /** Closes what is left at once. */
@@ -75,7 +71,6 @@ export function openFastPath(server: EventEmitter, options: FastPathOptions): Fa
     socket.once('close', () => sockets.delete(socket))
   })
   return {
-    handOver,
     close() {
       state.open = false
       for (const [socket, send] of sockets) if (send()) socket.destroySoon()
@@ -144,7 +139,7 @@ function drive(
     socket.pause()
     socket.unshift(chunk)
     handOver(socket)
-    if (options.resumes) socket.resume()
+    socket.resume()
   }
   socket.on('data', onData).on('end', onEnd).on('timeout', destroy).on('error', destroy)
   socket.setTimeout(HEADERS_MS)

@@ -22,7 +22,7 @@ export type HttpHandler = (request: IncomingMessage, response: ServerResponse) =
 /** Header bytes accepted in a request: clients behind proxies carry a lot that the mirror never looks at. */
 const MAX_HEADER_BYTES = 64 * 1024
 /** Bytes that may be buffered for a slow client before the writer has to wait. */
-export const WAITING_BYTES = 32 * 1024
+const WAITING_BYTES = 32 * 1024
 /** A head, and a whole request, come within these times, milliseconds; it is looked every two seconds. */
 const RECEIVING = {
   headersTimeout: HEADERS_MS,
@@ -181,8 +181,6 @@ const SWEEP_MS = 20
 interface Drained {
   readonly fastPath: FastPath
   readonly limit: ConnectionLimit
-  /** Closes the connections of other threads at once. */
-  readonly cut: () => void
 }
 
 /**
@@ -191,7 +189,7 @@ interface Drained {
  */
 export async function drain(
   server: Server,
-  { fastPath, limit, cut }: Drained,
+  { fastPath, limit }: Drained,
   closed: Promise<unknown>,
   graceMs: number,
 ): Promise<void> {
@@ -201,7 +199,6 @@ export async function drain(
     limit.closeQuiet()
   }, SWEEP_MS)
   const end = setTimeout(() => {
-    cut()
     fastPath.cut()
     limit.closeAll()
     server.closeAllConnections()

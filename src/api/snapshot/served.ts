@@ -50,8 +50,7 @@ export const SOURCE_NAMES: Readonly<Record<SourceName, string>> = {
 interface ServedOptions {
   readonly reads: PinnedReads
   readonly dataDir: string
-  /** `cacheBytes` bounds the cached answers of all threads together. */
-  readonly config: { readonly server: Pick<Config['server'], 'cacheBytes' | 'threads'> }
+  readonly config: { readonly server: Pick<Config['server'], 'cacheBytes'> }
   /** Called when the derived archive is missing. */
   readonly onArchiveLost?: () => void
 }
@@ -59,7 +58,7 @@ interface ServedOptions {
 /** Creates the served snapshot. Ages are compared when `refresh` is called, each second, never while answering. */
 export function createServedSnapshot(options: ServedOptions, markStale: StaleRule): ServedSnapshot {
   const { reads, dataDir, config, onArchiveLost } = options
-  const cache = createAnswerCache(config.server.cacheBytes / config.server.threads)
+  const cache = createAnswerCache(config.server.cacheBytes)
   const archives = createArchiveFiles(derivedDir(dataDir), onArchiveLost)
   const documents = createFeedDocuments(reads.pinned, cache)
   const listing = createListing(reads.pinned)

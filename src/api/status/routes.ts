@@ -14,7 +14,6 @@ import {
   problemHeaders,
 } from '../http/problems.ts'
 import type { ViewsMaker } from '../scanners/generation.ts'
-import type { AnswerMetrics } from '../serving/shared.ts'
 import type {
   BoxesStatus,
   EdgeTargetStatus,
@@ -113,7 +112,7 @@ interface PageOptions extends ReportOptions {
 }
 
 /** Makes the page for Prometheus from the report. */
-export interface MetricsPage extends AnswerMetrics {
+export interface MetricsPage {
   readonly contentType: string
   /** Counts connections that were closed or refused for want of places. */
   readonly countClosed: (why: string, count: number) => void

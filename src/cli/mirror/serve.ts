@@ -54,9 +54,7 @@ export async function serveCommand(options: ServeOptions): Promise<number> {
   manager.ready((serving = `serving ${url}`))
   manager.watch(() => agent.answers())
   const upstream = offline ? null : config.upstream.apiRoot
-  const { threads } = config.server
-  const by = threads === 1 ? '' : ` with ${threads} serving threads (server.threads)`
-  log.info({ url, upstream, data: config.data.dir, threads }, `serving ${url}${by}`)
+  log.info({ url, upstream, data: config.data.dir }, `serving ${url}`)
   if (logFile !== null) writeLine(`patchmirror: serving ${url}; the log is in ${config.log.file} (log.file)\n`)
   if (isReader(config)) log.info({ fleet: config.fleet.url }, 'reader of a fleet: what it publishes is served')
   else if (upstream === null) log.info({}, 'no upstream: nothing is synced, what was imported is served')

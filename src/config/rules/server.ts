@@ -18,27 +18,7 @@ export function checkServer(checked: Checked): string[] {
     problems.push(
       `${place('trustProxy')}: ${UNIX_PEER} stands for connections of server.socket, which is not set. Set it, or remove the entry.`,
     )
-  return [...problems, ...checkThreads(checked)]
-}
-
-/** Why more than one serving thread does not go with another setting, by that setting. */
-const ALONE: Readonly<Record<string, string>> = {
-  'server.socket': 'a unix socket cannot be shared among threads',
-  'server.certFile': 'only plain HTTP is served by several threads; a reverse proxy can end TLS',
-  'fleet.url': 'a generation must become active in all threads at the same time',
-}
-
-/** Returns the problems of more than one serving thread beside settings that allow one only. */
-function checkThreads({ values, origins, refused }: Checked): string[] {
-  const threads = values.get('server.threads')
-  if (typeof threads !== 'number' || threads === 1 || refused.has('server.threads')) return []
-  const place = (key: string): string => `${key} (${origins.get(key) ?? 'not set'})`
-  return Object.entries(ALONE)
-    .filter(([key]) => !refused.has(key) && (values.get(key) ?? null) !== null)
-    .map(
-      ([key, why]) =>
-        `${place('server.threads')}: ${threads}, and ${place(key)} is set: ${why}. Set server.threads: 1, or remove ${key}.`,
-    )
+  return problems
 }
 
 interface SectionPlaces {

@@ -45,7 +45,7 @@ interface AccountOptions {
  * Bytes of all clients together. Four bodies at the largest bound (16 MiB) fit in; with it the process stays far below the 512 MB
  * that small installations give it.
  */
-export const CLIENT_BYTES = 64 * 2 ** 20
+const CLIENT_BYTES = 64 * 2 ** 20
 /** Interval between two looks at how much moves, while any bytes are in use, milliseconds. */
 const LOOK_MS = 1_000
 /** A client of which nothing comes, or that takes nothing, for this long under pressure is ended, milliseconds. */

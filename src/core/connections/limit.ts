@@ -28,8 +28,8 @@ export interface ConnectionOptions {
   readonly onClosed: (why: ClosedFor, count: number) => void
 }
 
-/** What the limit needs of a connection: a socket, or one that another thread has. */
-export interface LimitedConnection extends Pick<
+/** What the limit needs of a connection. */
+interface LimitedConnection extends Pick<
   Socket,
   'remoteAddress' | 'remotePort' | 'bytesRead' | 'bytesWritten' | 'writableLength'
 > {
@@ -39,8 +39,6 @@ export interface LimitedConnection extends Pick<
 
 /** Admits connections, and ends those of a server that stops. */
 export interface ConnectionLimit {
-  /** Counts a connection that the server did not accept itself; false: it was refused and is destroyed. */
-  readonly admit: (connection: LimitedConnection) => boolean
   /**
    * Closes connections on which nothing came or went for a second, without a request in progress or bytes that the client
    * has still to read: those that were opened and not used are unknown to `closeIdleConnections`.
@@ -80,7 +78,7 @@ export function isReserved(socket: object): boolean {
 }
 
 /** Has a connection count as reserved where another one, which stands for the same client, is. */
-export function shareReserve(from: object, to: object): void {
+function shareReserve(from: object, to: object): void {
   if (reserved.has(from)) reserved.add(to)
 }
 
@@ -145,7 +143,6 @@ export function limitConnections(server: Server, options: ConnectionOptions): Co
   })
   countRequests(server, (socket) => open.get(keyOf(socket)))
   return {
-    admit,
     closeQuiet() {
       for (const one of open.values()) if (isQuiet(one)) end(one)
     },

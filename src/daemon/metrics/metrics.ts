@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { ThreadAnswers } from '../../api/serving/shared.ts'
 import type { Run } from '../../store/runs/runs.ts'
 import type { Figures } from './figures.ts'
 import { registerProcess } from './process.ts'
@@ -95,10 +94,6 @@ export interface Counters {
   readonly countShort: (reason: string, count: number) => void
   /** Counts an answer: the surface of its path, its status, and the seconds from the request to its end. */
   readonly countAnswer: (surface: string, code: number, seconds: number) => void
-  /** Upper bounds of the histogram of answers, seconds. */
-  readonly answerBounds: readonly number[]
-  /** Adds another serving thread, and the answers with records that it counts. */
-  readonly addThread: (thread: ThreadAnswers) => void
   /** Counts a run that has ended, with its requests and bytes upstream. */
   readonly countRun: (run: Pick<Run, 'source' | 'kind' | 'state' | 'facts'>) => void
 }
@@ -140,7 +135,7 @@ function createCounters(registry: Registry, version: string): Counters {
     countWebhook: (outcome, reason) => webhooks.inc({ outcome, reason }),
     countClosed: (reason, count) => closed.inc({ reason }, count),
     countShort: (reason, count) => short.inc({ reason }, count),
-    ...createAnswers(registry),
+    countAnswer: createAnswers(registry),
     countRun: createRuns(registers),
   }
 }
@@ -172,10 +167,8 @@ function createRuns(registers: Registry[]): Counters['countRun'] {
  * Creates the counts of answers. Those by surface and status are plain numbers, put into the library's form when the page is
  * read, because the fast path counts each answer: measured 0.2 µs for an answer, 0.65 µs with the library's counter.
  */
-function createAnswers(registry: Registry): Pick<Counters, 'countAnswer' | 'answerBounds' | 'addThread'> {
+function createAnswers(registry: Registry): Counters['countAnswer'] {
   const counts = new Map<string, Map<number, number>>()
-  const others: ThreadAnswers[] = []
-  registerThreads([registry], others)
   registry.registerMetric(
     new Counter({
       name: 'patchmirror_http_requests_total',
@@ -185,7 +178,6 @@ function createAnswers(registry: Registry): Pick<Counters, 'countAnswer' | 'answ
       collect() {
         this.reset()
         for (const [surface, codes] of counts) for (const [code, count] of codes) this.inc({ surface, code }, count)
-        for (const { totals } of others) this.inc({ surface: 'public', code: 200 }, totals().count)
       },
     }),
   )
@@ -195,60 +187,10 @@ function createAnswers(registry: Registry): Pick<Counters, 'countAnswer' | 'answ
     buckets: BUCKETS,
     registers: [registry],
   })
-  return {
-    answerBounds: BUCKETS,
-    addThread(thread) {
-      if (others.push(thread) > 1) return
-      registry.removeSingleMetric('patchmirror_http_request_duration_seconds')
-      registry.registerMetric(withOthers(times, others))
-    },
-    countAnswer(surface, code, seconds) {
-      let codes = counts.get(surface)
-      if (codes === undefined) counts.set(surface, (codes = new Map<number, number>()))
-      codes.set(code, (codes.get(code) ?? 0) + 1)
-      times.observe(seconds)
-    },
+  return (surface, code, seconds) => {
+    let codes = counts.get(surface)
+    if (codes === undefined) counts.set(surface, (codes = new Map<number, number>()))
+    codes.set(code, (codes.get(code) ?? 0) + 1)
+    times.observe(seconds)
   }
-}
-
-/** Registers which of the further serving threads run, and how much each of them answers. */
-function registerThreads(registers: Registry[], threads: readonly ThreadAnswers[]): void {
-  const labelNames = ['thread'] as const
-  const up = 'Serving threads beside the first (server.threads): 1 while one runs.'
-  new Gauge({
-    name: 'patchmirror_serving_thread_up',
-    help: up,
-    labelNames,
-    registers,
-    collect() {
-      for (const [i, { isReady }] of threads.entries()) this.set({ thread: i + 2 }, Number(isReady()))
-    },
-  })
-  new Counter({
-    name: 'patchmirror_serving_thread_answers_total',
-    help: 'Those of the requests that a serving thread beside the first answered.',
-    labelNames,
-    registers,
-    collect() {
-      this.reset()
-      for (const [i, { totals }] of threads.entries()) this.inc({ thread: i + 2 }, totals().count)
-    },
-  })
-}
-
-/** The histogram with what other threads counted: the library has no way to add to it but one observation after the other. */
-function withOthers(times: Histogram, others: readonly ThreadAnswers[]): Histogram {
-  const get: Histogram['get'] = async () => {
-    const own = await times.get()
-    const sums = others.map(({ totals }) => totals())
-    const add = ({ metricName = '', labels }: (typeof own.values)[number]): number =>
-      sums.reduce((sum, { count, seconds, within }) => {
-        if (metricName.endsWith('_sum')) return sum + seconds
-        const bound = metricName.endsWith('_bucket') ? BUCKETS.indexOf(Number(labels['le'])) : -1
-        return sum + (within[bound] ?? count)
-      }, 0)
-    return { ...own, values: own.values.map((one) => ({ ...one, value: one.value + add(one) })) }
-  }
-  // The registry prefers the library's own `getForPromString` where there is one.
-  return Object.assign(Object.create(times) as Histogram, { get, getForPromString: undefined })
 }

@@ -149,7 +149,6 @@ test('a connection whose last answer is not read yet leaves the fast path with i
     keepAliveSeconds: 60,
     isEnabled: () => true,
     takes: () => true,
-    resumes: false,
     event: 'connection',
     account: createAccount(),
     onAnswered: () => seen.answered++,

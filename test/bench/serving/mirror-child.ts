@@ -3,12 +3,11 @@ import { loadConfig } from '../../../src/config/load.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { endWithParent, portOf } from './child.ts'
 
-/** The mirror's server over a data folder: `mirror-child.ts DIR CACHE_BYTES [THREADS]`. */
-const [dir = '', cacheBytes = '', threads = '1'] = process.argv.slice(2)
+/** The mirror's server over a data folder: `mirror-child.ts DIR CACHE_BYTES`. */
+const [dir = '', cacheBytes = ''] = process.argv.slice(2)
 const env = {
   PATCHMIRROR_SERVER_PORT: '0',
   PATCHMIRROR_SERVER_CACHE_BYTES: cacheBytes,
-  PATCHMIRROR_SERVER_THREADS: threads,
 }
 const { config } = loadConfig({ env, cwd: dir })
 const reads = openPinnedReads(dir)

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { count } from '../report/figures.ts'
 import { type Line, type Options, type Value, atLeast, defineGroup } from '../report/group.ts'
@@ -8,7 +8,7 @@ import { type Filled, fillStore } from './fill.ts'
 import { type Measured, measure } from './load.ts'
 import { startNginx } from './nginx.ts'
 
-type Name = 'bare' | 'socket' | 'nginx' | 'mirror' | 'threads'
+type Name = 'bare' | 'socket' | 'nginx' | 'mirror'
 type Coding = 'gzip' | 'identity'
 const CODINGS = ['gzip', 'identity'] as const
 const CONNECTIONS = 32
@@ -28,11 +28,6 @@ const LOADS: readonly Load[] = [
   { name: 'warm', ids: 15_000, cacheBytes: 64_000_000, note: 'warm' },
   { name: 'small', ids: 100_000, cacheBytes: 8_000_000, note: 'cache too small' },
 ]
-
-/** Processors that two serving threads and the load generator need for themselves. */
-const CORES = 3
-/** What two serving threads are to reach against one. */
-const TWO_THREADS = 1.7
 
 /** What is to be reached against each server. */
 const GOALS: Readonly<Record<Load['name'], Partial<Record<`${Coding} ${Name}`, number>>>> = {
@@ -80,37 +75,15 @@ export const serving = defineGroup<World, Run>({
         taken.push([`${load.name} ${coding}`, await inTurn(stores[load.name], load, coding, options)])
     return Object.fromEntries(taken) as Run
   },
-  lines: ({ size }) => [
-    ...LOADS.flatMap((load) =>
+  lines: ({ size }) =>
+    LOADS.flatMap((load) =>
       CODINGS.flatMap((coding) => [
         lineOf(load, coding, 'bare', size(load.ids)),
         lineOf(load, coding, 'socket', size(load.ids)),
         lineOf(load, coding, 'nginx', size(load.ids)),
       ]),
     ),
-    threadsLine(),
-  ],
 })
-
-/** Two threads against one. With fewer processors than they need the line has no value, and names their number. */
-function threadsLine(): Line<Run> {
-  const cores = availableParallelism()
-  const missing = cores < CORES ? `; not measurable: this machine has ${cores} processors` : ''
-  return {
-    work: `two serving threads (server.threads), with ${CORES} free processors or more${missing}`,
-    against: 'one serving thread',
-    unit: '×',
-    goal: atLeast(TWO_THREADS),
-    measure(run) {
-      const { mirror, threads } = run['warm gzip']
-      if (threads === undefined || mirror === undefined) return null
-      const failures = mirror.failures + threads.failures
-      const wrong = failures === 0 ? '' : `, ${failures} failures`
-      const rates = `${Math.round(threads.rate)} to ${Math.round(mirror.rate)} requests/s`
-      return { value: threads.rate / mirror.rate, detail: `${rates}, ${cores} processors${wrong}` }
-    },
-  }
-}
 
 function lineOf(load: Load, coding: Coding, server: keyof typeof AGAINST, ids: number): Line<Run> {
   const work = `GET {id}.json, ${count(ids)} ids, ${CONNECTIONS} connections, ${coding}, ${load.note}`
@@ -134,22 +107,13 @@ function compared({ mirror, ...others }: Rates, server: keyof typeof AGAINST): V
 }
 
 /** Warms all servers of a store, then puts one after the other under the same load. */
-async function inTurn(
-  { dir, filled }: Store,
-  { name, cacheBytes }: Load,
-  coding: Coding,
-  options: Options,
-): Promise<Rates> {
+async function inTurn({ dir, filled }: Store, { cacheBytes }: Load, coding: Coding, options: Options): Promise<Rates> {
   const size = Math.round(coding === 'gzip' ? filled.member : filled.content)
   const servers: [Name, ServerChild][] = [
     ['bare', await startChild('bare-child.ts', [String(size)])],
     ['socket', await startChild('socket-child.ts', [String(size)])],
     ['mirror', await startChild('mirror-child.ts', [join(dir, 'data'), String(cacheBytes)])],
   ]
-  if (name === 'warm' && coding === 'gzip' && availableParallelism() >= CORES) {
-    const args = [join(dir, 'data'), String(cacheBytes), '2']
-    servers.push(['threads', await startChild('mirror-child.ts', args)])
-  }
   const nginx = await startNginx(join(dir, 'nginx'), join(dir, 'files'))
   if (nginx !== null) servers.push(['nginx', nginx])
   try {

@@ -16,21 +16,10 @@ test('settings of the main listener that contradict each other are refused with 
     [{ certFile, keyFile, socket: 'm.sock' }, /server\.certFile .*server\.socket .*has no TLS/],
     [{ trustProxy: ['unix'] }, /server\.trustProxy .*unix stands for .*server\.socket/],
     [{ socket: `/${'x'.repeat(103)}` }, /server\.socket .*longer than 103 bytes/],
-    [{ threads: 2, socket: 'm.sock' }, /server\.threads .*: 2, and server\.socket .*is set: .*Set server\.threads: 1/],
-    [{ threads: 2, certFile, keyFile }, /server\.threads .*: 2, and server\.certFile .*only plain HTTP/],
-    [{ threads: 17 }, /server\.threads .*1 to 16/],
     [{ socketMode: '0460' }, /server\.socketMode .*is not a mode/],
     [{ socketMode: 0o660 }, /server\.socketMode .*is not a mode/],
   ]
   for (const [server, fault] of cases) expect(refusal(() => load(server))).toMatch(fault)
-})
-
-test('several serving threads are refused in a fleet, and one is not', () => {
-  const fleet = { url: 's3://security-mirror/prod', role: 'reader' }
-  const load = (threads: number) => loadYaml(JSON.stringify({ server: { threads }, fleet }))
-  const several = refusal(() => load(2))
-  expect(several).toMatch(/server\.threads .*: 2, and fleet\.url .*active in all threads/)
-  expect(refusal(() => load(1))).not.toContain('server.threads')
 })
 
 test('a socket becomes absolute, its mode may be written with and without quotes', () => {
