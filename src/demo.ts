@@ -4,6 +4,7 @@ import { closeSync, openSync, rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { counted } from './core/text.ts'
 import { createAgent } from './daemon/agent.ts'
+import { FEATURES } from './features.ts'
 import { createProgress } from './cli/progress.ts'
 import { STOPPING, isServed, print } from './cli/context.ts'
 import { readLocalKey } from './cli/store-access.ts'
@@ -64,6 +65,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
   const first = createFirstRuns(activeSources(config).length)
   let { show } = display
   const agent = createAgent({
+    features: FEATURES,
     config,
     version: VERSION,
     log: createLog({ ...config.log, level: 'warn' }),

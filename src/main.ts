@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { type Command, CommanderError, argumentsOf, createProgram, usageOf } from './cli/program.ts'
+import { FEATURES } from './features.ts'
 import { MirrorError, exitCode, messageOf } from './core/errors.ts'
 
 // Restricts everything that a command creates to its own user: databases, archives, bundles, downloads, locks.
@@ -23,7 +24,7 @@ if (major < 22 || (major === 22 && minor < 19)) {
 
 let running = null as Command | null // set by the hook, which the compiler does not follow
 try {
-  const program = createProgram()
+  const program = createProgram(FEATURES)
   program.hook('preAction', (_, action) => void (running = action))
   await program.parseAsync(argumentsOf(process.argv.slice(2)), { from: 'user' })
 } catch (error) {

@@ -3,8 +3,11 @@ import { dirname, join, normalize } from 'node:path'
 import type { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { createProgram } from '../src/cli/program.ts'
-import { VERBS } from '../src/cli/verbs.ts'
+import { verbsOf } from '../src/cli/verbs.ts'
 import { generatedPages } from './support/doc-pages.ts'
+import { FEATURES } from '../src/features.ts'
+
+const VERBS = verbsOf(FEATURES)
 
 const PAGES = [
   'README.md',
@@ -135,7 +138,7 @@ function shellBlocks(page: string): ShellBlock[] {
 }
 
 test('every patchmirror command of a shell block exists, with its options', () => {
-  const program = createProgram()
+  const program = createProgram(FEATURES)
   const lines = PAGES.flatMap(shellBlocks).flatMap(({ page, script }) =>
     script
       .replaceAll('\\\n', ' ')

@@ -2,13 +2,14 @@ import { Command, CommanderError } from 'commander'
 import { VERSION } from '../core/version.ts'
 import { nameStorageError } from '../store/database/faults.ts'
 import { AFTER, DESCRIPTION } from './manual.ts'
-import { VERBS } from './verbs.ts'
+import type { Feature } from '../daemon/feature.ts'
+import { verbsOf } from './verbs.ts'
 import type { Verb } from './verbs/verb.ts'
 
 export { type Command, CommanderError }
 
-/** The `patchmirror` command line. Each action sets the process's exit code. */
-export function createProgram(): Command {
+/** The `patchmirror` command line, with the commands of these features. Each action sets the process's exit code. */
+export function createProgram(features: readonly Feature[]): Command {
   const program = new Command('patchmirror')
     .description(DESCRIPTION)
     .version(VERSION, '-V, --version', 'print the version; with --json as "version --json" does')
@@ -20,7 +21,7 @@ export function createProgram(): Command {
     .showHelpAfterError('(run "patchmirror --help" for the commands)')
     .exitOverride()
   const parents = new Map([['', program]])
-  for (const verb of VERBS) {
+  for (const verb of verbsOf(features)) {
     const words = verb.path.split(' ')
     const name = words.pop() ?? ''
     const parent = parents.get(words.join(' '))

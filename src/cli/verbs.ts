@@ -1,33 +1,41 @@
-import { ADMINISTRATION_VERBS } from './verbs/administration.ts'
-import { BUNDLE_VERBS } from './verbs/bundle.ts'
-import { FLEET_VERBS } from './verbs/fleet.ts'
+import type { Feature } from '../daemon/feature.ts'
+import { CONFIG_VERBS } from './verbs/administration.ts'
 import { LOOKUP_VERBS } from './verbs/lookup.ts'
-import { MIRROR_VERBS } from './verbs/mirror.ts'
+import { mirrorVerbs } from './verbs/mirror.ts'
 import { SERVICE_VERBS } from './verbs/service.ts'
-import { JSON_FLAG, type Verb } from './verbs/verb.ts'
+import { JSON_FLAG, SECTIONS, type Verb, type Verbs } from './verbs/verb.ts'
 import { WEBHOOK_VERBS } from './verbs/webhooks.ts'
 
-/** Every command, in the order of the help pages. */
-export const VERBS: readonly Verb[] = [
-  ...MIRROR_VERBS,
-  ...LOOKUP_VERBS,
-  ...ADMINISTRATION_VERBS,
-  ...BUNDLE_VERBS,
-  ...FLEET_VERBS,
-  {
-    path: 'version',
-    summary: 'the version; as JSON also the formats of database and bundles',
-    options: [JSON_FLAG],
-    example: 'version --json',
-    load: async () => (await import('./version.ts')).versionCommand,
-  },
-  {
-    path: 'completion',
-    arguments: '<shell>',
-    summary: 'print the completion script of bash, zsh or fish',
-    example: 'completion bash',
-    load: async () => (await import('./completion.ts')).completionOf(VERBS),
-  },
-  ...SERVICE_VERBS,
-  ...WEBHOOK_VERBS,
-]
+/** Returns every command of the core and of these features, in the order of the help pages. */
+export function verbsOf(features: readonly Feature[]): readonly Verb[] {
+  const core: Verbs = {
+    mirror: mirrorVerbs(features),
+    lookup: LOOKUP_VERBS,
+    administration: CONFIG_VERBS,
+    program: programVerbs(features),
+    service: SERVICE_VERBS,
+    webhooks: WEBHOOK_VERBS,
+  }
+  const all = [core, ...features.map(({ verbs = {} }) => verbs)]
+  return SECTIONS.flatMap((section) => all.flatMap((verbs) => verbs[section] ?? []))
+}
+
+/** Commands about the program itself. */
+function programVerbs(features: readonly Feature[]): readonly Verb[] {
+  return [
+    {
+      path: 'version',
+      summary: 'the version; as JSON also the formats of database and bundles',
+      options: [JSON_FLAG],
+      example: 'version --json',
+      load: async () => (await import('./version.ts')).versionCommand,
+    },
+    {
+      path: 'completion',
+      arguments: '<shell>',
+      summary: 'print the completion script of bash, zsh or fish',
+      example: 'completion bash',
+      load: async () => (await import('./completion.ts')).completionOf(verbsOf(features)),
+    },
+  ]
+}

@@ -21,30 +21,27 @@ import type { RunReport } from '../sync/runner.ts'
 import type { Schedule } from '../sync/schedule.ts'
 import { type SyncThread, type SyncThreadDeps, needsRepair, startSyncThread } from '../sync/thread.ts'
 import { collectWhenIdle } from '../threads/idle-memory.ts'
-import { createMatchRoute } from '../match/route.ts'
-import { createWeb } from '../web/web.ts'
 import { createInboxFault } from '../webhooks/inbox/fault.ts'
 import type { InboxThread } from '../webhooks/inbox/thread.ts'
 import { type Webhooks, startInbox, startWebhooks } from '../webhooks/webhooks.ts'
-import type { RunningBundles } from './bundles.ts'
 import { type Counters, createMetrics } from './metrics/metrics.ts'
-import { type RunningFleet, joinFleet } from './fleet.ts'
-import { type RunningRelay, startRelay } from './relay.ts'
-import type { RunningEdge } from './edge.ts'
+import type { Feature, Gate, GateParts, Parts } from './feature.ts'
+import { type InboxView, createInboxView } from './inbox-view.ts'
+import { type Signals, createSignals } from './signals.ts'
 import { tryStart } from './start-check.ts'
-import { startFollowing } from './following.ts'
+import { type RunningFeatures, answersOf, joinGate, loadFeatures, startFeatures } from './start-features.ts'
+import { createArrivals } from './verification/arrivals.ts'
 import { applyLive } from './reload.ts'
 import { createRunLog, logPostponed, logRetries } from './log-lines.ts'
 import { type RunRetries, createRetries, jobStarter } from './schedule.ts'
-import type { RunningScrub } from './verification/scrub.ts'
+import { type RunningScrub, startScrub } from './verification/scrub.ts'
 import { type StorageWatch, watchStorage } from './storage.ts'
 import { syncSettings } from './sync-settings.ts'
-import type { RunningFindings } from './findings.ts'
-import type { RunningViews } from './views.ts'
 
 /** Dependencies of an agent, and its callbacks for runs. */
 interface AgentOptions {
   config: Config
+  features: readonly Feature[]
   version: string
   log: Logger
   now?: () => number
@@ -54,6 +51,9 @@ interface AgentOptions {
   onEnded?: (report: RunReport) => void
   onRunLost?: (source: SourceName | null) => void
 }
+
+/** The same, with what an agent has of its own. */
+type Wired = Omit<AgentOptions, 'now' | 'offline'> & Pick<Parts, 'now' | 'offline' | 'progressOf'>
 
 /** The running program: started once, closed once. */
 export interface Agent {
@@ -74,54 +74,16 @@ export interface Agent {
 export function createAgent(given: AgentOptions): Agent {
   const { log: to, offline = false } = given
   const live = createLiveConfig(given.config, { offline, warn: (text) => to.warn({}, text) })
-  const options = { ...given, ...noteProgress(given), config: live.config }
-  const on: Running = { stops: [] }
-  const start: Agent['start'] = async () => {
-    const { config, log, now = Date.now } = options
-    on.lock = lockFolder(config.data.dir, log)
-    const instance = announceInstance(config.data.dir)
-    const metrics = (on.metrics = createMetrics(options.version, certificatesOf(config)))
-    await readyData(options, on)
-    const storage = startWatch(options, on)
-    const thread = (on.thread = startSyncThread(threadDeps(options, on)))
-    const { inbox, fault, isExplained } = beginInbox(options, on)
-    const opened = openReads(config.data.dir)
-    const fleet = (on.fleet = joinFleet({ ...options, reads: opened }, on))
-    const reads = (on.reads = fleet?.reads ?? opened)
-    const relay = (on.relay = startRelay({ ...(fleet?.relayed(options) ?? options), isExplained })) // after the inbox, which creates webhooks.db
-    const refusal = (): string | null => fleet?.refusal() ?? null
-    const account = openAccount(log, metrics.countShort)
-    const hooks = { inbox, fault, relay, reads, account, sync: thread, counters: metrics, refusal }
-    const webhooks = (on.webhooks = startWebhooks({ config, log, now, ...hooks }))
-    const { routes, shown } = startFollowing(options, on, { reads, relay, thread })
-    const own = { instance, metrics, account, progressOf: options.progressOf, ...(fleet && { fleet: fleet.status }) }
-    on.server = createServer({
-      ...serverOptions(options, reads, on, routes),
-      ...watched(storage),
-      ...threadHooks(thread),
-      ...deliveryHooks(webhooks),
-      ...shown,
-      ...own,
-    })
-    const startJobs = jobStarter(options, reads, thread, fleet !== undefined)
-    const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
-    const schedule = fleet === undefined ? begin() : null // its first look at a calendar is slow
-    if (needsRepair(opened.live, config.data.dir)) await thread.started
-    const at = await on.server.listen() // what is stored is served while the threads that write start
-    const address = (on.announce = () => announceAddress(config.data.dir, instance, at))()
-    await Promise.all([thread.started, inbox.started])
-    storage.look()
-    await webhooks.listen(address.url)
-    on.stops.push(collectWhenIdle())
-    await relay.placed // else whether the first snapshots are relayed would be a matter of time
-    on.lead = () => begin().catchUp()
-    schedule?.catchUp()
-    fleet?.begin(config.server.publicUrl ?? address.url)
-    return { ...address, instance }
-  }
-
+  const now = given.now ?? Date.now
+  const options: Wired = { ...given, ...noteProgress(given), config: live.config, offline, now }
+  const on: Running = { stops: [], signals: createSignals() }
+  on.signals.on('views', () => on.server?.snapshotChanged())
   return {
-    start: () => startOrClose(start, () => stop(on)),
+    start: () =>
+      startOrClose(
+        () => start(options, on),
+        () => stop(on),
+      ),
     requestSync: (source, kind) => on.thread?.requestSync(source, kind, 'command'),
     reload: () => [on.webhooks, on.server].forEach((one) => one?.reload()),
     apply(next, changed) {
@@ -130,6 +92,125 @@ export function createAgent(given: AgentOptions): Agent {
     },
     answers: async () => (await on.server?.answers()) ?? false,
     close: () => stop(on),
+  }
+}
+
+/** Starts everything, what writes first, and what needs the others after them. */
+async function start(options: Wired, on: Running): ReturnType<Agent['start']> {
+  const core = await startCore(options, on)
+  const { parts, gate, features } = core
+  const { config, reads, thread } = parts
+  const webhooks = (on.webhooks = receive(core))
+  const running = (on.features = startFeatures(features, parts))
+  followServed(parts, on)
+  const server = (on.server = createServer({
+    ...serverOptions(options, reads, on, running),
+    ...watched(core.storage),
+    ...threadHooks(thread),
+    ...deliveryHooks(webhooks),
+    ...answersOf(features, options),
+    ...running.shown,
+    webhookLog: parts.inbox.webhookLog,
+    onServed: (upTo) => parts.signals.send('served', upTo),
+    instance: core.instance,
+    metrics: core.metrics,
+    account: core.account,
+    progressOf: options.progressOf,
+    ...(gate !== null && { fleet: gate.status }),
+  }))
+  const startJobs = jobStarter(options, reads, thread, gate !== null)
+  const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
+  const schedule = gate === null ? begin() : null // its first look at a calendar is slow
+  if (needsRepair(reads.live, config.data.dir)) await thread.started
+  const at = await server.listen() // what is stored is served while the threads that write start
+  const address = (on.announce = () => announceAddress(config.data.dir, core.instance, at))()
+  await Promise.all([thread.started, core.inbox.started])
+  core.storage.look()
+  await webhooks.listen(address.url)
+  on.stops.push(collectWhenIdle())
+  await running.placed // else whether the first snapshots are relayed would be a matter of time
+  on.lead = () => begin().catchUp()
+  schedule?.catchUp()
+  gate?.begin(config.server.publicUrl ?? address.url)
+  return { ...address, instance: core.instance }
+}
+
+/** Starts what all others need: lock, storage, writing threads, the reads of what is served. */
+async function startCore(options: Wired, on: Running) {
+  const { config, log, version } = options
+  on.lock = lockFolder(config.data.dir, log)
+  const instance = announceInstance(config.data.dir)
+  const metrics = (on.metrics = createMetrics(version, certificatesOf(config)))
+  const features = await loadFeatures(options.features)
+  await readyData(options, on)
+  const storage = startWatch(options, on)
+  const thread = (on.thread = startSyncThread(threadDeps(options, on)))
+  const { inbox, fault, isExplained } = beginInbox(options, on)
+  const opened = openReads(config.data.dir)
+  const gate = (on.gate = joinGate(features, gateParts(options, opened, on)))
+  const reads = (on.reads = gate?.reads ?? opened)
+  const view = (on.view = createInboxView({ config, log, isExplained })) // after the inbox, which creates webhooks.db
+  const leads = (): boolean => gate?.leads() ?? true
+  const parts: Parts = { ...options, reads, thread, signals: on.signals, inbox: view, isExplained, leads }
+  const account = openAccount(log, metrics.countShort)
+  return { parts, gate, features, instance, metrics, storage, inbox, fault, account }
+}
+
+/** Starts to receive deliveries, and to refresh for them. */
+function receive({ parts, gate, inbox, fault, account, metrics }: Awaited<ReturnType<typeof startCore>>): Webhooks {
+  const { config, log, now, reads, thread, signals } = parts
+  return startWebhooks({
+    config,
+    log,
+    now,
+    inbox,
+    fault,
+    reads,
+    account,
+    sync: thread,
+    counters: metrics,
+    refusal: () => gate?.refusal() ?? null,
+    follower: { arrived: () => signals.send('delivered') },
+    onWritten: parts.inbox.onWritten,
+  })
+}
+
+/** Starts the core's own parts that follow what is served. Called last: the reader has moved on in all others. */
+function followServed({ config, reads, thread, signals, log, now }: Parts, on: Running): void {
+  const scrub = (on.scrub = startScrub({ config, log, now, reads, thread }))
+  void thread.started.then(scrub.catchUp, () => undefined) // a thread that cannot start ends the daemon
+  const verify = (): void => thread.rebuildArchive()
+  const lookForArrivals = createArrivals({ config, reads, verify })
+  signals.on('served', () => {
+    lookForArrivals()
+    thread.checkpoint() // also after an import or a run of another process
+  })
+  signals.on('views', () => thread.checkpoint()) // a build reads one snapshot for long, and the log could not be copied beyond it
+}
+
+/** What a gate acts on: the serving side, the runs and the schedule. */
+function gateParts({ config, version, log, now, offline }: Wired, reads: PinnedReads, on: Running): GateParts {
+  return {
+    config,
+    version,
+    log,
+    now,
+    offline,
+    reads,
+    onReleased: () => on.server?.snapshotChanged(),
+    onServed() {
+      on.thread?.checkpoint() // the pin has moved on, so the log can be copied
+      on.thread?.resume()
+    },
+    onLead(leads) {
+      on.schedule?.stop()
+      delete on.schedule
+      delete on.startSchedule
+      on.signals.send('relaySettings')
+      if (leads) on.lead?.()
+      else on.thread?.abort() // its lock would keep the next generation from being stored
+      on.thread?.resume()
+    },
   }
 }
 
@@ -161,20 +242,18 @@ interface Running {
   startSchedule?: (sync: Config['sync']) => Schedule
   /** Starts the schedule. */
   lead?: () => void
-  fleet?: RunningFleet | undefined
-  relay?: RunningRelay
+  gate?: Gate | null
+  features?: RunningFeatures
   webhooks?: Webhooks
   inbox?: InboxThread
-  views?: RunningViews
-  findings?: RunningFindings
-  bundles?: RunningBundles
-  edge?: RunningEdge
+  view?: InboxView
   scrub?: RunningScrub
   metrics?: Counters
   storage?: StorageWatch
   /** Writes where the daemon listens. */
   announce?: () => { port: number; url: string }
   stops: (() => void)[]
+  readonly signals: Signals
   retries?: RunRetries
 }
 
@@ -184,12 +263,11 @@ async function stop(on: Running): Promise<void> {
   on.stops.forEach((end) => end())
   on.retries?.stop()
   on.schedule?.stop()
-  await Promise.all([on.fleet?.close(), on.scrub?.close()])
+  await Promise.all([on.gate?.close(), on.scrub?.close()])
   await on.thread?.stop()
-  await Promise.all([on.views?.close(), on.findings?.close(), on.bundles?.close()])
+  await on.features?.close()
   await on.server?.close()
-  on.edge?.close()
-  await on.relay?.close()
+  on.view?.close()
   await on.webhooks?.close()
   await on.inbox?.close()
   on.reads?.close()
@@ -197,7 +275,7 @@ async function stop(on: Running): Promise<void> {
 }
 
 /** Tries what else a start needs; then makes the data folder ready, and its first key, before this thread begins to read. */
-async function readyData({ config, log, now = Date.now }: AgentOptions, on: Running) {
+async function readyData({ config, log, now }: Wired, on: Running) {
   const { data, server } = config
   await tryStart(config, now)
   readyFolder(data.dir, (text) => log.info({}, text))
@@ -213,21 +291,21 @@ function startOrClose<T>(start: () => Promise<T>, close: () => Promise<void>): P
 }
 
 /** Reacts on the serving side to messages of the sync thread. */
-function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
-  const { config, version, log, offline = false } = options
+function threadDeps(options: Wired, on: Running): SyncThreadDeps {
+  const { config, version, log, offline } = options
   const retry = (source: SourceName): void => on.thread?.requestSync(source, 'sync', 'retry')
   const retryWithRoom = awaitRoom(config.data.dir, retry)
   const isStored = (source: SourceName) => !!on.reads?.live.snapshots.readSnapshot(source)
   const retries = (on.retries = createRetries(isStored, retry))
-  const logEnded = createRunLog(log, options.now ?? Date.now)
+  const logEnded = createRunLog(log, options.now)
   return {
     offline,
-    mayRun: () => on.fleet?.mayRun() ?? true,
+    mayRun: () => on.gate?.mayRun() ?? true,
     ...syncSettings(config),
     version,
     onEnded(report) {
       on.server?.snapshotChanged()
-      on.fleet?.committed()
+      on.gate?.committed()
       on.metrics?.countRun(report)
       on.thread?.checkpoint() // the reader has moved on, so the log can be copied
       logEnded(report)
@@ -260,7 +338,7 @@ function threadDeps(options: AgentOptions, on: Running): SyncThreadDeps {
 }
 
 /** Starts the inbox, and notes what is wrong with it for all that use webhooks.db. */
-function beginInbox({ config, log, now = Date.now }: AgentOptions, on: Running) {
+function beginInbox({ config, log, now }: Wired, on: Running) {
   const fault = createInboxFault({ dataDir: config.data.dir, log, now })
   const inbox = (on.inbox = startInbox({ config, fault }))
   const isExplained = (message: string): boolean => fault.noteOwn(message) || on.storage?.explains(message) === true
@@ -268,7 +346,7 @@ function beginInbox({ config, log, now = Date.now }: AgentOptions, on: Running) 
 }
 
 /** Watches the data folder until the daemon stops. */
-function startWatch({ config, log, now = Date.now }: AgentOptions, on: Running): StorageWatch {
+function startWatch({ config, log, now }: Wired, on: Running): StorageWatch {
   const onRoom = (): void => void on.announce?.()
   const watch = watchStorage({ dataDir: config.data.dir, log, now, onRoom })
   on.storage = watch
@@ -294,19 +372,17 @@ function readOrNote(on: Running, read: () => void): void {
 }
 
 function serverOptions(
-  { config, version, log, now = Date.now }: AgentOptions,
+  { config, version, log, now }: Wired,
   reads: PinnedReads,
   on: Running,
-  following: NonNullable<ServerOptions['routes']>,
+  running: RunningFeatures,
 ): ServerOptions {
   const catalog = createCatalogRoutes(config)
-  const routes = (tools: RouteTools) => [...catalog(tools), ...following(tools)]
+  const routes = (tools: RouteTools) => [...catalog(tools), ...running.routes(tools)]
   const nextRunAt = (source: SourceName): number | null =>
     on.retries?.nextAt(source) ?? on.schedule?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
-  const parts = { reads, dataDir, config, version, now, log, nextRunAt, routes }
-  const rooms = { people: createWeb({ config, version }), match: createMatchRoute({ config }) }
-  return { ...parts, ...rooms, startedAt: now() }
+  return { reads, dataDir, config, version, now, log, nextRunAt, routes, startedAt: now() }
 }
 
 /** Takes the lock of the daemon, where locks of the data folder work. */

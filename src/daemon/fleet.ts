@@ -1,105 +1,32 @@
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../core/log.ts'
-import type { FleetStatus } from '../domain/status.ts'
+import { FLEET_PAUSED } from '../domain/status.ts'
 import type { NodeReport } from '../fleet/turn.ts'
-import { logChanges } from './log-lines.ts'
 import { type FleetThread, startFleetThread } from '../fleet/thread.ts'
-import type { Schedule } from '../sync/schedule.ts'
-import type { SyncThread } from '../sync/thread.ts'
 import { type GatedReads, gateReads } from '../store/gated-reads.ts'
-import type { PinnedReads } from '../store/reads.ts'
+import type { Gate, GateParts } from './feature.ts'
 import { type FleetKnowledge, dueAt, fleetStatusOf, nothingKnown, deliveryRefusal, waitOf } from './fleet-status.ts'
 
-/** What a mirror of a fleet is wired from. */
-interface FleetOptions {
-  readonly config: Config
-  readonly version: string
-  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
-  readonly now?: () => number
-  readonly offline?: boolean
-  readonly reads: PinnedReads
-  /** Another generation may be served: the serving side is to look. */
-  readonly onReleased: () => void
-  /** Runs may start again. */
-  readonly onServed: () => void
-  /** This mirror leads the fleet from now on, or does not any more. */
-  readonly onLead: (leads: boolean) => void
-}
-
-/** A mirror's part in a fleet. */
-export interface RunningFleet {
-  /** What is served: the newest generation that is active. */
-  readonly reads: GatedReads
-  /** Whether this mirror syncs and publishes now. */
-  leads(): boolean
-  /** Whether a run may start: while this mirror leads, and nothing that it stored waits to be served. */
-  mayRun(): boolean
-  /** A run ended, which may have published a snapshot. */
-  committed(): void
-  readonly status: () => FleetStatus
-  /** Why a delivery is not taken here: only the leader syncs; null: this mirror leads. */
-  refusal(): string | null
-  /** The same options for the relay: only the leader passes events on. */
-  relayed<Options extends { readonly config: Config }>(options: Options): Options
-  /** Takes part from now on; `address`: where this mirror can be reached. */
-  begin(address: string): void
-  /** Takes over the settings that are in force. */
-  apply(): void
-  close(): Promise<void>
-}
-
-/** What of the running program leads a fleet, or follows. */
-interface Led {
-  readonly server?: { snapshotChanged(): void }
-  readonly thread?: SyncThread
-  readonly relay?: { restart(): void }
-  schedule?: Schedule
-  startSchedule?: (sync: Config['sync']) => Schedule
-  /** Starts the schedule. */
-  lead?: () => void
-}
-
 /** Takes part in a fleet if the settings name one: this mirror syncs and relays only while it leads. */
-export function joinFleet(
-  options: Pick<FleetOptions, 'config' | 'version' | 'log' | 'now' | 'reads' | 'offline'>,
-  on: Led,
-): RunningFleet | undefined {
-  if (options.config.fleet.url === null) return undefined
-  if (options.offline === true) {
-    options.log.warn({}, 'fleet.url: offline, so this mirror serves what it has and follows no fleet')
-    return undefined
-  }
-  return startFleet({
-    ...options,
-    onReleased: () => on.server?.snapshotChanged(),
-    onServed() {
-      on.thread?.checkpoint() // the pin has moved on, so the log can be copied
-      on.thread?.resume()
-    },
-    onLead(leads) {
-      on.schedule?.stop()
-      delete on.schedule
-      delete on.startSchedule
-      on.relay?.restart()
-      if (leads) on.lead?.()
-      else on.thread?.abort() // its lock would keep the next generation from being stored
-      on.thread?.resume()
-    },
-  })
+export function joinFleet(parts: GateParts): Gate | null {
+  if (parts.config.fleet.url === null) return null
+  if (!parts.offline) return startFleet(parts)
+  parts.log.warn({}, 'fleet.url: offline, so this mirror serves what it has and follows no fleet')
+  return null
 }
 
 /**
  * Takes part in a fleet: gates what is served to the generations that are active, and tells when this mirror leads. Without
  * the store it serves what it has.
  */
-function startFleet(options: FleetOptions): RunningFleet {
-  const { config, version, log, now = Date.now, onLead } = options
+function startFleet(options: GateParts): Gate {
+  const { config, version, log, now, onLead } = options
   const reads = gateReads(options.reads)
   const known = nothingKnown()
   let thread: FleetThread | null = null
   let led = false
   const leads = (): boolean => leadsAt(known, now())
-  const parts = { ...options, now, reads, known }
+  const parts = { ...options, reads, known }
   const tell = (): void => {
     if (leads() === led) return
     led = !led
@@ -124,7 +51,6 @@ function startFleet(options: FleetOptions): RunningFleet {
     committed: commit,
     status: () => fleetStatusOf(parts, leads()),
     refusal: () => (leads() ? null : deliveryRefusal(known.report)),
-    relayed: (options) => ({ ...options, config: relayedWhile(leads, options.config) }),
     begin(address) {
       const { fleet, bundle, data, history } = config
       thread = startFleetThread({
@@ -152,12 +78,6 @@ function startFleet(options: FleetOptions): RunningFleet {
   }
 }
 
-/** The settings of a relay that has its targets only while this mirror leads. */
-function relayedWhile(leads: () => boolean, config: Config): Config {
-  const relay = { get: () => (leads() ? config.relay : { ...config.relay, targets: [] }) }
-  return Object.defineProperty({ ...config }, 'relay', relay)
-}
-
 function noteFault({ known, now, log }: Parts, message: string): void {
   known.fault = message
   known.failingSince ??= now()
@@ -169,7 +89,7 @@ const WATCH_MS = 1_000
 
 interface Parts {
   readonly config: Config
-  readonly log: FleetOptions['log']
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>
   readonly now: () => number
   readonly reads: GatedReads
   readonly known: FleetKnowledge
@@ -230,4 +150,20 @@ function noteLag(parts: Parts): void {
 function noteHolding({ reads, known, now }: Parts): void {
   if (reads.newest() === reads.servedPin.stamp()) known.holdingSince = null
   else known.holdingSince ??= now()
+}
+
+/** Logs that the store fails or a rollback stops all syncs, and the end of it. */
+function logChanges(log: Pick<Logger, 'info' | 'warn'>, before: NodeReport | null, report: NodeReport): void {
+  logFailure(log, before, report)
+  const { paused, newest } = report
+  if (paused === (before?.paused ?? false)) return
+  if (paused) log.warn({ generation: newest?.generation }, `fleet: ${FLEET_PAUSED}`)
+  else log.info({}, 'fleet: the rollback was released: this mirror syncs again')
+}
+
+function logFailure(log: Pick<Logger, 'info' | 'warn'>, before: NodeReport | null, { failing }: NodeReport): void {
+  const last = before?.failing ?? null
+  if (failing?.message === last?.message) return
+  if (failing !== null) log.warn({ refused: failing.refused }, `fleet: ${failing.message}; what is stored is served`)
+  else log.info({}, 'fleet: the object store can be used again')
 }

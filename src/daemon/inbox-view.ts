@@ -1,38 +1,62 @@
+import { type EventLog, createWebhookLog } from '../api/followers/event-log.ts'
+import type { Config } from '../config/schema.ts'
+import { messageOf } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
 import { createChangeCheck } from '../store/database/change-check.ts'
-import { openInboxReader } from '../store/database/open.ts'
+import { nameStorageError } from '../store/database/faults.ts'
+import { inboxPath, openInboxReader } from '../store/database/open.ts'
 import { type OutboxReads, createOutboxReads } from '../store/webhooks/outbox.ts'
+import { warnOnce } from './log-lines.ts'
 
-/** Returns what `work` returns; when that throws, what the other does. */
-export type Attempt = <T>(work: () => T, otherwise: () => T) => T
-
-/** webhooks.db as the serving thread reads it. */
+/** webhooks.db as the serving thread reads it. Where it is damaged, no page fails: each shows what was seen last. */
 export interface InboxView {
-  /** Null while the file is missing or not migrated yet. Throws the errors of the database. */
-  readonly reads: () => OutboxReads | null
+  /** Returns what is read; the other where the file is missing, not migrated yet, or cannot be read. */
+  readonly read: <T>(work: (reads: OutboxReads) => T, otherwise: () => T) => T
   /** Adds a listener that is called when any connection wrote, of this process or another; looked at each second. */
   readonly onWritten: (listener: () => void) => void
+  /** The received events. */
+  readonly webhookLog: EventLog
   close(): void
+}
+
+interface InboxViewOptions {
+  readonly config: Config
+  readonly log: Pick<Logger, 'warn'>
+  /** Reports whether the cause of a fault is in the log. */
+  readonly isExplained: (message: string) => boolean
 }
 
 /** Interval between two looks, milliseconds. */
 const LOOK_MS = 1_000
 
 /** Creates the view. The file is opened once it is there: a first delivery may create it at any time. */
-export function createInboxView(dataDir: string, attempt: Attempt): InboxView {
+export function createInboxView({ config: { data }, log, isExplained }: InboxViewOptions): InboxView {
   const listeners: (() => void)[] = []
+  const warn = warnOnce(log) // status pages are requested often
   let opened: ReturnType<typeof open> = null
-  const view = (): typeof opened => (opened ??= open(dataDir))
+  const attempt = <T>(work: (view: NonNullable<typeof opened>) => T, otherwise: () => T): T => {
+    try {
+      opened ??= open(data.dir)
+      return opened === null ? otherwise() : work(opened)
+    } catch (error) {
+      const why = messageOf(nameStorageError(error, data.dir, inboxPath(data.dir)))
+      if (!isExplained(why)) warn(`what is passed on cannot be shown: ${why}`)
+      return otherwise()
+    }
+  }
   const look = (): void => {
     const wrote = attempt(
-      () => view()?.changed() ?? false,
+      ({ changed }) => changed(),
       () => false,
     )
     if (wrote) for (const listener of listeners) listener()
   }
   const looking = setInterval(look, LOOK_MS).unref()
+  const read: InboxView['read'] = (work, otherwise) => attempt(({ reads }) => work(reads), otherwise)
   return {
-    reads: () => view()?.reads ?? null,
+    read,
     onWritten: (listener) => void listeners.push(listener),
+    webhookLog: webhookLogOf(read),
     close() {
       clearInterval(looking)
       opened?.db.close()
@@ -47,5 +71,29 @@ function open(dataDir: string) {
   } catch (error) {
     db?.close()
     throw error
+  }
+}
+
+function webhookLogOf(read: InboxView['read']): EventLog {
+  const ask = <T>(work: (log: EventLog) => T, otherwise: () => T): T =>
+    read((reads) => work(createWebhookLog(reads)), otherwise)
+  let last = 0
+  return {
+    last: () =>
+      (last = ask(
+        (log) => log.last(),
+        () => last,
+      )),
+    // Fewer than the last id: a client that returns with its position starts from the beginning.
+    count: (after) =>
+      ask(
+        (log) => log.count(after),
+        () => -1,
+      ),
+    list: (after, limit) =>
+      ask(
+        (log) => log.list(after, limit),
+        () => [],
+      ),
   }
 }

@@ -1,27 +1,9 @@
 import { describeRetry } from '../domain/progress.ts'
-import { FLEET_PAUSED } from '../domain/status.ts'
 import type { Logger } from '../core/log.ts'
 import { toIso } from '../core/time.ts'
 import type { SourceName } from '../domain/sources.ts'
-import type { NodeReport } from '../fleet/turn.ts'
 import type { Progress } from '../sync/context.ts'
 import type { RunReport, RunRequest } from '../sync/runner.ts'
-
-/** Logs that the store fails or a rollback stops all syncs, and the end of it. */
-export function logChanges(log: Pick<Logger, 'info' | 'warn'>, before: NodeReport | null, report: NodeReport): void {
-  logFailure(log, before, report)
-  const { paused, newest } = report
-  if (paused === (before?.paused ?? false)) return
-  if (paused) log.warn({ generation: newest?.generation }, `fleet: ${FLEET_PAUSED}`)
-  else log.info({}, 'fleet: the rollback was released: this mirror syncs again')
-}
-
-function logFailure(log: Pick<Logger, 'info' | 'warn'>, before: NodeReport | null, { failing }: NodeReport): void {
-  const last = before?.failing ?? null
-  if (failing?.message === last?.message) return
-  if (failing !== null) log.warn({ refused: failing.refused }, `fleet: ${failing.message}; what is stored is served`)
-  else log.info({}, 'fleet: the object store can be used again')
-}
 
 /** Causes that several runs have in common, and what helps. */
 const SHARED: Partial<Record<string, string>> = {

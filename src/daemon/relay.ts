@@ -1,100 +1,68 @@
-import { createWebhookLog } from '../api/followers/event-log.ts'
-import type { ServerOptions } from '../api/server.ts'
-import type { Config } from '../config/schema.ts'
-import { messageOf } from '../core/errors.ts'
-import type { Logger } from '../core/log.ts'
 import { HOUR_MS } from '../core/time.ts'
 import { type RelayThread, startRelayThread, wantsRelay } from '../relay/thread.ts'
 import type { RelayStateChange } from '../relay/state-changes.ts'
-import { nameStorageError } from '../store/database/faults.ts'
-import { inboxPath } from '../store/database/open.ts'
 import type { RelayTarget } from '../store/webhooks/outbox.ts'
-import { type Attempt, type InboxView, createInboxView } from './inbox-view.ts'
+import type { Parts, RunningPart } from './feature.ts'
 import { warnOnce } from './log-lines.ts'
 
-/** What the relay is started with. */
-interface RelayStartOptions {
-  readonly config: Config
-  readonly version: string
-  readonly log: Pick<Logger, 'warn' | 'info'>
-  /** Reports whether the cause of a fault is in the log, as that of a database which all parts use. */
-  readonly isExplained: (message: string) => boolean
-}
-
-/** The relay, and what the server shows of it. */
-export interface RunningRelay {
-  /** For the server's options. */
-  shown: Pick<ServerOptions, 'webhookLog' | 'relayTargets' | 'onServed' | 'onFindingsServed'>
-  /** Resolves when its first position in the change log is stored, or when it cannot start yet; never rejects. */
-  readonly placed: Promise<unknown>
-  /** Adds a listener that is called when webhooks.db was written to, by any process. */
-  readonly onWritten: InboxView['onWritten']
-  /** A delivery was stored: clients of the event stream are to be notified. */
-  arrived(): void
-  /** The tags were judged again: what changed in their findings is to be sent. */
-  judged(): void
-  /** Ends it and starts it again with the settings in force. */
-  restart(): void
-  /** Ends it; after the server. */
-  close(): Promise<void>
-}
+type RelayParts = Pick<Parts, 'config' | 'version' | 'log' | 'isExplained' | 'signals' | 'inbox' | 'leads'>
 
 /**
  * Forwards what is received and published, on a thread of its own. Without any receiver yet, the thread starts
  * with the first delivery: the secret of a first subscription may be created while the daemon runs.
  */
-export function startRelay(options: RelayStartOptions): RunningRelay {
-  const { config } = options
-  const attempt = createAttempt(options)
-  const view = createInboxView(config.data.dir, attempt)
+export function startRelay(parts: RelayParts): RunningPart {
+  const { signals, inbox } = parts
   let served = 0
   let isFindingsServed = false
-  let thread: Promise<RelayThread> | null = wantsRelay(config) || hasTargets(view, attempt) ? begin(options) : null
-  const look = (): void => void thread?.then((begun) => begun.written())
-  view.onWritten(look)
-  const looking = setInterval(look, HOUR_MS).unref() // events get too old while the thread rests
-  const onServed = (upTo: number): void => {
+  let thread: Promise<RelayThread> | null = isWanted(parts) || hasTargets(inbox) ? begin(parts) : null
+  const ask = (work: (running: RelayThread) => void): void => void thread?.then(work)
+  const looking = setInterval(() => ask((running) => running.written()), HOUR_MS).unref() // events get too old while the thread rests
+  inbox.onWritten(() => ask((running) => running.written()))
+  /** Starts a thread after another: both would send the same events. */
+  const startAfter = (old: Promise<RelayThread> | null): void => {
+    thread = Promise.resolve(old)
+      .then((running) => running?.close())
+      .then(() => begin(parts))
+    ask((running) => running.served(served))
+    ask((running) => running.servesFindings(isFindingsServed))
+  }
+  signals.on('served', (upTo) => {
     served = upTo
-    void thread?.then((begun) => begun.served(upTo))
-  }
-  const onFindingsServed = (isServed: boolean): void => {
-    isFindingsServed = isServed
-    void thread?.then((begun) => begun.servesFindings(isServed))
-  }
-  /** Tells a new thread what is served. */
-  const tell = (): void => {
-    onServed(served)
-    onFindingsServed(isFindingsServed)
-  }
+    ask((running) => running.served(upTo))
+  })
+  signals.on('judged', () => ask((running) => running.judged()))
+  signals.on('delivered', () => (thread === null ? startAfter(null) : undefined))
+  signals.on('relaySettings', () => (thread !== null || isWanted(parts) ? startAfter(thread) : undefined))
   return {
-    shown: { ...shownOf(view, attempt), onServed, onFindingsServed },
+    shown: {
+      relayTargets: targetsOf(inbox),
+      onFindingsServed(isServed) {
+        isFindingsServed = isServed
+        ask((running) => running.servesFindings(isServed))
+      },
+    },
     placed: Promise.resolve(thread),
-    onWritten: view.onWritten,
-    arrived() {
-      if (thread !== null) return
-      thread = begin(options)
-      tell()
-    },
-    judged: () => void thread?.then((begun) => begun.judged()),
-    restart() {
-      if (thread === null && !wantsRelay(config)) return
-      const old = thread
-      // One after the other: both would send the same events.
-      thread = Promise.resolve(old)
-        .then((running) => running?.close())
-        .then(() => begin(options))
-      tell()
-    },
     async close() {
-      await (await thread)?.close()
       clearInterval(looking)
-      view.close()
+      await (await thread)?.close()
     },
   }
 }
 
-function begin({ config, version, log, isExplained }: RelayStartOptions): Promise<RelayThread> {
-  const { relay, data } = config
+/** The settings of the relay: without targets while another mirror leads, which passes events on. */
+function relayOf({ config: { relay }, leads }: RelayParts): Parts['config']['relay'] {
+  return leads() ? relay : { ...relay, targets: [] }
+}
+
+function isWanted(parts: RelayParts): boolean {
+  return wantsRelay({ ...parts.config, relay: relayOf(parts) })
+}
+
+function begin(parts: RelayParts): Promise<RelayThread> {
+  const { config, version, log, isExplained } = parts
+  const relay = relayOf(parts)
+  const { data } = config
   const upstream = { ...config.upstream, ...NO_CREDENTIAL }
   const warn = warnOnce(log)
   return startRelayThread({
@@ -108,7 +76,7 @@ function begin({ config, version, log, isExplained }: RelayStartOptions): Promis
 }
 
 /** One line for a target that begins to fail, is disabled, or is back; its number is that of `relay status`. */
-function logStateChange(log: RelayStartOptions['log'], { id, state, reason }: RelayStateChange): void {
+function logStateChange(log: RelayParts['log'], { id, state, reason }: RelayStateChange): void {
   const fields = { target: id, state }
   if (state === 'ok') log.info(fields, `relay: target ${id} takes events again`)
   else if (state === 'failing')
@@ -120,62 +88,21 @@ function logStateChange(log: RelayStartOptions['log'], { id, state, reason }: Re
 }
 
 /** Reports whether events were forwarded before: targets removed from the settings are deleted, with what waits for them. */
-function hasTargets({ reads }: InboxView, attempt: Attempt): boolean {
-  const targets = attempt(
-    () => reads()?.listTargets() ?? [],
-    () => [],
+function hasTargets(inbox: Parts['inbox']): boolean {
+  return inbox.read(
+    (reads) => reads.listTargets().length > 0,
+    () => false,
   )
-  return targets.length > 0
 }
 
-function createAttempt({ log, isExplained, config: { data } }: RelayStartOptions): Attempt {
-  const warn = warnOnce(log) // status pages are requested often
-  return (work, otherwise) => {
-    try {
-      return work()
-    } catch (error) {
-      const why = messageOf(nameStorageError(error, data.dir, inboxPath(data.dir)))
-      if (!isExplained(why)) warn(`what is passed on cannot be shown: ${why}`)
-      return otherwise()
-    }
-  }
-}
-
-type Shown = Pick<RunningRelay['shown'], 'webhookLog' | 'relayTargets'>
-
-/** What the server shows. A damaged webhooks.db takes none of the mirror's pages with it: they go by what was seen last. */
-function shownOf({ reads }: InboxView, attempt: Attempt): Required<Shown> {
-  const log = () => {
-    const stored = reads()
-    return stored && createWebhookLog(stored)
-  }
-  let last = 0
-  let targets: readonly RelayTarget[] = []
-  return {
-    relayTargets: () =>
-      (targets = attempt(
-        () => reads()?.listTargets() ?? [],
-        () => targets,
-      )),
-    webhookLog: {
-      last: () =>
-        (last = attempt(
-          () => log()?.last() ?? 0,
-          () => last,
-        )),
-      // Fewer than the last id: a client that returns with its position starts from the beginning.
-      count: (after) =>
-        attempt(
-          () => log()?.count(after) ?? 0,
-          () => -1,
-        ),
-      list: (after, limit) =>
-        attempt(
-          () => log()?.list(after, limit) ?? [],
-          () => [],
-        ),
-    },
-  }
+/** Returns what reads the targets: those seen last, while webhooks.db cannot be read. */
+function targetsOf(inbox: Parts['inbox']): () => readonly RelayTarget[] {
+  let seen: readonly RelayTarget[] = []
+  return () =>
+    (seen = inbox.read(
+      (reads) => reads.listTargets(),
+      () => seen,
+    ))
 }
 
 /** Credentials for receivers: none. */

@@ -5,6 +5,7 @@ import { messageOf } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { DaemonSettings, Reload } from '../store/database/daemon-settings.ts'
 import type { Schedule } from '../sync/schedule.ts'
+import type { Signals } from './signals.ts'
 
 /** What a reload works with. */
 interface ReloadOptions {
@@ -70,8 +71,8 @@ function logReload({ problem, inForce, restart }: Reload, log: ReloadOptions['lo
 
 /** What is started again for a live setting. */
 interface Restartable {
-  relay?: { restart(): void }
-  fleet?: { apply(): void } | undefined
+  readonly signals: Pick<Signals, 'send'>
+  gate?: { apply(): void } | null
   schedule?: Schedule
   startSchedule?: (sync: Config['sync']) => Schedule
 }
@@ -83,8 +84,8 @@ export function applyLive(
   changed: readonly string[],
 ): void {
   if (changed.includes('log.level')) log.level = config.log.level
-  if (changed.some((key) => key.startsWith('relay.'))) on.relay?.restart()
-  if (changed.some((key) => key.startsWith('fleet.'))) on.fleet?.apply()
+  if (changed.some((key) => key.startsWith('relay.'))) on.signals.send('relaySettings')
+  if (changed.some((key) => key.startsWith('fleet.'))) on.gate?.apply()
   if (!changed.some((key) => /chedule$|^sync\./.test(key))) return
   on.schedule?.handOver() // what was due at the start of the daemon has run
   const next = on.startSchedule?.(config.sync)

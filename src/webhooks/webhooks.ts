@@ -40,7 +40,9 @@ interface WebhooksOptions {
   /** Why deliveries are not taken now; null: they are. */
   readonly refusal: () => string | null
   /** Is notified of stored deliveries, as the refresher is. */
-  readonly relay: DeliveryFollower & Pick<Parameters<typeof startRefresher>[0], 'onWritten'>
+  readonly follower: DeliveryFollower
+  /** Adds a listener that is called when webhooks.db was written to, by any process. */
+  readonly onWritten: (listener: () => void) => void
 }
 
 /** Counts outcomes of deliveries, and connections of the own listener that were closed or refused for want of places. */
@@ -105,7 +107,7 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
     log,
   })
   const isOn = (): boolean => secrets.active().length > 0
-  const refresher = startRefresher({ ...options, isOn, onWritten: options.relay.onWritten })
+  const refresher = startRefresher({ ...options, isOn })
   const report = createReport({ endpoints, secrets, inbox, now, fault: options.fault })
   const receiver = createReceiver({
     endpoints,
@@ -119,7 +121,7 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
     refusal: options.refusal,
     isWanted: createTypeFilter(settings.types, config.upstream.vendor),
     counters: [report, counters],
-    followers: [refresher, options.relay],
+    followers: [refresher, options.follower],
   })
   const pruning = startPruning(inbox, log, () => timeOfAges(reads.live, now()))
   let listener: Listener | null = null

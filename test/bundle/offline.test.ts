@@ -7,7 +7,7 @@ import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vit
 import { createAgent } from '../../src/daemon/agent.ts'
 import { importCommand } from '../../src/cli/bundle/import.ts'
 import { digestCommand, needCommand } from '../../src/cli/bundle/need.ts'
-import { serveCommand } from '../../src/cli/mirror/serve.ts'
+import { serveWith } from '../../src/cli/mirror/serve.ts'
 import { readPublicKey } from '../../src/bundle/format/keys.ts'
 import { createLog } from '../../src/core/log.ts'
 import { goOffline } from '../../src/core/offline.ts'
@@ -18,6 +18,7 @@ import { createBench } from '../support/mirror.ts'
 import { below, carry, folder, signer } from './air-gap.ts'
 import { localKey } from '../support/keys.ts'
 import { longTest } from '../support/tables.ts'
+import { FEATURES } from '../../src/features.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -126,6 +127,7 @@ longTest(
     const log = createLog({ level: 'silent', format: 'json' })
     const server = { ...there.config.server, port: 0 }
     const agent = createAgent({
+      features: FEATURES,
       config: { ...there.config, server },
       version: 'test',
       log,
@@ -166,8 +168,10 @@ describe('the command serve', () => {
       process.env = env
     })
     process.env = { PATCHMIRROR_DATA_DIR: folder() }
-    await expect(serveCommand({})).rejects.toThrow(/upstream.apiRoot: not set[^]*Below an air gap/)
+    await expect(serveWith(FEATURES)({})).rejects.toThrow(/upstream.apiRoot: not set[^]*Below an air gap/)
     process.env['PATCHMIRROR_RELAY_TARGETS'] = 'https://hooks.example.com/x'
-    await expect(serveCommand({ offline: true })).rejects.toThrow(/--offline forbids connections, but relay.targets/)
+    await expect(serveWith(FEATURES)({ offline: true })).rejects.toThrow(
+      /--offline forbids connections, but relay.targets/,
+    )
   })
 })

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { CommanderError, createProgram } from '../../src/cli/program.ts'
-import { VERBS } from '../../src/cli/verbs.ts'
+import { verbsOf } from '../../src/cli/verbs.ts'
 import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../src/sandbox/server.ts'
 import { databasePath, openWriter } from '../../src/store/database/open.ts'
@@ -19,6 +19,9 @@ import { commandHost } from '../support/hosted.ts'
 import { listen } from '../support/origin.ts'
 import { QUICK } from '../support/mirror.ts'
 import { LONG, longTest } from '../support/tables.ts'
+import { FEATURES } from '../../src/features.ts'
+
+const VERBS = verbsOf(FEATURES)
 
 const run = commandHost()
 let sandbox: Sandbox
@@ -73,7 +76,7 @@ function nameOf(command: Program): string {
 
 /** What is printed for a command line that is refused, as the program does it. */
 async function refusalOf(args: readonly string[]): Promise<string> {
-  const program = createProgram()
+  const program = createProgram(FEATURES)
   let told = ''
   const quiet = (command: Program): void => {
     command.configureOutput({ writeErr: (text) => void (told += text) })
@@ -132,7 +135,7 @@ describe('the command line', () => {
       if (load === undefined) continue
       expect([path, example]).toEqual([path, expect.stringMatching(`^${path}( |$)`)])
       const calls: string[] = []
-      const program = createProgram()
+      const program = createProgram(FEATURES)
       const take = (command: Program): void => {
         command.action(() => void calls.push(nameOf(command)))
         for (const one of command.commands) take(one)
@@ -154,7 +157,7 @@ describe('the command line', () => {
   })
 
   test('prints the usage of a command after an unknown option or a missing argument', async () => {
-    const verbs = commandsOf(createProgram(), [])
+    const verbs = commandsOf(createProgram(FEATURES), [])
     expect(verbs.length).toBeGreaterThan(30)
     for (const { path, needsArgument } of verbs) {
       const usage = expect.stringContaining(`Usage: patchmirror ${path.join(' ')}`) as string

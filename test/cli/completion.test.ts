@@ -1,11 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { VERBS } from '../../src/cli/verbs.ts'
+import { verbsOf } from '../../src/cli/verbs.ts'
 import { VERSION } from '../../src/core/version.ts'
 import { scratch } from '../config/loading.ts'
 import { commandHost } from '../support/hosted.ts'
 import { findTool, runTool } from '../support/tools.ts'
+import { FEATURES } from '../../src/features.ts'
+
+const VERBS = verbsOf(FEATURES)
 
 const run = commandHost()
 const BASH = findTool('bash')

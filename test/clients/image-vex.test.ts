@@ -13,6 +13,7 @@ import { GRYPE } from './release-databases.ts'
 import { type Built, buildGo, buildProgram, installPython } from './toolbox.ts'
 import { type ImageRegistry, serveImage } from './registry.ts'
 import { TRIVY, TRIVY_DB, TRIVY_DB_BUILDER } from './trivy-database.ts'
+import { FEATURES } from '../../src/features.ts'
 
 /*
  * grype and Trivy scan one image under three names, in a registry on loopback, each with the mirror's VEX of its digest. grype is
@@ -266,7 +267,7 @@ async function vexOf(purl: string): Promise<string> {
     PATCHMIRROR_SERVER_KEYS: KEY,
   }
   const { config } = loadConfig({ env, cwd: dir, requireUpstream: true })
-  const agent = createAgent({ config, version: 'test', log: pino({ level: 'silent' }) })
+  const agent = createAgent({ features: FEATURES, config, version: 'test', log: pino({ level: 'silent' }) })
   closers.push(() => agent.close())
   const { url } = await agent.start()
   const ask = () =>

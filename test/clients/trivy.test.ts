@@ -13,6 +13,7 @@ import { runTool } from '../support/tools.ts'
 import { serveFixes } from './mirror.ts'
 import { type Built, buildProgram, installPython } from './toolbox.ts'
 import { TRIVY, TRIVY_DB, TRIVY_DB_BUILDER } from './trivy-database.ts'
+import { FEATURES } from '../../src/features.ts'
 
 /*
  * Trivy, with a database that trivy-db makes of the mirror's feed, and with the mirror as its VEX repository: over plain HTTP,
@@ -88,7 +89,7 @@ async function startMirror(): Promise<string> {
     PATCHMIRROR_SERVER_KEYS: KEY,
   }
   const { config } = loadConfig({ env, cwd: dir, requireUpstream: true })
-  const agent = createAgent({ config, version: 'test', log: pino({ level: 'silent' }) })
+  const agent = createAgent({ features: FEATURES, config, version: 'test', log: pino({ level: 'silent' }) })
   closers.push(() => agent.close())
   const { url } = await agent.start()
   const headers = { authorization: `Bearer ${KEY}` }

@@ -1,9 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { createInboxView } from '../../src/daemon/inbox-view.ts'
-import { openInbox } from '../../src/store/database/open.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { type InboxView, createInboxView } from '../../src/daemon/inbox-view.ts'
+import { inboxPath, openInbox } from '../../src/store/database/open.ts'
 import { createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
@@ -12,38 +14,50 @@ afterEach(() => void vi.useRealTimers())
 /** Until the next look at the file. */
 const LOOK_MS = 1_000
 
-test('webhooks.db is read once it is there, and what any connection writes to it is noticed', () => {
+/** A view of a new folder, and the warnings about it. */
+function opened() {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-view-'))
   onTestFinished(() => rmSync(dir, { recursive: true }))
-  const view = createInboxView(dir, (work) => work())
+  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
+  const warned: string[] = []
+  const log = pino(
+    { level: 'warn' },
+    { write: (line: string) => void warned.push((JSON.parse(line) as { msg: string }).msg) },
+  )
+  const view = createInboxView({ config, log, isExplained: () => false })
   onTestFinished(() => view.close())
+  return { dir, view, warned }
+}
+
+const targetsIn = (view: InboxView): number =>
+  view.read(
+    (reads) => reads.listTargets().length,
+    () => -1,
+  )
+
+test('webhooks.db is read once it is there, and what any connection writes to it is noticed', () => {
+  const { dir, view } = opened()
   let noticed = 0
   view.onWritten(() => (noticed += 1))
-  expect(view.reads()).toBeNull()
+  expect(targetsIn(view)).toBe(-1)
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
   vi.advanceTimersByTime(LOOK_MS)
   expect(noticed).toBe(1)
   vi.advanceTimersByTime(LOOK_MS)
   expect(noticed).toBe(1) // nothing was written since
-  expect(view.reads()?.listTargets()).toEqual([])
+  expect(targetsIn(view)).toBe(0)
   createRelayOutbox(db).replaceTargets(['https://chat.example.com/a'])
   vi.advanceTimersByTime(LOOK_MS)
   expect(noticed).toBe(2)
-  expect(view.reads()?.listTargets()).toHaveLength(1)
+  expect(targetsIn(view)).toBe(1)
 })
 
-test('a fault of the database is left to the caller, and no listener is called', () => {
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-view-'))
-  onTestFinished(() => rmSync(dir, { recursive: true }))
-  openInbox(dir).close()
-  let faults = 0
-  const view = createInboxView(dir, (_work, otherwise) => {
-    faults += 1
-    return otherwise()
-  })
-  onTestFinished(() => view.close())
+test('a database that cannot be read is warned of once, calls no listener, and what was seen last stays', () => {
+  const { dir, view, warned } = opened()
+  writeFileSync(inboxPath(dir), 'x'.repeat(8192))
   view.onWritten(() => expect.unreachable())
   vi.advanceTimersByTime(2 * LOOK_MS)
-  expect(faults).toBe(2)
+  expect(warned).toEqual([expect.stringMatching(/^what is passed on cannot be shown: .+webhooks\.db/)])
+  expect([targetsIn(view), view.webhookLog.last(), view.webhookLog.count(0)]).toEqual([-1, 0, -1])
 })

@@ -1,7 +1,9 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startFindings } from '../../src/daemon/findings.ts'
+import { createSignals } from '../../src/daemon/signals.ts'
 import { createFindingsKeeper } from '../../src/findings/keeper.ts'
 import { Database } from '../../src/store/database/sqlite.ts'
 import { removeFindings } from '../../src/store/findings/database.ts'
@@ -144,10 +146,10 @@ test('with match.tags or views.query off no tag is judged', async () => {
   const reads = openPinnedReads(bench.dir)
   if (reads === null) throw new Error('no database')
   onTestFinished(() => reads.close())
-  const log = { info: () => undefined, warn: () => undefined } as Options['log']
+  const log = pino({ level: 'silent' })
   const options = { config: { ...config, views: { ...config.views, query: false } }, log, reads }
-  const { shown } = startFindings({ ...options, onJudged: () => undefined })
-  expect(shown.findings).toBeUndefined()
+  const { shown } = startFindings({ ...options, signals: createSignals() })
+  expect(shown?.findings).toBeUndefined()
   const on = keep(bench)
   const judged = on.judged()
   on.look()

@@ -4,7 +4,10 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/core/log.ts'
+import type { Parts } from '../../src/daemon/feature.ts'
+import { createInboxView } from '../../src/daemon/inbox-view.ts'
 import { startRelay } from '../../src/daemon/relay.ts'
+import { createSignals } from '../../src/daemon/signals.ts'
 import { openInbox, openReader } from '../../src/store/database/open.ts'
 import { INBOX_MIGRATIONS } from '../../src/store/database/migrations/webhooks.ts'
 import { createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
@@ -16,8 +19,20 @@ import { delivery } from '../webhooks/inbox/inboxes.ts'
 import { target } from './targets.ts'
 import { longTest } from '../support/tables.ts'
 
-/** Every fault is the relay's own. */
-const isExplained = (): boolean => false
+/** Starts the relay of a mirror that leads; every fault is its own. */
+function relayOf({ config, log }: Pick<Parts, 'config' | 'log'>) {
+  const isExplained = (): boolean => false
+  const inbox = createInboxView({ config, log, isExplained })
+  const leads = (): boolean => true
+  const running = startRelay({ config, version: 'test', log, isExplained, inbox, leads, signals: createSignals() })
+  return {
+    placed: running.placed,
+    async close() {
+      await running.close?.()
+      inbox.close()
+    },
+  }
+}
 
 longTest('a daemon without relay targets removes earlier ones with their pending events', async () => {
   const dir = scratch()
@@ -28,7 +43,7 @@ longTest('a daemon without relay targets removes earlier ones with their pending
   outbox.replaceTargets(['http://127.0.0.1:9/hook'])
   const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
   const log = createLog({ level: 'error', format: 'json' })
-  const passing = startRelay({ config, version: 'test', log, isExplained })
+  const passing = relayOf({ config, log })
   await expect.poll(() => outbox.listTargets()).toEqual([])
   await passing.close()
 })
@@ -43,7 +58,7 @@ test('the log names a disabled target by its number, never by its URL', async ()
   const { config } = loadConfig({ env, cwd: dir })
   const lines: string[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
-  const passing = startRelay({ config, version: 'test', log, isExplained })
+  const passing = relayOf({ config, log })
   const inbox = createInbox(db)
   inbox.receive({ ...delivery({ webhookId: 'msg_1' }), type: 'io.service.cr.image.created.v1' })
   inbox.settle([{ id: 1, state: 'done' }])
@@ -66,12 +81,7 @@ test('a relay has its first position before the daemon starts to sync, so that n
   onTestFinished(() => void db.close())
   const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_RELAY_TARGETS: 'http://127.0.0.1:9/hook' }
   const { config } = loadConfig({ env, cwd: dir })
-  const passing = startRelay({
-    config,
-    version: 'test',
-    log: createLog({ level: 'error', format: 'json' }),
-    isExplained,
-  })
+  const passing = relayOf({ config, log: createLog({ level: 'error', format: 'json' }) })
   await passing.placed
   expect(createRelayOutbox(db).cursors.snapshot.read(instance)).toBe(0)
   await passing.close()

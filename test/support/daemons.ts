@@ -9,6 +9,7 @@ import { type Sandbox, type SandboxOptions, createSandbox } from '../../src/sand
 import type { RunReport } from '../../src/sync/runner.ts'
 import { type Finished, type Started, run, start } from './command.ts'
 import { QUICK } from './mirror.ts'
+import { FEATURES } from '../../src/features.ts'
 
 /** A daemon that serves: where, and all that it had said by then. */
 export interface Served extends Started {
@@ -104,7 +105,7 @@ async function host(env: Record<string, string>, cwd: string, offline: boolean):
     look()
   }
   const log = pino({ base: null, level: 'info' }, { write })
-  const agent = createAgent({ config, version: 'test', log, offline, onEnded })
+  const agent = createAgent({ features: FEATURES, config, version: 'test', log, offline, onEnded })
   const { url } = await agent.start()
   let ended: Promise<void> | null = null
   const until = <T>(find: () => T | undefined): Promise<T> =>

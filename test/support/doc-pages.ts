@@ -7,9 +7,12 @@ import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/cor
 import { createProgram } from '../../src/cli/program.ts'
 import { manPage } from './man-page.ts'
 import { openApiPage } from './openapi-page.ts'
-import { VERBS } from '../../src/cli/verbs.ts'
+import { verbsOf } from '../../src/cli/verbs.ts'
 import { settingsSchema } from '../../src/config/json-schema.ts'
 import { createMetrics } from '../../src/daemon/metrics/metrics.ts'
+import { FEATURES } from '../../src/features.ts'
+
+const VERBS = verbsOf(FEATURES)
 
 /** A page of docs/, or a file, that is written from the running program, by its path from the root. */
 export interface GeneratedPage {
@@ -113,7 +116,7 @@ function commandsBelow(command: Command, name: string): NamedCommand[] {
 
 /** docs/cli.md: the tree of commands. */
 function cliPage(): string {
-  const program = createProgram()
+  const program = createProgram(FEATURES)
   const all = commandsBelow(program, 'patchmirror')
   const paths = new Set(VERBS.filter(({ load }) => load !== undefined).map(({ path }) => path))
   const runnable = all.filter(({ name }) => paths.has(name.replace('patchmirror ', '')))

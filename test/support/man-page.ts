@@ -1,12 +1,15 @@
 import type { Command } from 'commander'
 import { createProgram } from '../../src/cli/program.ts'
 import { AFTER, DESCRIPTION } from '../../src/cli/manual.ts'
-import { VERBS } from '../../src/cli/verbs.ts'
+import { verbsOf } from '../../src/cli/verbs.ts'
 import { VERSION } from '../../src/core/version.ts'
+import { FEATURES } from '../../src/features.ts'
+
+const VERBS = verbsOf(FEATURES)
 
 /** deploy/man/patchmirror.1 in the macros of man(7), from the table of commands and the texts of `patchmirror --help`. */
 export function manPage(): string {
-  const program = createProgram()
+  const program = createProgram(FEATURES)
   const lines = [
     '.\\" Generated from the table of commands: npx vitest run test/docs.test.ts --update',
     `.TH PATCHMIRROR 1 "" "patchmirror ${VERSION}" "User Commands"`,

@@ -6,6 +6,7 @@ import { onTestFinished } from 'vitest'
 import { type Agent, createAgent } from '../../src/daemon/agent.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { SECRET } from './signing.ts'
+import { FEATURES } from '../../src/features.ts'
 
 export interface Daemon {
   agent: Agent
@@ -32,7 +33,7 @@ export async function startDaemon(env: Record<string, string> = {}, folder?: str
   })
   const lines: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
-  const agent = createAgent({ config, version: 'test', log })
+  const agent = createAgent({ features: FEATURES, config, version: 'test', log })
   onTestFinished(async () => {
     await agent.close()
     if (folder === undefined) rmSync(dir, { recursive: true, force: true })

@@ -23,7 +23,7 @@ interface PurgeOptions {
 }
 
 /** Purges of the shared caches that the settings name. */
-export interface EdgePurges {
+interface EdgePurges {
   /**
    * Purges tags in every target, now and again later: an edge may have filled itself meanwhile from a request that was
    * under way, or from a reader that lagged. Returns at once.

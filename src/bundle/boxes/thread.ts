@@ -9,7 +9,7 @@ import type { BoxesStatus } from '../../domain/status.ts'
 import type { BoxesStart, FromBoxes, ToBoxes } from './boxes.worker.ts'
 
 /** The thread of inbox and outbox as the rest of the program sees it. */
-export interface BoxesThread {
+interface BoxesThread {
   /** A snapshot was published: the outbox is to have it. While an export runs, further ones come to one more. */
   published(): void
   status(): BoxesStatus

@@ -1,5 +1,6 @@
 import { relayUrls } from '../../config/kinds/urls.ts'
 import { createAgent } from '../../daemon/agent.ts'
+import type { Feature } from '../../daemon/feature.ts'
 import { createReload } from '../../daemon/reload.ts'
 import { type LogFile, createLog, openLogFile, writeLine } from '../../core/log.ts'
 import { VERSION } from '../../core/version.ts'
@@ -22,15 +23,19 @@ interface ServeOptions extends GlobalOptions {
 /** A second signal, or this long after the first, ends the process at once; nothing committed is lost. */
 const GRACE_MS = 15_000
 
-/** `patchmirror serve`: the daemon. Resolves when a signal has stopped it cleanly. */
-export async function serveCommand(options: ServeOptions): Promise<number> {
+/** Returns `patchmirror serve`: the daemon with these features. It resolves when a signal has stopped it cleanly. */
+export function serveWith(features: readonly Feature[]): (options: ServeOptions) => Promise<number> {
+  return (options) => serve(features, options)
+}
+
+async function serve(features: readonly Feature[], options: ServeOptions): Promise<number> {
   const { offline = false } = options
   const { config } = settingsOf(options)
   if (offline) goOffline()
   else checkProxies(config, process.env)
   const logFile = openOwnLog(config.log)
   const log = createLog(config.log, logFile?.write)
-  const agent = createAgent({ config, version: VERSION, log, offline })
+  const agent = createAgent({ config, features, version: VERSION, log, offline })
   const stopped = signalled()
   outliveTerminal()
   const warn = (text: string): void => log.warn({}, text)

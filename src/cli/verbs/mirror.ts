@@ -1,19 +1,24 @@
+import type { Feature } from '../../daemon/feature.ts'
 import { JSON_FLAG, type Action, type Verb } from './verb.ts'
 
-const loadServe = async (): Promise<Action> => {
+async function loadServe(features: readonly Feature[]): Promise<Action> {
   process.on('SIGHUP', () => undefined) // it never ends the daemon, not even while that is being loaded
-  return (await import('../mirror/serve.ts')).serveCommand
+  return (await import('../mirror/serve.ts')).serveWith(features)
 }
 
-/** Commands that run, check and read the mirror as a whole, its local keys and its relay. */
-export const MIRROR_VERBS: readonly Verb[] = [
-  {
+/** Returns the commands that run, check and read the mirror as a whole, and its local keys. The daemon has these features. */
+export function mirrorVerbs(features: readonly Feature[]): readonly Verb[] {
+  const serve: Verb = {
     path: 'serve',
     summary: 'run the daemon: sync on schedule, serve the mirror',
     options: [['--offline', 'target mirror behind an air gap: make no connections, serve what was imported']],
     example: 'serve --config /etc/patchmirror.yaml',
-    load: loadServe,
-  },
+    load: () => loadServe(features),
+  }
+  return [serve, ...OTHER_VERBS]
+}
+
+const OTHER_VERBS: readonly Verb[] = [
   {
     path: 'sync',
     arguments: '[source...]',
@@ -95,14 +100,6 @@ export const MIRROR_VERBS: readonly Verb[] = [
     example: 'health --ready',
     load: async () => (await import('../mirror/health.ts')).healthCommand,
   },
-  {
-    path: 'export-db',
-    arguments: '<scanner> <dir>',
-    summary: 'write the offline database of a scanner (osv-scanner, renovate) to a folder',
-    options: [['--ecosystem <name...>', 'only these; else all, and what is gone is removed'], JSON_FLAG],
-    example: 'export-db osv-scanner /var/lib/osv-db --ecosystem npm',
-    load: async () => (await import('../mirror/export-db.ts')).exportDbCommand,
-  },
   { path: 'keys', summary: 'local keys: who may read the private paths of this mirror' },
   {
     path: 'keys create',
@@ -129,28 +126,5 @@ export const MIRROR_VERBS: readonly Verb[] = [
     options: [JSON_FLAG],
     example: 'keys revoke 3',
     load: async () => (await import('../mirror/keys.ts')).revokeKeyCommand,
-  },
-  { path: 'relay', summary: 'whom this mirror passes events on to' },
-  {
-    path: 'relay status',
-    summary: 'the state of each target',
-    options: [JSON_FLAG],
-    example: 'relay status',
-    load: async () => (await import('../mirror/relay.ts')).relayStatusCommand,
-  },
-  {
-    path: 'relay enable',
-    arguments: '<id>',
-    summary: 'send to a disabled target again; try a failing one at once',
-    options: [JSON_FLAG],
-    example: 'relay enable 1',
-    load: async () => (await import('../mirror/relay.ts')).enableTargetCommand,
-  },
-  {
-    path: 'relay secret',
-    summary: 'what a receiver needs to verify what this mirror passes on',
-    options: [JSON_FLAG],
-    example: 'relay secret',
-    load: async () => (await import('../mirror/relay.ts')).relaySecretCommand,
   },
 ]

@@ -26,3 +26,18 @@ export interface Verb {
 export const JSON_FLAG: Flag = ['--json', 'print JSON']
 /** Writes a secret into a file instead of the terminal. */
 export const OUT: Flag = ['--out <file>', 'write the secret into this new file, not to the terminal']
+
+/** The sections of the help page, in their order. */
+export const SECTIONS = [
+  'mirror',
+  'lookup',
+  'administration',
+  'bundles',
+  'fleet',
+  'program',
+  'service',
+  'webhooks',
+] as const
+
+/** Commands by the section that they stand in. */
+export type Verbs = Partial<Record<(typeof SECTIONS)[number], readonly Verb[]>>

@@ -3,10 +3,12 @@ import type * as Load from '../../../src/config/load.ts'
 import type * as Log from '../../../src/core/log.ts'
 import { built } from './built.ts'
 import { peakMemory } from './peak.ts'
+import type * as Table from '../../../src/features.ts'
 
 /** The daemon as it is built, told by its parent when to run: measures itself as the system sees it. */
 
 const { createAgent } = (await built('daemon/agent.js')) as typeof Agent
+const { FEATURES } = (await built('features.js')) as typeof Table
 const { loadConfig } = (await built('config/load.js')) as typeof Load
 const { createLog } = (await built('core/log.js')) as typeof Log
 
@@ -14,6 +16,7 @@ const started = performance.now()
 const requireUpstream = process.env['PATCHMIRROR_FLEET_ROLE'] !== 'reader'
 const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream })
 const agent = createAgent({
+  features: FEATURES,
   config,
   version: 'bench',
   log: createLog({ level: 'error', format: 'json' }),

@@ -4,12 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { serveCommand } from '../../../src/cli/mirror/serve.ts'
+import { serveWith } from '../../../src/cli/mirror/serve.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { maySync } from '../../../src/domain/sources.ts'
 import { firstStep } from '../../../src/cli/context.ts'
 import { start } from '../../support/command.ts'
 import { longTest } from '../../support/tables.ts'
+import { FEATURES } from '../../../src/features.ts'
 
 /** Environment of a reader with an empty data folder, and no upstream. */
 function readerEnv(): Record<string, string> {
@@ -55,12 +56,12 @@ test('a mirror of a fleet that may lead needs an upstream, and --offline allows 
     Object.assign(process.env, before)
   })
   Object.assign(process.env, env, { PATCHMIRROR_FLEET_URL: 's3://bucket' })
-  await expect(serveCommand({ offline: true })).rejects.toThrow(/--offline .+names a bucket/)
+  await expect(serveWith(FEATURES)({ offline: true })).rejects.toThrow(/--offline .+names a bucket/)
   Object.assign(process.env, {
     PATCHMIRROR_FLEET_ROLE: 'standby',
     PATCHMIRROR_BUNDLE_SIGNING_KEYS: signingKey(),
   })
-  await expect(serveCommand({})).rejects.toThrow(/upstream\.apiRoot: not set[^]*set fleet\.role: reader/)
+  await expect(serveWith(FEATURES)({})).rejects.toThrow(/upstream\.apiRoot: not set[^]*set fleet\.role: reader/)
 })
 
 function signingKey(): string {

@@ -1,10 +1,13 @@
 import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, afterAll, expect, test } from 'vitest'
-import { VERBS } from '../../../src/cli/verbs.ts'
+import { verbsOf } from '../../../src/cli/verbs.ts'
 import { DAMAGES, dropTable, settle } from '../../support/damage.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
 import { commandHost } from '../../support/hosted.ts'
+import { FEATURES } from '../../../src/features.ts'
+
+const VERBS = verbsOf(FEATURES)
 
 const run = commandHost()
 const SECRET = 'whsec_e3yNhqksL/3XRORmZzz0sZUzqF/kAdxd'

@@ -1,5 +1,5 @@
-import { FLEET_CHECK } from '../after-texts.ts'
-import { JSON_FLAG, type Verb } from './verb.ts'
+import { FLEET_CHECK } from '../../cli/after-texts.ts'
+import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
 
 /** Commands about the fleet of mirrors on an object store. */
 export const FLEET_VERBS: readonly Verb[] = [
@@ -10,21 +10,21 @@ export const FLEET_VERBS: readonly Verb[] = [
     options: [JSON_FLAG],
     example: 'fleet check',
     after: FLEET_CHECK,
-    load: async () => (await import('../fleet/check.ts')).fleetCheckCommand,
+    load: async () => (await import('../../cli/fleet/check.ts')).fleetCheckCommand,
   },
   {
     path: 'fleet status',
     summary: 'the newest generation, who leads, and what each mirror serves',
     options: [JSON_FLAG],
     example: 'fleet status',
-    load: async () => (await import('../fleet/status.ts')).fleetStatusCommand,
+    load: async () => (await import('../../cli/fleet/status.ts')).fleetStatusCommand,
   },
   {
     path: 'fleet log',
     summary: 'the newest generations on the store: when, by which mirror, what changed',
     options: [['--limit <n>', 'how many, at most 1000', '10'], JSON_FLAG],
     example: 'fleet log --limit 3',
-    load: async () => (await import('../fleet/generations.ts')).fleetLogCommand,
+    load: async () => (await import('../../cli/fleet/generations.ts')).fleetLogCommand,
   },
   {
     path: 'fleet rollback',
@@ -32,20 +32,20 @@ export const FLEET_VERBS: readonly Verb[] = [
     summary: 'publish the content of an older generation as the next one; no node syncs until "fleet release"',
     options: [JSON_FLAG],
     example: 'fleet rollback 40',
-    load: async () => (await import('../fleet/generations.ts')).fleetRollbackCommand,
+    load: async () => (await import('../../cli/fleet/generations.ts')).fleetRollbackCommand,
   },
   {
     path: 'fleet release',
     summary: 'let nodes sync again after "fleet rollback"',
     options: [JSON_FLAG],
     example: 'fleet release',
-    load: async () => (await import('../fleet/generations.ts')).fleetReleaseCommand,
+    load: async () => (await import('../../cli/fleet/generations.ts')).fleetReleaseCommand,
   },
   {
     path: 'fleet gc',
     summary: 'delete bundles and changes on the store that no generation needs any more',
     options: [['--dry-run', 'say what would be deleted, delete nothing'], JSON_FLAG],
     example: 'fleet gc --dry-run',
-    load: async () => (await import('../fleet/generations.ts')).fleetGcCommand,
+    load: async () => (await import('../../cli/fleet/generations.ts')).fleetGcCommand,
   },
 ]

@@ -1,0 +1,118 @@
+import type { RouteTools } from '../api/access/private-routes.ts'
+import type { PrivateRoute } from '../api/access/route-table.ts'
+import type { OwnPath, PeoplePages, PeopleTools } from '../api/people.ts'
+import type { ServerOptions } from '../api/server.ts'
+import type { Verbs } from '../cli/verbs/verb.ts'
+import type { Config } from '../config/schema.ts'
+import type { Logger } from '../core/log.ts'
+import type { FleetStatus } from '../domain/status.ts'
+import type { PinnedReads } from '../store/reads.ts'
+import type { SyncThread } from '../sync/thread.ts'
+import type { InboxView } from './inbox-view.ts'
+import type { Signals } from './signals.ts'
+
+/** What a feature adds to the program. Every part is optional, and the core imports none of it. */
+export interface Feature {
+  /** That of its folder in `features/`. */
+  readonly name: string
+  /** The features whose modules it imports. */
+  readonly needs?: readonly string[]
+  /** Its commands, by the section of the help page. */
+  readonly verbs?: Verbs
+  /** Loads what it does in the daemon: a command does not wait for that. */
+  readonly daemon?: () => Promise<DaemonPart>
+}
+
+/** What a feature does in the daemon. */
+export interface DaemonPart {
+  /** Decides what is served, and when runs may start; null: the settings do not ask for that. One feature has it. */
+  readonly gate?: (parts: GateParts) => Gate | null
+  /** Starts it, before the server. */
+  readonly start?: (parts: Parts) => RunningPart
+  /** Makes what it answers of the mirror's own paths. */
+  readonly answers?: (parts: AnswerParts) => Answers
+}
+
+/** What the parts of a daemon are made from. */
+interface AnswerParts {
+  readonly config: Config
+  readonly version: string
+}
+
+/** What a feature is started with. */
+export interface Parts extends AnswerParts {
+  readonly log: Logger
+  readonly now: () => number
+  /** No connections. */
+  readonly offline: boolean
+  readonly reads: PinnedReads
+  readonly thread: SyncThread
+  readonly signals: Signals
+  /** webhooks.db, as the serving thread reads it. */
+  readonly inbox: InboxView
+  /** How far the run of a source is; null: none is under way. */
+  readonly progressOf: NonNullable<ServerOptions['progressOf']>
+  /** Reports whether the cause of a fault is in the log, as that of a database which all parts use. */
+  readonly isExplained: (message: string) => boolean
+  /** Whether this mirror syncs and passes events on now. */
+  readonly leads: () => boolean
+}
+
+/** A feature that runs. */
+export interface RunningPart {
+  /** What the server shows of it. */
+  readonly shown?: Partial<ShownParts>
+  readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
+  /** Resolves when what is published from now on reaches it; never rejects. */
+  readonly placed?: Promise<unknown>
+  /** Ends what is under way, before the server. */
+  readonly close?: () => Promise<void> | void
+}
+
+/** What the status and the event stream have of features. */
+type ShownParts = Pick<
+  ServerOptions,
+  'boxes' | 'edge' | 'findings' | 'findingsLog' | 'onFindingsServed' | 'relayTargets' | 'viewsMaker'
+>
+
+/** Paths of the mirror's own that features answer. */
+interface Answers {
+  readonly people?: (tools: PeopleTools) => PeoplePages
+  readonly match?: (tools: PeopleTools) => OwnPath
+}
+
+/** What a gate is made from: it acts by calls alone. */
+export interface GateParts {
+  readonly config: Config
+  readonly version: string
+  readonly log: Logger
+  readonly now: () => number
+  readonly offline: boolean
+  readonly reads: PinnedReads
+  /** Something else may be served: the serving side is to look. */
+  readonly onReleased: () => void
+  /** Runs may start again. */
+  readonly onServed: () => void
+  /** This mirror syncs and passes events on from now on, or does not any more. */
+  readonly onLead: (leads: boolean) => void
+}
+
+/** Decides what is served, and when runs may start. */
+export interface Gate {
+  /** What is served. */
+  readonly reads: PinnedReads
+  /** Whether this mirror syncs and publishes now. */
+  leads(): boolean
+  /** Whether a run may start. */
+  mayRun(): boolean
+  /** A run ended, which may have published a snapshot. */
+  committed(): void
+  readonly status: () => FleetStatus
+  /** Why a delivery is not taken here; null: it is. */
+  refusal(): string | null
+  /** Takes part from now on; `address`: where this mirror can be reached. */
+  begin(address: string): void
+  /** Takes over the settings that are in force. */
+  apply(): void
+  close(): Promise<void>
+}

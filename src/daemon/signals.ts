@@ -1,0 +1,36 @@
+/** What happens in the daemon, for the parts that follow it. */
+interface Happenings {
+  /** More is served, up to this entry of the change log. */
+  readonly served: (upTo: number) => void
+  /** Other views for scanners can be served. */
+  readonly views: () => void
+  /** The tags were judged again. */
+  readonly judged: () => void
+  /** A delivery was stored. */
+  readonly delivered: () => void
+  /** Settings of the relay changed, or whether this mirror leads. */
+  readonly relaySettings: () => void
+}
+
+/** Tells what happens to all that follow it, in the order in which they were added. */
+export interface Signals {
+  on<Name extends keyof Happenings>(name: Name, follow: Happenings[Name]): void
+  send<Name extends keyof Happenings>(name: Name, ...about: Parameters<Happenings[Name]>): void
+}
+
+/** Creates the signals of a daemon. */
+export function createSignals(): Signals {
+  const followers: { readonly [Name in keyof Happenings]: Happenings[Name][] } = {
+    served: [],
+    views: [],
+    judged: [],
+    delivered: [],
+    relaySettings: [],
+  }
+  return {
+    on: (name, follow) => void followers[name].push(follow),
+    send(name, ...about) {
+      for (const follow of followers[name]) (follow as (...about: unknown[]) => void)(...about)
+    },
+  }
+}

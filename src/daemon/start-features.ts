@@ -1,0 +1,54 @@
+import type { RouteTools } from '../api/access/private-routes.ts'
+import type { PrivateRoute } from '../api/access/route-table.ts'
+import type { DaemonPart, Feature, Gate, GateParts, Parts, RunningPart } from './feature.ts'
+
+/** The features of a daemon, running. */
+export interface RunningFeatures {
+  /** What the server shows of them. */
+  readonly shown: NonNullable<RunningPart['shown']>
+  readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
+  /** Resolves when what is published from now on reaches all of them. */
+  readonly placed: Promise<unknown>
+  /** Ends what they have under way. */
+  readonly close: () => Promise<unknown>
+}
+
+/** Loads what features do in the daemon, in the order of their table. */
+export async function loadFeatures(features: readonly Feature[]): Promise<readonly DaemonPart[]> {
+  const loaded = await Promise.all(features.map(({ daemon }) => daemon?.() ?? Promise.resolve(undefined)))
+  return loaded.filter((one) => one !== undefined)
+}
+
+/** Returns what decides what is served; null: the newest snapshots are, and runs start when they are due. */
+export function joinGate(features: readonly DaemonPart[], parts: GateParts): Gate | null {
+  for (const { gate } of features) {
+    const joined = gate?.(parts) ?? null
+    if (joined !== null) return joined
+  }
+  return null
+}
+
+/** Starts all features. One that throws ends those before it. */
+export function startFeatures(features: readonly DaemonPart[], parts: Parts): RunningFeatures {
+  const running: RunningPart[] = []
+  const close = (): Promise<unknown> => Promise.all(running.map(async (one) => one.close?.()))
+  try {
+    for (const { start } of features) if (start !== undefined) running.push(start(parts))
+  } catch (error) {
+    void close()
+    throw error
+  }
+  return {
+    shown: Object.assign({}, ...running.map(({ shown }) => shown)) as RunningFeatures['shown'],
+    routes: (tools) => running.flatMap(({ routes }) => routes?.(tools) ?? []),
+    placed: Promise.all(running.map(({ placed }) => placed ?? Promise.resolve())),
+    close,
+  }
+}
+
+type Answers = ReturnType<NonNullable<DaemonPart['answers']>>
+
+/** Returns what features answer of the mirror's own paths. */
+export function answersOf(features: readonly DaemonPart[], parts: Pick<Parts, 'config' | 'version'>): Answers {
+  return Object.assign({}, ...features.map(({ answers }) => answers?.(parts))) as Answers
+}

@@ -1,0 +1,30 @@
+import type { Feature } from './daemon/feature.ts'
+import { backup } from './features/backup/feature.ts'
+import { bundles } from './features/bundles/feature.ts'
+import { changes } from './features/changes/feature.ts'
+import { doctor } from './features/doctor/feature.ts'
+import { edge } from './features/edge/feature.ts'
+import { findings } from './features/findings/feature.ts'
+import { fleet } from './features/fleet/feature.ts'
+import { match } from './features/match/feature.ts'
+import { pages } from './features/pages/feature.ts'
+import { relay } from './features/relay/feature.ts'
+import { scanners } from './features/scanners/feature.ts'
+
+/**
+ * Every feature, in the order in which the daemon starts them. A folder of `features/` and its row can be deleted together: what
+ * is left is a mirror without that feature.
+ */
+export const FEATURES: readonly Feature[] = [
+  relay,
+  scanners,
+  match,
+  findings,
+  changes,
+  bundles,
+  fleet,
+  edge,
+  pages,
+  doctor,
+  backup,
+]

@@ -1,0 +1,8 @@
+import type { Feature } from '../../daemon/feature.ts'
+import { BACKUP_VERBS } from './verbs.ts'
+
+/** Copies and restores the data folder. */
+export const backup: Feature = {
+  name: 'backup',
+  verbs: { administration: BACKUP_VERBS },
+}

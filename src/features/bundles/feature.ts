@@ -1,0 +1,9 @@
+import type { Feature } from '../../daemon/feature.ts'
+import { BUNDLE_VERBS } from './verbs.ts'
+
+/** Carries the mirrored data across air gaps, in signed files. */
+export const bundles: Feature = {
+  name: 'bundles',
+  verbs: { bundles: BUNDLE_VERBS },
+  daemon: async () => ({ start: (await import('../../daemon/bundles.ts')).startBundles }),
+}

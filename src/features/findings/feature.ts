@@ -1,0 +1,10 @@
+import type { Feature } from '../../daemon/feature.ts'
+import { FINDINGS_VERBS } from './verbs.ts'
+
+/** Keeps the findings of the mirrored tags. */
+export const findings: Feature = {
+  name: 'findings',
+  needs: ['match', 'scanners'],
+  verbs: { lookup: FINDINGS_VERBS },
+  daemon: async () => ({ start: (await import('../../daemon/findings.ts')).startFindings }),
+}

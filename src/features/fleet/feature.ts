@@ -1,0 +1,10 @@
+import type { Feature } from '../../daemon/feature.ts'
+import { FLEET_VERBS } from './verbs.ts'
+
+/** Shares the data of several mirrors through an object store. */
+export const fleet: Feature = {
+  name: 'fleet',
+  needs: ['bundles'],
+  verbs: { fleet: FLEET_VERBS },
+  daemon: async () => ({ gate: (await import('../../daemon/fleet.ts')).joinFleet }),
+}

@@ -1,0 +1,13 @@
+import type { Feature } from '../../daemon/feature.ts'
+import { MATCH_VERBS } from './verbs.ts'
+
+/** Judges the components of an SBOM. */
+export const match: Feature = {
+  name: 'match',
+  needs: ['scanners'],
+  verbs: { lookup: MATCH_VERBS },
+  async daemon() {
+    const { createMatchRoute } = await import('../../match/route.ts')
+    return { answers: ({ config }) => ({ match: createMatchRoute({ config }) }) }
+  },
+}

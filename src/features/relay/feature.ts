@@ -1,0 +1,9 @@
+import type { Feature } from '../../daemon/feature.ts'
+import { RELAY_VERBS } from './verbs.ts'
+
+/** Passes events on to receivers. */
+export const relay: Feature = {
+  name: 'relay',
+  verbs: { mirror: RELAY_VERBS },
+  daemon: async () => ({ start: (await import('../../daemon/relay.ts')).startRelay }),
+}

@@ -1,0 +1,9 @@
+import type { Feature } from '../../daemon/feature.ts'
+import { SCANNER_VERBS } from './verbs.ts'
+
+/** Makes what scanners read in their own layouts, and answers their queries. */
+export const scanners: Feature = {
+  name: 'scanners',
+  verbs: { mirror: SCANNER_VERBS },
+  daemon: async () => ({ start: (await import('../../daemon/views.ts')).startViews }),
+}

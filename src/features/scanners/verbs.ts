@@ -1,0 +1,13 @@
+import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
+
+/** The commands of this feature. */
+export const SCANNER_VERBS: readonly Verb[] = [
+  {
+    path: 'export-db',
+    arguments: '<scanner> <dir>',
+    summary: 'write the offline database of a scanner (osv-scanner, renovate) to a folder',
+    options: [['--ecosystem <name...>', 'only these; else all, and what is gone is removed'], JSON_FLAG],
+    example: 'export-db osv-scanner /var/lib/osv-db --ecosystem npm',
+    load: async () => (await import('../../cli/mirror/export-db.ts')).exportDbCommand,
+  },
+]
