@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { nothingKnown, waitOf } from '../../src/daemon/fleet-status.ts'
+import { nothingKnown, waitOf } from '../../src/features/fleet/knowledge.ts'
 
 const NOON = Date.parse('2026-05-04T12:00:00Z')
 

@@ -5,5 +5,5 @@ import { BUNDLE_VERBS } from './verbs.ts'
 export const bundles: Feature = {
   name: 'bundles',
   verbs: { bundles: BUNDLE_VERBS },
-  daemon: async () => ({ start: (await import('../../daemon/bundles.ts')).startBundles }),
+  daemon: async () => ({ start: (await import('./start.ts')).startBundles }),
 }

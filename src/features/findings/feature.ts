@@ -6,5 +6,5 @@ export const findings: Feature = {
   name: 'findings',
   needs: ['match', 'scanners'],
   verbs: { lookup: FINDINGS_VERBS },
-  daemon: async () => ({ start: (await import('../../daemon/findings.ts')).startFindings }),
+  daemon: async () => ({ start: (await import('./start.ts')).startFindings }),
 }

@@ -6,5 +6,5 @@ export const fleet: Feature = {
   name: 'fleet',
   needs: ['bundles'],
   verbs: { fleet: FLEET_VERBS },
-  daemon: async () => ({ gate: (await import('../../daemon/fleet.ts')).joinFleet }),
+  daemon: async () => ({ gate: (await import('./join.ts')).joinFleet }),
 }

@@ -5,5 +5,5 @@ import { RELAY_VERBS } from './verbs.ts'
 export const relay: Feature = {
   name: 'relay',
   verbs: { mirror: RELAY_VERBS },
-  daemon: async () => ({ start: (await import('../../daemon/relay.ts')).startRelay }),
+  daemon: async () => ({ start: (await import('./start.ts')).startRelay }),
 }

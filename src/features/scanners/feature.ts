@@ -5,5 +5,5 @@ import { SCANNER_VERBS } from './verbs.ts'
 export const scanners: Feature = {
   name: 'scanners',
   verbs: { mirror: SCANNER_VERBS },
-  daemon: async () => ({ start: (await import('../../daemon/views.ts')).startViews }),
+  daemon: async () => ({ start: (await import('./start.ts')).startViews }),
 }

@@ -1,7 +1,7 @@
-import { EDGE_TAGS } from '../api/edge/headers.ts'
-import { createEdgePurges } from '../api/edge/purge.ts'
-import { authoritiesOf } from '../upstream/http/transport.ts'
-import type { Parts, RunningPart } from './feature.ts'
+import { EDGE_TAGS } from '../../api/edge/headers.ts'
+import { createEdgePurges } from '../../api/edge/purge.ts'
+import { authoritiesOf } from '../../upstream/http/transport.ts'
+import type { Parts, RunningPart } from '../../daemon/feature.ts'
 
 /** Purges shared caches whenever other snapshots or views are served, and once at the start. */
 export function startEdge({ config, log, reads, now, offline, signals }: Parts): RunningPart {

@@ -1,11 +1,11 @@
-import type { Config } from '../config/schema.ts'
-import type { Logger } from '../core/log.ts'
-import { FLEET_PAUSED } from '../domain/status.ts'
-import type { NodeReport } from '../fleet/turn.ts'
-import { type FleetThread, startFleetThread } from '../fleet/thread.ts'
-import { type GatedReads, gateReads } from '../store/gated-reads.ts'
-import type { Gate, GateParts } from './feature.ts'
-import { type FleetKnowledge, dueAt, fleetStatusOf, nothingKnown, deliveryRefusal, waitOf } from './fleet-status.ts'
+import type { Config } from '../../config/schema.ts'
+import type { Logger } from '../../core/log.ts'
+import { FLEET_PAUSED } from '../../domain/status.ts'
+import type { NodeReport } from '../../fleet/turn.ts'
+import { type FleetThread, startFleetThread } from '../../fleet/thread.ts'
+import { type GatedReads, gateReads } from '../../store/gated-reads.ts'
+import type { Gate, GateParts } from '../../daemon/feature.ts'
+import { type FleetKnowledge, dueAt, fleetStatusOf, nothingKnown, deliveryRefusal, waitOf } from './knowledge.ts'
 
 /** Takes part in a fleet if the settings name one: this mirror syncs and relays only while it leads. */
 export function joinFleet(parts: GateParts): Gate | null {

@@ -1,6 +1,6 @@
-import type { ImportResult } from '../bundle/boxes/inbox.ts'
-import { startBoxesThread } from '../bundle/boxes/thread.ts'
-import type { Parts, RunningPart } from './feature.ts'
+import type { ImportResult } from '../../bundle/boxes/inbox.ts'
+import { startBoxesThread } from '../../bundle/boxes/thread.ts'
+import type { Parts, RunningPart } from '../../daemon/feature.ts'
 
 /** Fills the outbox whenever more is served, and empties the inbox, where the settings name them. */
 export function startBundles({ config, version, log, signals }: Parts): RunningPart {

@@ -1,9 +1,9 @@
-import { HOUR_MS } from '../core/time.ts'
-import { type RelayThread, startRelayThread, wantsRelay } from '../relay/thread.ts'
-import type { RelayStateChange } from '../relay/state-changes.ts'
-import type { RelayTarget } from '../store/webhooks/outbox.ts'
-import type { Parts, RunningPart } from './feature.ts'
-import { warnOnce } from './log-lines.ts'
+import { HOUR_MS } from '../../core/time.ts'
+import { type RelayThread, startRelayThread, wantsRelay } from '../../relay/thread.ts'
+import type { RelayStateChange } from '../../relay/state-changes.ts'
+import type { RelayTarget } from '../../store/webhooks/outbox.ts'
+import type { Parts, RunningPart } from '../../daemon/feature.ts'
+import { warnOnce } from '../../daemon/log-lines.ts'
 
 type RelayParts = Pick<Parts, 'config' | 'version' | 'log' | 'isExplained' | 'signals' | 'inbox' | 'leads'>
 

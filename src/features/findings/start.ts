@@ -1,8 +1,8 @@
-import { createFindingsFeed } from '../findings/feed.ts'
-import { createFindingsKeeper } from '../findings/keeper.ts'
-import { createFindingsRoutes } from '../findings/route.ts'
-import { whyNoTags } from '../store/findings/words.ts'
-import type { Parts, RunningPart } from './feature.ts'
+import { createFindingsFeed } from '../../findings/feed.ts'
+import { createFindingsKeeper } from '../../findings/keeper.ts'
+import { createFindingsRoutes } from '../../findings/route.ts'
+import { whyNoTags } from '../../store/findings/words.ts'
+import type { Parts, RunningPart } from '../../daemon/feature.ts'
 
 type FindingsParts = Pick<Parts, 'config' | 'log' | 'reads' | 'signals'>
 

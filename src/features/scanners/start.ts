@@ -1,7 +1,7 @@
-import { createVexRoutes } from '../api/scanners/vex.ts'
-import { activeSources } from '../domain/sources.ts'
-import { createViewsBuilder } from '../views/builder.ts'
-import type { Parts, RunningPart } from './feature.ts'
+import { createVexRoutes } from '../../api/scanners/vex.ts'
+import { activeSources } from '../../domain/sources.ts'
+import { createViewsBuilder } from '../../views/builder.ts'
+import type { Parts, RunningPart } from '../../daemon/feature.ts'
 
 /** Makes views whenever more is served than they show. */
 export function startViews({ config, log, reads, signals, progressOf }: Parts): RunningPart {
