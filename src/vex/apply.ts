@@ -139,7 +139,8 @@ export function createVexJudge<Finding extends StatedFinding>(
       if (counting === null) return
       const ids = [...new Set(statement.vulnerabilities.map(statedId))].filter((id) => byId.has(id))
       if (ids.length === 0) return
-      const coverage = coverageOf(statement, tags.length > 0)
+      const isOwn = image.tag !== null && counting.includes(image.tag)
+      const coverage = coverageOf(statement, { elsewhere: tags.length > 0, isOwn })
       for (const id of ids)
         for (const finding of byId.get(id) ?? []) {
           check()

@@ -50,6 +50,14 @@ interface Entry extends Covered {
   readonly name: ProductName
 }
 
+/** From where a statement is. */
+interface StatedFrom {
+  /** Whether components of another image are asked for as well. */
+  readonly elsewhere: boolean
+  /** Whether its document is that of the image's tag, and may say what the statement says. */
+  readonly isOwn: boolean
+}
+
 /** Names that are remembered: documents of one service name the same products. */
 const REMEMBERED = 20_000
 
@@ -59,19 +67,21 @@ export const ANY_PLACE = JSON.stringify(['any'])
 /**
  * Creates the function that finds out which components of findings a statement is about: the component itself, or what the SBOM
  * describes, with this component among the parts that the statement names, or without parts. `elsewhere`: also components of
- * another image. `check` is called for each product, and throws to stop.
+ * another image. `isOwn`: the statement's document is that of the image's tag. `check` is called for each product, and throws to stop.
  */
 export function createCoverages(
   findings: readonly { readonly component: NamedComponent }[],
   image: DescribedImage,
   check: () => void,
-): (statement: Statement, elsewhere: boolean) => Coverage {
+): (statement: Statement, from: StatedFrom) => Coverage {
   const nameOf = createNames()
   const own = new Map(findings.map(({ component }) => [component, ownName(component)]))
   const keys = new Set([...own.values()].flatMap((name) => keysOf(name)))
   const namesIn = (named: VexName): ProductName[] => productNames(named, nameOf)
   const subjectRule = createSubjectRule(image, nameOf)
-  return (statement, elsewhere) => {
+  const isAttested = createAttestedRule(image, nameOf)
+  return (statement, { elsewhere, isOwn }) => {
+    if (!isAttested(statement, isOwn)) return () => null
     const byPlace = new Map<string, Entry[]>()
     const linked = new Set<string>()
     const add = createAdder({ byPlace, linked, keys, namesIn, check, serial: image.serial })
@@ -180,6 +190,24 @@ function createSubjectRule({ subjects, images }: DescribedImage, nameOf: NameOf)
     const isMeant = isRulingOut ? isCovered : mayBeOne
     return (names: readonly ProductName[], { parts }: VexProduct): boolean =>
       names.some((name) => meant.some((whole) => isMeant(whole, name))) || (!isRulingOut && isUnknown && parts !== null)
+  }
+}
+
+/**
+ * Creates what reports whether a statement may be about the image: what rules out in an attestation counts for the digests alone
+ * that the attestation is about. Where no digest of the image is known, the tag whose document it is has to do.
+ */
+function createAttestedRule({ subjects, images }: DescribedImage, nameOf: NameOf) {
+  const digestsOf = (purls: readonly string[]): string[] =>
+    purls.flatMap((purl) => nameOf(purl)?.digest ?? []).filter((digest) => digest !== '')
+  const described = digestsOf(subjects)
+  const sure = digestsOf(images.filter(({ isOpenOnly }) => !isOpenOnly).map(({ purl }) => purl))
+  return ({ status, about }: Statement, isOwn: boolean): boolean => {
+    if (about === undefined || !rulesOut(status)) return true
+    if (subjects.length > 1)
+      return subjects.length === described.length && described.every((one) => about.includes(one))
+    const known = [...described, ...sure]
+    return known.length === 0 ? isOwn : known.some((one) => about.includes(one))
   }
 }
 

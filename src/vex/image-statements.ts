@@ -64,10 +64,22 @@ export function statementsAbout(
       )
       const at = datedBy(statement, latest)
       const { vulnerabilities } = statement
-      for (const place of places) found.push({ vulnerabilities, statement, document: document.digest, at, ...place })
+      const meant = places.filter(({ digest }) => isAttested(statement, digest, { image, related }))
+      for (const place of meant) found.push({ vulnerabilities, statement, document: document.digest, at, ...place })
     }
   }
   return found
+}
+
+/** Whether what a statement rules out counts for a digest: in an attestation only for what that is about, and for its platforms. */
+function isAttested(
+  { status, about }: Statement,
+  digest: string,
+  { image, related }: Pick<Placing, 'image' | 'related'>,
+): boolean {
+  if (about === undefined || !rulesOut(status)) return true
+  const indexes = digest === image.digest ? [...related.indexes] : [image.digest]
+  return [digest, ...indexes].some((one) => about.includes(one))
 }
 
 /** Returns the digests of images that a statement names. */

@@ -16,6 +16,8 @@ export interface Statement {
   readonly at: string
   /** Its place among the statements of its document, from 0. */
   readonly place: number
+  /** The digests of the images that the attestation is about which it is in, `sha256:…`; absent: it is in none, or in one of no digest. */
+  readonly about?: readonly string[]
 }
 
 /** A product that a statement is about. */

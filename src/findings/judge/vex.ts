@@ -1,3 +1,4 @@
+import { sha256Hex } from '../../core/digest.ts'
 import { createVexJudge, statedIds } from '../../vex/apply.ts'
 import { type ImageName, ownPlaces } from '../../vex/coverage.ts'
 import { imageNames } from '../../vex/images.ts'
@@ -70,17 +71,22 @@ function createTagImages({ store, during, catalog }: VexInput, numberOf: NumberO
     replaceTag(id: number): void {
       const tag = store.readAskedTag(id)
       if (tag === null) return
-      const images = during((reads) => namesIn(reads.catalog, tag))
+      const images = during((reads, vex) => namesIn(reads.catalog, tag, new Set(vex.listUnsureTags())))
       store.putTagImages(id, images)
       store.replaceTagPlaces(id, placesOfImages(imagesOf({ ...tag, images }), numberOf))
     },
     /** Brings the names of the tags' images to those of the catalog, and marks the tags that have others than before. */
     async followImages(): Promise<void> {
-      if (store.readFollowed('images') === catalog) return
+      const unsure = during((reads, vex) => {
+        expectCatalog(reads, catalog)
+        return vex.listUnsureTags()
+      })
+      const state = unsure.length === 0 ? catalog : `${catalog} without ${sha256Hex(unsure.join('\n'))}`
+      if (store.readFollowed('images') === state) return
       for (const { id, ...tag } of store.listAskedTags()) {
         const images = during((reads) => {
           expectCatalog(reads, catalog)
-          return namesIn(reads.catalog, tag)
+          return namesIn(reads.catalog, tag, new Set(unsure))
         })
         if (images === tag.images) continue
         await store.inOne(() => {
@@ -90,7 +96,7 @@ function createTagImages({ store, during, catalog }: VexInput, numberOf: NumberO
           return Promise.resolve()
         })
       }
-      store.putFollowed('images', catalog)
+      store.putFollowed('images', state)
     },
   }
 }
@@ -153,13 +159,15 @@ function imagesOf({ subjects, images }: AskedTag): TagImage[] {
   return described.map((purls, at) => ({ subjects: purls, images: names[at] ?? [] }))
 }
 
-/** Returns the further names of what the SBOMs of a tag describe, as JSON. */
+/** Returns the further names of what the SBOMs of a tag describe, as JSON. `unsure`: tags of which the list proves nothing. */
 function namesIn(
   catalog: Parameters<typeof imageNames>[0],
-  { owner, subjects }: Pick<AskedTag, 'owner' | 'subjects'>,
+  { owner: tag, subjects }: Pick<AskedTag, 'owner' | 'subjects'>,
+  unsure: ReadonlySet<string>,
 ): string {
   const described = JSON.parse(subjects) as string[][]
-  return JSON.stringify(described.map((purls) => imageNames(catalog, purls, owner)))
+  const isUnsure = unsure.has(tag)
+  return JSON.stringify(described.map((purls) => imageNames(catalog, purls, { tag, isUnsure })))
 }
 
 /** Creates the function that reads which documents say anything about a product, by the vulnerability; null: none does. */

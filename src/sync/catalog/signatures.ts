@@ -1,7 +1,9 @@
+import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import { type SignatureCounts, signatureText } from '../../domain/artifacts/signature.ts'
+import { digestsInTag } from '../../json/forms/tag-digests.ts'
 import { type SignatureCheck, type SignatureSettings, createSignatureCheck } from '../../signatures/check.ts'
 import { documentsOf } from '../../signatures/documents.ts'
 import type { FetchedAnswer } from '../../store/catalog/answer-writes.ts'
@@ -25,7 +27,7 @@ export async function judgeFetched(context: CatalogContext, task: Task, answer: 
   if (check === null || answer.status !== 200) return
   if (task.document === null || task.document === 'text') return
   const signed = { ...answer, path: task.canonical }
-  const row = await judge(store, check, signed, subjectOf(context, task.owner))
+  const row = await judge(store, check, signed, subjectsOf(context, task.owner))
   if (row === null) return
   if (check.isEnforced && row.state !== 'verified')
     throw new MirrorError(
@@ -55,7 +57,7 @@ export async function settleSignatures(store: Writes, settings: SignatureSetting
     })
   }
   for (const signed of [...store.catalog.eachSignedPath()]) {
-    const row = await judge(store, check, signed, storedSubject(store, signed.owner))
+    const row = await judge(store, check, signed, storedSubjects(store, signed.owner))
     if (row !== null && !isStored(store, row)) rows.push(row)
     if (rows.length >= STORED_AT_ONCE) await keep()
   }
@@ -96,34 +98,34 @@ async function judge(
   store: Writes,
   check: SignatureCheck,
   signed: Judged,
-  subject: string | null,
+  subjects: readonly string[],
 ): Promise<SignatureRow | null> {
   const { path, links } = signed
   const answer = signedState(signed)
   if (answer === null) return null
   const before = store.catalog.readSignatureRow(path)
-  const isSame = before?.answer === answer && before.subject === subject
-  if (isSame && before.basis === check.basis) return before
-  const result = await check.judge(documentsOf(store.catalog, links), subject)
-  return { ...result, path, answer, basis: check.basis, isEnforced: check.isEnforced }
+  const basis = sha256Hex(JSON.stringify([check.basis, subjects]))
+  if (before?.answer === answer && before.basis === basis) return before
+  const result = await check.judge(documentsOf(store.catalog, links), subjects)
+  return { ...result, path, answer, basis, isEnforced: check.isEnforced }
 }
 
-function isStored(store: Writes, { path, answer, basis, subject }: SignatureRow): boolean {
+function isStored(store: Writes, { path, answer, basis }: SignatureRow): boolean {
   const row = store.catalog.readSignatureRow(path)
-  return row?.answer === answer && row.basis === basis && row.subject === subject
+  return row?.answer === answer && row.basis === basis
 }
 
-/** Returns the image digest of a tag as the run lists it; null for what is no tag, and for one without a digest. */
-function subjectOf({ store }: CatalogContext, owner: string): string | null {
+/** Returns the image digests of a tag as the run lists it; none for what is no tag, and for one without a digest. */
+function subjectsOf({ store }: CatalogContext, owner: string): string[] {
   const id = tagOf(owner)
-  if (id === null) return null
+  if (id === null) return []
   const list = canonicalPath(resourceNamed('tags').list?.path ?? '') ?? ''
-  return digestIn(store.catalog.staging.readStaged(list, id) ?? store.catalog.readTagItem(id))
+  return digestsIn(store.catalog.staging.readStaged(list, id) ?? store.catalog.readTagItem(id))
 }
 
-function storedSubject(store: Writes, owner: string): string | null {
+function storedSubjects(store: Writes, owner: string): string[] {
   const id = tagOf(owner)
-  return id === null ? null : digestIn(store.catalog.readTagItem(id))
+  return id === null ? [] : digestsIn(store.catalog.readTagItem(id))
 }
 
 const TAGS = 'tags/'
@@ -132,7 +134,11 @@ function tagOf(owner: string): string | null {
   return owner.startsWith(TAGS) ? owner.slice(TAGS.length) : null
 }
 
-function digestIn(item: Buffer | null): string | null {
-  if (item === null) return null
-  return namesOfTag(JSON.parse(item.toString('utf8')) as Record<string, unknown>).digest
+/** Returns the digest of a tag, then those of its index and platforms: what is signed for one of these is the tag's. */
+function digestsIn(item: Buffer | null): string[] {
+  if (item === null) return []
+  const fields = JSON.parse(item.toString('utf8')) as Record<string, unknown>
+  const { digest } = namesOfTag(fields)
+  const all = digestsInTag(fields).map((one) => one.digest)
+  return [...new Set([...(digest === null ? [] : [digest.toLowerCase()]), ...all])]
 }
