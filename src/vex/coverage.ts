@@ -84,8 +84,8 @@ export function createCoverages(
     if (!isAttested(statement, isOwn)) return () => null
     const byPlace = new Map<string, Entry[]>()
     const linked = new Set<string>()
-    const add = createAdder({ byPlace, linked, keys, namesIn, check, serial: image.serial })
     const isRulingOut = rulesOut(statement.status)
+    const add = createAdder({ byPlace, linked, keys, namesIn, check, serial: image.serial, isRulingOut })
     const isSubject = subjectRule(isRulingOut)
     const isUnnamed = elsewhere && leavesUnnamedOpen(statement)
     let ofSubject: string | null = null
@@ -220,10 +220,11 @@ interface Adding {
   readonly namesIn: (name: VexName) => ProductName[]
   readonly check: () => void
   readonly serial: DescribedImage['serial']
+  readonly isRulingOut: boolean
 }
 
 /** Creates the function that adds names to an index, each list of parts once. `product`: null for the name itself. */
-function createAdder({ byPlace, linked, keys, namesIn, check, serial }: Adding) {
+function createAdder({ byPlace, linked, keys, namesIn, check, serial, isRulingOut }: Adding) {
   const added = new Map<readonly VexName[], Set<Form>>()
   return (listed: readonly VexName[], product: string | null, form: Form): void => {
     const forms = added.get(listed) ?? new Set()
@@ -232,7 +233,11 @@ function createAdder({ byPlace, linked, keys, namesIn, check, serial }: Adding) 
     for (const one of listed) {
       check()
       const { link } = one
-      if (link !== undefined && serial !== null && isLinked(link, serial)) for (const ref of link.refs) linked.add(ref)
+      const isCompared = link !== undefined && serial !== null
+      const isOwn = isCompared && isLinked(link, serial)
+      if (isOwn) for (const ref of link.refs) linked.add(ref)
+      // A link names an SBOM: one that is judged and has another serial number is not meant.
+      if (isCompared && !isOwn && isRulingOut) continue
       for (const name of namesIn(one)) {
         if (!keysOf(name).some((key) => keys.has(key))) continue
         const entry = { name, form, product: product ?? one.purl }

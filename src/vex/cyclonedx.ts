@@ -94,8 +94,10 @@ function productOf(affected: Fields, { bom, known, subject, isRulingOut }: Affec
   const found = link === null ? foundAs([text], known) : linkedIn(link, bom, known)
   if (found.purl === '' && link !== null) return { names: [{ purl: '', versions: null, link }], parts: null }
   const listed = versionsOf(affected, isRulingOut)
-  const names = found.purl === '' ? [] : [nameOf(found, listed, isRulingOut)]
+  const named = nameOf(found, listed, isRulingOut)
+  const names = found.purl === '' ? [] : [named]
   const isSubject = subject?.purl === found.purl && ['', subject.version].includes(found.version)
+  if (link !== null && subject === null && !isOwn(link, bom)) return { names: [{ ...named, link }], parts: null }
   if (subject === null || isSubject) return { names, parts: null }
   // Of a product without a package URL it is not known which it is.
   if (subject.purl === '') return { names: isRulingOut ? [] : names, parts: null }
@@ -120,9 +122,13 @@ function decoded(text: string): string {
 
 /** Returns what a link leads to: a component of this document where it is the one that is linked to, or a package URL. */
 function linkedIn(link: BomLink, bom: Fields, known: ReadonlyMap<string, BomComponent>): BomComponent {
-  const own = serialOf(bom)
-  const isOwn = own.serial === '' || (own.serial === link.serial && own.version === link.version)
-  return foundAs(link.refs, isOwn ? known : new Map())
+  const { serial } = serialOf(bom)
+  return foundAs(link.refs, serial === '' || isOwn(link, bom) ? known : new Map())
+}
+
+function isOwn(link: BomLink, bom: Fields): boolean {
+  const { serial, version } = serialOf(bom)
+  return serial !== '' && serial === link.serial && version === link.version
 }
 
 function foundAs(refs: readonly string[], known: ReadonlyMap<string, BomComponent>): BomComponent {

@@ -34,7 +34,7 @@ export interface VexName {
   readonly purl: string
   /** The only versions that are meant; null: as the package URL has it. */
   readonly versions: readonly string[] | null
-  /** The component of another document that is meant. */
+  /** The component of another document that is meant: of that SBOM alone, also where the link has the package URL. */
   readonly link?: BomLink
 }
 

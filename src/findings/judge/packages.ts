@@ -2,6 +2,7 @@ import { surroundingsOf } from '../../identity/surroundings.ts'
 import { identityOf } from '../../judging/components.ts'
 import type { InputSbom } from '../../sboms/sbom.ts'
 import { writeAsked } from './asked.ts'
+import { writeDescribed } from '../../vex/described.ts'
 import type { FindingComponent } from '../../store/findings/writes.ts'
 
 /** Package URLs of a component that are kept, far above real ones, and what is kept of more: VEX rules nothing of it out. */
@@ -71,7 +72,7 @@ export function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
       packages: packages.length > MOST_PACKAGES ? UNKNOWN : `[${packages.join(',')}]`,
     }
   })
-  const subjects = JSON.stringify(sboms.map((sbom) => sbom.subjects))
+  const subjects = JSON.stringify(sboms.map(writeDescribed))
   return {
     components: withPackages,
     subjects,

@@ -1,6 +1,7 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { createVexJudge, statedIds } from '../../vex/apply.ts'
-import { type ImageName, ownPlaces } from '../../vex/coverage.ts'
+import { type DescribedImage, type ImageName, ownPlaces } from '../../vex/coverage.ts'
+import { readDescribed } from '../../vex/described.ts'
 import { imageNames } from '../../vex/images.ts'
 import { type Statement, rulesOut } from '../../vex/statement.ts'
 import { EVERY_PLACE, type StoredDocument } from '../../store/findings/vex.ts'
@@ -101,7 +102,7 @@ function createTagImages({ store, during, catalog }: VexInput, numberOf: NumberO
   }
 }
 
-function placesOfImages(images: readonly TagImage[], numberOf: NumberOf): number[] {
+function placesOfImages(images: readonly DescribedImage[], numberOf: NumberOf): number[] {
   const purls = images.flatMap(({ subjects, images: more }) => [...subjects, ...more.map(({ purl }) => purl)])
   return placesOf(purls, '', numberOf)
 }
@@ -132,7 +133,7 @@ function createRuledOut(input: VexInput, numberOf: NumberOf) {
     const open = new Set<VexQuestion>()
     for (const [at, image] of images.entries()) {
       const asked = named.flatMap((one) => askedOf(one, at))
-      const judged = { ...image, serial: null, tag: tag.owner }
+      const judged = { ...image, tag: tag.owner }
       const judge = createVexJudge(asked, { image: judged, now, check: () => undefined })
       for (const [digest, document] of listed) {
         const tags = JSON.parse(document.tags) as string[]
@@ -145,18 +146,12 @@ function createRuledOut(input: VexInput, numberOf: NumberOf) {
   }
 }
 
-/** What an SBOM of a tag describes, and the further names of that. */
-interface TagImage {
-  readonly subjects: readonly string[]
-  readonly images: readonly ImageName[]
-}
-
 type AskedTag = NonNullable<ReturnType<FindingsStore['readAskedTag']>>
 
-function imagesOf({ subjects, images }: AskedTag): TagImage[] {
+function imagesOf({ subjects, images }: AskedTag): DescribedImage[] {
   const names = JSON.parse(images) as ImageName[][]
   const described = JSON.parse(subjects) as string[][]
-  return described.map((purls, at) => ({ subjects: purls, images: names[at] ?? [] }))
+  return described.map((one, at) => ({ ...readDescribed(one), images: names[at] ?? [] }))
 }
 
 /** Returns the further names of what the SBOMs of a tag describe, as JSON. `unsure`: tags of which the list proves nothing. */
@@ -167,7 +162,7 @@ function namesIn(
 ): string {
   const described = JSON.parse(subjects) as string[][]
   const isUnsure = unsure.has(tag)
-  return JSON.stringify(described.map((purls) => imageNames(catalog, purls, { tag, isUnsure })))
+  return JSON.stringify(described.map((one) => imageNames(catalog, readDescribed(one).subjects, { tag, isUnsure })))
 }
 
 /** Creates the function that reads which documents say anything about a product, by the vulnerability; null: none does. */

@@ -47,7 +47,7 @@ const TABLES = `
     owner TEXT NOT NULL UNIQUE,   -- its id in the service's list
     name TEXT NOT NULL,
     sbom TEXT NOT NULL,           -- SHA-256 of its SBOMs; empty: none is stored
-    subjects TEXT NOT NULL,       -- JSON: for each SBOM the package URLs of what it describes
+    subjects TEXT NOT NULL,       -- JSON: for each SBOM the package URLs of what it describes, and its BOM-Link
     refusal TEXT,                 -- why it is not judged; null: it is
     packages INTEGER NOT NULL,
     unidentified INTEGER NOT NULL, -- packages of which it is not known who they are

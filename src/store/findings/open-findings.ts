@@ -5,7 +5,7 @@ export interface OpenFinding {
   /** The id of the tag in the service's list, and what people call it. */
   readonly tag: string
   readonly tagName: string
-  /** For each SBOM of the tag the package URLs of what it describes. */
+  /** For each SBOM of the tag the package URLs of what it describes, and its BOM-Link. */
   readonly subjects: readonly (readonly string[])[]
   /** For each SBOM the further names of that; open only: for what rules nothing out alone. */
   readonly images: readonly (readonly DescribedName[])[]
