@@ -1,5 +1,5 @@
 import { type VexReason, createVexJudge, statedIds, statedId } from '../vex/apply.ts'
-import { statedPlaces } from '../vex/coverage.ts'
+import { type NamedComponent, statedPlaces } from '../vex/coverage.ts'
 import { readDescribed } from '../vex/described.ts'
 import { type Statement, rulesOut } from '../vex/statement.ts'
 import type { OpenFinding } from '../store/findings/open-findings.ts'
@@ -135,14 +135,16 @@ interface Asked {
   readonly id: string
   readonly aliases: readonly string[]
   readonly upstream: readonly string[]
-  readonly component: { readonly purl: string; readonly version: string }
+  readonly component: NamedComponent
   readonly of: OpenFinding
 }
 
 function askedOf(of: OpenFinding, at: number): Asked[] {
   const { record: id, aliases, upstream, version } = of
   const listed = of.packages.filter(({ sbom }) => sbom === null || sbom === at)
-  return listed.map(({ purl }) => ({ id, aliases, upstream, component: { purl, version }, of }))
+  return listed.map(({ purl, source }) => {
+    return { id, aliases, upstream, component: { purl, version, sourcePackage: source }, of }
+  })
 }
 
 /** Returns what statements rule out: each vulnerability in each product. */

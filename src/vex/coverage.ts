@@ -1,12 +1,16 @@
+import type { SourcePackage } from '../identity/source.ts'
 import type { BomSerial } from '../sboms/sbom.ts'
 import {
   type ProductName,
+  type ProductNames,
   isCovered,
+  isCoveredSource,
   isImage,
   mayBeOne,
   placeOfProduct,
   placesOfProduct,
   readProductName,
+  readSourceNames,
 } from './products.ts'
 import type { Form } from './rule.ts'
 import { type BomLink, type Statement, type VexName, type VexProduct, rulesOut } from './statement.ts'
@@ -15,6 +19,8 @@ import { type BomLink, type Statement, type VexName, type VexProduct, rulesOut }
 export interface NamedComponent {
   readonly purl: string | null
   readonly version: string
+  /** The package that it is built from, as its SBOM names it beside the package URL; absent or null: the SBOM does not. */
+  readonly sourcePackage?: SourcePackage | null
   /** How its SBOM refers to it. */
   readonly refs?: readonly string[]
 }
@@ -75,8 +81,8 @@ export function createCoverages(
   check: () => void,
 ): (statement: Statement, from: StatedFrom) => Coverage {
   const nameOf = createNames()
-  const own = new Map(findings.map(({ component }) => [component, ownName(component)]))
-  const keys = new Set([...own.values()].flatMap((name) => keysOf(name)))
+  const own = new Map(findings.map(({ component }) => [component, ownNames(component)]))
+  const keys = new Set([...own.values()].flatMap((names) => allNames(names).flatMap(keysOf)))
   const namesIn = (named: VexName): ProductName[] => productNames(named, nameOf)
   const subjectRule = createSubjectRule(image, nameOf)
   const isAttested = createAttestedRule(image, nameOf)
@@ -107,10 +113,10 @@ export function createCoverages(
       const refs = component.refs ?? []
       const ref = linked.size === 0 ? undefined : refs.find((one) => linked.has(one))
       if (ref !== undefined) return { form: 'image', product: ref }
-      const name = own.get(component) ?? null
-      if (name === null) return null
+      const names = own.get(component) ?? null
+      if (names === null) return null
       if (ofSubject !== null) return { form: 'image', product: ofSubject }
-      const found = findIn(byPlace, name, !isRulingOut, check)
+      const found = findIn(byPlace, names, !isRulingOut, check)
       if (found !== null) return { form: found.form, product: found.product }
       // What no name says is the image of the tag whose document it is, as far as is known.
       if (isUnnamed) return { form: 'component', product: '' }
@@ -169,8 +175,7 @@ export function statedPlaces(statement: Statement): string[] {
 
 /** Returns the places of a component, or of what an SBOM describes. */
 export function ownPlaces(component: NamedComponent): string[] {
-  const name = ownName(component)
-  return name === null ? [] : placesOfProduct(name)
+  return [...new Set(allNames(ownNames(component)).flatMap(placesOfProduct))]
 }
 
 /**
@@ -253,35 +258,41 @@ function isLinked(link: BomLink, serial: BomSerial): boolean {
   return link.serial === serial.serial && link.version === serial.version
 }
 
-function keysOf(name: ProductName | null): string[] {
-  if (name === null) return []
+function keysOf(name: ProductName): string[] {
   return name.digest === '' ? [name.key] : [name.key, name.digest]
 }
 
 const FORMS: readonly Form[] = ['image', 'component', 'elsewhere']
 
-/** Returns the entry that says most about a component. `isWide`: also one that only may be about it. */
+/** Returns the entry that says most about a component, or its source package. `isWide`: also one that only may be about it. */
 function findIn(
   byPlace: ReadonlyMap<string, readonly Entry[]>,
-  own: ProductName,
+  { own, sources }: ProductNames,
   isWide: boolean,
   check: () => void,
 ): Entry | null {
   let found: Entry | null = null
-  for (const place of placesOfProduct(own))
-    for (const entry of byPlace.get(place) ?? []) {
-      check()
-      const { name, form } = entry
-      if (found !== null && FORMS.indexOf(found.form) <= FORMS.indexOf(form)) continue
-      if (isWide || form === 'elsewhere' ? mayBeOne(own, name) : isCovered(own, name)) found = entry
-      if (found?.form === 'image') return found
-    }
+  for (const known of [own, ...sources])
+    for (const place of placesOfProduct(known))
+      for (const entry of byPlace.get(place) ?? []) {
+        check()
+        const { name, form } = entry
+        if (found !== null && FORMS.indexOf(found.form) <= FORMS.indexOf(form)) continue
+        const isClear = known === own ? isCovered : isCoveredSource
+        if ((isWide || form === 'elsewhere' ? mayBeOne : isClear)(known, name)) found = entry
+        if (found?.form === 'image') return found
+      }
   return found
 }
 
-/** Names a component: the version of the SBOM counts where the package URL has none. */
-function ownName({ purl, version }: NamedComponent): ProductName | null {
-  return purl === null ? null : readProductName(purl, version)
+/** Names a component and its source packages: the version of the SBOM counts where the package URL has none. */
+function ownNames({ purl, version, sourcePackage = null }: NamedComponent): ProductNames | null {
+  const own = purl === null ? null : readProductName(purl, version)
+  return own === null || purl === null ? null : { own, sources: readSourceNames(purl, version, sourcePackage) }
+}
+
+function allNames(names: ProductNames | null): ProductName[] {
+  return names === null ? [] : [names.own, ...names.sources]
 }
 
 function createNames(): NameOf {

@@ -2,7 +2,7 @@ import { type VexDocument, tagsBelieving } from '../store/views/vex.ts'
 import { datedBy, latestAt, statedId } from './apply.ts'
 import { productsNamed } from './coverage.ts'
 import type { ListedImage } from './images.ts'
-import { type ProductName, isCovered, isImage, mayBeOne, readProductName } from './products.ts'
+import { type ProductName, isCovered, isImage, mayConcern, readProductName, readProductNames } from './products.ts'
 import { NO_TAG, createRuling, isLater } from './rule.ts'
 import { type Statement, type VexName, type VexProduct, rulesOut } from './statement.ts'
 
@@ -227,7 +227,7 @@ function overlaps(one: ImageStatement, other: ImageStatement, digest: string): b
   const isSameImage = one.digest === other.digest || [one.digest, other.digest].includes(digest)
   if (!isSameImage || one === other) return false
   if (one.part === null || other.part === null) return true
-  const own = readProductName(one.part)
-  const named = readProductName(other.part)
-  return own !== null && named !== null && mayBeOne(own, named)
+  const own = readProductNames(one.part)
+  const named = readProductNames(other.part)
+  return own !== null && named !== null && mayConcern(own, named)
 }

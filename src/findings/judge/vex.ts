@@ -1,6 +1,6 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { createVexJudge, statedIds } from '../../vex/apply.ts'
-import { type DescribedImage, type ImageName, ownPlaces } from '../../vex/coverage.ts'
+import { type DescribedImage, type ImageName, type NamedComponent, ownPlaces } from '../../vex/coverage.ts'
 import { readDescribed } from '../../vex/described.ts'
 import { imageNames } from '../../vex/images.ts'
 import { type Statement, rulesOut } from '../../vex/statement.ts'
@@ -104,7 +104,10 @@ function createTagImages({ store, during, catalog }: VexInput, numberOf: NumberO
 
 function placesOfImages(images: readonly DescribedImage[], numberOf: NumberOf): number[] {
   const purls = images.flatMap(({ subjects, images: more }) => [...subjects, ...more.map(({ purl }) => purl)])
-  return placesOf(purls, '', numberOf)
+  return placesOf(
+    purls.map((purl) => ({ purl, version: '' })),
+    numberOf,
+  )
 }
 
 /**
@@ -182,23 +185,27 @@ function createPlaceReader(store: FindingsStore) {
 /** The packages of a component that an SBOM of a tag lists, by the number of the SBOM. */
 function askedOf(of: VexQuestion, at: number) {
   const { record: id, names, component } = of
-  const listed = packagesIn(component).filter(([, sbom = at]) => sbom === at)
-  const { version } = component
-  return listed.map(([purl]) => ({ id, ...names, of, component: { purl, version } }))
+  const listed = packagesIn(component).filter(({ sbom }) => sbom === null || sbom === at)
+  return listed.map((named) => ({ id, ...names, of, component: named }))
 }
 
-function packagesIn({ packages }: VexComponent): [purl: string, sbom?: number][] {
-  return JSON.parse(packages) as [string, number?][]
+/** A package of a component as SBOMs list it. `sbom`: the number of the only one that does; null: each. */
+type ListedPackage = NamedComponent & { readonly sbom: number | null }
+
+function packagesIn({ packages, version }: VexComponent): ListedPackage[] {
+  const listed = JSON.parse(packages) as [string, (number | null)?, string?, string?][]
+  return listed.map(([purl, sbom = null, name = '', sourceVersion = '']) => {
+    const sourcePackage = name === '' ? null : { name, version: sourceVersion }
+    return { purl, version, sourcePackage, sbom }
+  })
 }
 
 function ownPlacesOf(component: VexComponent, numberOf: (text: string) => number): number[] {
-  const purls = packagesIn(component).map(([purl]) => purl)
-  return placesOf(purls, component.version, numberOf)
+  return placesOf(packagesIn(component), numberOf)
 }
 
-function placesOf(purls: readonly string[], version: string, numberOf: (text: string) => number): number[] {
-  const places = purls.flatMap((purl) => ownPlaces({ purl, version }))
-  return [...new Set(places)].map(numberOf)
+function placesOf(named: readonly NamedComponent[], numberOf: (text: string) => number): number[] {
+  return [...new Set(named.flatMap(ownPlaces))].map(numberOf)
 }
 
 /**
