@@ -3,7 +3,7 @@ import { type ArtifactSignature, plainResult } from '../domain/artifacts/signatu
 import { type VexDocument, tagsBelieving } from '../store/views/vex.ts'
 import { type DescribedImage, type NamedComponent, createCoverages } from './coverage.ts'
 import { type Ruling, type Said, NO_TAG, createRuling } from './rule.ts'
-import { type Statement, rulesOut } from './statement.ts'
+import { type Statement, plainId, rulesOut } from './statement.ts'
 import { type VexReads, readVexStatements } from './read.ts'
 
 /** Longest text of a statement that is repeated in an answer, characters. */
@@ -187,9 +187,9 @@ export function statedIds({ id, aliases, upstream }: Omit<StatedFinding, 'compon
   return [...new Set(named.map(statedId))]
 }
 
-/** Returns an id of a vulnerability as it is compared. */
+/** Returns an id of a vulnerability as it is compared: without case, and of a URL what it ends with. */
 export function statedId(id: string): string {
-  return id.toLowerCase()
+  return plainId(id).toLowerCase()
 }
 
 /**

@@ -1,4 +1,4 @@
-import { instantOf } from '../core/time.ts'
+import { firstInstant } from '../core/time.ts'
 import { type Fields, eachObject, fieldsOf, isObject } from '../json/objects.ts'
 import { plainSerial, serialOf } from '../sboms/cyclonedx.ts'
 import { textOr } from '../sboms/sbom.ts'
@@ -33,21 +33,27 @@ export function readAnalyses(bom: Fields): Statement[] {
   const subject = isObject(component) ? componentOf(component) : null
   return listOf(bom['vulnerabilities']).flatMap((value, place) => {
     const one = isObject(value) ? value : {}
-    const { id, references, analysis, affects, updated } = one
+    const { references, analysis, affects, updated } = one
     if (!isObject(analysis)) return []
-    const { state, justification, detail, lastUpdated } = analysis
+    const { state, justification, detail, lastUpdated, firstIssued } = analysis
     const status = STATES.get(state) ?? ''
     const affecting = { bom, known, subject, isRulingOut: rulesOut(status) }
     return {
-      vulnerabilities: textsOf([id, ...eachObject(references).map((other) => other['id'])]),
+      vulnerabilities: [one, ...eachObject(references)].flatMap(idsIn),
       products: eachObject(affects).map((affected) => productOf(affected, affecting)),
       status,
       justification: textOr(justification),
       note: textOr(detail),
-      at: instantOf(lastUpdated ?? updated ?? timestamp),
+      at: firstInstant([lastUpdated, firstIssued, updated, timestamp]),
       place,
     }
   })
+}
+
+/** The id of a vulnerability; without one the address at its source. */
+function idsIn({ id, source }: Fields): string[] {
+  const own = textOr(id).trim()
+  return textsOf([own === '' ? fieldsOf(source)['url'] : own])
 }
 
 /** A component of a document; texts are empty where it has none. */

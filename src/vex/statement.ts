@@ -75,3 +75,23 @@ export function listOf(value: unknown): readonly unknown[] {
 export function textsOf(values: readonly unknown[]): string[] {
   return values.filter((one): one is string => typeof one === 'string' && one !== '')
 }
+
+/** An id of a vulnerability at the end of a URL: `CVE-2024-1`, `GHSA-…`, `RHSA-2024:1`. */
+const ID = /^(?=.*\d|ghsa)[a-z][a-z\d]*(?:[-:_][a-z\d.:]+)+$/i
+/** Parameters of a URL that name one: `?id=CVE-2024-1`. */
+const ID_PARAMETERS = ['id', 'name']
+
+/** Returns the id of a vulnerability as it is written elsewhere: without spaces around it and the URL that ends with it. */
+export function plainId(text: string): string {
+  const trimmed = text.trim()
+  const id = /^https?:\/\//i.test(trimmed) ? (idInUrl(trimmed) ?? trimmed) : trimmed
+  return /^cve-/i.test(id) ? id.toUpperCase() : id
+}
+
+function idInUrl(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (url === null) return undefined
+  const last = url.pathname.replace(/\/+$/, '').split('/').at(-1) ?? ''
+  const named = ID_PARAMETERS.map((parameter) => url.searchParams.get(parameter) ?? '')
+  return [...named, last.replace(/\.(?:html?|json)$/i, '')].find((one) => ID.test(one))
+}
