@@ -72,24 +72,43 @@ export async function noteSignatures({ store, config, facts }: CatalogContext): 
   if (counts === null) return null
   const { verified, failed, none } = counts
   facts['signaturesVerified'] = verified
-  const uncompared = uncomparedIn(store, facts)
-  if (failed + none === 0) return uncompared
+  const disbelieved = [uncomparedIn(store), unsureIn(store)].filter((one) => one !== null)
+  if (disbelieved.length > 0) facts['vexNotBelieved'] = disbelieved.reduce((sum, { paths }) => sum + paths.length, 0)
+  const texts = disbelieved.map(({ paths, why }) => notBelieved(paths, why))
+  if (failed + none === 0) return texts.length === 0 ? null : texts.join('; ')
   facts['signaturesFailed'] = failed
   facts['signaturesNone'] = none
   const wrong = store.catalog.listUnverified(NAMED).map((row) => `${row.path}: ${signatureText(row)}`)
   facts['unverified'] = wrong
   const first = wrong.slice(0, 3).join('; ')
   const text = `signatures: ${counted(failed, 'artifact')} failed, ${none} without one: ${first}`
-  return uncompared === null ? text : `${text}; ${uncompared}`
+  return [text, ...texts].join('; ')
 }
 
-/** Says which VEX rules nothing out, because the catalog names no digest to compare its signed subject with; null: none. */
-function uncomparedIn(store: Writes, facts: Record<string, unknown>): string | null {
+/** Verified VEX that rules nothing out, and why. */
+interface Disbelieved {
+  readonly paths: readonly string[]
+  readonly why: string
+}
+
+/** The VEX of tags of which the catalog names no digest to compare its signed subject with; null: none. */
+function uncomparedIn(store: Writes): Disbelieved | null {
   const paths = store.catalog.listUncomparedVex()
-  if (paths.length === 0) return null
-  facts['vexNotBelieved'] = paths.length
+  return paths.length === 0 ? null : { paths, why: 'the catalog names no image digest to compare' }
+}
+
+/** The verified VEX of tags whose SBOM is not verified as one of the image that the catalog lists; null: none. */
+function unsureIn(store: Writes): Disbelieved | null {
+  const all = store.vex.listUnsureTags().map((id) => store.catalog.readSignatureRow(`/v1/${TAGS}${id}/vex`))
+  const paths = all.flatMap((row) => (row?.state === 'verified' && row.subject !== null ? [row.path] : []))
+  return paths.length === 0
+    ? null
+    : { paths, why: 'the SBOM of the tag is not verified for the digest that the catalog lists' }
+}
+
+function notBelieved(paths: readonly string[], why: string): string {
   const named = paths.slice(0, 3).join(', ')
-  return `signatures: the VEX of ${counted(paths.length, 'tag')} rules nothing out, because the catalog names no image digest to compare (catalog.signatures: enforce): ${named}`
+  return `signatures: the VEX of ${counted(paths.length, 'tag')} rules nothing out, because ${why} (catalog.signatures: enforce): ${named}`
 }
 
 type Judged = Pick<SignedPath, 'path' | 'status' | 'sha256' | 'links'>

@@ -67,8 +67,12 @@ test('Signed VEX of another image rules nothing out for a tag whose digest the c
   const own = `pkg:oci/app@${String(service.read('tags', second)['digest'])}`
   service.change('tags', second, { digest })
   serveFor(second)
-  await run('enforce')
+  const result = await run('enforce')
   expect(believed()).toEqual([{ tags: [first, second].sort(), believing: [first] }])
+  expect(result).toMatchObject({ facts: { vexNotBelieved: 1 } })
+  expect(result.message).toContain(
+    `the VEX of 1 tag rules nothing out, because the SBOM of the tag is not verified for the digest that the catalog lists (catalog.signatures: enforce): /v1/tags/${second}/vex`,
+  )
   expect(namesOf(second, own)).toEqual([[]])
   expect(namesOf(first, 'pkg:oci/app')).toMatchObject([[expect.stringContaining(digest)]])
 })
