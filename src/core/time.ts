@@ -125,6 +125,11 @@ export function instantOf(stamp: unknown): string {
   return `${date.toISOString().slice(0, 19)}.${decimals}`
 }
 
+/** Returns the first of several timestamps that is one, as `instantOf`; empty where none is. */
+export function firstInstant(stamps: readonly unknown[]): string {
+  return stamps.map(instantOf).find((instant) => instant !== '') ?? ''
+}
+
 /** Reports whether a time exists: with a leap second, and 24:00:00 as the end of a day (ISO 8601), but nothing after it. */
 function isTimeOfDay(hour: number, minute: number, second: number): boolean {
   if (hour === 24) return minute === 0 && second === 0

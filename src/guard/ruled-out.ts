@@ -1,5 +1,6 @@
 import { type VexReason, createVexJudge, statedIds, statedId } from '../vex/apply.ts'
-import { statedPlaces } from '../vex/coverage.ts'
+import { type NamedComponent, statedPlaces } from '../vex/coverage.ts'
+import { readDescribed } from '../vex/described.ts'
 import { type Statement, rulesOut } from '../vex/statement.ts'
 import type { OpenFinding } from '../store/findings/open-findings.ts'
 import type { VexDocument } from '../store/views/vex.ts'
@@ -94,9 +95,9 @@ type ComparedImage = ReturnType<typeof imagesOf>[number]
 
 function imagesOf(tag: string, open: readonly OpenFinding[], now: number) {
   const [first] = open
-  return (first?.subjects ?? []).map((subjects, at) => {
+  return (first?.subjects ?? []).map((stored, at) => {
     const asked = open.flatMap((one) => askedOf(one, at))
-    const image = { subjects, images: first?.images[at] ?? [], serial: null, tag }
+    const image = { ...readDescribed(stored), images: first?.images[at] ?? [], tag }
     const createJudge = () => createVexJudge(asked, { image, now, check: () => undefined })
     return { tag, asked, before: createJudge(), after: createJudge() }
   })
@@ -134,14 +135,16 @@ interface Asked {
   readonly id: string
   readonly aliases: readonly string[]
   readonly upstream: readonly string[]
-  readonly component: { readonly purl: string; readonly version: string }
+  readonly component: NamedComponent
   readonly of: OpenFinding
 }
 
 function askedOf(of: OpenFinding, at: number): Asked[] {
   const { record: id, aliases, upstream, version } = of
   const listed = of.packages.filter(({ sbom }) => sbom === null || sbom === at)
-  return listed.map(({ purl }) => ({ id, aliases, upstream, component: { purl, version }, of }))
+  return listed.map(({ purl, source }) => {
+    return { id, aliases, upstream, component: { purl, version, sourcePackage: source }, of }
+  })
 }
 
 /** Returns what statements rule out: each vulnerability in each product. */

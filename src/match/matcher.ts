@@ -149,7 +149,7 @@ const NO_KEY = 'VEX belongs to the catalog: it is applied for clients with a key
 const PATCHES_NO_KEY = 'the list of patches belongs to the catalog: it is joined for clients with a key of this mirror'
 
 function vexNotApplied(reason: string): MatchVex {
-  return { notApplied: reason, snapshot: null, asOf: null, stale: null, documents: 0, unread: 0, csaf: 0, missing: 0 }
+  return { notApplied: reason, snapshot: null, asOf: null, stale: null, documents: 0, unread: 0, missing: 0 }
 }
 
 /** Describes the mirrored VEX, or why there is none to apply. */
@@ -165,7 +165,7 @@ function vexStateOf(config: Config, { reads }: ShortReads, now: number): MatchVe
   if (stale?.refused === true)
     return vexNotApplied(`the mirrored VEX is as of ${asOf}, ${stale.limit}, and catalog.staleAction is refuse`)
   const missing = reads.catalog.countMissingVex()
-  return { notApplied: null, snapshot, asOf, stale: stale?.limit ?? null, documents: 0, unread: 0, csaf: 0, missing }
+  return { notApplied: null, snapshot, asOf, stale: stale?.limit ?? null, documents: 0, unread: 0, missing }
 }
 
 /** Describes the snapshot of the views. Throws `stale`. */

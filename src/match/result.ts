@@ -15,8 +15,6 @@ export interface MatchVex {
   readonly documents: number
   /** Documents that were not read: damaged, too large, or of a format that is not read. */
   readonly unread: number
-  /** Those of them that are CSAF, which is read as the other formats are: none. */
-  readonly csaf: number
   /** Documents that are missing or outdated, since the last run could not fetch them. */
   readonly missing: number
 }

@@ -19,12 +19,15 @@ export interface SignatureCheck {
   /** Another one for other settings, keys or rules: what was verified by another one is verified again. */
   readonly basis: string
   readonly isEnforced: boolean
-  /** Verifies the documents of an artifact; `subject`: the image digest that the catalog says of it, null for none. */
-  judge(documents: Iterable<GivenDocument>, subject: string | null): Promise<ArtifactSignature>
+  /**
+   * Verifies the documents of an artifact. `subjects`: the image digests that the catalog says of it, the image's own first, then
+   * those of its index and platforms; none: it says none.
+   */
+  judge(documents: Iterable<GivenDocument>, subjects: readonly string[]): Promise<ArtifactSignature>
 }
 
 /** Changes when the same document would be judged in another way. */
-const RULES = 1
+const RULES = 2
 
 /** Creates the verification; null: the settings want none. Throws `config` where a file of the trust root cannot be used. */
 export function createSignatureCheck(settings: SignatureSettings): SignatureCheck | null {
@@ -32,40 +35,45 @@ export function createSignatureCheck(settings: SignatureSettings): SignatureChec
   if (mode === 'off') return null
   const trust = readTrust(settings.trustRoot)
   const verify = createVerification(trust)
-  const judgeOne = async (content: Buffer, subject: string | null): Promise<Judged> => {
+  const judgeOne = async (content: Buffer, subjects: readonly string[]): Promise<Judged> => {
     const found = signedPartsOf(content)
     if (found.state === 'key') return found
     if (found.state === 'none') return { state: 'none', reason: 'it has no signature' }
     if (found.state === 'failed') return found
     const signers = new Set<string>()
+    let subject: string | null = null
     for (const part of found.parts)
       try {
-        refuseOtherStatement(part, subject)
+        const named = subjectIn(part, subjects)
         signers.add(nameOf(await verify(part), settings.signers))
+        subject ??= named
       } catch (error) {
         return { state: 'failed', reason: messageOf(error) }
       }
-    return { state: 'verified', signers: [...signers] }
+    return { state: 'verified', signers: [...signers], subject }
   }
   return {
     basis: sha256Hex(JSON.stringify([RULES, mode, settings.signers, trust.digest])),
     isEnforced: mode === 'enforce',
-    async judge(documents, subject) {
+    async judge(documents, subjects) {
       const judged: Judged[] = []
       for (const document of documents)
         judged.push(
           Buffer.isBuffer(document)
-            ? await judgeOne(document, subject)
+            ? await judgeOne(document, subjects)
             : { state: 'failed', reason: document.unreadable },
         )
-      return { ...summaryOf(judged), subject }
+      const [own = null] = subjects
+      const named = judged.find((one) => one.state === 'verified')?.subject ?? null
+      const result = summaryOf(judged)
+      return { ...result, subject: result.state === 'verified' ? named : own }
     },
   }
 }
 
 /** The result for one document; `key`: it is a public key, which says nothing. */
 type Judged =
-  | { readonly state: 'verified'; readonly signers: readonly string[] }
+  | { readonly state: 'verified'; readonly signers: readonly string[]; readonly subject: string | null }
   | { readonly state: 'failed' | 'none'; readonly reason: string }
   | { readonly state: 'key' }
 
@@ -93,21 +101,26 @@ function createVerification(trust: Trust): (part: SignedPart) => Promise<Verifie
 const IN_TOTO = 'application/vnd.in-toto+json'
 const STATEMENT = 'https://in-toto.io/Statement/'
 
-/** Throws where the content is no in-toto statement, or is one about another image. */
-function refuseOtherStatement({ envelope }: SignedPart, subject: string | null): void {
+/**
+ * Returns which of an image's digests a statement is about; null where none is known. Throws where the content is no in-toto
+ * statement, or is one about another image.
+ */
+function subjectIn({ envelope }: SignedPart, expected: readonly string[]): string | null {
   const { payload, payloadType } = envelope
   if (payloadType !== IN_TOTO)
     throw new Error(`its payload type is ${JSON.stringify(payloadType.slice(0, 100))}, not ${IN_TOTO}`)
   const { _type: type, subject: subjects } = statementOf(payload)
   if (typeof type !== 'string' || !type.startsWith(STATEMENT))
     throw new Error('its payload is not an in-toto statement')
-  if (subject === null) return
+  const [own] = expected
+  if (own === undefined) return null
   const digests = eachObject(subjects).flatMap(({ digest }) =>
     Object.entries(fieldsOf(digest)).map(([kind, hex]) => `${kind}:${String(hex)}`.toLowerCase()),
   )
-  if (digests.includes(subject.toLowerCase())) return
+  const named = expected.find((one) => digests.includes(one.toLowerCase()))
+  if (named !== undefined) return named
   const [first = 'nothing'] = digests
-  throw new Error(`it is about ${first.slice(0, 100)}, not about the image ${subject}`)
+  throw new Error(`it is about ${first.slice(0, 100)}, not about the image ${own}`)
 }
 
 function statementOf(payload: string) {

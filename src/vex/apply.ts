@@ -3,7 +3,7 @@ import { type ArtifactSignature, plainResult } from '../domain/artifacts/signatu
 import { type VexDocument, tagsBelieving } from '../store/views/vex.ts'
 import { type DescribedImage, type NamedComponent, createCoverages } from './coverage.ts'
 import { type Ruling, type Said, NO_TAG, createRuling } from './rule.ts'
-import { type Statement, rulesOut } from './statement.ts'
+import { type Statement, plainId, rulesOut } from './statement.ts'
 import { type VexReads, readVexStatements } from './read.ts'
 
 /** Longest text of a statement that is repeated in an answer, characters. */
@@ -139,7 +139,8 @@ export function createVexJudge<Finding extends StatedFinding>(
       if (counting === null) return
       const ids = [...new Set(statement.vulnerabilities.map(statedId))].filter((id) => byId.has(id))
       if (ids.length === 0) return
-      const coverage = coverageOf(statement, tags.length > 0)
+      const isOwn = image.tag !== null && counting.includes(image.tag)
+      const coverage = coverageOf(statement, { elsewhere: tags.length > 0, isOwn })
       for (const id of ids)
         for (const finding of byId.get(id) ?? []) {
           check()
@@ -186,9 +187,9 @@ export function statedIds({ id, aliases, upstream }: Omit<StatedFinding, 'compon
   return [...new Set(named.map(statedId))]
 }
 
-/** Returns an id of a vulnerability as it is compared. */
+/** Returns an id of a vulnerability as it is compared: without case, and of a URL what it ends with. */
 export function statedId(id: string): string {
-  return id.toLowerCase()
+  return plainId(id).toLowerCase()
 }
 
 /**

@@ -1,12 +1,16 @@
+import type { SourcePackage } from '../identity/source.ts'
 import type { BomSerial } from '../sboms/sbom.ts'
 import {
   type ProductName,
+  type ProductNames,
   isCovered,
+  isCoveredSource,
   isImage,
   mayBeOne,
   placeOfProduct,
   placesOfProduct,
   readProductName,
+  readSourceNames,
 } from './products.ts'
 import type { Form } from './rule.ts'
 import { type BomLink, type Statement, type VexName, type VexProduct, rulesOut } from './statement.ts'
@@ -15,6 +19,8 @@ import { type BomLink, type Statement, type VexName, type VexProduct, rulesOut }
 export interface NamedComponent {
   readonly purl: string | null
   readonly version: string
+  /** The package that it is built from, as its SBOM names it beside the package URL; absent or null: the SBOM does not. */
+  readonly sourcePackage?: SourcePackage | null
   /** How its SBOM refers to it. */
   readonly refs?: readonly string[]
 }
@@ -50,6 +56,14 @@ interface Entry extends Covered {
   readonly name: ProductName
 }
 
+/** From where a statement is. */
+interface StatedFrom {
+  /** Whether components of another image are asked for as well. */
+  readonly elsewhere: boolean
+  /** Whether its document is that of the image's tag, and may say what the statement says. */
+  readonly isOwn: boolean
+}
+
 /** Names that are remembered: documents of one service name the same products. */
 const REMEMBERED = 20_000
 
@@ -59,23 +73,25 @@ export const ANY_PLACE = JSON.stringify(['any'])
 /**
  * Creates the function that finds out which components of findings a statement is about: the component itself, or what the SBOM
  * describes, with this component among the parts that the statement names, or without parts. `elsewhere`: also components of
- * another image. `check` is called for each product, and throws to stop.
+ * another image. `isOwn`: the statement's document is that of the image's tag. `check` is called for each product, and throws to stop.
  */
 export function createCoverages(
   findings: readonly { readonly component: NamedComponent }[],
   image: DescribedImage,
   check: () => void,
-): (statement: Statement, elsewhere: boolean) => Coverage {
+): (statement: Statement, from: StatedFrom) => Coverage {
   const nameOf = createNames()
-  const own = new Map(findings.map(({ component }) => [component, ownName(component)]))
-  const keys = new Set([...own.values()].flatMap((name) => keysOf(name)))
+  const own = new Map(findings.map(({ component }) => [component, ownNames(component)]))
+  const keys = new Set([...own.values()].flatMap((names) => allNames(names).flatMap(keysOf)))
   const namesIn = (named: VexName): ProductName[] => productNames(named, nameOf)
   const subjectRule = createSubjectRule(image, nameOf)
-  return (statement, elsewhere) => {
+  const isAttested = createAttestedRule(image, nameOf)
+  return (statement, { elsewhere, isOwn }) => {
+    if (!isAttested(statement, isOwn)) return () => null
     const byPlace = new Map<string, Entry[]>()
     const linked = new Set<string>()
-    const add = createAdder({ byPlace, linked, keys, namesIn, check, serial: image.serial })
     const isRulingOut = rulesOut(statement.status)
+    const add = createAdder({ byPlace, linked, keys, namesIn, check, serial: image.serial, isRulingOut })
     const isSubject = subjectRule(isRulingOut)
     const isUnnamed = elsewhere && leavesUnnamedOpen(statement)
     let ofSubject: string | null = null
@@ -97,10 +113,10 @@ export function createCoverages(
       const refs = component.refs ?? []
       const ref = linked.size === 0 ? undefined : refs.find((one) => linked.has(one))
       if (ref !== undefined) return { form: 'image', product: ref }
-      const name = own.get(component) ?? null
-      if (name === null) return null
+      const names = own.get(component) ?? null
+      if (names === null) return null
       if (ofSubject !== null) return { form: 'image', product: ofSubject }
-      const found = findIn(byPlace, name, !isRulingOut, check)
+      const found = findIn(byPlace, names, !isRulingOut, check)
       if (found !== null) return { form: found.form, product: found.product }
       // What no name says is the image of the tag whose document it is, as far as is known.
       if (isUnnamed) return { form: 'component', product: '' }
@@ -159,8 +175,7 @@ export function statedPlaces(statement: Statement): string[] {
 
 /** Returns the places of a component, or of what an SBOM describes. */
 export function ownPlaces(component: NamedComponent): string[] {
-  const name = ownName(component)
-  return name === null ? [] : placesOfProduct(name)
+  return [...new Set(allNames(ownNames(component)).flatMap(placesOfProduct))]
 }
 
 /**
@@ -183,6 +198,24 @@ function createSubjectRule({ subjects, images }: DescribedImage, nameOf: NameOf)
   }
 }
 
+/**
+ * Creates what reports whether a statement may be about the image: what rules out in an attestation counts for the digests alone
+ * that the attestation is about. Where no digest of the image is known, the tag whose document it is has to do.
+ */
+function createAttestedRule({ subjects, images }: DescribedImage, nameOf: NameOf) {
+  const digestsOf = (purls: readonly string[]): string[] =>
+    purls.flatMap((purl) => nameOf(purl)?.digest ?? []).filter((digest) => digest !== '')
+  const described = digestsOf(subjects)
+  const sure = digestsOf(images.filter(({ isOpenOnly }) => !isOpenOnly).map(({ purl }) => purl))
+  return ({ status, about }: Statement, isOwn: boolean): boolean => {
+    if (about === undefined || !rulesOut(status)) return true
+    if (subjects.length > 1)
+      return subjects.length === described.length && described.every((one) => about.includes(one))
+    const known = [...described, ...sure]
+    return known.length === 0 ? isOwn : known.some((one) => about.includes(one))
+  }
+}
+
 interface Adding {
   readonly byPlace: Map<string, Entry[]>
   /** References in the SBOM that links name. */
@@ -192,10 +225,11 @@ interface Adding {
   readonly namesIn: (name: VexName) => ProductName[]
   readonly check: () => void
   readonly serial: DescribedImage['serial']
+  readonly isRulingOut: boolean
 }
 
 /** Creates the function that adds names to an index, each list of parts once. `product`: null for the name itself. */
-function createAdder({ byPlace, linked, keys, namesIn, check, serial }: Adding) {
+function createAdder({ byPlace, linked, keys, namesIn, check, serial, isRulingOut }: Adding) {
   const added = new Map<readonly VexName[], Set<Form>>()
   return (listed: readonly VexName[], product: string | null, form: Form): void => {
     const forms = added.get(listed) ?? new Set()
@@ -204,7 +238,11 @@ function createAdder({ byPlace, linked, keys, namesIn, check, serial }: Adding) 
     for (const one of listed) {
       check()
       const { link } = one
-      if (link !== undefined && serial !== null && isLinked(link, serial)) for (const ref of link.refs) linked.add(ref)
+      const isCompared = link !== undefined && serial !== null
+      const isOwn = isCompared && isLinked(link, serial)
+      if (isOwn) for (const ref of link.refs) linked.add(ref)
+      // A link names an SBOM: one that is judged and has another serial number is not meant.
+      if (isCompared && !isOwn && isRulingOut) continue
       for (const name of namesIn(one)) {
         if (!keysOf(name).some((key) => keys.has(key))) continue
         const entry = { name, form, product: product ?? one.purl }
@@ -220,35 +258,41 @@ function isLinked(link: BomLink, serial: BomSerial): boolean {
   return link.serial === serial.serial && link.version === serial.version
 }
 
-function keysOf(name: ProductName | null): string[] {
-  if (name === null) return []
+function keysOf(name: ProductName): string[] {
   return name.digest === '' ? [name.key] : [name.key, name.digest]
 }
 
 const FORMS: readonly Form[] = ['image', 'component', 'elsewhere']
 
-/** Returns the entry that says most about a component. `isWide`: also one that only may be about it. */
+/** Returns the entry that says most about a component, or its source package. `isWide`: also one that only may be about it. */
 function findIn(
   byPlace: ReadonlyMap<string, readonly Entry[]>,
-  own: ProductName,
+  { own, sources }: ProductNames,
   isWide: boolean,
   check: () => void,
 ): Entry | null {
   let found: Entry | null = null
-  for (const place of placesOfProduct(own))
-    for (const entry of byPlace.get(place) ?? []) {
-      check()
-      const { name, form } = entry
-      if (found !== null && FORMS.indexOf(found.form) <= FORMS.indexOf(form)) continue
-      if (isWide || form === 'elsewhere' ? mayBeOne(own, name) : isCovered(own, name)) found = entry
-      if (found?.form === 'image') return found
-    }
+  for (const known of [own, ...sources])
+    for (const place of placesOfProduct(known))
+      for (const entry of byPlace.get(place) ?? []) {
+        check()
+        const { name, form } = entry
+        if (found !== null && FORMS.indexOf(found.form) <= FORMS.indexOf(form)) continue
+        const isClear = known === own ? isCovered : isCoveredSource
+        if ((isWide || form === 'elsewhere' ? mayBeOne : isClear)(known, name)) found = entry
+        if (found?.form === 'image') return found
+      }
   return found
 }
 
-/** Names a component: the version of the SBOM counts where the package URL has none. */
-function ownName({ purl, version }: NamedComponent): ProductName | null {
-  return purl === null ? null : readProductName(purl, version)
+/** Names a component and its source packages: the version of the SBOM counts where the package URL has none. */
+function ownNames({ purl, version, sourcePackage = null }: NamedComponent): ProductNames | null {
+  const own = purl === null ? null : readProductName(purl, version)
+  return own === null || purl === null ? null : { own, sources: readSourceNames(purl, version, sourcePackage) }
+}
+
+function allNames(names: ProductNames | null): ProductName[] {
+  return names === null ? [] : [names.own, ...names.sources]
 }
 
 function createNames(): NameOf {

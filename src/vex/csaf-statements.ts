@@ -1,4 +1,4 @@
-import { instantOf } from '../core/time.ts'
+import { firstInstant } from '../core/time.ts'
 import { type Fields, eachObject, fieldsOf } from '../json/objects.ts'
 import { type CsafProduct, type ProductTree, csafIds, csafStatements, readProductTree } from './csaf.ts'
 import { readProductName } from './products.ts'
@@ -7,10 +7,11 @@ import { type Statement, type VexName, type VexProduct, isPurl, rulesOut, vexSta
 /** A platform that is an operating system, as its CPE says: what is installed on it is named by its own package URL. */
 const OPERATING_SYSTEM = /^cpe:(?:\/|2\.3:)o:/i
 
-/** Reads the statements of a CSAF document, whose date is that of its current release. */
+/** Reads the statements of a CSAF document, whose date is that of its current release, else of its first one. */
 export function readCsafStatements(csaf: Fields): Statement[] {
   const { tracking } = fieldsOf(csaf['document'])
-  const at = instantOf(fieldsOf(tracking)['current_release_date'])
+  const { current_release_date: current, initial_release_date: initial } = fieldsOf(tracking)
+  const at = firstInstant([current, initial])
   const tree = readProductTree(fieldsOf(csaf['product_tree']))
   const found = eachObject(csaf['vulnerabilities']).flatMap((entry) => {
     const vulnerabilities = csafIds(entry)

@@ -1,4 +1,4 @@
-import { instantOf } from '../core/time.ts'
+import { firstInstant } from '../core/time.ts'
 import { type Fields, eachObject, fieldsOf, isObject } from '../json/objects.ts'
 import { plainSerial, serialOf } from '../sboms/cyclonedx.ts'
 import { textOr } from '../sboms/sbom.ts'
@@ -33,21 +33,27 @@ export function readAnalyses(bom: Fields): Statement[] {
   const subject = isObject(component) ? componentOf(component) : null
   return listOf(bom['vulnerabilities']).flatMap((value, place) => {
     const one = isObject(value) ? value : {}
-    const { id, references, analysis, affects, updated } = one
+    const { references, analysis, affects, updated } = one
     if (!isObject(analysis)) return []
-    const { state, justification, detail, lastUpdated } = analysis
+    const { state, justification, detail, lastUpdated, firstIssued } = analysis
     const status = STATES.get(state) ?? ''
     const affecting = { bom, known, subject, isRulingOut: rulesOut(status) }
     return {
-      vulnerabilities: textsOf([id, ...eachObject(references).map((other) => other['id'])]),
+      vulnerabilities: [one, ...eachObject(references)].flatMap(idsIn),
       products: eachObject(affects).map((affected) => productOf(affected, affecting)),
       status,
       justification: textOr(justification),
       note: textOr(detail),
-      at: instantOf(lastUpdated ?? updated ?? timestamp),
+      at: firstInstant([lastUpdated, firstIssued, updated, timestamp]),
       place,
     }
   })
+}
+
+/** The id of a vulnerability; without one the address at its source. */
+function idsIn({ id, source }: Fields): string[] {
+  const own = textOr(id).trim()
+  return textsOf([own === '' ? fieldsOf(source)['url'] : own])
 }
 
 /** A component of a document; texts are empty where it has none. */
@@ -94,8 +100,10 @@ function productOf(affected: Fields, { bom, known, subject, isRulingOut }: Affec
   const found = link === null ? foundAs([text], known) : linkedIn(link, bom, known)
   if (found.purl === '' && link !== null) return { names: [{ purl: '', versions: null, link }], parts: null }
   const listed = versionsOf(affected, isRulingOut)
-  const names = found.purl === '' ? [] : [nameOf(found, listed, isRulingOut)]
+  const named = nameOf(found, listed, isRulingOut)
+  const names = found.purl === '' ? [] : [named]
   const isSubject = subject?.purl === found.purl && ['', subject.version].includes(found.version)
+  if (link !== null && subject === null && !isOwn(link, bom)) return { names: [{ ...named, link }], parts: null }
   if (subject === null || isSubject) return { names, parts: null }
   // Of a product without a package URL it is not known which it is.
   if (subject.purl === '') return { names: isRulingOut ? [] : names, parts: null }
@@ -120,9 +128,13 @@ function decoded(text: string): string {
 
 /** Returns what a link leads to: a component of this document where it is the one that is linked to, or a package URL. */
 function linkedIn(link: BomLink, bom: Fields, known: ReadonlyMap<string, BomComponent>): BomComponent {
-  const own = serialOf(bom)
-  const isOwn = own.serial === '' || (own.serial === link.serial && own.version === link.version)
-  return foundAs(link.refs, isOwn ? known : new Map())
+  const { serial } = serialOf(bom)
+  return foundAs(link.refs, serial === '' || isOwn(link, bom) ? known : new Map())
+}
+
+function isOwn(link: BomLink, bom: Fields): boolean {
+  const { serial, version } = serialOf(bom)
+  return serial !== '' && serial === link.serial && version === link.version
 }
 
 function foundAs(refs: readonly string[], known: ReadonlyMap<string, BomComponent>): BomComponent {

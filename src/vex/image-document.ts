@@ -2,7 +2,7 @@ import { sha256Hex } from '../core/digest.ts'
 import { stampOf } from '../core/time.ts'
 import { type AskedImage, type ImageStatement, countingStatements } from './image-statements.ts'
 import { imagePurl } from './images.ts'
-import { rulesOut } from './statement.ts'
+import { plainId, rulesOut } from './statement.ts'
 
 /** Justifications of CycloneDX in the words of OpenVEX. */
 const JUSTIFICATIONS: ReadonlyMap<string, string> = new Map([
@@ -62,7 +62,7 @@ function statementOf(
   const [first] = ones
   if (first === undefined) return {}
   const { statement, vulnerabilities, document, digest, at } = first
-  const [name = '', ...aliases] = [...new Set(vulnerabilities)]
+  const [name = '', ...aliases] = [...new Set(vulnerabilities.map(plainId))]
   const parts = [...new Set(ones.flatMap(({ part }) => part ?? []))].sort()
   const subcomponents = parts.map((part) => ({ '@id': part }))
   const products = productsOf(digest, image, names).map((id) =>

@@ -2,7 +2,7 @@ import { type VexDocument, tagsBelieving } from '../store/views/vex.ts'
 import { datedBy, latestAt, statedId } from './apply.ts'
 import { productsNamed } from './coverage.ts'
 import type { ListedImage } from './images.ts'
-import { type ProductName, isCovered, isImage, mayBeOne, readProductName } from './products.ts'
+import { type ProductName, isCovered, isImage, mayConcern, readProductName, readProductNames } from './products.ts'
 import { NO_TAG, createRuling, isLater } from './rule.ts'
 import { type Statement, type VexName, type VexProduct, rulesOut } from './statement.ts'
 
@@ -64,10 +64,22 @@ export function statementsAbout(
       )
       const at = datedBy(statement, latest)
       const { vulnerabilities } = statement
-      for (const place of places) found.push({ vulnerabilities, statement, document: document.digest, at, ...place })
+      const meant = places.filter(({ digest }) => isAttested(statement, digest, { image, related }))
+      for (const place of meant) found.push({ vulnerabilities, statement, document: document.digest, at, ...place })
     }
   }
   return found
+}
+
+/** Whether what a statement rules out counts for a digest: in an attestation only for what that is about, and for its platforms. */
+function isAttested(
+  { status, about }: Statement,
+  digest: string,
+  { image, related }: Pick<Placing, 'image' | 'related'>,
+): boolean {
+  if (about === undefined || !rulesOut(status)) return true
+  const indexes = digest === image.digest ? [...related.indexes] : [image.digest]
+  return [digest, ...indexes].some((one) => about.includes(one))
 }
 
 /** Returns the digests of images that a statement names. */
@@ -215,7 +227,7 @@ function overlaps(one: ImageStatement, other: ImageStatement, digest: string): b
   const isSameImage = one.digest === other.digest || [one.digest, other.digest].includes(digest)
   if (!isSameImage || one === other) return false
   if (one.part === null || other.part === null) return true
-  const own = readProductName(one.part)
-  const named = readProductName(other.part)
-  return own !== null && named !== null && mayBeOne(own, named)
+  const own = readProductNames(one.part)
+  const named = readProductNames(other.part)
+  return own !== null && named !== null && mayConcern(own, named)
 }

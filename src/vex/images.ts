@@ -4,7 +4,8 @@ import { RESOURCES } from '../domain/resources.ts'
 import { readText } from '../json/field-names.ts'
 import { fieldsOfItem } from '../json/forms/item-fields.ts'
 import { IMAGE_NAME_FIELDS, REPOSITORY_FIELDS } from '../json/forms/listed-names.ts'
-import { type Fields, fieldsOf, isObject } from '../json/objects.ts'
+import { digestsInTag } from '../json/forms/tag-digests.ts'
+import { type Fields, fieldsOf } from '../json/objects.ts'
 import type { Reads } from '../store/reads.ts'
 import type { ImageName } from './coverage.ts'
 import { isImage, readProductName } from './products.ts'
@@ -14,9 +15,8 @@ export type CatalogReads = Pick<Reads['catalog'], 'readList' | 'readEntry' | 'li
 
 /** Canonical path of the list of all tags. */
 const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
-/** Tags that name one digest, and how deep the digests of an item are looked for. */
+/** Tags that name one digest. */
 const MOST_TAGS = 100
-const MAX_DEPTH = 6
 
 /** An image that the catalog names for a tag. */
 interface TagImage {
@@ -53,7 +53,7 @@ export function readListedImage(catalog: CatalogReads, id: string): ListedImage 
 function listedImage(id: string, body: Buffer): ListedImage {
   const item = fieldsOf(JSON.parse(body.toString('utf8')))
   const fields = fieldsOfItem(item, 'tags')
-  const found = digestsIn(item)
+  const found = digestsInTag(item)
   const hasIndex = found.some(({ isIndex }) => isIndex)
   const hasListed = found.some(({ isListed }) => isListed)
   const images = found.map(({ digest, arch, isIndex, isListed }): TagImage => {
@@ -75,58 +75,30 @@ function repositoryIn(item: Fields, fields: Fields): string {
   return full ?? named ?? ''
 }
 
-interface FoundDigest {
-  readonly digest: string
-  readonly arch: string
-  /** Named as that of an index. */
-  readonly isIndex: boolean
-  /** Within a list of the item. */
-  readonly isListed: boolean
-}
-
-const DIGEST = /(?:^|@)(sha\d{3}:[\da-f]{64,})$/i
-const INDEX = /index|manifest_?list|list_?digest|multi_?arch/i
-/** Fields with digests of something else than the image. */
-const OTHERS = /layer|sbom|vex|proven|attest|signature|config|base|parent|previous|document|file/i
-
-/** Collects the digests of images in an item, each once. */
-function digestsIn(item: unknown): FoundDigest[] {
-  const found = new Map<string, FoundDigest>()
-  const collect = (value: unknown, key: string, listed: boolean, near: Fields, depth: number): void => {
-    if (depth > MAX_DEPTH || OTHERS.test(key)) return
-    if (typeof value === 'string') {
-      const digest = DIGEST.exec(value)?.[1]?.toLowerCase()
-      if (digest === undefined || found.has(digest)) return
-      found.set(digest, { digest, arch: archIn(near), isIndex: INDEX.test(key), isListed: listed })
-    } else if (Array.isArray(value))
-      for (const one of value as unknown[]) collect(one, key, true, isObject(one) ? one : near, depth + 1)
-    else if (isObject(value))
-      for (const [name, inner] of Object.entries(value)) collect(inner, name, listed, value, depth + 1)
-  }
-  collect(item, '', false, {}, 0)
-  return [...found.values()]
-}
-
-/** Returns the architecture that an object names: `arch`, `platform: linux/arm64`, `platform: {architecture}`. */
-function archIn(near: Fields): string {
-  const { platform } = near
-  const own = readText(near, ['arch', 'architecture'])
-  if (own !== null) return own
-  if (typeof platform === 'string') return platform.split('/')[1] ?? ''
-  return readText(fieldsOf(platform), ['architecture', 'arch']) ?? ''
+/** The tag that an image is of. */
+interface NamedTag {
+  /** Null: it is not known. */
+  readonly tag: string | null
+  /** Whether the signed SBOM of the tag is not about what the catalog lists: that rules nothing out. */
+  readonly isUnsure: boolean
 }
 
 /**
  * Returns the further names of an image that the catalog knows. What is said of an index is said of each of its platforms; what
  * is said of one platform is said of the index only where it is its sole one, or rules nothing out. `subjects`: package URLs
- * by which an SBOM names the image. `tag`: the tag that it is of, where that is known.
+ * by which an SBOM names the image.
  */
-export function imageNames(catalog: CatalogReads, subjects: readonly string[], tag: string | null): ImageName[] {
+export function imageNames(
+  catalog: CatalogReads,
+  subjects: readonly string[],
+  { tag, isUnsure }: NamedTag,
+): ImageName[] {
   const own = subjects.flatMap((purl) => readProductName(purl) ?? []).filter(isImage)
   const digests = own.flatMap(({ digest }) => (digest === '' ? [] : [digest]))
   const listed = tag === null ? null : readListedImage(catalog, tag)
   const tags = listed === null ? digests.flatMap((one) => tagsOfDigest(catalog, one)) : [listed]
-  const names = tags.flatMap((one) => namesIn(one, digests))
+  const known = tags.flatMap((one) => namesIn(one, digests))
+  const names = known.map((name) => ({ ...name, isOpenOnly: name.isOpenOnly || isUnsure }))
   return [...new Map(names.map((name) => [JSON.stringify(name), name])).values()]
 }
 

@@ -34,9 +34,16 @@ export function readOpenStatements(document: Fields): Statement[] {
   })
 }
 
-/** Returns when a statement was last made: its own dates count before that of its document. */
-function datedIn({ timestamp, last_updated: updated }: Fields, document: Fields): string {
-  const made = instantOf(timestamp ?? document['timestamp'])
+/**
+ * Returns when a statement was last made, as `instantOf`: its own dates count before those of its document, and of both the later
+ * one of `timestamp` and `last_updated`.
+ */
+export function datedIn(statement: Fields, document: Fields): string {
+  return lastIn(statement) || lastIn(document)
+}
+
+function lastIn({ timestamp, last_updated: updated }: Fields): string {
+  const made = instantOf(timestamp)
   const changed = instantOf(updated)
   return changed > made ? changed : made
 }

@@ -2,7 +2,8 @@ import { normalName } from '../identity/names.ts'
 import { packageOf } from '../identity/package.ts'
 import { type ParsedUrl, parsePurl } from '../identity/purl.ts'
 import { readRelease } from '../identity/releases.ts'
-import { sameType } from '../identity/spellings.ts'
+import { type SourcePackage, recordedSources, sourcePackageOf } from '../identity/source.ts'
+import { isSystemType, sameType } from '../identity/spellings.ts'
 
 /** A package URL as it is compared with that of a product. */
 export interface ProductName {
@@ -55,6 +56,34 @@ export function readProductName(text: string, stated = ''): ProductName | null {
   }
 }
 
+/**
+ * Reads the source packages that a package of a distribution is built from, as products without an architecture; none where they
+ * are not known. `stated`: the version beside the package URL; `source`: what the SBOM names beside it.
+ */
+export function readSourceNames(text: string, stated = '', source: SourcePackage | null = null): ProductName[] {
+  if (text.length > LONGEST) return []
+  try {
+    const url = parsePurl(text)
+    if (!isSystemType(url.type)) return []
+    const found = packageOf(url, stated)
+    const isKnown = !('unrecorded' in found)
+    const version = isKnown ? found.version : (url.version ?? '') || stated
+    const built = sourcePackageOf(url, source, version)
+    const sources = built === null ? [] : recordedSources(isKnown ? found.ecosystem : null, built)
+    return sources.map((one) => sourceName(url, one))
+  } catch {
+    return []
+  }
+}
+
+/** Names a source package in the release of a package that is built from it. */
+function sourceName(url: ParsedUrl, { name, version }: SourcePackage): ProductName {
+  const { arch: _, epoch: __, upstream: ___, source: ____, ...qualifiers } = url.qualifiers ?? {}
+  const given = { ...url.given, name }
+  const own: ParsedUrl = { ...url, name, given, version, qualifiers, subpath: undefined }
+  return { ...packageNamed(own, version, new Map(Object.entries(qualifiers))), subpath: '', digest: '' }
+}
+
 /** Names a package as its ecosystem does: spellings of its type, maker, name and version are no difference. */
 function packageNamed(
   url: ParsedUrl,
@@ -85,6 +114,39 @@ function plainVersion(kind: string, version: string): string {
 export function isVersionOf({ key, version }: ProductName, text: string): boolean {
   const plain = plainVersion(key.slice(0, key.indexOf('/')), text)
   return plain === version || plain === version.replace(EPOCH, '')
+}
+
+/** A package, and the source packages that it is built from. */
+export interface ProductNames {
+  readonly own: ProductName
+  readonly sources: readonly ProductName[]
+}
+
+/** Reads a package URL as a product with its source packages; null for what is none. */
+export function readProductNames(text: string): ProductNames | null {
+  const own = readProductName(text)
+  return own === null ? null : { own, sources: readSourceNames(text) }
+}
+
+/** Reports whether one can be the other, or the source package of the other. */
+export function mayConcern(one: ProductNames, other: ProductNames): boolean {
+  const ofOther = [other.own, ...other.sources]
+  return ofOther.some((name) => mayBeOne(one.own, name)) || one.sources.some((name) => mayBeOne(name, other.own))
+}
+
+/**
+ * Reports whether a product that a statement names is clearly this source package: its package URL says that it is one, as another
+ * of the same name is a binary package.
+ */
+export function isCoveredSource(source: ProductName, named: ProductName): boolean {
+  if (!isSourceArch(named.qualifiers.get('arch'))) return false
+  const { qualifiers } = named
+  return isCovered(source, { ...named, qualifiers: new Map([...qualifiers].filter(([name]) => name !== 'arch')) })
+}
+
+/** Whether an architecture is the one that source packages have: of deb, and of rpm. */
+function isSourceArch(arch = ''): boolean {
+  return arch === 'source' || arch === 'src'
 }
 
 /** Returns the digest among the parts of an image's package URL. */
@@ -151,7 +213,8 @@ function isOfPlatform(own: ProductName, named: ProductName): boolean {
   return PLATFORM.every((name) => {
     const one = own.qualifiers.get(name)
     const other = named.qualifiers.get(name)
-    return one === undefined || other === undefined || platformOf(one) === platformOf(other)
+    if (one === undefined || other === undefined || isSourceArch(one) || isSourceArch(other)) return true
+    return platformOf(one) === platformOf(other)
   })
 }
 

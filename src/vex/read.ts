@@ -3,7 +3,7 @@ import { MAX_VALUES, countValues } from '../json/values.ts'
 import { type VexDocument, type VexReader, tagsBelieving } from '../store/views/vex.ts'
 import { serialOf } from '../sboms/cyclonedx.ts'
 import { textOr } from '../sboms/sbom.ts'
-import { componentsOf } from './cyclonedx.ts'
+import { type BomComponent, componentsOf } from './cyclonedx.ts'
 import { type BomLink, type Statement, type VexName, type VexProduct, nameWith, rulesOut } from './statement.ts'
 import { readStatements } from './statements.ts'
 
@@ -28,7 +28,7 @@ export function readVexStatements(reads: ContentReader, document: VexDocument): 
   const boms = (document.tags ?? []).flatMap((tag) => reads.readSbomsOf?.(tag) ?? []).map(bomIn)
   return statements.map((statement) => ({
     ...statement,
-    products: statement.products.map((product) => followed(product, boms)),
+    products: statement.products.map((product) => followed(product, boms, rulesOut(statement.status))),
   }))
 }
 
@@ -54,20 +54,29 @@ function bomIn(content: Buffer): Fields {
   }
 }
 
-/** Returns a product with what its links lead to: a component of what an SBOM describes, or that itself. */
-function followed(product: VexProduct, boms: readonly Fields[]): VexProduct {
+/**
+ * Returns a product with what its links lead to: a component of what an SBOM describes, or that itself. Where the link names another
+ * SBOM than the tag has, what rules out is about that one alone, although the link has a package URL.
+ */
+function followed(product: VexProduct, boms: readonly Fields[], isRulingOut: boolean): VexProduct {
   const [name] = product.names
   if (name?.link === undefined) return product
   const { link } = name
   const bom = boms.find((one) => isOf(one, link))
+  const isOther = bom === undefined && boms.some((one) => serialOf(one).serial !== '')
+  if (isOther && isRulingOut) return { names: [{ purl: '', versions: null, link }], parts: null }
   if (bom === undefined) return product
   const known = componentsOf(bom)
-  const [component] = link.refs.flatMap((ref) => known.get(ref) ?? [])
-  if (component === undefined) return product
-  const meant: VexName = { ...nameWith(component.purl, component.version), link }
+  const [component = named(name)] = link.refs.flatMap((ref) => known.get(ref) ?? [])
+  if (component === null) return product
+  const meant = nameWith(component.purl, component.version)
   const subject = textOr(fieldsOf(fieldsOf(bom['metadata'])['component'])['purl'])
-  if (subject === '' || subject === component.purl) return { names: [meant], parts: null }
+  if (subject === '' || subject === component.purl) return { names: [{ ...meant, link }], parts: null }
   return { names: [nameWith(subject, '')], parts: [meant] }
+}
+
+function named({ purl }: VexName): BomComponent | null {
+  return purl === '' ? null : { purl, version: '' }
 }
 
 function isOf(bom: Fields, link: BomLink): boolean {

@@ -6,7 +6,8 @@
  * names. Of the statements that count for an image, the newest about the vulnerability and the package version decides; of equally
  * old ones, one that rules nothing out. Where none counts, the newest statement of the other documents decides that names only the
  * component. It decides nothing while the current statement of any of these tags leaves the vulnerability open in that package
- * version, in whatever image. What rules out and is dated more than a day ahead counts as if it had no date.
+ * version, in whatever image. What rules out and is dated more than a day ahead counts as if it had no date. In an attestation it
+ * counts for the digests alone that the attestation is about.
  */
 
 /**

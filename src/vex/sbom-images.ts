@@ -6,7 +6,7 @@ import { readProductName } from './products.ts'
 
 interface SbomReads {
   readonly reads: { readonly catalog: CatalogReads }
-  readonly vex: Pick<VexReader, 'listTagsWithSbom'>
+  readonly vex: Pick<VexReader, 'listTagsWithSbom' | 'listUnsureTags'>
 }
 
 /**
@@ -19,11 +19,12 @@ export function imagesOfSbom({ reads, vex }: SbomReads, sbom: InputSbom): Judged
   const named = tag === undefined ? tagsNamed(catalog, subjects) : [tag]
   const stored = tag === undefined && digest !== undefined ? vex.listTagsWithSbom(digest) : []
   const tags: readonly (string | null)[] = [...new Set([...named, ...stored])]
+  const unsure = new Set(tags.length === 0 ? [] : vex.listUnsureTags())
   return (tags.length === 0 ? [null] : tags).map((one) => ({
     subjects,
     serial,
     tag: one,
-    images: imageNames(catalog, subjects, one),
+    images: imageNames(catalog, subjects, { tag: one, isUnsure: one !== null && unsure.has(one) }),
   }))
 }
 

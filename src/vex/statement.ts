@@ -16,6 +16,8 @@ export interface Statement {
   readonly at: string
   /** Its place among the statements of its document, from 0. */
   readonly place: number
+  /** The digests of the images that the attestation is about which it is in, `sha256:…`; absent: it is in none, or in one of no digest. */
+  readonly about?: readonly string[]
 }
 
 /** A product that a statement is about. */
@@ -32,7 +34,7 @@ export interface VexName {
   readonly purl: string
   /** The only versions that are meant; null: as the package URL has it. */
   readonly versions: readonly string[] | null
-  /** The component of another document that is meant. */
+  /** The component of another document that is meant: of that SBOM alone, also where the link has the package URL. */
   readonly link?: BomLink
 }
 
@@ -72,4 +74,24 @@ export function listOf(value: unknown): readonly unknown[] {
 /** Returns the texts among values that are not empty. */
 export function textsOf(values: readonly unknown[]): string[] {
   return values.filter((one): one is string => typeof one === 'string' && one !== '')
+}
+
+/** An id of a vulnerability at the end of a URL: `CVE-2024-1`, `GHSA-…`, `RHSA-2024:1`. */
+const ID = /^(?=.*\d|ghsa)[a-z][a-z\d]*(?:[-:_][a-z\d.:]+)+$/i
+/** Parameters of a URL that name one: `?id=CVE-2024-1`. */
+const ID_PARAMETERS = ['id', 'name']
+
+/** Returns the id of a vulnerability as it is written elsewhere: without spaces around it and the URL that ends with it. */
+export function plainId(text: string): string {
+  const trimmed = text.trim()
+  const id = /^https?:\/\//i.test(trimmed) ? (idInUrl(trimmed) ?? trimmed) : trimmed
+  return /^cve-/i.test(id) ? id.toUpperCase() : id
+}
+
+function idInUrl(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (url === null) return undefined
+  const last = url.pathname.replace(/\/+$/, '').split('/').at(-1) ?? ''
+  const named = ID_PARAMETERS.map((parameter) => url.searchParams.get(parameter) ?? '')
+  return [...named, last.replace(/\.(?:html?|json)$/i, '')].find((one) => ID.test(one))
 }

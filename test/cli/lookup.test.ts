@@ -320,7 +320,7 @@ describe('match', () => {
       counts: { findings: 0, suppressed: 1 },
       findings: [],
       suppressed: [{ id: 'VEX-1', vex: { status: 'not_affected', product, document, vulnerability } }],
-      vex: { notApplied: null, unread: 0, csaf: 0 },
+      vex: { notApplied: null, unread: 0 },
     })
     const odd = await ask('match', of, '--no-vex', '--fail-on', 'high')
     expect([odd.code, odd.out]).toEqual([

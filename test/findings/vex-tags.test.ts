@@ -65,3 +65,26 @@ test('a statement by the digest that the catalog has of a tag rules out a findin
   await state([])
   expect(seen()).toBe('++')
 })
+
+test('VEX about the source package that an SBOM names beside the package URL counts for the findings of its tag', async () => {
+  const { bench, tags, state, seen } = await openTags(1)
+  const listed = 'pkg:deb/debian/libssl3@3.0.11-1?arch=amd64&distro=debian-12'
+  const properties = [
+    { name: 'aquasecurity:trivy:SrcName', value: 'openssl' },
+    { name: 'aquasecurity:trivy:SrcVersion', value: '3.0.11' },
+    { name: 'aquasecurity:trivy:SrcRelease', value: '1' },
+  ]
+  const sbom = JSON.parse(sbomOf('image0')) as object
+  const components = [{ type: 'library', name: 'libssl3', version: '3.0.11-1', purl: listed, properties }]
+  bench.sandbox.service.writeArtifact('tag', tags[0] ?? '', 'sbom', JSON.stringify({ ...sbom, components }))
+  await bench.publish({ 'T-2': { ...affecting('Debian:12', 'openssl', null), aliases: [CVE] } })
+  const binary = { '@id': listed }
+  await state([vexAbout(CVE, [binary], 'not_affected', '2026-05-01T00:00:00Z')])
+  expect(seen()).toBe('-')
+  const source = { '@id': 'pkg:deb/debian/openssl@3.0.11-1?arch=source&distro=debian-12' }
+  await state([vexAbout(CVE, [source], 'not_affected')])
+  expect(seen()).toBe('-')
+  await state([vexAbout(CVE, [source], 'affected')])
+  expect(seen()).toBe('+')
+  await expectAgreement(bench)
+})

@@ -88,7 +88,6 @@ const RESULT: MatchResult = {
     stale: null,
     documents: 1,
     unread: 0,
-    csaf: 0,
     missing: 0,
   },
   patches: { notApplied: null, entries: 3, partial: null },

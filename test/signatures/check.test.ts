@@ -36,7 +36,7 @@ const KEY_FILE = fileOf(pemOf(KEY.publicKey))
 async function judged(
   documents: readonly (object | string | Buffer)[],
   settings: Partial<SignatureSettings> = {},
-  subject: string | null = IMAGE,
+  subjects: readonly string[] = [IMAGE],
 ): Promise<string> {
   const given = {
     signatures: null,
@@ -48,7 +48,7 @@ async function judged(
   const bytes = documents.map((one) =>
     Buffer.isBuffer(one) || typeof one === 'string' ? Buffer.from(one) : Buffer.from(JSON.stringify(one)),
   )
-  const { state, signer, reason } = (await check?.judge(bytes, subject)) ?? { state: 'off' }
+  const { state, signer, reason } = (await check?.judge(bytes, subjects)) ?? { state: 'off' }
   return `${state}: ${signer ?? reason ?? ''}`
 }
 
@@ -130,7 +130,7 @@ describe('a document that is signed with a key', () => {
   })
 
   test('is verified, and not compared, where the catalog says no digest', async () => {
-    expect(await judged([keyed(statementOf(OTHER))], {}, null)).toMatch(/^verified: key/)
+    expect(await judged([keyed(statementOf(OTHER))], {}, [])).toMatch(/^verified: key/)
   })
 
   test('fails where something unsigned stands beside the signature, which readers could take for the content', async () => {
@@ -235,6 +235,16 @@ describe('a document that is signed with a certificate', () => {
     expect(await judged([{ ...bundle, verificationMaterial: { certificate: null } }])).toMatch(/^failed/)
     expect(await judged([{ ...bundle, mediaType: 7 }])).toMatch(/^failed/)
   })
+})
+
+test('An artifact that is signed for the index or a platform of its image is verified, and says for which', async () => {
+  const check = createSignatureCheck({ signatures: 'warn', trustRoot: [KEY_FILE], signers: [] })
+  const judge = (about: string, subjects: readonly string[]) =>
+    check?.judge([Buffer.from(JSON.stringify(keyed(statementOf(about))))], subjects)
+  expect(await judge(IMAGE, [IMAGE, OTHER])).toMatchObject({ state: 'verified', subject: IMAGE })
+  expect(await judge(OTHER, [IMAGE, OTHER])).toMatchObject({ state: 'verified', subject: OTHER })
+  const reason = `it is about ${OTHER}, not about the image ${IMAGE}`
+  expect(await judge(OTHER, [IMAGE])).toEqual({ state: 'failed', signer: null, reason, subject: IMAGE })
 })
 
 describe('an artifact', () => {

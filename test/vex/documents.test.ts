@@ -43,6 +43,35 @@ test('a BOM-Link by serial number is followed to a component of the SBOM that is
   expect(ruledOut(linked, { refs }, imageOf([]))).toBe(false)
 })
 
+test('A BOM-Link that has a package URL rules out in the SBOM that it names alone, and leaves open in any', () => {
+  const link = `urn:cdx:${SERIAL}/1#${encodeURIComponent(PURL)}`
+  const serial = { serial: SERIAL, version: '1' }
+  const other = { serial: SERIAL.replace('3', '4'), version: '1' }
+  expect(ruledOut(analysis(link), {}, imageOf([], { serial }))).toBe(true)
+  expect(ruledOut(analysis(link), {}, imageOf([]))).toBe(true) // which SBOM it is cannot be compared
+  expect(ruledOut(analysis(link), {}, imageOf([], { serial: other }))).toBe(false)
+  const bomOf = (of: string, more = {}) => ({ bomFormat: 'CycloneDX', serialNumber: `urn:uuid:${of}`, ...more })
+  const ofTag = (bom: object): boolean =>
+    isRuledOut([{ content: analysis(link), tags: ['t1'] }], findingOf(PURL), imageOf([IMAGE], { tag: 't1' }), {
+      t1: bom,
+    })
+  expect(ofTag(bomOf(SERIAL))).toBe(true)
+  expect(ofTag(bomOf(other.serial))).toBe(false)
+  expect(ofTag({ bomFormat: 'CycloneDX' })).toBe(true)
+  // In the SBOM of this serial number it is a component of what that describes.
+  expect(ofTag(bomOf(SERIAL, { metadata: { component: { purl: IMAGE } } }))).toBe(true)
+  expect(ofTag(bomOf(SERIAL, { metadata: { component: { purl: 'pkg:oci/other@1' } } }))).toBe(false)
+  const open = {
+    ...analysis(link),
+    vulnerabilities: [{ id: 'CVE-1', analysis: { state: 'exploitable' }, affects: [{ ref: link }] }],
+  }
+  const documents = [
+    { content: openVexOf([PURL], 'not_affected', 1) },
+    { content: { ...open, metadata: { timestamp: '2026-02-01T00:00:00Z' } }, tags: ['t1'] },
+  ]
+  expect(isRuledOut(documents, findingOf(PURL), imageOf([IMAGE], { serial: other, tag: 't1' }))).toBe(false)
+})
+
 test('a BOM-Link by serial number is followed to the SBOM of the tag whose document it is in, for its image alone', () => {
   const sbom = (component: object | null) => ({
     bomFormat: 'CycloneDX',

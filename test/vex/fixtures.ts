@@ -53,3 +53,29 @@ export function openVexOf(products: readonly unknown[], status = 'not_affected',
     statements: [{ vulnerability: { name: 'CVE-1' }, status, products }],
   }
 }
+
+/** The digest of an image, of one hexadecimal digit. */
+export function digestOf(digit: string): string {
+  return `sha256:${digit.repeat(64)}`
+}
+
+/** A document as the predicate of an attestation about a digest, in an envelope. */
+export function attestedOf(digest: string, predicate: unknown): object {
+  const [kind = '', hex = ''] = digest.split(':')
+  const subject = [{ name: 'image', digest: { [kind]: hex } }]
+  const statement = { _type: 'https://in-toto.io/Statement/v1', subject, predicate }
+  const payload = Buffer.from(JSON.stringify(statement)).toString('base64')
+  return { payloadType: 'application/vnd.in-toto+json', payload, signatures: [] }
+}
+
+/** A catalog with one tag; its item as the service writes it. */
+export function catalogOf(item: object) {
+  const body = Buffer.from(JSON.stringify(item))
+  const entry = { ordinal: 0, id: 't1', body, sha: body }
+  const list = { id: 1, path: '/v1/tags', resource: 'tags', frame: '{}', entries: 1, changed: 1, confirmedAt: 1 }
+  return {
+    readList: () => list,
+    readEntry: () => entry,
+    listNaming: (text: string) => (body.toString().includes(text) ? [{ list: '/v1/tags', id: 't1', body }] : []),
+  }
+}

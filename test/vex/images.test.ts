@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { imageNames } from '../../src/vex/images.ts'
-import { findingOf, imageOf, isRuledOut, openVexOf } from './fixtures.ts'
+import { catalogOf, digestOf, findingOf, imageOf, isRuledOut, openVexOf } from './fixtures.ts'
 
 const ZLIB = 'pkg:deb/debian/zlib1g@1.2'
-const digestOf = (digit: string): string => `sha256:${digit.repeat(64)}`
 const D = digestOf('d')
+const SURE = { tag: null, isUnsure: false }
 const ENCODED = encodeURIComponent(D)
 
 /** Whether a statement about an image rules out a finding of an SBOM that describes another name of it. */
@@ -42,18 +42,6 @@ test('another digest is another image, and without a digest the names count', ()
     expect([product, subject, covers(product, subject)]).toEqual([product, subject, expected])
 })
 
-/** A catalog with one tag; its item as the service writes it. */
-function catalogOf(item: object) {
-  const body = Buffer.from(JSON.stringify(item))
-  const entry = { ordinal: 0, id: 't1', body, sha: body }
-  const list = { id: 1, path: '/v1/tags', resource: 'tags', frame: '{}', entries: 1, changed: 1, confirmedAt: 1 }
-  return {
-    readList: () => list,
-    readEntry: () => entry,
-    listNaming: (text: string) => (body.toString().includes(text) ? [{ list: '/v1/tags', id: 't1', body }] : []),
-  }
-}
-
 const [INDEX, AMD, ARM] = ['1', '2', '3'].map(digestOf) as [string, string, string]
 
 test.each<[string, object]>([
@@ -68,7 +56,7 @@ test.each<[string, object]>([
 ])('a digest of an index leads to its platforms, named by %s', (_, item) => {
   const catalog = catalogOf({ id: 't1', ...item, layers: [{ digest: digestOf('9') }] })
   const names = (digest: string) =>
-    imageNames(catalog, [`pkg:oci/x@${digest}`], null).map(({ purl, isOpenOnly }) => [
+    imageNames(catalog, [`pkg:oci/x@${digest}`], SURE).map(({ purl, isOpenOnly }) => [
       decodeURIComponent(purl).split('@')[1],
       isOpenOnly,
     ])
@@ -78,13 +66,17 @@ test.each<[string, object]>([
     [AMD, true],
     [ARM, true],
   ])
-  expect(imageNames(catalog, [], 't1').map(({ isOpenOnly }) => isOpenOnly)).toEqual([false, true, true])
+  expect(imageNames(catalog, [], { tag: 't1', isUnsure: false }).map(({ isOpenOnly }) => isOpenOnly)).toEqual([
+    false,
+    true,
+    true,
+  ])
   expect(names(digestOf('7'))).toEqual([])
 })
 
 test('the digest of a platform beside one that is named as that of its index is a platform', () => {
   const catalog = catalogOf({ id: 't1', digest: AMD, index_digest: INDEX })
-  const names = imageNames(catalog, [`pkg:oci/x@${AMD}`], null)
+  const names = imageNames(catalog, [`pkg:oci/x@${AMD}`], SURE)
   expect(names.map(({ purl }) => decodeURIComponent(purl))).toEqual([`pkg:oci/image@${INDEX}`])
-  expect(imageNames(catalog, [`pkg:oci/x@${INDEX}`], null)).toMatchObject([{ isOpenOnly: false }]) // its only platform
+  expect(imageNames(catalog, [`pkg:oci/x@${INDEX}`], SURE)).toMatchObject([{ isOpenOnly: false }]) // its only platform
 })

@@ -133,7 +133,7 @@ const MATCH = {
       type: 'array',
       items: { type: 'object', required: ['id', 'severity', 'component', 'vex'] },
     },
-    vex: { type: 'object', required: ['notApplied', 'documents', 'unread', 'csaf'] },
+    vex: { type: 'object', required: ['notApplied', 'documents', 'unread'] },
     patches: { type: 'object', required: ['notApplied', 'entries'] },
     notJudged: { type: 'array', items: { type: 'object', required: ['code', 'reason'] } },
   },

@@ -8,7 +8,7 @@ export interface ArtifactSignature {
   readonly signer: string | null
   /** Why it is not verified; null: it is. */
   readonly reason: string | null
-  /** The image digest of the catalog, which the signed statement names; null: the catalog says none of this artifact. */
+  /** The image digest of the catalog, which the signed statement names: of the image, its index or a platform; null: the catalog says none. */
   readonly subject: string | null
 }
 

@@ -1,7 +1,9 @@
 import { surroundingsOf } from '../../identity/surroundings.ts'
 import { identityOf } from '../../judging/components.ts'
-import type { InputSbom } from '../../sboms/sbom.ts'
+import type { Identity } from '../../identity/identity.ts'
+import type { InputSbom, SbomComponent } from '../../sboms/sbom.ts'
 import { writeAsked } from './asked.ts'
+import { writeDescribed } from '../../vex/described.ts'
 import type { FindingComponent } from '../../store/findings/writes.ts'
 
 /** Package URLs of a component that are kept, far above real ones, and what is kept of more: VEX rules nothing of it out. */
@@ -34,6 +36,15 @@ export const NOTHING_READ: ReadPackages = {
   binaryNameOnly: 0,
 }
 
+/** How an SBOM lists a package. */
+type Listed = readonly [purl: string | null, sbom?: number | null, source?: string, sourceVersion?: string]
+
+/** What is stored of a component: also the source package that the SBOM names beside the package URL. */
+function listedAs({ purl, source }: SbomComponent, identity: Identity, sbom: number | null): Listed {
+  if (source !== null && identity.source !== null) return [purl, sbom, source.name, source.version]
+  return sbom === null ? [purl] : [purl, sbom]
+}
+
 /** Returns the packages of the SBOMs of a tag: of several SBOMs together. */
 export function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
   const components = new Map<string, Omit<TagPackage, 'packages'>>()
@@ -60,7 +71,7 @@ export function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
       components.set(key, one)
       if (identity.needsRelease) allReleases.add(key)
       if (identity.needsSource) binaryNameOnly.add(key)
-      const place = sboms.length === 1 ? [purl] : [purl, at]
+      const place = listedAs(component, identity, sboms.length === 1 ? null : at)
       listed.set(key, (listed.get(key) ?? new Set()).add(JSON.stringify(place)))
     }
   }
@@ -71,7 +82,7 @@ export function packagesOf(sboms: readonly InputSbom[]): ReadPackages {
       packages: packages.length > MOST_PACKAGES ? UNKNOWN : `[${packages.join(',')}]`,
     }
   })
-  const subjects = JSON.stringify(sboms.map((sbom) => sbom.subjects))
+  const subjects = JSON.stringify(sboms.map(writeDescribed))
   return {
     components: withPackages,
     subjects,

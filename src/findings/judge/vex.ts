@@ -1,5 +1,7 @@
+import { sha256Hex } from '../../core/digest.ts'
 import { createVexJudge, statedIds } from '../../vex/apply.ts'
-import { type ImageName, ownPlaces } from '../../vex/coverage.ts'
+import { type DescribedImage, type ImageName, type NamedComponent, ownPlaces } from '../../vex/coverage.ts'
+import { readDescribed } from '../../vex/described.ts'
 import { imageNames } from '../../vex/images.ts'
 import { type Statement, rulesOut } from '../../vex/statement.ts'
 import { EVERY_PLACE, type StoredDocument } from '../../store/findings/vex.ts'
@@ -70,17 +72,22 @@ function createTagImages({ store, during, catalog }: VexInput, numberOf: NumberO
     replaceTag(id: number): void {
       const tag = store.readAskedTag(id)
       if (tag === null) return
-      const images = during((reads) => namesIn(reads.catalog, tag))
+      const images = during((reads, vex) => namesIn(reads.catalog, tag, new Set(vex.listUnsureTags())))
       store.putTagImages(id, images)
       store.replaceTagPlaces(id, placesOfImages(imagesOf({ ...tag, images }), numberOf))
     },
     /** Brings the names of the tags' images to those of the catalog, and marks the tags that have others than before. */
     async followImages(): Promise<void> {
-      if (store.readFollowed('images') === catalog) return
+      const unsure = during((reads, vex) => {
+        expectCatalog(reads, catalog)
+        return vex.listUnsureTags()
+      })
+      const state = unsure.length === 0 ? catalog : `${catalog} without ${sha256Hex(unsure.join('\n'))}`
+      if (store.readFollowed('images') === state) return
       for (const { id, ...tag } of store.listAskedTags()) {
         const images = during((reads) => {
           expectCatalog(reads, catalog)
-          return namesIn(reads.catalog, tag)
+          return namesIn(reads.catalog, tag, new Set(unsure))
         })
         if (images === tag.images) continue
         await store.inOne(() => {
@@ -90,14 +97,17 @@ function createTagImages({ store, during, catalog }: VexInput, numberOf: NumberO
           return Promise.resolve()
         })
       }
-      store.putFollowed('images', catalog)
+      store.putFollowed('images', state)
     },
   }
 }
 
-function placesOfImages(images: readonly TagImage[], numberOf: NumberOf): number[] {
+function placesOfImages(images: readonly DescribedImage[], numberOf: NumberOf): number[] {
   const purls = images.flatMap(({ subjects, images: more }) => [...subjects, ...more.map(({ purl }) => purl)])
-  return placesOf(purls, '', numberOf)
+  return placesOf(
+    purls.map((purl) => ({ purl, version: '' })),
+    numberOf,
+  )
 }
 
 /**
@@ -126,7 +136,7 @@ function createRuledOut(input: VexInput, numberOf: NumberOf) {
     const open = new Set<VexQuestion>()
     for (const [at, image] of images.entries()) {
       const asked = named.flatMap((one) => askedOf(one, at))
-      const judged = { ...image, serial: null, tag: tag.owner }
+      const judged = { ...image, tag: tag.owner }
       const judge = createVexJudge(asked, { image: judged, now, check: () => undefined })
       for (const [digest, document] of listed) {
         const tags = JSON.parse(document.tags) as string[]
@@ -139,27 +149,23 @@ function createRuledOut(input: VexInput, numberOf: NumberOf) {
   }
 }
 
-/** What an SBOM of a tag describes, and the further names of that. */
-interface TagImage {
-  readonly subjects: readonly string[]
-  readonly images: readonly ImageName[]
-}
-
 type AskedTag = NonNullable<ReturnType<FindingsStore['readAskedTag']>>
 
-function imagesOf({ subjects, images }: AskedTag): TagImage[] {
+function imagesOf({ subjects, images }: AskedTag): DescribedImage[] {
   const names = JSON.parse(images) as ImageName[][]
   const described = JSON.parse(subjects) as string[][]
-  return described.map((purls, at) => ({ subjects: purls, images: names[at] ?? [] }))
+  return described.map((one, at) => ({ ...readDescribed(one), images: names[at] ?? [] }))
 }
 
-/** Returns the further names of what the SBOMs of a tag describe, as JSON. */
+/** Returns the further names of what the SBOMs of a tag describe, as JSON. `unsure`: tags of which the list proves nothing. */
 function namesIn(
   catalog: Parameters<typeof imageNames>[0],
-  { owner, subjects }: Pick<AskedTag, 'owner' | 'subjects'>,
+  { owner: tag, subjects }: Pick<AskedTag, 'owner' | 'subjects'>,
+  unsure: ReadonlySet<string>,
 ): string {
   const described = JSON.parse(subjects) as string[][]
-  return JSON.stringify(described.map((purls) => imageNames(catalog, purls, owner)))
+  const isUnsure = unsure.has(tag)
+  return JSON.stringify(described.map((one) => imageNames(catalog, readDescribed(one).subjects, { tag, isUnsure })))
 }
 
 /** Creates the function that reads which documents say anything about a product, by the vulnerability; null: none does. */
@@ -179,23 +185,27 @@ function createPlaceReader(store: FindingsStore) {
 /** The packages of a component that an SBOM of a tag lists, by the number of the SBOM. */
 function askedOf(of: VexQuestion, at: number) {
   const { record: id, names, component } = of
-  const listed = packagesIn(component).filter(([, sbom = at]) => sbom === at)
-  const { version } = component
-  return listed.map(([purl]) => ({ id, ...names, of, component: { purl, version } }))
+  const listed = packagesIn(component).filter(({ sbom }) => sbom === null || sbom === at)
+  return listed.map((named) => ({ id, ...names, of, component: named }))
 }
 
-function packagesIn({ packages }: VexComponent): [purl: string, sbom?: number][] {
-  return JSON.parse(packages) as [string, number?][]
+/** A package of a component as SBOMs list it. `sbom`: the number of the only one that does; null: each. */
+type ListedPackage = NamedComponent & { readonly sbom: number | null }
+
+function packagesIn({ packages, version }: VexComponent): ListedPackage[] {
+  const listed = JSON.parse(packages) as [string, (number | null)?, string?, string?][]
+  return listed.map(([purl, sbom = null, name = '', sourceVersion = '']) => {
+    const sourcePackage = name === '' ? null : { name, version: sourceVersion }
+    return { purl, version, sourcePackage, sbom }
+  })
 }
 
 function ownPlacesOf(component: VexComponent, numberOf: (text: string) => number): number[] {
-  const purls = packagesIn(component).map(([purl]) => purl)
-  return placesOf(purls, component.version, numberOf)
+  return placesOf(packagesIn(component), numberOf)
 }
 
-function placesOf(purls: readonly string[], version: string, numberOf: (text: string) => number): number[] {
-  const places = purls.flatMap((purl) => ownPlaces({ purl, version }))
-  return [...new Set(places)].map(numberOf)
+function placesOf(named: readonly NamedComponent[], numberOf: (text: string) => number): number[] {
+  return [...new Set(named.flatMap(ownPlaces))].map(numberOf)
 }
 
 /**

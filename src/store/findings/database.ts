@@ -47,7 +47,7 @@ const TABLES = `
     owner TEXT NOT NULL UNIQUE,   -- its id in the service's list
     name TEXT NOT NULL,
     sbom TEXT NOT NULL,           -- SHA-256 of its SBOMs; empty: none is stored
-    subjects TEXT NOT NULL,       -- JSON: for each SBOM the package URLs of what it describes
+    subjects TEXT NOT NULL,       -- JSON: for each SBOM the package URLs of what it describes, and its BOM-Link
     refusal TEXT,                 -- why it is not judged; null: it is
     packages INTEGER NOT NULL,
     unidentified INTEGER NOT NULL, -- packages of which it is not known who they are
@@ -141,7 +141,7 @@ const TABLES = `
 `
 
 /** Counts up with each change of the tables. */
-const VERSION = 6
+const VERSION = 7
 /** What led from one layout to the next: nothing, it is made again. */
 const STEPS = [...Array.from({ length: VERSION - 1 }, () => ''), TABLES]
 

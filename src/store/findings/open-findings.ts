@@ -5,7 +5,7 @@ export interface OpenFinding {
   /** The id of the tag in the service's list, and what people call it. */
   readonly tag: string
   readonly tagName: string
-  /** For each SBOM of the tag the package URLs of what it describes. */
+  /** For each SBOM of the tag the package URLs of what it describes, and its BOM-Link. */
   readonly subjects: readonly (readonly string[])[]
   /** For each SBOM the further names of that; open only: for what rules nothing out alone. */
   readonly images: readonly (readonly DescribedName[])[]
@@ -15,7 +15,15 @@ export interface OpenFinding {
   readonly package: string
   readonly version: string
   /** The package URLs that SBOMs list of it; `sbom`: the number of the only one that does; null: each. */
-  readonly packages: readonly { readonly purl: string; readonly sbom: number | null }[]
+  readonly packages: readonly ListedPackage[]
+}
+
+/** A package as an SBOM lists it. */
+interface ListedPackage {
+  readonly purl: string
+  readonly sbom: number | null
+  /** The source package that the SBOM names beside the package URL; null: none. */
+  readonly source: { readonly name: string; readonly version: string } | null
 }
 
 /** A name of what an SBOM describes. */
@@ -107,11 +115,13 @@ export function createOpenFindings(db: Db) {
 }
 
 function toFinding({ subjects, images, packages, ...row }: Row) {
-  const listed = JSON.parse(packages) as [purl: string, sbom?: number][]
+  const listed = JSON.parse(packages) as [string, (number | null)?, string?, string?][]
   return {
     ...row,
     subjects: JSON.parse(subjects) as string[][],
     images: JSON.parse(images) as DescribedName[][],
-    packages: listed.map(([purl, sbom = null]) => ({ purl, sbom })),
+    packages: listed.map(([purl, sbom = null, name = '', version = '']): ListedPackage => {
+      return { purl, sbom, source: name === '' ? null : { name, version } }
+    }),
   }
 }

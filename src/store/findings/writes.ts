@@ -16,7 +16,10 @@ export interface FindingComponent {
   readonly ecosystem: string
   readonly name: string
   readonly version: string
-  /** JSON: the package URLs that SBOMs list of it, each with the number of the SBOM where a tag has several. */
+  /**
+   * JSON: the package URLs that SBOMs list of it, each with the number of the SBOM where a tag has several, else null, and with name
+   * and version of the source package where the SBOM names it beside.
+   */
   readonly packages: string
   /** JSON: what the records are asked beside its name; empty: nothing. */
   readonly asked: string

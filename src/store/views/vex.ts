@@ -72,6 +72,7 @@ export function createVexReader(db: Db) {
     )
     .pluck()
   const documents = createDocumentStoreReader(db)
+  const unsure = db.prepare<[], string>(UNSURE).pluck()
   return {
     /**
      * Each document once, in the order of the digests. Documents that are listed but not stored are omitted. `fetched`: answers
@@ -95,8 +96,22 @@ export function createVexReader(db: Db) {
     },
     /** Returns the ids of the tags whose SBOM has this SHA-256 (hex), in order. */
     listTagsWithSbom: (digest: string): string[] => withSbom.all(digest).map((owner) => owner.slice(OF_TAG.length)),
+    /** Returns the ids of the tags of which it is not sure that their SBOM is of the image that the catalog lists, in order. */
+    listUnsureTags: (): string[] => unsure.all(),
   }
 }
+
+/**
+ * SQL: where signatures are enforced, the tags whose stored SBOM is not verified, or as that of a digest which the catalog does not
+ * name now: what is signed for a digest that the catalog lists is then not sure to be about the image of the SBOM.
+ */
+const UNSURE = `SELECT substr(a.owner, 6) FROM catalog_signature s JOIN catalog_answer a ON a.path = s.path
+  LEFT JOIN catalog_list l ON l.resource = 'tags'
+  LEFT JOIN catalog_entry e ON e.list = l.id AND e.id = substr(a.owner, 6)
+  WHERE s.fetched = 0 AND s.enforced = 1 AND a.status = 200
+    AND substr(a.owner, 1, 5) = '${OF_TAG}' AND substr(a.path, -5) = '/sbom'
+    AND (s.state <> 'verified' OR instr(lower(CAST(e.body AS TEXT)), lower(s.subject)) = 0)
+  ORDER BY a.owner`
 
 /** Creates the function that returns each document once, in the order of the digests, but those that are not stored. */
 function createListing(db: Db, documents: ReturnType<typeof createDocumentStoreReader>) {
@@ -105,15 +120,17 @@ function createListing(db: Db, documents: ReturnType<typeof createDocumentStoreR
   )
   const mentioning = createMentioning(db)
   const signatures = createSignatureReader(db)
-  const isOfUnsureImage = createImageDoubt(signatures)
+  const unsure = db.prepare<[], string>(UNSURE).pluck()
   return (fetched: readonly FetchedVex[] = []): VexDocument[] => {
     const linked = createLinks(mentioning())
     const replaced = new Set(fetched.map(({ path }) => path))
+    const ofUnsure = new Set(unsure.all().map((id) => OF_TAG + id))
     for (const { owner, ...row } of answers.all()) {
       if (replaced.has(row.path)) continue
       const links = JSON.parse(row.links) as CatalogLink[]
       const signature = signatures.readSignature(row.path, { ...row, links })
-      const isUnsure = owner.startsWith(OF_TAG) && isOfUnsureImage(row.path, signature)
+      const isUncompared = owner.startsWith(OF_TAG) && (signature?.subject === null || ofUnsure.has(owner))
+      const isUnsure = signature?.isEnforced === true && isUncompared
       const isBelieved = !isDisbelieved(signature) && !isUnsure
       for (const { digest } of links) linked.add(digest, { owner, signature, isBelieved })
     }
@@ -156,17 +173,6 @@ interface ArtifactLink {
 
 function newlyLinked(): Linked {
   return { tags: new Set(), believing: new Set(), isBelieved: false, signature: null }
-}
-
-/**
- * Creates the function that reports whether signatures are enforced, and it is not sure that a tag's VEX is about the image of its
- * SBOM: the catalog names no digest to compare, or the SBOM is signed for another image than the catalog names now.
- */
-function createImageDoubt({ readSignatureRow }: Pick<ReturnType<typeof createSignatureReader>, 'readSignatureRow'>) {
-  return (path: string, signature: StoredSignature | null): boolean => {
-    if (signature?.isEnforced !== true) return false
-    return signature.subject === null || readSignatureRow(path.replace(/\/vex$/, '/sbom'))?.state === 'failed'
-  }
 }
 
 /** Returns of two results the one that says more for the document. */

@@ -1,7 +1,9 @@
+import { sha256Hex } from '../../core/digest.ts'
 import { MirrorError } from '../../core/errors.ts'
 import { counted } from '../../core/text.ts'
 import { canonicalPath } from '../../domain/path-templates.ts'
 import { type SignatureCounts, signatureText } from '../../domain/artifacts/signature.ts'
+import { digestsInTag } from '../../json/forms/tag-digests.ts'
 import { type SignatureCheck, type SignatureSettings, createSignatureCheck } from '../../signatures/check.ts'
 import { documentsOf } from '../../signatures/documents.ts'
 import type { FetchedAnswer } from '../../store/catalog/answer-writes.ts'
@@ -25,7 +27,7 @@ export async function judgeFetched(context: CatalogContext, task: Task, answer: 
   if (check === null || answer.status !== 200) return
   if (task.document === null || task.document === 'text') return
   const signed = { ...answer, path: task.canonical }
-  const row = await judge(store, check, signed, subjectOf(context, task.owner))
+  const row = await judge(store, check, signed, subjectsOf(context, task.owner))
   if (row === null) return
   if (check.isEnforced && row.state !== 'verified')
     throw new MirrorError(
@@ -55,7 +57,7 @@ export async function settleSignatures(store: Writes, settings: SignatureSetting
     })
   }
   for (const signed of [...store.catalog.eachSignedPath()]) {
-    const row = await judge(store, check, signed, storedSubject(store, signed.owner))
+    const row = await judge(store, check, signed, storedSubjects(store, signed.owner))
     if (row !== null && !isStored(store, row)) rows.push(row)
     if (rows.length >= STORED_AT_ONCE) await keep()
   }
@@ -70,24 +72,43 @@ export async function noteSignatures({ store, config, facts }: CatalogContext): 
   if (counts === null) return null
   const { verified, failed, none } = counts
   facts['signaturesVerified'] = verified
-  const uncompared = uncomparedIn(store, facts)
-  if (failed + none === 0) return uncompared
+  const disbelieved = [uncomparedIn(store), unsureIn(store)].filter((one) => one !== null)
+  if (disbelieved.length > 0) facts['vexNotBelieved'] = disbelieved.reduce((sum, { paths }) => sum + paths.length, 0)
+  const texts = disbelieved.map(({ paths, why }) => notBelieved(paths, why))
+  if (failed + none === 0) return texts.length === 0 ? null : texts.join('; ')
   facts['signaturesFailed'] = failed
   facts['signaturesNone'] = none
   const wrong = store.catalog.listUnverified(NAMED).map((row) => `${row.path}: ${signatureText(row)}`)
   facts['unverified'] = wrong
   const first = wrong.slice(0, 3).join('; ')
   const text = `signatures: ${counted(failed, 'artifact')} failed, ${none} without one: ${first}`
-  return uncompared === null ? text : `${text}; ${uncompared}`
+  return [text, ...texts].join('; ')
 }
 
-/** Says which VEX rules nothing out, because the catalog names no digest to compare its signed subject with; null: none. */
-function uncomparedIn(store: Writes, facts: Record<string, unknown>): string | null {
+/** Verified VEX that rules nothing out, and why. */
+interface Disbelieved {
+  readonly paths: readonly string[]
+  readonly why: string
+}
+
+/** The VEX of tags of which the catalog names no digest to compare its signed subject with; null: none. */
+function uncomparedIn(store: Writes): Disbelieved | null {
   const paths = store.catalog.listUncomparedVex()
-  if (paths.length === 0) return null
-  facts['vexNotBelieved'] = paths.length
+  return paths.length === 0 ? null : { paths, why: 'the catalog names no image digest to compare' }
+}
+
+/** The verified VEX of tags whose SBOM is not verified as one of the image that the catalog lists; null: none. */
+function unsureIn(store: Writes): Disbelieved | null {
+  const all = store.vex.listUnsureTags().map((id) => store.catalog.readSignatureRow(`/v1/${TAGS}${id}/vex`))
+  const paths = all.flatMap((row) => (row?.state === 'verified' && row.subject !== null ? [row.path] : []))
+  return paths.length === 0
+    ? null
+    : { paths, why: 'the SBOM of the tag is not verified for the digest that the catalog lists' }
+}
+
+function notBelieved(paths: readonly string[], why: string): string {
   const named = paths.slice(0, 3).join(', ')
-  return `signatures: the VEX of ${counted(paths.length, 'tag')} rules nothing out, because the catalog names no image digest to compare (catalog.signatures: enforce): ${named}`
+  return `signatures: the VEX of ${counted(paths.length, 'tag')} rules nothing out, because ${why} (catalog.signatures: enforce): ${named}`
 }
 
 type Judged = Pick<SignedPath, 'path' | 'status' | 'sha256' | 'links'>
@@ -96,34 +117,34 @@ async function judge(
   store: Writes,
   check: SignatureCheck,
   signed: Judged,
-  subject: string | null,
+  subjects: readonly string[],
 ): Promise<SignatureRow | null> {
   const { path, links } = signed
   const answer = signedState(signed)
   if (answer === null) return null
   const before = store.catalog.readSignatureRow(path)
-  const isSame = before?.answer === answer && before.subject === subject
-  if (isSame && before.basis === check.basis) return before
-  const result = await check.judge(documentsOf(store.catalog, links), subject)
-  return { ...result, path, answer, basis: check.basis, isEnforced: check.isEnforced }
+  const basis = sha256Hex(JSON.stringify([check.basis, subjects]))
+  if (before?.answer === answer && before.basis === basis) return before
+  const result = await check.judge(documentsOf(store.catalog, links), subjects)
+  return { ...result, path, answer, basis, isEnforced: check.isEnforced }
 }
 
-function isStored(store: Writes, { path, answer, basis, subject }: SignatureRow): boolean {
+function isStored(store: Writes, { path, answer, basis }: SignatureRow): boolean {
   const row = store.catalog.readSignatureRow(path)
-  return row?.answer === answer && row.basis === basis && row.subject === subject
+  return row?.answer === answer && row.basis === basis
 }
 
-/** Returns the image digest of a tag as the run lists it; null for what is no tag, and for one without a digest. */
-function subjectOf({ store }: CatalogContext, owner: string): string | null {
+/** Returns the image digests of a tag as the run lists it; none for what is no tag, and for one without a digest. */
+function subjectsOf({ store }: CatalogContext, owner: string): string[] {
   const id = tagOf(owner)
-  if (id === null) return null
+  if (id === null) return []
   const list = canonicalPath(resourceNamed('tags').list?.path ?? '') ?? ''
-  return digestIn(store.catalog.staging.readStaged(list, id) ?? store.catalog.readTagItem(id))
+  return digestsIn(store.catalog.staging.readStaged(list, id) ?? store.catalog.readTagItem(id))
 }
 
-function storedSubject(store: Writes, owner: string): string | null {
+function storedSubjects(store: Writes, owner: string): string[] {
   const id = tagOf(owner)
-  return id === null ? null : digestIn(store.catalog.readTagItem(id))
+  return id === null ? [] : digestsIn(store.catalog.readTagItem(id))
 }
 
 const TAGS = 'tags/'
@@ -132,7 +153,11 @@ function tagOf(owner: string): string | null {
   return owner.startsWith(TAGS) ? owner.slice(TAGS.length) : null
 }
 
-function digestIn(item: Buffer | null): string | null {
-  if (item === null) return null
-  return namesOfTag(JSON.parse(item.toString('utf8')) as Record<string, unknown>).digest
+/** Returns the digest of a tag, then those of its index and platforms: what is signed for one of these is the tag's. */
+function digestsIn(item: Buffer | null): string[] {
+  if (item === null) return []
+  const fields = JSON.parse(item.toString('utf8')) as Record<string, unknown>
+  const { digest } = namesOfTag(fields)
+  const all = digestsInTag(fields).map((one) => one.digest)
+  return [...new Set([...(digest === null ? [] : [digest.toLowerCase()]), ...all])]
 }

@@ -1,6 +1,8 @@
 import { jsonTextOf, isObject } from '../../json/objects.ts'
+import { instantOf, stampOf } from '../../core/time.ts'
+import { datedIn } from '../../vex/openvex.ts'
 import { readProductName } from '../../vex/products.ts'
-import { rulesOut, vexStatusOf } from '../../vex/statement.ts'
+import { plainId, rulesOut, textsOf, vexStatusOf } from '../../vex/statement.ts'
 
 /** A statement in the form of OpenVEX 0.2; fields that are not named here are kept. */
 interface Statement {
@@ -29,7 +31,7 @@ export function readOpenVex(bytes: Buffer): OpenVex | null {
   const context = document['@context']
   if (typeof context !== 'string' || !context.includes('openvex')) return null
   const given = listOf(document['statements']).map(fieldsOf)
-  const statements = given.map(modernise)
+  const statements = given.map((one) => dated(modernise(one), document))
   const { author, timestamp } = document
   return {
     author: typeof author === 'string' ? author : '',
@@ -38,6 +40,13 @@ export function readOpenVex(bytes: Buffer): OpenVex | null {
     statements,
     packages: placesByPackage(statements),
   }
+}
+
+/** Returns a statement with the date by which it counts as its `timestamp`, the only date that Trivy compares. */
+function dated(statement: Statement, document: Fields): Statement {
+  const at = datedIn(statement, document)
+  const written = statement.timestamp ?? document['timestamp']
+  return at === '' || at === instantOf(written) ? statement : { ...statement, timestamp: stampOf(at) }
 }
 
 /** Whether statements of one time may contradict each other: which of them comes first then matters. */
@@ -97,7 +106,8 @@ function packagesOf({ products }: Statement): string[] {
 function modernise(statement: Fields): Statement {
   const { vulnerability, products, subcomponents, status } = statement
   const given = listOf(products)
-  const isOld = typeof vulnerability === 'string' || given.some((one) => typeof one === 'string')
+  const named = vulnerabilityOf(vulnerability)
+  const isOld = named !== vulnerability || given.some((one) => typeof one === 'string')
   const ofAll = subcomponents === undefined || subcomponents === null ? null : listOf(subcomponents)
   const isRulingOut = rulesOut(vexStatusOf(status))
   const written = given.flatMap((one) => productsOf(one, ofAll, isRulingOut))
@@ -106,9 +116,18 @@ function modernise(statement: Fields): Statement {
   const { subcomponents: _, ...rest } = statement
   return {
     ...rest,
-    vulnerability: typeof vulnerability === 'string' ? { name: vulnerability } : vulnerability,
+    vulnerability: named,
     products: written,
   }
+}
+
+/** Returns a vulnerability with its id as the name, which is all that Trivy compares. */
+function vulnerabilityOf(given: unknown): unknown {
+  const { name, '@id': id } = typeof given === 'string' ? { name: given } : fieldsOf(given)
+  const [written] = textsOf([name, id])
+  if (written === undefined) return given
+  const plain = plainId(written)
+  return isObject(given) && plain === name ? given : { ...fieldsOf(given), name: plain }
 }
 
 /** Returns a product as it is written: none where it rules out nothing, two where it is named by a digest alone as well. */

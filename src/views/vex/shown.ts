@@ -1,7 +1,14 @@
 import { sha256Hex } from '../../core/digest.ts'
 import { isObject, jsonTextOf } from '../../json/objects.ts'
 import { type VexDocument, tagsBelieving } from '../../store/views/vex.ts'
-import { type ProductName, mayBeOne, readProductName } from '../../vex/products.ts'
+import {
+  type ProductName,
+  type ProductNames,
+  mayBeOne,
+  mayConcern,
+  readProductName,
+  readProductNames,
+} from '../../vex/products.ts'
 import type { VexReads } from '../../vex/read.ts'
 import { type Form, type Said, createRuling } from '../../vex/rule.ts'
 import type { Claim } from './claims.ts'
@@ -23,7 +30,7 @@ interface Owned {
   readonly claim: Claim
   readonly tags: readonly string[]
   readonly image: ProductName | null
-  readonly component: ProductName | null
+  readonly component: ProductNames | null
 }
 
 /**
@@ -118,7 +125,7 @@ function countingTags(document: VexDocument, claim: Claim): readonly string[] {
 
 function ownedOf(claim: Claim, tags: readonly string[]): Owned {
   const image = claim[5] === '' ? null : readProductName(claim[5])
-  const component = claim[6] === '' ? null : readProductName(claim[6])
+  const component = claim[6] === '' ? null : readProductNames(claim[6])
   return { claim, tags, image, component }
 }
 
@@ -141,10 +148,11 @@ function countsFor(image: ProductName, one: Owned, other: Owned): boolean {
   return other.tags.some((tag) => one.tags.includes(tag))
 }
 
-/** Whether two claims may be about the same component; an image as a whole may be about any. */
+/** Whether two claims may be about the same component, what leaves open also about its source; an image as a whole may be about any. */
 function isAbout(other: Owned, one: Owned): boolean {
   if (other.component === null || one.component === null) return true
-  return mayBeOne(other.component, one.component)
+  const isOpen = other.claim[2] === 1
+  return isOpen ? mayConcern(other.component, one.component) : mayBeOne(other.component.own, one.component.own)
 }
 
 function saidAs({ claim, tags }: Owned, form: Form): Said {

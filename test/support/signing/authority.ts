@@ -1,5 +1,6 @@
 import { type KeyObject, createHash, generateKeyPairSync, sign } from 'node:crypto'
-import { bits, der, integer, oid, sequence, utcTime, utf8 } from './der.ts'
+import { ECDSA, bits, der, integer, oid, sequence, utcTime, utf8 } from './der.ts'
+import { sctOf, timestampOf } from './timestamps.ts'
 
 /** A transparency log with a key of its own. */
 export interface Log {
@@ -12,7 +13,11 @@ export interface Log {
 export interface Authority {
   readonly log: Log
   /** The trusted_root.json that names both. */
-  readonly trustedRoot: object
+  readonly trustedRoot: { readonly tlogs: readonly object[] }
+  /** The same with a log of certificates (`ctlog`), or with the authority as one of timestamps and without the log. */
+  readonly otherRoots: { readonly ctlog: object; readonly timestamps: object }
+  /** Returns an RFC 3161 response about a signature. */
+  stamp(signature: Buffer, at: Date): Buffer
   /** Returns a signing certificate, valid for ten minutes, and its key. */
   issue(identity?: IdentityOptions): Issued
 }
@@ -22,6 +27,8 @@ interface IdentityOptions {
   readonly issuer?: string
   /** When the certificate begins to be valid. */
   readonly from?: Date
+  /** The log of certificates whose timestamp the certificate has; absent: none. */
+  readonly ctlog?: Log
 }
 
 interface Issued {
@@ -40,7 +47,6 @@ export const IDENTITY = {
 export const SIGNED_AT = new Date('2026-03-01T12:00:00Z')
 
 const MINUTE = 60_000
-const ECDSA = sequence(oid('1.2.840.10045.4.3.2'))
 const ISSUER_OID = '1.3.6.1.4.1.57264.1.8'
 const HOST = 'log.example.com'
 
@@ -58,15 +64,30 @@ export function createAuthority(): Authority {
     signer: root.privateKey,
     extensions: [isCa],
   })
+  const clock = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const ofClock = certificateOf({
+    issuer: name,
+    subject: nameOf('Test timestamps'),
+    ...years,
+    key: clock.publicKey,
+    signer: root.privateKey,
+    extensions: [],
+  })
   const log = createLog()
+  const trustedRoot = trustedRootOf(certificate, log)
   return {
     log,
-    trustedRoot: trustedRootOf(certificate, log),
-    issue({ subject = IDENTITY.subject, issuer = IDENTITY.issuer, from = SIGNED_AT } = {}) {
+    trustedRoot,
+    otherRoots: {
+      ctlog: { ...trustedRoot, ctlogs: trustedRoot.tlogs },
+      timestamps: { ...trustedRoot, tlogs: [], timestampAuthorities: [clockOf(ofClock, certificate)] },
+    },
+    stamp: (signature, at) => timestampOf(signature, { at, issuer: name, key: clock.privateKey }),
+    issue({ subject = IDENTITY.subject, issuer = IDENTITY.issuer, from = SIGNED_AT, ctlog } = {}) {
       const leaf = generateKeyPairSync('ec', { namedCurve: 'P-256' })
       const san = sequence(oid('2.5.29.17'), der(4, sequence(der(0x86, Buffer.from(subject)))))
       const by = sequence(oid(ISSUER_OID), der(4, utf8(issuer)))
-      const made = certificateOf({
+      const parts = {
         issuer: name,
         subject: sequence(),
         from,
@@ -74,7 +95,10 @@ export function createAuthority(): Authority {
         key: leaf.publicKey,
         signer: root.privateKey,
         extensions: [san, by],
-      })
+      }
+      const issuerKey = root.publicKey.export({ type: 'spki', format: 'der' })
+      const scts = ctlog === undefined ? [] : [sctOf(ctlog, { body: bodyOf(parts), issuerKey, at: from })]
+      const made = certificateOf({ ...parts, extensions: [...parts.extensions, ...scts] })
       return { certificate: made, key: leaf.privateKey, from }
     },
   }
@@ -102,8 +126,13 @@ interface CertificateParts {
 }
 
 function certificateOf(parts: CertificateParts): Buffer {
-  const { issuer, subject, from, until, key, signer, extensions } = parts
-  const body = sequence(
+  const body = bodyOf(parts)
+  return sequence(body, ECDSA, bits(sign('sha256', body, parts.signer)))
+}
+
+/** The part of a certificate that is signed. */
+function bodyOf({ issuer, subject, from, until, key, extensions }: CertificateParts): Buffer {
+  return sequence(
     der(0xa0, integer(2)),
     integer(7),
     ECDSA,
@@ -113,10 +142,9 @@ function certificateOf(parts: CertificateParts): Buffer {
     key.export({ type: 'spki', format: 'der' }),
     der(0xa3, sequence(...extensions)),
   )
-  return sequence(body, ECDSA, bits(sign('sha256', body, signer)))
 }
 
-function trustedRootOf(certificate: Buffer, log: Log): object {
+function trustedRootOf(certificate: Buffer, log: Log) {
   const validFor = { start: '2020-01-01T00:00:00Z' }
   const publicKey = {
     rawBytes: log.spki.toString('base64'),
@@ -131,13 +159,26 @@ function trustedRootOf(certificate: Buffer, log: Log): object {
       {
         subject: { organization: 'test', commonName: 'Test authority' },
         uri: 'https://ca.example.com',
-        certChain: { certificates: [{ rawBytes: certificate.toString('base64') }] },
+        certChain: chainOf(certificate),
         validFor,
       },
     ],
     ctlogs: [],
     timestampAuthorities: [],
   }
+}
+
+/** An authority of timestamps, as a trusted root names it. */
+function clockOf(...certificates: readonly Buffer[]): object {
+  return {
+    uri: 'https://time.example.com',
+    certChain: chainOf(...certificates),
+    validFor: { start: '2020-01-01T00:00:00Z' },
+  }
+}
+
+function chainOf(...certificates: readonly Buffer[]): object {
+  return { certificates: certificates.map((one) => ({ rawBytes: one.toString('base64') })) }
 }
 
 /** Returns the entry of a log about a signed statement, with its promise and its proof. */

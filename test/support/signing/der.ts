@@ -48,3 +48,21 @@ export function utcTime(at: Date): Buffer {
 export function bits(content: Buffer): Buffer {
   return der(0x03, Buffer.from([0]), content)
 }
+
+/** Returns bytes. */
+export function octets(...contents: readonly Buffer[]): Buffer {
+  return der(0x04, ...contents)
+}
+
+/** Returns a set. */
+export function setOf(...contents: readonly Buffer[]): Buffer {
+  return der(0x31, ...contents)
+}
+
+/** Returns a time in UTC with four digits of the year. */
+export function generalizedTime(at: Date): Buffer {
+  return der(0x18, Buffer.from(`${at.toISOString().replace(/\D/g, '').slice(0, 14)}Z`))
+}
+
+/** The algorithm of signatures: ECDSA with SHA-256. */
+export const ECDSA = sequence(oid('1.2.840.10045.4.3.2'))
