@@ -1,7 +1,7 @@
 import { counted } from '../core/text.ts'
 
 /** What is counted of a kind of doubt. */
-type Counted = 'record' | 'finding' | 'statement' | 'patch' | 'component' | 'entry'
+type Counted = 'record' | 'finding' | 'tag' | 'statement' | 'patch' | 'component' | 'entry'
 
 /** A reason not to believe a change. */
 interface DoubtKind {
@@ -69,7 +69,7 @@ export const DOUBTS = {
     ...hides,
     of: 'component',
     times: 10,
-    text: 'would be missing, or of another source or release, in the SBOM of the same image',
+    text: 'would be missing, or of another source, release or version, in the SBOM of the same image',
   },
   sbomReplaced: {
     ...hides,
@@ -78,6 +78,20 @@ export const DOUBTS = {
     times: 10,
     text: 'would be missing, or of another source or release, in an SBOM with others, or of another image',
   },
+  findingsLost: {
+    ...hides,
+    of: 'finding',
+    times: 10,
+    text: 'would be gone with packages that the SBOM of the same image does not have any more as they were',
+  },
+  findingsReplaced: {
+    ...hides,
+    of: 'finding',
+    above: 'report',
+    times: 50,
+    text: 'would be gone with packages that another image does not have as they were',
+  },
+  tagsCleared: { ...hides, of: 'tag', times: 50, text: 'would lose most of their findings with another image' },
 } as const satisfies Record<string, DoubtKind>
 
 /** The name of a kind of doubt. */
@@ -124,6 +138,7 @@ export function doubtedCount(kind: Doubt, count: number): string {
 const PLURALS: Readonly<Record<Counted, string>> = {
   record: 'records',
   finding: 'findings',
+  tag: 'tags',
   statement: 'statements',
   patch: 'patches',
   component: 'components',

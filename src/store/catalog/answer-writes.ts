@@ -118,6 +118,7 @@ export interface FetchedArtifact {
   readonly owner: string
   /** Those of the published answer; null: there is none. */
   readonly before: readonly string[] | null
+  /** None where upstream has no such answer any more. */
   readonly now: readonly string[]
   /** When the SBOM that is published of the same owner last changed, Unix seconds; null: there is none. */
   readonly sbomChanged: number | null
@@ -213,10 +214,10 @@ function prepareAnswerWrites(db: Db) {
       )
       .pluck(),
     fetchedArtifacts: db.prepare<[], FetchedArtifactRow>(
-      `SELECT f.path, f.owner, f.links AS now, a.links AS before,
+      `SELECT f.path, f.owner, iif(f.status = 200, f.links, '[]') AS now, a.links AS before,
          (SELECT max(s.changed) FROM catalog_answer s WHERE s.owner = f.owner AND s.status = 200 AND substr(s.path, -5) = '/sbom') AS sbomChanged
        FROM catalog_fetched f LEFT JOIN catalog_answer a ON a.path = f.path AND a.status = 200
-       WHERE f.status = 200 AND (substr(f.path, -4) = '/vex' OR substr(f.path, -5) = '/sbom')`,
+       WHERE (f.status = 200 OR a.path IS NOT NULL) AND (substr(f.path, -4) = '/vex' OR substr(f.path, -5) = '/sbom')`,
     ),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
     /** Without a condition: SQLite frees the pages of the table without deleting row by row. */

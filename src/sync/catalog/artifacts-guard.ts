@@ -1,9 +1,14 @@
-import { RESOURCES } from '../../domain/resources.ts'
 import type { Doubt } from '../../domain/doubts.ts'
+import { canonicalPath } from '../../domain/path-templates.ts'
+import { RESOURCES } from '../../domain/resources.ts'
 import type { ArtifactJudging } from '../../guard/artifacts.ts'
+import type { DigestEvidence } from '../../guard/lost-components.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
+import type { Fields } from '../../json/objects.ts'
 import { type SourceStandard, accountDoubts, createStandard } from '../doubts.ts'
+import { resourceNamed } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
+import { namesOfTag } from './new-tags.ts'
 
 /** What the artifacts of a run hide, and how it is accounted for. */
 export interface ArtifactVerdict {
@@ -26,7 +31,8 @@ export async function judgeArtifacts(
   const fetched = store.catalog.listFetchedArtifacts().filter(({ path }) => isPublished(path))
   const done = patchesDone(context)
   if (fetched.length + done.length === 0) return null
-  const { judgeSboms, judgeVex } = await import('../../guard/artifacts.ts')
+  const { judgeVex } = await import('../../guard/artifacts.ts')
+  const { judgeSboms } = await import('../../guard/sboms.ts')
   const { createDoubtCount } = await import('../../guard/verdict.ts')
   const totals = { of: new Map<Doubt, number>(), ofTag: new Map<string, number>() }
   const standard = standardOf(context, totals)
@@ -38,6 +44,7 @@ export async function judgeArtifacts(
     windowDays: config.guard.windowDays,
     now: context.now(),
     facts: context.facts,
+    digestOf: (tag: string) => digestEvidence(context, tag),
   }
   const endsWith = (end: string) => fetched.filter(({ path }) => path.endsWith(end))
   await judgeVex(input, endsWith('/vex'), judging)
@@ -60,6 +67,24 @@ function standardOf(context: CatalogContext, { of, ofTag }: ArtifactJudging['tot
   const { guardItems, guardFraction } = context.config.catalog
   const removal = { count: guardItems, share: guardFraction }
   return { ...createStandard(context, (kind) => of.get(kind) ?? 0, removal), ofTag }
+}
+
+const TAGS = canonicalPath(resourceNamed('tags').list?.path ?? '') ?? ''
+
+/** Compares the digest of a tag's image in the walked list with the one in the stored list. */
+function digestEvidence({ store }: CatalogContext, tag: string): DigestEvidence {
+  const list = store.catalog.readList(TAGS)
+  const stored = list === null ? null : store.catalog.readEntry(list.id, tag)
+  if (stored === null) return null
+  const before = digestIn(stored.body)
+  const staged = store.catalog.staging.readStaged(TAGS, tag)
+  const now = staged === null ? before : digestIn(staged)
+  if (before === null || now === null) return null
+  return before === now ? 'same' : 'other'
+}
+
+function digestIn(body: Buffer): string | null {
+  return namesOfTag(JSON.parse(body.toString()) as Fields).digest // parsed once before it was staged
 }
 
 const PATCHES = RESOURCES.find(({ name }) => name === 'patches')?.list ?? { path: '', facets: [] }
