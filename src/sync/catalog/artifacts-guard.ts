@@ -5,6 +5,7 @@ import type { ArtifactJudging } from '../../guard/artifacts.ts'
 import type { DigestEvidence } from '../../guard/lost-components.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
 import type { Fields } from '../../json/objects.ts'
+import type { FetchedArtifact } from '../../store/catalog/answer-writes.ts'
 import { type SourceStandard, accountDoubts, createStandard } from '../doubts.ts'
 import { resourceNamed } from './answers/plan.ts'
 import type { CatalogContext } from './context.ts'
@@ -18,19 +19,24 @@ export interface ArtifactVerdict {
 }
 
 /**
- * Judges what fetched VEX, SBOMs and lists of patches would hide; null where the guard is off, or none of them changed.
- * Loads the code only then. `isPublished`: whether the run publishes the fetched answer of a path.
+ * Judges what fetched VEX, SBOMs, mentions of artifact sets and lists of patches would hide; null where the guard is off, or none
+ * of them changed.
+ * Loads the code only then. `isPublished`: whether the run publishes the fetched answer of a path; `gone`: stored answers that
+ * it removes.
  */
 export async function judgeArtifacts(
   context: CatalogContext,
   isPublished: (path: string) => boolean,
+  gone: readonly GoneAnswer[] = [],
 ): Promise<ArtifactVerdict | null> {
   const { config, store, source } = context
   if (source !== 'catalog' || config.guard.mode === 'off') return null
   if (store.snapshots.readSnapshot(source) === null) return null
   const fetched = store.catalog.listFetchedArtifacts().filter(({ path }) => isPublished(path))
   const done = patchesDone(context)
-  if (fetched.length + done.length === 0) return null
+  const removed = gone.filter(({ path }) => path.endsWith('/vex'))
+  const changed = fetched.length + done.length + removed.length
+  if (changed === 0 && !store.catalog.movesMentions()) return null
   const { judgeVex } = await import('../../guard/artifacts.ts')
   const { judgeSboms } = await import('../../guard/sboms.ts')
   const { createDoubtCount } = await import('../../guard/verdict.ts')
@@ -47,7 +53,8 @@ export async function judgeArtifacts(
     digestOf: (tag: string) => digestEvidence(context, tag),
   }
   const endsWith = (end: string) => fetched.filter(({ path }) => path.endsWith(end))
-  await judgeVex(input, endsWith('/vex'), judging)
+  const emptied = removed.map((one) => emptiedArtifact(context, one))
+  await judgeVex(input, [...endsWith('/vex'), ...emptied], judging)
   await judgeSboms(input, endsWith('/sbom'), judging)
   totals.of.set('patchesDone', store.catalog.readList(PATCHES.path)?.entries ?? 0)
   for (const name of done)
@@ -67,6 +74,14 @@ function standardOf(context: CatalogContext, { of, ofTag }: ArtifactJudging['tot
   const { guardItems, guardFraction } = context.config.catalog
   const removal = { count: guardItems, share: guardFraction }
   return { ...createStandard(context, (kind) => of.get(kind) ?? 0, removal), ofTag }
+}
+
+/** A stored answer that a run removes. */
+type GoneAnswer = Pick<FetchedArtifact, 'path' | 'owner'>
+
+function emptiedArtifact({ store }: CatalogContext, { path, owner }: GoneAnswer): FetchedArtifact {
+  const links = store.catalog.readAnswer(path)?.links ?? []
+  return { path, owner, before: links.map(({ digest }) => digest), now: [], sbomChanged: null }
 }
 
 const TAGS = canonicalPath(resourceNamed('tags').list?.path ?? '') ?? ''

@@ -10,7 +10,7 @@ import { recordDoubts } from '../doubts.ts'
 import { judgeArtifacts } from './artifacts-guard.ts'
 import { guardCatalog } from './guard.ts'
 import { publishCatalog } from './publish.ts'
-import { NAMED } from './removals.ts'
+import { NAMED, listGone } from './removals.ts'
 import { architectureTasks, carriedReleases, releaseTasks, versionTasks } from './answers/releases.ts'
 import { type ListedItem, type Scope, scopeOf } from './scope/scope.ts'
 import {
@@ -77,7 +77,7 @@ async function crawlAll(context: CatalogContext, walks: Walks, approved: Quarant
   facts['inScope'] = inScope
   facts['fetched'] = crawl.fetched
   noteLinksLeft(facts, crawl)
-  const artifacts = await judgeArtifacts(context, (path) => crawl.wanted.has(path))
+  const artifacts = await judgeArtifacts(context, (path) => crawl.wanted.has(path), listGone(context, crawl, stored))
   if (artifacts !== null) recordDoubts(context, artifacts.verdict)
   const refused = await guardCatalog(context, crawl, stored, approved, artifacts?.verdict ?? null)
   if (refused !== null) return refused

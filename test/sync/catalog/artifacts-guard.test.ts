@@ -117,6 +117,35 @@ describe('VEX by which an older not_affected of another tag comes to count', () 
     await expectRefused(bench)
   })
 
+  longTest('is refused where upstream has no VEX of the tag any more', async () => {
+    const { write: _write, ...bench } = await ownAndOther()
+    const { faults, service } = bench.made.sandbox
+    faults.set(`/v1/tags/${bench.tag}/vex`, { kind: 'status', status: 404 })
+    service.change('tags', bench.tag, { note: 'changed' })
+    await expectRefused(bench)
+  })
+
+  longTest('is refused where the tag does not name the artifact set any more whose affected it was', async () => {
+    const made = await openFindingsBench({ images: 1, tags: 2, avrs: 1 })
+    const { service } = made.sandbox
+    const [set = ''] = service.ids('avrs')
+    const tags = service.ids('tags')
+    const tag = tags.find((id) => service.read('tags', id)['avr_id'] === set) ?? ''
+    for (const id of tags) {
+      service.writeArtifact('tag', id, 'sbom', sbomOf(id, ...PURLS))
+      service.writeArtifact('tag', id, 'vex', id === tag ? vexOf(0, 'affected') : vexOf(60, 'not_affected'))
+    }
+    service.writeArtifact('avr', set, 'vex', vexOf(60, 'affected'))
+    await made.crawl()
+    await made.publish(recordsOf(PACKAGES))
+    await made.judge()
+    expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60 })
+    service.change('tags', tag, { note: 'changed' })
+    const body = JSON.stringify({ ...service.read('tags', tag), avr_id: null })
+    made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'body', type: 'application/json', body })
+    await expectRefused({ made, tag })
+  })
+
   longTest('is refused where the own affected is about another vulnerability', async () => {
     const { write, ...bench } = await ownAndOther()
     write(vexOf(60, 'affected').replaceAll('CVE-2026', 'CVE-2025'))
