@@ -1,7 +1,7 @@
 import { counted } from '../core/text.ts'
 
 /** What is counted of a kind of doubt. */
-type Counted = 'record' | 'finding' | 'tag' | 'statement' | 'patch' | 'component' | 'entry'
+type Counted = 'record' | 'finding' | 'tag' | 'statement' | 'patch' | 'component' | 'entry' | 'item'
 
 /** A reason not to believe a change. */
 interface DoubtKind {
@@ -91,6 +91,7 @@ export const DOUBTS = {
     times: 50,
     text: 'would be gone with packages that another image does not have as they were',
   },
+  itemsRemoved: { ...hides, of: 'item', times: 10, text: 'would be removed' },
   tagsCleared: { ...hides, of: 'tag', times: 50, text: 'would lose most of their findings with another image' },
 } as const satisfies Record<string, DoubtKind>
 
@@ -143,6 +144,7 @@ const PLURALS: Readonly<Record<Counted, string>> = {
   patch: 'patches',
   component: 'components',
   entry: 'entries',
+  item: 'items',
 }
 
 /** Returns what is said of one that was published: `doubtful: it has a lower severity than before (severityLowered, run 4)`. */

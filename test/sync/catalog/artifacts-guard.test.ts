@@ -258,7 +258,7 @@ describe('an SBOM of another image', () => {
     expect(report.message).not.toContain('doubtful')
   })
 
-  longTest('is reported where the findings of all tags go at once', async () => {
+  test('is reported where the findings of all tags go at once', async () => {
     const { made, tag, other } = await judged()
     for (const id of [tag, other]) {
       made.sandbox.service.change('tags', id, { digest: digestFor('a') })
