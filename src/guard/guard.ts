@@ -1,6 +1,7 @@
 import { counted, plainText } from '../core/text.ts'
 import { DAY_MS, parseDate } from '../core/time.ts'
 import { recordSentences } from '../differences/words.ts'
+import { packageKey } from '../identity/names.ts'
 import { eachObject, fieldsOf } from '../json/objects.ts'
 import { isHarmless } from './harmless.ts'
 import { type RecordDoubt, doubtsAbout } from './kinds.ts'
@@ -120,14 +121,16 @@ function createComparison(stored: number, isFuture: (stamp: unknown) => boolean)
   }
 }
 
-/** Names of the packages of the version before the change. */
+/** Names of the packages of the version before the change, as their ecosystems compare them. */
 function packagesIn(versions: BeforeAndAfter<ParsedVersion> | null): string[] {
   const [before] = versions ?? []
   if (before === undefined || typeof before === 'string') return []
   const names = new Set<string>()
   for (const entry of eachObject(fieldsOf(before.json)['affected'])) {
-    const { name } = fieldsOf(entry['package'])
-    if (typeof name === 'string') names.add(plainText(name, 100))
+    const { ecosystem, name } = fieldsOf(entry['package'])
+    if (typeof name !== 'string') continue
+    const key = typeof ecosystem === 'string' ? packageKey(ecosystem, name) : name
+    names.add(plainText(key, 100))
   }
   return [...names]
 }

@@ -77,6 +77,14 @@ describe('of thirty records', () => {
     expect(judged(lowered(12), 30)).toMatchObject({ refusal: null, warning: null, below: 12, doubts: 0 })
   })
 
+  test('twelve of one package are refused however its name is written', () => {
+    const { refusal } = judged(
+      lowered(12, (i) => ['Open_SSL', 'open-ssl', 'OPEN.ssl'][i % 3] ?? ''),
+      30,
+    )
+    expect(refusal).toContain('12 records of open-ssl have fewer affected versions than before')
+  })
+
   test('six are refused whose findings many mirrored tags have, since each counts as more', () => {
     const tagsOf = (ids: readonly string[]) => new Map(ids.map((id) => [id, 300]))
     const verdict = judged(lowered(6), 30, {}, undefined, { tagsOf })
