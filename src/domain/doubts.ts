@@ -33,6 +33,7 @@ export const DOUBTS = {
   aliasesLost: { ...hides, text: 'lost aliases' },
   incomparable: { ...hides, text: 'can no longer be compared, as was possible before' },
   idsChanged: { ...hides, above: 'report', text: 'have other aliases or upstream ids than before' },
+  idsRuledOut: { ...hides, text: 'have new aliases or upstream ids, which mirrored VEX rules out' },
   firstListed: {
     ...hides,
     above: 'report',

@@ -80,6 +80,8 @@ export interface Standard {
   readonly settled?: ReadonlySet<string>
   /** Number of what is stored of tags by their ids, of which a kind counts findings or components; absent: of none. */
   readonly ofTag?: ReadonlyMap<string, number>
+  /** Which of some ids mirrored VEX rules out of anything; absent: of none that is known. */
+  readonly ruledOut?: (ids: ReadonlySet<string>) => ReadonlySet<string>
   /** Number of mirrored tags that have findings of records, where there are any. */
   readonly tagsOf: (records: readonly string[]) => ReadonlyMap<string, number>
 }

@@ -153,6 +153,27 @@ describe('VEX by which an older not_affected of another tag comes to count', () 
   })
 })
 
+longTest('aliases that come in mass are refused where mirrored VEX rules them out, and else reported', async () => {
+  const { made, tag } = await judged(OPEN, vexOf(60, 'not_affected').replaceAll('CVE-2026', 'CVE-2020'))
+  const publish = (...years: readonly string[]): void => {
+    for (const [id, record] of Object.entries(recordsOf(PACKAGES))) {
+      const modified = `2026-06-0${years.length}T00:00:00Z`
+      const aliases = record.aliases.flatMap((alias) => [alias, ...years.map((year) => alias.replace('2026', year))])
+      made.sandbox.feed.put(id, JSON.stringify({ id, modified, ...record, aliases }), modified)
+    }
+  }
+  publish('2021')
+  const reported = await made.run('osv')
+  expect(reported.state).toBe('complete')
+  expect(reported.message).toContain('(idsChanged')
+  publish('2021', '2020')
+  const refused = await made.run('osv')
+  expect(refused.state).toBe('quarantined')
+  expect(refused.message).toContain('have new aliases or upstream ids, which mirrored VEX rules out, which count as')
+  await made.judge()
+  expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60 })
+})
+
 longTest('the first VEX of a new tag is believed of that tag, and of no other', async () => {
   const { made, other } = await judged()
   const added = made.sandbox.service.addTag()
