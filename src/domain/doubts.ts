@@ -89,7 +89,7 @@ export const DOUBTS = {
     ...hides,
     of: 'finding',
     above: 'report',
-    times: 50,
+    times: 75,
     text: 'would be gone with packages that another image does not have as they were',
   },
   itemsRemoved: { ...hides, of: 'item', times: 10, text: 'would be removed' },

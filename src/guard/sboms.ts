@@ -100,9 +100,14 @@ function countFindings(input: ArtifactsInput, sboms: LostSboms, { count }: Artif
   const because = isSameDigest ? 'its package is not in the SBOM as it was' : 'its package is not in the new image'
   const packages = isSameDigest ? [tag] : []
   for (const one of lost) count.note({ kind, name: nameOf(one), content: '', because, packages, path })
-  if (isSameDigest || lost.length < CLEARED.findings || lost.length <= all.length * CLEARED.share) return
+  if (isSameDigest || !isCleared(lost.length, all.length)) return
   const words = `${lost.length} of ${all.length} findings are of packages that its new image does not have as they were`
   count.note({ kind: 'tagsCleared', name: tag, content: '', because: words, packages: [], path })
+}
+
+/** Reports whether a tag lost so many of its findings that it counts. */
+export function isCleared(lost: number, all: number): boolean {
+  return lost >= CLEARED.findings && lost > all * CLEARED.share
 }
 
 function nameOf({ tagName, record, package: name, version }: FindingOfTag): string {
