@@ -1,7 +1,7 @@
 import { counted } from '../core/text.ts'
 
 /** What is counted of a kind of doubt. */
-type Counted = 'record' | 'finding' | 'statement' | 'patch' | 'component' | 'entry'
+type Counted = 'record' | 'finding' | 'tag' | 'statement' | 'patch' | 'component' | 'entry' | 'item'
 
 /** A reason not to believe a change. */
 interface DoubtKind {
@@ -33,6 +33,7 @@ export const DOUBTS = {
   aliasesLost: { ...hides, text: 'lost aliases' },
   incomparable: { ...hides, text: 'can no longer be compared, as was possible before' },
   idsChanged: { ...hides, above: 'report', text: 'have other aliases or upstream ids than before' },
+  idsRuledOut: { ...hides, text: 'have new aliases or upstream ids, which mirrored VEX rules out' },
   firstListed: {
     ...hides,
     above: 'report',
@@ -69,7 +70,7 @@ export const DOUBTS = {
     ...hides,
     of: 'component',
     times: 10,
-    text: 'would be missing, or of another source or release, in the SBOM of the same image',
+    text: 'would be missing, or of another source, release or version, in the SBOM of the same image',
   },
   sbomReplaced: {
     ...hides,
@@ -78,6 +79,21 @@ export const DOUBTS = {
     times: 10,
     text: 'would be missing, or of another source or release, in an SBOM with others, or of another image',
   },
+  findingsLost: {
+    ...hides,
+    of: 'finding',
+    times: 10,
+    text: 'would be gone with packages that the SBOM of the same image does not have any more as they were',
+  },
+  findingsReplaced: {
+    ...hides,
+    of: 'finding',
+    above: 'report',
+    times: 75,
+    text: 'would be gone with packages that another image does not have as they were',
+  },
+  itemsRemoved: { ...hides, of: 'item', times: 10, text: 'would be removed' },
+  tagsCleared: { ...hides, of: 'tag', times: 50, text: 'would lose most of their findings with another image' },
 } as const satisfies Record<string, DoubtKind>
 
 /** The name of a kind of doubt. */
@@ -124,10 +140,12 @@ export function doubtedCount(kind: Doubt, count: number): string {
 const PLURALS: Readonly<Record<Counted, string>> = {
   record: 'records',
   finding: 'findings',
+  tag: 'tags',
   statement: 'statements',
   patch: 'patches',
   component: 'components',
   entry: 'entries',
+  item: 'items',
 }
 
 /** Returns what is said of one that was published: `doubtful: it has a lower severity than before (severityLowered, run 4)`. */

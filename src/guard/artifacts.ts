@@ -4,13 +4,11 @@ import type { Doubt } from '../domain/doubts.ts'
 import { statedIds } from '../vex/apply.ts'
 import { readVexStatements } from '../vex/read.ts'
 import type { Statement } from '../vex/statement.ts'
-import { readMirroredSbom } from '../sboms/mirrored.ts'
-import type { InputSbom } from '../sboms/sbom.ts'
 import type { FetchedArtifact } from '../store/catalog/answer-writes.ts'
 import { readOpenFindings } from '../store/findings/database.ts'
 import type { VexDocument } from '../store/views/vex.ts'
 import type { Writes } from '../store/writer.ts'
-import { lostComponents } from './lost-components.ts'
+import type { DigestEvidence } from './lost-components.ts'
 import {
   type ComparedDocument,
   type StatementReader,
@@ -21,11 +19,11 @@ import {
 } from './ruled-out.ts'
 import type { createDoubtCount } from './verdict.ts'
 
-/** Bytes of documents that one run compares: above, the rest is counted as not compared. */
-const MAX_BYTES = 2 ** 30
+/** Bounds the bytes of documents that one run compares: above, the rest is counted as not compared. */
+export const MAX_COMPARED_BYTES = 2 ** 30
 
-/** Where artifacts are read, and what is known beside them. */
-interface ArtifactsInput {
+/** Names where artifacts are read, and what is known beside them. */
+export interface ArtifactsInput {
   readonly store: Pick<Writes, 'catalog' | 'vex'>
   readonly dataDir: string
   readonly windowDays: number
@@ -33,6 +31,8 @@ interface ArtifactsInput {
   readonly now: number
   /** What the run reports. */
   readonly facts: Record<string, unknown>
+  /** What the list of tags says of the image of a tag by its id, before and now. */
+  readonly digestOf: (tag: string) => DigestEvidence
 }
 
 /** Totals of what is stored, by the kinds that count them; those of tags by their ids. */
@@ -53,7 +53,7 @@ export async function judgeVex(
   fetched: readonly FetchedArtifact[],
   { count, totals }: ArtifactJudging,
 ): Promise<void> {
-  const relinked = fetched.filter(({ before, now }) => before === null || !isSame(before, now))
+  const relinked = fetched.filter(({ before, now }) => before === null || !isSameList(before, now))
   const documents = comparedDocuments(input, relinked)
   const changed = documents.filter(isChanged)
   if (changed.length === 0) return
@@ -97,7 +97,7 @@ function createStatementReader({ store, facts }: ArtifactsInput): StatementReade
   let bytes = 0
   const decide = ({ digest, size }: VexDocument): boolean => {
     bytes += size
-    const isWithin = bytes <= MAX_BYTES
+    const isWithin = bytes <= MAX_COMPARED_BYTES
     if (!isWithin) facts['vexNotCompared'] = Number(facts['vexNotCompared'] ?? 0) + 1
     compared.set(digest, isWithin)
     return isWithin
@@ -151,53 +151,7 @@ function countStatements(
   totals.of.set('vexStated', all.size)
 }
 
-/** Counts components that SBOMs which replace others lost, or name as of another source package or release. */
-export async function judgeSboms(
-  input: ArtifactsInput,
-  fetched: readonly FetchedArtifact[],
-  { count, totals }: ArtifactJudging,
-): Promise<void> {
-  let bytes = 0
-  let compared = 0
-  const perTag = new Map<string, number>()
-  for (const { path, owner, before, now } of fetched) {
-    if (before === null || isSame(before, now)) continue
-    await nextIteration()
-    for (const [at, digest] of before.entries()) {
-      bytes += input.store.catalog.readDocument(digest)?.size ?? 0
-      const old = bytes > MAX_BYTES ? null : sbomIn(input, digest)
-      if (old === null) continue
-      const next = now[at]
-      const { lost, isShrunk, before: all } = lostComponents(old, next === undefined ? null : sbomIn(input, next))
-      compared += all
-      const tag = idOf(owner)
-      const group = `sbom ${tag}`
-      perTag.set(group, (perTag.get(group) ?? 0) + all)
-      const kind = isShrunk ? 'sbomShrunk' : 'sbomReplaced'
-      for (const { name, because } of lost)
-        count.note({ kind, name: `${tag} ${name}`, content: '', because, packages: [group], path })
-    }
-  }
-  const known = knownComponents(input) ?? compared
-  totals.of.set('sbomShrunk', known).set('sbomReplaced', known)
-  for (const [group, components] of perTag) totals.ofTag.set(group, components)
-}
-
-function isSame(one: readonly string[], other: readonly string[]): boolean {
+/** Reports whether documents are the same in the same order. */
+export function isSameList(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((digest, at) => digest === other[at])
-}
-
-/** Returns an SBOM; null where it cannot be read. */
-function sbomIn({ store }: ArtifactsInput, digest: string): InputSbom | null {
-  try {
-    return readMirroredSbom({ catalog: store.catalog }, digest, 'a tag')
-  } catch {
-    return null
-  }
-}
-
-function knownComponents({ dataDir }: ArtifactsInput): number | null {
-  return readOpenFindings(dataDir, (findings) =>
-    findings.countOfTags().reduce((sum, { components }) => sum + components, 0),
-  )
 }

@@ -1,8 +1,10 @@
 import { counted, plainText } from '../core/text.ts'
 import { DAY_MS, parseDate } from '../core/time.ts'
 import { recordSentences } from '../differences/words.ts'
+import { packageKey } from '../identity/names.ts'
 import { eachObject, fieldsOf } from '../json/objects.ts'
 import { isHarmless } from './harmless.ts'
+import { createNewIds } from './ids.ts'
 import { type RecordDoubt, doubtsAbout } from './kinds.ts'
 import { disguiseIn } from './names.ts'
 import { type Standard, type GuardVerdict, createDoubtCount } from './verdict.ts'
@@ -55,6 +57,7 @@ interface Seen {
 export function createRecordGuard(standard: Standard, stored: number, now: number): RecordGuard {
   const count = createDoubtCount(standard)
   const restored: string[] = []
+  const newIds = createNewIds()
   const isFuture = (stamp: unknown): boolean => {
     const at = typeof stamp === 'string' ? parseDate(stamp) : null
     return at !== null && at > now + FUTURE_MS
@@ -71,8 +74,10 @@ export function createRecordGuard(standard: Standard, stored: number, now: numbe
     if (typeof future === 'string')
       doubts.push({ kind: 'futureModified', because: `modified is ${plainText(future, 40)}` })
     const packages = doubts.length === 0 ? [] : packagesIn(versions)
-    for (const { kind, because } of doubts.filter(isNew))
+    for (const { kind, because, come = [] } of doubts.filter(isNew)) {
       count.note({ kind, name: id, content, because: wordsOf(because), packages })
+      newIds.add(id, { come, content, packages })
+    }
   }
   const seen = createPairBatch(decide)
   return {
@@ -100,9 +105,25 @@ export function createRecordGuard(standard: Standard, stored: number, now: numbe
     },
     verdict() {
       seen.decide()
+      noteRuledOut(standard, newIds, count)
       return count.verdict()
     },
     restored: () => restored,
+  }
+}
+
+/** Notes the records that VEX may newly rule out by ids that came. Few of them cannot exceed the limits, and no VEX is read. */
+function noteRuledOut(
+  { ruledOut, earlier, settings }: Standard,
+  newIds: ReturnType<typeof createNewIds>,
+  count: ReturnType<typeof createDoubtCount>,
+): void {
+  if (ruledOut === undefined || newIds.count() === 0) return
+  const before = earlier('idsChanged').length + earlier('idsRuledOut').length
+  if (newIds.count() + before <= settings.limitCount / 2) return
+  for (const [name, id, { content, packages }] of newIds.listRuledOut(ruledOut)) {
+    const because = `${plainText(id, 40)} came, which mirrored VEX rules out`
+    count.note({ kind: 'idsRuledOut', name, content, because, packages })
   }
 }
 
@@ -120,14 +141,16 @@ function createComparison(stored: number, isFuture: (stamp: unknown) => boolean)
   }
 }
 
-/** Names of the packages of the version before the change. */
+/** Names of the packages of the version before the change, as their ecosystems compare them. */
 function packagesIn(versions: BeforeAndAfter<ParsedVersion> | null): string[] {
   const [before] = versions ?? []
   if (before === undefined || typeof before === 'string') return []
   const names = new Set<string>()
   for (const entry of eachObject(fieldsOf(before.json)['affected'])) {
-    const { name } = fieldsOf(entry['package'])
-    if (typeof name === 'string') names.add(plainText(name, 100))
+    const { ecosystem, name } = fieldsOf(entry['package'])
+    if (typeof name !== 'string') continue
+    const key = typeof ecosystem === 'string' ? packageKey(ecosystem, name) : name
+    names.add(plainText(key, 100))
   }
   return [...names]
 }

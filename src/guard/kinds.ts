@@ -14,6 +14,8 @@ import { loweredSeverities } from './severity.ts'
 export interface RecordDoubt {
   readonly kind: Doubt
   readonly because: readonly RecordDifference[] | string
+  /** Of `idsChanged`: the ids that came. */
+  readonly come?: readonly string[]
 }
 
 /** A version of a record as parsed, and the length of its text in characters. */
@@ -50,7 +52,7 @@ export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDo
   const found = causes.flatMap(([kind, because]): RecordDoubt[] => (because.length > 0 ? [{ kind, because }] : []))
   if (emptied !== null) found.push({ kind: 'emptied', because: emptied })
   const ids = changedIds(before.json, after.json)
-  if (ids !== null) found.push({ kind: 'idsChanged', because: ids })
+  if (ids !== null) found.push({ kind: 'idsChanged', ...ids })
   const disguise = disguiseBy(differences)
   if (disguise !== null) found.push({ kind: 'nameDisguised', because: disguise })
   return found

@@ -80,6 +80,8 @@ export interface Standard {
   readonly settled?: ReadonlySet<string>
   /** Number of what is stored of tags by their ids, of which a kind counts findings or components; absent: of none. */
   readonly ofTag?: ReadonlyMap<string, number>
+  /** Which of some ids mirrored VEX rules out of anything; absent: of none that is known. */
+  readonly ruledOut?: (ids: ReadonlySet<string>) => ReadonlySet<string>
   /** Number of mirrored tags that have findings of records, where there are any. */
   readonly tagsOf: (records: readonly string[]) => ReadonlyMap<string, number>
 }
@@ -175,6 +177,7 @@ function judgeKind(standard: Standard, kind: Doubt, found: Found, weights: Reado
   const { settings } = standard
   const earlier = standard.earlier(kind).filter(({ name }) => !found.items.has(name))
   const reason =
+    overGroup(standard, kind, found, earlier) ??
     overLimits(standard, kind, found, { weights, earlier }) ??
     overPackage(standard, kind, found, earlier) ??
     overTag(standard, kind, found, earlier)
@@ -191,12 +194,13 @@ interface Counting {
 }
 
 function limitOf({ settings, removal }: Standard, kind: Doubt): Limit {
-  if (kind === 'removed' && removal !== undefined) return removal
+  if ((kind === 'removed' || kind === 'itemsRemoved') && removal !== undefined) return removal
   const share = Math.min(1, settings.limitShare * DOUBTS[kind].times)
   return { count: settings.limitCount, share }
 }
 
 function overLimits(standard: Standard, kind: Doubt, { items }: Found, { weights, earlier }: Counting): string | null {
+  if (DOUBTS[kind].of === 'item') return null
   const own = [...items.keys()].reduce((sum, name) => sum + (weights.get(name) ?? 1), 0)
   const weight = earlier.reduce((sum, row) => sum + row.weight, own)
   const limit = limitOf(standard, kind)
@@ -243,6 +247,21 @@ function countByPackage(items: Found['items'], earlier: readonly LedgerRow[]): [
   return [...counts]
 }
 
+/** Of each list, and of each kind of items, the limits of removals count for themselves. */
+function overGroup(standard: Standard, kind: Doubt, { items }: Found, earlier: readonly LedgerRow[]): string | null {
+  if (DOUBTS[kind].of !== 'item') return null
+  const limit = limitOf(standard, kind)
+  for (const [name, count] of countByPackage(items, earlier)) {
+    const own = [...items.values()].filter((groups) => groups.includes(name)).length
+    const total = (standard.ofTag?.get(name) ?? 0) + count - own
+    if (count <= limit.count || count <= total * limit.share) continue
+    const within = `within ${standard.settings.windowDays} days, ${own} of them in this run`
+    const limits = `more than ${limit.count} and more than ${percent(limit.share)}`
+    return `${count} of ${doubtedCount(kind, total)} of ${name} ${doubtText(kind, count)} ${within} (${kind}, ${limits})`
+  }
+  return null
+}
+
 /** Most of what a tag has is lost at once: the tag is not named, since reasons are public and names are private. */
 function overTag(
   { settings, ofTag }: Standard,
@@ -250,7 +269,7 @@ function overTag(
   { items }: Found,
   earlier: readonly LedgerRow[],
 ): string | null {
-  if (ofTag === undefined) return null
+  if (ofTag === undefined || DOUBTS[kind].of === 'item') return null
   for (const [name, count] of countByPackage(items, earlier)) {
     const total = ofTag.get(name) ?? 0
     if (count <= settings.limitCount || count <= total * MOST_OF_TAG) continue

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../core/time.ts'
+import { DAY_MS, toIso } from '../core/time.ts'
 import { type Doubt, doubtedKinds } from '../domain/doubts.ts'
 import type { Limit, Standard, GuardVerdict } from '../guard/verdict.ts'
 import type { LedgerRow } from '../store/changes/guard-ledger.ts'
@@ -21,10 +21,7 @@ export function createStandard(
   removal: Limit,
 ): SourceStandard {
   const settings = config.guard
-  const published = store.snapshots.readSnapshot(source)?.runId ?? 0
-  // While a refusal waits, time stands still: the same change is not believed for having waited.
-  const open = store.quarantine.readHeldSince(source, published)
-  const begin = (open ?? now()) - settings.windowDays * DAY_MS
+  const begin = windowBegin({ config, store, source, now })
   return {
     settings,
     removal,
@@ -34,6 +31,26 @@ export function createStandard(
     earlier: (kind) => store.guardLedger.listLedger(source, kind, begin),
     tagsOf: (records) => tagCounts(config.data.dir, records),
   }
+}
+
+/** Returns when the window begins. While a refusal waits, time stands still: the same change is not believed for having waited. */
+function windowBegin({ config, store, source, now }: GuardContext): number {
+  const published = store.snapshots.readSnapshot(source)?.runId ?? 0
+  const open = store.quarantine.readHeldSince(source, published)
+  return (open ?? now()) - config.guard.windowDays * DAY_MS
+}
+
+/**
+ * Says against which state a run is judged: the one that was published when the window began, or the first that is known since, as
+ * on a new mirror; null: there is none.
+ */
+function judgedAgainst(context: GuardContext): string | null {
+  const { store, source } = context
+  const atStart = store.changes.readLoggedAt(source, windowBegin(context))
+  const state = atStart ?? store.changes.readNextLogged(source, 0) ?? store.snapshots.readSnapshot(source)
+  if (state === null) return null
+  const words = `the state of ${toIso(state.publishedAt).slice(0, 16).replace('T', ' ')} UTC`
+  return atStart === null ? `${words}, the first that is known here` : words
 }
 
 /**
@@ -70,9 +87,10 @@ function bounded(rows: readonly LedgerRow[], run: number): LedgerRow[] {
 
 /** Records in the facts of a run what is doubtful, and what hides something and is below the limits. */
 export function recordDoubts(
-  { facts }: Pick<SyncContext, 'facts'>,
+  context: GuardContext & Pick<SyncContext, 'facts'>,
   { doubts, lines, below, belowLines, notCompared }: GuardVerdict,
 ): void {
+  const { facts } = context
   const add = (name: string, count: number, listed: readonly string[]): void => {
     if (count === 0) return
     facts[name] = Number(facts[name] ?? 0) + count
@@ -80,6 +98,8 @@ export function recordDoubts(
   }
   if (notCompared > 0) facts['notCompared'] = notCompared
   add('doubtsBelowLimits', below, belowLines)
+  const against = below + doubts === 0 ? null : judgedAgainst(context)
+  if (against !== null) facts['judgedAgainst'] = against
   if (doubts === 0) return
   facts['doubts'] = Number(facts['doubts'] ?? 0) + doubts
   facts['doubtfulIds'] = [...linesOf(facts['doubtfulIds']), ...lines]

@@ -114,8 +114,10 @@ test('a statement about what an SBOM describes is about the tags of that SBOM', 
   for (const [tag, image] of [
     [owner, 'one'],
     [other, 'two'],
-  ] as const)
+  ] as const) {
+    sandbox.service.change('tags', tag, { digest: `sha256:${'a'.repeat(64)}` }) // built again
     sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(image, purl))
+  }
   await bench.crawl()
   await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
   await bench.judge()

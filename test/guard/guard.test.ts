@@ -45,6 +45,15 @@ describe('a feed in which', () => {
   })
 })
 
+test('a second member of the same name hides nothing: the last one counts', () => {
+  const twice = (one: Buffer) => Buffer.from(one.toString().replace(/}$/, ',"affected":[]}'))
+  const { refusal } = judged(
+    RECORDS.map((one) => [one, twice(one)] as const),
+    100,
+  )
+  expect(refusal).toContain('(emptied')
+})
+
 /** Records of one package, with these events and another ecosystem. */
 const recordsOf = (ecosystem: string, events: readonly object[], length = 30): Buffer[] =>
   Array.from({ length }, (_, i) => {
@@ -75,6 +84,23 @@ describe('of thirty records', () => {
       ).refusal,
     ).toBe('12 records of openssl have fewer affected versions than before (affectedLost, more than 10 of one package)')
     expect(judged(lowered(12), 30)).toMatchObject({ refusal: null, warning: null, below: 12, doubts: 0 })
+  })
+
+  test('whose ids come that VEX rules out are refused, and reported where it does not', () => {
+    const named = (one: Buffer, at: number) => mutated(one, (doc) => (doc['aliases'] = [`CVE-2020-${at}`]))
+    const pairs = recordsOf('PyPI', FIXED).map((one, at) => [one, named(one, at)] as const)
+    const judgedBy = (ruledOut: readonly string[]) =>
+      judged(pairs, 30, {}, undefined, { ruledOut: (ids) => new Set(ruledOut.filter((id) => ids.has(id))) })
+    expect(judgedBy(pairs.map((_, at) => `cve-2020-${at}`)).refusal).toContain('(idsRuledOut')
+    expect(judgedBy(['cve-2020-1', 'cve-2020-2'])).toMatchObject({ refusal: null, counts: { idsChanged: 30 } })
+  })
+
+  test('twelve of one package are refused however its name is written', () => {
+    const { refusal } = judged(
+      lowered(12, (i) => ['Open_SSL', 'open-ssl', 'OPEN.ssl'][i % 3] ?? ''),
+      30,
+    )
+    expect(refusal).toContain('12 records of open-ssl have fewer affected versions than before')
   })
 
   test('six are refused whose findings many mirrored tags have, since each counts as more', () => {

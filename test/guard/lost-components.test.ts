@@ -5,7 +5,7 @@ import { sbomOf } from '../findings/fixtures.ts'
 
 const sbomWith = (...purls: string[]) => readInputSbom(Buffer.from(sbomOf('image', ...purls)))
 const OLD = sbomWith('pkg:deb/debian/libx1@1-1?distro=debian-12&upstream=xsource')
-const replacedBy = (purl: string) => lostComponents(OLD, sbomWith(purl))
+const replacedBy = (purl: string) => lostComponents(OLD, sbomWith(purl), null)
 
 describe('a package that keeps its name in an SBOM of the same image', () => {
   test.each([
@@ -28,5 +28,32 @@ describe('a package that keeps its name in an SBOM of the same image', () => {
     ['its release is not named any more', 'pkg:deb/debian/libx1@1-1?upstream=xsource'],
   ])('is not lost where %s', (_, purl) => {
     expect(replacedBy(purl).lost).toEqual([])
+  })
+})
+
+describe('in an SBOM of the same digest, a package is lost', () => {
+  const lostBy = (before: string, after: string) => lostComponents(sbomWith(before), sbomWith(after), 'same').lost
+
+  test.each([
+    ['its version is raised', 'pkg:npm/a@1.0.0', 'pkg:npm/a@99.0.0'],
+    ['an epoch comes', 'pkg:deb/debian/a@1-1?distro=debian-12', 'pkg:deb/debian/a@1:1-1?distro=debian-12'],
+    ['the version of its source is raised', 'pkg:deb/debian/a@1?upstream=b%401', 'pkg:deb/debian/a@1?upstream=b%4099'],
+    ['it is written as another type', 'pkg:npm/a@1.0.0', 'pkg:pypi/a@1.0.0'],
+  ])('where %s', (_, before, after) => {
+    const [lost] = lostBy(before, after)
+    expect(lost?.purls).toEqual([before])
+  })
+
+  test.each([
+    ['its version is written otherwise', 'pkg:pypi/a@1.0', 'pkg:pypi/a@1.0.0'],
+    ['others come', 'pkg:npm/a@1.0.0', 'pkg:npm/a@1.0.0?arch=x'],
+  ])('but not where %s', (_, before, after) => {
+    expect(lostBy(before, after)).toEqual([])
+  })
+
+  test('in one of its versions alone, where it has several', () => {
+    const two = sbomWith('pkg:npm/a@1.0.0', 'pkg:npm/a@2.0.0')
+    const { lost } = lostComponents(two, sbomWith('pkg:npm/a@2.0.0'), 'same')
+    expect(lost).toMatchObject([{ name: 'pkg:npm/a', purls: ['pkg:npm/a@1.0.0'] }])
   })
 })

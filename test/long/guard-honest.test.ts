@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { createRecordGuard } from '../../src/guard/guard.ts'
+import { isCleared } from '../../src/guard/sboms.ts'
+import { createDoubtCount } from '../../src/guard/verdict.ts'
 import type { Doubt } from '../../src/domain/doubts.ts'
 import type { LedgerRow } from '../../src/store/changes/guard-ledger.ts'
 import { type Doc, standardOf, versionOf } from '../guard/hostile.ts'
@@ -122,4 +124,47 @@ test.each([1, 2, 3])('no run of an honest month is refused, and what happens in 
   const { reported, refused } = play(seed, 2500)
   expect(refused).toEqual([])
   expect(reported).toEqual({ releaseEnded: 1, severityLowered: 1 })
+})
+
+/** Plays a month of images: a tenth of the tags is built again each day, and all of them on two days. */
+function playImages(seed: number, tags: number, share: number) {
+  const random = createRandom(seed)
+  const open = Array.from({ length: tags }, () => 10 + random(90))
+  const kinds = new Set<string>()
+  const refused: string[] = []
+  let ledger: (LedgerRow & { at: number })[] = []
+  let names = 0
+  for (let day = 0; day < 28; day++) {
+    const now = Date.UTC(2026, 0, 1) + day * DAY
+    const total = open.reduce((sum, one) => sum + one, 0)
+    const count = createDoubtCount({
+      ...standardOf(0),
+      totalOf: (kind) => (kind === 'tagsCleared' ? tags : total),
+      earlier: (kind) => ledger.filter((row) => row.kind === kind && row.at > now - 7 * DAY),
+    })
+    const note = (kind: Doubt, name: string) => count.note({ kind, name, content: '', because: '', packages: [] })
+    const isBase = day === 9 || day === 23
+    for (const [tag, findings] of open.entries()) {
+      if (!isBase && random(10) > 0) continue
+      const lost = Math.floor((findings * random(isBase ? share * 100 : 20)) / 100)
+      for (let at = 0; at < lost; at++) note('findingsReplaced', `${names++}`)
+      if (isCleared(lost, findings)) note('tagsCleared', `${tag}`)
+      open[tag] = findings - lost + random(8)
+    }
+    const { refusal, doubted, belowRows } = count.verdict()
+    if (refusal !== null) refused.push(`day ${day}: ${refusal}`)
+    for (const kind of Object.keys(doubted)) kinds.add(kind)
+    ledger = ledger.filter(({ kind }) => !(kind in doubted))
+    ledger.push(...belowRows.map((row) => ({ ...row, at: now })))
+  }
+  return { kinds: [...kinds], refused }
+}
+
+test.each([1, 2, 3])('no run of an honest month of images is refused or reported: service %i', (seed) => {
+  for (const tags of [3, 60, 400]) expect(playImages(seed, tags, 0.5)).toEqual({ kinds: [], refused: [] })
+})
+
+test('images of most tags that lose nearly all findings at once are refused, of a few tags reported', () => {
+  expect(playImages(1, 60, 1.6).refused).not.toEqual([])
+  expect(playImages(1, 5, 3).kinds).toContain('findingsReplaced')
 })

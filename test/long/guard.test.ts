@@ -6,6 +6,7 @@ import { generateRecord } from '../../src/sandbox/feed/generate.ts'
 import type { Doubt } from '../../src/domain/doubts.ts'
 import { judgeGenerated } from '../guard/changes.ts'
 import { HOSTILE, judged, mutated } from '../guard/hostile.ts'
+import { HOSTILE_FORMS } from '../guard/hostile-forms.ts'
 
 const DATA = resolve('../shared/data')
 const SERIES = ['t0', 't1', 't2'].map((name) => `${DATA}/series/${name}.zip`)
@@ -30,7 +31,7 @@ const withAliases = (bytes: Buffer, at: number): Buffer =>
 /** The hostile feeds of which no doubt is raised, where all of these records are changed. */
 function believed(given: readonly Buffer[]): string[] {
   const records = given.map(withAliases)
-  const missed = HOSTILE.filter(([, kind, mutate]) => {
+  const missed = [...HOSTILE, ...HOSTILE_FORMS].filter(([, kind, mutate]) => {
     const some = kind === 'notCompared' ? records.slice(0, 25) : records // a megabyte each
     const { refusal, warning } = judged(
       some.map((one) => [one, mutated(one, mutate)]),
@@ -42,7 +43,7 @@ function believed(given: readonly Buffer[]): string[] {
 }
 
 test('a doubt is raised by each of the hostile feeds', () => {
-  expect(HOSTILE).toHaveLength(68)
+  expect([...HOSTILE, ...HOSTILE_FORMS]).toHaveLength(68 + 32)
   const records = Array.from({ length: 150 }, (_, i) => generateRecord({ seed: 7 }, i).bytes)
   expect(believed(records)).toEqual([])
 })

@@ -34,6 +34,7 @@ const FACTS = {
     doubtfulIds: TEXTS,
     doubtsBelowLimits: COUNT,
     doubtsBelowLimitsIds: TEXTS,
+    judgedAgainst: TEXT,
     notCompared: COUNT,
     decision: { enum: ['approved', 'rejected', 'acknowledged'] },
     decidedBy: TEXT,

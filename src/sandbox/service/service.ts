@@ -136,7 +136,9 @@ interface WritingParts extends Pick<Parts, 'state' | 'documents'> {
 function createArtifactWrites(parts: WritingParts): Pick<Service, 'writeArtifact' | 'sign'> {
   const { state, documents, edits, seed } = parts
   const writeArtifact: Service['writeArtifact'] = (kind, id, artifact, content) => {
+    const digest = state.tags.get(id)?.listed.digest
     edits.rotateArtifact(kind, id, artifact)
+    if (kind === 'tag') edits.change('tags', id, { digest })
     for (const number of state.artifacts.of(kind, id)[artifact] ?? [])
       documents.write({ kind: artifact, number }, content)
   }

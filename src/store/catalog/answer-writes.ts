@@ -105,6 +105,8 @@ function createFetchedAnswers(sql: ReturnType<typeof prepareAnswerWrites>) {
       }),
     /** Whether a fetched answer replaces one that links to other documents. */
     replacesLinks: (path: string): boolean => sql.otherLinks.get(path) === 1,
+    /** Whether a fetched answer of a tag mentions other artifact sets than the published one. */
+    movesMentions: (): boolean => sql.otherMentions.get() === 1,
     /** Deletes fetched answers, so that they are requested again. */
     dropFetched: (paths: readonly string[]): void => {
       for (const path of paths) sql.dropFetched.run(path)
@@ -118,6 +120,7 @@ export interface FetchedArtifact {
   readonly owner: string
   /** Those of the published answer; null: there is none. */
   readonly before: readonly string[] | null
+  /** None where upstream has no such answer any more. */
   readonly now: readonly string[]
   /** When the SBOM that is published of the same owner last changed, Unix seconds; null: there is none. */
   readonly sbomChanged: number | null
@@ -170,6 +173,10 @@ type FetchedArtifactRow = Omit<FetchedArtifact, 'before' | 'now'> & {
 
 type AnswerStateRow = Pick<FetchedAnswer, 'status' | 'sha256'> & { links: string }
 
+/** SQL: whether a fetched answer of a tag mentions other artifact sets than the published one. */
+const OTHER_MENTIONS = `SELECT EXISTS (SELECT 1 FROM catalog_fetched f JOIN catalog_answer a USING (path)
+  WHERE substr(f.owner, 1, 5) = 'tags/' AND a.mentions <> f.mentions)`
+
 function prepareAnswerWrites(db: Db) {
   const columns =
     'path, resource, owner, owner_sha, status, body, size, sha256, etag, links, mentions, confirmed_at, type'
@@ -212,11 +219,12 @@ function prepareAnswerWrites(db: Db) {
         'SELECT a.links <> f.links FROM catalog_answer a JOIN catalog_fetched f USING (path) WHERE path = ?',
       )
       .pluck(),
+    otherMentions: db.prepare<[], number>(OTHER_MENTIONS).pluck(),
     fetchedArtifacts: db.prepare<[], FetchedArtifactRow>(
-      `SELECT f.path, f.owner, f.links AS now, a.links AS before,
+      `SELECT f.path, f.owner, iif(f.status = 200, f.links, '[]') AS now, a.links AS before,
          (SELECT max(s.changed) FROM catalog_answer s WHERE s.owner = f.owner AND s.status = 200 AND substr(s.path, -5) = '/sbom') AS sbomChanged
        FROM catalog_fetched f LEFT JOIN catalog_answer a ON a.path = f.path AND a.status = 200
-       WHERE f.status = 200 AND (substr(f.path, -4) = '/vex' OR substr(f.path, -5) = '/sbom')`,
+       WHERE (f.status = 200 OR a.path IS NOT NULL) AND (substr(f.path, -4) = '/vex' OR substr(f.path, -5) = '/sbom')`,
     ),
     dropFetched: db.prepare('DELETE FROM catalog_fetched WHERE path = ?'),
     /** Without a condition: SQLite frees the pages of the table without deleting row by row. */

@@ -26,6 +26,11 @@ interface ListedPackage {
   readonly source: { readonly name: string; readonly version: string } | null
 }
 
+/** A finding of one tag that VEX does not rule out, with the package URLs that the tag's SBOMs list of its package. */
+export type FindingOfTag = Pick<OpenFinding, 'tagName' | 'record' | 'package' | 'version'> & {
+  readonly purls: readonly string[]
+}
+
 /** A name of what an SBOM describes. */
 interface DescribedName {
   readonly purl: string
@@ -71,6 +76,7 @@ export function createOpenFindings(db: Db) {
      WHERE t.id = ? AND NOT EXISTS
        (SELECT 1 FROM suppressed s WHERE s.component = c.id AND s.tag = t.id AND s.record = f.record)`,
   )
+  const idOf = db.prepare<[string], number>('SELECT id FROM tag WHERE owner = ?').pluck()
   const counts = db.prepare<[], { tag: string; findings: number; components: number }>(
     `SELECT owner AS tag, findings + suppressed AS findings,
        (SELECT count(*) FROM tag_component WHERE tag = id) AS components FROM tag`,
@@ -96,6 +102,11 @@ export function createOpenFindings(db: Db) {
       }
       return { findings, tags, isCut: findings.length > MOST }
     },
+    /** Returns the open findings of the tag with an id; none where it was not judged. */
+    listFindingsOf(owner: string): FindingOfTag[] {
+      const tag = idOf.get(owner)
+      return tag === undefined ? [] : ofTag.all(tag).map(toFindingOfTag)
+    },
     /** Numbers of findings, those that VEX rules out included, and of components, of each tag by its id. */
     countOfTags: () => counts.all(),
   }
@@ -112,6 +123,11 @@ export function createOpenFindings(db: Db) {
     }
     return tags
   }
+}
+
+function toFindingOfTag({ packages, ...row }: Row): FindingOfTag {
+  const listed = JSON.parse(packages) as [purl: string][]
+  return { ...row, purls: listed.map(([purl]) => purl) }
 }
 
 function toFinding({ subjects, images, packages, ...row }: Row) {

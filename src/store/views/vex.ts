@@ -76,7 +76,8 @@ export function createVexReader(db: Db) {
   return {
     /**
      * Each document once, in the order of the digests. Documents that are listed but not stored are omitted. `fetched`: answers
-     * that count instead of those of their paths, as if their signatures were not verified.
+     * that count instead of those of their paths, as if their signatures were not verified; what fetched answers mention counts
+     * then as well.
      */
     listVexDocuments: createListing(db, documents),
     /** Returns the complete content, of a gzip file what is in it; null if it is damaged. */
@@ -121,9 +122,9 @@ function createListing(db: Db, documents: ReturnType<typeof createDocumentStoreR
   const mentioning = createMentioning(db)
   const signatures = createSignatureReader(db)
   const unsure = db.prepare<[], string>(UNSURE).pluck()
-  return (fetched: readonly FetchedVex[] = []): VexDocument[] => {
-    const linked = createLinks(mentioning())
-    const replaced = new Set(fetched.map(({ path }) => path))
+  return (fetched: readonly FetchedVex[] | null = null): VexDocument[] => {
+    const linked = createLinks(mentioning(fetched === null ? 'published' : 'fetched'))
+    const replaced = new Set(fetched?.map(({ path }) => path))
     const ofUnsure = new Set(unsure.all().map((id) => OF_TAG + id))
     for (const { owner, ...row } of answers.all()) {
       if (replaced.has(row.path)) continue
@@ -134,7 +135,7 @@ function createListing(db: Db, documents: ReturnType<typeof createDocumentStoreR
       const isBelieved = !isDisbelieved(signature) && !isUnsure
       for (const { digest } of links) linked.add(digest, { owner, signature, isBelieved })
     }
-    for (const { owner, now } of fetched)
+    for (const { owner, now } of fetched ?? [])
       for (const digest of now) linked.add(digest, { owner, signature: null, isBelieved: true })
     return linked.list().flatMap(([digest, { tags, signature, isBelieved, believing }]) => {
       const stored = documents.readDocument(digest)
@@ -182,22 +183,28 @@ function better(one: StoredSignature | null, other: StoredSignature | null): Sto
 
 /**
  * Creates what makes the function that returns the tags that answers of an owner are about: itself, or those that mention an
- * artifact set. What mentions artifact sets is read once, where there are any.
+ * artifact set. What mentions artifact sets is read once, where there are any. Fetched answers are in the place of published ones.
  */
-function createMentioning(db: Db): () => (owner: string) => readonly string[] {
-  const all = db
-    .prepare<[], [string, string]>(
-      `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned
-       WHERE a.mentions <> '[]' AND substr(a.owner, 1, 5) = '${OF_TAG}'`,
-    )
-    .raw()
-  return () => {
+function createMentioning(db: Db) {
+  const mentionsIn = (table: string): string =>
+    `SELECT mentioned.value, a.owner FROM ${table} a, json_each(a.mentions) AS mentioned
+     WHERE a.mentions <> '[]' AND substr(a.owner, 1, 5) = '${OF_TAG}'`
+  const published = mentionsIn('catalog_answer')
+  const all = {
+    published: db.prepare<[], [string, string]>(published).raw(),
+    fetched: db
+      .prepare<[], [string, string]>(
+        `${published} AND a.path NOT IN (SELECT path FROM catalog_fetched) UNION ${mentionsIn('catalog_fetched')}`,
+      )
+      .raw(),
+  }
+  return (from: keyof typeof all): ((owner: string) => readonly string[]) => {
     let known: Map<string, string[]> | null = null
     return (owner) => {
       if (owner.startsWith(OF_TAG)) return [owner.slice(OF_TAG.length)]
       const set = /^avrs\/(.*)$/s.exec(owner)?.[1]
       if (set === undefined) return []
-      known ??= tagsBySet(all.all())
+      known ??= tagsBySet(all[from].all())
       return known.get(set) ?? []
     }
   }

@@ -10,7 +10,8 @@ import { recordDoubts } from '../doubts.ts'
 import { judgeArtifacts } from './artifacts-guard.ts'
 import { guardCatalog } from './guard.ts'
 import { publishCatalog } from './publish.ts'
-import { NAMED } from './removals.ts'
+import { removedItems } from './removed-items.ts'
+import { NAMED, listGone } from './removals.ts'
 import { architectureTasks, carriedReleases, releaseTasks, versionTasks } from './answers/releases.ts'
 import { type ListedItem, type Scope, scopeOf } from './scope/scope.ts'
 import {
@@ -77,9 +78,13 @@ async function crawlAll(context: CatalogContext, walks: Walks, approved: Quarant
   facts['inScope'] = inScope
   facts['fetched'] = crawl.fetched
   noteLinksLeft(facts, crawl)
-  const artifacts = await judgeArtifacts(context, (path) => crawl.wanted.has(path))
+  const removed = removedItems(context, crawl, stored)
+  const artifacts = await judgeArtifacts(context, (path) => crawl.wanted.has(path), {
+    answers: listGone(context, crawl, stored),
+    items: removed,
+  })
   if (artifacts !== null) recordDoubts(context, artifacts.verdict)
-  const refused = await guardCatalog(context, crawl, stored, approved, artifacts?.verdict ?? null)
+  const refused = await guardCatalog(context, removed, approved, artifacts?.verdict ?? null)
   if (refused !== null) return refused
   const published = await publishCatalog(context, crawl, stored, { artifacts, approved })
   const result = withNameless(published, nameless)

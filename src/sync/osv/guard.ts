@@ -52,11 +52,13 @@ export async function openRecordGuard(context: SyncContext, stored: number): Pro
   const { config, store, suspectIds, now } = context
   if (stored === 0 || config.guard.mode === 'off') return null
   const { createRecordGuard } = await import('../../guard/guard.ts')
+  const { ruledOutIds } = await import('../../guard/ids.ts')
   const standard = createStandard(context, () => stored, {
     count: config.osv.guardRecords,
     share: config.osv.guardFraction,
   })
-  const guard: RecordGuard = createRecordGuard(standard, stored, now())
+  const ruledOut = (ids: ReadonlySet<string>) => ruledOutIds(store.vex, ids)
+  const guard: RecordGuard = createRecordGuard({ ...standard, ruledOut }, stored, now())
   const back: string[] = []
   return {
     verdict: () => guard.verdict(),

@@ -117,11 +117,61 @@ describe('VEX by which an older not_affected of another tag comes to count', () 
     await expectRefused(bench)
   })
 
+  longTest('is refused where upstream has no VEX of the tag any more', async () => {
+    const { write: _write, ...bench } = await ownAndOther()
+    const { faults, service } = bench.made.sandbox
+    faults.set(`/v1/tags/${bench.tag}/vex`, { kind: 'status', status: 404 })
+    service.change('tags', bench.tag, { note: 'changed' })
+    await expectRefused(bench)
+  })
+
+  longTest('is refused where the tag does not name the artifact set any more whose affected it was', async () => {
+    const made = await openFindingsBench({ images: 1, tags: 2, avrs: 1 })
+    const { service } = made.sandbox
+    const [set = ''] = service.ids('avrs')
+    const tags = service.ids('tags')
+    const tag = tags.find((id) => service.read('tags', id)['avr_id'] === set) ?? ''
+    for (const id of tags) {
+      service.writeArtifact('tag', id, 'sbom', sbomOf(id, ...PURLS))
+      service.writeArtifact('tag', id, 'vex', id === tag ? vexOf(0, 'affected') : vexOf(60, 'not_affected'))
+    }
+    service.writeArtifact('avr', set, 'vex', vexOf(60, 'affected'))
+    await made.crawl()
+    await made.publish(recordsOf(PACKAGES))
+    await made.judge()
+    expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60 })
+    service.change('tags', tag, { note: 'changed' })
+    const body = JSON.stringify({ ...service.read('tags', tag), avr_id: null })
+    made.sandbox.faults.set(`/v1/tags/${tag}`, { kind: 'body', type: 'application/json', body })
+    await expectRefused({ made, tag })
+  })
+
   longTest('is refused where the own affected is about another vulnerability', async () => {
     const { write, ...bench } = await ownAndOther()
     write(vexOf(60, 'affected').replaceAll('CVE-2026', 'CVE-2025'))
     await expectRefused(bench)
   })
+})
+
+longTest('aliases that come in mass are refused where mirrored VEX rules them out, and else reported', async () => {
+  const { made, tag } = await judged(OPEN, vexOf(60, 'not_affected').replaceAll('CVE-2026', 'CVE-2020'))
+  const publish = (...years: readonly string[]): void => {
+    for (const [id, record] of Object.entries(recordsOf(PACKAGES))) {
+      const modified = `2026-06-0${years.length}T00:00:00Z`
+      const aliases = record.aliases.flatMap((alias) => [alias, ...years.map((year) => alias.replace('2026', year))])
+      made.sandbox.feed.put(id, JSON.stringify({ id, modified, ...record, aliases }), modified)
+    }
+  }
+  publish('2021')
+  const reported = await made.run('osv')
+  expect(reported.state).toBe('complete')
+  expect(reported.message).toContain('(idsChanged')
+  publish('2021', '2020')
+  const refused = await made.run('osv')
+  expect(refused.state).toBe('quarantined')
+  expect(refused.message).toContain('have new aliases or upstream ids, which mirrored VEX rules out, which count as')
+  await made.judge()
+  expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60 })
 })
 
 longTest('the first VEX of a new tag is believed of that tag, and of no other', async () => {
@@ -151,43 +201,110 @@ longTest('the first VEX of a new tag is believed of that tag, and of no other', 
   expect(report.facts).not.toHaveProperty('doubts')
 })
 
-describe('an SBOM that loses most of its components', () => {
-  test('is refused where it is of the same image', async () => {
-    const { made, tag } = await judged()
-    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...PURLS.slice(0, 20)))
+const RAISED = PURLS.map((purl) => purl.replace('@1.0.0', '@99.0.0'))
+const digestFor = (letter: string): string => `sha256:${letter.repeat(64)}`
+
+describe('an SBOM of the same image', () => {
+  const expectRefused = async (made: FindingsBench, words: string): Promise<void> => {
     const refused = await made.run('catalog')
     expect(refused.state).toBe('quarantined')
-    expect(refused.message).toContain(
-      '40 of 120 components would be missing, or of another source or release, in the SBOM of the same image (sbomShrunk',
-    )
-  })
+    expect(refused.message).toContain(words)
+  }
 
-  longTest('is reported where it is of another image, since images become smaller', async () => {
+  test('is refused where components are missing, where their versions are raised, and where it is gone', async () => {
     const { made, tag } = await judged()
-    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf('slim', ...PURLS.slice(0, 20)))
-    const report = await made.run('catalog')
-    expect(report.state).toBe('complete')
-    expect(report.message).toContain(
-      'published, but doubtful: 41 of 120 components were missing, or of another source or release, in an SBOM with others, or of another image',
+    const write = (purls: readonly string[]) =>
+      made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...purls))
+    write(PURLS.slice(0, 20))
+    await expectRefused(
+      made,
+      '40 of 120 components would be missing, or of another source, release or version, in the SBOM of the same image (sbomShrunk',
     )
+    write(RAISED)
+    await expectRefused(made, '60 of 120 findings would be gone with packages that the SBOM of the same image')
+    write(PURLS)
+    made.sandbox.faults.set(`/v1/tags/${tag}/sbom`, { kind: 'status', status: 404 })
+    made.sandbox.service.change('tags', tag, { note: 'changed' })
+    await expectRefused(made, '60 of 120 findings would be gone')
+    await made.judge()
+    expect(readFindings(made.dir, (reads) => reads.readTag(tag))).toMatchObject({ findings: 60 })
   })
 
-  longTest('is reported where as many others came, since another generator names packages otherwise', async () => {
+  longTest('is refused where the vulnerable packages alone are raised, below the limits of components', async () => {
+    const { made, tag } = await judged()
+    const more = Object.fromEntries([1, 2, 3].map((at) => [`N-${at}`, affecting('npm', 'many0', null)]))
+    await made.publish(more)
+    await made.judge()
+    for (let count = 9; count <= 36; count += 9) {
+      const purls = PURLS.map((purl, at) => (at < count ? (RAISED[at] ?? purl) : purl))
+      made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...purls))
+      const { state } = await made.run('catalog')
+      expect(state).toBe(count < 18 ? 'complete' : 'quarantined')
+    }
+  })
+
+  longTest('is refused where as many others came', async () => {
     const { made, tag } = await judged()
     const others = PURLS.map((purl) => purl.replace('npm/', 'npm/other-'))
     made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...others))
-    const report = await made.run('catalog')
-    expect(report.state).toBe('complete')
-    expect(report.message).toContain('(sbomReplaced')
+    await expectRefused(made, '(sbomShrunk')
   })
 
-  longTest('is not doubted where components have other versions only', async () => {
+  longTest('is believed where versions are written otherwise', async () => {
     const { made, tag } = await judged()
-    const raised = PURLS.map((purl) => purl.replace('@1.0.0', '@1.0.1'))
-    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...raised))
+    const written = PURLS.map((purl) => purl.replace('@1.0.0', '@v1.0.0'))
+    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...written))
     const { state, facts } = await made.run('catalog')
     expect(state).toBe('complete')
     expect(facts).not.toHaveProperty('doubtsBelowLimits')
+  })
+})
+
+describe('an SBOM of another image', () => {
+  longTest('is reported where components are missing, since images become smaller', async () => {
+    const { made, tag } = await judged()
+    made.sandbox.service.change('tags', tag, { digest: digestFor('a') })
+    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf('slim', ...PURLS.slice(0, 20)))
+    const report = await made.run('catalog')
+    expect(report.state).toBe('complete')
+    expect(report.message).toContain('41 of 120 components were missing, or of another source or release, in an SBOM')
+  })
+
+  longTest('is believed where versions of one of two tags are raised, with the number in its facts', async () => {
+    const { made, tag } = await judged()
+    made.sandbox.service.change('tags', tag, { digest: digestFor('a') })
+    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbomOf(tag, ...RAISED))
+    const report = await made.run('catalog')
+    expect(report).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 61 } })
+    expect(report.message).not.toContain('doubtful')
+  })
+
+  test('is reported where the findings of all tags go at once', async () => {
+    const { made, tag, other } = await judged()
+    for (const id of [tag, other]) {
+      made.sandbox.service.change('tags', id, { digest: digestFor('a') })
+      made.sandbox.service.writeArtifact('tag', id, 'sbom', sbomOf(id, ...RAISED))
+    }
+    const report = await made.run('catalog')
+    expect(report.state).toBe('complete')
+    expect(report.message).toContain('120 of 120 findings were gone with packages that another image does not have')
+  })
+
+  longTest('is refused where more than twenty tags, and most, lose most of their findings', async () => {
+    const made = await openFindingsBench({ images: 2, tags: 30 })
+    const tags = made.sandbox.service.ids('tags')
+    const write = (purls: readonly string[]): void => {
+      for (const id of tags) made.sandbox.service.writeArtifact('tag', id, 'sbom', sbomOf(id, ...purls))
+    }
+    write(PURLS.slice(0, 10))
+    await made.crawl()
+    await made.publish(recordsOf(PACKAGES.slice(0, 10)))
+    await made.judge()
+    for (const id of tags) made.sandbox.service.change('tags', id, { digest: digestFor('b') })
+    write(RAISED.slice(0, 10))
+    const report = await made.run('catalog')
+    expect(report.state).toBe('quarantined')
+    expect(report.message).toContain('30 of 30 tags would lose most of their findings with another image (tagsCleared')
   })
 })
 

@@ -115,6 +115,51 @@ describe('a list that suddenly shrinks', () => {
   })
 })
 
+describe('a list that shrinks in steps below the limits', () => {
+  const steps = async (most: number) => {
+    const made = await mirrored({ ...SMALL, tickets: 60 }, GUARD)
+    const { service } = made.sandbox
+    const states: string[] = []
+    let message: string | null = null
+    for (let step = 0; step < most; step++) {
+      for (const id of service.ids('tickets').slice(0, 3)) service.remove('tickets', id)
+      const report = await made.run('catalog')
+      states.push(report.state)
+      message = report.message
+    }
+    return { made, states, message }
+  }
+
+  test('is quarantined with the step that exceeds them together', async () => {
+    const { states, message } = await steps(3)
+    expect(states).toEqual(['complete', 'complete', 'quarantined'])
+    expect(message).toContain(
+      '9 of 60 items of /v1/patches would be removed within 7 days, 3 of them in this run (itemsRemoved, more than 5 and more than 10 %)',
+    )
+  })
+
+  longTest('is approved with that step, and counted from there', async () => {
+    const { made } = await steps(3)
+    const run = made.store.quarantine.listOpenQuarantines()[0]?.runId ?? 0
+    expect(await approve(made, run)).toMatchObject({ state: 'complete' })
+    expect(made.store.catalog.readList('/v1/patches')?.entries).toBe(51)
+    for (const id of made.sandbox.service.ids('tickets').slice(0, 3)) made.sandbox.service.remove('tickets', id)
+    expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+  })
+
+  longTest('is not counted for items that are there again', async () => {
+    const made = await mirrored({ ...SMALL, tickets: 60 }, GUARD)
+    const all = await (await made.askUpstream('/v1/patches?limit=1000')).json()
+    const { tickets } = all as { tickets: object[] }
+    for (let step = 0; step < 6; step++) {
+      const rest = step % 2 === 0 ? tickets.toSpliced(step * 3, 3) : tickets
+      const body = JSON.stringify({ tickets: rest, cursor: { after: '' } })
+      made.sandbox.faults.set('/v1/patches', { kind: 'body', type: 'application/json', body })
+      expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
+    }
+  })
+})
+
 describe('a scope that changes', () => {
   const env = (scope: string, more: Record<string, string> = {}) => ({
     ...GUARD,

@@ -1,4 +1,6 @@
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { connect } from '../../../src/store/database/sqlite.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { longTest } from '../../support/tables.ts'
 import { PATCH_FEED, bench } from '../fixtures.ts'
@@ -65,6 +67,34 @@ test('a feed of patches that adds, raises and corrects a few is believed', async
   )
   expect(await made.run('feeds')).toMatchObject({ state: 'complete', facts: { doubtsBelowLimits: 18 } })
 })
+
+longTest(
+  'a run says against which state it was judged, in the window and on a mirror that is younger than it',
+  async () => {
+    const made = await synced()
+    const age = (days: number): void => {
+      const db = connect(join(made.dir, 'mirror.db'))
+      db.prepare('UPDATE change_log SET published_at = published_at - ?').run(days * 86_400_000)
+      db.close()
+    }
+    const against = async (fixed: string): Promise<unknown> => {
+      serve(
+        made,
+        feedOf((_, at) => ({ [at < 1 ? fixed : '8.1-r7']: cves(at) })),
+      )
+      return (await made.run('feeds')).facts['judgedAgainst']
+    }
+    expect(await against('8.1-r6')).toMatch(
+      /^the state of \d{4}-\d\d-\d\d \d\d:\d\d UTC, the first that is known here$/,
+    )
+    age(9)
+    const published = made.store.changes.readNextLogged('feeds', 0)?.publishedAt ?? 0
+  const day = new Date(published).toISOString().slice(0, 10)
+    const said = await against('8.1-r5')
+    expect(said).toMatch(/^the state of \d{4}-\d\d-\d\d \d\d:\d\d UTC$/)
+    expect(String(said)).toContain(day)
+  },
+)
 
 longTest('an old release that ends is reported, and one that is the newest is refused', async () => {
   const made = await synced()

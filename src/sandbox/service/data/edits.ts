@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { seconds } from '../../feed/generate.ts'
 import { ServiceError } from '../call.ts'
 import type { Collection, Entry } from './collection.ts'
@@ -28,7 +29,10 @@ export interface ServiceEdits {
   addTicket(): string
   /** Subscribes to a tag, a package or an image; returns the subscription's id. */
   addSubscription(to: { tag: string } | { package: string } | { image: string }): string
-  /** New content for one artifact; `silent` leaves the owner's `updated_at` as it was. */
+  /**
+   * New content for one artifact; `silent` leaves the owner as it was. A tag with a new SBOM was built again: its digest is another
+   * one.
+   */
   rotateArtifact(
     kind: OwnerKind,
     id: string,
@@ -76,9 +80,17 @@ export function createServiceEdits(state: State): ServiceEdits {
     rotateArtifact(kind, id, artifact, { silent = false } = {}) {
       known(of(`${kind}s`), id)
       state.artifacts.rotate(kind, id, artifact)
-      if (!silent) change(of(`${kind}s`), id, {}, stamp)
+      if (silent) return
+      const isRebuilt = kind === 'tag' && artifact === 'sbom'
+      change(of(`${kind}s`), id, isRebuilt ? { digest: rebuiltDigest(state, id) } : {}, stamp)
     },
   }
+}
+
+/** Another digest of a tag, the same in each run of a test. */
+function rebuiltDigest(state: State, id: string): string {
+  const before = state.tags.get(id)?.listed.digest ?? ''
+  return `sha256:${createHash('sha256').update(before).digest('hex')}`
 }
 
 function known<F extends object>(collection: Collection<F>, id: string): Entry<F> {

@@ -1,0 +1,105 @@
+import { ownsResource } from '../../domain/resources.ts'
+import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
+import { refuseRemoval } from '../removal-guard.ts'
+import { isDocument } from './answers/plan.ts'
+import type { CatalogContext } from './context.ts'
+import type { Crawl } from './crawl.ts'
+
+/** What of one kind of items, or of one list, a run would remove. */
+export interface RemovedItems {
+  /** The path of a list, or the kind of items. */
+  readonly key: string
+  /** The resource of a list; null: it is of a kind of items. */
+  readonly resource: string | null
+  /** Number of what is stored. */
+  readonly total: number
+  /** Ids or paths, in order. */
+  readonly gone: readonly string[]
+  /** Why one run may not remove so much; null: it may. */
+  readonly reason: string | null
+}
+
+/** Returns what a run would remove: of each list, and of items, artifacts, answers and lists as a whole. */
+export function removedItems(context: CatalogContext, crawl: Crawl, stored: StoredAnswers): RemovedItems[] {
+  const kinds: [key: string, noun: string, found: Gone][] = [
+    ['owners', 'items with their artifacts', ownersOf(context, crawl, stored)],
+    ['artifacts', 'artifacts, for which upstream answers 404 or 204', lostArtifacts(context, crawl, stored)],
+    ['refused', 'answers, which the service refuses now (403)', hiddenAnswers(context, crawl, stored)],
+    ['lists', 'lists', lostLists(context, crawl)],
+  ]
+  const items = kinds.map(([key, noun, found]): RemovedItems => {
+    const { stored: total, gone } = found
+    return { key, resource: null, total, gone, reason: reasonOf(context, found, noun) }
+  })
+  return [...listedItems(context, crawl), ...items].filter(({ gone }) => gone.length > 0)
+}
+
+function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] {
+  const { catalog } = context.store
+  return [...walks.walked.values()].flatMap(({ path, resource, stored: id }): RemovedItems[] => {
+    const list = id === null ? null : catalog.readList(path)
+    if (list === null || catalog.countGone(list.id, path) === 0) return []
+    const found = { stored: list.entries, gone: [...catalog.eachGone(list.id, path)] }
+    const reason = reasonOf(context, found, 'items')
+    const why = reason === null ? null : `${path}: ${reason}`
+    return [{ key: path, resource: resource.name, total: found.stored, gone: found.gone, reason: why }]
+  })
+}
+
+function reasonOf({ config }: CatalogContext, { stored, gone }: Gone, noun: string): string | null {
+  const limits = { fraction: config.catalog.guardFraction, count: config.catalog.guardItems }
+  return gone.length <= limits.count ? null : refuseRemoval(stored, gone.length, limits, noun)
+}
+
+interface Gone {
+  readonly stored: number
+  readonly gone: readonly string[]
+}
+
+/** Reports whether something that a run removed is there again. `key`: as of `RemovedItems`. */
+export function isThereAgain({ store: { catalog } }: CatalogContext, key: string, id: string): boolean {
+  if (key === 'owners') return catalog.hasAnswers(id)
+  if (key === 'artifacts' || key === 'refused') return catalog.readAnswer(id)?.status === 200
+  if (key === 'lists') return catalog.readList(id) !== null
+  const list = catalog.readList(key)
+  return list !== null && catalog.readEntry(list.id, id) !== null
+}
+
+/** Returns the number of stored artifacts and the paths of those for which the fetched answer is 404 or 204. */
+function lostArtifacts({ store }: CatalogContext, { wanted, settled }: Crawl, stored: StoredAnswers): Gone {
+  const isArtifact = (path: string): boolean => (wanted.get(path)?.document ?? null) !== null
+  const isLost = (path: string): boolean =>
+    isArtifact(path) && stored.get(path)?.status === 200 && isNone(store.catalog.readFetched(path))
+  const gone = [...store.catalog.eachFetchedPath()].filter(isLost)
+  let count = 0
+  // Where nothing is lost, the number of artifacts decides nothing.
+  if (gone.length > 0)
+    for (const { path, owner, status } of stored.ofOwners(() => true))
+      if (status === 200 && (settled.owner(owner) ? isDocument(path) : isArtifact(path))) count++
+  return { stored: count, gone: gone.sort() }
+}
+
+/** Returns the number of stored answers that are served, and the paths of those that the service refuses now. */
+function hiddenAnswers({ store, source }: CatalogContext, { forbidden }: Crawl, stored: StoredAnswers): Gone {
+  if (forbidden.size === 0) return { stored: 0, gone: [] }
+  const before = new Set(store.catalog.listForbiddenPaths().map(({ path }) => path))
+  const isOwn = (owner: string): boolean => ownsResource(source, owner.split('/', 1)[0] ?? '')
+  const served = [...stored.ofOwners(isOwn)].filter(({ path, status }) => status === 200 && !before.has(path))
+  const gone = served.map(({ path }) => path).filter((path) => forbidden.has(path))
+  return { stored: served.length, gone: gone.sort() }
+}
+
+/** Returns the number of stored lists and the paths of those that are no longer in scope. */
+function lostLists({ store, source }: CatalogContext, { wantedLists }: Crawl): Gone {
+  const own = store.catalog.listLists().filter(({ resource }) => ownsResource(source, resource))
+  const gone = own.map(({ path }) => path).filter((path) => !wantedLists.has(path))
+  return { stored: own.length, gone }
+}
+
+/** Returns the number of items with stored answers, and those of them that are no longer in scope. */
+function ownersOf({ source }: CatalogContext, { wanted, settled }: Crawl, stored: StoredAnswers): Gone {
+  const kept = new Set([...wanted.values()].map(({ owner }) => owner))
+  const all = [...stored.owners()].filter((owner) => ownsResource(source, owner.split('/', 1)[0] ?? ''))
+  const gone = all.filter((owner) => !kept.has(owner) && !settled.owner(owner))
+  return { stored: all.length, gone: gone.sort() }
+}
