@@ -43,6 +43,8 @@ export interface Identity {
   readonly unreadRelease: string | null
   /** Whether records are of one release each, and none is known. */
   readonly needsRelease: boolean
+  /** The distribution that it is of, where that rebuilds the packages of the one whose records it is judged by; null: it does not. */
+  readonly rebuiltBy: string | null
   /** Of the package URL (`upstream=`), else of the SBOM; for packages of distributions alone. */
   readonly source: SourcePackage | null
   /** Whether records name source packages, and none is known. */
@@ -92,6 +94,7 @@ export function identifyComponent(facts: ComponentFacts, { distribution }: Surro
     version,
     ...known,
     needsRelease: known.release === null && isReleased(found.ecosystem),
+    rebuiltBy: found.ecosystem === 'Red Hat' && isCentOs(url, distribution) ? 'CentOS' : null,
     source,
     needsSource: source === null && isSystemType(url.type) && !NAMES_BINARIES.has(found.ecosystem),
     doubt: doubtOf(url.type, name),
@@ -101,6 +104,13 @@ export function identifyComponent(facts: ComponentFacts, { distribution }: Surro
       otherNames(found, url, facts.name),
     ),
   }
+}
+
+/** By its namespace, and where a package URL has none by what else names its distribution. */
+function isCentOs(url: ParsedUrl, around: Distribution | null): boolean {
+  const { namespace = '' } = url
+  const texts = namespace === '' ? [...releaseTexts(url), around?.name ?? ''] : [namespace]
+  return texts.some((text) => /^centos\b/i.test(text))
 }
 
 /** Ecosystems whose records name each binary package. */

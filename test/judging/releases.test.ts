@@ -37,6 +37,7 @@ const RECORDS: readonly TestRecord[] = [
     ['Rocky Linux:9', 'perl', below('4:5.32.1-482.el9')],
     ['Rocky Linux:9', 'perl-Errno', below('1.30-481.el9')],
   ),
+  about('H-1', ['Red Hat:enterprise_linux:7::server', 'bash', below('4.2-2')]),
   about('S-1', ['SUSE:Linux Enterprise Server 15 SP5', 'bind', below('9.16.50-1')]),
   about('C-1', ['ConanCenter', 'zlib', below('1.2.12')]),
   about('C-2', ['ConanCenter', 'mixed', below('1.2.12')]),
@@ -135,6 +136,18 @@ test('an epoch of a source package that is not known is that of the record, and 
   const bind = (version: string) => judged(`sles/bind-utils@1:1.0-1?distro=sles-15.5&upstream=bind-${version}.src.rpm`)
   expect(await bind('9.16.49-1')).toEqual([['S-1'], []])
   expect(await bind('9.16.50-1')).toEqual([[], []])
+})
+
+test('a package of CentOS is judged by the records of Red Hat, which is said of it and in the sum', async () => {
+  const judged = async (purl: string, systems: string[] = []) => {
+    const { findings, rebuilt } = await judge(purl, {}, systems)
+    return [findings.map(({ id, component: { recordsOf } }) => [id, recordsOf]), rebuilt]
+  }
+  const found = [[['H-1', 'Red Hat']], 1]
+  expect(await judged('pkg:rpm/centos/bash@4.2-1?distro=centos-7')).toEqual(found)
+  expect(await judged('pkg:rpm/bash@4.2-1?distro=centos-7')).toEqual(found)
+  expect(await judged('pkg:rpm/bash@4.2-1', ['centos-7'])).toEqual(found)
+  expect(await judged('pkg:rpm/redhat/bash@4.2-1?distro=rhel-7', ['centos-7'])).toEqual([[['H-1', null]], 0])
 })
 
 test('without a release the records of all releases count, and that is said of the component and in the sum', async () => {

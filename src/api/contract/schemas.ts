@@ -203,7 +203,7 @@ export const SCHEMAS = {
         ),
       },
       storage: { type: 'object' },
-      views: { type: 'object', description: 'Where the views for scanners cannot be read.' },
+      views: { type: 'object' },
       fleet: { type: 'object', description: 'In a fleet alone.' },
     },
     ['ready', 'sources', 'storage'],
