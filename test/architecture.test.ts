@@ -59,7 +59,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   upstream: ['config/proxies.ts', 'config/secret-files.ts', 'core', 'domain', 'json'],
   store: ['core', 'domain', 'identity/names.ts', 'threads/load-lock.ts'],
   archive: ['core', 'store', 'zip'],
-  identity: ['core', 'json', 'query/orders/ecosystems.ts'],
+  identity: ['core', 'json', 'query/orders/ecosystems.ts', 'query/orders/rpm.ts'],
   query: ['core', 'identity', 'json'],
   differences: ['core/text.ts', 'identity/names.ts', 'json/objects.ts', 'query'],
   guard: [

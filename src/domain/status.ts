@@ -14,8 +14,11 @@ export interface SourceSyncing {
 /** State of one kind of views. */
 export interface ViewsStatus {
   readonly kind: 'osv' | 'vex'
-  /** `current`: made from the served snapshot; `behind`: from an earlier one, or `unread` of it; `none`: not made yet. */
-  readonly state: 'current' | 'behind' | 'none'
+  /**
+   * `current`: made from the served snapshot; `behind`: from an earlier one, or `unread` of it; `none`: not made yet;
+   * `unreadable`: made by another version of the program, or damaged, and not served until they are made again.
+   */
+  readonly state: 'current' | 'behind' | 'none' | 'unreadable'
   /** The snapshot that they were made from; null where there are none. */
   readonly snapshot: string | null
   readonly madeAt: string | null

@@ -1,11 +1,12 @@
 import { MirrorError, messageOf } from '../core/errors.ts'
 import { type Ecosystem, findEcosystem } from '../query/orders/ecosystems.ts'
+import { withoutEpoch } from '../query/orders/rpm.ts'
 import { normalName } from './names.ts'
 import { otherNames, packageOf, releaseTexts } from './package.ts'
 import { type ParsedUrl, parsePurl } from './purl.ts'
 import { isReleased, readRelease } from './releases.ts'
-import { type SourcePackage, recordedSources, sourcePackageOf } from './source.ts'
-import { isSystemType } from './spellings.ts'
+import { type SourcePackage, askedVersion, recordedSources, sourcePackageOf } from './source.ts'
+import { isSystemType, sameType } from './spellings.ts'
 
 /** What an SBOM says about a component. */
 export interface ComponentFacts {
@@ -42,6 +43,8 @@ export interface Identity {
   readonly unreadRelease: string | null
   /** Whether records are of one release each, and none is known. */
   readonly needsRelease: boolean
+  /** The distribution that it is of, where that rebuilds the packages of the one whose records it is judged by; null: it does not. */
+  readonly rebuiltBy: string | null
   /** Of the package URL (`upstream=`), else of the SBOM; for packages of distributions alone. */
   readonly source: SourcePackage | null
   /** Whether records name source packages, and none is known. */
@@ -91,15 +94,23 @@ export function identifyComponent(facts: ComponentFacts, { distribution }: Surro
     version,
     ...known,
     needsRelease: known.release === null && isReleased(found.ecosystem),
+    rebuiltBy: found.ecosystem === 'Red Hat' && isCentOs(url, distribution) ? 'CentOS' : null,
     source,
     needsSource: source === null && isSystemType(url.type) && !NAMES_BINARIES.has(found.ecosystem),
     doubt: doubtOf(url.type, name),
     questions: questionsOf(
       { ecosystem, name, version, by: 'name', unless: null },
-      source,
+      source && { ...source, version: askedVersion(url.type, source.version, version) },
       otherNames(found, url, facts.name),
     ),
   }
+}
+
+/** By its namespace, and where a package URL has none by what else names its distribution. */
+function isCentOs(url: ParsedUrl, around: Distribution | null): boolean {
+  const { namespace = '' } = url
+  const texts = namespace === '' ? [...releaseTexts(url), around?.name ?? ''] : [namespace]
+  return texts.some((text) => /^centos\b/i.test(text))
 }
 
 /** Ecosystems whose records name each binary package. */
@@ -114,6 +125,8 @@ const DOUBTED = new Map([
 function doubtOf(type: string, name: string): string | null {
   const isHosted = /^(?:[a-z+]+:\/*)?[^/]+\.[^/]+\//i.test(name)
   if (type === 'swift' && !isHosted) return 'it names no host of a repository, as records of Swift packages do'
+  const isAction = sameType(type) === 'githubactions'
+  if (isAction && !name.includes('/')) return 'it names no owner of a repository, as records of GitHub Actions do'
   return DOUBTED.get(type) ?? null
 }
 
@@ -153,17 +166,23 @@ function releaseOf(url: ParsedUrl, base: string, around: Distribution | null): K
 }
 
 /** Returns the release of an ecosystem that a package URL names, as `Debian:12`; null for none that can be read. */
-export function releaseIn(url: Pick<ParsedUrl, 'qualifiers'>, base: string): string | null {
-  for (const text of releaseTexts(url)) {
-    const release = readRelease(text, base)
+export function releaseIn(url: Pick<ParsedUrl, 'qualifiers' | 'namespace'>, base: string): string | null {
+  const { namespace = '' } = url
+  // a namespace such as `opensuse-tumbleweed` is a release by itself, and says which `sle-micro` a number is of
+  for (const text of [...releaseTexts(url), namespace]) {
+    const release = readRelease(text, base, namespace)
     if (release !== null) return release.ecosystem
   }
   return null
 }
 
-/** Returns a component's own name where records name each binary package, so that one that has it says all; else null. */
-export function decisiveName({ base }: Ecosystem, name: string): string | null {
-  return base !== null && NAMES_BINARIES.has(base) ? name : null
+/**
+ * Returns a component's own name where a record that has it says all, and null elsewhere: where records name each binary package,
+ * and where the epoch of the source package is not known. `version`: the source's.
+ */
+export function decisiveName({ base }: Ecosystem, name: string, version: string): string | null {
+  const isDecisive = base !== null && NAMES_BINARIES.has(base)
+  return isDecisive || withoutEpoch(version) !== null ? name : null
 }
 
 /** `others`: other names of the component. */
@@ -173,7 +192,7 @@ function questionsOf(own: Question, source: SourcePackage | null, others: readon
   for (const other of others) asked.push({ ...own, name: normalName(ecosystem.base, other) })
   for (const one of source === null ? [] : recordedSources(ecosystem.base, source)) {
     if (one.name === name && one.version === version) continue
-    const unless = decisiveName(ecosystem, name)
+    const unless = decisiveName(ecosystem, name, one.version)
     asked.push({ ecosystem, name: one.name, version: one.version || version, by: 'source', unless })
   }
   return [...asked, ...asked.flatMap(certified)]

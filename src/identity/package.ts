@@ -52,8 +52,14 @@ export function packageOf(url: ParsedUrl, stated = '', around = ''): PurlPackage
   if (namespace === '') return aliased({ ecosystem, name, version })
   if (known.joint === null) return { unrecorded: null }
   const below = ecosystem === 'Go' && subpath !== undefined ? `/${subpath}` : ''
-  const full = group + known.joint + name + below
+  const full = groupName(ecosystem, group) + known.joint + name + below
   return aliased({ ecosystem, name: full, version })
+}
+
+/** Returns a namespace as the ecosystem writes it: a scope of npm begins with `@`, a group of Maven has dots. */
+function groupName(ecosystem: string, group: string): string {
+  if (ecosystem === 'npm' && !group.startsWith('@')) return `@${group}`
+  return ecosystem === 'Maven' ? group.replaceAll('/', '.') : group
 }
 
 /** Types whose names the library writes in lower case, though their registries tell names apart by case. */
@@ -108,6 +114,8 @@ const GEM_PLATFORM =
 function aliased(found: PurlPackage): PurlPackage {
   const { ecosystem, name, version } = found
   if (ecosystem === 'Go') return goModule(found)
+  // extras, as in `requests[security]`
+  if (ecosystem === 'PyPI') return { ecosystem, name: name.replace(/\[[^[\]]*\]$/, ''), version }
   if (ecosystem === 'npm') {
     const [, real = '', other = ''] = NPM_ALIAS.exec(`${name}@${version}`) ?? []
     if (real !== '') return { ecosystem, name: real, version: other }
@@ -117,10 +125,28 @@ function aliased(found: PurlPackage): PurlPackage {
 
 /** Go's standard library has other names; in file names of its proxy, `!m` is a capital letter. */
 function goModule({ ecosystem, name, version }: PurlPackage): PurlPackage {
-  if (!['std', 'stdlib', 'toolchain'].includes(name))
+  const own = nameInGo(name, version)
+  if (own === null)
     return { ecosystem, name: name.replace(/!([a-z])/g, (_, letter: string) => letter.toUpperCase()), version }
-  const own = name === 'std' ? 'stdlib' : name
-  return { ecosystem, name: own, version: version.replace(/^go(?=\d)/, '') }
+  return { ecosystem, name: own, version: releaseOfGo(version) }
+}
+
+/** Returns by which name records have a part of Go itself; null: it is another module. */
+function nameInGo(name: string, version: string): string | null {
+  if (name === 'toolchain' || name === 'golang.org/toolchain') return 'toolchain'
+  const [first = ''] = name.split('/', 1)
+  // a package such as `crypto/tls`: no other module has a first part without a dot, and a version of Go
+  const isPackage = !first.includes('.') && /^go\d/.test(version)
+  return isPackage || ['go', 'std', 'stdlib'].includes(name) ? 'stdlib' : null
+}
+
+/**
+ * Returns a release of Go without what builders add, as Go compares it: of `go1.21.3 X:loopvar`, `1.22.5-fips` and the toolchain's
+ * `v0.0.1-go1.21.3.linux-amd64` the number. What precedes a release stays: `1.21rc2`, `1.21.0-rc.2`.
+ */
+function releaseOfGo(version: string): string {
+  const plain = version.replace(/^v0\.0\.1-go([\w.]*?)\.[a-z]+\d*-\w+$/, '$1').replace(/^go(?=\d)/, '')
+  return plain.replace(/^(v?\d+(?:\.\d+)*(?:(?:rc|beta)\d+)?)(?:\s.*|-(?!0|alpha|beta|pre|rc|\d{14}).*)$/s, '$1')
 }
 
 /**

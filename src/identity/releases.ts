@@ -64,9 +64,14 @@ const UBUNTU = new Map(
   }),
 )
 
+/** Returns the code name before the part of an archive or the variant of an image: `bookworm-security`, `jammy-updates`. */
+function codeNameIn(text: string): string {
+  return text.replace(/[- /](?:backports|proposed|security|slim|updates)$/, '')
+}
+
 /** Returns the number of a release of Debian, by its number or code name; null for what is none. */
 export function debianRelease(text: string): string | null {
-  const named = DEBIAN.get(text)
+  const named = DEBIAN.get(codeNameIn(text))
   if (named !== undefined) return named
   if (text === 'unstable' || /^(?:\w+\/)?sid$/.test(text)) return 'sid'
   if (text === 'testing') return text
@@ -77,7 +82,7 @@ export function debianRelease(text: string): string | null {
 
 /** Returns the number of a release of Ubuntu, by its number or code name; null for what is none. */
 export function ubuntuRelease(text: string): string | null {
-  return UBUNTU.get(text) ?? /^(\d{1,2}\.\d{2})(\.\d+)*$/.exec(text)?.[1] ?? null
+  return UBUNTU.get(codeNameIn(text)) ?? /^(\d{1,2}\.\d{2})(\.\d+)*$/.exec(text)?.[1] ?? null
 }
 
 /** Returns a release of Alpine as its records have it, `v3.18`; null for what is none. */
@@ -226,13 +231,14 @@ interface NamedRelease {
 
 /**
  * Reads a release in any spelling of the generators: `debian-12.7`, `bookworm`, `Ubuntu 22.04.4 LTS`, `3.18`. `base`: the
- * ecosystem that it is of, where that is known. Null for what is no release, and for one of another distribution.
+ * ecosystem that it is of, where that is known; `maker`: what names it beside. Null for what is no release, and for one of another
+ * distribution.
  */
-export function readRelease(text: string, base: string | null): NamedRelease | null {
+export function readRelease(text: string, base: string | null, maker = ''): NamedRelease | null {
   const plain = plainText(text)
   if (plain === '') return null
   const named = nameIn(plain)
-  if (named === null) return base === null ? byCodeName(plain) : releaseOf(base, plain, '')
+  if (named === null) return base === null ? byCodeName(plain) : releaseOf(base, plain, separated(maker))
   if (!named.recorded || (base !== null && base !== named.base)) return null
   return releaseOf(named.base, named.rest, named.id)
 }
@@ -252,8 +258,9 @@ function releaseOf(base: string, text: string, id: string): NamedRelease | null 
 }
 
 function byCodeName(text: string): NamedRelease | null {
-  if (DEBIAN.has(text) || text === 'sid') return releaseOf('Debian', text, '')
-  if (UBUNTU.has(text)) return releaseOf('Ubuntu', text, '')
+  const name = codeNameIn(text)
+  if (DEBIAN.has(name) || name === 'sid') return releaseOf('Debian', name, '')
+  if (UBUNTU.has(name)) return releaseOf('Ubuntu', name, '')
   return text === 'tumbleweed' ? releaseOf('openSUSE', text, '') : null
 }
 

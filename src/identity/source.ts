@@ -1,3 +1,4 @@
+import { anyEpoch } from '../query/orders/rpm.ts'
 import type { ParsedUrl } from './purl.ts'
 
 /** The package of a distribution that a binary package is built from. */
@@ -9,41 +10,53 @@ export interface SourcePackage {
 
 /**
  * Returns the source package of a distribution's package: what its package URL names (`upstream=`), with the version that the
- * SBOM gives for it beside. `version`: the package's own, which the source has where nothing else is said. A source whose
- * version is named without an epoch has that of the package. Null: not known.
+ * SBOM gives for it beside. `version`: the package's own, which the source has where nothing else is said. Null: not known.
  */
 export function sourcePackageOf(url: ParsedUrl, stated: SourcePackage | null, version: string): SourcePackage | null {
   const named = upstreamOf(url)
   const source = named ?? stated
   if (source === null || source.name === '') return null
   const known = source.version || (stated?.name === source.name ? stated.version : '')
-  return { name: source.name, version: withEpoch(url.type, known, ownVersion(url.type, version)) }
+  return { name: source.name, version: withEpoch(known, ownVersion(url.type, version)) }
 }
 
-/** In `upstream`, or in `source`: `openssl`, `openssl@3.0.1` (syft), and for rpm the file of the source package. */
-function upstreamOf({ qualifiers }: ParsedUrl): SourcePackage | null {
+/**
+ * In `upstream`, or in `source`: `openssl`, `openssl@3.0.1` (syft), `openssl (3.0.1)` as dpkg has it, and for rpm the file of the
+ * source package.
+ */
+function upstreamOf({ type, qualifiers }: ParsedUrl): SourcePackage | null {
   // the library takes a plus sign that is not escaped for a space
   const qualifier = qualifiers?.['upstream'] ?? qualifiers?.['source'] ?? ''
   const text = qualifier.trim().replaceAll(' ', '+')
   if (text === '') return null
-  const file = /^(.+)-([^-]+-[^-]+)\.(?:no)?src\.rpm$/.exec(text)
-  if (file !== null) return { name: file[1] ?? '', version: file[2] ?? '' }
-  const at = text.indexOf('@')
-  if (at <= 0) return { name: text, version: '' }
-  return { name: text.slice(0, at), version: text.slice(at + 1) }
+  for (const form of type === 'rpm' ? [...FORMS, RPM_FILE] : FORMS) {
+    const [, name, version = ''] = form.exec(text) ?? []
+    if (name !== undefined) return { name, version }
+  }
+  return { name: text, version: '' }
+}
+
+const FORMS = [/^(.+)-([^-]+-[^-]+)\.(?:no)?src\.rpm$/, /^([^+]+)\+\((.+)\)$/, /^([^@]+)@(.*)$/s]
+/** The file's name without its ending; both numbers begin with a digit, for `java-1.8.0-openjdk` is a name. */
+const RPM_FILE = /^(.+)-(\d[^-]*-\d[^-]*?)(?:\.(?:no)?src)?$/
+
+/**
+ * Returns the version of a source with its epoch; `own`: that of the package, which the source has where none is named. A version
+ * that is named without an epoch has that of the package where it is the same: packages of one source inherit it all.
+ */
+function withEpoch(named: string, own: string): string {
+  if (named === '') return own
+  const epoch = /^\d+:/.exec(own)?.[0] ?? ''
+  return epoch !== '' && own === epoch + named ? own : named
 }
 
 /**
- * Returns the version of a source with its epoch; `own`: that of the package, which it has where none is named. Of rpm neither
- * file names nor all generators name the epoch, and the packages of one source have one in most cases. Of deb a source's version
- * is written with its epoch, and `gcc` 4:12.2.0-3 is built from `gcc-defaults` 1.203: only the same version lacks it.
+ * Returns a source's version as records are asked for it. In rpm a package with a version of its own may have an epoch of its own:
+ * `perl-Errno` 0:1.30-481 is built from `perl` 4:5.32.1-481, and the file name of that says no epoch. Then it is not known.
  */
-function withEpoch(type: string, named: string, own: string): string {
-  if (named === '') return own
-  const epoch = /^\d+:/.exec(own)?.[0] ?? ''
-  if (epoch === '' || /^\d+:/.test(named)) return named
-  const lacksEpoch = type === 'rpm' || (type === 'deb' && own === epoch + named)
-  return lacksEpoch ? epoch + named : named
+export function askedVersion(type: string, named: string, own: string): string {
+  const isKnown = type !== 'rpm' || /^\d+:/.test(named) || named === own
+  return isKnown ? named : anyEpoch(named)
 }
 
 /**

@@ -27,6 +27,8 @@ const MAKERS: Readonly<Record<string, string>> = {
 const OTHER_MAKERS: Readonly<Record<string, string>> = {
   // osv.dev's parser: the lineages of Docker Hardened Images
   'apk/dhi': 'Docker Hardened Images',
+  // its records' own, which osv.dev does not write
+  'apk/cleanstart': 'CleanStart',
   'deb/dhi': 'Docker Hardened Images',
   // `ID` of /etc/os-release, which syft, cdxgen and Trivy write
   'rpm/alma': 'AlmaLinux',

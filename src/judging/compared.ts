@@ -51,6 +51,7 @@ const REASONS: readonly (readonly [why: Uncompared, words: (ecosystem: string) =
   ['commits', () => 'they name commits alone'],
   ['bounds', () => 'they name versions that cannot be read, or ranges without a first version'],
   ['no_versions', () => 'they name no versions'],
+  ['epoch', () => 'the epoch of its source package is not known'],
 ]
 
 /** Adds what was compared for another question about the same component. */

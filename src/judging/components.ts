@@ -78,6 +78,7 @@ function identified(of: SbomComponent, refs: ReadonlySet<string>, around: Surrou
     release: found.release,
     sourcePackage: found.source,
     allReleases: found.needsRelease,
+    recordsOf: found.rebuiltBy === null ? null : found.ecosystem.base,
     binaryNameOnly: found.needsSource,
   }
   return { component, identity: found, why: null }
@@ -87,6 +88,7 @@ const NOT_IDENTIFIED = {
   release: null,
   sourcePackage: null,
   allReleases: false,
+  recordsOf: null,
   binaryNameOnly: false,
 } as const
 

@@ -2,6 +2,7 @@ import type { Question } from '../identity/identity.ts'
 import { type Fields, eachObject } from '../json/objects.ts'
 import { type Asked, type OsvRecord, askVersion, orderFor } from '../query/affected.ts'
 import { remedyFor } from '../query/fixes.ts'
+import { withoutEpoch } from '../query/orders/rpm.ts'
 import { type QuerySource, type SearchResult, parseRecord, search } from '../query/search.ts'
 import type { Comparison } from './compared.ts'
 import type { MatchFinding } from './finding.ts'
@@ -24,7 +25,8 @@ export function createFinder(source: QuerySource, check: () => void) {
     check()
     return Promise.resolve()
   }
-  return async ({ ecosystem, name, version, by, unless }: Question): Promise<Answer> => {
+  const find = async (question: Question): Promise<Answer> => {
+    const { ecosystem, name, version, by, unless } = question
     const query = { ecosystem, name, version, pageToken: '' }
     const { found, compared, uncompared } = await search(ofPackage, query, { ...bounds, pause })
     const asked = { ecosystem, name, version: askVersion(version) }
@@ -37,6 +39,25 @@ export function createFinder(source: QuerySource, check: () => void) {
       return [{ ...about, source, ...remedyFor(record, asked, vendor) }]
     })
     return { findings, compared, uncompared }
+  }
+  return async (question: Question): Promise<Answer> => {
+    const answer = await find(question)
+    const version = withoutEpoch(question.version)
+    return version === null ? answer : doubted(answer, await find({ ...question, version }))
+  }
+}
+
+/**
+ * Returns what is known of a version without its epoch. It has most likely that of the records it is compared with; the lowest
+ * one is the most affected. What only that is affected by cannot be compared.
+ */
+function doubted(likely: Answer, lowest: Answer): Answer {
+  const known = new Set(likely.findings.map(({ id }) => id))
+  const open = lowest.findings.filter(({ id }) => !known.has(id)).map(({ id }) => [id, 'epoch'] as const)
+  return {
+    findings: likely.findings,
+    compared: likely.compared - open.length,
+    uncompared: new Map([...likely.uncompared, ...open]),
   }
 }
 

@@ -18,6 +18,8 @@ export interface MatchedComponent {
   readonly sourcePackage: Identity['source']
   /** Whether it was judged by the records of all releases, since its own is not known. */
   readonly allReleases: boolean
+  /** The distribution by whose records, and VEX, it was judged, where its own rebuilds the packages of that; null: by its own. */
+  readonly recordsOf: string | null
   /** Whether it was judged by its own name only, though records name source packages: its own is not known. */
   readonly binaryNameOnly: boolean
 }

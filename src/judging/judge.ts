@@ -18,6 +18,8 @@ interface Judged {
   /** Those that were judged by the records of all releases, and those that were judged by their own name only. */
   readonly allReleases: number
   readonly binaryNameOnly: number
+  /** Those that were judged by the records of a distribution that theirs rebuilds. */
+  readonly rebuilt: number
   /** Releases that package URLs name, and that are not known here. */
   readonly unreadReleases: readonly string[]
   /** The worst first. */
@@ -136,6 +138,7 @@ function sumOf(judging: readonly Judging[]) {
     packages: judging.length,
     allReleases: judged.filter(({ component }) => component.allReleases).length,
     binaryNameOnly: judged.filter(({ component }) => component.binaryNameOnly).length,
+    rebuilt: judged.filter(({ component }) => component.recordsOf !== null).length,
     unreadReleases: [...new Set(unread)],
   }
 }

@@ -103,13 +103,14 @@ async function matchSbom(
   }, served)
   for (const one of suppressed) add(one.vex)
   for (const one of findings) for (const patch of one.patches) add(patch)
-  const { packages, notJudged, allReleases, binaryNameOnly, unreadReleases } = judged
+  const { packages, notJudged, allReleases, binaryNameOnly, rebuilt, unreadReleases } = judged
   const counts = {
     components: components.length,
     packages,
     notJudged: notJudged.length,
     allReleases,
     binaryNameOnly,
+    rebuilt,
     ...countFindings(findings),
     suppressed: suppressed.length,
   }

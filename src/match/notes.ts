@@ -4,7 +4,7 @@ import type { MatchResult } from './result.ts'
 
 /** Says of how many packages less was known than of others, so that too much or too little may be found. */
 export function notesOf({ counts }: Pick<MatchResult, 'counts'>): string[] {
-  const { allReleases, binaryNameOnly } = counts
+  const { allReleases, binaryNameOnly, rebuilt } = counts
   const notes: string[] = []
   if (allReleases > 0)
     notes.push(
@@ -13,6 +13,10 @@ export function notesOf({ counts }: Pick<MatchResult, 'counts'>): string[] {
   if (binaryNameOnly > 0)
     notes.push(
       `${wereJudged(binaryNameOnly)} by ${their(binaryNameOnly)} binary name only, so that findings may be missing: records name source packages, and the SBOM does not name ${their(binaryNameOnly)} source`,
+    )
+  if (rebuilt > 0)
+    notes.push(
+      `${wereJudged(rebuilt)} by the records of Red Hat, and VEX about its packages: OSV has none of CentOS, which rebuilds these packages, and whose fixes may come later`,
     )
   return notes
 }

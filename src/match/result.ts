@@ -74,5 +74,7 @@ interface MatchCounts {
   readonly allReleases: number
   /** Packages judged by their own name only, though records name source packages: their own is not known. */
   readonly binaryNameOnly: number
+  /** Packages of CentOS, judged by the records of Red Hat and VEX about its packages. */
+  readonly rebuilt: number
   readonly levels: Readonly<Record<Level | 'unknown', number>>
 }

@@ -56,6 +56,8 @@ export type Uncompared =
   | 'bounds'
   /** It names neither versions nor ranges. */
   | 'no_versions'
+  /** The epoch of the version is not known, and decides. */
+  | 'epoch'
 
 /** What a record says about a package in a version; `other`: nothing, it is about other packages or withdrawn. */
 export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared

@@ -40,6 +40,7 @@ export function createViewsState({ config, reads }: ViewsStateOptions) {
   const shownBy = (kind: ViewsKind): Pick<ViewsStatus, 'state' | 'snapshot' | 'madeAt'> => {
     const current = readCurrentViews(dir, kind)
     if (current === null) return { state: 'none', snapshot: null, madeAt: null }
+    if (kind === 'osv' && oddOf(kind) === null) return { state: 'unreadable', snapshot: null, madeAt: null }
     const state = lacks(kind) ? 'behind' : 'current'
     return { state, snapshot: current.snapshot, madeAt: toIso(current.since) }
   }

@@ -64,7 +64,7 @@ test('a new record about a source package, or another release, is followed to th
 
 test('a record of AlmaLinux that comes to name a package is compared with it by that name alone', async () => {
   const bench = await openTag([ERRNO])
-  const bySource = affecting('AlmaLinux:9', 'perl', '4:5.32.1-481.el9') as { affected: object[] }
+  const bySource = affecting('AlmaLinux:9', 'perl', '4:5.32.1-482.el9') as { affected: object[] }
   await bench.publish({ L: bySource })
   await bench.judge()
   expect(found(bench)).toEqual(['AlmaLinux:9 perl-Errno@1.30-481.el9 L by perl fixable'])

@@ -66,6 +66,15 @@ describe('the release of a component', () => {
     expect(releaseOf('rpm/a@1?os_name=rhel&os_version=9.4')).toBe('Red Hat:enterprise_linux:9.4')
   })
 
+  test('is in the namespace of what has no numbers, and a number is of what the namespace names', () => {
+    const releaseOf = (path: string) => identityOf({ purl: `pkg:rpm/${path}` }).release?.name
+    expect(releaseOf('opensuse-tumbleweed/a@1')).toBe('openSUSE:Tumbleweed')
+    expect(releaseOf('opensuse.tumbleweed/a@1?distro=20240101')).toBe('openSUSE:Tumbleweed')
+    expect(releaseOf('sle-micro/a@1?distro=5.3')).toBe('SUSE:Micro 5.3')
+    expect(releaseOf('sles/a@1?distro=15.5')).toBe('SUSE:15 SP5')
+    expect(releaseOf('opensuse/a@1')).toBeUndefined()
+  })
+
   test('is not needed in a distribution without releases', () => {
     const found = identityOf({ purl: 'pkg:apk/wolfi/a@1?distro=wolfi-20230201' })
     expect(found).toMatchObject({ release: null, needsRelease: false, unreadRelease: null })
@@ -143,6 +152,29 @@ describe('the source package of a component', () => {
     expect(ubuntu.map(([, name]) => name)).toEqual(['a', 'linux-signed-aws'])
   })
 
+  test('of rpm with another version than the package is asked for with any epoch, unless one is named', () => {
+    const asked = (version: string, upstream: string) =>
+      questionsOf({ purl: `pkg:rpm/rocky/perl-Errno@${version}?upstream=${upstream}` })[1]
+    expect(asked('1.30-481.el9', 'perl-5.32.1-481.el9.src.rpm')).toEqual(['source', 'perl', '?:5.32.1-481.el9'])
+    expect(asked('1:1.30-481.el9', 'perl%405.32.1-481.el9')).toEqual(['source', 'perl', '?:5.32.1-481.el9'])
+    expect(asked('1.30-481.el9', 'perl%404:5.32.1-481.el9')).toEqual(['source', 'perl', '4:5.32.1-481.el9'])
+    const purl = 'pkg:rpm/rocky/perl-Errno@1.30-481.el9?upstream=perl-5.32.1-481.el9.src.rpm'
+    expect(identityOf({ purl }).source).toEqual({ name: 'perl', version: '5.32.1-481.el9' })
+  })
+
+  test('is in the words of dpkg, or in a file name without its ending', () => {
+    const source = (path: string) => identityOf({ purl: `pkg:${path}` }).source
+    const glibc = { name: 'glibc', version: '2.36-9' }
+    expect(source('deb/debian/libc6@2.36-9?upstream=glibc%20(2.36-9)')).toEqual(glibc)
+    expect(source('deb/debian/libc6@2.36-9%2Bb1?source=glibc%20%282.36-9%29')).toEqual(glibc)
+    expect(source('deb/debian/a@1?upstream=libstdc%2B%2B')).toEqual({ name: 'libstdc++', version: '1' })
+    const openssl = { name: 'openssl', version: '3.0.7-24.el9' }
+    expect(source('rpm/rocky/openssl-libs@3.0.7-24.el9?upstream=openssl-3.0.7-24.el9')).toEqual(openssl)
+    expect(source('rpm/rocky/openssl-libs@3.0.7-24.el9?upstream=openssl-3.0.7-24.el9.src')).toEqual(openssl)
+    const java = { name: 'java-1.8.0-openjdk', version: '1.8.0.1-2' }
+    expect(source('rpm/rocky/java-1.8.0@1.8.0.1-2?upstream=java-1.8.0-openjdk')).toEqual(java)
+  })
+
   test('of the same name and version is asked for once', () => {
     expect(questionsOf({ purl: 'pkg:deb/debian/a@1?upstream=a' })).toHaveLength(1)
   })
@@ -179,8 +211,8 @@ describe('the spellings of generators', () => {
       opensuse: 'openSUSE',
       'opensuse-leap': 'openSUSE',
       'opensuse.leap': 'openSUSE',
-      tumbleweed: 'openSUSE',
-      'opensuse-tumbleweed': 'openSUSE',
+      tumbleweed: 'openSUSE:Tumbleweed',
+      'opensuse-tumbleweed': 'openSUSE:Tumbleweed',
       azurelinux: 'Azure Linux',
       mariner: 'Azure Linux',
       'cbl-mariner': 'Azure Linux',
@@ -215,7 +247,12 @@ describe('the spellings of generators', () => {
     ['pkg:maven/org.a%3Ab@1.0', ['Maven', 'org.a:b', '1.0']],
     ['pkg:gradle/org.a/b@1.0', ['Maven', 'org.a:b', '1.0']],
     ['pkg:gradle/org.a:b@1.0', ['Maven', 'org.a:b', '1.0']],
+    ['pkg:maven/org/apache/a@1.0', ['Maven', 'org.apache:a', '1.0']],
+    ['pkg:maven/org.a/b@1.0?classifier=sources&type=jar', ['Maven', 'org.a:b', '1.0']],
     ['pkg:PIP/Django@4', ['PyPI', 'django', '4']],
+    ['pkg:pypi/requests%5Bsecurity%2Csocks%5D@2.0', ['PyPI', 'requests', '2.0']],
+    ['pkg:npm/angular/core@1.0', ['npm', '@angular/core', '1.0']],
+    ['pkg:apk/cleanstart/curl@8.1-r0', ['CleanStart', 'curl', '8.1-r0']],
     ['pkg:RUBYGEMS/rails@7', ['RubyGems', 'rails', '7']],
     ['pkg:RUST/serde@1', ['crates.io', 'serde', '1']],
     ['pkg:crates/serde@1', ['crates.io', 'serde', '1']],
@@ -229,6 +266,14 @@ describe('the spellings of generators', () => {
     ['pkg:alpine/curl@8.1-r0?distro=3.18', ['Alpine:v3.18', 'curl', '8.1-r0']],
     ['pkg:golang/stdlib@go1.21.3', ['Go', 'stdlib', '1.21.3']],
     ['pkg:golang/std@1.21.3', ['Go', 'stdlib', '1.21.3']],
+    ['pkg:golang/go@1.21.3', ['Go', 'stdlib', '1.21.3']],
+    ['pkg:golang/stdlib@go1.21.3%20X:loopvar,nocoverageredesign', ['Go', 'stdlib', '1.21.3']],
+    ['pkg:golang/stdlib@1.22.5-fips', ['Go', 'stdlib', '1.22.5']],
+    ['pkg:golang/stdlib@go1.21rc2-custom', ['Go', 'stdlib', '1.21rc2']],
+    ['pkg:golang/stdlib@1.21.0-rc.2', ['Go', 'stdlib', '1.21.0-rc.2']],
+    ['pkg:golang/crypto/tls@go1.21.3', ['Go', 'stdlib', '1.21.3']],
+    ['pkg:golang/example.com/m@v1.0.0-fips', ['Go', 'example.com/m', 'v1.0.0-fips']],
+    ['pkg:golang/golang.org/toolchain@v0.0.1-go1.21.3.linux-amd64', ['Go', 'toolchain', '1.21.3']],
     ['pkg:golang/github.com/!masterminds/x@v1', ['Go', 'github.com/masterminds/x', 'v1']],
     ['pkg:gem/nokogiri@1.16.0-x86_64-linux', ['RubyGems', 'nokogiri', '1.16.0']],
     ['pkg:gem/nokogiri@1.16.0-arm64-darwin-23', ['RubyGems', 'nokogiri', '1.16.0']],
@@ -281,6 +326,10 @@ describe('the spellings of generators', () => {
   test('pkg:github is judged as an action, and says that it may be something else', () => {
     expect(identityOf({ purl: 'pkg:github/madler/zlib@1.2.13' }).doubt).toContain('GitHub Action')
     expect(identityOf({ purl: 'pkg:githubactions/a/b@v1' }).doubt).toBeNull()
+  })
+
+  test('an action without an owner is doubted', () => {
+    expect(identityOf({ purl: 'pkg:actions/checkout@v4' }).doubt).toContain('no owner')
   })
 
   test('pkg:generic is judged as a project of OSS-Fuzz, and says that it may be something else', () => {

@@ -18,6 +18,9 @@ const SPELLED: Record<string, readonly [base: string, ...spellings: string[]]> =
     '12',
     '12.7',
     'Debian GNU/Linux 12 (bookworm)',
+    'bookworm-security',
+    'debian-bookworm-backports',
+    'bookworm-slim',
   ],
   'Debian:8': ['Debian', 'jessie', 'debian-8.11'],
   'Debian:3.1': ['Debian', 'sarge', '3.1'],
@@ -32,6 +35,8 @@ const SPELLED: Record<string, readonly [base: string, ...spellings: string[]]> =
     'ubuntu-jammy',
     '22.04',
     'Ubuntu 22.04.4 LTS (Jammy Jellyfish)',
+    'jammy-updates',
+    'ubuntu-jammy-security',
   ],
   'Ubuntu:23.10': ['Ubuntu', 'mantic', 'ubuntu-23.10'],
   'Alpine:v3.18': [

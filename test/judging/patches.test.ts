@@ -38,6 +38,7 @@ function finding(cves: Partial<MatchFinding>, ecosystem: string, purl: string): 
       release: null,
       sourcePackage: null,
       allReleases: false,
+      recordsOf: null,
       binaryNameOnly: false,
     },
     ecosystems: [ecosystem],

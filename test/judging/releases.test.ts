@@ -31,6 +31,14 @@ const RECORDS: readonly TestRecord[] = [
     ['AlmaLinux:9', 'perl-Errno', below('1.30-481.el9')],
   ),
   about('L-ONE', ['AlmaLinux:9', 'perl', below('4:5.32.1-482.el9')]),
+  about('R-1', ['Rocky Linux:9', 'perl', below('4:5.32.1-481.el9')]),
+  about(
+    'R-BOTH',
+    ['Rocky Linux:9', 'perl', below('4:5.32.1-482.el9')],
+    ['Rocky Linux:9', 'perl-Errno', below('1.30-481.el9')],
+  ),
+  about('H-1', ['Red Hat:enterprise_linux:7::server', 'bash', below('4.2-2')]),
+  about('S-1', ['SUSE:Linux Enterprise Server 15 SP5', 'bind', below('9.16.50-1')]),
   about('C-1', ['ConanCenter', 'zlib', below('1.2.12')]),
   about('C-2', ['ConanCenter', 'mixed', below('1.2.12')]),
   about('C-3', ['ConanCenter', 'mixed', { versions: ['1.0'] }]),
@@ -108,6 +116,38 @@ test('a package of AlmaLinux is judged by its own name in records that name it, 
     ['L-BOTH', null],
     ['L-ONE', 'perl'],
   ])
+})
+
+test('an epoch of a source package that is not known is that of the record, and no record passes as clear for it', async () => {
+  const judged = async (purl: string) => {
+    const { findings, notJudged } = await judge(`pkg:rpm/${purl}`)
+    return [findings.map(({ id }) => id), notJudged.map(({ code, reason }) => `${code} ${reason.replace(/^.*: /, '')}`)]
+  }
+  const perl = (version: string, release: string) =>
+    judged(`rocky/perl-Errno@${version}?distro=rocky-9&upstream=perl-5.32.1-${release}.el9.src.rpm`)
+  const open = 'partly_compared the epoch of its source package is not known'
+  expect(await perl('1.30-480.el9', '480')).toEqual([['R-1', 'R-BOTH'], []])
+  // the record that names the package itself decides by its own version
+  expect(await perl('1.30-481.el9', '481')).toEqual([[], [open]])
+  expect(await judged('rocky/perl-Errno@1.30-481.el9?distro=rocky-9&upstream=perl%404:5.32.1-482.el9')).toEqual([
+    [],
+    [],
+  ])
+  const bind = (version: string) => judged(`sles/bind-utils@1:1.0-1?distro=sles-15.5&upstream=bind-${version}.src.rpm`)
+  expect(await bind('9.16.49-1')).toEqual([['S-1'], []])
+  expect(await bind('9.16.50-1')).toEqual([[], []])
+})
+
+test('a package of CentOS is judged by the records of Red Hat, which is said of it and in the sum', async () => {
+  const judged = async (purl: string, systems: string[] = []) => {
+    const { findings, rebuilt } = await judge(purl, {}, systems)
+    return [findings.map(({ id, component: { recordsOf } }) => [id, recordsOf]), rebuilt]
+  }
+  const found = [[['H-1', 'Red Hat']], 1]
+  expect(await judged('pkg:rpm/centos/bash@4.2-1?distro=centos-7')).toEqual(found)
+  expect(await judged('pkg:rpm/bash@4.2-1?distro=centos-7')).toEqual(found)
+  expect(await judged('pkg:rpm/bash@4.2-1', ['centos-7'])).toEqual(found)
+  expect(await judged('pkg:rpm/redhat/bash@4.2-1?distro=rhel-7', ['centos-7'])).toEqual([[['H-1', null]], 0])
 })
 
 test('without a release the records of all releases count, and that is said of the component and in the sum', async () => {

@@ -40,6 +40,7 @@ const A: MatchedComponent = {
   release: null,
   sourcePackage: null,
   allReleases: false,
+  recordsOf: null,
   binaryNameOnly: false,
 }
 const B: MatchedComponent = { ...A, name: 'b', version: '2', purl: 'pkg:npm/a@1' }
@@ -78,6 +79,7 @@ const RESULT: MatchResult = {
     suppressed: 2,
     allReleases: 0,
     binaryNameOnly: 0,
+    rebuilt: 0,
     levels: { critical: 0, high: 3, medium: 0, low: 0, none: 0, unknown: 0 },
   },
   suppressed: [A, B].map((component) => ({ ...finding('G-3', component, []), vex: VEX })),
@@ -103,6 +105,7 @@ const RESULT: MatchResult = {
       release: null,
       sourcePackage: null,
       allReleases: false,
+      recordsOf: null,
       binaryNameOnly: false,
       code: 'no_purl',
       reason: 'no purl',
@@ -275,7 +278,7 @@ test('every format says by which source package a finding was found, and of how 
   const component = { ...A, release: { name: 'Debian:12', from: 'purl' as const } }
   const result = {
     ...RESULT,
-    counts: { ...RESULT.counts, allReleases: 2, binaryNameOnly: 1 },
+    counts: { ...RESULT.counts, allReleases: 2, binaryNameOnly: 1, rebuilt: 3 },
     findings: [{ ...finding('D-1', component, []), source: 'openssl' }],
   }
   const sarif = JSON.stringify(sarifReport(result, 'sbom.json'))
@@ -286,6 +289,7 @@ test('every format says by which source package a finding was found, and of how 
   for (const text of [sarif, report]) {
     expect(text).toContain('2 packages were judged by the records of all releases')
     expect(text).toContain('1 package was judged by its binary name only')
+    expect(text).toContain('3 packages were judged by the records of Red Hat, and VEX about its packages')
   }
 })
 

@@ -28,6 +28,7 @@ function finding(purl: string, more: Partial<MatchFinding> = {}, version = '3.0.
       release: null,
       sourcePackage: null,
       allReleases: false,
+      recordsOf: null,
       binaryNameOnly: false,
     },
     ecosystems: ['Debian:12'],

@@ -203,6 +203,7 @@ export const SCHEMAS = {
         ),
       },
       storage: { type: 'object' },
+      views: { type: 'object' },
       fleet: { type: 'object', description: 'In a fleet alone.' },
     },
     ['ready', 'sources', 'storage'],

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { describeRetry } from '../../domain/progress.ts'
 import { NO_AGE, type SourceName } from '../../domain/sources.ts'
+import type { ViewsStatus } from '../../domain/status.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { judgeFleet } from './fleet.ts'
 import { openSourceStatus } from './open-report.ts'
@@ -11,6 +12,8 @@ interface Readiness {
   ready: boolean
   sources: SourceReadiness[]
   storage: { ready: boolean } & StorageState
+  /** Where the views for scanners were made by another version, or are damaged: they are not served. */
+  views?: NonNullable<ReturnType<typeof judgeViews>>
   /** In a fleet: whether its generations are served in time. */
   fleet?: ReturnType<typeof judgeFleet>
 }
@@ -44,11 +47,11 @@ export function describeOverAge(
 }
 
 /**
- * Ready: every source is served, by upstream's date no older than its `maxAgeHours`, the data folder is writable, and in a fleet
- * what it published is served.
+ * Ready: every source is served, by upstream's date no older than its `maxAgeHours`, the data folder is writable, what was made
+ * for scanners can be read, and in a fleet what it published is served.
  */
 export function judgeReadiness(
-  { sources, storage, fleet }: Pick<Status, 'sources' | 'storage' | 'fleet'>,
+  { sources, storage, fleet, views = [] }: Pick<Status, 'sources' | 'storage' | 'fleet' | 'views'>,
   config: ReadinessSettings,
   active: readonly SourceName[],
   now = Date.now(),
@@ -70,6 +73,19 @@ export function judgeReadiness(
   })
   const room = { ready: storage.state === 'ok', ...storage }
   const followed = fleet && judgeFleet(fleet, config.fleet?.maxLagSeconds ?? Infinity, now)
-  const ready = room.ready && judged.every((one) => one.ready) && followed?.ready !== false
-  return { ready, sources: judged, storage: room, ...(followed && { fleet: followed }) }
+  const shown = judgeViews(views)
+  const isServed = followed?.ready !== false && shown?.ready !== false
+  const ready = room.ready && isServed && judged.every((one) => one.ready)
+  return { ready, sources: judged, storage: room, ...(shown && { views: shown }), ...(followed && { fleet: followed }) }
+}
+
+/** Judges what is made for scanners; null: nothing is to be said. Views that were not made yet are no longer missing than a sync takes. */
+function judgeViews(
+  views: readonly Pick<ViewsStatus, 'state' | 'failing'>[],
+): { ready: boolean; reason: string } | null {
+  const unreadable = views.find(({ state }) => state === 'unreadable')
+  if (unreadable === undefined) return null
+  const now = unreadable.failing ? 'the last try to build them failed: see the log' : 'they are being built again'
+  const why = 'the views for scanners were made by another version of the program, or are damaged'
+  return { ready: false, reason: `${why}: ${now}, and /osv/ and /-/match answer 503 until then` }
 }

@@ -234,8 +234,9 @@ async function withNow(status: Status, options: ReportOptions): Promise<Status> 
   }
 }
 
-function readinessNow({ reports, config, fleet, now }: PageOptions) {
-  const status = { ...reports.open(), ...(fleet && { fleet: fleet() }) }
+function readinessNow({ reports, config, fleet, viewsMaker, now }: PageOptions) {
+  const views = viewsMaker?.report() ?? []
+  const status = { ...reports.open(), views, ...(fleet && { fleet: fleet() }) }
   return judgeReadiness(status, config, reports.served(), now())
 }
 

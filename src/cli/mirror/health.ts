@@ -72,9 +72,10 @@ function readinessOf(text: string): Readiness | null {
   }
 }
 
-function describeReadiness({ ready, sources, storage, fleet }: Readiness): string {
+function describeReadiness({ ready, sources, storage, views, fleet }: Readiness): string {
   const parts = [
     ...sources.map((one) => ({ ready: one.ready, text: `${one.name}: ${one.reason}` })),
+    ...(views === undefined ? [] : [{ ready: false, text: views.reason }]),
     ...(fleet === undefined ? [] : [{ ready: fleet.ready, text: `fleet: ${fleet.reason}` }]),
     ...(storage.ready ? [] : [{ ready: false, text: storage.reason ?? 'the data folder cannot be written to' }]),
   ]

@@ -38,7 +38,7 @@ export function readAsked({ ecosystem, name, version, asked }: StoredAsked): Sto
   const known = questions.flatMap(([of, called, at, by]): Question[] => {
     const found = findEcosystem(of)
     if (found === null) return []
-    const unless = by === 'source' ? decisiveName(found, name) : null
+    const unless = by === 'source' ? decisiveName(found, name, at) : null
     return [{ ecosystem: found, name: called, version: at, by, unless }]
   })
   return { ecosystem: own, version, questions: known, doubt }

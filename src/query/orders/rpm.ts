@@ -1,7 +1,8 @@
 import { compareDigits, compareText, createOrder } from './order.ts'
 
 interface RpmVersion {
-  readonly epoch: string
+  /** Null: it is not known, and so is not compared. */
+  readonly epoch: string | null
   readonly version: string
   /** Null: there is none, which precedes any. */
   readonly release: string | null
@@ -13,16 +14,30 @@ interface RpmVersion {
  */
 export const rpmOrder = createOrder<RpmVersion>({
   read(text) {
-    const found = /^(?:(\d+):)?([^\s:-][^\s-]*)(?:-([^\s-]*))?$/.exec(text)
-    if (found?.[2] === undefined) return null
-    return { epoch: found[1] ?? '', version: found[2], release: found[3] ?? null }
+    const found = /^(?:(\d+|\?):)?([^\s:-][^\s-]*)(?:-([^\s-]*))?$/.exec(text)
+    const [, epoch = '', version, release = null] = found ?? []
+    return version === undefined ? null : { epoch: epoch === '?' ? null : epoch, version, release }
   },
   compare: (one, other) =>
-    compareDigits(one.epoch, other.epoch) ||
+    compareEpochs(one.epoch, other.epoch) ||
     comparePieces(one.version, other.version) ||
     Number(one.release !== null) - Number(other.release !== null) ||
     comparePieces(one.release ?? '', other.release ?? ''),
 })
+
+function compareEpochs(one: string | null, other: string | null): number {
+  return one === null || other === null ? 0 : compareDigits(one, other)
+}
+
+/** Returns a version whose epoch is not known, as the order reads it: it is compared by what stands behind the epoch alone. */
+export function anyEpoch(version: string): string {
+  return `?:${version}`
+}
+
+/** Returns the version without an epoch of one whose epoch is not known; null for any other. */
+export function withoutEpoch(version: string): string | null {
+  return version.startsWith('?:') ? version.slice(2) : null
+}
 
 /** Pieces of digits, of letters, `~` and `^`; all else only parts them. */
 function comparePieces(one: string, other: string): number {

@@ -3,8 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { generationDir, readCurrentViews } from '../../../src/store/views/generations.ts'
+import Database from 'better-sqlite3'
+import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { openPinnedReads } from '../../../src/store/reads.ts'
+import { generationDir, readCurrentViews, viewsPath } from '../../../src/store/views/generations.ts'
+import { createViewsState } from '../../../src/views/state.ts'
 import { performTask } from '../../../src/views/task.ts'
 import { crc32c, googHash } from '../../../src/zip/crc32c.ts'
 import { FILLED_AT, openFilledStore } from '../../support/filled-store.ts'
@@ -203,6 +207,38 @@ test('the bucket is a 503 with Retry-After until the first generation is made', 
   await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   server.snapshotChanged()
   expect((await get('/osv/Debian/all.zip')).status).toBe(200)
+})
+
+test('a generation of another layout is a 503 with Retry-After and a text, and the mirror is not ready until it is made again', async () => {
+  const dir = await filled()
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
+  const setLayout = (to: (layout: number) => number): void => {
+    const db = new Database(viewsPath(generationDir(dir, readCurrentViews(dir, 'osv')?.name ?? '')))
+    db.pragma(`user_version = ${to(db.pragma('user_version', { simple: true }) as number)}`)
+    db.close()
+  }
+  setLayout((layout) => layout - 1)
+  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false })
+  const reads = openPinnedReads(dir)
+  if (reads === null) throw new Error('nothing is stored')
+  onTestFinished(() => reads.close())
+  const state = createViewsState({ config, reads: reads.live })
+  const viewsMaker = {
+    wanted: () => undefined,
+    damaged: () => undefined,
+    report: () => state.reports({ making: null, isFailing: () => false }),
+  }
+  const { get } = await serve(() => undefined, { dir, viewsMaker })
+  const refused = await get('/osv/Debian/all.zip')
+  expect([refused.status, refused.headers['retry-after']]).toEqual([503, '30'])
+  expect(refused.body.toString()).toContain('being built: try again later')
+  const ready = async () => JSON.parse((await get('/-/ready')).body.toString()) as { views?: object }
+  expect((await ready()).views).toEqual({
+    ready: false,
+    reason: expect.stringContaining('/osv/ and /-/match answer 503') as string,
+  })
+  setLayout((layout) => layout + 1)
+  expect((await ready()).views).toBeUndefined()
 })
 
 test('all answers of the bucket are of one generation, also after a newer snapshot is served', async () => {

@@ -127,7 +127,7 @@ export function describeFindings(config: Config, status: Status): string | null 
   const missing = [
     ...(snapshotOf('catalog') === null ? ['the catalog is not mirrored yet'] : []),
     ...(snapshotOf('osv') ? [] : ['no records are mirrored yet']),
-    ...(views.some(({ kind, state: is }) => kind === 'osv' && is === 'none')
+    ...(views.some(({ kind, state: is }) => kind === 'osv' && (is === 'none' || is === 'unreadable'))
       ? ['the views of the records are not built yet']
       : []),
   ]
