@@ -22,13 +22,19 @@ import { createHeads } from './http/response.ts'
 import { openConnections } from './connections.ts'
 import { type ServerAddress, boundAddress, createListening } from './listen.ts'
 import { observed } from './observed.ts'
-import { createPublicSide } from './public-routes.ts'
-import type { ViewsMaker } from './scanners/generation.ts'
+import { type FurtherPaths, createPublicSide } from './public-routes.ts'
 import type { ReadingData } from './reading/request.ts'
 import { type ReadingThread, openReading } from './reading/thread.ts'
 import { type SnapshotWatcher, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
-import type { BoxesStatus, EdgeTargetStatus, FleetStatus, TagFindingsStatus, WebhooksReport } from '../domain/status.ts'
+import type {
+  BoxesStatus,
+  EdgeTargetStatus,
+  FleetStatus,
+  TagFindingsStatus,
+  ViewsStatus,
+  WebhooksReport,
+} from '../domain/status.ts'
 import { createDecisionLog } from './status/decisions.ts'
 import type { StatusOptions } from './status/report.ts'
 import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
@@ -89,8 +95,10 @@ export interface ServerOptions {
   readonly fleet?: () => FleetStatus
   /** State of the shared caches to purge; none when not given. */
   readonly edge?: () => readonly EdgeTargetStatus[]
-  /** Makes what scanners read; without one, what is there is served. */
-  readonly viewsMaker?: ViewsMaker
+  /** State of what is made for scanners; none when not given. */
+  readonly views?: () => readonly ViewsStatus[]
+  /** Makes further public paths; none when not given. */
+  readonly scanners?: FurtherPaths
   /** Creates the pages for people; none when not given. */
   readonly people?: (tools: PeopleTools) => PeoplePages
   /** Creates what judges SBOMs; none when not given. */
@@ -126,7 +134,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const failures = createFailures(dataDir, log, options.onUnreadable)
   const heads = createHeads(cacheControl, edge.of)
   const shared = { served, paths, cacheControl, heads, edge, failures, onError: failures.answer }
-  const open = createPublicSide(shared, options)
+  const open = createPublicSide({ ...shared, dataDir, config, log, now }, options.scanners)
   const state = { closing: false }
   const ends = createEnds()
   const app = createApp(failures, (pages) => {

@@ -72,7 +72,7 @@ export interface RunningPart {
 /** What the status and the event stream have of features. */
 type ShownParts = Pick<
   ServerOptions,
-  'boxes' | 'edge' | 'findings' | 'findingsLog' | 'onFindingsServed' | 'relayTargets' | 'viewsMaker'
+  'boxes' | 'edge' | 'findings' | 'findingsLog' | 'onFindingsServed' | 'relayTargets' | 'scanners' | 'views'
 >
 
 /** Paths of the mirror's own that features answer. */

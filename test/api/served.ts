@@ -12,6 +12,8 @@ import { openPinnedReads } from '../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
 import { readHere } from '../support/read-here.ts'
 import { type FilledStore, FILLED_AT, openFilledStore } from '../support/filled-store.ts'
+import type { ViewsMaker } from '../../src/api/scanners/generation.ts'
+import { createScannerPaths } from '../../src/api/scanners/public-paths.ts'
 
 /** An answer as it came, not decoded. */
 export interface Reply {
@@ -54,7 +56,8 @@ export interface ServedOptions {
   /** Makes the log of changed findings of a data folder. */
   findingsLog?: (config: Config) => NonNullable<ServerOptions['findingsLog']>
   eventBounds?: ServerOptions['eventBounds']
-  viewsMaker?: ServerOptions['viewsMaker']
+  /** Makes what scanners read; none when not given: what is there is served. */
+  viewsMaker?: ViewsMaker
   storage?: ServerOptions['storage']
   metrics?: ServerOptions['metrics']
   people?: (config: Config) => ServerOptions['people']
@@ -68,6 +71,10 @@ export interface ServedOptions {
 type Closers = (() => Promise<void>)[]
 
 const closers: Closers = []
+
+function scannersOf(maker: ViewsMaker | null) {
+  return { scanners: createScannerPaths(maker), ...(maker && { views: () => maker.report() }) }
+}
 
 /** Call after each test. */
 export async function closeAll(): Promise<void> {
@@ -137,7 +144,7 @@ async function start(fill: (store: FilledStore) => void, options: ServedOptions,
     ...(options.metrics && { metrics: options.metrics }),
     ...peopleOf(config, options),
     ...(options.match && { match: options.match(config) }),
-    ...(options.viewsMaker && { viewsMaker: options.viewsMaker }),
+    ...scannersOf(options.viewsMaker ?? null),
     ...(options.eventBounds && { eventBounds: options.eventBounds }),
   })
   const { port } = await server.listen()

@@ -20,6 +20,7 @@ import { type Writes, openWrites } from '../../src/store/writer.ts'
 import { keyPair, trust } from './fixtures.ts'
 import { readHere } from '../support/read-here.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
+import { createScannerPaths } from '../../src/api/scanners/public-paths.ts'
 
 /** A folder that is gone when the test ends. */
 export function folder(): string {
@@ -133,6 +134,7 @@ export async function serveFolder(
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const server = createServer({
+    scanners: createScannerPaths(null),
     reads,
     dataDir: dir,
     version: 'test',

@@ -2,6 +2,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { createServer } from '../../src/api/server.ts'
 import { createMatchRoute } from '../../src/match/route.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
+import { createScannerPaths } from '../../src/api/scanners/public-paths.ts'
 
 /** Serves a data folder that is filled, with all bounds as they are, until it is killed: `crowd-child.ts DATA-FOLDER`. */
 
@@ -11,6 +12,7 @@ const { config } = loadConfig({ env, cwd: dir })
 const reads = openPinnedReads(dir)
 if (reads === null) throw new Error('no database')
 const server = createServer({
+  scanners: createScannerPaths(null),
   reads,
   dataDir: dir,
   config,

@@ -13,12 +13,12 @@ import {
   problemBody,
   problemHeaders,
 } from '../http/problems.ts'
-import type { ViewsMaker } from '../scanners/generation.ts'
 import type {
   BoxesStatus,
   EdgeTargetStatus,
   FleetStatus,
   TagFindingsStatus,
+  ViewsStatus,
   WebhooksReport,
 } from '../../domain/status.ts'
 import { folderBytes } from '../../store/disk-state.ts'
@@ -41,7 +41,7 @@ interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   /** Notes an error of a read; true when it says that stored data cannot be read. */
   readonly onUnreadable?: (error: unknown) => boolean
   readonly webhooks?: () => Promise<WebhooksReport>
-  readonly viewsMaker?: Pick<ViewsMaker, 'report'>
+  readonly views?: () => readonly ViewsStatus[]
   readonly findings?: () => TagFindingsStatus
   readonly boxes?: () => BoxesStatus
   readonly fleet?: () => FleetStatus
@@ -221,12 +221,12 @@ async function readWebhooks(options: ReportOptions): Promise<WebhooksReport | un
 }
 
 async function withNow(status: Status, options: ReportOptions): Promise<Status> {
-  const { viewsMaker, findings, boxes, fleet, edge } = options
+  const { views, findings, boxes, fleet, edge } = options
   const webhooks = await readWebhooks(options)
   return {
     ...status,
     ...(webhooks && { webhooks }),
-    ...(viewsMaker && { views: viewsMaker.report() }),
+    ...(views && { views: views() }),
     ...(findings && { findings: findings() }),
     ...(boxes && { boxes: boxes() }),
     ...(fleet && { fleet: fleet() }),
@@ -234,9 +234,8 @@ async function withNow(status: Status, options: ReportOptions): Promise<Status> 
   }
 }
 
-function readinessNow({ reports, config, fleet, viewsMaker, now }: PageOptions) {
-  const views = viewsMaker?.report() ?? []
-  const status = { ...reports.open(), views, ...(fleet && { fleet: fleet() }) }
+function readinessNow({ reports, config, fleet, views, now }: PageOptions) {
+  const status = { ...reports.open(), views: views?.() ?? [], ...(fleet && { fleet: fleet() }) }
   return judgeReadiness(status, config, reports.served(), now())
 }
 

@@ -1,3 +1,4 @@
+import { createScannerPaths } from '../../api/scanners/public-paths.ts'
 import { createVexRoutes } from '../../api/scanners/vex.ts'
 import { activeSources } from '../../domain/sources.ts'
 import { createViewsBuilder } from '../../views/builder.ts'
@@ -16,7 +17,7 @@ export function startViews({ config, log, reads, signals, progressOf }: Parts): 
   })
   signals.on('served', () => keeper.look())
   return {
-    shown: { viewsMaker: keeper },
+    shown: { views: () => keeper.report(), scanners: createScannerPaths(keeper) },
     routes: createVexRoutes({ config, expectsCatalog, maker: keeper }),
     close: () => keeper.close(),
   }

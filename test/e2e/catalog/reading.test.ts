@@ -8,6 +8,7 @@ import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../../support/keys.ts'
 import { type CatalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { longTest } from '../../support/tables.ts'
+import { createScannerPaths } from '../../../src/api/scanners/public-paths.ts'
 
 const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 130 }
 const PATHS = [
@@ -53,6 +54,7 @@ describe('the serving thread', () => {
       catalog: { ...own.catalog, ...refused },
     })
     const server = createServer({
+      scanners: createScannerPaths(null),
       reads: { ...reads, pinned: all(reads.pinned), live: all(reads.live) },
       dataDir: made.dir,
       config: {

@@ -11,6 +11,7 @@ import { getUrl } from '../loopback.ts'
 import { copyFilledFolder } from '../filled-folder.ts'
 import { type Bench, type BenchOptions, createBench } from '../mirror.ts'
 import { readHere } from '../read-here.ts'
+import { createScannerPaths } from '../../../src/api/scanners/public-paths.ts'
 
 /** Settings that mirror the sandbox's whole service. */
 export function catalogEnv(sandbox: Bench['sandbox']): Record<string, string> {
@@ -114,6 +115,7 @@ async function serverOf({ config, dir }: Bench, atEnd: AtEnd, now = Date.now): P
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const server = createServer({
+    scanners: createScannerPaths(null),
     reads,
     dataDir: dir,
     config: { ...config, server: { ...config.server, ...OWN } },
