@@ -115,8 +115,12 @@ export const HOSTILE_FORMS: readonly Hostile[] = [
     'affectedLost',
     (doc) => each(doc, (one) => (one.package = `${one.package.ecosystem}/${one.package.name}` as never)),
   ],
-  ['affected is an object', 'emptied', (doc) => (doc.affected = { ...doc.affected } as never)],
-  ['ranges are an object', 'affectedLost', (doc) => each(doc, (one) => (one.ranges = { ...one.ranges } as never))],
+  ['affected is an object', 'emptied', (doc) => (doc.affected = Object.assign({}, doc.affected) as never)],
+  [
+    'ranges are an object',
+    'affectedLost',
+    (doc) => each(doc, (one) => (one.ranges = Object.assign({}, one.ranges) as never)),
+  ],
   [
     'types of ranges are in lower case, and fixes lower',
     'incomparable',

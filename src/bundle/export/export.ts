@@ -9,7 +9,7 @@ import { acquireLock } from '../../store/database/lock.ts'
 import type { SummaryHeader } from '../../store/replication/summary.ts'
 import type { SigningKey } from '../format/keys.ts'
 import { DATES_COUNT } from '../format/dates.ts'
-import { countDoubts } from './doubts.ts'
+import { countDoubts, writeDoubtNames } from './doubts.ts'
 import { FORMAT, type Manifest, type ManifestHead } from '../format/manifest.ts'
 import { sizeOfData, writeData } from './blobs.ts'
 import { type Base, baseOfExport, baseOfNeed, findSince } from './delta-base.ts'
@@ -92,9 +92,10 @@ async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): P
     await writeData(snapshot, written, writer, (done) =>
       onProgress({ phase: 'write', unit: 'bytes', done, total: Math.max(done, total) }),
     )
+    const since = base?.base.sequence ?? null
+    const names = await writeDoubtNames(snapshot, sources, { base: since, now: options.now(), writer })
     const dated = await addDates(snapshot, sources, written, writer)
-    const doubts = countDoubts(snapshot, sources, base?.base.sequence ?? null, options.now())
-    const counts = { ...dated, ...doubts }
+    const counts = { ...dated, ...countDoubts(snapshot, sources, since, options.now()), ...names }
     const header = describeState(snapshot, options, sources)
     const sequence = await recordState(snapshot, options, header)
     const head = { ...headOf(snapshot, options, header, base), sequence, counts }

@@ -6,7 +6,7 @@ import { nameStorageError } from '../../store/database/faults.ts'
 import { combineDigests } from '../../store/replication/rows.ts'
 import { type Admission, type StoredSources, admit, manifestSources } from './admission.ts'
 import { confirmRows } from './apply-rows.ts'
-import { applyDates } from './dates.ts'
+import { applyDates } from './carried/dates.ts'
 import { stageDocuments } from './documents/staging.ts'
 import { refuseOtherFacts } from './proof.ts'
 import { refuseOtherRows } from './rows.ts'
@@ -106,7 +106,7 @@ async function publish(
     const changed = applied.map((one) => [one.source, one.changed] as const)
     runs?.end(null, Object.fromEntries(changed), rollback)
     if (runs !== null) recordImport(options, rollback)
-    noteCarriedDoubts(options.store, [options.bundle.manifest])
+    await noteCarriedDoubts(options.store, [options.bundle])
     return runs !== null
   })
   return applied

@@ -8,6 +8,8 @@ import { doubtsCounted } from '../format/doubts.ts'
 import type { Manifest } from '../format/manifest.ts'
 import type { RowKind } from '../../store/replication/rows.ts'
 import type { RunFacts } from '../../store/runs/runs.ts'
+import { readDoubtNames } from './carried/doubts.ts'
+import type { Bundle } from './open.ts'
 import type { ImportOptions, RowCounts } from './types.ts'
 
 /** The rows of an import in the run log, one per source. */
@@ -95,15 +97,17 @@ function doubtFacts(doubts: DoubtCounts): RunFacts {
 }
 
 /** Adds the doubts of bundles to the newest row of the log of each source, inside the transaction that publishes. */
-export function noteCarriedDoubts(
+export async function noteCarriedDoubts(
   { changes, runs }: Pick<Writes, 'changes' | 'runs'>,
-  manifests: readonly Manifest[],
-): void {
+  bundles: readonly Pick<Bundle, 'manifest' | 'stream'>[],
+): Promise<void> {
+  const manifests = bundles.map(({ manifest }) => manifest)
+  const names = await readDoubtNames(bundles)
   for (const source of SOURCES) {
     const counts = doubtsCounted(manifests, source)
     const row = changes.readLatestLogged(source)
     const run = runs.readLatestEndedRun(source)?.id ?? 0
-    if (row !== null) changes.noteDoubts(source, row.id - 1, { run, doubted: {}, counts })
+    if (row !== null) changes.noteDoubts(source, row.id - 1, { run, doubted: names.get(source) ?? {}, counts })
   }
 }
 

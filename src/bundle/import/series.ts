@@ -2,7 +2,7 @@ import type { SourceName } from '../../domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
 import { admit, manifestSources } from './admission.ts'
 import { nameFault } from './apply.ts'
-import { applyDates } from './dates.ts'
+import { applyDates } from './carried/dates.ts'
 import { stageDocuments } from './documents/staging.ts'
 import type { Bundle } from './open.ts'
 import { refuseOtherRows } from './rows.ts'
@@ -82,10 +82,7 @@ async function applyInOne(series: SeriesOptions): Promise<void> {
       runs.end(null, Object.fromEntries(changed), rollback)
       recordImport(options, rollback)
       await beforeCommit()
-      noteCarriedDoubts(
-        options.store,
-        bundles.map(({ manifest }) => manifest),
-      )
+      await noteCarriedDoubts(options.store, bundles)
       return true
     })
   } catch (error) {

@@ -55,6 +55,15 @@ export function createDoubtReader(db: Db) {
       }
       return found
     },
+    /** The names of what is doubted of each kind that was published since a time, Unix milliseconds. */
+    listDoubtNames(source: LogSpan['source'], since: number): [Doubt, readonly string[]][] {
+      const found = new Map<Doubt, Set<string>>()
+      for (const { doubts } of sinceTime.all(source, since)) {
+        const { doubted } = JSON.parse(doubts) as SnapshotDoubts
+        for (const [kind, ids] of doubtedKinds(doubted)) found.set(kind, new Set([...(found.get(kind) ?? []), ...ids]))
+      }
+      return [...found].map(([kind, names]) => [kind, [...names]])
+    },
     /** The doubts of a range by the name of the record; a range lists at most as many names as it changed. */
     listDoubts({ source, after, until }: LogSpan): ReadonlyMap<string, readonly PublishedDoubt[]> {
       const found = new Map<string, PublishedDoubt[]>()

@@ -89,7 +89,7 @@ longTest(
     )
     age(9)
     const published = made.store.changes.readNextLogged('feeds', 0)?.publishedAt ?? 0
-  const day = new Date(published).toISOString().slice(0, 10)
+    const day = new Date(published).toISOString().slice(0, 10)
     const said = await against('8.1-r5')
     expect(said).toMatch(/^the state of \d{4}-\d\d-\d\d \d\d:\d\d UTC$/)
     expect(String(said)).toContain(day)

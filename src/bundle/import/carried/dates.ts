@@ -1,10 +1,10 @@
-import { MirrorError, messageOf } from '../../core/errors.ts'
-import { type LineFault, eachGzipLine } from '../../core/gzip/lines.ts'
-import type { RecordDates } from '../../store/dates/reads.ts'
-import { compareKeys } from '../../store/replication/rows.ts'
-import type { Writes } from '../../store/writer.ts'
-import { DATES_COUNT, DATES_HEADER, datesMember, parseDates } from '../format/dates.ts'
-import type { Bundle } from './open.ts'
+import { MirrorError, messageOf } from '../../../core/errors.ts'
+import { type LineFault, eachGzipLine } from '../../../core/gzip/lines.ts'
+import type { RecordDates } from '../../../store/dates/reads.ts'
+import { compareKeys } from '../../../store/replication/rows.ts'
+import type { Writes } from '../../../store/writer.ts'
+import { DATES_COUNT, DATES_HEADER, datesMember, parseDates } from '../../format/dates.ts'
+import type { Bundle } from '../open.ts'
 
 /** Longest line of the dates, characters: an id, which JSON may escape, and numbers. */
 const MAX_LINE = 100_000
