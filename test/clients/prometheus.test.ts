@@ -64,7 +64,7 @@ describe('promtool', () => {
     const checked = await runTool(PROMTOOL, ['check', 'rules', RULES])
     expect(checked.code, checked.err).toBe(0)
     const tests = RULES.replace('.yml', '.test.yml')
-    const ran = await runTool(PROMTOOL, ['test', 'rules', tests], { timeoutMs: 280_000 })
+    const ran = await runTool(PROMTOOL, ['test', 'rules', tests], { timeoutMs: 580_000 })
     expect(ran.code, ran.out + ran.err).toBe(0)
     const proven = readFileSync(tests, 'utf8')
     for (const { alert } of rules) expect(proven, alert).toContain(`alertname: ${alert}`)
