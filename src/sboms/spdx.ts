@@ -55,7 +55,8 @@ const TRIVY_SYSTEM = /^SPDXRef-OperatingSystem-/
 const TRIVY_LIST = /^SPDXRef-Application-/
 
 function kindIn({ SPDXID: id, primaryPackagePurpose: purpose, externalRefs }: Fields): string | null {
-  if (purpose === 'OPERATING-SYSTEM' || TRIVY_SYSTEM.test(textOr(id))) return SYSTEM
+  // the text of the specification has a hyphen, its JSON schema an underscore
+  if (/^OPERATING[-_]SYSTEM$/.test(textOr(purpose)) || TRIVY_SYSTEM.test(textOr(id))) return SYSTEM
   if (purpose === 'FILE') return 'a file'
   return TRIVY_LIST.test(textOr(id)) && externalRefs === undefined ? PACKAGE_LIST : null
 }

@@ -95,6 +95,8 @@ test('an operating system is named by Trivy, by syft and by SPDX, and is no pack
   }
   const trivySpdx = { SPDXID: 'SPDXRef-OperatingSystem-2e91', name: 'centos', versionInfo: '7.6' }
   expect(spdx([purpose]).systems).toEqual(['alpine-3.18.6'])
+  const underscored = { ...purpose, primaryPackagePurpose: 'OPERATING_SYSTEM' }
+  expect(spdx([underscored]).systems).toEqual(['alpine-3.18.6'])
   expect(spdx([trivySpdx], 'SPDX-2.2').systems).toEqual(['centos-7.6'])
   expect(spdx([trivySpdx]).components[0]?.kind).toBe('an operating system')
   const subject = { bomFormat: 'CycloneDX', specVersion: '1.5', metadata: { component: trivy } }
