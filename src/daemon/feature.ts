@@ -19,9 +19,28 @@ export interface Feature {
   readonly needs?: readonly string[]
   /** Its commands, by the section of the help page. */
   readonly verbs?: Verbs
+  /** Loads what checks the data that it derives from the store. */
+  readonly derived?: () => Promise<DerivedData>
   /** Loads what it does in the daemon: a command does not wait for that. */
   readonly daemon?: () => Promise<DaemonPart>
 }
+
+/** Data that a feature derives from the store, and nothing else: where it is damaged, it is made again. */
+export interface DerivedData {
+  /** Returns what of it is damaged, and how; nothing where it is not there. */
+  readonly check: (dataDir: string) => readonly DerivedFault[]
+  /** Makes a kind of it again. Throws `locked` while another process does. */
+  readonly makeAgain: (settings: DerivedSettings, kind: string) => Promise<unknown>
+}
+
+/** What is wrong with a kind of derived data. */
+export interface DerivedFault {
+  readonly kind: string
+  readonly fault: string
+}
+
+/** The settings that derived data is made by; they are passed to a thread. */
+export type DerivedSettings = Pick<Config, 'data' | 'views'>
 
 /** What a feature does in the daemon. */
 export interface DaemonPart {

@@ -10,7 +10,8 @@ import { createBundleProgress } from '../../src/cli/progress.ts'
 import { reserveFor, shownBytes } from '../../src/core/disk-space.ts'
 import { relaySecretCommand } from '../../src/cli/mirror/relay.ts'
 import { statusCommand } from '../../src/cli/mirror/status/status.ts'
-import { verifyCommand } from '../../src/cli/mirror/verify.ts'
+import { verifyWith } from '../../src/cli/mirror/verify.ts'
+import { FEATURES } from '../../src/features.ts'
 import { openWriter } from '../../src/store/database/open.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 import { keyPair, scratch } from './fixtures.ts'
@@ -136,10 +137,10 @@ longTest('verify without an upstream advises an import that repairs the damage',
   const db = openWriter(there.dir)
   db.exec("UPDATE document SET body = x'00'")
   db.close()
-  const seen = await spoken(envOf(there.dir), () => verifyCommand({}))
+  const seen = await spoken(envOf(there.dir), () => verifyWith(FEATURES)({}))
   expect(seen.code).toBe(1)
   expect(seen.said).toMatch(/no upstream here: "patchmirror import --again FILE"/)
-  const repair = await spoken(envOf(there.dir), () => verifyCommand({ repair: true }))
+  const repair = await spoken(envOf(there.dir), () => verifyWith(FEATURES)({ repair: true }))
   expect(repair.code).toBe('config')
   expect(repair.said).toMatch(/upstream\.apiRoot is not set.*"patchmirror import --again FILE"/)
 })

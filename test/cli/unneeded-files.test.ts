@@ -7,7 +7,8 @@ import { digestCommand, needCommand } from '../../src/cli/bundle/need.ts'
 import { relayStatusCommand } from '../../src/cli/mirror/relay.ts'
 import { runsCommand } from '../../src/cli/mirror/runs.ts'
 import { syncCommand } from '../../src/cli/mirror/sync.ts'
-import { verifyCommand } from '../../src/cli/mirror/verify.ts'
+import { verifyWith } from '../../src/cli/mirror/verify.ts'
+import { FEATURES } from '../../src/features.ts'
 import { inboxCommand } from '../../src/cli/webhooks/inbox.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { folder } from '../bundle/air-gap.ts'
@@ -50,7 +51,7 @@ const VERBS: Record<string, [used: string[], run: () => number | Promise<number>
   export: [[], () => exportCommand(join(folder(), 'all.zip'), { unsigned: true })],
   need: [[], () => needCommand(join(folder(), 'need'), {})],
   digest: [[], () => digestCommand({})],
-  verify: [[], () => verifyCommand({})],
+  verify: [[], () => verifyWith(FEATURES)({})],
   runs: [[], () => runsCommand(undefined, { limit: '20' })],
   'keys list': [[], () => listKeysCommand({})],
   identity: [[], () => identityCommand({})],

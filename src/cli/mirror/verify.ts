@@ -19,9 +19,8 @@ import {
   verifyStore,
 } from '../../sync/verify/verify.ts'
 import { type SourceName, SWITCHES, activeSources } from '../../domain/sources.ts'
-import { checkViews } from '../../views/check.ts'
-import { derivedVendors } from '../../views/osv/ecosystems.ts'
-import { performTask } from '../../views/task.ts'
+import { checkDerived, loadDerived } from '../../daemon/derived.ts'
+import type { DerivedData, DerivedFault, Feature } from '../../daemon/feature.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, print, printJson, settings, sourceFiles } from '../context.ts'
 import { withRunner } from '../runner.ts'
@@ -39,12 +38,16 @@ export interface VerifyOptions extends GlobalOptions {
  * `patchmirror verify [--repair]`: exits with 0 when everything is valid or was repaired, 1 when not, 3 when a mirror without
  * upstream waits for a bundle.
  */
-export async function verifyCommand(options: VerifyOptions): Promise<number> {
+export function verifyWith(features: readonly Feature[]): (options: VerifyOptions) => Promise<number> {
+  return async (options) => verify(options, await loadDerived(features))
+}
+
+async function verify(options: VerifyOptions, derived: readonly DerivedData[]): Promise<number> {
   const loaded = settings(options, false, [])
   const { dir } = loaded.config.data
   const others = inspectOthers(dir).filter(({ faults }) => faults.length > 0)
   const report = await examine(dir)
-  const views = checkViews(dir)
+  const views = checkDerived(derived, dir).map(({ kind, fault }) => ({ kind, fault }))
   if (options.json === true) printJson({ ...report, views, others })
   else printFindings(report, views, others)
   const damaged = [...damageIn(report), ...views.map(describeView), ...others.map(describeOther)]
@@ -57,7 +60,7 @@ export async function verifyCommand(options: VerifyOptions): Promise<number> {
     // Neither that nor the rebuilding of derived data needs a connection.
     const dropped = report.structure.length === 0 ? await dropVersions(loaded, report) : null
     if (dropped !== null && options.json !== true) print(dropped)
-    return repair(withSettings(options, loaded, report, left), report, left)
+    return repair(withSettings(options, loaded, report, left), report, left, derived)
   }
   const isWhole = left.length === 0 && isSound && views.length === 0 && report.damagedVersions.length === 0
   if (isWhole && others.length === 0) return 0
@@ -96,7 +99,7 @@ function withSettings(
 
 function printFindings(
   report: VerifyReport,
-  views: ReturnType<typeof checkViews>,
+  views: readonly DerivedFault[],
   others: readonly InspectedDatabase[],
 ): void {
   for (const line of [describeReport(report), ...views.map(describeView)]) print(line)
@@ -147,7 +150,12 @@ const NO_UPSTREAM =
   'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
 
 /** Repairs the stored data first, then what is derived from it. */
-async function repair(loaded: LoadedConfig, report: VerifyReport, left: readonly SourceName[]): Promise<number> {
+async function repair(
+  loaded: LoadedConfig,
+  report: VerifyReport,
+  left: readonly SourceName[],
+  derived: readonly DerivedData[],
+): Promise<number> {
   const repairAll = (): Promise<number> =>
     report.structure.length > 0 ? rebuildMirror(loaded) : repairSource(loaded, report)
   const hasUpstream = loaded.config.upstream.apiRoot !== null
@@ -156,7 +164,7 @@ async function repair(loaded: LoadedConfig, report: VerifyReport, left: readonly
   }
   const repaired = isSoundVerdict(report) ? 0 : await repairAll()
   const code = left.length === 0 ? repaired : await continueRepair(loaded, left)
-  await renewViews(loaded, checkViews(loaded.config.data.dir))
+  await renewDerived(loaded, derived)
   return Math.max(code, repaired)
 }
 
@@ -172,11 +180,10 @@ async function dropVersions({ config }: LoadedConfig, { damagedVersions }: Verif
 const describeView = ({ kind, fault }: { kind: string; fault: string }): string =>
   `what scanners read (${kind}): ${fault}`
 
-/** Rebuilds the views. They are derived from stored data, so nothing is fetched. */
-async function renewViews({ config }: LoadedConfig, views: ReturnType<typeof checkViews>): Promise<void> {
-  const vendors = derivedVendors(config.views)
-  for (const { kind } of views) {
-    await performTask({ dataDir: config.data.dir, kind, vendors, rebuild: true })
+/** Makes damaged data again that is derived from the store, so that nothing is fetched. */
+async function renewDerived({ config }: LoadedConfig, derived: readonly DerivedData[]): Promise<void> {
+  for (const { kind, makeAgain } of checkDerived(derived, config.data.dir)) {
+    await makeAgain(config)
     print(`views for scanners (${kind}): rebuilt`)
   }
 }

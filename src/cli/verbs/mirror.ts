@@ -15,10 +15,17 @@ export function mirrorVerbs(features: readonly Feature[]): readonly Verb[] {
     example: 'serve --config /etc/patchmirror.yaml',
     load: () => loadServe(features),
   }
-  return [serve, ...OTHER_VERBS]
+  const verify: Verb = {
+    path: 'verify',
+    summary: 'check the stored data against its digests',
+    options: [['--repair', 'fetch what is damaged again, or mirror a damaged database again'], JSON_FLAG],
+    example: 'verify --repair',
+    load: async () => (await import('../mirror/verify.ts')).verifyWith(features),
+  }
+  return [serve, ...RUN_VERBS, verify, ...OTHER_VERBS]
 }
 
-const OTHER_VERBS: readonly Verb[] = [
+const RUN_VERBS: readonly Verb[] = [
   {
     path: 'sync',
     arguments: '[source...]',
@@ -79,13 +86,9 @@ const OTHER_VERBS: readonly Verb[] = [
     example: 'acknowledge 42',
     load: async () => (await import('../mirror/quarantine.ts')).acknowledgeCommand,
   },
-  {
-    path: 'verify',
-    summary: 'check the stored data against its digests',
-    options: [['--repair', 'fetch what is damaged again, or mirror a damaged database again'], JSON_FLAG],
-    example: 'verify --repair',
-    load: async () => (await import('../mirror/verify.ts')).verifyCommand,
-  },
+]
+
+const OTHER_VERBS: readonly Verb[] = [
   {
     path: 'reload',
     summary: 'have the running daemon read its settings and files again',

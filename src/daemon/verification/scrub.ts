@@ -12,7 +12,6 @@ import type { SyncThread } from '../../sync/thread.ts'
 import { noteVerified } from '../../sync/verify/noted.ts'
 import { type RunningTask, startTask } from '../../threads/task.ts'
 import { workerFile } from '../../threads/worker-file.ts'
-import { derivedVendors } from '../../views/osv/ecosystems.ts'
 import type { ScrubReport, ScrubTask } from './task.ts'
 
 /** What a verification on a schedule is started from. */
@@ -47,13 +46,12 @@ const NAMED = 20
  */
 export function startScrub(options: ScrubOptions): RunningScrub {
   const { config, log, now = Date.now, waitMs = WAIT_MS } = options
-  const { dir } = config.data
   let closed = false
   let isActive = false
   let task: RunningTask<ScrubReport> | null = null
   let timer: NodeJS.Timeout | null = null
   const verify = (): Promise<ScrubReport> => {
-    const data: ScrubTask = { dataDir: dir, vendors: derivedVendors(config.views) }
+    const data: ScrubTask = { settings: { data: { ...config.data }, views: { ...config.views } } }
     task = startTask<ScrubReport>({ file: workerFile('scrub.worker', import.meta.url), data })
     return task.result.finally(() => (task = null))
   }

@@ -13,14 +13,12 @@ import {
   reportOfUnread,
   verifyStore,
 } from '../../sync/verify/verify.ts'
-import { checkViews } from '../../views/check.ts'
-import { performTask } from '../../views/task.ts'
+import { checkDerived } from '../derived.ts'
+import type { DerivedData, DerivedSettings } from '../feature.ts'
 
 /** What is verified. */
 export interface ScrubTask {
-  readonly dataDir: string
-  /** Vendors of derived views, with which damaged views are made again. */
-  readonly vendors: readonly string[]
+  readonly settings: DerivedSettings
 }
 
 /** What a verification found; null: nothing is mirrored yet. */
@@ -38,17 +36,17 @@ export type ScrubReport = {
 const MOST_TRIES = 3
 
 /**
- * Reads all that is stored once, in one read transaction, and checks it against its digests. Makes damaged views again, which need
- * nothing but the store.
+ * Reads all that is stored once, in one read transaction, and checks it against its digests. Makes damaged data again that is
+ * derived from the store.
  */
-export async function performScrub({ dataDir, vendors }: ScrubTask): Promise<ScrubReport> {
+export async function performScrub({ settings }: ScrubTask, derived: readonly DerivedData[]): Promise<ScrubReport> {
+  const dataDir = settings.data.dir
   const report = await verifyOneState(dataDir)
   if (report === null) return null
-  const views = checkViews(dataDir)
   const remade: string[] = []
   const lost: string[] = []
-  for (const { kind, fault } of views) {
-    const failure = await makeAgain(dataDir, kind, vendors)
+  for (const { kind, fault, makeAgain } of checkDerived(derived, dataDir)) {
+    const failure = await failureOf(makeAgain(settings))
     const what = `what scanners read (${kind}): ${fault}`
     if (failure === null) remade.push(what)
     else lost.push(`${what}; it could not be made again: ${failure}`)
@@ -87,14 +85,10 @@ async function verifyOneState(dataDir: string): Promise<VerifyReport | null> {
   }
 }
 
-/** Returns why views could not be made again; null: they were. */
-async function makeAgain(
-  dataDir: string,
-  kind: ReturnType<typeof checkViews>[number]['kind'],
-  vendors: readonly string[],
-): Promise<string | null> {
+/** Returns why something could not be made again; null: it was. */
+async function failureOf(made: Promise<unknown>): Promise<string | null> {
   try {
-    await performTask({ dataDir, kind, vendors, rebuild: true })
+    await made
     return null
   } catch (error) {
     const isBusy = error instanceof MirrorError && error.code === 'locked'

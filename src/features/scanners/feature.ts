@@ -5,5 +5,6 @@ import { SCANNER_VERBS } from './verbs.ts'
 export const scanners: Feature = {
   name: 'scanners',
   verbs: { mirror: SCANNER_VERBS },
+  derived: async () => (await import('./derived.ts')).derivedViews,
   daemon: async () => ({ start: (await import('./start.ts')).startViews }),
 }
