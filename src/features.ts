@@ -6,6 +6,7 @@ import { doctor } from './features/doctor/feature.ts'
 import { edge } from './features/edge/feature.ts'
 import { findings } from './features/findings/feature.ts'
 import { fleet } from './features/fleet/feature.ts'
+import { lookup } from './features/lookup/feature.ts'
 import { match } from './features/match/feature.ts'
 import { pages } from './features/pages/feature.ts'
 import { relay } from './features/relay/feature.ts'
@@ -18,6 +19,7 @@ import { scanners } from './features/scanners/feature.ts'
 export const FEATURES: readonly Feature[] = [
   relay,
   scanners,
+  lookup,
   match,
   findings,
   changes,

@@ -1,6 +1,5 @@
 import type { Feature } from '../daemon/feature.ts'
 import { CONFIG_VERBS } from './verbs/administration.ts'
-import { LOOKUP_VERBS } from './verbs/lookup.ts'
 import { mirrorVerbs } from './verbs/mirror.ts'
 import { SERVICE_VERBS } from './verbs/service.ts'
 import { JSON_FLAG, SECTIONS, type Verb, type Verbs } from './verbs/verb.ts'
@@ -10,7 +9,6 @@ import { WEBHOOK_VERBS } from './verbs/webhooks.ts'
 export function verbsOf(features: readonly Feature[]): readonly Verb[] {
   const core: Verbs = {
     mirror: mirrorVerbs(features),
-    lookup: LOOKUP_VERBS,
     administration: CONFIG_VERBS,
     program: programVerbs(features),
     service: SERVICE_VERBS,

@@ -1,4 +1,4 @@
-import { REGISTER, ROTATE } from '../after-texts.ts'
+import { DOCTOR, REGISTER, ROTATE } from '../after-texts.ts'
 import { JSON_FLAG, OUT, type Flag, type Verb } from './verb.ts'
 
 const URL_FLAG: Flag = ['--url <url>', 'where events are sent: https://…/-/webhooks']
@@ -111,5 +111,18 @@ export const WEBHOOK_VERBS: readonly Verb[] = [
     ],
     example: 'webhooks send --url http://127.0.0.1:8080/-/webhooks --tag library/python:3.12',
     load: async () => (await import('../webhooks/send.ts')).sendCommand,
+  },
+  {
+    path: 'webhooks doctor',
+    arguments: '<file>',
+    summary: 'say why a captured delivery is refused; - is standard input',
+    options: [
+      ['--secret-file <file>', 'secrets, one a line; default: those stored here'],
+      ['--at <time>', 'judge its time as of then; default: now'],
+      JSON_FLAG,
+    ],
+    after: DOCTOR,
+    example: 'webhooks doctor delivery.txt --at 2026-05-01T12:00:00Z',
+    load: async () => (await import('../webhooks/doctor.ts')).doctorCommand,
   },
 ]

@@ -1,8 +1,8 @@
 import type { Feature } from '../../daemon/feature.ts'
-import { DOCTOR_VERBS, WEBHOOK_DOCTOR_VERBS } from './verbs.ts'
+import { DOCTOR_VERBS } from './verbs.ts'
 
 /** Looks for what is wrong with a mirror, and says what to do. */
 export const doctor: Feature = {
   name: 'doctor',
-  verbs: { administration: DOCTOR_VERBS, webhooks: WEBHOOK_DOCTOR_VERBS },
+  verbs: { administration: DOCTOR_VERBS },
 }

@@ -1,4 +1,4 @@
-import { DOCTOR, MIRROR_DOCTOR, SUPPORT } from '../../cli/after-texts.ts'
+import { MIRROR_DOCTOR, SUPPORT } from '../../cli/after-texts.ts'
 import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
 
 /** Commands that look for what is wrong. */
@@ -19,22 +19,5 @@ export const DOCTOR_VERBS: readonly Verb[] = [
     after: SUPPORT,
     example: 'support problem.zip --log /var/log/patchmirror.log',
     load: async () => (await import('../../cli/doctor/support.ts')).supportCommand,
-  },
-]
-
-/** Looks for why a delivery is refused. */
-export const WEBHOOK_DOCTOR_VERBS: readonly Verb[] = [
-  {
-    path: 'webhooks doctor',
-    arguments: '<file>',
-    summary: 'say why a captured delivery is refused; - is standard input',
-    options: [
-      ['--secret-file <file>', 'secrets, one a line; default: those stored here'],
-      ['--at <time>', 'judge its time as of then; default: now'],
-      JSON_FLAG,
-    ],
-    after: DOCTOR,
-    example: 'webhooks doctor delivery.txt --at 2026-05-01T12:00:00Z',
-    load: async () => (await import('../../cli/webhooks/doctor.ts')).doctorCommand,
   },
 ]
