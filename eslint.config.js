@@ -34,7 +34,7 @@ export default defineConfig(
   },
   {
     files: ['src/**/*.ts'],
-    ignores: ['src/sandbox/**'], // it is no part of the program
+    ignores: ['test/sandbox/**'], // it is no part of the program
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',
@@ -42,7 +42,7 @@ export default defineConfig(
           paths: ['http', 'node:http'].map((name) => ({
             name,
             allowTypeImports: true,
-            message: 'use http of core/connections/http.ts, which says why',
+            message: 'use http of base/connections/http.ts, which says why',
           })),
         },
       ],

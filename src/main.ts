@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { type Command, CommanderError, argumentsOf, createProgram, usageOf } from './cli/program.ts'
 import { FEATURES } from './features.ts'
-import { MirrorError, exitCode, messageOf } from './core/errors.ts'
+import { MirrorError, exitCode, messageOf } from './base/errors.ts'
 
 // Restricts everything that a command creates to its own user: databases, archives, bundles, downloads, locks.
 process.umask(0o077)

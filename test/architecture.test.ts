@@ -57,18 +57,18 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
   threads: ['core', 'domain'],
   config: ['core', 'domain'],
   upstream: ['config/proxies.ts', 'config/secret-files.ts', 'core', 'domain', 'json'],
-  store: ['core', 'domain', 'identity/names.ts', 'threads/load-lock.ts'],
+  store: ['core', 'domain', 'base/identity/names.ts', 'base/threads/load-lock.ts'],
   archive: ['core', 'store', 'zip'],
-  identity: ['core', 'json', 'query/orders/ecosystems.ts', 'query/orders/rpm.ts'],
+  identity: ['core', 'json', 'base/versions/ecosystems.ts', 'base/versions/rpm.ts'],
   query: ['core', 'identity', 'json'],
-  differences: ['core/text.ts', 'identity/names.ts', 'json/objects.ts', 'query'],
+  differences: ['base/text.ts', 'base/identity/names.ts', 'base/json/objects.ts', 'query'],
   guard: [
     'core',
     'differences',
-    'domain/doubts.ts',
+    'base/domain/doubts.ts',
     'identity',
     'json',
-    'judging/severity.ts',
+    'documents/records/severity.ts',
     'query',
     'sboms',
     'store',
@@ -87,15 +87,15 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'store',
     'threads',
     'vex',
-    'zip/crc32c.ts',
+    'archive/zip/crc32c.ts',
   ],
   sboms: ['core', 'domain', 'json', 'store'],
   vex: ['core', 'domain', 'identity', 'json', 'sboms', 'store'],
   judging: [
-    'api/scanners/query-source.ts',
+    'features/scanners/routes/query-source.ts',
     'core',
-    'domain/resources.ts',
-    'domain/artifacts/signature.ts',
+    'base/domain/resources.ts',
+    'base/domain/artifacts/signature.ts',
     'identity',
     'json',
     'query',
@@ -109,7 +109,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'core',
     'domain',
     'identity',
-    'json/objects.ts',
+    'base/json/objects.ts',
     'judging',
     'query',
     'sboms',
@@ -118,12 +118,12 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'vex',
   ],
   web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads', 'vex'],
-  webhooks: ['config', 'core', 'domain', 'json/objects.ts', 'store', 'threads'],
+  webhooks: ['config', 'core', 'domain', 'base/json/objects.ts', 'store', 'threads'],
   relay: [
     'config',
     'core',
     'domain',
-    'json/objects.ts',
+    'base/json/objects.ts',
     'store',
     'threads',
     'upstream/http/transport.ts',
@@ -148,10 +148,10 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'webhooks',
   ],
   doctor: [
-    'api/status/problems.ts',
-    'api/status/readiness.ts',
-    'api/status/report.ts',
-    'bundle/format/keys.ts',
+    'server/status/problems.ts',
+    'server/status/readiness.ts',
+    'server/status/report.ts',
+    'features/bundles/format/keys.ts',
     'config',
     'core',
     'domain',
@@ -159,7 +159,7 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
     'store',
     'upstream',
     'views',
-    'zip/small.ts',
+    'archive/zip/small.ts',
   ],
   cli: [
     'api',
@@ -211,25 +211,25 @@ const MAY_IMPORT: Record<Part, readonly string[]> = {
 
 /** Each library, and the one file that imports it; more than one only with a reason. */
 const LIBRARIES: Record<string, readonly string[]> = {
-  '@aws-sdk/client-s3': ['fleet/objects/s3.ts'],
-  '@renovatebot/pep440': ['query/orders/pep440.ts'],
-  '@sigstore/bundle': ['signatures/sigstore.ts'],
-  '@sigstore/protobuf-specs': ['signatures/sigstore.ts'],
-  '@sigstore/verify': ['signatures/sigstore.ts'],
-  'adm-zip': ['zip/small.ts'],
+  '@aws-sdk/client-s3': ['features/fleet/objects/s3.ts'],
+  '@renovatebot/pep440': ['base/versions/pep440.ts'],
+  '@sigstore/bundle': ['documents/signatures/sigstore.ts'],
+  '@sigstore/protobuf-specs': ['documents/signatures/sigstore.ts'],
+  '@sigstore/verify': ['documents/signatures/sigstore.ts'],
+  'adm-zip': ['archive/zip/small.ts'],
   'better-sqlite3': ['store/database/sqlite.ts'],
   'cli-progress': ['cli/progress.ts'],
   commander: ['cli/program.ts'],
-  eta: ['web/render.ts'],
+  eta: ['features/pages/render.ts'],
   'fastest-levenshtein': ['config/suggest.ts'],
-  fastify: ['api/status/routes.ts'],
-  'lru-cache': ['api/followers/details.ts'],
+  fastify: ['server/status/routes.ts'],
+  'lru-cache': ['server/followers/details.ts'],
   'node-cron': ['sync/planning/cron.ts'],
-  'packageurl-js': ['identity/purl.ts'],
-  pino: ['core/log.ts'],
-  'pino-pretty': ['core/log.ts'],
+  'packageurl-js': ['base/identity/purl.ts'],
+  pino: ['base/log.ts'],
+  'pino-pretty': ['base/log.ts'],
   'prom-client': ['daemon/metrics/metrics.ts', 'daemon/metrics/process.ts'],
-  semver: ['query/orders/semver.ts'],
+  semver: ['base/versions/semver.ts'],
   standardwebhooks: ['webhooks/receive/signature.ts'],
   undici: ['upstream/http/transport.ts'],
   yaml: ['config/file.ts'],
@@ -390,15 +390,15 @@ describe('a source file', () => {
     const libraries = (file: string): string[] => [...loadedWith(file, all)].filter((path) => !path.endsWith('.ts'))
     expect(libraries('sync/sync.worker.ts')).toEqual(['better-sqlite3'])
     expect(libraries('webhooks/inbox/inbox.worker.ts')).toEqual(['better-sqlite3'])
-    expect(libraries('relay/relay.worker.ts')).toEqual(['better-sqlite3'])
+    expect(libraries('features/relay/relay.worker.ts')).toEqual(['better-sqlite3'])
   })
 
   test('loads with a command that only reads no code that writes or asks upstream', () => {
     const all = SOURCES.flatMap(({ imports }) => imports)
-    const loaded = loadedWith('cli/lookup/match.ts', all)
+    const loaded = loadedWith('features/match/cli/match.ts', all)
     expect(loaded).toContain('store/reads.ts')
-    for (const late of ['store/writer.ts', 'sync/runner.ts', 'api/reading/reader.ts'])
-      expect(loaded, `cli/lookup/match.ts loads ${late}`).not.toContain(late)
+    for (const late of ['store/writer.ts', 'sync/runner.ts', 'server/reading/reader.ts'])
+      expect(loaded, `features/match/cli/match.ts loads ${late}`).not.toContain(late)
     expect([...loaded].filter((path) => path.startsWith('upstream/'))).toEqual([])
   })
 

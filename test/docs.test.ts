@@ -103,7 +103,7 @@ test('each recipe of docs/architecture.md names at most five places of src, and 
 
 /** Tests that run the marked blocks of a page. */
 const RUN_BY: Readonly<Record<string, string>> = {
-  'docs/bundle-format.md': 'test/bundle/format/format-doc.test.ts',
+  'docs/bundle-format.md': 'test/features/bundles/format/format-doc.test.ts',
   'docs/guides/backup.md': 'test/long/cli/backup-guide.test.ts',
   'docs/guides/guard.md': 'test/guard/guide.test.ts',
 }

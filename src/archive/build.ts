@@ -1,7 +1,7 @@
 import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { MirrorError } from '../core/errors.ts'
+import { MirrorError } from '../base/errors.ts'
 import { derivedDir } from '../store/database/open.ts'
 import type { OsvReader } from '../store/osv/reads.ts'
 import { faultOfArchive } from './check.ts'

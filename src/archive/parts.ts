@@ -1,6 +1,6 @@
 import { type Hash, createHash } from 'node:crypto'
 import type { ArchivePart } from '../store/osv/archive-parts.ts'
-import { combineCrc32c, crc32c } from '../zip/crc32c.ts'
+import { combineCrc32c, crc32c } from './zip/crc32c.ts'
 
 /** Checksums of a range of the archive. */
 interface Sums {

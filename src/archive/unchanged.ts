@@ -1,7 +1,7 @@
 import { readSync } from 'node:fs'
-import { sha256Hex } from '../core/digest.ts'
+import { sha256Hex } from '../base/digest.ts'
 import type { StoredPart } from '../store/osv/archive-parts.ts'
-import { listMembers } from '../zip/entries.ts'
+import { listMembers } from './zip/entries.ts'
 import type { Draft } from './draft.ts'
 
 /** Ids that were written, in the order of the store. */

@@ -1,4 +1,4 @@
-import { MirrorError } from '../core/errors.ts'
+import { MirrorError } from '../base/errors.ts'
 import { print } from './context.ts'
 
 /** Of a command what its completion shows. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { isObject } from '../json/objects.ts'
-import { toIso } from '../core/time.ts'
+import { isObject } from '../base/json/objects.ts'
+import { toIso } from '../base/time.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { checkProxies, describeUnusableExceptions } from '../config/proxies.ts'
 import { isLocked } from '../store/database/lock.ts'

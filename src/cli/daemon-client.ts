@@ -1,5 +1,5 @@
-import { INSTANCE_HEADER } from '../api/http/paths.ts'
-import type { Status } from '../api/status/report.ts'
+import { INSTANCE_HEADER } from '../server/http/paths.ts'
+import type { Status } from '../server/status/report.ts'
 import type { Config } from '../config/schema.ts'
 import { servingDaemon } from '../store/database/lock.ts'
 import { createTransport } from '../upstream/http/transport.ts'

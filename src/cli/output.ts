@@ -1,4 +1,4 @@
-export { duration } from '../core/time.ts'
+export { duration } from '../base/time.ts'
 
 type Row = readonly string[]
 

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { VERSION } from '../core/version.ts'
+import { VERSION } from '../base/version.ts'
 import { nameStorageError } from '../store/database/faults.ts'
 import { AFTER, DESCRIPTION } from './manual.ts'
 import type { Feature } from '../daemon/feature.ts'

@@ -1,6 +1,6 @@
 import { type SingleBar, MultiBar } from 'cli-progress'
-import { type BundleProgress, type RunProgress, RUN_PHASES, amountOf, describeRetry } from '../domain/progress.ts'
-import { movesCursor } from '../core/terminal.ts'
+import { type BundleProgress, type RunProgress, RUN_PHASES, amountOf, describeRetry } from '../base/domain/progress.ts'
+import { movesCursor } from '../base/terminal.ts'
 import type { Progress } from '../sync/context.ts'
 
 /** Shows how far runs are. `finish` ends the display before anything else is printed. */

@@ -1,15 +1,15 @@
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
-import { MirrorError } from '../core/errors.ts'
-import { VERSION } from '../core/version.ts'
-import { SOURCES, SWITCHES, type SourceName, activeSources } from '../domain/sources.ts'
+import { MirrorError } from '../base/errors.ts'
+import { VERSION } from '../base/version.ts'
+import { SOURCES, SWITCHES, type SourceName, activeSources } from '../base/domain/sources.ts'
 import { type Writes, openWrites } from '../store/writer.ts'
 import type { Progress } from '../sync/context.ts'
 import { type Runner, createRunner } from '../sync/runner.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
 import { STOPPING, note, warn } from './context.ts'
 import { inTurn } from './own-turn.ts'
-import { refuseUnpublished } from './fleet/paused.ts'
+import { refuseUnpublished } from '../features/fleet/cli/paused.ts'
 
 /**
  * Checks source names given on the command line; none means all that the settings ask for. Throws `usage`, and `config`

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs'
-import { PRIVATE_FILE } from '../core/files.ts'
-import { MirrorError, messageOf, systemCode } from '../core/errors.ts'
+import { PRIVATE_FILE } from '../base/files.ts'
+import { MirrorError, messageOf, systemCode } from '../base/errors.ts'
 
 /** A new file that only its owner may read, for a secret that is shown once. */
 export interface SecretFile {

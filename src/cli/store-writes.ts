@@ -1,4 +1,4 @@
-import { MirrorError, systemCode } from '../core/errors.ts'
+import { MirrorError, systemCode } from '../base/errors.ts'
 import { nameStorageError } from '../store/database/faults.ts'
 import { type Writes, openWrites } from '../store/writer.ts'
 import { closing } from './store-access.ts'

@@ -1,5 +1,5 @@
-import { FORMAT } from '../bundle/format/manifest.ts'
-import { VERSION } from '../core/version.ts'
+import { FORMAT } from '../features/bundles/format/manifest.ts'
+import { VERSION } from '../base/version.ts'
 import { MIGRATIONS } from '../store/database/migrations/mirror.ts'
 import { print, printJson } from './context.ts'
 

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { whyUnreadable } from '../core/errors.ts'
+import { whyUnreadable } from '../base/errors.ts'
 import { isKeyMaterial } from './kinds/pem-files.ts'
 import type { GivenSettings, Layer, Unread } from './problems.ts'
 import { secretText } from './secret-files.ts'

@@ -1,11 +1,11 @@
 import { createRequire } from 'node:module'
 import type * as Yaml from 'yaml'
-import { messageOf, systemCode } from '../core/errors.ts'
+import { messageOf, systemCode } from '../base/errors.ts'
 import type { GivenSettings, Layer } from './problems.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
 import { successorOf } from './successors.ts'
 import { fileHint, suggestSection, suggestSetting } from './suggest.ts'
-import { readNamedFile } from '../core/files.ts'
+import { readNamedFile } from '../base/files.ts'
 
 const UNREADABLE: Partial<Record<string, string>> = {
   ENOENT: 'there is no such file',

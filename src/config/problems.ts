@@ -1,5 +1,5 @@
-import { MirrorError } from '../core/errors.ts'
-import { counted } from '../core/text.ts'
+import { MirrorError } from '../base/errors.ts'
+import { counted } from '../base/text.ts'
 import type { NamedSetting } from './settings.ts'
 import { isKeyMaterial } from './kinds/pem-files.ts'
 import { maskUrl } from './kinds/urls.ts'

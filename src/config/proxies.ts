@@ -1,7 +1,7 @@
 import { relayUrls, isLoopbackHost, maskUrl } from './kinds/urls.ts'
 import { BlockList, isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
-import { MirrorError } from '../core/errors.ts'
+import { MirrorError } from '../base/errors.ts'
 import type { Config } from './schema.ts'
 
 /** A forward proxy, and the setting or the environment variable that names it. */

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import type { Config } from './schema.ts'
 import { SETTINGS } from './settings.ts'
-import { briefReason, readNamedFile } from '../core/files.ts'
+import { briefReason, readNamedFile } from '../base/files.ts'
 
 /** A secret setting in use: its value follows the file that it was read from, if it was read from one. */
 interface FollowedSecret<T> {

@@ -1,7 +1,7 @@
-import { describeRetry } from '../domain/progress.ts'
-import type { Logger } from '../core/log.ts'
-import { toIso } from '../core/time.ts'
-import type { SourceName } from '../domain/sources.ts'
+import { describeRetry } from '../base/domain/progress.ts'
+import type { Logger } from '../base/log.ts'
+import { toIso } from '../base/time.ts'
+import type { SourceName } from '../base/domain/sources.ts'
 import type { Progress } from '../sync/context.ts'
 import type { RunReport, RunRequest } from '../sync/runner.ts'
 

@@ -1,6 +1,6 @@
-import type { Logger } from '../core/log.ts'
+import type { Logger } from '../base/log.ts'
 import type { Config } from '../config/schema.ts'
-import { type SourceName, activeSources } from '../domain/sources.ts'
+import { type SourceName, activeSources } from '../base/domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
 import { type Schedule, type ScheduledJob, startSchedule } from '../sync/schedule.ts'
 import { changedScope } from '../store/runs/run-scope.ts'

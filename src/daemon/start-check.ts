@@ -1,6 +1,6 @@
-import { withAddress } from '../api/listen.ts'
+import { withAddress } from '../server/listen.ts'
 import type { Config } from '../config/schema.ts'
-import { readCertificate } from '../core/certificate.ts'
+import { readCertificate } from '../base/certificate.ts'
 import { tryWebhooks } from '../webhooks/webhooks.ts'
 
 /**

@@ -1,5 +1,5 @@
-import type { RouteTools } from '../api/access/private-routes.ts'
-import type { PrivateRoute } from '../api/access/route-table.ts'
+import type { RouteTools } from '../server/access/private-routes.ts'
+import type { PrivateRoute } from '../server/access/route-table.ts'
 import type { DaemonPart, Feature, Gate, GateParts, Parts, RunningPart } from './feature.ts'
 
 /** The features of a daemon, running. */

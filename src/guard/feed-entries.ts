@@ -1,6 +1,6 @@
-import { type Fields, eachObject, fieldsOf, isObject } from '../json/objects.ts'
-import { findEcosystem } from '../query/orders/ecosystems.ts'
-import type { VersionOrder } from '../query/orders/order.ts'
+import { type Fields, eachObject, fieldsOf, isObject } from '../base/json/objects.ts'
+import { findEcosystem } from '../base/versions/ecosystems.ts'
+import type { VersionOrder } from '../base/versions/order.ts'
 
 /** An entry of a feed of patches: a vulnerability of a package in a release, and the versions that fix it. */
 interface FeedEntry {

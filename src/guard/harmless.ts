@@ -1,7 +1,7 @@
-import { orderOfRange } from '../differences/spans.ts'
-import { type Fields, fieldsOf, isObject } from '../json/objects.ts'
-import { mavenOrder } from '../query/orders/maven.ts'
-import type { VersionOrder } from '../query/orders/order.ts'
+import { orderOfRange } from '../documents/differences/spans.ts'
+import { type Fields, fieldsOf, isObject } from '../base/json/objects.ts'
+import { mavenOrder } from '../base/versions/maven.ts'
+import type { VersionOrder } from '../base/versions/order.ts'
 import type { ParsedRecord } from './kinds.ts'
 
 /** Characters of a record that is looked at: it has fewer events, and characters in them, than the comparison of ranges is bounded to. */

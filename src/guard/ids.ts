@@ -1,9 +1,9 @@
-import { plainText } from '../core/text.ts'
-import { textsIn } from '../differences/facts.ts'
-import { fieldsOf } from '../json/objects.ts'
-import { statedId, statedIds } from '../vex/apply.ts'
-import { type VexReads, readVexStatements } from '../vex/read.ts'
-import { rulesOut } from '../vex/statement.ts'
+import { plainText } from '../base/text.ts'
+import { textsIn } from '../documents/differences/facts.ts'
+import { fieldsOf } from '../base/json/objects.ts'
+import { statedId, statedIds } from '../documents/vex/apply.ts'
+import { type VexReads, readVexStatements } from '../documents/vex/read.ts'
+import { rulesOut } from '../documents/vex/statement.ts'
 
 /** By which ids VEX may newly rule out a record. */
 interface ChangedIds {

@@ -1,6 +1,6 @@
-import type { RecordDifference } from '../differences/difference.ts'
-import { type AffectedRange, type PackageFacts, type RecordFacts, packageText } from '../differences/facts.ts'
-import { createRangeTest, lostSpans, orderOfRange } from '../differences/spans.ts'
+import type { RecordDifference } from '../documents/differences/difference.ts'
+import { type AffectedRange, type PackageFacts, type RecordFacts, packageText } from '../documents/differences/facts.ts'
+import { createRangeTest, lostSpans, orderOfRange } from '../documents/differences/spans.ts'
 
 /**
  * What a package lost of its affected versions: up to a fix that is named now (`fixLowered`), without one (`rangesLost`),

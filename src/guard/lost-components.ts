@@ -1,7 +1,7 @@
-import { identifyComponent } from '../identity/identity.ts'
-import { surroundingsOf } from '../identity/surroundings.ts'
-import type { Ecosystem } from '../query/orders/ecosystems.ts'
-import type { InputSbom } from '../sboms/sbom.ts'
+import { identifyComponent } from '../base/identity/identity.ts'
+import { surroundingsOf } from '../base/identity/surroundings.ts'
+import type { Ecosystem } from '../base/versions/ecosystems.ts'
+import type { InputSbom } from '../documents/sboms/sbom.ts'
 
 /** What an SBOM lost that replaces another one. */
 interface LostComponents {

@@ -1,4 +1,4 @@
-import type { PackageName } from '../differences/facts.ts'
+import type { PackageName } from '../documents/differences/facts.ts'
 
 /** Characters that are not seen: controls, marks of direction, joiners, variation selectors, fillers and strange spaces. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/u

@@ -1,9 +1,9 @@
-import { type VexReason, createVexJudge, statedIds, statedId } from '../vex/apply.ts'
-import { type NamedComponent, statedPlaces } from '../vex/coverage.ts'
-import { readDescribed } from '../vex/described.ts'
-import { type Statement, rulesOut } from '../vex/statement.ts'
+import { type VexReason, createVexJudge, statedIds, statedId } from '../documents/vex/apply.ts'
+import { type NamedComponent, statedPlaces } from '../documents/vex/coverage.ts'
+import { readDescribed } from '../documents/vex/described.ts'
+import { type Statement, rulesOut } from '../documents/vex/statement.ts'
 import type { OpenFinding } from '../store/findings/open-findings.ts'
-import type { VexDocument } from '../store/views/vex.ts'
+import type { VexDocument } from '../store/catalog/vex.ts'
 
 /** A VEX document of certain tags. */
 export interface ComparedDocument {

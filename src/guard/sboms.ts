@@ -1,6 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import { readMirroredSbom } from '../sboms/mirrored.ts'
-import type { InputSbom } from '../sboms/sbom.ts'
+import { readMirroredSbom } from '../documents/sboms/mirrored.ts'
+import type { InputSbom } from '../documents/sboms/sbom.ts'
 import type { FetchedArtifact } from '../store/catalog/answer-writes.ts'
 import { readOpenFindings } from '../store/findings/database.ts'
 import type { FindingOfTag } from '../store/findings/open-findings.ts'

@@ -1,5 +1,5 @@
-import type { RecordDifference } from '../differences/difference.ts'
-import { cvss3Score } from '../judging/severity.ts'
+import type { RecordDifference } from '../documents/differences/difference.ts'
+import { cvss3Score } from '../documents/records/severity.ts'
 
 type SeverityChange = Extract<RecordDifference, { kind: 'severity_changed' }>
 

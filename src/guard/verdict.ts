@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
-import { sha256Of } from '../core/digest.ts'
-import { percent } from '../core/text.ts'
+import { sha256Of } from '../base/digest.ts'
+import { percent } from '../base/text.ts'
 import {
   DOUBTS,
   type Doubt,
@@ -9,7 +9,7 @@ import {
   MOST_DOUBTED,
   doubtText,
   doubtedCount,
-} from '../domain/doubts.ts'
+} from '../base/domain/doubts.ts'
 import type { LedgerRow } from '../store/changes/guard-ledger.ts'
 
 type Settings = Config['guard']

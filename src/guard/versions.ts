@@ -1,6 +1,6 @@
-import { FRAME, inflateMembers } from '../core/gzip/member.ts'
-import { refuseComparison } from '../differences/bounds.ts'
-import { jsonTextOf } from '../json/objects.ts'
+import { FRAME, inflateMembers } from '../base/gzip/member.ts'
+import { refuseComparison } from '../documents/differences/bounds.ts'
+import { jsonTextOf } from '../base/json/objects.ts'
 import { contentOf, sizeOf } from '../store/database/gzip.ts'
 import type { ParsedRecord } from './kinds.ts'
 

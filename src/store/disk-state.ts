@@ -1,8 +1,8 @@
 import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PRIVATE_FILE, draftIn } from '../core/files.ts'
-import { messageOf, systemCode } from '../core/errors.ts'
+import { PRIVATE_FILE, draftIn } from '../base/files.ts'
+import { messageOf, systemCode } from '../base/errors.ts'
 
 /**
  * Whether the data folder can be used: `full` when the disk is full, `damaged` when what is stored cannot be read, `failing`

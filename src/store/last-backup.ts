@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { replacePrivateFile } from '../core/files.ts'
+import { replacePrivateFile } from '../base/files.ts'
 
 /** The file of a data folder that says where the last complete backup of it was written. */
 const NOTE = 'backup.last'

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { replacePrivateFile } from '../core/files.ts'
+import { replacePrivateFile } from '../base/files.ts'
 
 /** The last verification of all that is stored. */
 export interface LastVerification {

@@ -1,9 +1,9 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf, systemCode } from '../core/errors.ts'
+import { messageOf, systemCode } from '../base/errors.ts'
 import { isUnreadable } from './database/faults.ts'
 import { guarded, openWriter } from './database/open.ts'
-import { replacePrivateFile } from '../core/files.ts'
+import { replacePrivateFile } from '../base/files.ts'
 import { createKeyWriter, isSameKey } from './keys.ts'
 
 /** Name of the first key in `keys list`, and of its file in the data folder. */

@@ -1,4 +1,4 @@
-import { MirrorError, systemCode } from '../core/errors.ts'
+import { MirrorError, systemCode } from '../base/errors.ts'
 
 /** What a statement of a database is about, for the message about its error: noted where the connection is made. */
 interface Located {

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { MirrorError, systemCode } from '../core/errors.ts'
-import { PRIVATE_FILE } from '../core/files.ts'
+import { MirrorError, systemCode } from '../base/errors.ts'
+import { PRIVATE_FILE } from '../base/files.ts'
 import { Database, SQLITE_MODULE } from './database/sqlite.ts'
 
 /**

@@ -1,5 +1,5 @@
-import { MirrorError } from '../core/errors.ts'
-import { SOURCES, type SourceName } from '../domain/sources.ts'
+import { MirrorError } from '../base/errors.ts'
+import { SOURCES, type SourceName } from '../base/domain/sources.ts'
 import type { Db } from './database/sqlite.ts'
 import type { createSnapshotReader } from './runs/snapshots.ts'
 

@@ -1,4 +1,4 @@
-import type { SourceName } from '../domain/sources.ts'
+import type { SourceName } from '../base/domain/sources.ts'
 import { type Db, guarded, openReader } from './database/open.ts'
 import { createDigestLines } from './catalog/digest-lines.ts'
 import { createDocumentStoreReader } from './catalog/documents.ts'
@@ -21,7 +21,7 @@ import { createRunReader } from './runs/runs.ts'
 import { createRunScope } from './runs/run-scope.ts'
 import { createSecretReader } from './secret.ts'
 import { createSnapshotReader } from './runs/snapshots.ts'
-import { createVexReader } from './views/vex.ts'
+import { createVexReader } from './catalog/vex.ts'
 import { type ServedPin, createPin } from './pin.ts'
 
 /** Creates all reads on one connection, by the room that owns the tables. */

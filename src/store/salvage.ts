@@ -1,5 +1,5 @@
-import { systemCode } from '../core/errors.ts'
-import type { SourceName } from '../domain/sources.ts'
+import { systemCode } from '../base/errors.ts'
+import type { SourceName } from '../base/domain/sources.ts'
 import { createLogCuts } from './changes/log-adoption.ts'
 import type { Db } from './database/open.ts'
 import { openDamaged } from './database/sqlite.ts'

@@ -1,6 +1,6 @@
 import { type Stats, lstatSync, mkdtempSync, readdirSync, rmSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { isPresent } from '../core/files.ts'
+import { isPresent } from '../base/files.ts'
 import { type Lock, lockFile } from './database/lock.ts'
 
 /** A folder for what is not complete yet, or not to stay; mode 0700. */

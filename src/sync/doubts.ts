@@ -1,5 +1,5 @@
-import { DAY_MS, toIso } from '../core/time.ts'
-import { type Doubt, doubtedKinds } from '../domain/doubts.ts'
+import { DAY_MS, toIso } from '../base/time.ts'
+import { type Doubt, doubtedKinds } from '../base/domain/doubts.ts'
 import type { Limit, Standard, GuardVerdict } from '../guard/verdict.ts'
 import type { LedgerRow } from '../store/changes/guard-ledger.ts'
 import { tagCounts } from '../store/findings/database.ts'

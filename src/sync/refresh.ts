@@ -1,6 +1,6 @@
-import { AWAITED_LISTS, REFRESHED_SOURCES } from '../domain/event-types.ts'
-import type { EventTarget } from '../domain/image-reference.ts'
-import type { SourceName } from '../domain/sources.ts'
+import { AWAITED_LISTS, REFRESHED_SOURCES } from '../base/domain/event-types.ts'
+import type { EventTarget } from '../base/domain/image-reference.ts'
+import type { SourceName } from '../base/domain/sources.ts'
 import type { RequestOutcome } from './run-queue.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 

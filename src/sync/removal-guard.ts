@@ -1,4 +1,4 @@
-import { percent } from '../core/text.ts'
+import { percent } from '../base/text.ts'
 import type { Quarantine } from '../store/runs/quarantine.ts'
 import { changedScope, describeChanged } from '../store/runs/run-scope.ts'
 import type { SyncContext, SyncResult } from './context.ts'

@@ -1,8 +1,8 @@
 import { rebuildLostArchive } from '../archive/build.ts'
-import { MirrorError, messageOf } from '../core/errors.ts'
+import { MirrorError, messageOf } from '../base/errors.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import type { Config } from '../config/schema.ts'
-import { signatureMode } from '../domain/artifacts/signature.ts'
+import { signatureMode } from '../base/domain/artifacts/signature.ts'
 import type { Writes } from '../store/writer.ts'
 
 /**

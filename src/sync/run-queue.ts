@@ -1,5 +1,5 @@
-import type { EventTarget } from '../domain/image-reference.ts'
-import type { SourceName } from '../domain/sources.ts'
+import type { EventTarget } from '../base/domain/image-reference.ts'
+import type { SourceName } from '../base/domain/sources.ts'
 import type { RunKind } from '../store/runs/runs.ts'
 import type { RunReport, RunRequest } from './runner.ts'
 

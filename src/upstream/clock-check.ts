@@ -1,5 +1,5 @@
-import { counted } from '../core/text.ts'
-import { readHttpDate } from '../core/time.ts'
+import { counted } from '../base/text.ts'
+import { readHttpDate } from '../base/time.ts'
 import type { RawAnswer } from './http/transport.ts'
 
 /** Compares the dates of responses with the local clock. */

@@ -1,4 +1,4 @@
-import { MirrorError } from '../core/errors.ts'
+import { MirrorError } from '../base/errors.ts'
 import type { DocumentAnswer } from './http/document.ts'
 import type { Session } from './http/session.ts'
 

@@ -1,8 +1,8 @@
-import { MirrorError, messageOf } from '../core/errors.ts'
+import { MirrorError, messageOf } from '../base/errors.ts'
 import { type Authorization, type CurrentSecret, createRecent, scrub } from './http/credentials.ts'
 import { statusOf } from './http/errors.ts'
 import type { Session } from './http/session.ts'
-import { jsonTextOf } from '../json/objects.ts'
+import { jsonTextOf } from '../base/json/objects.ts'
 
 /** OAuth client credentials, and their section of the settings. */
 interface ClientCredentials {

@@ -1,5 +1,5 @@
-import { MirrorError } from '../core/errors.ts'
-import { OSV_ARCHIVE, OSV_INDEX, osvRecordPath } from '../domain/feed-paths.ts'
+import { MirrorError } from '../base/errors.ts'
+import { OSV_ARCHIVE, OSV_INDEX, osvRecordPath } from '../base/domain/feed-paths.ts'
 import { type Meta, type RequestPlace, isPlain, parseContentRange } from './http/response.ts'
 import type { DocumentAnswer, PassedAnswer, PieceReader } from './http/document.ts'
 import { atRoot } from './feeds.ts'

@@ -1,4 +1,4 @@
-import { MirrorError } from '../core/errors.ts'
+import { MirrorError } from '../base/errors.ts'
 
 /** Searches upstream's responses for the credentials in use, so that none of them is stored. */
 export interface SecretSearch {

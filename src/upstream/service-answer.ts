@@ -1,5 +1,5 @@
-import { isObject } from '../json/objects.ts'
-import { MirrorError } from '../core/errors.ts'
+import { isObject } from '../base/json/objects.ts'
+import { MirrorError } from '../base/errors.ts'
 
 /** An object in the service's own form; its fields are not fixed. */
 export type Item = Readonly<Record<string, unknown>>

@@ -1,5 +1,5 @@
-import { isObject } from '../json/objects.ts'
-import { MirrorError } from '../core/errors.ts'
+import { isObject } from '../base/json/objects.ts'
+import { MirrorError } from '../base/errors.ts'
 import { type DeliveryState, type Item, type Made, deliveryStateIn, itemIn, secretIn } from './service-answer.ts'
 import { fetchJson, fetchList, parseJson } from './service-list.ts'
 import { type Session, pathAsked } from './http/session.ts'

@@ -1,8 +1,8 @@
-import { MirrorError } from '../core/errors.ts'
-import { counted } from '../core/text.ts'
+import { MirrorError } from '../base/errors.ts'
+import { counted } from '../base/text.ts'
 import { walkList } from './lists/walk.ts'
 import { type Session, pathAsked } from './http/session.ts'
-import { jsonTextOf } from '../json/objects.ts'
+import { jsonTextOf } from '../base/json/objects.ts'
 
 /** The contract's maximum page size, and the limits of a list in memory. */
 const PAGE_SIZE = 1000

@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import { followSecret } from '../config/secret-files.ts'
-import { MirrorError } from '../core/errors.ts'
+import { MirrorError } from '../base/errors.ts'
 import { type ArtifactOptions, type ArtifactSink, fetchArtifact } from './artifacts.ts'
 import { type Authorization, basicKey, bearer } from './http/credentials.ts'
 import { type ClockWatch, createClockWatch } from './clock-check.ts'

@@ -1,5 +1,5 @@
-import { MirrorError } from '../core/errors.ts'
-import { type ListSign, describeSign, saysMore, signsOfHeaders } from '../json/list-signs.ts'
+import { MirrorError } from '../base/errors.ts'
+import { type ListSign, describeSign, saysMore, signsOfHeaders } from '../base/json/list-signs.ts'
 import type { Meta } from './http/response.ts'
 import { nextLink } from './lists/page-key.ts'
 

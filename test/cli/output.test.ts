@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { print, printJson, upstreamJson } from '../../src/cli/context.ts'
 import { table, visibleLines, wrapped } from '../../src/cli/output.ts'
-import { hasColor, movesCursor } from '../../src/core/terminal.ts'
+import { hasColor, movesCursor } from '../../src/base/terminal.ts'
 
 test('text of upstream cannot move the cursor of a terminal', () => {
   const text = table(['what happened'], [['its keys are: \u001b]0;mine\u0007\u001b[2J\r\nnone']])

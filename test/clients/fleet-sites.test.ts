@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { sha256Hex } from '../../src/core/digest.ts'
+import { sha256Hex } from '../../src/base/digest.ts'
 import { answersOf, fleetStatus, untilFleet } from '../support/fleet/daemons.ts'
 import { bearer } from '../support/keys.ts'
 import { emptyDisk, fillDisk } from '../support/small-disk.ts'

@@ -2,8 +2,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from
 import { tmpdir } from 'node:os'
 import { basename, delimiter, dirname, join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { sha256Hex } from '../../src/core/digest.ts'
-import { VERSION } from '../../src/core/version.ts'
+import { sha256Hex } from '../../src/base/digest.ts'
+import { VERSION } from '../../src/base/version.ts'
 import { runTool } from '../support/tools.ts'
 
 /* The steps of the Dockerfile, in a folder instead of an image: no container engine is needed. */

@@ -1,8 +1,8 @@
-import { findEcosystem } from '../../src/query/orders/ecosystems.ts'
-import { readPurl } from '../../src/identity/package.ts'
-import { parsePurl, writePurl } from '../../src/identity/purl.ts'
-import type { MatchResult } from '../../src/match/result.ts'
-import type { InputSbom, SbomComponent } from '../../src/sboms/sbom.ts'
+import { findEcosystem } from '../../src/base/versions/ecosystems.ts'
+import { readPurl } from '../../src/base/identity/package.ts'
+import { parsePurl, writePurl } from '../../src/base/identity/purl.ts'
+import type { MatchResult } from '../../src/features/match/result.ts'
+import type { InputSbom, SbomComponent } from '../../src/documents/sboms/sbom.ts'
 import type { ScannedPackage } from './scanner.ts'
 
 /** What of an OSV record the comparison looks at. */

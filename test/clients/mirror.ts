@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openReader } from '../../src/store/database/open.ts'
 import { createReads } from '../../src/store/reads.ts'
-import { makeOsvViews } from '../../src/views/osv/views.ts'
-import { type Served, serve } from '../api/served.ts'
+import { makeOsvViews } from '../../src/features/scanners/views/osv/views.ts'
+import { type Served, serve } from '../server/served.ts'
 import { openFilledStore } from '../support/filled-store.ts'
 
 /** Packages with a fix that the vendor made, as the service writes them: id, ecosystem, name, fixed version. */

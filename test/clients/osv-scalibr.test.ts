@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Served, closeAll } from '../api/served.ts'
+import { type Served, closeAll } from '../server/served.ts'
 import { runTool } from '../support/tools.ts'
 import { serveFixes } from './mirror.ts'
 import { type Built, buildGo } from './toolbox.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Served, closeAll } from '../api/served.ts'
+import { type Served, closeAll } from '../server/served.ts'
 import { runTool } from '../support/tools.ts'
 import { serveFixes } from './mirror.ts'
 import { type Built, buildProgram } from './toolbox.ts'

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { VERSION } from '../../src/core/version.ts'
+import { VERSION } from '../../src/base/version.ts'
 import { findTool, runTool } from '../support/tools.ts'
 
 /* The npm package, installed into an empty folder as on a machine without the sources. */

@@ -1,7 +1,7 @@
 import axe from 'axe-core'
 import { type Browser, type BrowserContextOptions, type Page, chromium } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { PAGES } from '../../src/web/pages.ts'
+import { PAGES } from '../../src/features/pages/pages.ts'
 import { TEST_KEY } from '../support/keys.ts'
 import { findTool } from '../support/tools.ts'
 import { type WholeMirror, openWholeMirror } from '../support/whole-mirror.ts'

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { sha256Hex } from '../../src/core/digest.ts'
+import { sha256Hex } from '../../src/base/digest.ts'
 
 /** A registry on loopback with one image, under any repository. */
 export interface ImageRegistry {

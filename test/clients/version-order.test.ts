@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { findEcosystem } from '../../src/query/orders/ecosystems.ts'
+import { findEcosystem } from '../../src/base/versions/ecosystems.ts'
 import { type Built, fetchGoModule } from './toolbox.ts'
 
 /*

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Served, closeAll } from '../api/served.ts'
+import { type Served, closeAll } from '../server/served.ts'
 import { runTool } from '../support/tools.ts'
 import { CVE_FEED, serveFixes } from './mirror.ts'
 import { type Built, buildProgram } from './toolbox.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, expectTypeOf, test } from 'vitest'
-import { exitCode } from '../../src/core/errors.ts'
+import { exitCode } from '../../src/base/errors.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { fileWith, load, loadYaml, refusal } from './loading.ts'
 

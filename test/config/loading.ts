@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { MirrorError } from '../../src/core/errors.ts'
+import { MirrorError } from '../../src/base/errors.ts'
 import { type LoadOptions, type LoadedConfig, loadConfig } from '../../src/config/load.ts'
 
 /** A folder that is gone when the test ends. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLog } from '../../src/core/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { createRunLog, logRetries, logRun, warnOnce } from '../../src/daemon/log-lines.ts'
 import type { Progress } from '../../src/sync/context.ts'
 import type { Run } from '../../src/store/runs/runs.ts'

@@ -1,7 +1,7 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { createLog } from '../../src/core/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { watchStorage } from '../../src/daemon/storage.ts'
 import { damagedContent } from '../../src/store/database/faults.ts'
 import { databasePath, openReader } from '../../src/store/database/open.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SANDBOX_KEYS } from '../../src/sandbox/service/credentials.ts'
+import { SANDBOX_KEYS } from '../sandbox/service/credentials.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { FILLED_AT, type Served, closeAll, serve } from '../api/served.ts'
+import { FILLED_AT, type Served, closeAll, serve } from '../server/served.ts'
 import { LONG } from '../support/tables.ts'
 import { findTool, getOver, runTool, startTool } from '../support/tools.ts'
 

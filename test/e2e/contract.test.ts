@@ -1,9 +1,9 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { contractPath } from '../../src/api/contract/document.ts'
+import { contractPath } from '../../src/server/contract/document.ts'
 import { endpointPath } from '../../src/config/kinds/webhooks.ts'
-import { UI } from '../../src/web/page.ts'
-import { PAGES } from '../../src/web/pages.ts'
+import { UI } from '../../src/features/pages/page.ts'
+import { PAGES } from '../../src/features/pages/pages.ts'
 import { READING, allKnown } from '../support/catalog/contract.ts'
 import { bearer } from '../support/keys.ts'
 import { type ServedContract, templateOf, violations } from '../support/openapi.ts'
@@ -165,7 +165,7 @@ longTest('the answers of a mirror have the status, media type and headers of the
   )
   const elsewhere = [
     'GET /external/cve_feed',
-    'GET /-/sbom', // of a built program: test/api/sbom.test.ts
+    'GET /-/sbom', // of a built program: test/server/sbom.test.ts
     'GET /-/events',
     'POST /-/webhooks',
     'GET /v0/users',

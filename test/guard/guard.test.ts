@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { generateRecord } from '../../src/sandbox/feed/generate.ts'
+import { generateRecord } from '../sandbox/feed/generate.ts'
 import { telling } from '../support/tables.ts'
 import { BENIGN, HOSTILE, judged, mutated } from './hostile.ts'
 

@@ -1,10 +1,10 @@
 import { gzipSync } from 'node:zlib'
 import type { Config } from '../../src/config/schema.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { sha256Of } from '../../src/core/digest.ts'
+import { sha256Of } from '../../src/base/digest.ts'
 import { createRecordGuard } from '../../src/guard/guard.ts'
 import type { Standard, GuardVerdict } from '../../src/guard/verdict.ts'
-import type { Doubt } from '../../src/domain/doubts.ts'
+import type { Doubt } from '../../src/base/domain/doubts.ts'
 
 /** A record as parsed, with the fields that mutations change. */
 export interface Doc {

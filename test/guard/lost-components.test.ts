@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { lostComponents } from '../../src/guard/lost-components.ts'
-import { readInputSbom } from '../../src/sboms/read.ts'
-import { sbomOf } from '../findings/fixtures.ts'
+import { readInputSbom } from '../../src/documents/sboms/read.ts'
+import { sbomOf } from '../features/findings/fixtures.ts'
 
 const sbomWith = (...purls: string[]) => readInputSbom(Buffer.from(sbomOf('image', ...purls)))
 const OLD = sbomWith('pkg:deb/debian/libx1@1-1?distro=debian-12&upstream=xsource')

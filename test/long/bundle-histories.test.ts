@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { playOne, steps } from '../bundle/histories.ts'
+import { playOne, steps } from '../features/bundles/histories.ts'
 
 test('a hundred histories of changes, media, losses, repeats and reorderings', async () => {
   const seen = { applied: 0, refused: 0, same: 0 }

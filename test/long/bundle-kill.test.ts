@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { createReads } from '../../src/store/reads.ts'
 import { openReader } from '../../src/store/database/open.ts'
 import { isSoundVerdict, verifyStore } from '../../src/sync/verify/verify.ts'
-import { below, carry, folder, openBelow, signer } from '../bundle/air-gap.ts'
+import { below, carry, folder, openBelow, signer } from '../features/bundles/air-gap.ts'
 import { catalogBench } from '../support/catalog/mirror.ts'
 import { run, start } from '../support/command.ts'
 

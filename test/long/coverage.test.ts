@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest'
-import { SHAPE_NAMES } from '../../src/sandbox/service/shapes/shape.ts'
+import { SHAPE_NAMES } from '../sandbox/service/shapes/shape.ts'
 import { proveContract } from '../support/catalog/coverage.ts'
 
 describe.each(SHAPE_NAMES)('a service of the shape %s', (name) => {

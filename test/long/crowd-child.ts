@@ -1,8 +1,8 @@
 import { loadConfig } from '../../src/config/load.ts'
-import { createServer } from '../../src/api/server.ts'
-import { createMatchRoute } from '../../src/match/route.ts'
+import { createServer } from '../../src/server/server.ts'
+import { createMatchRoute } from '../../src/features/match/route.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
-import { createScannerPaths } from '../../src/api/scanners/public-paths.ts'
+import { createScannerPaths } from '../../src/features/scanners/routes/public-paths.ts'
 
 /** Serves a data folder that is filled, with all bounds as they are, until it is killed: `crowd-child.ts DATA-FOLDER`. */
 

@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { randomBytes } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import { openShortReads } from '../../src/store/reads.ts'
-import { makeOsvViews } from '../../src/views/osv/views.ts'
-import { heldRecord } from '../api/scanners/served-osv.ts'
+import { makeOsvViews } from '../../src/features/scanners/views/osv/views.ts'
+import { heldRecord } from '../server/scanners/served-osv.ts'
 import { openFilledStore } from '../support/filled-store.ts'
 
 /** Whether the memory of another process can be read. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type RecordDates, isOnMirror } from '../../src/store/dates/reads.ts'
-import { type Below, carry, openBelow } from '../bundle/air-gap.ts'
+import { type Below, carry, openBelow } from '../features/bundles/air-gap.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
 
 type Step =

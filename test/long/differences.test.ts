@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import AdmZip from 'adm-zip'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Model, applied, differencesOf, modelOf, pair, plain, recordOf } from '../differences/pairs.ts'
+import { type Model, applied, differencesOf, modelOf, pair, plain, recordOf } from '../documents/differences/pairs.ts'
 
 const SERIES = ['t0', 't1', 't2'].map((name) => resolve('../shared/data/series', `${name}.zip`))
 const present = SERIES.every((path) => existsSync(path))

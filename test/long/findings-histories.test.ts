@@ -9,7 +9,7 @@ import {
   sbomOf,
   vexAbout,
   visibleRows,
-} from '../findings/fixtures.ts'
+} from '../features/findings/fixtures.ts'
 
 /** Histories; a judgement from the beginning follows each of their judgements. */
 const RUNS = 20

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createRecordGuard } from '../../src/guard/guard.ts'
 import { isCleared } from '../../src/guard/sboms.ts'
 import { createDoubtCount } from '../../src/guard/verdict.ts'
-import type { Doubt } from '../../src/domain/doubts.ts'
+import type { Doubt } from '../../src/base/domain/doubts.ts'
 import type { LedgerRow } from '../../src/store/changes/guard-ledger.ts'
 import { type Doc, standardOf, versionOf } from '../guard/hostile.ts'
 

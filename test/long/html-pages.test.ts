@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { OSV_ARCHIVE, OSV_INDEX } from '../../src/domain/feed-paths.ts'
+import { OSV_ARCHIVE, OSV_INDEX } from '../../src/base/domain/feed-paths.ts'
 import { type Saying, plainBench } from '../support/catalog/plain-service.ts'
 
 const page: Saying = () => ({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SOURCES } from '../../src/domain/sources.ts'
+import { SOURCES } from '../../src/base/domain/sources.ts'
 import { createOrigin } from '../support/origin.ts'
 import { bench } from '../sync/catalog/fixtures.ts'
 

@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { restoreBackup } from '../../src/backup/restore.ts'
-import { writeBackup } from '../../src/backup/write.ts'
+import { restoreBackup } from '../../src/features/backup/restore.ts'
+import { writeBackup } from '../../src/features/backup/write.ts'
 import { openInbox, openReader } from '../../src/store/database/open.ts'
 import { createCarriedReader } from '../../src/store/replication/reader.ts'
 import { openFilledStore } from '../support/filled-store.ts'
@@ -25,7 +25,7 @@ function digestOf(dataDir: string): string | null {
   }
 }
 
-const RESTORE = new URL('../../src/backup/restore.ts', import.meta.url).href
+const RESTORE = new URL('../../src/features/backup/restore.ts', import.meta.url).href
 
 /** Restores in a process that kills itself before a step; returns the steps that it reached. */
 function restoreKilled(path: string, dataDir: string, at: number, newIdentity: boolean): number {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { PATIENT, SECRET, becomesReadable, isServed, open, send, serve, synced, webhooksOf } from '../e2e/receiving.ts'
-import { relayAndKill } from '../relay/killed-relay.ts'
+import { relayAndKill } from '../features/relay/killed-relay.ts'
 import { coalesceAtRandom } from '../webhooks/refresh/coalesce-random.ts'
 import { scratch, startInbox } from '../webhooks/inbox/inboxes.ts'
 import { receiving } from '../webhooks/receive/receivers.ts'

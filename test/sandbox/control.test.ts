@@ -1,14 +1,14 @@
 import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { SANDBOX_TOKEN } from '../../src/sandbox/service/credentials.ts'
+import { SANDBOX_TOKEN } from './service/credentials.ts'
 import { exchange } from './exchange.ts'
 import { JSON_PATH, sandboxes } from './fixtures.ts'
 import { LONG, longTest } from '../support/tables.ts'
 
 const open = sandboxes()
 const NODE = 'node_modules/.bin/node'
-const MAIN = 'src/sandbox/main.ts'
+const MAIN = 'test/sandbox/main.ts'
 
 async function call(url: string, method = 'GET', body?: object) {
   const answer = await fetch(url, { method, ...(body && { body: JSON.stringify(body) }) })

@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest'
-import { type Sandbox, type SandboxOptions, createSandbox } from '../../src/sandbox/server.ts'
+import { type Sandbox, type SandboxOptions, createSandbox } from './server.ts'
 
 export const JSON_PATH = '/external/osv/all.json'
 export const ZIP_PATH = '/external/osv/all.zip'

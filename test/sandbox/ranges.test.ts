@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Sandbox } from '../../src/sandbox/server.ts'
+import type { Sandbox } from './server.ts'
 import { exchange } from './exchange.ts'
 import { ZIP_PATH, sandboxes } from './fixtures.ts'
 import { longTest } from '../support/tables.ts'

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, utimesSync
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { draftIn } from '../../src/core/files.ts'
+import { draftIn } from '../../src/base/files.ts'
 import { makeTemporary } from '../../src/store/temporary.ts'
 import { longTest, telling } from '../support/tables.ts'
 import { scratch } from './fixtures.ts'

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { format } from 'prettier'
 import { loadConfig } from '../../src/config/load.ts'
 import { SECTIONS, SETTINGS } from '../../src/config/settings.ts'
-import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/core/errors.ts'
+import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/base/errors.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { manPage } from './man-page.ts'
 import { openApiPage } from './openapi-page.ts'
@@ -131,9 +131,9 @@ function cliPage(): string {
   ].join('\n\n')
 }
 
-/** Each error code with its comment, as core/errors.ts declares them; a type has no value to read at run time. */
+/** Each error code with its comment, as base/errors.ts declares them; a type has no value to read at run time. */
 function errorCodes(): { name: ErrorCode; meaning: string }[] {
-  const text = readFileSync('src/core/errors.ts', 'utf8')
+  const text = readFileSync('src/base/errors.ts', 'utf8')
   const union = /export type ErrorCode =\n((?: *\| '.*\n)+)/.exec(text)?.[1] ?? ''
   return [...union.matchAll(/\| '(\w+)' \/\/ (.*)/g)].map(([, name = '', meaning = '']) => ({
     name: name as ErrorCode,

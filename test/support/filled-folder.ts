@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { SourceName } from '../../src/domain/sources.ts'
+import type { SourceName } from '../../src/base/domain/sources.ts'
 import { type BenchOptions, createBench } from './mirror.ts'
 
 /** Files of a data folder by their paths within it. */

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { createProgram } from '../../src/cli/program.ts'
 import { AFTER, DESCRIPTION } from '../../src/cli/manual.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
-import { VERSION } from '../../src/core/version.ts'
+import { VERSION } from '../../src/base/version.ts'
 import { FEATURES } from '../../src/features.ts'
 
 const VERBS = verbsOf(FEATURES)

@@ -1,5 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import type { OpenApiDocument } from '../../src/api/contract/openapi.ts'
+import type { OpenApiDocument } from '../../src/server/contract/openapi.ts'
 
 /** A document as it is served. */
 export type ServedContract = Pick<OpenApiDocument, 'paths' | 'components'>

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
-import { createReader } from '../../src/api/reading/reader.ts'
-import type { ReadingData } from '../../src/api/reading/request.ts'
-import type { ReadingThread } from '../../src/api/reading/thread.ts'
+import { createReader } from '../../src/server/reading/reader.ts'
+import type { ReadingData } from '../../src/server/reading/request.ts'
+import type { ReadingThread } from '../../src/server/reading/thread.ts'
 
 /**
  * Reads lists and items in this thread, as the reading thread reads them: starting one for each mirror takes most of the

@@ -3,7 +3,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { systemCode } from '../../src/core/errors.ts'
+import { systemCode } from '../../src/base/errors.ts'
 
 /** The name of the file that takes the room of a disk. */
 export const BALLAST = 'ballast'

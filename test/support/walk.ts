@@ -1,4 +1,4 @@
-import type { ListForm, MemberPath, Shape } from '../../src/sandbox/service/shapes/shape.ts'
+import type { ListForm, MemberPath, Shape } from '../sandbox/service/shapes/shape.ts'
 
 /** A page as a client of a shape reads it. */
 export interface WalkedPage {

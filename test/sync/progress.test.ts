@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { SOURCES } from '../../src/domain/sources.ts'
-import { describeRunProgress } from '../../src/domain/progress.ts'
+import { SOURCES } from '../../src/base/domain/sources.ts'
+import { describeRunProgress } from '../../src/base/domain/progress.ts'
 import type { Progress } from '../../src/sync/context.ts'
 import { noteProgress } from '../../src/sync/progress.ts'
 import type { RunReport } from '../../src/sync/runner.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createLog } from '../../src/core/log.ts'
+import { createLog } from '../../src/base/log.ts'
 import { type Schedule, cronPeriod, isCronExpression, startSchedule } from '../../src/sync/schedule.ts'
 
 const HOUR = 3_600_000

@@ -1,13 +1,13 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { fetchFeed } from '../../src/upstream/feeds.ts'
-import { OSV_INDEX, osvRecordPath } from '../../src/domain/feed-paths.ts'
+import { OSV_INDEX, osvRecordPath } from '../../src/base/domain/feed-paths.ts'
 import { fetchIndex, fetchRecord } from '../../src/upstream/osv.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 import { createOrigin } from '../support/origin.ts'
 import { MAX, connect, refusal, sandbox } from './http/sessions.ts'
 import { LONG, longTest, telling } from '../support/tables.ts'
-import type { Fault } from '../../src/sandbox/faults/fault.ts'
+import type { Fault } from '../sandbox/faults/fault.ts'
 
 const PATCH_FEED = '/external/patch_feed'
 

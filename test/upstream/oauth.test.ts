@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SANDBOX_CLIENT } from '../../src/sandbox/service/credentials.ts'
+import { SANDBOX_CLIENT } from '../sandbox/service/credentials.ts'
 import { type Answer, createOrigin } from '../support/origin.ts'
 import { refusal, sandbox } from './http/sessions.ts'
 import { get, session, upstreamOf } from './fixtures.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { MirrorError, systemCode } from '../../core/errors.ts'
+import { MirrorError, systemCode } from '../../base/errors.ts'
 import { type DaemonSettings, type Reload, daemonSettings } from '../../store/database/daemon-settings.ts'
 import { servingProcess } from '../../store/database/lock.ts'
 import { type GlobalOptions, print, printJson, settings } from '../context.ts'

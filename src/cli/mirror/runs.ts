@@ -1,6 +1,6 @@
-import { LIST_COUNTS } from '../../domain/run-facts.ts'
+import { LIST_COUNTS } from '../../base/domain/run-facts.ts'
 import { withStoredReads } from '../store-access.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 import { type Reads } from '../../store/reads.ts'
 import { type Refusal, refusedBy } from '../../store/runs/quarantine.ts'
 import { messageNow } from '../../store/runs/rejected.ts'

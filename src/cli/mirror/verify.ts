@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { basename } from 'node:path'
-import { MirrorError } from '../../core/errors.ts'
-import { counted } from '../../core/text.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { counted } from '../../base/text.ts'
 import { closing } from '../store-access.ts'
 import { withWrites } from '../store-writes.ts'
 import type { LoadedConfig } from '../../config/load.ts'
@@ -18,7 +18,7 @@ import {
   reportOfUnread,
   verifyStore,
 } from '../../sync/verify/verify.ts'
-import { type SourceName, SWITCHES, activeSources } from '../../domain/sources.ts'
+import { type SourceName, SWITCHES, activeSources } from '../../base/domain/sources.ts'
 import { checkDerived, loadDerived } from '../../daemon/derived.ts'
 import type { DerivedData, DerivedFault, Feature } from '../../daemon/feature.ts'
 import { createProgress } from '../progress.ts'

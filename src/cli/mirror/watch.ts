@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { MirrorError } from '../../core/errors.ts'
-import { movesCursor } from '../../core/terminal.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { movesCursor } from '../../base/terminal.ts'
 import { STOPPING, print } from '../context.ts'
 
 /** Pause between two views, milliseconds: longer than the daemon needs to notice a commit. */

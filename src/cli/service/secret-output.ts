@@ -1,4 +1,4 @@
-import { messageOf } from '../../core/errors.ts'
+import { messageOf } from '../../base/errors.ts'
 import type { Item, Made } from '../../upstream/service-api.ts'
 import { type SecretFile, createSecretFile } from '../secret-file.ts'
 import { type ServiceCommandOptions, printItem } from './session.ts'

@@ -1,4 +1,4 @@
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 import { type SubscriptionsApi, subscriptionsApi } from '../../upstream/service-api.ts'
 import { type ServiceCommandOptions, named, printItem, printItems, withSession } from './session.ts'
 import { print } from '../context.ts'

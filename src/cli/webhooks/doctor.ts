@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { MirrorError, whyUnreadable } from '../../core/errors.ts'
+import { MirrorError, whyUnreadable } from '../../base/errors.ts'
 import { readCapture } from '../../webhooks/doctor/capture.ts'
 import { type Diagnosis, diagnose } from '../../webhooks/doctor/diagnosis.ts'
 import { readStoredSecrets, readSecretLines } from './secrets.ts'
 import { type GlobalOptions, print, settings } from '../context.ts'
 import { table, visible } from '../output.ts'
-import { readNamedFile } from '../../core/files.ts'
+import { readNamedFile } from '../../base/files.ts'
 
 /** Options of `patchmirror webhooks doctor`. */
 interface DoctorOptions extends GlobalOptions {

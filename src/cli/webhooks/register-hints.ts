@@ -1,5 +1,5 @@
 import type { Config } from '../../config/schema.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 import { isUnsent, statusOf } from '../../upstream/http/errors.ts'
 import { isServed } from '../context.ts'
 import { LIST } from './subscriptions.ts'

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
-import { imageCreatedType } from '../../domain/event-types.ts'
-import { MirrorError, messageOf } from '../../core/errors.ts'
+import { imageCreatedType } from '../../base/domain/event-types.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
 import { itemIdOf, itemListOf, textOf } from '../../upstream/service-answer.ts'
 import type { Item, Made, NewWebhook, WebhooksApi } from '../../upstream/service-api.ts'
 import { anyMirroredTag, testDelivery, warnSecret, withWebhooks } from './subscriptions.ts'

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { plainSecret, privateKeySeed, publicKeyBytes, webhookSecretFault } from '../../config/kinds/keys.ts'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
-import { MirrorError, whyUnreadable, messageOf } from '../../core/errors.ts'
+import { MirrorError, whyUnreadable, messageOf } from '../../base/errors.ts'
 import {
   type KeptSecret,
   parseSecretFile,
@@ -11,7 +11,7 @@ import {
 import { acquireLock } from '../../store/database/lock.ts'
 import { itemIdOf } from '../../upstream/service-answer.ts'
 import type { Made } from '../../upstream/service-api.ts'
-import { readNamedFile } from '../../core/files.ts'
+import { readNamedFile } from '../../base/files.ts'
 
 /** A secret by the name that inbox and log give it, and when it counts (unix milliseconds; null: always). */
 export type StoredSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>

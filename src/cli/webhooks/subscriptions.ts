@@ -1,5 +1,5 @@
 import { withReads } from '../store-access.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import type { Config } from '../../config/schema.ts'
 import { itemIdOf } from '../../upstream/service-answer.ts'

@@ -2,10 +2,10 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { readPemFile } from './pem-files.ts'
 import { type Setting, type Parsed, textSetting } from './base.ts'
-import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
-import { UNIX_PEER } from '../../core/connections/limit.ts'
-import { parseScopeEntry } from '../../domain/osv-scope.ts'
-import { parsePattern } from '../../domain/patterns.ts'
+import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
+import { UNIX_PEER } from '../../base/connections/limit.ts'
+import { parseScopeEntry } from '../../base/domain/osv-scope.ts'
+import { parsePattern } from '../../base/domain/patterns.ts'
 
 /** Paths that are mirrored always; an extra feed may not take their place. */
 const BUILT_IN = [...PUBLIC_FEEDS.map(({ path }) => path), OSV_ROOT.slice(0, -1)]

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { CheckContext, Parsed } from './base.ts'
-import { briefReason, readNamedFile } from '../../core/files.ts'
+import { briefReason, readNamedFile } from '../../base/files.ts'
 
 /** PEM, and secrets and keys with their prefix. */
 const MARKED = /-----BEGIN |^(?:(?:v1a?,)?wh(?:sec|sk)_|pmk_)/

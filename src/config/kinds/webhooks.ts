@@ -1,7 +1,7 @@
 import { readPemFile } from './pem-files.ts'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { readLinkSecretFile } from '../../domain/link-secret-file.ts'
+import { readLinkSecretFile } from '../../base/domain/link-secret-file.ts'
 import { type Setting, type Parsed, choice, textSetting } from './base.ts'
 
 /** The forms a signature may have: what its key is made of, and how it is written (wire facts, webhook deliveries). */

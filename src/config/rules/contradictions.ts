@@ -1,5 +1,5 @@
-import { counted } from '../../core/text.ts'
-import { HOUR_MS } from '../../core/time.ts'
+import { counted } from '../../base/text.ts'
+import { HOUR_MS } from '../../base/time.ts'
 import type { Checked } from '../problems.ts'
 import { findFleetContradictions } from './fleet.ts'
 import { isLoopbackHost } from '../kinds/urls.ts'

@@ -1,4 +1,4 @@
-import { UNIX_PEER } from '../../core/connections/limit.ts'
+import { UNIX_PEER } from '../../base/connections/limit.ts'
 import type { Checked } from '../problems.ts'
 
 /** Returns the problems of the main listener's settings that show only together. */

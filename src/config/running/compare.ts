@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { sha256Hex } from '../../core/digest.ts'
-import { messageOf, systemCode } from '../../core/errors.ts'
+import { sha256Hex } from '../../base/digest.ts'
+import { messageOf, systemCode } from '../../base/errors.ts'
 import type { Config } from '../schema.ts'
 import { SETTINGS } from '../settings.ts'
 import { LIVE_KEYS } from './live.ts'
-import { readNamedFile } from '../../core/files.ts'
+import { readNamedFile } from '../../base/files.ts'
 
 /** Secrets whose files a running daemon follows by itself: where one changed, the new value is in force. */
 const FOLLOWED: ReadonlySet<string> = new Set([

@@ -1,4 +1,4 @@
-import type { SignatureCounts } from '../../domain/artifacts/signature.ts'
+import type { SignatureCounts } from '../../base/domain/artifacts/signature.ts'
 import type {
   BoxesStatus,
   EdgeTargetStatus,
@@ -6,7 +6,7 @@ import type {
   RefreshReport,
   TagFindingsStatus,
   ViewsStatus,
-} from '../../domain/status.ts'
+} from '../../base/domain/status.ts'
 
 /** A source as the gauges show it. */
 interface SourceFigures {

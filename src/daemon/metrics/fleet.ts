@@ -1,4 +1,4 @@
-import type { FleetStatus } from '../../domain/status.ts'
+import type { FleetStatus } from '../../base/domain/status.ts'
 import type { Figures, Metric, Sample } from './figures.ts'
 
 const one =

@@ -4,7 +4,7 @@ import type { Run } from '../../store/runs/runs.ts'
 import type { Figures } from './figures.ts'
 import { registerProcess } from './process.ts'
 import { METRICS } from './table.ts'
-import { readNamedFile } from '../../core/files.ts'
+import { readNamedFile } from '../../base/files.ts'
 
 /** Upper bounds of the histogram of answers, seconds. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30]

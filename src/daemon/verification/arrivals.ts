@@ -1,5 +1,5 @@
 import type { Config } from '../../config/schema.ts'
-import { signatureMode } from '../../domain/artifacts/signature.ts'
+import { signatureMode } from '../../base/domain/artifacts/signature.ts'
 import type { PinnedReads } from '../../store/reads.ts'
 
 /** What looks for imported catalogs. */

@@ -1,5 +1,5 @@
-import { answerTask } from '../../threads/task.ts'
-import { lowerPriority } from '../../threads/worker-file.ts'
+import { answerTask } from '../../base/threads/task.ts'
+import { lowerPriority } from '../../base/threads/worker-file.ts'
 import { FEATURES } from '../../features.ts'
 import { loadDerived } from '../derived.ts'
 import { type ScrubReport, type ScrubTask, performScrub } from './task.ts'

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { MirrorError, messageOf } from '../../core/errors.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
 import { type InspectedDatabase, inspectOthers } from '../../store/database/inspect.ts'
 import { nameStorageError } from '../../store/database/faults.ts'
 import { openReader } from '../../store/database/open.ts'

@@ -12,7 +12,7 @@ export const BACKUP_VERBS: readonly Verb[] = [
       JSON_FLAG,
     ],
     example: 'backup /backup/mirror.zip --force',
-    load: async () => (await import('../../cli/backup/backup.ts')).backupCommand,
+    load: async () => (await import('./cli/backup.ts')).backupCommand,
   },
   {
     path: 'restore',
@@ -20,6 +20,6 @@ export const BACKUP_VERBS: readonly Verb[] = [
     summary: 'restore a backup into an empty data folder (data.dir)',
     options: [['--new-identity', 'be another mirror in bundles: where the old one may still run'], JSON_FLAG],
     example: 'restore /backup/mirror.zip --new-identity',
-    load: async () => (await import('../../cli/backup/restore.ts')).restoreCommand,
+    load: async () => (await import('./cli/restore.ts')).restoreCommand,
   },
 ]

@@ -1,5 +1,5 @@
-import type { ImportResult } from '../../bundle/boxes/inbox.ts'
-import { startBoxesThread } from '../../bundle/boxes/thread.ts'
+import type { ImportResult } from './boxes/inbox.ts'
+import { startBoxesThread } from './boxes/thread.ts'
 import type { Parts, RunningPart } from '../../daemon/feature.ts'
 
 /** Fills the outbox whenever more is served, and empties the inbox, where the settings name them. */

@@ -8,7 +8,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
     summary: 'make a key pair that signs bundles: FILE and FILE.pub',
     options: [JSON_FLAG],
     example: 'keygen /etc/patchmirror/bundle-key',
-    load: async () => (await import('../../cli/bundle/keygen.ts')).keygenCommand,
+    load: async () => (await import('./cli/keygen.ts')).keygenCommand,
   },
   {
     path: 'export',
@@ -25,7 +25,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
       JSON_FLAG,
     ],
     example: 'export weekly.bundle --since 12',
-    load: async () => (await import('../../cli/bundle/export.ts')).exportCommand,
+    load: async () => (await import('./cli/export.ts')).exportCommand,
   },
   {
     path: 'inspect',
@@ -33,7 +33,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
     summary: 'what a bundle says of itself; nothing is imported',
     options: [['--verify', 'read every byte of it'], JSON_FLAG],
     example: 'inspect weekly.bundle --verify',
-    load: async () => (await import('../../cli/bundle/inspect.ts')).inspectCommand,
+    load: async () => (await import('./cli/inspect.ts')).inspectCommand,
   },
   {
     path: 'import',
@@ -48,7 +48,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
       JSON_FLAG,
     ],
     example: 'import weekly.bundle --dry-run',
-    load: async () => (await import('../../cli/bundle/import.ts')).importCommand,
+    load: async () => (await import('./cli/import.ts')).importCommand,
   },
   {
     path: 'need',
@@ -61,20 +61,20 @@ export const BUNDLE_VERBS: readonly Verb[] = [
       JSON_FLAG,
     ],
     example: 'need target.need --brief',
-    load: async () => (await import('../../cli/bundle/need.ts')).needCommand,
+    load: async () => (await import('./cli/need.ts')).needCommand,
   },
   {
     path: 'identity',
     summary: 'who this mirror is in the bundles that it exports',
     options: [['--new', 'be another from now on: after a backup was restored, or a data folder copied'], JSON_FLAG],
     example: 'identity',
-    load: async () => (await import('../../cli/bundle/identity.ts')).identityCommand,
+    load: async () => (await import('./cli/identity.ts')).identityCommand,
   },
   {
     path: 'digest',
     summary: 'one hash over all that is served: equal on both sides of a gap',
     options: [['--content', 'over the content alone: equal on mirrors that synced by themselves'], JSON_FLAG],
     example: 'digest',
-    load: async () => (await import('../../cli/bundle/need.ts')).digestCommand,
+    load: async () => (await import('./cli/need.ts')).digestCommand,
   },
 ]

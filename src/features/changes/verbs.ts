@@ -13,7 +13,7 @@ export const CHANGES_VERBS: readonly Verb[] = [
     ],
     after: '\nOf a single record: patchmirror show ID',
     example: 'since --ecosystem Debian --csv',
-    load: async () => (await import('../../cli/lookup/since.ts')).sinceCommand,
+    load: async () => (await import('./since.ts')).sinceCommand,
   },
   {
     path: 'changes',
@@ -31,6 +31,6 @@ export const CHANGES_VERBS: readonly Verb[] = [
       JSON_FLAG,
     ],
     example: 'changes --since monday --ecosystem npm',
-    load: async () => (await import('../../cli/lookup/changes.ts')).changesCommand,
+    load: async () => (await import('./changes.ts')).changesCommand,
   },
 ]

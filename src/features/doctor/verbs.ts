@@ -9,7 +9,7 @@ export const DOCTOR_VERBS: readonly Verb[] = [
     options: [JSON_FLAG],
     after: MIRROR_DOCTOR,
     example: 'doctor',
-    load: async () => (await import('../../cli/doctor/doctor.ts')).mirrorDoctorCommand,
+    load: async () => (await import('./cli/doctor.ts')).mirrorDoctorCommand,
   },
   {
     path: 'support',
@@ -18,6 +18,6 @@ export const DOCTOR_VERBS: readonly Verb[] = [
     options: [['--log <file>', 'also the end of this log file of the daemon'], JSON_FLAG],
     after: SUPPORT,
     example: 'support problem.zip --log /var/log/patchmirror.log',
-    load: async () => (await import('../../cli/doctor/support.ts')).supportCommand,
+    load: async () => (await import('./cli/support.ts')).supportCommand,
   },
 ]

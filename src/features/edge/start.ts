@@ -1,5 +1,5 @@
-import { EDGE_TAGS } from '../../api/edge/headers.ts'
-import { createEdgePurges } from '../../api/edge/purge.ts'
+import { EDGE_TAGS } from '../../server/http/edge-fields.ts'
+import { createEdgePurges } from './purge.ts'
 import { authoritiesOf } from '../../upstream/http/transport.ts'
 import type { Parts, RunningPart } from '../../daemon/feature.ts'
 

@@ -1,6 +1,6 @@
-import { createFindingsFeed } from '../../findings/feed.ts'
-import { createFindingsKeeper } from '../../findings/keeper.ts'
-import { createFindingsRoutes } from '../../findings/route.ts'
+import { createFindingsFeed } from './feed.ts'
+import { createFindingsKeeper } from './keeper.ts'
+import { createFindingsRoutes } from './route.ts'
 import { whyNoTags } from '../../store/findings/words.ts'
 import type { Parts, RunningPart } from '../../daemon/feature.ts'
 

@@ -17,6 +17,6 @@ export const FINDINGS_VERBS: readonly Verb[] = [
       JSON_FLAG,
     ],
     example: 'findings --since monday',
-    load: async () => (await import('../../cli/lookup/findings.ts')).findingsCommand,
+    load: async () => (await import('./cli.ts')).findingsCommand,
   },
 ]

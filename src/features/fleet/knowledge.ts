@@ -1,9 +1,9 @@
 import { hostname } from 'node:os'
 import type { Config } from '../../config/schema.ts'
-import { toIso, toIsoOrNull } from '../../core/time.ts'
-import type { FleetStatus } from '../../domain/status.ts'
-import type { GenerationFacts, NodeReport } from '../../fleet/turn.ts'
-import type { StoreCounters } from '../../fleet/objects/counted-store.ts'
+import { toIso, toIsoOrNull } from '../../base/time.ts'
+import type { FleetStatus } from '../../base/domain/status.ts'
+import type { GenerationFacts, NodeReport } from './turn.ts'
+import type { StoreCounters } from './objects/counted-store.ts'
 
 /** What is known of the part in the fleet, besides the thread's last report. */
 export interface FleetKnowledge {

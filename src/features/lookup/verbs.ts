@@ -1,4 +1,4 @@
-import { RESOURCES } from '../../domain/resources.ts'
+import { RESOURCES } from '../../base/domain/resources.ts'
 import { type Flag, JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
 
 const LIMIT: Flag = ['--limit <n>', 'how many of each kind, at most 1000', '20']
@@ -26,7 +26,7 @@ export const LOOKUP_VERBS: readonly Verb[] = [
     summary: 'find records, packages, images and tags by id, CVE, package name, purl, tag or digest',
     options: [LIMIT, JSON_FLAG],
     example: 'search pkg:npm/lodash',
-    load: async () => (await import('../../cli/lookup/search.ts')).searchCommand,
+    load: async () => (await import('./search.ts')).searchCommand,
   },
   {
     path: 'show',
@@ -36,7 +36,7 @@ export const LOOKUP_VERBS: readonly Verb[] = [
       'a record by its id, a tag by its reference, id or digest (its first 8 digits or more), or the tags of a repository',
     options: [['--limit <n>', 'how many affected packages, references or tags', '20'], JSON_FLAG],
     example: 'show CVE-2026-12345',
-    load: async () => (await import('../../cli/lookup/show.ts')).showCommand,
+    load: async () => (await import('./show.ts')).showCommand,
   },
   {
     path: 'tags',
@@ -44,13 +44,13 @@ export const LOOKUP_VERBS: readonly Verb[] = [
     summary: 'the tags of all images, or of an image by its repository or id',
     options: [...PAGE, JSON_FLAG],
     example: 'tags library/python',
-    load: async () => (await import('../../cli/lookup/lists.ts')).tagsCommand,
+    load: async () => (await import('./lists.ts')).tagsCommand,
   },
   {
     path: 'patches',
     summary: 'the list of patches, with the filters of /v1/patches',
     options: [...PATCH_FILTERS, ...PAGE, JSON_FLAG],
     example: 'patches --ecosystem debian --severities critical,high',
-    load: async () => (await import('../../cli/lookup/lists.ts')).patchesCommand,
+    load: async () => (await import('./lists.ts')).patchesCommand,
   },
 ]

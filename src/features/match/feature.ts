@@ -7,7 +7,7 @@ export const match: Feature = {
   needs: ['scanners'],
   verbs: { lookup: MATCH_VERBS },
   async daemon() {
-    const { createMatchRoute } = await import('../../match/route.ts')
+    const { createMatchRoute } = await import('./route.ts')
     return { answers: ({ config }) => ({ match: createMatchRoute({ config }) }) }
   },
 }

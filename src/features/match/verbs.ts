@@ -20,7 +20,7 @@ export const MATCH_VERBS: readonly Verb[] = [
       ['--no-vex', 'do not apply the mirrored VEX: what it rules out is among the findings'],
     ],
     example: 'match sbom.cdx.json --fail-on fixable',
-    load: async () => (await import('../../cli/lookup/match.ts')).matchCommand,
+    load: async () => (await import('./cli/match.ts')).matchCommand,
   },
   {
     path: 'vex',
@@ -36,6 +36,6 @@ export const MATCH_VERBS: readonly Verb[] = [
       JSON_FLAG,
     ],
     example: 'vex library/python:3.12',
-    load: async () => (await import('../../cli/lookup/vex.ts')).vexCommand,
+    load: async () => (await import('./cli/vex.ts')).vexCommand,
   },
 ]

@@ -4,7 +4,7 @@ import type { Feature } from '../../daemon/feature.ts'
 export const pages: Feature = {
   name: 'pages',
   async daemon() {
-    const { createWeb } = await import('../../web/web.ts')
+    const { createWeb } = await import('./web.ts')
     return { answers: ({ config, version }) => ({ people: createWeb({ config, version }) }) }
   },
 }

@@ -8,7 +8,7 @@ export const RELAY_VERBS: readonly Verb[] = [
     summary: 'the state of each target',
     options: [JSON_FLAG],
     example: 'relay status',
-    load: async () => (await import('../../cli/mirror/relay.ts')).relayStatusCommand,
+    load: async () => (await import('./cli.ts')).relayStatusCommand,
   },
   {
     path: 'relay enable',
@@ -16,13 +16,13 @@ export const RELAY_VERBS: readonly Verb[] = [
     summary: 'send to a disabled target again; try a failing one at once',
     options: [JSON_FLAG],
     example: 'relay enable 1',
-    load: async () => (await import('../../cli/mirror/relay.ts')).enableTargetCommand,
+    load: async () => (await import('./cli.ts')).enableTargetCommand,
   },
   {
     path: 'relay secret',
     summary: 'what a receiver needs to verify what this mirror passes on',
     options: [JSON_FLAG],
     example: 'relay secret',
-    load: async () => (await import('../../cli/mirror/relay.ts')).relaySecretCommand,
+    load: async () => (await import('./cli.ts')).relaySecretCommand,
   },
 ]

@@ -1,7 +1,7 @@
 import type { DerivedData } from '../../daemon/feature.ts'
-import { checkViews } from '../../views/check.ts'
-import { derivedVendors } from '../../views/osv/ecosystems.ts'
-import { performTask } from '../../views/task.ts'
+import { checkViews } from './views/check.ts'
+import { derivedVendors } from './views/osv/ecosystems.ts'
+import { performTask } from './views/task.ts'
 
 /** The views for scanners, as data that is derived from the store. */
 export const derivedViews: DerivedData = {

@@ -1,7 +1,7 @@
-import { createScannerPaths } from '../../api/scanners/public-paths.ts'
-import { createVexRoutes } from '../../api/scanners/vex.ts'
-import { activeSources } from '../../domain/sources.ts'
-import { createViewsBuilder } from '../../views/builder.ts'
+import { createScannerPaths } from './routes/public-paths.ts'
+import { createVexRoutes } from './routes/vex.ts'
+import { activeSources } from '../../base/domain/sources.ts'
+import { createViewsBuilder } from './views/builder.ts'
 import type { Parts, RunningPart } from '../../daemon/feature.ts'
 
 /** Makes views whenever more is served than they show. */

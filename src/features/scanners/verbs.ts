@@ -8,6 +8,6 @@ export const SCANNER_VERBS: readonly Verb[] = [
     summary: 'write the offline database of a scanner (osv-scanner, renovate) to a folder',
     options: [['--ecosystem <name...>', 'only these; else all, and what is gone is removed'], JSON_FLAG],
     example: 'export-db osv-scanner /var/lib/osv-db --ecosystem npm',
-    load: async () => (await import('../../cli/mirror/export-db.ts')).exportDbCommand,
+    load: async () => (await import('./cli/export-db.ts')).exportDbCommand,
   },
 ]

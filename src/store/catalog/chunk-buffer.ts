@@ -1,4 +1,4 @@
-import { freeBytes, freeWhole } from '../../core/free-bytes.ts'
+import { freeBytes, freeWhole } from '../../base/free-bytes.ts'
 
 const FIRST_BYTES = 16_384
 /** Bytes of one network read. */

@@ -1,4 +1,4 @@
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 import type { Db } from '../database/open.ts'
 
 /** Why a stored list may lack items: something speaks of more (`cut`), or its end is not proved (`unproved`). */

@@ -1,4 +1,4 @@
-import type { SourceName } from '../../domain/sources.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 
 /** SQL: whether a resource belongs to the source of `ownerFlag`: `users` to the identity surface, all others to the catalog. */

@@ -5,7 +5,7 @@ import type { Db } from '../database/open.ts'
 import { createChunkBuffer } from './chunk-buffer.ts'
 import { type CatalogRow, createPackedChunks, prepareChunks } from './packed-chunks.ts'
 import { type Hash, createHash } from 'node:crypto'
-import { sha256Hex } from '../../core/digest.ts'
+import { sha256Hex } from '../../base/digest.ts'
 
 /** Content bytes of one chunk. */
 export const CHUNK_BYTES = 1_048_576

@@ -1,4 +1,4 @@
-import { freeBytes } from '../../core/free-bytes.ts'
+import { freeBytes } from '../../base/free-bytes.ts'
 import type { Db } from '../database/open.ts'
 
 /** A document to be stored; its packed size follows from its chunks. */

@@ -1,5 +1,5 @@
-import { sha256Hex } from '../../core/digest.ts'
-import type { SignatureCounts, StoredSignature } from '../../domain/artifacts/signature.ts'
+import { sha256Hex } from '../../base/digest.ts'
+import type { SignatureCounts, StoredSignature } from '../../base/domain/artifacts/signature.ts'
 import type { Db } from '../database/open.ts'
 import { type CatalogAnswer, type CatalogLink, answerState } from './answers.ts'
 

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../core/time.ts'
+import { DAY_MS } from '../../base/time.ts'
 import {
   type EventTarget,
   type TargetNames,
@@ -7,7 +7,7 @@ import {
   isSpecific,
   namesOf,
   textsWithin,
-} from '../../domain/image-reference.ts'
+} from '../../base/domain/image-reference.ts'
 import { isNone } from './answers.ts'
 import type { Db } from '../database/open.ts'
 import type { RunTrigger } from '../runs/runs.ts'

@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib'
-import { systemCode } from '../../core/errors.ts'
+import { systemCode } from '../../base/errors.ts'
 import { CHUNK_BYTES, chunkContent, type createDocumentStoreReader } from './documents.ts'
 
 /** A document's content as a whole, at most `maxBytes`; otherwise why it cannot be read. */

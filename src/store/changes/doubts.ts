@@ -5,7 +5,7 @@ import {
   type PublishedDoubt,
   MOST_DOUBTED,
   doubtedKinds,
-} from '../../domain/doubts.ts'
+} from '../../base/domain/doubts.ts'
 import type { Db } from '../database/open.ts'
 import type { LogSpan } from './log.ts'
 

@@ -1,4 +1,4 @@
-import { type SourceName, SOURCES } from '../../domain/sources.ts'
+import { type SourceName, SOURCES } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { CHANGE_KINDS, type LoggedSnapshot, createChangeReader } from './log.ts'
 import { createSupersededWriter } from '../osv/superseded.ts'

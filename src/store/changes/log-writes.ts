@@ -1,6 +1,6 @@
-import { DAY_MS } from '../../core/time.ts'
+import { DAY_MS } from '../../base/time.ts'
 import type { Config } from '../../config/schema.ts'
-import type { SourceName } from '../../domain/sources.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { type LoggedSnapshot, CHANGE_KINDS, createChangeReader } from './log.ts'
 import { createSupersededWriter } from '../osv/superseded.ts'

@@ -1,4 +1,4 @@
-import type { SourceName } from '../../domain/sources.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import type { ChangeKind } from './tracker.ts'
 

@@ -4,7 +4,7 @@ import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { userVersion } from './migrate.ts'
 import { type Db, databasePath, hasLog, inboxPath, makeFile, openInbox, openWriter } from './open.ts'
 import { openAnyVersion } from './sqlite.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 
 /** A database of a data folder, as a backup names it. */
 interface DatabaseKind {

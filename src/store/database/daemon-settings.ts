@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { replacePrivateFile } from '../../core/files.ts'
+import { replacePrivateFile } from '../../base/files.ts'
 import { servingDaemon } from './lock.ts'
 
 /** What a daemon writes of its settings into the data folder: digests and keys, no values. */

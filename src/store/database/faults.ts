@@ -1,5 +1,5 @@
 import { basename, dirname, join } from 'node:path'
-import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
+import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { describeLastBackup } from '../last-backup.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { databaseOf } from '../located.ts'

@@ -1,8 +1,8 @@
 import { promisify } from 'node:util'
 import { crc32, gunzip, gunzipSync } from 'node:zlib'
-import { MirrorError, messageOf } from '../../core/errors.ts'
-import { FRAME, trailerSize, writeGzipMember } from '../../core/gzip/member.ts'
-import { inflatedPieces } from '../../core/gzip/pieces.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
+import { FRAME, trailerSize, writeGzipMember } from '../../base/gzip/member.ts'
+import { inflatedPieces } from '../../base/gzip/pieces.ts'
 
 /** Builds a gzip member around a raw deflate stream: no recompression. Sizes in bytes of the content. */
 export function gzipMember(deflated: Uint8Array, contentCrc32: number, contentSize: number): Buffer {

@@ -1,5 +1,5 @@
-import { MirrorError, messageOf } from '../../core/errors.ts'
-import { isPresent } from '../../core/files.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
+import { isPresent } from '../../base/files.ts'
 import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { MIGRATIONS } from './migrations/mirror.ts'
 import { isUnreadable } from './faults.ts'

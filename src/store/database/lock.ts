@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { MirrorError, systemCode } from '../../core/errors.ts'
+import { MirrorError, systemCode } from '../../base/errors.ts'
 import { Database } from './sqlite.ts'
 import { guarded, makeFile } from './open.ts'
 import { refuseDataWrites } from './unfinished.ts'
-import { PRIVATE_FILE, isPresent, makeFolder } from '../../core/files.ts'
+import { PRIVATE_FILE, isPresent, makeFolder } from '../../base/files.ts'
 import { isFull } from '../disk-state.ts'
 import { refuseUnlockable } from '../lock-effect.ts'
 

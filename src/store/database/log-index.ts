@@ -1,5 +1,5 @@
 import { type Db, openAnyVersion } from './sqlite.ts'
-import { isPresent } from '../../core/files.ts'
+import { isPresent } from '../../base/files.ts'
 
 /**
  * Makes a connection that writes leave the index of the write-ahead log (`-shm`, 32 KB) in the folder, which SQLite removes

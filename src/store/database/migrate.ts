@@ -1,4 +1,4 @@
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 import { newerAdvice } from './migration-copy.ts'
 
 /** What migrating needs of a connection. */

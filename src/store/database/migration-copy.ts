@@ -1,8 +1,8 @@
 import { chmodSync, copyFileSync, existsSync, readdirSync, rmSync, statSync, statfsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { reserveFor, shownBytes } from '../../core/disk-space.ts'
-import { MirrorError } from '../../core/errors.ts'
-import { PRIVATE_FILE, makeFolder, publishFile } from '../../core/files.ts'
+import { reserveFor, shownBytes } from '../../base/disk-space.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { PRIVATE_FILE, makeFolder, publishFile } from '../../base/files.ts'
 
 /** Copies of one database that stay; older ones are removed. */
 const KEPT = 2

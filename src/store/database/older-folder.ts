@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
-import { MirrorError } from '../../core/errors.ts'
-import { isPresent } from '../../core/files.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { isPresent } from '../../base/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
 import { databasePath, guarded, openReader } from './open.ts'
 

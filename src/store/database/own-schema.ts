@@ -1,5 +1,5 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 import { nameStorageError } from './faults.ts'
 import { checkVersion, migrate, userVersion } from './migrate.ts'
 import { type Db, connect } from './sqlite.ts'

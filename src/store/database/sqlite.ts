@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import Sqlite from 'better-sqlite3'
-import { loadCompiled } from '../../threads/load-lock.ts'
+import { loadCompiled } from '../../base/threads/load-lock.ts'
 import { throwLocated } from '../located.ts'
 
 /** A statement, as far as this program uses one. */

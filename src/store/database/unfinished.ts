@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { MirrorError } from '../../core/errors.ts'
-import { isPresent } from '../../core/files.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { isPresent } from '../../base/files.ts'
 
 /** Returns the folder that exists within a data folder while a backup is restored into it. */
 export function restoringDir(dataDir: string): string {

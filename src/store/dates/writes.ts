@@ -1,4 +1,4 @@
-import { namesFix } from '../../domain/named-fix.ts'
+import { namesFix } from '../../base/domain/named-fix.ts'
 import type { Change } from '../changes/tracker.ts'
 import { contentOf } from '../database/gzip.ts'
 import type { Db } from '../database/open.ts'

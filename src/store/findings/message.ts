@@ -1,4 +1,4 @@
-import { toIso } from '../../core/time.ts'
+import { toIso } from '../../base/time.ts'
 import type { FindingsReads, LoggedFindings } from './reads.ts'
 
 /** A change of a tag, as answers and events show it. */

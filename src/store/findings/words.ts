@@ -1,4 +1,4 @@
-import { counted } from '../../core/text.ts'
+import { counted } from '../../base/text.ts'
 import type { FindingChange, FindingChangeCounts } from './reads.ts'
 
 /** What changed, as it may be known of an event: null where it does not say how many have a fix, or had one. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { DAY_MS } from '../../core/time.ts'
+import { DAY_MS } from '../../base/time.ts'
 import type { Db } from '../database/sqlite.ts'
 import { createVexStore } from './vex.ts'
 import {

@@ -1,5 +1,5 @@
 import type { Db } from '../database/open.ts'
-import { newestPast, olderDay, toIso } from '../../core/time.ts'
+import { newestPast, olderDay, toIso } from '../../base/time.ts'
 import { createPartReader } from './archive-parts.ts'
 import { listUntidy } from '../database/untidy-ids.ts'
 import { createMissingReader, createOutsideReader } from './missing.ts'

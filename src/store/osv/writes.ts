@@ -1,5 +1,5 @@
 import { crc32 as crc32Of } from 'node:zlib'
-import { faultOfRecordId } from '../../domain/record-id.ts'
+import { faultOfRecordId } from '../../base/domain/record-id.ts'
 import { fixIn } from '../dates/writes.ts'
 import type { Db } from '../database/open.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { SOURCES, type SourceName } from '../../domain/sources.ts'
+import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
 import { createDigestLines } from '../catalog/digest-lines.ts'
 import type { Db } from '../database/open.ts'
 import { createRecordLines } from './record-lines.ts'

@@ -1,4 +1,4 @@
-import { type SourceName, SOURCES } from '../../domain/sources.ts'
+import { type SourceName, SOURCES } from '../../base/domain/sources.ts'
 import type { CarriedReader } from './reader.ts'
 import { type CarriedRow, compareRows, ROW_KINDS, type RowKind, type SummaryRow } from './rows.ts'
 

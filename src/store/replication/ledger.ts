@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { SourceName } from '../../domain/sources.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { combineDigests } from './rows.ts'
 

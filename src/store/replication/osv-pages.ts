@@ -1,5 +1,5 @@
-import { sha256Hex } from '../../core/digest.ts'
-import type { SourceName } from '../../domain/sources.ts'
+import { sha256Hex } from '../../base/digest.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import type { DocumentValue, RecordValue, SourceValue, TombstoneValue } from './rows.ts'
 

@@ -1,4 +1,4 @@
-import { freeBytes } from '../../core/free-bytes.ts'
+import { freeBytes } from '../../base/free-bytes.ts'
 import type { Db } from '../database/open.ts'
 
 /** The lines of consecutive records, behind the id `after` and up to `last`. */

@@ -1,5 +1,5 @@
-import { sha256Hex } from '../../core/digest.ts'
-import { type SourceName, SOURCES } from '../../domain/sources.ts'
+import { sha256Hex } from '../../base/digest.ts'
+import { type SourceName, SOURCES } from '../../base/domain/sources.ts'
 
 /** The kinds of replicated rows. Together they are everything that readers see of a source, and nothing else. */
 export type RowKind =

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
-import { MirrorError, messageOf } from '../../core/errors.ts'
-import { type LineFault, eachGzipLine } from '../../core/gzip/lines.ts'
-import { SOURCES, type SourceName } from '../../domain/sources.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
+import { type LineFault, eachGzipLine } from '../../base/gzip/lines.ts'
+import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
 import type { CarriedReader } from './reader.ts'
 import { ROW_KINDS, type SummaryRow, compareRows } from './rows.ts'
 

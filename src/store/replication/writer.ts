@@ -1,5 +1,5 @@
-import { OSV_ROOT } from '../../domain/feed-paths.ts'
-import type { SourceName } from '../../domain/sources.ts'
+import { OSV_ROOT } from '../../base/domain/feed-paths.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import { answerState, createCatalogAnswerReader } from '../catalog/answers.ts'
 import { FACETS } from '../catalog/list-query.ts'
 import { FACET_COLUMNS } from '../catalog/list-staging.ts'

@@ -1,4 +1,4 @@
-import { SOURCES } from '../../domain/sources.ts'
+import { SOURCES } from '../../base/domain/sources.ts'
 import type { createRunReader } from './runs.ts'
 import type { createSnapshotReader } from './snapshots.ts'
 

@@ -1,4 +1,4 @@
-import type { SourceName } from '../../domain/sources.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import { type Refusal, type createQuarantineReader, refusedBy } from './quarantine.ts'
 import type { createRunReader } from './runs.ts'
 

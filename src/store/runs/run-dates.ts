@@ -1,4 +1,4 @@
-import { AHEAD_MS, type SourceName } from '../../domain/sources.ts'
+import { AHEAD_MS, type SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 
 /** SQL: a run that checks only a part of its source, and proves nothing about the whole. */

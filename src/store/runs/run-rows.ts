@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import type { SourceName } from '../../domain/sources.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import { isLocked } from '../database/lock.ts'
 import type { Db } from '../database/open.ts'
 import { openAnyVersion } from '../database/sqlite.ts'

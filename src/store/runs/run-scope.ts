@@ -1,6 +1,6 @@
-import { sha256Hex } from '../../core/digest.ts'
+import { sha256Hex } from '../../base/digest.ts'
 import type { Config } from '../../config/schema.ts'
-import { type SourceName, activeSources, maySync } from '../../domain/sources.ts'
+import { type SourceName, activeSources, maySync } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { IN_PART } from './run-dates.ts'
 

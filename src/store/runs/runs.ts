@@ -1,4 +1,4 @@
-import type { SourceName } from '../../domain/sources.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { IN_PART, createRunDates } from './run-dates.ts'
 import { ORPHANED, type Row, type Run, type RunKind, type RunOutcome, type RunState, createSight } from './run-rows.ts'

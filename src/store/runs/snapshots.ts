@@ -1,4 +1,4 @@
-import type { SourceName } from '../../domain/sources.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import type { createChangeWriter } from '../changes/log-writes.ts'
 import type { Change, ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'

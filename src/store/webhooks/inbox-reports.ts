@@ -1,4 +1,4 @@
-import { type EventTarget, targetsOf } from '../../domain/image-reference.ts'
+import { type EventTarget, targetsOf } from '../../base/domain/image-reference.ts'
 import type { Db } from '../database/open.ts'
 import { DISMISSED } from './inbox.ts'
 

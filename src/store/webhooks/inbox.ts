@@ -1,6 +1,6 @@
-import { sha256Hex } from '../../core/digest.ts'
+import { sha256Hex } from '../../base/digest.ts'
 import type { Db } from '../database/open.ts'
-import type { EventTarget } from '../../domain/image-reference.ts'
+import type { EventTarget } from '../../base/domain/image-reference.ts'
 
 type StoredRow = Omit<InboxRow, 'target'> & { target: string | null }
 

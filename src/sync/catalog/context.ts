@@ -1,8 +1,8 @@
-import type { CatalogResource, ResourceSurface } from '../../domain/resources.ts'
+import type { CatalogResource, ResourceSurface } from '../../base/domain/resources.ts'
 import type { ArtifactSink } from '../../upstream/artifacts.ts'
 import type { Session } from '../../upstream/http/session.ts'
-import { type SignatureCheck, createSignatureCheck } from '../../signatures/check.ts'
-import { createLargeHeapCollection } from '../../threads/idle-memory.ts'
+import { type SignatureCheck, createSignatureCheck } from '../../documents/signatures/check.ts'
+import { createLargeHeapCollection } from '../../base/threads/idle-memory.ts'
 import type { SyncContext } from '../context.ts'
 import type { Sessions } from '../sessions.ts'
 

@@ -1,4 +1,4 @@
-import type { MirrorError } from '../../core/errors.ts'
+import type { MirrorError } from '../../base/errors.ts'
 import type { MissingPath } from '../../store/catalog/answers.ts'
 import type { WalkedList } from './lists/walk-list.ts'
 import type { Scope } from './scope/scope.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { SourceName } from '../../domain/sources.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 
 /**

@@ -1,5 +1,5 @@
-import { counted } from '../../core/text.ts'
-import { ownsResource } from '../../domain/resources.ts'
+import { counted } from '../../base/text.ts'
+import { ownsResource } from '../../base/domain/resources.ts'
 import type { StoredAnswer, StoredAnswers } from '../../store/catalog/answers.ts'
 import type { CatalogContext } from './context.ts'
 import type { Crawl } from './crawl.ts'

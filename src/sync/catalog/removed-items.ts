@@ -1,4 +1,4 @@
-import { ownsResource } from '../../domain/resources.ts'
+import { ownsResource } from '../../base/domain/resources.ts'
 import { type StoredAnswers, isNone } from '../../store/catalog/answers.ts'
 import { refuseRemoval } from '../removal-guard.ts'
 import { isDocument } from './answers/plan.ts'

@@ -1,5 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import { counted } from '../../core/text.ts'
+import { counted } from '../../base/text.ts'
 import type { StoredAnswers } from '../../store/catalog/answers.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { CatalogContext } from './context.ts'

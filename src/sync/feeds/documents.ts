@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { readHttpDate } from '../../core/time.ts'
-import { sha256Of } from '../../core/digest.ts'
+import { readHttpDate } from '../../base/time.ts'
+import { sha256Of } from '../../base/digest.ts'
 import { type Document, type UpstreamState, nextChanged } from '../../store/feeds/documents.ts'
 import { documentMember } from '../../store/database/gzip.ts'
-import { deflate } from '../../zip/member.ts'
+import { deflate } from '../../archive/zip/member.ts'
 import type { SyncContext } from '../context.ts'
 import { countEntries } from './entries.ts'
 

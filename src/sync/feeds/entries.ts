@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer'
-import { MirrorError, messageOf } from '../../core/errors.ts'
-import { PUBLIC_FEEDS } from '../../domain/feed-paths.ts'
-import { refuseCostly } from '../../json/limits.ts'
-import { errorOfAnswer, unfinishedState } from '../../json/forms/error-body.ts'
-import { moreBeyond } from '../../json/forms/more-beyond.ts'
-import { type Fields, isObject, jsonTextOf } from '../../json/objects.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
+import { PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
+import { refuseCostly } from '../../base/json/limits.ts'
+import { errorOfAnswer, unfinishedState } from '../../base/json/forms/error-body.ts'
+import { moreBeyond } from '../../base/json/forms/more-beyond.ts'
+import { type Fields, isObject, jsonTextOf } from '../../base/json/objects.ts'
 
 /**
  * Returns the number of a feed's entries, for the removal guard. A public feed may be any JSON object or list, because

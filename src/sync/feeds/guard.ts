@@ -1,6 +1,6 @@
-import { FILTERED_FEEDS } from '../../domain/feed-paths.ts'
+import { FILTERED_FEEDS } from '../../base/domain/feed-paths.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
-import { jsonTextOf } from '../../json/objects.ts'
+import { jsonTextOf } from '../../base/json/objects.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Document } from '../../store/feeds/documents.ts'
 import type { SyncContext } from '../context.ts'

@@ -1,6 +1,6 @@
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 import { isKeyRefused } from '../../upstream/http/errors.ts'
-import { OSV_ARCHIVE } from '../../domain/feed-paths.ts'
+import { OSV_ARCHIVE } from '../../base/domain/feed-paths.ts'
 import type { SyncContext } from '../context.ts'
 import type { OsvPlan } from './diff.ts'
 import type { ListedIndex } from './fetch-index.ts'

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { freeBytes } from '../../core/free-bytes.ts'
+import { freeBytes } from '../../base/free-bytes.ts'
 
 /**
  * Hundreds of thousands of ids and stamps, outside the JavaScript heap: one text buffer and a few typed arrays

@@ -1,5 +1,5 @@
-import { counted } from '../../core/text.ts'
-import { toIso } from '../../core/time.ts'
+import { counted } from '../../base/text.ts'
+import { toIso } from '../../base/time.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import type { OsvPlan } from './diff.ts'
 import type { ListedIndex } from './fetch-index.ts'

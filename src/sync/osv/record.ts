@@ -1,13 +1,13 @@
 import { crc32 as crc32Of } from 'node:zlib'
-import { sha256Of } from '../../core/digest.ts'
-import { messageOf } from '../../core/errors.ts'
-import { namesFix } from '../../domain/named-fix.ts'
-import { jsonTextOf } from '../../json/objects.ts'
+import { sha256Of } from '../../base/digest.ts'
+import { messageOf } from '../../base/errors.ts'
+import { namesFix } from '../../base/domain/named-fix.ts'
+import { jsonTextOf } from '../../base/json/objects.ts'
 import { gzipMember } from '../../store/database/gzip.ts'
-import { isBefore, olderDay, pastSeconds } from '../../core/time.ts'
+import { isBefore, olderDay, pastSeconds } from '../../base/time.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
-import { deflate } from '../../zip/member.ts'
-import { refuseCostly } from '../../json/limits.ts'
+import { deflate } from '../../archive/zip/member.ts'
+import { refuseCostly } from '../../base/json/limits.ts'
 
 /** Members of a record that the mirror reads. */
 interface RecordIdentity {

@@ -1,5 +1,5 @@
 import { createTask, parse, validate } from 'node-cron'
-import { DAY_MS, HOUR_MS } from '../../core/time.ts'
+import { DAY_MS, HOUR_MS } from '../../base/time.ts'
 
 /** The times of a cron expression in local time: Unix milliseconds as if the local time were UTC. */
 export interface LocalTimes {

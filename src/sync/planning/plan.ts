@@ -1,4 +1,4 @@
-import { HOUR_MS } from '../../core/time.ts'
+import { HOUR_MS } from '../../base/time.ts'
 import type { Starts } from './starts.ts'
 
 /** What the clocks show at the same time, milliseconds. */

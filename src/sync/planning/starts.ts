@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../core/time.ts'
+import { DAY_MS } from '../../base/time.ts'
 import { type LocalTimes, readCron } from './cron.ts'
 import { type Stretch, type Transition, type Zone, createZone, stretchAt } from './zone.ts'
 

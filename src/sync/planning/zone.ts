@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../core/time.ts'
+import { DAY_MS } from '../../base/time.ts'
 
 /** A time zone: how far its local time is ahead of UTC at an instant, milliseconds. */
 export type Zone = (instant: number) => number

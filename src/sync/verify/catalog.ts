@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { sha256Of } from '../../core/digest.ts'
+import { sha256Of } from '../../base/digest.ts'
 import { type CatalogDocument, chunkContent } from '../../store/catalog/documents.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'

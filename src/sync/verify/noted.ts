@@ -1,4 +1,4 @@
-import { toIso } from '../../core/time.ts'
+import { toIso } from '../../base/time.ts'
 import { noteVerification, readLastVerification } from '../../store/last-verification.ts'
 import type { VerifyReport } from './verify.ts'
 

@@ -1,4 +1,4 @@
-import { systemCode } from '../../core/errors.ts'
+import { systemCode } from '../../base/errors.ts'
 
 /** Reports whether a connection failed because of a certificate. */
 export function isCertificateError(error: unknown): boolean {

@@ -1,5 +1,5 @@
-import { trailerSize } from '../../core/gzip/member.ts'
-import { createPacker } from '../../core/gzip/pieces.ts'
+import { trailerSize } from '../../base/gzip/member.ts'
+import { createPacker } from '../../base/gzip/pieces.ts'
 import { statusError } from './errors.ts'
 import type { Wire } from './request.ts'
 import {

@@ -1,6 +1,6 @@
 import { rename, rm, readFile, stat, writeFile } from 'node:fs/promises'
-import { PRIVATE_FILE } from '../../core/files.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { PRIVATE_FILE } from '../../base/files.ts'
+import { MirrorError } from '../../base/errors.ts'
 import { type Meta, isPlain, parseContentRange } from './response.ts'
 import type { OpenAnswer } from './response.ts'
 import type { Session } from './session.ts'

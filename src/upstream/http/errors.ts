@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import { readRetryAfter } from '../../core/time.ts'
-import { MirrorError, systemCode } from '../../core/errors.ts'
+import { readRetryAfter } from '../../base/time.ts'
+import { MirrorError, systemCode } from '../../base/errors.ts'
 import { type RawAnswer, proxyStatus } from './transport.ts'
-import { jsonTextOf } from '../../json/objects.ts'
+import { jsonTextOf } from '../../base/json/objects.ts'
 
 /** An error status, with the data that the retry rule needs. */
 class StatusError extends MirrorError {

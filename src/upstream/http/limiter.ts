@@ -1,5 +1,5 @@
 import { type Priority, type QuotaHeaders, isOver, learn, take, unknownQuota, waitFor } from './quota.ts'
-import { readRetryAfter } from '../../core/time.ts'
+import { readRetryAfter } from '../../base/time.ts'
 import { limitError } from './errors.ts'
 
 /** Permission to send one request; its owner reports the end exactly once. */

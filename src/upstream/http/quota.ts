@@ -1,4 +1,4 @@
-import { HOUR_MS } from '../../core/time.ts'
+import { HOUR_MS } from '../../base/time.ts'
 /**
  * Known state of one host's rate limit; times in milliseconds of a clock that cannot be set. Modified in place by the functions
  * below.

@@ -1,9 +1,9 @@
 import { gunzipSync } from 'node:zlib'
-import { readHttpDate } from '../../core/time.ts'
-import { trailerSize } from '../../core/gzip/member.ts'
-import { inflatedPieces } from '../../core/gzip/pieces.ts'
-import { MirrorError, messageOf, systemCode } from '../../core/errors.ts'
-import { isHtmlPage } from '../../core/text.ts'
+import { readHttpDate } from '../../base/time.ts'
+import { trailerSize } from '../../base/gzip/member.ts'
+import { inflatedPieces } from '../../base/gzip/pieces.ts'
+import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
+import { isHtmlPage } from '../../base/text.ts'
 import { type RawAnswer, faultNotes } from './transport.ts'
 
 /** Metadata of a response. */

@@ -1,4 +1,4 @@
-import { type ErrorCode, MirrorError, messageOf } from '../../core/errors.ts'
+import { type ErrorCode, MirrorError, messageOf } from '../../base/errors.ts'
 import {
   type DocumentAnswer,
   type FetchOptions,

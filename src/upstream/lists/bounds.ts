@@ -1,4 +1,4 @@
-import type { MirrorError } from '../../core/errors.ts'
+import type { MirrorError } from '../../base/errors.ts'
 import { type ReadPage, unwalkable } from './page.ts'
 
 /** Limits of one list's walk; a longer list counts as endless. */

@@ -1,5 +1,5 @@
-import { isObject } from '../../json/objects.ts'
-import { MirrorError } from '../../core/errors.ts'
+import { isObject } from '../../base/json/objects.ts'
+import { MirrorError } from '../../base/errors.ts'
 import {
   type EnvelopePlace,
   LAST,
@@ -12,9 +12,9 @@ import {
   placesOf,
   plainMember,
   truthOf,
-} from '../../json/list-names.ts'
-import { isOtherName } from '../../json/list-signs.ts'
-import { type JsonPath, valueAt } from '../../json/slices.ts'
+} from '../../base/json/list-names.ts'
+import { isOtherName } from '../../base/json/list-signs.ts'
+import { type JsonPath, valueAt } from '../../base/json/slices.ts'
 
 export type EnvelopeFields = Readonly<Record<string, unknown>>
 

@@ -1,4 +1,4 @@
-import { counted } from '../../core/text.ts'
+import { counted } from '../../base/text.ts'
 
 /** What is known about the completeness of a list. `unproved`: nothing speaks of more, and nothing proves the end. */
 export type Grade = 'proved' | 'unproved' | 'cut'

@@ -1,14 +1,14 @@
-import { sha256Of } from '../../core/digest.ts'
-import { MirrorError } from '../../core/errors.ts'
-import type { Onward } from '../../json/envelope.ts'
-import { errorOfPage } from '../../json/forms/error-body.ts'
-import { isPageUrl } from '../../json/list-names.ts'
-import { type JsonPath, locate, valueAt, elementsOf } from '../../json/slices.ts'
-import { type ListSign, signsOfHeaders, signsOfPage } from '../../json/list-signs.ts'
+import { sha256Of } from '../../base/digest.ts'
+import { MirrorError } from '../../base/errors.ts'
+import type { Onward } from '../../base/json/envelope.ts'
+import { errorOfPage } from '../../base/json/forms/error-body.ts'
+import { isPageUrl } from '../../base/json/list-names.ts'
+import { type JsonPath, locate, valueAt, elementsOf } from '../../base/json/slices.ts'
+import { type ListSign, signsOfHeaders, signsOfPage } from '../../base/json/list-signs.ts'
 import type { Meta } from '../http/response.ts'
 import type { Next } from './cursor.ts'
 import { type KnownShape, type ListShape, learnList } from './shape.ts'
-import { jsonTextOf } from '../../json/objects.ts'
+import { jsonTextOf } from '../../base/json/objects.ts'
 
 /** A page of a list with upstream's own bytes of each item. */
 export interface ReadPage {

@@ -1,6 +1,6 @@
-import { isObject } from '../../json/objects.ts'
-import { isEstimate, isLink, placesOf, plainMember } from '../../json/list-names.ts'
-import { type JsonPath, valueAt } from '../../json/slices.ts'
+import { isObject } from '../../base/json/objects.ts'
+import { isEstimate, isLink, placesOf, plainMember } from '../../base/json/list-names.ts'
+import { type JsonPath, valueAt } from '../../base/json/slices.ts'
 import { type EnvelopeFields, type Next, findCursor, findSizes, findTotal, unclear } from './cursor.ts'
 
 /** Positions in a list's page: paths of members from the top, `[]` the page itself. */

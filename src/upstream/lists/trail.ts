@@ -1,5 +1,5 @@
-import type { Onward } from '../../json/envelope.ts'
-import { isOffset } from '../../json/list-names.ts'
+import type { Onward } from '../../base/json/envelope.ts'
+import { isOffset } from '../../base/json/list-names.ts'
 import type { Next } from './cursor.ts'
 import type { Seen } from './evidence.ts'
 import { type Ask, paramsOf } from './next-page.ts'

@@ -1,5 +1,5 @@
-import { MirrorError } from '../../core/errors.ts'
-import type { Onward } from '../../json/envelope.ts'
+import { MirrorError } from '../../base/errors.ts'
+import type { Onward } from '../../base/json/envelope.ts'
 import { type Grade, type Seen, gradeOf } from './evidence.ts'
 import type { Meta } from '../http/response.ts'
 import { type Session, pathAsked } from '../http/session.ts'

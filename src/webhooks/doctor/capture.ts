@@ -1,4 +1,4 @@
-import { MirrorError } from '../../core/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 
 /** A captured request: header names as written, in order, and the body's bytes. */
 export interface Capture {

@@ -1,9 +1,9 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type Db, INBOX_LOG_BYTES, openInbox } from '../../store/database/open.ts'
 import { createChangeCheck } from '../../store/database/change-check.ts'
-import { collectWhenIdle } from '../../threads/idle-memory.ts'
-import type { RpcReply } from '../../threads/rpc.ts'
-import { type StopMessage, type WorkerStarted, openOrRefuse } from '../../threads/supervisor.ts'
+import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
+import type { RpcReply } from '../../base/threads/rpc.ts'
+import { type StopMessage, type WorkerStarted, openOrRefuse } from '../../base/threads/supervisor.ts'
 import { type InboxCall, answerBatch, createOperations } from './operations.ts'
 
 /** What the inbox thread is started with. */

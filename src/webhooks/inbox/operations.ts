@@ -2,8 +2,8 @@ import { nameStorageError } from '../../store/database/faults.ts'
 import { type Db, inboxPath } from '../../store/database/open.ts'
 import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
 import { createInbox } from '../../store/webhooks/inbox.ts'
-import { MirrorError, messageOf } from '../../core/errors.ts'
-import type { RpcCall, RpcReply } from '../../threads/rpc.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
+import type { RpcCall, RpcReply } from '../../base/threads/rpc.ts'
 
 /** An operation of the inbox thread: synchronous, and inside the transaction of its batch if it writes. */
 interface InboxOperation<Args extends unknown[], Result> {

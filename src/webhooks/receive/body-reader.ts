@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import type { Share } from '../../core/connections/account.ts'
-import { watchBody } from '../../core/connections/body-time.ts'
+import type { Share } from '../../base/connections/account.ts'
+import { watchBody } from '../../base/connections/body-time.ts'
 
 /** What became of reading a body. */
 export type BodyResult =

@@ -1,5 +1,5 @@
-import { isObject } from '../../json/objects.ts'
-import { type EventTarget, namesOf } from '../../domain/image-reference.ts'
+import { isObject } from '../../base/json/objects.ts'
+import { type EventTarget, namesOf } from '../../base/domain/image-reference.ts'
 
 /** One component of a repository's name, as registries allow them. */
 const PART = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*'

@@ -1,6 +1,6 @@
-import { isObject } from '../../json/objects.ts'
-import { withVendor } from '../../domain/event-types.ts'
-import { matchesPattern } from '../../domain/patterns.ts'
+import { isObject } from '../../base/json/objects.ts'
+import { withVendor } from '../../base/domain/event-types.ts'
+import { matchesPattern } from '../../base/domain/patterns.ts'
 import type { EventTarget } from '../../store/webhooks/inbox.ts'
 import { imagesIn } from './event-images.ts'
 

@@ -6,17 +6,17 @@ import {
   type CertificateFollower,
   followCertificate,
   readCertificate,
-} from '../../core/certificate.ts'
-import type { Account } from '../../core/connections/account.ts'
-import { bodyTimeMs } from '../../core/connections/body-time.ts'
-import { http } from '../../core/connections/http.ts'
-import { type ConnectionOptions, limitConnections } from '../../core/connections/limit.ts'
-import type { Holder } from '../../core/connections/ledger.ts'
-import { clientNetwork } from '../../core/connections/network.ts'
-import { limitPipelining } from '../../core/connections/pipelining.ts'
-import { countedResponses } from '../../core/connections/responses.ts'
-import { MirrorError, messageOf } from '../../core/errors.ts'
-import type { Logger } from '../../core/log.ts'
+} from '../../base/certificate.ts'
+import type { Account } from '../../base/connections/account.ts'
+import { bodyTimeMs } from '../../base/connections/body-time.ts'
+import { http } from '../../base/connections/http.ts'
+import { type ConnectionOptions, limitConnections } from '../../base/connections/limit.ts'
+import type { Holder } from '../../base/connections/ledger.ts'
+import { clientNetwork } from '../../base/connections/network.ts'
+import { limitPipelining } from '../../base/connections/pipelining.ts'
+import { countedResponses } from '../../base/connections/responses.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
+import type { Logger } from '../../base/log.ts'
 
 /** Where to listen, and with which certificate. */
 export interface ListenerOptions {

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Endpoint } from '../../config/kinds/webhooks.ts'
-import type { Share } from '../../core/connections/account.ts'
-import { bodyTimeMs } from '../../core/connections/body-time.ts'
-import { shareFor } from '../../core/connections/responses.ts'
-import { messageOf } from '../../core/errors.ts'
-import type { Logger } from '../../core/log.ts'
+import type { Share } from '../../base/connections/account.ts'
+import { bodyTimeMs } from '../../base/connections/body-time.ts'
+import { shareFor } from '../../base/connections/responses.ts'
+import { messageOf } from '../../base/errors.ts'
+import type { Logger } from '../../base/log.ts'
 import {
   type WebhookResponse,
   type ReceiptOutcome,

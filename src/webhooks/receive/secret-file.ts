@@ -1,8 +1,8 @@
-import { isObject } from '../../json/objects.ts'
-import { toIsoOrNull } from '../../core/time.ts'
+import { isObject } from '../../base/json/objects.ts'
+import { toIsoOrNull } from '../../base/time.ts'
 import { plainSecret, webhookSecretFault } from '../../config/kinds/keys.ts'
-import { MirrorError, messageOf, systemCode, whyUnreadable } from '../../core/errors.ts'
-import { readNamedFile, replacePrivateFile } from '../../core/files.ts'
+import { MirrorError, messageOf, systemCode, whyUnreadable } from '../../base/errors.ts'
+import { readNamedFile, replacePrivateFile } from '../../base/files.ts'
 
 /** A secret in the secret file. */
 export interface KeptSecret {

@@ -1,7 +1,7 @@
 import { type Stats, statSync } from 'node:fs'
 import { decodedKey, publicKeyBytes } from '../../config/kinds/keys.ts'
-import type { Logger } from '../../core/log.ts'
-import { MirrorError, messageOf } from '../../core/errors.ts'
+import type { Logger } from '../../base/log.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
 import { type KeptSecret, parseSecretFile, readSecretText } from './secret-file.ts'
 import { type SignatureDialect, type SigningSecret, createSigningSecret } from './signature.ts'
 

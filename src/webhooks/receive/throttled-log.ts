@@ -1,4 +1,4 @@
-import type { Logger } from '../../core/log.ts'
+import type { Logger } from '../../base/log.ts'
 
 /** Minimum interval between log lines for one reason, milliseconds: a flood must not fill a disk. */
 const EVERY_MS = 10_000

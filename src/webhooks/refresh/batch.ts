@@ -1,5 +1,5 @@
-import { messageOf } from '../../core/errors.ts'
-import { type EventTarget, targetKey, targetsOf } from '../../domain/image-reference.ts'
+import { messageOf } from '../../base/errors.ts'
+import { type EventTarget, targetKey, targetsOf } from '../../base/domain/image-reference.ts'
 import type { Settlement } from '../../store/webhooks/inbox.ts'
 import {
   type AnnouncedReader,

@@ -1,5 +1,5 @@
-import { messageOf } from '../../core/errors.ts'
-import type { Logger } from '../../core/log.ts'
+import { messageOf } from '../../base/errors.ts'
+import type { Logger } from '../../base/log.ts'
 import {
   type RefreshRunner,
   type WaitingRows,

@@ -1,6 +1,6 @@
-import { DAY_MS, HOUR_MS } from '../../core/time.ts'
-import type { Misses } from '../../domain/status.ts'
-import { namesOf, plainRepository } from '../../domain/image-reference.ts'
+import { DAY_MS, HOUR_MS } from '../../base/time.ts'
+import type { Misses } from '../../base/domain/status.ts'
+import { namesOf, plainRepository } from '../../base/domain/image-reference.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
 import type { AnnouncedTag } from '../../store/webhooks/inbox-reports.ts'
 

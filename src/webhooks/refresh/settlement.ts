@@ -1,7 +1,7 @@
-import { counted } from '../../core/text.ts'
-import { HOUR_MS } from '../../core/time.ts'
+import { counted } from '../../base/text.ts'
+import { HOUR_MS } from '../../base/time.ts'
 import type { Announced } from '../../store/catalog/tags.ts'
-import { type EventTarget, isSpecific, namesOf } from '../../domain/image-reference.ts'
+import { type EventTarget, isSpecific, namesOf } from '../../base/domain/image-reference.ts'
 import type { InboxRow, Settlement } from '../../store/webhooks/inbox.ts'
 
 /** A row of the inbox that waits for its refresh, as far as the refresh needs it. */

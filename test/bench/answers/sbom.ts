@@ -1,4 +1,4 @@
-import { PACKAGES, TARGETS, patchedName } from '../../../src/sandbox/feed/vocabulary.ts'
+import { PACKAGES, TARGETS, patchedName } from '../../sandbox/feed/vocabulary.ts'
 
 const TYPES = {
   alpine: 'apk/alpine',

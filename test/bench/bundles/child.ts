@@ -4,8 +4,8 @@ import { peakMemory } from '../world/peak.ts'
 
 const [verb = '', file = '', ...rest] = process.argv.slice(2)
 type Verb = (first: unknown, options: object) => Promise<number>
-const { exportCommand } = (await built('cli/bundle/export.js')) as Record<'exportCommand', Verb>
-const { importCommand } = (await built('cli/bundle/import.js')) as Record<'importCommand', Verb>
+const { exportCommand } = (await built('features/bundles/cli/export.js')) as Record<'exportCommand', Verb>
+const { importCommand } = (await built('features/bundles/cli/import.js')) as Record<'importCommand', Verb>
 
 const started = performance.now()
 const options = { json: true, ...(rest[0] === undefined ? {} : { since: rest[0] }) }

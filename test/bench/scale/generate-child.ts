@@ -9,10 +9,10 @@ import { crc32, createGzip } from 'node:zlib'
 import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { generateRecord } from '../../../src/sandbox/feed/generate.ts'
-import { createRandom } from '../../../src/sandbox/feed/random.ts'
-import { deflate } from '../../../src/zip/member.ts'
-import { createZipWriter } from '../../../src/zip/writer.ts'
+import { generateRecord } from '../../sandbox/feed/generate.ts'
+import { createRandom } from '../../sandbox/feed/random.ts'
+import { deflate } from '../../../src/archive/zip/member.ts'
+import { createZipWriter } from '../../../src/archive/zip/writer.ts'
 
 const SEED = 7
 

@@ -3,14 +3,14 @@ import { createHash } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { generateRecord } from '../../../src/sandbox/feed/generate.ts'
+import { generateRecord } from '../../sandbox/feed/generate.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
 import { createChangeTracker } from '../../../src/store/changes/tracker.ts'
 import { createOsvWriter } from '../../../src/store/osv/writes.ts'
 import { createRunWriter } from '../../../src/store/runs/runs.ts'
 import { createSnapshotWriter } from '../../../src/store/runs/snapshots.ts'
-import { deflate } from '../../../src/zip/member.ts'
+import { deflate } from '../../../src/archive/zip/member.ts'
 
 /** What was stored: the ids, and bytes per record on average. */
 export interface Filled {

@@ -1,8 +1,8 @@
-import { createServer } from '../../../src/api/server.ts'
+import { createServer } from '../../../src/server/server.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { endWithParent, portOf } from './child.ts'
-import { createScannerPaths } from '../../../src/api/scanners/public-paths.ts'
+import { createScannerPaths } from '../../../src/features/scanners/routes/public-paths.ts'
 
 /** The mirror's server over a data folder: `mirror-child.ts DIR CACHE_BYTES`. */
 const [dir = '', cacheBytes = ''] = process.argv.slice(2)

@@ -1,9 +1,9 @@
 /** Makes the bucket's views of a data folder, as the program is built, in a process of its own: says what it took. */
-import type * as Task from '../../../src/views/task.ts'
+import type * as Task from '../../../src/features/scanners/views/task.ts'
 import { built } from '../world/built.ts'
 import { peakMemory } from '../world/peak.ts'
 
-const { performTask } = (await built('views/task.js')) as typeof Task
+const { performTask } = (await built('features/scanners/views/task.js')) as typeof Task
 
 const [dataDir = ''] = process.argv.slice(2)
 const started = performance.now()

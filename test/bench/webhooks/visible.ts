@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Status } from '../../../src/api/status/report.ts'
-import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import type { Status } from '../../../src/server/status/report.ts'
+import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
 import { catalogSettings } from '../catalog/sync.ts'
 import type { Options } from '../report/group.ts'
 import { startDaemon } from '../world/daemon.ts'

@@ -1,6 +1,6 @@
 import type * as Agent from '../../../src/daemon/agent.ts'
 import type * as Load from '../../../src/config/load.ts'
-import type * as Log from '../../../src/core/log.ts'
+import type * as Log from '../../../src/base/log.ts'
 import { built } from './built.ts'
 import { peakMemory } from './peak.ts'
 import type * as Table from '../../../src/features.ts'
@@ -10,7 +10,7 @@ import type * as Table from '../../../src/features.ts'
 const { createAgent } = (await built('daemon/agent.js')) as typeof Agent
 const { FEATURES } = (await built('features.js')) as typeof Table
 const { loadConfig } = (await built('config/load.js')) as typeof Load
-const { createLog } = (await built('core/log.js')) as typeof Log
+const { createLog } = (await built('base/log.js')) as typeof Log
 
 const started = performance.now()
 const requireUpstream = process.env['PATCHMIRROR_FLEET_ROLE'] !== 'reader'

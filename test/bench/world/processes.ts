@@ -55,7 +55,7 @@ export interface SandboxProcess {
 export async function startSandbox(records: number, extra: string[] = []): Promise<SandboxProcess> {
   const args = ['--port', '0', '--records', String(records), ...extra]
   const options = { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] as const }
-  const child = fork(`${ROOT}src/sandbox/main.ts`, args, { ...options, stdio: [...options.stdio] })
+  const child = fork(`${ROOT}test/sandbox/main.ts`, args, { ...options, stdio: [...options.stdio] })
   const addresses = await messageFrom<Pick<SandboxProcess, 'url' | 'catalogUrl' | 'artifactUrl' | 'identityUrl'>>(
     child,
     (message) => 'url' in message,

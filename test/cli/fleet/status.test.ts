@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { describeLease, leaderOrFormer, withLags } from '../../../src/cli/fleet/status.ts'
-import { toIso } from '../../../src/core/time.ts'
-import type { KnownGeneration } from '../../../src/fleet/generations/format/generation.ts'
+import { describeLease, leaderOrFormer, withLags } from '../../../src/features/fleet/cli/status.ts'
+import { toIso } from '../../../src/base/time.ts'
+import type { KnownGeneration } from '../../../src/features/fleet/generations/format/generation.ts'
 
 const NOW = Date.parse('2026-06-01T00:00:00.000Z')
 const at = (seconds: number): string => toIso(NOW + seconds * 1000)

@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { operatorName } from '../../../src/domain/run-facts.ts'
+import { operatorName } from '../../../src/base/domain/run-facts.ts'
 import type { Finished } from '../../support/command.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
 import { commandHost } from '../../support/hosted.ts'

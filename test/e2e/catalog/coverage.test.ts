@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SHAPE_NAMES } from '../../../src/sandbox/service/shapes/shape.ts'
+import { SHAPE_NAMES } from '../../sandbox/service/shapes/shape.ts'
 import { FAST_SHAPES, LIST_EVIDENCE, proveContract } from '../../support/catalog/coverage.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 import { type Rule, RULES } from '../../support/catalog/rules.ts'

@@ -3,7 +3,7 @@ import { type CatalogBench, catalogBench, catalogEnv, filledCatalogBench } from 
 import { plainBench } from '../../support/catalog/plain-service.ts'
 import { longTest, telling } from '../../support/tables.ts'
 import { run } from '../../support/command.ts'
-import { serveFolder } from '../../bundle/air-gap.ts'
+import { serveFolder } from '../../features/bundles/air-gap.ts'
 
 /** Large enough that the subscriptions leave something of each list out. */
 const SERVICE = { images: 6, tags: 18, packages: 12, tickets: 5, users: 3, subscriptions: 2 }

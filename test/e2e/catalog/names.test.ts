@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { shaped } from '../../../src/sandbox/service/shapes/shape.ts'
+import { shaped } from '../../sandbox/service/shapes/shape.ts'
 import { longTest } from '../../support/tables.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 

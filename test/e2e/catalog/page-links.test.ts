@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shaped } from '../../../src/sandbox/service/shapes/shape.ts'
+import { shaped } from '../../sandbox/service/shapes/shape.ts'
 import { telling } from '../../support/tables.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type ListForm, shaped } from '../../../src/sandbox/service/shapes/shape.ts'
+import { type ListForm, shaped } from '../../sandbox/service/shapes/shape.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 import { telling } from '../../support/tables.ts'
 import { walkList } from '../../support/walk.ts'

@@ -1,14 +1,14 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { createCatalogRoutes } from '../../../src/api/catalog/routes.ts'
-import type { ReadRequest, ReadingRequest } from '../../../src/api/reading/request.ts'
-import { createReadingThread } from '../../../src/api/reading/thread.ts'
-import { createServer } from '../../../src/api/server.ts'
-import { readRequestHeaders } from '../../../src/api/http/request-headers.ts'
+import { createCatalogRoutes } from '../../../src/server/catalog/routes.ts'
+import type { ReadRequest, ReadingRequest } from '../../../src/server/reading/request.ts'
+import { createReadingThread } from '../../../src/server/reading/thread.ts'
+import { createServer } from '../../../src/server/server.ts'
+import { readRequestHeaders } from '../../../src/server/http/request-headers.ts'
 import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../../support/keys.ts'
 import { type CatalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { longTest } from '../../support/tables.ts'
-import { createScannerPaths } from '../../../src/api/scanners/public-paths.ts'
+import { createScannerPaths } from '../../../src/features/scanners/routes/public-paths.ts'
 
 const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 130 }
 const PATHS = [

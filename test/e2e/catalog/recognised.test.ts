@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { readMirroredSbom, sbomDigestsOf } from '../../../src/sboms/mirrored.ts'
+import { readMirroredSbom, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts'

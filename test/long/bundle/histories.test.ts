@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { playOne, steps } from '../../bundle/histories.ts'
+import { playOne, steps } from '../../features/bundles/histories.ts'
 
 test('bundles that arrive in any order lead to an exported state, never to an older one, or are refused', async () => {
   const seen = { applied: 0, refused: 0, same: 0 }

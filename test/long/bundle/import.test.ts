@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
-import { below, carry, comparable, folder, linksIn, pathsOf, serveFolder } from '../../bundle/air-gap.ts'
+import { below, carry, comparable, folder, linksIn, pathsOf, serveFolder } from '../../features/bundles/air-gap.ts'
 
 async function above(env: Record<string, string> = {}): Promise<CatalogBench> {
   const bench = await catalogBench({ images: 2, tags: 4, packages: 3, tickets: 5 }, { env })

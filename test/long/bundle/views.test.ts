@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { VEX_ARCHIVE, VEX_MANIFEST } from '../../../src/api/scanners/vex.ts'
-import { openViews } from '../../../src/store/views/reads.ts'
-import { generationDir, readCurrentViews } from '../../../src/store/views/generations.ts'
+import { VEX_ARCHIVE, VEX_MANIFEST } from '../../../src/features/scanners/routes/vex.ts'
+import { openViews } from '../../../src/features/scanners/store/reads.ts'
+import { generationDir, readCurrentViews } from '../../../src/features/scanners/store/generations.ts'
 import type { Writes } from '../../../src/store/writer.ts'
-import { performTask } from '../../../src/views/task.ts'
+import { performTask } from '../../../src/features/scanners/views/task.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
-import { type Reply, below, carry, comparable, folder, serveFolder } from '../../bundle/air-gap.ts'
+import { type Reply, below, carry, comparable, folder, serveFolder } from '../../features/bundles/air-gap.ts'
 
 /** Makes both kinds of views, as a daemon does after a snapshot. */
 async function makeViews(dataDir: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type ShapeChanges, type ShapeName, shaped } from '../../../src/sandbox/service/shapes/shape.ts'
+import { type ShapeChanges, type ShapeName, shaped } from '../../sandbox/service/shapes/shape.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 
 const SERVICE = { images: 1, tags: 3, packages: 3, tickets: 1, avrs: 1, users: 1, subscriptions: 1 }

@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import { type AddressInfo, type Socket, connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Shortage, createAccount } from '../../../src/core/connections/account.ts'
-import { countedResponses } from '../../../src/core/connections/responses.ts'
+import { type Shortage, createAccount } from '../../../src/base/connections/account.ts'
+import { countedResponses } from '../../../src/base/connections/responses.ts'
 
 const MIB = 2 ** 20
 /** Of each of the two steady readers: more than half of the room together. */

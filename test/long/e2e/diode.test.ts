@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { BoxesStatus } from '../../../src/domain/status.ts'
-import { createKeyFiles } from '../../../src/bundle/format/keys.ts'
-import { target } from '../../relay/targets.ts'
+import type { BoxesStatus } from '../../../src/base/domain/status.ts'
+import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
+import { target } from '../../features/relay/targets.ts'
 import { openWorld } from '../../support/daemons.ts'
 import { longTest } from '../../support/tables.ts'
 

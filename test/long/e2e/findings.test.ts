@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { affecting, componentsOf } from '../../findings/fixtures.ts'
-import { type Target, target } from '../../relay/targets.ts'
+import { affecting, componentsOf } from '../../features/findings/fixtures.ts'
+import { type Target, target } from '../../features/relay/targets.ts'
 import { openWholeMirror } from '../../support/whole-mirror.ts'
 
 const dataOf = ({ got }: Target) =>

@@ -1,9 +1,9 @@
 import { copyFileSync, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { createKeyFiles } from '../../../src/bundle/format/keys.ts'
-import type { Status } from '../../../src/api/status/report.ts'
-import { target } from '../../relay/targets.ts'
+import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
+import type { Status } from '../../../src/server/status/report.ts'
+import { target } from '../../features/relay/targets.ts'
 import { openWorld } from '../../support/daemons.ts'
 
 const HAS_PROC = existsSync('/proc/self/task')

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { affecting, componentsOf } from '../../findings/fixtures.ts'
+import { affecting, componentsOf } from '../../features/findings/fixtures.ts'
 import { bearer } from '../../support/keys.ts'
 import { type Node, openFleet } from '../../support/fleet/daemons.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { FleetStatus, ViewsStatus } from '../../../src/domain/status.ts'
+import type { FleetStatus, ViewsStatus } from '../../../src/base/domain/status.ts'
 import { type Node, openFleet } from '../../support/fleet/daemons.ts'
 
 interface Seen {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { onTestFinished, test } from 'vitest'
-import { createFolderStore } from '../../../src/fleet/objects/folder-store.ts'
-import { walkProtocol } from '../../fleet/generations/walk.ts'
+import { createFolderStore } from '../../../src/features/fleet/objects/folder-store.ts'
+import { walkProtocol } from '../../features/fleet/generations/walk.ts'
 
 test('mirrors publish, follow, take over, roll back and collect by a folder that they share', async () => {
   const path = mkdtempSync(join(tmpdir(), 'patchmirror-walk-'))

@@ -1,5 +1,5 @@
 import { test } from 'vitest'
-import { collectAndKill, relayAndKill } from '../../relay/killed-relay.ts'
+import { collectAndKill, relayAndKill } from '../../features/relay/killed-relay.ts'
 
 test('a relay that is killed between sending and recording loses no event, and keeps all ids', async () => {
   await relayAndKill(8, 2)

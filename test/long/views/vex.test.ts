@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { readVexGeneration } from '../../../src/store/views/generations.ts'
+import { readVexGeneration } from '../../../src/features/scanners/store/generations.ts'
 import { createDice } from '../../support/dice.ts'
-import { anyOpenVex, followHistory, openVexBench } from '../../views/vex/history.ts'
-import { makeKilled } from '../../views/vex/killing.ts'
+import { anyOpenVex, followHistory, openVexBench } from '../../features/scanners/views/vex/history.ts'
+import { makeKilled } from '../../features/scanners/views/vex/killing.ts'
 
 test('whatever becomes of its documents, a VEX repository has the bytes of one that is made from the beginning', async () => {
   let copied = 0

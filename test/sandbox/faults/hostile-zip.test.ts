@@ -1,7 +1,7 @@
 import AdmZip from 'adm-zip'
 import { describe, expect, test } from 'vitest'
-import { type HostileKind, HOSTILE_KINDS, hostileZip } from '../../../src/sandbox/faults/hostile-zip.ts'
-import { scanZip } from '../../../src/sandbox/feed/from-archive.ts'
+import { type HostileKind, HOSTILE_KINDS, hostileZip } from './hostile-zip.ts'
+import { scanZip } from '../feed/from-archive.ts'
 import { longTest } from '../../support/tables.ts'
 
 const names = (kind: HostileKind) => scanZip(hostileZip(kind)).map((member) => member.name)

@@ -1,6 +1,6 @@
 import AdmZip from 'adm-zip'
 import { describe, expect, test, vi } from 'vitest'
-import type { Sandbox } from '../../../src/sandbox/server.ts'
+import type { Sandbox } from '../server.ts'
 import { exchange } from '../exchange.ts'
 import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from '../fixtures.ts'
 import { longTest, telling } from '../../support/tables.ts'

@@ -1,6 +1,6 @@
 import { deflateRawSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { MALFORMED_IDS, generateRecord } from '../../../src/sandbox/feed/generate.ts'
+import { MALFORMED_IDS, generateRecord } from './generate.ts'
 import { LONG, longTest } from '../../support/tables.ts'
 
 interface Osv {

@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import { describe, expect, test } from 'vitest'
-import { MALFORMED_IDS } from '../../../src/sandbox/feed/generate.ts'
+import { MALFORMED_IDS } from './generate.ts'
 import { exchange } from '../exchange.ts'
 import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from '../fixtures.ts'
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Sandbox } from '../../../src/sandbox/server.ts'
-import { SANDBOX_KEYS, SANDBOX_TOKEN } from '../../../src/sandbox/service/credentials.ts'
+import type { Sandbox } from '../server.ts'
+import { SANDBOX_KEYS, SANDBOX_TOKEN } from './credentials.ts'
 import { sandboxes } from '../fixtures.ts'
 import { asAdmin, ask, basic, bearer } from './asking.ts'
 

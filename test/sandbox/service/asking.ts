@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import type { Sandbox } from '../../../src/sandbox/server.ts'
-import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import type { Sandbox } from '../server.ts'
+import { SANDBOX_KEYS } from './credentials.ts'
 
 /** An answer with its body as bytes and, where it is JSON, as a value. */
 export interface Asked {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Sandbox } from '../../../src/sandbox/server.ts'
-import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import type { Sandbox } from '../server.ts'
+import { SANDBOX_KEYS } from './credentials.ts'
 import { sandboxes } from '../fixtures.ts'
 import { type Json, ask, basic } from './asking.ts'
 import { longTest } from '../../support/tables.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Sandbox } from '../../../src/sandbox/server.ts'
+import type { Sandbox } from '../server.ts'
 import { sandboxes } from '../fixtures.ts'
 import { type Json, asAdmin, ask, walk } from './asking.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SANDBOX_TOKEN } from '../../../src/sandbox/service/credentials.ts'
+import { SANDBOX_TOKEN } from './credentials.ts'
 import { sandboxes } from '../fixtures.ts'
 import { type Asked, asAdmin, ask, bearer } from './asking.ts'
 import { longTest } from '../../support/tables.ts'

@@ -2,9 +2,9 @@ import { type IncomingMessage, type ServerResponse, createServer } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished } from 'vitest'
-import { type Sandbox, type SandboxOptions, createSandbox } from '../../../src/sandbox/server.ts'
-import type { ServiceOptions } from '../../../src/sandbox/service/types.ts'
-import { EVENT_TYPE } from '../../../src/sandbox/service/routes/webhooks.ts'
+import { type Sandbox, type SandboxOptions, createSandbox } from '../server.ts'
+import type { ServiceOptions } from './types.ts'
+import { EVENT_TYPE } from './routes/webhooks.ts'
 import { asAdmin } from './asking.ts'
 
 /** What an endpoint got. */

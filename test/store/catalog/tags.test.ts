@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import type { EventTarget } from '../../../src/domain/image-reference.ts'
+import type { EventTarget } from '../../../src/base/domain/image-reference.ts'
 import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'

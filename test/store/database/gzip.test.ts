@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { crc32, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { deflatedOf } from '../../../src/core/gzip/member.ts'
+import { deflatedOf } from '../../../src/base/gzip/member.ts'
 import {
   contentOf,
   documentMember,
@@ -12,7 +12,7 @@ import {
   sizeOf,
   smallMember,
 } from '../../../src/store/database/gzip.ts'
-import { deflate } from '../../../src/zip/member.ts'
+import { deflate } from '../../../src/archive/zip/member.ts'
 
 const has = (command: string, ...args: string[]): boolean => spawnSync(command, args, { stdio: 'ignore' }).status === 0
 const SAMPLES = ['', '{}', 'text '.repeat(10_000), 'ünïcödé 🐙'].map((text) => Buffer.from(text))

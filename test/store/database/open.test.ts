@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { MirrorError } from '../../../src/core/errors.ts'
+import { MirrorError } from '../../../src/base/errors.ts'
 import { nameStorageError } from '../../../src/store/database/faults.ts'
 import {
   databasePath,

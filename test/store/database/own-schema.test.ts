@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { MirrorError } from '../../../src/core/errors.ts'
+import { MirrorError } from '../../../src/base/errors.ts'
 import { migrate } from '../../../src/store/database/migrate.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import { inspectDatabases } from '../../../src/store/database/inspect.ts'

@@ -5,7 +5,7 @@ import { createChangeTracker } from '../../../src/store/changes/tracker.ts'
 import { databasePath, openReader, openWriter } from '../../../src/store/database/open.ts'
 import { Database, compileWhenUsed } from '../../../src/store/database/sqlite.ts'
 import { createReads } from '../../../src/store/reads.ts'
-import { createVexReader } from '../../../src/store/views/vex.ts'
+import { createVexReader } from '../../../src/store/catalog/vex.ts'
 import { createTableWriters } from '../../../src/store/writer.ts'
 import { scratch } from '../fixtures.ts'
 

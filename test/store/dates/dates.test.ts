@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { namesFix } from '../../../src/domain/named-fix.ts'
+import { namesFix } from '../../../src/base/domain/named-fix.ts'
 import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import { migrate } from '../../../src/store/database/migrate.ts'

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { RESOURCES, ownsResource } from '../../../src/domain/resources.ts'
+import { RESOURCES, ownsResource } from '../../../src/base/domain/resources.ts'
 import { createCarriedReader } from '../../../src/store/replication/reader.ts'
 import { eachDifference } from '../../../src/store/replication/diff.ts'
 import {

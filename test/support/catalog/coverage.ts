@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { cursorAsked } from '../../../src/sandbox/service/shapes/list.ts'
-import { type Shape, type ShapeName, shaped } from '../../../src/sandbox/service/shapes/shape.ts'
+import { cursorAsked } from '../../sandbox/service/shapes/list.ts'
+import { type Shape, type ShapeName, shaped } from '../../sandbox/service/shapes/shape.ts'
 import { formOf } from '../walk.ts'
 import { READING, allKnown } from './contract.ts'
 import { type Difference, itemDifference, listDifference } from './differences.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import type { ListForm, MemberPath } from '../../../src/sandbox/service/shapes/shape.ts'
+import type { ListForm, MemberPath } from '../../sandbox/service/shapes/shape.ts'
 import { readPage, valueAt, walkList } from '../walk.ts'
 import type { CatalogBench } from './mirror.ts'
 

@@ -1,6 +1,6 @@
 /* A process that adds to a number in a folder store until it succeeded as often as asked. */
-import { createFolderStore } from '../../../src/fleet/objects/folder-store.ts'
-import { readObject } from '../../../src/fleet/objects/object-store.ts'
+import { createFolderStore } from '../../../src/features/fleet/objects/folder-store.ts'
+import { readObject } from '../../../src/features/fleet/objects/object-store.ts'
 
 const [, , url = '', times = '0'] = process.argv
 const store = createFolderStore(url)

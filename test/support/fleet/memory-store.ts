@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { readFileSync } from 'node:fs'
-import { sha256Hex } from '../../../src/core/digest.ts'
+import { sha256Hex } from '../../../src/base/digest.ts'
 import {
   type ObjectBody,
   type ObjectInfo,
@@ -8,7 +8,7 @@ import {
   FleetError,
   OversizedError,
   checkKey,
-} from '../../../src/fleet/objects/object-store.ts'
+} from '../../../src/features/fleet/objects/object-store.ts'
 
 /** The seven calls of an object store. */
 export type StoreVerb = 'get' | 'head' | 'put' | 'putIfAbsent' | 'putIfMatch' | 'list' | 'delete'

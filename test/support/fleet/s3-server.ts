@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { sha256Hex } from '../../../src/core/digest.ts'
+import { sha256Hex } from '../../../src/base/digest.ts'
 
 /** A request to the stand-in, before it is carried out. */
 export interface S3Request {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { sha256Hex } from '../../../src/core/digest.ts'
-import { type ObjectInfo, type ObjectStore, readObject } from '../../../src/fleet/objects/object-store.ts'
+import { sha256Hex } from '../../../src/base/digest.ts'
+import { type ObjectInfo, type ObjectStore, readObject } from '../../../src/features/fleet/objects/object-store.ts'
 
 /** Opens an empty place of a store; called again with the same place, another client of the same content. */
 export type OpenPlace = (place: string) => Promise<ObjectStore | { readonly missing: string }>

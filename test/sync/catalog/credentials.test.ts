@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { SANDBOX_CLIENT, SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import { SANDBOX_CLIENT, SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
 import { compare } from '../../support/catalog/compare.ts'
 import {
   ALL,
@@ -17,8 +17,8 @@ import {
   mirrored,
   lackingOf,
 } from './fixtures.ts'
-import type { Fault } from '../../../src/sandbox/faults/fault.ts'
-import type { ShapeName } from '../../../src/sandbox/service/shapes/shape.ts'
+import type { Fault } from '../../sandbox/faults/fault.ts'
+import type { ShapeName } from '../../sandbox/service/shapes/shape.ts'
 import { longTest } from '../../support/tables.ts'
 
 const WIDTH = 8 // catalog.concurrency as it is by default: what is in flight when the refusal comes

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Fault } from '../../../src/sandbox/faults/fault.ts'
+import type { Fault } from '../../sandbox/faults/fault.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 import { longTest, telling } from '../../support/tables.ts'
 import { compare } from '../../support/catalog/compare.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Fault } from '../../../src/sandbox/faults/fault.ts'
+import type { Fault } from '../../sandbox/faults/fault.ts'
 import { contentOf } from '../../../src/store/database/gzip.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { telling, longTest } from '../../support/tables.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { SourceName } from '../../../src/domain/sources.ts'
+import type { SourceName } from '../../../src/base/domain/sources.ts'
 import type { Reads } from '../../../src/store/reads.ts'
 import { type Bench, createBench } from '../../support/mirror.ts'
 import { bench } from '../catalog/fixtures.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { newestPast } from '../../../src/core/time.ts'
+import { newestPast } from '../../../src/base/time.ts'
 import { createChangedOf, recordChanged } from '../../../src/sync/osv/record.ts'
 import { DAY, INDEX, bench, createClock } from '../fixtures.ts'
 

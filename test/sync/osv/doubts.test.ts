@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { problemsOf } from '../../../src/api/status/problems.ts'
-import { buildStatus } from '../../../src/api/status/report.ts'
+import { problemsOf } from '../../../src/server/status/problems.ts'
+import { buildStatus } from '../../../src/server/status/report.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { differences } from '../../support/mirror.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Fault } from '../../../src/sandbox/faults/fault.ts'
+import type { Fault } from '../../sandbox/faults/fault.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import { longTest, telling } from '../../support/tables.ts'
 import {

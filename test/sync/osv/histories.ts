@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import type { Fault } from '../../../src/sandbox/faults/fault.ts'
-import { HOSTILE_KINDS } from '../../../src/sandbox/faults/hostile-zip.ts'
+import type { Fault } from '../../sandbox/faults/fault.ts'
+import { HOSTILE_KINDS } from '../../sandbox/faults/hostile-zip.ts'
 import { type Bench, createBench, differences } from '../../support/mirror.ts'
 import { ARCHIVE, INDEX, RECORDS, disagreements, verify } from '../fixtures.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { shownId } from '../../../src/domain/record-id.ts'
-import { HOSTILE_KINDS } from '../../../src/sandbox/faults/hostile-zip.ts'
+import { shownId } from '../../../src/base/domain/record-id.ts'
+import { HOSTILE_KINDS } from '../../sandbox/faults/hostile-zip.ts'
 import { differences } from '../../support/mirror.ts'
 import { telling } from '../../support/tables.ts'
 import {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LONG } from '../../support/tables.ts'
 import { type OsvIndex, createIndexReader, endOrReread, parseIndex } from '../../../src/sync/osv/index-parser.ts'
-import { sha256Hex } from '../../../src/core/digest.ts'
+import { sha256Hex } from '../../../src/base/digest.ts'
 import { planOsv } from '../../../src/sync/osv/diff.ts'
 import { bench, tamper } from '../fixtures.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { missingOf } from '../../../src/api/snapshot/missing.ts'
+import { missingOf } from '../../../src/server/snapshot/missing.ts'
 import { differences } from '../../support/mirror.ts'
 import { ARCHIVE, INDEX, RECORDS, bench, contentsOf, expectAgreement, expectSound, synced } from '../fixtures.ts'
 import { longTest } from '../../support/tables.ts'

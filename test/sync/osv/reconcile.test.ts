@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Fault } from '../../../src/sandbox/faults/fault.ts'
-import { createSandbox } from '../../../src/sandbox/server.ts'
+import type { Fault } from '../../sandbox/faults/fault.ts'
+import { createSandbox } from '../../sandbox/server.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import { ARCHIVE, INDEX, RECORDS, contentsOf, expectAgreement, expectSound, synced, told } from '../fixtures.ts'
 import { telling, longTest } from '../../support/tables.ts'

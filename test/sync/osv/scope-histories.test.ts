@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createOsvScope } from '../../../src/domain/osv-scope.ts'
+import { createOsvScope } from '../../../src/base/domain/osv-scope.ts'
 import { LONG } from '../../support/tables.ts'
 import { type Bench, createBench } from '../../support/mirror.ts'
 import { disagreements, verify } from '../fixtures.ts'

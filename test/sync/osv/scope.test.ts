@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Bench } from '../../support/mirror.ts'
-import { createOsvScope } from '../../../src/domain/osv-scope.ts'
+import { createOsvScope } from '../../../src/base/domain/osv-scope.ts'
 import { ARCHIVE, INDEX, RECORDS, bench, expectAgreement, expectSound } from '../fixtures.ts'
 import { longTest } from '../../support/tables.ts'
 

@@ -1,6 +1,6 @@
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { sha256Of } from '../../../src/core/digest.ts'
+import { sha256Of } from '../../../src/base/digest.ts'
 import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import { createOrigin } from '../../support/origin.ts'

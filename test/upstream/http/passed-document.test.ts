@@ -1,9 +1,9 @@
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { MirrorError } from '../../../src/core/errors.ts'
+import { MirrorError } from '../../../src/base/errors.ts'
 import { documentMember } from '../../../src/store/database/gzip.ts'
 import type { Session } from '../../../src/upstream/http/session.ts'
-import { deflate } from '../../../src/zip/member.ts'
+import { deflate } from '../../../src/archive/zip/member.ts'
 import { type Answer, createOrigin } from '../../support/origin.ts'
 import { connect } from './sessions.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { OSV_ARCHIVE } from '../../../src/domain/feed-paths.ts'
+import { OSV_ARCHIVE } from '../../../src/base/domain/feed-paths.ts'
 import { fetchArchiveRange } from '../../../src/upstream/osv.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { connect, refusal, sandbox } from './sessions.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SANDBOX_KEYS } from '../../../src/sandbox/service/credentials.ts'
+import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
 import { type Answer, createOrigin } from '../../support/origin.ts'
 import { refusal, sandbox } from './sessions.ts'
 import { get, session, upstreamOf } from '../fixtures.ts'

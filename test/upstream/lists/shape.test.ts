@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MirrorError } from '../../../src/core/errors.ts'
+import { MirrorError } from '../../../src/base/errors.ts'
 import { learnList } from '../../../src/upstream/lists/shape.ts'
 
 const A = [{ id: 1 }]

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { MirrorError } from '../../../src/core/errors.ts'
+import { MirrorError } from '../../../src/base/errors.ts'
 import { openInbox } from '../../../src/store/database/open.ts'
 import type { NewDelivery } from '../../../src/store/webhooks/inbox.ts'
-import { createRpc } from '../../../src/threads/rpc.ts'
+import { createRpc } from '../../../src/base/threads/rpc.ts'
 import {
   type InboxCall,
   type InboxFunctions,

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { type Db, openInbox } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
-import type { RpcReply } from '../../../src/threads/rpc.ts'
+import type { RpcReply } from '../../../src/base/threads/rpc.ts'
 import { answerBatch, createOperations } from '../../../src/webhooks/inbox/operations.ts'
 import { delivery, scratch } from './inboxes.ts'
 

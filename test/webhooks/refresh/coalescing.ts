@@ -1,6 +1,6 @@
 import { type Coalescer, createCoalescer } from '../../../src/webhooks/refresh/coalescer.ts'
 import type { Announced } from '../../../src/store/catalog/tags.ts'
-import type { EventTarget } from '../../../src/domain/image-reference.ts'
+import type { EventTarget } from '../../../src/base/domain/image-reference.ts'
 import type { InboxState, Settlement } from '../../../src/store/webhooks/inbox.ts'
 import type { Visibility, Waiting } from '../../../src/webhooks/refresh/settlement.ts'
 import type { RefreshOutcome, WaitingRows } from '../../../src/webhooks/refresh/batch.ts'

@@ -1,6 +1,6 @@
-import type { MirrorProblem } from '../../../api/status/problem.ts'
-import { problemsOf } from '../../../api/status/problems.ts'
-import type { Status } from '../../../api/status/report.ts'
+import type { MirrorProblem } from '../../../server/status/problem.ts'
+import { problemsOf } from '../../../server/status/problems.ts'
+import type { Status } from '../../../server/status/report.ts'
 import type { Config } from '../../../config/schema.ts'
 import { timeOf } from '../../output.ts'
 

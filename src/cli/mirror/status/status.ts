@@ -1,4 +1,4 @@
-import type { Status } from '../../../api/status/report.ts'
+import type { Status } from '../../../server/status/report.ts'
 import type { Config } from '../../../config/schema.ts'
 import { whyUnread } from '../../../store/database/older-folder.ts'
 import { daemonUrl, withTakenPort } from '../../daemon-client.ts'
@@ -6,11 +6,11 @@ import { type GlobalOptions, firstStep, print, settings } from '../../context.ts
 import { codeWithoutData, parseMaxAge, statusCode } from './code.ts'
 import { describeProblems } from './problems.ts'
 import { describeWebhooks } from './webhooks.ts'
-import { describeFleet } from '../../fleet/describe.ts'
+import { describeFleet } from './fleet.ts'
 import { watch } from '../watch.ts'
 import { duration, table, timeOf } from '../../output.ts'
-import { describeOsvScope } from '../../../domain/osv-scope.ts'
-import { describeRunProgress } from '../../../domain/progress.ts'
+import { describeOsvScope } from '../../../base/domain/osv-scope.ts'
+import { describeRunProgress } from '../../../base/domain/progress.ts'
 import { type GatheredStatus, gatherStatus } from './gather.ts'
 import {
   describeArrivals,

@@ -1,4 +1,4 @@
-import { essenceOf, isActive, isMediaType } from '../../../domain/media-type.ts'
+import { essenceOf, isActive, isMediaType } from '../../../base/domain/media-type.ts'
 
 /** Form of a document's bytes: one JSON value, several (JSON lines), XML, PEM, other text, or none of these. */
 export type DocumentForm = 'json' | 'lines' | 'xml' | 'pem' | 'text' | 'binary'

@@ -1,4 +1,4 @@
-import { MirrorError } from '../../../core/errors.ts'
+import { MirrorError } from '../../../base/errors.ts'
 import type { CatalogLink } from '../../../store/catalog/answers.ts'
 import type { DocumentSink } from '../../../store/catalog/documents.ts'
 import type { CatalogContext } from '../context.ts'

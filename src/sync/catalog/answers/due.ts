@@ -1,5 +1,5 @@
-import { HOUR_MS } from '../../../core/time.ts'
-import { sha256Of } from '../../../core/digest.ts'
+import { HOUR_MS } from '../../../base/time.ts'
+import { sha256Of } from '../../../base/digest.ts'
 import type { CatalogContext } from '../context.ts'
 
 /**

@@ -1,5 +1,5 @@
-import { messageOf, MirrorError } from '../../../core/errors.ts'
-import { isAddressable } from '../../../domain/path-templates.ts'
+import { messageOf, MirrorError } from '../../../base/errors.ts'
+import { isAddressable } from '../../../base/domain/path-templates.ts'
 import { type StoredAnswer, type StoredAnswers, isNone } from '../../../store/catalog/answers.ts'
 import { isForbidden, statusOf } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'
@@ -8,7 +8,7 @@ import { fetchAnswer } from './fetch.ts'
 import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, isAlwaysDue, mustExist, absenceDigest, unaddressable } from './plan.ts'
 import { isFatal } from '../lists/walk.ts'
-import { runPool } from '../../../core/pool.ts'
+import { runPool } from '../../../base/pool.ts'
 
 /** Answers after which the size of the heap is looked at. */
 const COLLECT_AFTER = 500

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type Gunzip, createGunzip, gunzipSync } from 'node:zlib'
-import { MirrorError, systemCode } from '../../../core/errors.ts'
-import type { DocumentKind } from '../../../domain/resources.ts'
+import { MirrorError, systemCode } from '../../../base/errors.ts'
+import type { DocumentKind } from '../../../base/domain/resources.ts'
 import type { DocumentContent } from './document-type.ts'
 import { createKindCheck } from './kind-check.ts'
 

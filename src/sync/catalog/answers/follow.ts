@@ -1,5 +1,5 @@
-import { MirrorError, messageOf } from '../../../core/errors.ts'
-import { counted } from '../../../core/text.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { counted } from '../../../base/text.ts'
 import { LeavingError } from '../../../upstream/http/destinations.ts'
 import { isExpiredUrl, isTransient } from '../../../upstream/http/errors.ts'
 import type { CatalogContext } from '../context.ts'

@@ -1,4 +1,4 @@
-import type { MirrorError } from '../../../core/errors.ts'
+import type { MirrorError } from '../../../base/errors.ts'
 import { isTransient } from '../../../upstream/http/errors.ts'
 import type { Task } from './plan.ts'
 

@@ -1,6 +1,6 @@
-import type { DocumentKind } from '../../../domain/resources.ts'
-import { isObject, jsonTextOf } from '../../../json/objects.ts'
-import { type JsonPath, type Slice, elementsOf, membersOf, skipSpace } from '../../../json/slices.ts'
+import type { DocumentKind } from '../../../base/domain/resources.ts'
+import { isObject, jsonTextOf } from '../../../base/json/objects.ts'
+import { type JsonPath, type Slice, elementsOf, membersOf, skipSpace } from '../../../base/json/slices.ts'
 import type { DocumentContent } from './document-type.ts'
 import { createKindCheck, isDocumentValue } from './kind-check.ts'
 

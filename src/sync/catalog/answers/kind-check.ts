@@ -1,7 +1,7 @@
-import { isHtmlPage } from '../../../core/text.ts'
-import type { DocumentKind } from '../../../domain/resources.ts'
-import { isObject } from '../../../json/objects.ts'
-import { type Outline, createOutline } from '../../../json/outline.ts'
+import { isHtmlPage } from '../../../base/text.ts'
+import type { DocumentKind } from '../../../base/domain/resources.ts'
+import { isObject } from '../../../base/json/objects.ts'
+import { type Outline, createOutline } from '../../../base/json/outline.ts'
 import type { DocumentContent, DocumentFormat, DocumentForm } from './document-type.ts'
 
 /** Incremental check of a document's kind. */

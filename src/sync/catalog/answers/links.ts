@@ -1,10 +1,10 @@
 import type { Config } from '../../../config/schema.ts'
-import { MirrorError } from '../../../core/errors.ts'
-import { canonicalPath, matchPath } from '../../../domain/path-templates.ts'
-import { RELEASES, RESOURCES } from '../../../domain/resources.ts'
-import { wordsOf } from '../../../json/field-names.ts'
-import { isObject } from '../../../json/objects.ts'
-import type { JsonPath } from '../../../json/slices.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { canonicalPath, matchPath } from '../../../base/domain/path-templates.ts'
+import { RELEASES, RESOURCES } from '../../../base/domain/resources.ts'
+import { wordsOf } from '../../../base/json/field-names.ts'
+import { isObject } from '../../../base/json/objects.ts'
+import type { JsonPath } from '../../../base/json/slices.ts'
 import { isKnownDocument } from './other-documents.ts'
 
 /** A text of an answer that may lead to a document. */

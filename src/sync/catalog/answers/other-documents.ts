@@ -1,4 +1,4 @@
-import { type Fields, isObject } from '../../../json/objects.ts'
+import { type Fields, isObject } from '../../../base/json/objects.ts'
 import { isDocumentValue } from './kind-check.ts'
 
 /** Returns whether an object is itself a document of a kind that is known, also one that no path of the catalog has. */

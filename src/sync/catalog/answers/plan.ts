@@ -1,14 +1,14 @@
-import { DAY_MS } from '../../../core/time.ts'
-import { sha256Of } from '../../../core/digest.ts'
-import { MirrorError } from '../../../core/errors.ts'
-import { canonicalPath, fillPath, matchPath } from '../../../domain/path-templates.ts'
+import { DAY_MS } from '../../../base/time.ts'
+import { sha256Of } from '../../../base/digest.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { canonicalPath, fillPath, matchPath } from '../../../base/domain/path-templates.ts'
 import {
   type DocumentKind,
   type CatalogResource,
   type ResourceSurface,
   RELEASES,
   RESOURCES,
-} from '../../../domain/resources.ts'
+} from '../../../base/domain/resources.ts'
 
 /** A path whose answer is mirrored. */
 export interface Task {

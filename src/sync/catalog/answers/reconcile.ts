@@ -1,7 +1,7 @@
-import { MirrorError, messageOf } from '../../../core/errors.ts'
-import { counted } from '../../../core/text.ts'
-import { fillPath, matchPath } from '../../../domain/path-templates.ts'
-import { RELEASES, RESOURCES, ownsResource } from '../../../domain/resources.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { counted } from '../../../base/text.ts'
+import { fillPath, matchPath } from '../../../base/domain/path-templates.ts'
+import { RELEASES, RESOURCES, ownsResource } from '../../../base/domain/resources.ts'
 import { type StoredAnswer, answerState, isNone } from '../../../store/catalog/answers.ts'
 import { isForbidden, statusOf } from '../../../upstream/http/errors.ts'
 import { noteDoubts, publishedDoubts, recordDoubts } from '../../doubts.ts'
@@ -14,7 +14,7 @@ import { type HostFailures, createHostFailures } from './host-failures.ts'
 import { type Task, taskOf } from './plan.ts'
 import { isFatal, resourcesOf } from '../lists/walk.ts'
 import type { SyncResult } from '../../context.ts'
-import { runPool } from '../../../core/pool.ts'
+import { runPool } from '../../../base/pool.ts'
 
 /** Number of confirmed answers stored in one write; a killed run loses at most this many. */
 const BATCH = 50

@@ -1,6 +1,6 @@
-import { type Release, archsIn, listedRelease, releasesIn } from '../../../json/releases.ts'
-import { canonicalPath, fillPath, matchPath } from '../../../domain/path-templates.ts'
-import { type DocumentKind, RELEASES } from '../../../domain/resources.ts'
+import { type Release, archsIn, listedRelease, releasesIn } from '../../../base/json/releases.ts'
+import { canonicalPath, fillPath, matchPath } from '../../../base/domain/path-templates.ts'
+import { type DocumentKind, RELEASES } from '../../../base/domain/resources.ts'
 import type { StoredAnswer, StoredAnswers } from '../../../store/catalog/answers.ts'
 import { contentOf } from '../../../store/database/gzip.ts'
 import type { CatalogContext } from '../context.ts'
@@ -8,7 +8,7 @@ import type { Crawl } from '../crawl.ts'
 import { isNarrow } from '../scope/refresh-scope.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
 import { type Task, NO_OWNER_DIGEST, digestOf, taskOf, versionsPathOf } from './plan.ts'
-import { jsonTextOf } from '../../../json/objects.ts'
+import { jsonTextOf } from '../../../base/json/objects.ts'
 
 const RELEASE = { name: 'releases', surface: 'catalog', secrets: false } as const
 

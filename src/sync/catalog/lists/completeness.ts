@@ -1,5 +1,5 @@
-import { counted, nounOf } from '../../../core/text.ts'
-import type { Frame } from '../../../json/envelope.ts'
+import { counted, nounOf } from '../../../base/text.ts'
+import type { Frame } from '../../../base/json/envelope.ts'
 import { type Grade, gradeOf } from '../../../upstream/lists/evidence.ts'
 import type { Probed } from '../../../upstream/lists/page.ts'
 import type { WalkEnd } from '../../../upstream/lists/walk.ts'

@@ -1,6 +1,6 @@
-import { plainName, resolveField } from '../../../json/field-names.ts'
-import { fieldPathsOf, fieldsOfItem, namesOfPath } from '../../../json/forms/item-fields.ts'
-import type { Facet } from '../../../domain/resources.ts'
+import { plainName, resolveField } from '../../../base/json/field-names.ts'
+import { fieldPathsOf, fieldsOfItem, namesOfPath } from '../../../base/json/forms/item-fields.ts'
+import type { Facet } from '../../../base/domain/resources.ts'
 
 /** Maximum field names stored per list; items with more fields are maps, whose keys are not field names. */
 const MAX_NAMES = 2000

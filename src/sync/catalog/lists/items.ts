@@ -1,14 +1,14 @@
-import { isObject } from '../../../json/objects.ts'
-import { sha256Of } from '../../../core/digest.ts'
-import { MirrorError, messageOf } from '../../../core/errors.ts'
-import { readText } from '../../../json/field-names.ts'
-import { fieldsOfItem } from '../../../json/forms/item-fields.ts'
-import type { Skipped } from '../../../json/envelope.ts'
-import type { CatalogResource } from '../../../domain/resources.ts'
+import { isObject } from '../../../base/json/objects.ts'
+import { sha256Of } from '../../../base/digest.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { readText } from '../../../base/json/field-names.ts'
+import { fieldsOfItem } from '../../../base/json/forms/item-fields.ts'
+import type { Skipped } from '../../../base/json/envelope.ts'
+import type { CatalogResource } from '../../../base/domain/resources.ts'
 import type { StagedEntry } from '../../../store/catalog/list-staging.ts'
 import type { WalkedPage } from '../../../upstream/lists/walk.ts'
 import type { FacetReader } from './facets.ts'
-import { cutMembers } from '../../../json/cut.ts'
+import { cutMembers } from '../../../base/json/cut.ts'
 
 /** Control characters; an id with one can neither be logged in one line nor requested as a path. */
 const CONTROL = /\p{Cc}/u

@@ -1,9 +1,9 @@
-import { MirrorError } from '../../../core/errors.ts'
-import type { Frame } from '../../../json/envelope.ts'
-import { frameOf, withNextOf } from '../../../json/envelope-learn.ts'
-import { isSamePath } from '../../../json/list-names.ts'
-import { canonicalPath } from '../../../domain/path-templates.ts'
-import { type CatalogResource, type Facet, RESOURCES } from '../../../domain/resources.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import type { Frame } from '../../../base/json/envelope.ts'
+import { frameOf, withNextOf } from '../../../base/json/envelope-learn.ts'
+import { isSamePath } from '../../../base/json/list-names.ts'
+import { canonicalPath } from '../../../base/domain/path-templates.ts'
+import { type CatalogResource, type Facet, RESOURCES } from '../../../base/domain/resources.ts'
 import { type CatalogList, type CatalogPage, isCarried } from '../../../store/catalog/lists.ts'
 import { nextLink } from '../../../upstream/lists/page-key.ts'
 import { type WalkEnd, type WalkOptions, probeList, walkList } from '../../../upstream/lists/walk.ts'
@@ -20,7 +20,7 @@ import {
 import { idOfItem } from './items.ts'
 import { type FacetReader, createFacetReader } from './facets.ts'
 import { type Walk, LIMIT, createSink, createWalk } from './staging.ts'
-import { refuseCostly } from '../../../json/limits.ts'
+import { refuseCostly } from '../../../base/json/limits.ts'
 
 /** A walked list; its pages are in the staging tables under its path. */
 export interface WalkedList {

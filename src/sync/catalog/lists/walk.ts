@@ -1,13 +1,13 @@
-import { fieldsOfItem } from '../../../json/forms/item-fields.ts'
-import { MirrorError, messageOf } from '../../../core/errors.ts'
-import { canonicalPath, fillPath, isAddressable } from '../../../domain/path-templates.ts'
+import { fieldsOfItem } from '../../../base/json/forms/item-fields.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { canonicalPath, fillPath, isAddressable } from '../../../base/domain/path-templates.ts'
 import {
   type ListPath,
   type CatalogResource,
   RESOURCES,
   atVersion,
   identityVersion,
-} from '../../../domain/resources.ts'
+} from '../../../base/domain/resources.ts'
 import type { CatalogList } from '../../../store/catalog/lists.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Walks } from '../crawl.ts'
@@ -15,10 +15,10 @@ import { isConfirmationDue } from '../answers/due.ts'
 import { isUnlearned, walkCatalogList } from './walk-list.ts'
 import { isForbidden, isKeyRefused } from '../../../upstream/http/errors.ts'
 import { isNarrow, namedRepositories, changedImages } from '../scope/refresh-scope.ts'
-import { REFRESHED_LISTS } from '../../../domain/event-types.ts'
+import { REFRESHED_LISTS } from '../../../base/domain/event-types.ts'
 import type { ListedItem, Scope } from '../scope/scope.ts'
 import { unaddressable } from '../answers/plan.ts'
-import { runPool } from '../../../core/pool.ts'
+import { runPool } from '../../../base/pool.ts'
 
 /** Returns the resources that a source mirrors, by the settings. */
 export function resourcesOf({ config, source }: CatalogContext): CatalogResource[] {

@@ -1,4 +1,4 @@
-import { wordsOf } from '../../../json/field-names.ts'
+import { wordsOf } from '../../../base/json/field-names.ts'
 import { kindOf } from './references.ts'
 import type { SubscribedKind } from './names.ts'
 

@@ -1,4 +1,4 @@
-import { namesOf } from '../../../domain/image-reference.ts'
+import { namesOf } from '../../../base/domain/image-reference.ts'
 
 /** Kind of a subscription's target. */
 export type SubscribedKind = 'image' | 'tag' | 'package'

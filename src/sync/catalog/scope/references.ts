@@ -1,4 +1,4 @@
-import { wordsOf } from '../../../json/field-names.ts'
+import { wordsOf } from '../../../base/json/field-names.ts'
 
 /** Kind of thing that a value refers to, by the name of its field. */
 type RefKind = 'image' | 'tag' | 'package' | 'avr'

@@ -1,4 +1,4 @@
-import { REFRESHED_LISTS } from '../../../domain/event-types.ts'
+import { REFRESHED_LISTS } from '../../../base/domain/event-types.ts'
 import {
   type EventTarget,
   isNamed,
@@ -7,14 +7,14 @@ import {
   plainRepository,
   textsWithin,
   lookupTexts,
-} from '../../../domain/image-reference.ts'
-import { canonicalPath } from '../../../domain/path-templates.ts'
+} from '../../../base/domain/image-reference.ts'
+import { canonicalPath } from '../../../base/domain/path-templates.ts'
 import type { CatalogContext } from '../context.ts'
 import type { RefreshScope, Walks, Crawl } from '../crawl.ts'
 import type { Scope } from './scope.ts'
 import { resourceNamed, versionsPathOf } from '../answers/plan.ts'
 import type { StoredAnswers } from '../../../store/catalog/answers.ts'
-import { ownsResource } from '../../../domain/resources.ts'
+import { ownsResource } from '../../../base/domain/resources.ts'
 import { entryIdOf } from '../lists/items.ts'
 import { refsOf } from './references.ts'
 

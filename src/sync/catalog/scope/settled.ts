@@ -1,6 +1,6 @@
 import type { Config } from '../../../config/schema.ts'
-import { REFRESHED_LISTS } from '../../../domain/event-types.ts'
-import { canonicalPath, matchPath } from '../../../domain/path-templates.ts'
+import { REFRESHED_LISTS } from '../../../base/domain/event-types.ts'
+import { canonicalPath, matchPath } from '../../../base/domain/path-templates.ts'
 import type { StoredAnswers } from '../../../store/catalog/answers.ts'
 import { NO_OWNER_DIGEST, digestOf, resourceNamed } from '../answers/plan.ts'
 import type { CatalogContext } from '../context.ts'

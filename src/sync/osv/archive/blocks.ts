@@ -1,4 +1,4 @@
-import type { Directory } from '../../../zip/directory.ts'
+import type { Directory } from '../../../archive/zip/directory.ts'
 
 /** Members of a block at most, and their bytes: about as many as are inflated together. Larger members are a block each. */
 const MOST_MEMBERS = 256

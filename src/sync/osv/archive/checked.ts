@@ -1,6 +1,6 @@
 import { crc32 as crc32Of } from 'node:zlib'
-import { FRAME, writeGzipMember } from '../../../core/gzip/member.ts'
-import type { Chunk, SendChunk } from '../../../threads/chunks.ts'
+import { FRAME, writeGzipMember } from '../../../base/gzip/member.ts'
+import type { Chunk, SendChunk } from '../../../base/threads/chunks.ts'
 
 /** A member that cannot be stored. */
 interface RefusedMember {

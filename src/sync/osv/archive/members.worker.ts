@@ -1,5 +1,5 @@
-import { produceChunks } from '../../../threads/chunks.ts'
-import { openArchive } from '../../../zip/reader.ts'
+import { produceChunks } from '../../../base/threads/chunks.ts'
+import { openArchive } from '../../../archive/zip/reader.ts'
 import { type ReadingTask, readRecords } from './read-members.ts'
 
 /** What the thread that reads an archive is started with; its task is a `ReadingTask`. */

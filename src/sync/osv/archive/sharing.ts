@@ -1,6 +1,6 @@
-import { freeBytes } from '../../../core/free-bytes.ts'
-import { type Chunk, type ChunkThread, TRANSFER_BYTES } from '../../../threads/chunks.ts'
-import type { ArchiveReader } from '../../../zip/reader.ts'
+import { freeBytes } from '../../../base/free-bytes.ts'
+import { type Chunk, type ChunkThread, TRANSFER_BYTES } from '../../../base/threads/chunks.ts'
+import type { ArchiveReader } from '../../../archive/zip/reader.ts'
 import { type MemberBlock, type SharedBlocks, takeSmallBlock } from './blocks.ts'
 import { type ReadingTask, createRecordReader } from './read-members.ts'
 

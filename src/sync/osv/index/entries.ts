@@ -1,5 +1,5 @@
-import { MirrorError } from '../../../core/errors.ts'
-import { OSV_INDEX } from '../../../domain/feed-paths.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { OSV_INDEX } from '../../../base/domain/feed-paths.ts'
 import type { TextSlice } from '../id-table.ts'
 
 const QUOTE = 0x22

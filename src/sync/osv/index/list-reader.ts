@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import { freeBytes } from '../../../core/free-bytes.ts'
+import { freeBytes } from '../../../base/free-bytes.ts'
 import { NoEntryList, UNFINISHED, entryEnd, malformedIndex, skipBlanks } from './entries.ts'
 
 const COMMA = 0x2c

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { sha256Of } from '../../../core/digest.ts'
-import { OSV_INDEX } from '../../../domain/feed-paths.ts'
+import { sha256Of } from '../../../base/digest.ts'
+import { OSV_INDEX } from '../../../base/domain/feed-paths.ts'
 import { contentInPool } from '../../../store/database/gzip.ts'
 import type { ContentProof } from '../../../store/runs/snapshots.ts'
 import type { SyncContext } from '../../context.ts'

@@ -1,5 +1,5 @@
-import { type OsvScope, type ScopeSettings, createOsvScope } from '../../../domain/osv-scope.ts'
-import { jsonTextOf } from '../../../json/objects.ts'
+import { type OsvScope, type ScopeSettings, createOsvScope } from '../../../base/domain/osv-scope.ts'
+import { jsonTextOf } from '../../../base/json/objects.ts'
 import { contentOf, sizeOf } from '../../../store/database/gzip.ts'
 import type { SyncContext } from '../../context.ts'
 import { type IdTable, type Ids, createIdTable } from '../id-table.ts'

@@ -6,7 +6,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { inflateRawSync } from 'node:zlib'
 import Database from 'better-sqlite3'
 import { peakMemory } from '../../world/peak.ts'
-import { locateDirectory } from '../../../../src/zip/directory.ts'
+import { locateDirectory } from '../../../../src/archive/zip/directory.ts'
 
 const [archive = '', database = ''] = process.argv.slice(2)
 const started = performance.now()

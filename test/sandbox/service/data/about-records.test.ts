@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Sandbox, SandboxOptions } from '../../../../src/sandbox/server.ts'
+import type { Sandbox, SandboxOptions } from '../../server.ts'
 import { sandboxes } from '../../fixtures.ts'
 
 const open = sandboxes()

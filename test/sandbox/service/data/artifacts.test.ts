@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Sandbox } from '../../../../src/sandbox/server.ts'
-import { authenticated } from '../../../../src/sandbox/service/data/provenance.ts'
+import type { Sandbox } from '../../server.ts'
+import { authenticated } from './provenance.ts'
 import { sandboxes } from '../../fixtures.ts'
 import { type Json, asAdmin, ask, bearer } from '../asking.ts'
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Sandbox } from '../../../../src/sandbox/server.ts'
-import { TICKET_ECOSYSTEMS, SEVERITIES, TICKET_STATUSES } from '../../../../src/sandbox/service/data/tickets.ts'
+import type { Sandbox } from '../../server.ts'
+import { TICKET_ECOSYSTEMS, SEVERITIES, TICKET_STATUSES } from './tickets.ts'
 import { sandboxes } from '../../fixtures.ts'
 import { type Json, asAdmin, walk } from '../asking.ts'
 import { longTest } from '../../../support/tables.ts'

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { DocumentKind } from '../../../../src/domain/resources.ts'
+import type { DocumentKind } from '../../../../src/base/domain/resources.ts'
 import { createKindCheck, isDocumentValue } from '../../../../src/sync/catalog/answers/kind-check.ts'
 
 const FOLDERS: Record<string, DocumentKind> = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { isMediaType } from '../../../../src/domain/media-type.ts'
-import type { DocumentKind } from '../../../../src/domain/resources.ts'
+import { isMediaType } from '../../../../src/base/domain/media-type.ts'
+import type { DocumentKind } from '../../../../src/base/domain/resources.ts'
 import { createKindCheck } from '../../../../src/sync/catalog/answers/kind-check.ts'
 import { type DocumentContent, servedType } from '../../../../src/sync/catalog/answers/document-type.ts'
 

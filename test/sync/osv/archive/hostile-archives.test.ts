@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { createIdTable } from '../../../../src/sync/osv/id-table.ts'
-import { refuseCostly } from '../../../../src/json/limits.ts'
-import { faultOfRecordId } from '../../../../src/domain/record-id.ts'
-import { plainText } from '../../../../src/core/text.ts'
+import { refuseCostly } from '../../../../src/base/json/limits.ts'
+import { faultOfRecordId } from '../../../../src/base/domain/record-id.ts'
+import { plainText } from '../../../../src/base/text.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
 import { longTest } from '../../../support/tables.ts'
 

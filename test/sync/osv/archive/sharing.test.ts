@@ -7,9 +7,9 @@ import { type SharedBlocks, shareBlocks, takeBlock, takeSmallBlock } from '../..
 import { eachChecked } from '../../../../src/sync/osv/archive/checked.ts'
 import { type ReadingTask, readRecords } from '../../../../src/sync/osv/archive/read-members.ts'
 import { shareReading } from '../../../../src/sync/osv/archive/sharing.ts'
-import type { Chunk, ChunkThread } from '../../../../src/threads/chunks.ts'
-import { type ArchiveFile, openArchive } from '../../../../src/zip/reader.ts'
-import { pack } from '../../../zip/archives.ts'
+import type { Chunk, ChunkThread } from '../../../../src/base/threads/chunks.ts'
+import { type ArchiveFile, openArchive } from '../../../../src/archive/zip/reader.ts'
+import { pack } from '../../../archive/zip/archives.ts'
 import { longTest } from '../../../support/tables.ts'
 
 const COUNT = 1500

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { buildArchive } from '../../../../src/archive/build.ts'
 import type { Progress } from '../../../../src/sync/context.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
-import { type NamedContent, pack } from '../../../zip/archives.ts'
+import { type NamedContent, pack } from '../../../archive/zip/archives.ts'
 import { longTest, LONG } from '../../../support/tables.ts'
 
 const INDEX = '/external/osv/all.json'

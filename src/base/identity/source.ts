@@ -1,0 +1,77 @@
+import { anyEpoch } from '../versions/rpm.ts'
+import type { ParsedUrl } from './purl.ts'
+
+/** The package of a distribution that a binary package is built from. */
+export interface SourcePackage {
+  readonly name: string
+  /** '': not known. */
+  readonly version: string
+}
+
+/**
+ * Returns the source package of a distribution's package: what its package URL names (`upstream=`), with the version that the
+ * SBOM gives for it beside. `version`: the package's own, which the source has where nothing else is said. Null: not known.
+ */
+export function sourcePackageOf(url: ParsedUrl, stated: SourcePackage | null, version: string): SourcePackage | null {
+  const named = upstreamOf(url)
+  const source = named ?? stated
+  if (source === null || source.name === '') return null
+  const known = source.version || (stated?.name === source.name ? stated.version : '')
+  return { name: source.name, version: withEpoch(known, ownVersion(url.type, version)) }
+}
+
+/**
+ * In `upstream`, or in `source`: `openssl`, `openssl@3.0.1` (syft), `openssl (3.0.1)` as dpkg has it, and for rpm the file of the
+ * source package.
+ */
+function upstreamOf({ type, qualifiers }: ParsedUrl): SourcePackage | null {
+  // the library takes a plus sign that is not escaped for a space
+  const qualifier = qualifiers?.['upstream'] ?? qualifiers?.['source'] ?? ''
+  const text = qualifier.trim().replaceAll(' ', '+')
+  if (text === '') return null
+  for (const form of type === 'rpm' ? [...FORMS, RPM_FILE] : FORMS) {
+    const [, name, version = ''] = form.exec(text) ?? []
+    if (name !== undefined) return { name, version }
+  }
+  return { name: text, version: '' }
+}
+
+const FORMS = [/^(.+)-([^-]+-[^-]+)\.(?:no)?src\.rpm$/, /^([^+]+)\+\((.+)\)$/, /^([^@]+)@(.*)$/s]
+/** The file's name without its ending; both numbers begin with a digit, for `java-1.8.0-openjdk` is a name. */
+const RPM_FILE = /^(.+)-(\d[^-]*-\d[^-]*?)(?:\.(?:no)?src)?$/
+
+/**
+ * Returns the version of a source with its epoch; `own`: that of the package, which the source has where none is named. A version
+ * that is named without an epoch has that of the package where it is the same: packages of one source inherit it all.
+ */
+function withEpoch(named: string, own: string): string {
+  if (named === '') return own
+  const epoch = /^\d+:/.exec(own)?.[0] ?? ''
+  return epoch !== '' && own === epoch + named ? own : named
+}
+
+/**
+ * Returns a source's version as records are asked for it. In rpm a package with a version of its own may have an epoch of its own:
+ * `perl-Errno` 0:1.30-481 is built from `perl` 4:5.32.1-481, and the file name of that says no epoch. Then it is not known.
+ */
+export function askedVersion(type: string, named: string, own: string): string {
+  const isKnown = type !== 'rpm' || /^\d+:/.test(named) || named === own
+  return isKnown ? named : anyEpoch(named)
+}
+
+/**
+ * Returns the source packages by whose names records may have what a source is built of: itself, and of Debian's signed kernels
+ * the kernel, which its records name: `linux-signed-amd64` 6.1.27+1 holds the files of `linux` 6.1.27-1.
+ */
+export function recordedSources(base: string | null, source: SourcePackage): SourcePackage[] {
+  const isKernel = base === 'Debian' && /^linux-signed-/.test(source.name)
+  if (!isKernel) return [source]
+  const { version } = source
+  const own = version.includes('-') ? version : version.replace('+', '-')
+  return [source, { name: 'linux', version: own }]
+}
+
+/** Without the number that Debian gives a package when it is built again from the same source: `+b1`. */
+function ownVersion(type: string, version: string): string {
+  return type === 'deb' ? version.replace(/\+b\d+$/, '') : version
+}

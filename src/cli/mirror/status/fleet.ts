@@ -1,0 +1,26 @@
+import { FLEET_PAUSED, type FleetStatus } from '../../../base/domain/status.ts'
+import { timeOf } from '../../output.ts'
+
+/** Returns the lines of `patchmirror status` on the part of a mirror in its fleet. */
+export function describeFleet(fleet: FleetStatus): string[] {
+  const { role, leads, leader, epoch, seen, served, lagSeconds, failing, holdingBackSince } = fleet
+  const at = (time: string): string => timeOf(Date.parse(time))
+  const who = leads
+    ? `leads (epoch ${epoch})`
+    : leader === null
+      ? 'follows; no mirror has the lease'
+      : `follows; ${leader.name} leads (epoch ${leader.epoch})`
+  const what = served === 0 ? 'no generation is served yet' : `generation ${served} is served`
+  const newest = seen > served ? `, ${seen} is published` : ''
+  const lag = lagSeconds !== null && lagSeconds > 0 ? `, ${lagSeconds} s behind` : ''
+  const since = fleet.publishedAt === null ? '' : `, published on ${at(fleet.publishedAt)}`
+  return [
+    `fleet: ${fleet.name} (${role}) ${who}`,
+    `fleet: ${what}${newest}${lag}${since}, from ${fleet.url}`,
+    ...(fleet.paused ? [`fleet: ${FLEET_PAUSED}`] : []),
+    ...(holdingBackSince === null
+      ? []
+      : [`fleet: newer snapshots are stored since ${at(holdingBackSince)} and not served by the fleet yet`]),
+    ...(failing === null ? [] : [`fleet: failing since ${at(failing.since)}: ${failing.message}`]),
+  ]
+}

@@ -1,0 +1,288 @@
+import { isMeant } from '../../base/identity/meant.ts'
+import { normalName } from '../../base/identity/names.ts'
+import { type Ecosystem, findEcosystem } from '../../base/versions/ecosystems.ts'
+import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
+import type { VersionOrder } from '../../base/versions/order.ts'
+import { type Pace, type PacedSteps, createPace } from './steps.ts'
+import { orderOfType } from '../../base/versions/semver.ts'
+
+/** The part of an OSV record that names what it affects, as parsed from JSON: no field is certain. */
+export interface OsvRecord {
+  readonly id?: unknown
+  readonly modified?: unknown
+  readonly withdrawn?: unknown
+  readonly affected?: unknown
+}
+
+/** What is looked for. */
+export interface Asked {
+  /** Null: any. */
+  readonly ecosystem: Ecosystem | null
+  readonly name: string
+  readonly version: AskedVersion
+  /** Whether ranges are passed over. */
+  readonly isListedOnly?: boolean
+}
+
+/** A version that is compared with many. */
+interface AskedVersion {
+  /** Empty: any version. */
+  readonly text: string
+  /** As an order reads it; each order reads it once. */
+  readonly keyOf: (order: VersionOrder) => unknown
+}
+
+/** Prepares a version for comparison; '' means any. */
+export function askVersion(text: string): AskedVersion {
+  const keys = new Map<VersionOrder, unknown>()
+  return {
+    text,
+    keyOf(order) {
+      if (!keys.has(order)) keys.set(order, order.read(text))
+      return keys.get(order)
+    },
+  }
+}
+
+/** Why a record about a package says nothing about a version of it. */
+export type Uncompared =
+  /** It has a range, and its ecosystem has no order of versions. */
+  | 'no_order'
+  /** It has a range, and the order cannot read the version. */
+  | 'version'
+  /** It names commits alone. */
+  | 'commits'
+  /** A bound that decides, or a version that is listed, cannot be read or is missing. */
+  | 'bounds'
+  /** It names neither versions nor ranges. */
+  | 'no_versions'
+  /** The epoch of the version is not known, and decides. */
+  | 'epoch'
+
+/** What a record says about a package in a version; `other`: nothing, it is about other packages or withdrawn. */
+export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
+
+/**
+ * Evaluates whether a record affects a package in a version, as the OSV schema defines: listed among `versions`, or inside
+ * a range of type SEMVER or ECOSYSTEM. Ranges of commits are ignored; a withdrawn record affects nothing, as at
+ * osv.dev. A version that the ecosystem's order cannot parse is only looked for in the list. What could not be compared with
+ * the version is not taken for clear. `vendor`: the prefix that was removed from the record's ecosystems; the vendor's order
+ * still applies. In steps, because a record may be long.
+ */
+export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): PacedSteps<VersionVerdict> {
+  if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return 'other'
+  const pace = createPace()
+  let verdict: VersionVerdict = 'other'
+  for (const affected of eachObject(record.affected)) {
+    if (pace.isOver()) yield
+    const order = orderFor(affected, asked, vendor)
+    if (order === undefined) continue
+    const part = asked.isListedOnly === true ? { versions: affected['versions'] } : affected
+    const own = yield* isAffected(part, asked.version, order, pace)
+    if (own === 'affected') return own
+    if (verdict === 'other' || verdict === 'clear') verdict = own
+  }
+  return verdict
+}
+
+/** The order by which a version of the package is judged; undefined when another package is meant. */
+export function orderFor(
+  affected: Fields,
+  { ecosystem, name }: Asked,
+  vendor: string | undefined,
+): VersionOrder | null | undefined {
+  const { ecosystem: recorded, name: named } = fieldsOf(affected['package'])
+  if (typeof recorded !== 'string' || typeof named !== 'string') return undefined
+  if (ecosystem !== null && !isMeant(recorded, ecosystem.name)) return undefined
+  const own = findEcosystem(vendor === undefined ? recorded : `${vendor}:${recorded}`)
+  const base = own?.base ?? null
+  return normalName(base, named) === normalName(base, name) ? (own?.order ?? null) : undefined
+}
+
+/**
+ * Evaluates one element of a record's `affected`, which is about the package; `order`: of `orderFor`. By the OSV schema a
+ * version is affected that is listed or in a range, and a list beside a range of versions is recommended, not required to be
+ * complete. So a version is clear where each such range could be compared. A range of commits says nothing about versions: the
+ * list beside one is all that the record says of them, and is complete.
+ */
+export function* isAffected(
+  affected: Fields,
+  version: AskedVersion,
+  order: VersionOrder | null,
+  pace: Pace,
+): PacedSteps<Exclude<VersionVerdict, 'other'>> {
+  if (version.text === '') return 'affected'
+  const { versions, ranges } = affected
+  if (yield* isListed(versions, version, order, pace)) return 'affected'
+  let isUnread = !isListOf(versions, isVersion) || !isListOf(ranges, isObject)
+  // A list is compared as text, in any ecosystem.
+  let isCompared = Array.isArray(versions) && versions.length > 0
+  let hasCommits = false
+  let uncompared: Uncompared | null = null
+  for (const range of eachObject(ranges)) {
+    const own = yield* isInside(range, version, order, pace)
+    if (own === 'affected') return own
+    if (own === 'clear') isCompared = true
+    else if (own === 'bounds') isUnread = true
+    else if (own === 'commits') hasCommits = true
+    else uncompared ??= own
+  }
+  if (isUnread) return 'bounds'
+  if (uncompared !== null) return uncompared
+  if (isCompared) return 'clear'
+  return hasCommits ? 'commits' : 'no_versions'
+}
+
+/** Whether a field of a record is absent, or a list of nothing else. */
+function isListOf(field: unknown, is: (one: unknown) => boolean): boolean {
+  if (field === undefined || field === null) return true
+  return Array.isArray(field) && field.every(is)
+}
+
+function isVersion(listed: unknown): boolean {
+  return typeof listed === 'string' && listed.trim() !== ''
+}
+
+/** Listed as it is written, or as another text for the same version: 3.1 and 3.1.0 are one for PyPI. */
+function* isListed(
+  versions: unknown,
+  version: AskedVersion,
+  order: VersionOrder | null,
+  pace: Pace,
+): PacedSteps<boolean> {
+  if (!Array.isArray(versions)) return false
+  if (versions.includes(version.text)) return true
+  const key = order && version.keyOf(order)
+  if (order === null || key === null) return false
+  for (const listed of versions as unknown[]) {
+    if (pace.isOver()) yield
+    const other = typeof listed === 'string' ? order.read(listed) : null
+    if (other !== null && order.compare(other, key) === 0) return true
+  }
+  return false
+}
+
+function* isInside(
+  range: Fields,
+  version: AskedVersion,
+  own: VersionOrder | null,
+  pace: Pace,
+): PacedSteps<Exclude<VersionVerdict, 'other'>> {
+  if (pace.isOver()) yield
+  const { type, events } = range
+  if (type === 'GIT') return 'commits'
+  const order = orderOfType(type, own)
+  if (order === null) return own === null ? 'no_order' : 'bounds'
+  const key = version.keyOf(order)
+  if (key === null) return 'version'
+  return yield* isIncluded(events, key, order, pace)
+}
+
+/** In the order in which events of one version count: a version is affected that is introduced where another is fixed. */
+const KINDS = ['introduced', 'last_affected', 'fixed', 'limit'] as const
+
+interface Event {
+  readonly kind: (typeof KINDS)[number]
+  readonly place: Place
+}
+
+/** `introduced: "0"` is before every version, `limit: "*"` behind every one. */
+type Place = 'start' | 'end' | { readonly key: unknown }
+
+/**
+ * The OSV schema's IncludedInRanges and BeforeLimits, for a version as `order` parses it. Of all events that precede
+ * the version, the last one in the order of versions decides whether it is affected, so they are visited once, in any order.
+ *
+ * An unreadable event is skipped. But a range with an unreadable upper bound (`fixed`,
+ * `last_affected`, `limit`) only affects versions that a readable bound above them confirms: without one it is unknown where
+ * the affected versions end, and so for a version behind which no readable introduction is but an unreadable one. Such a
+ * version is `bounds`: what decides cannot be read. So is every version in a range without an introduction, which the OSV schema
+ * requires: it is unknown where the affected versions begin.
+ */
+function* isIncluded(
+  events: unknown,
+  key: unknown,
+  order: VersionOrder,
+  pace: Pace,
+): PacedSteps<'affected' | 'clear' | 'bounds'> {
+  let last: Event | null = null
+  let next: Event | null = null
+  let isOpen = false
+  let isUnbegun = false
+  let isBegun = false
+  let limited = false
+  let beforeLimit = false
+  for (const fields of eachObject(events)) {
+    for (const kind of KINDS) {
+      if (pace.isOver()) yield
+      const place = placeOf(kind, fields[kind], order)
+      if (place === 'unreadable') {
+        if (kind === 'introduced') isUnbegun = true
+        else isOpen = true
+      }
+      if (place === null || place === 'unreadable') continue
+      if (kind === 'introduced') isBegun = true
+      const after = place === 'start' ? 1 : place === 'end' ? -1 : order.compare(key, place.key)
+      if (kind === 'limit') {
+        limited = true
+        beforeLimit ||= after < 0
+        continue
+      }
+      const event: Event = { kind, place }
+      if (kind === 'last_affected' ? after > 0 : after >= 0) {
+        if (last === null || compareEvents(event, last, order) >= 0) last = event
+      } else if (next === null || compareEvents(event, next, order) < 0) next = event
+    }
+  }
+  if (!isBegun) return 'bounds'
+  if (limited && !beforeLimit) return 'clear'
+  // An introduction that cannot be read may be before the version.
+  if (last?.kind !== 'introduced') return isUnbegun ? 'bounds' : 'clear'
+  const isConfirmed = next?.kind === 'fixed' || next?.kind === 'last_affected'
+  return !isOpen || isConfirmed ? 'affected' : 'bounds'
+}
+
+/** Returns null for an event of another kind; a field that is null or empty counts as absent. */
+function placeOf(kind: Event['kind'], text: unknown, order: VersionOrder): Place | 'unreadable' | null {
+  if (text === undefined || text === null || text === '') return null
+  if (typeof text !== 'string') return 'unreadable'
+  if (kind === 'introduced' && text === '0') return 'start'
+  if (kind === 'limit' && text === '*') return 'end'
+  const key = order.read(text)
+  return key === null ? 'unreadable' : { key }
+}
+
+function compareEvents(one: Event, other: Event, order: VersionOrder): number {
+  const ends = endOf(one.place) - endOf(other.place)
+  if (ends !== 0) return ends
+  const versions =
+    typeof one.place === 'object' && typeof other.place === 'object' ? order.compare(one.place.key, other.place.key) : 0
+  return versions || KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind)
+}
+
+function endOf(place: Place): number {
+  return place === 'start' ? -1 : place === 'end' ? 1 : 0
+}
+
+/**
+ * Returns the part of a range that its readable events confirm, where an upper bound is unreadable: each introduction that
+ * another bound ends, each readable bound. Null for a range whose upper bounds are all readable: it stays unchanged.
+ */
+export function confirmedEvents(events: unknown, order: VersionOrder): readonly object[] | null {
+  const readable: (Event & { readonly text: unknown })[] = []
+  let isOpen = false
+  for (const fields of eachObject(events)) {
+    for (const kind of KINDS) {
+      const place = placeOf(kind, fields[kind], order)
+      if (place === 'unreadable') isOpen ||= kind !== 'introduced'
+      else if (place !== null) readable.push({ kind, place, text: fields[kind] })
+    }
+  }
+  if (!isOpen) return null
+  const limits = readable.filter(({ kind }) => kind === 'limit')
+  const sorted = readable.filter(({ kind }) => kind !== 'limit').sort((one, other) => compareEvents(one, other, order))
+  const ended = sorted.filter(
+    ({ kind }, i) => kind !== 'introduced' || (sorted[i + 1]?.kind ?? 'introduced') !== 'introduced',
+  )
+  return [...ended, ...limits].map(({ kind, text }) => ({ [kind]: text }))
+}

@@ -1,0 +1,104 @@
+import { type Fields, eachObject, fieldsOf } from '../../base/json/objects.ts'
+
+/** Levels of severity, the worst first. */
+export const LEVELS = ['critical', 'high', 'medium', 'low', 'none'] as const
+
+/** A level of severity. */
+export type Level = (typeof LEVELS)[number]
+
+/** The severity of a vulnerability as its record states it. */
+export interface Severity {
+  /** The higher one of the record's word and the class of its score; null: it states none. Everything counts by it. */
+  readonly level: Level | null
+  /** The level that the record says in a word; null: it says none. */
+  readonly word: Level | null
+  /** The class of the score; null: there is none. */
+  readonly scoreLevel: Level | null
+  /** Base score of a CVSS 3 vector, the highest of several; null: there is none. */
+  readonly score: number | null
+  /** What the record says: types with vectors or words. */
+  readonly stated: readonly { readonly type: string; readonly score: string }[]
+}
+
+/** Elements of `severity` that are read. */
+const MOST = 20
+/** Longest text of a severity, characters: far above any vector. */
+const LONGEST = 300
+
+/**
+ * Returns the severity of a record: its own `severity`, else that of its affected packages, and the word in
+ * `database_specific.severity`. A score is computed only from a CVSS 3 vector.
+ */
+export function severityOf(record: Fields): Severity {
+  const own = statedIn(record)
+  const stated = own.length > 0 ? own : [...eachObject(record['affected'])].flatMap(statedIn).slice(0, MOST)
+  const scores = stated.map(({ type, score }) => (type === 'CVSS_V3' ? cvss3Score(score) : null))
+  const highest = Math.max(-1, ...scores.map((score) => score ?? -1))
+  const score = highest < 0 ? null : highest
+  const { severity: word } = fieldsOf(record['database_specific'])
+  const words = [word, ...stated.filter(({ type }) => !type.startsWith('CVSS')).map((s) => s.score)]
+  const said = words.map(levelNamed).find((level) => level !== null) ?? null
+  const scoreLevel = score === null ? null : levelOf(score)
+  const level = LEVELS.find((one) => one === said || one === scoreLevel) ?? null
+  return { level, word: said, scoreLevel, score, stated }
+}
+
+/** Reports whether the word of a record is of another level than its score. */
+export function disagrees({ word, scoreLevel }: Severity): boolean {
+  return word !== null && scoreLevel !== null && word !== scoreLevel
+}
+
+function statedIn({ severity }: Fields): { type: string; score: string }[] {
+  return [...eachObject(severity)].slice(0, MOST).flatMap(({ type, score }) => {
+    if (typeof type !== 'string' || typeof score !== 'string') return []
+    return type.length + score.length > LONGEST ? [] : [{ type, score }]
+  })
+}
+
+function levelNamed(word: unknown): Level | null {
+  if (typeof word !== 'string') return null
+  const name = word.toLowerCase()
+  if (name === 'moderate') return 'medium'
+  return LEVELS.find((level) => level === name) ?? null
+}
+
+/** The qualitative rating of a score (CVSS 3.1 specification, section 5). */
+function levelOf(score: number): Level {
+  if (score >= 9) return 'critical'
+  if (score >= 7) return 'high'
+  if (score >= 4) return 'medium'
+  return score > 0 ? 'low' : 'none'
+}
+
+/** Weights of the base metrics (CVSS 3.1 specification, section 7.4); PR by whether the scope changes. */
+const WEIGHTS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  AV: { N: 0.85, A: 0.62, L: 0.55, P: 0.2 },
+  AC: { L: 0.77, H: 0.44 },
+  UI: { N: 0.85, R: 0.62 },
+  U: { N: 0.85, L: 0.62, H: 0.27 },
+  C: { N: 0.85, L: 0.68, H: 0.5 },
+  CIA: { H: 0.56, L: 0.22, N: 0 },
+}
+
+/** Returns the base score of a CVSS 3.0 or 3.1 vector; null for a text that is none. */
+export function cvss3Score(vector: string): number | null {
+  const [head = '', ...parts] = vector.trim().split('/')
+  if (head !== 'CVSS:3.0' && head !== 'CVSS:3.1') return null
+  const metrics = new Map(parts.map((part) => part.split(':') as [string, string]))
+  const scope = metrics.get('S')
+  const weight = (table: string, metric = table): number => WEIGHTS[table]?.[metrics.get(metric) ?? ''] ?? NaN
+  const isChanged = scope === 'C'
+  const impacts = ['C', 'I', 'A'].map((metric) => 1 - weight('CIA', metric))
+  const iss = 1 - impacts.reduce((product, one) => product * one, 1)
+  const impact = isChanged ? 7.52 * (iss - 0.029) - 3.25 * (iss - 0.02) ** 15 : 6.42 * iss
+  const exploitability = 8.22 * weight('AV') * weight('AC') * weight(isChanged ? 'C' : 'U', 'PR') * weight('UI')
+  const sum = isChanged ? 1.08 * (impact + exploitability) : impact + exploitability
+  if (Number.isNaN(sum) || (scope !== 'U' && scope !== 'C')) return null
+  return impact <= 0 ? 0 : roundUp(Math.min(sum, 10))
+}
+
+/** Rounds up to one decimal without the errors of binary fractions (CVSS 3.1 specification, appendix A). */
+function roundUp(value: number): number {
+  const whole = Math.round(value * 100_000)
+  return whole % 10_000 === 0 ? whole / 100_000 : (Math.floor(whole / 10_000) + 1) / 10
+}

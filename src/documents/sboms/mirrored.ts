@@ -1,0 +1,41 @@
+import { MirrorError } from '../../base/errors.ts'
+import { canonicalPath, fillPath } from '../../base/domain/path-templates.ts'
+import { RESOURCES } from '../../base/domain/resources.ts'
+import { wholeUnpacked } from '../../store/catalog/whole-content.ts'
+import type { Reads } from '../../store/reads.ts'
+import { readInputSbom } from './read.ts'
+import { type InputSbom, SBOM_BOUNDS, unreadable } from './sbom.ts'
+
+const [{ path: SBOM_PATH } = { path: '' }] =
+  RESOURCES.find(({ name }) => name === 'tags')?.artifacts.filter(({ document }) => document === 'sbom') ?? []
+
+/** Returns the path of a tag's SBOM, as the store knows it. */
+export function sbomPathOf(id: string): string {
+  const filled = fillPath(SBOM_PATH, { id })
+  return canonicalPath(filled) ?? filled
+}
+
+/** Returns the SHA-256 of the mirrored SBOMs of the tag with an id, hex; none where none is stored. */
+export function sbomDigestsOf({ catalog }: Pick<Reads, 'catalog'>, id: string): string[] {
+  return catalog.readAnswer(sbomPathOf(id))?.links.map(({ digest }) => digest) ?? []
+}
+
+/** Reads a mirrored SBOM. Throws `not_ready` where it cannot be read, with a cause where that is its content; `of`: what it is of. */
+export function readMirroredSbom(
+  { catalog }: Pick<Reads, 'catalog'>,
+  digest: string,
+  of: string,
+  maxBytes: number = SBOM_BOUNDS.bytes,
+): InputSbom {
+  const content = wholeUnpacked(catalog, digest, maxBytes)
+  const what = `the SBOM ${digest.slice(0, 12)} of ${of}`
+  if (content === 'too large')
+    throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`, { cause: unreadable(content) })
+  if (typeof content === 'string') throw new MirrorError('not_ready', `${what} cannot be read: it is ${content}`)
+  try {
+    return { ...readInputSbom(content), digest }
+  } catch (cause) {
+    if (cause instanceof MirrorError) throw new MirrorError('not_ready', `${what}: ${cause.message}`, { cause })
+    throw cause
+  }
+}

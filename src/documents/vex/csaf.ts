@@ -1,0 +1,144 @@
+import { type Fields, eachObject, fieldsOf } from '../../base/json/objects.ts'
+
+/** A statement of a CSAF document: one status, reason and note, and the products that they are about. */
+interface CsafStatement {
+  readonly status: string
+  readonly justification: string
+  readonly note: string
+  /** Ids of products. */
+  readonly products: readonly string[]
+}
+
+/** Groups of products in CSAF 2.0 (3.2.3.9) and their status; null: a group that says nothing about a vulnerability. */
+const STATUSES: ReadonlyMap<string, string | null> = new Map([
+  ['known_affected', 'affected'],
+  ['first_affected', 'affected'],
+  ['last_affected', 'affected'],
+  ['known_not_affected', 'not_affected'],
+  ['fixed', 'fixed'],
+  ['first_fixed', 'fixed'],
+  ['under_investigation', 'under_investigation'],
+  ['recommended', null],
+  ['unknown', null],
+])
+
+/** The status of products that only remediations, threats, flags or scores name. */
+const NOT_STATED = 'not stated'
+
+/** What a document says that a product is; texts are empty where it does not. */
+export interface CsafProduct {
+  readonly purls: readonly string[]
+  readonly cpe: string
+  /** The ids of a component and of what it is a component of, or installed on; null: it is no relationship. */
+  readonly related: { readonly part: string; readonly of: string } | null
+}
+
+/** Products by their ids, and the products of each group. */
+export interface ProductTree {
+  /** Returns the name of a product; its id, where it has none. */
+  readonly nameOf: (id: string) => string
+  readonly productOf: (id: string) => CsafProduct | null
+  readonly groups: ReadonlyMap<string, readonly string[]>
+}
+
+/**
+ * Reads `product_tree`: full product names, branches at any depth, relationships and groups. A relationship without a
+ * name of its own is named by the two products that it relates.
+ */
+export function readProductTree(tree: Fields): ProductTree {
+  const names = new Map<string, string>()
+  const products = new Map<string, CsafProduct>()
+  const add = (value: unknown, related: CsafProduct['related'] = null): void => {
+    const { product_id: id, name, product_identification_helper: helper } = fieldsOf(value)
+    if (typeof id !== 'string') return
+    const { purl, purls: listed, cpe } = fieldsOf(helper)
+    const purls = textsOf([purl, ...(Array.isArray(listed) ? (listed as unknown[]) : [])])
+    const text = [name, purl, cpe].find((one) => typeof one === 'string' && one !== '')
+    if (typeof text === 'string' && !names.has(id)) names.set(id, text)
+    if (products.has(id)) return
+    products.set(id, { purls, cpe: typeof cpe === 'string' ? cpe : '', related })
+  }
+  for (const one of eachObject(tree['full_product_names'])) add(one)
+  const lists = [tree['branches']]
+  for (const branches of lists)
+    // it grows while it is read: branches have branches
+    for (const branch of eachObject(branches)) {
+      add(branch['product'])
+      lists.push(branch['branches'])
+    }
+  for (const relationship of eachObject(tree['relationships'])) {
+    const { product_reference: part, relates_to_product_reference: of } = relationship
+    const ends = [part, of].map((id) => (typeof id === 'string' ? id : ''))
+    const [first = '', second = ''] = ends.map((id) => names.get(id) ?? id)
+    const full = fieldsOf(relationship['full_product_name'])
+    const [partId = '', ofId = ''] = ends
+    const named = { ...full, name: full['name'] ?? `${first} as a component of ${second}` }
+    add(named, { part: partId, of: ofId })
+  }
+  const groups = new Map<string, readonly string[]>()
+  for (const { group_id: id, product_ids: ids } of eachObject(tree['product_groups']))
+    if (typeof id === 'string') groups.set(id, textsOf(ids))
+  return {
+    nameOf: (id) => names.get(id) ?? id,
+    productOf: (id) => products.get(id) ?? null,
+    groups,
+  }
+}
+
+/** Returns the ids of the vulnerability of an entry: its CVE, then those of other systems. */
+export function csafIds({ cve, ids }: Fields): string[] {
+  return textsOf([cve, ...eachObject(ids).map(({ text }) => text)])
+}
+
+/** Returns the statements of one entry of `vulnerabilities`, in the order of the document. */
+export function csafStatements(entry: Fields, { groups }: Pick<ProductTree, 'groups'>): CsafStatement[] {
+  const flags = textsByProduct(entry['flags'], groups, ({ label }) => label)
+  const threats = textsByProduct(entry['threats'], groups, ({ category, details }) =>
+    category === 'impact' ? details : undefined,
+  )
+  const remedies = textsByProduct(entry['remediations'], groups, ({ category, details }) =>
+    [category, details].filter((one) => typeof one === 'string').join(': '),
+  )
+  const statements = new Map<string, { of: Omit<CsafStatement, 'products'>; products: string[] }>()
+  const seen = new Set<string>()
+  const add = (group: string, status: string, id: string): void => {
+    const isClear = status === 'not_affected'
+    const justification = isClear ? (flags.get(id) ?? '') : ''
+    const note = (isClear ? threats.get(id) : remedies.get(id)) ?? ''
+    const key = JSON.stringify([group, justification, note])
+    const statement = statements.get(key) ?? { of: { status, justification, note }, products: [] }
+    statement.products.push(id)
+    statements.set(key, statement)
+  }
+  for (const [group, listed] of Object.entries(fieldsOf(entry['product_status']))) {
+    const status = STATUSES.get(group)
+    for (const id of status === undefined ? [] : textsOf(listed)) {
+      seen.add(id)
+      if (typeof status === 'string') add(group, status, id)
+    }
+  }
+  for (const id of new Set([remedies, flags, threats].flatMap((texts) => [...texts.keys()])))
+    if (!seen.has(id)) add(NOT_STATED, NOT_STATED, id)
+  return [...statements.values()].map(({ of, products }) => ({ ...of, products }))
+}
+
+/** Returns the first text for each product that the entries of a list name, by id or by group. */
+function textsByProduct(
+  list: unknown,
+  groups: ProductTree['groups'],
+  textIn: (entry: Fields) => unknown,
+): Map<string, string> {
+  const texts = new Map<string, string>()
+  for (const entry of eachObject(list)) {
+    const value = textIn(entry)
+    const text = typeof value === 'string' ? value : ''
+    const named = textsOf(entry['group_ids']).flatMap((group) => groups.get(group) ?? [])
+    for (const id of [...textsOf(entry['product_ids']), ...named]) if ((texts.get(id) ?? '') === '') texts.set(id, text)
+  }
+  return texts
+}
+
+function textsOf(value: unknown): string[] {
+  const all: unknown[] = Array.isArray(value) ? value : []
+  return all.filter((one): one is string => typeof one === 'string' && one !== '')
+}

@@ -1,0 +1,72 @@
+import { instantOf } from '../../base/time.ts'
+import { type Fields, fieldsOf, isObject } from '../../base/json/objects.ts'
+import { textOr } from '../sboms/sbom.ts'
+import {
+  type Statement,
+  type VexName,
+  type VexProduct,
+  isPurl,
+  listOf,
+  rulesOut,
+  vexStatusOf,
+  textsOf,
+} from './statement.ts'
+
+/** Reads the statements of OpenVEX. Before 0.2, vulnerabilities and products were texts, and subcomponents a matter of the statement. */
+export function readOpenStatements(document: Fields): Statement[] {
+  return listOf(document['statements']).map((value, place) => {
+    const one = isObject(value) ? value : {}
+    const { vulnerability, products, subcomponents } = one
+    const status = vexStatusOf(one['status'])
+    const { name, '@id': id, aliases } = fieldsOf(vulnerability)
+    const named = typeof vulnerability === 'string' ? [vulnerability] : [name, id, ...listOf(aliases)]
+    const notes = [one['impact_statement'], one['action_statement'], one['status_notes']]
+    const isRulingOut = rulesOut(status)
+    return {
+      vulnerabilities: textsOf(named),
+      products: listOf(products).map((product) => productOf(product, subcomponents, isRulingOut)),
+      status,
+      justification: textOr(one['justification']),
+      note: textsOf(notes)[0] ?? '',
+      at: datedIn(one, document),
+      place,
+    }
+  })
+}
+
+/**
+ * Returns when a statement was last made, as `instantOf`: its own dates count before those of its document, and of both the later
+ * one of `timestamp` and `last_updated`.
+ */
+export function datedIn(statement: Fields, document: Fields): string {
+  return lastIn(statement) || lastIn(document)
+}
+
+function lastIn({ timestamp, last_updated: updated }: Fields): string {
+  const made = instantOf(timestamp)
+  const changed = instantOf(updated)
+  return changed > made ? changed : made
+}
+
+function productOf(product: unknown, ofAll: unknown, isRulingOut: boolean): VexProduct {
+  const own = fieldsOf(product)['subcomponents'] ?? ofAll
+  return { names: namesOf(product), parts: partsOf(own, isRulingOut) }
+}
+
+/**
+ * Returns the components that a list names. An empty list names none: what rules a vulnerability out is then about nothing, and
+ * anything else is about the whole product.
+ */
+function partsOf(subcomponents: unknown, isRulingOut: boolean): VexName[] | null {
+  if (subcomponents === undefined || subcomponents === null) return null
+  if (Array.isArray(subcomponents) && subcomponents.length === 0) return isRulingOut ? [] : null
+  return listOf(subcomponents).flatMap(namesOf)
+}
+
+/** The package URLs by which OpenVEX names a product or a component. */
+function namesOf(product: unknown): VexName[] {
+  const texts = isObject(product) ? [product['@id'], fieldsOf(product['identifiers'])['purl']] : [product]
+  return textsOf(texts)
+    .filter(isPurl)
+    .map((purl) => ({ purl, versions: null }))
+}

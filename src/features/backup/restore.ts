@@ -1,0 +1,165 @@
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { atEnd } from '../../store/temporary.ts'
+import { refuseFullDisk, reserveFor } from '../../base/disk-space.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { makeFolder, publishFile, syncFolder } from '../../base/files.ts'
+import { DAY_MS } from '../../base/time.ts'
+import { nameStorageError } from '../../store/database/faults.ts'
+import { type Db, guarded, inboxPath, openInbox, openWriter } from '../../store/database/open.ts'
+import { refuseForeignRoot, restoringDir } from '../../store/database/unfinished.ts'
+import { type DroppedEvents, forgetRelayed, renumberChanges, settleOldEvents } from '../../store/restored.ts'
+import { createLedgerWriter } from '../../store/replication/ledger.ts'
+import { type BackupManifest, FILE_NAMES, notABackup } from './format.ts'
+import { openBackup } from './read.ts'
+import { checkCopies } from './write.ts'
+
+/** What is restored, and where to. */
+interface RestoreOptions {
+  readonly path: string
+  /** Empty, or missing. */
+  readonly dataDir: string
+  /** Whether the mirror gets another identity: the old one may still be running. */
+  readonly newIdentity: boolean
+  /** How long events are relayed, days (`relay.maxDays`): what waits since before is not announced any more. */
+  readonly maxDays: number
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** Called before each step, by tests that stop at one. */
+  readonly onStep?: (step: string) => void
+}
+
+/** What was restored. */
+interface RestoreReport {
+  readonly manifest: BackupManifest
+  readonly identity: string
+  readonly dropped: DroppedEvents
+}
+
+/**
+ * Restores a backup into an empty data folder. Everything is extracted and verified in a folder `.restoring` within it;
+ * as long as that folder exists, no command opens the databases, so a restore that was stopped anywhere is never
+ * served and can be repeated. Throws `usage` for a folder with other files, `corrupt` or `schema` for the backup.
+ */
+export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+  const { path, dataDir, onStep = () => undefined } = options
+  refuseForeignRoot(dataDir)
+  const backup = await openBackup(path)
+  let forget = (): void => undefined
+  let isWhole = false
+  try {
+    const { manifest } = backup
+    forget = atEnd(() => {
+      if (!isWhole) rmSync(restoringDir(dataDir), { recursive: true, force: true })
+    })
+    const staging = guarded(dataDir, () => prepareFolder(dataDir))
+    await refuseFullDisk(dataDir, neededBytes(manifest), 'Free some space and run it again').catch(
+      abandon(dataDir, staging),
+    )
+    onStep('extract')
+    await backup.extract(staging).catch(abandon(dataDir, staging))
+    onStep('check')
+    const made = await Promise.resolve()
+      .then(() => check(options, manifest, staging))
+      .catch(abandon(dataDir, staging))
+    isWhole = true // a signal from here on is heard when everything is published
+    onStep('publish')
+    guarded(dataDir, () => publish(dataDir, staging, manifest, onStep))
+    return { manifest, ...made }
+  } finally {
+    forget()
+    await backup.close()
+  }
+}
+
+/**
+ * Removes what a failed restore wrote before anything was published, so that the folder is empty again. A fault of the disk
+ * is named with the folder.
+ */
+function abandon(dataDir: string, staging: string): (error: unknown) => never {
+  return (error) => {
+    rmSync(staging, { recursive: true, force: true })
+    throw nameStorageError(error, dataDir)
+  }
+}
+
+/** What a restore that was stopped while it published may have left, beside its staging folder. */
+const LEFT_BY_RESTORE: ReadonlySet<string> = new Set([...FILE_NAMES, '.restored'])
+
+/** A new file system has a folder of its own at its root. */
+function isOwn(name: string): boolean {
+  return name !== 'lost+found'
+}
+
+/** Creates the staging folder, as the first thing in an empty data folder; removes what a stopped restore left. */
+function prepareFolder(dataDir: string): string {
+  const staging = restoringDir(dataDir)
+  const found = existsSync(dataDir) ? readdirSync(dataDir).filter(isOwn) : []
+  const others = existsSync(staging)
+    ? found.filter((name) => !LEFT_BY_RESTORE.has(name) && join(dataDir, name) !== staging)
+    : found
+  if (others.length > 0)
+    throw new MirrorError(
+      'usage',
+      `${dataDir} is not empty (${others.slice(0, 3).join(', ')}): restore into a new data folder (data.dir), or move this one away`,
+    )
+  for (const name of found) if (join(dataDir, name) !== staging) rmSync(join(dataDir, name), { recursive: true })
+  rmSync(join(staging), { recursive: true, force: true })
+  makeFolder(staging)
+  syncFolder(dataDir)
+  return staging
+}
+
+function neededBytes({ files }: BackupManifest): number {
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+  return bytes + reserveFor(bytes, 4 * 2 ** 20, 2 ** 30)
+}
+
+/** Checks the extracted databases; what they are to announce, and their identity if a new one is wanted, begin again. */
+function check(options: RestoreOptions, manifest: BackupManifest, staging: string): Omit<RestoreReport, 'manifest'> {
+  try {
+    checkCopies(staging, manifest)
+  } catch (error) {
+    if (error instanceof MirrorError && (error.code === 'corrupt' || error.code === 'schema'))
+      throw notABackup(options.path, error.message, error)
+    throw error
+  }
+  const now = options.now()
+  const at = { now, before: now - options.maxDays * DAY_MS }
+  const identity = inOneFile(openWriter(staging), (db) => {
+    renumberChanges(db, at)
+    return options.newIdentity ? createLedgerWriter(db).renewIdentity() : manifest.identity
+  })
+  if (!existsSync(inboxPath(staging))) return { identity, dropped: { relayed: 0, received: 0 } }
+  const dropped = inOneFile(openInbox(staging), (db) => {
+    if (!(Date.parse(manifest.createdAt) >= at.before)) forgetRelayed(db)
+    return settleOldEvents(db, at)
+  })
+  return { identity, dropped }
+}
+
+/** Changes a database, which is a single file afterwards. */
+function inOneFile<T>(db: Db, change: (db: Db) => T): T {
+  try {
+    const result = change(db)
+    db.pragma('journal_mode = DELETE')
+    return result
+  } finally {
+    db.close()
+  }
+}
+
+/** Moves the files into the data folder, mirror.db last; removing the staging folder publishes them all at once. */
+function publish(dataDir: string, staging: string, { files }: BackupManifest, onStep: (step: string) => void): void {
+  for (const { name } of files) {
+    onStep(`publish ${name}`)
+    publishFile(join(staging, name), join(dataDir, name))
+  }
+  onStep('finish')
+  // Renamed first, so that a process killed while the rest is removed leaves no unfinished restore behind.
+  const rest = join(dataDir, '.restored')
+  rmSync(join(staging, 'derived'), { recursive: true, force: true })
+  renameSync(staging, rest)
+  syncFolder(dataDir)
+  rmSync(rest, { recursive: true })
+}

@@ -1,0 +1,181 @@
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { toIso } from '../../../base/time.ts'
+import type { Config } from '../../../config/schema.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { type KeptFiles, useKeptFiles } from '../../../base/kept-files.ts'
+import { makeFolder } from '../../../base/files.ts'
+import { openWrites } from '../../../store/writer.ts'
+import { collectWhenIdle } from '../../../base/threads/idle-memory.ts'
+import { restWhenIdle } from '../../../base/threads/rest.ts'
+import type { StopMessage, WorkerStarted } from '../../../base/threads/supervisor.ts'
+import { applyBundle } from '../import/apply.ts'
+import type { BoxesStatus } from '../../../base/domain/status.ts'
+import { type Inbox, type ImportResult, createInboxImporter } from './inbox.ts'
+import { readSigningKey, trustOf } from '../format/keys.ts'
+import { type Shipped, fillOutbox } from './outbox.ts'
+import { createTries } from './crash-counter.ts'
+import { nameBoxFault, stripPaths } from './inbox-files.ts'
+
+/** Start data of the thread of inbox and outbox. */
+export interface BoxesStart {
+  readonly config: Pick<Config, 'bundle' | 'data' | 'history'>
+  readonly version: string
+  readonly files: KeptFiles
+  /** The last status of the thread before this one, which ended or rested. */
+  readonly before: BoxesStatus
+}
+
+export type ToBoxes =
+  | { readonly type: 'published' }
+  /** There is something in the inbox, or there was. */
+  | { readonly type: 'scan' }
+  | StopMessage
+
+export type FromBoxes =
+  | { readonly type: 'status'; readonly status: BoxesStatus }
+  | { readonly type: 'settled'; readonly settled: ImportResult }
+  | { readonly type: 'shipped'; readonly shipped: Shipped }
+  | { readonly type: 'fault'; readonly message: string }
+
+/** Pause before a failed export is retried, milliseconds; the next snapshot also retries it. */
+const RETRY_MS = 60_000
+
+/**
+ * Runs the thread: exports after each snapshot and imports new bundles, one after the other. It rests while its inbox is empty and
+ * nothing is to be exported.
+ */
+function main(port: MessagePort): void {
+  const start = workerData as BoxesStart
+  useKeptFiles(start.files)
+  const { bundle } = start.config
+  const send = (message: FromBoxes | WorkerStarted): void => port.postMessage(message)
+  let status = start.before
+  const show = (more: Partial<BoxesStatus>): void => {
+    status = { ...status, ...more }
+    send({ type: 'status', status })
+  }
+  const queue = createQueue()
+  const inbox = bundle.inbox === null ? null : openInbox(start, bundle.inbox, send)
+  const look = async (): Promise<void> => {
+    await inbox?.look()
+    show({ inbox: inbox?.status() ?? null })
+  }
+  const out = bundle.outbox === null ? null : createOut(start, bundle.outbox, send, show)
+  const published = (): void => queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
+  const scan = (): void => queue.add('inbox', () => look().then(() => true), null)
+  port.on('message', (message: ToBoxes) => {
+    if (message.type === 'published') return published()
+    if (message.type === 'stop') void queue.end().then(() => port.close())
+    else if (inbox !== null) scan()
+  })
+  collectWhenIdle()
+  restWhenIdle(port, () => queue.isEmpty() && inbox?.isEmpty() !== false)
+  send({ type: 'ready' })
+  if (inbox !== null) scan()
+  published()
+}
+
+function openInbox({ config, before }: BoxesStart, folder: string, send: (message: FromBoxes) => void): Inbox {
+  const { keys, revoked } = trustOf(config, { allowUnsigned: false, now: Date.now })
+  try {
+    makeFolder(folder)
+  } catch {
+    // The first scan reports what is wrong with the folder.
+  }
+  return createInboxImporter({
+    folder,
+    trust: { keys, revoked, now: Date.now },
+    now: Date.now,
+    before: before.inbox,
+    tries: createTries(config.data.dir),
+    async apply(bundle, file) {
+      const store = openWrites(config.data.dir)
+      try {
+        return await applyBundle({ config, store, bundle, file, trigger: 'inbox', now: Date.now })
+      } finally {
+        store.close()
+      }
+    },
+    onSettled: (settled) => send({ type: 'settled', settled }),
+    onTrouble: (message) => send({ type: 'fault', message }),
+  })
+}
+
+/** Returns a function that fills the outbox once; it resolves with false on failure. */
+function createOut(
+  { config, version, before }: BoxesStart,
+  folder: string,
+  send: (message: FromBoxes) => void,
+  show: (status: Pick<BoxesStatus, 'outbox'>) => void,
+): () => Promise<boolean> {
+  const keys = config.bundle.signingKeys.map(readSigningKey)
+  const program = `patchmirror/${version}`
+  const deps = { settings: config.bundle, folder, dataDir: config.data.dir, keys, program }
+  let last = before.outbox?.last ?? null
+  return async () => {
+    show({ outbox: { last, exporting: true, problem: null, reason: null } })
+    try {
+      const shipped = await fillOutbox({ ...deps, now: Date.now })
+      if (shipped !== null) {
+        const { sequence, kind, file, bytes } = shipped
+        last = { sequence, kind, file, bytes, at: toIso(Date.now()) }
+        send({ type: 'shipped', shipped })
+      }
+      show({ outbox: { last, exporting: false, problem: null, reason: null } })
+      return true
+    } catch (thrown) {
+      const error = nameBoxFault(thrown, 'outbox', folder, config.data.dir)
+      const problem = error instanceof MirrorError ? error.code : 'internal'
+      const reason = stripPaths(messageOf(error), { outbox: folder, data: config.data.dir })
+      show({ outbox: { last, exporting: false, problem, reason } })
+      send({
+        type: 'fault',
+        message: `the export to the outbox failed: ${messageOf(error)}; it is retried`,
+      })
+      return false
+    }
+  }
+}
+
+/** Runs one task at a time; a task that is already waiting is not added again. A failed task is retried after a pause. */
+function createQueue() {
+  const waiting = new Map<string, () => Promise<void>>()
+  let retries = 0
+  let running: Promise<void> | null = null
+  let ending = false
+  const run = async (): Promise<void> => {
+    for (;;) {
+      const [next] = waiting
+      if (next === undefined || ending) return
+      waiting.delete(next[0])
+      await next[1]()
+    }
+  }
+  const begin = (): void => {
+    running ??= run().finally(() => (running = null))
+  }
+  const add = (name: string, work: () => Promise<boolean>, retryMs: number | null): void => {
+    waiting.set(name, async () => {
+      const done = await work()
+      if (done || retryMs === null) return
+      retries += 1
+      const again = (): void => {
+        retries -= 1
+        add(name, work, retryMs)
+      }
+      setTimeout(again, retryMs).unref()
+    })
+    begin()
+  }
+  return {
+    add,
+    /** Whether nothing runs, waits or is to be retried. */
+    isEmpty: () => running === null && retries === 0,
+    async end(): Promise<void> {
+      ending = true
+      await running
+    },
+  }
+}
+
+if (parentPort !== null) main(parentPort)

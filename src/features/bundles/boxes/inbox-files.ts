@@ -1,0 +1,134 @@
+import { type Dirent, lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { systemCode, MirrorError, messageOf } from '../../../base/errors.ts'
+import { groupFiles } from '../format/split-names.ts'
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../../base/files.ts'
+import { nameStorageError } from '../../../store/database/faults.ts'
+
+/** The files in the inbox that form one bundle. */
+export interface InboxFile {
+  /** Without the number of a part. */
+  readonly name: string
+  readonly files: readonly string[]
+  /** Changes while a file is being written. */
+  readonly stamp: string
+}
+
+const BUNDLE = /^[^.].*\.zip(?:\.\d{3}|\.sha256)?$/
+
+/** Returns the bundles in the inbox, by name: only regular files. Throws the system's error for an unreadable folder. */
+export function listArrivals(folder: string): InboxFile[] {
+  const names = readdirSync(folder, { withFileTypes: true })
+    .filter(isArrival)
+    .map(({ name }) => join(folder, name))
+    .sort()
+  return groupFiles(names).map((files) => {
+    const name = basename(files[0] ?? '').replace(/\.(?:\d{3}|sha256)$/, '')
+    return { name, files, stamp: files.map(stampOf).join(' ') }
+  })
+}
+
+/** Returns the names of ignored inbox entries: links, pipes, folders. Throws as `listArrivals`. */
+export function listSkipped(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter(isSkipped)
+    .map(({ name }) => name)
+    .sort()
+}
+
+/** Whether a folder contains anything that an inbox looks at, or cannot be read. Asks the system without waiting for it. */
+export async function isInteresting(folder: string): Promise<boolean> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true })
+    return entries.some((entry) => isArrival(entry) || isSkipped(entry))
+  } catch {
+    return true // the inbox reports why
+  }
+}
+
+function isArrival(entry: Dirent): boolean {
+  return entry.isFile() && BUNDLE.test(entry.name)
+}
+
+function isSkipped(entry: Dirent): boolean {
+  return !entry.isFile() && !entry.name.startsWith('.') && !OWN.has(entry.name)
+}
+
+/** Folders that an inbox creates. */
+const OWN: ReadonlySet<string> = new Set(['done', 'refused'])
+
+/**
+ * Returns a text that changes with the file. A file that is removed or unreadable meanwhile does not affect the others.
+ */
+function stampOf(path: string): string {
+  try {
+    const { size, mtimeMs, ino } = lstatSync(path)
+    return `${size}:${mtimeMs}:${ino}`
+  } catch (error) {
+    return systemCode(error) ?? 'gone'
+  }
+}
+
+/**
+ * Moves a bundle's files into a folder of the inbox, with a note for a refused one; never overwrites a file, and never
+ * follows a link. Returns false where that is not possible, as on a read-only medium.
+ */
+export function moveAside(
+  folder: string,
+  to: 'done' | 'refused',
+  { name, files }: InboxFile,
+  note: string | null,
+): boolean {
+  try {
+    const aside = join(folder, to)
+    if (!isThere(aside)) mkdirSync(aside, PRIVATE_FOLDER)
+    if (!lstatSync(aside).isDirectory()) return false
+    const names = [...files.map((file) => basename(file)), ...(note === null ? [] : [`${name}.txt`])]
+    const prefix = freePrefix(aside, names)
+    if (note !== null)
+      writeFileSync(join(aside, `${prefix}${name}.txt`), `${note}\n`, {
+        flag: 'wx',
+        mode: PRIVATE_FILE,
+      })
+    for (const file of files) renameSync(file, join(aside, prefix + basename(file)))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Returns a prefix that makes all names unused: empty, `2-`, `3-` and so on. */
+function freePrefix(folder: string, names: readonly string[]): string {
+  for (let n = 1; ; n++) {
+    const prefix = n === 1 ? '' : `${n}-`
+    if (!names.some((name) => isThere(join(folder, prefix + name)))) return prefix
+  }
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined
+}
+
+/**
+ * Returns a `storage` error that names the folder for file system errors, the data folder for SQLite's; others
+ * unchanged.
+ */
+export function nameBoxFault(error: unknown, box: 'inbox' | 'outbox', folder: string, dataDir: string): unknown {
+  const code = systemCode(error)
+  if (error instanceof MirrorError || code === undefined) return error
+  if (code.startsWith('SQLITE_') || !/^E[A-Z]+$/.test(code)) return nameStorageError(error, dataDir)
+  return new MirrorError('storage', `the ${box} ${folder} cannot be read or written (${messageOf(error)})`, {
+    cause: error,
+  })
+}
+
+/** Returns a message without absolute paths, which any client may read. */
+export function stripPaths(
+  message: string,
+  folders: Readonly<Partial<Record<'inbox' | 'outbox' | 'data', string>>>,
+): string {
+  return Object.entries(folders)
+    .sort(([, one], [, other]) => other.length - one.length)
+    .reduce((text, [name, path]) => text.replaceAll(path, `[${name}]`), message)
+}

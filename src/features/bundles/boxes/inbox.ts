@@ -1,0 +1,199 @@
+import { toIso } from '../../../base/time.ts'
+import type { InboxStatus } from '../../../base/domain/status.ts'
+import { messageOf, MirrorError, systemCode } from '../../../base/errors.ts'
+import { nounOf } from '../../../base/text.ts'
+import type { KeyTrust } from '../format/keys.ts'
+import type { Manifest } from '../format/manifest.ts'
+import { type Bundle, openBundle } from '../import/open.ts'
+import type { ImportReport } from '../import/types.ts'
+import type { Tries } from './crash-counter.ts'
+import { createDecisions, decide } from './inbox-decisions.ts'
+import { type InboxFile, listArrivals, listSkipped, moveAside, stripPaths } from './inbox-files.ts'
+
+/** Dependencies of an inbox. */
+interface InboxDeps {
+  readonly folder: string
+  /** Never allows unsigned bundles. */
+  readonly trust: Omit<KeyTrust, 'allowUnsigned'>
+  /** Throws as `applyBundle`. */
+  readonly apply: (bundle: Bundle, file: string) => Promise<ImportReport>
+  readonly now: () => number
+  /** Milliseconds that elapsed, whatever the clock does; those of this process when not given. */
+  readonly elapsed?: () => number
+  /** The last status of an earlier inbox of this folder, whose counts go on. */
+  readonly before?: InboxStatus | null
+  /** Counter of the bundles that ended the process; null: not counted. */
+  readonly tries?: Tries
+  /** Called with the result of a bundle, for the log. */
+  readonly onSettled: (settled: ImportResult) => void
+  /** Called with faults that no bundle caused: once per fault, until it has ended. */
+  readonly onTrouble?: (message: string) => void
+}
+
+/** The result of a bundle. `superseded`: its content and its date are stored already, or newer ones are. */
+export interface ImportResult {
+  readonly file: string
+  readonly outcome: 'imported' | 'superseded' | 'refused'
+  readonly detail: string
+}
+
+/** Scans for bundles, one scan at a time. */
+export interface Inbox {
+  look(): Promise<void>
+  status(): InboxStatus
+  /** Whether the last scan found nothing at all in the folder. */
+  isEmpty(): boolean
+}
+
+/**
+ * Creates an inbox: complete bundles are imported in order of their sequence and moved aside. Its only state is the
+ * folder and the ledger: after a restart on a read-only medium all bundles are found to be stored already.
+ */
+export function createInboxImporter(deps: InboxDeps): Inbox {
+  const { folder, now, before = null, onTrouble = () => undefined } = deps
+  const { elapsed = () => performance.now() } = deps
+  const decisions = createDecisions({ now, elapsed })
+  const counts = countsOf(before)
+  let lastRefused = before?.lastRefused ?? null
+  let problem: string | null = null
+  let skips: ReadonlySet<string> = new Set()
+  let isEmpty = false
+
+  const settle = (arrival: InboxFile, outcome: ImportResult['outcome'], detail: string): void => {
+    const at = toIso(now())
+    counts[outcome]++
+    if (outcome === 'imported') decisions.imported()
+    if (outcome === 'refused') lastRefused = { file: arrival.name, at, why: stripPaths(detail, { inbox: folder }) }
+    const note = outcome === 'refused' ? `${at} ${detail}` : null
+    const moved = moveAside(folder, outcome === 'refused' ? 'refused' : 'done', arrival, note)
+    decisions.decide(arrival, moved ? 'gone' : null)
+    deps.onSettled({ file: arrival.name, outcome, detail })
+  }
+  const fail = (arrival: InboxFile, error: unknown): void => {
+    const verdict = decide(error, decisions.proven())
+    if (verdict.outcome !== 'waiting') return settle(arrival, verdict.outcome, messageOf(error))
+    decisions.decide(arrival, stripPaths(verdict.why, { inbox: folder }), verdict.clock)
+    if (verdict.clock !== null) onTrouble(`inbox: ${arrival.name}: ${verdict.why}`)
+  }
+  const opener = createOpener(deps, fail)
+  const take = ({ arrival }: Head): Promise<unknown> =>
+    opener.attempt(arrival, async () => {
+      const bundle = await opener.open(arrival)
+      decisions.proves(Date.parse(bundle.manifest.createdAt))
+      const { outcome, renewed, sequence } = await deps.apply(bundle, arrival.name).finally(() => bundle.close())
+      const what = `bundle ${sequence} (${bundle.manifest.kind})`
+      const detail = renewed ? `${what}: nothing changed up to a later date` : what
+      settle(arrival, outcome === 'applied' || renewed ? 'imported' : 'superseded', detail)
+    })
+  return {
+    async look() {
+      let arrivals: InboxFile[] = []
+      try {
+        arrivals = listArrivals(folder)
+        skips = reportSkipped(listSkipped(folder), skips, onTrouble)
+        problem = null
+        isEmpty = arrivals.length + skips.size === 0
+      } catch (error) {
+        const now = systemCode(error) ?? 'it cannot be read'
+        if (now !== problem) onTrouble(`the inbox ${folder} cannot be read (${now})`)
+        problem = now
+        isEmpty = false
+      }
+      decisions.forgetOthers(arrivals)
+      reportOverdue(decisions.overdue(), onTrouble)
+      for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
+    },
+    status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
+    isEmpty: () => isEmpty,
+  }
+}
+
+function countsOf(before: InboxStatus | null) {
+  const { imported = 0, superseded = 0, refused = 0 } = before ?? {}
+  return { imported, superseded, refused }
+}
+
+/** Names in a message, at most: an inbox may have tens of thousands of entries, and their message is one line. */
+const MOST_NAMED = 3
+
+/** Returns the first names, and how many more there are. */
+function named(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMED)
+  const rest = names.length - shown.length
+  return rest === 0 ? shown.join(', ') : `${shown.join(', ')} and ${rest} more`
+}
+
+/** Reports bundles that have been incomplete for long, in one line. */
+function reportOverdue(names: readonly string[], report: (message: string) => void): void {
+  if (names.length === 0) return
+  const have = nounOf(names.length, 'has', 'have')
+  const what = nounOf(names.length, 'it', 'them')
+  report(`inbox: ${named(names)} ${have} been incomplete for a day: send the rest, or remove ${what}`)
+}
+
+/** Reports new ignored entries once, in one line. Returns all of them. */
+function reportSkipped(
+  names: readonly string[],
+  known: ReadonlySet<string>,
+  report: (message: string) => void,
+): ReadonlySet<string> {
+  const added = names.filter((name) => !known.has(name)).map((name) => JSON.stringify(name))
+  const are = nounOf(added.length, 'is a link, a pipe or a folder and is', 'are links, pipes or folders and are')
+  if (added.length > 0) report(`inbox: ${named(added)} ${are} ignored: put the bundle file itself there`)
+  return new Set(names)
+}
+
+/** The fields of a manifest that determine the import order. */
+interface Head extends Pick<Manifest, 'mirror' | 'sequence' | 'kind'> {
+  arrival: InboxFile
+}
+
+interface Opening {
+  readonly trust: Omit<KeyTrust, 'allowUnsigned'>
+  readonly tries?: Tries
+}
+
+/** Processes bundles one at a time; calls `fail` for each that fails. */
+function createOpener({ trust, tries }: Opening, fail: (arrival: InboxFile, error: unknown) => void) {
+  const open = (arrival: InboxFile): Promise<Bundle> => openBundle(arrival.files, { ...trust, allowUnsigned: false })
+  /** Returns null if it failed now, or ended the process in earlier attempts. */
+  const attempt = async <T>(arrival: InboxFile, work: () => Promise<T>): Promise<T | null> => {
+    const id = `${arrival.name} ${arrival.stamp}`
+    try {
+      if (tries?.begin(id) === false) throw new MirrorError('bundle', DEADLY)
+      return await work().finally(() => tries?.end(id))
+    } catch (error) {
+      fail(arrival, error)
+      return null
+    }
+  }
+  /** Reads the head of a bundle and closes it: there may be more bundles than files that can be open. */
+  const readHead = (arrival: InboxFile): Promise<Head | null> =>
+    attempt(arrival, async () => {
+      const bundle = await open(arrival)
+      await bundle.close()
+      const { mirror, sequence, kind } = bundle.manifest
+      return { arrival, mirror, sequence, kind }
+    })
+  return {
+    open,
+    attempt,
+    async readHeads(arrivals: readonly InboxFile[]): Promise<Head[]> {
+      const heads: Head[] = []
+      for (const arrival of arrivals) {
+        const head = await readHead(arrival)
+        if (head !== null) heads.push(head)
+      }
+      return heads.sort(compare)
+    },
+  }
+}
+
+const DEADLY =
+  'the process ended twice while importing it, so it is not retried. To retry: "touch" it, and move it back into the inbox'
+
+/** Orders bundles for import: by mirror, then sequence, full before delta. */
+function compare(a: Head, b: Head): number {
+  if (a.mirror !== b.mirror) return a.mirror < b.mirror ? -1 : 1
+  return a.sequence - b.sequence || Number(a.kind === 'delta') - Number(b.kind === 'delta')
+}

@@ -1,0 +1,120 @@
+import { exportInThread } from '../tasks.ts'
+import type { ExportTaskReport } from '../export/export.worker.ts'
+import { DATES_COUNT } from '../format/dates.ts'
+import { DOUBTS_COUNT } from '../format/doubts.ts'
+import { readSigningKey } from '../format/keys.ts'
+import { shownBytes } from '../../../base/disk-space.ts'
+import { parseBytes } from '../../../config/kinds/bytes.ts'
+import type { Config } from '../../../config/schema.ts'
+import { MirrorError, whyUnreadable } from '../../../base/errors.ts'
+import { counted } from '../../../base/text.ts'
+import { readSummary } from '../../../store/replication/summary.ts'
+import { VERSION } from '../../../base/version.ts'
+import { namedSources, refuseUnwritable } from './files.ts'
+import { createBundleProgress } from '../../../cli/progress.ts'
+import { type GlobalOptions, print, printJson, settings } from '../../../cli/context.ts'
+import { readNamedFile } from '../../../base/files.ts'
+
+/** Options of `patchmirror export`. */
+interface ExportCommandOptions extends GlobalOptions {
+  since?: string
+  for?: string
+  sources?: string
+  split?: string
+  expires?: string
+  force?: boolean
+  unsigned?: boolean
+  json?: boolean
+}
+
+const LARGEST_NEED = 512 * 2 ** 20
+const SMALLEST_PART = 64 * 1024
+
+/** `patchmirror export FILE`: 0 when the bundle is there and verified, 3 when a source in it was not whole. */
+export async function exportCommand(path: string, options: ExportCommandOptions): Promise<number> {
+  const files = options.unsigned === true ? [] : ['bundle.signingKeys']
+  const { config } = settings(options, false, files)
+  if (options.since !== undefined && options.for !== undefined)
+    throw new MirrorError('usage', 'give --since or --for, not both')
+  refuseUnwritable(path)
+  const keyFiles = signingKeys(config, options.unsigned === true)
+  const display = createBundleProgress(options.json === true)
+  const task = {
+    dataDir: config.data.dir,
+    path,
+    sources: options.sources === undefined ? null : namedSources(options.sources),
+    since: options.since ?? null,
+    need: options.for === undefined ? null : await readNeed(options.for),
+    split: options.split === undefined ? null : partSize(options.split),
+    force: options.force === true,
+    keyFiles,
+    expireDays: options.expires === undefined ? config.bundle.expireDays : days(options.expires),
+    keep: config.bundle.keep,
+    spared: [],
+    program: `patchmirror/${VERSION}`,
+  }
+  const report = await exportInThread(task, display.show).finally(() => display.finish())
+  if (options.json === true) printJson(shown(report))
+  else for (const line of describeExport(report)) print(line)
+  if (keyFiles.length === 0)
+    process.stderr.write(
+      'patchmirror: warning: the bundle is NOT SIGNED: its content can be changed unnoticed on the way. Sign it: set bundle.signingKeys\n',
+    )
+  return report.partial.length > 0 ? 3 : 0
+}
+
+/** Files of keys, each of which can be read: that is known before anything is done. */
+function signingKeys({ bundle }: Config, unsigned: boolean): readonly string[] {
+  if (unsigned) return []
+  if (bundle.signingKeys.length === 0)
+    throw new MirrorError(
+      'config',
+      'there is no key to sign with: "patchmirror keygen FILE" makes one, bundle.signingKeys ' +
+        '(PATCHMIRROR_BUNDLE_SIGNING_KEYS) names it. --unsigned exports without a signature',
+    )
+  for (const file of bundle.signingKeys) readSigningKey(file)
+  return bundle.signingKeys
+}
+
+function partSize(text: string): number {
+  const size = parseBytes(text)
+  if (size !== null && size >= SMALLEST_PART) return size
+  throw new MirrorError('usage', `--split takes a size from 64 KiB on, such as "4 GB", not ${text}`)
+}
+
+function days(text: string): number {
+  if (/^\d{1,5}$/.test(text)) return Number(text)
+  throw new MirrorError('usage', `--expires takes a whole number of days from 0 to 99999, not ${text}`)
+}
+
+async function readNeed(path: string): Promise<Buffer> {
+  try {
+    const need = readNamedFile(path, LARGEST_NEED)
+    await readSummary([need])
+    return need
+  } catch (error) {
+    throw new MirrorError('usage', `the need file ${path} cannot be read: ${whyUnreadable(error)}`)
+  }
+}
+
+function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): string[] {
+  const { kind, sequence, base, expiresAt, keys } = manifest
+  const since = base === null ? '' : ` since ${base.sequence ?? 'the state in the need file'}`
+  const [first = '', ...more] = files
+  const counts = Object.entries(manifest.counts).filter(
+    ([kind]) => kind !== DATES_COUNT && !kind.startsWith(DOUBTS_COUNT),
+  )
+  const rows = counts.map(([, count]) => count)
+  const put = rows.reduce((sum, count) => sum + (count?.put ?? 0), 0)
+  const removed = rows.reduce((sum, count) => sum + (count?.removed ?? 0), 0)
+  return [
+    `bundle ${sequence} (${kind}${since}): ${counted(put, 'row')} put, ${removed} removed, ${shownBytes(bytes)}, verified`,
+    `  ${first}${more.length > 0 ? ` and ${counted(more.length, 'more file')}: carry all of them` : ''}`,
+    `  signed by ${keys.length === 0 ? 'NOBODY' : keys.join(', ')}; ${expiresAt === null ? 'never expires' : `valid until ${expiresAt}`}`,
+    ...partial.map((source) => `  ${source} is not whole: something of it is missing or stale (patchmirror runs)`),
+  ]
+}
+
+function shown({ manifest, ...rest }: ExportTaskReport): object {
+  return { ...manifest, ...rest }
+}

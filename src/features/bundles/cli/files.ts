@@ -1,0 +1,42 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
+import { type SourceName, SOURCES } from '../../../base/domain/sources.ts'
+
+/** Source names as `--sources` gives them, separated by commas, in the order of `SOURCES`. Throws `usage`. */
+export function namedSources(text: string): SourceName[] {
+  const names = text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  const known = SOURCES.join(', ')
+  if (names.length === 0) throw new MirrorError('usage', `--sources names no source; the sources are: ${known}`)
+  const unknown = names.find((name) => !SOURCES.some((source) => source === name))
+  if (unknown === undefined) return SOURCES.filter((source) => names.includes(source))
+  throw new MirrorError('usage', `unknown source ${unknown}; the sources are: ${known}`)
+}
+
+const UNWRITABLE: Partial<Record<string, string>> = {
+  ENOENT: 'does not exist: create it, or correct the path',
+  ENOTDIR: 'is not a folder: correct the path',
+  EACCES: 'may not be written by this user: change its owner or its mode, or give another place',
+  EROFS: 'is on a read-only file system: give another place',
+}
+
+/** Throws `usage` for a place where no file can be written, before any work is done for it. */
+export function refuseUnwritable(path: string): void {
+  const folder = dirname(resolve(path))
+  try {
+    accessSync(folder, constants.W_OK)
+    if (!statSync(folder).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
+  } catch (error) {
+    const why = UNWRITABLE[systemCode(error) ?? ''] ?? `cannot be used (${messageOf(error)})`
+    throw new MirrorError('usage', `${path} cannot be written: the folder ${folder} ${why}`)
+  }
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found === undefined || found.isFile()) return
+  const why = found.isDirectory()
+    ? 'is a folder: give the name of a file in it'
+    : 'is not a regular file (a device, a pipe or a socket), and is not replaced: give another name'
+  throw new MirrorError('usage', `${path} ${why}`)
+}

@@ -1,0 +1,185 @@
+import { trustOf } from '../format/keys.ts'
+import type { Manifest } from '../format/manifest.ts'
+import { groupFiles } from '../format/split-names.ts'
+import type { ImportOutcome, ImportTask } from '../import/import.worker.ts'
+import { openBundle } from '../import/open.ts'
+import type { ImportReport, SourceReport } from '../import/types.ts'
+import { importInThread } from '../tasks.ts'
+import type { Config } from '../../../config/schema.ts'
+import { type ErrorCode, MirrorError } from '../../../base/errors.ts'
+import { goOffline } from '../../../base/offline.ts'
+import { counted } from '../../../base/text.ts'
+import type { SourceName } from '../../../base/domain/sources.ts'
+import { type GlobalOptions, print, printJson, settings } from '../../../cli/context.ts'
+import { createBundleProgress } from '../../../cli/progress.ts'
+
+/** Options of `patchmirror import`. */
+interface ImportCommandOptions extends GlobalOptions {
+  dryRun?: boolean
+  allowRollback?: boolean
+  allowUnsigned?: boolean
+  again?: boolean
+  offline?: boolean
+  json?: boolean
+}
+
+/** The result of one bundle of several. `after`: a dry run did not check it, because another given bundle precedes it. */
+type Outcome = { file: string } & (ImportOutcome | { after: number } | Failed)
+
+/** A bundle that could not be opened or applied. */
+interface Failed {
+  failed: ErrorCode
+  message: string
+}
+
+/** Files of one bundle, and its manifest's own statements. */
+interface Opened {
+  files: readonly string[]
+  manifest: Manifest
+}
+
+/**
+ * `patchmirror import FILE…`: exits with 0 when all is stored, 1 when a bundle was refused. Several bundles are imported in
+ * the order of their sequence. A dry run checks each against the state stored now, and reports which it could not check.
+ */
+export async function importCommand(files: readonly string[], options: ImportCommandOptions): Promise<number> {
+  if (options.offline === true) goOffline()
+  const { config } = settings(options, false, ['bundle.trustedKeys'])
+  if (config.fleet.url !== null && options.dryRun !== true)
+    throw new MirrorError(
+      'usage',
+      'fleet.url: this mirror gets its data from its fleet, and a bundle from elsewhere would break the order of generations. ' +
+        'Import it where no fleet is set, or unset fleet.url',
+    )
+  const groups = groupFiles(files)
+  const { opened, outcomes } = await inOrder(groups, config, options)
+  const display = createBundleProgress(options.json === true)
+  try {
+    const pretended: Manifest[] = []
+    for (const { files: group, manifest } of opened) {
+      const outcome = await orFailed(groups.length, () => importInThread(taskOf(group, config, options), display.show))
+      const before = isGap(outcome) ? leadingTo(manifest, pretended) : null
+      const file = group[0] ?? ''
+      outcomes.push(before === null ? { file, ...outcome } : { file, after: before.sequence })
+      const isWanted = 'report' in outcome && outcome.report.outcome === 'dry run'
+      if (isWanted || before !== null) pretended.push(manifest)
+    }
+  } finally {
+    display.finish()
+  }
+  if (options.json === true) printJson(outcomes)
+  else for (const outcome of outcomes) printOutcome(outcome)
+  return outcomes.every((outcome) => !('refused' in outcome) && !('failed' in outcome)) ? 0 : 1
+}
+
+/** What a bundle is at fault for: it takes nothing from the others that are given. */
+const OF_A_BUNDLE: readonly ErrorCode[] = ['bundle', 'archive']
+
+/** What `work` returns, or why it failed where several bundles are given; throws for one, and for what is no bundle's fault. */
+async function orFailed<T>(bundles: number, work: () => Promise<T>): Promise<T | Failed> {
+  try {
+    return await work()
+  } catch (error) {
+    if (bundles === 1 || !(error instanceof MirrorError) || !OF_A_BUNDLE.includes(error.code)) throw error
+    return { failed: error.code, message: error.message }
+  }
+}
+
+function isGap(outcome: ImportOutcome | Failed): boolean {
+  return 'refused' in outcome && outcome.refused.kind === 'base'
+}
+
+/** The one of those that would be imported before, which a delta goes with: with that in place it would be taken. */
+function leadingTo({ kind, sources }: Manifest, before: readonly Manifest[]): Manifest | null {
+  if (kind === 'full') return null
+  const fits = (one: Manifest): boolean =>
+    Object.entries(sources).every(([name, source]) => {
+      const digest = one.sources[name as SourceName]?.digest
+      return digest !== undefined && (digest === source.digest || source.bases.includes(digest))
+    })
+  return before.findLast(fits) ?? null
+}
+
+function taskOf(
+  files: readonly string[],
+  { data, history, bundle }: Config,
+  { dryRun, allowRollback, allowUnsigned, offline, again }: ImportCommandOptions,
+): ImportTask {
+  return {
+    config: { data, history, bundle },
+    files,
+    trigger: 'command',
+    dryRun: dryRun === true,
+    allowRollback: allowRollback === true,
+    allowUnsigned: allowUnsigned === true,
+    offline: offline === true,
+    again: again === true,
+  }
+}
+
+/**
+ * Opens all of them before the first is applied, so that they are imported in the order of their sequence. One that is damaged
+ * or refused takes nothing from the others: it is among the outcomes already.
+ */
+async function inOrder(
+  groups: readonly string[][],
+  config: Config,
+  { allowUnsigned = false }: ImportCommandOptions,
+): Promise<{ opened: Opened[]; outcomes: Outcome[] }> {
+  const trust = trustOf(config, { allowUnsigned, now: Date.now })
+  const opened: Opened[] = []
+  const outcomes: Outcome[] = []
+  for (const group of groups) {
+    const bundle = await orFailed(groups.length, () => openBundle(group, trust))
+    if ('failed' in bundle) {
+      outcomes.push({ file: group[0] ?? '', ...bundle })
+      continue
+    }
+    const { manifest, key } = bundle
+    await bundle.close()
+    opened.push({ files: group, manifest })
+    if (key === null)
+      process.stderr.write(
+        `patchmirror: WARNING: ${group.join(', ')} is UNSIGNED: its origin and content cannot be verified\n`,
+      )
+  }
+  opened.sort((one, other) => one.manifest.sequence - other.manifest.sequence)
+  return { opened, outcomes }
+}
+
+function printOutcome(outcome: Outcome): void {
+  if ('report' in outcome) print(describeReport(outcome.report))
+  else if ('after' in outcome)
+    print(
+      `${outcome.file} was not checked in the dry run: it requires bundle ${outcome.after}, which is not imported yet`,
+    )
+  else if ('failed' in outcome) process.stderr.write(`patchmirror: not imported: ${outcome.message}\n`)
+  else process.stderr.write(`patchmirror: ${outcome.file} is refused: ${outcome.message}\n`)
+}
+
+function describeReport(report: ImportReport): string {
+  const { sequence, kind, mirror, held, key, sources, renewed } = report
+  const what = `bundle ${sequence} (${kind}) of mirror ${mirror}`
+  const digestLine = `digest of all that ${report.dryRun && report.outcome !== 'same' ? 'would be' : 'is'} stored: ${held}`
+  if (report.outcome === 'same') {
+    const done = report.rollback
+      ? 'A ROLLBACK: numbers count from it again'
+      : renewed
+        ? 'its date and number are taken over'
+        : 'nothing to do. Its content was not read; "--again" reads and imports it'
+    return `${what} is already imported: ${report.dryRun ? 'a dry run, nothing was stored' : done}\n${digestLine}`
+  }
+  const dry = 'a dry run, nothing was stored; it would be imported'
+  const did = report.outcome === 'applied' ? 'imported' : dry
+  const by = key === null ? 'UNSIGNED' : `signed by ${key}`
+  const back = report.rollback ? '; A ROLLBACK to an older state' : ''
+  const lines = sources.map(describeSource)
+  return [`${what}: ${did}, ${by}${back}`, ...lines, digestLine].join('\n')
+}
+
+function describeSource({ source, before, after, asOf, records, changed }: SourceReport): string {
+  const from = before === null ? 'nothing' : before.slice(0, 12)
+  const rows = Object.entries(changed).map(([kind, { put, removed }]) => `${kind} ${put} put, ${removed} removed`)
+  const counts = rows.length === 0 ? '' : `: ${rows.join('; ')}`
+  return `  ${source}: ${from} → ${after.slice(0, 12)}, ${counted(records, 'record')}, as of ${asOf}${counts}`
+}

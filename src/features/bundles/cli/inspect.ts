@@ -1,0 +1,148 @@
+import { type PublicKey, readPublicKey, readSigningKey } from '../format/keys.ts'
+import type { Manifest } from '../format/manifest.ts'
+import { type Bundle, inspectBundle } from '../import/open.ts'
+import { groupFiles } from '../format/split-names.ts'
+import { shownBytes } from '../../../base/disk-space.ts'
+import type { Claims } from '../import/envelope.ts'
+import { messageOf } from '../../../base/errors.ts'
+import { createBundleProgress } from '../../../cli/progress.ts'
+import { type GlobalOptions, print, printJson, settings } from '../../../cli/context.ts'
+import { table } from '../../../cli/output.ts'
+
+/** Options of `patchmirror inspect`. */
+interface InspectOptions extends GlobalOptions {
+  verify?: boolean
+  json?: boolean
+}
+
+/** Result of checking a signature against the keys of this mirror. */
+interface Signer {
+  key: string
+  state: 'trusted' | 'own' | 'revoked' | 'unknown' | 'wrong'
+}
+
+/** What is known of the keys on this machine. */
+interface Known {
+  keys: readonly PublicKey[]
+  /** Those that sign here. */
+  own: readonly PublicKey[]
+  revoked: readonly string[]
+}
+
+/**
+ * `patchmirror inspect FILE…`: prints a bundle's own statements. It verifies no origin and needs neither data folder nor
+ * trusted keys: exits with 0 when the structure is valid (with --verify: every byte), 1 when not.
+ */
+export async function inspectCommand(files: readonly string[], options: InspectOptions): Promise<number> {
+  const known = knownKeys(options)
+  const found: object[] = []
+  for (const group of groupFiles(files)) {
+    const bundle = await inspectBundle(group)
+    try {
+      if (options.verify === true) await verify(bundle, options)
+      const signers = signersOf(bundle.claims, known)
+      const verified = options.verify === true
+      if (options.json === true) found.push(facts(group, bundle, signers, verified))
+      else for (const line of describe(group, bundle, signers, verified)) print(line)
+    } finally {
+      await bundle.close()
+    }
+  }
+  if (options.json === true) printJson(found.length === 1 ? found[0] : found)
+  return 0
+}
+
+async function verify(bundle: Bundle, { json }: InspectOptions): Promise<void> {
+  const display = createBundleProgress(json === true)
+  await bundle
+    .verify((done, total) => display.show({ phase: 'verify', unit: 'bytes', done, total }))
+    .finally(() => display.finish())
+}
+
+/** Settings that cannot be read are no reason not to look into a file. */
+function knownKeys(options: GlobalOptions): Known {
+  try {
+    const { bundle } = settings(options, false, ['bundle.trustedKeys']).config
+    return {
+      keys: bundle.trustedKeys.map(readPublicKey),
+      own: bundle.signingKeys.map(readSigningKey),
+      revoked: bundle.revokedKeys,
+    }
+  } catch (error) {
+    process.stderr.write(`patchmirror: warning: no key is known here: ${messageOf(error)}\n`)
+    return { keys: [], own: [], revoked: [] }
+  }
+}
+
+function signersOf({ manifest, signatures }: Claims, { keys, own, revoked }: Known): Signer[] {
+  return [...signatures].map(([key, signature]) => {
+    const trusted = keys.find(({ id }) => id === key)
+    const known = trusted ?? own.find(({ id }) => id === key)
+    if (known !== undefined && !known.verifies(manifest, signature)) return { key, state: 'wrong' }
+    if (revoked.includes(key)) return { key, state: 'revoked' }
+    if (trusted !== undefined) return { key, state: 'trusted' }
+    return { key, state: known === undefined ? 'unknown' : 'own' }
+  })
+}
+
+const STATES: Record<Signer['state'], string> = {
+  trusted: 'trusted here, and the signature fits',
+  own: 'a key that signs here, and the signature fits',
+  revoked: 'REVOKED here',
+  unknown: 'not in bundle.trustedKeys here, so not checked',
+  wrong: 'the signature does NOT FIT: the manifest was changed after signing',
+}
+
+function describe(
+  group: readonly string[],
+  { manifest, bytes }: Bundle,
+  signers: readonly Signer[],
+  verified: boolean,
+): string[] {
+  const { kind, mirror, sequence, base, createdAt, expiresAt, program, digest, members } = manifest
+  const expired = expiresAt !== null && Date.parse(expiresAt) <= Date.now()
+  const facts: [string, string][] = [
+    ['bundle', group.join(' ')],
+    ['kind', base === null ? kind : `${kind} since ${base.sequence ?? 'a need file'}`],
+    ['mirror', mirror],
+    ['sequence', String(sequence)],
+    ['made', `${createdAt} by ${program}`],
+    ['expires', `${expiresAt ?? 'never'}${expired ? ' (EXPIRED)' : ''}`],
+    ['digest', digest],
+    ['members', `${members.length}, ${shownBytes(bytes)}`],
+    ['bytes', verified ? 'all match the manifest' : 'not read (--verify reads them)'],
+  ]
+  const signed = signers.map(({ key, state }): [string, string] => ['signed by', `${key}: ${STATES[state]}`])
+  if (signed.length === 0) signed.push(['signed by', 'no key: its origin cannot be verified'])
+  return [
+    ...[...facts, ...signed].map(([name, value]) => `${`${name}:`.padEnd(11)}${value}`),
+    '',
+    ...sourceTable(manifest),
+    '',
+    ...countTable(manifest),
+  ]
+}
+
+function sourceTable({ sources }: Manifest): string[] {
+  const rows = Object.entries(sources).map(([name, { asOf, records, whole, snapshot }]) => {
+    return [name, asOf, String(records), whole ? 'whole' : 'PARTIAL', snapshot.slice(0, 12)]
+  })
+  return [table(['source', 'as of', 'records', 'state', 'snapshot'], rows)]
+}
+
+function countTable({ counts }: Manifest): string[] {
+  const rows = Object.entries(counts).map(([kind, count]) => {
+    return [kind, String(count?.put ?? 0), String(count?.removed ?? 0)]
+  })
+  return rows.length === 0 ? ['no rows: nothing changed'] : [table(['rows', 'put', 'removed'], rows)]
+}
+
+function facts(
+  files: readonly string[],
+  { manifest, bytes }: Bundle,
+  signers: readonly Signer[],
+  verified: boolean,
+): object {
+  const { members, ...rest } = manifest
+  return { files, bytes, ...rest, members: members.length, signatures: signers, verified }
+}

@@ -1,0 +1,180 @@
+import { statfs } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { toIso, DAY_MS } from '../../../base/time.ts'
+import { reserveFor, shownBytes } from '../../../base/disk-space.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
+import type { OnProgress } from '../../../base/domain/progress.ts'
+import type { SourceName } from '../../../base/domain/sources.ts'
+import { acquireLock } from '../../../store/database/lock.ts'
+import type { SummaryHeader } from '../../../store/replication/summary.ts'
+import type { SigningKey } from '../format/keys.ts'
+import { DATES_COUNT } from '../format/dates.ts'
+import { countDoubts, writeDoubtNames } from './doubts.ts'
+import { FORMAT, type Manifest, type ManifestHead } from '../format/manifest.ts'
+import { sizeOfData, writeData } from './blobs.ts'
+import { type Base, baseOfExport, baseOfNeed, findSince } from './delta-base.ts'
+import { describeState, recordState } from './record-state.ts'
+import { writeDates } from './dates.ts'
+import { type RowsWritten, writeRows } from './rows.ts'
+import { verifyOwn } from './self-check.ts'
+import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
+import { type BundleWriter, createBundleWriter } from './writer.ts'
+
+/** Options of an export. */
+export interface ExportOptions {
+  readonly dataDir: string
+  readonly path: string
+  /** Null: all sources with a snapshot. */
+  readonly sources: readonly SourceName[] | null
+  /** An export's sequence or a snapshot's id, a need file's bytes, or neither: a full bundle. */
+  readonly since: string | null
+  readonly need: Buffer | null
+  /** Bytes of a part; null: one file. */
+  readonly split: number | null
+  readonly force: boolean
+  /** Empty: the bundle is not signed. */
+  readonly keys: readonly SigningKey[]
+  /** 0: it never expires. */
+  readonly expireDays: number
+  /** Number of newest exports on which later deltas can build, and further sequences. */
+  readonly keep: number
+  readonly spared: readonly number[]
+  readonly program: string
+  /** As for `createTarget`. */
+  readonly staging?: string
+  readonly now: () => number
+  readonly onProgress: OnProgress
+}
+
+/** What was exported. */
+export interface ExportReport {
+  readonly manifest: Manifest
+  readonly files: string[]
+  readonly bytes: number
+  /** Sources that were incomplete: data was missing or stale already. */
+  readonly partial: SourceName[]
+}
+
+/**
+ * Writes a bundle of one snapshot while syncs continue, and verifies all of it before it gets its final name. Throws
+ * `usage`, `not_ready`, `locked`, `storage`, `corrupt`, `bundle`; then no file is left.
+ */
+export async function exportBundle(options: ExportOptions): Promise<ExportReport> {
+  // One at a time: a later sequence must be a later state.
+  const lock = acquireLock(options.dataDir, 'export')
+  try {
+    const full = options.since === null && options.need === null
+    const withArchive = full && (options.sources?.includes('osv') ?? true)
+    const snapshot = await pinExportSnapshot(options.dataDir, withArchive)
+    try {
+      return await exportPinned(snapshot, options)
+    } finally {
+      snapshot.close()
+    }
+  } finally {
+    lock.release()
+  }
+}
+
+/** Executes an export: sources → base → rows → data → sequence → manifest → check → name. */
+async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): Promise<ExportReport> {
+  const sources = chosenSources(snapshot, options)
+  const base = await chosenBase(snapshot, options, sources)
+  const writer = createBundleWriter(options.path, options)
+  try {
+    const { onProgress } = options
+    const states = base?.states ?? null
+    const written = await writeRows(snapshot.carried, sources, states, writer, (done) =>
+      onProgress({ phase: 'rows', unit: 'rows', done, total: null }),
+    )
+    const total = sizeOfData(snapshot, written)
+    await refuseFullDisk(options.path, total, base !== null)
+    await writeData(snapshot, written, writer, (done) =>
+      onProgress({ phase: 'write', unit: 'bytes', done, total: Math.max(done, total) }),
+    )
+    const since = base?.base.sequence ?? null
+    const names = await writeDoubtNames(snapshot, sources, { base: since, now: options.now(), writer })
+    const dated = await addDates(snapshot, sources, written, writer)
+    const counts = { ...dated, ...countDoubts(snapshot, sources, since, options.now()), ...names }
+    const header = describeState(snapshot, options, sources)
+    const sequence = await recordState(snapshot, options, header)
+    const head = { ...headOf(snapshot, options, header, base), sequence, counts }
+    const { manifest, bytes, drafts } = await writer.complete(head, options.keys)
+    await verifyOwn(drafts, options.keys, written.blobs, onProgress)
+    const files = await writer.publish()
+    const partial = sources.filter((source) => manifest.sources[source]?.whole === false)
+    return { manifest, files, bytes, partial }
+  } catch (error) {
+    await writer.discard()
+    throw error
+  }
+}
+
+/** Writes the dates of the records, where there are any. Returns the counts with theirs. */
+async function addDates(
+  snapshot: ExportSnapshot,
+  sources: readonly SourceName[],
+  { counts, dated }: RowsWritten,
+  writer: BundleWriter,
+): Promise<ManifestHead['counts']> {
+  const put = sources.includes('osv') ? await writeDates(snapshot, dated, writer) : 0
+  return put === 0 ? counts : { ...counts, [DATES_COUNT]: { put, removed: 0 } }
+}
+
+function chosenSources({ carried }: ExportSnapshot, { sources, dataDir }: ExportOptions): SourceName[] {
+  const stored = carried.listStoredSources()
+  const missing = sources?.find((source) => !stored.includes(source))
+  if (missing !== undefined) throw new MirrorError('not_ready', `nothing is mirrored yet of ${missing} in ${dataDir}`)
+  const chosen = stored.filter((source) => sources?.includes(source) ?? true)
+  if (chosen.length === 0)
+    throw new MirrorError('not_ready', `nothing is mirrored yet in ${dataDir}: sync, or import a full bundle, first`)
+  return chosen
+}
+
+async function chosenBase(
+  { reads }: ExportSnapshot,
+  { since, need }: ExportOptions,
+  sources: readonly SourceName[],
+): Promise<Base | null> {
+  if (since !== null) return baseOfExport(reads.ledger, findSince(reads.ledger, since), sources)
+  return need === null ? null : baseOfNeed(reads.ledger, need, sources)
+}
+
+function headOf(
+  { reads }: ExportSnapshot,
+  { expireDays, program }: ExportOptions,
+  { mirror, digest, sources: described, createdAt }: SummaryHeader,
+  base: Base | null,
+): Omit<ManifestHead, 'sequence' | 'counts'> {
+  const sources: ManifestHead['sources'] = {}
+  for (const [name, { asOf, ...rest }] of Object.entries(described)) {
+    const source = name as SourceName
+    const whole = reads.snapshots.readSnapshot(source)?.whole ?? false
+    const bases = (base?.states[source] ?? []).map((state) => state.digest)
+    sources[source] = { ...rest, asOf: toIso(asOf), whole, bases }
+  }
+  const expiresAt = expireDays === 0 ? null : toIso(createdAt + expireDays * DAY_MS)
+  const kind = base === null ? 'full' : 'delta'
+  const stamp = { createdAt: toIso(createdAt), expiresAt, program }
+  return { format: FORMAT, mirror, kind, ...stamp, digest, sources, base: base?.base ?? null }
+}
+
+async function refuseFullDisk(path: string, bytes: number, isDelta: boolean): Promise<void> {
+  const folder = dirname(resolve(path))
+  const { blocks, bavail, bsize } = await statfs(folder).catch((error: unknown) => {
+    throw new MirrorError('storage', `${folder} cannot be written to (${messageOf(error)})`)
+  })
+  const free = bavail * bsize
+  const needed = bytes + reserveFor(bytes, ...MARGIN)
+  if (blocks === 0 || free >= needed) return // some file systems do not report it
+  const advice = isDelta
+    ? 'free some space, or choose another place'
+    : 'free some space, choose another place, or export a delta (--since, --for)'
+  throw new MirrorError(
+    'storage',
+    `${folder} has ${shownBytes(free)} free and the bundle needs about ${shownBytes(needed)}: ${advice}`,
+  )
+}
+
+/** Reserve for the manifest and the file system, bytes: least and most. */
+const MARGIN = [64_000, 4_000_000] as const

@@ -1,0 +1,98 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { DAY_MS } from '../../../base/time.ts'
+import { systemCode } from '../../../base/errors.ts'
+import type { SourceName } from '../../../base/domain/sources.ts'
+import { acquireLock } from '../../../store/database/lock.ts'
+import { type SummaryHeader, type SummarySource, writeSummary } from '../../../store/replication/summary.ts'
+import { openWrites } from '../../../store/writer.ts'
+import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
+
+/**
+ * Records the published state as if it had been exported, without a bundle: later deltas can build on it. Returns its
+ * sequence. Throws `not_ready`, `locked`, `storage`.
+ */
+export async function rememberState(options: RecordOptions): Promise<number> {
+  const lock = acquireLock(options.dataDir, 'export')
+  try {
+    const snapshot = await pinExportSnapshot(options.dataDir, false)
+    try {
+      const sources = snapshot.carried.listStoredSources()
+      return await recordState(snapshot, options, describeState(snapshot, options, sources))
+    } finally {
+      snapshot.close()
+    }
+  } finally {
+    lock.release()
+  }
+}
+
+/** Describes the exported state as the header of a summary. */
+export function describeState(
+  { reads, carried }: ExportSnapshot,
+  { now }: Pick<RecordOptions, 'now'>,
+  chosen: readonly SourceName[],
+): SummaryHeader {
+  const { digest, sources: digests } = carried.digestSources(chosen)
+  const sources: Partial<Record<SourceName, SummarySource>> = {}
+  for (const source of chosen) {
+    const snapshot = reads.snapshots.readSnapshot(source)
+    const of = digests[source]
+    if (snapshot === null || of === undefined) throw new Error(`${source} has no snapshot`)
+    const asOf = reads.runs.readAsOf(source, snapshot)
+    sources[source] = { digest: of, snapshot: snapshot.id, asOf, records: snapshot.records }
+  }
+  const mirror = reads.ledger.readIdentity()
+  const common = { format: 1, kind: 'patchmirror-summary', brief: false, imported: null } as const
+  return { ...common, mirror, digest, sources, createdAt: dateAfter(reads, now()) }
+}
+
+/** A clock further ahead than this was wrong, milliseconds: target mirrors refuse its bundles. */
+const AHEAD_MS = DAY_MS
+
+/** Returns the date of an export: now, but later than the last one, so that dates of one mirror follow its sequence. */
+function dateAfter({ ledger }: ExportSnapshot['reads'], now: number): number {
+  const last = Math.max(0, ...ledger.listExports().map(({ exportedAt }) => exportedAt))
+  return last < now || last > now + AHEAD_MS ? now : last + 1
+}
+
+/** Longest wait for a sync that is writing to the database, and the interval between attempts, milliseconds. */
+const WAIT_MS = 30 * 60_000
+const RETRY_MS = 1_000
+
+/** Options of the record of a state. */
+interface RecordOptions {
+  readonly dataDir: string
+  /** Number of newest states on which later deltas can build, and further sequences. */
+  readonly keep: number
+  readonly spared: readonly number[]
+  readonly now: () => number
+}
+
+/** Assigns the sequence of the exported state and stores its summary, for later deltas. */
+export async function recordState(
+  { carried }: ExportSnapshot,
+  { dataDir, keep, spared }: RecordOptions,
+  header: SummaryHeader,
+): Promise<number> {
+  const chunks: Buffer[] = []
+  for await (const chunk of writeSummary(carried, header)) chunks.push(chunk)
+  const summary = Buffer.concat(chunks)
+  const store = openWrites(dataDir)
+  try {
+    for (const until = performance.now() + WAIT_MS; ;) {
+      try {
+        const { sequence } = await store.transaction(() => {
+          const given = store.ledger.recordExport(header.sources, header.createdAt, summary)
+          store.ledger.forgetSummaries(keep, [...spared, given])
+          return Promise.resolve({ commit: true, sequence: given })
+        })
+        return sequence
+      } catch (error) {
+        if (systemCode(error) !== 'SQLITE_BUSY' || performance.now() > until) throw error
+        await pause(RETRY_MS)
+      }
+    }
+  } finally {
+    store.close()
+  }
+}

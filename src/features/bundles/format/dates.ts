@@ -1,0 +1,52 @@
+import { MirrorError } from '../../../base/errors.ts'
+import { faultOfRecordId } from '../../../base/domain/record-id.ts'
+import { AT_LATEST, type RecordDates } from '../../../store/dates/reads.ts'
+import type { Manifest } from './manifest.ts'
+import { type Check, integerField, orNull } from './validators.ts'
+
+/**
+ * The name under which a manifest counts the records whose dates a bundle has. Programs of earlier versions accept a count
+ * that they do not know, and a blob that no row names.
+ */
+export const DATES_COUNT = 'osv-dates'
+
+/** The first line of the member with the dates. */
+export const DATES_HEADER = '{"kind":"patchmirror-osv-dates","format":1}'
+
+/** Returns the name of the member with the dates of records: the last one. Null: the bundle has none. Throws `bundle`. */
+export function datesMember({ counts, members, sources }: Manifest): string | null {
+  if (counts[DATES_COUNT] === undefined || sources.osv === undefined) return null
+  const name = members.at(-1)?.name ?? ''
+  if (/^blobs\/[\da-f]{64}\.gz$/.test(name)) return name
+  throw new MirrorError('bundle', `it counts ${DATES_COUNT}, and its last member is not a blob`)
+}
+
+/** Returns the line of a record: its id, five dates in Unix milliseconds, and the flags. */
+export function datesLine(dates: RecordDates): string {
+  const { id, firstSeen, changedAt, fixSeen, removedAt, returnedAt, flags } = dates
+  return JSON.stringify([id, firstSeen, changedAt, fixSeen, removedAt, returnedAt, flags])
+}
+
+const time = integerField(0, 2 ** 50)
+const maybe = orNull(time)
+const ALL_FLAGS = AT_LATEST.firstSeen + AT_LATEST.fixSeen + AT_LATEST.changedAt
+const someFlags = integerField(0, ALL_FLAGS)
+const LENGTH = 7
+
+/** Parses a line. Throws `bundle` with its position. */
+export const parseDates: Check<RecordDates> = (value, place) => {
+  if (!Array.isArray(value) || value.length !== LENGTH)
+    throw new MirrorError('bundle', `${place} is not a list of ${LENGTH} values`)
+  const [id, firstSeen, changedAt, fixSeen, removedAt, returnedAt, flags] = value as unknown[]
+  if (typeof id !== 'string' || faultOfRecordId(id) !== null)
+    throw new MirrorError('bundle', `${place} does not begin with the id of a record`)
+  return {
+    id,
+    firstSeen: time(firstSeen, place),
+    changedAt: time(changedAt, place),
+    fixSeen: maybe(fixSeen, place),
+    removedAt: maybe(removedAt, place),
+    returnedAt: maybe(returnedAt, place),
+    flags: someFlags(flags, place),
+  }
+}

@@ -1,0 +1,110 @@
+import type { SourceName } from '../../../base/domain/sources.ts'
+import { acquireLock } from '../../../store/database/lock.ts'
+import { admit, manifestSources } from './admission.ts'
+import { nameFault } from './apply.ts'
+import { applyDates } from './carried/dates.ts'
+import { stageDocuments } from './documents/staging.ts'
+import type { Bundle } from './open.ts'
+import { refuseOtherRows } from './rows.ts'
+import { type ImportRuns, noteCarriedDoubts, startRuns } from './runs.ts'
+import { checkSpace } from './documents/space.ts'
+import { applySources, inPublication, readStored, recordImport } from './transaction.ts'
+import type { ImportOptions, SourceReport } from './types.ts'
+
+/**
+ * A bundle, or a full one and the delta that builds on it, whose order the caller has verified: neither their sequences nor
+ * their dates are compared with the stored data.
+ */
+interface SeriesOptions extends Pick<ImportOptions, 'config' | 'store' | 'file' | 'trigger' | 'now'> {
+  readonly bundles: readonly Bundle[]
+  /** Whether the caller goes back to an older state on purpose; the ledger and the runs record it. */
+  readonly rollback: boolean
+  /** Is awaited within the transaction, directly before it commits. */
+  readonly beforeCommit: () => Promise<void>
+}
+
+/** Verifies all bytes of the bundles and stages their documents: `applySeries` then has less to do. */
+export async function stageSeries({
+  bundles,
+  config,
+  store,
+}: Pick<SeriesOptions, 'bundles' | 'config' | 'store'>): Promise<void> {
+  const { dir } = config.data
+  const lock = acquireLock(dir, 'sync')
+  try {
+    for (const bundle of bundles) {
+      refuseOtherRows(bundle.manifest)
+      await bundle.verify()
+      const missing = await checkSpace({ bundle, store, config })
+      for (const [source] of manifestSources(bundle.manifest))
+        await stageDocuments(bundle, store, source, missing, dir, () => undefined)
+    }
+  } catch (error) {
+    throw nameFault(error, dir)
+  } finally {
+    lock.release()
+  }
+}
+
+/**
+ * Applies the bundles in one transaction: readers see the state before the first one until they see the state of the last
+ * one. The import is always recorded. Throws as `applyBundle`.
+ */
+export async function applySeries(options: SeriesOptions): Promise<void> {
+  const { config, store, now } = options
+  const lock = acquireLock(config.data.dir, 'sync')
+  try {
+    await store.exclusive(() => store.runs.closeOrphanRuns(now()))
+    await applyInOne(options)
+  } catch (error) {
+    throw nameFault(error, config.data.dir)
+  } finally {
+    lock.release()
+  }
+}
+
+async function applyInOne(series: SeriesOptions): Promise<void> {
+  const { bundles, rollback, beforeCommit } = series
+  const last = bundles.at(-1)
+  if (last === undefined) throw new Error('a series without a bundle')
+  const options: ImportOptions = { ...series, bundle: last }
+  const runs = await startRuns(
+    options,
+    sourcesToReport(options),
+    bundles.map(({ manifest }) => manifest),
+  )
+  try {
+    await inPublication(options, async () => {
+      const applied: SourceReport[] = []
+      for (const bundle of bundles) applied.push(...(await applyOne({ ...options, bundle }, runs)))
+      await applyDates(bundles, options.store, options.now())
+      const changed = applied.map((one) => [one.source, one.changed] as const)
+      runs.end(null, Object.fromEntries(changed), rollback)
+      recordImport(options, rollback)
+      await beforeCommit()
+      await noteCarriedDoubts(options.store, bundles)
+      return true
+    })
+  } catch (error) {
+    await runs.fail(nameFault(error, series.config.data.dir))
+    throw error
+  }
+}
+
+async function applyOne(options: ImportOptions, runs: Pick<ImportRuns, 'idOf'>): Promise<SourceReport[]> {
+  const { bundle, store } = options
+  const stored = readStored(store, bundle.manifest)
+  admit(bundle.manifest, stored, true)
+  return applySources(options, stored, new Map(), runs)
+}
+
+/** Returns the sources whose data or date will differ. */
+function sourcesToReport({ bundle, store }: ImportOptions): SourceName[] {
+  return manifestSources(bundle.manifest)
+    .filter(([source, { snapshot, asOf }]) => {
+      const stored = store.snapshots.readSnapshot(source)
+      const date = stored === null ? 0 : store.runs.readAsOf(source, stored)
+      return stored?.id !== snapshot || Date.parse(asOf) > date
+    })
+    .map(([source]) => source)
+}

@@ -1,0 +1,169 @@
+import { type FoundChanges, MAX_FOLDED, countWords, findChanges } from '../../server/followers/changes.ts'
+import { type PackageFilter, readFilter } from '../../server/followers/filter.ts'
+import {
+  type SincePlace,
+  SINCE_FORMS_HERE,
+  firstStoredText,
+  isSnapshotName,
+  placeByDefault,
+  placesSince,
+} from '../../server/followers/since.ts'
+import { type ListedPackages, packagesIn } from '../../server/followers/tag-packages.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { counted, nounOf } from '../../base/text.ts'
+import { readSince, toIso } from '../../base/time.ts'
+import { doubtSentence } from '../../base/domain/doubts.ts'
+import type { InputSbom } from '../../documents/sboms/sbom.ts'
+import { readSbomFile } from '../match/cli/sbom-file.ts'
+import { type LookupOptions, refuseLookup } from '../lookup/open.ts'
+import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
+import { sbomsOfTag } from '../lookup/tag-sbom.ts'
+
+/** Options of `patchmirror changes`. */
+interface ChangesOptions extends LookupOptions {
+  since?: string
+  ecosystem?: string
+  purl?: string
+  /** A tag whose mirrored SBOM names the packages. */
+  tag?: string
+  /** A file with an SBOM, or `-`. */
+  sbom?: string
+}
+
+/** The packages that are asked about; null: all. */
+interface AskedPackages {
+  readonly filter: PackageFilter
+  /** What they are taken from; null: they are named. */
+  readonly from: ListedPackages['from'] | null
+}
+
+const LIMIT = 100
+
+/** `patchmirror changes`: what changed in the records since a time or a snapshot, from the data folder. */
+export async function changesCommand(options: ChangesOptions): Promise<number> {
+  const { since, ecosystem, purl, tag, sbom } = options
+  const limit = limitOf(options.limit, LIMIT)
+  if ([tag, sbom, ecosystem ?? purl].filter((one) => one !== undefined).length > 1)
+    throw new MirrorError('usage', '--tag, --sbom, and --ecosystem or --purl exclude each other')
+  let listed: InputSbom | null = null
+  try {
+    if (sbom !== undefined) listed = await readSbomFile(sbom)
+  } catch (error) {
+    return refuseLookup(error, options.json === true, null)
+  }
+  return runLookup(options, (stored) => {
+    const refusal = stored.use('osv')
+    if (refusal !== null) throw refusal
+    const named = readFilter(ecosystem ?? null, purl ?? null)
+    const packages: AskedPackages | null =
+      tag !== undefined
+        ? packagesIn(sbomsOfTag(stored, tag), tag)
+        : listed !== null
+          ? packagesIn([listed], listed.name || (sbom ?? ''))
+          : named && { filter: named, from: null }
+    const place = placeOf(stored, since)
+    return shown(place, collect(stored, place, packages?.filter ?? null, limit), packages)
+  })
+}
+
+/** Where the log continues from a time or a snapshot; when none is named from a week ago, or from its beginning. */
+function placeOf({ reads }: LookupCall, since: string | undefined): SincePlace {
+  const now = Date.now()
+  const [place] = since === undefined ? [placeByDefault(reads, 'osv', now)] : placesSince(reads, since, 'osv', now)
+  if (place) return place
+  const oldest = reads.changes.readNextLogged('osv', 0)
+  if (oldest === null || since === undefined)
+    throw new MirrorError('not_ready', 'the log of changes has no snapshot of osv')
+  if (readSince(since, now) === null && !isSnapshotName(since))
+    throw new MirrorError('bad_request', `--since ${since} is none of: ${SINCE_FORMS_HERE}`)
+  const begins = toIso(oldest.publishedAt)
+  throw new MirrorError(
+    'not_ready',
+    `what changed since ${since} is not known here: the log of changes begins on ${begins} (data.changeDays, history.keepDays); use --since ${begins}`,
+  )
+}
+
+/** What was found, of how many pages it may be. */
+interface Collected extends Pick<FoundChanges, 'changes' | 'from' | 'to'> {
+  readonly notJudged: number
+  readonly more: boolean
+}
+
+/** Compares page after page until there are as many as are shown, or no more. Throws `not_ready` where names are not known. */
+function collect({ reads }: LookupCall, place: SincePlace, filter: PackageFilter | null, limit: number): Collected {
+  const changes: FoundChanges['changes'][number][] = []
+  let notJudged = 0
+  let after: string | null = null
+  for (;;) {
+    const asked = { after, limit: limit + 1 - changes.length, detailed: true, filter, now: Date.now() }
+    const page: FoundChanges | null = findChanges(reads, place, place.snapshot, asked)
+    if (page?.complete !== true) throw unnamed(page, reads.changes.readLatestLogged('osv')?.publishedAt)
+    changes.push(...page.changes)
+    notJudged += page.notJudged ?? 0
+    after = page.next
+    if (after !== null && changes.length <= limit) continue
+    const { from, to } = page
+    return { changes: changes.slice(0, limit), from, to, notJudged, more: changes.length > limit }
+  }
+}
+
+/** The error for a time from which the log does not list every name; `latest`: when the last snapshot was published. */
+function unnamed(page: FoundChanges | null, latest: number | undefined): MirrorError {
+  const everything = 'everything may have changed'
+  if (page === null)
+    return new MirrorError('not_ready', `the log of changes does not lead from there to here: ${everything}`)
+  const { namedSince: time, counts } = page
+  const sum = counts === undefined ? '' : ` (${countWords(counts)})`
+  const what = `more changed in that time than the log lists by name, ${MAX_FOLDED} names${sum}: ${everything}`
+  if (time === undefined) return new MirrorError('not_ready', what)
+  const hint =
+    latest !== undefined && time === toIso(latest)
+      ? `since the last snapshot, of ${time}, nothing has changed`
+      : `what changed after ${time} is listed: use --since ${time}`
+  return new MirrorError('not_ready', `${what}; ${hint}`, { fields: { namedSince: time } })
+}
+
+function shown(place: SincePlace, found: Collected, packages: AskedPackages | null): LookupResult {
+  const { changes, from, to, notJudged, more } = found
+  const since = place.at === null ? null : toIso(place.at)
+  const { firstStored } = place
+  const note = firstStoredText(place)
+  const time = since === null ? `snapshot ${from.slice(0, 12)}` : since
+  const lines = changes.flatMap((one) => [
+    'id' in one ? one.id : one.path,
+    ...(one.doubts ?? []).map((doubt) => `  ${doubtSentence(doubt)}`),
+    ...(one.words ?? []).map((text) => `  ${text}`),
+  ])
+  const source = packages?.from ?? null
+  return {
+    json: {
+      since,
+      from,
+      to,
+      changes,
+      more,
+      ...(firstStored === null ? {} : { knownSince: toIso(firstStored) }),
+      ...(packages === null ? {} : { notJudged }),
+      ...(source === null ? {} : { packages: source }),
+    },
+    lines: [
+      `changes since ${time}, to snapshot ${to.slice(0, 12)}`,
+      ...(note === null ? [] : [note]),
+      ...(source === null ? [] : [packagesLine(source)]),
+      '',
+      ...(lines.length === 0 ? ['nothing changed'] : lines),
+      ...(more ? ['', `more exist than these ${changes.length}: --limit shows up to 1000`] : []),
+      ...(notJudged > 0
+        ? [
+            '',
+            `${counted(notJudged, 'changed record is not listed: its', 'changed records are not listed: their')} earlier version is not stored, so it is not known whether ${nounOf(notJudged, 'it concerns', 'they concern')} what was asked`,
+          ]
+        : []),
+    ],
+  }
+}
+
+function packagesLine({ of, packages, unknown }: NonNullable<AskedPackages['from']>): string {
+  const others = unknown === 0 ? '' : `; purls of no ecosystem that OSV records name: ${unknown}`
+  return `of the ${counted(packages, 'package')} in the SBOM of ${of}, whatever their versions${others}`
+}

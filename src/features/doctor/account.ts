@@ -1,0 +1,102 @@
+import type { Config } from '../../config/schema.ts'
+import { counted, nounOf } from '../../base/text.ts'
+import { openReader } from '../../store/database/open.ts'
+import { createReads } from '../../store/reads.ts'
+import { statusOf } from '../../upstream/http/errors.ts'
+import { type Item, webhooksApi } from '../../upstream/service-api.ts'
+import { itemIdOf } from '../../upstream/service-answer.ts'
+import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
+import { NO_UPSTREAM } from './network/checks.ts'
+import { type ServiceProbe, ON_THE_WAY } from './network/service.ts'
+import type { DoctorWorld } from './world.ts'
+
+/** Creates the checks of what the account subscribes to: images, and events. */
+export function accountChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): DoctorCheck[] {
+  return [
+    {
+      name: 'subscriptions',
+      title: 'subscriptions that are understood',
+      needs: ['database', 'schema'],
+      run: () => subscriptions(config),
+    },
+    {
+      name: 'webhook',
+      title: 'webhook subscription of this mirror',
+      needs: [...ON_THE_WAY, 'service', 'credential', 'endpoint', 'database', 'schema'],
+      run: () => webhook(world, config, probe),
+    },
+  ]
+}
+
+/** Returns what the last complete look at the catalog found of the subscriptions. */
+function subscriptions({ data, catalog, upstream }: Config): Finding {
+  if (upstream.apiRoot === null) return skipped(NO_UPSTREAM)
+  if (catalog.scope === 'all') return skipped('catalog.scope is all: subscriptions are not needed')
+  const db = openReader(data.dir)
+  const run = db === null ? null : createReads(db).runs.readLatestWholeRun('catalog')
+  db?.close()
+  if (run === null) return skipped('the catalog was not synced yet')
+  if (run.state !== 'complete' && run.state !== 'partial')
+    return skipped(`run ${run.id} of the catalog is ${run.state}: which subscriptions are understood is not known`)
+  const { subscriptionsUnderstood: understood, subscriptionsNotUnderstood: others } = run.facts
+  if (typeof understood !== 'string') return fine(`run ${run.id} of the catalog understood all subscriptions`)
+  const reasons = Array.isArray(others) ? others.join('; ') : ''
+  return warning(
+    `run ${run.id} of the catalog understood ${understood} ${nounOf(Number(understood), 'subscription')}; not: ${reasons}`,
+    'See "patchmirror subscriptions list": remove what the service no longer has, or name its images in catalog.include.',
+  )
+}
+
+/** Statuses of a subscription to which the service sends nothing. */
+const DEAD = /^(disabled|inactive|paused|suspended|revoked|deleted|expired)$/i
+
+async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe): Promise<Finding> {
+  const secrets = world.readSecrets(config)
+  if (secrets.length === 0) return skipped('no webhook secret is stored: events are not received')
+  if (!probe.upstream.has('settings')) return skipped('without a credential the subscription cannot be looked up')
+  const register = 'Register again: "patchmirror webhooks register".'
+  const items = await listWebhooks(world, config, probe)
+  if (items === null) return skipped('this deployment cannot list webhook subscriptions')
+  if (items.length === 0) return failure('the service has no webhook subscription', register)
+  const now = world.now()
+  const own = secrets.filter(({ notAfter }) => notAfter === null || notAfter > now)
+  const gone = own.filter(
+    ({ subscription }) => subscription !== null && !items.some((item) => itemIdOf(item) === subscription),
+  )
+  if (gone.length > 0)
+    return failure(
+      `the service no longer has subscription ${gone.map(({ subscription }) => subscription).join(', ')}`,
+      register,
+    )
+  const ids = own.map(({ subscription }) => subscription)
+  const dead = items.filter((item) => ids.includes(itemIdOf(item)) && isDead(item))
+  if (dead.length > 0)
+    return failure(
+      `subscription ${dead.map((item) => String(itemIdOf(item))).join(', ')} is switched off at the service`,
+      `Switch it on in the platform, or replace it: "patchmirror webhooks rotate ID".`,
+    )
+  const suspicion = (await world.readStatus(config))?.webhooks?.refresh.misses?.warning ?? null
+  if (suspicion !== null) return warning(suspicion, 'Send a test event: "patchmirror webhooks test ID".')
+  return fine(`the service has ${counted(items.length, 'webhook subscription')}, those of this mirror included`)
+}
+
+function isDead(item: Item): boolean {
+  const { active, enabled, disabled, status, state } = item
+  if (active === false || enabled === false || disabled === true) return true
+  return [status, state].some((text) => typeof text === 'string' && DEAD.test(text))
+}
+
+/** Lists the subscriptions; null where the deployment has no such list (the contract does not promise it). */
+async function listWebhooks(
+  { timeoutMs }: DoctorWorld,
+  { upstream: { maxRecordBytes, vendor } }: Config,
+  probe: ServiceProbe,
+): Promise<Item[] | null> {
+  const session = probe.upstream.client('settings').open(AbortSignal.timeout(timeoutMs), 'ops')
+  try {
+    return await webhooksApi(session, maxRecordBytes, vendor).list()
+  } catch (error) {
+    if ([404, 405, 501].includes(statusOf(error) ?? 0)) return null
+    throw error
+  }
+}

@@ -1,0 +1,179 @@
+import { X509Certificate } from 'node:crypto'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import type { Config } from '../../config/schema.ts'
+import { secretFilePath } from '../../config/kinds/webhooks.ts'
+import { HIDE_KEYS, warnOfPlainKeys } from '../../config/rules/plain-keys.ts'
+import { readCertificate } from '../../base/certificate.ts'
+import { messageOf, systemCode } from '../../base/errors.ts'
+import { counted } from '../../base/text.ts'
+import { DAY_MS } from '../../base/time.ts'
+import { readPublicKey, readSigningKey } from '../bundles/format/keys.ts'
+import { readCurrentViews, unreadVexIn } from '../scanners/store/generations.ts'
+import { checkViews } from '../scanners/views/check.ts'
+import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import type { DoctorWorld } from './world.ts'
+import { readNamedFile } from '../../base/files.ts'
+
+/** Creates the checks of what the mirror reads and writes beside its database: boxes, keys, views. */
+export function carriedChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
+  return [
+    {
+      name: 'boxes',
+      title: 'inbox and outbox of bundles',
+      needs: ['settings', 'database', 'schema'],
+      run: () => boxes(world, config),
+    },
+    {
+      name: 'keys',
+      title: 'keys and certificates',
+      needs: ['settings'],
+      run: () => keys(world, config),
+    },
+    {
+      name: 'views',
+      title: 'views for scanners',
+      needs: ['folder', 'database', 'schema'],
+      run: () => views(world, config),
+    },
+  ]
+}
+
+async function boxes(world: DoctorWorld, config: Config): Promise<Finding> {
+  const { inbox, outbox } = config.bundle
+  const named = [
+    { setting: 'bundle.inbox', path: inbox },
+    { setting: 'bundle.outbox', path: outbox },
+  ]
+  const findings = named.flatMap(({ setting, path }): Finding[] => {
+    if (path === null) return []
+    const fault = folderFault(path)
+    if (fault === null) return [fine(`${path} (${setting}) can be read and written`)]
+    const action = `Make ${setting} a folder that this user may read and write.`
+    return [failure(`${path} (${setting}) ${fault}`, action)]
+  })
+  const state = (await world.readStatus(config))?.boxes ?? null
+  if (state?.outbox?.problem)
+    findings.push(
+      failure(
+        `the last export into the outbox failed: ${state.outbox.reason ?? state.outbox.problem}`,
+        'Correct what is named; the daemon tries again.',
+      ),
+    )
+  const refused = state?.inbox?.lastRefused ?? null
+  if (refused !== null)
+    findings.push(
+      warning(
+        `the inbox refused ${refused.file}: ${refused.why}`,
+        'See "patchmirror inspect FILE" and the log; then remove the file, or bring the bundle that it needs.',
+      ),
+    )
+  return worst(findings, skipped('neither bundle.inbox nor bundle.outbox is set'))
+}
+
+function folderFault(path: string): string | null {
+  try {
+    if (!statSync(path).isDirectory()) return 'is not a folder'
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
+    return null
+  } catch (error) {
+    const code = systemCode(error)
+    return code === 'ENOENT' ? 'does not exist' : `cannot be read and written (${code ?? 'unknown'})`
+  }
+}
+
+/** How long before its end a certificate is reported. */
+const SOON_MS = 14 * DAY_MS
+
+function keys(world: DoctorWorld, config: Config): Finding {
+  const { bundle, server, webhooks, secretFiles = {} } = config
+  const files = [
+    ...bundle.signingKeys,
+    server.keyFile ?? [],
+    webhooks.keyFile ?? [],
+    Object.values(secretFiles),
+    secretFilePath(config),
+  ].flat()
+  const findings = files.filter((path) => existsSync(path)).flatMap(openKey)
+  for (const section of ['server', 'webhooks'] as const)
+    findings.push(...certificate(config[section], section, world.now()))
+  const plain = warnOfPlainKeys(config)
+  if (plain !== null) findings.push(warning(plain, HIDE_KEYS))
+  const trusted = bundle.trustedKeys.map((given) => readPublicKey(given).id)
+  const signing = bundle.signingKeys.map((path) => readSigningKey(path).id)
+  const revoked = signing.filter((id) => bundle.revokedKeys.includes(id))
+  if (revoked.length > 0)
+    findings.push(
+      failure(
+        `bundles are signed with the revoked key ${revoked.join(', ')}`,
+        'Make another with "patchmirror keygen FILE", name it in bundle.signingKeys, and have it trusted by the target mirrors.',
+      ),
+    )
+  const valid = trusted.filter((id) => !bundle.revokedKeys.includes(id))
+  if (trusted.length > 0 && valid.length === 0)
+    findings.push(
+      failure(
+        'every trusted key is revoked, so each bundle is refused',
+        'Add the public key of the source mirror to bundle.trustedKeys.',
+      ),
+    )
+  const counts = `bundles are signed by ${signing.join(', ') || 'no key'}, trusted: ${valid.join(', ') || 'no key'}`
+  if (files.length === 1 && !existsSync(secretFilePath(config)) && trusted.length === 0)
+    return worst(findings, skipped('no key, certificate or secret file is used'))
+  return worst(findings, fine(counts))
+}
+
+/** Reports a file with a secret that others may replace. Being readable for all is usual where a container mounts it. */
+function openKey(path: string): Finding[] {
+  if ((statSync(path).mode & 0o022) === 0) return []
+  const found = `other users of this machine may change ${path}, which contains a secret`
+  return [warning(found, `Run: chmod go= ${path}`)]
+}
+
+function certificate(
+  { certFile, keyFile }: Config['server'] | Config['webhooks'],
+  section: 'server' | 'webhooks',
+  now: number,
+): Finding[] {
+  if (certFile === null) return []
+  const names = `${section}.certFile`
+  const found = `the certificate ${certFile} (${names})`
+  if (keyFile !== null)
+    try {
+      readCertificate({ certFile, keyFile }, section)
+    } catch (error) {
+      const action = `Give ${names} and ${section}.keyFile the files of one pair; a running daemon uses the one it read before.`
+      return [failure(messageOf(error), action)]
+    }
+  const { validTo } = new X509Certificate(readNamedFile(certFile))
+  const left = Date.parse(validTo) - now
+  const action = 'Renew it: a running daemon takes changed files within a minute.'
+  if (left <= 0) return [failure(`${found} has expired: it was valid to ${validTo}`, action)]
+  const valid = `${found} is valid to ${validTo}`
+  return [left < SOON_MS ? warning(valid, action) : fine(valid)]
+}
+
+async function views(world: DoctorWorld, config: Config): Promise<Finding> {
+  if (!config.views.bucket && !config.views.vex && !config.views.query) return skipped('views are switched off')
+  const repair = 'Build them again: "patchmirror verify --repair".'
+  const faults = checkViews(config.data.dir)
+  if (faults.length > 0) return failure(faults.map(({ kind, fault }) => `${kind}: ${fault}`).join('; '), repair)
+  const status = await world.readStatus(config)
+  if (status === null) return skipped('nothing is mirrored yet')
+  const states = status.views ?? null
+  const failing = (states ?? []).filter((one) => one.failing)
+  if (failing.length > 0)
+    return failure(
+      `the last build failed: ${failing.map(({ kind }) => kind).join(', ')}`,
+      `The log has the reason. ${repair}`,
+    )
+  const unread = config.views.vex ? unreadVexIn(config.data.dir).length : 0
+  if (unread > 0)
+    return warning(
+      `vex: ${counted(unread, 'damaged document')} missing in the repository`,
+      'Fetch what is damaged again: "patchmirror verify --repair".',
+    )
+  const built = (['osv', 'vex'] as const).filter((kind) => readCurrentViews(config.data.dir, kind))
+  if (built.length === 0) return skipped('none are built yet: a running daemon builds them')
+  if (states === null) return fine(`no damage found in those of ${built.join(' and ')}`)
+  return fine(states.map(({ kind, state }) => `${kind}: ${state}`).join(', '))
+}

@@ -1,0 +1,155 @@
+import { accessSync, constants, existsSync, lstatSync, readdirSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Config } from '../../config/schema.ts'
+import { shownBytes } from '../../base/disk-space.ts'
+import { messageOf, systemCode } from '../../base/errors.ts'
+import { isPresent } from '../../base/files.ts'
+import { describeLocks, probeLocks, warnOfLocalLocks } from '../../store/lock-effect.ts'
+import { databasePath } from '../../store/database/open.ts'
+import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
+import type { DoctorWorld } from './world.ts'
+
+/** Creates the checks of the data folder: its rights, its file system, its free space. */
+export function folderChecks(world: DoctorWorld, { data: { dir } }: Config): DoctorCheck[] {
+  return [
+    {
+      name: 'folder',
+      title: 'data folder and its rights',
+      needs: [],
+      run: () => rights(dir, world),
+    },
+    {
+      name: 'file-system',
+      title: 'file system of the data folder',
+      needs: ['folder'],
+      run: () => fileSystem(dir, world),
+    },
+    { name: 'disk', title: 'free space', needs: ['folder'], run: () => space(dir, world) },
+  ]
+}
+
+const NO_FOLDER = 'the data folder does not exist yet'
+
+function rights(dir: string, { probeStorage }: DoctorWorld): Finding {
+  const action = `Make ${dir} (data.dir) a folder that this user may read and write, on a disk that is not mounted read-only, or set data.dir to another one.`
+  try {
+    isPresent(dir)
+  } catch (error) {
+    const isBelowFile = systemCode(error) === 'ENOTDIR' // which is said below
+    if (!isBelowFile) return failure(`this user cannot look up ${dir} (${messageOf(error)})`, action)
+  }
+  if (!existsSync(dir)) {
+    const parent = existingParent(dir)
+    return mayWrite(parent)
+      ? fine(`${dir} does not exist yet: the first sync or start makes it`)
+      : failure(`${dir} does not exist, and this user may not make it in ${parent}`, action)
+  }
+  if (!statSync(dir).isDirectory()) return failure(`${dir} is not a folder`, action)
+  const { state, reason } = probeStorage(dir, true)
+  if (state === 'failing') return failure(reason ?? `${dir} cannot be written to`, action)
+  const locks = describeLocks(dir, probeLocks(dir))
+  if (locks !== null) return failure(locks, 'Move the data folder to a local disk, and set data.dir.')
+  const local = warnOfLocalLocks(dir)
+  if (local !== null) return warning(local, 'Let only one machine use the data folder.')
+  const open = openFiles(dir)
+  if (open.length === 0) return fine(`${dir} can be read and written`)
+  return warning(
+    `other users of this machine may read or write ${open.join(', ')} in ${dir}`,
+    `Start the daemon, which removes these rights, or run: chmod -R go= ${dir}`,
+  )
+}
+
+function existingParent(dir: string): string {
+  const parent = dirname(dir)
+  return existsSync(parent) || parent === dir ? parent : existingParent(parent)
+}
+
+function mayWrite(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK | constants.X_OK)
+    return statSync(path).isDirectory()
+  } catch {
+    return false
+  }
+}
+
+/** Files with private content: rights of group and others on them are too many. */
+const PRIVATE = /^((mirror|webhooks)\.db|local\.key$|webhook-secrets\.json$)/
+
+function openFiles(dir: string): string[] {
+  return readdirSync(dir).filter((name) => {
+    if (!PRIVATE.test(name)) return false
+    try {
+      const stat = lstatSync(join(dir, name))
+      return stat.isFile() && (stat.mode & 0o077) !== 0
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') return false // SQLite removes its log when the last process closes it
+      throw error
+    }
+  })
+}
+
+/** File systems over a network, on which SQLite's locks and write-ahead log are not reliable; by the type of statfs(2). */
+const NETWORK_TYPES: Readonly<Record<number, string>> = {
+  0x6969: 'NFS',
+  0x517b: 'SMB',
+  0xff534d42: 'CIFS',
+  0xfe534d42: 'SMB2',
+  0x01021997: '9p',
+  0x65735546: 'FUSE',
+  0x00c36400: 'Ceph',
+  0x0bd00bd0: 'Lustre',
+  0x47504653: 'GPFS',
+  0x5346414f: 'AFS',
+  0x7461636f: 'OCFS2',
+}
+/** File systems whose content ends with the machine or the container. */
+const PASSING_TYPES: Readonly<Record<number, string>> = {
+  0x01021994: 'tmpfs',
+  0x858458f6: 'ramfs',
+}
+
+function fileSystem(dir: string, { fileSystemType }: DoctorWorld): Finding {
+  if (!existsSync(dir)) return skipped(NO_FOLDER)
+  let type: number
+  try {
+    type = fileSystemType(dir) >>> 0
+  } catch (error) {
+    return skipped(`this system does not report it (${messageOf(error)})`)
+  }
+  const network = NETWORK_TYPES[type]
+  if (network !== undefined)
+    return warning(
+      `${dir} is on ${network}, where locks and the write-ahead log of SQLite may fail: the database can be damaged`,
+      'Move the data folder (data.dir) to a disk of this machine.',
+    )
+  const passing = PASSING_TYPES[type]
+  if (passing !== undefined)
+    return warning(
+      `${dir} is on ${passing}: everything in it is lost when this machine or container ends`,
+      'Move the data folder (data.dir) to a disk, or a volume that outlives the container.',
+    )
+  return fine(`a local file system (type 0x${type.toString(16)})`)
+}
+
+/** Free bytes below which the next full sync may not find room, beside the size of the database itself. */
+const LOW_BYTES = 100_000_000
+
+function space(dir: string, { probeStorage }: DoctorWorld): Finding {
+  if (!existsSync(dir)) return skipped(NO_FOLDER)
+  const { state, reason, freeBytes } = probeStorage(dir, true)
+  if (state !== 'ok')
+    return failure(
+      reason ?? `the disk of ${dir} is full`,
+      'Free some space, or move the data folder (data.dir) to a larger disk.',
+    )
+  if (freeBytes === null) return skipped('this system does not report free space')
+  const path = databasePath(dir)
+  const database = existsSync(path) ? statSync(path).size : 0
+  const found = `${shownBytes(freeBytes)} are free, the database has ${shownBytes(database)}`
+  if (freeBytes >= Math.max(LOW_BYTES, database)) return fine(found)
+  return warning(
+    `${found}: an archive, a backup or a migration may need as much again`,
+    'Free some space, or move the data folder (data.dir) to a larger disk.',
+  )
+}

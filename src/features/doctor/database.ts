@@ -1,0 +1,99 @@
+import { basename } from 'node:path'
+import type { Config } from '../../config/schema.ts'
+import { damageAdvice } from '../../store/database/faults.ts'
+import { EMPTY_FILE, EMPTY_FILE_ADVICE, isEmptyFile } from '../../store/database/older-folder.ts'
+import { newerAdvice } from '../../store/database/migration-copy.ts'
+import { inspectDatabases } from '../../store/database/inspect.ts'
+import { lockHolder, servingDaemon } from '../../store/database/lock.ts'
+import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
+import type { DoctorWorld } from './world.ts'
+
+const NONE = 'there is no database yet: the first sync, import or start makes it'
+
+/** Creates the checks of the databases and of who uses them. */
+export function databaseChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
+  const { dir } = config.data
+  return [
+    {
+      name: 'database',
+      title: 'quick check of the databases',
+      needs: ['folder'],
+      run: () => soundness(dir),
+    },
+    {
+      name: 'schema',
+      title: 'schema of the databases',
+      needs: ['database'],
+      run: () => schema(dir),
+    },
+    {
+      name: 'lock',
+      title: 'who uses the data folder',
+      needs: ['folder'],
+      run: () => lock(world, config),
+    },
+  ]
+}
+
+function soundness(dir: string): Finding {
+  const databases = inspectDatabases(dir, { quick: true })
+  if (databases.length === 0) return skipped(NONE)
+  const damaged = databases.filter(({ faults }) => faults.length > 0)
+  if (damaged.length === 0)
+    return fine(
+      `${databases.map(({ path }) => basename(path)).join(' and ')}: no damage found in the structure; "patchmirror verify" checks the contents`,
+    )
+  return failure(
+    damaged.map(({ path, faults }) => `${basename(path)}: ${faults.join('; ')}`).join('; '),
+    damaged.map(({ path }) => `${basename(path)}: ${damageAdvice(path)}`).join(' '),
+  )
+}
+
+function schema(dir: string): Finding {
+  const databases = inspectDatabases(dir, { quick: false })
+  if (databases.length === 0) return skipped(NONE)
+  const of = ({ path, version, known }: (typeof databases)[number]): string =>
+    `${basename(path)} has schema ${version}, this program knows up to ${known}`
+  const newer = databases.filter(({ version, known }) => version > known)
+  if (newer.length > 0)
+    return failure(
+      `${newer.map(of).join('; ')}: it was written by a newer Patchmirror`,
+      newer.map(({ path, known }) => newerAdvice(path, known)).join(' '),
+    )
+  if (isEmptyFile(dir)) return warning(`mirror.db ${EMPTY_FILE}`, EMPTY_FILE_ADVICE)
+  const older = databases.filter(({ version, known }) => version < known)
+  if (older.length === 0) return fine(databases.map(of).join('; '))
+  return warning(
+    `${older.map(of).join('; ')}: it is not migrated yet`,
+    'Start the daemon ("patchmirror serve"), which migrates it.',
+  )
+}
+
+/** Compares the lock of the daemon with who answers at its address. */
+async function lock({ findDaemon }: DoctorWorld, config: Config): Promise<Finding> {
+  const { dir } = config.data
+  const serving = lockHolder(dir, 'serve')
+  const known = servingDaemon(dir)
+  const writer = lockHolder(dir, 'sync')
+  const writing = writer === null ? '' : `; ${writer} is writing (a sync or an import)`
+  const port = known === null || known.port === 0 ? null : known.port
+  const answering = await findDaemon(config, port)
+  const address = 'server.host and server.port'
+  if (serving === null) {
+    if (answering === null) return fine(`no daemon serves this data folder${writing}`)
+    const who = answering.instance === null ? 'another program' : 'the mirror of another data folder'
+    return warning(
+      `no daemon serves this data folder, but ${who} answers at ${answering.url}: a daemon with these settings cannot start there`,
+      `Stop it, set ${address} to another address, or set data.dir to the folder of that mirror.`,
+    )
+  }
+  if (answering !== null && answering.instance !== null && answering.instance === known?.instance)
+    return fine(`the daemon (${serving}) serves this data folder at ${answering.url}${writing}`)
+  return failure(
+    `${serving} has the lock of the daemon on this data folder, ` +
+      (answering === null
+        ? `but no daemon answers at the address of the settings (${address})`
+        : `but another program answers at ${answering.url}`),
+    `If it is just starting, run the doctor again. Otherwise end that process, or give ${address} the values that it was started with.`,
+  )
+}

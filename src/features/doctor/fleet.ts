@@ -1,0 +1,89 @@
+import type { Config } from '../../config/schema.ts'
+import { messageOf } from '../../base/errors.ts'
+import { FLEET_PAUSED } from '../../base/domain/status.ts'
+import { fleetTrust } from '../bundles/format/keys.ts'
+import { findNewest, readGeneration } from '../fleet/generations/chain.ts'
+import { type Lease, fetchLease } from '../fleet/lease/lease.ts'
+import { openObjectStore } from '../fleet/objects/open-store.ts'
+import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import type { DoctorWorld } from './world.ts'
+
+/** Creates the checks of the fleet that this mirror belongs to. They only read the object store. */
+export function fleetChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
+  return [
+    {
+      name: 'fleet-store',
+      title: 'object store of the fleet',
+      needs: ['settings'],
+      run: () => store(world, config),
+    },
+    {
+      name: 'fleet',
+      title: 'this mirror in the fleet',
+      needs: ['settings', 'database', 'schema'],
+      run: () => member(world, config),
+    },
+  ]
+}
+
+/** Whether the newest generation can be read and is trusted, and whether a mirror leads. */
+async function store(world: DoctorWorld, config: Config): Promise<Finding> {
+  const { fleet } = config
+  if (fleet.url === null) return skipped('fleet.url is not set')
+  const objects = await openObjectStore(fleet)
+  try {
+    const number = await findNewest(objects, 0)
+    const newest = number === 0 ? null : await readGeneration(objects, number, fleetTrust(config, world.now))
+    const [lease] = await fetchLease(objects)
+    const found =
+      newest === null
+        ? warning(
+            `${objects.url} has no generation yet`,
+            'Start a mirror with fleet.role writer or auto, and an upstream; readers are not ready before.',
+          )
+        : fine(`${objects.url} has generation ${number} of ${newest.generation.publishedAt}`)
+    return worst([leadership(lease, fleet.soleWriter, world.now()), found], found)
+  } catch (error) {
+    const action =
+      'Check fleet.url, its credentials, the network and the trusted keys; "patchmirror fleet check" tries each thing that a fleet needs of the store.'
+    return failure(`${objects.url}: ${messageOf(error)}`, action)
+  } finally {
+    objects.close()
+  }
+}
+
+/** Whether the lease names a mirror that leads now, by the clock of this machine. */
+function leadership(lease: Lease | null, isSoleWriter: boolean, now: number): Finding {
+  if (isSoleWriter) return skipped('fleet.soleWriter: there is no lease')
+  const action =
+    'Start a mirror with fleet.role auto or writer; a running standby takes over by itself. Until then nothing new is published, and all readers serve what they have.'
+  if (lease === null || lease.released) return warning('no mirror leads the fleet', action)
+  const { name, expiresAt } = lease
+  if (Date.parse(expiresAt) + lease.seconds * 1000 > now) return fine(`${name} leads`)
+  return warning(`no mirror leads the fleet: the lease of ${name} ended at ${expiresAt}`, action)
+}
+
+/** What the daemon says of itself as a member of the fleet. */
+async function member(world: DoctorWorld, config: Config): Promise<Finding> {
+  const { maxLagSeconds, url } = config.fleet
+  if (url === null) return skipped('fleet.url is not set')
+  const state = (await world.readStatus(config))?.fleet ?? null
+  if (state === null) return skipped('no daemon of this data folder is running')
+  const { failing, lagSeconds, seen, served } = state
+  if (failing !== null)
+    return failure(
+      `since ${failing.since}: ${failing.message}`,
+      'Correct what is named; the mirror serves what it has and tries again by itself.',
+    )
+  if (state.paused)
+    return warning(
+      FLEET_PAUSED,
+      'Run "patchmirror fleet release" once the service has the right data: the data of all mirrors gets older.',
+    )
+  const text = `generation ${served} of ${seen} is served by ${state.name} (${state.leads ? 'leader' : state.role})`
+  if (lagSeconds === null || lagSeconds <= maxLagSeconds) return fine(text)
+  return warning(
+    `${text}, ${lagSeconds} s late`,
+    'See the log of this mirror: it says what it downloads, and what refuses it.',
+  )
+}

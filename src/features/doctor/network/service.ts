@@ -1,0 +1,205 @@
+import type { Config } from '../../../config/schema.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { counted, isHtmlPage } from '../../../base/text.ts'
+import { RESOURCES } from '../../../base/domain/resources.ts'
+import { SWITCHES } from '../../../base/domain/sources.ts'
+import { TOLERATED_MS, clockDifference, describeClock } from '../../../upstream/clock-check.ts'
+import { isKeyRefused, statusOf } from '../../../upstream/http/errors.ts'
+import { learn, unknownQuota } from '../../../upstream/http/quota.ts'
+import type { OpenAnswer } from '../../../upstream/http/response.ts'
+import { type Upstream, type UpstreamSurface, createUpstream } from '../../../upstream/surfaces.ts'
+import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from '../check.ts'
+import type { DoctorWorld } from '../world.ts'
+import { NO_UPSTREAM, boundedUpstream } from './checks.ts'
+
+/** The service as the doctor asks it, and what the headers of its responses say. */
+export interface ServiceProbe {
+  readonly upstream: Upstream
+  /** By how much upstream's clock is ahead, milliseconds; null: no response had a date. */
+  clock: number | null
+  /** What the responses say of the rate limit. */
+  readonly quota: ReturnType<typeof unknownQuota>
+  /** Why the service refuses further requests for now; null: it does not. */
+  refusal: string | null
+}
+
+/** Opens the service for the checks; `close` it after them. */
+export function openProbe({ version, now, timeoutMs }: DoctorWorld, config: Config): ServiceProbe {
+  const quota = unknownQuota()
+  const bounded = { ...config, upstream: boundedUpstream(config.upstream, timeoutMs) }
+  const clock = {
+    observe(headers: Parameters<typeof clockDifference>[0], sentAt: number, at: number): void {
+      probe.clock ??= clockDifference(headers, sentAt, at)
+      learn(quota, { status: 200, headers }, null, at, at)
+    },
+  }
+  const upstream = createUpstream({ config: bounded, version, now, clock })
+  const probe: ServiceProbe = { upstream, quota, clock: null, refusal: null }
+  return probe
+}
+
+/** The checks that the answer of the service depends on. */
+export const ON_THE_WAY: readonly string[] = ['settings', 'proxy', 'dns', 'tcp', 'tls']
+
+/** Creates the checks of what the service answers: its feeds, its clock, the credential, the rate limit. */
+export function serviceChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): DoctorCheck[] {
+  const needs = [...ON_THE_WAY, 'service']
+  return [
+    {
+      name: 'service',
+      title: 'answer of the service',
+      needs: ON_THE_WAY,
+      run: () => (config.upstream.apiRoot === null ? skipped(NO_UPSTREAM) : answers(probe, world)),
+    },
+    {
+      name: 'clock',
+      title: "clock against upstream's Date",
+      needs,
+      run: () => clock(probe, config),
+    },
+    {
+      name: 'credential',
+      title: 'credential and what it may read',
+      needs,
+      run: () => credential(probe, config, world),
+    },
+    { name: 'rate', title: 'rate limit of the service', needs, run: () => rate(probe) },
+  ]
+}
+
+/** Sends a GET to a path of a surface; the caller ends the body. Throws `upstream_*`. */
+function ask(
+  { upstream }: ServiceProbe,
+  surface: UpstreamSurface,
+  path: string,
+  timeoutMs: number,
+): Promise<OpenAnswer> {
+  const deadline = AbortSignal.timeout(timeoutMs)
+  const headers = { accept: 'application/json', 'accept-encoding': 'identity' }
+  // A session of its own: after a refusal a session sends nothing more.
+  return upstream.client(surface).open(deadline, 'ops').openBody(path, headers, deadline)
+}
+
+const INDEX = '/external/osv/all.json'
+/** The first bytes of JSON. */
+const JSON_START = /^(\xef\xbb\xbf)?\s*[[{]/
+/** The first two bytes of gzip, which some servers send unasked. */
+const GZIP_START = '\u001f\u008b'
+
+/** Returns the first bytes of a body that are not white space, and ends it. */
+async function startOf(body: OpenAnswer['body']): Promise<string> {
+  let start = ''
+  for await (const chunk of body) {
+    start += chunk.toString('latin1')
+    if (start.trimStart() !== '' || start.length > 1000) break // leaving the loop ends the body
+  }
+  return start
+}
+
+function isJsonStart(start: string): boolean {
+  return JSON_START.test(start) || start.startsWith(GZIP_START)
+}
+
+async function answers(probe: ServiceProbe, { timeoutMs }: DoctorWorld): Promise<Finding> {
+  try {
+    const { body, status, meta } = await ask(probe, 'public', INDEX, timeoutMs)
+    const start = await startOf(body)
+    if (isJsonStart(start)) return fine(`GET ${INDEX}: ${status} with JSON`)
+    const isPage = isHtmlPage(start)
+    return failure(
+      `GET ${INDEX} is answered with ${isPage ? 'an HTML page' : `no JSON (${meta.contentType})`}`,
+      'Something between this mirror and the service answers, such as a proxy or a sign-in page, or upstream.apiRoot is another server: correct the address, or have the host excepted there.',
+    )
+  } catch (error) {
+    return failure(
+      messageOf(error),
+      'The service, or a server on the way to it, does not answer as it should: check upstream.apiRoot, try again later, or ask the operator of the service.',
+    )
+  }
+}
+
+function clock({ clock: ahead }: ServiceProbe, { upstream }: Config): Finding {
+  if (upstream.apiRoot === null) return skipped(NO_UPSTREAM)
+  if (ahead === null) return skipped('the response has no date of the service (it came from a cache, or without one)')
+  if (Math.abs(ahead) <= TOLERATED_MS) return fine(`no more than ${TOLERATED_MS / 1000} s from upstream's clock`)
+  return failure(describeClock(ahead), 'Set the clock of this machine (NTP).')
+}
+
+/** A path that the mirror reads with a credential. */
+interface ReadPath {
+  readonly surface: UpstreamSurface
+  readonly name: string
+  readonly path: string
+}
+
+function pathsOf({ catalog, identity }: Config, { upstream }: ServiceProbe): ReadPath[] {
+  const isRead = { 'catalog.mirrorApiKeys': catalog.mirrorApiKeys, 'identity.mirrorUsers': identity.mirrorUsers }
+  return RESOURCES.flatMap(({ surface, name, setting, list, item }) => {
+    const path = list?.path ?? item
+    if (path === null || surface === 'catalog' || !upstream.has(surface)) return []
+    if (setting !== null && !isRead[setting]) return []
+    return [{ surface, name, path: path.replace(/^\/v1/, '') }]
+  })
+}
+
+const REPLACE =
+  'Replace the credential by one that the service accepts; where it is a file, a running daemon takes the new content by itself.'
+const ALLOW =
+  'Set the credential of an account that may read all of it, or leave out what it may not read; "patchmirror config" shows where the credential was read from.'
+
+async function credential(probe: ServiceProbe, config: Config, world: DoctorWorld): Promise<Finding> {
+  const paths = pathsOf(config, probe)
+  if (paths.length === 0)
+    return skipped(
+      config.upstream.apiRoot === null
+        ? 'this mirror asks no service'
+        : `no credential is set, so only the public feeds are mirrored. The catalog (tags, SBOMs, VEX, packages, patches) is not: ${SWITCHES.catalog}`,
+    )
+  const readable: string[] = []
+  const faults: string[] = []
+  let wasRefused = false
+  for (const { surface, name, path } of paths) {
+    const error = await errorOf(probe, surface, path, world.timeoutMs)
+    if (error === null) readable.push(name)
+    else if (statusOf(error) === 429) return skipped((probe.refusal = messageOf(error)))
+    else if (statusOf(error) === 404)
+      continue // this deployment does not have it
+    else faults.push(messageOf(error))
+    if ((wasRefused = isKeyRefused(error))) break // the others would be too, and could lock the account
+  }
+  if (faults.length === 0) return fine(`it may read: ${readable.join(', ')}`)
+  const able = readable.length === 0 ? '' : `; it may read: ${readable.join(', ')}`
+  return failure([...new Set(faults)].join('; ') + able, wasRefused ? REPLACE : ALLOW)
+}
+
+async function errorOf(
+  probe: ServiceProbe,
+  surface: UpstreamSurface,
+  path: string,
+  timeoutMs: number,
+): Promise<unknown> {
+  try {
+    const { body } = await ask(probe, surface, path, timeoutMs)
+    const start = await startOf(body)
+    if (isJsonStart(start)) return null
+    const what = isHtmlPage(start)
+      ? 'answered with an HTML page instead of JSON (a sign-in page or a proxy?)'
+      : 'not answered with JSON'
+    return new MirrorError('upstream_shape', `${path} of the ${surface} surface is ${what}`)
+  } catch (error) {
+    return error
+  }
+}
+
+/** Share of the limit below which the mirror has to wait for the next window. */
+const LOW = 0.1
+
+function rate({ quota, refusal, upstream }: ServiceProbe): Finding {
+  if (!upstream.has('public')) return skipped(NO_UPSTREAM)
+  const action =
+    'Find out what else uses this account, space out the schedules, or ask the operator of the service for a higher limit.'
+  if (refusal !== null) return failure(refusal, action)
+  if (quota.limit === null) return fine('the responses name no limit')
+  const found = `${quota.remaining} of ${counted(quota.limit, 'request')} left in this window`
+  return quota.remaining >= quota.limit * LOW ? fine(found) : warning(found, action)
+}

@@ -1,0 +1,51 @@
+import type { InboxCounts } from '../../store/webhooks/inbox.ts'
+import type { RelayTarget } from '../../store/webhooks/outbox.ts'
+import type { Status } from '../../server/status/report.ts'
+import type { LoadedConfig } from '../../config/load.ts'
+import type { Config } from '../../config/schema.ts'
+import type { StorageState } from '../../store/disk-state.ts'
+
+/** A webhook secret of this mirror without the secret itself. */
+interface KnownSecret {
+  /** The subscription of the service's that it belongs to; null when it is not known. */
+  readonly subscription: string | null
+  /** Valid until then, unix milliseconds; null: without limit. */
+  readonly notAfter: number | null
+}
+
+/** Which daemon answers at the address of the settings. */
+export interface AnsweringDaemon {
+  readonly url: string
+  /** Null: something that is not Patchmirror answers. */
+  readonly instance: string | null
+  /** Sends a GET for a path to it and returns the status. Rejects with the network's error. */
+  readonly statusOf: (path: string) => Promise<number>
+}
+
+/** Everything that the doctor examines, and the means to do so. Nothing in it writes to the database or takes a lock. */
+export interface DoctorWorld {
+  /** The settings in force; where a file that they name is broken, without that setting; null when they cannot be read. */
+  readonly loaded: LoadedConfig | null
+  /** Why the settings are refused; null when they are not. */
+  readonly problem: string | null
+  readonly env: NodeJS.ProcessEnv
+  readonly version: string
+  /** Version of Node.js, such as 24.9.0, and the oldest one that the program runs on. */
+  readonly node: { readonly version: string; readonly oldest: string }
+  readonly now: () => number
+  /** Limit of each check, milliseconds. */
+  readonly timeoutMs: number
+  /** Returns the kind of a folder's file system, as statfs numbers it. */
+  readonly fileSystemType: (dir: string) => number
+  readonly probeStorage: (dir: string, write: boolean) => StorageState
+  /** Asks the address of the settings, and the given port, which daemon answers; null: none. */
+  readonly findDaemon: (config: Config, port: number | null) => Promise<AnsweringDaemon | null>
+  /** Returns the daemon's status, else the same from the data folder; null when nothing is stored. */
+  readonly readStatus: (config: Config) => Promise<Status | null>
+  /** Returns the targets of the relay, with their addresses, which no page shows. */
+  readonly readTargets: (config: Config) => readonly RelayTarget[]
+  /** Returns how many deliveries are in each state; null when nothing is stored, or it cannot be read yet. */
+  readonly readInboxCounts: (config: Config) => InboxCounts | null
+  /** Returns the webhook secrets in use. Throws `config`. */
+  readonly readSecrets: (config: Config) => readonly KnownSecret[]
+}

@@ -1,0 +1,240 @@
+import { MirrorError } from '../../base/errors.ts'
+import { counted } from '../../base/text.ts'
+import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
+import { describeMissing, missingOf } from '../../server/snapshot/missing.ts'
+import { tagRemovedAt } from '../../server/lookup/named.ts'
+import { answerFindings, listChanges, ownerNamed } from './answers.ts'
+import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
+import { table } from '../../cli/output.ts'
+import type { changeMessage } from '../../store/findings/message.ts'
+import type { FindingsReads } from '../../store/findings/reads.ts'
+import {
+  NOT_JUDGED,
+  changedFindings,
+  detailWords,
+  findingWords,
+  judgedWords,
+  packageWords,
+} from '../../store/findings/words.ts'
+import type { LookupOptions } from '../lookup/open.ts'
+import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
+import { idOfTag } from '../lookup/tag-sbom.ts'
+
+/** Options of `patchmirror findings`. */
+interface FindingsOptions extends LookupOptions {
+  since?: string
+  all?: boolean
+}
+
+const LIMIT = 100
+/** Time within which changes are listed when none is named, or as far back as they are known. */
+const SINCE = '7d'
+
+/** `patchmirror findings [TAG]`: what changed in the findings of the mirrored tags, or what they are of one tag, or of all. */
+export function findingsCommand(tag: string | undefined, options: FindingsOptions): Promise<number> {
+  const { since, all = false } = options
+  if (all && (tag !== undefined || since !== undefined))
+    throw new MirrorError('usage', '--all lists the tags as they are now: omit TAG and --since')
+  const limit = limitOf(options.limit, LIMIT)
+  const at = readSince(since ?? SINCE, Date.now())
+  if (at === null) throw new MirrorError('usage', `--since ${since} is none of: ${SINCE_FORMS}`)
+  if (at > Date.now()) throw new MirrorError('usage', `--since ${since} is in the future`)
+  return runLookup(options, (stored) => {
+    for (const source of ['osv', 'catalog'] as const) {
+      const refusal = stored.use(source)
+      if (refusal !== null) throw refusal
+    }
+    if (all) {
+      const found = findingsOfTags(stored, limit)
+      return { ...found, lines: [...found.lines, '', judgedLine(found.json, stored.used())] }
+    }
+    const removedAt = (id: string): number | null => tagRemovedAt(stored.reads, id)
+    const asked = { at: toIso(at), since, limit, removedAt }
+    return tag === undefined ? changesSince(stored, asked) : findingsOfTag(stored, tag, asked)
+  })
+}
+
+type Change = ReturnType<typeof changeMessage>
+
+/** Which changes are listed. */
+interface Asked {
+  /** The time since which, as ISO 8601. */
+  readonly at: string
+  /** What was written for it; without it as far back as changes are known, if that is less. */
+  readonly since: string | undefined
+  readonly limit: number
+  /** When the catalog lost a tag. */
+  readonly removedAt: (id: string) => number | null
+}
+
+/** What changed since a time, the oldest first, as `/-/tags/changes` answers it. */
+function changesSince({ config, used, reads: stored }: LookupCall, asked: Asked): LookupResult {
+  const json = answerFindings(config, missingBy(stored), (reads) => listSince(reads, asked, null))
+  const { changes, next, counts, since } = json
+  const lines = changes.flatMap((one) => linesOf(one, `${one.at}  ${one.tag.name}: `))
+  return {
+    json,
+    lines: [
+      `changes of findings since ${since}; ${judgedWords(counts, true)}`,
+      ...(counts.judged === 0 && counts.tags > 0 ? ['"patchmirror findings --all" says why none is judged'] : []),
+      '',
+      ...(lines.length === 0 ? ['nothing changed'] : lines),
+      ...(next === null ? [] : ['', moreLine(changes.length)]),
+      '',
+      judgedLine(json, used()),
+    ],
+  }
+}
+
+/**
+ * Lists the changes since what is asked for; without a time of a week ago, or as far back as they are known. Throws
+ * `not_ready` where they are not known since then.
+ */
+function listSince(reads: FindingsReads, { at, since, limit, removedAt }: Asked, tag: string | null) {
+  const list = (of: string) => {
+    const query = new URLSearchParams({ limit: String(limit) })
+    for (const [name, value] of Object.entries({ since: of, tag })) if (value !== null) query.set(name, value)
+    return listChanges(reads, { query, now: Date.now(), idsOfDigest: () => [], removedAt })
+  }
+  const found = list(at)
+  if (found.complete) return { since: at, ...found }
+  const known = found.knownSince
+  if (known === null) throw new MirrorError('not_ready', NOT_JUDGED)
+  if (since === undefined) return { since: known, ...list(known) }
+  const isFirst = known === toIsoOrNull(reads.readState()?.beganAt)
+  const why = isFirst ? 'when the tags were judged for the first time' : 'data.changeDays'
+  throw new MirrorError(
+    'not_ready',
+    `what changed in the findings since ${since} is not known here: they are known since ${known} (${why}); use --since ${known}`,
+  )
+}
+
+/** The findings of a tag as numbers, and what changed in them, the oldest first. */
+function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupResult {
+  const json = answerFindings(stored.config, missingBy(stored.reads), (reads) => {
+    const id = idOfJudged(stored, reads, name)
+    const tag = reads.readTag(id)
+    return { tags: tag === null ? [] : [tagMessage(tag)], ...listSince(reads, asked, id) }
+  })
+  const [tag] = json.tags
+  const { counts, notJudgedReason } = tag ?? {}
+  const { since, changes, next } = json
+  const lines = changes.flatMap((one) => linesOf(one, `${one.at}  `))
+  return {
+    json,
+    lines: [
+      `tag ${json.tag?.name ?? name}`,
+      ...(json.tag?.removed === true
+        ? [`removed ${json.tag.removedAt ?? 'from the list of tags'}; what changed before is kept`]
+        : []),
+      ...(tag !== undefined && counts === undefined ? [`not judged: ${notJudgedReason ?? 'unknown'}`] : []),
+      ...(counts === undefined ? [] : countLines(counts)),
+      '',
+      ...(lines.length === 0 ? [`no change since ${since}`] : [`changes since ${since}`, ...lines]),
+      ...(next === null ? [] : ['', moreLine(changes.length)]),
+      '',
+      judgedLine(json, stored.used()),
+    ],
+  }
+}
+
+/** Returns the id of the tag that is named; of one that was removed, where its findings changed before. Throws `not_found`. */
+function idOfJudged(stored: LookupCall, reads: FindingsReads, name: string): string {
+  try {
+    return idOfTag(stored, name)
+  } catch (error) {
+    const isGone = reads.listLogOf(name, 1).length > 0 || reads.listOwnersLogged(name).length > 0
+    const isUnnamed = error instanceof MirrorError && ['not_found', 'not_ready'].includes(error.code)
+    if (!isUnnamed || !isGone) throw error
+    return ownerNamed(reads, { idsOfDigest: () => [] }, name)
+  }
+}
+
+function moreLine(shown: number): string {
+  return `more exist than these ${shown}: --limit shows up to 1000, --since later ones`
+}
+
+type Judged = NonNullable<ReturnType<typeof stateMessage>>
+
+/** By what the tags were judged, and whether something newer is mirrored. */
+function judgedLine(
+  { osv, catalog, judgedAt }: Pick<Judged, 'osv' | 'catalog' | 'judgedAt'>,
+  used: ReturnType<LookupCall['used']>,
+): string {
+  const by = [osv.snapshot, catalog?.snapshot ?? '']
+  const isBehind = used.some(({ snapshot }) => !by.includes(snapshot))
+  const [records, tags] = by.map((one) => one.slice(0, 12))
+  const lacks = [describeMissing('osv', osv), catalog && describeMissing('catalog', catalog)]
+  const partial = lacks.flatMap((words, i) => (words ? [`; ${i === 0 ? 'osv' : 'catalog'} is ${words}`] : []))
+  const behind = isBehind ? '; a newer snapshot is mirrored: the daemon (patchmirror serve) judges by it' : ''
+  return `judged ${judgedAt ?? 'in part'} by osv ${records} and catalog ${tags}${partial.join('')}${behind}`
+}
+
+interface Counts {
+  readonly packages: number
+  readonly notJudged: number
+  readonly allReleases: number
+  readonly binaryNameOnly: number
+  readonly findings: number
+  readonly fixable: number
+  readonly critical: number
+  readonly high: number
+  readonly suppressed: number
+}
+
+function countLines(counts: Counts): string[] {
+  const { findings, fixable, critical, high, suppressed } = counts
+  return [
+    `${counted(findings, 'finding')}: ${fixable} with a fix, ${critical} critical, ${high} high`,
+    ...(suppressed === 0 ? [] : [`${counted(suppressed, 'finding')} ruled out by VEX`]),
+    packageWords(counts),
+  ]
+}
+
+function linesOf(one: Change, before: string): string[] {
+  const counts = {
+    found: one.newFindings,
+    foundFixable: one.newFixable,
+    gone: one.goneFindings,
+    goneFixable: one.goneFixable,
+    fixes: one.newFixes,
+    fixesGone: one.goneFixes,
+  }
+  const details = one.changes.map(({ change, id, package: name, version, fixable, source }) =>
+    detailWords([change, id, name, version, fixable ? 1 : 0, source ?? '']),
+  )
+  const unlisted = changedFindings(counts) - details.length
+  const rest = unlisted > 0 ? [`and ${unlisted} more`] : []
+  return [before + findingWords(counts), ...[...details, ...rest].map((text) => `  ${text}`)]
+}
+
+/** Reasons why tags are not judged that are shown. */
+const MOST_REASONS = 5
+
+/** Returns what snapshots lack that this mirror has, or had before. */
+function missingBy(reads: LookupCall['reads']): MissingOf {
+  return (source, snapshot) => missingOf(reads, source, snapshot)
+}
+
+/** The judged tags, those with the most findings that have a fix first, and why others are not judged. */
+function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
+  const { reasons, tags, ...json } = answerFindings(config, missingBy(stored), (reads) => ({
+    reasons: reads.listRefusals(MOST_REASONS),
+    tags: reads.listTagsToFix(limit),
+  }))
+  const { counts } = json
+  const rows = tags.map((tag) => [
+    tag.name,
+    ...[tag.fixable, tag.findings, tag.critical, tag.high, tag.suppressed].map(String),
+  ])
+  const head = ['tag', 'with a fix', 'findings', 'critical', 'high', 'ruled out by VEX']
+  return {
+    json: { ...json, tags: tags.map(tagMessage), notJudged: reasons },
+    lines: [
+      judgedWords(counts, true),
+      ...reasons.map(({ reason, tags: of }) => `not judged: ${counted(of, 'tag')}: ${reason}`),
+      ...(rows.length === 0 ? [] : ['', ...table(head, rows).split('\n')]),
+      ...(rows.length < counts.judged ? ['', `more exist than these ${rows.length}: --limit shows up to 1000`] : []),
+    ],
+  }
+}

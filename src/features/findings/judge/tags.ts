@@ -1,0 +1,255 @@
+import { nameOfTag } from '../../../server/lookup/tag-names.ts'
+import { querySourceOf } from '../../scanners/routes/query-source.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { canonicalPath } from '../../../base/domain/path-templates.ts'
+import { RESOURCES } from '../../../base/domain/resources.ts'
+import type { Fields } from '../../../base/json/objects.ts'
+import type { InputSbom } from '../../../documents/sboms/sbom.ts'
+import { readMirroredSbom, sbomDigestsOf } from '../../../documents/sboms/mirrored.ts'
+import type { FindingCounts, TagFindings } from '../../../store/findings/reads.ts'
+import type { FindingsStore, TagFinding } from '../../../store/findings/writes.ts'
+import type { Reads } from '../../../store/reads.ts'
+import type { Views } from '../../scanners/store/reads.ts'
+import { compareFindingSets, countFindings, isChange } from './compare.ts'
+import { type DuringReads, expectCatalog } from './during.ts'
+import { packageKey } from '../../../base/identity/names.ts'
+import { NO_RECORDS } from '../../match/judging/compared.ts'
+import { ecosystemsOf } from '../../match/judging/package-source.ts'
+import { readAsked } from './asked.ts'
+import { createEvaluation } from './evaluate.ts'
+import { gapOf } from './gaps.ts'
+import { type TagPackage, NOTHING_READ, type ReadPackages, packagesOf } from './packages.ts'
+import type { IsPatched } from './patches.ts'
+import { unreadState } from './vex-documents.ts'
+import { type VexRules, ruleTag, visibleIn } from './vex.ts'
+
+const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
+
+interface TagsInput {
+  readonly store: FindingsStore
+  /** Show the snapshot that all findings are of. */
+  readonly views: Views
+  /** The snapshot of the catalog that they are brought to. */
+  readonly catalog: string
+  readonly rules: VexRules
+  readonly isPatched: IsPatched
+  readonly during: DuringReads
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+/** Tags whose SBOM was read, tags that are gone, and tags whose findings differ. */
+interface TagsReport {
+  readonly catalog: string
+  readonly read: number
+  readonly gone: number
+  readonly tags: number
+}
+
+/** A tag as the catalog lists it; `sbom`: SHA-256 of its SBOMs, separated by spaces. */
+type ListedTag = Pick<TagFindings, 'owner' | 'name' | 'sbom'>
+
+/**
+ * Brings the tags to those of the catalog: reads the SBOMs that are new, one tag at a time, each in a transaction of its own.
+ * Work that ends in between continues with the next tag. Throws `locked` where the catalog is replaced meanwhile.
+ */
+export async function followTags(input: TagsInput): Promise<TagsReport> {
+  const { store, catalog, during, now } = input
+  if (store.isWhole() && !store.hasUnread() && store.readState()?.catalog === catalog) {
+    store.finishJudging(catalog, now)
+    return { catalog, read: 0, gone: 0, tags: 0 }
+  }
+  const listed = during((reads) => {
+    expectCatalog(reads, catalog)
+    return listTags(reads)
+  })
+  store.putFollowed('tags', catalog)
+  const known = new Map(store.listOwners().map((one) => [one.owner, one]))
+  const gone = [...known.values()].filter(({ owner }) => !listed.has(owner))
+  for (const { id } of gone) await dropTag(store, id)
+  let read = 0
+  let tags = 0
+  for (const tag of listed.values()) {
+    const before = known.get(tag.owner)
+    if (before?.sbom === tag.sbom) {
+      if (before.name !== tag.name) store.renameTag(before.id, tag.name)
+      const isStale = before.vexStale === 1
+      if (isStale && (await store.inOne(() => ruleAgain(input, tag.owner, catalog)))) tags++
+      continue
+    }
+    if (tag.sbom !== '') read++
+    if (await store.inOne(() => judgeTag(input, tag, catalog))) tags++
+  }
+  const isAnyUnread = store.listOwners().some(({ owner, sbom }) => listed.get(owner)?.sbom !== sbom)
+  if (isAnyUnread) store.putFollowed('tags', unreadState(catalog))
+  store.finishJudging(catalog, now)
+  return { catalog, read, gone: gone.length, tags }
+}
+
+function listTags(reads: Reads): Map<string, ListedTag> {
+  const tags = new Map<string, ListedTag>()
+  const list = reads.catalog.readList(TAGS)
+  if (list === null) return tags
+  for (const { id: owner, body } of reads.catalog.eachEntry(list.id)) {
+    const name = nameOfTag(JSON.parse(body.toString('utf8')) as Fields)
+    const sbom = [...new Set(sbomDigestsOf(reads, owner))].join(' ')
+    tags.set(owner, { owner, name, sbom })
+  }
+  return tags
+}
+
+function dropTag(store: FindingsStore, id: number): Promise<void> {
+  return store.inOne(() => {
+    store.replaceComponents(id, [])
+    store.replaceTagPlaces(id, [])
+    store.dropTag(id)
+    return Promise.resolve()
+  })
+}
+
+/**
+ * Reads the SBOM of a tag and replaces its components; returns whether a change was logged. The first judgement of a tag is
+ * where its log begins.
+ */
+async function judgeTag(input: TagsInput, tag: ListedTag, catalog: string): Promise<boolean> {
+  const { store, rules } = input
+  const known = store.readTag(tag.owner)
+  const before = known === null || known.refusal !== null ? null : visibleIn(store, known.id)
+  const read = readSboms(input, tag, catalog)
+  const refused = 'refusal' in read
+  const { components, ...packages } = refused ? NOTHING_READ : read
+  const about = {
+    ...tag,
+    ...packages,
+    notJudged: packages.unidentified,
+    sbom: read.sbom,
+    refusal: refused ? read.refusal : null,
+  }
+  const ids = await addComponents(input, components)
+  const id = store.putTag({ ...about, ...countFindings([]) })
+  rules.replaceTag(id)
+  store.replaceComponents(id, ids)
+  const { visible, suppressed } = ruleTag(store, rules, id)
+  const counts = { ...countFindings(visible), suppressed }
+  store.putTag({ ...about, ...counts })
+  store.countNotJudged(id)
+  if (before === null || refused) return false
+  return logChange(input, { ...tag, catalog, cause: 'sbom', before, visible, counts })
+}
+
+/** Asks VEX again about the findings of a tag whose SBOM is as before; returns whether a change was logged. */
+function ruleAgain(input: TagsInput, owner: string, catalog: string): Promise<boolean> {
+  const { store, rules } = input
+  const tag = store.readTag(owner)
+  if (tag === null) return Promise.resolve(false)
+  const before = visibleIn(store, tag.id)
+  const { visible, suppressed } = ruleTag(store, rules, tag.id)
+  const counts = { ...countFindings(visible), suppressed }
+  store.putTag({ ...tag, ...counts })
+  const logged = logChange(input, { ...tag, catalog, cause: 'vex', before, visible, counts })
+  return Promise.resolve(logged)
+}
+
+interface TagChange extends Pick<ListedTag, 'owner' | 'name'> {
+  readonly catalog: string
+  readonly cause: 'sbom' | 'vex'
+  readonly before: readonly TagFinding[]
+  readonly visible: readonly TagFinding[]
+  readonly counts: FindingCounts
+}
+
+function logChange({ store, now }: TagsInput, change: TagChange): boolean {
+  const { owner, name, catalog: snapshot, cause, before, visible, counts } = change
+  const { counts: _, ...difference } = compareFindingSets(before, visible)
+  if (!isChange(difference)) return false
+  const { findings, fixable } = counts
+  store.addLog({ ...difference, findings, fixable, owner, name, at: now, cause, snapshot })
+  return true
+}
+
+/** SHA-256 of the SBOMs of a tag, separated by spaces, without those that may be read another time. */
+interface Tried {
+  readonly sbom: string
+}
+
+/** Why a tag is not judged. */
+interface Refusal extends Tried {
+  readonly refusal: string
+}
+
+/**
+ * Reads the packages of a tag. Of several SBOMs those that can be read count. Throws `locked` where one is not there because
+ * another snapshot of the catalog was published meanwhile, by which the tag is judged later.
+ */
+function readSboms(
+  { during }: TagsInput,
+  { name, sbom }: ListedTag,
+  catalog: string,
+): (ReadPackages & Tried) | Refusal {
+  if (sbom === '') return { refusal: 'no SBOM of it is stored here', sbom }
+  const sboms: InputSbom[] = []
+  const damaged = new Set<string>()
+  let refusal = ''
+  for (const digest of sbom.split(' ')) {
+    try {
+      sboms.push(during((reads) => readMirroredSbom(reads, digest, name)))
+    } catch (error) {
+      if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
+      const isOfContent = error.cause instanceof MirrorError
+      if (!isOfContent) during((reads) => expectCatalog(reads, catalog))
+      if (!isOfContent) damaged.add(digest)
+      refusal = error.message.slice(0, 1000)
+    }
+  }
+  const tried = sbom.split(' ').filter((digest) => !damaged.has(digest))
+  const read = sboms.length === 0 ? { refusal } : packagesOf(sboms)
+  return { ...read, sbom: tried.join(' ') }
+}
+
+/** Returns the numbers of components; those that no tag had are judged. */
+async function addComponents(
+  { store, views, rules, isPatched }: TagsInput,
+  components: readonly TagPackage[],
+): Promise<number[]> {
+  const known = components.flatMap((one) => store.findComponent(one) ?? [])
+  const added = components.filter((one) => store.findComponent(one) === null)
+  const evaluate = createEvaluation(querySourceOf(views), isPatched)
+  const hasEcosystem = ecosystemsOf(views)
+  const isRecorded = recordedIn(views, added)
+  const ids: number[] = []
+  for (const one of added.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const { findings, comparison } = isRecorded(one) ? await evaluate(one) : NOTHING_RECORDED
+    const gap = gapOf(one, comparison, hasEcosystem)
+    const id = store.addComponent({ ...one, gap }, namesAsked(one))
+    ids.push(id)
+    store.replaceUncompared(id, comparison.uncompared.keys())
+    rules.addComponent({ id, ...one })
+    for (const finding of findings) {
+      store.putFinding(id, finding)
+      store.putNames(finding.record, finding.names)
+    }
+  }
+  return [...known, ...ids]
+}
+
+/** No record is about a component. */
+const NOTHING_RECORDED = { findings: [], comparison: NO_RECORDS }
+
+/** The names by which records are asked about a component, as the views' index has them. */
+function namesAsked(component: TagPackage): string[] {
+  const questions = readAsked(component)?.questions ?? []
+  return [...new Set(questions.map(({ ecosystem, name }) => packageKey(ecosystem.name, name)))]
+}
+
+/** Returns what knows which of many components any record names: most have none. */
+function recordedIn(views: Views, components: readonly TagPackage[]): (component: TagPackage) => boolean {
+  const questionsOf = (one: TagPackage) => readAsked(one)?.questions ?? []
+  const byEcosystem = Map.groupBy(components.flatMap(questionsOf), (one) => one.ecosystem.name)
+  const recorded = new Map(
+    [...byEcosystem].map(([ecosystem, asked]) => {
+      const names = [...new Set(asked.map(({ name }) => name))]
+      return [ecosystem, views.listRecorded(ecosystem, names)] as const
+    }),
+  )
+  return (component) => questionsOf(component).some(({ ecosystem, name }) => recorded.get(ecosystem.name)?.has(name))
+}

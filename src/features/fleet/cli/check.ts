@@ -1,0 +1,102 @@
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { sha256Hex } from '../../../base/digest.ts'
+import type { Config } from '../../../config/schema.ts'
+import { fetchLease } from '../lease/lease.ts'
+import type { ObjectStore } from '../objects/object-store.ts'
+import { openObjectStore } from '../objects/open-store.ts'
+import {
+  type ProbeCheck,
+  type ProbeOptions,
+  type ProbeReport,
+  probeReading,
+  probeStore,
+} from '../objects/probe.ts'
+import { makeTemporary } from '../../../store/temporary.ts'
+import { type GlobalOptions, print, printJson, settings, warn } from '../../../cli/context.ts'
+import { table } from '../../../cli/output.ts'
+
+/** Options of `patchmirror fleet check`. */
+interface CheckOptions extends GlobalOptions {
+  json?: boolean
+}
+
+/** Smallest part of an upload that stores accept, bytes; the object that is tried has a second part of one byte. */
+const PART_BYTES = 5 << 20
+
+/**
+ * `patchmirror fleet check`: tries what a fleet needs of its object store. Exits with 0 when this mirror can use it in its role, 2
+ * when the store cannot decide which mirror leads, or cannot be used at all.
+ */
+export async function fleetCheckCommand(options: CheckOptions): Promise<number> {
+  const { config } = settings(options, false, ['fleet'])
+  const { fleet } = config
+  const store = await openObjectStore(fleet, undefined, {
+    singleBytes: PART_BYTES,
+    partBytes: PART_BYTES,
+  })
+  try {
+    const report =
+      fleet.role === 'reader' ? await probeReading(store) : await withLargeFile((large) => probeStore(store, { large }))
+    const checks = [...report.checks, await leaseCheck(store)]
+    const isUsable = report.store && (report.lease || fleet.soleWriter || fleet.role === 'reader')
+    if (options.json === true) printJson(facts(store, fleet, { ...report, checks }, isUsable))
+    else print(describe(checks))
+    const refusal = refusalOf(fleet, report)
+    if (refusal !== null) warn(refusal)
+    return isUsable ? 0 : 2
+  } finally {
+    store.close()
+  }
+}
+
+async function withLargeFile<T>(work: (large: NonNullable<ProbeOptions['large']>) => Promise<T>): Promise<T> {
+  const temporary = makeTemporary(tmpdir())
+  try {
+    const file = join(temporary.folder, 'large')
+    const bytes = Buffer.alloc(PART_BYTES + 1)
+    writeFileSync(file, bytes)
+    return await work({ file, size: bytes.length, sha256: sha256Hex(bytes) })
+  } finally {
+    temporary.remove()
+  }
+}
+
+/** Who leads by the object that is stored; it is only read. */
+async function leaseCheck(store: ObjectStore): Promise<ProbeCheck> {
+  const [lease] = await fetchLease(store)
+  const named = lease === null ? '' : `epoch ${lease.epoch}, ${lease.name}, ${lease.expiresAt}`
+  const isFree = lease === null || lease.released || !(Date.parse(lease.expiresAt) > Date.now())
+  const text = named === '' ? 'free' : isFree ? `free (last: ${named})` : `taken (${named})`
+  return { name: 'lease', found: text, state: 'ok', needed: 'lease' }
+}
+
+function describe(checks: readonly ProbeCheck[]): string {
+  const rows = checks.map(({ name, found, state }) => [name, found, state])
+  return table(['check', 'found', 'result'], rows)
+}
+
+function facts(
+  { url }: ObjectStore,
+  { role, soleWriter, endpoint }: Config['fleet'],
+  { checks, store, lease }: ProbeReport,
+  usable: boolean,
+): object {
+  return { url, endpoint, role, soleWriter, usable, store, lease, checks }
+}
+
+function refusalOf({ role, soleWriter }: Config['fleet'], report: ProbeReport): string | null {
+  const namesOf = (which: ProbeCheck['state']): string[] =>
+    report.checks.filter(({ state }) => state === which).map(({ name }) => name)
+  const failed = namesOf('failed')
+  const silent = namesOf('unknown')
+  if (failed.length === 0 && silent.length > 0)
+    return `the store did not answer during the check (${silent.join(', ')}), so nothing is known of it: run this command again.`
+  if (!report.store) return `this store cannot keep a fleet: ${failed.join(', ')}. Use another one.`
+  if (report.lease || role === 'reader') return null
+  return soleWriter
+    ? `no lease is taken from this store (${failed.join(', ')}): fleet.soleWriter promises that there is one writer.`
+    : `this store cannot decide which mirror leads: ${failed.join(', ')}. Use another one, or set fleet.soleWriter: true and ` +
+        'fleet.role: writer on one mirror, fleet.role: reader on all others.'
+}

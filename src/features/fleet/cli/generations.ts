@@ -1,0 +1,145 @@
+import { readSigningKey } from '../../bundles/format/keys.ts'
+import { shownBytes } from '../../../base/disk-space.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { VERSION } from '../../../base/version.ts'
+import { findNewest, readGeneration, readHistory } from '../generations/chain.ts'
+import { collectGarbage } from '../generations/collect.ts'
+import type { Generation, KnownGeneration } from '../generations/format/generation.ts'
+import { endRollback, isUnreleased, releaseRollback } from '../generations/rollback-state.ts'
+import { rollBackTo } from '../generations/rollback.ts'
+import { type GlobalOptions, print, printJson } from '../../../cli/context.ts'
+import { table } from '../../../cli/output.ts'
+import { mirrorName, withFleetStore } from './fleet-store.ts'
+
+/** Options of the commands about generations. */
+interface GenerationOptions extends GlobalOptions {
+  limit?: string
+  dryRun?: boolean
+  json?: boolean
+}
+
+const MOST_SHOWN = 1000
+
+/** `patchmirror fleet log`: the newest generations, each verified. */
+export async function fleetLogCommand(options: GenerationOptions): Promise<number> {
+  const limit = wholeNumber(options.limit ?? '10', '--limit', MOST_SHOWN)
+  return withFleetStore(options, async ({ store, trust }) => {
+    const number = await findNewest(store, 0)
+    const newest = number === 0 ? null : await readGeneration(store, number, trust)
+    const older = newest === null ? [] : await readHistory(store, newest, { since: 0, most: limit - 1, trust })
+    const shown = newest === null ? [] : [newest, ...older]
+    if (options.json === true) printJson({ generations: shown.map(describe) })
+    else if (newest === null) print(`${store.url} has no generation yet`)
+    else print(table(COLUMNS, shown.map(cellsOf)))
+    return 0
+  })
+}
+
+function describe({ generation, sha256 }: KnownGeneration): object {
+  const { keys, mirror, name, epoch, publishedAt, activateAt, reason, counts, digest } = generation
+  const { full, delta, changes, sources } = generation
+  return {
+    generation: generation.generation,
+    reason,
+    kind: kindOf(generation),
+    publishedAt,
+    activateAt,
+    expiresAt: generation.expiresAt,
+    epoch,
+    mirror,
+    name: name ?? null,
+    keys,
+    counts,
+    digest,
+    sources,
+    full,
+    delta: delta && { key: delta.key, sha256: delta.sha256, size: delta.size },
+    changes,
+    sha256,
+  }
+}
+
+function kindOf({ reason, delta }: Generation): string {
+  if (reason !== 'publish') return reason
+  return delta === null ? 'full' : 'delta'
+}
+
+/** Differences are of names, records and paths, to the generation before. */
+const COLUMNS = ['generation', 'published', 'kind', 'names that differ', 'size', 'by']
+
+function cellsOf({ generation }: KnownGeneration): string[] {
+  const { counts, delta, full, epoch, publishedAt } = generation
+  const changed = counts === null ? 'everything' : `+${counts.added} -${counts.removed} ~${counts.changed}`
+  const size = shownBytes((delta ?? full).size)
+  const number = String(generation.generation)
+  const by = `${mirrorName(generation)} (epoch ${epoch})`
+  return [number, publishedAt, kindOf(generation), changed, size, by]
+}
+
+/** `patchmirror fleet rollback N`: the content of generation N becomes the next generation; nothing is synced until `fleet release`. */
+export async function fleetRollbackCommand(to: string, options: GenerationOptions): Promise<number> {
+  const number = wholeNumber(to, 'the generation', Number.MAX_SAFE_INTEGER)
+  return withFleetStore(options, async ({ config, store, trust }) => {
+    const keys = config.bundle.signingKeys.map(readSigningKey)
+    if (keys.length === 0)
+      throw new MirrorError(
+        'config',
+        'bundle.signingKeys: there is no key to sign the generation with. Run this on a node that may publish',
+      )
+    const program = `patchmirror/${VERSION}`
+    const deps = { config, store, trust, keys, program, now: Date.now }
+    const { outcome, generation } = await rollBackTo(deps, number)
+    if (outcome !== 'published' || generation === null)
+      throw new MirrorError('fleet', 'another node published a generation meanwhile: run the same command again')
+    const published = generation.generation.generation
+    if (options.json === true) printJson({ to: number, ...describe(generation) })
+    else print(`generation ${published} has the content of ${number}. No node syncs until "patchmirror fleet release"`)
+    return 0
+  })
+}
+
+/** `patchmirror fleet release`: nodes sync again after a rollback. */
+export async function fleetReleaseCommand(options: GenerationOptions): Promise<number> {
+  return withFleetStore(options, async ({ config, store, trust }) => {
+    endRollback(config.data.dir)
+    const number = await findNewest(store, 0)
+    const newest = number === 0 ? null : await readGeneration(store, number, trust)
+    const isNeeded = newest !== null && (await isUnreleased(store, newest.generation))
+    if (isNeeded) await releaseRollback(store, number)
+    if (options.json === true) printJson({ generation: number, released: isNeeded })
+    else
+      print(
+        isNeeded
+          ? `syncs run again; generation ${number} is replaced by the next one`
+          : number === 0
+            ? `${store.url} has no generation yet: nothing was changed`
+            : `generation ${number} is no rollback that is waiting: nothing was changed`,
+      )
+    return 0
+  })
+}
+
+/** `patchmirror fleet gc`: deletes bundles and changes that no generation needs. */
+export async function fleetGcCommand(options: GenerationOptions): Promise<number> {
+  return withFleetStore(options, async ({ config, store, trust }) => {
+    const dryRun = options.dryRun === true
+    const done = await collectGarbage({ config, store, trust, dryRun, now: Date.now })
+    if (options.json === true) {
+      printJson({ dryRun, ...done })
+      return 0
+    }
+    const bytes = (objects: typeof done.deleted): string =>
+      `${objects.length} (${shownBytes(objects.reduce((sum, { size }) => sum + size, 0))})`
+    print(`${dryRun ? 'would delete' : 'deleted'}: ${bytes(done.deleted)}`)
+    print(`a run an hour or more later deletes: ${bytes(done.planned)}`)
+    print(`stay: ${done.kept}`)
+    if (dryRun) for (const { key } of [...done.deleted, ...done.planned]) print(`  ${key}`)
+    return 0
+  })
+}
+
+function wholeNumber(text: string, name: string, most: number): number {
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : 0
+  if (number >= 1 && number <= most) return number
+  throw new MirrorError('usage', `${name} must be a whole number from 1 to ${most}, not ${text}`)
+}

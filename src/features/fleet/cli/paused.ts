@@ -1,0 +1,47 @@
+import { fleetTrust } from '../../bundles/format/keys.ts'
+import type { Config } from '../../../config/schema.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { findNewest, readGeneration } from '../generations/chain.ts'
+import { isRollingBack, isUnreleased } from '../generations/rollback-state.ts'
+import type { ObjectStore } from '../objects/object-store.ts'
+import { openObjectStore } from '../objects/open-store.ts'
+
+/**
+ * Refuses a run of this process where it could not be published: on a reader of a fleet, and while a rollback is not released.
+ * Throws `config`, and `fleet` where the store cannot be asked.
+ */
+export async function refuseUnpublished(config: Config): Promise<void> {
+  refuseReader(config)
+  if (config.fleet.url === null) return
+  if (isRollingBack(config.data.dir))
+    throw new MirrorError(
+      'config',
+      'a rollback of this data folder is not published yet: run the same "patchmirror fleet rollback" again, or give it up with "patchmirror fleet release"',
+    )
+  const store = await openObjectStore(config.fleet)
+  try {
+    if (await isPaused(store, config))
+      throw new MirrorError(
+        'config',
+        'a rollback was published, and nothing is synced until its release: run "patchmirror fleet release" first',
+      )
+  } finally {
+    store.close()
+  }
+}
+
+async function isPaused(store: ObjectStore, config: Config): Promise<boolean> {
+  const number = await findNewest(store, 0)
+  const newest = number === 0 ? null : await readGeneration(store, number, fleetTrust(config, Date.now))
+  return newest !== null && isUnreleased(store, newest.generation)
+}
+
+/** Throws `config` for a reader of a fleet: what it fetched itself would be replaced by the next generation, and never served. */
+export function refuseReader({ fleet }: Pick<Config, 'fleet'>): void {
+  if (fleet.url === null || fleet.role !== 'reader') return
+  throw new MirrorError(
+    'config',
+    'fleet.role: reader: this mirror gets its data from fleet.url and never asks upstream. Run the command on the mirror that leads ' +
+      '("patchmirror fleet status" names it)',
+  )
+}

@@ -1,0 +1,106 @@
+import { ageSecondsOf } from '../../../base/domain/sources.ts'
+import { FLEET_PAUSED } from '../../../base/domain/status.ts'
+import { findNewest, readGeneration } from '../generations/chain.ts'
+import type { KnownGeneration } from '../generations/format/generation.ts'
+import { isUnreleased } from '../generations/rollback-state.ts'
+import { type Lease, fetchLease } from '../lease/lease.ts'
+import { type ReaderReport, listReaders } from '../readers.ts'
+import { type GlobalOptions, print, printJson } from '../../../cli/context.ts'
+import { duration, table } from '../../../cli/output.ts'
+import { mirrorName, withFleetStore } from './fleet-store.ts'
+
+/** `patchmirror fleet status`: the newest generation, the lease, and what each mirror of the fleet said last. */
+export async function fleetStatusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
+  return withFleetStore(options, async ({ store, trust }) => {
+    const number = await findNewest(store, 0)
+    const newest = number === 0 ? null : await readGeneration(store, number, trust)
+    const [lease] = await fetchLease(store)
+    const paused = newest !== null && (await isUnreleased(store, newest.generation))
+    const mirrors = await withLags(await listReaders(store), newest, (missed) => readGeneration(store, missed, trust))
+    const { generation, publishedAt, epoch, mirror, name = null, sources = {} } = newest?.generation ?? {}
+    if (options.json === true) {
+      const shown = newest && { generation, publishedAt, epoch, mirror, name, sources }
+      const { token: _token, ...leader } = lease ?? { token: null }
+      printJson({ store: store.url, newest: shown, paused, lease: lease && leader, mirrors })
+      return 0
+    }
+    if (newest === null) print(`${store.url} has no generation yet`)
+    else {
+      const counts = Object.entries(sources).map(([name, { records }]) => `${name} ${records}`)
+      print(
+        `generation ${generation}  published ${publishedAt} by ${mirrorName(newest.generation)} (epoch ${epoch})  ${counts.join('  ')}`,
+      )
+    }
+    if (paused) print(FLEET_PAUSED)
+    print(describeLease(lease, Date.now()))
+    if (mirrors.length > 0) print(tableOf(mirrors, lease))
+    return 0
+  })
+}
+
+function tableOf(mirrors: readonly ReaderReport[], lease: Lease | null): string {
+  const now = Date.now()
+  const rows = mirrors.map((mirror) => {
+    const { name, site, generation, lagSeconds, version, role, leads, at } = mirror
+    const lag = lagSeconds === null ? '-' : `${lagSeconds} s`
+    const part = leads ? leaderOrFormer(mirror, lease, now) : role
+    return [name, site ?? '-', String(generation), lag, version, part, agoOf(at)]
+  })
+  return table(['mirror', 'site', 'generation', 'lag', 'version', 'role', 'last report'], rows)
+}
+
+function agoOf(at: string): string {
+  const seconds = ageSecondsOf(Date.parse(at), Date.now())
+  return seconds === null ? `${at}, later than this clock` : `${duration(seconds)} ago`
+}
+
+/** Returns the line on the lease: a mirror leads while it is neither given back nor over. */
+export function describeLease(lease: Lease | null, now: number): string {
+  if (lease === null) return 'lease: none'
+  const { name, epoch, released, expiresAt } = lease
+  if (released) return `lease: given back by ${name} (epoch ${epoch}); no mirror leads`
+  if (isOver(lease, now))
+    return `lease: that of ${name} (epoch ${epoch}) ended at ${expiresAt} and was not renewed; no mirror leads`
+  return `lease: ${name}, epoch ${epoch}, until ${expiresAt}`
+}
+
+function isOver({ released, expiresAt }: Lease, now: number): boolean {
+  return released || Date.parse(expiresAt) <= now
+}
+
+/** Reports of mirrors that change nothing are written each ten minutes; a sole writer without one for longer may have ended. */
+const SILENT_MS = 2 * 600_000
+
+/** A mirror that was killed while it led still says so in its last report: the lease says who leads. */
+export function leaderOrFormer({ id, at }: Pick<ReaderReport, 'id' | 'at'>, lease: Lease | null, now: number): string {
+  const leads =
+    lease === null
+      ? now - Date.parse(at) < SILENT_MS // fleet.soleWriter: there is no lease
+      : lease.owner === id && !isOver(lease, now)
+  return leads ? 'leader' : 'former leader'
+}
+
+/**
+ * Returns the reports of the mirrors with their lag behind the newest generation, seconds: since the activation of the first one that
+ * a mirror does not serve. What it reported itself is what it knew then. Null: it serves none.
+ */
+export async function withLags(
+  mirrors: readonly ReaderReport[],
+  newest: KnownGeneration | null,
+  read: (generation: number) => Promise<KnownGeneration | null>,
+  now = Date.now(),
+): Promise<ReaderReport[]> {
+  const found = new Map<number, Promise<KnownGeneration | null>>()
+  const missed = (number: number): Promise<KnownGeneration | null> => {
+    const known = found.get(number) ?? read(number).catch(() => null) // it is too old to be kept, or cannot be read
+    found.set(number, known)
+    return known
+  }
+  const lagOf = async ({ generation, lagSeconds }: ReaderReport): Promise<number | null> => {
+    if (newest === null || generation === 0) return lagSeconds
+    if (generation >= newest.generation.generation) return 0
+    const { generation: first } = (await missed(generation + 1)) ?? newest
+    return Math.max(0, Math.round((now - Date.parse(first.activateAt)) / 1000))
+  }
+  return Promise.all(mirrors.map(async (mirror) => ({ ...mirror, lagSeconds: await lagOf(mirror) })))
+}

@@ -1,0 +1,181 @@
+import { hostname } from 'node:os'
+import { setTimeout } from 'node:timers/promises'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
+import { toIso } from '../../base/time.ts'
+import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
+import type { StopMessage, WorkerStarted } from '../../base/threads/supervisor.ts'
+import { lowerPriority } from '../../base/threads/worker-file.ts'
+import { createLeaseKeeper, createSoleKeeper } from './lease/keeper.ts'
+import { createLeaseProof } from './lease/proof.ts'
+import { type FleetNode, startNode } from './node.ts'
+import type { NodeReport } from './turn.ts'
+import { type StoreCounters, createStoreCounters } from './objects/counted-store.ts'
+import type { ObjectStore } from './objects/object-store.ts'
+import { openObjectStore } from './objects/open-store.ts'
+import { createReporter } from './readers.ts'
+import { ownerOf } from './owner.ts'
+import { createReplica } from './replica.ts'
+
+/** Settings of a fleet that a running thread takes over. */
+export type LiveFleetSettings = Pick<
+  Config['fleet'],
+  'pollSeconds' | 'maxLagSeconds' | 'leaseSeconds' | 'keepDays' | 'graceHours'
+>
+
+/** Start data of the thread of a fleet. */
+export interface FleetStart {
+  readonly config: Pick<Config, 'fleet' | 'bundle' | 'data' | 'history'>
+  readonly version: string
+  /** Address at which this mirror takes webhooks. */
+  readonly address: string
+}
+
+export type ToFleet =
+  | { readonly type: 'committed' }
+  | { readonly type: 'look' }
+  | { readonly type: 'served'; readonly generation: number; readonly lagSeconds: number | null }
+  | { readonly type: 'settings'; readonly settings: LiveFleetSettings }
+  | StopMessage
+
+export type FromFleet =
+  | { readonly type: 'report'; readonly report: NodeReport; readonly traffic: StoreCounters }
+  | { readonly type: 'fault'; readonly message: string }
+
+/** Runs the thread: one node of a fleet, and its own object on the store. */
+function main(port: MessagePort): void {
+  const start = workerData as FleetStart
+  lowerPriority(5)
+  collectWhenIdle()
+  const send = (message: FromFleet | WorkerStarted): void => port.postMessage(message)
+  const traffic = createStoreCounters()
+  const live: Live = { settings: start.config.fleet, served: 0, lagSeconds: null, report: null }
+  const opened = openNode(start, live, traffic, send)
+  const act = (action: (open: OpenNode) => void): void => void opened.then(action, () => undefined) // why it could not be opened is sent below
+  port.on('message', (message: ToFleet) => {
+    if (message.type === 'served') {
+      const isNew = live.served !== message.generation
+      Object.assign(live, { served: message.generation, lagSeconds: message.lagSeconds })
+      if (isNew) act(({ tell }) => tell())
+    } else if (message.type === 'settings') live.settings = message.settings
+    else if (message.type === 'stop')
+      void stop(opened)
+        .finally(() => port.close())
+        .catch(() => undefined)
+    else act(({ node }) => node[message.type]())
+  })
+  opened.then(
+    () => send({ type: 'ready' }),
+    (error: unknown) => {
+      const code = error instanceof MirrorError ? error.code : 'internal'
+      send({ type: 'refused', code, message: messageOf(error) })
+      port.close()
+    },
+  )
+}
+
+interface Live {
+  settings: LiveFleetSettings
+  served: number
+  lagSeconds: number | null
+  report: NodeReport | null
+}
+
+interface OpenNode {
+  readonly node: FleetNode
+  readonly store: ObjectStore
+  readonly ending: AbortController
+  /** Writes what this mirror says of itself. */
+  readonly tell: () => void
+  readonly announcing: NodeJS.Timeout
+}
+
+async function openNode(
+  start: FleetStart,
+  live: Live,
+  traffic: StoreCounters,
+  send: (message: FromFleet) => void,
+): Promise<OpenNode> {
+  const { config, version, address } = start
+  const { role, soleWriter, site } = config.fleet
+  const store = await openObjectStore(config.fleet, traffic)
+  const owner = ownerOf(config.data.dir)
+  const name = config.fleet.name ?? hostname()
+  const floor = (): number => live.report?.newest?.epoch ?? 0
+  const keeper = soleWriter
+    ? createSoleKeeper({ floor })
+    : createLeaseKeeper({
+        store,
+        owner,
+        name,
+        url: address,
+        floor,
+        seconds: () => live.settings.leaseSeconds,
+        patienceMs: role === 'standby' ? config.fleet.leaseSeconds * PATIENCE : 0,
+        clock: () => performance.now(),
+        now: Date.now,
+        proof: createLeaseProof(store, () => performance.now()),
+      })
+  const write = createReporter(store, () => performance.now())
+  const announce = (): Promise<void> => {
+    const { served, lagSeconds, report } = live
+    const leads = report !== null && report.leads !== null
+    const own = { id: owner, name, site, role, leads, generation: served, lagSeconds, version }
+    return write({ ...own, at: toIso(Date.now()) })
+  }
+  const tell = (): void => void announce().catch(() => undefined) // the next one in a minute; nothing depends on it
+  const ending = new AbortController()
+  const waitUntil = (at: number): Promise<void> => untilTime(at, ending.signal)
+  const node = startNode({
+    role,
+    keeper,
+    generations: createReplica({
+      config: following(config, live),
+      version,
+      store,
+      now: Date.now,
+      waitUntil,
+    }),
+    pollMs: () => live.settings.pollSeconds * 1000,
+    onReport(report) {
+      const before = live.report
+      live.report = report
+      if (before !== null && before.leads !== report.leads) tell()
+      send({ type: 'report', report, traffic })
+    },
+  })
+  return { node, store, ending, tell, announcing: setInterval(tell, ANNOUNCE_MS) }
+}
+
+/** Longest pause between two looks at the time of day, milliseconds: the machine may be suspended meanwhile. */
+const LOOK_MS = 5_000
+
+/** Waits until a time of day, but no longer than it was away at first: the clock may be set back meanwhile. */
+async function untilTime(at: number, signal: AbortSignal): Promise<void> {
+  const latest = performance.now() + at - Date.now()
+  const left = (): number => Math.min(at - Date.now(), latest - performance.now())
+  for (let wait = left(); wait > 0; wait = left()) await setTimeout(Math.min(wait, LOOK_MS), undefined, { signal })
+}
+
+/** The settings, with those that are in force now. */
+function following(config: FleetStart['config'], live: Live): FleetStart['config'] {
+  const fleet = { get: () => ({ ...config.fleet, ...live.settings }) }
+  return Object.defineProperty({ ...config }, 'fleet', fleet)
+}
+
+/** How often a mirror looks whether what it says on the store has changed, milliseconds. */
+const ANNOUNCE_MS = 60_000
+
+/** Milliseconds for each second of a lease that a standby waits before it takes one that no mirror has. */
+const PATIENCE = 500
+
+async function stop(opened: Promise<OpenNode>): Promise<void> {
+  const { node, store, ending, announcing } = await opened
+  ending.abort()
+  clearInterval(announcing)
+  await node.stop()
+  store.close()
+}
+
+if (parentPort !== null) main(parentPort)

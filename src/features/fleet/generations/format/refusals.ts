@@ -1,0 +1,40 @@
+import { MirrorError } from '../../../../base/errors.ts'
+
+/** Why a follower does not take a generation; it goes on with what it serves. */
+export type GenerationRefusal =
+  /** No trusted key signed it, or its content was changed after signing. */
+  | 'untrusted'
+  /** It is not a generation that this program reads. */
+  | 'malformed'
+  /** A generation between this one and the next stored one does not exist. */
+  | 'hole'
+  /** The generation before it has another content than the one that was followed. */
+  | 'fork'
+  /** The store has fewer generations than were followed. */
+  | 'backwards'
+  /** It was published under an older lease than the generation before it. */
+  | 'epoch'
+  | 'expired'
+  /** It is dated in the future. */
+  | 'future'
+  /** It belongs to another fleet. */
+  | 'fleet'
+  /** An object that it names does not exist, or has other bytes. */
+  | 'missing'
+  | 'damaged'
+  /** This data folder has a source that the generation does not have. */
+  | 'sources'
+
+const REASONS = new WeakMap<Error, GenerationRefusal>()
+
+/** Creates a `fleet` error whose reason `whyGenerationRefused` returns. */
+export function refuseGeneration(why: GenerationRefusal, message: string, options?: { cause?: unknown }): MirrorError {
+  const error = new MirrorError('fleet', message, options)
+  REASONS.set(error, why)
+  return error
+}
+
+/** Returns why a generation is refused; null for other errors, as when the store cannot be reached. */
+export function whyGenerationRefused(error: unknown): GenerationRefusal | null {
+  return error instanceof Error ? (REASONS.get(error) ?? null) : null
+}

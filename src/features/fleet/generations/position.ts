@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { MirrorError, systemCode } from '../../../base/errors.ts'
+import { makeFolder, replacePrivateFile } from '../../../base/files.ts'
+import { createChangeReader } from '../../../store/changes/log.ts'
+import { guarded, openReader } from '../../../store/database/open.ts'
+import { createLedgerReader } from '../../../store/replication/ledger.ts'
+import type { ChainLink } from './chain.ts'
+import type { KnownGeneration } from './format/generation.ts'
+
+/** How far a data folder has followed, or published, the fleet's generations. */
+export interface Position extends ChainLink {
+  /** Number of the last row of the fleet's change log at that generation. */
+  readonly log: number
+}
+
+/** Returns the position after a generation. */
+export function positionOf({ generation, sha256 }: KnownGeneration): Position {
+  const { generation: number, epoch, log } = generation
+  return { generation: number, sha256, epoch, log }
+}
+
+/** Returns a folder of the fleet's own files in a data folder: downloads, exports and the last publication. Throws `storage`. */
+export function fleetFolder(dataDir: string): string {
+  const folder = join(dataDir, 'fleet')
+  guarded(dataDir, () => makeFolder(folder))
+  return folder
+}
+
+/**
+ * Returns the name under which an applied generation is recorded in the ledger of imports. The row is written in the
+ * transaction that applies it, so that it is right after a kill at any point.
+ */
+export function ledgerName({ generation, epoch, log, sha256 }: Position): string {
+  return `generation-${generation}.epoch-${epoch}.log-${log}.${sha256}`
+}
+
+const NAME = /^generation-(\d{1,15})\.epoch-(\d{1,15})\.log-(\d{1,15})\.([\da-f]{64})$/
+
+function readApplied(dataDir: string): Position | null {
+  const db = openReader(dataDir)
+  if (db === null) return null
+  try {
+    const last = createLedgerReader(db).readLastImport()
+    const [, generation, epoch, log, sha256 = ''] = NAME.exec(last?.file ?? '') ?? []
+    if (generation === undefined) return null
+    return { generation: Number(generation), epoch: Number(epoch), log: Number(log), sha256 }
+  } finally {
+    db.close()
+  }
+}
+
+/** Reports whether a data folder has snapshots of its own behind its generation: they are not published. */
+export function hasUnpublished(dataDir: string, { log }: Position): boolean {
+  const db = openReader(dataDir)
+  try {
+    return db !== null && createChangeReader(db).lastLogged() > log
+  } finally {
+    db?.close()
+  }
+}
+
+const PUBLISHED = 'published.json'
+
+/** Stores the object of the generation that this data folder published last. */
+export function recordPublished(dataDir: string, object: Buffer): void {
+  replacePrivateFile(join(fleetFolder(dataDir), PUBLISHED), object.toString('utf8'))
+}
+
+function readPublishedObject(dataDir: string): Buffer | null {
+  try {
+    return readFileSync(join(dataDir, 'fleet', PUBLISHED))
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null
+    throw new MirrorError('storage', `the last published generation cannot be read: ${String(error)}`)
+  }
+}
+
+/** How far a data folder has followed and published, as stored in it. */
+export interface StoredPosition {
+  /** The generation that was applied last; null: what is stored does not come from a fleet. */
+  readApplied(): Position | null
+  /** The object of the generation that was published last; null: none was. */
+  readPublished(): Buffer | null
+}
+
+/** Reads the position that is stored in a data folder. */
+export function createStoredPosition(dataDir: string): StoredPosition {
+  return {
+    readApplied: () => readApplied(dataDir),
+    readPublished: () => readPublishedObject(dataDir),
+  }
+}

@@ -1,0 +1,104 @@
+import { DAY_MS } from '../../../../base/time.ts'
+import type { Config } from '../../../../config/schema.ts'
+import type { SourceName } from '../../../../base/domain/sources.ts'
+import type { ExportedFile, Exporter } from './exporter.ts'
+import type { Generation, KnownGeneration, NamedDelta, NamedFull, NamedObject } from '../format/generation.ts'
+import { bundleKey } from '../format/object-names.ts'
+
+/** The bundles of a generation: the files to upload, and how it names them. */
+export interface ExportedBundles {
+  readonly files: readonly (ExportedFile & { readonly key: string })[]
+  readonly mirror: string
+  readonly digest: string
+  readonly sources: Generation['sources']
+  readonly full: NamedFull
+  readonly delta: NamedDelta | null
+}
+
+/** What decides which bundles are exported. */
+interface ExportChoice {
+  readonly exporter: Exporter
+  readonly config: Pick<Config, 'bundle'>
+  readonly now: () => number
+  /** The newest generation; null: none. */
+  readonly before: KnownGeneration | null
+  readonly reason: Generation['reason']
+}
+
+/**
+ * Exports what the next generation needs. Its delta builds on the last full bundle, or else on the newest generation. A
+ * full bundle is exported when the last one is `bundle.fullDays` old, a source is new, no state of it is remembered, or the delta since it
+ * has become large; then the delta applies to the states since the older one too, so that followers never need the new one.
+ */
+export async function exportBundles(choice: ExportChoice): Promise<ExportedBundles> {
+  const { exporter, before } = choice
+  const last = before?.generation ?? null
+  const fullBase = last === null ? null : exporter.findBase(last.full.digest)
+  const base = fullBase ?? (last === null ? null : exporter.findBase(last.digest))
+  const spared = [fullBase, base].filter((one) => one !== null)
+  const since = base === null ? null : await exporter.exportFile(base, spared)
+  const isOld =
+    last === null ||
+    fullBase === null ||
+    bringsSource(since, last) ||
+    isOutdated(choice, last.full) ||
+    isLarge(since, last.full)
+  const full = isOld ? await exporter.exportFile(null, [...spared, ...sequenceOf(since)]) : null
+  // A run may have ended between the two exports: the delta leads to the later state.
+  const isBehind = full !== null && since !== null && full.manifest.digest !== since.manifest.digest
+  const delta = isBehind && base !== null ? await exporter.exportFile(base, [...spared, full.manifest.sequence]) : since
+  const files = [full, delta].flatMap((one) => (one === null ? [] : [{ ...one, key: bundleKey(one.sha256) }]))
+  const newest = delta ?? full
+  if (newest === null) throw new Error('nothing was exported')
+  const { mirror, digest, sources } = newest.manifest
+  const named = full === null ? last?.full : nameFull(full)
+  if (named === undefined) throw new Error('no full bundle is named')
+  return {
+    files,
+    mirror,
+    digest,
+    full: named,
+    sources: Object.fromEntries(Object.entries(sources).map(([name, { bases: _, ...source }]) => [name, source])),
+    delta: delta === null ? null : { ...nameFile(delta), bases: basesOf(delta) },
+  }
+}
+
+function sequenceOf(file: ExportedFile | null): number[] {
+  return file === null ? [] : [file.manifest.sequence]
+}
+
+/** A delta up to this size is never large, bytes: a new full bundle would cost more than it saves. */
+const SMALL_BYTES = 4_000_000
+
+/** Reports whether a delta costs every follower so much that one upload of a new full bundle is cheaper. */
+function isLarge(delta: ExportedFile | null, full: NamedFull): boolean {
+  return delta !== null && delta.size > Math.max(SMALL_BYTES, full.size / 10)
+}
+
+/**
+ * Whether a delta has a source that the generation before, and so its full bundle, does not have: a mirror with another state
+ * of that source could not begin with that full bundle.
+ */
+function bringsSource(delta: ExportedFile | null, { sources }: Generation): boolean {
+  const names = Object.keys(delta?.manifest.sources ?? {}) as SourceName[]
+  return names.some((name) => sources[name] === undefined)
+}
+
+function isOutdated({ config, now, reason }: ExportChoice, { createdAt }: NamedFull): boolean {
+  const { fullDays } = config.bundle
+  if (fullDays === 0) return reason !== 'date'
+  return Date.parse(createdAt) + fullDays * DAY_MS <= now()
+}
+
+function nameFile({ sha256, size }: ExportedFile): NamedObject {
+  return { key: bundleKey(sha256), sha256, size }
+}
+
+function nameFull(file: ExportedFile): NamedFull {
+  const { digest, createdAt } = file.manifest
+  return { ...nameFile(file), digest, createdAt }
+}
+
+function basesOf({ manifest }: ExportedFile): Partial<Record<SourceName, string[]>> {
+  return Object.fromEntries(Object.entries(manifest.sources).map(([name, { bases }]) => [name, bases]))
+}

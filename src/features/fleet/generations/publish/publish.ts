@@ -1,0 +1,232 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import { DAY_MS, toIso } from '../../../../base/time.ts'
+import type { Config } from '../../../../config/schema.ts'
+import { SOURCES } from '../../../../base/domain/sources.ts'
+import type { KeyTrust, SigningKey } from '../../../bundles/format/keys.ts'
+import type { ObjectStore } from '../../objects/object-store.ts'
+import { countChanges, packChangeRows } from '../format/change-rows.ts'
+import { type ChainLink, findNewest, linkOf, readChain, readGeneration, refuseHole, writeHint } from '../chain.ts'
+import { openGeneration, sealGeneration } from '../format/envelope.ts'
+import { type Exporter, type OwnState, createExporter } from './exporter.ts'
+import { type ExportedBundles, exportBundles } from './export-bundles.ts'
+import { GENERATION_FORMAT, type Generation, type KnownGeneration, type NamedObject } from '../format/generation.ts'
+import { changesKey, generationKey } from '../format/object-names.ts'
+import { refuseGeneration } from '../format/refusals.ts'
+import { readFleetId } from '../format/fleet-id.ts'
+import { isUnreleased } from '../rollback-state.ts'
+import { storeOnce, storeDecided } from '../uploads.ts'
+
+/** What a publication needs. */
+export interface PublishDeps {
+  readonly store: ObjectStore
+  readonly dataDir: string
+  readonly config: Pick<Config, 'bundle' | 'fleet'>
+  readonly keys: readonly SigningKey[]
+  /** Also trusts `keys`. */
+  readonly trust: KeyTrust
+  /** The epoch of the lease. */
+  readonly epoch: number
+  /** Name and version of this program. */
+  readonly program: string
+  readonly now: () => number
+  /** Given: the data folder was set to the content of an older generation. */
+  readonly reason?: 'rollback'
+  /** Another source of bundles than the data folder. */
+  readonly exporter?: Exporter
+}
+
+/** The result of a publication. */
+export interface PublishResult {
+  /**
+   * `unchanged`: the newest generation has this content already, or `isPaused`. `fenced`: the newest
+   * generation is not one on which the stored data builds, or has a later epoch: follow it first.
+   */
+  readonly outcome: 'published' | 'unchanged' | 'fenced'
+  /** The newest generation; null: there is none. */
+  readonly generation: KnownGeneration | null
+  /** Whether a rollback was begun or not released: nothing is to be synced, and nothing is published. */
+  readonly isPaused: boolean
+}
+
+/**
+ * Publishes the stored data as the next generation, if it differs from the newest one, or is confirmed at a later date.
+ * The only effect that counts is the creation of `gen/<N>.json`: at most one publisher succeeds. A crash before leaves
+ * objects that nothing names. Throws `fleet`, and as `exportBundle`.
+ */
+export async function publishGeneration(deps: PublishDeps): Promise<PublishResult> {
+  const exporter = deps.exporter ?? createExporter(deps)
+  const newest = await readNewest(deps, exporter)
+  const fenced = { outcome: 'fenced', generation: newest?.known ?? null, isPaused: false } as const
+  const state = exporter.readState()
+  if (state === null) return { ...fenced, outcome: 'unchanged' }
+  if (newest !== null) {
+    const { generation } = newest.known
+    if (generation.epoch > deps.epoch) return fenced
+    if (!newest.isOwn && (generation.mirror !== state.mirror || !exporter.knows(generation.sources))) return fenced
+  }
+  const before = newest?.known ?? null
+  if (await isPaused(deps, exporter, before)) return { ...fenced, outcome: 'unchanged', isPaused: true }
+  const reason = deps.reason ?? reasonToPublish(deps, before?.generation ?? null, state)
+  if (reason === null) {
+    if (newest?.isOwn === true) await rememberBase(exporter, newest.known.generation)
+    return { ...fenced, outcome: 'unchanged' }
+  }
+  const bundles = await exportBundles({ ...deps, exporter, before, reason })
+  try {
+    return await commit(deps, exporter, before, { ...bundles, reason, state })
+  } finally {
+    for (const file of bundles.files) exporter.discard(file)
+  }
+}
+
+/** Reports whether a rollback was begun, or was not released. */
+async function isPaused(
+  { store, reason }: PublishDeps,
+  exporter: Exporter,
+  newest: KnownGeneration | null,
+): Promise<boolean> {
+  if (reason === 'rollback') return false
+  if (exporter.isRollingBack()) return true
+  return newest !== null && (await isUnreleased(store, newest.generation))
+}
+
+/**
+ * Remembers the newest generation, which is what is stored, as a base of deltas: a new leader did not export it, and its
+ * followers continue from there.
+ */
+async function rememberBase(exporter: Exporter, newest: Generation): Promise<void> {
+  if (exporter.findBase(newest.digest) !== null) return
+  const full = exporter.findBase(newest.full.digest)
+  await exporter.remember(full === null ? [] : [full])
+}
+
+/** The newest generation; `isOwn`: this folder published or applied exactly it. */
+interface Newest {
+  readonly known: KnownGeneration
+  readonly isOwn: boolean
+}
+
+async function readNewest({ store, trust }: PublishDeps, exporter: Exporter): Promise<Newest | null> {
+  const applied = exporter.readApplied()
+  const object = exporter.readPublished()
+  const published = object === null ? null : openGeneration(object, trust, 'published.json')
+  const known = published === null ? null : linkOf(published)
+  const position = laterOf(applied, known)
+  const newest = await findNewest(store, position?.generation ?? 0)
+  if (newest === 0) return null
+  if (published !== null && newest === published.generation.generation && position === known)
+    return { known: published, isOwn: true }
+  const found = await readGeneration(store, newest, trust)
+  if (found === null) throw storeWentBack(store, newest)
+  await refuseHole(store, newest)
+  if (position === null) return { known: found, isOwn: false }
+  if (newest > position.generation) await readChain(store, position, newest, trust)
+  else if (found.sha256 !== position.sha256) throw storeWentBack(store, newest)
+  return { known: found, isOwn: newest === position.generation }
+}
+
+function laterOf(one: ChainLink | null, other: ChainLink | null): ChainLink | null {
+  if (one === null || other === null) return one ?? other
+  return one.generation > other.generation ? one : other
+}
+
+function storeWentBack({ url }: ObjectStore, generation: number): Error {
+  return refuseGeneration(
+    'backwards',
+    `${url} does not have the generation ${generation} that was published or applied here, or has another one: the ` +
+      'store was restored from a backup, or objects were deleted. Restore them; nothing is published until then',
+  )
+}
+
+/** Shortest age of the published date before a confirmation alone is published, milliseconds. */
+const DATE_MS = 10 * 60_000
+
+function reasonToPublish(
+  { config }: PublishDeps,
+  newest: Generation | null,
+  { asOf, snapshots }: OwnState,
+): 'publish' | 'date' | null {
+  if (newest === null) return 'publish'
+  const differs = SOURCES.some((source) => newest.sources[source]?.snapshot !== snapshots[source])
+  if (differs) return 'publish'
+  const due = Math.max(DATE_MS, config.fleet.maxLagSeconds * 500)
+  const confirmed = SOURCES.some(
+    (source) => (asOf[source] ?? 0) - Date.parse(newest.sources[source]?.asOf ?? '') >= due,
+  )
+  return confirmed ? 'date' : null
+}
+
+async function commit(
+  deps: PublishDeps,
+  exporter: Exporter,
+  before: KnownGeneration | null,
+  bundles: ExportedBundles & Pick<Generation, 'reason'> & { readonly state: OwnState },
+): Promise<PublishResult> {
+  const { store, config, keys, epoch, now } = deps
+  const { reason, state } = bundles
+  const fleet = before?.generation.fleet ?? (await readFleetId(store, randomBytes(16)))
+  for (const { key, body } of bundles.files) await storeOnce(store, key, body)
+  const number = (before?.generation.generation ?? 0) + 1
+  const last = before?.generation.log ?? 0
+  const rows = exporter.readRows(last, bundles.sources)
+  const changes = rows.length === 0 ? null : await storeRows(store, number, rows)
+  // Without rows the log does not say what changed.
+  const counts = rows.length === 0 && reason !== 'date' ? null : countChanges(rows)
+  const publishedAt = now()
+  // Readers have two polls to see it, and to prepare it.
+  const delay = before === null ? 0 : 2 * config.fleet.pollSeconds * 1000
+  const sealed = sealGeneration(
+    {
+      format: GENERATION_FORMAT,
+      fleet,
+      generation: number,
+      epoch,
+      reason,
+      previous: before?.sha256 ?? null,
+      mirror: bundles.mirror,
+      digest: bundles.digest,
+      name: config.fleet.name ?? hostname(),
+      sources: bundles.sources,
+      full: bundles.full,
+      delta: bundles.delta,
+      contentDigest: isExported(state, bundles.sources) ? state.contentDigest : null,
+      changes,
+      log: rows.at(-1)?.id ?? last,
+      counts,
+      publishedAt: toIso(publishedAt),
+      activateAt: toIso(publishedAt + delay),
+      expiresAt: expiry(config, publishedAt),
+    },
+    keys,
+  )
+  if (!(await storeDecided(store, generationKey(number), sealed.bytes)))
+    return {
+      outcome: 'fenced',
+      generation: await readGeneration(store, number, deps.trust),
+      isPaused: false,
+    }
+  exporter.recordPublished(sealed.bytes)
+  await writeHint(store, linkOf(sealed))
+  return { outcome: 'published', generation: sealed, isPaused: reason === 'rollback' }
+}
+
+/** Whether what was exported is the state that was read before: a sync may have committed meanwhile. */
+function isExported({ snapshots }: OwnState, sources: Generation['sources']): boolean {
+  return SOURCES.every((source) => sources[source]?.snapshot === snapshots[source])
+}
+
+function expiry({ bundle }: Pick<Config, 'bundle'>, publishedAt: number): string | null {
+  return bundle.expireDays === 0 ? null : toIso(publishedAt + bundle.expireDays * DAY_MS)
+}
+
+async function storeRows(
+  store: ObjectStore,
+  number: number,
+  rows: Parameters<typeof packChangeRows>[0],
+): Promise<NamedObject> {
+  const { bytes, sha256, size } = await packChangeRows(rows)
+  const key = changesKey(number, sha256)
+  await storeOnce(store, key, bytes)
+  return { key, sha256, size }
+}

@@ -1,0 +1,92 @@
+import type { Config } from '../../../config/schema.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import type { KeyTrust, SigningKey } from '../../bundles/format/keys.ts'
+import type { ObjectStore } from '../objects/object-store.ts'
+import { readGeneration } from './chain.ts'
+import { chooseBundles } from './follow/bundles.ts'
+import { createFollower } from './follow/follow.ts'
+import { createImporter } from './follow/importer.ts'
+import { type Generation, type KnownGeneration, sourcesOf } from './format/generation.ts'
+import { refuseGeneration } from './format/refusals.ts'
+import { beginRollback, endRollback } from './rollback-state.ts'
+import { positionOf } from './position.ts'
+import { type PublishResult, publishGeneration } from './publish/publish.ts'
+
+/** What a rollback needs. */
+interface RollbackDeps {
+  readonly store: ObjectStore
+  readonly config: Pick<Config, 'bundle' | 'data' | 'history' | 'fleet'>
+  readonly keys: readonly SigningKey[]
+  readonly trust: KeyTrust
+  readonly program: string
+  readonly now: () => number
+}
+
+/**
+ * Sets this data folder to the content of an older generation and publishes that as the next one, with the reason
+ * `rollback`. Nodes sync nothing until it is released. After a crash the same call goes on. Throws `usage` for a
+ * generation to which nothing can go back, `fleet`, `locked`, and as an import and an export.
+ */
+export async function rollBackTo(deps: RollbackDeps, to: number): Promise<PublishResult> {
+  const { store, config, trust, now } = deps
+  const dataDir = config.data.dir
+  const waitUntil = (): Promise<void> => Promise.resolve()
+  const follower = createFollower({ store, config, trust, now, waitUntil })
+  const { newest: last, isCurrent, refusal } = await follower.look()
+  if (refusal !== null) throw refuseGeneration(refusal.reason, refusal.message)
+  const number = last?.generation.generation ?? 0
+  const target = to < number ? await readGeneration(store, to, trust) : null
+  if (last === null || target === null)
+    throw new MirrorError(
+      'usage',
+      `${to} is not an older generation of ${store.url}: the newest is ${number} ("patchmirror fleet log" lists them)`,
+    )
+  await refuseUnavailable(store, target.generation, last.generation)
+  beginRollback(dataDir, to)
+  // What is published next continues the change log of the newest generation.
+  if (!isCurrent) await follower.commit(await follower.prepare(last), { atOnce: true })
+  await applyOlder(deps, target, last)
+  const { epoch } = last.generation
+  const result = await publishGeneration({ ...deps, dataDir, epoch, reason: 'rollback', now })
+  if (result.outcome === 'published') endRollback(dataDir)
+  return result
+}
+
+async function refuseUnavailable(store: ObjectStore, target: Generation, last: Generation): Promise<void> {
+  const names = (sources: Generation['sources']): string =>
+    sourcesOf(sources)
+      .map(([name]) => name)
+      .join(', ')
+  if (names(target.sources) !== names(last.sources))
+    throw new MirrorError(
+      'usage',
+      `generation ${target.generation} has ${names(target.sources)}, and the newest ${names(last.sources)}: a rollback ` +
+        'cannot add or remove a source',
+    )
+  for (const one of [target.full, target.delta])
+    if (one !== null && (await store.head(one.key)) === null)
+      throw new MirrorError(
+        'usage',
+        `the bundle ${one.key} of generation ${target.generation} was deleted: it is older than fleet.keepDays`,
+      )
+}
+
+/** Applies an older generation to the data folder, which stays recorded as following the newest. */
+async function applyOlder(
+  { store, config, trust, now }: RollbackDeps,
+  target: KnownGeneration,
+  last: KnownGeneration,
+): Promise<void> {
+  const dataDir = config.data.dir
+  const importer = createImporter({ dataDir, config, trust, now })
+  const chosen = chooseBundles(importer.readDigests(), target.generation)
+  const bundles = await importer.download(store, chosen)
+  await importer.stage(bundles)
+  await importer.apply(bundles, {
+    position: positionOf(last),
+    rollback: true,
+    log: null,
+    beforeCommit: () => Promise.resolve(),
+  })
+  for (const { path } of bundles) importer.discard(path)
+}

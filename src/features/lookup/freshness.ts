@@ -1,0 +1,137 @@
+import { type SnapshotOrigin, readOrigin } from '../../server/http/origin.ts'
+import { notReady } from '../../server/snapshot/not-ready.ts'
+import { type MissingParts, describeMissing, missingOf } from '../../server/snapshot/missing.ts'
+import { SOURCE_NAMES } from '../../server/snapshot/served.ts'
+import { createStaleRule, isRefused, refuseStale } from '../../server/snapshot/stale.ts'
+import { describeOverAge } from '../../server/status/readiness.ts'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { describeOsvScope, parseScopeText } from '../../base/domain/osv-scope.ts'
+import { SWITCHES, type SourceName, activeSources, ageSecondsOf } from '../../base/domain/sources.ts'
+import type { Reads } from '../../store/reads.ts'
+import { duration, timeOf } from '../../cli/output.ts'
+
+/** A source that was read, and how old its data is. */
+interface UsedSource extends MissingParts {
+  readonly name: SourceName
+  readonly snapshot: string
+  /** Upstream's date of the data, ISO 8601 UTC. */
+  readonly asOf: string
+  /** Null: its date is later than this machine's clock. */
+  readonly ageSeconds: number | null
+  /** The setting that the age exceeds, where `staleAction` marks that; null otherwise. */
+  readonly stale: string | null
+  /** Which part of upstream's records is mirrored, in words; absent: all of them. */
+  readonly scope?: string
+}
+
+/** Says which sources a lookup reads, and why one cannot be read. */
+export interface Freshness {
+  /** Marks a source as read. Returns why it has no data, null when it has. Throws `stale` when its age refuses it. */
+  readonly use: (source: SourceName) => MirrorError | null
+  /** Does the same for what `staleAction` does not concern: dates alone, which stay true however old the data is. */
+  readonly useDates: (source: SourceName) => MirrorError | null
+  /** Whether the settings have this mirror sync or store the source. */
+  readonly isExpected: (source: SourceName) => boolean
+  readonly used: () => readonly UsedSource[]
+  /** A line for people on each of them. */
+  readonly lines: () => string[]
+  /** The lines on sources that are too old, lack something, or have a newer state in quarantine. */
+  readonly warnings: () => string[]
+}
+
+/** Creates the freshness of one snapshot; `now`: Unix milliseconds. */
+export function createFreshness(config: Config, reads: Reads, now: number): Freshness {
+  const found = new Map<SourceName, { used: UsedSource; marks: string[] }>()
+  const markStale = createStaleRule(config, () => now)
+  /** Marks a source as read; returns its origin, or why it has no data. */
+  const mark = (source: SourceName): SnapshotOrigin | MirrorError => {
+    const stored = readOrigin(reads, source)
+    if (stored === null)
+      return isOff(config, source)
+        ? new MirrorError('not_ready', `not mirrored: ${SOURCE_NAMES[source]}: ${SWITCHES[source]}`)
+        : notReady(reads, source, SOURCE_NAMES[source])
+    const origin = markStale(source, stored)
+    const { snapshot, asOf, stale } = origin
+    const ageSeconds = ageSecondsOf(Date.parse(asOf), now)
+    const missing = missingOf(reads, source)
+    const quarantined = reads.quarantine.countOpen(source)
+    const scope = scopeOf(reads, source)
+    const known = marksOf(config, source, { ageSeconds, quarantined, ...missing })
+    found.set(source, {
+      used: {
+        name: source,
+        snapshot,
+        asOf,
+        ageSeconds,
+        stale: stale?.limit ?? null,
+        ...missing,
+        ...(scope === null ? {} : { scope }),
+      },
+      marks: scope === null ? known : [...known, `the mirror has only a part of the records: ${scope}`],
+    })
+    return origin
+  }
+  return {
+    use(source) {
+      const origin = mark(source)
+      if (origin instanceof MirrorError) return origin
+      refuseStale(origin)
+      return null
+    },
+    useDates(source) {
+      const origin = mark(source)
+      if (origin instanceof MirrorError) return origin
+      if (isRefused(origin)) found.get(source)?.marks.push(DATES_ALONE)
+      return null
+    },
+    isExpected: (source) => activeSources(config).includes(source) || readOrigin(reads, source) !== null,
+    used: () => [...found.values()].map(({ used }) => used),
+    lines: () => [...found.values()].map(({ used, marks }) => freshnessLine(used, marks)),
+    warnings: () =>
+      [...found.values()].flatMap(({ used, marks }) => (marks.length === 0 ? [] : [freshnessLine(used, marks)])),
+  }
+}
+
+/** Returns which part of the records is mirrored, in words; null: all of them. */
+function scopeOf({ snapshots }: Reads, source: SourceName): string | null {
+  const scope = parseScopeText(snapshots.readSnapshot(source)?.scope ?? null)
+  return scope === null ? null : describeOsvScope(scope)
+}
+
+/** Why dates are shown although `staleAction` is `refuse`. */
+const DATES_ALONE = 'shown although staleAction is refuse, since these are dates alone'
+
+/** Reports whether the settings of a mirror with an upstream leave a source out. */
+function isOff(config: Config, source: SourceName): source is keyof typeof SWITCHES {
+  const isSwitched = source in SWITCHES && config.upstream.apiRoot !== null
+  return isSwitched && !activeSources(config).includes(source)
+}
+
+/**
+ * Returns what people must know of a source beside its date: that it is older than its policy, whatever `staleAction` does
+ * then, that something of it is missing, and that a newer state of it waits for a decision.
+ */
+export function marksOf(config: Config, source: SourceName, { ageSeconds, quarantined, ...missing }: Known): string[] {
+  const over = describeOverAge(config, source, ageSeconds)
+  const waiting = 'a newer state is quarantined: "patchmirror approve" or "reject" decides'
+  const marks = [over, describeMissing(source, missing), quarantined === 0 ? null : waiting]
+  return marks.filter((mark) => mark !== null)
+}
+
+/** What is known of a source beside its date. */
+interface Known extends MissingParts {
+  readonly ageSeconds: number | null
+  /** Newer states that wait for a decision. */
+  readonly quarantined: number
+}
+
+function freshnessLine({ name, snapshot, asOf, ageSeconds }: UsedSource, marks: readonly string[]): string {
+  return [`${name}: snapshot ${snapshot.slice(0, 12)}, ${ageWords(asOf, ageSeconds)}`, ...marks].join('; ')
+}
+
+/** Returns upstream's date of data and how old it is: one that is not known is among the marks (`marksOf`). */
+export function ageWords(asOf: string, ageSeconds: number | null): string {
+  const at = `as of ${timeOf(Date.parse(asOf))}`
+  return ageSeconds === null ? at : `${at}, ${duration(ageSeconds)} old`
+}

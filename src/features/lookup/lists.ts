@@ -1,0 +1,139 @@
+import { type ListPage, parseListPage } from '../../server/reading/list-page.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { canonicalPath, fillPath } from '../../base/domain/path-templates.ts'
+import { RESOURCES } from '../../base/domain/resources.ts'
+import { readText, resolveField } from '../../base/json/field-names.ts'
+import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
+import { IMAGE_NAME_FIELDS } from '../../base/json/forms/listed-names.ts'
+import type { Fields } from '../../base/json/objects.ts'
+import { namesOfTag } from '../../sync/catalog/new-tags.ts'
+import { upstreamJson } from '../../cli/context.ts'
+import { cut, table } from '../../cli/output.ts'
+import { type LookupOptions } from './open.ts'
+import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
+
+/** Options of commands that show a list page by page. */
+interface ListOptions extends LookupOptions {
+  after?: string
+  order?: string
+}
+
+const LIMIT = 50
+const TAGS = '/v1/tags/'
+const TAGS_OF = '/v1/images/{repo}/tags'
+const IMAGES = '/v1/images/'
+const PATCHES = '/v1/patches'
+
+/** The filters of `/v1/patches` by their parameters. */
+const FILTERS = RESOURCES.flatMap(({ list }) => (list?.path === PATCHES ? list.facets : []))
+
+/** `patchmirror tags [IMAGE]`: the tags of all images, or of one, by its repository or id. */
+export function tagsCommand(image: string | undefined, options: ListOptions): Promise<number> {
+  return runLookup(options, (stored) => {
+    const page =
+      image === undefined
+        ? read(stored, TAGS, {}, queryOf(options))
+        : read(stored, TAGS_OF, { repo: repositoryOf(stored, image) }, queryOf(options))
+    const rows = page.items.map((item) => tagCells(item, image))
+    return listed('tags', page, TAG_COLUMNS, rows)
+  })
+}
+
+/** Returns the repository of an image that is named by its repository or its id. */
+function repositoryOf({ reads }: LookupCall, image: string): string {
+  const list = reads.catalog.readList(canonicalPath(IMAGES) ?? '')
+  const entry = list === null ? null : reads.catalog.readEntry(list.id, image)
+  if (entry === null) return image
+  const item = JSON.parse(entry.body.toString('utf8')) as Fields
+  return readText(fieldsOfItem(item, 'images'), IMAGE_NAME_FIELDS) ?? image
+}
+
+/** `patchmirror patches`: the list of `/v1/patches` with its filters. */
+export function patchesCommand(options: ListOptions & Record<string, unknown>): Promise<number> {
+  return runLookup(options, (stored) => {
+    const query = queryOf(options)
+    for (const { param } of FILTERS) {
+      const value = param === null ? undefined : options[camel(param)]
+      if (param !== null && typeof value === 'string') query.set(param, value)
+    }
+    const page = read(stored, PATCHES, {}, query)
+    const items = page.items.map((item) => fieldsOfItem(item, 'patches'))
+    const rows = items.map((item) => [
+      cut(textIn(item, 'cve_id'), 17),
+      cut(`${textIn(item, 'package_src_name')} ${textIn(item, 'version')}`, 26),
+      cut(`${textIn(item, 'ecosystem')} ${textIn(item, 'os_distro_major')}`.replace(/ -$/, ''), 13),
+      cut(textIn(item, 'severity'), 10),
+      cut(textIn(item, 'ticket_status'), 12),
+    ])
+    return listed('patches', page, ['CVE', 'source package', 'ecosystem', 'severity', 'ticket'], rows)
+  })
+}
+
+/** Heads of the cells of `tagCells`. */
+export const TAG_COLUMNS: readonly string[] = ['tag', 'digest', 'updated']
+
+/** Returns the cells of a listed tag. `image`: the repository that it is listed under, where it names none. */
+export function tagCells(item: Fields, image?: string): string[] {
+  const { repository, tag, digest } = namesOfTag({ ...item })
+  const names = [repository ?? (image === undefined ? null : cut(image, 60)), tag]
+  return [
+    names.filter((part) => part !== null).join(':'),
+    digest === null ? '-' : digest.replace(/^sha256:/, '').slice(0, 12),
+    textIn(fieldsOfItem(item, 'tags'), 'updated_at').slice(0, 10),
+  ]
+}
+
+/** Commander's name of an option: `packageSrcName` for `--package-src-name`. */
+function camel(param: string): string {
+  return param.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** Returns a field of an item as text, in any spelling of its name; `-` when it has none. */
+function textIn(item: Fields, field: string): string {
+  const [name] = resolveField(field, Object.keys(item))
+  const value = name === undefined ? undefined : item[name]
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '-'
+}
+
+function queryOf({ limit, after, order }: ListOptions): URLSearchParams {
+  const query = new URLSearchParams({ limit: String(limitOf(limit, LIMIT)) })
+  if (after !== undefined) query.set('after', after)
+  if (order !== undefined) query.set('order', order)
+  return query
+}
+
+/** Reads a page as the API gives it. Throws `not_found` for what no list names, `not_ready` for what is not mirrored. */
+function read(
+  stored: LookupCall,
+  path: string,
+  params: Readonly<Record<string, string>>,
+  query: URLSearchParams,
+): ListPage {
+  const missing = stored.use('catalog')
+  const reply = stored.readApi(path, params, query)
+  if ('problem' in reply) {
+    const { error, message } = reply.problem
+    const isAbsent = error === 'not_mirrored' || error === 'not_found'
+    throw new MirrorError(
+      isAbsent ? 'not_found' : 'not_ready',
+      isAbsent ? `not found: ${message}` : `not mirrored: ${message}`,
+    )
+  }
+  if (missing !== null) throw missing
+  return parseListPage(stored.reads, fillPath(path, params), reply)
+}
+
+function listed(
+  name: string,
+  { items, texts, next, total }: ListPage,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+): LookupResult {
+  const count = total === null ? `${items.length} shown` : `${items.length} of ${total}`
+  const more = next === null ? [] : ['', `${count}; the next page: the same command with`, `--after ${next}`]
+  const none = items.length === 0 ? [`no ${name}: the service's list has none that fit`] : []
+  return {
+    json: { [name]: texts().map(upstreamJson), total, next },
+    lines: [...(items.length === 0 ? none : [table(head, rows)]), ...more],
+  }
+}

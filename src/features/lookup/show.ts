@@ -1,0 +1,117 @@
+import { whyOutOfScope } from '../../server/feeds/osv.ts'
+import { dateInWords, datesInWords } from '../../server/lookup/dates.ts'
+import { findMissingRecord } from '../../server/lookup/missing-record.ts'
+import { MOST_TAGS, findRecordIds, findTags, recordNamed } from '../../server/lookup/named.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { plainRepository } from '../../base/domain/image-reference.ts'
+import { toIso } from '../../base/time.ts'
+import { type Fields, fieldsOf } from '../../base/json/objects.ts'
+import { namesOfTag } from '../../sync/catalog/new-tags.ts'
+import { upstreamJson } from '../../cli/context.ts'
+import { table } from '../../cli/output.ts'
+import { TAG_COLUMNS, tagCells } from './lists.ts'
+import { type LookupOptions } from './open.ts'
+import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
+import { recordFinding } from './record.ts'
+import { noIndex } from './search.ts'
+import { tagFinding } from './tag.ts'
+
+const LIMIT = 20
+/** Names of records or tags that a message lists. */
+const NAMED = 10
+
+/**
+ * `patchmirror show ID|TAG`: a record by its id, or an id that one record names; a tag by its reference, id or digest, which may be
+ * shortened; the tags of a repository.
+ */
+export function showCommand(name: string, options: LookupOptions): Promise<number> {
+  const text = name.trim()
+  const limit = limitOf(options.limit, LIMIT)
+  return runLookup(options, (stored) => {
+    const withoutRecords = stored.use('osv')
+    const record = withoutRecords === null ? recordOf(stored, name, limit) : null
+    if (record !== null) return record
+    const withoutCatalog = stored.use('catalog')
+    const tag = withoutCatalog === null ? tagOf(stored, text, limit) : null
+    if (tag !== null) return tag
+    return refuseMissing(stored, text, [withoutRecords, withoutCatalog])
+  })
+}
+
+function recordOf(stored: LookupCall, name: string, limit: number): LookupResult | null {
+  const id = recordNamed(stored.reads.osv, name)
+  if (id !== null) return recordFinding(stored, id, limit)
+  const text = name.trim()
+  const naming = stored.views((views) => views.listAliasIds(text, '', NAMED + 1)) ?? []
+  const [only] = naming
+  if (only === undefined) return null
+  if (naming.length === 1) return recordFinding(stored, only, limit, text)
+  const listed = naming.slice(0, NAMED).join(', ')
+  const more = naming.length > NAMED ? ' and more' : ''
+  throw new MirrorError('not_found', `not found: no record has the id ${text}; records that name it: ${listed}${more}`)
+}
+
+function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | null {
+  const named = findTags(stored.reads.catalog, text)
+  const [only] = named
+  if (only === undefined) return null
+  if (named.length === 1) return tagFinding(stored, only.id, only.body)
+  const tags = named.map(({ id, body }) => ({ id, body, item: fieldsOf(JSON.parse(body.toString('utf8'))) }))
+  const rows = tags.slice(0, limit).map(({ id, item }) => [...tagCells(item), id])
+  const lines = [
+    `${text} names ${tags.length}${tags.length < MOST_TAGS ? '' : ' or more'} tags; show one by its name, digest or id:`,
+    table([...TAG_COLUMNS, 'id'], rows),
+    ...(tags.length > limit
+      ? [`… and ${tags.length - limit} more: --limit ${tags.length}, or "patchmirror tags"`]
+      : []),
+  ]
+  const isRepository = tags.every(({ item }) => isOfRepository(item, text))
+  if (!isRepository) throw new MirrorError('not_found', `not found: ${lines.join('\n')}`)
+  const items = tags.slice(0, limit).map(({ body }) => upstreamJson(body.toString('utf8')))
+  return { json: { kind: 'repository', repository: text, total: tags.length, tags: items }, lines }
+}
+
+/** Reports whether a tag belongs to the repository of this name, with or without a registry's host. */
+function isOfRepository(item: Fields, name: string): boolean {
+  const { repository } = namesOfTag({ ...item })
+  return repository !== null && plainRepository(repository) === plainRepository(name)
+}
+
+/** Says when a record was removed and first seen: its dates, which a bundle brings, or that of the tombstone alone. */
+function removalOf({ reads }: LookupCall, id: string, tombstoneAt: number): string {
+  const dates = reads.dates.readDates(id)
+  const removed = `removed ${toIso(dates?.removedAt ?? tombstoneAt)}`
+  const [first] = dates === null ? [] : datesInWords(dates)
+  return first === undefined ? removed : `${removed}, ${first[0]} ${dateInWords(first[1], first[2])}`
+}
+
+/** Throws why nothing of this name is shown: removed, not fetched yet, not mirrored, or not here. */
+function refuseMissing(
+  stored: LookupCall,
+  text: string,
+  [withoutRecords, withoutCatalog]: readonly (MirrorError | null)[],
+): never {
+  const { osv } = stored.reads
+  if (withoutRecords !== null && withoutRecords !== undefined) throw withoutRecords
+  const isImage = /[/@]|^\w+:[0-9a-f]{8,}$/i.test(text)
+  for (const id of new Set([text, text.toUpperCase()])) {
+    const removed = osv.readTombstone(id)
+    if (removed !== null)
+      throw new MirrorError(
+        'not_found',
+        `not found: upstream removed the record ${id}: ${removalOf(stored, id, removed.removedAt)}`,
+      )
+    const outside = isImage && !osv.isOutside(id) ? null : whyOutOfScope(stored.reads, id)
+    if (outside !== null) throw new MirrorError('not_ready', `not mirrored: ${id}: ${outside}`)
+    const missing = findMissingRecord(stored.reads, id)
+    if (missing !== null && (missing.kind !== 'unknown' || !isImage))
+      throw new MirrorError('not_ready', `not mirrored yet: ${id}: ${missing.message}`)
+  }
+  if (withoutCatalog && (isImage || stored.isExpected('catalog'))) throw withoutCatalog
+  const what = withoutCatalog ? 'tags are not mirrored here, and no record' : 'neither a record nor a tag'
+  const index = stored.views(() => true) === null ? `; ${noIndex(stored.noViews)}` : ''
+  const similar = findRecordIds(osv, text, 3)
+  const next =
+    similar.length === 0 ? '' : `; ids that begin with it: ${similar.map((id) => JSON.stringify(id)).join(', ')}`
+  throw new MirrorError('not_found', `not found: ${what} of this mirror is named ${text}${next}${index}`)
+}

@@ -1,0 +1,106 @@
+import { PLAIN_REQUEST } from '../../server/http/request-headers.ts'
+import { createReading } from '../../server/reading/reader.ts'
+import type { ReadReply } from '../../server/reading/request.ts'
+import { createViewsInUse } from '../scanners/routes/generation.ts'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../base/errors.ts'
+import type { Reads } from '../../store/reads.ts'
+import { readCurrentViews } from '../scanners/store/generations.ts'
+import type { Views } from '../scanners/store/reads.ts'
+import { visibleLines } from '../../cli/output.ts'
+import { print, printJson, settings } from '../../cli/context.ts'
+import { closing } from '../../cli/store-access.ts'
+import { needPackageIndex, withPackageIndex } from './package-index.ts'
+import { type Freshness, createFreshness } from './freshness.ts'
+import { type LookupOptions, openLookup, refuseLookup } from './open.ts'
+
+/** What a lookup reads from: one snapshot of the data folder, whether or not a daemon runs. */
+export interface LookupCall extends Freshness {
+  readonly config: Config
+  readonly reads: Reads
+  /** Reads from the index of packages, which is built where it is missing; null where there can be none. */
+  readonly views: <T>(use: (views: Views) => T) => T | null
+  /** Why there can be none, with what to do; null: that is not known. */
+  readonly noViews: string | null
+  /** Answers a list as the API does; `path` is the route as declared. */
+  readonly readApi: (path: string, params: Params, query: URLSearchParams) => ReadReply
+}
+
+type Params = Readonly<Record<string, string>>
+
+/** What was found: its JSON, and the lines for people. */
+export interface LookupResult {
+  readonly json: object
+  readonly lines: readonly string[]
+}
+
+/**
+ * Calls `work` with one snapshot of the data folder and prints what it finds, with the sources that were read and how old
+ * they are. An error `not_found` is exit code 1; `not_ready` and `stale`, which say nothing about upstream, are 3.
+ */
+export async function runLookup(options: LookupOptions, work: (stored: LookupCall) => LookupResult): Promise<number> {
+  const { config } = settings(options, false, [])
+  const isJson = options.json === true
+  const used: { freshness: Freshness | null } = { freshness: null }
+  const onSnapshot = (noViews: string | null): number => {
+    const shortReads = openLookup(config)
+    return closing(shortReads, () =>
+      shortReads.during(() => {
+        const freshness = createFreshness(config, shortReads.reads, Date.now())
+        used.freshness = freshness
+        const answer = createReading({ config, cacheControl: 'no-store' }, shortReads)
+        const { json, lines } = work({
+          ...freshness,
+          config,
+          reads: shortReads.reads,
+          views: viewsOf(config, noViews),
+          noViews,
+          readApi: (path, params, query) =>
+            answer({ ...REQUEST, path, params, query: query.toString(), now: Date.now() }),
+        })
+        if (isJson) printJson({ found: true, ...json, sources: freshness.used() })
+        else for (const line of [...lines, '', ...freshness.lines()]) print(visibleLines(line))
+        return 0
+      }),
+    )
+  }
+  try {
+    return await withPackageIndex(config, onSnapshot)
+  } catch (error) {
+    return refuseLookup(error, isJson, used.freshness)
+  }
+}
+
+const REQUEST = {
+  method: 'GET',
+  baseUrl: '',
+  served: null,
+  linkSecret: null,
+  requestHeaders: PLAIN_REQUEST,
+}
+
+/** Opens the index of packages of the data folder at the first read. */
+function viewsOf({ data, views }: Config, missing: string | null): LookupCall['views'] {
+  return (use) => {
+    if (missing !== null) return null
+    const isOff = !views.bucket && !views.query
+    if (isOff || readCurrentViews(data.dir, 'osv') === null) needPackageIndex()
+    const inUse = createViewsInUse(data.dir, null, null)
+    try {
+      return closing(inUse, () => use(inUse.current()))
+    } catch (error) {
+      if (error instanceof MirrorError && error.code === 'not_ready') return null
+      throw error
+    }
+  }
+}
+
+const MAX_LIMIT = 1000
+
+/** Returns the number that `--limit` gives. Throws `usage`. */
+export function limitOf(text: string | undefined, byDefault: number): number {
+  if (text === undefined) return byDefault
+  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw new MirrorError('usage', `--limit takes a whole number from 1 to ${MAX_LIMIT}, not ${text}`)
+}

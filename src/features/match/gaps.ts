@@ -1,0 +1,60 @@
+import { describeMissing } from '../../server/snapshot/missing.ts'
+import { counted, nounOf, plainText } from '../../base/text.ts'
+import { NO_AGE, ageSecondsOf } from '../../base/domain/sources.ts'
+import type { MatchPatches } from './judging/finding.ts'
+import type { MatchGap, MatchSnapshot, MatchVex } from './result.ts'
+
+interface JudgedBy {
+  readonly snapshot: MatchSnapshot
+  readonly vex: MatchVex
+  readonly patches: MatchPatches
+  /** The operating systems that the SBOM names. */
+  readonly systems: readonly string[]
+  /** Releases that it names, and that are not known here. */
+  readonly unreadReleases: readonly string[]
+}
+
+/** Returns what the mirror does not know about an SBOM, by the state of what it was judged with. `now`: Unix milliseconds. */
+export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
+  const { snapshot, vex, patches } = by
+  const isVexAhead = vex.asOf !== null && ageSecondsOf(Date.parse(vex.asOf), now) === null
+  const gaps: readonly [MatchGap['code'], string | null][] = [
+    ['age', snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null],
+    ['records', describeMissing('osv', snapshot)],
+    ['vex', isVexAhead ? `the VEX is dated ${vex.asOf}, ${NO_AGE}` : null],
+    ['vex', vex.missing === 0 ? null : describeMissingVex(vex.missing)],
+    ['patches', patches.partial === null ? null : describePartialPatches(patches.partial)],
+    ['release', describeSystems(by.systems)],
+    ['release', describeReleases(by.unreadReleases)],
+  ]
+  return gaps.flatMap(([code, reason]) => (reason === null ? [] : [{ code, reason }]))
+}
+
+/** Releases that are named in a text. */
+const MOST_NAMED = 5
+
+function describeSystems(systems: readonly string[]): string | null {
+  if (systems.length < 2) return null
+  return `the SBOM names ${systems.length} operating systems (${listed(systems)}): none of them is taken for the release of components that name none`
+}
+
+function describeReleases(releases: readonly string[]): string | null {
+  if (releases.length === 0) return null
+  const what = releases.length === 1 ? 'a release that is' : `${releases.length} releases that are`
+  return `components name ${what} not known here (${listed(releases)}): they are judged by the records of all releases`
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMED).map((one) => plainText(one.slice(0, 100)))
+  return names.length > MOST_NAMED ? `${shown.join(', ')}, …` : shown.join(', ')
+}
+
+/** Says how many VEX documents could not be fetched. */
+export function describeMissingVex(missing: number): string {
+  return `partial: ${counted(missing, 'document')} of VEX ${nounOf(missing, 'is', 'are')} missing or outdated`
+}
+
+/** Says that patches may be missing in the list, and why. */
+export function describePartialPatches(reason: string): string {
+  return `partial: the list of patches may be incomplete or outdated: ${reason}`
+}

@@ -1,0 +1,184 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { MATCH_PATH } from '../../server/http/paths.ts'
+import { type Problem, sendProblem } from '../../server/http/problems.ts'
+import { namedValue, rawTarget } from '../../server/http/request-target.ts'
+import { respondUnstored } from '../../server/http/response.ts'
+import { type BodyFault, readRequestBody } from '../../server/http/streams.ts'
+import type { OwnPath, PeopleTools } from '../../server/people.ts'
+import type { PinRequest } from '../../server/reading/request.ts'
+import { askingOf } from '../../server/reading/asking.ts'
+import { followPin } from '../../server/reading/thread.ts'
+import type { Config } from '../../config/schema.ts'
+import { shareFor } from '../../base/connections/responses.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { whyNoRelease } from './judging/components.ts'
+import { type RequestThread, type ThreadFailure, createRequestThread, errorOf } from '../../base/threads/requests.ts'
+import { workerFile } from '../../base/threads/worker-file.ts'
+import type { MatchSnapshot } from './result.ts'
+
+/** What the thread that judges SBOMs is started with. */
+export interface MatchData {
+  readonly config: Config
+}
+
+/** An SBOM to judge. */
+export interface MatchMessage {
+  /** The whole of its buffer. */
+  readonly body: Uint8Array<ArrayBuffer>
+  /** Unix milliseconds. */
+  readonly now: number
+  /** Stamp of the served snapshots, where newer ones are kept back; null: the newest. */
+  readonly served: string | null
+  /** Whether the client may read the catalog, and so the mirrored VEX. */
+  readonly catalog: boolean
+  /** The distribution and release of components that name none; null: it is not known. */
+  readonly distro: string | null
+}
+
+/** What became of it; `body`: the result as JSON. */
+export type MatchReply =
+  | {
+      readonly body: Uint8Array
+      readonly snapshot: Pick<MatchSnapshot, 'id' | 'asOf' | 'stale'>
+    }
+  | { readonly moved: true }
+  | { readonly failed: ThreadFailure }
+
+/** Most bytes of an SBOM. The parser of JSON cannot be interrupted: 16 MiB keep it for seconds, twice as much for a minute. */
+const MAX_BYTES = 16 * 2 ** 20
+/** SBOMs that may wait for the thread. */
+const MAX_WAITING = 16
+/** An SBOM at the bound, parsed, and the findings of one answer. */
+const LIMITS = { maxYoungGenerationSizeMb: 32, maxOldGenerationSizeMb: 1000 }
+
+type MatchThread = RequestThread<MatchMessage | PinRequest, MatchReply>
+
+/**
+ * Creates `POST /-/match`: the vulnerabilities of an SBOM's components. It takes no key, as the query API takes none; with a
+ * key the mirrored VEX is applied. A thread of its own answers, which starts with the first request.
+ */
+export function createMatchRoute({ config }: MatchData): (tools: PeopleTools) => OwnPath {
+  return (tools) => {
+    const file = workerFile('match.worker', import.meta.url)
+    const data: MatchData = { config }
+    const thread: MatchThread = createRequestThread({
+      file,
+      data,
+      limits: LIMITS,
+      unref: true,
+      maxWaiting: MAX_WAITING,
+      what: 'SBOMs',
+    })
+    tools.atEnd(() => thread.close())
+    if (config.views.query) followPin(thread, tools.served.servedPin)
+    return {
+      answer(request, response) {
+        if (rawTarget(request.url ?? '').path !== MATCH_PATH) return false
+        void answerMatch({ tools, thread, config }, request, response).catch((error: unknown) =>
+          tools.failures.answer(error, request, response),
+        )
+        return true
+      },
+    }
+  }
+}
+
+interface RouteParts extends MatchData {
+  readonly tools: PeopleTools
+  readonly thread: MatchThread
+}
+
+async function answerMatch(
+  { tools, thread, config }: RouteParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { method = '' } = request
+  if (!config.views.query) throw new MirrorError('not_found', SWITCHED_OFF)
+  if (method !== 'POST') return refuse(request, response, notPosted(method))
+  const denied = tools.access.judge(request)
+  if (denied !== null && hasCredential(request)) return refuse(request, response, denied)
+  const distro = distroIn(request)
+  const share = shareFor(response)
+  const body = await readRequestBody(request, { bytes: MAX_BYTES, share })
+  if (body === 'gone') return void response.destroy()
+  if (typeof body === 'string') return refuse(request, response, FAULTS[body])
+  const served = tools.served.servedPin?.stamp() ?? null
+  const message = {
+    body: new Uint8Array(body),
+    now: tools.now(),
+    served,
+    catalog: denied === null,
+    distro,
+  } // in a buffer of its own
+  const leave = (): void => void (message.body = NOTHING) // the queue keeps the message until its turn
+  response.once('close', leave)
+  share.queues(() => {
+    leave()
+    refuse(request, response, FAULTS.crowded)
+  })
+  const reply = await thread.ask(message, askingOf(response))
+  response.off('close', leave)
+  if (reply === null || response.writableEnded) return
+  share.release() // the answer counts from here on
+  send(reply, request, response)
+}
+
+/** The release that the client names. Throws `bad_request` for one that is not known here. */
+function distroIn({ url = '' }: IncomingMessage): string | null {
+  const distro = namedValue(new URLSearchParams(rawTarget(url).query), 'distro')
+  const why = distro === null ? null : whyNoRelease(distro)
+  if (why === null) return distro
+  throw new MirrorError('bad_request', `distro=… ${why}`)
+}
+
+const NOTHING = new Uint8Array(0)
+
+function send(reply: MatchReply, request: IncomingMessage, response: ServerResponse): void {
+  if ('failed' in reply) throw errorOf(reply.failed)
+  if (response.destroyed || 'moved' in reply) return
+  const { id, asOf, stale } = reply.snapshot
+  const limit = stale === null ? {} : { stale: { limit: stale, refused: false } }
+  const origin = { source: 'osv' as const, snapshot: id, asOf, version: id, ...limit }
+  const body = Buffer.from(reply.body)
+  respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin })
+}
+
+const SWITCHED_OFF = 'this mirror judges no SBOMs: views.query is off in its settings'
+
+type Refusal = Pick<Problem, 'status' | 'error' | 'message' | 'headers'>
+
+function hasCredential({ headers }: IncomingMessage): boolean {
+  return (headers.authorization ?? '').trim() !== ''
+}
+
+function notPosted(method: string): Refusal {
+  const message = `${method} is not allowed here: send an SBOM by POST`
+  return { status: 405, error: 'method_not_allowed', message, headers: { Allow: 'POST' } }
+}
+
+/** Sends a refusal; the rest of the body is not read, so the connection ends with it. */
+function refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
+  const headers = { Connection: 'close', ...refusal.headers }
+  sendProblem(request, response, { ...refusal, headers })
+}
+
+const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, Refusal>> = {
+  too_large: {
+    status: 413,
+    error: 'too_large',
+    message: `the SBOM is larger than ${MAX_BYTES / 2 ** 20} MiB: leave files out of it, or use "patchmirror match"`,
+  },
+  late: { status: 408, error: 'timeout', message: 'the SBOM did not come in time' },
+  encoded: {
+    status: 415,
+    error: 'unsupported_encoding',
+    message: 'the request has a Content-Encoding: send the SBOM as it is',
+  },
+  crowded: {
+    status: 503,
+    error: 'not_ready',
+    headers: { 'Retry-After': '30' },
+    message: 'too many SBOMs and answers wait for their clients: try again later',
+  },
+}

@@ -1,0 +1,220 @@
+import { PLAIN_REQUEST } from '../../server/http/request-headers.ts'
+import { withoutHeader } from '../../server/access/credentials.ts'
+import { createReading } from '../../server/reading/reader.ts'
+import { readOrigin } from '../../server/http/origin.ts'
+import { createStaleRule, refuseStale } from '../../server/snapshot/stale.ts'
+import { type ViewsInUse, createViewsInUse } from '../scanners/routes/generation.ts'
+import { MirrorError, httpStatus, messageOf } from '../../base/errors.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
+import { openInboxReader } from '../../store/database/open.ts'
+import { isUnreadable } from '../../store/database/faults.ts'
+import { createInboxReads } from '../../store/webhooks/inbox.ts'
+import type { openShortReads } from '../../store/reads.ts'
+import type { Views } from '../scanners/store/reads.ts'
+import { type ThreadFailure, failureOf } from '../../base/threads/requests.ts'
+import type { Block } from './blocks.ts'
+import { jsonFeed } from './feed.ts'
+import { createPageDocuments } from './documents/read.ts'
+import { type PageCall, type PageView, HTML, type Page } from './page.ts'
+import { LOADERS } from './loaders.ts'
+import { PAGES } from './pages.ts'
+import { problemNotices } from './pages/problems.ts'
+import { pageFrame, uiOf } from './frame.ts'
+import { referenceView } from './reference.ts'
+import { createRenderer } from './render.ts'
+import type { PageProblem, PageReply, PageRequest, PagesData } from './request.ts'
+
+type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
+
+/** Creates the function that makes pages one after the other, each from one snapshot of the store. */
+export function createPageMaker(data: PagesData, openReads: () => ShortReads): (request: PageRequest) => PageReply {
+  const render = createRenderer()
+  let load: ((page: Page, request: PageRequest) => PageView) | null = null
+  return (request) => {
+    const { view, fault } = viewOf(data, request, (page) => {
+      load ??= createLoader(data, openReads())
+      return load(page, request)
+    })
+    const { type, text } = textOfPage(render, data, request, view)
+    return { status: view.status ?? 200, type, body: new TextEncoder().encode(text), fault }
+  }
+}
+
+function textOfPage(
+  render: ReturnType<typeof createRenderer>,
+  data: PagesData,
+  request: PageRequest,
+  view: PageView,
+): { readonly type: string; readonly text: string } {
+  const { feed } = view
+  if (feed === undefined) return { type: HTML, text: render.html(pageFrame(data, request, view)) }
+  const { type = HTML } = PAGES.find(({ path }) => path === request.page) ?? {}
+  return { type, text: type === 'application/feed+json' ? jsonFeed(feed) : render.atom(feed) }
+}
+
+/** Returns what to show: the page, or why it cannot be shown. `fault`: what the log is to report. */
+function viewOf(
+  data: PagesData,
+  request: PageRequest,
+  load: (page: Page) => PageView,
+): { readonly view: PageView; readonly fault: ThreadFailure | null } {
+  if (request.document !== undefined) return { view: referenceView(request.document), fault: null }
+  if (request.problem !== null) return { view: problemView(request, request.problem), fault: null }
+  try {
+    const page = PAGES.find(({ path }) => path === request.page)
+    if (page === undefined) throw new MirrorError('not_found', 'there is no such page')
+    return { view: load(page), fault: null }
+  } catch (error) {
+    const isOpen = error instanceof MirrorError && OPEN.has(error.code)
+    if (isUnreadable(error)) return { view: unreadView(data, request), fault: failureOf(error) }
+    const message = isOpen ? messageOf(error) : FAILED
+    const view = problemView(request, { status: httpStatus(error), message })
+    return { view, fault: isOpen ? null : failureOf(error) }
+  }
+}
+
+/** Shows what is wrong where stored data cannot be read: the problems of the report, else what says more. */
+function unreadView({ config }: PagesData, request: PageRequest): PageView {
+  const { status, base, now } = request
+  const blocks = status === null ? [] : problemNotices({ config, ui: uiOf(base), now }, status)
+  if (blocks.length > 0) return { title: TITLES[503] ?? '', status: 503, blocks }
+  return problemView(request, { status: 503, message: UNREAD })
+}
+
+/** Codes of errors whose messages are about the request. */
+const OPEN: ReadonlySet<string> = new Set(['not_found', 'not_ready', 'bad_request', 'not_supported', 'stale'])
+const UNREAD = 'what is stored cannot be read now: the log has the reason, and "patchmirror doctor" says what helps'
+const FAILED = 'the mirror failed to make this page; its log has the reason'
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'The request cannot be understood',
+  401: 'This page takes a local key',
+  404: 'Not found',
+  405: 'These pages only read',
+  429: 'Too many wrong keys',
+  503: 'Not ready',
+}
+
+function problemView({ base }: PageRequest, { status, message }: PageProblem): PageView {
+  const title = TITLES[status] ?? 'This page failed'
+  if (status === 401) return { title, status, blocks: [keyNotice(base, message)] }
+  return {
+    title,
+    status,
+    blocks: [{ kind: 'notice', tone: 'warn', title: `${status}`, text: message }],
+  }
+}
+
+/** Says how a person brings a key: the page to sign in makes the browser ask for it, also where it has a wrong one. */
+function keyNotice(base: string, message: string): Block {
+  const how = 'Sign in: your browser asks for the key. It is the user name, and the password stays empty.'
+  return {
+    kind: 'notice',
+    tone: 'warn',
+    title: '401',
+    text: `${withoutHeader(message)}. ${how}`,
+    links: [{ text: 'Sign in', href: uiOf(base)('sign-in') }],
+  }
+}
+
+function createLoader({ config }: PagesData, shortReads: ShortReads) {
+  const { reads } = shortReads
+  const answer = createReading({ config, cacheControl: 'no-store' }, shortReads)
+  const documents = createPageDocuments(reads)
+  const remember = createMemory()
+  const generation = createViewsInUse(config.data.dir, null, null)
+  const views = <T>(use: (views: Views) => T): T | null => {
+    generation.refresh()
+    const open = isBuilt(config) ? openOrNull(generation) : null
+    return open === null ? null : use(open)
+  }
+  const refuseOld = (source: SourceName, now: number): void => {
+    const origin = readOrigin(reads, source)
+    if (origin !== null) refuseStale(createStaleRule(config, () => now)(source, origin))
+  }
+  return (page: Page, request: PageRequest): PageView => {
+    const { now, signedIn, status, base, origin } = request
+    const readApi: PageCall['readApi'] = (path, { params = {}, query }) => {
+      const asked = {
+        path,
+        params,
+        query: query?.toString() ?? '',
+        baseUrl: base,
+        now,
+        served: request.served,
+        linkSecret: null, // pages show documents under their own paths
+      }
+      return answer({ ...asked, method: 'GET', requestHeaders: PLAIN_REQUEST })
+    }
+    const call: PageCall = {
+      query: new URLSearchParams(request.query),
+      now,
+      signedIn,
+      status,
+      config,
+      reads,
+      remember,
+      inbox: (use) => withInboxReads(config.data.dir, use),
+      documents,
+      views,
+      readApi,
+      ui: uiOf(base),
+      root: (path) => base + path,
+      absolute: (path) => origin + path,
+      refuseOld: (source) => refuseOld(source, now),
+    }
+    return shortReads.during(() => {
+      sourcesOf(page, signedIn).forEach(call.refuseOld)
+      return LOADERS[page.path](call)
+    }, request.served)
+  }
+}
+
+/** Creates a memory of the two last results that took long. */
+function createMemory(): PageCall['remember'] {
+  const known = new Map<string, unknown>()
+  return <T>(key: string, make: () => T): T => {
+    if (known.has(key)) return known.get(key) as T // what this key was set to
+    const made = make()
+    const [oldest] = known.keys()
+    if (known.size > 1 && oldest !== undefined) known.delete(oldest)
+    known.set(key, made)
+    return made
+  }
+}
+
+/** Opens the database of deliveries for one page: the inbox thread owns it. */
+function withInboxReads<T>(dataDir: string, use: (inbox: ReturnType<typeof createInboxReads>) => T): T | null {
+  const db = openInboxReader(dataDir)
+  if (db === null) return null
+  try {
+    return use(createInboxReads(db))
+  } finally {
+    db.close()
+  }
+}
+
+/**
+ * Returns the sources whose data a page shows, beside those that `readApi` asks for or `refuseOld` names: a page of the state shows how old
+ * everything is, and a run is no data of a source.
+ */
+function sourcesOf({ path, access, usesStatus, isLog }: Page, signedIn: boolean): readonly SourceName[] {
+  if (access !== 'open' || usesStatus || isLog === true) return []
+  return path === SEARCH && signedIn ? ['osv', 'catalog'] : ['osv']
+}
+
+const SEARCH = 'search'
+
+/** Reports whether the settings have views built: older ones may still be stored where they do not. */
+function isBuilt({ views }: PagesData['config']): boolean {
+  return views.bucket || views.query
+}
+
+function openOrNull(generation: ViewsInUse): Views | null {
+  try {
+    return generation.current()
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'not_ready') return null
+    throw error
+  }
+}

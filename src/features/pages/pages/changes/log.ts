@@ -1,0 +1,42 @@
+import { type PublishedDoubt, doubtSummaries } from '../../../../base/domain/doubts.ts'
+import { type SourceName, SOURCES, isPrivateSource } from '../../../../base/domain/sources.ts'
+import type { LoggedSnapshot } from '../../../../store/changes/log.ts'
+import { grouped } from '../../cells.ts'
+import type { Reads } from '../../../../store/reads.ts'
+import { type PageCall, choiceOf } from '../../page.ts'
+
+/** Returns the sources that a query asks for: one, or all that this client may read. Throws `bad_request`. */
+export function askedSources({ query, signedIn }: PageCall): readonly SourceName[] {
+  const chosen = choiceOf(query, 'source', SOURCES)
+  if (chosen !== '') return [chosen]
+  return SOURCES.filter((source) => signedIn || !isPrivateSource(source))
+}
+
+/** Says what the guard doubted of a logged snapshot, one sentence a kind. */
+export function doubtWords({ changes }: Pick<Reads, 'changes'>, { id }: LoggedSnapshot): string[] {
+  const doubts = changes.readDoubts(id)
+  return doubts === null ? [] : doubtSummaries(doubts.run, doubts.doubted, doubts.counts)
+}
+
+/** Returns the doubts of one logged snapshot by the ids of the records. */
+export function doubtsIn(
+  { changes }: Pick<Reads, 'changes'>,
+  { source, id }: LoggedSnapshot,
+): ReadonlyMap<string, readonly PublishedDoubt[]> {
+  return changes.listDoubts({ source, after: id - 1, until: id })
+}
+
+/** Returns what a logged snapshot changed, in words. */
+export function changeWords({ added, changed, removed, complete, previous }: LoggedSnapshot): string {
+  if (previous === null) return 'first snapshot of this source'
+  if (!complete) return 'everything may have changed'
+  const counts = [
+    [added, 'added'],
+    [changed, 'changed'],
+    [removed, 'removed'],
+  ] as const
+  const words = counts.flatMap(([number, word]) =>
+    number === null || number === 0 ? [] : [`${grouped(number)} ${word}`],
+  )
+  return words.length === 0 ? 'no name changed' : words.join(', ')
+}

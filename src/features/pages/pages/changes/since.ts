@@ -1,0 +1,166 @@
+import { type FoundChanges, countWords, findChanges } from '../../../../server/followers/changes.ts'
+import {
+  type SincePlace,
+  firstStoredText,
+  isSnapshotName,
+  placeByDefault,
+  placesSince,
+} from '../../../../server/followers/since.ts'
+import { MirrorError } from '../../../../base/errors.ts'
+import { counted, nounOf } from '../../../../base/text.ts'
+import { SINCE_FORMS, readSince, toIso } from '../../../../base/time.ts'
+import { type SourceName, SOURCES } from '../../../../base/domain/sources.ts'
+import type { Block } from '../../blocks.ts'
+import { type Cell, clip, code, plain } from '../../cells.ts'
+import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
+import { askedSources } from './log.ts'
+import { askedPackages } from './packages.ts'
+import { beginning, changeCell, formBlock, knownRows, nameCell, sinceBeginning, wordCells } from './parts.ts'
+
+/** Rows on a page. */
+const PAGE = 100
+
+/**
+ * Everything that changed since a date or a snapshot, each name once; of records also what changed, and of a package alone.
+ * Without a date for a week, or since the log begins.
+ */
+export function sinceView(call: PageCall): PageView {
+  const { query, reads } = call
+  const named = parameter(query, 'since')
+  const purl = parameter(query, 'purl')
+  const tag = parameter(query, 'tag')
+  const isOfPackages = purl !== '' || tag !== ''
+  const chosen = choiceOf(query, 'source', SOURCES)
+  const wanted = chosen === '' && isOfPackages ? 'osv' : chosen === '' ? null : chosen
+  if (isOfPackages && wanted !== 'osv')
+    throw new MirrorError('bad_request', 'a package is named by records alone: choose the source osv')
+  const asks = askedPackages(call, '')
+  const filter = asks?.filter ?? null
+  const place = named === '' ? placeByDefault(reads, 'osv', call.now) : placeOf(call, named, wanted)
+  const source = place?.source ?? wanted ?? 'osv'
+  const since = named || (typeof place?.at === 'number' ? toIso(place.at) : '')
+  const title = `Changes of ${clip(asks?.subject ?? source, 100)}${since && ` since ${clip(since, 64)}`}`
+  const note = place && firstStoredText(place)
+  const blocks = [formBlock(call, source), ...(note === null ? [] : [youngNotice(note)])]
+  if (reads.snapshots.readSnapshot(source) === null)
+    return { title, status: 404, blocks: [...blocks, notMirrored(source)] }
+  const asked = {
+    after: parameter(query, 'after') || null,
+    limit: PAGE,
+    detailed: source === 'osv',
+    now: call.now,
+  }
+  const found = place === null ? null : findConcerning(reads, place, { ...asked, filter })
+  if (found === null) {
+    const rows = [...beginning(call, source), ...sinceBeginning(call, source, { purl, tag })]
+    return { title, status: 404, blocks: [...blocks, { kind: 'facts', rows }, UNKNOWN] }
+  }
+  if (!found.complete) {
+    const later = found.namedSince
+    const rows =
+      later === undefined ? [] : knownRows(call.ui, `changes since ${later}`, { source, since: later, purl, tag })
+    const facts: Block = { kind: 'facts', rows: [...countRows(found), ...rows] }
+    return { title, blocks: [formBlock(call, source), EVERYTHING, facts] }
+  }
+  const first = asked.after === null ? null : { source, since, purl, tag }
+  const next = found.next === null ? null : { source, since: place?.snapshot, purl, tag, after: found.next }
+  return { title, blocks: [...blocks, tableOf(call, found, { first, next })] }
+}
+
+/** Pages of changes that are compared until one has what a filter asks for. */
+const MOST_PAGES = 4
+
+/** Finds a page of changes, and with a filter the first one that has any. */
+function findConcerning(
+  reads: PageCall['reads'],
+  place: SincePlace,
+  asked: Parameters<typeof findChanges>[3],
+): FoundChanges | null {
+  let found = findChanges(reads, place, place.snapshot, asked)
+  let notJudged = 0
+  for (let pages = 1; pages < MOST_PAGES; pages++) {
+    if (found === null || found.next === null || found.changes.length > 0) break
+    notJudged += found.notJudged ?? 0
+    found = findChanges(reads, place, place.snapshot, { ...asked, after: found.next })
+  }
+  return found && { ...found, notJudged: notJudged + (found.notJudged ?? 0) }
+}
+
+/** Says how many names changed, where none is listed. */
+function countRows({ counts }: FoundChanges): [string, Cell][] {
+  return counts === undefined ? [] : [['changes', plain(countWords(counts))]]
+}
+
+type PageParameters = Record<string, string | undefined>
+
+function tableOf(
+  call: PageCall,
+  found: FoundChanges,
+  { first, next }: { readonly first: PageParameters | null; readonly next: PageParameters | null },
+): Block {
+  const hasWords = found.source === 'osv'
+  const { notJudged = 0 } = found
+  const unknown =
+    notJudged === 0
+      ? ''
+      : ` Of ${counted(notJudged, 'changed record')} it is not known whether ${nounOf(notJudged, 'it concerns this: its', 'they concern this: their')} earlier version is not stored.`
+  return {
+    kind: 'table',
+    title: 'Names that differ, each once',
+    note: `From snapshot ${found.from.slice(0, 12)} to ${found.to.slice(0, 12)}.${unknown}`,
+    columns: ['Change', 'Name', ...(hasWords ? ['What'] : []), 'Last in snapshot'],
+    rows: found.changes.map((one) => [
+      changeCell(one.change),
+      nameCell(call, found.source, 'id' in one ? one.id : one.path),
+      ...(hasWords ? [wordCells(one.words, one.doubts)] : []),
+      code(one.snapshot.slice(0, 12)),
+    ]),
+    empty:
+      next === null
+        ? 'Nothing changed since then.'
+        : 'None of the names compared so far concerns it; the next page compares further ones.',
+    first: first && call.ui('changes', first),
+    next: next && call.ui('changes', next),
+  }
+}
+
+function youngNotice(text: string): Block {
+  return { kind: 'notice', tone: 'plain', title: 'The mirror is younger than that', text }
+}
+
+const UNKNOWN: Block = {
+  kind: 'notice',
+  tone: 'warn',
+  title: 'The log does not reach back that far',
+  text: 'Everything may have changed since then. Follow the link above, or ask since a later time; a program reads everything and follows from there. The log is kept for data.changeDays days, and only the last part of it where very much changed.',
+}
+
+const notMirrored = (source: SourceName): Block => ({
+  kind: 'notice',
+  tone: 'warn',
+  title: `Nothing of ${source} is mirrored yet`,
+  text: 'Its changes are listed from its first snapshot on.',
+})
+
+const EVERYTHING: Block = {
+  kind: 'notice',
+  tone: 'warn',
+  title: 'Everything may have changed',
+  text: 'More changed since then than the log lists by name: read everything, and follow from there.',
+}
+
+/** Returns where the log continues from a time or a snapshot; null when it does not know it. Throws `bad_request`. */
+function placeOf(call: PageCall, since: string, wanted: SourceName | null): SincePlace | null {
+  const { reads, now } = call
+  const allowed = askedSources(call)
+  if (readSince(since, now) === null && !isSnapshotName(since))
+    throw new MirrorError(
+      'bad_request',
+      `since is none of: a snapshot (12 to 64 hexadecimal digits) or its number, ${SINCE_FORMS}`,
+    )
+  const places = placesSince(reads, since, wanted, now).filter(({ source }) => allowed.includes(source))
+  const [place, another] = places
+  if (another !== undefined && wanted === null)
+    throw new MirrorError('bad_request', 'since is a snapshot of two sources: choose one')
+  return place ?? null
+}

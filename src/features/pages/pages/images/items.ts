@@ -1,0 +1,38 @@
+import { RESOURCES } from '../../../../base/domain/resources.ts'
+import { readText } from '../../../../base/json/field-names.ts'
+import { fieldsOfItem } from '../../../../base/json/forms/item-fields.ts'
+import { type Fields, isObject } from '../../../../base/json/objects.ts'
+import { type Cell, clip, plain, time } from '../../cells.ts'
+
+/** Fields that have the date of a change, in any spelling. */
+const CHANGED = ['updated_at', 'created_at', 'pushed_at', 'last_updated']
+
+/** Returns an item's own id; '' where it has none. */
+export function listedId(item: Fields, resource: 'images' | 'tags'): string {
+  const ids = RESOURCES.find(({ name }) => name === resource)?.ids ?? []
+  return readText(fieldsOfItem(item, resource), ids) ?? ''
+}
+
+/** Returns the digest of an image that a tag names; null where it names none. */
+export function digestOfTag(item: Fields): string | null {
+  return readText(fieldsOfItem(item, 'tags'), ['digest', 'image_digest', 'manifest_digest'])
+}
+
+/** Returns when an item was changed or made. */
+export function changedCell(item: Fields, now: number, resource: 'images' | 'tags'): Cell {
+  const text = readText(fieldsOfItem(item, resource), CHANGED)
+  return text === null || text.length > 60 ? plain(text) : time(text, now)
+}
+
+/** Fields of an item that are shown as they are. */
+const MOST_FIELDS = 40
+
+/** Returns the fields of an item with short values, those of its objects by `outer.inner`. */
+export function fieldRows(item: Fields): [string, Cell][] {
+  const rows = Object.entries(item).flatMap(([name, value]): [string, Cell][] =>
+    isObject(value)
+      ? Object.entries(value).map(([inner, one]) => [clip(`${name}.${inner}`, 80), plain(one)])
+      : [[clip(name, 80), plain(value)]],
+  )
+  return rows.slice(0, MOST_FIELDS)
+}

@@ -1,0 +1,189 @@
+import { MirrorError } from '../../../../base/errors.ts'
+import { requestedPath } from '../../../../server/catalog/not-found.ts'
+import { type ArtifactSignature, signatureText } from '../../../../base/domain/artifacts/signature.ts'
+import { canonicalPath } from '../../../../base/domain/path-templates.ts'
+import { type Fields, fieldsOf } from '../../../../base/json/objects.ts'
+import type { Block } from '../../blocks.ts'
+import { type Cell, clip, code, grouped, link, plain, size, state } from '../../cells.ts'
+import { type PageCall, type PageView, parameter } from '../../page.ts'
+import { type Artifact, type ShownKind, listArtifacts } from './artifacts.ts'
+import { type Further, contentBlocks } from './contents.ts'
+import { nameOfTag } from '../../../../server/lookup/tag-names.ts'
+import { NOT_JUDGED, packageWords, whyNoTags } from '../../../../store/findings/words.ts'
+import { changesTable, readTagFindings } from '../tags/log.ts'
+import { fieldRows } from './items.ts'
+
+const ITEM = '/v1/tags/{id}'
+
+/** Loads the page of one tag: its SBOM, VEX, provenance, and the sets of artifacts of AVRs that it names. */
+export function loadTag(call: PageCall): PageView {
+  const id = requiredId(call, 'tag')
+  const { item, mentions, isWhole } = readTag(call, id)
+  const name = nameOfTag(item)
+  const artifacts = listArtifacts(call, 'tags', id)
+  const path = requestedPath(ITEM, { id })
+  const note = isWhole
+    ? { note: 'As the service describes it: counts of vulnerabilities here are its own.' }
+    : { note: 'As the list of tags has it: the details are not mirrored.' }
+  return {
+    title: name === '' ? id : name,
+    blocks: [
+      { kind: 'heading', title: 'Tag', ...note },
+      { kind: 'facts', rows: [['as JSON', code(path, call.root(path))], ...fieldRows(item)] },
+      ...findingsOrWhyNot(call, id),
+      artifactTable(call, artifacts, furtherOf(call, 'tag', id)),
+      evidenceBlock(call, mentions),
+      ...artifacts.flatMap((one) => contentBlocks(call, one, furtherOf(call, 'tag', id))),
+    ],
+  }
+}
+
+/** Changes of findings that are shown of a tag. */
+const MOST_CHANGES = 20
+
+/** What records say about the SBOM of a tag; why that is not shown where records are too old to be served. */
+function findingsOrWhyNot(call: PageCall, id: string): Block[] {
+  try {
+    return findingBlocks(call, id)
+  } catch (error) {
+    if (!(error instanceof MirrorError) || error.code !== 'stale') throw error
+    return [{ kind: 'notice', tone: 'warn', title: 'Findings are not shown', text: error.message }]
+  }
+}
+
+/** What records say about the SBOM of a tag, or why that is not known; nothing where the settings have no tags judged. */
+function findingBlocks(call: PageCall, id: string): Block[] {
+  if (whyNoTags(call.config) !== null) return []
+  const found = readTagFindings(call, (reads) => ({
+    tag: reads.readTag(id),
+    changes: reads.listLogOf(id, MOST_CHANGES),
+  }))
+  const tag = found?.tag ?? null
+  if (found === null || tag === null) return [notJudgedNotice(NOT_JUDGED)]
+  if (tag.refusal !== null) return [notJudgedNotice(`${tag.refusal}: its artifacts below say what is stored`)]
+  const { changes } = found
+  const { findings, fixable, critical, high, suppressed } = tag
+  const heading: Block = {
+    kind: 'heading',
+    title: 'Findings of this mirror',
+    note: 'What this mirror finds in the SBOM of the tag by its own records; the service may count others.',
+  }
+  const counts: Block = {
+    kind: 'facts',
+    rows: [
+      ['findings', plain(`${grouped(findings)}, ${grouped(fixable)} with a fix`)],
+      ['severity', plain(`${grouped(critical)} critical, ${grouped(high)} high`)],
+      ['ruled out by VEX', plain(grouped(suppressed))],
+      ['packages', plain(packageWords(tag))],
+      ['all tags', link('changes of findings', call.ui('tag-changes'))],
+    ],
+  }
+  return [heading, counts, changesTable(call, changes)]
+}
+
+function notJudgedNotice(text: string): Block {
+  return { kind: 'notice', tone: 'warn', title: 'The SBOM of this tag is not judged', text }
+}
+
+/** Loads the page of a set of artifacts: the evidence of an AVR (artifact vulnerability remediation). */
+export function loadAvr(call: PageCall): PageView {
+  const id = requiredId(call, 'avr')
+  const artifacts = listArtifacts(call, 'avrs', id)
+  const further = furtherOf(call, 'avr', id)
+  return {
+    title: `AVR ${id}`,
+    ...(artifacts.every(({ documents }) => documents.length === 0) && { status: 404 }),
+    blocks: [artifactTable(call, artifacts, further), ...artifacts.flatMap((one) => contentBlocks(call, one, further))],
+  }
+}
+
+function requiredId({ query }: PageCall, page: string): string {
+  const id = parameter(query, 'id')
+  if (id !== '') return id
+  throw new MirrorError('bad_request', `name the ${page}: ?id=…`)
+}
+
+/** Leads to the same page with other rows; which documents are shown stays. */
+function furtherOf({ ui, query }: PageCall, page: string, id: string): Further {
+  const which = (['sbom', 'vex', 'provenance'] satisfies ShownKind[]).map((kind): [string, string] => [
+    kind,
+    parameter(query, kind),
+  ])
+  return (parameters) => ui(page, { id, ...Object.fromEntries(which), ...parameters })
+}
+
+interface TagFound {
+  readonly item: Fields
+  /** Ids of AVRs that it names. */
+  readonly mentions: readonly string[]
+  /** Whether these are its details, and not only its entry in the list. */
+  readonly isWhole: boolean
+}
+
+/** Reads a tag's details, or its entry in the list where these are not mirrored. Throws with the API's reason. */
+function readTag({ reads, readApi }: PageCall, id: string): TagFound {
+  const { mentions = [] } = reads.catalog.readAnswer(requestedPath(ITEM, { id })) ?? {}
+  const list = reads.catalog.readList(canonicalPath('/v1/tags/') ?? '')
+  const entry = list === null ? null : reads.catalog.readEntry(list.id, id)
+  const reply =
+    entry === null || mentions.length > 0 || reads.catalog.hasAnswers(`tags/${id}`)
+      ? readApi(ITEM, { params: { id } })
+      : null
+  if (reply !== null && 'body' in reply && reply.body !== null) {
+    const item: unknown = JSON.parse(Buffer.from(reply.body).toString('utf8'))
+    return { item: fieldsOf(item), mentions, isWhole: true }
+  }
+  if (entry !== null) return { item: fieldsOf(JSON.parse(entry.body.toString('utf8'))), mentions, isWhole: false }
+  const problem = reply !== null && 'problem' in reply ? reply.problem : null
+  const message = problem?.message ?? `this mirror has no tag ${clip(id)}`
+  throw new MirrorError(problem?.status === 503 ? 'not_ready' : 'not_found', message)
+}
+
+const NAMES: Readonly<Record<ShownKind, string>> = {
+  sbom: 'SBOM',
+  vex: 'VEX',
+  provenance: 'provenance',
+}
+
+function artifactTable(call: PageCall, artifacts: readonly Artifact[], further: Further): Block {
+  const rows = artifacts.flatMap(({ kind, path, documents, why, signature }): (Cell | Cell[])[][] => {
+    const answer = code(path, call.root(path))
+    if (why !== null) return [[plain(NAMES[kind]), plain(why, 600), plain(null), plain(null), plain(null), answer]]
+    return documents.map(({ digest, type, size: bytes, href }, number) => {
+      const shown = documents.length > 1 ? [link('show', further({ [kind]: number }))] : []
+      const cells = [link('download', href), ...shown]
+      const named = [plain(NAMES[kind]), plain(type), size(bytes), code(digest.slice(0, 16))]
+      const signed = number === 0 ? signatureCells(signature) : plain(null)
+      return [...named, signed, [...cells, answer]]
+    })
+  })
+  return {
+    kind: 'table',
+    title: 'Artifacts',
+    columns: ['Artifact', 'Type', 'Size', 'SHA-256', 'Signature', 'From this mirror'],
+    rows,
+    empty: 'none',
+  }
+}
+
+const SIGNATURE_TONES = { verified: 'good', failed: 'bad', none: 'warn' } as const
+
+/** What the verification of the signatures of an artifact came to. */
+function signatureCells(signature: ArtifactSignature | null): Cell | Cell[] {
+  if (signature === null) return plain('not verified by this mirror')
+  const tone = SIGNATURE_TONES[signature.state]
+  return [state(signature.state, tone), plain(signatureText(signature), 600)]
+}
+
+/** AVRs of a tag that are shown. */
+const MOST_EVIDENCE = 100
+
+function evidenceBlock({ ui }: PageCall, mentions: readonly string[]): Block {
+  return {
+    kind: 'table',
+    title: 'Evidence of remediation (AVR)',
+    columns: ['Set of artifacts'],
+    rows: mentions.slice(0, MOST_EVIDENCE).map((id) => [code(id, ui('avr', { id }))]),
+    empty: 'The tag names no set of artifacts.',
+  }
+}

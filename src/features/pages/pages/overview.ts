@@ -1,0 +1,197 @@
+import type { SourceState, SourceStatus, Status } from '../../../server/status/report.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { NO_AGE, isPrivateSource } from '../../../base/domain/sources.ts'
+import { describeOsvScope } from '../../../base/domain/osv-scope.ts'
+import { describeRunProgress } from '../../../base/domain/progress.ts'
+import { FLEET_PAUSED, describeUnread } from '../../../base/domain/status.ts'
+import type { LoggedSnapshot } from '../../../store/changes/log.ts'
+import type { Block, FactsBlock, SourceCard } from '../blocks.ts'
+import { type Cell, type Tone, size, clip, code, count, link, plain, span, state, time } from '../cells.ts'
+import type { PageCall, PageView } from '../page.ts'
+import { changeWords } from './changes/log.ts'
+import { changesChart } from './chart.ts'
+import { problemNotices } from './problems.ts'
+import { whyOff } from './transfer/deliveries.ts'
+
+/** Loads the page of the state of the whole mirror: what is wrong first. */
+export function loadOverview(call: PageCall): PageView {
+  const { status } = call
+  if (status === null) throw new MirrorError('internal', 'the overview has no report')
+  const found = problemNotices(call, status)
+  const blocks: Block[] = [
+    ...(found.length > 0 ? found : [ALL_WELL]),
+    { kind: 'sources', title: 'Sources', cards: status.sources.map((one) => cardOf(call, one)) },
+    changesChart(call),
+    { kind: 'facts', title: 'Parts', rows: partsOf(call, status) },
+  ]
+  return { title: 'Overview', blocks }
+}
+
+const ALL_WELL: Block = {
+  kind: 'notice',
+  tone: 'good',
+  title: 'Everything is as it should be',
+  text: 'Every source is within the age that its policy permits, and nothing waits for a decision.',
+}
+
+const STATES: Readonly<Record<SourceState, readonly [words: string, tone: Tone]>> = {
+  never: ['never synced', 'bad'],
+  running: ['a run is in progress', 'plain'],
+  complete: ['complete: everything upstream lists is stored', 'good'],
+  partial: ['partial: something upstream lists is missing', 'warn'],
+  quarantined: ['quarantined: a change waits for your decision', 'bad'],
+  failed: ['the last run failed', 'bad'],
+  stopped: ['the last run was stopped on request; what was published before is served', 'plain'],
+}
+
+const REJECTED = ['quarantined: a rejected change is still offered', 'warn'] as const
+
+function cardOf(call: PageCall, source: SourceStatus): SourceCard {
+  const { name, asOf, ageSeconds, lastRun, nextRunAt, records, snapshot, partialListCount } = source
+  const { progress } = source
+  const scope = scopeWords(call, source)
+  const { now, ui, config } = call
+  const isRejected = source.state === 'quarantined' && source.openQuarantines === 0
+  const [words, tone] = isRejected ? REJECTED : STATES[source.state]
+  const limit = config[name].maxAgeHours * 3600
+  const isOld = ageSeconds === null || ageSeconds > limit
+  const isInScope =
+    source.state === 'complete' && source.scopeChanged === null && (source.scope !== null || name === 'catalog')
+  const policy = `policy: at most ${span(limit)}`
+  const isFirst = asOf === null && source.state === 'running'
+  const age: Cell =
+    ageSeconds === null
+      ? state(asOf === null ? 'nothing is mirrored yet' : NO_AGE_HERE, isFirst ? 'warn' : 'bad')
+      : { ...state(span(ageSeconds), isOld ? 'bad' : 'good'), note: policy }
+  const ended = lastRun === null ? [plain('never')] : runCells(call, lastRun)
+  return {
+    name,
+    tone: isFirst ? 'warn' : isOld ? 'bad' : tone,
+    state: isFirst ? 'the first run is in progress' : isInScope ? IN_SCOPE : words,
+    rows: [
+      ...(progress ? ([['progress', plain(describeRunProgress(progress))]] as const) : []),
+      ['age', age],
+      ['as of', time(asOf, now)],
+      ['last run', ended],
+      ['next run', nextRunAt === null ? plain('not scheduled') : time(nextRunAt, now)],
+      ['last change', lastChange(call, call.reads.changes.readLatestLogged(name))],
+      ['records', count(records)],
+      ...(scope === null ? [] : ([['scope', plain(scope)]] as const)),
+      ...(source.partial ? ([['missing or outdated', plain(lacksWords(source))]] as const) : []),
+      ...(partialListCount === 0 ? [] : ([['lists incomplete', count(partialListCount)]] as const)),
+      ['snapshot', snapshot === null ? plain(null) : code(snapshot.slice(0, 12))],
+      ...(call.signedIn ? ([['runs', link('all runs', ui('runs', { source: name }))]] as const) : []),
+    ],
+  }
+}
+
+function lacksWords({ missing }: SourceStatus): string {
+  return missing === null ? 'not known how many' : String(missing)
+}
+
+/** Beside upstream's date, which is shown. */
+const NO_AGE_HERE = `dated ${NO_AGE}`
+
+const IN_SCOPE = 'complete: everything upstream lists in scope is stored'
+
+/** Describes the scope of a source; null where it has none, or where another mirror has decided it. */
+function scopeWords({ config }: PageCall, { name, scope }: SourceStatus): string | null {
+  if (scope !== null) return clip(describeOsvScope(scope))
+  if (name !== 'catalog' || config.upstream.apiRoot === null) return null
+  const lists = describeOsvScope(config.catalog)
+  return clip(`catalog.scope ${config.catalog.scope}${lists === '' ? '' : `; ${lists}`}`)
+}
+
+function runCells({ ui, now, signedIn }: PageCall, run: NonNullable<SourceStatus['lastRun']>): Cell[] {
+  const { id, kind, state: outcome, startedAt, endedAt } = run
+  const title = `${kind}: ${outcome}`
+  const first = signedIn ? link(title, ui('run', { id })) : plain(title)
+  return [first, time(endedAt ?? startedAt, now)]
+}
+
+function lastChange({ ui, now, signedIn }: PageCall, logged: LoggedSnapshot | null): Cell | Cell[] {
+  if (logged === null) return plain('none since the log begins')
+  const words = changeWords(logged)
+  const isOpen = signedIn || !isPrivateSource(logged.source)
+  const what = isOpen ? link(words, ui('changes', { source: logged.source })) : plain(words)
+  return [time(logged.publishedAt, now), what]
+}
+
+function partsOf(call: PageCall, status: Status): FactsBlock['rows'] {
+  const { storage, uptimeSeconds } = status
+  const free = storage.freeBytes
+  const disk = storage.state === 'ok' ? state('writable', 'good') : state(storage.state, 'bad')
+  return [
+    ['disk', free === null ? disk : [disk, { ...size(free), note: 'free' }]],
+    ['views', viewsOf(call, status)],
+    ['bundles', bundlesOf(call, status)],
+    ...(status.fleet === undefined ? [] : [['fleet', fleetOf(call, status.fleet)] as const]),
+    ['relay', relayOf(status)],
+    ['webhooks', webhooksOf(call, status)],
+    ['running for', plain(uptimeSeconds === null ? null : span(uptimeSeconds))],
+  ]
+}
+
+const VIEWS: Readonly<Record<string, Tone>> = { current: 'good', behind: 'warn', none: 'warn' }
+
+function viewsOf({ now }: PageCall, { views = [] }: Status): Cell[] {
+  if (views.length === 0) return [plain('off (views.bucket, views.query, views.vex)')]
+  return views.flatMap(({ kind, state: is, madeAt, making, failing, unread }) => {
+    const missing = unread ? `, ${describeUnread(unread)}` : ''
+    const words = `${kind}: ${is}${making ? ', being built' : ''}${failing ? ', failing' : ''}${missing}`
+    const tone = failing ? 'bad' : (VIEWS[is] ?? 'plain')
+    return [state(words, tone), ...(madeAt === null ? [] : [time(madeAt, now)])]
+  })
+}
+
+function bundlesOf({ now, reads }: PageCall, { bundle, boxes }: Status): Cell[] {
+  const cells: Cell[] = []
+  const [exported] = reads.ledger.listNewestExports(Number.MAX_SAFE_INTEGER, 1)
+  if (exported !== undefined) cells.push(plain(`exported: state ${exported.sequence}`), time(exported.exportedAt, now))
+  if (bundle !== null) {
+    cells.push(plain(`imported: ${bundle.kind} ${bundle.sequence}`), time(bundle.importedAt, now))
+  }
+  const { outbox = null, inbox = null } = boxes ?? {}
+  if (outbox !== null) {
+    const words =
+      outbox.last === null
+        ? 'outbox: none written since the start'
+        : `outbox: ${outbox.last.kind} ${outbox.last.sequence}`
+    cells.push(outbox.problem === null ? plain(words) : state(`outbox: ${outbox.problem}`, 'bad'))
+  }
+  if (inbox !== null) {
+    const words = `inbox: ${inbox.imported} imported, ${inbox.refused} refused, ${inbox.waiting.length} waiting`
+    cells.push(inbox.problem === null ? plain(words) : state(`inbox: ${inbox.problem}`, 'bad'))
+  }
+  return cells.length === 0 ? [plain('none exported or imported')] : cells
+}
+
+function fleetOf({ now }: PageCall, fleet: NonNullable<Status['fleet']>): Cell[] {
+  const { leads, leader, epoch, served, seen, lagSeconds, publishedAt, failing } = fleet
+  const who = leads ? `leads, epoch ${epoch}` : `follows ${leader?.name ?? 'no leader'}`
+  const isBehind = lagSeconds === null || lagSeconds > 0
+  const what = served === 0 ? 'no generation served yet' : `generation ${served} of ${seen}`
+  return [
+    plain(clip(`${fleet.name} (${fleet.role}): ${who}`)),
+    state(what, isBehind ? 'warn' : 'good'),
+    ...(publishedAt === null ? [] : [time(publishedAt, now)]),
+    ...(fleet.paused ? [state(FLEET_PAUSED, 'warn')] : []),
+    ...(failing === null ? [] : [state(clip(failing.message), 'bad')]),
+  ]
+}
+
+function relayOf({ relay }: Status): Cell[] {
+  if (relay.length === 0) return [plain('no targets (relay.targets)')]
+  return relay.map(({ id, target, state: is, pending }) =>
+    state(clip(`${target ?? `target ${id}`}: ${is}, ${pending} waiting`), is === 'ok' ? 'good' : 'bad'),
+  )
+}
+
+function webhooksOf({ now, config }: PageCall, { webhooks }: Status): Cell[] {
+  if (webhooks === undefined) return [plain('not received here')]
+  if (webhooks.state === 'off') return [plain(whyOff(config))]
+  const { counts, lastReceivedAt } = webhooks
+  const words = counts === null ? 'on' : `on: ${counts.pending} pending, ${counts.done} done, ${counts.dead} given up`
+  const last = lastReceivedAt === null ? plain('none received yet') : time(lastReceivedAt, now)
+  return [state(words, counts !== null && counts.dead > 0 ? 'warn' : 'good'), last]
+}

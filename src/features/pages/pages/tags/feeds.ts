@@ -1,0 +1,39 @@
+import { toIso } from '../../../../base/time.ts'
+import { detailWords, findingWords } from '../../../../store/findings/words.ts'
+import { type WebFeed, feedUrn } from '../../feed.ts'
+import { type PageCall, type PagePath, type PageView, numberOf } from '../../page.ts'
+import { requireTagFindings } from './log.ts'
+
+/** Entries of a feed's page. */
+const ENTRIES = 100
+
+/** Loads the changes of findings as a feed: Atom (RFC 4287) or JSON Feed. */
+export function loadTagsFeed(call: PageCall, path: PagePath): PageView {
+  const { query, ui, absolute, reads } = call
+  const before = numberOf(query, 'before')
+  const found = requireTagFindings(call, (from) => ({
+    instance: from.readState()?.instance ?? '',
+    rows: from.listLogBefore(before ?? Number.MAX_SAFE_INTEGER, ENTRIES + 1),
+    asOf: from.readState()?.judgedAt ?? from.readState()?.osvAsOf ?? call.now,
+  }))
+  const shown = found.rows.slice(0, ENTRIES)
+  const urn = (name: string): string => feedUrn(reads.ledger.readIdentity(), name)
+  const title = 'Findings of the tags of this mirror'
+  const feed: WebFeed = {
+    id: urn('feed of tags'),
+    title,
+    updated: toIso(shown[0]?.at ?? found.asOf),
+    self: absolute(ui(path, { before })),
+    home: absolute(ui('tag-changes')),
+    next: found.rows.length > ENTRIES ? absolute(ui(path, { before: shown.at(-1)?.seq })) : null,
+    entries: shown.map((row) => ({
+      id: urn(`tag ${found.instance} ${row.seq}`),
+      title: `${row.name}: ${findingWords(row)}`,
+      updated: toIso(row.at),
+      href: absolute(ui('tag', { id: row.owner })),
+      category: row.cause,
+      text: [findingWords(row), ...row.details.map(detailWords)].join('\n'),
+    })),
+  }
+  return { title, blocks: [], feed }
+}

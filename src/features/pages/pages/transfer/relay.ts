@@ -1,0 +1,40 @@
+import type { Status } from '../../../../server/status/report.ts'
+import type { Block } from '../../blocks.ts'
+import { type Cell, clip, count, plain, state, time } from '../../cells.ts'
+import type { PageCall, PageView } from '../../page.ts'
+
+/** Loads the page of the relay's targets: state, what waits, and why the last delivery failed. */
+export function loadRelay({ status, now }: PageCall): PageView {
+  const targets = status?.relay ?? []
+  const table: Block = {
+    kind: 'table',
+    title: 'Targets',
+    note: 'By scheme and host: the rest of a URL may be secret. An event waits until its target has taken it, or until it is given up for its age.',
+    columns: ['Target', 'State', 'Waiting', 'Last delivered', 'Last failure', 'Why', 'Given up'],
+    rows: targets.map((one) => rowOf(one, now)),
+    empty: 'No targets are set (relay.targets).',
+  }
+  const failing = targets.filter(({ state: is }) => is !== 'ok')
+  const notices = failing.map(({ id, target, state: is }): Block => ({
+    kind: 'notice',
+    tone: 'warn',
+    title: clip(`${target ?? `target ${id}`}: ${is}`),
+    text: 'Correct what the reason names, then have it tried again at once.',
+    commands: [`patchmirror relay enable ${id}`],
+  }))
+  return { title: 'Relay', blocks: [...notices, table] }
+}
+
+function rowOf(one: Status['relay'][number], now: number): (Cell | Cell[])[] {
+  const { id, target, state: is, since, pending, deliveredAt, failedAt, reason, givenUp } = one
+  const words = state(is, is === 'ok' ? 'good' : 'bad')
+  return [
+    plain(target ?? `target ${id}`),
+    since === null ? words : [words, time(since, now)],
+    count(pending),
+    time(deliveredAt, now),
+    time(failedAt, now),
+    plain(reason, 1000),
+    count(givenUp),
+  ]
+}

@@ -1,0 +1,188 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { PeoplePages, PeopleTools } from '../../server/people.ts'
+import type { PinRequest } from '../../server/reading/request.ts'
+import { askingOf } from '../../server/reading/asking.ts'
+import { followPin } from '../../server/reading/thread.ts'
+import { type Problem, methodNotAllowed, retryHeaders } from '../../server/http/problems.ts'
+import { rawTarget } from '../../server/http/request-target.ts'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { isUnreadable } from '../../store/database/faults.ts'
+import { type RequestThread, createRequestThread, errorOf } from '../../base/threads/requests.ts'
+import { workerFile } from '../../base/threads/worker-file.ts'
+import { prefersHtml } from './accept.ts'
+import { type Asset, readAssets } from './assets.ts'
+import { HTML, type Page, UI } from './page.ts'
+import { PAGES } from './pages.ts'
+import type { PageReply, PageRequest, PagesData } from './request.ts'
+
+interface WebOptions {
+  readonly config: Config
+  readonly version: string
+}
+
+/** The overview's path without its last slash. */
+const BARE = UI.slice(0, -1)
+/** Requests for pages that may wait for the thread. */
+const MAX_WAITING = 200
+const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 512 }
+
+/**
+ * Creates the pages for people: `/` for clients that prefer HTML, and everything below `/-/ui/`. They are made on a thread
+ * of their own, which starts with the first of them. They only read, run no script and refer to nothing elsewhere.
+ */
+export function createWeb({ config, version }: WebOptions): (tools: PeopleTools) => PeoplePages {
+  return (tools) => {
+    const { style, icon } = readAssets()
+    const data: PagesData = { config, version, style: style.path, icon: icon.path }
+    const file = workerFile('pages.worker', import.meta.url)
+    const thread = createRequestThread<PageRequest | PinRequest, PageReply>({
+      file,
+      data,
+      limits: LIMITS,
+      unref: true,
+      maxWaiting: MAX_WAITING,
+      what: 'pages',
+    })
+    tools.atEnd(() => thread.close())
+    followPin(thread, tools.served.servedPin)
+    const assets = new Map([style, icon].map((asset) => [asset.path, asset]))
+    return {
+      reference: async (document, base) => {
+        const reply = await thread.ask(
+          { ...REFERENCE, base, now: tools.now(), document, served: null },
+          { isGone: () => false, address: null },
+        )
+        if (reply === null) throw new MirrorError('internal', 'the reference page was not made')
+        if ('failed' in reply) throw errorOf(reply.failed)
+        return { html: reply.body, headers: SAFE }
+      },
+      pages: PAGES.map(({ path, label, access, parameters, type = HTML }) => {
+        return { path: UI + path, label, access, parameters, type }
+      }),
+      answer(request, response, fault) {
+        const { path, query } = rawTarget(request.url ?? '')
+        const isRoot = path === '/' && prefersHtml(request.headers.accept)
+        if (!isRoot && !path.startsWith(UI) && path !== BARE) return false
+        const name = isRoot || path === BARE ? '' : path.slice(UI.length)
+        const asset = assets.get(name)
+        if (asset !== undefined && isReading(request)) sendAsset(request, response, asset)
+        else
+          void answerPage({ tools, thread }, { request, response, name, query, fault }).catch((error: unknown) =>
+            tools.failures.answer(error, request, response),
+          )
+        return true
+      },
+    }
+  }
+}
+
+/** The request for the reference page: it depends on the document alone. */
+const REFERENCE = { page: null, problem: null, query: '', origin: '', signedIn: true, status: null }
+
+interface PageExchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Path of the page below `UI`. */
+  readonly name: string
+  readonly query: string
+  /** What is wrong with the request; undefined: nothing is known to be. */
+  readonly fault: Problem | undefined
+}
+
+async function answerPage(
+  { tools, thread }: { tools: PeopleTools; thread: RequestThread<PageRequest | PinRequest, PageReply> },
+  { request, response, name, query, fault }: PageExchange,
+): Promise<void> {
+  const page = PAGES.find(({ path }) => path === name)
+  const { problem: denied, signedIn } = judge(tools, request, page, query)
+  const problem = denied ?? fault ?? null
+  const { reports, now } = tools
+  const report = (): ReturnType<typeof reports.all> => (signedIn ? reports.all() : reports.open())
+  const status = page?.usesStatus === true && problem === null ? await reports.withNow(report()) : null
+  const reached = new URL(tools.baseUrl(request))
+  const asked: PageRequest = {
+    page: page?.path ?? null,
+    query,
+    signedIn,
+    status,
+    now: now(),
+    served: tools.served.servedPin?.stamp() ?? null,
+    problem: problem === null ? null : { status: problem.status, message: problem.message },
+    base: reached.pathname.replace(/\/+$/, ''),
+    origin: reached.origin,
+  }
+  const reply = await thread.ask(asked, askingOf(response))
+  if (reply === null) return
+  if ('failed' in reply) throw errorOf(reply.failed)
+  if (reply.fault !== null) tools.failures.problem(errorOf(reply.fault), request)
+  const more = { ...(problem?.headers ?? {}), ...(name === '' && { Vary: 'Accept' }) }
+  response.writeHead(reply.status, {
+    ...SAFE,
+    ...retryHeaders(reply.status),
+    ...more,
+    'Cache-Control': 'no-store',
+    'Content-Type': `${reply.type}; charset=utf-8`,
+    'Content-Length': reply.body.byteLength,
+  })
+  if (request.method === 'HEAD') response.end()
+  else response.end(reply.body)
+}
+
+/** Judges a request by its key; where keys cannot be read, by that: pages that need none are shown. */
+function judgeKey({ access, failures }: PeopleTools, request: IncomingMessage): Problem | null {
+  try {
+    return access.judge(request)
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    return failures.problem(error, request)
+  }
+}
+
+/** Decides who may read a page; `signedIn`: the client brought a valid key, or needs none here. */
+function judge(
+  tools: PeopleTools,
+  request: IncomingMessage,
+  page: Page | undefined,
+  query: string,
+): { readonly problem: Problem | null; readonly signedIn: boolean } {
+  if (!isReading(request)) return { problem: methodNotAllowed(request.method ?? ''), signedIn: false }
+  const denied = judgeKey(tools, request)
+  const hasSent = (request.headers.authorization ?? '').trim() !== ''
+  const isPrivate = page?.isPrivate?.(new URLSearchParams(query)) === true
+  const isRefused = page?.access === 'key' || isPrivate || hasSent
+  if (denied !== null && isRefused) return { problem: denied, signedIn: false }
+  const missing = page === undefined ? NO_PAGE : null
+  return { problem: missing, signedIn: denied === null }
+}
+
+const NO_PAGE: Problem = {
+  status: 404,
+  error: 'not_found',
+  message: 'there is no page at this path; the navigation above leads to all of them',
+}
+
+function isReading({ method }: IncomingMessage): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+/** Header fields of every page: it may load its stylesheet and icon, send its forms here, and nothing else. */
+const SAFE = {
+  'Content-Security-Policy':
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+}
+
+function sendAsset(request: IncomingMessage, response: ServerResponse, asset: Asset): void {
+  response.writeHead(200, {
+    ...SAFE,
+    'Cache-Control': 'public, max-age=31536000, immutable',
+    'Content-Type': asset.type,
+    'Content-Length': asset.body.length,
+  })
+  if (request.method === 'HEAD') response.end()
+  else response.end(asset.body)
+}

@@ -1,0 +1,105 @@
+import { closing } from '../../cli/store-access.ts'
+import { relayStatus } from '../../server/status/report.ts'
+import type { Config } from '../../config/schema.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { formatSecret } from './sender.ts'
+import { guarded, inboxPath, openInbox, openInboxReader, openReader, openWriter } from '../../store/database/open.ts'
+import type { Db } from '../../store/database/sqlite.ts'
+import { type RelayTarget, createRelayOutbox, createOutboxReads } from '../../store/webhooks/outbox.ts'
+import { createSecretReader } from '../../store/secret.ts'
+import { type GlobalOptions, print, printJson, settings } from '../../cli/context.ts'
+import { timeOf, table } from '../../cli/output.ts'
+
+/** `patchmirror relay secret`: prints the secret or key that a receiver needs to verify forwarded events. */
+export function relaySecretCommand(options: GlobalOptions & { json?: boolean }): number {
+  const { relay, data } = settings(options, false, ['relay.secret']).config
+  // Before the first sync or import too: the secret is made with the database.
+  const secret = relay.secret ?? formatSecret(ownKey(data.dir))
+  if (options.json === true) printJson({ secret })
+  else print(secret)
+  return 0
+}
+
+function ownKey(dataDir: string): Buffer {
+  const db = openReader(dataDir) ?? openWriter(dataDir)
+  return closing(db, () => createSecretReader(db).readSecret('relay'))
+}
+
+/** `patchmirror relay status`: the state of each target. Exit code 1 when one is disabled. */
+export function relayStatusCommand(options: GlobalOptions & { json?: boolean }): number {
+  const { data, relay } = settings(options, false, []).config
+  const db = openInboxReader(data.dir)
+  const targets = db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
+  const kindOf = ({ url }: RelayTarget): Kind => kindIn(relay, url)
+  if (options.json === true) printJson(targets.map((target) => ({ ...relayStatus(target), kind: kindOf(target) })))
+  else if (targets.length === 0) print('no events are forwarded: set relay.targets or relay.chatTargets')
+  else
+    print(
+      table(
+        HEAD,
+        targets.map((target) => row(target, kindOf(target))),
+      ),
+    )
+  return targets.some(({ state }) => state === 'disabled') ? 1 : 0
+}
+
+/** What a target is sent: signed events, or messages to a team workspace; null: no setting that can be read names it. */
+type Kind = 'standard' | 'chat' | null
+
+function kindIn(relay: Pick<Config['relay'], 'targets' | 'chatTargets'>, url: string): Kind {
+  if (relay.chatTargets.includes(url)) return 'chat'
+  return relay.targets.includes(url) ? 'standard' : null
+}
+
+const HEAD = ['id', 'target', 'kind', 'state', 'since', 'waiting', 'given up', 'delivered', 'last failure']
+
+function row(target: RelayTarget, kind: Kind): string[] {
+  const { id, state, since, pending, givenUp, deliveredAt } = target
+  return [
+    String(id),
+    relayStatus(target).target ?? '',
+    kind ?? '-',
+    state,
+    timeOf(since),
+    String(pending),
+    String(givenUp),
+    timeOf(deliveredAt),
+    lastFailure(target),
+  ]
+}
+
+/** The last failure with its time; beside a target that takes what it is sent, as something past. */
+function lastFailure({ state, reason, failedAt }: RelayTarget): string {
+  if (reason === null) return ''
+  const when = failedAt === null ? '' : `${timeOf(failedAt)} `
+  return `${state === 'ok' ? 'earlier: ' : ''}${when}${reason}`
+}
+
+/** `patchmirror relay enable ID`: a disabled target receives new events again; a failing one is retried at once. */
+export function enableTargetCommand(id: string, options: GlobalOptions & { json?: boolean }): number {
+  const { dir } = settings(options, false, []).config.data
+  const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
+  const known = openInboxReader(dir)
+  known?.close()
+  const db = known === null ? null : openInbox(dir)
+  const before = db === null ? null : closing(db, () => guarded(dir, () => enable(db, number), inboxPath(dir)))
+  if (before === null) throw new MirrorError('usage', `there is no target ${id}; "patchmirror relay status" shows all`)
+  if (options.json === true) printJson({ id: number, enabled: true, before })
+  else print(`target ${number} ${ENABLED[before]}`)
+  return 0
+}
+
+/** What enabling a target did, by its state before. */
+const ENABLED: Readonly<Record<RelayTarget['state'], string>> = {
+  disabled: 'is enabled: it gets the events from now on',
+  failing: 'was not disabled: what waits for it is sent again at once',
+  ok: 'was not disabled: nothing was changed',
+}
+
+/** Enables a target; returns the state that it had, null where there is none. */
+function enable(db: Db, id: number): RelayTarget['state'] | null {
+  const outbox = createRelayOutbox(db)
+  const target = outbox.listTargets().find((one) => one.id === id)
+  outbox.enableTarget(id)
+  return target?.state ?? null
+}

@@ -1,0 +1,265 @@
+import { DAY_MS } from '../../base/time.ts'
+import { messageOf } from '../../base/errors.ts'
+import { announce } from '../../store/changes/message.ts'
+import { nameStorageError } from '../../store/database/faults.ts'
+import type { Reads } from '../../store/reads.ts'
+import { timeOfAges } from '../../store/runs/age-limit.ts'
+import type { DueDelivery, RelayOutbox, RelayTarget, DeliveryResult } from '../../store/webhooks/outbox.ts'
+import { type FindingsDeps, createFindingsCollector } from './findings.ts'
+import { type TargetResponse, LONGEST_PAUSE_MS, isDue, outcomeOf } from './delivery-rule.ts'
+import { snapshotMessage } from './message.ts'
+import { type RelayStateChange, createStateChanges } from './state-changes.ts'
+import { createTurns } from './turns.ts'
+
+/** Settings of the relay. */
+export interface RelaySettings {
+  readonly targets: readonly string[]
+  readonly events: readonly string[]
+  readonly waitVisible: boolean
+  readonly maxDays: number
+  /** Requests at the same time to one target. */
+  readonly concurrency: number
+}
+
+/** Dependencies of the relay. */
+interface RelayDeps extends Pick<FindingsDeps, 'findings' | 'servesFindings'> {
+  readonly settings: RelaySettings
+  readonly outbox: RelayOutbox
+  /** Reads of mirror.db; null while there is none. */
+  readonly reads: () => Pick<Reads, 'changes' | 'secrets' | 'runs' | 'snapshots'> | null
+  /** Whether another connection wrote to the outbox since the last call. Of the store, `tick` and `judged` are called. */
+  readonly changed: () => boolean
+  /** Served position of the change log: announced snapshots must be readable. */
+  readonly served: () => number
+  /** Sends a delivery to a URL; never rejects. */
+  readonly send: (url: string, delivery: DueDelivery) => Promise<TargetResponse>
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** In [0, 1). */
+  readonly random: () => number
+  /** Called with a fault of the store; the work is retried. */
+  readonly onFault: (message: string) => void
+  /** Called when a target begins to fail, is disabled, or has recovered. */
+  readonly onTurn: (turn: RelayStateChange) => void
+}
+
+/** Relays events. */
+export interface Relay {
+  /** Collects new events and starts due deliveries. */
+  tick(): void
+  /**
+   * The same, when there may be something to do: others wrote, a delivery is due, or the last time is a minute ago. Call it
+   * often: otherwise it is cheap.
+   */
+  poll(): void
+  /** The tags were judged again: the next `tick` collects what changed in their findings. */
+  judged(): void
+  /** Resolves when no request is active and all results are stored. */
+  idle(): Promise<void>
+  /** Whether nothing is being sent, nothing waits to be sent, and the last turn found nothing more. */
+  isIdle(): boolean
+  /** Stops sending; active deliveries are sent again after the next start. */
+  stop(): void
+}
+
+const BATCH = 50
+/** Interval of pruning the outbox, milliseconds. */
+const PRUNE_MS = 60_000
+/** Time after the start, or a jump of the clock, in which nothing is given up, milliseconds. */
+const GRACE_MS = 600_000
+/** Pause after a fault of the store, milliseconds: what cannot be marked as sent would be sent repeatedly. */
+const FAULT_PAUSE_MS = 5_000
+
+/**
+ * Collects events into the outbox, sends what is due, and stores the results. Crash safety: an event is in the outbox
+ * before it counts as relayed, in one transaction with the cursor; a delivery is removed only after its target answered
+ * 2xx. So a killed process at most sends events again, under the same webhook-id.
+ */
+export function createRelay(deps: RelayDeps): Relay {
+  const { settings, outbox, now, onFault } = deps
+  const active = new Map<string, Promise<void>>()
+  let stopped = false
+  let pausedUntil = 0
+  let settled = [] as DeliveryResult[]
+  const prune = createPruning(deps)
+  const turns = createTurns(deps)
+  const tags = createFindingsCollector(deps)
+  outbox.replaceTargets(settings.targets)
+  const reportStateChanges = createStateChanges(outbox, deps.onTurn)
+  const fault = (error: unknown): void => {
+    pausedUntil = now() + FAULT_PAUSE_MS
+    onFault(messageOf(nameStorageError(error, null)))
+  }
+  /** Stores the results of one event-loop iteration in one transaction. */
+  const flush = (): void => {
+    if (settled.length === 0) return
+    try {
+      outbox.settle(settled)
+      reportStateChanges(new Set(settled.map(({ target }) => target)))
+    } catch (error) {
+      fault(error) // they are sent again: at least once
+    }
+    settled = []
+  }
+  const start = (target: RelayTarget, delivery: DueDelivery): void => {
+    const attempt = deps.send(target.url, delivery).then((answer) => {
+      if (stopped) return
+      if (settled.length === 0) setImmediate(tick)
+      settled.push(settle(deps, target, delivery, answer))
+    })
+    active.set(keyOf(delivery), attempt)
+    void attempt.finally(() => active.delete(keyOf(delivery)))
+  }
+  const tick = (): void => {
+    if (stopped) return
+    turns.begun()
+    flush()
+    if (!isDue(pausedUntil, now(), FAULT_PAUSE_MS)) return
+    try {
+      prune()
+      collect(deps, tags)
+      for (const [target, delivery] of listSendable(deps, active)) start(target, delivery)
+      turns.ended()
+    } catch (error) {
+      fault(error)
+    }
+  }
+  return {
+    tick,
+    poll: turns.pollOf(tick),
+    judged: tags.judged,
+    isIdle: () => active.size + settled.length === 0 && hasNothingDue(deps, turns, tags),
+    idle: () => untilIdle(active, () => settled.length, flush),
+    stop() {
+      flush()
+      stopped = true
+    },
+  }
+}
+
+/** Waits until no delivery is being sent, and stores the results. */
+async function untilIdle(
+  active: ReadonlyMap<string, Promise<void>>,
+  countSettled: () => number,
+  flush: () => void,
+): Promise<void> {
+  while (active.size > 0 || countSettled() > 0) {
+    await Promise.all(active.values())
+    flush()
+  }
+}
+
+/**
+ * Returns a function that gives up old deliveries. After the start or a jump of the clock it waits: pending deliveries
+ * are tried first, and the clock may be corrected.
+ */
+function createPruning(deps: RelayDeps): () => void {
+  const { outbox, now } = deps
+  let seenAt = -Infinity
+  let dueAt = 0
+  return () => {
+    const at = now()
+    if (at - seenAt > DAY_MS) dueAt = at + GRACE_MS
+    seenAt = at
+    if (!isDue(dueAt, at, GRACE_MS)) return
+    outbox.prune(oldestKept(deps))
+    dueAt = at + PRUNE_MS
+  }
+}
+
+/** Events before this time are given up, Unix milliseconds. */
+function oldestKept({ settings, reads, now }: RelayDeps): number {
+  const store = reads()
+  const time = store === null ? now() : timeOfAges(store, now())
+  return time - settings.maxDays * DAY_MS
+}
+
+/** Whether nothing is due at any time, nothing is read again, and nothing is old enough to be given up, a while after the start. */
+function hasNothingDue(
+  deps: RelayDeps,
+  turns: ReturnType<typeof createTurns>,
+  tags: ReturnType<typeof createFindingsCollector>,
+): boolean {
+  if (!turns.nothingDue() || tags.isRetrying()) return false
+  return !deps.outbox.hasOlder(oldestKept(deps))
+}
+
+/**
+ * Returns the deliveries to send now: each target has its own limit, so a slow one delays no other. A failing one has
+ * one.
+ */
+function listSendable(
+  { settings, outbox, now }: RelayDeps,
+  active: ReadonlyMap<string, unknown>,
+): [RelayTarget, DueDelivery][] {
+  return outbox.listTargets().flatMap((target) => {
+    const at = { now: now(), longestMs: LONGEST_PAUSE_MS }
+    if (target.state === 'disabled' || !isDue(target.dueAt, at.now, at.longestMs)) return []
+    const own = [...active.keys()].filter((key) => key.startsWith(`${target.id} `)).length
+    const free = (target.state === 'ok' ? settings.concurrency : 1) - own
+    if (free <= 0) return []
+    const due = outbox.listDue({ target: target.id, ...at, limit: free + own })
+    const fresh = due.filter((delivery) => !active.has(keyOf(delivery))).slice(0, free)
+    return fresh.map((delivery): [RelayTarget, DueDelivery] => [target, delivery])
+  })
+}
+
+function keyOf({ target, event }: DueDelivery): string {
+  return `${target} ${event}`
+}
+
+function settle(
+  { now, random }: RelayDeps,
+  target: RelayTarget,
+  { event, attempts }: DueDelivery,
+  answer: TargetResponse,
+): DeliveryResult {
+  const at = now()
+  const seen = target.failures
+  const outcome = outcomeOf(answer, { attempts, targetFailures: seen, now: at, random: random() })
+  return { target: target.id, event, at, seen, latest: at + LONGEST_PAUSE_MS, ...outcome }
+}
+
+/** Adds new events to the outbox. */
+function collect(deps: RelayDeps, tags: ReturnType<typeof createFindingsCollector>): void {
+  const { settings, outbox, reads, now } = deps
+  const webhooks = settings.targets.length > 0 && settings.events.includes('webhook')
+  for (;;) {
+    const ready = outbox.listReady(settings.waitVisible, BATCH)
+    if (ready.length === 0) break
+    outbox.passOn(ready, webhooks, now())
+  }
+  const store = reads()
+  if (store === null) return
+  collectSnapshots(deps, store)
+  tags.collect(store)
+}
+
+/**
+ * Adds the snapshots published since the first start. Older ones are skipped, and so are those published while no target
+ * wants snapshots, or before a target was added: the cursor moves on, and each target has its own first position.
+ */
+function collectSnapshots(
+  { settings, outbox, served, now }: RelayDeps,
+  store: NonNullable<ReturnType<RelayDeps['reads']>>,
+): void {
+  const cursor = outbox.cursors.snapshot
+  const instance = store.secrets.readInstance()
+  const last = store.changes.lastLogged()
+  const known = cursor.read(instance)
+  const wanted = settings.targets.length > 0 && settings.events.includes('snapshot')
+  if (known === null || known > last || (!wanted && known < last)) cursor.skipTo(instance, last)
+  if (cursor.hasNewTargets()) cursor.place(last)
+  const until = Math.min(served(), last)
+  let from = cursor.read(instance) ?? last
+  while (wanted && from < until) {
+    const rows = store.changes.listLogged(from, BATCH).filter(({ id }) => id <= until)
+    const end = rows.at(-1)?.id ?? until
+    const messages = rows.map((row) => {
+      const message = snapshotMessage(instance, row, announce(store.changes, row))
+      return { ...message, deliver: true, log: row.id }
+    })
+    outbox.passOnLog('snapshot', { messages, instance, end }, now())
+    from = end
+  }
+}

@@ -1,0 +1,94 @@
+import { resolve } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { MirrorError } from '../../../base/errors.ts'
+import { type Views, openViews } from '../store/reads.ts'
+import { generationDir, readCurrentViews } from '../store/generations.ts'
+import { DATABASE_KINDS, type ExportDbReport, exportDb } from '../views/export-db.ts'
+import { derivedVendors } from '../views/osv/ecosystems.ts'
+import { performTask } from '../views/task.ts'
+import { readOrigin } from '../../../server/http/origin.ts'
+import { createStaleRule, refuseStale } from '../../../server/snapshot/stale.ts'
+import type { Config } from '../../../config/schema.ts'
+import { withReads } from '../../../cli/store-access.ts'
+import { type GlobalOptions, firstStep, print, settings } from '../../../cli/context.ts'
+import { visible } from '../../../cli/output.ts'
+
+/** Options of `patchmirror export-db`. */
+export interface ExportDbOptions extends GlobalOptions {
+  ecosystem?: string[]
+  json?: boolean
+}
+
+/** How long another process may take to make the views, milliseconds. */
+const PATIENCE_MS = 600_000
+const LOOK_MS = 500
+
+/** `patchmirror export-db osv-scanner|renovate DIR`: the databases of osv-scanner and osv-scalibr, or of osv-offline, for use without a network. */
+export async function exportDbCommand(format: string, dir: string, options: ExportDbOptions): Promise<number> {
+  const kind = DATABASE_KINDS.find((one) => one === format)
+  if (kind === undefined)
+    throw new MirrorError('usage', `unknown database ${format}; there are: ${DATABASE_KINDS.join(', ')}`)
+  const { config } = settings(options, false, [])
+  const target = resolve(dir)
+  const vendors = derivedVendors(config.views)
+  refuseOld(config)
+  await makeViews(config.data.dir, vendors, false)
+  let views = open(config.data.dir)
+  if (views === null) {
+    await makeViews(config.data.dir, vendors, true)
+    views = open(config.data.dir)
+  }
+  if (views === null) throw new MirrorError('not_ready', `nothing is mirrored yet: ${firstStep(config)}`)
+  try {
+    const report = exportDb(views, target, options.ecosystem ?? [], kind)
+    print(options.json === true ? JSON.stringify(report, null, 2) : describe(report, target))
+    return 0
+  } finally {
+    views.close()
+  }
+}
+
+/** Throws `stale` where `osv.staleAction` refuses data of this age: a scan against it must fail, too. */
+function refuseOld(config: Config): void {
+  withReads(config.data.dir, (reads) => {
+    const origin = readOrigin(reads, 'osv')
+    if (origin !== null) refuseStale(createStaleRule(config, Date.now)('osv', origin))
+  })
+}
+
+/** Makes the views of the newest snapshot. Waits for another process that makes them just now, as a daemon does after a sync. */
+export async function makeViews(dataDir: string, vendors: readonly string[], rebuild: boolean): Promise<void> {
+  const until = performance.now() + PATIENCE_MS
+  for (;;) {
+    try {
+      await performTask({ dataDir, kind: 'osv', vendors, rebuild })
+      return
+    } catch (error) {
+      const busy = error instanceof MirrorError && error.code === 'locked'
+      if (!busy || performance.now() > until) throw error
+      await setTimeout(LOOK_MS)
+    }
+  }
+}
+
+/** Null when there are none, or damaged ones. */
+function open(dataDir: string): Views | null {
+  const current = readCurrentViews(dataDir, 'osv')
+  if (current === null) return null
+  try {
+    return openViews(generationDir(dataDir, current.name))
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'corrupt') return null
+    throw error
+  }
+}
+
+function describe({ written, kept, removed, skipped }: ExportDbReport, target: string): string {
+  const lines = [
+    ...written.map((path) => `written  ${path}`),
+    ...removed.map((path) => `removed  ${path}`),
+    ...skipped.map((name) => `left out ${JSON.stringify(name)}: its name is no folder's`),
+    `${target}: ${written.length} written, ${kept} as they were, ${removed.length} removed`,
+  ]
+  return lines.map(visible).join('\n')
+}

@@ -1,0 +1,221 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import process from 'node:process'
+import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../../../base/files.ts'
+import { toIso } from '../../../../base/time.ts'
+import { type VexDocument, tagsBelieving } from '../../../../store/catalog/vex.ts'
+import type { VexReads } from '../../../../documents/vex/read.ts'
+import { type VexGeneration, type VexInfo, VEX_FILE, readVexInfo, unreadVexIn } from '../../store/generations.ts'
+import { createContentZip } from '../../../../archive/zip/small.ts'
+import { createFileDraft } from '../files.ts'
+import { changedAfter, generationName, makeGeneration } from '../generation.ts'
+import { type Claim, claimsOf } from './claims.ts'
+import { repositoryMembers } from './contents.ts'
+import { type MadeDocument, type MadeRepository, type Sources, createSources, openMade } from './made.ts'
+import { type Plan, planRepository, skippedIn } from './plan.ts'
+import { showingsOf, shownReads } from './shown.ts'
+
+/** What a VEX repository is made from. */
+interface VexOptions {
+  readonly dataDir: string
+  readonly reads: VexReads
+  /** Returns the package URLs of the image of a tag; absent: they are not known. */
+  readonly imagesOf?: (tag: string) => readonly string[]
+  /** The catalog's snapshot in `reads`; `asOf`: of the VEX in it, unix milliseconds. */
+  readonly snapshot: { readonly id: string; readonly asOf: number }
+  readonly rebuild?: boolean
+  readonly pause: () => Promise<void>
+}
+
+/** What was made. */
+export type VexReport = Pick<VexGeneration, 'documents' | 'packages'> & {
+  /** Documents that were read, because the generation before was not made of them. */
+  readonly read: number
+  /** Members of the archive that were made, and those that were copied from the generation before. */
+  readonly made: number
+  readonly copied: number
+  /** Documents that are damaged, and missing in it. */
+  readonly unread?: number
+  /** Beginnings of package URLs that are too long for a repository. */
+  readonly skipped?: readonly string[]
+}
+
+/** Largest document that is read, bytes: far above any real VEX document. */
+const MAX_BYTES = 64 * 2 ** 20
+/** Another number when the same documents make another repository. */
+const RULES = '5'
+/** What a generation is made by: another one is not made of it. Another zlib may compress otherwise. */
+const FORM = `1 ${RULES} ${process.versions.zlib}`
+
+/** The name of the generation that shows these documents. */
+function vexName(documents: readonly VexDocument[], imagesOf: (tag: string) => readonly string[]): string {
+  const tags = [...new Set(documents.flatMap((one) => one.tags ?? []))].sort()
+  return generationName('vex', [
+    RULES,
+    ...documents.map((one) => [one.digest, one.changed, ...tagsIn(one)].join(' ')),
+    ...tags.map((tag) => JSON.stringify([tag, ...imagesOf(tag)])),
+  ])
+}
+
+/** The tags of a document, and where they are fewer those for which it may rule anything out. */
+function tagsIn(document: VexDocument): readonly string[] {
+  const { tags = [] } = document
+  const believing = tagsBelieving(document) ?? []
+  return believing.length === tags.length ? tags : [...tags, 'for', ...believing]
+}
+
+const NO_IMAGES = (): readonly string[] => []
+
+/**
+ * Makes the VEX repository (VEX Repository Specification 0.1) of all mirrored OpenVEX documents, but those whose signature is
+ * enforced and not verified; null when that is served already. Throws as `makeGeneration`.
+ */
+export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
+  const { dataDir, reads, snapshot, rebuild = false, imagesOf = NO_IMAGES } = options
+  const listed = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
+  const documents = listed.filter((one) => tagsBelieving(one) !== null)
+  const name = vexName(documents, imagesOf)
+  const isRepaired = hasRepaired(options, documents)
+  const make = (folder: string, before: string | null) =>
+    writeRepository(options, documents, {
+      folder,
+      before: rebuild ? null : before,
+      // A document that goes takes its date along.
+      changed: changedAfter(before, isRepaired ? '' : name, newestOf(documents), changedIn),
+    })
+  const { id, asOf } = snapshot
+  const again = rebuild || isRepaired
+  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, asOf, rebuild: again, make })
+}
+
+/** Whether a document can be read now that the repository in use lacks: its name is that of all listed documents. */
+function hasRepaired({ dataDir, reads }: VexOptions, documents: readonly VexDocument[]): boolean {
+  const unread = new Set(unreadVexIn(dataDir))
+  if (unread.size === 0) return false
+  return documents.some((one) => unread.has(one.digest) && reads.readVexContent(one) !== null)
+}
+
+const changedIn = (folder: string): number | null => readVexInfo(folder)?.changed ?? null
+
+function newestOf(documents: readonly VexDocument[]): number {
+  return documents.reduce((latest, one) => Math.max(latest, one.changed), 0)
+}
+
+/** Where a repository is made, and what from. */
+interface Place {
+  readonly folder: string
+  /** Folder of the generation before. */
+  readonly before: string | null
+  readonly changed: number
+}
+
+/**
+ * Writes what differs from the generation before and copies the rest; everything, where that cannot be used or something of it is
+ * lost. Equal documents give equal bytes either way.
+ */
+async function writeRepository(
+  options: VexOptions,
+  documents: readonly VexDocument[],
+  place: Place,
+): Promise<VexReport> {
+  const old = place.before === null ? null : openOrNull(place.before)
+  try {
+    if (old !== null) return await writeFiles(options, documents, place, old)
+  } catch {
+    // A build from the beginning says what is wrong, if it is anything else than the generation before.
+  } finally {
+    old?.close()
+  }
+  return writeFiles(options, documents, place, null)
+}
+
+function openOrNull(folder: string): MadeRepository | null {
+  try {
+    return openMade(folder, FORM)
+  } catch {
+    return null
+  }
+}
+
+async function writeFiles(
+  { reads: stored, imagesOf = NO_IMAGES, pause }: VexOptions,
+  documents: readonly VexDocument[],
+  { folder, changed }: Place,
+  old: MadeRepository | null,
+): Promise<VexReport> {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, PRIVATE_FOLDER)
+  const claims = await claimsOf(stored, documents, old?.claims ?? new Map(), pause)
+  const { reads, originalOf } = shownReads(stored, documents, showingsOf(documents, claims, imagesOf))
+  const plan = await planRepository({ reads, documents: reads.listVexDocuments(), old, pause })
+  const drafts = { archive: createFileDraft(folder, '.zip'), list: createFileDraft(folder, '.jsonl') }
+  try {
+    const zip = createContentZip((chunk) => drafts.archive.write(chunk))
+    const sources = createSources(drafts.list)
+    zip.add('index.json', indexOf(plan, newestOf(documents))) // not `changed`: equal documents give equal bytes
+    let copied = 0
+    let made = 0
+    for await (const member of repositoryMembers({ reads, plan, old, pause })) {
+      if ('copied' in member) zip.adopt(member.copied)
+      else zip.add(member.location, member.content)
+      if ('copied' in member) copied++
+      else made++
+      if (member.merged !== null) sources.add(member.merged.id, member.merged.order)
+    }
+    zip.finish()
+    const archive = drafts.archive.finish()
+    const { file, size, last } = sources.finish(sourcesOf(plan, archive.file, claims))
+    const counts = { documents: plan.documents.size, packages: plan.packages.length }
+    const unread = plan.unread.map(originalOf)
+    const info: VexInfo = {
+      ...archive,
+      changed,
+      ...counts,
+      sources: { file, size, last },
+      ...(unread.length > 0 && { unread }),
+    }
+    writeFileSync(join(folder, VEX_FILE), JSON.stringify(info), { mode: PRIVATE_FILE })
+    const skipped = skippedIn(plan)
+    return {
+      ...counts,
+      read: plan.read,
+      made,
+      copied,
+      ...(unread.length > 0 && { unread: unread.length }),
+      ...(skipped.length > 0 && { skipped }),
+    }
+  } finally {
+    drafts.archive.close()
+    drafts.list.close()
+  }
+}
+
+function indexOf({ packages }: Plan, updated: number): Buffer {
+  const listed = packages.map(({ id, location }) => ({ id, location, format: 'openvex' }))
+  return toJson({ updated_at: toIso(updated * 1000), packages: listed })
+}
+
+function sourcesOf(
+  { documents, packages }: Plan,
+  archive: string,
+  claims: ReadonlyMap<string, readonly Claim[]>,
+): Sources {
+  const listed = [...documents.values()].map(({ number, digest, author, timestamp, skipped }): MadeDocument => ({
+    number,
+    digest,
+    author,
+    timestamp,
+    skipped,
+  }))
+  return {
+    form: FORM,
+    archive,
+    documents: listed,
+    packages: packages.map(({ id, numbers }) => [id, numbers]),
+    claims: Object.fromEntries(claims),
+  }
+}
+
+function toJson(value: object): Buffer {
+  return Buffer.from(`${JSON.stringify(value, null, 1)}\n`)
+}

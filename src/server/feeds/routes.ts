@@ -1,0 +1,181 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Config } from '../../config/schema.ts'
+import { holderFor } from '../../base/connections/responses.ts'
+import type { EdgeFields } from '../http/edge-fields.ts'
+import { type Exchange, type Heads, sendAnswer } from '../http/response.ts'
+import type { FeedAnswer } from '../snapshot/documents.ts'
+import { type Failures, methodNotAllowed, pathNotFound, sendProblem } from '../http/problems.ts'
+import type { ServedSnapshot } from '../snapshot/served.ts'
+import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
+import { otherParameters, readPatchFilter } from '../snapshot/patch-filter.ts'
+import { type RequestTarget, ignoredField, readTarget, readablePath } from '../http/request-target.ts'
+import { missingFeed, notReady, notSynced, scopeToCome } from '../snapshot/not-ready.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import { FILTERED_FEEDS, OSV_ARCHIVE, OSV_ROOT } from '../../base/domain/feed-paths.ts'
+import { type Paths, recordId } from '../http/paths.ts'
+import { findOtherRecord, findRecord, missingRecord, readRecordAnswer } from './osv.ts'
+import { sendArchive } from '../http/zip.ts'
+
+/** What the mirrored paths are answered from. */
+export interface MirrorOptions {
+  readonly config: Config
+  readonly served: ServedSnapshot
+  readonly paths: Paths
+  readonly cacheControl: string
+  readonly heads: Heads
+  readonly edge: EdgeFields
+  /** Answers a request whose handling threw, and logs what deserves it. */
+  readonly onError: Failures['answer']
+}
+
+/** Answers every request under /external/. */
+type Mirror = (request: IncomingMessage, response: ServerResponse) => void
+
+/**
+ * Upstream's documents on Node's own request and response, ahead of Fastify's router and reply: a record in the cache
+ * costs one map look-up and one write. Everything else takes the longer way below.
+ */
+export function createMirror(options: MirrorOptions): Mirror {
+  const { served, heads, onError } = options
+  const route = createRoutes(options)
+  return (request, response) => {
+    const { method = '', url = '' } = request
+    const fail = (error: unknown): void => onError(error, request, response, { origin: originOrNone(options, url) })
+    if (method !== 'GET' && method !== 'HEAD') {
+      refuseMethod(options, request, response)
+      return
+    }
+    try {
+      const exchange = { request, response, requestHeaders: readRequestHeaders(request.rawHeaders) }
+      const record = findRecord(served, url, chooseCoding(exchange.requestHeaders.acceptEncoding))
+      if (record !== undefined) sendAnswer(exchange, record, served.originOf('osv'), heads)
+      else route(exchange, url)?.catch(fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+}
+
+/** 405 where something is mirrored, 404 where nothing is, 400 where that cannot be known. */
+function refuseMethod(options: MirrorOptions, request: IncomingMessage, response: ServerResponse) {
+  const { paths, onError } = options
+  const { method = '', url = '' } = request
+  const origin = originAt(options, url)
+  try {
+    const { path } = readTarget(url)
+    const known = paths.sourceOf(path) !== undefined || recordId(path) !== null
+    const problem = known ? methodNotAllowed(method) : pathNotFound(path)
+    sendProblem(request, response, { ...problem, origin: known ? origin : null })
+  } catch (error) {
+    onError(error, request, response, { origin })
+  }
+}
+
+/** The same for an answer to an error, which may be that nothing can be read: null then too. */
+function originOrNone(options: MirrorOptions, url: string): SnapshotOrigin | null {
+  try {
+    return originAt(options, url)
+  } catch {
+    return null // the error that is answered has the reason
+  }
+}
+
+/** The origin of what is mirrored at a target, decodable or not; null where nothing is, or nothing yet. */
+function originAt({ served, paths }: MirrorOptions, url: string): SnapshotOrigin | null {
+  const path = readablePath(url)
+  const source = paths.sourceOf(path) ?? (path.startsWith(OSV_ROOT) ? 'osv' : undefined)
+  return source === undefined ? null : served.knownOrigin(source)
+}
+
+/** Answers a record by another form of its id; false when no record can be meant, or several. */
+function sendOther(served: ServedSnapshot, heads: Heads, exchange: Exchange, url: string): boolean {
+  const coding = chooseCoding(exchange.requestHeaders.acceptEncoding)
+  const other = findOtherRecord(served, url, coding)
+  if (other === null) return false
+  sendAnswer(exchange, other.answer, served.originOf('osv'), heads, other.more)
+  return true
+}
+
+function answerArchive(
+  { served, cacheControl, edge }: Pick<MirrorOptions, 'served' | 'cacheControl' | 'edge'>,
+  exchange: Exchange,
+): Promise<void> {
+  const origin = served.originOf('osv')
+  const info = served.reads.osv.readArchive()
+  if (info === null) throw notReady(served.reads, 'osv', OSV_ARCHIVE)
+  const archive = served.archives.current(info)
+  return sendArchive(exchange, archive, origin, cacheControl, edge.of(origin))
+}
+
+type Route = (exchange: Exchange, url: string) => Promise<void> | undefined
+
+function createRoutes(options: MirrorOptions): Route {
+  const { served, paths, heads, config } = options
+  const answerOther = (exchange: Exchange, url: string): boolean => sendOther(served, heads, exchange, url)
+
+  const answerRecord = async (exchange: Exchange, id: string, url: string): Promise<void> => {
+    const { request, response, requestHeaders } = exchange
+    const origin = served.originOf('osv')
+    const answer = readRecordAnswer(served.reads, id, chooseCoding(requestHeaders.acceptEncoding))
+    if (answer !== null) return sendAnswer(exchange, answer, origin, heads)
+    const problem = await missingRecord(served, id)
+    // For a known id, such as a removed one, the reason is more useful than a similar id.
+    const unknown = problem.status === 404 && problem.fields?.['removedAt'] === undefined
+    if (unknown && answerOther(exchange, url)) return
+    const isOutside = problem.fields?.['outOfScope'] !== undefined
+    const changed = isOutside ? scopeToCome(served.reads, config, 'osv') : null
+    if (changed !== null) throw notSynced('osv', id, changed)
+    sendProblem(request, response, { ...problem, origin })
+  }
+
+  const answerDocument = (exchange: Exchange, path: string, query: string) => {
+    const origin = served.originOf(paths.sourceOf(path) ?? 'feeds')
+    const coding = chooseCoding(exchange.requestHeaders.acceptEncoding)
+    const filter = FILTERED_FEEDS.has(path) && query !== '' ? readPatchFilter(query) : null
+    const more = FILTERED_FEEDS.has(path) ? ignoredField(otherParameters(query)) : []
+    const send = (found: FeedAnswer): void => sendFound(exchange, path, origin, found, more)
+    if (filter !== null) {
+      const address = holderFor(exchange.response).address()
+      return served.documents.readFiltered({ path, filter, address }, coding).then(send)
+    }
+    const found = served.documents.read(path, coding)
+    if (found instanceof Promise) return found.then(send)
+    send(found)
+    return undefined
+  }
+
+  const sendFound = (
+    exchange: Exchange,
+    path: string,
+    origin: SnapshotOrigin,
+    found: FeedAnswer,
+    more: readonly string[],
+  ): void => {
+    const { request, response } = exchange
+    if (found === 'missing') throw missingFeed(served.reads, config, paths.sourceOf(path) ?? 'feeds', path)
+    if (found !== 'absent') return sendAnswer(exchange, found, origin, heads, more)
+    const message = `upstream has no ${path}: it answered 404 when the mirror asked`
+    sendProblem(request, response, { status: 404, error: 'not_found', message, origin })
+  }
+
+  return (exchange, url) => {
+    const target = readable(url)
+    if (target === null && answerOther(exchange, url)) return undefined
+    const { path, query } = target ?? readTarget(url)
+    if (path === OSV_ARCHIVE) return answerArchive(options, exchange)
+    if (paths.sourceOf(path) !== undefined) return answerDocument(exchange, path, query)
+    const id = recordId(path)
+    if (id !== null) return answerRecord(exchange, id, url)
+    if (!answerOther(exchange, url)) sendProblem(exchange.request, exchange.response, pathNotFound(path))
+    return undefined
+  }
+}
+
+/** Null for a target that cannot be decoded. */
+function readable(url: string): RequestTarget | null {
+  try {
+    return readTarget(url)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,263 @@
+import { MirrorError } from '../../base/errors.ts'
+import { counted } from '../../base/text.ts'
+import type { PublishedDoubt } from '../../base/domain/doubts.ts'
+import { type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
+import type { KindCounts, LogSpan } from '../../store/changes/log.ts'
+import { toChangedName } from '../../store/changes/message.ts'
+import type { Reads } from '../../store/reads.ts'
+import { readSince as timeOfSince, toIso } from '../../base/time.ts'
+import { readDetail, readNamed, readSource, refuseDetail } from './changes-query.ts'
+import { readChangeCursor, writeChangeCursor } from './cursor.ts'
+import { type Detailer, type RecordDetail, createDetailer } from './details.ts'
+import type { PackageFilter } from './filter.ts'
+import { SINCE_FORMS_HERE, type SincePlace, isSnapshotName, placesSince } from './since.ts'
+import { packagesOfTag } from './tag-packages.ts'
+import { missingOf } from '../snapshot/missing.ts'
+import type { Problem } from '../http/problems.ts'
+import { onlyValue, readLimit } from '../http/request-target.ts'
+
+/** What the page of changes is answered from. */
+interface ChangesParts {
+  readonly reads: Pick<Reads, 'changes' | 'osv' | 'catalog' | 'snapshots' | 'runs'>
+  /** Unix milliseconds. */
+  readonly now: number
+  /** The last entry of the log that is served, so every reported change is readable; null: the latest. */
+  readonly latest: number | null
+  /** Returns why this client may not read what takes a key; null: it may. */
+  readonly judge: () => Problem | null
+}
+
+/** Names on a page: the default, and the maximum. */
+const PAGE = 1_000
+const MAX_PAGE = 10_000
+/** Characters of names on a page: with longer names it ends sooner, so that writing it never takes long. */
+const MAX_CHARACTERS = 500_000
+/** Names that are folded for one answer. With more of them, reading everything is the shorter way for everybody. */
+export const MAX_FOLDED = 10_000
+
+/** Records on a page that are compared: some tens of milliseconds. */
+const MAX_DETAILED = 100
+/** Names that a filter is asked about for one page, and of a whole list. A page may list few of them, or none. */
+const MAX_EXAMINED = 4_000
+const MAX_FILTERED = 200_000
+
+/**
+ * Answers `/-/changes?since=SNAPSHOT`: what differs between that snapshot and the one served now, folded and paged. A
+ * snapshot that is not known, or too long ago, is a 404, never an empty list; what else is asked is judged before. Throws
+ * `bad_request`; for a tag, whose SBOM is read, what `packagesOfTag` throws.
+ */
+export function answerChanges({ reads, now, latest, judge }: ChangesParts, query: URLSearchParams): Problem | object {
+  const given = readNamed(query)
+  const wanted = readSource(query)
+  const limit = readLimit(query, MAX_PAGE) ?? PAGE
+  const after = onlyValue(query, 'after')
+  const isPrivate = Boolean(query.get('tag')) || (wanted !== null && isPrivateSource(wanted))
+  const denied = isPrivate ? judge() : null
+  if (denied !== null) return denied
+  const { tag, ...detail } = readDetail(query, wanted ?? 'osv')
+  const listed = tag === null ? null : packagesOfTag(reads, tag)
+  const [place, another] = placesSince(reads, given, wanted, now)
+  if (place === undefined) return unknown(reads, given, wanted, now)
+  if (another !== undefined) throw new MirrorError('bad_request', 'since=… is a snapshot of two sources: add source=…')
+  const refusal = isPrivateSource(place.source) ? judge() : null
+  if (refusal !== null) return refusal
+  if (detail.detailed) refuseDetail(place.source)
+  const filter = listed?.filter ?? detail.filter
+  const from = readBeginning(reads, place, after)
+  const found = from === null ? null : findChanges(reads, place, from, { ...detail, after, limit, latest, filter, now })
+  if (found === null) return unknown(reads, given, wanted, now)
+  const missing = missingOf(reads, place.source, found.to)
+  return { ...found, ...missing, ...timesOf(place), ...(listed && { packages: listed.from }) }
+}
+
+/** A client that asks from before the first snapshot may have anything, so that the answer to it is not complete. */
+function timesOf({ at, firstStored }: SincePlace): object {
+  return {
+    ...(at !== null && { since: toIso(at) }),
+    ...(firstStored !== null && { complete: false, knownSince: toIso(firstStored) }),
+  }
+}
+
+/**
+ * Returns the snapshot behind which a page is listed: with a cursor that of the page before, also where a time in `since` means
+ * a later one by now. Null where the log no longer has it. Throws `bad_request` for the cursor of another list.
+ */
+function readBeginning(
+  reads: Pick<Reads, 'changes'>,
+  { source, snapshot, at }: SincePlace,
+  after: string | null,
+): string | null {
+  const cursor = readChangeCursor(after)
+  if (cursor === null) return snapshot
+  const began = beginningOf(reads, { ...cursor, source })
+  if (began === null || began === snapshot || at !== null) return began
+  throw new MirrorError(
+    'bad_request',
+    'after=… continues a list since another snapshot than since=… names: repeat the since of the first page',
+  )
+}
+
+/** What differs between two snapshots of a source; folded, so that each name is listed once. */
+export interface FoundChanges {
+  readonly source: SourceName
+  /** Ids of both snapshots. */
+  readonly from: string
+  readonly to: string
+  /** False: everything may have changed, and no names are given. */
+  readonly complete: boolean
+  /** How many names were added, changed and removed in the snapshots that say so, where none is listed; missing: all are. */
+  readonly counts?: KindCounts
+  /** A time from which the names would be listed, where none are because too much changed; missing: none is known. */
+  readonly namedSince?: string
+  readonly changes: readonly (ReturnType<typeof toChangedName> & {
+    readonly source: SourceName
+    readonly snapshot: string
+    /** Why this mirror's guard doubted the change that it published; missing: it did not. */
+    readonly doubts?: readonly PublishedDoubt[]
+  } & Partial<RecordDetail>)[]
+  /** Number of records on the page of which it is not known whether they concern the packages that are asked for. */
+  readonly notJudged?: number
+  /** Cursor of the next page; null on the last. */
+  readonly next: string | null
+}
+
+/**
+ * Finds what differs between a snapshot at a place in the log and the latest one, page by page: `after` is the cursor
+ * of the page before. Null when the log no longer leads from there to here. Throws `bad_request` for another cursor.
+ */
+export function findChanges(
+  reads: Pick<Reads, 'changes' | 'osv'>,
+  { source, after }: Pick<LogSpan, 'source' | 'after'>,
+  since: string,
+  asked: AskedChanges,
+): FoundChanges | null {
+  const latest = reads.changes.readLatestLogged(source)?.id ?? 0
+  const until = Math.max(after, Math.min(latest, asked.latest ?? latest))
+  const cursor = readChangeCursor(asked.after) ?? { after, until, name: '' }
+  const span = { ...cursor, source }
+  if (beginningOf(reads, span) !== since) return null
+  const page = { from: cursor.name, limit: asked.limit, now: asked.now }
+  if (asked.detailed !== true || source !== 'osv') return pageOf(reads, since, span, page)
+  const detailer = createDetailer(reads, span.until === latest ? null : span.until, asked.filter ?? null)
+  const limit = Math.min(asked.limit, MAX_DETAILED)
+  const isFiltered = (asked.filter ?? null) !== null
+  return {
+    ...pageOf(reads, since, span, { ...page, limit, isFiltered }, detailer),
+    ...(asked.filter === null ? {} : { notJudged: detailer.notJudged() }),
+  }
+}
+
+/** Which page of the changes is asked for, and how. */
+interface AskedChanges {
+  readonly after: string | null
+  readonly limit: number
+  /** Unix milliseconds. */
+  readonly now: number
+  /** The last entry of the log that is reported; the latest when not given. */
+  readonly latest?: number | null
+  /** Whether the differences of each record are reported; and only those that concern some packages, not null. */
+  readonly detailed?: boolean
+  readonly filter?: PackageFilter | null
+}
+
+/** Which names a page takes, and how many. */
+interface PageBounds {
+  /** The last name of the page before. */
+  readonly from: string
+  readonly limit: number
+  /** Unix milliseconds. */
+  readonly now: number
+  /** Whether a filter decides which names are listed: it is asked before they are counted. */
+  readonly isFiltered?: boolean
+}
+
+function pageOf(
+  reads: Pick<Reads, 'changes'>,
+  since: string,
+  span: LogSpan,
+  { from, limit, now, isFiltered = false }: PageBounds,
+  detailer: Detailer | null = null,
+): FoundChanges {
+  const { source, after, until } = span
+  const names = reads.changes.countNames(span)
+  const complete = names !== null && names <= (isFiltered ? MAX_FILTERED : MAX_FOLDED)
+  const most = isFiltered ? MAX_EXAMINED : limit
+  const found = complete ? reads.changes.listChanged(span, from, most + 1) : []
+  const doubted = found.length > 0 ? reads.changes.listDoubts(span) : null
+  const changes: FoundChanges['changes'][number][] = []
+  let last: string | null = null
+  let taken = 0
+  let characters = 0
+  for (const one of found.slice(0, most)) {
+    const { name, change, snapshot } = one
+    const isFull = characters + name.length > MAX_CHARACTERS || detailer?.isFull() === true
+    if (changes.length >= limit || (taken > 0 && isFull)) break
+    const detail = detailer === null ? {} : detailer.describe(one)
+    last = name
+    taken++
+    if (detail === null) continue
+    characters += name.length
+    const doubts = doubted?.get(name)
+    changes.push({
+      source,
+      ...toChangedName(source, name, change),
+      snapshot,
+      ...detail,
+      ...(doubts && { doubts }),
+    })
+  }
+  const to = reads.changes.readLogged(until)?.snapshot ?? since
+  const next = found.length > taken && last !== null ? writeChangeCursor(after, until, last) : null
+  const unnamed = complete ? {} : unnamedOf(reads, span, now)
+  return { source, from: since, to, complete, ...unnamed, changes, next }
+}
+
+/** What is known where names are not listed: how many they are, and a time from which they are listed. */
+function unnamedOf(
+  { changes }: Pick<Reads, 'changes'>,
+  span: LogSpan,
+  now: number,
+): Pick<FoundChanges, 'counts' | 'namedSince'> {
+  const counts = changes.countKinds(span)
+  const named = changes.readNamedFrom(span, MAX_FOLDED)
+  // A clock that was ahead: a time in the future is refused.
+  const isKnown = named !== null && named.publishedAt <= now
+  return { counts, ...(isKnown && { namedSince: toIso(named.publishedAt) }) }
+}
+
+/** Says how many names changed, where none is listed. */
+export function countWords({ added, changed, removed, unknownSnapshots }: KindCounts): string {
+  const known = `${added} added, ${changed} changed, ${removed} removed, each once for a snapshot`
+  if (unknownSnapshots === 0) return known
+  return `${known}; ${counted(unknownSnapshots, 'snapshot')} changed more names than the log lists`
+}
+
+/** Returns the snapshot behind which a span begins; null where not all of it is in the log of its source. */
+function beginningOf(reads: Pick<Reads, 'changes'>, { source, after, until }: LogSpan): string | null {
+  if (until !== after && reads.changes.readLogged(until)?.source !== source) return null
+  const next = reads.changes.readNextLogged(source, after)
+  return next === null || until === after ? (reads.changes.readLogged(after)?.snapshot ?? null) : next.previous
+}
+
+/** Says where the log begins; throws `bad_request` where `since` is written as nothing that it may have. */
+function unknown({ changes }: Pick<Reads, 'changes'>, since: string, source: SourceName | null, now: number): Problem {
+  const isTime = timeOfSince(since, now) !== null
+  const given = since.slice(0, 80)
+  if (!isTime && !isSnapshotName(since))
+    throw new MirrorError('bad_request', `since=${given} is none of: ${SINCE_FORMS_HERE}`)
+  const where = source === null ? '' : ` of ${source}`
+  const oldest = changes.readNextLogged(source ?? 'osv', 0)
+  const begins = oldest === null ? null : toIso(oldest.publishedAt)
+  const what = isTime
+    ? begins === null
+      ? `the log${where} is empty`
+      : `the log${where} begins on ${begins}, after ${given}`
+    : `the snapshot ${given}${where} is not known here, or too long ago`
+  const earliest = begins === null ? '' : `; the earliest time that is known is since=${begins}`
+  const message =
+    begins === null
+      ? `${what}: nothing of it was published here yet`
+      : `${what} (data.changeDays, history.keepDays): ` +
+        `do a full read, then follow from the snapshot that X-Mirror-Snapshot names${earliest}`
+  return { status: 404, error: 'unknown_snapshot', message }
+}

@@ -1,0 +1,104 @@
+import { surroundingsOf } from '../../base/identity/surroundings.ts'
+import { MirrorError } from '../../base/errors.ts'
+import type { PackageName } from '../../documents/differences/facts.ts'
+import { isMeant } from '../../base/identity/meant.ts'
+import { normalName } from '../../base/identity/names.ts'
+import { identifyComponent } from '../../base/identity/identity.ts'
+import { readPurl } from '../../base/identity/package.ts'
+import type { InputSbom } from '../../documents/sboms/sbom.ts'
+import { findEcosystem } from '../../base/versions/ecosystems.ts'
+
+/** The packages that a client asks about. */
+export interface PackageFilter {
+  /** Whether a package of a record is one of them. */
+  readonly asks: (recorded: PackageName) => boolean
+}
+
+/** Packages as purls name them, and how many other purls there are. */
+interface PurlFilter {
+  readonly filter: PackageFilter
+  /** Number of different packages. */
+  readonly packages: number
+  /** Number of purls that are none, or of no ecosystem that OSV records name. */
+  readonly unknown: number
+}
+
+/** Reads the filters of a request or a command; null for none. Throws `bad_request`. */
+export function readFilter(ecosystem: string | null, purl: string | null): PackageFilter | null {
+  if (purl !== null) {
+    const named = readPurl(purl)
+    if (named === null)
+      throw new MirrorError('bad_request', `the purl ${purl.slice(0, 100)} is of no ecosystem that OSV records name`)
+    if (ecosystem !== null) throw new MirrorError('bad_request', 'a purl names the ecosystem: omit ecosystem')
+    return filterOf([named])
+  }
+  if (ecosystem === null) return null
+  if (findEcosystem(ecosystem) === null)
+    throw new MirrorError(
+      'bad_request',
+      `the ecosystem ${ecosystem.slice(0, 100)} is none that the OSV schema defines, such as npm, PyPI or Debian:12`,
+    )
+  return {
+    asks: (recorded) => formsOf(recorded.ecosystem).some((form) => isMeant(form, ecosystem)),
+  }
+}
+
+/** Creates a filter of the packages that an SBOM lists, and of their source packages, by their releases, whatever their versions. */
+export function filterOfSboms(sboms: readonly InputSbom[]): PurlFilter {
+  const asked = new Map<string, PackageName>()
+  const packages = new Set<string>()
+  const unknown = new Set<string>()
+  for (const { components, systems } of sboms) {
+    const around = surroundingsOf({ systems, option: null })
+    for (const one of components) {
+      if (one.purl === null) continue
+      const found = identifyComponent({ ...one, version: one.version || ANY_VERSION }, around)
+      if ('code' in found) {
+        unknown.add(one.purl)
+        continue
+      }
+      packages.add(keyOf({ ecosystem: found.ecosystem.name, name: found.name }))
+      for (const { ecosystem, name } of found.questions)
+        asked.set(keyOf({ ecosystem: ecosystem.name, name }), { ecosystem: ecosystem.name, name })
+    }
+  }
+  return { filter: filterOf([...asked.values()]), packages: packages.size, unknown: unknown.size }
+}
+
+/** Stands for the version of a component without one: versions are not compared here. */
+const ANY_VERSION = '0'
+
+function keyOf({ ecosystem, name }: PackageName): string {
+  return `${ecosystem} ${name}`
+}
+
+function filterOf(asked: readonly PackageName[]): PackageFilter {
+  const byName = Map.groupBy(asked, ({ name }) => looseName(name))
+  return {
+    asks: (recorded) => (byName.get(looseName(recorded.name)) ?? []).some((one) => isSame(recorded, one)),
+  }
+}
+
+/** Equal for names that any ecosystem may take as the same. */
+function looseName(name: string): string {
+  return normalName('PyPI', name)
+}
+
+function isSame(recorded: PackageName, asked: PackageName): boolean {
+  const base = findEcosystem(recorded.ecosystem)?.base ?? null
+  if (normalName(base, recorded.name) !== normalName(base, asked.name)) return false
+  return formsOf(recorded.ecosystem).some((form) => isMeant(form, asked.ecosystem))
+}
+
+/** An ecosystem as a record names it, and without the vendor who patches it: scanners ask for `Maven`, not `Root:Maven`. */
+function formsOf(recorded: string): string[] {
+  const plain = withoutVendor(recorded)
+  return plain === recorded ? [recorded] : [recorded, plain]
+}
+
+/** Returns an ecosystem without the vendor who patches it: `Maven` of `Root:Maven`; any other as it is. */
+export function withoutVendor(ecosystem: string): string {
+  const [, second] = ecosystem.split(':')
+  const isPatched = second !== undefined && findEcosystem(ecosystem)?.base === second
+  return isPatched ? ecosystem.slice(ecosystem.indexOf(':') + 1) : ecosystem
+}

@@ -1,0 +1,78 @@
+import { parseHttpDate } from '../../base/time.ts'
+import type { RequestHeaders } from './request-headers.ts'
+
+/** What a condition is compared with. `changed` is Last-Modified in unix seconds. */
+interface Validators {
+  readonly etag: string
+  readonly changed: number
+}
+
+/** `proceed` with the answer, `unchanged` is a 304, `failed` a 412. */
+type ConditionResult = 'proceed' | 'unchanged' | 'failed'
+
+/** Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2. */
+export function checkConditions(requestHeaders: RequestHeaders, current: Validators): ConditionResult {
+  const { ifMatch, ifUnmodifiedSince, ifNoneMatch, ifModifiedSince } = requestHeaders
+  if (ifMatch !== undefined) {
+    if (!listsTag(ifMatch, current.etag, 'strong')) return 'failed'
+  } else if (ifUnmodifiedSince !== undefined) {
+    const date = parseHttpDate(ifUnmodifiedSince)
+    if (date !== null && current.changed > date) return 'failed'
+  }
+  if (ifNoneMatch !== undefined) {
+    return listsTag(ifNoneMatch, current.etag, 'weak') ? 'unchanged' : 'proceed'
+  }
+  if (ifModifiedSince === undefined) return 'proceed'
+  const date = parseHttpDate(ifModifiedSince)
+  return date !== null && current.changed <= date ? 'unchanged' : 'proceed'
+}
+
+/**
+ * True when the part asked for may be sent: no If-Range, or one that matches the current validators. A date counts
+ * as strong here: Last-Modified moves forward by at least a second at every change.
+ */
+export function rangeStillApplies(ifRange: string | undefined, current: Validators): boolean {
+  if (ifRange === undefined) return true
+  const value = ifRange.trim()
+  if (value.startsWith('"')) return value === current.etag
+  return parseHttpDate(value) === current.changed
+}
+
+/** Whether a list of entity tags, or `*`, names this one. A weak tag only matches in a weak comparison. */
+function listsTag(list: string, etag: string, comparison: 'weak' | 'strong'): boolean {
+  if (list.trim() === '*') return true
+  for (const [, weak, tag] of list.matchAll(/(W\/)?("[^"]*")/g)) {
+    if (tag === etag && (comparison === 'weak' || weak === undefined)) return true
+  }
+  return false
+}
+
+/** A part of a representation, both ends inclusive. */
+interface RangePart {
+  readonly start: number
+  readonly end: number
+}
+
+/** A longer header is no range that a client means: read as none, so that no pattern ever runs over more. */
+const MAX_LENGTH = 100
+
+/**
+ * Reads a `Range` header for a representation of `size` bytes (RFC 9110, 14.2). `whole`: none, several parts, or not
+ * readable; a server may then send everything. `unsatisfiable`: a valid range outside the content.
+ */
+export function parseRange(header: string | undefined, size: number): RangePart | 'whole' | 'unsatisfiable' {
+  if (header === undefined || header.length > MAX_LENGTH) return 'whole'
+  const match = /^\s*bytes\s*=\s*(?:(\d+)\s*-\s*(\d*)|-\s*(\d+))\s*$/i.exec(header)
+  if (match === null) return 'whole'
+  const [, first, last, suffix] = match
+  if (suffix !== undefined) return suffixOf(Number(suffix), size)
+  const start = Number(first)
+  const end = last === undefined || last === '' ? Number.POSITIVE_INFINITY : Number(last)
+  if (end < start) return 'whole'
+  return start >= size ? 'unsatisfiable' : { start, end: Math.min(end, size - 1) }
+}
+
+function suffixOf(length: number, size: number): RangePart | 'unsatisfiable' {
+  if (length === 0 || size === 0) return 'unsatisfiable'
+  return { start: Math.max(0, size - length), end: size - 1 }
+}

@@ -1,0 +1,96 @@
+import { toIso } from '../../base/time.ts'
+import { parseScopeText } from '../../base/domain/osv-scope.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
+import type { CatalogAnswer } from '../../store/catalog/answers.ts'
+import type { CatalogList } from '../../store/catalog/lists.ts'
+import type { Reads } from '../../store/reads.ts'
+
+/** Origin of an answer, as its X-Mirror headers report it. */
+export interface SnapshotOrigin {
+  readonly source: SourceName
+  /** Snapshot id, hex. */
+  readonly snapshot: string
+  /** Upstream's date of what is served, ISO 8601 UTC. */
+  readonly asOf: string
+  /** Changes whenever anything served may have changed. */
+  readonly version: string
+  /** Value of X-Mirror-Scope: the settings of the scope that the snapshot was made with; none without a scope. */
+  readonly scope?: string
+  /** Set when it is older than `maxAgeHours` and `staleAction` asks for a header or a refusal. */
+  readonly stale?: Staleness
+}
+
+/** What an origin that is too old causes. */
+interface Staleness {
+  /** Value of X-Mirror-Stale: the setting that it exceeds, or that its age is not known. */
+  readonly limit: string
+  readonly refused: boolean
+}
+
+/** Reads a source's origin from the pinned snapshot of the store; null before its first snapshot. */
+export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | null {
+  const snapshot = reads.snapshots.readSnapshot(source)
+  if (snapshot === null) return null
+  const { id, sequence, runId, publishedAt, scope } = snapshot
+  const asOf = reads.runs.readAsOf(source, snapshot)
+  return {
+    source,
+    snapshot: id,
+    asOf: toIso(asOf),
+    version: [id, sequence, runId, publishedAt].join(' '),
+    ...(scope !== null && { scope: scopeValue(scope) }),
+  }
+}
+
+type Confirmed = Pick<CatalogAnswer | CatalogList, 'path' | 'confirmedAt' | 'changed'>
+
+/**
+ * Returns the origin with the date of one list or answer: the time of its own last confirmation. Where none is
+ * stored, it is the time of its last change. `always`: each complete sync requests it, so the source's date,
+ * which only such syncs advance, confirms it too, unless the last run that requested it could not fetch it.
+ */
+export function originOfOne(
+  origin: SnapshotOrigin,
+  { path, confirmedAt, changed }: Confirmed,
+  { always, reads }: { always: boolean; reads: Pick<Reads, 'catalog'> },
+): SnapshotOrigin {
+  const whole = Date.parse(origin.asOf)
+  const own = confirmedAt ?? Math.min(changed * 1000, whole)
+  const asOf = always && whole > own && reads.catalog.readMissingPath(path) === null ? whole : own
+  return { ...origin, asOf: toIso(asOf) }
+}
+
+/** Returns the origin with an earlier date, Unix milliseconds; the same origin without one. */
+export function originNotAfter(origin: SnapshotOrigin, asOf: number | undefined): SnapshotOrigin {
+  if (asOf === undefined || asOf >= Date.parse(origin.asOf)) return origin
+  return { ...origin, asOf: toIso(asOf) }
+}
+
+/** Returns the X-Mirror headers of an answer, as a flat list. */
+export function originFields({ snapshot, asOf, scope, stale }: SnapshotOrigin): string[] {
+  const own = ['X-Mirror-Snapshot', snapshot, 'X-Mirror-As-Of', asOf]
+  if (scope !== undefined) own.push('X-Mirror-Scope', scope)
+  return stale === undefined ? own : [...own, 'X-Mirror-Stale', stale.limit]
+}
+
+/** Returns a stored scope as a header value: `include="npm", exclude="GHSA-"`, in percent-encoding. */
+function scopeValue(text: string): string {
+  const { include, exclude } = parseScopeText(text) ?? { include: [], exclude: [] }
+  const lists = { include, exclude }
+  return Object.entries(lists)
+    .filter(([, entries]) => entries.length > 0)
+    .map(([name, entries]) => `${name}="${entries.map((one) => encodeURI(one)).join(',')}"`)
+    .join(', ')
+}
+
+/** Returns the same by name; none without an origin. */
+export function originHeaders(origin: SnapshotOrigin | null | undefined): Record<string, string> {
+  if (origin === null || origin === undefined) return {}
+  const { snapshot, asOf, scope, stale } = origin
+  return {
+    'X-Mirror-Snapshot': snapshot,
+    'X-Mirror-As-Of': asOf,
+    ...(scope !== undefined && { 'X-Mirror-Scope': scope }),
+    ...(stale && { 'X-Mirror-Stale': stale.limit }),
+  }
+}

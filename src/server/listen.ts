@@ -1,0 +1,142 @@
+import { lookup } from 'node:dns/promises'
+import type { Server } from 'node:http'
+import { type AddressInfo, type ListenOptions, type Server as NetServer, createServer, isIP, isIPv6 } from 'node:net'
+import type { Config } from '../config/schema.ts'
+import { MirrorError, messageOf, systemCode } from '../base/errors.ts'
+import { openSocket } from './socket.ts'
+
+/** Where the server can be reached. */
+export interface ServerAddress {
+  /** `http://…`, `https://…`, or `unix:` and the path of a socket. */
+  url: string
+  /** 0 for a unix socket. */
+  port: number
+}
+
+/** Of the pages' framework, what opens the address and what asks the pages themselves. */
+interface Listenable {
+  readonly server: Server
+  listen(at: { host: string; port: number; backlog: number } | { path: string; backlog: number }): Promise<unknown>
+  ready(): PromiseLike<unknown>
+  inject(path: string): Promise<{ readonly statusCode: number }>
+}
+
+/** Connections that the system accepts before the program does. */
+const BACKLOG = 1024
+
+/** Opens the address of the settings, and reports what is known of it. */
+export function createListening(app: Listenable, settings: Config['server']) {
+  const { host, port, socket } = settings
+  void app.ready().then(undefined, () => undefined) // completes the pages before the address is wanted; `listen` reports a failure
+  const address = (): ServerAddress | null => addressOf(app.server.address(), settings)
+  const listen = async (): Promise<void> => {
+    if (socket === null) {
+      await app.listen({ host: await oneAddress(host), port, backlog: BACKLOG })
+    } else {
+      const mode = Number.parseInt(settings.socketMode, 8)
+      const open = (path: string): Promise<unknown> => app.listen({ path, backlog: BACKLOG })
+      const remove = await openSocket(socket, mode, open).catch((error: unknown) => {
+        app.server.close()
+        throw error
+      })
+      app.server.once('close', remove)
+    }
+  }
+  return {
+    /** Throws `config` when the address cannot be used. */
+    async listen(): Promise<ServerAddress> {
+      await listen().catch((error: unknown) => {
+        throw nameListenError(error, settings)
+      })
+      return address() ?? { url: '', port }
+    },
+    /** Null while not listening. */
+    address,
+    /** True when the serving thread listens and answers its health page. */
+    answers: async () => app.server.listening && (await app.inject('/-/health')).statusCode === 200,
+  }
+}
+
+/**
+ * Resolves a name to one address, IPv4 where it has one. For some names the framework would otherwise open a second listener,
+ * whose connections are neither limited nor answered by the fast path.
+ */
+async function oneAddress(host: string): Promise<string> {
+  return isIP(host) === 0 ? (await lookup(host, { order: 'ipv4first' })).address : host
+}
+
+function listenOn(server: NetServer, at: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject).listen(at, resolve)
+  })
+}
+
+function closed(server: NetServer): Promise<unknown> {
+  return new Promise((resolve) => server.close(resolve))
+}
+
+/**
+ * Takes the address of the settings, answers nothing there, and gives it back when `work` has ended: a start tries it before it
+ * changes anything. Throws `config` when it cannot be used, as `listen` does.
+ */
+export async function withAddress(settings: Config['server'], work: () => Promise<void>): Promise<void> {
+  const { host, port, socket, socketMode } = settings
+  const server = createServer((connection) => connection.destroy())
+  const mode = Number.parseInt(socketMode, 8)
+  try {
+    if (socket === null) await listenOn(server, { host: await oneAddress(host), port })
+    else server.once('close', await openSocket(socket, mode, (path) => listenOn(server, { path })))
+  } catch (error) {
+    server.close()
+    throw nameListenError(error, settings)
+  }
+  await work().finally(() => closed(server))
+}
+
+const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
+
+/** Returns the address to show; a wildcard address is shown as localhost. */
+function addressOf(
+  bound: AddressInfo | string | null,
+  { host, certFile, socket }: Config['server'],
+): ServerAddress | null {
+  if (bound === null) return null
+  if (typeof bound === 'string') return { url: `unix:${socket ?? bound}`, port: 0 }
+  const shown = ANY_ADDRESS.has(host) ? 'localhost' : isIPv6(host) ? `[${host}]` : host
+  const scheme = certFile === null ? 'http' : 'https'
+  return { url: `${scheme}://${shown}:${bound.port}`, port: bound.port }
+}
+
+/** Returns the address that a server is bound to, as Node reports it; null while it is not bound, and for a unix socket. */
+export function boundAddress(bound: AddressInfo | string | null): string | null {
+  return bound === null || typeof bound === 'string' ? null : bound.address
+}
+
+const FAULTS: Readonly<Partial<Record<string, string>>> = {
+  EADDRINUSE: 'is in use by another program: set server.port to another one, or 0 for any',
+  EACCES: 'may not be used by this user: ports below 1024 are reserved, set server.port',
+  EADDRNOTAVAIL: 'is not an address of this machine: set server.host',
+  EAFNOSUPPORT: 'is of an address family that this machine does not have: set server.host',
+  ENOTFOUND: 'is not a name that resolves: set server.host',
+  EAI_AGAIN: 'is a name that cannot be resolved now: set server.host to an address',
+}
+
+const SOCKET_FAULTS: Readonly<Partial<Record<string, string>>> = {
+  EADDRINUSE: 'is in use by another program: set server.socket to another path',
+  EACCES: 'may not be created or opened by this user: set server.socket to a folder of its own',
+  EPERM: 'may not be created by this user: set server.socket to a folder of its own',
+  EROFS: 'is on a read-only file system: set server.socket to another path',
+  ENOENT: 'is in a folder that does not exist: create it, or set server.socket to another path',
+  ENOTDIR: 'is not in a folder: set server.socket to another path',
+  EINVAL: 'is not a path of a socket: set server.socket to a shorter one',
+}
+
+/** A `config` error for an address that cannot be used; anything else unchanged. */
+function nameListenError(error: unknown, { host, port, socket }: Config['server']): unknown {
+  const faults = socket === null ? FAULTS : SOCKET_FAULTS
+  const fault = faults[systemCode(error) ?? '']
+  if (fault === undefined || error instanceof MirrorError) return error
+  const address = socket === null ? `${host} port ${port}` : `the socket ${socket}`
+  const message = `${address} ${fault} (${messageOf(error)})`
+  return new MirrorError('config', message, { cause: error })
+}

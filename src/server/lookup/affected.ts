@@ -1,0 +1,78 @@
+import { type Fields, eachObject, fieldsOf, textOfJson } from '../../base/json/objects.ts'
+
+/** Ranges and fixed versions of one package that are described. */
+const MOST_RANGES = 20
+const MOST_VERSIONS = 8
+
+/** An affected package of a record in words; texts are upstream's, cut. Null: the record does not say. */
+interface AffectedPackage {
+  readonly ecosystem: string | null
+  readonly name: string | null
+  readonly purl: string | null
+  /** Ranges and versions: `from 1.0 before 1.2.3`. */
+  readonly affected: readonly string[]
+  /** Empty: no fix is named. */
+  readonly fixed: readonly string[]
+}
+
+/** Describes an element of a record's `affected`, of any form. */
+export function describeAffected(affected: unknown): AffectedPackage {
+  const fields = fieldsOf(affected)
+  const { ecosystem, name, purl } = fieldsOf(fields['package'])
+  const ranges = [...eachObject(fields['ranges'])].slice(0, MOST_RANGES)
+  const events = ranges.flatMap(({ type, events }) => eventsOf(type, events))
+  const fixed = ranges.flatMap((range) =>
+    [...eachObject(range['events'])].flatMap(({ fixed }) => (fixed === undefined ? [] : [cut(textOfJson(fixed), 100)])),
+  )
+  return {
+    ecosystem: nameOf(ecosystem),
+    name: nameOf(name),
+    purl: typeof purl === 'string' ? purl : null,
+    affected: [...events, ...versionsOf(fields)].slice(0, MOST_RANGES),
+    fixed: fixed.slice(0, MOST_RANGES),
+  }
+}
+
+function nameOf(value: unknown): string | null {
+  return value === undefined || value === null ? null : textOfJson(value)
+}
+
+function versionsOf(affected: Fields): string[] {
+  const versions: unknown[] = Array.isArray(affected['versions']) ? affected['versions'] : []
+  if (versions.length === 0) return []
+  const listed = versions.slice(0, MOST_VERSIONS).map((one) => cut(textOfJson(one), 60))
+  const more = versions.length - listed.length
+  return [`versions ${listed.join(', ')}${more > 0 ? ` and ${more} more` : ''}`]
+}
+
+/** Returns a range in words: `from 1.0 before 1.2.3`. */
+function eventsOf(type: unknown, value: unknown): string[] {
+  const words = [...eachObject(value)].slice(0, MOST_RANGES).flatMap((event) =>
+    Object.entries(event).flatMap(([name, version]) => {
+      const word = WORDS.get(name)
+      return word === undefined ? [] : [`${word} ${cut(textOfJson(version), 100)}`]
+    }),
+  )
+  if (words.length === 0) return []
+  return [cut(`${type === 'GIT' ? 'commits ' : ''}${words.join(' ')}`, 400)]
+}
+
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ['introduced', 'from'],
+  ['fixed', 'before'],
+  ['last_affected', 'up to'],
+  ['limit', 'limit'],
+])
+
+/** Returns the severities that a record names, also in the place where the vendor writes its own. */
+export function describeSeverity(record: Fields): string[] {
+  const own = [...eachObject(record['severity'])]
+    .slice(0, 10)
+    .map(({ type, score }) => `${cut(textOfJson(type), 40)} ${cut(textOfJson(score), 120)}`)
+  const { severity } = fieldsOf(record['database_specific'])
+  return typeof severity === 'string' ? [cut(severity, 60), ...own] : own
+}
+
+function cut(text: string, longest: number): string {
+  return text.length > longest ? `${text.slice(0, longest)}…` : text
+}

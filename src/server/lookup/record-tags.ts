@@ -1,0 +1,76 @@
+import { MirrorError } from '../../base/errors.ts'
+import { counted } from '../../base/text.ts'
+import { readFindings } from '../../store/findings/database.ts'
+import type { RecordTags } from '../../store/findings/record-tags.ts'
+import { type JudgingSettings, notJudgedYet, whyNoTags } from '../../store/findings/words.ts'
+import type { Reads } from '../../store/reads.ts'
+
+/** The settings that decide whether tags are judged, and where. */
+export interface RecordTagsSettings extends JudgingSettings {
+  readonly data: { readonly dir: string }
+}
+
+/** The tags with a record, and what of the mirror they are known of. */
+export interface KnownRecordTags extends RecordTags {
+  /** Mirrored tags, and those of them that are judged: of the others nothing is known. */
+  readonly counts: { readonly tags: number; readonly judged: number }
+  /** Whether they were judged by the records and tags that are served; false: by earlier ones. */
+  readonly isCurrent: boolean
+}
+
+/**
+ * Reads the mirrored tags with a record among their findings; a text says why they are not known. `refuseOld` throws `stale`
+ * where records or catalog are too old to be served. Throws `storage`.
+ */
+export function readRecordTags(
+  config: RecordTagsSettings,
+  { snapshots }: Pick<Reads, 'snapshots'>,
+  record: string,
+  refuseOld: () => void,
+): KnownRecordTags | string {
+  const off = whyNoTags(config)
+  if (off !== null) return off
+  try {
+    refuseOld()
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'stale') return error.message
+    throw error
+  }
+  const found = readFindings(config.data.dir, (reads) => {
+    const state = reads.readState()
+    const counts = reads.countTags()
+    if (state === null || state.beganAt === null) return notJudgedYet(counts)
+    const { osv, catalog } = state
+    const isCurrent = isServed(snapshots, 'osv', osv) && isServed(snapshots, 'catalog', catalog)
+    return { ...reads.listTagsWith(record), counts, isCurrent }
+  })
+  return found ?? notJudgedYet(null)
+}
+
+function isServed(snapshots: Reads['snapshots'], source: 'osv' | 'catalog', id: string | null): boolean {
+  return snapshots.readSnapshot(source)?.id === id
+}
+
+/** Returns the name of a package with a record, and that of its source package where it was found by that. */
+export function foundPackage(one: RecordTags['tags'][number]): string {
+  return one.source === null ? one.package : `${one.package} (by its source package ${one.source})`
+}
+
+/** Returns that no judged tag has a record, in words. */
+export function noTagHasIt({ counts: { tags, judged } }: KnownRecordTags): string {
+  const others = tags - judged
+  const none = judged === 1 ? 'the judged tag does not have it' : `none of the ${judged} judged tags has it`
+  return others === 0 ? none : `${none}; ${counted(others, 'tag is', 'tags are')} not judged`
+}
+
+/** Says that tags were judged by earlier records or tags than those that are served. */
+export const JUDGED_BEFORE =
+  'newer records or tags are mirrored than these tags were judged by: the daemon (patchmirror serve) judges them again'
+
+/** Returns the tags of a record as answers show them; `notShown`: why they are not known, or not shown. */
+export function recordTagsMessage(found: KnownRecordTags | string) {
+  if (typeof found === 'string')
+    return { tags: { listed: null, count: null, counts: null, current: null, notShown: found } }
+  const { tags, tagCount, counts, isCurrent } = found
+  return { tags: { listed: tags, count: tagCount, counts, current: isCurrent, notShown: null } }
+}

@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { MirrorError, systemCode } from '../../base/errors.ts'
+import { SBOM_PATH } from '../http/paths.ts'
+import type { Failures } from '../http/problems.ts'
+import { type ServedDocument, createDocumentPage, makeServedDocument } from './served-document.ts'
+
+/** Where `npm run build` writes it: at the top of the built program. */
+const FILE = fileURLToPath(new URL('../../sbom.cdx.json', import.meta.url))
+const TYPE = 'application/vnd.cyclonedx+json; version=1.5'
+
+/** What the page of the SBOM is made from. */
+interface SbomPageOptions {
+  readonly cacheControl: string
+  readonly failures: Failures
+  /** Another file than the one of the built program. */
+  readonly file?: string
+}
+
+/** Serves the bill of materials of this program, in CycloneDX. It is read at the first request. */
+export function createSbomPage({ cacheControl, failures, file = FILE }: SbomPageOptions) {
+  let read: ServedDocument | null = null
+  const current = (): ServedDocument => (read ??= makeServedDocument(readSbom(file), TYPE))
+  return createDocumentPage({ path: SBOM_PATH, current, cacheControl, failures })
+}
+
+function readSbom(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error
+    const message =
+      'this program runs from its sources, where its libraries are what is installed: only a built one ("npm run build") has a bill of materials'
+    throw new MirrorError('not_found', message, { cause: error })
+  }
+}

@@ -1,0 +1,269 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Config } from '../config/schema.ts'
+import { type Account, createAccount } from '../base/connections/account.ts'
+import type { ResponseAccount } from '../base/connections/responses.ts'
+import type { CertificateFollower } from '../base/certificate.ts'
+import type { SourceName } from '../base/domain/sources.ts'
+import type { PinnedReads } from '../store/reads.ts'
+import { createHolders } from './access/holders.ts'
+import { type Gate, type RouteTools, createGate } from './access/private-routes.ts'
+import type { PrivateRoute } from './access/route-table.ts'
+import { type ContractPageOptions, createContractPages } from './contract/route.ts'
+import { createSbomPage } from './program/sbom.ts'
+import { createEdgeFields } from './http/edge-fields.ts'
+import type { EventLog, FindingsLog } from './followers/event-log.ts'
+import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
+import { createTrust } from './http/client-address.ts'
+import { type HttpHandler, createHttp, withReserve } from './http/node-server.ts'
+import { type Paths, createPaths } from './http/paths.ts'
+import { type Failures, type ServerLog, createFailures } from './http/problems.ts'
+import { isPath, notPath, originForm } from './http/request-target.ts'
+import { createHeads } from './http/response.ts'
+import { openConnections } from './connections.ts'
+import { type ServerAddress, boundAddress, createListening } from './listen.ts'
+import { observed } from './observed.ts'
+import { type FurtherPaths, createPublicSide } from './public-routes.ts'
+import type { ReadingData } from './reading/request.ts'
+import { type ReadingThread, openReading } from './reading/thread.ts'
+import { type SnapshotWatcher, createServedSnapshot, followStore } from './snapshot/served.ts'
+import { createStaleRule } from './snapshot/stale.ts'
+import type {
+  BoxesStatus,
+  EdgeTargetStatus,
+  FleetStatus,
+  TagFindingsStatus,
+  ViewsStatus,
+  WebhooksReport,
+} from '../base/domain/status.ts'
+import { createDecisionLog } from './status/decisions.ts'
+import type { StatusOptions } from './status/report.ts'
+import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
+import type { OwnPath, PeoplePages, PeopleTools } from './people.ts'
+
+/** What a server answers from, and its settings. */
+export interface ServerOptions {
+  /** Stays the caller's to close, after the server. */
+  readonly reads: PinnedReads
+  readonly dataDir: string
+  readonly config: Config
+  readonly version: string
+  /** Unix milliseconds, as `now` and `nextRunAt`. */
+  readonly startedAt: number
+  readonly now: () => number
+  readonly log: ServerLog | null
+  readonly nextRunAt: (source: SourceName) => number | null
+  /** How long requests in flight may take to finish on `close`; 10 seconds when not given. */
+  readonly closeGraceMs?: number
+  /** Received events for `/-/events`; none when not given. */
+  readonly webhookLog?: EventLog
+  /** Changed findings of tags for `/-/events`; none when not given. */
+  readonly findingsLog?: FindingsLog
+  /** Called when the derived archive is missing, at each request for it; it can be rebuilt. */
+  readonly onArchiveLost?: () => void
+  /** How far runs are, for the status; not known when not given. */
+  readonly progressOf?: NonNullable<StatusOptions['progressOf']>
+  /** Id of the running daemon, for the status; none when not given. */
+  readonly instance?: string
+  /** State of the data folder; not checked when not given. */
+  readonly storage?: NonNullable<StatusOptions['storage']>
+  /** Notes an error of a read; true when it says that stored data cannot be read: then its cause is in the log. */
+  readonly onUnreadable?: (error: unknown) => boolean
+  /** Targets of the relay, for the status; none when not given. */
+  readonly relayTargets?: NonNullable<StatusOptions['relayTargets']>
+  readonly eventBounds?: EventBounds
+  /** Called with the last served entry of the change log whenever it changes. */
+  readonly onServed?: FollowerOptions['onServed']
+  readonly onFindingsServed?: FollowerOptions['onFindingsServed']
+  /** Starts what answers beside the serving thread; a thread of its own when not given. */
+  readonly startReading?: (data: ReadingData) => ReadingThread
+  /** Makes the private routes; none when not given. */
+  readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
+  /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
+  readonly intercept?: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** The paths that `intercept` answers, for the contract. */
+  readonly hookPaths?: readonly string[]
+  /** For the status page. */
+  readonly webhooks?: () => Promise<WebhooksReport>
+  readonly metrics?: MetricsPage
+  /** What bodies and unsent answers count in; one of its own when not given. */
+  readonly account?: Account
+  /** How far tags are judged; not shown when not given. */
+  readonly findings?: () => TagFindingsStatus
+  /** State of outbox and inbox; none when not given. */
+  readonly boxes?: () => BoxesStatus
+  /** Its part in a fleet; none when not given. */
+  readonly fleet?: () => FleetStatus
+  /** State of the shared caches to purge; none when not given. */
+  readonly edge?: () => readonly EdgeTargetStatus[]
+  /** State of what is made for scanners; none when not given. */
+  readonly views?: () => readonly ViewsStatus[]
+  /** Makes further public paths; none when not given. */
+  readonly scanners?: FurtherPaths
+  /** Creates the pages for people; none when not given. */
+  readonly people?: (tools: PeopleTools) => PeoplePages
+  /** Creates what judges SBOMs; none when not given. */
+  readonly match?: (tools: PeopleTools) => OwnPath
+}
+
+/** The serving side of the program. */
+export interface MirrorServer {
+  /** Throws `config` when the address cannot be used. */
+  listen(): Promise<ServerAddress>
+  /** Serves the newest snapshots from now on. Commits are also noticed without it, within a second. */
+  snapshotChanged(): void
+  /** Stops accepting, lets requests in flight finish, and cuts off what is left after the grace time. */
+  close(): Promise<void>
+  /** Resolves with true when the serving thread answers its own health page, and listens. */
+  answers(): Promise<boolean>
+  /** Returns null while not listening. */
+  address(): ServerAddress | null
+  /** Reads the certificate again now; without TLS it does nothing. */
+  reload(): void
+}
+
+const CLOSE_GRACE_MS = 10_000
+
+/** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
+export function createServer(options: ServerOptions): MirrorServer {
+  const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
+  const counts = countsOf(options, (request) => gate.access.hasKey(request))
+  const served = createServedSnapshot(options, createStaleRule(config, now))
+  const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
+  const paths = pathsOf(options)
+  const edge = createEdgeFields(config.edge)
+  const failures = createFailures(dataDir, log, options.onUnreadable)
+  const heads = createHeads(cacheControl, edge.of)
+  const shared = { served, paths, cacheControl, heads, edge, failures, onError: failures.answer }
+  const open = createPublicSide({ ...shared, dataDir, config, log, now }, options.scanners)
+  const state = { closing: false }
+  const ends = createEnds()
+  const app = createApp(failures, (pages) => {
+    const handler = neverThrowing(failures.answer, (request, response) => {
+      if (state.closing) response.setHeader('Connection', 'close')
+      if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
+      if (!isPath(request)) return failures.answer(notPath(), request, response)
+      if (open.answer(request, response) || options.intercept?.(request, response) === true) return
+      const own = [contract, followers, sbom, gate, match, people]
+      if (!own.some((part) => part?.answer(request, response))) pages(request, response)
+    })
+    return createHttp(observed(options, withReserve(handler)), config.server, { log, counts, ...ends })
+  })
+  const reading = openReading(options, served, ends.add)
+  const listeningOn = (): string | null => boundAddress(app.server.address())
+  const ownParts = { reads, served, failures, log, now, listeningOn, atEnd: ends.add, ...reading }
+  const gate = createGate({ ...ownParts, settings: config.server, routes: options.routes ?? (() => []) })
+  const followers = createFollowers(options, { served, ...gate, ...counts, failures, ...reading })
+  const reports = createStatusReports({ ...options, look: () => follower.look() })
+  const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
+  const people = options.people?.(tools)
+  const match = options.match?.(tools)
+  const contract = createContract(options, { paths, gate, people, cacheControl, failures })
+  const sbom = createSbomPage({ cacheControl, failures })
+  const follower = followAll(options, [served, open], [followers, gate.access, createDecisionLog(reads, log)])
+  addPages(app, { ...options, paths, reports })
+  const connected = { served, heads, closeGraceMs }
+  const connections = openConnections(app.server, { ...options, ...counts, ...connected })
+  const listening = createListening(app, config.server)
+  return {
+    ...listening,
+    async listen() {
+      const address = await listening.listen()
+      gate.announce()
+      follower.look()
+      return address
+    },
+    snapshotChanged: follower.look,
+    async close() {
+      state.closing = true
+      follower.stop()
+      followers.close()
+      await connections.close(app.close())
+      await ends.close([served, open])
+    },
+    reload: () => ends.certificates.forEach((one) => one.renew()),
+  }
+}
+
+function pathsOf({ config, reads }: ServerOptions): Paths {
+  const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
+  return createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
+}
+
+/** Whatever a part throws ends as the answer to its request: an error that is not caught would end the process. */
+function neverThrowing(answer: Failures['answer'], handler: HttpHandler): HttpHandler {
+  return (request, response) => {
+    try {
+      handler(request, response)
+    } catch (error) {
+      answer(error, request, response)
+    }
+  }
+}
+
+/** Moves parts to the newest snapshot, and then has others look: every change that they announce is readable by then. */
+function followAll(
+  { log, onUnreadable }: ServerOptions,
+  parts: readonly { refresh(): void }[],
+  lookers: readonly { look(): void }[],
+): SnapshotWatcher {
+  const refresh = (): void => {
+    for (const part of parts) part.refresh()
+    for (const one of lookers) one.look()
+  }
+  return followStore({ refresh }, log, onUnreadable)
+}
+
+/** What bodies and answers of the server's port count in, and by whom. */
+function countsOf(
+  { account = createAccount(), config }: ServerOptions,
+  hasKey: Gate['access']['hasKey'],
+): ResponseAccount {
+  return { account, holderOf: createHolders(createTrust(config.server.trustProxy), hasKey) }
+}
+
+function createContract(
+  { version, reads, config, hookPaths = [] }: ServerOptions,
+  { paths, gate, people, ...page }: Routing & ContractParts,
+) {
+  const routes = { publicPaths: paths.all, privateRoutes: gate.routes, hookPaths }
+  const { publicUrl, strictParameters: strict } = config.server
+  const tables = { version, ...routes, people: people?.pages ?? [] }
+  const more = { tables, baseUrl: gate.baseUrl, publicUrl, strict, reads: reads.pinned }
+  return createContractPages({ ...page, ...more, people: people ?? null })
+}
+
+interface Routing {
+  paths: Paths
+  gate: Gate
+  people: PeoplePages | undefined
+}
+type ContractParts = Pick<ContractPageOptions, 'cacheControl' | 'failures'>
+
+/** What ends with the server, and the certificates that it follows until then. */
+function createEnds() {
+  const all: (() => Promise<void>)[] = []
+  return {
+    certificates: [] as CertificateFollower[],
+    add: (close: () => Promise<void>): void => void all.push(close),
+    async close(parts: readonly { close(): void }[]): Promise<void> {
+      await Promise.all(all.map((close) => close()))
+      for (const part of parts) part.close()
+    },
+  }
+}
+
+function createFollowers(
+  {
+    webhookLog,
+    findingsLog,
+    eventBounds: bounds = {},
+    now,
+    config,
+    onServed = () => undefined,
+    onFindingsServed = () => undefined,
+  }: ServerOptions,
+  parts: Pick<FollowerOptions, 'served' | 'access' | 'failures' | 'reading' | 'holderOf'>,
+) {
+  const logs = { webhooks: webhookLog ?? null, findings: findingsLog ?? null }
+  return createFollowerRoutes({ ...parts, ...logs, config, bounds, now, onServed, onFindingsServed })
+}

@@ -1,0 +1,144 @@
+import type { Config } from '../../config/schema.ts'
+import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
+import { derivedDir } from '../../store/database/open.ts'
+import type { ServedPin } from '../../store/pin.ts'
+import type { PinnedReads, Reads } from '../../store/reads.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import type { ServerLog } from '../http/problems.ts'
+import { type AnswerCache, createAnswerCache } from '../http/response-cache.ts'
+import { type ArchiveFiles, createArchiveFiles } from '../http/send-file.ts'
+import { type FeedDocuments, createFeedDocuments } from './documents.ts'
+import { type IndexLookup, createListing } from './index-lookup.ts'
+import { notReady } from './not-ready.ts'
+import { type OtherIds, createOtherIds } from './other-ids.ts'
+import { type StaleRule, createAgedOrigins, refuseStale } from './stale.ts'
+
+/** Reads of one snapshot, and the origins of its sources. */
+export type Origins = Pick<ServedSnapshot, 'reads' | 'originOf' | 'knownOrigin'>
+
+/** The served snapshot: the pinned state of the store, and everything cached from it. */
+export interface ServedSnapshot {
+  readonly reads: Reads
+  /** Where newer states are kept back: what is served. */
+  readonly servedPin: ServedPin | undefined
+  readonly cache: AnswerCache
+  readonly documents: FeedDocuments
+  readonly archives: ArchiveFiles
+  readonly listing: IndexLookup
+  /** Other forms of the records' ids. */
+  readonly otherIds: OtherIds
+  /** Throws `not_ready` before the source's first snapshot, `stale` when it is too old to be served. */
+  originOf(source: SourceName): SnapshotOrigin
+  /** The same, whatever its age, or null. */
+  knownOrigin(source: SourceName): SnapshotOrigin | null
+  /** Marks the origin of something made from a source, such as views, when it is too old. */
+  readonly markStale: StaleRule
+  /** Moves to the newest snapshots if anything was committed. What changed is dropped, the rest stays warm. */
+  refresh(): void
+  /** Closes the archive; the store's connections are closed by their owner. */
+  close(): void
+}
+
+/** What each source is called in a message. */
+export const SOURCE_NAMES: Readonly<Record<SourceName, string>> = {
+  osv: 'the OSV feed',
+  feeds: 'the patch feed',
+  catalog: 'the catalog',
+  identity: 'the identity surface',
+}
+
+interface ServedOptions {
+  readonly reads: PinnedReads
+  readonly dataDir: string
+  readonly config: { readonly server: Pick<Config['server'], 'cacheBytes'> }
+  /** Called when the derived archive is missing. */
+  readonly onArchiveLost?: () => void
+}
+
+/** Creates the served snapshot. Ages are compared when `refresh` is called, each second, never while answering. */
+export function createServedSnapshot(options: ServedOptions, markStale: StaleRule): ServedSnapshot {
+  const { reads, dataDir, config, onArchiveLost } = options
+  const cache = createAnswerCache(config.server.cacheBytes)
+  const archives = createArchiveFiles(derivedDir(dataDir), onArchiveLost)
+  const documents = createFeedDocuments(reads.pinned, cache)
+  const listing = createListing(reads.pinned)
+  const readOtherIds = (): OtherIds => createOtherIds(reads.pinned.osv.listUntidyIds)
+  let otherIds = readOtherIds()
+  const origins = createAgedOrigins(reads.pinned, markStale)
+
+  const load = (): void => {
+    for (const source of SOURCES) {
+      if (!origins.read(source)) continue
+      cache.drop(source)
+      documents.drop(source)
+      if (source !== 'osv') continue
+      otherIds = readOtherIds()
+      reopen()
+    }
+    origins.judge()
+  }
+  /** At once, while the file is surely there: a later snapshot's publication deletes it. */
+  const reopen = (): void => {
+    archives.release()
+    const info = reads.pinned.osv.readArchive()
+    if (info !== null) archives.prepare(info)
+  }
+  load()
+
+  return {
+    reads: reads.pinned,
+    servedPin: reads.servedPin,
+    cache,
+    documents,
+    archives,
+    listing,
+    get otherIds() {
+      return otherIds
+    },
+    originOf(source) {
+      const origin = origins.known(source)
+      if (origin === null) throw notReady(reads.pinned, source, SOURCE_NAMES[source])
+      return refuseStale(origin)
+    },
+    knownOrigin: origins.known,
+    markStale,
+    refresh() {
+      origins.judge() // first: also when the store cannot be read
+      if (!reads.refresh()) return
+      listing.drop()
+      load()
+    },
+    close: () => archives.release(),
+  }
+}
+
+const POLL_MS = 1_000
+
+/** Keeps looking for new snapshots until it is stopped. */
+export interface SnapshotWatcher {
+  /** Moves to the newest snapshot now; a fault of the store is logged, and the next check tries again. */
+  readonly look: () => void
+  readonly stop: () => void
+}
+
+/** Keeps the served snapshot at the newest one: another process may have committed, such as `patchmirror sync`. */
+export function followStore(
+  served: Pick<ServedSnapshot, 'refresh'>,
+  log: Pick<ServerLog, 'info' | 'error'> | null,
+  noted: (error: unknown) => boolean = () => false,
+): SnapshotWatcher {
+  let failing = false
+  const look = (): void => {
+    try {
+      served.refresh()
+      if (failing) log?.info({}, 'the database can be read again')
+      failing = false
+    } catch (error) {
+      if (noted(error)) return // its cause is in the log, and its end will be
+      if (!failing) log?.error({ err: error }, 'cannot look for new snapshots; the old ones serve on')
+      failing = true
+    }
+  }
+  const timer = setInterval(look, POLL_MS).unref()
+  return { look, stop: () => clearInterval(timer) }
+}

@@ -1,0 +1,50 @@
+import type { FleetStatus } from '../../base/domain/status.ts'
+
+/** Whether a mirror serves what its fleet published, and the reason. */
+interface FleetReadiness {
+  readonly ready: boolean
+  readonly reason: string
+}
+
+/**
+ * Judges a mirror of a fleet: ready when it serves a generation that no newer one should have replaced for longer than
+ * `maxLagSeconds`. A store that cannot be reached leaves it ready: it serves what it has, and that gets older.
+ */
+export function judgeFleet(
+  { served, seen, lagSeconds, failing }: FleetStatus,
+  maxLagSeconds: number,
+  now: number,
+): FleetReadiness {
+  const why = failing === null ? '' : `: ${failing.message}`
+  if (served === 0) return { ready: false, reason: `no generation is served yet${why}` }
+  const limit = `fleet.maxLagSeconds (${maxLagSeconds})`
+  if (lagSeconds !== null && lagSeconds > maxLagSeconds) {
+    const reason = `generation ${served} is served, and ${seen} since ${lagSeconds} s should be, longer than ${limit}${why}`
+    return { ready: false, reason }
+  }
+  const refusedFor = failing === null || failing.refused === null ? 0 : (now - Date.parse(failing.since)) / 1000
+  if (refusedFor > maxLagSeconds)
+    return { ready: false, reason: `generations are refused for longer than ${limit}${why}` }
+  return { ready: true, reason: `generation ${served} is served` }
+}
+
+/** The page for load balancers that send webhooks to the mirror that syncs. */
+interface LeaderPage {
+  readonly leader: boolean
+  /** Null: no fleet. */
+  readonly epoch: number | null
+  readonly name: string | null
+  readonly url: string | null
+}
+
+/** Returns who leads; a mirror without a fleet leads itself. */
+export function leaderPage(fleet: FleetStatus | undefined): LeaderPage {
+  if (fleet === undefined) return { leader: true, epoch: null, name: null, url: null }
+  const { leads, epoch, leader, name } = fleet
+  return {
+    leader: leads,
+    epoch: leads ? epoch : (leader?.epoch ?? null),
+    name: leads ? name : (leader?.name ?? null),
+    url: leader?.url ?? null,
+  }
+}

@@ -1,0 +1,79 @@
+import type { SourceName } from '../../base/domain/sources.ts'
+import type { RunSummary, SourceStatus, Status } from './report.ts'
+
+/** Sources whose paths, ids and contents are for those who have a key. */
+const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
+
+/**
+ * Returns the report without upstream's messages and private paths, for clients without a key. Those are shown by the
+ * command line only (`patchmirror status`, `patchmirror runs`).
+ */
+export function openStatus(status: Status): Status {
+  const relay = status.relay.map((one) => ({ ...one, target: null, reason: null }))
+  const { verified } = status
+  const sources = status.sources.map(openSourceStatus)
+  return { ...status, sources, relay, ...(verified && { verified: { ...verified, damaged: [] } }) }
+}
+
+/** Returns one source of the report without upstream's messages and private paths. */
+export function openSourceStatus(source: SourceStatus): SourceStatus {
+  if (!PRIVATE.has(source.name)) return { ...source, lastRun: source.lastRun && withoutPeople(source.lastRun) }
+  const { unprovedLists = [] } = source
+  const { lastRun, progress, waiting, signatures } = source
+  return {
+    ...source,
+    partialLists: source.partialLists.map(withoutPrivateNames),
+    unprovedLists: unprovedLists.map(withoutPrivateNames),
+    ...(waiting && { waiting: waiting.map(({ run }) => ({ run, reason: null })) }),
+    ...(signatures && { signatures: { ...signatures, unverified: [] } }),
+    lastRun: lastRun && openRun(lastRun),
+    ...(progress?.retry && { progress: { ...progress, retry: openRetry(progress.retry) } }),
+  }
+}
+
+/** A repeated request without its path, and without what upstream answered. */
+function openRetry({ nextAt }: Retry): Retry {
+  const reason = 'the log of the daemon says why'
+  return { reason, nextAt }
+}
+
+type Retry = NonNullable<NonNullable<SourceStatus['progress']>['retry']>
+
+/** A run without the names of those who gave a command. */
+function withoutPeople(run: RunSummary): RunSummary {
+  const facts = Object.entries(run.facts).filter(([name]) => name !== 'by' && name !== 'decidedBy')
+  return { ...run, facts: Object.fromEntries(facts) }
+}
+
+/** A run with its state, its code and its numbers. */
+function openRun(run: RunSummary): RunSummary {
+  const facts = Object.entries(run.facts).filter(([, value]) => typeof value === 'number')
+  return { ...run, message: openMessage(run), facts: Object.fromEntries(facts) }
+}
+
+/** A clause of a message that counts, in words that are all the mirror's own. */
+const COUNTS = /^(?:dry run: )?(?:nothing changed|\d+ [a-z]+[a-z\d, ]*)$/
+
+/** Returns the leading clauses of a message that only contain counts: the rest may repeat what upstream sent. */
+function openMessage({ id, message }: RunSummary): string | null {
+  if (message === null) return null
+  const clauses = message.split('; ')
+  const end = clauses.findIndex((clause) => !COUNTS.test(clause))
+  if (end < 0) return message
+  const rest = `"patchmirror runs ${id}", on the machine of the mirror, shows the whole message`
+  return [...clauses.slice(0, end), rest].join('; ')
+}
+
+/** A path of a private source below its collection. */
+const PRIVATE_PATH = /(\/(?:v\d+(?:-[a-z]+)?\/\w+|packages\/ecosystems))\/[^\s:;,]+/g
+
+function withoutPrivateNames({ path, reason }: NamedReason): NamedReason {
+  return { path: withoutNames(path), reason: withoutNames(reason) }
+}
+
+type NamedReason = SourceStatus['partialLists'][number]
+
+/** The mirror's own words on a list, without the private paths and the pieces of upstream's JSON that they name. */
+function withoutNames(text: string): string {
+  return text.replace(PRIVATE_PATH, '$1/…').replace(/".*"/s, '"…"')
+}

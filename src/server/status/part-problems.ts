@@ -1,0 +1,158 @@
+import type { Config } from '../../config/schema.ts'
+import { counted } from '../../base/text.ts'
+import { FLEET_PAUSED, describeUnread } from '../../base/domain/status.ts'
+import { judgeFleet } from './fleet.ts'
+import { type MirrorProblem, problem } from './problem.ts'
+import type { Status } from './report.ts'
+
+/** Returns what is wrong with the parts of a daemon beside its sources: fleet, relay, webhooks, bundles, views, caches. */
+export function partProblems(status: Status, config: Config, now: number): MirrorProblem[] {
+  return [
+    ...fleetProblems(status, config, now),
+    ...relayProblems(status),
+    ...edgeProblems(status),
+    ...webhookProblems(status),
+    ...bundleProblems(status),
+    ...derivedProblems(status),
+    ...damageProblem(status),
+  ]
+}
+
+/** What the last verification found and nothing healed since. */
+function damageProblem({ verified = null, storage }: Status): MirrorProblem[] {
+  if (verified === null || verified.damagedCount === 0 || storage.state === 'damaged') return []
+  const { damagedCount, damaged, endedAt } = verified
+  const text = `${counted(damagedCount, 'part')} of what is stored ${damagedCount === 1 ? 'is' : 'are'} damaged`
+  const detail = damaged.length === 0 ? null : damaged.slice(0, 3).join('; ')
+  const effect = 'what cannot be read is answered with 503'
+  const advice = ['patchmirror verify']
+  return [problem('damaged', 'failed', 'Data folder', text, { detail, since: endedAt, effect, advice })]
+}
+
+function fleetProblems({ fleet }: Status, config: Config, now: number): MirrorProblem[] {
+  if (fleet === undefined) return []
+  const { paused, failing, publishedAt } = fleet
+  const found: MirrorProblem[] = []
+  if (paused) {
+    const detail = 'Release it once the service has the right data.'
+    const effect = 'the data of all mirrors gets older'
+    const advice = ['patchmirror fleet release']
+    found.push(problem('fleet', 'warning', 'Fleet', FLEET_PAUSED, { detail, effect, advice }))
+  }
+  const { ready, reason } = judgeFleet(fleet, config.fleet.maxLagSeconds, now)
+  const commands = ['patchmirror fleet status', 'patchmirror fleet check']
+  if (!ready) {
+    const effect = fleet.served === 0 ? 'nothing is served yet' : 'what was served before is served'
+    const more = { detail: reason, since: failing?.since ?? null, effect, advice: commands }
+    found.push(problem('fleet', 'failed', 'Fleet', 'its generations are not served in time', more))
+  } else if (failing !== null) {
+    const text = failing.refused === null ? 'its object store cannot be used' : 'a generation is refused'
+    const effect = publishedAt === null ? null : 'what is stored is served, and gets older'
+    const more = { detail: failing.message, since: failing.since, effect, advice: commands }
+    found.push(problem('fleet', 'warning', 'Fleet', text, more))
+  }
+  return found
+}
+
+function relayProblems({ relay }: Status): MirrorProblem[] {
+  const failing = relay.filter(({ state }) => state !== 'ok')
+  return failing.map(({ id, target, state, reason, pending, since }) => {
+    const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}`
+    const advice = [`patchmirror relay enable ${id}`]
+    return problem('relay', 'warning', `Relay target ${target ?? id}`, state, {
+      detail,
+      since,
+      advice,
+    })
+  })
+}
+
+function edgeProblems({ edge = [] }: Status): MirrorProblem[] {
+  const failing = edge.filter(({ state }) => state === 'failing')
+  return failing.map(({ id, reason }) => {
+    const effect = 'it serves answers that are up to edge.maxAgeSeconds old'
+    return problem('edge', 'warning', `Cache ${id}`, 'it cannot be purged', {
+      detail: reason,
+      effect,
+    })
+  })
+}
+
+function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
+  if (webhooks === undefined) return []
+  const { counts, refresh, state, failing = null } = webhooks
+  const found: MirrorProblem[] = []
+  const isUnknown = counts === null && state === 'on'
+  if ((failing !== null || isUnknown) && storage.state === 'ok') {
+    const detail = failing?.message ?? 'The log has the reason.'
+    const since = failing?.since ?? null
+    const more = { detail, since, effect: NO_INBOX, advice: ['patchmirror doctor'] }
+    found.push(problem('webhooks', 'failed', 'Webhooks', 'the inbox is not available', more))
+  }
+  const warning = refresh.misses?.warning ?? null
+  if (warning !== null) {
+    const advice = ['patchmirror webhooks list']
+    found.push(
+      problem('webhooks', 'warning', 'Webhooks', 'the subscription seems dead', {
+        detail: warning,
+        advice,
+      }),
+    )
+  }
+  const dead = counts?.dead ?? 0
+  if (dead > 0) {
+    const text = `${counted(dead, 'delivery was', 'deliveries were')} given up`
+    const more = { detail: GIVEN_UP, advice: ['patchmirror webhooks dead-letters'] }
+    found.push(problem('webhooks', 'warning', 'Webhooks', text, more))
+  }
+  return found
+}
+
+const NO_INBOX =
+  'deliveries are answered with 503, and nothing is relayed; scheduled syncs find what deliveries announce; events that waited for the relay are lost where they cannot be read'
+
+const GIVEN_UP =
+  'Nothing handles them any more until you decide; scheduled syncs find the same changes. The list has the reason of each.'
+
+function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
+  const { inbox = null, outbox = null } = boxes ?? {}
+  const found: MirrorProblem[] = []
+  const isExplained = storage.state !== 'ok' && outbox?.problem === 'storage'
+  if (outbox !== null && outbox.problem !== null && !isExplained)
+    found.push(problem('outbox', 'failed', 'Bundle outbox', outbox.problem, { detail: outbox.reason }))
+  if (inbox !== null && inbox.problem !== null)
+    found.push(
+      problem('inbox', 'failed', 'Bundle inbox', 'the folder cannot be read', {
+        detail: inbox.problem,
+      }),
+    )
+  if (inbox !== null && inbox.lastRefused !== null) {
+    const { file, why, at } = inbox.lastRefused
+    const more = { detail: `${file}: ${why}`, since: at, advice: ['patchmirror inspect FILE'] }
+    found.push(problem('inbox', 'warning', 'Bundle inbox', 'a bundle was refused', more))
+  }
+  return found
+}
+
+/** What is made from the database; where that cannot be read, nothing can be made. */
+function derivedProblems({ views = [], findings, storage }: Status): MirrorProblem[] {
+  const found: MirrorProblem[] = []
+  for (const { kind, failing, unread } of views) {
+    if (failing && storage.state === 'ok')
+      found.push(
+        problem('views', 'warning', `Views (${kind})`, 'they cannot be built', {
+          detail: TRIED_AGAIN,
+        }),
+      )
+    if (unread) found.push(problem('views', 'warning', `Views (${kind})`, describeUnread(unread)))
+  }
+  if (findings?.failing === true && storage.state === 'ok')
+    found.push(
+      problem('findings', 'warning', 'Findings of tags', 'they cannot be judged', {
+        detail: TRIED_AGAIN,
+      }),
+    )
+  return found
+}
+
+const TRIED_AGAIN = 'The log has the reason; it is tried again every minute.'

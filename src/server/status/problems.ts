@@ -1,0 +1,289 @@
+import type { Config } from '../../config/schema.ts'
+import type { ErrorCode } from '../../base/errors.ts'
+import { type SourceName, activeSources, ageSecondsOf, servedSources } from '../../base/domain/sources.ts'
+import { counted } from '../../base/text.ts'
+import { partProblems } from './part-problems.ts'
+import { type MirrorProblem, type ProblemCode, problem } from './problem.ts'
+import { describeOverAge } from './readiness.ts'
+import type { SourceStatus, Status } from './report.ts'
+
+/**
+ * Returns everything that is wrong with the mirror, one for each cause, the most severe first. `now`: Unix milliseconds. What makes
+ * a mirror not ready (`judgeReadiness`) is among it, with the level `failed` but for a first run.
+ */
+export function problemsOf(status: Status, config: Config, now: number): readonly MirrorProblem[] {
+  const sources = ownSources(status, config)
+  const found = [
+    ...storageProblem(status),
+    ...sources.flatMap(unsyncedProblem),
+    ...sources.flatMap(scopeProblem),
+    ...sources.flatMap(decisions),
+    ...failures(status, sources, config),
+    ...ageProblems(status, sources, config),
+    ...futureProblem(sources, now),
+    ...sources.flatMap(partialProblem),
+    ...sources.flatMap(signatureProblem),
+    ...partProblems(status, config, now),
+  ]
+  const isSevere = ({ level }: MirrorProblem): boolean => level === 'failed'
+  return [...found.filter(isSevere), ...found.filter((one) => !isSevere(one))]
+}
+
+/** Sources that count: those that the settings ask for or that are stored. */
+function ownSources({ sources }: Status, config: Config): SourceStatus[] {
+  const isStored = (name: SourceName): boolean =>
+    sources.some((source) => source.name === name && source.snapshot !== null)
+  const served = servedSources(config, isStored)
+  return sources.filter(({ name }) => served.includes(name))
+}
+
+function storageProblem({ storage }: Status): MirrorProblem[] {
+  if (storage.state === 'ok') return []
+  const { state, reason, since = null } = storage
+  const effect =
+    state === 'damaged' ? 'what cannot be read is answered with 503' : 'what is stored is served, nothing new is stored'
+  const advice = state === 'damaged' ? ['patchmirror verify'] : ['patchmirror doctor']
+  return [
+    {
+      code: 'storage',
+      level: 'failed',
+      subject: 'Data folder',
+      text: state,
+      detail: reason,
+      since,
+      effect,
+      advice,
+    },
+  ]
+}
+
+/** A source that is not synced any more only gets older, also where its last run was complete. */
+function unsyncedProblem({ name, unsynced, asOf }: SourceStatus): MirrorProblem[] {
+  if (unsynced === null) return []
+  const detail = `${unsynced}. Then start the daemon again.`
+  return [
+    problem('unsynced', 'failed', name, 'not synced any more', {
+      detail,
+      effect: servedWords([asOf]),
+    }),
+  ]
+}
+
+/** The settings ask for something else than what is stored. */
+function scopeProblem({ name, scopeChanged }: SourceStatus): MirrorProblem[] {
+  if (scopeChanged === null) return []
+  const advice = [`patchmirror sync ${name}`]
+  return [
+    problem('scope_changed', 'warning', name, 'its scope has changed', {
+      detail: scopeChanged,
+      advice,
+    }),
+  ]
+}
+
+/** What waits for an operator: a refused change, one that is still refused, and one that was published and is doubtful. */
+function decisions({ name, state, waiting = [], rejected = null, doubtful }: SourceStatus): MirrorProblem[] {
+  const found = waiting.map(({ run, reason }) => {
+    const advice = [`patchmirror approve ${run}`, `patchmirror reject ${run}`]
+    const more = { detail: reason, advice, run }
+    return problem('quarantined', 'failed', name, 'a change waits for your decision', more)
+  })
+  if (state === 'quarantined' && found.length === 0 && rejected === null)
+    found.push(
+      problem('quarantined', 'failed', name, 'a change is quarantined', {
+        advice: ['patchmirror runs'],
+      }),
+    )
+  if (rejected !== null) {
+    const text = `a rejected change is still offered; ${rejected.effect}`
+    found.push(
+      problem('rejected', 'warning', name, text, {
+        advice: [`patchmirror approve ${rejected.run}`],
+      }),
+    )
+  }
+  if (doubtful) {
+    const advice = ['runs', 'acknowledge'].map((verb) => `patchmirror ${verb} ${doubtful.run}`)
+    const text = 'changes were published that should not be believed'
+    const detail = doubtful.words.length > 0 ? doubtful.words.join('; ') : doubtful.message
+    found.push(problem('doubtful', 'warning', name, text, { detail, advice }))
+  }
+  return found
+}
+
+/** Causes that several sources have in common, by the code of their last run. */
+const SHARED: Partial<Record<ErrorCode, { code: ProblemCode; text: string; advice: string }>> = {
+  upstream_unreachable: {
+    code: 'unreachable',
+    text: 'the service cannot be reached',
+    advice: 'patchmirror doctor',
+  },
+  upstream_auth: {
+    code: 'unauthorized',
+    text: 'the service refuses the credential',
+    advice: 'patchmirror doctor',
+  },
+}
+const OF_STORAGE: readonly (string | null)[] = ['storage', 'corrupt']
+
+/** Failed runs, once for each cause; those that the state of the data folder explains are no problem of their own. */
+function failures(
+  { storage, sources: all }: Status,
+  sources: readonly SourceStatus[],
+  config: Config,
+): MirrorProblem[] {
+  const isBusy = all.some(({ state }) => state === 'running')
+  const failed = sources.filter(({ state }) => state === 'failed')
+  const own = failed.filter(({ lastRun }) => storage.state === 'ok' || !OF_STORAGE.includes(lastRun?.code ?? null))
+  const causes = Map.groupBy(own, ({ name, lastRun }) => sharedCause(lastRun?.code) ?? name)
+  return [...causes].map(([cause, ones]) => failureOf(cause, ones, config, isBusy))
+}
+
+function sharedCause(code: string | null | undefined) {
+  return SHARED[(code ?? '') as ErrorCode]
+}
+
+function failureOf(
+  cause: SourceName | NonNullable<ReturnType<typeof sharedCause>>,
+  ones: readonly SourceStatus[],
+  config: Config,
+  isBusy: boolean,
+): MirrorProblem {
+  const subject = ones.map(({ name }) => name).join(', ')
+  const messages = new Set(ones.flatMap(({ lastRun }) => lastRun?.message ?? []))
+  const more = {
+    detail: [...messages][0] ?? null,
+    since: earliest(ones.map(({ failingSince = null }) => failingSince)),
+    effect: effectOf(ones, config),
+  }
+  if (typeof cause !== 'string')
+    return problem(cause.code, 'failed', subject, cause.text, { ...more, advice: [cause.advice] })
+  const runs = ones.flatMap(({ lastRun }) => (lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`]))
+  const active = activeSources(config)
+  const syncs = isBusy ? [] : ones.filter(({ name }) => active.includes(name))
+  const advice = [...runs, ...syncs.map(({ name }) => `patchmirror sync ${name}`)]
+  return problem('run_failed', 'failed', subject, 'the last run failed', { ...more, advice })
+}
+
+/** What is served meanwhile, and whether it is older than the settings allow. */
+function effectOf(ones: readonly SourceStatus[], config: Config): string {
+  const words = servedWords(ones.map(({ asOf }) => asOf))
+  const over = ones.flatMap(({ name, asOf, ageSeconds }) =>
+    asOf === null ? [] : (describeOverAge(config, name, ageSeconds) ?? []),
+  )
+  return [words, ...over].join(', ')
+}
+
+function servedWords(dates: readonly (string | null)[]): string {
+  const oldest = earliest(dates)
+  return oldest === null ? 'nothing is mirrored yet' : `data of ${oldest} is served`
+}
+
+function earliest(dates: readonly (string | null)[]): string | null {
+  const known = dates.filter((date) => date !== null)
+  return known.length === 0 ? null : known.reduce((one, other) => (one < other ? one : other))
+}
+
+/** Sources that are too old, or not mirrored yet, where no failed run says why. */
+function ageProblems(
+  { sources: all, storage }: Status,
+  sources: readonly SourceStatus[],
+  config: Config,
+): MirrorProblem[] {
+  if (storage.state !== 'ok' && all.length === 0) return []
+  const isBusy = all.some(({ state }) => state === 'running')
+  const calm = sources.filter(({ state }) => state !== 'failed')
+  const kinds = Map.groupBy(calm, (source) => ageKind(source, config))
+  return [...kinds].flatMap(([kind, ones]) => {
+    if (kind === null) return []
+    const isFirst = kind === 'first_run' || (kind === 'empty' && isBusy)
+    const renewals = ones.map(({ name }) => renewal(config, name))
+    const advice = isBusy ? ['patchmirror status'] : [...new Set(renewals)]
+    const subject = ones.map(({ name }) => name).join(', ')
+    const reasons = ones.flatMap(({ name, ageSeconds, asOf }) =>
+      asOf === null ? [] : (describeOverAge(config, name, ageSeconds) ?? []),
+    )
+    const started = earliest(ones.map(({ lastRun }) => lastRun?.startedAt ?? null))
+    return [
+      problem(kind, isFirst ? 'warning' : 'failed', subject, AGE_TEXTS[kind], {
+        detail: kind === 'empty' && isBusy ? BUSY : detailOfAge(kind, reasons),
+        since: kind === 'first_run' ? started : null,
+        effect:
+          kind === 'first_run'
+            ? 'nothing of it is served until it has ended'
+            : servedWords(ones.map(({ asOf }) => asOf)),
+        advice: kind === 'age_unknown' ? ['patchmirror doctor'] : advice,
+      }),
+    ]
+  })
+}
+
+const BUSY = 'the run of another source is in progress'
+
+function detailOfAge(kind: AgeKind, reasons: readonly string[]): string | null {
+  if (reasons.length === 0) return null
+  const text = [...new Set(reasons)].join('; ')
+  return kind === 'age_unknown' ? `${text}. Set the clock of this machine (NTP)` : text
+}
+
+type AgeKind = 'old' | 'age_unknown' | 'empty' | 'first_run'
+const AGE_TEXTS: Readonly<Record<AgeKind, string>> = {
+  old: 'older than its policy',
+  age_unknown: 'its age is not known',
+  empty: 'nothing is mirrored yet',
+  first_run: 'the first run is in progress',
+}
+
+function ageKind(source: SourceStatus, config: Config): AgeKind | null {
+  const { name, asOf, ageSeconds, state } = source
+  if (asOf === null) return state === 'running' ? 'first_run' : 'empty'
+  if (ageSeconds === null) return 'age_unknown'
+  return describeOverAge(config, name, ageSeconds) === null ? null : 'old'
+}
+
+/** The command that brings newer data of a source. */
+function renewal(config: Config, name: SourceName): string {
+  const { url, role } = config.fleet
+  if (url !== null && role === 'reader') return 'patchmirror fleet status'
+  if (activeSources(config).includes(name)) return `patchmirror sync ${name}`
+  return url === null ? 'patchmirror import FILE' : 'patchmirror fleet status'
+}
+
+/** Snapshots that were stored at a time that is still to come: the clock was ahead then, or is behind now. */
+function futureProblem(sources: readonly SourceStatus[], now: number): MirrorProblem[] {
+  const ahead = sources.filter(({ lastChangeAt }) => isFuture(lastChangeAt, now))
+  if (ahead.length === 0) return []
+  const subject = ahead.map(({ name }) => name).join(', ')
+  const dates = ahead.map(({ name, lastChangeAt }) => `${name} on ${lastChangeAt}`).join(', ')
+  const detail = `Stored: ${dates}. The clock of this machine was ahead then, or is behind now. Set it (NTP)`
+  const effect = 'ages and the dates of changes may be wrong'
+  const more = { detail, effect, advice: ['patchmirror doctor'] }
+  return [problem('future', 'warning', subject, 'the newest snapshot lies in the future', more)]
+}
+
+function isFuture(date: string | null, now: number): boolean {
+  return date !== null && ageSecondsOf(Date.parse(date), now) === null
+}
+
+/** Artifacts that are stored and not verified: somebody else may have written them. */
+function signatureProblem({ name, signatures = null }: SourceStatus): MirrorProblem[] {
+  if (signatures === null || signatures.failed + signatures.none === 0) return []
+  const { failed, none, enforced, unverified } = signatures
+  const [first] = unverified
+  const text = `the signatures of ${counted(failed, 'artifact')} failed, ${none} without one`
+  const effect = enforced ? 'what is not verified rules nothing out' : 'they are served and believed'
+  const detail = first === undefined ? null : `${first.path}: ${first.reason}`
+  const advice = ['patchmirror runs', 'patchmirror show TAG']
+  return [problem('signatures', 'warning', name, text, { detail, effect, advice })]
+}
+
+function partialProblem({ name, state, lastRun }: SourceStatus): MirrorProblem[] {
+  if (state !== 'partial') return []
+  const advice = lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`]
+  return [
+    problem('partial', 'warning', name, 'the last run was partial', {
+      detail: lastRun?.message ?? null,
+      advice,
+    }),
+  ]
+}

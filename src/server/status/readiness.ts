@@ -1,0 +1,91 @@
+import type { Config } from '../../config/schema.ts'
+import { describeRetry } from '../../base/domain/progress.ts'
+import { NO_AGE, type SourceName } from '../../base/domain/sources.ts'
+import type { ViewsStatus } from '../../base/domain/status.ts'
+import type { StorageState } from '../../store/disk-state.ts'
+import { judgeFleet } from './fleet.ts'
+import { openSourceStatus } from './open-report.ts'
+import type { Status } from './report.ts'
+
+/** The verdict for load balancers, with the reason for each source. */
+interface Readiness {
+  ready: boolean
+  sources: SourceReadiness[]
+  storage: { ready: boolean } & StorageState
+  /** Where the views for scanners were made by another version, or are damaged: they are not served. */
+  views?: NonNullable<ReturnType<typeof judgeViews>>
+  /** In a fleet: whether its generations are served in time. */
+  fleet?: ReturnType<typeof judgeFleet>
+}
+
+/** The verdict on one source. */
+interface SourceReadiness {
+  name: SourceName
+  ready: boolean
+  reason: string
+  /** Paths of its lists that are not known to be complete; absent: there are none. */
+  partialLists?: string[]
+}
+
+/** The settings that say when a mirror is ready. */
+type ReadinessSettings = { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> } & {
+  readonly fleet?: Pick<Config['fleet'], 'maxLagSeconds'>
+}
+
+/**
+ * Says that an age (`ageSecondsOf`) exceeds the limit of a source, and names the setting; null: it does not. An age that is
+ * not known is not within a limit.
+ */
+export function describeOverAge(
+  settings: ReadinessSettings,
+  source: SourceName,
+  ageSeconds: number | null,
+): string | null {
+  if (ageSeconds === null) return NO_AGE
+  const { maxAgeHours } = settings[source]
+  return ageSeconds > maxAgeHours * 3600 ? `older than ${source}.maxAgeHours (${maxAgeHours})` : null
+}
+
+/**
+ * Ready: every source is served, by upstream's date no older than its `maxAgeHours`, the data folder is writable, what was made
+ * for scanners can be read, and in a fleet what it published is served.
+ */
+export function judgeReadiness(
+  { sources, storage, fleet, views = [] }: Pick<Status, 'sources' | 'storage' | 'fleet' | 'views'>,
+  config: ReadinessSettings,
+  active: readonly SourceName[],
+  now = Date.now(),
+): Readiness {
+  const own = sources.map(openSourceStatus).filter(({ name }) => active.includes(name))
+  const judged = own.map((source): SourceReadiness => {
+    const { name, state, asOf, ageSeconds, progress, lastRun } = source
+    if (asOf === null) {
+      const repeated = progress?.retry ? `; ${describeRetry(progress.retry)}` : ''
+      const failed = state === 'failed' ? `: the last run failed (${lastRun?.code ?? 'unknown'})` : ''
+      const why = state === 'running' ? `: the first run is in progress${repeated}` : failed
+      return { name, ready: false, reason: `nothing mirrored yet${why}` }
+    }
+    const over = describeOverAge(config, name, ageSeconds)
+    const limit = over ?? `within ${name}.maxAgeHours (${config[name].maxAgeHours})`
+    const verdict = { name, ready: over === null, reason: `as of ${asOf}, ${limit}` }
+    const partialLists = source.partialLists.map(({ path }) => path)
+    return partialLists.length === 0 ? verdict : { ...verdict, partialLists }
+  })
+  const room = { ready: storage.state === 'ok', ...storage }
+  const followed = fleet && judgeFleet(fleet, config.fleet?.maxLagSeconds ?? Infinity, now)
+  const shown = judgeViews(views)
+  const isServed = followed?.ready !== false && shown?.ready !== false
+  const ready = room.ready && isServed && judged.every((one) => one.ready)
+  return { ready, sources: judged, storage: room, ...(shown && { views: shown }), ...(followed && { fleet: followed }) }
+}
+
+/** Judges what is made for scanners; null: nothing is to be said. Views that were not made yet are no longer missing than a sync takes. */
+function judgeViews(
+  views: readonly Pick<ViewsStatus, 'state' | 'failing'>[],
+): { ready: boolean; reason: string } | null {
+  const unreadable = views.find(({ state }) => state === 'unreadable')
+  if (unreadable === undefined) return null
+  const now = unreadable.failing ? 'the last try to build them failed: see the log' : 'they are being built again'
+  const why = 'the views for scanners were made by another version of the program, or are damaged'
+  return { ready: false, reason: `${why}: ${now}, and /osv/ and /-/match answer 503 until then` }
+}

@@ -1,8 +1,0 @@
-import { answerTask } from '../threads/task.ts'
-import { lowerPriority } from '../threads/worker-file.ts'
-import { type ViewsReport, type ViewsTask, performTask } from './task.ts'
-
-answerTask(async (data): Promise<ViewsReport> => {
-  lowerPriority(15)
-  return performTask(data as ViewsTask)
-})

@@ -1,0 +1,449 @@
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { dateIntervalOf } from '../../../../src/features/bundles/boxes/thread.ts'
+import { nameBoxFault, stripPaths } from '../../../../src/features/bundles/boxes/inbox-files.ts'
+import { createInboxImporter } from '../../../../src/features/bundles/boxes/inbox.ts'
+import { inspectBundle, openBundle } from '../../../../src/features/bundles/import/open.ts'
+import { fillOutbox } from '../../../../src/features/bundles/boxes/outbox.ts'
+import { type OutboxFile, keptFiles, listOutbox } from '../../../../src/features/bundles/boxes/outbox-files.ts'
+import { refusalOf } from '../../../../src/features/bundles/format/refusal.ts'
+import { MirrorError } from '../../../../src/base/errors.ts'
+import { type Bench, createBench } from '../../../support/mirror.ts'
+import { keyPair, scratch, writeBundle } from '../fixtures.ts'
+import { below, carry, folder, signer } from '../air-gap.ts'
+import { watch } from '../watched-inbox.ts'
+import { longTest } from '../../../support/tables.ts'
+
+const DAY = 86_400_000
+
+async function above(): Promise<Bench> {
+  const bench = await createBench({ sandbox: { records: 5, service: false } })
+  await bench.run('osv')
+  return bench
+}
+
+async function change(bench: Bench): Promise<void> {
+  bench.sandbox.feed.change(1)
+  await bench.run('osv')
+}
+
+describe('the outbox', () => {
+  const settings = { keep: 3, fullDays: 7, dateHours: 6, expireDays: 90 }
+
+  test('gets a full bundle first, then what changed since it, and nothing when nothing is new', async () => {
+    const bench = await above()
+    const box = join(folder(), 'out')
+    let now = Date.now()
+    const fill = () =>
+      fillOutbox({
+        settings,
+        folder: box,
+        dataDir: bench.dir,
+        keys: [signer()],
+        program: 'patchmirror/test',
+        now: () => now,
+      })
+    const kinds: (string | null)[] = []
+    for (const step of ['first', 'same', 'change', 'change', 'later'] as const) {
+      if (step === 'change') await change(bench)
+      if (step === 'later') now += 8 * DAY
+      kinds.push((await fill())?.kind ?? null)
+    }
+    expect(kinds).toEqual(['full', null, 'delta', 'delta', 'full'])
+    const names = readdirSync(box).sort()
+    expect(names.map((name) => name.replace(/[\da-f]{8}-/, ''))).toEqual(
+      [
+        'patchmirror-00000002-delta.bundle.zip',
+        'patchmirror-00000003-delta.bundle.zip',
+        'patchmirror-00000003-full.bundle.zip',
+        'patchmirror-00000001-full.bundle.zip',
+      ].sort(),
+    )
+    const delta = await inspectBundle([join(box, names.find((name) => name.includes('3-delta')) ?? '')])
+    expect(delta.manifest.base?.sequence).toBe(1)
+    expect(delta.manifest.sources.osv?.bases).toHaveLength(2)
+    await delta.close()
+    await bench.close()
+  })
+
+  longTest('begins again with a full bundle when the last one is damaged or no longer recorded', async () => {
+    const bench = await above()
+    const box = folder()
+    const deps = {
+      settings,
+      folder: box,
+      dataDir: bench.dir,
+      keys: [signer()],
+      program: 'patchmirror/test',
+      now: Date.now,
+    }
+    const first = await fillOutbox(deps)
+    writeFileSync(join(box, first?.file ?? ''), 'damaged')
+    await change(bench)
+    expect((await fillOutbox(deps))?.kind).toBe('full')
+    await bench.store.transaction(() => {
+      bench.store.ledger.forgetSummaries(0)
+      return Promise.resolve({ commit: true })
+    })
+    await change(bench)
+    expect((await fillOutbox(deps))?.kind).toBe('full')
+    await bench.close()
+  })
+
+  test('that cannot be written to is reported, and the public status does not name the folder', async () => {
+    const bench = await above()
+    const box = join(folder(), 'out')
+    writeFileSync(box, 'a file where the folder would be')
+    const deps = {
+      settings,
+      folder: box,
+      dataDir: bench.dir,
+      keys: [signer()],
+      program: 'patchmirror/test',
+      now: Date.now,
+    }
+    const thrown: unknown = await fillOutbox(deps).catch((error: unknown) => error)
+    const error = nameBoxFault(thrown, 'outbox', box, bench.dir)
+    expect(error).toMatchObject({ code: 'storage' })
+    const text = error instanceof Error ? error.message : ''
+    expect(text).toContain(`the outbox ${box} cannot be read or written (ENOTDIR`)
+    expect(stripPaths(text, { outbox: box, data: bench.dir })).not.toContain(box)
+    const full = Object.assign(new Error('full'), { code: 'SQLITE_FULL' })
+    expect(nameBoxFault(full, 'outbox', box, bench.dir)).toMatchObject({ code: 'storage' })
+    await bench.close()
+  })
+
+  test('never drops the full bundle that a kept delta builds on', () => {
+    const file = (sequence: number, kind: 'full' | 'delta'): OutboxFile => {
+      return { name: `${sequence}-${kind}`, sequence, kind, dated: '' }
+    }
+    const files = [file(1, 'full'), file(2, 'delta'), file(5, 'full'), file(6, 'delta')]
+    const more = [...files, file(7, 'delta'), file(8, 'delta')]
+    expect(keptFiles(more, 2).map(({ name }) => name)).toEqual(['5-full', '7-delta', '8-delta'])
+    expect(keptFiles(files, 3).map(({ name }) => name)).toEqual(['1-full', '2-delta', '5-full', '6-delta'])
+    expect(keptFiles([], 1)).toEqual([])
+    const box = folder()
+    for (const name of ['note.txt', 'patchmirror-ffffffff-00000001-full.bundle.zip']) writeFileSync(join(box, name), '')
+    expect(listOutbox(box, '0'.repeat(32))).toEqual([])
+  })
+})
+
+describe('the inbox', () => {
+  test('imports in the order of sequence whatever the names, and moves aside what it took', async () => {
+    const bench = await above()
+    const to = folder()
+    const box = folder()
+    const full = await carry(bench.dir, to)
+    await change(bench)
+    const delta = await carry(bench.dir, to, { since: '1' })
+    copyFileSync(full.files[0] ?? '', join(box, 'z-full.zip'))
+    copyFileSync(delta.files[0] ?? '', join(box, 'a-delta.zip'))
+    const mirror = below()
+    const { inbox, settled, look } = watch(box, mirror)
+    await inbox.look()
+    expect(inbox.status().waiting.map(({ why }) => why)).toEqual(['still arriving', 'still arriving'])
+    await inbox.look()
+    expect(settled.map(({ file, outcome }) => [file, outcome])).toEqual([
+      ['z-full.zip', 'imported'],
+      ['a-delta.zip', 'imported'],
+    ])
+    expect(mirror.digest()).toBe(delta.manifest.digest)
+    expect(readdirSync(join(box, 'done')).sort()).toEqual(['a-delta.zip', 'z-full.zip'])
+    copyFileSync(full.files[0] ?? '', join(box, 'again.zip'))
+    copyFileSync(delta.files[0] ?? '', join(box, 'repeat.zip'))
+    await look()
+    expect(settled.slice(2).map(({ outcome }) => outcome)).toEqual(['superseded', 'superseded'])
+    expect(inbox.status()).toMatchObject({ waiting: [], imported: 2, superseded: 2, refused: 0 })
+    await bench.close()
+  })
+
+  test('keeps a delta until its base arrives, and names the base', async () => {
+    const bench = await above()
+    const to = folder()
+    const box = folder()
+    const full = await carry(bench.dir, to)
+    await change(bench)
+    const delta = await carry(bench.dir, to, { since: '1' })
+    copyFileSync(delta.files[0] ?? '', join(box, 'delta.zip'))
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    const why = 'waiting for bundle 1'
+    expect(inbox.status().waiting).toEqual([{ file: 'delta.zip', why }])
+    copyFileSync(full.files[0] ?? '', join(box, 'full.zip'))
+    await look()
+    await look()
+    expect(settled.map(({ file }) => file)).toEqual(['full.zip', 'delta.zip'])
+    expect(inbox.status().waiting).toEqual([])
+    await bench.close()
+  })
+
+  test('keeps what a wrong clock refuses, says why, and imports it in order once the clock is right', async () => {
+    const bench = await above()
+    const to = folder()
+    const box = folder()
+    const full = await carry(bench.dir, to, { expireDays: 90 })
+    await change(bench)
+    const delta = await carry(bench.dir, to, { since: '1', expireDays: 90 })
+    copyFileSync(full.files[0] ?? '', join(box, 'full.zip'))
+    copyFileSync(delta.files[0] ?? '', join(box, 'delta.zip'))
+    let ahead = -365 * DAY
+    const { inbox, settled, troubles, look } = watch(box, below(), () => Date.now() + ahead)
+    await look()
+    await look()
+    expect(settled).toEqual([])
+    for (const { why } of inbox.status().waiting)
+      expect(why).toMatch(/^waiting for the clock to be right: .* is dated in the future: /)
+    expect(inbox.status().waiting).toHaveLength(2)
+    expect(troubles).toHaveLength(2) // once for each
+    ahead = 365 * DAY
+    await look()
+    expect(settled).toEqual([])
+    ahead = 0
+    await look()
+    expect(settled.map(({ file, outcome }) => [file, outcome])).toEqual([
+      ['full.zip', 'imported'],
+      ['delta.zip', 'imported'],
+    ])
+    expect(inbox.status()).toMatchObject({ waiting: [], refused: 0 })
+    await bench.close()
+  })
+
+  test('refuses an expired bundle when a newer one proves that its time is over', async () => {
+    const bench = await above()
+    const to = folder()
+    const box = folder()
+    const old = await carry(bench.dir, to, { now: () => Date.now() - 200 * DAY, expireDays: 90 })
+    copyFileSync(old.files[0] ?? '', join(box, 'old.zip'))
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    expect(inbox.status().waiting).toEqual([
+      { file: 'old.zip', why: expect.stringMatching(/for the clock .* expired at /) as string },
+    ])
+    await change(bench)
+    const next = await carry(bench.dir, to)
+    copyFileSync(next.files[0] ?? '', join(box, 'next.zip'))
+    await look()
+    await look()
+    expect(settled.map(({ file, outcome }) => [file, outcome])).toEqual([
+      ['next.zip', 'imported'],
+      ['old.zip', 'refused'],
+    ])
+    await bench.close()
+  })
+
+  test('waits for a bundle that is half-copied, in one file or in parts', async () => {
+    const bench = await above()
+    const to = folder()
+    const box = folder()
+    const { files } = await carry(bench.dir, to, { split: 4000 })
+    const whole = Buffer.concat(files.slice(0, -1).map((file) => readFileSync(file)))
+    writeFileSync(join(box, 'half.zip'), whole.subarray(0, whole.length / 2))
+    for (const file of files) if (!file.endsWith('.002')) copyFileSync(file, join(box, basename(file)))
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    expect(inbox.status().waiting.map(({ why }) => why.slice(0, 10))).toEqual(['incomplete', 'incomplete'])
+    copyFileSync(files[1] ?? '', join(box, basename(files[1] ?? '')))
+    await look()
+    expect(settled.map(({ outcome }) => outcome)).toEqual(['imported'])
+    expect(readdirSync(join(box, 'done')).sort()).toEqual(files.map((file) => basename(file)).sort())
+    writeFileSync(join(box, 'half.zip'), whole)
+    await look()
+    expect(settled.at(-1)).toMatchObject({ file: 'half.zip', outcome: 'superseded' })
+    await bench.close()
+  })
+
+  test('refuses an unsigned, foreign or damaged bundle, and writes the reason beside it', async () => {
+    const box = folder()
+    const other = keyPair(scratch(), 'other')
+    await writeBundle(join(box, 'unsigned.zip'), [])
+    await writeBundle(join(box, 'foreign.zip'), [other])
+    await writeBundle(join(box, 'damaged.zip'), [signer()], undefined, { expiresAt: null })
+    const bytes = readFileSync(join(box, 'damaged.zip'))
+    bytes[40] = (bytes[40] ?? 0) ^ 1
+    writeFileSync(join(box, 'damaged.zip'), bytes)
+    writeFileSync(join(box, 'note.txt'), 'mine')
+    const { inbox, look } = watch(box, below())
+    await look()
+    expect(inbox.status()).toMatchObject({ waiting: [], imported: 0, refused: 3 })
+    expect(readdirSync(join(box, 'refused')).sort()).toEqual([
+      'damaged.zip',
+      'damaged.zip.txt',
+      'foreign.zip',
+      'foreign.zip.txt',
+      'unsigned.zip',
+      'unsigned.zip.txt',
+    ])
+    expect(readFileSync(join(box, 'refused', 'unsigned.zip.txt'), 'utf8')).toContain('not signed')
+    expect(readdirSync(box).sort()).toEqual(['note.txt', 'refused'])
+  })
+
+  test('on a read-only medium imports each bundle once', async () => {
+    const bench = await above()
+    const to = folder()
+    const box = folder()
+    const { files } = await carry(bench.dir, to)
+    copyFileSync(files[0] ?? '', join(box, 'full.zip'))
+    writeFileSync(join(box, 'done'), 'a file where the folder would be') // so nothing can be moved there
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    await look()
+    expect(settled.map(({ outcome }) => outcome)).toEqual(['imported'])
+    expect(inbox.status().waiting).toEqual([])
+    expect(existsSync(join(box, 'full.zip'))).toBe(true)
+    await bench.close()
+  })
+
+  test('leaves a bundle in place after a local error, and tries again later', async () => {
+    const box = folder()
+    await writeBundle(join(box, 'full.zip'), [signer()], undefined, { expiresAt: null })
+    let elapsed = 0
+    let tries = 0
+    const inbox = createInboxImporter({
+      folder: box,
+      now: Date.now,
+      onSettled: () => undefined,
+      elapsed: () => elapsed,
+      trust: { keys: [signer()], revoked: new Set(), now: null },
+      apply() {
+        tries++
+        return Promise.reject(new MirrorError(tries === 1 ? 'locked' : 'storage', 'no'))
+      },
+    })
+    const looks: (string | undefined)[] = []
+    for (const minutes of [0, 0, 0, 0, 6, 0]) {
+      elapsed += minutes * 60_000
+      await inbox.look()
+      looks.push(`${tries} ${inbox.status().waiting[0]?.why}`)
+    }
+    expect(looks).toEqual([
+      '0 still arriving',
+      '1 a sync is running',
+      '2 failed: storage',
+      '2 failed: storage',
+      '3 failed: storage',
+      '3 failed: storage',
+    ])
+    expect(readdirSync(box)).toEqual(['full.zip'])
+  })
+
+  longTest('refuses a bundle with an extra byte, and waits for a truncated one', async () => {
+    const bench = await above()
+    const to = folder()
+    const box = folder()
+    const whole = readFileSync((await carry(bench.dir, to)).files[0] ?? '')
+    const stray = Buffer.from('x')
+    const end = whole.length - 22
+    const damaged = {
+      behind: Buffer.concat([whole, stray]),
+      before: Buffer.concat([stray, whole]),
+      within: Buffer.concat([whole.subarray(0, 5_000), stray, whole.subarray(5_000)]),
+      lost: Buffer.concat([whole.subarray(0, 5_000), whole.subarray(5_001)]),
+      end: Buffer.concat([whole.subarray(0, end), stray, whole.subarray(end + 1)]),
+    }
+    for (const [name, bytes] of Object.entries(damaged)) writeFileSync(join(box, `${name}.zip`), bytes)
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    expect(settled.map(({ file, outcome }) => `${file} ${outcome}`).sort()).toEqual(
+      Object.keys(damaged)
+        .map((name) => `${name}.zip refused`)
+        .sort(),
+    )
+    expect(inbox.status().waiting).toEqual([])
+    const cut = join(to, 'cut.zip')
+    const whom = { keys: [signer()], revoked: new Set<string>(), allowUnsigned: false, now: null }
+    for (let left = 1; left < whole.length; left += left < 400 ? 1 : 1_499) {
+      writeFileSync(cut, whole.subarray(0, whole.length - left))
+      const error: unknown = await openBundle([cut], whom).catch((thrown: unknown) => thrown)
+      expect([left, refusalOf(error)]).toEqual([left, { kind: 'incomplete' }])
+    }
+  })
+
+  test('logs once that it ignores links, pipes and folders', async () => {
+    const box = folder()
+    symlinkSync('/nowhere', join(box, 'link.zip'))
+    mkdirSync(join(box, 'media'))
+    mkdirSync(join(box, 'done'))
+    const { troubles, look } = watch(box, below())
+    await look()
+    await look()
+    expect(troubles).toEqual([
+      expect.stringMatching(/"link\.zip", "media" are links, pipes or folders and are ignored/),
+    ])
+    symlinkSync('/nowhere', join(box, 'other.zip'))
+    await look()
+    expect(troubles.slice(1)).toEqual([
+      expect.stringMatching(/"other\.zip" is a link, a pipe or a folder and is ignored/),
+    ])
+  })
+
+  test('has one line in the log for any number of links, pipes and folders', async () => {
+    const box = folder()
+    for (let n = 0; n < 300; n++) symlinkSync('/nowhere', join(box, `link-${n}.zip`))
+    const { troubles, look } = watch(box, below())
+    await look()
+    expect(troubles).toEqual([expect.stringMatching(/^inbox: .+ and 297 more are links, pipes/)])
+  })
+
+  test('logs once that a bundle has been half-copied for a day that elapsed, whatever the clock does', async () => {
+    const box = folder()
+    await writeBundle(join(box, 'whole'), [signer()])
+    writeFileSync(join(box, 'junk.zip'), readFileSync(join(box, 'whole')).subarray(0, 100))
+    let now = Date.now()
+    let elapsed = 0
+    const troubles: string[] = []
+    const inbox = createInboxImporter({
+      folder: box,
+      now: () => now,
+      onSettled: () => undefined,
+      elapsed: () => elapsed,
+      trust: { keys: [signer()], revoked: new Set(), now: null },
+      apply: () => Promise.reject(new Error('there is nothing to apply')),
+      onTrouble: (one) => troubles.push(one),
+    })
+    for (const hours of [0, 0, 23]) {
+      elapsed += hours * 3_600_000
+      now += 400 * DAY
+      await inbox.look()
+    }
+    expect(troubles).toEqual([])
+    for (const hours of [2, 30]) {
+      elapsed += hours * 3_600_000
+      await inbox.look()
+    }
+    expect(troubles).toEqual([expect.stringMatching(/junk\.zip has been incomplete for a day/)])
+    expect(inbox.status().waiting[0]?.why).toMatch(/^incomplete for over a day/)
+  })
+
+  test('refuses at once what cannot become a zip, and waits for one whose space is only reserved', async () => {
+    const box = folder()
+    writeFileSync(join(box, 'note.zip'), 'this is a text, not a bundle')
+    writeFileSync(join(box, 'reserved.zip'), Buffer.alloc(10_000))
+    writeFileSync(join(box, 'begun.zip'), 'PK')
+    const { inbox, settled, look } = watch(box, below())
+    await look()
+    expect(settled).toMatchObject([{ file: 'note.zip', outcome: 'refused' }])
+    expect(settled[0]?.detail).toContain('it is not a zip')
+    expect(inbox.status().waiting.map(({ file }) => file)).toEqual(['begun.zip', 'reserved.zip'])
+  })
+
+  test('that does not exist is reported until it does', async () => {
+    const box = join(folder(), 'not-mounted')
+    const { inbox, troubles, look } = watch(box, below())
+    await look()
+    expect(inbox.status().problem).toBe('ENOENT')
+    expect(troubles).toEqual([`the inbox ${box} cannot be read (ENOENT)`])
+    mkdirSync(box)
+    await look()
+    expect(inbox.status().problem).toBeNull()
+  })
+})
+
+test.each([
+  [0.01, 36_000],
+  [1, 300_000],
+  [6, 1_800_000],
+  [87_600, 86_400_000],
+])('the date in an outbox that may be %d hours old is checked every %d ms', (hours, ms) => {
+  expect(dateIntervalOf(hours)).toBe(ms)
+})

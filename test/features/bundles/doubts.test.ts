@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import { problemsOf } from '../../../src/server/status/problems.ts'
+import { buildStatus } from '../../../src/server/status/report.ts'
+import { announce } from '../../../src/store/changes/message.ts'
+import { openShortReads } from '../../../src/store/reads.ts'
+import { attack } from '../../sync/osv/attacks.ts'
+import { synced } from '../../sync/fixtures.ts'
+import { type Below, below, carry, folder } from './air-gap.ts'
+
+/** The words of the status below the gap about doubtful changes. */
+function doubtfulWords({ dir, config }: Below): (string | null)[] {
+  const short = openShortReads(dir)
+  if (short === null) throw new Error('no database')
+  try {
+    const status = buildStatus({
+      reads: short.reads,
+      version: 'test',
+      config,
+      active: ['osv'],
+      startedAt: null,
+      now: Date.now,
+      nextRunAt: () => null,
+    })
+    const problems = problemsOf(status, config, Date.now())
+    return problems.flatMap(({ code, detail }) => (code === 'doubtful' ? [detail ?? null] : []))
+  } finally {
+    short.close()
+  }
+}
+
+test('what a mirror published although its guard doubted it is known below the gap, once', async () => {
+  const made = await synced({ env: { PATCHMIRROR_GUARD_MODE: 'warn' } })
+  const there = below()
+  const media = folder()
+  const first = await carry(made.dir, media)
+  await there.take(first.files)
+  expect(doubtfulWords(there)).toEqual([])
+  attack(made)
+  expect((await made.run('osv')).facts['doubts']).toBe(30)
+  const delta = await carry(made.dir, media, { since: String(first.manifest.sequence) })
+  expect(delta.manifest.counts['doubts-osv-affectedlost']).toEqual({ put: 30, removed: 0 })
+  await there.take(delta.files)
+  const run = there.store.runs.readLatestEndedRun('osv')
+  expect(run).toMatchObject({ kind: 'import', facts: { doubts: 30 } })
+  expect(run?.message).toContain(
+    'doubtful at the mirror that made the bundle: 30 records have fewer affected versions than before (affectedLost)',
+  )
+  expect(doubtfulWords(there)).toEqual([
+    expect.stringMatching(/^30 more records have fewer affected versions than before since the run of \S+ \S+ UTC$/),
+  ])
+  const row = there.store.changes.readLatestLogged('osv')
+  if (row === null) throw new Error('nothing was logged')
+  const above = made.store.changes.readLatestLogged('osv')?.id ?? 0
+  const named = made.store.changes.readDoubts(above)?.doubted.affectedLost ?? []
+  expect(named).toHaveLength(30)
+  expect(there.store.changes.readDoubts(row.id)?.doubted).toEqual({ affectedLost: named.slice(0, 20) })
+  expect(announce(there.store.changes, row).doubts).toEqual([
+    `doubtful: 30 records have fewer affected versions than before (affectedLost, run ${run?.id})`,
+  ])
+  made.sandbox.feed.add(1)
+  await made.run('osv')
+  const next = await carry(made.dir, media, { since: String(delta.manifest.sequence) })
+  expect(Object.keys(next.manifest.counts).filter((name) => name.startsWith('doubts-'))).toEqual([])
+})

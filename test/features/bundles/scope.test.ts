@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { commandHost } from '../../support/hosted.ts'
+import { bench } from '../../sync/fixtures.ts'
+import { below, carry, folder, serveFolder } from './air-gap.ts'
+
+const run = commandHost()
+
+test('a mirror of a part of OSV says so at home and across the air gap', async () => {
+  const env = { PATCHMIRROR_OSV_INCLUDE: 'npm,GHSA-', PATCHMIRROR_OSV_EXCLUDE: 'ROOT-OS-UBUNTU*' }
+  const made = await bench({ sandbox: { records: 40, large: 0 }, env })
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  const there = below()
+  await there.take((await carry(made.dir, folder())).files)
+  const [outside = ''] = [...made.store.osv.eachOutside()].map(([id]) => id)
+  const scope = 'include="GHSA-,npm", exclude="ROOT-OS-UBUNTU*"'
+  const shown = await run(['show', outside], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
+  expect(shown.err).toContain('upstream lists this record, and it is out of the scope')
+  expect(shown.code).toBe(3)
+  const other = await run(['show', 'ROOT-OS-UBUNTU-2204-CVE-2020-1'], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
+  expect([other.code, other.err]).toEqual([3, expect.stringContaining('ids of this form are out of')])
+  const part = 'the mirror has only a part of the records: include GHSA-, npm; exclude ROOT-OS-UBUNTU*'
+  const changes = (...more: string[]) =>
+    run(['changes', '--since', '1', ...more], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
+  expect((await changes()).out).toContain(part)
+  expect(JSON.parse((await changes('--json')).out)).toMatchObject({
+    sources: [{ name: 'osv', scope: 'include GHSA-, npm; exclude ROOT-OS-UBUNTU*' }],
+  })
+  const listed = await run(['status'], { PATCHMIRROR_DATA_DIR: there.dir }, '/')
+  expect(listed.out).toContain('osv: only records in scope are mirrored (include GHSA-, npm; exclude')
+  const known = await serveFolder(made.dir, made.config)
+  const carried = await serveFolder(there.dir, there.config)
+  for (const get of [known, carried]) {
+    const index = await get('/external/osv/all.json')
+    expect([index.status, index.headers['x-mirror-scope']]).toEqual([200, scope])
+    expect(index.body.toString()).not.toContain(`"${outside}"`)
+    const status = JSON.parse((await get('/-/status')).body.toString()) as { sources: object[] }
+    expect(status.sources).toContainEqual(
+      expect.objectContaining({
+        name: 'osv',
+        scope: { include: ['GHSA-', 'npm'], exclude: ['ROOT-OS-UBUNTU*'] },
+      }),
+    )
+    for (const [id, why] of [
+      [outside, get === known ? 'upstream lists this record, and it is out of' : 'it is out of'],
+      ['ROOT-OS-UBUNTU-2204-CVE-2020-1', 'ids of this form are out of'],
+      ['GHSA-none', 'upstream does not list it, or it is out of'],
+    ] as const) {
+      const reply = await get(`/external/osv/${encodeURIComponent(id)}.json`)
+      expect([id, reply.status]).toEqual([id, 404])
+      expect(reply.body.toString()).toContain(`${why} the scope of this mirror (osv.include`)
+    }
+  }
+  const plain = await made.runWith({ PATCHMIRROR_OSV_INCLUDE: '', PATCHMIRROR_OSV_EXCLUDE: '' }, 'osv')
+  expect(plain).toMatchObject({ state: 'complete' })
+  await there.take((await carry(made.dir, folder())).files)
+  expect(there.store.snapshots.readSnapshot('osv')).toMatchObject({ records: 40, scope: null })
+})

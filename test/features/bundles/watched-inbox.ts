@@ -1,0 +1,31 @@
+import { applyBundle } from '../../../src/features/bundles/import/apply.ts'
+import { type Inbox, type ImportResult, createInboxImporter } from '../../../src/features/bundles/boxes/inbox.ts'
+import { type Below, signer } from './air-gap.ts'
+
+/** An inbox whose looks the test makes. */
+export interface Watched {
+  inbox: Inbox
+  settled: ImportResult[]
+  troubles: string[]
+  /** Twice: what has not moved between two looks has arrived. */
+  readonly look: () => Promise<void>
+}
+
+/** Watches a folder for a mirror below the gap. */
+export function watch(box: string, { config, store }: Below, now = Date.now): Watched {
+  const settled: ImportResult[] = []
+  const troubles: string[] = []
+  const inbox = createInboxImporter({
+    folder: box,
+    now,
+    trust: { keys: [signer()], revoked: new Set(), now },
+    apply: (bundle, file) => applyBundle({ config, store, bundle, file, trigger: 'inbox', now }),
+    onSettled: (one) => settled.push(one),
+    onTrouble: (one) => troubles.push(one),
+  })
+  const look = async (): Promise<void> => {
+    await inbox.look()
+    await inbox.look()
+  }
+  return { inbox, settled, troubles, look }
+}

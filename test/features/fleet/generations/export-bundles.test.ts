@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import type { ExportedFile, Exporter } from '../../../../src/features/fleet/generations/publish/exporter.ts'
+import { exportBundles } from '../../../../src/features/fleet/generations/publish/export-bundles.ts'
+import type { KnownGeneration } from '../../../../src/features/fleet/generations/format/generation.ts'
+import { nodeConfig } from './nodes.ts'
+import { emptyDisk, standInExporter } from './stand-ins.ts'
+
+const NOW = Date.parse('2026-11-22T12:00:00Z')
+
+/** An exporter whose deltas have this size; each file is of the state that `states` names next. */
+function exporterOf(deltaBytes: number, states: string[]): Exporter & { exported: string[] } {
+  const exported: string[] = []
+  const manifest = { mirror: 'a'.repeat(32), sources: {}, expiresAt: null }
+  return {
+    ...standInExporter(emptyDisk('unused'), () => NOW),
+    exported,
+    findBase: () => 7,
+    exportFile(since): Promise<ExportedFile> {
+      const kind = since === null ? 'full' : 'delta'
+      const digest = (states.length > 1 ? states.shift() : states[0]) ?? ''
+      exported.push(`${kind} of ${digest}`)
+      const createdAt = new Date(NOW).toISOString()
+      const size = kind === 'full' ? 50_000_000 : deltaBytes
+      const file = { body: Buffer.alloc(0), sha256: `${kind} ${digest}`, size }
+      return Promise.resolve({
+        ...file,
+        manifest: { ...manifest, createdAt, digest, sequence: 7 + exported.length },
+      })
+    },
+  }
+}
+
+/** A generation whose full bundle of 50 MB is an hour old. */
+const before = {
+  generation: {
+    digest: 'newest',
+    full: {
+      key: 'bundles/full.zip',
+      sha256: 'full',
+      size: 50_000_000,
+      digest: 'full',
+      createdAt: new Date(NOW - 3_600_000).toISOString(),
+    },
+  },
+} as KnownGeneration
+
+async function exported(deltaBytes: number, states: string[]) {
+  const exporter = exporterOf(deltaBytes, states)
+  const config = nodeConfig('unused')
+  const now = (): number => NOW
+  const bundles = await exportBundles({ exporter, config, now, before, reason: 'publish' })
+  return { ...bundles, exported: exporter.exported }
+}
+
+test('a generation has a delta alone while the delta is small beside the last full bundle', async () => {
+  const { full, delta, exported: files } = await exported(5_000_000, ['a'])
+  expect(files).toEqual(['delta of a'])
+  expect([full.digest, delta?.sha256]).toEqual(['full', 'delta a'])
+})
+
+test('a generation has a new full bundle too once the delta is large beside the last one', async () => {
+  const { full, delta, digest, exported: files } = await exported(5_000_001, ['a'])
+  expect(files).toEqual(['delta of a', 'full of a'])
+  expect([full.digest, delta?.sha256, digest]).toEqual(['a', 'delta a', 'a'])
+})
+
+test('the delta of a generation leads to a state that was published while its full bundle was exported', async () => {
+  const { full, delta, digest, exported: files } = await exported(5_000_001, ['a', 'b', 'b'])
+  expect(files).toEqual(['delta of a', 'full of b', 'delta of b'])
+  expect([full.digest, delta?.sha256, digest]).toEqual(['b', 'delta b', 'b'])
+})

@@ -1,0 +1,290 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type Bench, createBench } from '../../../support/mirror.ts'
+import { type FaultScript, createMemoryBucket } from '../../../support/fleet/memory-store.ts'
+import { releaseRollback } from '../../../../src/features/fleet/generations/rollback-state.ts'
+import { hasUnpublished } from '../../../../src/features/fleet/generations/position.ts'
+import { rollBackTo } from '../../../../src/features/fleet/generations/rollback.ts'
+import { type ObjectStore, FleetError } from '../../../../src/features/fleet/objects/object-store.ts'
+import { createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
+import { folder, signer } from '../../bundles/air-gap.ts'
+import { longTest } from '../../../support/tables.ts'
+import { change, createNode, fleetTrust, leader, nodeConfig, publish, stateOf } from './nodes.ts'
+
+describe('a fleet', () => {
+  test('publishes what changed, and each reader has the same data and the same change log', async () => {
+    const bench = await leader()
+    const bucket = createMemoryBucket()
+    const store = bucket.client()
+    const first = await publish(store, bench.dir)
+    expect(first.outcome).toBe('published')
+    expect(first.generation?.generation).toMatchObject({
+      generation: 1,
+      delta: null,
+      previous: null,
+    })
+    expect((await publish(store, bench.dir)).outcome).toBe('unchanged')
+    const early = createNode(store)
+    expect(await early.catchUp()).toBe(1)
+    expect(stateOf(early.dir)).toEqual(stateOf(bench.dir))
+    for (const _ of [1, 2]) {
+      await change(bench)
+      expect((await publish(store, bench.dir)).outcome).toBe('published')
+    }
+    const before = { ...bucket.calls }
+    expect(await early.catchUp()).toBe(3)
+    expect(bucket.calls.list).toBe(before.list)
+    expect(stateOf(early.dir)).toEqual(stateOf(bench.dir))
+    const late = createNode(store)
+    expect(await late.catchUp()).toBe(3)
+    expect(stateOf(late.dir)).toEqual(stateOf(bench.dir))
+  })
+
+  longTest('is continued by another mirror with deltas alone, which the followers of the first one apply', async () => {
+    const bench = await leader()
+    const bucket = createMemoryBucket()
+    const store = bucket.client()
+    await publish(store, bench.dir)
+    const standby = createNode(store, { mayPublish: true })
+    const read: string[] = []
+    const note: FaultScript = ({ verb, key }) => {
+      if (verb === 'get') read.push(key)
+      return undefined
+    }
+    const reader = createNode(bucket.client(note))
+    await standby.catchUp()
+    await change(bench)
+    await publish(store, bench.dir)
+    expect([await standby.catchUp(), await reader.catchUp()]).toEqual([2, 2])
+    // The standby takes over: it publishes nothing new at first, and remembers what is stored.
+    expect((await publish(store, standby.dir, { epoch: 2 })).outcome).toBe('unchanged')
+    const next = await createBench({
+      sandbox: { records: 5, service: false },
+      dir: standby.dir,
+    })
+    onTestFinished(() => next.close())
+    next.sandbox.feed.change(2)
+    await next.run('osv')
+    const taken = await publish(store, standby.dir, { epoch: 2 })
+    expect(taken).toMatchObject({
+      outcome: 'published',
+      generation: { generation: { epoch: 2 } },
+    })
+    expect(taken.generation?.generation.full).toMatchObject({
+      digest: expect.any(String) as string,
+    })
+    read.length = 0
+    expect(await reader.catchUp()).toBe(3)
+    expect(read.filter((key) => key.startsWith('bundles/'))).toEqual([taken.generation?.generation.delta?.key])
+    expect(stateOf(reader.dir)).toEqual(stateOf(standby.dir))
+    // The first leader wakes up: it is fenced, and follows.
+    await change(bench)
+    expect((await publish(store, bench.dir, { epoch: 1 })).outcome).toBe('fenced')
+    const demoted = createNode(store, { dir: bench.dir })
+    expect(await demoted.catchUp()).toBe(3)
+    expect(stateOf(bench.dir)).toEqual(stateOf(standby.dir))
+  })
+
+  test('flips a reader at the time of the generation, and applies a full bundle and a delta as one step', async () => {
+    const bench = await leader()
+    const store = createMemoryBucket().client()
+    // Only the last full bundle and the last state are remembered as bases.
+    const config = nodeConfig(bench.dir, { PATCHMIRROR_BUNDLE_KEEP: '1' })
+    await publish(store, bench.dir, { config })
+    await change(bench)
+    await publish(store, bench.dir, { config })
+    const dir = folder()
+    const reader = createNode(store, { dir })
+    expect(await reader.catchUp()).toBe(2)
+    const before = stateOf(dir)
+    for (const _ of [3, 4]) {
+      await change(bench)
+      await publish(store, bench.dir, { config })
+    }
+    const waits: number[] = []
+    let isEnding = true
+    const follower = createFollower({
+      store,
+      config: nodeConfig(dir),
+      trust: fleetTrust(),
+      now: Date.now,
+      waitUntil(at) {
+        waits.push(at)
+        expect(stateOf(dir)).toEqual(before)
+        return isEnding && waits.length > 1 ? Promise.reject(new Error('ended')) : Promise.resolve()
+      },
+    })
+    const { newest, behind } = await follower.look()
+    expect(behind).toBe(2)
+    if (newest === null) throw new Error('no generation')
+    const prepared = await follower.prepare(newest)
+    expect(prepared.bundles).toHaveLength(2)
+    // The program ends while the import waits for its time: nothing is stored.
+    await expect(follower.commit(prepared)).rejects.toThrow('ended')
+    expect(waits[1]).toBe(Date.parse(newest.generation.activateAt))
+    expect([stateOf(dir), follower.position()?.generation]).toEqual([before, 2])
+    isEnding = false
+    await follower.commit(prepared)
+    expect(follower.position()?.generation).toBe(4)
+    expect(stateOf(dir)).toEqual(stateOf(bench.dir))
+  })
+
+  longTest(
+    'goes back to an older generation as the next one, and publishes nothing until that is released',
+    async () => {
+      const bench = await leader()
+      const bucket = createMemoryBucket()
+      const store = bucket.client()
+      await publish(store, bench.dir)
+      const reader = createNode(store)
+      await reader.catchUp()
+      const good = stateOf(bench.dir).digest
+      await change(bench, 2)
+      await publish(store, bench.dir)
+      expect(await reader.catchUp()).toBe(2)
+      const config = nodeConfig(bench.dir)
+      const back = await rollBackTo(
+        {
+          store,
+          config,
+          keys: [signer()],
+          trust: fleetTrust(),
+          now: Date.now,
+          program: 'patchmirror/test',
+        },
+        1,
+      )
+      expect(back).toMatchObject({
+        outcome: 'published',
+        generation: { generation: { generation: 3 } },
+      })
+      expect(await reader.catchUp()).toBe(3)
+      expect(stateOf(reader.dir)).toEqual(stateOf(bench.dir))
+      expect(stateOf(reader.dir).digest).toBe(good)
+      await bench.run('osv')
+      expect(await publish(store, bench.dir)).toMatchObject({
+        outcome: 'unchanged',
+        isPaused: true,
+      })
+      await releaseRollback(store, 3)
+      expect((await publish(store, bench.dir)).outcome).toBe('published')
+      expect(await reader.catchUp()).toBe(4)
+      expect(stateOf(reader.dir)).toEqual(stateOf(bench.dir))
+    },
+  )
+
+  longTest('keeps real data folders equal through lost answers, crashes and takeovers', async () => {
+    for (const seed of [1, 2, 3, 4, 5, 6]) await runRealHistory(seed)
+  })
+})
+
+/** Runs a history of two mirrors that may lead and a reader, with real bundles and databases. */
+async function runRealHistory(seed: number): Promise<void> {
+  let state = seed
+  const below = (limit: number): number => (state = (state * 48_271) % 2_147_483_647) % limit
+  const bucket = createMemoryBucket()
+  const broken = (): ObjectStore => {
+    const at = 1 + below(8)
+    const fault = (['lost-answer', 'lost-request', 'down', 'half'] as const)[below(4)]
+    const isLasting = below(2) === 0
+    return bucket.client(({ count }) => (count === at || (isLasting && count > at) ? fault : undefined))
+  }
+  const mirrors = await Promise.all(
+    [0, 1].map(async () => {
+      const bench = await createBench({ dir: folder(), sandbox: { records: 5, service: false } })
+      onTestFinished(() => bench.close())
+      return bench
+    }),
+  )
+  const reader = createNode(bucket.client())
+  let epoch = 1
+  let leads = 0
+  const leading = (): Bench => {
+    const bench = mirrors[leads]
+    if (bench === undefined) throw new Error('unreachable')
+    return bench
+  }
+  const survive = (work: Promise<unknown>) =>
+    work.catch((error: unknown) => {
+      if (!(error instanceof FleetError)) throw error
+    })
+  const contents = createContents()
+  // Whether a mirror took over before the first generation: then each saw the records for itself, and keeps its own dates.
+  let isSplit = false
+  const run = async (): Promise<void> => contents.note(leading(), await leading().run('osv'))
+  await run()
+  for (let step = 0; step < 14; step++) {
+    const action = below(5)
+    const { dir } = leading()
+    if (action <= 1) {
+      leading().sandbox.feed.change(1 + below(2))
+      await run()
+    }
+    if (action <= 2) await survive(publish(broken(), dir, { epoch }))
+    if (action === 3) await survive(createNode(broken(), { dir: reader.dir }).catchUp())
+    if (action === 4) {
+      leads = 1 - leads
+      epoch++
+      const standby = createNode(bucket.client(), { dir: leading().dir, mayPublish: true })
+      if ((await standby.catchUp()) === 0) isSplit = true
+      await publish(bucket.client(), leading().dir, { epoch })
+      contents.note(leading())
+      await run()
+    }
+  }
+  await publish(bucket.client(), leading().dir, { epoch })
+  await reader.catchUp()
+  const there = stateOf(reader.dir)
+  const here = stateOf(leading().dir)
+  const changed = new Map(here.dates.map(({ id, changedAt }) => [id, changedAt]))
+  // A content that was replaced and stored again without being published in between has an older date on the reader.
+  const dates = there.dates.map((one) => {
+    const theirs = changed.get(one.id) ?? 0
+    return contents.isBack(one.id) && one.changedAt < theirs ? { ...one, changedAt: theirs } : one
+  })
+  if (isSplit) expect({ ...there, dates: [] }).toEqual({ ...here, dates: [] })
+  else expect({ ...there, dates }).toEqual(here)
+}
+
+/** Notes the contents of each record, one after the other. */
+function createContents() {
+  const seen = new Map<string, string[]>()
+  return {
+    note({ store, content }: Bench, _report?: unknown): void {
+      for (const [id] of store.osv.eachPair()) {
+        const known = seen.get(id) ?? []
+        const text = String(content(id))
+        if (known.at(-1) !== text) seen.set(id, [...known, text])
+      }
+    },
+    /** Whether the record has a content that it had before, and another one between. */
+    isBack(id: string): boolean {
+      const known = seen.get(id) ?? []
+      return known.indexOf(known.at(-1) ?? '') < known.length - 1
+    },
+  }
+}
+
+longTest(
+  'a mirror with a state of its own comes to a generation, also when sources were added one after the other',
+  async () => {
+    const store = createMemoryBucket().client()
+    const bench = await createBench({ sandbox: { records: 5 } })
+    onTestFinished(() => bench.close())
+    await bench.run('feeds')
+    await publish(store, bench.dir)
+    await bench.run('osv')
+    await publish(store, bench.dir)
+    const { digest } = stateOf(bench.dir)
+    const node = createNode(store, { dir: bench.dir, mayPublish: true })
+    const unpublished = (): boolean => {
+      const position = node.follower.position()
+      return position === null || hasUnpublished(bench.dir, position)
+    }
+    expect(unpublished()).toBe(false)
+    await change(bench)
+    expect(unpublished()).toBe(true)
+    expect(await node.catchUp()).toBe(2)
+    expect(unpublished()).toBe(false)
+    expect(stateOf(bench.dir).digest).toBe(digest)
+  },
+)

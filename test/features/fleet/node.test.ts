@@ -1,0 +1,140 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { createLeaseKeeper } from '../../../src/features/fleet/lease/keeper.ts'
+import { startNode } from '../../../src/features/fleet/node.ts'
+import type { GenerationFacts, Generations, NodeReport } from '../../../src/features/fleet/turn.ts'
+import { createMemoryBucket } from '../../support/fleet/memory-store.ts'
+import { longTest } from '../../support/tables.ts'
+
+/** Facts of a generation that is active. */
+function facts(generation: number, epoch: number): GenerationFacts {
+  return { generation, epoch, stamp: `s${generation}`, publishedAt: 0, activateAt: 0 }
+}
+
+/** What the store of a test has, and what a node did with it. */
+interface Scene {
+  newest: GenerationFacts | null
+  refused: string | null
+  /** The next publication finds a generation of a newer leader. */
+  isFenced: boolean
+  readonly published: number[]
+  followed: number
+  /** When it looked at the store, milliseconds. */
+  readonly looks: number[]
+}
+
+/** A node over a store in memory, with generations that a test sets. */
+function open(scene: Scene, role: 'auto' | 'reader' = 'auto') {
+  const reports: NodeReport[] = []
+  const bucket = createMemoryBucket()
+  const store = bucket.client()
+  const generations: Generations = {
+    stored: () => 0,
+    follow() {
+      scene.followed += 1
+      scene.looks.push(performance.now())
+      const { newest, refused } = scene
+      const known = { newest, applied: newest, prepared: newest?.generation ?? 0 }
+      const refusal = refused === null ? null : { refused, message: `it is ${refused}` }
+      return Promise.resolve({ ...known, refusal })
+    },
+    publish(epoch) {
+      const fenced = scene.isFenced
+      scene.isFenced = false
+      if (!fenced) scene.published.push(epoch)
+      scene.newest = facts((scene.newest?.generation ?? 0) + 1, fenced ? epoch + 5 : epoch)
+      return Promise.resolve({ newest: scene.newest, fenced, paused: false })
+    },
+    collect: () => Promise.resolve(),
+    whyRefused: () => null,
+  }
+  const keeper = createLeaseKeeper({
+    store,
+    owner: 'a',
+    name: 'a',
+    url: null,
+    patienceMs: 0,
+    seconds: () => 2,
+    floor: () => scene.newest?.epoch ?? 0,
+    clock: () => performance.now(),
+    now: Date.now,
+  })
+  const node = startNode({
+    role,
+    keeper,
+    generations,
+    pollMs: () => 20,
+    settleMs: 0,
+    onReport: (report) => void reports.push(report),
+  })
+  onTestFinished(() => node.stop())
+  const until = async (fits: (report: NodeReport) => boolean): Promise<NodeReport> => {
+    let found: NodeReport | undefined
+    await expect.poll(() => (found = reports.findLast(fits)), { interval: 10 }).toBeDefined()
+    if (found === undefined) throw new Error('unreachable')
+    return found
+  }
+  return { node, until, reports, bucket }
+}
+
+const scene = (more: Partial<Scene> = {}): Scene => ({
+  newest: null,
+  refused: null,
+  isFenced: false,
+  published: [],
+  followed: 0,
+  looks: [],
+  ...more,
+})
+
+test('a node follows, leads, and publishes each commit; its epoch is above that of every generation', async () => {
+  const given = scene({ newest: facts(7, 4) })
+  const { node, until } = open(given)
+  const led = await until(({ leads }) => leads !== null)
+  expect(led.leads).toBe(5)
+  expect(given.followed).toBeGreaterThan(1) // once more after it has the lease
+  await until(({ newest }) => newest?.generation === 8)
+  node.committed()
+  await until(({ newest }) => newest?.generation === 9)
+  expect(given.published).toEqual([5, 5])
+})
+
+test('a node that meets a newer leader gives the lease back, follows, and leads again with a higher epoch', async () => {
+  const given = scene({ newest: facts(1, 1), isFenced: true })
+  const { until } = open(given)
+  const fenced = await until(({ fenced: times }) => times === 1)
+  expect(fenced.leads).toBeNull()
+  const again = await until(({ leads, fenced: times }) => leads !== null && times === 1)
+  expect(again.leads).toBeGreaterThan(7)
+})
+
+longTest('a node does not lead on a history that it refuses, but ends one that only expired', async () => {
+  const given = scene({ newest: facts(1, 1), refused: 'fork' })
+  const { until, reports } = open(given)
+  await until(({ failing }) => failing?.refused === 'fork')
+  const { followed } = given
+  await expect.poll(() => given.followed).toBeGreaterThan(followed + 2)
+  expect(reports.every(({ leads }) => leads === null)).toBe(true)
+  given.refused = 'expired'
+  await until(({ leads }) => leads !== null)
+  expect(given.published.length).toBeGreaterThan(0)
+})
+
+test('a reader reads the lease when another mirror leads, and not with each look', async () => {
+  const given = scene({ newest: facts(1, 1) })
+  const { bucket } = open(given, 'reader')
+  await expect.poll(() => given.followed).toBeGreaterThan(10)
+  expect(bucket.calls).toMatchObject({ get: 1 })
+  given.newest = facts(2, 2)
+  const { followed } = given
+  await expect.poll(() => given.followed).toBeGreaterThan(followed + 10)
+  expect(Object.values(bucket.calls).reduce((sum, calls) => sum + calls)).toBe(2)
+})
+
+test('a reader never looks at the store more often than the settings say', async () => {
+  const given = scene({ newest: facts(1, 1) })
+  open(given, 'reader')
+  const { looks } = given
+  await expect.poll(() => looks.length, { interval: 10 }).toBeGreaterThan(16)
+  const pauses = looks.slice(1).map((at, i) => at - (looks[i] ?? 0))
+  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(19) // of 20 ms; a timer may be some tenths of one early
+})

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { cvss3Score, disagrees, severityOf } from '../../../../src/documents/records/severity.ts'
+
+test('the base score of a CVSS 3 vector is that of the standard', () => {
+  // Scores of another implementation (the Python package cvss), which agrees on all 5,184 base vectors of 3.0 and 3.1.
+  const scored = {
+    'CVSS:3.1/AV:N/AC:L/PR:L/UI:N/S:C/C:L/I:L/A:N': 6.4,
+    'CVSS:3.1/AV:N/AC:H/PR:N/UI:R/S:U/C:L/I:N/A:N': 3.1,
+    'CVSS:3.1/AV:N/AC:L/PR:L/UI:N/S:C/C:H/I:H/A:H': 9.9,
+    'CVSS:3.1/AV:L/AC:L/PR:H/UI:N/S:U/C:L/I:L/A:L': 4.2,
+    'CVSS:3.0/AV:L/AC:L/PR:N/UI:R/S:U/C:H/I:H/A:H': 7.8,
+    'CVSS:3.0/AV:A/AC:L/PR:N/UI:N/S:C/C:H/I:N/A:H': 9.3,
+    'CVSS:3.0/AV:P/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H': 6.8,
+    'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H': 7.5,
+    'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H': 9.8,
+    'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:C/C:H/I:H/A:H': 10,
+    'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:N': 0,
+  }
+  const scores = Object.keys(scored).map((vector) => [vector, cvss3Score(vector)])
+  expect(Object.fromEntries(scores)).toEqual(scored)
+  const invalid = ['', 'CVSS:3.1', 'CVSS:4.0/AV:N', 'CVSS:3.1/AV:X/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H']
+  expect(invalid.map(cvss3Score)).toEqual([null, null, null, null])
+})
+
+test('the severity of a record is the higher one of the word of the record and the class of its CVSS 3 score', () => {
+  const vector = { type: 'CVSS_V3', score: 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:H' }
+  const four = { type: 'CVSS_V4', score: 'CVSS:4.0/AV:N/AC:L/AT:N/PR:N/UI:N/VC:N/VI:N/VA:H/SC:N/SI:N/SA:N' }
+  const levels: [object, string | null, number | null][] = [
+    [{}, null, null],
+    [{ severity: [vector] }, 'high', 7.5],
+    [{ severity: [vector], database_specific: { severity: 'MODERATE' } }, 'high', 7.5],
+    [{ severity: [vector], database_specific: { severity: 'CRITICAL' } }, 'critical', 7.5],
+    [{ severity: [four] }, null, null],
+    [{ severity: [{ type: 'Ubuntu', score: 'low' }] }, 'low', null],
+    [{ affected: [{ severity: [vector] }] }, 'high', 7.5],
+    [{ severity: 'high', database_specific: 'low' }, null, null],
+    [{ severity: [null, 1, { type: 1, score: 2 }] }, null, null],
+  ]
+  for (const [record, level, score] of levels) expect(severityOf({ ...record })).toMatchObject({ level, score })
+  expect(severityOf({ severity: [four] }).stated).toEqual([four])
+  const both = (severity: string) => severityOf({ severity: [vector], database_specific: { severity } })
+  expect(both('LOW')).toMatchObject({ level: 'high', word: 'low', scoreLevel: 'high' })
+  expect(['LOW', 'HIGH', 'CRITICAL', 'unknown'].map((word) => disagrees(both(word)))).toEqual([
+    true,
+    false,
+    true,
+    false,
+  ])
+})

@@ -1,0 +1,137 @@
+import { createHmac } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
+import { describe, expect, test } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { chatBody } from '../../../src/features/relay/chat.ts'
+import { createSigner } from '../../../src/features/relay/sender.ts'
+import { EVENT } from '../../webhooks/signing.ts'
+import { SECRET, bench, target } from './targets.ts'
+
+const textOf = (event: unknown, template = '{summary}'): string => {
+  const body = typeof event === 'string' ? event : JSON.stringify(event)
+  const { text } = JSON.parse(chatBody(template, Buffer.from(body)).toString()) as { text: string }
+  return text
+}
+const IMAGE = 'library/python:3.12-slim'
+
+describe('a message to a team workspace', () => {
+  test.each<[string, unknown, string]>([
+    ['an image', EVENT, `${IMAGE}: a new remediated image is available`],
+    ['an image with its fixes', { ...EVENT, data: { ...EVENT.data, new_fixes: 2 } }, `${IMAGE}: 2 new fixes`],
+    ['one fix, in a list', { ...EVENT, data: { ...EVENT.data, fixed_cves: ['CVE-2026-1'] } }, `${IMAGE}: 1 new fix`],
+    [
+      'an image of another envelope',
+      { event: 'x', image: 'cr.example.com/a/b:1' },
+      'a/b:1: a new remediated image is available',
+    ],
+    [
+      'several images',
+      [{ image: 'a:1' }, { image: 'b:2' }],
+      'a:1: a new remediated image is available\nb:2: a new remediated image is available',
+    ],
+    ['no image', { type: 'x' }, 'The service reported a change; it names no image.'],
+    ['no JSON', 'a=b', 'The service reported a change; it names no image.'],
+    ['nothing', '', 'The service reported a change; it names no image.'],
+  ])('names %s', (_, event, text) => {
+    expect(textOf(event)).toBe(text)
+    expect(textOf(event, 'Mirror: {summary}!')).toBe(`Mirror: ${text}!`)
+  })
+
+  test('describes a snapshot in plain words', () => {
+    const type = 'io.patchmirror.snapshot.published.v1'
+    const counts = { added: 1, changed: 2, removed: 0 }
+    const told = textOf({ type, data: { source: 'osv', counts } })
+    expect(told).toBe('New snapshot of osv: 1 added, 2 changed, 0 removed.')
+    const others = ['<!channel>\u001b[2J', '@all', '[osv](https://elsewhere.example)', '**osv**', 'a\nb', '']
+    for (const source of others)
+      expect(textOf({ type, data: { source, counts: null } })).toBe(
+        'New snapshot of a mirror: everything may have changed.',
+      )
+  })
+
+  test('names the tags whose findings changed, and their sum where there are many', () => {
+    const type = 'io.patchmirror.findings.changed.v1'
+    const gone = { goneFindings: 3, goneFixable: 1, goneFixes: 1 }
+    const one = { tag: { name: 'library/python:3.12' }, newFixes: 2, newFixable: 0, ...gone }
+    expect(textOf({ type, data: { tags: 1, newFixes: 2, changes: [one] } })).toBe(
+      'library/python:3.12: 2 findings got a fix, 3 findings gone',
+    )
+    const sums = { tags: 4000, newFixes: 5000, newFindings: 7, newFixable: 6 }
+    const lines = textOf({ type, data: { ...sums, changes: Array(50).fill(one) } }).split('\n')
+    expect([lines.length, lines[0]]).toEqual([12, '4000 tags: 7 new findings (6 with a fix), 4994 findings got a fix'])
+    expect(lines.at(-1)).toBe('and 3990 more')
+    const { newFixable: _unknown, ...older } = sums
+    expect(textOf({ type, data: { ...older, changes: [one] } })).toMatch(/^4000 tags: 7 new findings\n/)
+    const hostile = { tag: { name: '<!channel>\u001b[2J' }, newFixes: '<@all>' }
+    const told = textOf({ type, data: { tags: -1, changes: [hostile, { tag: 7 }] } })
+    expect(told).toBe('&lt;!channel&gt; [2J: its findings changed\na tag: its findings changed')
+    for (const data of [null, [], { changes: 'x' }, { tags: 5, changes: [] }])
+      expect(textOf({ type, data })).toBe('The findings of tags changed.')
+  })
+
+  test('has a bounded length', () => {
+    const images = Array.from({ length: 99 }, (_, at) => `${'a'.repeat(200)}/b:${at}`)
+    const text = textOf({ images }, `${'é'.repeat(900)} {summary}`)
+    expect(Array.from(text)).toHaveLength(2000)
+    expect(textOf({ images: images.map((one) => one.slice(195)) })).toMatch(/and 89 more$/)
+  })
+
+  test('is delivered from the outbox like any event, with retries, and without a signature', async () => {
+    const chat = await target(500)
+    const ci = await target()
+    const made = bench({ targets: [ci.url], chatTargets: [chat.url] })
+    made.deliver('msg_1', { body: JSON.stringify(EVENT) })
+    await made.round()
+    expect([ci.got.length, ci.got[0]?.signed, chat.got.length]).toEqual([1, true, 1])
+    chat.manner = 200
+    made.pass(60_000)
+    await made.round()
+    expect(chat.got).toHaveLength(2)
+    const [, { headers, body } = { headers: {}, body: '' }] = chat.got
+    expect(JSON.parse(body.toString())).toEqual({ text: textOf(EVENT) })
+    expect(headers['content-type']).toBe('application/json')
+    expect(headers).not.toHaveProperty('webhook-signature')
+    expect(made.outbox.listTargets().map(({ state, pending }) => [state, pending])).toEqual([
+      ['ok', 0],
+      ['ok', 0],
+    ])
+    expect(made.faults.join()).not.toContain('private')
+  })
+})
+
+describe('the signature of the relay', () => {
+  const body = Buffer.from('{"a":"é"}')
+  const now = Math.floor(Date.now() / 1000)
+  const hex = createHmac('sha256', SECRET).update(`msg_1.${now}.`).update(body).digest('hex')
+
+  test('has both forms in one header, and a library of Standard Webhooks accepts it', () => {
+    const signature = createSigner(SECRET, 'both')('msg_1', now, body)
+    const [standard, vendor] = signature.split(' ')
+    expect(vendor).toBe(`v1,${hex}`)
+    expect(createSigner(SECRET, 'standard')('msg_1', now, body)).toBe(standard)
+    expect(createSigner(SECRET, 'vendor')('msg_1', now, body)).toBe(vendor)
+    const headers = { 'webhook-id': 'msg_1', 'webhook-timestamp': String(now), 'webhook-signature': signature }
+    expect(new Webhook(SECRET).verify(body.toString(), headers)).toEqual({ a: 'é' })
+    expect(() => new Webhook(SECRET).verify('{}', headers)).toThrow('No matching signature')
+  })
+
+  test('needs a secret in base64 unless it is the vendor’s alone', () => {
+    const env = { PATCHMIRROR_RELAY_SECRET: 'mirror-hook!signing*secret~2026' }
+    expect(() => loadConfig({ env, cwd: '/' })).toThrow('relay.dialect: vendor')
+    const vendor = { ...env, PATCHMIRROR_RELAY_DIALECT: 'vendor' }
+    expect(loadConfig({ env: vendor, cwd: '/' }).config.relay.dialect).toBe('vendor')
+  })
+})
+
+test('chat targets are validated as other targets, and neither quoted nor printed', () => {
+  const url = 'https://hooks.example.com/services/private'
+  const load = (env: Record<string, string>) => loadConfig({ env, cwd: '/' })
+  expect(load({ PATCHMIRROR_RELAY_CHAT_TARGETS: url }).config.relay.chatTargets).toEqual([url])
+  const both = { PATCHMIRROR_RELAY_CHAT_TARGETS: url, PATCHMIRROR_RELAY_TARGETS: url }
+  const plain = { PATCHMIRROR_RELAY_CHAT_TARGETS: url.replace('https', 'http') }
+  const bare = { PATCHMIRROR_RELAY_CHAT_TEMPLATE: 'news' }
+  expect(() => load(both)).toThrow('is in relay.targets, too')
+  expect(() => load(plain)).toThrow(/relay\.chatTargets .*\(entry 1\) is plain http/)
+  expect(() => load(bare)).toThrow('has no {summary}')
+  for (const env of [both, plain]) expect(() => load(env)).not.toThrow(/private/)
+})

@@ -1,0 +1,184 @@
+import { expect, test } from 'vitest'
+import { commandHost } from '../../support/hosted.ts'
+import { catalogBench } from '../../support/catalog/mirror.ts'
+import { serveFolder } from '../../features/bundles/air-gap.ts'
+
+const run = commandHost()
+const digestOf = (digit: string): string => `sha256:${digit.repeat(64)}`
+const [D, INDEX, ARM] = ['1', '2', '3'].map(digestOf) as [string, string, string]
+const ZLIB = 'pkg:deb/debian/zlib1g@1.2'
+
+interface Said {
+  readonly cve: string
+  readonly products: readonly object[]
+  readonly status: string
+  readonly at?: string
+}
+
+function openVex(...statements: readonly Said[]): string {
+  return JSON.stringify({
+    '@context': 'https://openvex.dev/ns/v0.2.0',
+    timestamp: '2026-05-01T00:00:00Z',
+    statements: statements.map(({ cve, products, status, at }) => ({
+      vulnerability: { name: cve },
+      products,
+      status,
+      justification: 'component_not_present',
+      ...(at !== undefined && { timestamp: at }),
+    })),
+  })
+}
+
+interface Statement {
+  readonly vulnerability: { readonly name: string }
+  readonly status: string
+  readonly products: readonly {
+    readonly '@id': string
+    readonly subcomponents?: readonly { readonly '@id': string }[]
+  }[]
+}
+
+/** A mirror whose first tag has a digest, and what answers for it. */
+async function openImage(item: Record<string, unknown> = { digest: D }) {
+  const bench = await catalogBench({ images: 2, tags: 4, avrs: 0, packages: 1, tickets: 1 })
+  const { service } = bench.sandbox
+  const withVex = service.ids('tags').filter((id) => service.documents('tag', id, 'vex').length > 0)
+  const [tag = '', other = ''] = withVex
+  for (const id of [tag, other]) service.rotateArtifact('tag', id, 'vex')
+  service.change('tags', tag, item)
+  const publish = async (documents: readonly (string | null)[]) => {
+    for (const [at, content] of documents.entries())
+      if (content !== null) service.writeArtifact('tag', [tag, other][at] ?? '', 'vex', content)
+    await bench.run('catalog')
+  }
+  return { bench, tag, publish, serve: () => serveFolder(bench.dir, bench.config) }
+}
+
+const words = (statements: readonly Statement[]): string[] =>
+  statements.map(({ vulnerability, status, products }) => {
+    const parts = products[0]?.subcomponents?.map((one) => one['@id']).join() ?? 'all'
+    return `${vulnerability.name} ${status} ${parts}`
+  })
+
+test('the VEX of an image is one document of what counts, and names the image alone', async () => {
+  const { bench, tag, publish, serve } = await openImage()
+  const part = { '@id': `pkg:oci/any@${D}`, subcomponents: [{ '@id': ZLIB }] }
+  const component = { '@id': ZLIB }
+  const elsewhere = { '@id': `pkg:oci/any@${ARM}` }
+  await publish([
+    openVex(
+      { cve: 'CVE-1', products: [component], status: 'not_affected' },
+      { cve: 'CVE-1', products: [part], status: 'affected', at: '2026-04-01T00:00:00Z' },
+      { cve: 'CVE-2', products: [component], status: 'not_affected' },
+      { cve: 'CVE-2', products: [part], status: 'under_investigation' }, // as old
+      { cve: 'CVE-3', products: [elsewhere], status: 'fixed' },
+    ),
+    openVex(
+      { cve: 'CVE-4', products: [part], status: 'fixed' },
+      { cve: 'CVE-5', products: [component], status: 'fixed' },
+      { cve: 'CVE-6', products: [{ '@id': `pkg:oci/x?digest=${D}` }], status: 'fixed' },
+    ),
+  ])
+  const ask = await serve()
+  const answer = await ask(`/-/vex/${D}`)
+  expect(answer.status).toBe(200)
+  const { statements } = JSON.parse(answer.body.toString()) as { statements: Statement[] }
+  expect(words(statements)).toEqual([
+    `CVE-1 not_affected ${ZLIB}`,
+    `CVE-2 under_investigation ${ZLIB}`,
+    `CVE-4 fixed ${ZLIB}`,
+    'CVE-6 fixed all',
+  ])
+  const ids = new Set(statements.flatMap(({ products }) => products.map((one) => one['@id'])))
+  for (const id of ids) expect(decodeURIComponent(id)).toContain(D.slice('sha256:'.length))
+  expect(ids).toContain(D.slice('sha256:'.length))
+  const snapshot = bench.store.snapshots.readSnapshot('catalog')?.id
+  expect(answer.headers['x-mirror-snapshot']).toBe(snapshot)
+  expect(answer.headers).not.toHaveProperty('x-mirror-incomplete')
+
+  for (const form of [D.slice('sha256:'.length), encodeURIComponent(D), D.toUpperCase()])
+    expect((await ask(`/-/vex/${form}`)).body.equals(answer.body)).toBe(true)
+  const named = await ask(`/-/vex/${D}?name=registry.corp.example:5000/team/py:1.2,plain`)
+  expect(named.body.toString()).toContain(
+    `"pkg:oci/py@${encodeURIComponent(D)}?repository_url=registry.corp.example%3A5000%2Fteam%2Fpy"`,
+  )
+  expect(named.body.toString()).toContain(`"pkg:oci/plain@${encodeURIComponent(D)}"`)
+
+  const env = { PATCHMIRROR_DATA_DIR: bench.dir }
+  const alone = await run(['vex', D, '--components'], env, bench.dir)
+  const { statements: wide } = JSON.parse(alone.out) as { statements: Statement[] }
+  expect(words(wide)).toEqual(words(statements))
+  expect(wide.map(({ products }) => products.at(-1)?.['@id'] === ZLIB)).toEqual([true, true, true, false])
+  for (const image of [`x/y@${D}`, tag]) {
+    const { code, out } = await run(['vex', image], env, bench.dir)
+    expect([code, JSON.parse(out)]).toEqual([0, JSON.parse(answer.body.toString())])
+  }
+})
+
+test('an unknown digest is 404, and VEX that is missing or cannot be read is said', async () => {
+  const { bench, tag, publish, serve } = await openImage()
+  const fixed = openVex({ cve: 'CVE-1', products: [{ '@id': ZLIB }], status: 'fixed' })
+  bench.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 403 })
+  await publish([fixed, openVex({ cve: 'CVE-2', products: [{ '@id': `pkg:oci/a@${D}` }], status: 'fixed' })])
+  const ask = await serve()
+  const found = await ask(`/-/vex/${D}`)
+  expect([found.status, found.headers['x-mirror-incomplete']]).toEqual([
+    200,
+    expect.stringContaining(`/v1/tags/${tag}/vex could not be fetched`),
+  ])
+  expect((await ask('/-/vex/sha256:12')).status).toBe(400)
+  expect((await ask(`/-/vex/${D}?name=${encodeURIComponent('a b')}`)).status).toBe(400)
+  const unknown = await ask(`/-/vex/${digestOf('9')}`)
+  expect([unknown.status, unknown.body.toString()]).toEqual([
+    404,
+    expect.stringContaining('no mirrored tag has the digest'),
+  ])
+
+  await publish([null, openVex({ cve: 'CVE-2', products: [{ '@id': ZLIB }], status: 'fixed' })])
+  ask.look()
+  const missing = await ask(`/-/vex/${D}`)
+  expect([missing.status, missing.body.toString()]).toEqual([503, expect.stringContaining('could not be fetched')])
+  const env = { PATCHMIRROR_DATA_DIR: bench.dir }
+  expect((await run(['vex', D], env, bench.dir)).code).toBe(3)
+  expect((await run(['vex', digestOf('9')], env, bench.dir)).code).toBe(1)
+})
+
+test('the digest of an index leads to its platforms, each under its own digest, and a platform to its index', async () => {
+  const item = {
+    digest: INDEX,
+    platforms: [
+      { digest: D, arch: 'amd64' },
+      { digest: ARM, arch: 'arm64' },
+    ],
+  }
+  const { publish, serve } = await openImage(item)
+  await publish([
+    openVex(
+      { cve: 'CVE-1', products: [{ '@id': `pkg:oci/a@${D}` }], status: 'fixed' },
+      { cve: 'CVE-2', products: [{ '@id': `pkg:oci/a@${INDEX}` }], status: 'fixed' },
+      { cve: 'CVE-3', products: [{ '@id': `pkg:oci/a@${ARM}` }], status: 'fixed' },
+    ),
+  ])
+  const ask = await serve()
+  const said = async (digest: string) => {
+    const answer = await ask(`/-/vex/${digest}`)
+    const { statements } = JSON.parse(answer.body.toString()) as { statements: Statement[] }
+    return statements.map(({ vulnerability, products }) => {
+      const ids = products.map((one) => decodeURIComponent(one['@id']))
+      return [
+        vulnerability.name,
+        ids.find((id) => /^[\da-f]{64}$/.test(id))?.[0],
+        ids.some((id) => id.endsWith(`@${INDEX}?arch=amd64`)),
+      ]
+    })
+  }
+  expect(await said(INDEX)).toEqual([
+    ['CVE-1', '1', true],
+    ['CVE-2', '2', false],
+    ['CVE-3', '3', false],
+  ])
+  expect(await said(D)).toEqual([
+    ['CVE-1', '1', false],
+    ['CVE-2', '1', false],
+  ])
+})

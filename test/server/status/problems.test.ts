@@ -1,0 +1,169 @@
+import { tmpdir } from 'node:os'
+import { expect, test } from 'vitest'
+import { problemsOf } from '../../../src/server/status/problems.ts'
+import { judgeReadiness } from '../../../src/server/status/readiness.ts'
+import type { SourceStatus, Status } from '../../../src/server/status/report.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import type { SourceName } from '../../../src/base/domain/sources.ts'
+
+const { config } = loadConfig({
+  env: {
+    PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
+    PATCHMIRROR_UPSTREAM_API_KEY: 'k',
+  },
+  cwd: tmpdir(),
+})
+
+function source(name: SourceName, more: Partial<SourceStatus> = {}): SourceStatus {
+  return {
+    name,
+    state: 'complete',
+    snapshot: 'aa',
+    served: 'aa',
+    contentDigest: 'bb',
+    records: 1,
+    comparedAt: null,
+    scope: null,
+    asOf: '2026-07-01T05:58:00.000Z',
+    ageSeconds: 3600,
+    lastSuccessAt: null,
+    lastChangeAt: null,
+    openQuarantines: 0,
+    partial: false,
+    missing: null,
+    partialLists: [],
+    partialListCount: 0,
+    unsynced: null,
+    scopeChanged: null,
+    lastRun: null,
+    nextRunAt: null,
+    ...more,
+  }
+}
+
+function failed(name: SourceName, code: string, at: string, more: Partial<SourceStatus> = {}) {
+  const run = {
+    id: 7,
+    kind: 'sync',
+    state: 'failed',
+    facts: {},
+    startedAt: at,
+    endedAt: at,
+  } as const
+  const lastRun = { ...run, code, message: `why of ${name}` }
+  return source(name, { state: 'failed', failingSince: at, lastRun, ...more })
+}
+
+function status(sources: SourceStatus[], more: Partial<Status> = {}): Status {
+  return {
+    version: 'test',
+    instance: null,
+    uptimeSeconds: null,
+    sources,
+    contentDigest: null,
+    storage: { state: 'ok', reason: null, freeBytes: 1 },
+    relay: [],
+    bundle: null,
+    ...more,
+  }
+}
+
+const T1 = '2026-07-01T06:00:00.000Z'
+const T2 = '2026-07-01T06:05:00.000Z'
+const OLD = { ageSeconds: 30 * 3600 }
+const NOW = Date.parse(T2)
+
+test('sources that fail because the service cannot be reached are one problem, with its start and what is served', () => {
+  const sources = [
+    failed('feeds', 'upstream_unreachable', T2, OLD),
+    failed('osv', 'upstream_unreachable', T1, OLD),
+    failed('catalog', 'upstream_unreachable', T2),
+  ]
+  expect(problemsOf(status(sources), config, NOW)).toEqual([
+    {
+      code: 'unreachable',
+      level: 'failed',
+      subject: 'feeds, osv, catalog',
+      text: 'the service cannot be reached',
+      detail: 'why of feeds',
+      since: T1,
+      effect:
+        'data of 2026-07-01T05:58:00.000Z is served, older than feeds.maxAgeHours (26), older than osv.maxAgeHours (26)',
+      advice: ['patchmirror doctor'],
+    },
+  ])
+})
+
+test('another cause is another problem', () => {
+  const sources = [
+    failed('feeds', 'upstream_unreachable', T1),
+    failed('osv', 'upstream_shape', T1),
+    failed('catalog', 'upstream_auth', T1),
+  ]
+  const found = problemsOf(status(sources), config, NOW)
+  expect(found.map(({ code, subject }) => [code, subject])).toEqual([
+    ['unreachable', 'feeds'],
+    ['run_failed', 'osv'],
+    ['unauthorized', 'catalog'],
+  ])
+  expect(found[1]?.advice).toEqual(['patchmirror runs 7', 'patchmirror sync osv'])
+})
+
+test('a full disk and damage explain what fails for them', () => {
+  const sources = [failed('feeds', 'storage', T1), failed('osv', 'storage', T1)]
+  const views = [{ kind: 'osv', failing: true, unread: null }] as unknown as Status['views']
+  const boxes = {
+    outbox: { problem: 'storage', reason: 'full' },
+    inbox: null,
+  } as unknown as Status['boxes']
+  const parts = { ...(views && { views }), ...(boxes && { boxes }) }
+  for (const state of ['full', 'damaged'] as const) {
+    const storage = { state, reason: 'why', freeBytes: 0, since: T1 }
+    expect(problemsOf(status(sources, { storage, ...parts }), config, NOW)).toMatchObject([
+      { code: 'storage', subject: 'Data folder', text: state, detail: 'why', since: T1 },
+    ])
+  }
+})
+
+test('sources that are too old without a failed run are one problem', () => {
+  const found = problemsOf(status([source('feeds', OLD), source('osv', OLD)]), config, NOW)
+  expect(found).toMatchObject([{ code: 'old', level: 'failed', subject: 'feeds, osv', text: 'older than its policy' }])
+  expect(found[0]?.advice).toEqual(['patchmirror sync feeds', 'patchmirror sync osv'])
+})
+
+test('nothing is a problem of a mirror where all is well', () => {
+  expect(problemsOf(status([source('feeds'), source('osv')]), config, NOW)).toEqual([])
+})
+
+test('newest snapshots that lie in the future are one problem, with their dates and what helps', () => {
+  const ahead = { lastChangeAt: '2026-07-02T00:00:00.000Z' }
+  const near = { lastChangeAt: '2026-07-01T06:06:00.000Z' } // clocks differ a little
+  const sources = [source('feeds', ahead), source('osv', ahead), source('catalog', near)]
+  const [problem, ...more] = problemsOf(status(sources), config, NOW)
+  expect(more).toEqual([])
+  expect(problem).toMatchObject({ code: 'future', level: 'warning', subject: 'feeds, osv' })
+  expect(problem?.text).toBe('the newest snapshot lies in the future')
+  expect(problem?.detail).toContain('osv on 2026-07-02T00:00:00.000Z')
+  expect(problem?.advice).toEqual(['patchmirror doctor'])
+})
+
+const LAG = config.fleet.maxLagSeconds + 1
+const FLEET = { paused: false, failing: null, publishedAt: T1, served: 3, seen: 4, lagSeconds: LAG }
+const BOTH = [source('feeds'), source('osv')]
+const fleet = FLEET as unknown as NonNullable<Status['fleet']>
+const unserved = { ...fleet, served: 0, lagSeconds: null }
+
+test.each<[string, Status]>([
+  ['a full disk', status(BOTH, { storage: { state: 'full', reason: 'why', freeBytes: 0 } })],
+  ['damage', status(BOTH, { storage: { state: 'damaged', reason: 'why', freeBytes: 0 } })],
+  ['an old source', status([source('feeds', OLD), source('osv')])],
+  ['an old source that fails', status([failed('feeds', 'upstream_shape', T1, OLD)])],
+  ['an unknown age', status([source('feeds', { ageSeconds: null }), source('osv')])],
+  ['a source without data', status([source('feeds', { asOf: null, snapshot: null })])],
+  ['a generation that is served too late', status(BOTH, { fleet })],
+  ['a fleet that served nothing yet', status(BOTH, { fleet: unserved })],
+])('a mirror that is not ready because of %s has a problem of the level failed for it', (_, one) => {
+  const active = one.sources.map(({ name }) => name)
+  expect(judgeReadiness(one, config, active, NOW).ready).toBe(false)
+  expect(problemsOf(one, config, NOW).map(({ level }) => level)).toContain('failed')
+})
