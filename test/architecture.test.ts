@@ -1,213 +1,53 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { FEATURES } from '../src/features.ts'
+import { NOT_YET } from './support/not-yet.ts'
 import { type Import, type Source, findCycle, importsOf, loadedWith, readSources } from './support/sources.ts'
 
 const SOURCES = readSources()
 const OWN = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind === 'own')
 
-/** A room of src/, or a file that lies in src/ itself, by its name. */
-type Part =
-  | 'signatures'
-  | 'api'
+/** A room of the core, or a file that lies in src/ itself, by its name. */
+type Room =
   | 'archive'
-  | 'backup'
-  | 'bundle'
+  | 'base'
+  | 'build'
   | 'cli'
   | 'config'
-  | 'core'
   | 'daemon'
-  | 'demo'
-  | 'build'
-  | 'differences'
-  | 'doctor'
-  | 'domain'
-  | 'features'
-  | 'findings'
-  | 'fleet'
+  | 'documents'
   | 'guard'
-  | 'identity'
-  | 'json'
-  | 'judging'
   | 'main'
-  | 'match'
-  | 'query'
-  | 'relay'
-  | 'sandbox'
-  | 'sboms'
+  | 'server'
   | 'store'
   | 'sync'
-  | 'threads'
   | 'upstream'
-  | 'vex'
-  | 'views'
-  | 'web'
   | 'webhooks'
-  | 'zip'
 
 /**
- * What each room may import besides itself: whole rooms, or single files of one. Every room may import types of
- * config/schema. Data flows one way, upstream → sync → store → api, and imports follow it.
+ * What each room of the core may import besides itself: whole rooms, or single files of one. Every room may import types of
+ * config/schema. Data flows one way, upstream → sync → store → server, and imports follow it.
  */
-const MAY_IMPORT: Record<Part, readonly string[]> = {
-  core: [],
-  domain: ['core'],
-  json: ['core'],
-  zip: ['core'],
-  threads: ['core', 'domain'],
-  config: ['core', 'domain'],
-  upstream: ['config/proxies.ts', 'config/secret-files.ts', 'core', 'domain', 'json'],
-  store: ['core', 'domain', 'base/identity/names.ts', 'base/threads/load-lock.ts'],
-  archive: ['core', 'store', 'zip'],
-  identity: ['core', 'json', 'base/versions/ecosystems.ts', 'base/versions/rpm.ts'],
-  query: ['core', 'identity', 'json'],
-  differences: ['base/text.ts', 'base/identity/names.ts', 'base/json/objects.ts', 'query'],
-  guard: [
-    'core',
-    'differences',
-    'base/domain/doubts.ts',
-    'identity',
-    'json',
-    'documents/records/severity.ts',
-    'query',
-    'sboms',
-    'store',
-    'vex',
-  ],
-  signatures: ['core', 'domain', 'json', 'store/catalog/answers.ts', 'store/catalog/whole-content.ts'],
-  sync: ['archive', 'core', 'domain', 'guard', 'json', 'signatures', 'store', 'threads', 'upstream', 'zip'],
-  api: [
-    'core',
-    'differences',
-    'domain',
-    'identity',
-    'json',
-    'query',
-    'sboms',
-    'store',
-    'threads',
-    'vex',
-    'archive/zip/crc32c.ts',
-  ],
-  sboms: ['core', 'domain', 'json', 'store'],
-  vex: ['core', 'domain', 'identity', 'json', 'sboms', 'store'],
-  judging: [
-    'features/scanners/routes/query-source.ts',
-    'core',
-    'base/domain/resources.ts',
-    'base/domain/artifacts/signature.ts',
-    'identity',
-    'json',
-    'query',
-    'sboms',
-    'store',
-    'vex',
-  ],
-  match: ['api', 'core', 'domain', 'identity', 'judging', 'sboms', 'store', 'threads', 'vex'],
-  findings: [
-    'api',
-    'core',
-    'domain',
-    'identity',
-    'base/json/objects.ts',
-    'judging',
-    'query',
-    'sboms',
-    'store',
-    'threads',
-    'vex',
-  ],
-  web: ['api', 'core', 'domain', 'json', 'query', 'store', 'threads', 'vex'],
-  webhooks: ['config', 'core', 'domain', 'base/json/objects.ts', 'store', 'threads'],
-  relay: [
-    'config',
-    'core',
-    'domain',
-    'base/json/objects.ts',
-    'store',
-    'threads',
-    'upstream/http/transport.ts',
-    'webhooks/receive/event.ts',
-    'webhooks/receive/signature.ts',
-  ],
-  bundle: ['archive', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
-  fleet: ['bundle', 'config', 'core', 'domain', 'store', 'threads', 'zip'],
-  backup: ['core', 'domain', 'store', 'zip'],
-  views: ['config', 'core', 'domain', 'identity', 'json', 'query', 'store', 'threads', 'vex', 'zip'],
-  daemon: [
-    'api',
-    'cli/verbs/verb.ts',
-    'config',
-    'core',
-    'domain',
-    'store',
-    'sync',
-    'threads',
-    'upstream',
-    'views',
-    'webhooks',
-  ],
-  doctor: [
-    'server/status/problems.ts',
-    'server/status/readiness.ts',
-    'server/status/report.ts',
-    'features/bundles/format/keys.ts',
-    'config',
-    'core',
-    'domain',
-    'fleet',
-    'store',
-    'upstream',
-    'views',
-    'archive/zip/small.ts',
-  ],
-  cli: [
-    'api',
-    'archive',
-    'backup',
-    'bundle',
-    'config',
-    'core',
-    'daemon',
-    'doctor',
-    'domain',
-    'findings',
-    'fleet',
-    'json',
-    'judging',
-    'match',
-    'relay',
-    'sboms',
-    'store',
-    'sync',
-    'threads',
-    'upstream',
-    'views',
-    'webhooks',
-    'zip',
-  ],
-  features: [
-    'api',
-    'bundle',
-    'cli',
-    'config',
-    'core',
-    'daemon',
-    'domain',
-    'findings',
-    'fleet',
-    'match',
-    'relay',
-    'store',
-    'upstream',
-    'views',
-    'web',
-  ],
-  main: ['cli', 'core', 'features'],
-  sandbox: ['zip'],
+const MAY_IMPORT: Record<Room, readonly string[]> = {
+  base: [],
+  config: ['base'],
+  upstream: ['base', 'config/proxies.ts', 'config/secret-files.ts'],
+  store: ['base'],
+  archive: ['base', 'store'],
+  documents: ['base', 'store'],
+  guard: ['base', 'documents', 'store'],
+  sync: ['archive', 'base', 'documents', 'guard', 'store', 'upstream'],
+  server: ['archive/zip/crc32c.ts', 'base', 'documents', 'store'],
+  webhooks: ['base', 'config', 'store'],
+  daemon: ['base', 'cli/verbs/verb.ts', 'config', 'server', 'store', 'sync', 'upstream', 'webhooks'],
+  cli: ['archive', 'base', 'config', 'daemon', 'documents', 'server', 'store', 'sync', 'upstream', 'webhooks'],
+  main: ['base', 'cli', 'features.ts'],
   build: ['config'],
-  demo: ['cli', 'config', 'core', 'daemon', 'domain', 'features', 'sandbox', 'sync'],
 }
+
+/** The worker entry files that get the table of features, as main.ts does. */
+const WITH_FEATURES = ['main.ts', 'daemon/verification/scrub.worker.ts']
 
 /** Each library, and the one file that imports it; more than one only with a reason. */
 const LIBRARIES: Record<string, readonly string[]> = {
@@ -238,14 +78,23 @@ const LIBRARIES: Record<string, readonly string[]> = {
 /** Libraries that are installed for another reason than being imported by src/. */
 const NOT_IMPORTED: readonly string[] = []
 
+/** The room of a file, as `store`, or its feature, as `features/guard`. */
 function partOf(path: string): string {
-  return path.split('/')[0]?.replace(/\.ts$/, '') ?? ''
+  const [room = '', name = ''] = path.split('/')
+  return room === 'features' ? `features/${name}` : room.replace(/\.ts$/, '')
 }
 
 function isAllowed({ from, to, typeOnly }: Import): boolean {
-  if (partOf(from) === partOf(to)) return true
-  if (to === 'config/schema.ts' && typeOnly) return true
-  const allowed: readonly string[] = MAY_IMPORT[partOf(from) as Part]
+  const part = partOf(from)
+  if (part === partOf(to) || (to === 'config/schema.ts' && typeOnly)) return true
+  if (from === 'features.ts') return to.endsWith('/feature.ts')
+  if (to === 'features.ts') return WITH_FEATURES.includes(from)
+  const feature = FEATURES.find(({ name }) => part === `features/${name}`)
+  if (feature !== undefined) {
+    const needed = feature.needs?.map((name) => `features/${name}`) ?? []
+    return partOf(to) in MAY_IMPORT || needed.includes(partOf(to))
+  }
+  const allowed: readonly string[] = MAY_IMPORT[part as Room]
   return allowed.some((one) => one === to || one === partOf(to))
 }
 
@@ -295,19 +144,28 @@ describe('the imports of source files', () => {
   })
 
   test('follow the direction of the data', () => {
-    const parts = new Set(SOURCES.map(({ path }) => partOf(path)))
-    expect([...parts].filter((part) => !(part in MAY_IMPORT))).toEqual([])
-    expect(OWN.filter((one) => !isAllowed(one)).map(tell)).toEqual([])
+    const parts = [...new Set(SOURCES.map(({ path }) => partOf(path)))]
+    const features = ['features', ...FEATURES.map(({ name }) => `features/${name}`)]
+    expect(parts.filter((part) => !(part in MAY_IMPORT) && !features.includes(part))).toEqual([])
+    expect(
+      OWN.filter((one) => !isAllowed(one))
+        .map(tell)
+        .sort(),
+    ).toEqual(NOT_YET)
   })
 
-  test('of the sandbox service are for the demo alone', () => {
-    const users = OWN.filter(({ from, to }) => partOf(to) === 'sandbox' && partOf(from) !== 'sandbox')
-    expect([...new Set(users.map(({ from }) => from))]).toEqual(['demo.ts'])
+  test('of a feature are of the core, and of features that it needs', () => {
+    for (const { name, needs = [] } of FEATURES) {
+      const part = `features/${name}`
+      const others = OWN.filter(({ from, to }) => partOf(from) === part && partOf(to) !== part)
+      const used = others.map(({ to }) => /^features\/(\w+)\//.exec(to)?.[1]).filter((one) => one !== undefined)
+      expect([name, [...new Set(used)].sort()]).toEqual([name, [...needs].sort()])
+    }
   })
 
   test('have no cycle', () => {
     expect(findCycle(OWN.filter(({ typeOnly }) => !typeOnly))).toBeNull()
-    expect(findCycle(OWN.filter(({ from }) => partOf(from) !== 'sandbox'))).toBeNull()
+    expect(findCycle(OWN)).toBeNull()
     const circle = importsOf('a.ts', "import './b.ts'").concat(importsOf('b.ts', "import './a.ts'"))
     expect(findCycle(circle)).toEqual(['a.ts', 'b.ts', 'a.ts'])
   })
@@ -417,7 +275,7 @@ describe('a source file', () => {
     const elsewhere = places(
       /new Date\([^)]*\)\.toISOString\(\)(?!\.)|toUTCString|\('sha256'\)\.update\([^)]*\)\.digest|hash\('sha256'/,
     )
-    expect(elsewhere.filter((place) => !/^(?:core|sandbox)\//.test(place))).toEqual([])
+    expect(elsewhere.filter((place) => !/^base\//.test(place))).toEqual([])
   })
 
   test('documents each function, interface and constant that it exports', () => {

@@ -1,6 +1,12 @@
 import type { RecordDifference } from '../documents/differences/difference.ts'
 import { factDifferences } from '../documents/differences/differences.ts'
-import { type PackageFacts, type PackageName, type RecordFacts, factsOf, packageText } from '../documents/differences/facts.ts'
+import {
+  type PackageFacts,
+  type PackageName,
+  type RecordFacts,
+  factsOf,
+  packageText,
+} from '../documents/differences/facts.ts'
 import { orderOfRange } from '../documents/differences/spans.ts'
 import type { Doubt } from '../base/domain/doubts.ts'
 import { fieldsOf } from '../base/json/objects.ts'

@@ -4,7 +4,7 @@ import { type MirrorOptions, createMirror } from './feeds/routes.ts'
 import { FEEDS_ROOT } from '../base/domain/feed-paths.ts'
 
 /** What the public paths are answered from. */
-export interface PublicParts extends MirrorOptions {
+interface PublicParts extends MirrorOptions {
   readonly failures: Failures
   readonly dataDir: string
   readonly log: ServerLog | null
@@ -12,7 +12,7 @@ export interface PublicParts extends MirrorOptions {
 }
 
 /** Paths that are read without a key. */
-export interface PublicPaths {
+interface PublicPaths {
   /** Answers a request for one of its paths; false when it is for another. */
   answer(request: IncomingMessage, response: ServerResponse): boolean
   /** Called after the served snapshot was moved. */

@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { type FindingsBench, affecting, componentsOf, openFindingsBench, vexAbout } from '../features/findings/fixtures.ts'
+import {
+  type FindingsBench,
+  affecting,
+  componentsOf,
+  openFindingsBench,
+  vexAbout,
+} from '../features/findings/fixtures.ts'
 import { judgeKilled } from '../features/findings/killing.ts'
 import { type Dice, createDice } from '../support/dice.ts'
 import { withFindings } from '../../src/store/findings/database.ts'

@@ -7,7 +7,6 @@ import { makeFolder, syncFolder } from '../../base/files.ts'
 import { counted } from '../../base/text.ts'
 import { toIso } from '../../base/time.ts'
 import { VERSION } from '../../base/version.ts'
-import { boundedUpstream } from '../../features/doctor/network/checks.ts'
 import { type SourceName, SOURCES, activeSources } from '../../base/domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
 import { databasePath, derivedDir, openWriter } from '../../store/database/open.ts'
@@ -18,6 +17,7 @@ import { createProgress } from '../progress.ts'
 import { withRunner } from '../runner.ts'
 import { closing, withReads } from '../store-access.ts'
 import { describe, runsExitCode } from './sync.ts'
+import { boundedUpstream } from '../../upstream/bounded.ts'
 
 /** Returns the name that a damaged file is kept under. */
 function asideOf(path: string): string {

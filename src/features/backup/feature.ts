@@ -4,5 +4,6 @@ import { BACKUP_VERBS } from './verbs.ts'
 /** Copies and restores the data folder. */
 export const backup: Feature = {
   name: 'backup',
+  needs: ['bundles'],
   verbs: { administration: BACKUP_VERBS },
 }

@@ -4,5 +4,6 @@ import { CHANGES_VERBS } from './verbs.ts'
 /** Says what changed in the records, since when. */
 export const changes: Feature = {
   name: 'changes',
+  needs: ['lookup', 'match', 'scanners'],
   verbs: { lookup: CHANGES_VERBS },
 }

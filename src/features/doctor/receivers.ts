@@ -7,9 +7,9 @@ import { agentName } from '../../upstream/client.ts'
 import { networkError } from '../../upstream/http/response.ts'
 import { servingDaemon } from '../../store/database/lock.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
-import { boundedUpstream } from './network/checks.ts'
 import { tryRequest, tryTcp } from './network/probes.ts'
 import type { DoctorWorld } from './world.ts'
+import { boundedUpstream } from '../../upstream/bounded.ts'
 
 /** Creates the checks of where events arrive, and of where they are passed on to. */
 export function receiverChecks(world: DoctorWorld, config: Config): DoctorCheck[] {

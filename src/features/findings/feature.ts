@@ -4,7 +4,7 @@ import { FINDINGS_VERBS } from './verbs.ts'
 /** Keeps the findings of the mirrored tags. */
 export const findings: Feature = {
   name: 'findings',
-  needs: ['match', 'scanners'],
+  needs: ['lookup', 'match', 'scanners'],
   verbs: { lookup: FINDINGS_VERBS },
   daemon: async () => ({ start: (await import('./start.ts')).startFindings }),
 }

@@ -4,6 +4,6 @@ import { LOOKUP_VERBS } from './verbs.ts'
 /** Finds records, packages, images and tags, and shows them in the terminal. */
 export const lookup: Feature = {
   name: 'lookup',
-  needs: ['findings', 'scanners'],
+  needs: ['scanners'],
   verbs: { lookup: LOOKUP_VERBS },
 }

@@ -4,7 +4,7 @@ import { MATCH_VERBS } from './verbs.ts'
 /** Judges the components of an SBOM. */
 export const match: Feature = {
   name: 'match',
-  needs: ['scanners'],
+  needs: ['lookup', 'scanners'],
   verbs: { lookup: MATCH_VERBS },
   async daemon() {
     const { createMatchRoute } = await import('./route.ts')

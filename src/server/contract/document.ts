@@ -29,10 +29,10 @@ export interface ContractTables {
 
 const INTRODUCTION = [
   'The paths of the service, read-only, and a few of the mirror.',
-  'HEAD is as GET. Any other method is 405 with `Allow`.',
+  'HEAD is as GET; any other method is 405.',
   'A slash at the end changes nothing, except under /external/, /osv/ and /-/.',
   'Answers may be compressed (`Accept-Encoding: gzip`), except archives. A malformed request is 400, 408 or 431.',
-  'While all connections are in use, all but /-/health answers 503.',
+  'While all connections are in use, all but /-/health is 503.',
 ].join('\n\n')
 
 const TAGS = [

@@ -13,7 +13,12 @@ import {
   parseDirectory,
 } from '../../../src/archive/zip/directory.ts'
 import { deflate } from '../../../src/archive/zip/member.ts'
-import { type ArchiveReader, type ReaderLimits, checkedLocation, createArchiveReader } from '../../../src/archive/zip/reader.ts'
+import {
+  type ArchiveReader,
+  type ReaderLimits,
+  checkedLocation,
+  createArchiveReader,
+} from '../../../src/archive/zip/reader.ts'
 import { type ZipMember, createZipWriter } from '../../../src/archive/zip/writer.ts'
 
 /** A member's name and what is in it. */

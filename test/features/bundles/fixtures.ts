@@ -4,7 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { createBundleWriter } from '../../../src/features/bundles/export/writer.ts'
-import { type KeyTrust, type PublicKey, type SigningKey, readSigningKey } from '../../../src/features/bundles/format/keys.ts'
+import {
+  type KeyTrust,
+  type PublicKey,
+  type SigningKey,
+  readSigningKey,
+} from '../../../src/features/bundles/format/keys.ts'
 import { FORMAT, type ManifestHead } from '../../../src/features/bundles/format/manifest.ts'
 import { openBundle } from '../../../src/features/bundles/import/open.ts'
 import { combineDigests } from '../../../src/store/replication/rows.ts'

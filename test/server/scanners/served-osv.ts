@@ -3,7 +3,11 @@ import type { AddressInfo } from 'node:net'
 import { crc32, deflateRawSync } from 'node:zlib'
 import { createFailures } from '../../../src/server/http/problems.ts'
 import { createHeads } from '../../../src/server/http/response.ts'
-import { type OsvQueryOptions, type QueryViews, createOsvQuery } from '../../../src/features/scanners/routes/query-routes.ts'
+import {
+  type OsvQueryOptions,
+  type QueryViews,
+  createOsvQuery,
+} from '../../../src/features/scanners/routes/query-routes.ts'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { createViewOrigins } from '../../../src/features/scanners/routes/generation.ts'
 import type { ViewRecord } from '../../../src/features/scanners/store/reads.ts'

@@ -72,8 +72,8 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('the guard does not judge the last records of a run', {
     file: 'src/guard/guard.ts',
-    from: '      seen.decide()\n      return count.verdict()',
-    to: '      return count.verdict()',
+    from: '      seen.decide()\n      noteRuledOut(',
+    to: '      noteRuledOut(',
     tests: ['test/guard/guard.test.ts'],
   }),
   mutation('a transaction that refuses its work commits it', {
@@ -162,8 +162,8 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('a signature about another image is verified', {
     file: 'src/documents/signatures/check.ts',
-    from: 'if (digests.includes(subject.toLowerCase())) return',
-    to: 'if (digests.length > 0) return',
+    from: 'if (named !== undefined) return named',
+    to: 'return named ?? own',
     tests: ['test/documents/signatures/check.test.ts'],
   }),
   mutation('the guard forgets what earlier runs of the window published', {

@@ -145,7 +145,10 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
     file: 'src/features/fleet/generations/publish/publish.ts',
     from: 'for (const { key, body } of bundles.files) await storeOnce(store, key, body)',
     to: 'for (const { key, body } of bundles.files) void storeOnce(store, key, body).catch(() => null)',
-    tests: ['test/features/fleet/generations/publish-follow.test.ts', 'test/features/fleet/generations/histories.test.ts'],
+    tests: [
+      'test/features/fleet/generations/publish-follow.test.ts',
+      'test/features/fleet/generations/histories.test.ts',
+    ],
   }),
   mutation('a merged VEX document has statements of one time in the reverse order', {
     file: 'src/features/scanners/views/vex/merge.ts',

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { RunReport } from '../../../src/sync/runner.ts'
-import { type FindingsBench, affecting, openFindingsBench, readFindings, sbomOf } from '../../features/findings/fixtures.ts'
+import {
+  type FindingsBench,
+  affecting,
+  openFindingsBench,
+  readFindings,
+  sbomOf,
+} from '../../features/findings/fixtures.ts'
 import { longTest } from '../../support/tables.ts'
 import { SMALL, bench, mirrored } from './fixtures.ts'
 

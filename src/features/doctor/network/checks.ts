@@ -9,6 +9,7 @@ import { type DoctorCheck, type Finding, failure, fine, skipped, worst } from '.
 import type { DoctorWorld } from '../world.ts'
 import { resolveHost, tryRequest, tryTcp, tryTls } from './probes.ts'
 import { type NetworkTarget, networkTargets } from './targets.ts'
+import { boundedUpstream } from '../../../upstream/bounded.ts'
 
 /** What a check finds at each host; null: it does not apply to this one. */
 type AtTarget = (target: NetworkTarget) => Promise<Finding | null>
@@ -63,17 +64,6 @@ export function networkChecks(world: DoctorWorld, config: Config): DoctorCheck[]
 
 /** The reason of a check that needs the service, on a mirror without one. */
 export const NO_UPSTREAM = 'upstream.apiRoot is not set, so this mirror asks no service'
-
-/** Returns the settings with each deadline bounded, and without repeated attempts. */
-export function boundedUpstream(upstream: Config['upstream'], limitMs: number): Config['upstream'] {
-  const most = Math.max(1, Math.floor(limitMs / 2))
-  return {
-    ...upstream,
-    retries: 0,
-    connectTimeoutMs: Math.min(upstream.connectTimeoutMs, most),
-    requestTimeoutMs: Math.min(upstream.requestTimeoutMs, most),
-  }
-}
 
 /** Names the host of a message and the setting that it is from. */
 const placeOf = ({ url, setting }: NetworkTarget): string => `${url.host} (${setting})`

@@ -10,7 +10,8 @@ import type { OpenAnswer } from '../../../upstream/http/response.ts'
 import { type Upstream, type UpstreamSurface, createUpstream } from '../../../upstream/surfaces.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from '../check.ts'
 import type { DoctorWorld } from '../world.ts'
-import { NO_UPSTREAM, boundedUpstream } from './checks.ts'
+import { NO_UPSTREAM } from './checks.ts'
+import { boundedUpstream } from '../../../upstream/bounded.ts'
 
 /** The service as the doctor asks it, and what the headers of its responses say. */
 export interface ServiceProbe {

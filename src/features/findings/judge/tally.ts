@@ -1,4 +1,9 @@
-import type { FindingChange, FindingChangeCounts, FindingCounts, LoggedFindings } from '../../../store/findings/reads.ts'
+import type {
+  FindingChange,
+  FindingChangeCounts,
+  FindingCounts,
+  LoggedFindings,
+} from '../../../store/findings/reads.ts'
 import type { FindingComponent, FindingsStore, StoredFinding } from '../../../store/findings/writes.ts'
 import { MOST_DETAILS, compareFindingSets, isChange } from './compare.ts'
 

@@ -6,13 +6,7 @@ import type { Config } from '../../../config/schema.ts'
 import { fetchLease } from '../lease/lease.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { openObjectStore } from '../objects/open-store.ts'
-import {
-  type ProbeCheck,
-  type ProbeOptions,
-  type ProbeReport,
-  probeReading,
-  probeStore,
-} from '../objects/probe.ts'
+import { type ProbeCheck, type ProbeOptions, type ProbeReport, probeReading, probeStore } from '../objects/probe.ts'
 import { makeTemporary } from '../../../store/temporary.ts'
 import { type GlobalOptions, print, printJson, settings, warn } from '../../../cli/context.ts'
 import { table } from '../../../cli/output.ts'

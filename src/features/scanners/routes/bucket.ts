@@ -5,7 +5,13 @@ import type { EdgeFields } from '../../../server/http/edge-fields.ts'
 import { type Exchange, type Heads, respond } from '../../../server/http/response.ts'
 import { type OpenArchive, openArchiveFile } from '../../../server/http/send-file.ts'
 import { type BucketPath, BUCKET, bucketPath, isBucket } from '../../../server/http/paths.ts'
-import { type Failures, type Problem, methodNotAllowed, pathNotFound, sendProblem } from '../../../server/http/problems.ts'
+import {
+  type Failures,
+  type Problem,
+  methodNotAllowed,
+  pathNotFound,
+  sendProblem,
+} from '../../../server/http/problems.ts'
 import type { ServedSnapshot } from '../../../server/snapshot/served.ts'
 import { refuseStale } from '../../../server/snapshot/stale.ts'
 import { chooseCoding, readRequestHeaders } from '../../../server/http/request-headers.ts'

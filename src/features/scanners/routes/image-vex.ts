@@ -8,7 +8,12 @@ import { incompleteFields, requireWhole } from '../../../store/catalog/completen
 import type { Reads } from '../../../store/reads.ts'
 import type { VexDocument } from '../../../store/catalog/vex.ts'
 import { imageDocument } from '../../../documents/vex/image-document.ts'
-import { type AskedImage, digestsNamed, leadingDigests, statementsAbout } from '../../../documents/vex/image-statements.ts'
+import {
+  type AskedImage,
+  digestsNamed,
+  leadingDigests,
+  statementsAbout,
+} from '../../../documents/vex/image-statements.ts'
 import { readListedImage, tagsOfDigest } from '../../../documents/vex/images.ts'
 import { readVexStatements } from '../../../documents/vex/read.ts'
 import type { Statement } from '../../../documents/vex/statement.ts'

@@ -1,12 +1,6 @@
 import { messageOf } from '../../../base/errors.ts'
 import { openViewsReader } from '../../../store/database/open.ts'
-import {
-  type ViewsKind,
-  readVexGeneration,
-  generationDir,
-  readCurrentViews,
-  viewsPath,
-} from '../store/generations.ts'
+import { type ViewsKind, readVexGeneration, generationDir, readCurrentViews, viewsPath } from '../store/generations.ts'
 import { createViewsWriter } from '../store/writes.ts'
 import { isDatabaseSame } from './osv/database-sum.ts'
 import { WHOLE } from './osv/whole.ts'

@@ -5,7 +5,12 @@ import { setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../../../src/config/load.ts'
 import { derivedDir } from '../../../../src/store/database/open.ts'
-import { VEX_FILE, type ViewsKind, generationDir, readCurrentViews } from '../../../../src/features/scanners/store/generations.ts'
+import {
+  VEX_FILE,
+  type ViewsKind,
+  generationDir,
+  readCurrentViews,
+} from '../../../../src/features/scanners/store/generations.ts'
 import { openPinnedReads } from '../../../../src/store/reads.ts'
 import { openWrites } from '../../../../src/store/writer.ts'
 import { createViewsBuilder } from '../../../../src/features/scanners/views/builder.ts'

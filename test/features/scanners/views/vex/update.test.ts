@@ -2,7 +2,12 @@ import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, truncateSync, wri
 import { basename, join } from 'node:path'
 import AdmZip from 'adm-zip'
 import { expect, test } from 'vitest'
-import { VEX_FILE, readVexGeneration, unreadVexIn, viewsDir } from '../../../../../src/features/scanners/store/generations.ts'
+import {
+  VEX_FILE,
+  readVexGeneration,
+  unreadVexIn,
+  viewsDir,
+} from '../../../../../src/features/scanners/store/generations.ts'
 import { createDice } from '../../../../support/dice.ts'
 import { type VexBench, anyOpenVex, followHistory, openVexBench } from './history.ts'
 
