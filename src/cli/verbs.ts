@@ -26,7 +26,7 @@ function programVerbs(features: readonly Feature[]): readonly Verb[] {
       summary: 'the version; as JSON also the formats of database and bundles',
       options: [JSON_FLAG],
       example: 'version --json',
-      load: async () => (await import('./version.ts')).versionCommand,
+      load: async () => (await import('./version.ts')).versionWith(features),
     },
     {
       path: 'completion',

@@ -19,6 +19,8 @@ export interface Feature {
   readonly needs?: readonly string[]
   /** Its commands, by the section of the help page. */
   readonly verbs?: Verbs
+  /** Returns the numbers of the formats that it reads and writes, for `patchmirror version`. */
+  readonly formats?: () => Promise<Readonly<Record<string, number>>>
   /** Loads what checks the data that it derives from the store. */
   readonly derived?: () => Promise<DerivedData>
   /** Loads what it does in the daemon: a command does not wait for that. */

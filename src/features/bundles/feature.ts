@@ -5,5 +5,6 @@ import { BUNDLE_VERBS } from './verbs.ts'
 export const bundles: Feature = {
   name: 'bundles',
   verbs: { bundles: BUNDLE_VERBS },
+  formats: async () => ({ bundleFormat: (await import('./format/manifest.ts')).FORMAT }),
   daemon: async () => ({ start: (await import('./start.ts')).startBundles }),
 }

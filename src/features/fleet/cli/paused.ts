@@ -1,6 +1,7 @@
 import { fleetTrust } from '../../bundles/format/keys.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
+import { refuseReader } from '../../../cli/reader.ts'
 import { findNewest, readGeneration } from '../generations/chain.ts'
 import { isRollingBack, isUnreleased } from '../generations/rollback-state.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
@@ -34,14 +35,4 @@ async function isPaused(store: ObjectStore, config: Config): Promise<boolean> {
   const number = await findNewest(store, 0)
   const newest = number === 0 ? null : await readGeneration(store, number, fleetTrust(config, Date.now))
   return newest !== null && isUnreleased(store, newest.generation)
-}
-
-/** Throws `config` for a reader of a fleet: what it fetched itself would be replaced by the next generation, and never served. */
-export function refuseReader({ fleet }: Pick<Config, 'fleet'>): void {
-  if (fleet.url === null || fleet.role !== 'reader') return
-  throw new MirrorError(
-    'config',
-    'fleet.role: reader: this mirror gets its data from fleet.url and never asks upstream. Run the command on the mirror that leads ' +
-      '("patchmirror fleet status" names it)',
-  )
 }
