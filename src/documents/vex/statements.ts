@@ -35,8 +35,8 @@ function statementsIn(document: Fields): Statement[] | null {
   return textOr(csaf) === '' ? null : readCsafStatements(document)
 }
 
-/** The digests that an in-toto statement is about; none of anything else. */
-function digestsAttested({ _type: type, subject }: Fields): string[] {
+/** Returns the digests that an in-toto statement is about; none of anything else. */
+export function digestsAttested({ _type: type, subject }: Fields): string[] {
   if (!textOr(type).startsWith('https://in-toto.io/Statement/')) return []
   const named = eachObject(subject).flatMap(({ digest }) => Object.entries(fieldsOf(digest)))
   return named.map(([kind, hex]) => `${kind}:${textOr(hex)}`.toLowerCase())

@@ -1,8 +1,10 @@
 import { jsonTextOf, isObject } from '../../../../base/json/objects.ts'
 import { instantOf, stampOf } from '../../../../base/time.ts'
+import { envelopesOf } from '../../../../documents/sboms/envelopes.ts'
 import { datedIn } from '../../../../documents/vex/openvex.ts'
 import { readProductName } from '../../../../documents/vex/products.ts'
 import { plainId, rulesOut, textsOf, vexStatusOf } from '../../../../documents/vex/statement.ts'
+import { digestsAttested } from '../../../../documents/vex/statements.ts'
 
 /** A statement in the form of OpenVEX 0.2; fields that are not named here are kept. */
 interface Statement {
@@ -25,21 +27,51 @@ export interface OpenVex {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Reads an OpenVEX document; null for anything else. */
+/** Reads an OpenVEX document, also in an envelope, whose signature is not checked; null for anything else. */
 export function readOpenVex(bytes: Buffer): OpenVex | null {
-  const document = parse(bytes)
-  const context = document['@context']
-  if (typeof context !== 'string' || !context.includes('openvex')) return null
+  const outermost = parse(bytes)
+  const about = new Set<string>()
+  let isAttested = false
+  for (const document of envelopesOf(outermost, (text) => parse(Buffer.from(text)))) {
+    isAttested ||= typeof document['_type'] === 'string'
+    for (const digest of digestsAttested(document)) about.add(digest)
+    const context = document['@context']
+    if (typeof context !== 'string' || !context.includes('openvex')) continue
+    const read = openVexOf(document, isAttested ? about : null)
+    return document === outermost ? read : { ...read, current: false }
+  }
+  return null
+}
+
+/** `about`: the digests that an attestation is about; null: the document is in none. */
+function openVexOf(document: Fields, about: ReadonlySet<string> | null): OpenVex {
   const given = listOf(document['statements']).map(fieldsOf)
-  const statements = given.map((one) => dated(modernise(one), document))
+  const counting = about === null ? given : given.flatMap((one) => attested(one, about))
+  const statements = counting.map((one) => dated(modernise(one), document))
   const { author, timestamp } = document
   return {
     author: typeof author === 'string' ? author : '',
     timestamp,
-    current: given.every((one, i) => one === statements[i]) && !isContradictory(statements),
+    current: counting.every((one, i) => one === statements[i]) && !isContradictory(statements),
     statements,
     packages: placesByPackage(statements),
   }
+}
+
+/**
+ * Returns what a statement in an attestation says for scanners. What rules out counts for the digests alone that the attestation is
+ * about, so products without such a digest are left out, and the statement where none is left.
+ */
+function attested(statement: Fields, about: ReadonlySet<string>): Fields[] {
+  if (!rulesOut(vexStatusOf(statement['status']))) return [statement]
+  const products = listOf(statement['products']).filter((one) => about.has(digestOf(one)))
+  return products.length === 0 ? [] : [{ ...statement, products }]
+}
+
+/** Returns the digest by which a product is named; empty: by none. */
+function digestOf(product: unknown): string {
+  const { '@id': id } = fieldsOf(toObject(product))
+  return typeof id === 'string' ? (readProductName(id)?.digest ?? '').toLowerCase() : ''
 }
 
 /** Returns a statement with the date by which it counts as its `timestamp`, the only date that Trivy compares. */

@@ -43,7 +43,7 @@ export type VexReport = Pick<VexGeneration, 'documents' | 'packages'> & {
 /** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_BYTES = 64 * 2 ** 20
 /** Another number when the same documents make another repository. */
-const RULES = '5'
+const RULES = '6'
 /** What a generation is made by: another one is not made of it. Another zlib may compress otherwise. */
 const FORM = `1 ${RULES} ${process.versions.zlib}`
 

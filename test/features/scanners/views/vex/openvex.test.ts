@@ -57,6 +57,35 @@ test('the packages of an OpenVEX document are the products of its statements, in
   expect(read?.current).toBe(true)
 })
 
+test('an OpenVEX document in an envelope rules out for the digests alone that the envelope is about', () => {
+  const digest = `sha256:${'a'.repeat(64)}`
+  const other = `sha256:${'b'.repeat(64)}`
+  const products = (...ids: string[]) => ids.map((id) => ({ '@id': id }))
+  const image = (hex: string): string => `pkg:oci/app@${encodeURIComponent(hex)}`
+  const predicate = {
+    '@context': CONTEXT,
+    statements: [
+      {
+        status: 'not_affected',
+        vulnerability: { name: 'CVE-2026-1' },
+        products: products(image(digest), image(other)),
+      },
+      { status: 'not_affected', vulnerability: { name: 'CVE-2026-2' }, products: products('pkg:npm/a@1') },
+      { status: 'affected', vulnerability: { name: 'CVE-2026-3' }, products: products('pkg:npm/b@1') },
+    ],
+  }
+  const subject = [{ name: 'app', digest: { sha256: 'a'.repeat(64) } }]
+  const statement = { _type: 'https://in-toto.io/Statement/v1', subject, predicate }
+  const payload = Buffer.from(JSON.stringify(statement)).toString('base64')
+  const read = readOpenVex(Buffer.from(JSON.stringify({ payloadType: 'application/vnd.in-toto+json', payload })))
+  expect(read?.current).toBe(false)
+  expect(read?.statements).toMatchObject([
+    { vulnerability: { name: 'CVE-2026-1' }, products: [{ '@id': image(digest) }] },
+    { vulnerability: { name: 'CVE-2026-3' } },
+  ])
+  expect([...(read?.packages.keys() ?? [])]).toEqual(['pkg:oci/app', 'pkg:npm/b'])
+})
+
 function mergeOpenVex(documents: readonly OpenVex[], about: string | null): Buffer {
   const merge = createMerge(about)
   for (const [number, one] of documents.entries()) merge.add(number, one)
