@@ -21,9 +21,9 @@ const loading = (statements: string): URL =>
       setInterval(() => {}, 1000)`)}`,
   )
 
-/** Starts a worker; resolves once it loads. */
+/** Starts a worker; resolves once it loads. The second value of its cell is for what it waits for while it does. */
 async function begun(file: URL): Promise<{ worker: RunningWorker<never>; cell: Int32Array }> {
-  const cell = new Int32Array(new SharedArrayBuffer(4))
+  const cell = new Int32Array(new SharedArrayBuffer(8))
   const events = { onMessage: () => undefined, onEnd: () => undefined }
   const worker = startWorker<never, never>({ file, data: cell }, events)
   await Atomics.waitAsync(cell, 0, 0).value
@@ -31,9 +31,13 @@ async function begun(file: URL): Promise<{ worker: RunningWorker<never>; cell: I
 }
 
 test('a worker is terminated before or after it loads a compiled library, never while it does', async () => {
-  const { worker, cell } = await begun(loading('for (const until = Date.now() + 50; Date.now() < until; );'))
+  const { worker, cell } = await begun(
+    loading('while (Atomics.load(workerData, 1) === 0) Atomics.wait(workerData, 1, 0, 10)'),
+  )
   expect(cell[0]).toBe(1)
-  await worker.terminate()
+  const ended = worker.terminate()
+  setTimeout(() => Atomics.store(cell, 1, 1), 50)
+  await ended
   expect(cell[0]).toBe(2)
 })
 
