@@ -8,8 +8,8 @@ import { type Import, type Source, findCycle, importsOf, loadedWith, readSources
 const SOURCES = readSources()
 const OWN = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind === 'own')
 
-/** A room of the core, or a file that lies in src/ itself, by its name. */
-type Room =
+/** A folder of the core, or a file that lies in src/ itself, by its name. */
+type Folder =
   | 'archive'
   | 'base'
   | 'build'
@@ -26,10 +26,10 @@ type Room =
   | 'webhooks'
 
 /**
- * What each room of the core may import besides itself: whole rooms, or single files of one. Every room may import types of
+ * What each folder of the core may import besides itself: whole folders, or single files of one. Every folder may import types of
  * config/schema. Data flows one way, upstream → sync → store → server, and imports follow it.
  */
-const MAY_IMPORT: Record<Room, readonly string[]> = {
+const MAY_IMPORT: Record<Folder, readonly string[]> = {
   base: [],
   config: ['base'],
   upstream: ['base', 'config/proxies.ts', 'config/secret-files.ts'],
@@ -78,10 +78,10 @@ const LIBRARIES: Record<string, readonly string[]> = {
 /** Libraries that are installed for another reason than being imported by src/. */
 const NOT_IMPORTED: readonly string[] = []
 
-/** The room of a file, as `store`, or its feature, as `features/guard`. */
+/** The folder of a file, as `store`, or its feature, as `features/guard`. */
 function partOf(path: string): string {
-  const [room = '', name = ''] = path.split('/')
-  return room === 'features' ? `features/${name}` : room.replace(/\.ts$/, '')
+  const [folder = '', name = ''] = path.split('/')
+  return folder === 'features' ? `features/${name}` : folder.replace(/\.ts$/, '')
 }
 
 function isAllowed({ from, to, typeOnly }: Import): boolean {
@@ -94,7 +94,7 @@ function isAllowed({ from, to, typeOnly }: Import): boolean {
     const needed = feature.needs?.map((name) => `features/${name}`) ?? []
     return partOf(to) in MAY_IMPORT || needed.includes(partOf(to))
   }
-  const allowed: readonly string[] = MAY_IMPORT[part as Room]
+  const allowed: readonly string[] = MAY_IMPORT[part as Folder]
   return allowed.some((one) => one === to || one === partOf(to))
 }
 
@@ -227,7 +227,7 @@ describe('a source file', () => {
     expect(unused).toEqual([])
   })
 
-  test('exports nothing under a name that another file of its room exports', () => {
+  test('exports nothing under a name that another file of its folder exports', () => {
     const names = SOURCES.flatMap(({ path, text }) =>
       [...text.matchAll(EXPORTS)].map(([, name = '']) => ({ path, name })),
     )
@@ -261,9 +261,9 @@ describe('a source file', () => {
   })
 
   test('is in a folder of at most 16 files', () => {
-    const rooms = Map.groupBy(SOURCES, ({ path }) => path.slice(0, path.lastIndexOf('/') + 1))
-    const crowded = [...rooms].filter(([, files]) => files.length > 16)
-    expect(crowded.map(([room, files]) => `${room}: ${files.length}`)).toEqual([])
+    const folders = Map.groupBy(SOURCES, ({ path }) => path.slice(0, path.lastIndexOf('/') + 1))
+    const crowded = [...folders].filter(([, files]) => files.length > 16)
+    expect(crowded.map(([folder, files]) => `${folder}: ${files.length}`)).toEqual([])
   })
 
   test('contains no TODO and no console call', () => {

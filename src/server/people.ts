@@ -19,7 +19,7 @@ export interface PeopleTools {
   readonly atEnd: (close: () => Promise<void>) => void
 }
 
-/** A path of the mirror's own that another room answers. */
+/** A path of the mirror's own that another module answers. */
 export interface OwnPath {
   /** Answers a request for it; false when it is for another path. */
   answer(request: IncomingMessage, response: ServerResponse): boolean

@@ -24,7 +24,7 @@ import { createSnapshotReader } from './runs/snapshots.ts'
 import { createVexReader } from './catalog/vex.ts'
 import { type ServedPin, createPin } from './pin.ts'
 
-/** Creates all reads on one connection, by the room that owns the tables. */
+/** Creates all reads on one connection, by the module that owns the tables. */
 export function createReads(db: Db) {
   return {
     osv: { ...createOsvReader(db), ...createSupersededReader(db) },

@@ -92,7 +92,7 @@ export function openWrites(dataDir: string) {
   }
 }
 
-/** Creates the reads and writes of each table, by the room that owns it. */
+/** Creates the reads and writes of each table, by the module that owns it. */
 export function createTableWriters(db: Db, tracker: ChangeTracker) {
   const changes = createChangeWriter(db)
   return {
