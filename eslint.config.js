@@ -23,6 +23,7 @@ export default defineConfig(
     rules: {
       eqeqeq: 'error',
       'no-console': 'error',
+      'no-nested-ternary': 'error',
       'no-restricted-syntax': ['error', ...ONE_THING],
       'max-lines-per-function': ['error', { max: 60, skipBlankLines: true, skipComments: true }],
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],

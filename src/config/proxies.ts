@@ -84,7 +84,8 @@ function parseExceptions(text: string): (target: URL) => boolean {
   const entries = entriesOf(text).flatMap((entry) => parseException(entry) ?? [])
   return ({ protocol, hostname, port }) => {
     const host = plainAddress(hostname.toLowerCase().replace(/^\[|\]$|\.$/g, ''))
-    const at = port === '' ? (protocol === 'https:' ? '443' : '80') : port
+    const usual = protocol === 'https:' ? '443' : '80'
+    const at = port === '' ? usual : port
     return entries.some((entry) => (entry.port === null || entry.port === at) && entry.has(host))
   }
 }
@@ -168,7 +169,8 @@ function inNetwork(given: string, bits: number | null): Exception['has'] | null 
   const address = plainAddress(given)
   const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
   const most = family === 'ipv6' ? 128 : 32
-  const own = bits === null ? most : address === given ? bits : bits - 96
+  let own = bits ?? most
+  if (bits !== null && address !== given) own = bits - 96
   if (own < 0 || own > most) return null
   const list = new BlockList()
   list.addSubnet(address, own, family)

@@ -56,8 +56,9 @@ function scheduledJobs(
     lastSuccess: now(),
     run: (cause) => thread.requestSync('catalog', 'reconcile', cause),
   }
+  if (polls.length === 0) return []
   const hasCatalog = activeSources(config).includes('catalog')
-  return polls.length === 0 ? [] : [...polls, reconcile, ...(hasCatalog ? [again] : [])]
+  return [...polls, reconcile, ...(hasCatalog ? [again] : [])]
 }
 
 /** Pause before a first sync that failed is tried again, milliseconds; one that was postponed waits as long. */

@@ -102,9 +102,13 @@ function addressOf(
 ): ServerAddress | null {
   if (bound === null) return null
   if (typeof bound === 'string') return { url: `unix:${socket ?? bound}`, port: 0 }
-  const shown = ANY_ADDRESS.has(host) ? 'localhost' : isIPv6(host) ? `[${host}]` : host
   const scheme = certFile === null ? 'http' : 'https'
-  return { url: `${scheme}://${shown}:${bound.port}`, port: bound.port }
+  return { url: `${scheme}://${shownHost(host)}:${bound.port}`, port: bound.port }
+}
+
+function shownHost(host: string): string {
+  if (ANY_ADDRESS.has(host)) return 'localhost'
+  return isIPv6(host) ? `[${host}]` : host
 }
 
 /** Returns the address that a server is bound to, as Node reports it; null while it is not bound, and for a unix socket. */

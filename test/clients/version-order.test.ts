@@ -41,6 +41,11 @@ beforeAll(async () => {
   module = await fetchGoModule('github.com/google/osv-scalibr', VERSION)
 })
 
+function signOf(difference: number): string {
+  if (difference < 0) return '<'
+  return difference > 0 ? '>' : '='
+}
+
 describe("osv-scalibr's tables of versions", () => {
   test.for(TABLES)('agree for %s', ([ecosystem, tables, otherwise], context) => {
     if ('missing' in module) return context.skip(`osv-scalibr ${VERSION}: ${module.missing}`)
@@ -61,8 +66,7 @@ describe("osv-scalibr's tables of versions", () => {
           continue
         }
         compared++
-        const difference = order.compare(a, b)
-        const is = difference < 0 ? '<' : difference > 0 ? '>' : '='
+        const is = signOf(order.compare(a, b))
         if (is !== due) wrong.push(`${line}, not ${is}`)
       }
     }

@@ -35,7 +35,8 @@ test('killed at any moment, an import has done nothing or all of it, and the nex
   let whole = Infinity // the shortest complete import so far, milliseconds
   const completed = (begun: number): void => void (whole = Math.min(whole, performance.now() - begun))
   for (let loop = 0; loop < LOOPS; loop++) {
-    const [before, { files, manifest }] = loop % 4 === 3 ? [null, full] : [first, loop % 2 ? full : delta]
+    const before = loop % 4 === 3 ? null : first
+    const { files, manifest } = loop % 2 ? full : delta
     rmSync(work, { recursive: true, force: true })
     if (before !== null) cpSync(held.dir, work, { recursive: true })
     if (loop === 0) {

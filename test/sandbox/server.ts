@@ -134,10 +134,12 @@ async function createContext(options: SandboxOptions): Promise<Context> {
 }
 
 function policyOf({ validators, gzip }: SandboxOptions, { http }: Shape, ranges: boolean): Policy {
+  const ownValidators = validators === true ? 'both' : 'none'
+  const ownGzip = gzip === true ? 'asked' : 'never'
   return {
     ranges,
-    validators: validators === undefined ? http.validators : validators ? 'both' : 'none',
-    gzip: gzip === undefined ? http.gzip : gzip ? 'asked' : 'never',
+    validators: validators === undefined ? http.validators : ownValidators,
+    gzip: gzip === undefined ? http.gzip : ownGzip,
     length: http.length,
   }
 }

@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process'
+import { type ExecFileException, execFile, spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { request } from 'node:http'
 import { delimiter, join } from 'node:path'
@@ -41,10 +41,14 @@ export function runTool(
       maxBuffer: 64 * 1024 * 1024,
     }
     execFile(path, [...args], options, (error, out, err) => {
-      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1
-      resolve({ code, out, err })
+      resolve({ code: codeOf(error), out, err })
     })
   })
+}
+
+function codeOf(error: ExecFileException | null): number {
+  if (error === null) return 0
+  return typeof error.code === 'number' ? error.code : -1
 }
 
 /** How a command is run. */

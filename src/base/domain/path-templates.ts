@@ -48,11 +48,10 @@ export function canonicalPath(path: string): string | null {
 
 /** Returns an expression that matches the canonical paths of a template, with one group per value, in order. */
 export function pathForm(template: string): RegExp {
-  const source = template
-    .replace(/\/+$/, '')
-    .replace(/\{(\w+)\}|[.*+?^$()|[\]\\]/g, (part, name?: string) =>
-      name === undefined ? `\\${part}` : name === 'repo' ? '(.+)' : '([^/]+)',
-    )
+  const source = template.replace(/\/+$/, '').replace(/\{(\w+)\}|[.*+?^$()|[\]\\]/g, (part, name?: string) => {
+    if (name === undefined) return `\\${part}`
+    return name === 'repo' ? '(.+)' : '([^/]+)'
+  })
   return new RegExp(`^${source}$`)
 }
 

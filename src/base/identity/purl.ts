@@ -23,13 +23,18 @@ export function parsePurl(text: string): ParsedUrl {
     const isGo = kind === 'golang'
     const isPlain = version === undefined && NEEDS_VERSION.has(kind)
     const { namespace, name } = groupOf(kind, parts[1], parts[2])
-    const given = isPlain ? '0' : isGo ? undefined : version
+    let given = version
+    if (isGo) given = undefined
+    if (isPlain) given = '0'
     const url = new PackageURL(type, namespace, name, given, qualifiers, subpath)
+    let own = url.version
+    if (isGo) own = version?.trim()
+    if (isPlain) own = undefined
     return {
       type: url.type,
       namespace: url.namespace,
       name: url.name,
-      version: isGo ? version?.trim() : isPlain ? undefined : url.version,
+      version: own,
       qualifiers: url.qualifiers,
       subpath: url.subpath,
       given: { namespace: namespace?.replace(/^\/+|\/+$/g, ''), name: name.trim() },

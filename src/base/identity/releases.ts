@@ -77,7 +77,8 @@ export function debianRelease(text: string): string | null {
   if (text === 'testing') return text
   const [, major = '', minor = ''] = /^(\d{1,3})(\.\d+)?(?:\.\d+)*$/.exec(text) ?? []
   if (major === '') return null
-  return Number(major) < 4 ? major + (minor === '.0' ? '' : minor) : major
+  if (Number(major) >= 4 || minor === '.0') return major
+  return major + minor
 }
 
 /** Returns the number of a release of Ubuntu, by its number or code name; null for what is none. */

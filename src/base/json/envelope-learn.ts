@@ -70,7 +70,8 @@ export function withNextOf(frame: Frame, { cursor, url, link, style, also }: Fra
 /** Returns the value in the cursor's position on a page without a next one. */
 export function endingOf(page: unknown, cursor: JsonPath | null): Frame['ending'] {
   const value = cursor === null ? undefined : valueAt(page, cursor)
-  return value === null ? 'null' : value === '' ? 'empty' : 'absent'
+  if (value === null) return 'null'
+  return value === '' ? 'empty' : 'absent'
 }
 
 /** Finds a `count` that is the total; for some services it is the number of items on the page. */

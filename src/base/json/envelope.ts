@@ -112,9 +112,10 @@ function fillFrame(frame: Frame, facts: PageFacts, shown: number): unknown {
   }
   const set = (place: NextPlace, ending: unknown): void => {
     const { path } = place
-    const inList = typeof path.at(-1) === 'number' // removed on the last page
+    const inList = typeof path.at(-1) === 'number'
+    const last = inList ? undefined : ending // what is in a list is removed
     const before = valueAt(frame.envelope, path) ?? (inList ? { rel: 'next' } : null)
-    put(path, next === null ? (inList ? undefined : ending) : nextValue(place, next, before))
+    put(path, next === null ? last : nextValue(place, next, before))
   }
   // The mirror serves forward paging only: links to previous pages are removed.
   for (const path of frame.back) put(path, null)

@@ -111,7 +111,8 @@ function isVersions(name: string): boolean {
 function versionOf(item: Fields): string | null {
   const [name] = resolveField('version', Object.keys(item))
   const value = name === undefined ? undefined : item[name]
-  return typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : null
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'string' && value !== '' ? value : null
 }
 
 function firstText(item: Fields, names: readonly string[]): string | null {

@@ -28,7 +28,8 @@ export function createOrder<Key>(order: VersionOrder<Key>): VersionOrder<Key> {
 
 /** -1, 0 or 1 for two texts, by UTF-16 code unit. */
 export function compareText(one: string, other: string): number {
-  return one === other ? 0 : one < other ? -1 : 1
+  if (one === other) return 0
+  return one < other ? -1 : 1
 }
 
 /** -1, 0 or 1 for two numbers written in digits, of any length; an empty text is 0. Dates in versions outgrow 2^53. */

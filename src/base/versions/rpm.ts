@@ -16,7 +16,8 @@ export const rpmOrder = createOrder<RpmVersion>({
   read(text) {
     const found = /^(?:(\d+|\?):)?([^\s:-][^\s-]*)(?:-([^\s-]*))?$/.exec(text)
     const [, epoch = '', version, release = null] = found ?? []
-    return version === undefined ? null : { epoch: epoch === '?' ? null : epoch, version, release }
+    if (version === undefined) return null
+    return { epoch: epoch === '?' ? null : epoch, version, release }
   },
   compare: (one, other) =>
     compareEpochs(one.epoch, other.epoch) ||

@@ -79,6 +79,13 @@ export function testDelivery(api: WebhooksApi, id: string, tagId: string): Promi
   return named(what, LIST, api.test(id, tagId))
 }
 
+/** What became of a subscription that is to be deleted. */
+const ENDS: Readonly<Record<Removal, string>> = {
+  deleted: 'is deleted',
+  gone: 'was gone from the service already',
+  left: 'is still at the service',
+}
+
 /** `patchmirror webhooks delete ID`: the subscription, and its secret here, also when the service has it no more. 1 when it is still there. */
 export function deleteWebhookCommand(id: string, options: ServiceCommandOptions): Promise<number> {
   const what = `webhook subscription ${id}`
@@ -94,17 +101,11 @@ export function deleteWebhookCommand(id: string, options: ServiceCommandOptions)
     if (removed === 'gone' && !hasSecret)
       throw new MirrorError('upstream_not_found', `the service has no ${what}; "patchmirror ${LIST}" shows what it has`)
     const todo = removed === 'left' ? todoOf(id, othersOf(config, id)) : null
-    const end =
-      removed === 'deleted'
-        ? 'is deleted'
-        : removed === 'gone'
-          ? 'was gone from the service already'
-          : 'is still at the service'
     const secret = hasSecret ? ', and its secret is gone from here' : ''
     const deleted = removed === 'deleted' ? [id] : []
     if (options.json === true)
       print(JSON.stringify({ deleted, secretRemoved: hasSecret, ...(todo !== null && { todo }) }))
-    else print(`${what} ${end}${secret}`)
+    else print(`${what} ${ENDS[removed]}${secret}`)
     if (todo !== null) warnSecret(todo)
     if (!hasSecret) warnOfUnnamed(config, id)
     return todo === null ? 0 : 1

@@ -38,12 +38,11 @@ interface Differences {
 
 /** Returns digests of these settings and of the files that are only read at start. */
 export function usedSettings(config: Config, salt: string = randomBytes(16).toString('hex')): UsedSettings {
-  const of = (key: string, value: unknown): string => {
-    const text = isFollowed(key, config)
-      ? `file ${config.secretFiles?.[key] ?? ''}`
-      : JSON.stringify([value, READ_AT_START.has(key) ? contentsOf(value) : []])
-    return sha256Hex(`${salt} ${key} ${text}`).slice(0, DIGITS)
+  const textOf = (key: string, value: unknown): string => {
+    if (isFollowed(key, config)) return `file ${config.secretFiles?.[key] ?? ''}`
+    return JSON.stringify([value, READ_AT_START.has(key) ? contentsOf(value) : []])
   }
+  const of = (key: string, value: unknown): string => sha256Hex(`${salt} ${key} ${textOf(key, value)}`).slice(0, DIGITS)
   const entries = SETTINGS.map((one) => [one.key, of(one.key, valueOf(config, one))] as const)
   return { salt, digests: Object.fromEntries(entries) }
 }
@@ -84,12 +83,16 @@ function valueOf(config: Config, { section, name }: { section: string; name: str
 
 /** Digests of the files that a setting names; a key given in the settings themselves is its own content. */
 function contentsOf(value: unknown): string[] {
-  const paths = Array.isArray(value) ? value.map(String) : typeof value === 'string' ? [value] : []
-  return paths.map((path) => {
+  return pathsIn(value).map((path) => {
     try {
       return sha256Hex(readNamedFile(path))
     } catch (error) {
       return systemCode(error) ?? messageOf(error)
     }
   })
+}
+
+function pathsIn(value: unknown): string[] {
+  if (Array.isArray(value)) return value.map(String)
+  return typeof value === 'string' ? [value] : []
 }

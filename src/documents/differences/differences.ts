@@ -57,8 +57,12 @@ export function factDifferences(old: RecordFacts, now: RecordFacts): RecordDiffe
 
 function withdrawalDifferences(from: string | null, to: string | null): RecordDifference[] {
   if (from === to) return []
-  const kind = from === null ? 'withdrawn' : to === null ? 'no_longer_withdrawn' : 'withdrawal_changed'
-  return [{ kind, from, to }]
+  return [{ kind: withdrawalKind(from, to), from, to }]
+}
+
+function withdrawalKind(from: string | null, to: string | null) {
+  if (from === null) return 'withdrawn'
+  return to === null ? 'no_longer_withdrawn' : 'withdrawal_changed'
 }
 
 function packageDifferences(before: PackageFacts | undefined, after: PackageFacts | undefined): RecordDifference[] {
@@ -90,9 +94,13 @@ function rangeDifferences(
 ): RecordDifference[] {
   const [removed, added] = exclusive(before, after)
   if (removed.length + added.length === 0) return []
-  const effect = compareRanges(before, after, named.ecosystem)
-  const kind = before.length === 0 ? 'range_added' : after.length === 0 ? 'range_removed' : (`range_${effect}` as const)
-  return [{ kind, package: named, added, removed }]
+  return [{ kind: rangeKind(before, after, named.ecosystem), package: named, added, removed }]
+}
+
+function rangeKind(before: readonly AffectedRange[], after: readonly AffectedRange[], ecosystem: string) {
+  if (before.length === 0) return 'range_added'
+  if (after.length === 0) return 'range_removed'
+  return `range_${compareRanges(before, after, ecosystem)}` as const
 }
 
 /** The values of each list that the other has less often. */

@@ -88,5 +88,6 @@ function effectOf(from: Fix, to: Fix, ecosystem: string): FixDifference['kind'] 
   const other = order.read(to.version)
   if (one === null || other === null) return 'fix_changed'
   const difference = order.compare(other, one)
-  return difference < 0 ? 'fix_lowered' : difference > 0 ? 'fix_raised' : 'fix_changed'
+  if (difference < 0) return 'fix_lowered'
+  return difference > 0 ? 'fix_raised' : 'fix_changed'
 }

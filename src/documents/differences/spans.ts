@@ -63,7 +63,8 @@ export function compareRanges(
   const wider = includes(now, old, order)
   const narrower = includes(old, now, order)
   if (wider && narrower) return 'rewritten'
-  return wider ? 'widened' : narrower ? 'narrowed' : 'changed'
+  if (wider) return 'widened'
+  return narrower ? 'narrowed' : 'changed'
 }
 
 /**

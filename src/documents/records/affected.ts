@@ -222,7 +222,7 @@ function* isIncluded(
       }
       if (place === null || place === 'unreadable') continue
       if (kind === 'introduced') isBegun = true
-      const after = place === 'start' ? 1 : place === 'end' ? -1 : order.compare(key, place.key)
+      const after = compareToPlace(key, place, order)
       if (kind === 'limit') {
         limited = true
         beforeLimit ||= after < 0
@@ -252,6 +252,12 @@ function placeOf(kind: Event['kind'], text: unknown, order: VersionOrder): Place
   return key === null ? 'unreadable' : { key }
 }
 
+/** Compares a version with a place: positive when the version comes after it. */
+function compareToPlace(key: unknown, place: Place, order: VersionOrder): number {
+  if (place === 'start') return 1
+  return place === 'end' ? -1 : order.compare(key, place.key)
+}
+
 function compareEvents(one: Event, other: Event, order: VersionOrder): number {
   const ends = endOf(one.place) - endOf(other.place)
   if (ends !== 0) return ends
@@ -261,7 +267,8 @@ function compareEvents(one: Event, other: Event, order: VersionOrder): number {
 }
 
 function endOf(place: Place): number {
-  return place === 'start' ? -1 : place === 'end' ? 1 : 0
+  if (place === 'start') return -1
+  return place === 'end' ? 1 : 0
 }
 
 /**

@@ -27,7 +27,8 @@ function contentOf({ dsseEnvelope, payload, predicate }: Fields, read: (text: st
   if (typeof predicate === 'string') return read(predicate)
   if (!isObject(predicate)) return null
   const { Data: data } = predicate // cosign's own form of a predicate
-  return typeof data === 'string' ? read(data) : isObject(data) ? data : predicate
+  if (typeof data === 'string') return read(data)
+  return isObject(data) ? data : predicate
 }
 
 /** Throws `bad_request` for JSON that would take gigabytes, or very long, to parse. */

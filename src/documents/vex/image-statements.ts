@@ -133,7 +133,8 @@ function placesOf(product: VexProduct, placing: Placing): Place[] {
   const listed: readonly (string | null)[] = parts === null ? [null] : parts.flatMap(purlsOf)
   if (digests.length > 0) return [...new Set(digests)].flatMap((digest) => listed.map((part) => ({ digest, part })))
   if (!isOwn || named.some(isImage)) return []
-  const components = parts === null ? names : isRulingOut ? [] : parts
+  if (parts !== null && isRulingOut) return []
+  const components = parts ?? names
   return components.flatMap(purlsOf).map((part) => ({ digest: image.digest, part }))
 }
 

@@ -69,8 +69,9 @@ export function readSourceNames(text: string, stated = '', source: SourcePackage
     const isKnown = !('unrecorded' in found)
     const version = isKnown ? found.version : (url.version ?? '') || stated
     const built = sourcePackageOf(url, source, version)
-    const sources = built === null ? [] : recordedSources(isKnown ? found.ecosystem : null, built)
-    return sources.map((one) => sourceName(url, one))
+    if (built === null) return []
+    const ecosystem = isKnown ? found.ecosystem : null
+    return recordedSources(ecosystem, built).map((one) => sourceName(url, one))
   } catch {
     return []
   }

@@ -54,16 +54,19 @@ export async function changesCommand(options: ChangesOptions): Promise<number> {
   return runLookup(options, (stored) => {
     const refusal = stored.use('osv')
     if (refusal !== null) throw refusal
-    const named = readFilter(ecosystem ?? null, purl ?? null)
-    const packages: AskedPackages | null =
-      tag !== undefined
-        ? packagesIn(sbomsOfTag(stored, tag), tag)
-        : listed !== null
-          ? packagesIn([listed], listed.name || (sbom ?? ''))
-          : named && { filter: named, from: null }
+    const packages = packagesAsked(stored, options, listed)
     const place = placeOf(stored, since)
     return shown(place, collect(stored, place, packages?.filter ?? null, limit), packages)
   })
+}
+
+/** Returns the packages that are asked about; null: all. `listed`: the SBOM of `--sbom`. */
+function packagesAsked(stored: LookupCall, options: ChangesOptions, listed: InputSbom | null): AskedPackages | null {
+  const { ecosystem = null, purl = null, tag, sbom = '' } = options
+  const named = readFilter(ecosystem, purl)
+  if (tag !== undefined) return packagesIn(sbomsOfTag(stored, tag), tag)
+  if (listed !== null) return packagesIn([listed], listed.name || sbom)
+  return named && { filter: named, from: null }
 }
 
 /** Where the log continues from a time or a snapshot; when none is named from a week ago, or from its beginning. */

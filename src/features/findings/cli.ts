@@ -1,7 +1,7 @@
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
-import { describeMissing, missingOf } from '../../server/snapshot/missing.ts'
+import { type MissingParts, describeMissing, missingOf } from '../../server/snapshot/missing.ts'
 import { tagRemovedAt } from '../../server/lookup/named.ts'
 import { answerFindings, listChanges, ownerNamed } from './answers.ts'
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
@@ -164,10 +164,15 @@ function judgedLine(
   const by = [osv.snapshot, catalog?.snapshot ?? '']
   const isBehind = used.some(({ snapshot }) => !by.includes(snapshot))
   const [records, tags] = by.map((one) => one.slice(0, 12))
-  const lacks = [describeMissing('osv', osv), catalog && describeMissing('catalog', catalog)]
-  const partial = lacks.flatMap((words, i) => (words ? [`; ${i === 0 ? 'osv' : 'catalog'} is ${words}`] : []))
+  const partial = lackWords('osv', osv) + (catalog ? lackWords('catalog', catalog) : '')
   const behind = isBehind ? '; a newer snapshot is mirrored: the daemon (patchmirror serve) judges by it' : ''
-  return `judged ${judgedAt ?? 'in part'} by osv ${records} and catalog ${tags}${partial.join('')}${behind}`
+  return `judged ${judgedAt ?? 'in part'} by osv ${records} and catalog ${tags}${partial}${behind}`
+}
+
+/** Returns what a source lacks, to follow other words. */
+function lackWords(source: 'osv' | 'catalog', parts: MissingParts): string {
+  const lacks = describeMissing(source, parts)
+  return lacks === null ? '' : `; ${source} is ${lacks}`
 }
 
 interface Counts {

@@ -95,8 +95,7 @@ export function createFindingsKeeper(options: KeeperOptions): FindingsKeeper {
       if (running === null && known.mark !== markOfFindings(dir)) known = knownOrNothing(options)
       if (known.goal === null && running === null && !closed && !isDone()) timer.after(settleMs) // also where the database was deleted, or is damaged
       const { goal: _, mark: __, unread: ___, ...status } = known
-      const state = known.judgedAt === null ? 'none' : isCurrent(options, known) ? 'current' : 'behind'
-      return { ...status, state, judging: running !== null, failing: failure !== null }
+      return { ...status, state: stateOf(options, known), judging: running !== null, failing: failure !== null }
     },
     async close() {
       closed = true
@@ -193,6 +192,11 @@ function isBroughtTo(options: KeeperOptions, known: string | null): boolean {
   } catch {
     return false
   }
+}
+
+function stateOf(options: KeeperOptions, known: Known): TagFindingsStatus['state'] {
+  if (known.judgedAt === null) return 'none'
+  return isCurrent(options, known) ? 'current' : 'behind'
 }
 
 /** Whether the findings are of what is served: views of newer records may not be built yet. */

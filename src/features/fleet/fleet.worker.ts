@@ -103,6 +103,7 @@ async function openNode(
   const owner = ownerOf(config.data.dir)
   const name = config.fleet.name ?? hostname()
   const floor = (): number => live.report?.newest?.epoch ?? 0
+  const patienceMs = role === 'standby' ? config.fleet.leaseSeconds * PATIENCE : 0
   const keeper = soleWriter
     ? createSoleKeeper({ floor })
     : createLeaseKeeper({
@@ -112,7 +113,7 @@ async function openNode(
         url: address,
         floor,
         seconds: () => live.settings.leaseSeconds,
-        patienceMs: role === 'standby' ? config.fleet.leaseSeconds * PATIENCE : 0,
+        patienceMs,
         clock: () => performance.now(),
         now: Date.now,
         proof: createLeaseProof(store, () => performance.now()),

@@ -66,9 +66,13 @@ interface StatusParts {
 
 /** Returns why a follower takes no deliveries. */
 export function deliveryRefusal(report: NodeReport | null): string {
+  return `this mirror follows its fleet and does not take webhooks: ${leaderWords(report)}. Send them there, by /-/leader`
+}
+
+function leaderWords(report: NodeReport | null): string {
   const lease = report?.lease ?? null
-  const where = lease === null ? 'no mirror leads now' : `${lease.name} leads${lease.url ? ` (${lease.url})` : ''}`
-  return `this mirror follows its fleet and does not take webhooks: ${where}. Send them there, by /-/leader`
+  if (lease === null) return 'no mirror leads now'
+  return lease.url ? `${lease.name} leads (${lease.url})` : `${lease.name} leads`
 }
 
 /** Returns the section of the status; `leads`: whether this mirror leads now. */

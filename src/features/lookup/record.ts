@@ -71,8 +71,8 @@ function tagLines(found: KnownRecordTags | string, limit: number): string[] {
   const behind = isCurrent ? [] : [JUDGED_BEFORE]
   if (tagCount === 0) return [noTagHasIt(found), ...behind]
   const rows = tags.slice(0, limit).map((one) => {
-    const fix = one.suppressed ? 'ruled out by VEX' : one.fixable ? 'yes' : 'no'
-    return [one.name || one.id, `${foundPackage(one)} ${one.version}`, fix].map((cell) => cut(cell, MAX_CELL))
+    const cells = [one.name || one.id, `${foundPackage(one)} ${one.version}`, fixWords(one)]
+    return cells.map((cell) => cut(cell, MAX_CELL))
   })
   return [
     `${counted(tagCount, 'mirrored tag has', 'mirrored tags have')} it`,
@@ -80,6 +80,12 @@ function tagLines(found: KnownRecordTags | string, limit: number): string[] {
     ...moreOf(tags, limit),
     ...behind,
   ]
+}
+
+/** Returns whether a finding has a fix, in words. */
+function fixWords({ suppressed, fixable }: KnownRecordTags['tags'][number]): string {
+  if (suppressed) return 'ruled out by VEX'
+  return fixable ? 'yes' : 'no'
 }
 
 /** Returns a line for each date of a record on this mirror. */

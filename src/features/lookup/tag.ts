@@ -62,9 +62,10 @@ export function tagFinding(stored: LookupCall, id: string, body: Buffer): Lookup
 
 /** Yes-or-no fields of the item, such as whether the tag is remediated. */
 function otherFacts(item: Fields): string[][] {
-  return Object.entries(item).flatMap(([name, value]) =>
-    typeof value === 'boolean' ? [[name, value ? 'yes' : 'no']] : [],
-  )
+  return Object.entries(item).flatMap(([name, value]) => {
+    if (typeof value !== 'boolean') return []
+    return [[name, value ? 'yes' : 'no']]
+  })
 }
 
 function artifactOf({ config, reads }: LookupCall, id: string, template: string, kind: string): Artifact {

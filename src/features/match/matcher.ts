@@ -94,7 +94,7 @@ async function matchSbom(
       now,
       sbom,
       check,
-      whyNot: withCatalog ? (withVex ? null : NOT_WANTED) : NO_KEY,
+      whyNot: whyWithoutVex(withCatalog, withVex),
     })
     return {
       ...ruled,
@@ -116,6 +116,12 @@ async function matchSbom(
   }
   const gaps = gapsOf({ snapshot, vex, patches, systems, unreadReleases }, now)
   return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps }
+}
+
+/** Returns why the mirrored VEX is not used; null: it is. */
+function whyWithoutVex(withCatalog: boolean, withVex: boolean): string | null {
+  if (!withCatalog) return NO_KEY
+  return withVex ? null : NOT_WANTED
 }
 
 /** Takes out what the mirrored VEX rules out; `whyNot`: why it is not used, null: it is. */

@@ -25,6 +25,10 @@ function comesFirst(accept: string): boolean {
 function readRange(item: string): [type: string, weight: number] {
   const [type = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
   const given = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
-  const weight = given === undefined ? 1 : /^(0(\.\d*)?|1(\.0*)?)$/.test(given) ? Number(given) : 0
-  return [type, weight]
+  return [type, weightOf(given)]
+}
+
+function weightOf(given: string | undefined): number {
+  if (given === undefined) return 1
+  return /^(0(\.\d*)?|1(\.0*)?)$/.test(given) ? Number(given) : 0
 }

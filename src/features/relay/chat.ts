@@ -97,7 +97,8 @@ function countOf(value: unknown): number {
 
 function nameOf(target: EventTarget): string {
   const { repository, tag, digest } = namesOf(target)
-  const reference = tag === null ? (digest === null ? '' : `@${digest}`) : `:${tag}`
+  const byDigest = digest === null ? '' : `@${digest}`
+  const reference = tag === null ? byDigest : `:${tag}`
   return plain(`${repository ?? 'an image'}${reference}`)
 }
 

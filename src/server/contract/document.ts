@@ -1,3 +1,4 @@
+import { compareText } from '../../base/versions/order.ts'
 import { surfaceOf, errorForm } from '../access/surface.ts'
 import type { PeoplePage } from '../people.ts'
 import type { PrivateRoute } from '../access/route-table.ts'
@@ -86,9 +87,7 @@ type PathEntry = readonly [path: string, operations: Paths[string]]
 
 /** Paths with the same answers stand together: gzip finds repetitions only nearby. */
 function compareAnswers([, one]: PathEntry, [, other]: PathEntry): number {
-  const a = answersOf(one)
-  const b = answersOf(other)
-  return a < b ? -1 : a > b ? 1 : 0
+  return compareText(answersOf(one), answersOf(other))
 }
 
 function answersOf(operations: PathEntry[1]): string {

@@ -248,11 +248,8 @@ function unknown({ changes }: Pick<Reads, 'changes'>, since: string, source: Sou
   const where = source === null ? '' : ` of ${source}`
   const oldest = changes.readNextLogged(source ?? 'osv', 0)
   const begins = oldest === null ? null : toIso(oldest.publishedAt)
-  const what = isTime
-    ? begins === null
-      ? `the log${where} is empty`
-      : `the log${where} begins on ${begins}, after ${given}`
-    : `the snapshot ${given}${where} is not known here, or too long ago`
+  const log = begins === null ? `the log${where} is empty` : `the log${where} begins on ${begins}, after ${given}`
+  const what = isTime ? log : `the snapshot ${given}${where} is not known here, or too long ago`
   const earliest = begins === null ? '' : `; the earliest time that is known is since=${begins}`
   const message =
     begins === null

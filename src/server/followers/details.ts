@@ -178,12 +178,16 @@ function createFinder(
     const replacedAt = changes.readLogged(log)?.publishedAt
     return `changed (earlier version not stored since ${replacedAt === undefined ? 'then' : toIso(replacedAt)})`
   }
+  /** The version at the end of the changes. */
+  const latest = (id: string): Stored | string => {
+    const next = until === null ? null : changes.readNextChange('osv', id, until)
+    return next === null ? (osv.readRecord(id) ?? DAMAGED) : earlier(id, next)
+  }
   return ({ name, change, log }) => {
-    const next = until === null ? null : changes.readNextChange('osv', name, until)
     const isGone = change === 'removed'
     return {
       before: change === 'added' ? null : earlier(name, log),
-      after: isGone ? null : next === null ? (osv.readRecord(name) ?? DAMAGED) : earlier(name, next),
+      after: isGone ? null : latest(name),
       isGone,
     }
   }

@@ -37,7 +37,10 @@ export function createEdgeFields({
   const views = fields(EDGE_TAGS.osv, EDGE_TAGS.views)
   return {
     // An answer that is too old by `staleAction` is marked, and no cache is to keep it.
-    of: ({ source, stale }) => (stale ? NONE : source === 'osv' ? osv : feeds),
+    of({ source, stale }) {
+      if (stale) return NONE
+      return source === 'osv' ? osv : feeds
+    },
     ofViews: ({ stale }) => (stale ? NONE : views),
   }
 }

@@ -31,13 +31,12 @@ export type ProblemForm = 'message' | 'identity'
  * "status_code"}` (service API, section 7), which has no other fields, and calls every 400 `invalid_request`.
  */
 export function problemBody({ status, error, message, fields }: Problem, form: ProblemForm = 'message'): object {
-  return form === 'message'
-    ? { error, message, ...fields }
-    : {
-        error: status === 400 ? 'invalid_request' : error,
-        error_description: message,
-        status_code: status,
-      }
+  if (form === 'message') return { error, message, ...fields }
+  return {
+    error: status === 400 ? 'invalid_request' : error,
+    error_description: message,
+    status_code: status,
+  }
 }
 
 /** A 503 of this code lasts as long as its data; every other one is temporary. */

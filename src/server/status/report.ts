@@ -300,7 +300,8 @@ function stateOf(latest: Run | null, results: readonly Run[], isStored: boolean)
   const wrong = WORST.find((state) => results.some((run) => run.state === state))
   if (wrong !== undefined) return wrong
   if (results.length === 0 && !isStored) return 'never'
-  return latest?.state === 'stopped' ? 'stopped' : latest === null ? 'never' : 'complete'
+  if (latest?.state === 'stopped') return 'stopped'
+  return latest === null ? 'never' : 'complete'
 }
 
 function summaryOf({ id, kind, state, startedAt, endedAt, code, message, facts }: Run, reads: Reads): RunSummary {

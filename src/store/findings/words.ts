@@ -15,11 +15,12 @@ export function findingWords(counts: KnownCounts): string {
   const { found, gone } = counts
   const got = othersOf(counts.fixes, found, counts.foundFixable)
   const lost = othersOf(counts.fixesGone, gone, counts.goneFixable)
+  const whose = lost === 1 ? 'its' : 'their'
   const words = [
     found === 0 ? '' : counted(found, 'new finding') + shareWords(found, counts.foundFixable),
     got === 0 ? '' : `${counted(got, 'finding')} got a fix`,
     gone === 0 ? '' : `${counted(gone, 'finding')} gone`,
-    lost === 0 ? '' : `${counted(lost, 'finding')} lost ${lost === 1 ? 'its' : 'their'} fix`,
+    lost === 0 ? '' : `${counted(lost, 'finding')} lost ${whose} fix`,
   ]
   return words.filter((one) => one !== '').join(', ')
 }
@@ -39,8 +40,8 @@ function othersOf(fixes: number, findings: number, fixable: number | null): numb
 function shareWords(findings: number, fixable: number | null): string {
   if (fixable === null) return ''
   if (findings === 1) return fixable === 0 ? ' (without a fix)' : ' (with a fix)'
-  const share = fixable === 0 ? 'none' : fixable >= findings ? 'all' : String(fixable)
-  return ` (${share} with a fix)`
+  if (fixable === 0) return ' (none with a fix)'
+  return fixable >= findings ? ' (all with a fix)' : ` (${fixable} with a fix)`
 }
 
 /** Numbers of the packages of a tag. */
@@ -88,9 +89,8 @@ export function judgedWords(
 ): string {
   if (!isWhole)
     return `the tags are not all judged yet: the first judgement is in progress, ${counted(judged, 'tag')} so far`
-  return tags === 0
-    ? 'no tag is judged: the mirrored catalog has none'
-    : `${judged} of ${counted(tags, 'tag')} ${judged === 1 ? 'is' : 'are'} judged`
+  if (tags === 0) return 'no tag is judged: the mirrored catalog has none'
+  return `${judged} of ${counted(tags, 'tag')} ${judged === 1 ? 'is' : 'are'} judged`
 }
 
 /** The settings that have tags judged. */

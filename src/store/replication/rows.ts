@@ -186,7 +186,8 @@ export function compareKeys(a: string, b: string): number {
     // A surrogate is half of a character that is above all others of 16 bits.
     const high = isSurrogate(one)
     const low = isSurrogate(other)
-    return high === low ? one - other : high ? 1 : -1
+    if (high === low) return one - other
+    return high ? 1 : -1
   }
   return a.length - b.length
 }

@@ -140,6 +140,13 @@ function count(value: string | string[] | undefined): number | null {
 function resetOf(value: string | string[] | undefined, now: number): number | null {
   const number = typeof value === 'string' && /^\d{1,14}$/.test(value.trim()) ? Number(value) : null
   if (number === null) return null
-  const at = number > 1e11 ? number : number > 1e8 ? number * 1000 : now + number * 1000
+  const at = timeMeant(number, now)
   return at > now && at <= now + LONGEST_WINDOW_MS * 24 ? at : null
+}
+
+/** Returns the unix milliseconds that a number means, by its size. */
+function timeMeant(number: number, now: number): number {
+  if (number > 1e11) return number
+  if (number > 1e8) return number * 1000
+  return now + number * 1000
 }

@@ -47,7 +47,8 @@ export function keyOfUrl(
   if (place === null) return { refused: `outside ${originOf(from)}${base}` }
   const sized = [...url.searchParams.keys()].some((name) => SIZES.includes(name.toLowerCase()))
   const search = url.search === '' ? '?' : url.search
-  const size = sized ? '' : `${search === '?' ? '' : '&'}limit=${limit}`
+  const joint = search === '?' ? '' : '&'
+  const size = sized ? '' : `${joint}limit=${limit}`
   return { key: `${MARK}${place}${search}${size}` }
 }
 

@@ -55,13 +55,19 @@ export function createSearch(options: TrailOptions, way: WalkState, ask: Ask) {
   }
 }
 
+/** Returns how a page says that the list ends; null: it does not. `isNamed`: an earlier page named the next one. */
+function endSaid(isStated: boolean, isNamed: boolean): 'stated' | 'unnamed' | null {
+  if (isStated) return 'stated'
+  return isNamed ? 'unnamed' : null
+}
+
 async function seekNext(search: Searching, page: ReadPage): Promise<Step> {
   const { way, seeker } = search
   const { seen } = way
   const { shape, items } = page
   // A cursor object without a cursor, beside a larger total, states no end.
   const isStated = shape.more === false && !countsMore(way, page)
-  const end = isStated ? 'stated' : way.named ? 'unnamed' : null
+  const end = endSaid(isStated, way.named)
   seen.more = openSigns(way, page, end !== null)
   const isCounted = seen.more.length === 0 && isAllCounted(way, page)
   const mayCount = !isStated && items.length > 0 && !isCounted

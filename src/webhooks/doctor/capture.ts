@@ -39,13 +39,7 @@ function parseObject(text: string): Record<string, unknown> {
 
 function headersOf(value: unknown): [string, string][] {
   if (typeof value !== 'object' || value === null) throw unusable('it has no "headers"')
-  const flat = Array.isArray(value) && value.every((one) => typeof one === 'string')
-  const pairs: [unknown, unknown][] = flat
-    ? value.flatMap((name, i) => (i % 2 === 0 ? [[name, value[i + 1]] as [unknown, unknown]] : []))
-    : Array.isArray(value)
-      ? value.map((pair: unknown) => (Array.isArray(pair) ? [pair[0], pair[1]] : [null, null]))
-      : Object.entries(value)
-  return pairs.flatMap(([name, given]) => {
+  return pairsIn(value).flatMap(([name, given]) => {
     const values: unknown[] = Array.isArray(given) ? given : [given]
     return values.map((one): [string, string] => {
       const isPlain = typeof one === 'string' || typeof one === 'number'
@@ -53,6 +47,14 @@ function headersOf(value: unknown): [string, string][] {
       return [name, String(one)]
     })
   })
+}
+
+/** Returns the names and values of an object, of a list of pairs, or of a list in which they alternate. */
+function pairsIn(value: object): [unknown, unknown][] {
+  if (!Array.isArray(value)) return Object.entries(value)
+  const isFlat = value.every((one) => typeof one === 'string')
+  if (isFlat) return value.flatMap((name, i) => (i % 2 === 0 ? [[name, value[i + 1]] as [unknown, unknown]] : []))
+  return value.map((pair: unknown) => (Array.isArray(pair) ? [pair[0], pair[1]] : [null, null]))
 }
 
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/

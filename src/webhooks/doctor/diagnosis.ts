@@ -46,11 +46,18 @@ export function diagnose(judged: Case): Diagnosis {
     ...other,
     ...encodingProblems(capture),
     ...timeProblems(ageSeconds, toleranceSeconds),
-    ...(secrets.length === 0 ? [noSecret(judged)] : other.length > 0 ? [] : signatureProblems(capture, match)),
+    ...secretProblems(judged, match, other.length > 0),
     ...(match?.usual === true ? [] : capture.suspicions),
   ]
   const problems = found.length > 0 ? found : [otherwise(judged, refusal, match)]
   return { verdict: 'refused', problems, match, ageSeconds }
+}
+
+/** Returns what is wrong by the secrets. `isOther`: signatures are of a version that none of them can check. */
+function secretProblems(judged: Case, match: SecretMatch | null, isOther: boolean): readonly string[] {
+  const { capture, secrets } = judged
+  if (secrets.length === 0) return [noSecret(judged)]
+  return isOther ? [] : signatureProblems(capture, match)
 }
 
 /** The receiver's own verdict: null, or why it refuses. */

@@ -120,9 +120,10 @@ function flatten(
 /** The objects of a list; texts become objects with the list's name in the singular: `tags: ["3.12"]`. */
 function objectsOf(key: string, list: readonly unknown[]): object[] {
   const name = key.replace(/s$/i, '')
-  return list.flatMap((one) =>
-    isObject(one) ? [one] : typeof one === 'string' && KINDS.has(plain(name)) ? [{ [name]: one }] : [],
-  )
+  return list.flatMap((one): object[] => {
+    if (isObject(one)) return [one]
+    return typeof one === 'string' && KINDS.has(plain(name)) ? [{ [name]: one }] : []
+  })
 }
 
 /** Stores a value as the part that its form shows: a field called tag may contain a whole reference. */

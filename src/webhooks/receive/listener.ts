@@ -78,10 +78,9 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     throw error
   })
   const bound = server.address()
-  const shown = host === '0.0.0.0' || host === '::' ? 'localhost' : isIPv6(host) ? `[${host}]` : host
   const at = typeof bound === 'object' && bound !== null ? bound.port : port
   return {
-    url: `${tls === null ? 'http' : 'https'}://${shown}:${at}`,
+    url: `${tls === null ? 'http' : 'https'}://${shownHost(host)}:${at}`,
     renew: () => secured?.certificate.renew(),
     async close(graceMs) {
       secured?.certificate.stop()
@@ -97,6 +96,12 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
       clearTimeout(cut)
     },
   }
+}
+
+/** Returns the host of an address to show; a wildcard address is shown as localhost. */
+function shownHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return isIPv6(host) ? `[${host}]` : host
 }
 
 /**

@@ -7,16 +7,16 @@ import { LONG } from '../../support/tables.ts'
 
 /** Every place of a value, of repeated names only the last, as a parser sees it. */
 function* placesOf(value: Written, at: JsonPath = []): Generator<[JsonPath, Written]> {
-  const inner: [string | number, Written][] =
-    value.kind === 'list'
-      ? value.items.map((item, place) => [place, item])
-      : value.kind === 'object'
-        ? [...new Map(value.members.map((member) => [member.name, member.value]))]
-        : []
-  for (const [step, item] of inner) {
+  for (const [step, item] of innerOf(value)) {
     yield [[...at, step], item]
     yield* placesOf(item, [...at, step])
   }
+}
+
+function innerOf(value: Written): [string | number, Written][] {
+  if (value.kind === 'list') return value.items.map((item, place) => [place, item])
+  if (value.kind !== 'object') return []
+  return [...new Map(value.members.map((member) => [member.name, member.value]))]
 }
 
 describe('positions in JSON', () => {

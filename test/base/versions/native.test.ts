@@ -9,6 +9,11 @@ import { findEcosystem } from '../../../src/base/versions/ecosystems.ts'
 const FOLDER = 'test/base/versions/native'
 const FILES = readdirSync(FOLDER).filter((name) => name.endsWith('.txt'))
 
+function signOf(difference: number): string {
+  if (difference < 0) return '<'
+  return difference > 0 ? '>' : '='
+}
+
 test.each(FILES)("the order of versions agrees with the ecosystem's own program: %s", (file) => {
   const [head = '', ...lines] = readFileSync(`${FOLDER}/${file}`, 'utf8').trimEnd().split('\n')
   const ecosystem = /^# ([^:]+):/.exec(head)?.[1] ?? ''
@@ -20,8 +25,7 @@ test.each(FILES)("the order of versions agrees with the ecosystem's own program:
     const a = order.read(one)
     const b = order.read(other)
     if (a === null || b === null) return `${one} ? ${other}`
-    const difference = order.compare(a, b)
-    return `${one} ${difference < 0 ? '<' : difference > 0 ? '>' : '='} ${other}`
+    return `${one} ${signOf(order.compare(a, b))} ${other}`
   })
   expect(found).toEqual(pairs)
   expect(pairs.length).toBeGreaterThanOrEqual(200)

@@ -15,8 +15,12 @@ function relation(order: VersionOrder, one: string, other: string): string {
   const a = order.read(one)
   const b = order.read(other)
   if (a === null || b === null) return '?'
-  const difference = order.compare(a, b)
-  return difference < 0 ? '<' : difference > 0 ? '>' : '='
+  return signOf(order.compare(a, b))
+}
+
+function signOf(difference: number): string {
+  if (difference < 0) return '<'
+  return difference > 0 ? '>' : '='
 }
 
 /** Each row is in ascending order; `=` joins different texts for one version. */
@@ -120,7 +124,7 @@ describe('the order of versions', () => {
       const all = classes.flatMap((texts, rank) => texts.map((text) => ({ text, rank })))
       for (const one of all)
         for (const other of all) {
-          const due = one.rank < other.rank ? '<' : one.rank > other.rank ? '>' : '='
+          const due = signOf(one.rank - other.rank)
           const is = relation(order, one.text, other.text)
           if (is !== due) wrong.push(`${one.text} ${is} ${other.text}, not ${due}`)
         }

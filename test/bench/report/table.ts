@@ -12,6 +12,7 @@ function row({ work, against, unit, goal, values }: Measured): string {
   const numbers = values.map(({ value }) => value)
   const middle = values.find(({ value }) => value === median(numbers))
   const end = (value: number): string => (values.length > 1 ? format(value, unit) : '')
+  const hasVerdict = goal !== null && middle !== undefined
   const cells = [
     work,
     against,
@@ -19,10 +20,14 @@ function row({ work, against, unit, goal, values }: Measured): string {
     middle === undefined ? 'not measured' : format(middle.value, unit),
     end(Math.max(...numbers)),
     goal === null ? 'figure' : goalText(goal, (value) => format(value, unit)),
-    goal === null || middle === undefined ? '' : isMet(goal, values) ? 'met' : '**missed**',
+    hasVerdict ? verdictOf(goal, values) : '',
     middle?.detail ?? '',
   ]
   return `| ${cells.join(' | ')} |`
+}
+
+function verdictOf(goal: Goal, values: readonly Value[]): string {
+  return isMet(goal, values) ? 'met' : '**missed**'
 }
 
 const SIGNS = { most: '≤ ', least: '≥ ', exactly: '' }

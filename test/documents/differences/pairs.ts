@@ -120,9 +120,10 @@ function said(scores: Model['severity']): string[] {
 
 function fixesOf(ranges: ModelPackage['ranges']): string[] {
   const fixes = ranges.flatMap(({ type, repo, events }) =>
-    events.flatMap(({ fixed }) =>
-      fixed === undefined ? [] : [[type === 'GIT' ? `${repo ?? ''} ${fixed}` : fixed, fixed] as const],
-    ),
+    events.flatMap(({ fixed }) => {
+      if (fixed === undefined) return []
+      return [[type === 'GIT' ? `${repo ?? ''} ${fixed}` : fixed, fixed] as const]
+    }),
   )
   return [...new Map(fixes).values()].sort()
 }

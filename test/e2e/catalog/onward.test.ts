@@ -16,7 +16,8 @@ function pagedBy(param: string, form: Form, all = ALL): Saying {
   return (url) => {
     const value = url.searchParams.get(param)
     const byId = all.findIndex(({ ticket_id: id }) => id === value) + 1
-    const start = value === null ? 0 : byId > 0 ? byId : Number(/\d+$/.exec(value)?.[0] ?? 0)
+    const offset = Number(/\d+$/.exec(value ?? '')?.[0] ?? 0)
+    const start = byId > 0 ? byId : offset
     const size = Math.min(SIZE, Number(url.searchParams.get('limit') ?? SIZE))
     const more = start + size < all.length ? start + size : null
     return form(all.slice(start, start + size), more, url)

@@ -50,7 +50,8 @@ function ordered(tickets: readonly Ticket[], field: string, descending: boolean)
   const sign = descending ? -1 : 1
   return [...tickets].sort((one, other) => {
     const [a, b] = [one[field] ?? '', other[field] ?? ''] as (string | number | boolean)[]
-    return a === b ? 0 : (a ?? '') < (b ?? '') ? -sign : sign
+    if (a === b) return 0
+    return (a ?? '') < (b ?? '') ? -sign : sign
   })
 }
 

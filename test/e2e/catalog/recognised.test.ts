@@ -45,8 +45,10 @@ async function benchOf(forms: Readonly<Record<string, Form>>, env = {}): Promise
   return plainBench(paths, { PATCHMIRROR_UPSTREAM_RETRIES: '0', ...env })
 }
 
-const bytesOf = ({ body }: Said): Buffer =>
-  Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+function bytesOf({ body }: Said): Buffer {
+  if (Buffer.isBuffer(body)) return body
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+}
 
 test('a document in an answer is found wherever it stands, served as it came, and nothing in it is requested', async () => {
   const linesOf = (...values: unknown[]): string => values.map((one) => JSON.stringify(one)).join('\n')

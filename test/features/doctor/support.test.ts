@@ -138,12 +138,7 @@ function seedStore(dir: string): Seeds {
   const runs = Object.entries(said).map(([name, say]) => {
     const one = random()
     const text = say(one)
-    seeds[name] =
-      /webhook secret$|local key$/.test(name) && !text.includes(one)
-        ? text
-        : name === 'basic'
-          ? (text.split(' ').at(-1) ?? '')
-          : one
+    seeds[name] = secretOf(text, name, one)
     log.push(text)
     return text
   })
@@ -169,6 +164,12 @@ function seedStore(dir: string): Seeds {
   inbox.close()
   writeFileSync(join(dir, 'daemon.log'), `${log.join('\n')}\n`)
   return seeds
+}
+
+/** Returns the secret that is in a text: `one`, or the text itself where it is another form of a secret. */
+function secretOf(text: string, name: string, one: string): string {
+  if (/webhook secret$|local key$/.test(name) && !text.includes(one)) return text
+  return name === 'basic' ? (text.split(' ').at(-1) ?? '') : one
 }
 
 test('a support archive contains none of forty secrets, and only its owner may read it', async () => {

@@ -57,11 +57,11 @@ test('changes are listed of one tag, which an id, a name or a digest names, also
   const dir = scratch()
   beginFindings(dir)
   for (const snapshot of ['s1', 's2']) logFindings(dir, snapshot, ['a', 'b'])
+  const tags: Readonly<Record<string, string[]>> = { 'sha256:1': ['tag-b'], 'sha256:2': ['tag-a', 'tag-b'] }
   const ask = (tag: string, more = {}) =>
     readFindings(dir, (reads) => {
       const query = new URLSearchParams({ tag, ...more })
-      const idsOfDigest = (text: string) =>
-        text === 'sha256:1' ? ['tag-b'] : text === 'sha256:2' ? ['tag-a', 'tag-b'] : []
+      const idsOfDigest = (text: string) => tags[text] ?? []
       return listChanges(reads, { query, now: NOW, idsOfDigest })
     })
   const first = ask('tag-b', { limit: '1' })

@@ -34,8 +34,12 @@ export function mutate(
   else if (edit === 'empty') for (const name of Object.keys(doc)) if (!LEFT.has(name)) Reflect.deleteProperty(doc, name)
   if (edit === 'content') changeContent(random, doc)
   if (edit === 'lower' && !lowerFixes(doc)) return null
-  const indent = text.startsWith('{\n    ') ? 4 : text.startsWith('{\n') ? 2 : 0
-  return { bytes: Buffer.from(JSON.stringify(doc, null, indent)), modified }
+  return { bytes: Buffer.from(JSON.stringify(doc, null, indentOf(text))), modified }
+}
+
+function indentOf(text: string): number {
+  if (text.startsWith('{\n    ')) return 4
+  return text.startsWith('{\n') ? 2 : 0
 }
 
 /** The stamp after a change; always another text than before unless it is to stay the same. */

@@ -112,8 +112,9 @@ function isUnchanged(asked: IncomingHttpHeaders, etag: string, lastModified: num
 function validatorsOf({ validators }: Policy, { lastModified }: Representation, etag: string): Record<string, string> {
   const tagged = validators !== 'none' && validators !== 'date'
   const dated = validators !== 'none' && validators !== 'etag'
+  const tag = validators === 'weak' ? `W/${etag}` : etag
   return {
-    ...(tagged ? { ETag: validators === 'weak' ? `W/${etag}` : etag } : {}),
+    ...(tagged ? { ETag: tag } : {}),
     ...(dated ? { 'Last-Modified': httpDate(lastModified) } : {}),
   }
 }

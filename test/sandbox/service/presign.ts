@@ -13,6 +13,9 @@ export interface Presigner {
 
 const PATH = /^\/artifacts\/(sbom|vex|provenance|patches|key)-(\d{1,9})\.(json|patch|pem)$/
 
+/** Of documents that are no JSON. */
+const EXTENSIONS: Partial<Record<DocumentName['kind'], string>> = { patches: 'patch', key: 'pem' }
+
 /** URLs under `root` that live for `seconds` by the given clock. */
 export function createPresigner(
   { seed, seconds, now }: { seed: number; seconds: number; now: () => number },
@@ -23,7 +26,7 @@ export function createPresigner(
     createHmac('sha256', `sandbox ${seed}`).update(`${path}\n${expires}\n${nonce}`).digest('hex')
   return {
     url({ kind, number }) {
-      const extension = kind === 'patches' ? 'patch' : kind === 'key' ? 'pem' : 'json'
+      const extension = EXTENSIONS[kind] ?? 'json'
       const path = `/artifacts/${kind}-${number}.${extension}`
       const expires = String(Math.floor(now() / 1000) + seconds)
       const nonce = String(given++)

@@ -55,7 +55,8 @@ async function pageOf(response: Response, path: string, form: ListForm, whole: b
   const { items, next } = await readPage(response, path, form)
   const about = { type: response.headers.get('content-type'), total: totalOf(body, form) }
   const names = form.items.length === 0 ? [] : leftOf(body, form)
-  return whole ? { ...about, names, items, ...(form.emptyLast ? {} : { hasNext: next !== null }) } : { ...about, names }
+  if (!whole) return { ...about, names }
+  return { ...about, names, items, ...(form.emptyLast ? {} : { hasNext: next !== null }) }
 }
 
 function totalOf(body: unknown, { total, estimated = false }: ListForm): unknown {
@@ -65,15 +66,20 @@ function totalOf(body: unknown, { total, estimated = false }: ListForm): unknown
 /** The envelope without the items and without all that is a page's own. */
 function leftOf(body: unknown, form: ListForm): unknown {
   const { items, next, previous, limit, total, links } = form
-  const places = 'at' in next ? [next.at] : next.form === 'page' ? [next.number, next.pages] : []
-  const own = [items, previous, limit, total, links?.at, ...places]
+  const own = [items, previous, limit, total, links?.at, ...placesOf(next)]
   return own.reduce((left, place) => (place === undefined ? left : without(left, place)), body)
+}
+
+function placesOf(next: ListForm['next']): (MemberPath | undefined)[] {
+  if ('at' in next) return [next.at]
+  return next.form === 'page' ? [next.number, next.pages] : []
 }
 
 function without(value: unknown, [name, ...rest]: MemberPath): unknown {
   if (name === undefined || typeof value !== 'object' || value === null) return value
+  const leftIn = (inner: unknown): unknown => (rest.length === 0 ? {} : without(inner, rest))
   const entries = Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
-    const left: unknown = key === name ? (rest.length === 0 ? {} : without(inner, rest)) : inner
+    const left: unknown = key === name ? leftIn(inner) : inner
     return isEmpty(left) ? [] : [[key, left]] // an object around nothing else may be left out too
   })
   return Object.fromEntries(entries)

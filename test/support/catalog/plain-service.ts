@@ -37,8 +37,8 @@ export async function plainBench(
     const { status = 200, headers = {}, body } = saying?.(url, request) ?? plain(url.pathname)
     const type = typeof body === 'string' || Buffer.isBuffer(body) ? {} : JSON_TYPE
     response.writeHead(status, { ...type, ...headers })
-    if (Buffer.isBuffer(body)) response.end(body)
-    else response.end(typeof body === 'string' ? body : body === undefined ? '' : JSON.stringify(body))
+    if (Buffer.isBuffer(body) || typeof body === 'string') response.end(body)
+    else response.end(body === undefined ? '' : JSON.stringify(body))
   })
   const more = typeof env === 'function' ? env(origin.url) : env
   const made = await catalogBench(

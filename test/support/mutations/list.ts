@@ -180,8 +180,8 @@ const CORE_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('a fix under another text of the same version is lowered', {
     file: 'src/documents/differences/fixes.ts',
-    from: "difference < 0 ? 'fix_lowered'",
-    to: "difference <= 0 ? 'fix_lowered'",
+    from: "if (difference < 0) return 'fix_lowered'",
+    to: "if (difference <= 0) return 'fix_lowered'",
     tests: ['test/documents/differences/differences.test.ts'],
   }),
 ]

@@ -71,7 +71,8 @@ describe.each(Object.entries(PAGING_FORMS))('a list whose pages say: %s', (name,
       asked,
     }
     const isWhole = ids.size === count
-    const fit = isWhole ? ['proved', 'unproved'] : form.isTelling ? ['cut'] : ['cut', 'unproved']
+    const lacking = form.isTelling ? ['cut'] : ['cut', 'unproved']
+    const fit = isWhole ? ['proved', 'unproved'] : lacking
     // A list of one item gives no second one by which a way could be understood.
     if (form.isConstant === true && count === 1) fit.push('cut')
     expect(fit, JSON.stringify(said)).toContain(said.grade)

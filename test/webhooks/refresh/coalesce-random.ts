@@ -59,8 +59,8 @@ export async function coalesceAtRandom(numRuns: number): Promise<void> {
       const world = createWorld(
         ({ tags }) => {
           const { ms, fails } = left.shift() ?? { ms: 100, fails: false }
-          const failure = fails ? 'no luck' : tags.includes(POISON) ? 'it chokes' : null
-          return { ms, failure }
+          const own = tags.includes(POISON) ? 'it chokes' : null
+          return { ms, failure: fails ? 'no luck' : own }
         },
         ({ tag }) => {
           const isThere = tag !== INVISIBLE && (tag !== LATE || world.clock.now() >= lateFrom)

@@ -158,16 +158,12 @@ function printOutcome(outcome: Outcome): void {
 }
 
 function describeReport(report: ImportReport): string {
-  const { sequence, kind, mirror, held, key, sources, renewed } = report
+  const { sequence, kind, mirror, held, key, sources } = report
   const what = `bundle ${sequence} (${kind}) of mirror ${mirror}`
   const digestLine = `digest of all that ${report.dryRun && report.outcome !== 'same' ? 'would be' : 'is'} stored: ${held}`
   if (report.outcome === 'same') {
-    const done = report.rollback
-      ? 'A ROLLBACK: numbers count from it again'
-      : renewed
-        ? 'its date and number are taken over'
-        : 'nothing to do. Its content was not read; "--again" reads and imports it'
-    return `${what} is already imported: ${report.dryRun ? 'a dry run, nothing was stored' : done}\n${digestLine}`
+    const done = report.dryRun ? 'a dry run, nothing was stored' : describeSame(report)
+    return `${what} is already imported: ${done}\n${digestLine}`
   }
   const dry = 'a dry run, nothing was stored; it would be imported'
   const did = report.outcome === 'applied' ? 'imported' : dry
@@ -175,6 +171,13 @@ function describeReport(report: ImportReport): string {
   const back = report.rollback ? '; A ROLLBACK to an older state' : ''
   const lines = sources.map(describeSource)
   return [`${what}: ${did}, ${by}${back}`, ...lines, digestLine].join('\n')
+}
+
+/** Says what was taken over of a bundle whose content is stored already. */
+function describeSame({ rollback, renewed }: ImportReport): string {
+  if (rollback) return 'A ROLLBACK: numbers count from it again'
+  if (renewed) return 'its date and number are taken over'
+  return 'nothing to do. Its content was not read; "--again" reads and imports it'
 }
 
 function describeSource({ source, before, after, asOf, records, changed }: SourceReport): string {

@@ -214,9 +214,16 @@ function digestsOf(sources: Manifest['sources']): Partial<Record<SourceName, str
  * bundle.
  */
 function memberFault({ name, method, size }: BundleMember, sources: readonly string[]): string | null {
-  const [folder, second = ''] = name.split('/')
+  const [folder] = name.split('/')
   if ((folder === 'rows') !== (method === 'deflate')) return `is not to be method ${method}`
   if (folder === 'rows' && size > CAPS.packBytes) return `has ${size} bytes, over the cap`
-  const source = folder === 'rows' ? second : folder === 'osv' ? 'osv' : null
+  const source = sourceOf(name)
   return source === null || sources.includes(source) ? null : `belongs to no source of the bundle`
+}
+
+/** Returns the source that the name of a member says; null: it belongs to the bundle as a whole. */
+function sourceOf(name: string): string | null {
+  const [folder, second = ''] = name.split('/')
+  if (folder === 'rows') return second
+  return folder === 'osv' ? 'osv' : null
 }

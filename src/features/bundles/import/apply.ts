@@ -113,12 +113,16 @@ async function publish(
 }
 
 function report(options: ImportOptions, admission: Admission, sources: SourceReport[]): ImportReport {
-  const { bundle, dryRun = false, again = false } = options
-  const { verdict, rollback } = admission
+  const { bundle, dryRun = false } = options
   const { mirror, sequence, kind, digest } = bundle.manifest
-  const outcome = verdict === 'same' && !again ? 'same' : dryRun ? 'dry run' : 'applied'
-  const result = { mirror, sequence, kind, digest, key: bundle.key, rollback, sources }
+  const outcome = outcomeOf(options, admission)
+  const result = { mirror, sequence, kind, digest, key: bundle.key, rollback: admission.rollback, sources }
   return { ...result, outcome, dryRun, renewed: false, held: digestThen(options) }
+}
+
+function outcomeOf({ dryRun = false, again = false }: ImportOptions, { verdict }: Admission): ImportReport['outcome'] {
+  if (verdict === 'same' && !again) return 'same'
+  return dryRun ? 'dry run' : 'applied'
 }
 
 /** Returns the mirror's state digest after the import: the bundle's sources are known, the others are read. */

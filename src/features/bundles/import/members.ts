@@ -127,11 +127,8 @@ function inflate(member: DeflatedMember, packed: Buffer): Buffer {
 }
 
 function refuseOther(member: BundleMember, size: number, crc: number, sha256: string): void {
-  const fault =
-    size !== member.size
-      ? `has ${size} bytes instead of ${member.size}`
-      : sha256 !== member.sha256 || hex(crc) !== member.crc32
-        ? 'is damaged: its bytes are not those that were signed'
-        : null
-  if (fault !== null) throw new MirrorError('bundle', `${member.name} ${fault}`)
+  if (size !== member.size)
+    throw new MirrorError('bundle', `${member.name} has ${size} bytes instead of ${member.size}`)
+  if (sha256 !== member.sha256 || hex(crc) !== member.crc32)
+    throw new MirrorError('bundle', `${member.name} is damaged: its bytes are not those that were signed`)
 }

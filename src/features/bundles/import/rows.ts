@@ -123,11 +123,14 @@ function parseJson(line: string, place: string): Record<string, unknown> {
 
 /** Returns the bytes of an item. Throws `bundle` if they do not match the row. */
 export function entryBody({ key: at, value, extra }: PutLine<'catalog-entry'>): Buffer {
-  const { text: plain, base64 }: { text?: unknown; base64?: unknown } = extra
-  const body =
-    typeof plain === 'string' ? Buffer.from(plain) : typeof base64 === 'string' ? Buffer.from(base64, 'base64') : null
+  const body = bytesIn(extra)
   if (body !== null && sha256Hex(body).startsWith(value.sha) && value.sha !== '') return body
   throw new MirrorError('bundle', `the item ${at} does not have the bytes that its row names`)
+}
+
+function bytesIn({ text, base64 }: { text?: unknown; base64?: unknown }): Buffer | null {
+  if (typeof text === 'string') return Buffer.from(text)
+  return typeof base64 === 'string' ? Buffer.from(base64, 'base64') : null
 }
 
 /** Returns the stored bytes of an answer, null if upstream has none. Throws `bundle` if they do not match the row. */

@@ -31,6 +31,6 @@ export function networkTargets({ upstream, identity }: Config, env: NodeJS.Proce
 
 /** Returns the host name of a URL without the brackets of an IPv6 address, and its port. */
 export function hostAndPort({ hostname, port, protocol }: URL): { host: string; port: number } {
-  const own = Number(port === '' ? (protocol === 'https:' ? 443 : 80) : port)
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: own }
+  const usual = protocol === 'https:' ? 443 : 80
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) }
 }

@@ -56,11 +56,17 @@ function isFixed({ fixable, patched }: TagFinding): boolean {
 }
 
 function detailOf(more: number, fixes: number, was: readonly TagFinding[], is: readonly TagFinding[]): FindingChange[] {
-  const change = more > 0 ? 'new' : more < 0 ? 'gone' : fixes > 0 ? 'fix' : 'fix gone'
+  const change = changeOf(more, fixes)
   const [of, others] = change === 'gone' ? [was, is] : [is, was]
   const one = exampleOf(of, others, more === 0, (change === 'gone' ? -fixes : fixes) > 0)
   if (one === undefined || (more === 0 && fixes === 0)) return []
   return [[change, one.record, one.name, one.version, isFixed(one) ? 1 : 0, one.source]]
+}
+
+function changeOf(more: number, fixes: number): FindingChange[0] {
+  if (more > 0) return 'new'
+  if (more < 0) return 'gone'
+  return fixes > 0 ? 'fix' : 'fix gone'
 }
 
 /**

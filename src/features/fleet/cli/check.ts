@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256Hex } from '../../../base/digest.ts'
 import type { Config } from '../../../config/schema.ts'
-import { fetchLease } from '../lease/lease.ts'
+import { type Lease, fetchLease } from '../lease/lease.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { openObjectStore } from '../objects/open-store.ts'
 import { type ProbeCheck, type ProbeOptions, type ProbeReport, probeReading, probeStore } from '../objects/probe.ts'
@@ -60,10 +60,14 @@ async function withLargeFile<T>(work: (large: NonNullable<ProbeOptions['large']>
 /** Who leads by the object that is stored; it is only read. */
 async function leaseCheck(store: ObjectStore): Promise<ProbeCheck> {
   const [lease] = await fetchLease(store)
-  const named = lease === null ? '' : `epoch ${lease.epoch}, ${lease.name}, ${lease.expiresAt}`
-  const isFree = lease === null || lease.released || !(Date.parse(lease.expiresAt) > Date.now())
-  const text = named === '' ? 'free' : isFree ? `free (last: ${named})` : `taken (${named})`
-  return { name: 'lease', found: text, state: 'ok', needed: 'lease' }
+  return { name: 'lease', found: leaseWords(lease), state: 'ok', needed: 'lease' }
+}
+
+function leaseWords(lease: Lease | null): string {
+  if (lease === null) return 'free'
+  const named = `epoch ${lease.epoch}, ${lease.name}, ${lease.expiresAt}`
+  const isFree = lease.released || !(Date.parse(lease.expiresAt) > Date.now())
+  return isFree ? `free (last: ${named})` : `taken (${named})`
 }
 
 function describe(checks: readonly ProbeCheck[]): string {

@@ -107,14 +107,9 @@ export async function fleetReleaseCommand(options: GenerationOptions): Promise<n
     const isNeeded = newest !== null && (await isUnreleased(store, newest.generation))
     if (isNeeded) await releaseRollback(store, number)
     if (options.json === true) printJson({ generation: number, released: isNeeded })
-    else
-      print(
-        isNeeded
-          ? `syncs run again; generation ${number} is replaced by the next one`
-          : number === 0
-            ? `${store.url} has no generation yet: nothing was changed`
-            : `generation ${number} is no rollback that is waiting: nothing was changed`,
-      )
+    else if (isNeeded) print(`syncs run again; generation ${number} is replaced by the next one`)
+    else if (number === 0) print(`${store.url} has no generation yet: nothing was changed`)
+    else print(`generation ${number} is no rollback that is waiting: nothing was changed`)
     return 0
   })
 }

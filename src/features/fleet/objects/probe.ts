@@ -226,13 +226,20 @@ async function clock({ store, key }: Place): Promise<Seen> {
   const found: ObjectInfo | null = await store.head(key('clock'))
   const after = Date.now()
   const at = found?.modifiedAt ?? before
+  const off = deviationOf(at, before, after)
+  return { found: clockWords(off), state: Math.abs(off) > CLOCK_MS ? 'warn' : 'ok' }
+}
+
+/** Returns how far a time is outside of a span, milliseconds; negative before it. */
+function deviationOf(at: number, before: number, after: number): number {
+  if (at > after) return at - after
   // The store may round down to a second.
-  const off = at > after ? at - after : at < before - 1000 ? at - before : 0
-  const text =
-    off === 0
-      ? 'as on this machine, within a second'
-      : `${(Math.abs(off) / 1000).toFixed(1)} s ${off > 0 ? 'ahead of' : 'behind'} this machine`
-  return { found: text, state: Math.abs(off) > CLOCK_MS ? 'warn' : 'ok' }
+  return at < before - 1000 ? at - before : 0
+}
+
+function clockWords(off: number): string {
+  if (off === 0) return 'as on this machine, within a second'
+  return `${(Math.abs(off) / 1000).toFixed(1)} s ${off > 0 ? 'ahead of' : 'behind'} this machine`
 }
 
 /** Deletes what was written; what remains after a failure is small and is never read. */

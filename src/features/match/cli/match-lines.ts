@@ -104,9 +104,8 @@ const FINDING_HEAD = ['severity', 'component', 'version', 'fixed in', 'record', 
 
 function headline({ sbom, counts }: MatchResult): string {
   const { findings, vulnerable, packages, fixable, levels, notJudged, suppressed } = counts
-  const parts = [...LEVELS, 'unknown' as const].flatMap((level) =>
-    levels[level] === 0 ? [] : [`${levels[level]} ${level === 'unknown' ? 'of no stated severity' : level}`],
-  )
+  const found = [...LEVELS, 'unknown' as const].filter((level) => levels[level] !== 0)
+  const parts = found.map((level) => `${levels[level]} ${level === 'unknown' ? 'of no stated severity' : level}`)
   const name = sbom.name === '' ? 'unnamed' : cut(visible(sbom.name), 200)
   const what = `${visible(sbom.format)}, ${name}: ${counted(packages, 'package')}`
   const ruledOut = suppressed === 0 ? '' : `; ${suppressed} ruled out by VEX`

@@ -1,4 +1,5 @@
 import { MirrorError } from '../../../base/errors.ts'
+import { compareText } from '../../../base/versions/order.ts'
 import type { Question, Surroundings } from '../../../base/identity/identity.ts'
 import type { SbomComponent } from '../../../documents/sboms/sbom.ts'
 import { type Comparison, NO_RECORDS, addComparison, whyPartly, whyUncompared } from './compared.ts'
@@ -174,8 +175,4 @@ function compareFindings(one: MatchFinding, other: MatchFinding): number {
 
 function rankOf({ severity: { level } }: MatchFinding): number {
   return level === null ? LEVELS.length : LEVELS.indexOf(level)
-}
-
-function compareText(one: string, other: string): number {
-  return one < other ? -1 : one > other ? 1 : 0
 }

@@ -51,26 +51,18 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   const { progress } = source
   const scope = scopeWords(call, source)
   const { now, ui, config } = call
-  const isRejected = source.state === 'quarantined' && source.openQuarantines === 0
-  const [words, tone] = isRejected ? REJECTED : STATES[source.state]
   const limit = config[name].maxAgeHours * 3600
   const isOld = ageSeconds === null || ageSeconds > limit
-  const isInScope =
-    source.state === 'complete' && source.scopeChanged === null && (source.scope !== null || name === 'catalog')
-  const policy = `policy: at most ${span(limit)}`
   const isFirst = asOf === null && source.state === 'running'
-  const age: Cell =
-    ageSeconds === null
-      ? state(asOf === null ? 'nothing is mirrored yet' : NO_AGE_HERE, isFirst ? 'warn' : 'bad')
-      : { ...state(span(ageSeconds), isOld ? 'bad' : 'good'), note: policy }
+  const [words, tone] = stateOf(source, isFirst, isOld)
   const ended = lastRun === null ? [plain('never')] : runCells(call, lastRun)
   return {
     name,
-    tone: isFirst ? 'warn' : isOld ? 'bad' : tone,
-    state: isFirst ? 'the first run is in progress' : isInScope ? IN_SCOPE : words,
+    tone,
+    state: words,
     rows: [
       ...(progress ? ([['progress', plain(describeRunProgress(progress))]] as const) : []),
-      ['age', age],
+      ['age', ageCell(source, limit, isFirst)],
       ['as of', time(asOf, now)],
       ['last run', ended],
       ['next run', nextRunAt === null ? plain('not scheduled') : time(nextRunAt, now)],
@@ -83,6 +75,26 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
       ...(call.signedIn ? ([['runs', link('all runs', ui('runs', { source: name }))]] as const) : []),
     ],
   }
+}
+
+/** Returns the state of a source in words, and the tone of its card. */
+function stateOf(source: SourceStatus, isFirst: boolean, isOld: boolean): readonly [words: string, tone: Tone] {
+  if (isFirst) return ['the first run is in progress', 'warn']
+  const isRejected = source.state === 'quarantined' && source.openQuarantines === 0
+  const [words, tone] = isRejected ? REJECTED : STATES[source.state]
+  const isInScope =
+    source.state === 'complete' && source.scopeChanged === null && (source.scope !== null || source.name === 'catalog')
+  return [isInScope ? IN_SCOPE : words, isOld ? 'bad' : tone]
+}
+
+/** Returns the age of a source; `limit`: the highest that the policy permits, seconds. */
+function ageCell({ asOf, ageSeconds }: SourceStatus, limit: number, isFirst: boolean): Cell {
+  if (ageSeconds !== null) {
+    const tone = ageSeconds > limit ? 'bad' : 'good'
+    return { ...state(span(ageSeconds), tone), note: `policy: at most ${span(limit)}` }
+  }
+  const words = asOf === null ? 'nothing is mirrored yet' : NO_AGE_HERE
+  return state(words, isFirst ? 'warn' : 'bad')
 }
 
 function lacksWords({ missing }: SourceStatus): string {

@@ -1,4 +1,10 @@
-import { JUDGED_BEFORE, foundPackage, noTagHasIt, readRecordTags } from '../../../server/lookup/record-tags.ts'
+import {
+  type KnownRecordTags,
+  JUDGED_BEFORE,
+  foundPackage,
+  noTagHasIt,
+  readRecordTags,
+} from '../../../server/lookup/record-tags.ts'
 import { counted } from '../../../base/text.ts'
 import type { Block } from '../blocks.ts'
 import { clip, link, plain } from '../cells.ts'
@@ -33,9 +39,15 @@ export function recordTagsBlocks(call: PageCall, id: string): Block[] {
           link(clip(one.name || one.id, 200), ui('tag', { id: one.id })),
           plain(foundPackage(one), 200),
           plain(one.version, 200),
-          plain(one.suppressed ? 'ruled out by VEX' : one.fixable ? 'yes' : 'no'),
+          plain(fixWords(one)),
         ]),
       empty: sentence(noTagHasIt(found)),
     },
   ]
+}
+
+/** Returns whether a finding has a fix, in words. */
+function fixWords({ suppressed, fixable }: KnownRecordTags['tags'][number]): string {
+  if (suppressed) return 'ruled out by VEX'
+  return fixable ? 'yes' : 'no'
 }

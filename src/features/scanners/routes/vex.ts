@@ -136,17 +136,9 @@ function originOf(
 }
 
 /** The repository in use; null when the request was refused. Throws `not_ready` before the first. */
-function read(
-  { config, expectsCatalog, maker }: VexRoutesOptions,
-  { served }: RouteTools,
-  call: RouteCall,
-): VexGeneration | null {
-  const hasCatalog = expectsCatalog || served.knownOrigin('catalog') !== null
-  const reason = !config.views.vex
-    ? 'this mirror offers no VEX repository: views.vex is off in its settings'
-    : hasCatalog
-      ? null
-      : NO_VEX
+function read(options: VexRoutesOptions, { served }: RouteTools, call: RouteCall): VexGeneration | null {
+  const { config, maker } = options
+  const reason = whyNoRepository(options, served)
   if (reason !== null) {
     call.refuse({ status: 404, error: 'not_found', message: reason })
     return null
@@ -160,6 +152,16 @@ function read(
   }
   maker.wanted()
   throw new MirrorError('not_ready', 'the VEX repository is being built: try again later')
+}
+
+/** Returns why there will be no VEX repository here; null: there is one, or will be. */
+function whyNoRepository(
+  { config, expectsCatalog }: VexRoutesOptions,
+  served: Pick<ServedSnapshot, 'knownOrigin'>,
+): string | null {
+  if (!config.views.vex) return 'this mirror offers no VEX repository: views.vex is off in its settings'
+  const hasCatalog = expectsCatalog || served.knownOrigin('catalog') !== null
+  return hasCatalog ? null : NO_VEX
 }
 
 /** The manifest (VEX Repository Specification, 2; `versions` is a list, as Trivy and VEX Hub have it). */

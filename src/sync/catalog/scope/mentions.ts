@@ -108,8 +108,9 @@ function mentionOf(value: string, { field, words, kind, depth, isListed }: Posit
 }
 
 function rankOf(kind: SubscribedKind | null, isId: boolean, isName: boolean, isNumber: boolean): number {
-  if (kind !== null) return isId ? 0 : isName ? 1 : 2
-  return isId || !isNumber ? 3 : 4
+  if (kind === null) return isId || !isNumber ? 3 : 4
+  if (isId) return 0
+  return isName ? 1 : 2
 }
 
 /**

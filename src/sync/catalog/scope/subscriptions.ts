@@ -42,8 +42,8 @@ export function resolveSubscriptions(subscriptions: Iterable<Item>, lists: Lists
     const { hits, missed } = targetsOf(mentions, index, ecosystems)
     for (const hit of hits) ids[hit.kind].add(hit.id)
     const others = mentions.filter(({ rank }) => rank < OWN_ID)
-    const why = hits.length === 0 ? whyUnresolved(others) : missed.length === 0 ? null : whyUnresolved(missed)
-    if (why !== null) unresolved.set(id, why)
+    if (hits.length === 0) unresolved.set(id, whyUnresolved(others))
+    else if (missed.length > 0) unresolved.set(id, whyUnresolved(missed))
   }
   return { ids, count: all.length, unresolved }
 }

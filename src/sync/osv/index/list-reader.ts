@@ -183,10 +183,15 @@ function unfinishedBytes(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0
     if (byte < 0x80) return 0
-    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2
-    if (byte >= 0xc0) return length > back ? back : 0
+    if (byte >= 0xc0) return lengthBy(byte) > back ? back : 0
   }
   return 0
+}
+
+/** Returns the number of bytes of a character by the first of them, for characters of more bytes. */
+function lengthBy(first: number): number {
+  if (first >= 0xf0) return 4
+  return first >= 0xe0 ? 3 : 2
 }
 
 /** Returns a copy of a window in one of twice the size, and frees the window. */

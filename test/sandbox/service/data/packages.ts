@@ -44,7 +44,8 @@ export function generatePackage(origin: Origin, i: number): Entry<Package> {
   const language = target.distroVersion === '' // built once for all machines: no twins
   const version = patchedVersion(target, base, 1 + (twin && !language ? i - 1 : i))
   const name = patchedName(target.feed, source)
-  const arch = language ? 'noarch' : twin ? 'aarch64' : 'x86_64'
+  const machine = twin ? 'aarch64' : 'x86_64'
+  const arch = language ? 'noarch' : machine
   const listed: Package = {
     id: idFor(origin, 'package', i),
     name,

@@ -18,7 +18,7 @@ export function loadChangeList(call: PageCall): PageView {
   const entry = numberOf(call.query, 'entry')
   const [since, source, purl, tag] = ['since', 'source', 'purl', 'tag'].map((name) => parameter(call.query, name))
   const isList = entry === null && since === '' && purl === '' && tag === ''
-  const view = entry !== null ? entryView(call, entry) : isList ? logView(call) : sinceView(call)
+  const view = viewOf(call, entry, isList)
   const alternates = [
     { type: 'application/atom+xml', title: 'Changes (Atom)', href: call.ui('changes.atom', { source, purl, tag }) },
     {
@@ -28,6 +28,11 @@ export function loadChangeList(call: PageCall): PageView {
     },
   ]
   return { ...view, alternates }
+}
+
+function viewOf(call: PageCall, entry: number | null, isList: boolean): PageView {
+  if (entry !== null) return entryView(call, entry)
+  return isList ? logView(call) : sinceView(call)
 }
 
 function logView(call: PageCall): PageView {

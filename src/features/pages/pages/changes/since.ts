@@ -31,7 +31,8 @@ export function sinceView(call: PageCall): PageView {
   const tag = parameter(query, 'tag')
   const isOfPackages = purl !== '' || tag !== ''
   const chosen = choiceOf(query, 'source', SOURCES)
-  const wanted = chosen === '' && isOfPackages ? 'osv' : chosen === '' ? null : chosen
+  const usual = isOfPackages ? 'osv' : null
+  const wanted = chosen === '' ? usual : chosen
   if (isOfPackages && wanted !== 'osv')
     throw new MirrorError('bad_request', 'a package is named by records alone: choose the source osv')
   const asks = askedPackages(call, '')

@@ -97,10 +97,11 @@ function repositoryOf({ reads }: PageCall, id: string): string {
 function tagRow({ ui, now }: PageCall, item: Fields): Cell[] {
   const id = listedId(item, 'tags')
   const name = nameOfTag(item)
+  const shown = name === '' ? id : name
   const short = id !== '' && id.length <= 500
   const digest = digestOfTag(item)
   return [
-    short ? link(name === '' ? id : name, ui('tag', { id })) : plain(name),
+    short ? link(shown, ui('tag', { id })) : plain(name),
     digest === null ? plain(null) : code(digest),
     changedCell(item, now, 'tags'),
     code(id),

@@ -31,9 +31,10 @@ type Rows = [string, Cell | Cell[]][]
 function outboxRows({ now }: PageCall, outbox: BoxesStatus['outbox']): Rows {
   if (outbox === null) return [['state', plain('off: no folder is set (bundle.outbox)')]]
   const { last, exporting, problem, reason } = outbox
+  const good = state(exporting ? 'an export is running' : 'ready', 'good')
   const bad = state(`the last export failed: ${problem ?? ''}`, 'bad')
   return [
-    ['state', problem === null ? state(exporting ? 'an export is running' : 'ready', 'good') : bad],
+    ['state', problem === null ? good : bad],
     ...(reason === null ? [] : ([['why', plain(reason, 1000)]] satisfies Rows)),
     [
       'last bundle',

@@ -1,3 +1,4 @@
+import { compareText } from '../../../../base/versions/order.ts'
 import { COMMITS, NO_ECOSYSTEM } from '../../store/generations.ts'
 import { isKnownEcosystem } from './ecosystems.ts'
 
@@ -37,7 +38,7 @@ export function createFolderChoice(most: number): EcosystemLimit {
 }
 
 function compareNames(one: string, other: string): number {
-  return rankOf(one) - rankOf(other) || (one < other ? -1 : one > other ? 1 : 0)
+  return rankOf(one) - rankOf(other) || compareText(one, other)
 }
 
 function rankOf(name: string): number {

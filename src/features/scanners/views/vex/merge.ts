@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../../../base/digest.ts'
 import { instantOf } from '../../../../base/time.ts'
+import { compareText } from '../../../../base/versions/order.ts'
 import { rulesOut, vexStatusOf } from '../../../../documents/vex/statement.ts'
 import type { OpenVex } from './openvex.ts'
 
@@ -110,7 +111,7 @@ function inOrder(said: ReadonlyMap<string, Said>, documents: readonly number[]):
     }
     return { one, at: one[1].at, out: isRulingOut(one[0]) ? 1 : 0, rank, place }
   })
-  placed.sort((a, b) => compare(a.at, b.at) || a.out - b.out || a.rank - b.rank || a.place - b.place)
+  placed.sort((a, b) => compareText(a.at, b.at) || a.out - b.out || a.rank - b.rank || a.place - b.place)
   return placed.map(({ one }) => one)
 }
 
@@ -134,8 +135,4 @@ function headOf(statements: readonly string[], sources: readonly VexSource[]): o
     timestamp: newest.timestamp,
     version: 1,
   }
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : one > other ? 1 : 0
 }

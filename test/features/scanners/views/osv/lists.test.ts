@@ -21,9 +21,10 @@ function rowOf(number: number): StampRow {
 
 function inOrder(rows: Iterable<StampRow>): [string, string][] {
   const pairs = Array.from(rows, ({ instant, name }): [string, string] => [instant, name])
-  return pairs.sort(([a, one], [b, other]) =>
-    a === b ? Buffer.compare(Buffer.from(one), Buffer.from(other)) : a < b ? 1 : -1,
-  )
+  return pairs.sort(([a, one], [b, other]) => {
+    if (a === b) return Buffer.compare(Buffer.from(one), Buffer.from(other))
+    return a < b ? 1 : -1
+  })
 }
 
 const made = (rows: Iterable<StampRow>) => writeStamps(folder, () => inOrder(rows), null)

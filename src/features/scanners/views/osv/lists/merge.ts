@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { join } from 'node:path'
 import { createGunzip } from 'node:zlib'
+import { compareText } from '../../../../../base/versions/order.ts'
 import { stampLines } from './stamps.ts'
 
 /** A row of a list: when a record was modified, in the form of `instantOf`, and its name. */
@@ -70,7 +71,7 @@ function editsOf({ removed, added }: ListChange): Edit[] {
     ...removed.filter((row) => !come.has(keyOf(row))).map((row) => editOf(row, false)),
     ...added.filter((row) => !gone.has(keyOf(row))).map((row) => editOf(row, true)),
   ]
-  return edits.sort((one, other) => compare(other.instant, one.instant) || Buffer.compare(one.bytes, other.bytes))
+  return edits.sort((one, other) => compareText(other.instant, one.instant) || Buffer.compare(one.bytes, other.bytes))
 }
 
 function editOf(row: StampRow, adds: boolean): Edit {
@@ -118,12 +119,8 @@ function placeOf(edit: Edit, lines: Buffer, from: number): number {
 function compareTo({ instant, bytes }: Edit, lines: Buffer, at: number): number {
   const comma = lines.indexOf(COMMA, at)
   const stamp = lines.toString('latin1', at, comma)
-  const order = compare(`${stamp.slice(0, 19)}.${stamp.slice(20, -1).padEnd(9, '0')}`, instant)
+  const order = compareText(`${stamp.slice(0, 19)}.${stamp.slice(20, -1).padEnd(9, '0')}`, instant)
   return order || bytes.compare(lines, comma + 1, lines.indexOf(NEWLINE, comma))
-}
-
-function compare(one: string, other: string): number {
-  return one < other ? -1 : one > other ? 1 : 0
 }
 
 /** Returns the end of the line that an edit removes. */
