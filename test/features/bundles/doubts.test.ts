@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { isCarried } from '../../../src/features/bundles/format/doubts.ts'
 import { problemsOf } from '../../../src/server/status/problems.ts'
 import { buildStatus } from '../../../src/server/status/report.ts'
 import { announce } from '../../../src/store/changes/message.ts'
@@ -61,4 +62,8 @@ test('what a mirror published although its guard doubted it is known below the g
   await made.run('osv')
   const next = await carry(made.dir, media, { since: String(delta.manifest.sequence) })
   expect(Object.keys(next.manifest.counts).filter((name) => name.startsWith('doubts-'))).toEqual([])
+})
+
+test('a name that is too long, or has control characters, is not carried: the mirror below would refuse the bundle', () => {
+  expect(['ROOT-1', 'a\nb', 'a\u0007', 'x'.repeat(501)].filter(isCarried)).toEqual(['ROOT-1'])
 })

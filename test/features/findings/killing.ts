@@ -10,7 +10,7 @@ export interface KillPlace {
   readonly running: boolean
 }
 
-const urlOf = (path: string): string => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
+const urlOf = (path: string): string => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url).href)
 
 /** Judges in a process that counts its statements; it ends with their number. */
 const CODE = `

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { sha256Hex } from '../../../base/digest.ts'
 import { DAY_MS } from '../../../base/time.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
-import { DOUBT_NAMES_COUNT, DOUBT_NAMES_HEADER, MOST_CARRIED, countsOfDoubts } from '../format/doubts.ts'
+import { DOUBT_NAMES_COUNT, DOUBT_NAMES_HEADER, MOST_CARRIED, countsOfDoubts, isCarried } from '../format/doubts.ts'
 import type { ManifestHead } from '../format/manifest.ts'
 import type { ExportSnapshot } from './snapshot.ts'
 import type { BundleWriter } from './writer.ts'
@@ -40,7 +40,7 @@ export async function writeDoubtNames(
   const lines: string[] = []
   for (const source of sources)
     for (const [kind, names] of reads.changes.listDoubtNames(source, since)) {
-      const short = names.filter((name) => name.length <= MOST_CARRIED.characters)
+      const short = names.filter(isCarried)
       for (const name of short.slice(0, MOST_CARRIED.names)) lines.push(JSON.stringify([source, kind, name]))
     }
   if (lines.length === 0) return {}

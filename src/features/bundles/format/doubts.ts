@@ -49,11 +49,16 @@ export function doubtNamesMember(manifest: Manifest): string | null {
   throw new MirrorError('bundle', `it counts ${DOUBT_NAMES_COUNT}, and has no member with them`)
 }
 
+/** Reports whether a bundle carries a name: a bounded one, without control characters. */
+export function isCarried(name: string): boolean {
+  return name.length <= MOST_CARRIED.characters && !/\p{Cc}/u.test(name)
+}
+
 /** Parses a line; null for a kind or source that this version does not know. Throws `bundle`. */
 export function parseDoubtName(value: unknown, place: string): DoubtName | null {
   const [source, kind, name] = Array.isArray(value) ? (value as unknown[]) : []
-  const isName = typeof name === 'string' && name.length <= MOST_CARRIED.characters && !/\p{Cc}/u.test(name)
-  if (!isName) throw new MirrorError('bundle', `${place} is not the name of a doubtful item`)
+  if (typeof name !== 'string' || !isCarried(name))
+    throw new MirrorError('bundle', `${place} is not the name of a doubtful item`)
   const isKnown = SOURCES.some((one) => one === source) && typeof kind === 'string' && Object.hasOwn(DOUBTS, kind)
   return isKnown ? [source as SourceName, kind as Doubt, name] : null
 }

@@ -3,7 +3,7 @@ import { COMPILED } from '../../../../support/command.ts'
 import { killWhenHere } from '../../../../support/killed.ts'
 import type { VexBench } from './history.ts'
 
-const urlOf = (path: string): string => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url).href)
+const urlOf = (path: string): string => JSON.stringify(new URL(`../../../../../src/${path}`, import.meta.url).href)
 
 /** Makes a repository in a process that counts what it does with files; it ends with that number. */
 const CODE = `
