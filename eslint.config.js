@@ -35,7 +35,6 @@ export default defineConfig(
   },
   {
     files: ['src/**/*.ts'],
-    ignores: ['test/sandbox/**'], // it is no part of the program
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',

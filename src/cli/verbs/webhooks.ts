@@ -1,6 +1,7 @@
 import { DOCTOR, REGISTER, ROTATE } from '../after-texts.ts'
 import { JSON_FLAG, OUT, type Flag, type Verb } from './verb.ts'
 
+const SECRETS: Flag = ['--secret-file <file>', 'secrets, one a line; default: those stored here']
 const URL_FLAG: Flag = ['--url <url>', 'where events are sent: https://…/-/webhooks']
 const TEST_TAG: Flag = [
   '--test-tag <id>',
@@ -101,7 +102,7 @@ export const WEBHOOK_VERBS: readonly Verb[] = [
     summary: 'sign a made-up event and send it to an endpoint',
     options: [
       ['--url <url>', 'where to'],
-      ['--secret-file <file>', 'secrets, one a line; default: those stored here'],
+      SECRETS,
       ['--dialect <form>', 'standard, vendor, whole-base64 or decoded-hex', 'standard'],
       ['--type <type>', 'event type; default: a new image'],
       ['--tag <name>', 'what it announces: repository:tag, or repository:tag@sha256:…'],
@@ -116,11 +117,7 @@ export const WEBHOOK_VERBS: readonly Verb[] = [
     path: 'webhooks doctor',
     arguments: '<file>',
     summary: 'say why a captured delivery is refused; - is standard input',
-    options: [
-      ['--secret-file <file>', 'secrets, one a line; default: those stored here'],
-      ['--at <time>', 'judge its time as of then; default: now'],
-      JSON_FLAG,
-    ],
+    options: [SECRETS, ['--at <time>', 'judge its time as of then; default: now'], JSON_FLAG],
     after: DOCTOR,
     example: 'webhooks doctor delivery.txt --at 2026-05-01T12:00:00Z',
     load: async () => (await import('../webhooks/doctor.ts')).doctorCommand,
