@@ -10,7 +10,7 @@ import {
   placeOfProduct,
   placesOfProduct,
   readProductName,
-  readSourceNames,
+  readProductNames,
 } from './products.ts'
 import type { Form } from './rule.ts'
 import { type BomLink, type Statement, type VexName, type VexProduct, rulesOut } from './statement.ts'
@@ -287,8 +287,7 @@ function findIn(
 
 /** Names a component and its source packages: the version of the SBOM counts where the package URL has none. */
 function ownNames({ purl, version, sourcePackage = null }: NamedComponent): ProductNames | null {
-  const own = purl === null ? null : readProductName(purl, version)
-  return own === null || purl === null ? null : { own, sources: readSourceNames(purl, version, sourcePackage) }
+  return purl === null ? null : readProductNames(purl, version, sourcePackage)
 }
 
 function allNames(names: ProductNames | null): ProductName[] {

@@ -44,37 +44,46 @@ const ARCHITECTURES: ReadonlyMap<string, string> = new Map([
 
 /** Reads a package URL; null for what is none. `stated`: the version beside it, which counts where it names none. */
 export function readProductName(text: string, stated = ''): ProductName | null {
+  return reading(text, (url) => productOf(url, stated))
+}
+
+/**
+ * Reads a package URL as a product with its source packages; null for what is none. `stated`: the version beside the package URL;
+ * `source`: the source package that the SBOM names beside it.
+ */
+export function readProductNames(text: string, stated = '', source: SourcePackage | null = null): ProductNames | null {
+  return reading(text, (url) => ({ own: productOf(url, stated), sources: sourcesOf(url, stated, source) }))
+}
+
+function reading<T>(text: string, read: (url: ParsedUrl) => T): T | null {
   if (text.length > LONGEST) return null
   try {
-    const url = parsePurl(text)
-    const { type, version = '', qualifiers, subpath = '' } = url
-    const named = new Map(Object.entries(qualifiers ?? {}))
-    const digest = IMAGE_TYPES.has(type) ? digestIn([version, named.get('digest') ?? '']) : ''
-    return { ...packageNamed(url, version || stated, named), subpath, digest }
+    return read(parsePurl(text))
   } catch {
     return null
   }
 }
 
+function productOf(url: ParsedUrl, stated: string): ProductName {
+  const { type, version = '', qualifiers, subpath = '' } = url
+  const named = new Map(Object.entries(qualifiers ?? {}))
+  const digest = IMAGE_TYPES.has(type) ? digestIn([version, named.get('digest') ?? '']) : ''
+  return { ...packageNamed(url, version || stated, named), subpath, digest }
+}
+
 /**
- * Reads the source packages that a package of a distribution is built from, as products without an architecture; none where they
- * are not known. `stated`: the version beside the package URL; `source`: what the SBOM names beside it.
+ * Returns the source packages that a package of a distribution is built from, as products without an architecture; none where they
+ * are not known.
  */
-export function readSourceNames(text: string, stated = '', source: SourcePackage | null = null): ProductName[] {
-  if (text.length > LONGEST) return []
-  try {
-    const url = parsePurl(text)
-    if (!isSystemType(url.type)) return []
-    const found = packageOf(url, stated)
-    const isKnown = !('unrecorded' in found)
-    const version = isKnown ? found.version : (url.version ?? '') || stated
-    const built = sourcePackageOf(url, source, version)
-    if (built === null) return []
-    const ecosystem = isKnown ? found.ecosystem : null
-    return recordedSources(ecosystem, built).map((one) => sourceName(url, one))
-  } catch {
-    return []
-  }
+function sourcesOf(url: ParsedUrl, stated: string, source: SourcePackage | null): ProductName[] {
+  if (!isSystemType(url.type)) return []
+  const found = packageOf(url, stated)
+  const isKnown = !('unrecorded' in found)
+  const version = isKnown ? found.version : (url.version ?? '') || stated
+  const built = sourcePackageOf(url, source, version)
+  if (built === null) return []
+  const ecosystem = isKnown ? found.ecosystem : null
+  return recordedSources(ecosystem, built).map((one) => sourceName(url, one))
 }
 
 /** Names a source package in the release of a package that is built from it. */
@@ -121,12 +130,6 @@ export function isVersionOf({ key, version }: ProductName, text: string): boolea
 export interface ProductNames {
   readonly own: ProductName
   readonly sources: readonly ProductName[]
-}
-
-/** Reads a package URL as a product with its source packages; null for what is none. */
-export function readProductNames(text: string): ProductNames | null {
-  const own = readProductName(text)
-  return own === null ? null : { own, sources: readSourceNames(text) }
 }
 
 /** Reports whether one can be the other, or the source package of the other. */

@@ -73,7 +73,11 @@ export function createVexReader(db: Db) {
     .pluck()
   const documents = createDocumentStoreReader(db)
   const unsure = db.prepare<[], string>(UNSURE).pluck()
+  const stored = db.prepare<[], number>('SELECT count(*) FROM catalog_document').pluck()
+  const enforced = db.prepare<[], string>(ENFORCED).pluck()
   return {
+    /** Returns another text whenever `listVexDocuments` may return something else from the same snapshot of the catalog. */
+    readVexBasis: (): string => sha256Hex(`${stored.get() ?? 0} ${enforced.get() ?? ''}`),
     /**
      * Each document once, in the order of the digests. Documents that are listed but not stored are omitted. `fetched`: answers
      * that count instead of those of their paths, as if their signatures were not verified; what fetched answers mention counts
@@ -101,6 +105,10 @@ export function createVexReader(db: Db) {
     listUnsureTags: (): string[] => unsure.all(),
   }
 }
+
+/** SQL: the results of signatures that decide what a document may rule out. */
+const ENFORCED = `SELECT json_group_array(json_array(path, answer, state, subject) ORDER BY path)
+  FROM catalog_signature WHERE fetched = 0 AND enforced = 1`
 
 /**
  * SQL: where signatures are enforced, the tags whose stored SBOM is not verified, or as that of a digest which the catalog does not

@@ -148,7 +148,7 @@ function createNames(db: Db) {
 }
 
 /** What follows the catalog, each up to a state of its own. */
-type Followed = 'vex' | 'images' | 'patches' | 'tags'
+type Followed = 'vex' | 'basis of vex' | 'images' | 'patches' | 'tags'
 
 function createFollowed(db: Db) {
   const read = db.prepare<[string], string>('SELECT state FROM followed WHERE name = ?').pluck()

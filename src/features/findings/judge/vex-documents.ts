@@ -32,15 +32,16 @@ interface DocumentsInput {
 export async function followVex({ store, during }: DocumentsInput): Promise<string | null> {
   const catalog = during(catalogOf)
   if (catalog === null) return catalog
-  const listed = during((reads, vex) => {
+  const { basis, listed } = during((reads, vex) => {
     expectCatalog(reads, catalog)
-    return vex.listVexDocuments()
+    const basis = vex.readVexBasis()
+    const isKnown = catalog === store.readFollowed('vex') && basis === store.readFollowed('basis of vex')
+    return { basis, listed: isKnown ? null : vex.listVexDocuments() }
   })
+  if (listed === null) return catalog
   const wanted = new Map(listed.map((one) => [one.digest, storedOf(one)]))
   const stored = store.listVexDocuments()
   const known = new Set(stored.filter((one) => isSame(one, wanted.get(one.digest))))
-  const isCurrent = known.size === stored.length && known.size === listed.length
-  if (isCurrent && catalog === store.readFollowed('vex')) return catalog
   store.putFollowed('vex', '')
   const numberOf = createNumbers()
   for (const one of stored) if (!known.has(one)) await store.inOne(() => Promise.resolve(store.dropVexDocument(one.id)))
@@ -54,6 +55,7 @@ export async function followVex({ store, during }: DocumentsInput): Promise<stri
     const about = aboutOf(statements, numberOf)
     await store.inOne(() => Promise.resolve(store.addVexDocument(storedOf(document), about)))
   }
+  store.putFollowed('basis of vex', basis)
   store.putFollowed('vex', isAnyUnread ? unreadState(catalog) : catalog)
   return catalog
 }
