@@ -8,7 +8,7 @@ import { createLedgerReader } from './replication/ledger.ts'
 import { createCatalogQuery, createOrderings } from './catalog/list-query.ts'
 import { createCatalogAnswerReader } from './catalog/answers.ts'
 import { createCatalogListReader } from './catalog/lists.ts'
-import { createSignatureReader } from './catalog/signatures.ts'
+import { createSignatureReader, createTrustReader } from './catalog/signatures.ts'
 import { createDoubtReader } from './changes/doubts.ts'
 import { createChangeReader } from './changes/log.ts'
 import { createDocumentReader } from './feeds/documents.ts'
@@ -39,6 +39,7 @@ export function createReads(db: Db) {
       ...createDocumentStoreReader(db),
       ...createDigestLines(db),
       ...createSignatureReader(db),
+      ...createTrustReader(db),
     },
     runs: { ...createRunReader(db), ...createRunScope(db) },
     snapshots: createSnapshotReader(db),

@@ -2,7 +2,7 @@ import { type Db, openWriter } from './database/open.ts'
 import { createDigestLines } from './catalog/digest-lines.ts'
 import { createDocumentStoreWriter } from './catalog/documents.ts'
 import { createCatalogRepair } from './catalog/repair.ts'
-import { createSignatureWriter } from './catalog/signatures.ts'
+import { createSignatureWriter, createTrustWriter } from './catalog/signatures.ts'
 import { createNewTagWriter, createAnnouncedReader } from './catalog/tags.ts'
 import { createLedgerWriter } from './replication/ledger.ts'
 import { createCarriedReader } from './replication/reader.ts'
@@ -112,6 +112,7 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
       ...createDigestLines(db),
       ...createCatalogRepair(db),
       ...createSignatureWriter(db),
+      ...createTrustWriter(db),
     },
     dates: createDatesWriter(db),
     runs: { ...createRunWriter(db), ...createRunScope(db) },

@@ -112,6 +112,7 @@ test('exports beside syncs that never stop are each of one published state, in o
       split: null,
       force: false,
       keyFiles: [key.path],
+      trustRoot: [],
       expireDays: 0,
       keep: 30,
       spared: [],

@@ -1,12 +1,15 @@
 import { type Parsed, type Setting, textSetting } from './base.ts'
 import { readPemFile } from './pem-files.ts'
 
+/** What is not a file: what bundles carry. */
+const CARRIED = 'bundle'
+
 /** A file of what is trusted to sign artifacts: public keys in PEM, or a trusted root of Sigstore. */
 export function trustFile(): Setting<string> {
   return textSetting(
-    'a file of PEM public keys, or a trusted_root.json of Sigstore',
+    `a file of PEM public keys, a trusted_root.json of Sigstore, or "${CARRIED}"`,
     '/etc/patchmirror/signing-keys.pem',
-    (path, context) => readPemFile(path, context, faultOf),
+    (path, context) => (path === CARRIED ? { value: path } : readPemFile(path, context, faultOf)),
   )
 }
 

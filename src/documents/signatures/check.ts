@@ -29,11 +29,17 @@ export interface SignatureCheck {
 /** Changes when the same document would be judged in another way. */
 const RULES = 2
 
-/** Creates the verification; null: the settings want none. Throws `config` where a file of the trust root cannot be used. */
-export function createSignatureCheck(settings: SignatureSettings): SignatureCheck | null {
+/**
+ * Creates the verification; null: the settings want none. `carried`: the trust root that bundles brought. Throws `config` where
+ * a file of the trust root cannot be used.
+ */
+export function createSignatureCheck(
+  settings: SignatureSettings,
+  carried: readonly string[] = [],
+): SignatureCheck | null {
   const mode = signatureMode(settings)
   if (mode === 'off') return null
-  const trust = readTrust(settings.trustRoot)
+  const trust = readTrust(settings.trustRoot, carried)
   const verify = createVerification(trust)
   const judgeOne = async (content: Buffer, subjects: readonly string[]): Promise<Judged> => {
     const found = signedPartsOf(content)

@@ -15,6 +15,8 @@ export interface Trust {
   readonly keys: readonly TrustedKey[]
   /** The trusted roots of Sigstore, as parsed. */
   readonly roots: readonly unknown[]
+  /** The files' content. */
+  readonly texts: readonly string[]
   /** Another one for other content. */
   readonly digest: string
 }
@@ -22,11 +24,21 @@ export interface Trust {
 const PUBLIC_KEY = /-----BEGIN PUBLIC KEY-----[^-]+-----END PUBLIC KEY-----/g
 const LEAST_RSA_BITS = 2048
 
-/** Reads the files of `catalog.trustRoot`: public keys in PEM, and trusted roots of Sigstore. Throws `config`. */
-export function readTrust(files: readonly string[]): Trust {
-  const texts = files.map(readText)
-  const parts = texts.map((text, at) => partOf(files[at] ?? '', text))
+/** What `catalog.trustRoot` names instead of a file: what the last bundle with a trust root brought. */
+export const OF_BUNDLES = 'bundle'
+
+/**
+ * Reads what `catalog.trustRoot` names: files of public keys in PEM, and trusted roots of Sigstore. `carried`: the texts of such
+ * files that bundles brought. Throws `config`.
+ */
+export function readTrust(names: readonly string[], carried: readonly string[]): Trust {
+  const files = names.flatMap((name) =>
+    name === OF_BUNDLES ? carried.map((text) => ({ name, text })) : [{ name, text: readText(name) }],
+  )
+  const texts = [...new Set(files.map(({ text }) => text))]
+  const parts = files.map(({ name, text }) => partOf(name, text))
   return {
+    texts,
     keys: parts.flatMap(({ keys }) => keys),
     roots: parts.flatMap(({ root }) => (root === null ? [] : [root])),
     digest: sha256Hex(JSON.stringify(texts)),

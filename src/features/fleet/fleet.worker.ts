@@ -26,7 +26,7 @@ export type LiveFleetSettings = Pick<
 
 /** Start data of the thread of a fleet. */
 export interface FleetStart {
-  readonly config: Pick<Config, 'fleet' | 'bundle' | 'data' | 'history'>
+  readonly config: Pick<Config, 'fleet' | 'bundle' | 'catalog' | 'data' | 'history'>
   readonly version: string
   /** Address at which this mirror takes webhooks. */
   readonly address: string

@@ -52,9 +52,9 @@ function startFleet(options: GateParts): Gate {
     status: () => fleetStatusOf(parts, leads()),
     refusal: () => (leads() ? null : deliveryRefusal(known.report)),
     begin(address) {
-      const { fleet, bundle, data, history } = config
+      const { fleet, bundle, catalog, data, history } = config
       thread = startFleetThread({
-        config: { fleet, bundle, data, history },
+        config: { fleet, bundle, catalog, data, history },
         version,
         address,
         onReport(report, traffic) {

@@ -12,7 +12,7 @@ import type { ObjectStore } from './objects/object-store.ts'
 
 /** What a data folder follows and publishes generations with. */
 interface ReplicaOptions {
-  readonly config: Pick<Config, 'fleet' | 'bundle' | 'data' | 'history'>
+  readonly config: Pick<Config, 'fleet' | 'bundle' | 'catalog' | 'data' | 'history'>
   /** Version of this program. */
   readonly version: string
   readonly store: ObjectStore

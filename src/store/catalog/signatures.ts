@@ -119,3 +119,26 @@ export function createSignatureWriter(db: Db) {
     },
   }
 }
+
+/** Creates reads of the trust root that the last bundle with one brought; usable on any connection. */
+export function createTrustReader(db: Db) {
+  const all = db.prepare<[], string>('SELECT body FROM carried_trust ORDER BY place').pluck()
+  return {
+    /** Public keys in PEM and trusted roots of Sigstore in JSON, as the files had them; none: no bundle brought any. */
+    listCarriedTrust: (): string[] => all.all(),
+  }
+}
+
+/** Creates writes of the same. */
+export function createTrustWriter(db: Db) {
+  const drop = db.prepare('DELETE FROM carried_trust')
+  const add = db.prepare('INSERT INTO carried_trust (place, body) VALUES (?, ?)')
+  return {
+    ...createTrustReader(db),
+    /** Replaces what an earlier bundle brought. */
+    putCarriedTrust(texts: readonly string[]): void {
+      drop.run()
+      for (const [place, text] of texts.entries()) add.run(place, text)
+    },
+  }
+}

@@ -45,7 +45,7 @@ export function createCatalogContext(context: SyncContext, sessions: Sessions): 
     has: (surface) => sessions.has(surface),
     relative: ({ surface }, path) => (surface === 'catalog' ? path : path.replace(VERSION, '')),
     fetchDocument: (url, sink) => sessions.fetchDocument(url, sink),
-    signatures: source === 'catalog' ? createSignatureCheck(config.catalog) : null,
+    signatures: source === 'catalog' ? createSignatureCheck(config.catalog, store.catalog.listCarriedTrust()) : null,
     keep: (work) => store.gathered(most, work),
     collectHeap: createLargeHeapCollection(),
     counted(items) {

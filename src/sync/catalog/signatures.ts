@@ -42,7 +42,7 @@ export async function judgeFetched(context: CatalogContext, task: Task, answer: 
  * all, as after an import, is verified again. Returns the numbers; null: nothing is verified.
  */
 export async function settleSignatures(store: Writes, settings: SignatureSettings): Promise<SignatureCounts | null> {
-  const check = createSignatureCheck(settings)
+  const check = createSignatureCheck(settings, store.catalog.listCarriedTrust())
   if (check === null) {
     if (store.catalog.countSignatures() !== null) await store.exclusive(() => store.catalog.dropSignatures())
     return null

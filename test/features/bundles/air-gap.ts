@@ -47,6 +47,7 @@ export async function carry(
     dataDir: dir,
     path: join(to, `${++made}.zip`),
     sources: null,
+    trustRoot: [],
     since: null,
     need: null,
     split: null,

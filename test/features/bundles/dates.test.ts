@@ -2,7 +2,7 @@ import Database from 'better-sqlite3'
 import { gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import { sha256Hex } from '../../../src/base/digest.ts'
-import { DATES_COUNT, DATES_HEADER } from '../../../src/features/bundles/format/dates.ts'
+import { DATES_HEADER } from '../../../src/features/bundles/format/dates.ts'
 import { eachCarriedDates } from '../../../src/features/bundles/import/carried/dates.ts'
 import { parseManifest } from '../../../src/features/bundles/format/manifest.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
@@ -73,7 +73,7 @@ test('a bundle of an earlier program has no dates, and the import is the first t
   db.exec('DELETE FROM osv_dates')
   db.close()
   const { files, manifest } = await carry(bench.dir, folder())
-  expect(manifest.counts).not.toHaveProperty(DATES_COUNT)
+  expect(manifest.counts).not.toHaveProperty('osv-dates')
   const there = below()
   await there.take(files)
   const { publishedAt = 0 } = there.store.snapshots.readSnapshot('osv') ?? {}
@@ -86,7 +86,7 @@ test('the dates are the last member, a blob that no row names, and one more coun
   const bench = await source()
   const { manifest } = await carry(bench.dir, folder())
   const { name, method } = manifest.members.at(-1) ?? {}
-  expect([method, manifest.counts[DATES_COUNT]]).toEqual(['store', { put: 6, removed: 0 }])
+  expect([method, manifest.counts['osv-dates']]).toEqual(['store', { put: 6, removed: 0 }])
   // What a program without dates accepts, as its rules have always been: test/features/bundles/format.
   expect(name).toMatch(/^blobs\/[\da-f]{64}\.gz$/)
   expect(parseManifest(Buffer.from(JSON.stringify(manifest)))).toEqual(manifest)
@@ -113,7 +113,7 @@ test.each([
     crc32: '00000000',
     sha256: sha256Hex(''),
   } as const
-  const counts = { [DATES_COUNT]: { put: 2, removed: 0 } }
+  const counts = { 'osv-dates': { put: 2, removed: 0 } }
   const manifest = { ...head({ counts }), keys: [], members: [stored] }
   const stream = () =>
     (async function* () {

@@ -56,6 +56,7 @@ const MIRROR_STEPS: readonly string[] = [
   '7f9fcce869414681',
   '7e2c446a1a2d242d',
   'a615cc16474448c5',
+  'f90484e5c34d19d1',
 ]
 const INBOX_STEPS: readonly string[] = [
   '56b98f89d67caa9d',

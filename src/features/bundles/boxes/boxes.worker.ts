@@ -18,7 +18,7 @@ import { nameBoxFault, stripPaths } from './inbox-files.ts'
 
 /** Start data of the thread of inbox and outbox. */
 export interface BoxesStart {
-  readonly config: Pick<Config, 'bundle' | 'data' | 'history'>
+  readonly config: Pick<Config, 'bundle' | 'catalog' | 'data' | 'history'>
   readonly version: string
   readonly files: KeptFiles
   /** The last status of the thread before this one, which ended or rested. */
@@ -110,7 +110,8 @@ function createOut(
 ): () => Promise<boolean> {
   const keys = config.bundle.signingKeys.map(readSigningKey)
   const program = `patchmirror/${version}`
-  const deps = { settings: config.bundle, folder, dataDir: config.data.dir, keys, program }
+  const { trustRoot } = config.catalog
+  const deps = { settings: config.bundle, folder, dataDir: config.data.dir, keys, trustRoot, program }
   let last = before.outbox?.last ?? null
   return async () => {
     show({ outbox: { last, exporting: true, problem: null, reason: null } })

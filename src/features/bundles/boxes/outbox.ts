@@ -18,6 +18,7 @@ interface OutboxDeps {
   readonly folder: string
   readonly dataDir: string
   readonly keys: readonly SigningKey[]
+  readonly trustRoot: readonly string[]
   readonly program: string
   readonly now: () => number
 }

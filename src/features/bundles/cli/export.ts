@@ -1,6 +1,6 @@
 import { exportInThread } from '../tasks.ts'
 import type { ExportTaskReport } from '../export/export.worker.ts'
-import { DATES_COUNT } from '../format/dates.ts'
+import { CARRIED } from '../format/carried.ts'
 import { DOUBTS_COUNT } from '../format/doubts.ts'
 import { readSigningKey } from '../format/keys.ts'
 import { shownBytes } from '../../../base/disk-space.ts'
@@ -32,7 +32,7 @@ const SMALLEST_PART = 64 * 1024
 
 /** `patchmirror export FILE`: 0 when the bundle is there and verified, 3 when a source in it was not whole. */
 export async function exportCommand(path: string, options: ExportCommandOptions): Promise<number> {
-  const files = options.unsigned === true ? [] : ['bundle.signingKeys']
+  const files = ['catalog.trustRoot', ...(options.unsigned === true ? [] : ['bundle.signingKeys'])]
   const { config } = settings(options, false, files)
   if (options.since !== undefined && options.for !== undefined)
     throw new MirrorError('usage', 'give --since or --for, not both')
@@ -48,6 +48,7 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
     split: options.split === undefined ? null : partSize(options.split),
     force: options.force === true,
     keyFiles,
+    trustRoot: config.catalog.trustRoot,
     expireDays: options.expires === undefined ? config.bundle.expireDays : days(options.expires),
     keep: config.bundle.keep,
     spared: [],
@@ -102,7 +103,7 @@ function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): 
   const since = base === null ? '' : ` since ${base.sequence ?? 'the state in the need file'}`
   const [first = '', ...more] = files
   const counts = Object.entries(manifest.counts).filter(
-    ([kind]) => kind !== DATES_COUNT && !kind.startsWith(DOUBTS_COUNT),
+    ([kind]) => !CARRIED.some((one) => one === kind) && !kind.startsWith(DOUBTS_COUNT),
   )
   const rows = counts.map(([, count]) => count)
   const put = rows.reduce((sum, count) => sum + (count?.put ?? 0), 0)

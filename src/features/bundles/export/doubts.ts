@@ -1,9 +1,8 @@
-import { gzipSync } from 'node:zlib'
-import { sha256Hex } from '../../../base/digest.ts'
 import { DAY_MS } from '../../../base/time.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
-import { DOUBT_NAMES_COUNT, DOUBT_NAMES_HEADER, MOST_CARRIED, countsOfDoubts, isCarried } from '../format/doubts.ts'
+import { DOUBT_NAMES_HEADER, MOST_CARRIED, countsOfDoubts, isCarried } from '../format/doubts.ts'
 import type { ManifestHead } from '../format/manifest.ts'
+import { writeCarried } from './carried.ts'
 import type { ExportSnapshot } from './snapshot.ts'
 import type { BundleWriter } from './writer.ts'
 
@@ -43,8 +42,5 @@ export async function writeDoubtNames(
       const short = names.filter(isCarried)
       for (const name of short.slice(0, MOST_CARRIED.names)) lines.push(JSON.stringify([source, kind, name]))
     }
-  if (lines.length === 0) return {}
-  const bytes = gzipSync([DOUBT_NAMES_HEADER, ...lines, ''].join('\n'))
-  await writer.addStored(`blobs/${sha256Hex(bytes)}.gz`, bytes.length, [bytes])
-  return { [DOUBT_NAMES_COUNT]: { put: lines.length, removed: 0 } }
+  return writeCarried(writer, 'doubt-names', { header: DOUBT_NAMES_HEADER, lines })
 }

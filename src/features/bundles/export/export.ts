@@ -8,13 +8,13 @@ import type { SourceName } from '../../../base/domain/sources.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
 import type { SummaryHeader } from '../../../store/replication/summary.ts'
 import type { SigningKey } from '../format/keys.ts'
-import { DATES_COUNT } from '../format/dates.ts'
 import { countDoubts, writeDoubtNames } from './doubts.ts'
 import { FORMAT, type Manifest, type ManifestHead } from '../format/manifest.ts'
 import { sizeOfData, writeData } from './blobs.ts'
 import { type Base, baseOfExport, baseOfNeed, findSince } from './delta-base.ts'
 import { describeState, recordState } from './record-state.ts'
 import { writeDates } from './dates.ts'
+import { writeTrustRoot } from './trust-root.ts'
 import { type RowsWritten, writeRows } from './rows.ts'
 import { verifyOwn } from './self-check.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
@@ -34,6 +34,8 @@ export interface ExportOptions {
   readonly force: boolean
   /** Empty: the bundle is not signed. */
   readonly keys: readonly SigningKey[]
+  /** What this mirror trusts to sign artifacts, as in `catalog.trustRoot`: a bundle with the catalog carries it. */
+  readonly trustRoot: readonly string[]
   /** 0: it never expires. */
   readonly expireDays: number
   /** Number of newest exports on which later deltas can build, and further sequences. */
@@ -93,9 +95,10 @@ async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): P
       onProgress({ phase: 'write', unit: 'bytes', done, total: Math.max(done, total) }),
     )
     const since = base?.base.sequence ?? null
+    const trusted = sources.includes('catalog') ? await writeTrustRoot(snapshot, options.trustRoot, writer) : {}
     const names = await writeDoubtNames(snapshot, sources, { base: since, now: options.now(), writer })
     const dated = await addDates(snapshot, sources, written, writer)
-    const counts = { ...dated, ...countDoubts(snapshot, sources, since, options.now()), ...names }
+    const counts = { ...dated, ...countDoubts(snapshot, sources, since, options.now()), ...names, ...trusted }
     const header = describeState(snapshot, options, sources)
     const sequence = await recordState(snapshot, options, header)
     const head = { ...headOf(snapshot, options, header, base), sequence, counts }
@@ -118,7 +121,7 @@ async function addDates(
   writer: BundleWriter,
 ): Promise<ManifestHead['counts']> {
   const put = sources.includes('osv') ? await writeDates(snapshot, dated, writer) : 0
-  return put === 0 ? counts : { ...counts, [DATES_COUNT]: { put, removed: 0 } }
+  return put === 0 ? counts : { ...counts, 'osv-dates': { put, removed: 0 } }
 }
 
 function chosenSources({ carried }: ExportSnapshot, { sources, dataDir }: ExportOptions): SourceName[] {

@@ -1,25 +1,10 @@
 import { MirrorError } from '../../../base/errors.ts'
 import { faultOfRecordId } from '../../../base/domain/record-id.ts'
 import { AT_LATEST, type RecordDates } from '../../../store/dates/reads.ts'
-import type { Manifest } from './manifest.ts'
 import { type Check, integerField, orNull } from './validators.ts'
-
-/**
- * The name under which a manifest counts the records whose dates a bundle has. Programs of earlier versions accept a count
- * that they do not know, and a blob that no row names.
- */
-export const DATES_COUNT = 'osv-dates'
 
 /** The first line of the member with the dates. */
 export const DATES_HEADER = '{"kind":"patchmirror-osv-dates","format":1}'
-
-/** Returns the name of the member with the dates of records: the last one. Null: the bundle has none. Throws `bundle`. */
-export function datesMember({ counts, members, sources }: Manifest): string | null {
-  if (counts[DATES_COUNT] === undefined || sources.osv === undefined) return null
-  const name = members.at(-1)?.name ?? ''
-  if (/^blobs\/[\da-f]{64}\.gz$/.test(name)) return name
-  throw new MirrorError('bundle', `it counts ${DATES_COUNT}, and its last member is not a blob`)
-}
 
 /** Returns the line of a record: its id, five dates in Unix milliseconds, and the flags. */
 export function datesLine(dates: RecordDates): string {

@@ -1,7 +1,6 @@
 import { MirrorError } from '../../../base/errors.ts'
 import { DOUBTS, type Doubt, type DoubtCounts } from '../../../base/domain/doubts.ts'
 import { type SourceName, SOURCES } from '../../../base/domain/sources.ts'
-import { datesMember } from './dates.ts'
 import type { Manifest } from './manifest.ts'
 
 /** The beginning of the names under which a manifest counts doubts, as `doubts-osv-affectedlost`: older programs ignore them. */
@@ -28,9 +27,6 @@ function nameOf(source: SourceName, kind: string): string {
   return `${DOUBTS_COUNT}${source}-${kind.toLowerCase()}`
 }
 
-/** The name under which a manifest counts the names of doubtful items that a bundle has: older programs ignore it and the blob. */
-export const DOUBT_NAMES_COUNT = 'doubt-names'
-
 /** The first line of the member with the names. */
 export const DOUBT_NAMES_HEADER = '{"kind":"patchmirror-doubt-names","format":1}'
 
@@ -39,15 +35,6 @@ export const MOST_CARRIED = { names: 20, characters: 500 }
 
 /** A doubtful item, as a line of the member has it. */
 export type DoubtName = readonly [source: SourceName, kind: Doubt, name: string]
-
-/** Returns the name of the member with the names: the last one before the dates of records. Null: there is none. Throws `bundle`. */
-export function doubtNamesMember(manifest: Manifest): string | null {
-  const { counts, members } = manifest
-  if (counts[DOUBT_NAMES_COUNT] === undefined) return null
-  const name = members.at(datesMember(manifest) === null ? -1 : -2)?.name ?? ''
-  if (/^blobs\/[\da-f]{64}\.gz$/.test(name)) return name
-  throw new MirrorError('bundle', `it counts ${DOUBT_NAMES_COUNT}, and has no member with them`)
-}
 
 /** Reports whether a bundle carries a name: a bounded one, without control characters. */
 export function isCarried(name: string): boolean {

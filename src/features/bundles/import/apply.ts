@@ -7,6 +7,7 @@ import { combineDigests } from '../../../store/replication/rows.ts'
 import { type Admission, type StoredSources, admit, manifestSources } from './admission.ts'
 import { confirmRows } from './apply-rows.ts'
 import { applyDates } from './carried/dates.ts'
+import { applyTrustRoot } from './carried/trust-root.ts'
 import { stageDocuments } from './documents/staging.ts'
 import { refuseOtherFacts } from './proof.ts'
 import { refuseOtherRows } from './rows.ts'
@@ -103,6 +104,7 @@ async function publish(
   await inPublication(options, async () => {
     applied = await applySources(options, stored, staged, runs)
     await applyDates([options.bundle], options.store, options.now())
+    await applyTrustRoot([options.bundle], options.store)
     const changed = applied.map((one) => [one.source, one.changed] as const)
     runs?.end(null, Object.fromEntries(changed), rollback)
     if (runs !== null) recordImport(options, rollback)

@@ -3,6 +3,7 @@ import { acquireLock } from '../../../store/database/lock.ts'
 import { admit, manifestSources } from './admission.ts'
 import { nameFault } from './apply.ts'
 import { applyDates } from './carried/dates.ts'
+import { applyTrustRoot } from './carried/trust-root.ts'
 import { stageDocuments } from './documents/staging.ts'
 import type { Bundle } from './open.ts'
 import { refuseOtherRows } from './rows.ts'
@@ -78,6 +79,7 @@ async function applyInOne(series: SeriesOptions): Promise<void> {
       const applied: SourceReport[] = []
       for (const bundle of bundles) applied.push(...(await applyOne({ ...options, bundle }, runs)))
       await applyDates(bundles, options.store, options.now())
+      await applyTrustRoot(bundles, options.store)
       const changed = applied.map((one) => [one.source, one.changed] as const)
       runs.end(null, Object.fromEntries(changed), rollback)
       recordImport(options, rollback)

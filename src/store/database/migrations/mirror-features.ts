@@ -217,6 +217,14 @@ const SIGNATURE_TABLE = `
   ) STRICT, WITHOUT ROWID;
   `
 
+/** The schema step for what bundles carry of whom their mirror trusts. */
+const TRUST_TABLE = `
+  CREATE TABLE carried_trust (    -- the trust root for the signatures of artifacts that the last bundle with one brought
+    place INTEGER PRIMARY KEY,
+    body TEXT NOT NULL            -- public keys in PEM, or a trusted_root.json of Sigstore
+  ) STRICT;
+  `
+
 /** The steps after those that `mirror.ts` lists; a new one is added at the end. */
 export const LATER_STEPS: readonly string[] = [
   MISSING_TABLES,
@@ -231,4 +239,5 @@ export const LATER_STEPS: readonly string[] = [
   EVIDENCE_COLUMN,
   GUARD_TABLES,
   SIGNATURE_TABLE,
+  TRUST_TABLE,
 ]

@@ -41,6 +41,7 @@ describe('the outbox', () => {
         folder: box,
         dataDir: bench.dir,
         keys: [signer()],
+        trustRoot: [],
         program: 'patchmirror/test',
         now: () => now,
       })
@@ -75,6 +76,7 @@ describe('the outbox', () => {
       folder: box,
       dataDir: bench.dir,
       keys: [signer()],
+      trustRoot: [],
       program: 'patchmirror/test',
       now: Date.now,
     }
@@ -100,6 +102,7 @@ describe('the outbox', () => {
       folder: box,
       dataDir: bench.dir,
       keys: [signer()],
+      trustRoot: [],
       program: 'patchmirror/test',
       now: Date.now,
     }

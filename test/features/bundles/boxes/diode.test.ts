@@ -33,6 +33,7 @@ test('the date of an unchanged upstream crosses in a delta of its own, and repla
       folder: box,
       dataDir: bench.dir,
       keys: [signer()],
+      trustRoot: [],
       program: 'patchmirror/test',
       now: () => now,
     })
@@ -120,7 +121,7 @@ longTest(
     const bench = await above()
     const box = folder()
     const settings = { keep: 2, fullDays: 0, dateHours: 6, expireDays: 90 }
-    const deps = { settings, folder: box, dataDir: bench.dir, keys: [signer()] }
+    const deps = { settings, folder: box, dataDir: bench.dir, keys: [signer()], trustRoot: [] }
     const fill = () => fillOutbox({ ...deps, program: 'patchmirror/test', now: Date.now })
     const first = await fill()
     expect(await fill()).toBeNull()

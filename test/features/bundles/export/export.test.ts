@@ -43,6 +43,7 @@ function optionsFor({ dir }: { dir: string }, more: Partial<ExportOptions> = {})
     split: null,
     force: false,
     keys: [key],
+    trustRoot: [],
     expireDays: 90,
     keep: 30,
     spared: [],

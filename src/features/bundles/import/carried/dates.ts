@@ -3,7 +3,9 @@ import { type LineFault, eachGzipLine } from '../../../../base/gzip/lines.ts'
 import type { RecordDates } from '../../../../store/dates/reads.ts'
 import { compareKeys } from '../../../../store/replication/rows.ts'
 import type { Writes } from '../../../../store/writer.ts'
-import { DATES_COUNT, DATES_HEADER, datesMember, parseDates } from '../../format/dates.ts'
+import { carriedMember } from '../../format/carried.ts'
+import { DATES_HEADER, parseDates } from '../../format/dates.ts'
+import type { Manifest } from '../../format/manifest.ts'
 import type { Bundle } from '../open.ts'
 
 /** Longest line of the dates, characters: an id, which JSON may escape, and numbers. */
@@ -28,7 +30,7 @@ export async function* eachCarriedDates(bundle: Pick<Bundle, 'manifest' | 'strea
     before = dates.id
     yield dates
   }
-  if (number - 1 !== bundle.manifest.counts[DATES_COUNT]?.put)
+  if (number - 1 !== bundle.manifest.counts['osv-dates']?.put)
     throw new MirrorError('bundle', `${name} has ${number - 1} dates, and the manifest counts others`)
 }
 
@@ -81,4 +83,9 @@ function parseJson(line: string, place: string): unknown {
   } catch {
     throw new MirrorError('bundle', `${place} is not JSON`)
   }
+}
+
+/** Returns the name of the member with the dates of records; null: the bundle has none, or no records. Throws `bundle`. */
+function datesMember(manifest: Manifest): string | null {
+  return manifest.sources.osv === undefined ? null : carriedMember(manifest, 'osv-dates')
 }

@@ -53,7 +53,7 @@ export interface Exporter extends StoredPosition {
 /** What a mirror exports with. */
 interface ExporterDeps {
   readonly dataDir: string
-  readonly config: Pick<Config, 'bundle'>
+  readonly config: Pick<Config, 'bundle' | 'catalog'>
   readonly keys: readonly SigningKey[]
   readonly program: string
   readonly now: () => number
@@ -85,6 +85,7 @@ export function createExporter({ dataDir, config, keys, program, now }: Exporter
         dataDir,
         path,
         keys,
+        trustRoot: config.catalog.trustRoot,
         program,
         now,
         keep,

@@ -21,7 +21,7 @@ import { storeOnce, storeDecided } from '../uploads.ts'
 export interface PublishDeps {
   readonly store: ObjectStore
   readonly dataDir: string
-  readonly config: Pick<Config, 'bundle' | 'fleet'>
+  readonly config: Pick<Config, 'bundle' | 'catalog' | 'fleet'>
   readonly keys: readonly SigningKey[]
   /** Also trusts `keys`. */
   readonly trust: KeyTrust

@@ -1,0 +1,28 @@
+import { MirrorError } from '../../../../base/errors.ts'
+import { carriedMember } from '../../format/carried.ts'
+import { LARGEST_TRUST, TRUST_HEADER } from '../../format/trust-root.ts'
+import type { Writes } from '../../../../store/writer.ts'
+import type { Bundle } from '../open.ts'
+import { readCarriedLines } from './lines.ts'
+
+/** Largest content of the member: each character may be escaped. */
+const MAX_BYTES = LARGEST_TRUST * 6 + TRUST_HEADER.length
+
+/**
+ * Stores the trust root of the newest bundle that has one, inside the transaction that publishes. A bundle without a trusted
+ * signature says nothing about whom to trust. Throws `bundle`.
+ */
+export async function applyTrustRoot(
+  bundles: readonly Pick<Bundle, 'manifest' | 'stream' | 'key'>[],
+  { catalog }: Pick<Writes, 'catalog'>,
+): Promise<void> {
+  const bundle = bundles.findLast(({ manifest, key }) => key !== null && carriedMember(manifest, 'trust-root') !== null)
+  const name = bundle === undefined ? null : carriedMember(bundle.manifest, 'trust-root')
+  if (bundle === undefined || name === null) return
+  const lines = await readCarriedLines(bundle, name, { header: TRUST_HEADER, maxBytes: MAX_BYTES })
+  const texts = lines.map(({ value, place }) => {
+    if (typeof value === 'string') return value
+    throw new MirrorError('bundle', `${place} is not the text of a trust root`)
+  })
+  catalog.putCarriedTrust(texts)
+}
