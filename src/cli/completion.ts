@@ -17,14 +17,12 @@ interface Step {
 }
 
 /** `patchmirror completion SHELL`: prints the completion script of a shell, made from the table of commands. */
-export function completionOf(verbs: readonly Completed[]) {
-  return (shell: string, _options: object): number => {
-    const script = SCRIPTS[shell]
-    if (script === undefined)
-      throw new MirrorError('usage', `there is no completion for ${shell}: name bash, zsh or fish`)
-    print(script(stepsOf(verbs.flatMap(namesOf))))
-    return 0
-  }
+export function printCompletion(shell: string, verbs: readonly Completed[]): number {
+  const script = SCRIPTS[shell]
+  if (script === undefined)
+    throw new MirrorError('usage', `there is no completion for ${shell}: name bash, zsh or fish`)
+  print(script(stepsOf(verbs.flatMap(namesOf))))
+  return 0
 }
 
 /** A command by its name and, if it has one, by its alias. */

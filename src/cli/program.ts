@@ -26,7 +26,7 @@ export function createProgram(features: readonly Feature[]): Command {
     const name = words.pop() ?? ''
     const parent = parents.get(words.join(' '))
     if (parent === undefined) throw new Error(`the group of "${verb.path}" must be listed before it`)
-    parents.set(verb.path, addVerb(parent, name, verb))
+    parents.set(verb.path, addVerb(parent, name, verb, features))
   }
   return program
 }
@@ -39,7 +39,7 @@ export function argumentsOf(given: readonly string[]): readonly string[] {
 }
 
 /** Adds a command, which never ends the process by itself. */
-function addVerb(parent: Command, name: string, verb: Verb): Command {
+function addVerb(parent: Command, name: string, verb: Verb, features: readonly Feature[]): Command {
   const { arguments: given = '', summary, options = [], after, example, load } = verb
   const command = parent.command(`${name} ${given}`.trim()).description(summary).showHelpAfterError().exitOverride()
   if (verb.alias !== undefined) command.alias(verb.alias)
@@ -52,7 +52,7 @@ function addVerb(parent: Command, name: string, verb: Verb): Command {
     const action = (await load()) as (...given: unknown[]) => number | Promise<number>
     const values: unknown[] = command.processedArgs
     try {
-      process.exitCode = await action(...values, command.optsWithGlobals())
+      process.exitCode = await action(...values, command.optsWithGlobals(), features)
     } catch (error) {
       throw nameStorageError(error, null)
     }

@@ -9,7 +9,8 @@ import { type Runner, createRunner } from '../sync/runner.ts'
 import { createUpstream } from '../upstream/surfaces.ts'
 import { STOPPING, note, warn } from './context.ts'
 import { inTurn } from './own-turn.ts'
-import { refuseUnpublished } from '../features/fleet/cli/paused.ts'
+import type { Feature } from '../daemon/feature.ts'
+import { refuseReader } from './reader.ts'
 
 /**
  * Checks source names given on the command line; none means all that the settings ask for. Throws `usage`, and `config`
@@ -36,10 +37,12 @@ export function parseSources(names: readonly string[], config: Config): SourceNa
  */
 export async function withRunner<T>(
   { config }: LoadedConfig,
+  features: readonly Feature[],
   onProgress: (progress: Progress) => void,
   work: (runner: Runner, store: Writes) => Promise<T>,
 ): Promise<T> {
-  await refuseUnpublished(config)
+  refuseReader(config)
+  for (const feature of features) await (await feature.commands?.())?.refuseRun?.(config)
   const stop = new AbortController()
   const abort = (): void => stop.abort()
   for (const signal of STOPPING) process.once(signal, abort)

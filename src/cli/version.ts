@@ -3,18 +3,19 @@ import type { Feature } from '../daemon/feature.ts'
 import { MIGRATIONS } from '../store/database/migrations/mirror.ts'
 import { print, printJson } from './context.ts'
 
-/** Returns `patchmirror version`: the version; as JSON also the formats that it, with these features, reads and writes. */
-export function versionWith(features: readonly Feature[]) {
-  return async ({ json = false }: { json?: boolean }): Promise<number> => {
-    const formats = await Promise.all(features.map(async (one) => one.formats?.()))
-    if (json)
-      printJson({
-        version: VERSION,
-        schema: MIGRATIONS.length,
-        ...Object.assign({}, ...formats),
-        node: process.versions.node,
-      })
-    else print(VERSION)
-    return 0
-  }
+/** `patchmirror version`: the version; as JSON also the formats that it, with these features, reads and writes. */
+export async function versionCommand(
+  { json = false }: { json?: boolean },
+  features: readonly Feature[],
+): Promise<number> {
+  const formats = await Promise.all(features.map(async (one) => one.formats?.()))
+  if (json)
+    printJson({
+      version: VERSION,
+      schema: MIGRATIONS.length,
+      ...Object.assign({}, ...formats),
+      node: process.versions.node,
+    })
+  else print(VERSION)
+  return 0
 }

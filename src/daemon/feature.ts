@@ -21,10 +21,20 @@ export interface Feature {
   readonly verbs?: Verbs
   /** Returns the numbers of the formats that it reads and writes, for `patchmirror version`. */
   readonly formats?: () => Promise<Readonly<Record<string, number>>>
+  /** Loads what it adds to commands of the core. */
+  readonly commands?: () => Promise<CommandPart>
   /** Loads what checks the data that it derives from the store. */
   readonly derived?: () => Promise<DerivedData>
   /** Loads what it does in the daemon: a command does not wait for that. */
   readonly daemon?: () => Promise<DaemonPart>
+}
+
+/** What a feature adds to commands of the core. */
+interface CommandPart {
+  /** Refuses a run of a command that could not be published. */
+  readonly refuseRun?: (config: Config) => Promise<void>
+  /** Returns what the status has of it where no daemon answers, a line each. */
+  readonly statusLines?: (config: Config) => readonly string[]
 }
 
 /** Data that a feature derives from the store, and nothing else: where it is damaged, it is made again. */

@@ -7,7 +7,7 @@ import { digestCommand, needCommand } from '../../src/features/bundles/cli/need.
 import { relayStatusCommand } from '../../src/features/relay/cli.ts'
 import { runsCommand } from '../../src/cli/mirror/runs.ts'
 import { syncCommand } from '../../src/cli/mirror/sync.ts'
-import { verifyWith } from '../../src/cli/mirror/verify.ts'
+import { verifyCommand } from '../../src/cli/mirror/verify.ts'
 import { FEATURES } from '../../src/features.ts'
 import { inboxCommand } from '../../src/cli/webhooks/inbox.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -44,14 +44,14 @@ const WITHOUT = (...used: string[]): Record<string, string> =>
   Object.fromEntries(Object.entries(MISSING).filter(([name]) => !used.some((one) => name.includes(one))))
 
 const VERBS: Record<string, [used: string[], run: () => number | Promise<number>]> = {
-  sync: [['CA_FILE'], () => syncCommand(['feeds', 'osv'], {})],
-  'sync --reconcile': [['CA_FILE'], () => syncCommand([], { reconcile: true })],
+  sync: [['CA_FILE'], () => syncCommand(['feeds', 'osv'], {}, FEATURES)],
+  'sync --reconcile': [['CA_FILE'], () => syncCommand([], { reconcile: true }, FEATURES)],
   'webhooks inbox': [[], () => inboxCommand({})],
   'relay status': [[], () => relayStatusCommand({})],
   export: [[], () => exportCommand(join(folder(), 'all.zip'), { unsigned: true })],
   need: [[], () => needCommand(join(folder(), 'need'), {})],
   digest: [[], () => digestCommand({})],
-  verify: [[], () => verifyWith(FEATURES)({})],
+  verify: [[], () => verifyCommand({}, FEATURES)],
   runs: [[], () => runsCommand(undefined, { limit: '20' })],
   'keys list': [[], () => listKeysCommand({})],
   identity: [[], () => identityCommand({})],
@@ -70,8 +70,12 @@ test('a missing file is named by a command that uses it, and by serve and config
   const base = { PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url, PATCHMIRROR_DATA_DIR: dir }
   const env = { ...base, ...MISSING }
   for (const sources of [[], ['osv', 'catalog']])
-    expect((await spoken(env, () => syncCommand(sources, {}))).said).toMatch(/upstream\.apiKey .*cannot be read/)
-  expect((await spoken(env, () => syncCommand(['osv'], {}))).said).toMatch(/upstream\.caFile .*cannot be read/)
+    expect((await spoken(env, () => syncCommand(sources, {}, FEATURES))).said).toMatch(
+      /upstream\.apiKey .*cannot be read/,
+    )
+  expect((await spoken(env, () => syncCommand(['osv'], {}, FEATURES))).said).toMatch(
+    /upstream\.caFile .*cannot be read/,
+  )
   expect((await spoken(env, () => exportCommand(join(folder(), 'x.zip'), {}))).said).toMatch(
     /bundle\.signingKeys .*cannot be read/,
   )

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { FEATURES } from '../../src/features.ts'
-import { NOT_YET } from '../support/not-yet.ts'
 import { runTool } from '../support/tools.ts'
 
 const TYPES = resolve('node_modules/typescript7/bin/tsc')
@@ -25,7 +24,7 @@ function sourceWithout(name: string): string {
 }
 
 test.each(FEATURES.map(({ name }) => name))(
-  'without the feature %s, types fail only in what is known to need it',
+  'without the feature %s, types fail only in the features that need it',
   async (name) => {
     const ran = await runTool(process.execPath, [TYPES, '--pretty', 'false'], {
       cwd: sourceWithout(name),
@@ -38,16 +37,7 @@ test.each(FEATURES.map(({ name }) => name))(
     )
     const missing = new Set(failing.filter(({ code }) => code === 'TS2307').map(({ path }) => path))
     const dependents = FEATURES.filter(({ needs = [] }) => needs.includes(name)).map((one) => `features/${one.name}/`)
-    const known = NOT_YET.filter((line) => line.includes(` imports features/${name}/`)).map((line) =>
-      line.split(' ', 1).join(),
-    )
-    const others = [...missing].filter(
-      (path) => !known.includes(path) && !dependents.some((one) => path.startsWith(one)),
-    )
-    expect(others).toEqual([])
-    expect(failing.filter(({ path }) => !missing.has(path) && !dependents.some((one) => path.startsWith(one)))).toEqual(
-      [],
-    )
-    expect(missing.size > 0).toBe(dependents.length + known.length > 0)
+    expect(failing.filter(({ path }) => !dependents.some((one) => path.startsWith(one)))).toEqual([])
+    expect(missing.size > 0).toBe(dependents.length > 0)
   },
 )

@@ -1,3 +1,4 @@
+import type { Feature } from '../../daemon/feature.ts'
 import { withReads } from '../store-access.ts'
 import { withWrites } from '../store-writes.ts'
 import type { Config } from '../../config/schema.ts'
@@ -20,11 +21,15 @@ interface DecisionOptions extends GlobalOptions {
 }
 
 /** `patchmirror approve RUN`: lets in exactly what that run refused. */
-export async function approveCommand(run: string, options: DecisionOptions): Promise<number> {
+export async function approveCommand(
+  run: string,
+  options: DecisionOptions,
+  features: readonly Feature[],
+): Promise<number> {
   const display = createProgress(options.json === true)
   const loaded = settings(options, true, SERVICE_FILES)
   requireChange(loaded.config, run)
-  const report = await withRunner(loaded, display.show, async (runner, store) => {
+  const report = await withRunner(loaded, features, display.show, async (runner, store) => {
     const approved = refusedChange(store, run)
     const { source } = approved
     refuseOtherSettings(store, loaded.config, approved)

@@ -1,3 +1,4 @@
+import type { Feature } from '../../daemon/feature.ts'
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { LoadedConfig } from '../../config/load.ts'
@@ -42,27 +43,32 @@ export function moveDamaged(dataDir: string, path: string): void {
  * again; without an upstream it names the bundle that is needed. Throws, with nothing changed, while the upstream does not answer.
  * Returns the exit code.
  */
-export async function rebuildMirror(loaded: LoadedConfig): Promise<number> {
+export async function rebuildMirror(loaded: LoadedConfig, features: readonly Feature[]): Promise<number> {
   const { config } = loaded
   if (config.upstream.apiRoot !== null) await refuseWithoutService(loaded)
   const lock = acquireLock(config.data.dir, 'serve')
   try {
     const kept = replaceDatabase(config)
     for (const line of describeSalvage(kept)) print(line)
-    return await mirrorSources(loaded, activeSources(config))
+    return await mirrorSources(loaded, features, activeSources(config))
   } finally {
     lock.release()
   }
 }
 
 /** Goes on with a repair that was interrupted: mirrors what is left. Returns the exit code. */
-export async function continueRepair(loaded: LoadedConfig, left: readonly SourceName[]): Promise<number> {
+export async function continueRepair(
+  loaded: LoadedConfig,
+  features: readonly Feature[],
+  left: readonly SourceName[],
+): Promise<number> {
   print('a repair was interrupted after it had kept what could be read: it goes on')
   const lock = acquireLock(loaded.config.data.dir, 'serve')
   try {
     const active = activeSources(loaded.config)
     return await mirrorSources(
       loaded,
+      features,
       active.filter((source) => left.includes(source)),
     )
   } finally {
@@ -70,8 +76,12 @@ export async function continueRepair(loaded: LoadedConfig, left: readonly Source
   }
 }
 
-async function mirrorSources(loaded: LoadedConfig, sources: readonly SourceName[]): Promise<number> {
-  return loaded.config.upstream.apiRoot === null ? awaitBundle(loaded) : mirrorAgain(loaded, sources)
+async function mirrorSources(
+  loaded: LoadedConfig,
+  features: readonly Feature[],
+  sources: readonly SourceName[],
+): Promise<number> {
+  return loaded.config.upstream.apiRoot === null ? awaitBundle(loaded) : mirrorAgain(loaded, features, sources)
 }
 
 /** Longest time until the service answers, milliseconds. */
@@ -145,10 +155,14 @@ function keepAs(path: string, aside: string): void {
   }
 }
 
-async function mirrorAgain(loaded: LoadedConfig, sources: readonly SourceName[]): Promise<number> {
+async function mirrorAgain(
+  loaded: LoadedConfig,
+  features: readonly Feature[],
+  sources: readonly SourceName[],
+): Promise<number> {
   print(`mirroring again: ${sources.join(', ')}`)
   const display = createProgress(false)
-  const reports = await withRunner(loaded, display.show, async (runner) => {
+  const reports = await withRunner(loaded, features, display.show, async (runner) => {
     const common = { kind: 'repair', trigger: 'command' } as const
     const done = []
     for (const source of sources) done.push(await runner.run({ ...common, source }))

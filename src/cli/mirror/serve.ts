@@ -23,12 +23,8 @@ interface ServeOptions extends GlobalOptions {
 /** A second signal, or this long after the first, ends the process at once; nothing committed is lost. */
 const GRACE_MS = 15_000
 
-/** Returns `patchmirror serve`: the daemon with these features. It resolves when a signal has stopped it cleanly. */
-export function serveWith(features: readonly Feature[]): (options: ServeOptions) => Promise<number> {
-  return (options) => serve(features, options)
-}
-
-async function serve(features: readonly Feature[], options: ServeOptions): Promise<number> {
+/** `patchmirror serve`: the daemon with these features. It resolves when a signal has stopped it cleanly. */
+export async function serveCommand(options: ServeOptions, features: readonly Feature[]): Promise<number> {
   const { offline = false } = options
   const { config } = settingsOf(options)
   if (offline) goOffline()

@@ -1,3 +1,4 @@
+import type { Feature } from '../../daemon/feature.ts'
 import { compareSettings } from '../../config/running/compare.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
@@ -39,7 +40,11 @@ export function runsExitCode(reports: readonly RunReport[]): number {
 }
 
 /** `patchmirror sync`: one run of each source named, now, in this process. */
-export async function syncCommand(names: string[], options: SyncOptions): Promise<number> {
+export async function syncCommand(
+  names: string[],
+  options: SyncOptions,
+  features: readonly Feature[],
+): Promise<number> {
   const named = options.reconcile === true && names.length === 0 ? ['osv'] : names
   refuseReader(loadSettings(options, false, []).config) // it has no upstream, which would be asked for
   const loaded = settings(options, true, sourceFiles(named))
@@ -48,7 +53,7 @@ export async function syncCommand(names: string[], options: SyncOptions): Promis
     throw new MirrorError('usage', '--reconcile is for osv and catalog alone')
   }
   const display = createProgress(options.json === true)
-  const reports = await withRunner(loaded, display.show, (runner) => runAll(runner, sources, options))
+  const reports = await withRunner(loaded, features, display.show, (runner) => runAll(runner, sources, options))
   display.finish()
   const unsynced = names.length === 0 ? unsyncedHere(loaded.config) : []
   for (const text of unsynced) warn(`${text}; where it is not to be synced, name the others: ${NAMING}`)

@@ -38,11 +38,8 @@ export interface VerifyOptions extends GlobalOptions {
  * `patchmirror verify [--repair]`: exits with 0 when everything is valid or was repaired, 1 when not, 3 when a mirror without
  * upstream waits for a bundle.
  */
-export function verifyWith(features: readonly Feature[]): (options: VerifyOptions) => Promise<number> {
-  return async (options) => verify(options, await loadDerived(features))
-}
-
-async function verify(options: VerifyOptions, derived: readonly DerivedData[]): Promise<number> {
+export async function verifyCommand(options: VerifyOptions, features: readonly Feature[]): Promise<number> {
+  const derived = await loadDerived(features)
   const loaded = settings(options, false, [])
   const { dir } = loaded.config.data
   const others = inspectOthers(dir).filter(({ faults }) => faults.length > 0)
@@ -60,7 +57,7 @@ async function verify(options: VerifyOptions, derived: readonly DerivedData[]): 
     // Neither that nor the rebuilding of derived data needs a connection.
     const dropped = report.structure.length === 0 ? await dropVersions(loaded, report) : null
     if (dropped !== null && options.json !== true) print(dropped)
-    return repair(withSettings(options, loaded, report, left), report, left, derived)
+    return repair(withSettings(options, loaded, report, left), { report, left, features })
   }
   const isWhole = left.length === 0 && isSound && views.length === 0 && report.damagedVersions.length === 0
   if (isWhole && others.length === 0) return 0
@@ -149,22 +146,24 @@ function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
 const NO_UPSTREAM =
   'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
 
+/** What is damaged, and what an interrupted repair left. */
+interface ToRepair {
+  readonly report: VerifyReport
+  readonly left: readonly SourceName[]
+  readonly features: readonly Feature[]
+}
+
 /** Repairs the stored data first, then what is derived from it. */
-async function repair(
-  loaded: LoadedConfig,
-  report: VerifyReport,
-  left: readonly SourceName[],
-  derived: readonly DerivedData[],
-): Promise<number> {
+async function repair(loaded: LoadedConfig, { report, left, features }: ToRepair): Promise<number> {
   const repairAll = (): Promise<number> =>
-    report.structure.length > 0 ? rebuildMirror(loaded) : repairSource(loaded, report)
+    report.structure.length > 0 ? rebuildMirror(loaded, features) : repairSource(loaded, features, report)
   const hasUpstream = loaded.config.upstream.apiRoot !== null
   if (!hasUpstream && report.structure.length === 0 && !isSoundVerdict(report)) {
     throw new MirrorError('config', `upstream.apiRoot is not set, and ${NO_UPSTREAM}`)
   }
   const repaired = isSoundVerdict(report) ? 0 : await repairAll()
-  const code = left.length === 0 ? repaired : await continueRepair(loaded, left)
-  await renewDerived(loaded, derived)
+  const code = left.length === 0 ? repaired : await continueRepair(loaded, features, left)
+  await renewDerived(loaded, await loadDerived(features))
   return Math.max(code, repaired)
 }
 
@@ -246,9 +245,9 @@ function named(lines: readonly string[]): string[] {
 }
 
 /** Fetches the damaged parts again; all else stays as it is and keeps being served meanwhile. */
-async function repairSource(loaded: LoadedConfig, report: VerifyReport): Promise<number> {
+async function repairSource(loaded: LoadedConfig, features: readonly Feature[], report: VerifyReport): Promise<number> {
   const display = createProgress(false)
-  const reports = await withRunner(loaded, display.show, async (runner, store) => {
+  const reports = await withRunner(loaded, features, display.show, async (runner, store) => {
     const common = { kind: 'repair', trigger: 'command', full: true } as const
     const osv: RunRequest = { ...common, source: 'osv', suspectIds: report.damagedRecords }
     const feeds: RunRequest = { ...common, source: 'feeds' }

@@ -1,31 +1,19 @@
-import type { Feature } from '../../daemon/feature.ts'
 import { JSON_FLAG, type Action, type Verb } from './verb.ts'
 
-async function loadServe(features: readonly Feature[]): Promise<Action> {
+async function loadServe(): Promise<Action> {
   process.on('SIGHUP', () => undefined) // it never ends the daemon, not even while that is being loaded
-  return (await import('../mirror/serve.ts')).serveWith(features)
+  return (await import('../mirror/serve.ts')).serveCommand
 }
 
-/** Returns the commands that run, check and read the mirror as a whole, and its local keys. The daemon has these features. */
-export function mirrorVerbs(features: readonly Feature[]): readonly Verb[] {
-  const serve: Verb = {
+/** The commands that run, check and read the mirror as a whole, and its local keys. */
+export const MIRROR_VERBS: readonly Verb[] = [
+  {
     path: 'serve',
     summary: 'run the daemon: sync on schedule, serve the mirror',
     options: [['--offline', 'target mirror behind an air gap: make no connections, serve what was imported']],
     example: 'serve --config /etc/patchmirror.yaml',
-    load: () => loadServe(features),
-  }
-  const verify: Verb = {
-    path: 'verify',
-    summary: 'check the stored data against its digests',
-    options: [['--repair', 'fetch what is damaged again, or mirror a damaged database again'], JSON_FLAG],
-    example: 'verify --repair',
-    load: async () => (await import('../mirror/verify.ts')).verifyWith(features),
-  }
-  return [serve, ...RUN_VERBS, verify, ...OTHER_VERBS]
-}
-
-const RUN_VERBS: readonly Verb[] = [
+    load: loadServe,
+  },
   {
     path: 'sync',
     arguments: '[source...]',
@@ -86,9 +74,13 @@ const RUN_VERBS: readonly Verb[] = [
     example: 'acknowledge 42',
     load: async () => (await import('../mirror/quarantine.ts')).acknowledgeCommand,
   },
-]
-
-const OTHER_VERBS: readonly Verb[] = [
+  {
+    path: 'verify',
+    summary: 'check the stored data against its digests',
+    options: [['--repair', 'fetch what is damaged again, or mirror a damaged database again'], JSON_FLAG],
+    example: 'verify --repair',
+    load: async () => (await import('../mirror/verify.ts')).verifyCommand,
+  },
   {
     path: 'reload',
     summary: 'have the running daemon read its settings and files again',

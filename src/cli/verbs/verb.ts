@@ -1,7 +1,7 @@
 /** An option of a command: its flags, its description, and its default. */
 export type Flag = readonly [flags: string, description: string, byDefault?: string]
 
-/** The code of a command: called with the command's arguments and then its options; returns the exit code. */
+/** The code of a command: called with the command's arguments, its options and the features; returns the exit code. */
 export type Action = (...given: never[]) => number | Promise<number>
 
 /** A command of the command line; without `load` a group of those whose path begins with its own. */

@@ -6,5 +6,6 @@ export const bundles: Feature = {
   name: 'bundles',
   verbs: { bundles: BUNDLE_VERBS },
   formats: async () => ({ bundleFormat: (await import('./format/manifest.ts')).FORMAT }),
+  commands: async () => ({ statusLines: (await import('./cli/arrivals.ts')).describeArrivals }),
   daemon: async () => ({ start: (await import('./start.ts')).startBundles }),
 }

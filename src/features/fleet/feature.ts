@@ -6,5 +6,6 @@ export const fleet: Feature = {
   name: 'fleet',
   needs: ['bundles'],
   verbs: { fleet: FLEET_VERBS },
+  commands: async () => ({ refuseRun: (await import('./cli/paused.ts')).refuseUnpublished }),
   daemon: async () => ({ gate: (await import('./join.ts')).joinFleet }),
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { serveWith } from '../../../src/cli/mirror/serve.ts'
+import { serveCommand } from '../../../src/cli/mirror/serve.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { maySync } from '../../../src/base/domain/sources.ts'
 import { firstStep } from '../../../src/cli/context.ts'
@@ -56,12 +56,12 @@ test('a mirror of a fleet that may lead needs an upstream, and --offline allows 
     Object.assign(process.env, before)
   })
   Object.assign(process.env, env, { PATCHMIRROR_FLEET_URL: 's3://bucket' })
-  await expect(serveWith(FEATURES)({ offline: true })).rejects.toThrow(/--offline .+names a bucket/)
+  await expect(serveCommand({ offline: true }, FEATURES)).rejects.toThrow(/--offline .+names a bucket/)
   Object.assign(process.env, {
     PATCHMIRROR_FLEET_ROLE: 'standby',
     PATCHMIRROR_BUNDLE_SIGNING_KEYS: signingKey(),
   })
-  await expect(serveWith(FEATURES)({})).rejects.toThrow(/upstream\.apiRoot: not set[^]*set fleet\.role: reader/)
+  await expect(serveCommand({}, FEATURES)).rejects.toThrow(/upstream\.apiRoot: not set[^]*set fleet\.role: reader/)
 })
 
 function signingKey(): string {

@@ -10,7 +10,7 @@ import { createBundleProgress } from '../../../src/cli/progress.ts'
 import { reserveFor, shownBytes } from '../../../src/base/disk-space.ts'
 import { relaySecretCommand } from '../../../src/features/relay/cli.ts'
 import { statusCommand } from '../../../src/cli/mirror/status/status.ts'
-import { verifyWith } from '../../../src/cli/mirror/verify.ts'
+import { verifyCommand } from '../../../src/cli/mirror/verify.ts'
 import { FEATURES } from '../../../src/features.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 import { type Bench, createBench } from '../../support/mirror.ts'
@@ -94,7 +94,7 @@ longTest('an import of several bundles imports the good ones, and names the othe
 
 test('a mirror without an upstream never advises a sync, and has a relay secret before the first import', async () => {
   const env = { PATCHMIRROR_DATA_DIR: folder() }
-  const status = await spoken(env, () => statusCommand({}))
+  const status = await spoken(env, () => statusCommand({}, FEATURES))
   expect(status.said).toContain('"patchmirror import FILE"')
   expect(status.said).not.toContain('run "patchmirror sync"')
   const secret = () => spoken(env, () => Promise.resolve(relaySecretCommand({})))
@@ -137,10 +137,10 @@ longTest('verify without an upstream advises an import that repairs the damage',
   const db = openWriter(there.dir)
   db.exec("UPDATE document SET body = x'00'")
   db.close()
-  const seen = await spoken(envOf(there.dir), () => verifyWith(FEATURES)({}))
+  const seen = await spoken(envOf(there.dir), () => verifyCommand({}, FEATURES))
   expect(seen.code).toBe(1)
   expect(seen.said).toMatch(/no upstream here: "patchmirror import --again FILE"/)
-  const repair = await spoken(envOf(there.dir), () => verifyWith(FEATURES)({ repair: true }))
+  const repair = await spoken(envOf(there.dir), () => verifyCommand({ repair: true }, FEATURES))
   expect(repair.code).toBe('config')
   expect(repair.said).toMatch(/upstream\.apiRoot is not set.*"patchmirror import --again FILE"/)
 })

@@ -7,7 +7,7 @@ import { afterAll, afterEach, describe, expect, onTestFinished, test } from 'vit
 import { createAgent } from '../../../src/daemon/agent.ts'
 import { importCommand } from '../../../src/features/bundles/cli/import.ts'
 import { digestCommand, needCommand } from '../../../src/features/bundles/cli/need.ts'
-import { serveWith } from '../../../src/cli/mirror/serve.ts'
+import { serveCommand } from '../../../src/cli/mirror/serve.ts'
 import { readPublicKey } from '../../../src/features/bundles/format/keys.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { goOffline } from '../../../src/base/offline.ts'
@@ -168,9 +168,9 @@ describe('the command serve', () => {
       process.env = env
     })
     process.env = { PATCHMIRROR_DATA_DIR: folder() }
-    await expect(serveWith(FEATURES)({})).rejects.toThrow(/upstream.apiRoot: not set[^]*Below an air gap/)
+    await expect(serveCommand({}, FEATURES)).rejects.toThrow(/upstream.apiRoot: not set[^]*Below an air gap/)
     process.env['PATCHMIRROR_RELAY_TARGETS'] = 'https://hooks.example.com/x'
-    await expect(serveWith(FEATURES)({ offline: true })).rejects.toThrow(
+    await expect(serveCommand({ offline: true }, FEATURES)).rejects.toThrow(
       /--offline forbids connections, but relay.targets/,
     )
   })

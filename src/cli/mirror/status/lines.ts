@@ -1,5 +1,3 @@
-import { listArrivals } from '../../../features/bundles/boxes/inbox-files.ts'
-import { messageOf, systemCode } from '../../../base/errors.ts'
 import { counted } from '../../../base/text.ts'
 import { describeMissing } from '../../../server/snapshot/missing.ts'
 import type { BundleStatus } from '../../../server/status/bundles.ts'
@@ -49,17 +47,6 @@ export function describeBoxes({ boxes }: Status): string[] {
   const { waiting, imported, superseded, refused } = inbox
   lines.push(`inbox: ${imported} imported, ${superseded} superseded, ${refused} refused`)
   return [...lines, ...describeWaiting(waiting)]
-}
-
-/** Returns a line for each bundle in the inbox where no daemon answers: its report would have them. */
-export function describeArrivals({ bundle }: Config, from: GatheredStatus['from']): string[] {
-  if (bundle.inbox === null || from === 'daemon') return []
-  try {
-    return listArrivals(bundle.inbox).map(({ name }) => `inbox: ${name} waits: no daemon answers that would look at it`)
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return [] // the daemon makes it
-    return [`inbox: it cannot be looked into: ${messageOf(error)}`]
-  }
 }
 
 /** What is served lacks something, whatever became of the last run. */

@@ -11,9 +11,9 @@ import { watch } from '../watch.ts'
 import { duration, table, timeOf } from '../../output.ts'
 import { describeOsvScope } from '../../../base/domain/osv-scope.ts'
 import { describeRunProgress } from '../../../base/domain/progress.ts'
+import type { Feature } from '../../../daemon/feature.ts'
 import { type GatheredStatus, gatherStatus } from './gather.ts'
 import {
-  describeArrivals,
   describeBoxes,
   describeBundle,
   describeCompared,
@@ -34,16 +34,17 @@ interface StatusCommandOptions extends GlobalOptions {
 }
 
 /** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
-export async function statusCommand(options: StatusCommandOptions): Promise<number> {
+export async function statusCommand(options: StatusCommandOptions, features: readonly Feature[]): Promise<number> {
   const { config } = settings(options, false)
   const maxAgeHours = options.maxAge === undefined ? null : parseMaxAge(options.maxAge)
   const isJson = options.json === true
   const show = async (): Promise<number> =>
-    showStatus(config, { isJson, indent: options.watch === true ? 0 : 2, maxAgeHours })
+    showStatus(config, { features, isJson, indent: options.watch === true ? 0 : 2, maxAgeHours })
   return options.watch === true ? watch(show) : show().catch((error: unknown) => codeWithoutData(error, config))
 }
 
 interface Shown {
+  readonly features: readonly Feature[]
   readonly isJson: boolean
   /** Of the JSON; 0 writes each report on one line. */
   readonly indent: number
@@ -54,17 +55,31 @@ interface Shown {
 /** Prints the status once; returns the exit code. */
 async function showStatus(config: Config, shown: Shown): Promise<number> {
   const { status, from } = await gatherStatus(config)
+  const ofFeatures = from === 'daemon' ? [] : await linesOfFeatures(config, shown.features)
   if (status === null) {
-    for (const line of describeArrivals(config, from)) process.stderr.write(`patchmirror: ${line}\n`)
+    for (const line of ofFeatures) process.stderr.write(`patchmirror: ${line}\n`)
     throw whyUnread(config.data.dir, `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`)
   }
   if (shown.isJson) print(JSON.stringify(status, null, shown.indent))
-  else printReport(config, status, from)
+  else printReport(config, { status, from, ofFeatures })
   return statusCode(status, config, shown.maxAgeHours)
 }
 
-/** Prints the report for people. `from`: where it was read, `stranger` when another data folder's daemon answered. */
-function printReport(config: Config, status: Status, from: GatheredStatus['from']): void {
+async function linesOfFeatures(config: Config, features: readonly Feature[]): Promise<readonly string[]> {
+  const parts = await Promise.all(features.map(async ({ commands }) => commands?.()))
+  return parts.flatMap((part) => part?.statusLines?.(config) ?? [])
+}
+
+interface Printed {
+  readonly status: Status
+  /** Where it was read, `stranger` when another data folder's daemon answered. */
+  readonly from: GatheredStatus['from']
+  /** Lines that features add. */
+  readonly ofFeatures: readonly string[]
+}
+
+/** Prints the report for people. */
+function printReport(config: Config, { status, from, ofFeatures }: Printed): void {
   print(tableOf(status))
   for (const { name, progress } of status.sources)
     if (progress) print(`${name}: the run in progress is ${describeRunProgress(progress)}`)
@@ -75,7 +90,7 @@ function printReport(config: Config, status: Status, from: GatheredStatus['from'
   for (const line of describeLists(status)) print(line)
   for (const line of [...describeSignatures(status), ...describeVerified(status)]) print(line)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
-  for (const line of [...describeBoxes(status), ...describeArrivals(config, from)]) print(line)
+  for (const line of [...describeBoxes(status), ...ofFeatures]) print(line)
   if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)
   for (const line of (status.views ?? []).map(describeViews)) print(line)
   const judgedLine = describeFindings(config, status)

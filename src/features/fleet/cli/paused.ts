@@ -1,18 +1,13 @@
 import { fleetTrust } from '../../bundles/format/keys.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
-import { refuseReader } from '../../../cli/reader.ts'
 import { findNewest, readGeneration } from '../generations/chain.ts'
 import { isRollingBack, isUnreleased } from '../generations/rollback-state.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { openObjectStore } from '../objects/open-store.ts'
 
-/**
- * Refuses a run of this process where it could not be published: on a reader of a fleet, and while a rollback is not released.
- * Throws `config`, and `fleet` where the store cannot be asked.
- */
+/** Refuses a run of this process while a rollback is not released. Throws `config`, and `fleet` where the store cannot be asked. */
 export async function refuseUnpublished(config: Config): Promise<void> {
-  refuseReader(config)
   if (config.fleet.url === null) return
   if (isRollingBack(config.data.dir))
     throw new MirrorError(
