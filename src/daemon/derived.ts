@@ -2,6 +2,8 @@ import type { DerivedData, DerivedFault, DerivedSettings, Feature } from './feat
 
 /** A damaged kind of derived data. */
 interface Damaged extends DerivedFault {
+  /** For messages: what it is, with its kind. */
+  readonly name: string
   readonly makeAgain: (settings: DerivedSettings) => Promise<unknown>
 }
 
@@ -12,8 +14,9 @@ export async function loadDerived(features: readonly Feature[]): Promise<readonl
 
 /** Returns what is damaged of the data that features derive from the store. */
 export function checkDerived(derived: readonly DerivedData[], dataDir: string): readonly Damaged[] {
-  return derived.flatMap(({ check, makeAgain }) =>
+  return derived.flatMap(({ what, check, makeAgain }) =>
     check(dataDir).map(({ kind, fault }) => ({
+      name: `${what} (${kind})`,
       kind,
       fault,
       makeAgain: (settings) => makeAgain(settings, kind),

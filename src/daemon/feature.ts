@@ -39,6 +39,8 @@ interface CommandPart {
 
 /** Data that a feature derives from the store, and nothing else: where it is damaged, it is made again. */
 export interface DerivedData {
+  /** For messages. */
+  readonly what: string
   /** Returns what of it is damaged, and how; nothing where it is not there. */
   readonly check: (dataDir: string) => readonly DerivedFault[]
   /** Makes a kind of it again. Throws `locked` while another process does. */

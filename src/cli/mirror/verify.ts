@@ -20,7 +20,7 @@ import {
 } from '../../sync/verify/verify.ts'
 import { type SourceName, SWITCHES, activeSources } from '../../base/domain/sources.ts'
 import { checkDerived, loadDerived } from '../../daemon/derived.ts'
-import type { DerivedData, DerivedFault, Feature } from '../../daemon/feature.ts'
+import type { DerivedData, Feature } from '../../daemon/feature.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, print, printJson, settings, sourceFiles } from '../context.ts'
 import { withRunner } from '../runner.ts'
@@ -44,10 +44,12 @@ export async function verifyCommand(options: VerifyOptions, features: readonly F
   const { dir } = loaded.config.data
   const others = inspectOthers(dir).filter(({ faults }) => faults.length > 0)
   const report = await examine(dir)
-  const views = checkDerived(derived, dir).map(({ kind, fault }) => ({ kind, fault }))
+  const damagedData = checkDerived(derived, dir)
+  const views = damagedData.map(({ kind, fault }) => ({ kind, fault }))
+  const inDerived = damagedData.map(({ name, fault }) => `${name}: ${fault}`)
   if (options.json === true) printJson({ ...report, views, others })
-  else printFindings(report, views, others)
-  const damaged = [...damageIn(report), ...views.map(describeView), ...others.map(describeOther)]
+  else printFindings(report, inDerived, others)
+  const damaged = [...damageIn(report), ...inDerived, ...others.map(describeOther)]
   noteVerified(dir, damaged, Date.now())
   const isSound = isSoundVerdict(report)
   const left = sourcesLeft(loaded, report)
@@ -94,12 +96,8 @@ function withSettings(
   return fetches ? settings(options, true, repairFiles(report, left)) : loaded
 }
 
-function printFindings(
-  report: VerifyReport,
-  views: readonly DerivedFault[],
-  others: readonly InspectedDatabase[],
-): void {
-  for (const line of [describeReport(report), ...views.map(describeView)]) print(line)
+function printFindings(report: VerifyReport, inDerived: readonly string[], others: readonly InspectedDatabase[]): void {
+  for (const line of [describeReport(report), ...inDerived]) print(line)
   for (const other of others) print(describeOther(other))
 }
 
@@ -176,14 +174,11 @@ async function dropVersions({ config }: LoadedConfig, { damagedVersions }: Verif
   return `${counted(damagedVersions.length, 'damaged superseded version')} removed`
 }
 
-const describeView = ({ kind, fault }: { kind: string; fault: string }): string =>
-  `what scanners read (${kind}): ${fault}`
-
 /** Makes damaged data again that is derived from the store, so that nothing is fetched. */
 async function renewDerived({ config }: LoadedConfig, derived: readonly DerivedData[]): Promise<void> {
-  for (const { kind, makeAgain } of checkDerived(derived, config.data.dir)) {
+  for (const { name, makeAgain } of checkDerived(derived, config.data.dir)) {
     await makeAgain(config)
-    print(`views for scanners (${kind}): rebuilt`)
+    print(`${name}: rebuilt`)
   }
 }
 

@@ -45,9 +45,9 @@ export async function performScrub({ settings }: ScrubTask, derived: readonly De
   if (report === null) return null
   const remade: string[] = []
   const lost: string[] = []
-  for (const { kind, fault, makeAgain } of checkDerived(derived, dataDir)) {
+  for (const { name, fault, makeAgain } of checkDerived(derived, dataDir)) {
     const failure = await failureOf(makeAgain(settings))
-    const what = `what scanners read (${kind}): ${fault}`
+    const what = `${name}: ${fault}`
     if (failure === null) remade.push(what)
     else lost.push(`${what}; it could not be made again: ${failure}`)
   }

@@ -5,6 +5,7 @@ import { performTask } from './views/task.ts'
 
 /** The views for scanners, as data that is derived from the store. */
 export const derivedViews: DerivedData = {
+  what: 'views for scanners',
   check: checkViews,
   makeAgain: ({ data, views }, kind) =>
     performTask({
