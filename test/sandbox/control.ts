@@ -5,7 +5,7 @@ import type { FaultTiming } from './faults/schedule.ts'
 import { readBody } from './incoming.ts'
 import { type NegotiatedAnswer, httpDate, jsonAnswer, refusal } from './http/negotiate.ts'
 import { HOSTILE_KINDS } from './faults/hostile-zip.ts'
-import type { Context } from './handler.ts'
+import type { Context } from './context.ts'
 import {
   type DeliveryFault,
   type DeliveryTiming,

@@ -1,32 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Context } from './context.ts'
 import { handleControl, isControl } from './control.ts'
 import { type Outlet, deliver } from './deliver.ts'
 import { distort } from './faults/corrupt-resource.ts'
-import type { createFaults } from './faults/schedule.ts'
 import { deliverFaulty } from './faults/apply.ts'
-import type { Feed, FeedSource } from './feed/feed.ts'
 import { logEntry, readIncoming } from './incoming.ts'
 import { type NegotiatedAnswer, type Policy, finished, httpDate, negotiate, refusal } from './http/negotiate.ts'
-import type { createRequestLog } from './request-log.ts'
 import { route } from './feed/routes.ts'
 import { handleSurface } from './service/call.ts'
-import type { ServiceParts } from './service/service.ts'
 import { wordedError } from './service/shapes/error.ts'
-import type { Shape } from './service/shapes/shape.ts'
-
-/** Parts that a request handler works with. */
-export interface Context {
-  feed: Feed
-  source: FeedSource
-  faults: ReturnType<typeof createFaults>
-  requests: ReturnType<typeof createRequestLog>
-  policy: Policy
-  cveFeed: boolean
-  shape: Shape
-  now: () => number
-  /** Everything beside the public feeds; undefined when it is switched off. */
-  service: ServiceParts | undefined
-}
 
 /** Answers one request: control, or log it, find what it asks for, and serve that, faults applied. */
 export async function handle(context: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -5,9 +5,9 @@ import { listKinds } from './faults/parameters.ts'
 import { DELIVERY_PARAMETERS } from './service/events/delivery-faults.ts'
 import { type Sandbox, type SandboxOptions, createSandbox } from './server.ts'
 import { SANDBOX_CLIENT, SANDBOX_KEYS, SANDBOX_TOKEN } from './service/credentials.ts'
-import type { ServiceOptions } from './service/types.ts'
+import type { ServiceOptions } from './service/options.ts'
 import { type Shape, type ShapeChanges, SHAPE_NAMES, shaped } from './service/shapes/shape.ts'
-import { DIALECTS } from './service/events/announcer.ts'
+import { DIALECTS } from './service/events/dialect.ts'
 
 /** The page of `--help`: each option, its default and its purpose. */
 const USAGE = `usage: npm run sandbox -- [options]

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { EventTarget } from '../../src/base/domain/image-reference.ts'
-import type { ServiceOptions } from '../sandbox/service/types.ts'
+import type { ServiceOptions } from '../sandbox/service/options.ts'
 import type { Service } from '../sandbox/service/service.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import type { CatalogBench } from '../support/catalog/mirror.ts'

@@ -1,6 +1,6 @@
 import { count as thousands, format, median, megabytes, type Unit } from '../report/figures.ts'
 import { type Series, drawChart, short } from './chart.ts'
-import type { Kind, Point } from './scale.ts'
+import type { Kind, Point } from './point.ts'
 
 const NAMES: Readonly<Record<Kind, string>> = {
   sorted: 'records, sorted',

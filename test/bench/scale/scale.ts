@@ -8,23 +8,13 @@ import { type Line, type Options, atMost, defineGroup, neverOver, ratio } from '
 import { startDaemon, took } from '../world/daemon.ts'
 import { ROOT, ended, messageFrom, startSandbox, timed } from '../world/processes.ts'
 import { diskUsage } from '../world/usage.ts'
+import type { Kind, Point } from './point.ts'
 import { chartOf, tableOf } from './results.ts'
 
 const RECORDS = [10_000, 100_000, 400_000, 1_000_000] as const
 const TICKETS = [10_000, 100_000, 1_000_000] as const
 /** Disk that one record takes while it is measured: two archives, the data folder, and what is written before the old is gone. */
 const DISK_EACH = 12_000
-
-export type Kind = 'sorted' | 'shuffled' | 'tickets'
-
-/** A first sync of `count` items into an empty folder: milliseconds, bytes. */
-export interface Point {
-  readonly kind: Kind
-  readonly count: number
-  readonly ms: number
-  readonly peak: number
-  readonly disk: number
-}
 
 type Run = readonly Point[]
 type World = { readonly root: string; close(): Promise<void> }

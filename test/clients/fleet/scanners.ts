@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Feed } from '../../sandbox/feed/feed.ts'
+import type { Feed } from '../../sandbox/feed/types.ts'
 
 const INDEX = '/external/osv/all.json'
 const PAUSE_MS = 60

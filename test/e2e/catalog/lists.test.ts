@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { frameOf } from '../../../src/base/json/envelope-learn.ts'
-import type { ServiceOptions } from '../../sandbox/service/types.ts'
+import type { ServiceOptions } from '../../sandbox/service/options.ts'
 import { learnList } from '../../../src/upstream/lists/shape.ts'
 import { filledCatalogBench, type CatalogBench, catalogBench, sharedBench } from '../../support/catalog/mirror.ts'
 import { walkPages } from '../../support/catalog/compare.ts'

@@ -1,5 +1,5 @@
 import type { Fault } from './fault.ts'
-import type { FeedSource } from '../feed/feed.ts'
+import type { FeedSource } from '../feed/types.ts'
 import { hostileZip } from './hostile-zip.ts'
 import { mutate } from '../feed/mutate.ts'
 import { createRandom } from '../feed/random.ts'

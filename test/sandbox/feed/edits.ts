@@ -1,17 +1,8 @@
-import type { PublicationClock, Feed, FeedOptions } from './feed.ts'
+import type { Feed, FeedParts } from './types.ts'
 import { modifiedOf, readGiven } from './from-archive.ts'
 import { type Edit, type Stamp, mutate, createSupply } from './mutate.ts'
-import type { Publisher } from './publisher.ts'
 import { createRandom } from './random.ts'
 import { type Stored, decodedContent, store } from './representation.ts'
-
-/** What the commands work on. */
-export interface FeedParts {
-  options: FeedOptions
-  records: Map<string, Stored>
-  clock: PublicationClock
-  publisher: Publisher
-}
 
 type Commands = Pick<
   Feed,

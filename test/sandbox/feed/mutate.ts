@@ -1,7 +1,7 @@
 import { type GenerateOptions, generateRecord, seconds } from './generate.ts'
 import { sentence } from './text-generator.ts'
 import type { Random } from './random.ts'
-import type { FeedParts } from './edits.ts'
+import type { FeedParts } from './types.ts'
 import { type Stored, store } from './representation.ts'
 
 type Json = Record<string, unknown>

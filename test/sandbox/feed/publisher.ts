@@ -1,6 +1,6 @@
 import { createZipWriter } from '../../../src/archive/zip/writer.ts'
 import type { IndexForm } from '../service/shapes/forms.ts'
-import type { PublicationClock } from './feed.ts'
+import type { PublicationClock } from './clock.ts'
 import { type Representation, type Stored, jsonRepresentation, zipRepresentation } from './representation.ts'
 
 /** One published file: built when first asked for after a change; can be frozen as it is. */

@@ -1,4 +1,4 @@
-import type { FeedSource } from './feed.ts'
+import type { FeedSource } from './types.ts'
 import type { FeedFilters, World } from './globals.ts'
 import type { Representation } from './representation.ts'
 

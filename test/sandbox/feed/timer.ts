@@ -1,20 +1,4 @@
-import type { Feed } from './feed.ts'
-
-/** How many records each beat of a living feed touches; absent means none. */
-export interface LivePlan {
-  add?: number
-  change?: number
-  changeSilently?: number
-  withdraw?: number
-  remove?: number
-  moveBackwards?: number
-  touchFeeds?: boolean
-}
-
-/** A running timer mode. */
-export interface Live {
-  stop(): void
-}
+import type { Feed, Live, LivePlan } from './types.ts'
 
 const ORDINARY: LivePlan = { add: 2, change: 3, changeSilently: 1, touchFeeds: true }
 

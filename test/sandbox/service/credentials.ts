@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { createHmac } from 'node:crypto'
-import { type Caller, ServiceError } from './call.ts'
+import { type Caller, ServiceError } from './request.ts'
 import type { Collection } from './data/collection.ts'
-import type { ServiceOptions } from './types.ts'
+import type { ServiceOptions } from './options.ts'
 import { shapeOf } from './shapes/shape.ts'
 
 /** The API keys of a sandbox that is given none: by role, and one that the identity surface refuses. */

@@ -1,4 +1,4 @@
-import { type ServiceRequest, ServiceError } from './call.ts'
+import { type ServiceRequest, ServiceError } from './request.ts'
 import type { Entry } from './data/collection.ts'
 import { cursorAsked } from './shapes/list.ts'
 import type { ListForm } from './shapes/shape.ts'

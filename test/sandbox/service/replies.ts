@@ -1,6 +1,6 @@
 import { type NegotiatedAnswer, jsonAnswer } from '../http/negotiate.ts'
 import { type Representation, jsonRepresentation } from '../feed/representation.ts'
-import type { Call } from './call.ts'
+import type { Call } from './request.ts'
 import type { Entry } from './data/collection.ts'
 import { type Order, takePage } from './paging.ts'
 import { UNFINISHED_ANSWERS, linkedBody } from './shapes/around.ts'

@@ -1,6 +1,6 @@
 import type { ResourceKind } from '../faults/fault.ts'
 import { decode } from '../feed/routes.ts'
-import type { Call, Reply } from './call.ts'
+import type { Call, Reply } from './request.ts'
 
 /** One row of the contract's endpoint tables (service API, section 4). */
 export interface Route {

@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { ResourceKind } from '../faults/fault.ts'
 import { type NegotiatedAnswer, type Policy, jsonAnswer, negotiate } from '../http/negotiate.ts'
 import type { LoggedRequest } from '../request-log.ts'
-import { type Caller, type ServiceRequest, ServiceError } from './call.ts'
+import { type Caller, type ServiceRequest, ServiceError } from './request.ts'
+import type { RateLimit } from './options.ts'
 import { type Match, type Route, createPathTest, createRouter } from './router.ts'
 import type { HttpForm } from './shapes/shape.ts'
 
@@ -74,17 +75,8 @@ function allowed(
   throw new ServiceError(405, `${method} is not allowed here`, undefined, { Allow: allow })
 }
 
-/** How many requests a surface takes per window. */
-export interface RateLimit {
-  requests: number
-  windowSeconds: number
-}
-
 /** Counts a request; gives the headers for its answer, or throws a 429 that carries them. */
 type Limiter = () => Record<string, string>
-
-/** The identity surface's tiers, requests a minute (service API, section 8). */
-export const TIERS = { free: 100, standard: 1000, enterprise: 10_000 } as const
 
 /** Fixed windows by the given clock, the first one from the first request on. Without a limit: no headers. */
 export function createRequestLimiter(limit: RateLimit | undefined, now: () => number): Limiter {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished } from 'vitest'
 import { type Sandbox, type SandboxOptions, createSandbox } from '../server.ts'
-import type { ServiceOptions } from './types.ts'
+import type { ServiceOptions } from './options.ts'
 import { EVENT_TYPE } from './routes/webhooks.ts'
 import { asAdmin } from './asking.ts'
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { seconds } from '../../feed/generate.ts'
-import { ServiceError } from '../call.ts'
+import { ServiceError } from '../request.ts'
 import type { Collection, Entry } from './collection.ts'
 import { imageOfTag, generateTag } from './images.ts'
 import { generatePackage } from './packages.ts'

@@ -4,7 +4,7 @@ import { type Entry, type Origin, idFor, randomFor } from './collection.ts'
 import type { Image, Tag } from './images.ts'
 import type { Package } from './packages.ts'
 import { NEWEST } from './tickets.ts'
-import type { ServiceOptions } from '../types.ts'
+import type { ServiceOptions } from '../options.ts'
 
 /** The caller's organization, without its accounts. */
 export interface Organization {

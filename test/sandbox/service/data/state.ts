@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createPublicationClock } from '../../feed/feed.ts'
+import { createPublicationClock } from '../../feed/clock.ts'
 import { type Collection, type Kind, type Origin, createCollection, idFor } from './collection.ts'
 import type { ApiKey } from '../credentials.ts'
 import { type Image, type Tag, generateImages, generateTags } from './images.ts'
@@ -7,7 +7,7 @@ import { type Package, generatePackages } from './packages.ts'
 import { type Avr, type Organization, type Subscription, type SubscribedItem, type User, generateApiKeys, generateAvr, generateUser, organizationOf, subscriptionTo } from './people.ts'
 import { type Ticket, NEWEST, generateTickets } from './tickets.ts'
 import { type ArtifactStore, avrArtifacts, createArtifactStore, packageArtifacts, tagArtifacts } from './documents.ts'
-import type { Counts, ServiceOptions } from '../types.ts'
+import type { Counts, ServiceOptions } from '../options.ts'
 import type { Webhook } from '../events/deliveries.ts'
 
 /** Everything that the service knows. */

@@ -2,10 +2,9 @@ import type { Deliverer } from './deliveries.ts'
 import { type DeliveryFault, type DeliveryFaults, createDeliveryFaults } from './delivery-faults.ts'
 import type { Entry } from '../data/collection.ts'
 import type { Tag } from '../data/images.ts'
-import type { ServiceOptions } from '../types.ts'
+import type { ServiceOptions } from '../options.ts'
 import { type DeliveryRecord, createOutbox } from './outbox.ts'
 import type { State } from '../data/state.ts'
-import { createHmac } from 'node:crypto'
 
 /** What the service delivers by itself, for a test to look at and to disturb. */
 export interface Deliveries {
@@ -62,23 +61,4 @@ export function createAnnouncing(options: ServiceOptions, state: State, delivere
       await outbox.stop()
     },
   }
-}
-
-/**
- * How deliveries are signed (wire facts, webhook deliveries). `standard`: decoded key, base64. `vendor`: the whole secret
- * as key, hex. The other two mix key and encoding, as a half-done port would.
- */
-export type Dialect = 'standard' | 'vendor' | 'whole-base64' | 'decoded-hex'
-
-/** All dialects. */
-export const DIALECTS: readonly Dialect[] = ['standard', 'vendor', 'whole-base64', 'decoded-hex']
-
-/** The signature of `id.timestamp.body`, without its version. */
-export function signature(dialect: Dialect, secret: string, content: string): string {
-  const isWhole = dialect === 'vendor' || dialect === 'whole-base64'
-  const key = isWhole ? Buffer.from(secret) : Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
-  const isHex = dialect === 'vendor' || dialect === 'decoded-hex'
-  return createHmac('sha256', key)
-    .update(content)
-    .digest(isHex ? 'hex' : 'base64')
 }

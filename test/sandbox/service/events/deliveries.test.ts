@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type Dialect, DIALECTS } from './announcer.ts'
+import { type Dialect, DIALECTS } from './dialect.ts'
 import { asAdmin, ask } from '../asking.ts'
 import { type Received, SECRET, delivering, endpoint, subscribe } from '../webhook-endpoints.ts'
 import { telling } from '../../../support/tables.ts'

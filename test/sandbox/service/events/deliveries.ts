@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { seconds } from '../../feed/generate.ts'
 import type { Tag } from '../data/images.ts'
-import type { ServiceOptions } from '../types.ts'
+import type { ServiceOptions } from '../options.ts'
 import { type ShownEvent, shownEvent } from '../shapes/event.ts'
 import { shapeOf } from '../shapes/shape.ts'
-import { signature } from './announcer.ts'
+import { signature } from './dialect.ts'
 
 /** The outcome of a delivery (service API, section 2). */
 export interface DeliveryAttempt {

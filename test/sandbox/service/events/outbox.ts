@@ -2,7 +2,7 @@ import type { Entry } from '../data/collection.ts'
 import type { Deliverer, OutgoingEvent, Webhook } from './deliveries.ts'
 import type { DeliveryFault } from './delivery-faults.ts'
 import type { Tag } from '../data/images.ts'
-import type { ServiceOptions } from '../types.ts'
+import type { ServiceOptions } from '../options.ts'
 import { EVENT_TYPE } from '../routes/webhooks.ts'
 import type { State } from '../data/state.ts'
 

@@ -1,6 +1,6 @@
-import { type Call, missing } from '../call.ts'
+import { type Call, missing } from '../request.ts'
 import type { OwnerKind } from '../data/documents.ts'
-import type { Parts } from '../types.ts'
+import type { Parts } from '../parts.ts'
 import { listReply } from '../replies.ts'
 import type { Route } from '../router.ts'
 import type { ArtifactKind } from '../shapes/artifact.ts'

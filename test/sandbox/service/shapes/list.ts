@@ -1,4 +1,4 @@
-import type { ServiceRequest } from '../call.ts'
+import type { ServiceRequest } from '../request.ts'
 import type { ListForm, NextUrl, MemberPath } from './forms.ts'
 
 /** A page of worded items; the cursors are undefined where there is nothing to point at. */

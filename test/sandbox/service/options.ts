@@ -1,28 +1,15 @@
-import type { Credentials } from './credentials.ts'
-import type { Presigner } from './presign.ts'
+import type { Dialect } from './events/dialect.ts'
+import type { Role } from './request.ts'
 import type { Shape, ShapeName } from './shapes/shape.ts'
-import type { State } from './data/state.ts'
-import type { Deliverer } from './events/deliveries.ts'
-import type { Documents } from './data/documents.ts'
-import type { Role } from './call.ts'
-import type { RateLimit, TIERS } from './surface.ts'
-import type { Dialect } from './events/announcer.ts'
 
-/** What the routes work with. */
-export interface Parts {
-  state: State
-  credentials: Credentials
-  presigner: Presigner
-  documents: Documents
-  deliverer: Deliverer
-  options: ServiceOptions
-  shape: Shape
-  now: () => number
-  /** How often an artifact was asked for while it was in the making. */
-  pending: Map<string, number>
-  /** Filled in once the servers listen. */
-  addresses: { readonly artifactUrl: string }
+/** How many requests a surface takes per window. */
+export interface RateLimit {
+  requests: number
+  windowSeconds: number
 }
+
+/** The identity surface's tiers, requests a minute (service API, section 8). */
+export const TIERS = { free: 100, standard: 1000, enterprise: 10_000 } as const
 
 /** A secret that the sandbox knows, and what it is good for. */
 interface Grant {
