@@ -21,7 +21,6 @@ import {
   vendorName,
 } from './kinds/names.ts'
 import {
-  chatTemplate,
   relayDialect,
   relayTarget,
   apiRoot,
@@ -202,7 +201,6 @@ export const SCHEMA = {
   relay: {
     targets: secret(list(relayTarget())),
     chatTargets: secret(list(relayTarget())),
-    chatTemplate: chatTemplate(),
     secret: secret(nullable(signingSecret())),
     dialect: relayDialect(),
     events: list(choice(['webhook', 'snapshot', 'findings'], 'snapshot')),

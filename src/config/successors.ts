@@ -22,6 +22,7 @@ const SUCCESSORS: ReadonlyMap<string, string | null> = new Map<string, string | 
   ]),
   ['guard.futureDays', null],
   ['server.threads', null],
+  ['relay.chatTemplate', null],
 ])
 
 /** Returns what took the place of a setting of an earlier version, as the end of a message; null: it never was one. */

@@ -202,7 +202,6 @@ test('the defaults are those that the manual documents', () => {
     relay: {
       targets: [],
       chatTargets: [],
-      chatTemplate: '{summary}',
       dialect: 'both',
       secret: null,
       events: ['snapshot', 'webhook'],

@@ -174,15 +174,6 @@ export const RELAY_DIALECTS = ['standard', 'vendor', 'both'] as const
 /** Which of them. */
 export const relayDialect = () => choice(RELAY_DIALECTS, 'both')
 
-/** Setting for the template of a chat message; it contains the summary of the event. */
-export function chatTemplate(): Setting<string> {
-  const allowed = 'text of at most 1000 characters with {summary} in it'
-  return textSetting(allowed, '"Patchmirror: {summary}"', (value) => {
-    if (value.length > 1000) return { fault: 'is longer than 1000 characters' }
-    return value.includes('{summary}') ? { value } : { fault: 'has no {summary}' }
-  })
-}
-
 /** Every URL that the relay sends to, of both kinds. */
 export function relayUrls(relay: {
   readonly targets: readonly string[]

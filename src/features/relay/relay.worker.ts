@@ -149,7 +149,7 @@ async function connect(
   })
   const sign = createSigner(settings.secret ?? formatSecret(reads.secrets.readSecret('relay')), dialect)
   const isOld = (body: Uint8Array): boolean => isOldNews(body, reads.catalog, timeOfAges(reads, Date.now()))
-  const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate, isOld }
+  const chat = { urls: new Set(relay.chatTargets), isOld }
   const userAgent = `patchmirror/${version}`
   const send = createSender({ transport, sign, chat, timeoutMs, userAgent, now: Date.now })
   return { transport, send }

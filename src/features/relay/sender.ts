@@ -10,10 +10,9 @@ import { signDelivery } from '../../webhooks/receive/signature.ts'
 interface SenderDeps {
   readonly transport: Pick<Transport, 'send'>
   readonly sign: Sign
-  /** Targets that are team workspaces, and the template of their messages. */
+  /** Targets that are team workspaces. */
   readonly chat: {
     readonly urls: ReadonlySet<string>
-    readonly template: string
     /** Whether an event is worth no message; none is sent then, and the delivery is done. */
     readonly isOld?: (body: Uint8Array) => boolean
   }
@@ -60,7 +59,7 @@ function requestFor(
   const agent = { 'user-agent': userAgent }
   if (chat.urls.has(url)) {
     const headers = { ...agent, 'content-type': 'application/json' }
-    return { headers, body: chatBody(chat.template, body) }
+    return { headers, body: chatBody(body) }
   }
   const timestamp = Math.floor(now() / 1000)
   const headers = {
