@@ -22,6 +22,7 @@ const SUCCESSORS: ReadonlyMap<string, string | null> = new Map<string, string | 
   ]),
   ['guard.futureDays', null],
   ['server.threads', null],
+  ['server.cacheMaxAgeSeconds', null],
   ['relay.chatTemplate', null],
 ])
 

@@ -20,7 +20,7 @@ describe('a setting of an earlier version', () => {
     )
   })
 
-  test.each(['relay.chatTemplate'])('is named as one that nothing replaces: %s', (key) => {
+  test.each(['server.cacheMaxAgeSeconds', 'relay.chatTemplate'])('is named as one that nothing replaces: %s', (key) => {
     const [section = '', name = ''] = key.split('.')
     const path = fileWith(`${section}:\n  ${name}: x\n`)
     expect(refusal(() => load({ file: path }))).toContain(

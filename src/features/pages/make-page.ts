@@ -119,7 +119,7 @@ function keyNotice(base: string, message: string): Block {
 
 function createLoader({ config }: PagesData, shortReads: ShortReads) {
   const { reads } = shortReads
-  const answer = createReading({ config, cacheControl: 'no-store' }, shortReads)
+  const answer = createReading({ config }, shortReads)
   const documents = createPageDocuments(reads)
   const remember = createMemory()
   const generation = createViewsInUse(config.data.dir, null, null)

@@ -6,7 +6,7 @@ import { createLinks } from '../access/signed-links.ts'
 import { createReadRoutes } from '../catalog/routes.ts'
 import { answerChanges } from '../followers/changes.ts'
 import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
-import { createHeads } from '../http/response.ts'
+import { PRIVATE_CACHING, createHeads } from '../http/response.ts'
 import { notReady } from '../snapshot/not-ready.ts'
 import { type Origins, SOURCE_NAMES } from '../snapshot/served.ts'
 import { type StaleRule, createStaleRule, refuseStale } from '../snapshot/stale.ts'
@@ -93,7 +93,7 @@ function createOrigins({ reads, commits }: ShortReads, markStale: StaleRule): Or
 }
 
 /** Creates the function that answers requests one after the other, each from one snapshot of the store. */
-export function createReading({ config, cacheControl }: ReadingData, shortReads: ShortReads) {
+export function createReading({ config }: ReadingData, shortReads: ShortReads) {
   const clock = { now: 0, linkSecret: null as Uint8Array | null }
   const own = shortReads.reads.secrets.readSecret('links')
   const links = createLinks(
@@ -105,7 +105,7 @@ export function createReading({ config, cacheControl }: ReadingData, shortReads:
     createStaleRule(config, () => clock.now),
   )
   const { orderings } = shortReads
-  const heads = createHeads(cacheControl)
+  const heads = createHeads(PRIVATE_CACHING)
   const routes = createReadRoutes(config, { served, links, heads, orderings })
   const byPath = new Map(routes.map((route) => [route.path, route]))
   return (request: ReadRequest): ReadReply => {

@@ -11,7 +11,6 @@ import type { AnswerExchange } from '../http/response.ts'
 /** What the thread is started with. */
 export interface ReadingData {
   readonly config: Config
-  readonly cacheControl: string
 }
 
 /** A request that is answered beside the serving thread: its route, and all that its answer depends on. */
