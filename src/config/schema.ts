@@ -21,7 +21,6 @@ import {
   vendorName,
 } from './kinds/names.ts'
 import {
-  relayDialect,
   relayTarget,
   apiRoot,
   authUrl,
@@ -201,7 +200,6 @@ export const SCHEMA = {
     targets: secret(list(relayTarget())),
     chatTargets: secret(list(relayTarget())),
     secret: secret(nullable(signingSecret())),
-    dialect: relayDialect(),
     events: list(choice(['webhook', 'snapshot', 'findings'], 'snapshot')),
     waitVisible: flag(true),
     allowPlainHttp: flag(false),

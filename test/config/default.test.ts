@@ -201,7 +201,6 @@ test('the defaults are those that the manual documents', () => {
     relay: {
       targets: [],
       chatTargets: [],
-      dialect: 'both',
       secret: null,
       events: ['snapshot', 'webhook'],
       waitVisible: true,

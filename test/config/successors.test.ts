@@ -20,11 +20,14 @@ describe('a setting of an earlier version', () => {
     )
   })
 
-  test.each(['server.cacheMaxAgeSeconds', 'relay.chatTemplate'])('is named as one that nothing replaces: %s', (key) => {
-    const [section = '', name = ''] = key.split('.')
-    const path = fileWith(`${section}:\n  ${name}: x\n`)
-    expect(refusal(() => load({ file: path }))).toContain(
-      `${key} (file ${path}, line 2): this setting is no longer there, and nothing takes its place; remove it`,
-    )
-  })
+  test.each(['server.cacheMaxAgeSeconds', 'relay.chatTemplate', 'relay.dialect'])(
+    'is named as one that nothing replaces: %s',
+    (key) => {
+      const [section = '', name = ''] = key.split('.')
+      const path = fileWith(`${section}:\n  ${name}: x\n`)
+      expect(refusal(() => load({ file: path }))).toContain(
+        `${key} (file ${path}, line 2): this setting is no longer there, and nothing takes its place; remove it`,
+      )
+    },
+  )
 })

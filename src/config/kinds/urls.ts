@@ -1,4 +1,4 @@
-import { type Setting, type Parsed, textSetting, choice } from './base.ts'
+import { type Setting, type Parsed, textSetting } from './base.ts'
 
 const MASK = '********'
 
@@ -167,12 +167,6 @@ export function relayTarget(): Setting<string> {
 export function purgeUrl(): Setting<string> {
   return { ...relayTarget(), example: 'http://varnish:6081/' }
 }
-
-/** The forms of signatures that the relay sends; `both` in one header. */
-export const RELAY_DIALECTS = ['standard', 'vendor', 'both'] as const
-
-/** Which of them. */
-export const relayDialect = () => choice(RELAY_DIALECTS, 'both')
 
 /** Every URL that the relay sends to, of both kinds. */
 export function relayUrls(relay: {

@@ -129,7 +129,7 @@ type RelaySend = Parameters<typeof createRelay>[0]['send']
 /** Loads what sends, with the first delivery: the modules of an HTTP client take more memory than all others of this thread. */
 async function connect(
   { relay, upstream }: RelayStart['config'],
-  settings: RelaySettings & Pick<Config['relay'], 'timeoutMs' | 'secret' | 'dialect'>,
+  settings: RelaySettings & Pick<Config['relay'], 'timeoutMs' | 'secret'>,
   version: string,
   reads: Pick<Reads, 'secrets' | 'catalog' | 'runs' | 'snapshots'>,
 ) {
@@ -138,7 +138,7 @@ async function connect(
     import('./sender.ts'),
     import('./news.ts'),
   ])
-  const { timeoutMs, concurrency, targets, dialect } = settings
+  const { timeoutMs, concurrency, targets } = settings
   const transport = createTransport({
     ...upstream,
     proxy: null, // that is upstream's proxy; targets use HTTPS_PROXY and NO_PROXY
@@ -147,7 +147,7 @@ async function connect(
     connectTimeoutMs: Math.min(upstream.connectTimeoutMs, timeoutMs),
     requestTimeoutMs: timeoutMs,
   })
-  const sign = createSigner(settings.secret ?? formatSecret(reads.secrets.readSecret('relay')), dialect)
+  const sign = createSigner(settings.secret ?? formatSecret(reads.secrets.readSecret('relay')))
   const isOld = (body: Uint8Array): boolean => isOldNews(body, reads.catalog, timeOfAges(reads, Date.now()))
   const chat = { urls: new Set(relay.chatTargets), isOld }
   const userAgent = `patchmirror/${version}`

@@ -28,7 +28,7 @@ const relay = createRelay({
   send: createSender({
     chat: { urls: new Set() },
     ...deps,
-    sign: createSigner(secret, 'both'),
+    sign: createSigner(secret),
   }),
   now: Date.now,
   random: Math.random,

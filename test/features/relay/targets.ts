@@ -148,7 +148,7 @@ export function bench(
   const { timeoutMs = 2000, ...more } = settings
   const { chatTargets, ...rest } = more
   const chat = { urls: new Set(chatTargets) }
-  const sign = createSigner(SECRET, config.relay.dialect)
+  const sign = createSigner(SECRET)
   const deps = { transport, sign, chat, timeoutMs, userAgent: 'test', now }
   const relay = createRelay({
     settings: {
