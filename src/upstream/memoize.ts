@@ -1,5 +1,5 @@
 /** Creates values once per name; `made` has those that were. */
-export interface Memo<Name, Thing> {
+interface Memo<Name, Thing> {
   (name: Name): Thing
   readonly made: ReadonlyMap<Name, Thing>
 }
