@@ -1,7 +1,6 @@
 import { MirrorError } from '../../base/errors.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
 import { openThreadReads } from '../../store/reads.ts'
-import { failureOf } from '../../base/threads/requests.ts'
 import { createLinks } from '../access/signed-links.ts'
 import { createReadRoutes } from '../catalog/routes.ts'
 import { answerChanges } from '../followers/changes.ts'
@@ -36,14 +35,10 @@ export function createReader(data: ReadingData): Reader {
   }
   return {
     read(request) {
-      try {
-        opened ??= open()
-        if ('pin' in request) return pinned(opened.shortReads, request)
-        if ('differences' in request) return differences(opened.shortReads, request)
-        return opened.answer(request)
-      } catch (error) {
-        return { failed: failureOf(error) }
-      }
+      opened ??= open()
+      if ('pin' in request) return pinned(opened.shortReads, request)
+      if ('differences' in request) return differences(opened.shortReads, request)
+      return opened.answer(request)
     },
     close: () => opened?.shortReads.close(),
   }

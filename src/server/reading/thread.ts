@@ -1,4 +1,4 @@
-import { type RequestThread, createRequestThread } from '../../base/threads/requests.ts'
+import { type RequestThread, createRequestThread } from '../../base/threads/request-thread.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import type { ServedPin } from '../../store/pin.ts'
 import type { PinRequest, ReadReply, ReadingData, ReadingRequest } from './request.ts'
