@@ -30,6 +30,8 @@ const REFUSED = "port.postMessage({ type: 'refused', code: 'storage', message: '
 
 interface Watched extends Supervisor<ToEcho | StopMessage> {
   readonly seen: string[]
+  /** How many workers were started. */
+  readonly starts: () => number
 }
 
 interface Manner {
@@ -42,9 +44,13 @@ interface Manner {
 function start(begin: string, manner: Manner = {}): Watched {
   const { mustStart = false, data = null, restartMs = 1, stopTimeoutMs = 5000 } = manner
   const seen: string[] = []
+  let starts = 0
   const supervisor = supervise<ToEcho | StopMessage, FromEcho>({
     file: workerOf(begin),
-    data: () => data,
+    data() {
+      starts += 1
+      return data
+    },
     restartMs,
     mustStart,
     stopTimeoutMs,
@@ -54,7 +60,7 @@ function start(begin: string, manner: Manner = {}): Watched {
     onEnded: (failure) => seen.push(`ended: ${String(failure)}`),
   })
   onTestFinished(() => supervisor.stop())
-  return Object.assign(Object.create(supervisor) as typeof supervisor, { seen })
+  return Object.assign(Object.create(supervisor) as typeof supervisor, { seen, starts: () => starts })
 }
 
 test('a worker that an error ends is reported and replaced, and its successor gets messages', async () => {
@@ -133,6 +139,7 @@ test('a worker that is stopped while it waits for its restart is not started aga
   await other.started
   other.post({ type: 'throw' })
   await expect.poll(() => other.seen.at(-1)).toBe('ready again')
+  expect(worker.starts()).toBe(1)
   expect(worker.seen).toEqual(['ready', 'failed: thrown by the worker (true)', 'ended: thrown by the worker'])
 })
 
