@@ -17,7 +17,7 @@ Otherwise (exit status 1) both stay until "rotate ID --finish".
 export const DOCTOR = `
 FILE is the text of the HTTP request (headers, an empty line, the body), or
 JSON with "headers" and "body" or "bodyBase64". Every stored secret is tried
-in every known form; no secret, signature or body is printed. Exit status 0:
+in every form taken; no secret, signature or body is printed. Exit status 0:
 this mirror takes it; 1: it does not.
 `
 /** Text of a help page, below the list of options. */

@@ -21,8 +21,6 @@ import {
   vendorName,
 } from './kinds/names.ts'
 import {
-  chatTemplate,
-  relayDialect,
   relayTarget,
   apiRoot,
   authUrl,
@@ -170,7 +168,6 @@ export const SCHEMA = {
     publicUrl: nullable(publicUrl()),
     trustProxy: list(network()),
     cacheBytes: bytes({ min: '0 B', max: '1 TB', example: '64 MB' }),
-    cacheMaxAgeSeconds: integerSetting({ min: 0, max: 31_536_000, example: 0 }),
     keepAliveSeconds: integerSetting({ min: 1, max: 86_400, example: 75 }),
     maxConnections: integerSetting({ min: 1, max: 1_000_000, example: 4096 }),
     maxConnectionsPerAddress: integerSetting({ min: 0, max: 1_000_000, example: 64 }),
@@ -202,9 +199,7 @@ export const SCHEMA = {
   relay: {
     targets: secret(list(relayTarget())),
     chatTargets: secret(list(relayTarget())),
-    chatTemplate: chatTemplate(),
     secret: secret(nullable(signingSecret())),
-    dialect: relayDialect(),
     events: list(choice(['webhook', 'snapshot', 'findings'], 'snapshot')),
     waitVisible: flag(true),
     allowPlainHttp: flag(false),

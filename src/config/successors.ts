@@ -22,6 +22,9 @@ const SUCCESSORS: ReadonlyMap<string, string | null> = new Map<string, string | 
   ]),
   ['guard.futureDays', null],
   ['server.threads', null],
+  ['server.cacheMaxAgeSeconds', null],
+  ['relay.chatTemplate', null],
+  ['relay.dialect', null],
 ])
 
 /** Returns what took the place of a setting of an earlier version, as the end of a message; null: it never was one. */

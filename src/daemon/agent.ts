@@ -301,7 +301,7 @@ function threadDeps(options: Wired, on: Running): SyncThreadDeps {
   return {
     offline,
     mayRun: () => on.gate?.mayRun() ?? true,
-    ...syncSettings(config),
+    config: syncSettings(config),
     version,
     onEnded(report) {
       on.server?.snapshotChanged()

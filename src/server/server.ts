@@ -18,7 +18,7 @@ import { type HttpHandler, createHttp, withReserve } from './http/node-server.ts
 import { type Paths, createPaths } from './http/paths.ts'
 import { type Failures, type ServerLog, createFailures } from './http/problems.ts'
 import { isPath, notPath, originForm } from './http/request-target.ts'
-import { createHeads } from './http/response.ts'
+import { PUBLIC_CACHING, createHeads } from './http/response.ts'
 import { openConnections } from './connections.ts'
 import { type ServerAddress, boundAddress, createListening } from './listen.ts'
 import { observed } from './observed.ts'
@@ -128,12 +128,11 @@ export function createServer(options: ServerOptions): MirrorServer {
   const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
   const counts = countsOf(options, (request) => gate.access.hasKey(request))
   const served = createServedSnapshot(options, createStaleRule(config, now))
-  const cacheControl = `public, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const paths = pathsOf(options)
   const edge = createEdgeFields(config.edge)
   const failures = createFailures(dataDir, log, options.onUnreadable)
-  const heads = createHeads(cacheControl, edge.of)
-  const shared = { served, paths, cacheControl, heads, edge, failures, onError: failures.answer }
+  const heads = createHeads(PUBLIC_CACHING, edge.of)
+  const shared = { served, paths, heads, edge, failures, onError: failures.answer }
   const open = createPublicSide({ ...shared, dataDir, config, log, now }, options.scanners)
   const state = { closing: false }
   const ends = createEnds()
@@ -150,15 +149,15 @@ export function createServer(options: ServerOptions): MirrorServer {
   })
   const reading = openReading(options, served, ends.add)
   const listeningOn = (): string | null => boundAddress(app.server.address())
-  const ownParts = { reads, served, failures, log, now, listeningOn, atEnd: ends.add, ...reading }
+  const ownParts = { reads, served, failures, log, now, listeningOn, atEnd: ends.add, reading }
   const gate = createGate({ ...ownParts, settings: config.server, routes: options.routes ?? (() => []) })
-  const followers = createFollowers(options, { served, ...gate, ...counts, failures, ...reading })
+  const followers = createFollowers(options, { served, ...gate, ...counts, failures, reading })
   const reports = createStatusReports({ ...options, look: () => follower.look() })
   const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
   const people = options.people?.(tools)
   const match = options.match?.(tools)
-  const contract = createContract(options, { paths, gate, people, cacheControl, failures })
-  const sbom = createSbomPage({ cacheControl, failures })
+  const contract = createContract(options, { paths, gate, people, failures })
+  const sbom = createSbomPage({ failures })
   const follower = followAll(options, [served, open], [followers, gate.access, createDecisionLog(reads, log)])
   addPages(app, { ...options, paths, reports })
   const connected = { served, heads, closeGraceMs }
@@ -237,7 +236,7 @@ interface Routing {
   gate: Gate
   people: PeoplePages | undefined
 }
-type ContractParts = Pick<ContractPageOptions, 'cacheControl' | 'failures'>
+type ContractParts = Pick<ContractPageOptions, 'failures'>
 
 /** What ends with the server, and the certificates that it follows until then. */
 function createEnds() {

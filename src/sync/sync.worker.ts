@@ -1,15 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../config/schema.ts'
 import { MirrorError, messageOf } from '../base/errors.ts'
-import { type KeptFiles, useKeptFiles } from '../base/kept-files.ts'
 import { goOffline } from '../base/offline.ts'
 import { openWrites } from '../store/writer.ts'
 import { collectWhenIdle } from '../base/threads/idle-memory.ts'
-import { restWhenIdle } from '../base/threads/rest.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../base/threads/supervisor.ts'
 import { lowerPriority } from '../base/threads/worker-file.ts'
 import type { Upstream, UpstreamDeps } from '../upstream/surfaces.ts'
-import { needsRepair } from '../archive/lost.ts'
 import { repair } from './repair.ts'
 import { type RunReport, type RunRequest, type Runner, createRunner } from './runner.ts'
 import type { Progress } from './context.ts'
@@ -19,11 +16,6 @@ export interface WorkerStart {
   config: Config
   version: string
   offline: boolean
-  /** Whether it may rest between runs. */
-  mayRest: boolean
-  files: KeptFiles
-  /** Whether no thread ran before it in this process. */
-  isFirst: boolean
 }
 
 export type ToWorker =
@@ -46,12 +38,10 @@ export type FromWorker =
 
 /**
  * The sync thread, the daemon's only writer. It has its own database connection and a lower priority than the thread
- * that answers requests, so that a sync does not delay reads. It may rest between runs, unless it knows a limit or has a token of the
- * service that the next run has to go by.
+ * that answers requests, so that a sync does not delay reads.
  */
 function main(port: NonNullable<typeof parentPort>): void {
-  const { config, version, offline, mayRest, isFirst, files } = workerData as WorkerStart
-  useKeptFiles(files)
+  const { config, version, offline } = workerData as WorkerStart
   if (offline) goOffline()
   lowerPriority(10)
   const send = (message: FromWorker | WorkerStarted): void => port.postMessage(message)
@@ -106,11 +96,7 @@ function main(port: NonNullable<typeof parentPort>): void {
       running.add(current)
     }
   })
-  const isIdle = () => running.size === 0 && rebuilding === null && service.isForgettable()
-  if (mayRest) restWhenIdle(port, isIdle)
-  // After a rest there is seldom anything to repair, and another process may want the lock.
-  const isDue = isFirst || needsRepair(store, config.data.dir)
-  void (isDue ? rebuild() : Promise.resolve()).then(() => send({ type: 'ready' }))
+  void rebuild().then(() => send({ type: 'ready' }))
 }
 
 function isLocked(error: unknown): boolean {
@@ -120,14 +106,12 @@ function isLocked(error: unknown): boolean {
 /** Creates the connection to the service: its modules are loaded at the first use. */
 function createConnection(deps: UpstreamDeps) {
   let connecting: Promise<Upstream> | null = null
-  let upstream: Upstream | null = null
   const load = async (): Promise<Upstream> => {
     const { createUpstream } = await import('../upstream/surfaces.ts')
-    return (upstream = createUpstream(deps))
+    return createUpstream(deps)
   }
   return {
     connect: (): Promise<Upstream> => (connecting ??= load()),
-    isForgettable: (): boolean => upstream?.isForgettable() !== false,
     close: async (): Promise<void> => (await connecting)?.close(),
   }
 }

@@ -1,9 +1,7 @@
 import type { Config } from '../config/schema.ts'
 import type { EventTarget } from '../base/domain/image-reference.ts'
-import { DAY_MS } from '../base/time.ts'
 import { type SourceName, activeSources } from '../base/domain/sources.ts'
 import type { RunKind, RunTrigger } from '../store/runs/runs.ts'
-import { keepFiles } from '../base/kept-files.ts'
 import { supervise } from '../base/threads/supervisor.ts'
 import { workerFile } from '../base/threads/worker-file.ts'
 import type { Progress } from './context.ts'
@@ -49,8 +47,6 @@ export interface SyncThreadDeps {
   version: string
   /** Blocks every outgoing connection of the thread. */
   offline?: boolean
-  /** Whether the thread may end between runs; not when not given. */
-  mayRest?: boolean
   /** Whether runs may start now; those that may not wait for `resume`. Missing: at any time. */
   mayRun?: () => boolean
   onEnded(report: RunReport): void
@@ -73,28 +69,21 @@ export { needsRepair } from '../archive/lost.ts'
 
 /** Starts the sync thread. Once it was ready, crashes are reported, and the thread is restarted. */
 export function startSyncThread(deps: SyncThreadDeps): SyncThread {
-  const { config, version, offline = false, mayRest = false } = deps
-  const files = keepFiles([config.upstream.caFile])
+  const { config, version, offline = false } = deps
   let stopping = false
-  let starts = 0
   const requests = createRunQueue(
     (request) => supervisor.post({ type: 'run', request }),
-    () => {
-      const mayRun = !stopping && (deps.mayRun?.() ?? true)
-      if (mayRun) supervisor.wake() // one that rests is ready later, and starts what waits then
-      return mayRun && supervisor.isReady
-    },
+    () => !stopping && supervisor.isReady && (deps.mayRun?.() ?? true),
   )
-  const report = { ...deps, onWarning: oncePerDay((text) => deps.onWarning?.(text)) }
   const supervisor = supervise<ToWorker, FromWorker>({
     file: workerFile('sync.worker', import.meta.url),
-    data: () => ({ config, version, offline, mayRest, files, isFirst: starts++ === 0 }) satisfies WorkerStart,
+    data: () => ({ config, version, offline }) satisfies WorkerStart,
     // A sync allocates gigabytes of short-lived objects. With a young generation of 6 MB, a catalog's small answers cause twice
     // as many collections as with 12, in which the requests under way survive; a larger one only raises peak memory. With an
     // old generation below 2 GB V8 lets the heap grow twofold between collections, above that fourfold.
     limits: { maxYoungGenerationSizeMb: 12, maxOldGenerationSizeMb: 2000 },
     mustStart: true,
-    onMessage: (message) => dispatch(report, requests, message),
+    onMessage: (message) => dispatch(deps, requests, message),
     onReady: () => requests.startWaiting(),
     onFailed(message, wasReady) {
       if (!wasReady) requests.fail(`the sync thread cannot start: ${message}`)
@@ -123,18 +112,6 @@ export function startSyncThread(deps: SyncThreadDeps): SyncThread {
       await supervisor.stop()
       requests.fail(STOPPED)
     },
-  }
-}
-
-/** Returns `warn` without repetitions: each thread that starts after a rest warns again, of other numbers. */
-function oncePerDay(warn: (text: string) => void): (text: string) => void {
-  const warned = new Map<string, number>()
-  return (text) => {
-    const kind = text.replace(/\d+/g, '#')
-    const at = performance.now()
-    if (at - (warned.get(kind) ?? -Infinity) < DAY_MS) return
-    warned.set(kind, at)
-    warn(text)
   }
 }
 

@@ -59,7 +59,6 @@ export function clientCredentials(settings: ClientCredentials, session: Session,
     },
     scrub: (text) => scrub(text, [clientSecret.current(), ...(token === null ? [] : [token.value])]),
     secrets: recent.all,
-    hasToken: () => renewal !== null || usable() !== null,
   }
 }
 

@@ -9,7 +9,7 @@ import { type HostLimiter, createLimiter } from './http/limiter.ts'
 import { clientCredentials } from './oauth.ts'
 import type { RunSignal } from './http/request.ts'
 import { type Delay, countRetries, createRetrying } from './http/retry.ts'
-import { type Memo, memoize } from './memoize.ts'
+import { memoize } from './memoize.ts'
 import { type SecretSearch, createSecretSearch } from './secret-search.ts'
 import { type Transport, createTransport } from './http/transport.ts'
 
@@ -32,8 +32,6 @@ export interface Upstream {
   limiter(url: string): HostLimiter
   /** Fetches a document behind a pre-signed URL into a sink, with retries; adds to the cost. Throws `upstream_*`. */
   fetchDocument(url: string, run: DocumentRun, sink: ArtifactSink): Promise<void>
-  /** Whether another connection to the service would know as much: no limit is in force, and no token is in use. */
-  isForgettable(): boolean
   /** Closes every connection; current requests fail as unreachable. */
   close(): Promise<void>
 }
@@ -98,7 +96,6 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
       return root !== null && (isPublic || (kind !== null && credential(kind) !== null))
     },
     limiter: limiterOf,
-    isForgettable: () => isForgettable([limiter, publicLimiter], credential),
     async fetchDocument(url, { signal, cost, onRetry }, sink) {
       documents ??= createTransport(config.upstream, {
         publicOnly: !config.catalog.allowPrivateArtifacts,
@@ -113,14 +110,6 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
       await Promise.all([transport.close(), documents?.close()])
     },
   }
-}
-
-function isForgettable(
-  limiters: readonly Memo<string, HostLimiter>[],
-  credential: Memo<Kind, Authorization | null>,
-): boolean {
-  const isOver = limiters.every(({ made }) => [...made.values()].every((one) => one.isOver()))
-  return isOver && [...credential.made.values()].every((one) => one?.hasToken?.() !== true)
 }
 
 const NONE: readonly string[] = []

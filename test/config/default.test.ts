@@ -170,7 +170,6 @@ test('the defaults are those that the manual documents', () => {
       publicUrl: null,
       trustProxy: [],
       cacheBytes: 64_000_000,
-      cacheMaxAgeSeconds: 0,
       keepAliveSeconds: 75,
       maxConnections: 4096,
       maxConnectionsPerAddress: 1024,
@@ -202,8 +201,6 @@ test('the defaults are those that the manual documents', () => {
     relay: {
       targets: [],
       chatTargets: [],
-      chatTemplate: '{summary}',
-      dialect: 'both',
       secret: null,
       events: ['snapshot', 'webhook'],
       waitVisible: true,

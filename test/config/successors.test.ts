@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { fileWith, load, refusal } from './loading.ts'
 
-describe('a setting of the guard that an earlier version had', () => {
+describe('a setting of an earlier version', () => {
   test.each([
     ['fixLowered: enforce', 'guard.fixLowered', 'guard.mode'],
     ['rangesLostRecords: 20', 'guard.rangesLostRecords', 'guard.limitCount'],
@@ -19,4 +19,15 @@ describe('a setting of the guard that an earlier version had', () => {
       /PATCHMIRROR_GUARD_ECOSYSTEM_CHANGED_RECORDS: .*; PATCHMIRROR_GUARD_LIMIT_COUNT takes its place[\s\S]*PATCHMIRROR_GUARD_FUTURE_DAYS: .*nothing takes its place; remove it/,
     )
   })
+
+  test.each(['server.cacheMaxAgeSeconds', 'relay.chatTemplate', 'relay.dialect'])(
+    'is named as one that nothing replaces: %s',
+    (key) => {
+      const [section = '', name = ''] = key.split('.')
+      const path = fileWith(`${section}:\n  ${name}: x\n`)
+      expect(refusal(() => load({ file: path }))).toContain(
+        `${key} (file ${path}, line 2): this setting is no longer there, and nothing takes its place; remove it`,
+      )
+    },
+  )
 })

@@ -38,10 +38,7 @@ beforeEach(async () => {
   const fill: Parameters<typeof serve>[0] = (store) => {
     archive = store.publishOsv(RECORDS).archive
   }
-  served = await serve(fill, {
-    debug: true,
-    env: { PATCHMIRROR_SERVER_CACHE_MAX_AGE_SECONDS: '1' },
-  })
+  served = await serve(fill, { debug: true })
   url = `http://127.0.0.1:${served.port}`
 })
 

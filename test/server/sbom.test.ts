@@ -9,11 +9,7 @@ import { listen } from '../support/origin.ts'
 
 async function serveSbom(file?: string): Promise<string> {
   const failures = createFailures('', null)
-  const page = createSbomPage({
-    cacheControl: 'public, max-age=60',
-    failures,
-    ...(file !== undefined && { file }),
-  })
+  const page = createSbomPage({ failures, ...(file !== undefined && { file }) })
   const server = createServer((request, response) => {
     if (!page.answer(request, response)) response.writeHead(418).end()
   })

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { type ThreadFailure, errorOf, failureOf } from './requests.ts'
+import { type ThreadFailure, errorOf, failureOf } from './failure.ts'
 import { type WorkerOptions, startWorker } from './worker.ts'
 
 /** Bytes of a chunk; only a chunk of one larger item has more. */

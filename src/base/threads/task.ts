@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { BundleProgress, OnProgress } from '../domain/progress.ts'
-import { type ThreadFailure, errorOf, failureOf } from './requests.ts'
+import { type ThreadFailure, errorOf, failureOf } from './failure.ts'
 import { type WorkerOptions, startWorker } from './worker.ts'
 
 type TaskMessage =

@@ -46,9 +46,7 @@ function printDiagnosis({ verdict, problems, match, ageSeconds }: Diagnosis, sec
     ['secrets tried', String(secretCount)],
     ['age', age],
     ['secret', match?.secret ?? '-'],
-    ['key', match?.key ?? '-'],
-    ['signature', match?.encoding ?? '-'],
-    ['signed', match === null ? '-' : `${match.content}, the body ${match.body}`],
+    ['form', match?.form ?? '-'],
   ]
   print(table(['what', 'found'], rows))
   for (const problem of problems) print(`\n- ${visible(problem)}`)

@@ -1,4 +1,4 @@
-import { type Setting, type Parsed, textSetting, choice } from './base.ts'
+import { type Setting, type Parsed, textSetting } from './base.ts'
 
 const MASK = '********'
 
@@ -166,21 +166,6 @@ export function relayTarget(): Setting<string> {
 /** A shared cache to purge: a PURGE request is sent there. */
 export function purgeUrl(): Setting<string> {
   return { ...relayTarget(), example: 'http://varnish:6081/' }
-}
-
-/** The forms of signatures that the relay sends; `both` in one header. */
-export const RELAY_DIALECTS = ['standard', 'vendor', 'both'] as const
-
-/** Which of them. */
-export const relayDialect = () => choice(RELAY_DIALECTS, 'both')
-
-/** Setting for the template of a chat message; it contains the summary of the event. */
-export function chatTemplate(): Setting<string> {
-  const allowed = 'text of at most 1000 characters with {summary} in it'
-  return textSetting(allowed, '"Patchmirror: {summary}"', (value) => {
-    if (value.length > 1000) return { fault: 'is longer than 1000 characters' }
-    return value.includes('{summary}') ? { value } : { fault: 'has no {summary}' }
-  })
 }
 
 /** Every URL that the relay sends to, of both kinds. */

@@ -73,11 +73,10 @@ function checkRelay({ values, refused, origins }: Checked): string[] {
   const problems: string[] = []
   const secret = values.get('relay.secret')
   const place = (name: string): string => `relay.${name} (${origins.get(`relay.${name}`) ?? 'not set'})`
-  const isVendor = values.get('relay.dialect') === 'vendor'
-  if (typeof secret === 'string' && !isVendor && decodedKey(secret) === null)
+  if (typeof secret === 'string' && decodedKey(secret) === null)
     problems.push(
       `${place('secret')}: is not whsec_ and base64, as Standard Webhooks wants it. ` +
-        'Give one that is, or null: the mirror then makes its own; or set relay.dialect: vendor.',
+        'Give one that is, or null: the mirror then makes its own.',
     )
   const names = ['targets', 'chatTargets'].filter((name) => !refused.has(`relay.${name}`))
   const urls = names.map((name) => [name, values.get(`relay.${name}`) as string[]] as const)

@@ -48,7 +48,7 @@ export async function runLookup(options: LookupOptions, work: (stored: LookupCal
       shortReads.during(() => {
         const freshness = createFreshness(config, shortReads.reads, Date.now())
         used.freshness = freshness
-        const answer = createReading({ config, cacheControl: 'no-store' }, shortReads)
+        const answer = createReading({ config }, shortReads)
         const { json, lines } = work({
           ...freshness,
           config,

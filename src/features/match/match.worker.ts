@@ -3,8 +3,8 @@ import type { PinRequest } from '../../server/reading/request.ts'
 import { sha256Hex } from '../../base/digest.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { openThreadReads } from '../../store/reads.ts'
+import { answerCalls } from '../../base/threads/calls.ts'
 import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
-import { failureOf } from '../../base/threads/requests.ts'
 import { createMatcher } from './matcher.ts'
 import { readInputSbom } from '../../documents/sboms/read.ts'
 import type { MatchData, MatchMessage, MatchReply } from './route.ts'
@@ -23,28 +23,22 @@ function main(port: NonNullable<typeof parentPort>): void {
     return { shortReads, matcher: createMatcher(config, shortReads) }
   }
   const reply = async (message: MatchMessage | PinRequest): Promise<MatchReply> => {
-    try {
-      const { shortReads, matcher } = (opened ??= open())
-      if ('pin' in message) {
-        shortReads.repin(message.pin)
-        return { moved: true }
-      }
-      const { now, served, catalog, distro } = message
-      const check = createLimit()
-      const bytes = Buffer.from(message.body.buffer)
-      const sbom = { ...readInputSbom(bytes), digest: sha256Hex(bytes) }
-      const request = { now, served, catalog, check, distro, maxBytes: MAX_BYTES }
-      const result = await matcher.match(sbom, request)
-      const { id, asOf, stale } = result.snapshot
-      const body = new TextEncoder().encode(JSON.stringify(result))
-      return { body, snapshot: { id, asOf, stale } }
-    } catch (error) {
-      return { failed: failureOf(error) }
+    const { shortReads, matcher } = (opened ??= open())
+    if ('pin' in message) {
+      shortReads.repin(message.pin)
+      return { moved: true }
     }
+    const { now, served, catalog, distro } = message
+    const check = createLimit()
+    const bytes = Buffer.from(message.body.buffer)
+    const sbom = { ...readInputSbom(bytes), digest: sha256Hex(bytes) }
+    const request = { now, served, catalog, check, distro, maxBytes: MAX_BYTES }
+    const result = await matcher.match(sbom, request)
+    const { id, asOf, stale } = result.snapshot
+    const body = new TextEncoder().encode(JSON.stringify(result))
+    return { body, snapshot: { id, asOf, stale } }
   }
-  port.on('message', (message: MatchMessage | PinRequest) => {
-    void reply(message).then((made) => port.postMessage(made))
-  })
+  answerCalls(port, reply)
 }
 
 /** Creates the check that ends the work when it takes too long. */

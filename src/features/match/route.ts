@@ -12,7 +12,7 @@ import type { Config } from '../../config/schema.ts'
 import { shareFor } from '../../base/connections/responses.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { whyNoRelease } from './judging/components.ts'
-import { type RequestThread, type ThreadFailure, createRequestThread, errorOf } from '../../base/threads/requests.ts'
+import { type RequestThread, createRequestThread } from '../../base/threads/request-thread.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import type { MatchSnapshot } from './result.ts'
 
@@ -42,7 +42,6 @@ export type MatchReply =
       readonly snapshot: Pick<MatchSnapshot, 'id' | 'asOf' | 'stale'>
     }
   | { readonly moved: true }
-  | { readonly failed: ThreadFailure }
 
 /** Most bytes of an SBOM. The parser of JSON cannot be interrupted: 16 MiB keep it for seconds, twice as much for a minute. */
 const MAX_BYTES = 16 * 2 ** 20
@@ -135,7 +134,6 @@ function distroIn({ url = '' }: IncomingMessage): string | null {
 const NOTHING = new Uint8Array(0)
 
 function send(reply: MatchReply, request: IncomingMessage, response: ServerResponse): void {
-  if ('failed' in reply) throw errorOf(reply.failed)
   if (response.destroyed || 'moved' in reply) return
   const { id, asOf, stale } = reply.snapshot
   const limit = stale === null ? {} : { stale: { limit: stale, refused: false } }

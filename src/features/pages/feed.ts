@@ -32,25 +32,6 @@ export interface FeedEntry {
   readonly text: string
 }
 
-/** Returns a feed as a JSON Feed, version 1.1 (jsonfeed.org). */
-export function jsonFeed({ title, self, home, next, entries }: WebFeed): string {
-  return JSON.stringify({
-    version: 'https://jsonfeed.org/version/1.1',
-    title,
-    home_page_url: home,
-    feed_url: self,
-    ...(next !== null && { next_url: next }),
-    items: entries.map((entry) => ({
-      id: entry.id,
-      url: entry.href,
-      title: entry.title,
-      content_text: entry.text.toWellFormed(),
-      date_published: entry.updated,
-      tags: [entry.category],
-    })),
-  })
-}
-
 /**
  * Returns a URN that stays the same for the same thing of the same mirror: a UUID of version 8 (RFC 9562) from a digest.
  * `identity`: of the mirror.

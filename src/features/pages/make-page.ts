@@ -11,9 +11,8 @@ import { isUnreadable } from '../../store/database/faults.ts'
 import { createInboxReads } from '../../store/webhooks/inbox.ts'
 import type { openShortReads } from '../../store/reads.ts'
 import type { Views } from '../scanners/store/reads.ts'
-import { type ThreadFailure, failureOf } from '../../base/threads/requests.ts'
+import { type ThreadFailure, failureOf } from '../../base/threads/failure.ts'
 import type { Block } from './blocks.ts'
-import { jsonFeed } from './feed.ts'
 import { createPageDocuments } from './documents/read.ts'
 import { type PageCall, type PageView, HTML, type Page } from './page.ts'
 import { LOADERS } from './loaders.ts'
@@ -48,8 +47,7 @@ function textOfPage(
 ): { readonly type: string; readonly text: string } {
   const { feed } = view
   if (feed === undefined) return { type: HTML, text: render.html(pageFrame(data, request, view)) }
-  const { type = HTML } = PAGES.find(({ path }) => path === request.page) ?? {}
-  return { type, text: type === 'application/feed+json' ? jsonFeed(feed) : render.atom(feed) }
+  return { type: 'application/atom+xml', text: render.atom(feed) }
 }
 
 /** Returns what to show: the page, or why it cannot be shown. `fault`: what the log is to report. */
@@ -119,7 +117,7 @@ function keyNotice(base: string, message: string): Block {
 
 function createLoader({ config }: PagesData, shortReads: ShortReads) {
   const { reads } = shortReads
-  const answer = createReading({ config, cacheControl: 'no-store' }, shortReads)
+  const answer = createReading({ config }, shortReads)
   const documents = createPageDocuments(reads)
   const remember = createMemory()
   const generation = createViewsInUse(config.data.dir, null, null)

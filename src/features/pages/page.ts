@@ -19,9 +19,9 @@ export const HTML = 'text/html'
 /** Where a page is, below `UI`; '' is the overview. */
 export type PagePath =
   | ('' | 'search' | 'record' | 'ecosystems' | 'packages' | 'package')
-  | ('changes' | 'changes.atom' | 'changes.json' | 'runs' | 'run')
+  | ('changes' | 'changes.atom' | 'runs' | 'run')
   | ('patches' | 'images' | 'tags' | 'tag' | 'avr')
-  | ('tag-changes' | 'tag-changes.atom' | 'tag-changes.json')
+  | ('tag-changes' | 'tag-changes.atom')
   | ('bundles' | 'relay' | 'webhooks' | 'sign-in')
 
 /** A page as it is declared: where it is, and who may read it. What it shows is loaded on the thread that makes pages. */
@@ -34,7 +34,7 @@ export interface Page {
   /** Whether it shows the report on the mirror. */
   readonly usesStatus: boolean
   /** Media type of what it is; HTML when not given. */
-  readonly type?: 'application/atom+xml' | 'application/feed+json'
+  readonly type?: 'application/atom+xml'
   /** Whether a query asks for what takes a key, of a page that is `open` otherwise. */
   readonly isPrivate?: (query: URLSearchParams) => boolean
   /** Whether it shows the log of changes, which is no data of a source and never too old. */

@@ -6,7 +6,6 @@ const OPEN = { label: null, access: 'open', usesStatus: false } as const
 const KEYED = { label: null, access: 'key', usesStatus: false } as const
 const CHANGES = { ...OPEN, isLog: true, isPrivate: asksForPrivate } as const
 const ATOM = { type: 'application/atom+xml' } as const
-const JSON_FEED = { type: 'application/feed+json' } as const
 
 const AFTER = { after: 'The position where the page begins, from the page before.' }
 const OLDER = { before: 'Entries before this one only: the older pages of the feed.' }
@@ -50,7 +49,6 @@ export const PAGES: readonly Page[] = [
     },
   },
   { ...CHANGES, ...ATOM, path: 'changes.atom', parameters: FEED },
-  { ...CHANGES, ...JSON_FEED, path: 'changes.json', parameters: FEED },
   {
     ...KEYED,
     path: 'runs',
@@ -125,7 +123,6 @@ export const PAGES: readonly Page[] = [
   { ...KEYED, path: 'avr', parameters: { id: 'The id of a set of artifacts.', ...ARTIFACTS } },
   { ...KEYED, path: 'tag-changes', label: 'Tag findings', parameters: OLDER },
   { ...KEYED, ...ATOM, path: 'tag-changes.atom', parameters: OLDER },
-  { ...KEYED, ...JSON_FEED, path: 'tag-changes.json', parameters: OLDER },
   {
     ...KEYED,
     path: 'bundles',

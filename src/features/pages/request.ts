@@ -1,7 +1,7 @@
 import type { OpenApiDocument } from '../../server/contract/openapi.ts'
 import type { Status } from '../../server/status/report.ts'
 import type { Config } from '../../config/schema.ts'
-import type { ThreadFailure } from '../../base/threads/requests.ts'
+import type { ThreadFailure } from '../../base/threads/failure.ts'
 
 /** What the thread that makes pages is started with. */
 export interface PagesData {
@@ -42,11 +42,9 @@ export interface PageProblem {
 }
 
 /** A made page; `body` in UTF-8, `type` its media type. `fault`: an error to be logged. */
-export type PageReply =
-  | {
-      readonly status: number
-      readonly type: string
-      readonly body: Uint8Array
-      readonly fault: ThreadFailure | null
-    }
-  | { readonly failed: ThreadFailure }
+export interface PageReply {
+  readonly status: number
+  readonly type: string
+  readonly body: Uint8Array
+  readonly fault: ThreadFailure | null
+}

@@ -8,7 +8,8 @@ import { rawTarget } from '../../server/http/request-target.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { isUnreadable } from '../../store/database/faults.ts'
-import { type RequestThread, createRequestThread, errorOf } from '../../base/threads/requests.ts'
+import { errorOf } from '../../base/threads/failure.ts'
+import { type RequestThread, createRequestThread } from '../../base/threads/request-thread.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import { prefersHtml } from './accept.ts'
 import { type Asset, readAssets } from './assets.ts'
@@ -54,7 +55,6 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
           { isGone: () => false, address: null },
         )
         if (reply === null) throw new MirrorError('internal', 'the reference page was not made')
-        if ('failed' in reply) throw errorOf(reply.failed)
         return { html: reply.body, headers: SAFE }
       },
       pages: PAGES.map(({ path, label, access, parameters, type = HTML }) => {
@@ -114,7 +114,6 @@ async function answerPage(
   }
   const reply = await thread.ask(asked, askingOf(response))
   if (reply === null) return
-  if ('failed' in reply) throw errorOf(reply.failed)
   if (reply.fault !== null) tools.failures.problem(errorOf(reply.fault), request)
   const more = { ...(problem?.headers ?? {}), ...(name === '' && { Vary: 'Accept' }) }
   response.writeHead(reply.status, {

@@ -13,10 +13,8 @@ const MAX_IMAGES = 10
 const MAX_FIXES = 1_000_000
 
 /** Returns the body of a message for a team workspace: `{"text": "…"}`. */
-export function chatBody(template: string, body: Uint8Array): Buffer {
-  const summary = summaryOf(body)
-  const text = template.replaceAll('{summary}', () => summary)
-  return Buffer.from(JSON.stringify({ text: bounded(text) }))
+export function chatBody(body: Uint8Array): Buffer {
+  return Buffer.from(JSON.stringify({ text: bounded(summaryOf(body)) }))
 }
 
 /** Truncates between characters, never inside one. */

@@ -35,8 +35,6 @@ export function createFindingsCollector(deps: FindingsDeps) {
   return {
     /** The tags were judged again. */
     judged: (): void => void ([waits, isDeferred, retryAt] = [true, false, -Infinity]),
-    /** Whether they could not be read, and will be again. */
-    isRetrying: (): boolean => waits && retryAt !== -Infinity,
     collect(store: Pick<Reads, 'secrets'>): void {
       if (!waits || !isDue(retryAt, now(), RETRY_MS)) return
       if (isDeferred && !servesFindings()) return

@@ -56,8 +56,6 @@ export interface Relay {
   judged(): void
   /** Resolves when no request is active and all results are stored. */
   idle(): Promise<void>
-  /** Whether nothing is being sent, nothing waits to be sent, and the last turn found nothing more. */
-  isIdle(): boolean
   /** Stops sending; active deliveries are sent again after the next start. */
   stop(): void
 }
@@ -128,7 +126,6 @@ export function createRelay(deps: RelayDeps): Relay {
     tick,
     poll: turns.pollOf(tick),
     judged: tags.judged,
-    isIdle: () => active.size + settled.length === 0 && hasNothingDue(deps, turns, tags),
     idle: () => untilIdle(active, () => settled.length, flush),
     stop() {
       flush()
@@ -172,16 +169,6 @@ function oldestKept({ settings, reads, now }: RelayDeps): number {
   const store = reads()
   const time = store === null ? now() : timeOfAges(store, now())
   return time - settings.maxDays * DAY_MS
-}
-
-/** Whether nothing is due at any time, nothing is read again, and nothing is old enough to be given up, a while after the start. */
-function hasNothingDue(
-  deps: RelayDeps,
-  turns: ReturnType<typeof createTurns>,
-  tags: ReturnType<typeof createFindingsCollector>,
-): boolean {
-  if (!turns.nothingDue() || tags.isRetrying()) return false
-  return !deps.outbox.hasOlder(oldestKept(deps))
 }
 
 /**

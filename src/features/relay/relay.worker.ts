@@ -2,28 +2,24 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { relayUrls } from '../../config/kinds/urls.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
-import { type KeptFiles, useKeptFiles } from '../../base/kept-files.ts'
 import { type Db, openInbox, openReader } from '../../store/database/open.ts'
+import { createChangeCheck } from '../../store/database/change-check.ts'
 import { createRelayOutbox } from '../../store/webhooks/outbox.ts'
 import { readFindings } from '../../store/findings/database.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
 import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
-import { restWhenIdle } from '../../base/threads/rest.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../../base/threads/supervisor.ts'
-import { type Relay, type RelaySettings, createRelay } from './relay.ts'
+import { type RelaySettings, createRelay } from './relay.ts'
 import type { RelayStateChange } from './state-changes.ts'
 
 /** Start data of the relay's thread. */
 export interface RelayStart {
   readonly config: Pick<Config, 'relay' | 'upstream' | 'data'>
   readonly version: string
-  readonly files: KeptFiles
 }
 
 export type ToRelay =
-  /** Another connection wrote to webhooks.db. */
-  | { readonly type: 'written' }
   /** The change log is served up to here. */
   | { readonly type: 'served'; readonly log: number }
   /** The tags were judged again. */
@@ -38,13 +34,9 @@ export type FromRelay =
 /** Interval between checks for due deliveries, milliseconds. */
 const CHECK_MS = 1_000
 
-/**
- * Runs the relay in its own thread, so that its writes and waits do not delay the thread that serves requests. It rests while
- * nothing is to be sent.
- */
+/** Runs the relay in its own thread, so that its writes and waits do not delay the thread that serves requests. */
 function main(port: MessagePort): void {
-  const { config, version, files } = workerData as RelayStart
-  useKeptFiles(files)
+  const { config, version } = workerData as RelayStart
   const send = (message: FromRelay | WorkerStarted): void => port.postMessage(message)
   const opened = openOrRefuse(port, () => open(config))
   if (opened === null) return
@@ -55,16 +47,11 @@ function main(port: MessagePort): void {
   const sending = createSending(() => connect(config, settings, version, reads))
   let served = 0
   let servesFindings = false
-  let wasWritten = true
   const relayLoop = createRelay({
     settings,
     outbox: createRelayOutbox(db),
     reads: () => reads,
-    changed() {
-      const was = wasWritten
-      wasWritten = false
-      return was
-    },
+    changed: createChangeCheck([db]),
     served: () => served,
     findings: (use) => readFindings(config.data.dir, use),
     servesFindings: () => servesFindings,
@@ -76,10 +63,6 @@ function main(port: MessagePort): void {
   })
   const timer = setInterval(() => relayLoop.poll(), CHECK_MS)
   port.on('message', (message: ToRelay) => {
-    if (message.type === 'written') {
-      wasWritten = true
-      return relayLoop.poll()
-    }
     if (message.type !== 'stop') {
       if (message.type === 'judged') relayLoop.judged()
       else if (message.type === 'findings') servesFindings = message.isServed
@@ -94,17 +77,8 @@ function main(port: MessagePort): void {
       port.close()
     })
   })
-  restWhenIdle(port, () => mayRest(relayLoop))
   relayLoop.tick() // before ready: what is published after it is relayed
   send({ type: 'ready' })
-}
-
-function mayRest(relayLoop: Relay): boolean {
-  try {
-    return relayLoop.isIdle()
-  } catch {
-    return false // the next turn reports what is wrong with the database
-  }
 }
 
 /** Creates a sender that connects with the first delivery. What cannot be loaded is a failure of the delivery, which is tried again. */
@@ -129,7 +103,7 @@ type RelaySend = Parameters<typeof createRelay>[0]['send']
 /** Loads what sends, with the first delivery: the modules of an HTTP client take more memory than all others of this thread. */
 async function connect(
   { relay, upstream }: RelayStart['config'],
-  settings: RelaySettings & Pick<Config['relay'], 'timeoutMs' | 'secret' | 'dialect'>,
+  settings: RelaySettings & Pick<Config['relay'], 'timeoutMs' | 'secret'>,
   version: string,
   reads: Pick<Reads, 'secrets' | 'catalog' | 'runs' | 'snapshots'>,
 ) {
@@ -138,7 +112,7 @@ async function connect(
     import('./sender.ts'),
     import('./news.ts'),
   ])
-  const { timeoutMs, concurrency, targets, dialect } = settings
+  const { timeoutMs, concurrency, targets } = settings
   const transport = createTransport({
     ...upstream,
     proxy: null, // that is upstream's proxy; targets use HTTPS_PROXY and NO_PROXY
@@ -147,9 +121,9 @@ async function connect(
     connectTimeoutMs: Math.min(upstream.connectTimeoutMs, timeoutMs),
     requestTimeoutMs: timeoutMs,
   })
-  const sign = createSigner(settings.secret ?? formatSecret(reads.secrets.readSecret('relay')), dialect)
+  const sign = createSigner(settings.secret ?? formatSecret(reads.secrets.readSecret('relay')))
   const isOld = (body: Uint8Array): boolean => isOldNews(body, reads.catalog, timeOfAges(reads, Date.now()))
-  const chat = { urls: new Set(relay.chatTargets), template: relay.chatTemplate, isOld }
+  const chat = { urls: new Set(relay.chatTargets), isOld }
   const userAgent = `patchmirror/${version}`
   const send = createSender({ transport, sign, chat, timeoutMs, userAgent, now: Date.now })
   return { transport, send }

@@ -3,17 +3,15 @@ import type { DueDelivery } from '../../store/webhooks/outbox.ts'
 import { type RawAnswer, type Transport, faultNotes } from '../../upstream/http/transport.ts'
 import { chatBody } from './chat.ts'
 import type { TargetResponse } from './delivery-rule.ts'
-import type { RELAY_DIALECTS } from '../../config/kinds/urls.ts'
 import { signDelivery } from '../../webhooks/receive/signature.ts'
 
 /** Dependencies of the sender. */
 interface SenderDeps {
   readonly transport: Pick<Transport, 'send'>
   readonly sign: Sign
-  /** Targets that are team workspaces, and the template of their messages. */
+  /** Targets that are team workspaces. */
   readonly chat: {
     readonly urls: ReadonlySet<string>
-    readonly template: string
     /** Whether an event is worth no message; none is sent then, and the delivery is done. */
     readonly isOld?: (body: Uint8Array) => boolean
   }
@@ -60,7 +58,7 @@ function requestFor(
   const agent = { 'user-agent': userAgent }
   if (chat.urls.has(url)) {
     const headers = { ...agent, 'content-type': 'application/json' }
-    return { headers, body: chatBody(chat.template, body) }
+    return { headers, body: chatBody(body) }
   }
   const timestamp = Math.floor(now() / 1000)
   const headers = {
@@ -99,21 +97,17 @@ function codeOf(error: unknown): string {
 type Sign = (webhookId: string, timestamp: number, body: Buffer) => string
 
 /**
- * Creates signatures over the exact bytes of the body, since upstream's events are relayed unchanged: in the form of
- * Standard Webhooks (`v1,` and base64), of the vendor's receiver (`v1,` and hex, keyed with the whole secret), or both
- * in one header, of which a receiver uses the one it knows. Throws for a secret that is not base64 where that is needed;
- * the settings refuse it.
+ * Creates signatures over the exact bytes of the body, since upstream's events are relayed unchanged. The header has two: that
+ * of Standard Webhooks (`v1,` and base64), and that of the vendor's receiver (`v1,` and hex, keyed with the whole secret). A
+ * receiver uses the one it knows. Throws for a secret that is not base64; the settings refuse it.
  */
-export function createSigner(secret: string, dialect: (typeof RELAY_DIALECTS)[number]): Sign {
-  const dialects = dialect === 'both' ? (['standard', 'vendor'] as const) : [dialect]
-  return (id, timestamp, body) =>
-    dialects
-      .map((one) => {
-        const signature = signDelivery({ id, timestamp, body, secret, dialect: one })
-        if (signature === null) throw new Error('the secret of the relay is not base64')
-        return signature
-      })
-      .join(' ')
+export function createSigner(secret: string): Sign {
+  return (id, timestamp, body) => {
+    const standard = signDelivery({ id, timestamp, body, secret, dialect: 'standard' })
+    const vendor = signDelivery({ id, timestamp, body, secret, dialect: 'vendor' })
+    if (standard === null || vendor === null) throw new Error('the secret of the relay is not base64')
+    return `${standard} ${vendor}`
+  }
 }
 
 /** Formats the secret for receivers, from the mirror's own key. */

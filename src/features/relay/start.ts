@@ -1,4 +1,3 @@
-import { HOUR_MS } from '../../base/time.ts'
 import { type RelayThread, startRelayThread, wantsRelay } from './thread.ts'
 import type { RelayStateChange } from './state-changes.ts'
 import type { RelayTarget } from '../../store/webhooks/outbox.ts'
@@ -17,8 +16,6 @@ export function startRelay(parts: RelayParts): RunningPart {
   let isFindingsServed = false
   let thread: Promise<RelayThread> | null = isWanted(parts) || hasTargets(inbox) ? begin(parts) : null
   const ask = (work: (running: RelayThread) => void): void => void thread?.then(work)
-  const looking = setInterval(() => ask((running) => running.written()), HOUR_MS).unref() // events get too old while the thread rests
-  inbox.onWritten(() => ask((running) => running.written()))
   /** Starts a thread after another: both would send the same events. */
   const startAfter = (old: Promise<RelayThread> | null): void => {
     thread = Promise.resolve(old)
@@ -44,7 +41,6 @@ export function startRelay(parts: RelayParts): RunningPart {
     },
     placed: Promise.resolve(thread),
     async close() {
-      clearInterval(looking)
       await (await thread)?.close()
     },
   }

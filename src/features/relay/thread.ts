@@ -1,7 +1,6 @@
 import { relayUrls } from '../../config/kinds/urls.ts'
 import type { Config } from '../../config/schema.ts'
 import { mayReceive } from '../../config/kinds/webhooks.ts'
-import { keepFiles } from '../../base/kept-files.ts'
 import { supervise } from '../../base/threads/supervisor.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import type { RelayStateChange } from './state-changes.ts'
@@ -15,14 +14,12 @@ export interface RelayThread {
   judged(): void
   /** Whether the findings of tags are served: until they are, the relay tells of none. */
   servesFindings(isServed: boolean): void
-  /** Another connection may have written to webhooks.db. */
-  written(): void
   /** Ends it. What is under way is sent again by the next start. */
   close(): Promise<void>
 }
 
 /** What the thread is started with, and whom it tells. */
-interface RelayThreadDeps extends Omit<RelayStart, 'files'> {
+interface RelayThreadDeps extends RelayStart {
   /** A fault: nothing is lost by it, and it is tried again. */
   readonly onFault: (message: string) => void
   /** A target begins to fail, is disabled, or is back. */
@@ -33,10 +30,9 @@ interface RelayThreadDeps extends Omit<RelayStart, 'files'> {
 export async function startRelayThread({ onFault, onTurn, ...data }: RelayThreadDeps): Promise<RelayThread> {
   let served = 0
   let isServed = false
-  const files = keepFiles([data.config.upstream.caFile])
   const supervisor = supervise<ToRelay, FromRelay>({
     file: workerFile('relay.worker', import.meta.url),
-    data: () => ({ ...data, files }) satisfies RelayStart,
+    data: () => data satisfies RelayStart,
     limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
     onMessage(message) {
       if (message.type === 'turn') onTurn(message.turn)
@@ -59,7 +55,6 @@ export async function startRelayThread({ onFault, onTurn, ...data }: RelayThread
       isServed = now
       supervisor.post({ type: 'findings', isServed })
     },
-    written: () => supervisor.post({ type: 'written' }),
     close: () => supervisor.stop(),
   }
 }

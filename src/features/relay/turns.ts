@@ -31,8 +31,6 @@ export function createTurns({ outbox, changed, now }: TurnDeps) {
     begun: (): void => void ([dueAt, beganAt] = [-Infinity, now()]),
     /** The turn did everything that could be done now. */
     ended: (): void => void (dueAt = outbox.nextDueAt() ?? Infinity),
-    /** Whether the last turn left nothing that is due at any time. */
-    nothingDue: (): boolean => dueAt === Infinity,
     pollOf: (turn: () => void) => (): void => {
       if (isDue()) turn()
     },

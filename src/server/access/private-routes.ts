@@ -11,7 +11,7 @@ import {
   pathNotFound,
   sendProblem,
 } from '../http/problems.ts'
-import { type Heads, createHeads } from '../http/response.ts'
+import { PRIVATE_CACHING, type Heads, createHeads } from '../http/response.ts'
 import type { ReadingThread } from '../reading/thread.ts'
 import { createLinkSecrets } from './link-secrets.ts'
 import { type Links, createLinks, linkProblem } from './signed-links.ts'
@@ -32,8 +32,6 @@ export interface RouteTools {
   readonly links: Links
   /** Unix milliseconds. */
   readonly now: () => number
-  /** `Cache-Control` of private answers. */
-  readonly cacheControl: string
   /** Answers what would keep the serving thread for long. */
   readonly reading: ReadingThread
   /** Has something closed together with the server. */
@@ -52,8 +50,6 @@ interface GateOptions {
   readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
   readonly log: ServerLog | null
   readonly now: () => number
-  /** `Cache-Control` of private answers. */
-  readonly cacheControl: string
   readonly reading: ReadingThread
   readonly atEnd: RouteTools['atEnd']
 }
@@ -74,14 +70,14 @@ export interface Gate {
 /** Puts routes, keys and links together. Throws `config` for keys or proxies that cannot be. */
 export function createGate(options: GateOptions): Gate {
   const { reads, settings, listeningOn, served, failures, log, now } = options
-  const { cacheControl, reading, atEnd } = options
+  const { reading, atEnd } = options
   const { publicUrl } = settings
   const trusted = createTrust(settings.trustProxy)
   const access = createAccess({ settings, reads, trusted, listeningOn, log, now })
   const own = reads.live.secrets.readSecret('links')
   const links = createLinks(createLinkSecrets(settings.linkSecretFile, own, { log }), now)
-  const heads = createHeads(cacheControl)
-  const tools = { served, heads, links, now, cacheControl, reading, atEnd }
+  const heads = createHeads(PRIVATE_CACHING)
+  const tools = { served, heads, links, now, reading, atEnd }
   const routes = createRouteTable(options.routes(tools))
   const base = (request: IncomingMessage): string => baseUrl({ publicUrl, trusted }, arrivalOf(request))
   const parts = { served, routes, access, links, failures, baseUrl: base }

@@ -3,7 +3,7 @@ import { formatHttpDate } from '../../base/time.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { damagedContent } from '../../store/database/faults.ts'
 import { type CatalogDocument, CHUNK_BYTES, chunkContent } from '../../store/catalog/documents.ts'
-import { type Exchange, sendFailed, entityTag } from '../http/response.ts'
+import { PRIVATE_CACHING, type Exchange, sendFailed, entityTag } from '../http/response.ts'
 import { checkConditions, rangeStillApplies, parseRange } from '../http/conditions.ts'
 import { refuseStale } from '../snapshot/stale.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
@@ -172,7 +172,7 @@ function headOf({ type, changed }: CatalogDocument, etag: string, origin: Snapsh
     'Last-Modified',
     formatHttpDate(changed),
     'Cache-Control',
-    'private, max-age=0, must-revalidate',
+    PRIVATE_CACHING,
     'Vary',
     'Accept-Encoding',
     'Accept-Ranges',

@@ -17,7 +17,6 @@ import type { RouteTools } from '../access/private-routes.ts'
 import { readLinkTerms } from '../access/signed-links.ts'
 import { askingOf } from '../reading/asking.ts'
 import type { ReadRequest, ReadRoute } from '../reading/request.ts'
-import { errorOf } from '../../base/threads/requests.ts'
 import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
 
 /**
@@ -114,7 +113,6 @@ async function pass({ served, now, links, reading }: RouteTools, path: string, c
   }
   const reply = await reading.ask(asked, askingOf(response))
   if (reply === null) return
-  if ('failed' in reply) throw errorOf(reply.failed)
   if ('problem' in reply) return call.refuse(reply.problem)
   if ('document' in reply) return sendDocument(served, call, reply.document, reply.asOf)
   response.writeHead(reply.status, [...reply.headers])

@@ -18,7 +18,6 @@ export interface ContractPageOptions {
   readonly reads: Pick<Reads, 'feeds'>
   /** `server.publicUrl`. */
   readonly publicUrl: string | null
-  readonly cacheControl: string
   readonly failures: Failures
   /** Makes the page; null where there are no pages for people. */
   readonly people: PeoplePages | null
@@ -33,7 +32,7 @@ export interface ContractPageOptions {
  * queries are checked by.
  */
 export function createContractPages(options: ContractPageOptions) {
-  const { tables, reads, cacheControl, failures, baseUrl, publicUrl, people, strict } = options
+  const { tables, reads, failures, baseUrl, publicUrl, people, strict } = options
   const refuseQuery = createParameterCheck({ entries: checkedContracts(tables), strict, failures, people })
   let made: MadeContract | null = null
   const current = (request: IncomingMessage): MadeContract => {
@@ -50,10 +49,9 @@ export function createContractPages(options: ContractPageOptions) {
     const contract = buildContract({ ...tables, server, publicPaths: [...publicPaths, ...more] })
     return (made = { of, ...lazily(contract, base, people?.reference ?? null) })
   }
-  const page = { cacheControl, failures }
   const pages = [
-    createDocumentPage({ ...page, path: OPENAPI_PATH, current: (request) => current(request).json() }),
-    createDocumentPage({ ...page, path: DOCS_PATH, current: (request) => current(request).html() }),
+    createDocumentPage({ failures, path: OPENAPI_PATH, current: (request) => current(request).json() }),
+    createDocumentPage({ failures, path: DOCS_PATH, current: (request) => current(request).html() }),
   ]
   return {
     /** Answers a request for one of them, and any whose query is none of its path; false for others. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../../config/schema.ts'
 import { holderFor } from '../../base/connections/responses.ts'
 import type { EdgeFields } from '../http/edge-fields.ts'
-import { type Exchange, type Heads, sendAnswer } from '../http/response.ts'
+import { PUBLIC_CACHING, type Exchange, type Heads, sendAnswer } from '../http/response.ts'
 import type { FeedAnswer } from '../snapshot/documents.ts'
 import { type Failures, methodNotAllowed, pathNotFound, sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
@@ -21,7 +21,6 @@ export interface MirrorOptions {
   readonly config: Config
   readonly served: ServedSnapshot
   readonly paths: Paths
-  readonly cacheControl: string
   readonly heads: Heads
   readonly edge: EdgeFields
   /** Answers a request whose handling threw, and logs what deserves it. */
@@ -96,15 +95,12 @@ function sendOther(served: ServedSnapshot, heads: Heads, exchange: Exchange, url
   return true
 }
 
-function answerArchive(
-  { served, cacheControl, edge }: Pick<MirrorOptions, 'served' | 'cacheControl' | 'edge'>,
-  exchange: Exchange,
-): Promise<void> {
+function answerArchive({ served, edge }: Pick<MirrorOptions, 'served' | 'edge'>, exchange: Exchange): Promise<void> {
   const origin = served.originOf('osv')
   const info = served.reads.osv.readArchive()
   if (info === null) throw notReady(served.reads, 'osv', OSV_ARCHIVE)
   const archive = served.archives.current(info)
-  return sendArchive(exchange, archive, origin, cacheControl, edge.of(origin))
+  return sendArchive(exchange, archive, origin, PUBLIC_CACHING, edge.of(origin))
 }
 
 type Route = (exchange: Exchange, url: string) => Promise<void> | undefined

@@ -10,7 +10,6 @@ import { isRefused } from '../snapshot/stale.ts'
 import type { ResponseAccount } from '../../base/connections/responses.ts'
 import { sendRecordDates } from './record.ts'
 import type { RecordTagsSettings } from '../lookup/record-tags.ts'
-import { errorOf } from '../../base/threads/requests.ts'
 import { respondUnstored } from '../http/response.ts'
 import { askingOf } from '../reading/asking.ts'
 import type { ReadReply } from '../reading/request.ts'
@@ -126,7 +125,6 @@ async function sendChanges(
 }
 
 function sendReply(request: IncomingMessage, response: ServerResponse, reply: ReadReply): void {
-  if ('failed' in reply) throw errorOf(reply.failed)
   if ('problem' in reply) return sendProblem(request, response, reply.problem)
   if ('body' in reply && reply.body !== null) sendBody(request, response, Buffer.from(reply.body))
 }

@@ -204,8 +204,14 @@ export function createHeads(
 
 export type Heads = ReturnType<typeof createHeads>
 
-/** The Cache-Control of public answers that a shared cache must ask about each time. */
-const ASK_ALWAYS = 'public, max-age=0, must-revalidate'
+/**
+ * Cache-Control of public answers: a cache asks each time, which costs an empty 304. One that kept answers could pair a new
+ * index with an old record; a scanner then stores the old record under the new date and never asks again.
+ */
+export const PUBLIC_CACHING = 'public, max-age=0, must-revalidate'
+
+/** Cache-Control of answers that need a key: shared caches never store them. */
+export const PRIVATE_CACHING = 'private, max-age=0, must-revalidate'
 
 /**
  * Header fields that limit how long caches may store an answer. nginx stores nothing with `max-age=0`, and then removes
@@ -214,7 +220,7 @@ const ASK_ALWAYS = 'public, max-age=0, must-revalidate'
  * field precedes Cache-Control, because nginx up to 1.23 uses the first.
  */
 export function cacheFields(cacheControl: string): string[] {
-  const nginx = cacheControl === ASK_ALWAYS ? ['X-Accel-Expires', '@1'] : []
+  const nginx = cacheControl === PUBLIC_CACHING ? ['X-Accel-Expires', '@1'] : []
   return [...nginx, 'Cache-Control', cacheControl]
 }
 

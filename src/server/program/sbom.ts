@@ -11,17 +11,16 @@ const TYPE = 'application/vnd.cyclonedx+json; version=1.5'
 
 /** What the page of the SBOM is made from. */
 interface SbomPageOptions {
-  readonly cacheControl: string
   readonly failures: Failures
   /** Another file than the one of the built program. */
   readonly file?: string
 }
 
 /** Serves the bill of materials of this program, in CycloneDX. It is read at the first request. */
-export function createSbomPage({ cacheControl, failures, file = FILE }: SbomPageOptions) {
+export function createSbomPage({ failures, file = FILE }: SbomPageOptions) {
   let read: ServedDocument | null = null
   const current = (): ServedDocument => (read ??= makeServedDocument(readSbom(file), TYPE))
-  return createDocumentPage({ path: SBOM_PATH, current, cacheControl, failures })
+  return createDocumentPage({ path: SBOM_PATH, current, failures })
 }
 
 function readSbom(file: string): Buffer {

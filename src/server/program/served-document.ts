@@ -4,7 +4,7 @@ import { checkConditions } from '../http/conditions.ts'
 import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
 import { type Coding, chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
 import { rawTarget } from '../http/request-target.ts'
-import { cacheFields, contentTag, entityTag } from '../http/response.ts'
+import { PUBLIC_CACHING, cacheFields, contentTag, entityTag } from '../http/response.ts'
 
 /** A document about the program in both codings, with its tag. */
 export interface ServedDocument {
@@ -35,13 +35,12 @@ interface DocumentPageOptions {
   readonly path: string
   /** Returns the current document; what it throws is the answer. */
   readonly current: (request: IncomingMessage) => ServedDocument | Promise<ServedDocument>
-  readonly cacheControl: string
   readonly failures: Failures
 }
 
 /** Creates a page that needs no key and is revalidated by its tag. */
 export function createDocumentPage(options: DocumentPageOptions): DocumentPage {
-  const { path, current, cacheControl, failures } = options
+  const { path, current, failures } = options
   return {
     answer(request, response) {
       if (rawTarget(request.url ?? '').path !== path) return false
@@ -51,7 +50,7 @@ export function createDocumentPage(options: DocumentPageOptions): DocumentPage {
       else
         void Promise.resolve()
           .then(() => current(request))
-          .then((document) => send(request, response, document, cacheControl))
+          .then((document) => send(request, response, document))
           .catch((error: unknown) => failures.answer(error, request, response))
       return true
     },
@@ -62,12 +61,11 @@ function send(
   request: IncomingMessage,
   response: ServerResponse,
   { tag, type, bodies, headers }: ServedDocument,
-  cacheControl: string,
 ): void {
   const { acceptEncoding, ifNoneMatch } = readRequestHeaders(request.rawHeaders)
   const coding = chooseCoding(acceptEncoding)
   const etag = entityTag(tag, coding)
-  const head = ['ETag', etag, ...cacheFields(cacheControl), 'Vary', 'Accept-Encoding']
+  const head = ['ETag', etag, ...cacheFields(PUBLIC_CACHING), 'Vary', 'Accept-Encoding']
   head.push(...Object.entries(headers).flat())
   const asked = { ...NO_CONDITIONS, ifNoneMatch }
   if (checkConditions(asked, { etag, changed: 0 }) === 'unchanged') {

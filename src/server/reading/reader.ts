@@ -1,12 +1,11 @@
 import { MirrorError } from '../../base/errors.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
 import { openThreadReads } from '../../store/reads.ts'
-import { failureOf } from '../../base/threads/requests.ts'
 import { createLinks } from '../access/signed-links.ts'
 import { createReadRoutes } from '../catalog/routes.ts'
 import { answerChanges } from '../followers/changes.ts'
 import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
-import { createHeads } from '../http/response.ts'
+import { PRIVATE_CACHING, createHeads } from '../http/response.ts'
 import { notReady } from '../snapshot/not-ready.ts'
 import { type Origins, SOURCE_NAMES } from '../snapshot/served.ts'
 import { type StaleRule, createStaleRule, refuseStale } from '../snapshot/stale.ts'
@@ -36,14 +35,10 @@ export function createReader(data: ReadingData): Reader {
   }
   return {
     read(request) {
-      try {
-        opened ??= open()
-        if ('pin' in request) return pinned(opened.shortReads, request)
-        if ('differences' in request) return differences(opened.shortReads, request)
-        return opened.answer(request)
-      } catch (error) {
-        return { failed: failureOf(error) }
-      }
+      opened ??= open()
+      if ('pin' in request) return pinned(opened.shortReads, request)
+      if ('differences' in request) return differences(opened.shortReads, request)
+      return opened.answer(request)
     },
     close: () => opened?.shortReads.close(),
   }
@@ -93,7 +88,7 @@ function createOrigins({ reads, commits }: ShortReads, markStale: StaleRule): Or
 }
 
 /** Creates the function that answers requests one after the other, each from one snapshot of the store. */
-export function createReading({ config, cacheControl }: ReadingData, shortReads: ShortReads) {
+export function createReading({ config }: ReadingData, shortReads: ShortReads) {
   const clock = { now: 0, linkSecret: null as Uint8Array | null }
   const own = shortReads.reads.secrets.readSecret('links')
   const links = createLinks(
@@ -105,7 +100,7 @@ export function createReading({ config, cacheControl }: ReadingData, shortReads:
     createStaleRule(config, () => clock.now),
   )
   const { orderings } = shortReads
-  const heads = createHeads(cacheControl)
+  const heads = createHeads(PRIVATE_CACHING)
   const routes = createReadRoutes(config, { served, links, heads, orderings })
   const byPath = new Map(routes.map((route) => [route.path, route]))
   return (request: ReadRequest): ReadReply => {

@@ -1,6 +1,5 @@
 import type { Config } from '../../config/schema.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
-import type { ThreadFailure } from '../../base/threads/requests.ts'
 import type { RouteCall } from '../access/route-table.ts'
 import type { PathContract } from '../contract/openapi.ts'
 import type { NamedDocument } from '../catalog/documents.ts'
@@ -11,7 +10,6 @@ import type { AnswerExchange } from '../http/response.ts'
 /** What the thread is started with. */
 export interface ReadingData {
   readonly config: Config
-  readonly cacheControl: string
 }
 
 /** A request that is answered beside the serving thread: its route, and all that its answer depends on. */
@@ -62,7 +60,6 @@ export type ReadReply =
     }
   | { readonly problem: Problem }
   | { readonly document: NamedDocument; readonly asOf: string }
-  | { readonly failed: ThreadFailure }
 
 /** A request on its way to its answer, on the reading thread. */
 export type ReadCall = Pick<RouteCall, 'params' | 'query' | 'baseUrl' | 'refuse'> &

@@ -1,4 +1,4 @@
-import { type RequestThread, createRequestThread } from '../../base/threads/requests.ts'
+import { type RequestThread, createRequestThread } from '../../base/threads/request-thread.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import type { ServedPin } from '../../store/pin.ts'
 import type { PinRequest, ReadReply, ReadingData, ReadingRequest } from './request.ts'
@@ -16,10 +16,7 @@ export function createReadingThread(data: ReadingData, maxWaiting = MAX_WAITING)
   return createRequestThread({ file, data, limits: LIMITS, unref: true, maxWaiting, what })
 }
 
-/**
- * Opens what answers beside the serving thread, until the server ends, and the `Cache-Control` of its answers. `startReading`:
- * a thread of its own when not given.
- */
+/** Opens what answers beside the serving thread, until the server ends. `startReading`: a thread of its own when not given. */
 export function openReading(
   {
     config,
@@ -27,12 +24,11 @@ export function openReading(
   }: Pick<ReadingData, 'config'> & { startReading?: (data: ReadingData) => ReadingThread },
   { servedPin }: { readonly servedPin: ServedPin | undefined },
   atEnd: (close: () => Promise<void>) => void,
-) {
-  const cacheControl = `private, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
-  const reading = startReading({ config, cacheControl })
+): ReadingThread {
+  const reading = startReading({ config })
   atEnd(() => reading.close())
   followPin(reading, servedPin)
-  return { reading, cacheControl }
+  return reading
 }
 
 /**

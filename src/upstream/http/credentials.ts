@@ -17,8 +17,6 @@ export interface Authorization {
   renew(refused: string, signal: AbortSignal): Promise<string | null>
   /** Replaces secrets in a text, for example echoed in a response. */
   scrub: (text: string) => string
-  /** Whether it has a token that it requested and can still use; never when not given. */
-  readonly hasToken?: () => boolean
   /** Returns the recently sent secrets, and those issued for them. Reads no file. */
   secrets: () => readonly string[]
 }

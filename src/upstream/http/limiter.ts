@@ -1,4 +1,4 @@
-import { type Priority, type QuotaHeaders, isOver, learn, take, unknownQuota, waitFor } from './quota.ts'
+import { type Priority, type QuotaHeaders, learn, take, unknownQuota, waitFor } from './quota.ts'
 import { readRetryAfter } from '../../base/time.ts'
 import { limitError } from './errors.ts'
 
@@ -15,8 +15,6 @@ export interface HostLimiter {
    * and the signal's reason when it aborts.
    */
   acquire(signal: AbortSignal, priority: Priority): Promise<RequestPermit>
-  /** Whether nothing is known of the limit that is worth keeping. */
-  isOver(): boolean
 }
 
 /** Dependencies of a limiter. Clock and delay are arguments, so that tests are exact. */
@@ -47,7 +45,6 @@ export function createLimiter(deps: LimiterDeps): HostLimiter {
   const quota = unknownQuota()
   const pace = createPace(deps.perMinute)
   return {
-    isOver: () => isOver(quota, elapsed()) && pace.waitFor('crawl', elapsed()) <= 0,
     async acquire(signal, priority) {
       for (;;) {
         signal.throwIfAborted()

@@ -57,11 +57,6 @@ export function waitFor(quota: Quota, priority: Priority, now: number): number {
   return Math.max(0, quota.crawledAt + left / usable - now)
 }
 
-/** Whether nothing is known that another run would need: no wait or window is in force, no other length of a window was learned. */
-export function isOver({ blockedUntil, resetAt, inFlight, windowMs }: Quota, now: number): boolean {
-  return inFlight === 0 && blockedUntil <= now && resetAt <= now && windowMs === MINUTE_MS
-}
-
 /** Counts a request that is sent now. */
 export function take(quota: Quota, priority: Priority, now: number): void {
   if (quota.limit !== null && now >= quota.resetAt) beginWindow(quota, now + quota.windowMs)

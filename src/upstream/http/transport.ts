@@ -1,7 +1,7 @@
 import { getCACertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { type Proxy, createProxyRule } from '../../config/proxies.ts'
-import { readKeptFile } from '../../base/kept-files.ts'
+import { readNamedFile } from '../../base/files.ts'
 import type { Config } from '../../config/schema.ts'
 import { messageOf, systemCode } from '../../base/errors.ts'
 import { type Body, type IncomingBody, createBody } from './body.ts'
@@ -153,7 +153,7 @@ function errorOf(reason: unknown): Error {
 /** Returns the trusted certificate authorities in PEM; undefined: those of the system alone. */
 export function authoritiesOf({ caFile }: Pick<Config['upstream'], 'caFile'>): string[] | undefined {
   if (caFile === null) return undefined
-  return [...getCACertificates('default'), readKeptFile(caFile).toString('utf8')]
+  return [...getCACertificates('default'), readNamedFile(caFile).toString('utf8')]
 }
 
 /** Creates a dispatcher for direct connections and one per proxy, each on first use. */

@@ -4,13 +4,11 @@ import { MirrorError } from '../../base/errors.ts'
 export interface Capture {
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: Buffer
-  /** What may have happened to it on the way into the file, a line each. */
-  readonly suspicions: readonly string[]
 }
 
 /**
  * Reads a captured delivery: the text of an HTTP request (with its request line or without), or JSON with `headers` (an
- * object, or a list of pairs) and `body` (text), `bodyBase64`, or the parsed body. Throws `usage`.
+ * object, or a list of pairs) and `body` (text) or `bodyBase64`. Throws `usage`.
  */
 export function readCapture(file: Buffer): Capture {
   return /^\s*\{/.test(file.subarray(0, 64).toString('latin1')) ? fromJson(file) : fromHttp(file)
@@ -20,13 +18,10 @@ function fromJson(file: Buffer): Capture {
   const value = parseObject(file.toString('utf8'))
   const headers = headersOf(value['headers'] ?? value['rawHeaders'])
   const { body, bodyBase64 } = value
-  if (typeof bodyBase64 === 'string') {
-    return { headers, body: Buffer.from(bodyBase64, 'base64'), suspicions: [] }
-  }
-  if (typeof body === 'string') return { headers, body: Buffer.from(body), suspicions: [] }
+  if (typeof bodyBase64 === 'string') return { headers, body: Buffer.from(bodyBase64, 'base64') }
+  if (typeof body === 'string') return { headers, body: Buffer.from(body) }
   if (body === undefined || body === null) throw unusable('it has no "body"')
-  const suspicion = 'the capture contains the parsed body, not its bytes: the bytes are a reconstruction'
-  return { headers, body: Buffer.from(JSON.stringify(body)), suspicions: [suspicion] }
+  throw unusable('its "body" is parsed, and the signature is over the bytes')
 }
 
 function parseObject(text: string): Record<string, unknown> {
@@ -72,7 +67,9 @@ function fromHttp(file: Buffer): Capture {
       }
       return [name, value]
     })
-  return checked(headers, file.subarray(end + gap))
+  const body = file.subarray(end + gap)
+  const isChunked = headers.some(([name, value]) => /^transfer-encoding$/i.test(name) && /\bchunked\b/i.test(value))
+  return { headers, body: (isChunked ? joinChunks(body) : null) ?? body }
 }
 
 /** Where the head ends, and the length of the empty line after it. */
@@ -83,19 +80,7 @@ function endOfHead(file: Buffer): [number, number] {
   return [first[0], first[1]]
 }
 
-function checked(headers: [string, string][], body: Buffer): Capture {
-  const find = (wanted: string): string | undefined => headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
-  if (/\bchunked\b/i.test(find('transfer-encoding') ?? '')) {
-    const joined = joinChunks(body)
-    const suspicion = 'the headers announce a chunked body, but it is not chunked; it is used unchanged'
-    return { headers, body: joined ?? body, suspicions: joined === null ? [suspicion] : [] }
-  }
-  const length = find('content-length')
-  if (length === undefined || Number(length) === body.length) return { headers, body, suspicions: [] }
-  const suspicion = `Content-Length is ${length}, but the captured body has ${body.length} bytes`
-  return { headers, body, suspicions: [suspicion] }
-}
-
+/** Joins a body that was sent in chunks; null where it is none. */
 function joinChunks(body: Buffer): Buffer | null {
   const parts: Buffer[] = []
   let at = 0

@@ -2,9 +2,8 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type Db, INBOX_LOG_BYTES, openInbox } from '../../store/database/open.ts'
 import { createChangeCheck } from '../../store/database/change-check.ts'
 import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
-import type { RpcReply } from '../../base/threads/rpc.ts'
 import { type StopMessage, type WorkerStarted, openOrRefuse } from '../../base/threads/supervisor.ts'
-import { type InboxCall, answerBatch, createOperations } from './operations.ts'
+import { type InboxCall, type InboxReply, answerBatch, createOperations } from './operations.ts'
 
 /** What the inbox thread is started with. */
 export interface InboxStart {
@@ -13,7 +12,7 @@ export interface InboxStart {
 
 export type ToInbox = InboxCall | StopMessage
 
-export type FromInbox = { readonly type: 'replies'; readonly replies: readonly RpcReply[] }
+export type FromInbox = { readonly type: 'replies'; readonly replies: readonly InboxReply[] }
 
 /** Idle time after which the write-ahead log is copied into the database, milliseconds: no commit waits for it then. */
 const IDLE_MS = 1_000
@@ -50,7 +49,7 @@ function main(port: MessagePort): void {
     if (questions.length === 0) return
     send({ type: 'replies', replies: answerBatch(db, operations, questions, dataDir) })
     if (performance.now() < growBefore) growing?.refresh() // it waits for the end of a burst
-    const wrote = questions.some(({ name }) => operations[name].writes)
+    const wrote = questions.some(({ asked }) => operations[asked.name].writes)
     if (!othersWrote() && !wrote) return
     if (idle === null) idle = setTimeout(checkpoint, IDLE_MS)
     else idle.refresh()

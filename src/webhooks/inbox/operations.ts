@@ -3,7 +3,8 @@ import { type Db, inboxPath } from '../../store/database/open.ts'
 import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
 import { createInbox } from '../../store/webhooks/inbox.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
-import type { RpcCall, RpcReply } from '../../base/threads/rpc.ts'
+import type { CallReply, NumberedCall } from '../../base/threads/calls.ts'
+import { failureOf } from '../../base/threads/failure.ts'
 
 /** An operation of the inbox thread: synchronous, and inside the transaction of its batch if it writes. */
 interface InboxOperation<Args extends unknown[], Result> {
@@ -44,8 +45,15 @@ type Operations = ReturnType<typeof createOperations>
 export type OperationName = keyof Operations
 /** The functions that the inbox thread answers, by name. */
 export type InboxFunctions = { readonly [Name in OperationName]: Operations[Name]['run'] }
+/** What the inbox thread is asked: an operation, and its arguments. */
+export interface InboxQuestion {
+  readonly name: OperationName
+  readonly args: readonly unknown[]
+}
 /** A question to the inbox thread. */
-export type InboxCall = RpcCall<OperationName>
+export type InboxCall = NumberedCall<InboxQuestion>
+/** Its reply; the result is that of the operation. */
+export type InboxReply = CallReply<unknown>
 
 /**
  * Answers all requests of a batch. Those that write share one transaction, and no answer is sent before its COMMIT: a
@@ -57,17 +65,17 @@ export function answerBatch(
   operations: Operations,
   questions: readonly InboxCall[],
   dataDir: string,
-): RpcReply[] {
+): InboxReply[] {
   const refused =
     (error: unknown) =>
-    (id: number): RpcReply =>
+    (id: number): InboxReply =>
       refusalOf(id, error, dataDir)
-  if (!questions.some(({ name }) => operations[name].writes))
+  if (!questions.some(({ asked }) => operations[asked.name].writes))
     return questions.map((question) => attempt(operations, question, refused))
   try {
     db.exec('BEGIN IMMEDIATE')
     const replies = questions.map((question) => {
-      if (!operations[question.name].writes) return attempt(operations, question, refused)
+      if (!operations[question.asked.name].writes) return attempt(operations, question, refused)
       db.exec('SAVEPOINT one')
       const reply = attempt(operations, question, (error) => {
         // SQLite itself gives up the whole transaction when the disk is full or fails.
@@ -88,9 +96,9 @@ export function answerBatch(
 
 function attempt(
   operations: Operations,
-  { id, name, args }: InboxCall,
-  refused: (error: unknown) => (id: number) => RpcReply,
-): RpcReply {
+  { id, asked: { name, args } }: InboxCall,
+  refused: (error: unknown) => (id: number) => InboxReply,
+): InboxReply {
   // The thread's own interface has typed name and arguments together.
   const run = operations[name].run as (...args: readonly unknown[]) => unknown
   try {
@@ -100,8 +108,8 @@ function attempt(
   }
 }
 
-function refusalOf(id: number, thrown: unknown, dataDir: string): RpcReply {
+function refusalOf(id: number, thrown: unknown, dataDir: string): InboxReply {
   const error = nameStorageError(thrown, dataDir, inboxPath(dataDir))
-  const code = error instanceof MirrorError ? error.code : 'internal'
-  return { id, code, message: messageOf(error) }
+  const named = error instanceof MirrorError ? error : new MirrorError('internal', messageOf(error), { cause: error })
+  return { id, failure: failureOf(named) }
 }

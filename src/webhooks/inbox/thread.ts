@@ -1,10 +1,10 @@
 import { MirrorError } from '../../base/errors.ts'
 import type { InboxCounts, InboxRow, NewDelivery, Received, Settlement } from '../../store/webhooks/inbox.ts'
-import { type Rpc, createRpc } from '../../base/threads/rpc.ts'
+import { type Calls, createCalls } from '../../base/threads/calls.ts'
 import { type Supervisor, supervise } from '../../base/threads/supervisor.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import { EMPTY } from './empty.ts'
-import type { InboxFunctions, OperationName } from './operations.ts'
+import type { InboxFunctions, InboxQuestion, OperationName } from './operations.ts'
 import type { FromInbox, InboxStart, ToInbox } from './inbox.worker.ts'
 
 /**
@@ -26,7 +26,10 @@ export interface InboxThread {
   /** Forgets what was received longer ago than it is to be remembered, but for pending rows; how many. */
   prune(now: number): Promise<number>
   /** Any operation of the table in `operations.ts`, by its name. */
-  call: Rpc<OperationName, InboxFunctions>['call']
+  call: <N extends OperationName>(
+    name: N,
+    ...args: Parameters<InboxFunctions[N]>
+  ) => Promise<ReturnType<InboxFunctions[N]>>
   /** False while the thread starts, or is dead and not replaced yet. */
   readonly alive: boolean
   /** Resolves when the thread is ready, not needed, or could not start; never rejects. Calls wait for it. */
@@ -56,12 +59,12 @@ const UNAVAILABLE = 'the inbox is not available now; the log says why'
 
 /** Starts the inbox thread, now or with the first delivery. A database that cannot be opened is reported, and tried again. */
 export function startInboxThread(deps: InboxThreadDeps): InboxThread {
-  const rpc = createRpc<OperationName, InboxFunctions>(() => new MirrorError('storage', UNAVAILABLE))
+  const calls = createCalls<InboxQuestion, unknown>(() => new MirrorError('storage', UNAVAILABLE))
   let supervisor: Supervisor<ToInbox> | null = null
   let starting: Promise<void> | null = null
   let isClosed = false
   const start = (): void => {
-    const thread = (supervisor = superviseInbox(deps, rpc))
+    const thread = (supervisor = superviseInbox(deps, calls))
     starting = thread.started.finally(() => (starting = null))
   }
   if (deps.isEmpty !== true) start()
@@ -72,10 +75,12 @@ export function startInboxThread(deps: InboxThreadDeps): InboxThread {
       start()
     }
     if (starting !== null) await starting
-    return rpc.call(name, ...args).catch((error: unknown) => {
+    try {
+      return (await calls.call({ name, args })) as never // the other side returns what the operation of this name returned
+    } catch (error) {
       if (error instanceof MirrorError && error.code === 'corrupt') deps.onFailed(error.message)
       throw error
-    })
+    }
   }
   return {
     receive: (delivery) => call('receive', exactBody(delivery), deps.maxPending),
@@ -98,19 +103,19 @@ export function startInboxThread(deps: InboxThreadDeps): InboxThread {
   }
 }
 
-function superviseInbox(deps: InboxThreadDeps, rpc: Rpc<OperationName, InboxFunctions>): Supervisor<ToInbox> {
+function superviseInbox(deps: InboxThreadDeps, calls: Calls<InboxQuestion, unknown>): Supervisor<ToInbox> {
   const supervisor = supervise<ToInbox, FromInbox>({
     file: workerFile('inbox.worker', import.meta.url),
     data: () => ({ dataDir: deps.dataDir }) satisfies InboxStart,
     limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
     ...(deps.restartMs !== undefined && { restartMs: deps.restartMs }),
-    onMessage: ({ replies }) => replies.forEach(rpc.settle),
+    onMessage: ({ replies }) => replies.forEach(calls.settle),
     onReady(isRestart) {
-      rpc.connect((call) => supervisor.post(call))
+      calls.connect((call) => supervisor.post(call))
       if (isRestart) deps.onRevived?.()
     },
     onFailed: deps.onFailed,
-    onEnded: rpc.disconnect,
+    onEnded: () => calls.disconnect(),
   })
   return supervisor
 }

@@ -16,6 +16,11 @@ export interface KeptSecret {
   readonly notAfter: number | null
 }
 
+/** Whether a secret counts at a time (unix milliseconds). */
+export function isValidAt({ notBefore, notAfter }: Pick<KeptSecret, 'notBefore' | 'notAfter'>, time: number): boolean {
+  return (notBefore === null || notBefore <= time) && (notAfter === null || time <= notAfter)
+}
+
 const LABEL = /^[A-Za-z0-9._-]{1,64}$/
 /** Many times what a thousand secrets need. */
 const MAX_CHARACTERS = 1_000_000

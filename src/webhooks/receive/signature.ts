@@ -46,7 +46,7 @@ export function createSigningSecret(label: string, given: string): SigningSecret
 }
 
 /** Checks `v1a` signatures (Standard Webhooks, asymmetric scheme): Ed25519 over id, time and body, joined by dots. */
-export function createEd25519Check(key: Buffer): (content: Buffer, signature: Buffer) => boolean {
+function createEd25519Check(key: Buffer): (content: Buffer, signature: Buffer) => boolean {
   const jwk = { kty: 'OKP', crv: 'Ed25519', x: key.toString('base64url') }
   const publicKey = createPublicKey({ key: jwk, format: 'jwk' })
   return (content, signature) => verify(null, content, publicKey, signature)

@@ -60,7 +60,7 @@ export const idle = defineGroup<World, Run>({
       {
         work: `${work}: memory`,
         unit: 'MB',
-        goal: neverOver(120e6),
+        goal: neverOver(140e6),
         measure: ({ usage }) => usage && usage.resident,
       },
       {

@@ -100,7 +100,7 @@ describe('the reading thread', () => {
     'gives the place of a request whose client has left to another, and refuses requests beyond its queue',
     async () => {
       const made = await mirrored()
-      const thread = createReadingThread({ config: made.config, cacheControl: 'private' }, 2)
+      const thread = createReadingThread({ config: made.config }, 2)
       closing.push(() => thread.close())
       const [first, gone, third, fourth, fifth] = await Promise.allSettled([
         thread.ask(request, HERE),
@@ -119,7 +119,7 @@ describe('the reading thread', () => {
 
   test('answers differences once no list waits, and refuses more than a few of them', async () => {
     const made = await mirrored()
-    const thread = createReadingThread({ config: made.config, cacheControl: 'private' })
+    const thread = createReadingThread({ config: made.config })
     closing.push(() => thread.close())
     const order: string[] = []
     const ask = async (what: string, asked: ReadingRequest, when: 'now' | 'later') => {
@@ -144,7 +144,7 @@ describe('the reading thread', () => {
 
   test('fails its requests when it ends, and answers again after its restart', async () => {
     const made = await mirrored()
-    const thread = createReadingThread({ config: made.config, cacheControl: 'private' })
+    const thread = createReadingThread({ config: made.config })
     closing.push(() => thread.close())
     const asked = expect(thread.ask(request, HERE)).rejects
     const failed = asked.toMatchObject({ code: 'aborted' })

@@ -26,9 +26,9 @@ const relay = createRelay({
   findings: (use) => readFindings(dir, use),
   servesFindings: () => true,
   send: createSender({
-    chat: { urls: new Set(), template: '{summary}' },
+    chat: { urls: new Set() },
     ...deps,
-    sign: createSigner(secret, 'both'),
+    sign: createSigner(secret),
   }),
   now: Date.now,
   random: Math.random,

@@ -147,8 +147,8 @@ export function bench(
   const turns: string[] = []
   const { timeoutMs = 2000, ...more } = settings
   const { chatTargets, ...rest } = more
-  const chat = { urls: new Set(chatTargets), template: config.relay.chatTemplate }
-  const sign = createSigner(SECRET, config.relay.dialect)
+  const chat = { urls: new Set(chatTargets) }
+  const sign = createSigner(SECRET)
   const deps = { transport, sign, chat, timeoutMs, userAgent: 'test', now }
   const relay = createRelay({
     settings: {

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
+import { atomEntries } from '../../support/atom.ts'
 import { afterEach, describe, expect, test } from 'vitest'
 import { findChanges } from '../../../src/server/followers/changes.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
@@ -112,20 +113,19 @@ describe('what changed of one package among very many', () => {
     expect(none).toMatchObject({ changes: [], next: null, notJudged: 0 })
   })
 
-  test('is in the feeds alone, without an entry for a snapshot that does not concern it', async () => {
+  test('is in the feed alone, without an entry for a snapshot that does not concern it', async () => {
     const served = await crowded()
     const itemsOf = async (purl: string) => {
-      const path = `/-/ui/changes.json?purl=${purl}`
-      const reply = await served.get(path, { accept: 'application/feed+json' })
-      return jsonOf(reply)['items'] as { title: string; content_text: string }[]
+      const { body } = await served.get(`/-/ui/changes.atom?purl=${purl}`, { accept: 'application/atom+xml' })
+      return atomEntries(body.toString())
     }
     const items = await itemsOf('pkg:npm/lodash')
     expect(items).toHaveLength(2)
-    expect(items[1]?.content_text).toMatch(/^z: npm lodash: fix raised from 1.0 to 2.0\nz: [^\n]*$/)
-    expect(items[0]?.content_text).toContain('z: npm lodash')
+    expect(items[1]?.content).toMatch(/^z: npm lodash: fix raised from 1.0 to 2.0\nz: [^\n]*$/)
+    expect(items[0]?.content).toContain('z: npm lodash')
     expect(await itemsOf('pkg:npm/none')).toEqual([])
     const [crowd] = await itemsOf('pkg:npm/other')
-    expect(crowd?.content_text).toMatch(
+    expect(crowd?.content).toMatch(
       /\nand 150 more differences\nmore of the changed records may concern it than are compared here/,
     )
     const page = await served.get('/-/ui/changes?since=1&purl=pkg:npm/lodash', {

@@ -8,7 +8,7 @@ import { databaseOf } from '../../../src/store/located.ts'
 import { databasePath, openInboxReader, openReader } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { noteBackup } from '../../../src/store/last-backup.ts'
-import { errorOf, failureOf } from '../../../src/base/threads/requests.ts'
+import { errorOf, failureOf } from '../../../src/base/threads/failure.ts'
 import { DAMAGES, dropTable } from '../../support/damage.ts'
 import { scratch, snapshot, writes } from '../fixtures.ts'
 

@@ -73,27 +73,6 @@ async function crawl(made: Bench, limit: number, windowMs: number, requests: num
   return { sent, refused, most: Math.max(...counts.values()) }
 }
 
-test('what is known of a limit is over when its window has passed, a wait has ended and nothing is awaited', async () => {
-  const made = bench()
-  const isOver = () => made.limiter.isOver()
-  expect(isOver()).toBe(true)
-  const turn = await made.limiter.acquire(forever, 'crawl')
-  expect(isOver()).toBe(false)
-  turn.failed()
-  expect(isOver()).toBe(true)
-  await made.send(told(100, 50, { 'x-ratelimit-reset': '30' }))
-  made.pass(29_999)
-  expect(isOver()).toBe(false)
-  made.pass(1)
-  expect(isOver()).toBe(true)
-  const blocked = bench()
-  await blocked.send({ 'retry-after': '40' }, 429)
-  blocked.pass(39_999)
-  expect(blocked.limiter.isOver()).toBe(false)
-  blocked.pass(1)
-  expect(blocked.limiter.isOver()).toBe(true)
-})
-
 describe('without a known rate limit', () => {
   test('waits no longer when the clock is set back meanwhile, by Retry-After, by a window or by its tier', async () => {
     const blocked = bench()

@@ -5,11 +5,10 @@ import { onTestFinished } from 'vitest'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { openInbox } from '../../../src/store/database/open.ts'
 import type { NewDelivery } from '../../../src/store/webhooks/inbox.ts'
-import { createRpc } from '../../../src/base/threads/rpc.ts'
+import { createCalls } from '../../../src/base/threads/calls.ts'
 import {
   type InboxCall,
-  type InboxFunctions,
-  type OperationName,
+  type InboxQuestion,
   answerBatch,
   createOperations,
 } from '../../../src/webhooks/inbox/operations.ts'
@@ -70,16 +69,15 @@ export function openInboxHere(dir: string, { maxPending }: Pick<InboxThreadDeps,
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
   const operations = createOperations(db)
-  const { call, connect, settle } = createRpc<OperationName, InboxFunctions>(
-    () => new MirrorError('storage', 'the inbox is closed'),
-  )
+  const calls = createCalls<InboxQuestion, unknown>(() => new MirrorError('storage', 'the inbox is closed'))
+  const call: InboxThread['call'] = async (name, ...args) => (await calls.call({ name, args })) as never
   let waiting: InboxCall[] = []
   const answer = (): void => {
     const questions = waiting
     waiting = []
-    for (const reply of answerBatch(db, operations, questions, dir)) settle(structuredClone(reply))
+    for (const reply of answerBatch(db, operations, questions, dir)) calls.settle(structuredClone(reply))
   }
-  connect((question) => {
+  calls.connect((question) => {
     if (waiting.push(structuredClone(question)) === 1) setImmediate(answer)
   })
   return {

@@ -1,16 +1,14 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { type Db, openInbox } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
-import type { RpcReply } from '../../../src/base/threads/rpc.ts'
-import { answerBatch, createOperations } from '../../../src/webhooks/inbox/operations.ts'
+import { type InboxReply, answerBatch, createOperations } from '../../../src/webhooks/inbox/operations.ts'
 import { delivery, scratch } from './inboxes.ts'
 
 /** Receives these in one turn, over the connection that the thread would have. */
-function receive(db: Db, dir: string, bodies: readonly string[]): RpcReply[] {
+function receive(db: Db, dir: string, bodies: readonly string[]): InboxReply[] {
   const questions = bodies.map((body, id) => ({
     id,
-    name: 'receive' as const,
-    args: [delivery({ webhookId: `evt_${id}`, body: Buffer.from(body) })],
+    asked: { name: 'receive' as const, args: [delivery({ webhookId: `evt_${id}`, body: Buffer.from(body) })] },
   }))
   return answerBatch(db, createOperations(db), questions, dir)
 }
@@ -27,8 +25,8 @@ test('a delivery for which the disk has no space is refused as storage, and one 
   const room = Number(db.pragma('max_page_count', { simple: true }))
   db.pragma('max_page_count = 30')
   const replies = receive(db, dir, ['{}', 'x'.repeat(400_000), '{"a":1}'])
-  expect(replies).toMatchObject([{ result: 'new' }, { code: 'storage' }, { result: 'new' }])
-  expect(replies[1]).toMatchObject({ message: expect.stringContaining('is full') as string })
+  expect(replies).toMatchObject([{ result: 'new' }, { failure: { code: 'storage' } }, { result: 'new' }])
+  expect(replies[1]).toMatchObject({ failure: { message: expect.stringContaining('is full') as string } })
   expect(createInbox(db).counts()).toMatchObject({ pending: 2 })
   db.pragma(`max_page_count = ${room}`)
   expect(receive(db, dir, ['{}', 'x'.repeat(400_000), '{"a":1}'])).toMatchObject([
@@ -44,7 +42,7 @@ test('a transaction that fails refuses every delivery in it', () => {
   db.exec(`CREATE TEMP TRIGGER lost BEFORE INSERT ON main.inbox WHEN NEW.webhook_id = 'evt_1'
     BEGIN SELECT RAISE(ROLLBACK, 'given up'); END`)
   const replies = receive(db, dir, ['{}', '{}', '{}'])
-  expect(replies.every((reply) => 'code' in reply)).toBe(true)
+  expect(replies.every((reply) => 'failure' in reply)).toBe(true)
   expect(db.inTransaction).toBe(false)
   db.exec('DROP TRIGGER lost')
   expect(createInbox(db).listRows(null, 99)).toEqual([])
@@ -56,7 +54,7 @@ test('a delivery is refused as storage while another process locks the database'
   const other = openInbox(dir)
   other.exec('BEGIN IMMEDIATE')
   db.pragma('busy_timeout = 10')
-  expect(receive(db, dir, ['{}'])).toMatchObject([{ code: 'storage' }])
+  expect(receive(db, dir, ['{}'])).toMatchObject([{ failure: { code: 'storage' } }])
   other.exec('ROLLBACK')
   other.close()
   expect(receive(db, dir, ['{}'])).toMatchObject([{ result: 'new' }])

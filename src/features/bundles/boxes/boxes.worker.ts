@@ -2,11 +2,9 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { toIso } from '../../../base/time.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
-import { type KeptFiles, useKeptFiles } from '../../../base/kept-files.ts'
 import { makeFolder } from '../../../base/files.ts'
 import { openWrites } from '../../../store/writer.ts'
 import { collectWhenIdle } from '../../../base/threads/idle-memory.ts'
-import { restWhenIdle } from '../../../base/threads/rest.ts'
 import type { StopMessage, WorkerStarted } from '../../../base/threads/supervisor.ts'
 import { applyBundle } from '../import/apply.ts'
 import type { BoxesStatus } from '../../../base/domain/status.ts'
@@ -20,16 +18,11 @@ import { nameBoxFault, stripPaths } from './inbox-files.ts'
 export interface BoxesStart {
   readonly config: Pick<Config, 'bundle' | 'catalog' | 'data' | 'history'>
   readonly version: string
-  readonly files: KeptFiles
-  /** The last status of the thread before this one, which ended or rested. */
+  /** The last status of the thread before this one, which ended. */
   readonly before: BoxesStatus
 }
 
-export type ToBoxes =
-  | { readonly type: 'published' }
-  /** There is something in the inbox, or there was. */
-  | { readonly type: 'scan' }
-  | StopMessage
+export type ToBoxes = { readonly type: 'published' } | StopMessage
 
 export type FromBoxes =
   | { readonly type: 'status'; readonly status: BoxesStatus }
@@ -40,13 +33,9 @@ export type FromBoxes =
 /** Pause before a failed export is retried, milliseconds; the next snapshot also retries it. */
 const RETRY_MS = 60_000
 
-/**
- * Runs the thread: exports after each snapshot and imports new bundles, one after the other. It rests while its inbox is empty and
- * nothing is to be exported.
- */
+/** Runs the thread: exports after each snapshot and imports new bundles, one after the other. */
 function main(port: MessagePort): void {
   const start = workerData as BoxesStart
-  useKeptFiles(start.files)
   const { bundle } = start.config
   const send = (message: FromBoxes | WorkerStarted): void => port.postMessage(message)
   let status = start.before
@@ -63,13 +52,13 @@ function main(port: MessagePort): void {
   const out = bundle.outbox === null ? null : createOut(start, bundle.outbox, send, show)
   const published = (): void => queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
   const scan = (): void => queue.add('inbox', () => look().then(() => true), null)
+  const polling = inbox === null ? undefined : setInterval(scan, bundle.pollSeconds * 1000)
   port.on('message', (message: ToBoxes) => {
     if (message.type === 'published') return published()
-    if (message.type === 'stop') void queue.end().then(() => port.close())
-    else if (inbox !== null) scan()
+    clearInterval(polling)
+    void queue.end().then(() => port.close())
   })
   collectWhenIdle()
-  restWhenIdle(port, () => queue.isEmpty() && inbox?.isEmpty() !== false)
   send({ type: 'ready' })
   if (inbox !== null) scan()
   published()
@@ -141,7 +130,6 @@ function createOut(
 /** Runs one task at a time; a task that is already waiting is not added again. A failed task is retried after a pause. */
 function createQueue() {
   const waiting = new Map<string, () => Promise<void>>()
-  let retries = 0
   let running: Promise<void> | null = null
   let ending = false
   const run = async (): Promise<void> => {
@@ -158,20 +146,12 @@ function createQueue() {
   const add = (name: string, work: () => Promise<boolean>, retryMs: number | null): void => {
     waiting.set(name, async () => {
       const done = await work()
-      if (done || retryMs === null) return
-      retries += 1
-      const again = (): void => {
-        retries -= 1
-        add(name, work, retryMs)
-      }
-      setTimeout(again, retryMs).unref()
+      if (!done && retryMs !== null) setTimeout(() => add(name, work, retryMs), retryMs).unref()
     })
     begin()
   }
   return {
     add,
-    /** Whether nothing runs, waits or is to be retried. */
-    isEmpty: () => running === null && retries === 0,
     async end(): Promise<void> {
       ending = true
       await running

@@ -1,5 +1,4 @@
 import { type Dirent, lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { systemCode, MirrorError, messageOf } from '../../../base/errors.ts'
 import { groupFiles } from '../format/split-names.ts'
@@ -35,16 +34,6 @@ export function listSkipped(folder: string): string[] {
     .filter(isSkipped)
     .map(({ name }) => name)
     .sort()
-}
-
-/** Whether a folder contains anything that an inbox looks at, or cannot be read. Asks the system without waiting for it. */
-export async function isInteresting(folder: string): Promise<boolean> {
-  try {
-    const entries = await readdir(folder, { withFileTypes: true })
-    return entries.some((entry) => isArrival(entry) || isSkipped(entry))
-  } catch {
-    return true // the inbox reports why
-  }
 }
 
 function isArrival(entry: Dirent): boolean {

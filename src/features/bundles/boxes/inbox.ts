@@ -41,8 +41,6 @@ export interface ImportResult {
 export interface Inbox {
   look(): Promise<void>
   status(): InboxStatus
-  /** Whether the last scan found nothing at all in the folder. */
-  isEmpty(): boolean
 }
 
 /**
@@ -57,7 +55,6 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
   let lastRefused = before?.lastRefused ?? null
   let problem: string | null = null
   let skips: ReadonlySet<string> = new Set()
-  let isEmpty = false
 
   const settle = (arrival: InboxFile, outcome: ImportResult['outcome'], detail: string): void => {
     const at = toIso(now())
@@ -92,19 +89,16 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
         arrivals = listArrivals(folder)
         skips = reportSkipped(listSkipped(folder), skips, onTrouble)
         problem = null
-        isEmpty = arrivals.length + skips.size === 0
       } catch (error) {
         const now = systemCode(error) ?? 'it cannot be read'
         if (now !== problem) onTrouble(`the inbox ${folder} cannot be read (${now})`)
         problem = now
-        isEmpty = false
       }
       decisions.forgetOthers(arrivals)
       reportOverdue(decisions.overdue(), onTrouble)
       for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
     },
     status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
-    isEmpty: () => isEmpty,
   }
 }
 

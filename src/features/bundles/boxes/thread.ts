@@ -1,8 +1,6 @@
 import { DAY_MS, HOUR_MS } from '../../../base/time.ts'
 import type { ImportResult } from './inbox.ts'
-import { isInteresting } from './inbox-files.ts'
 import type { Shipped } from './outbox.ts'
-import { keepFiles } from '../../../base/kept-files.ts'
 import { supervise } from '../../../base/threads/supervisor.ts'
 import { workerFile } from '../../../base/threads/worker-file.ts'
 import type { BoxesStatus } from '../../../base/domain/status.ts'
@@ -18,7 +16,7 @@ interface BoxesThread {
 }
 
 /** What the thread is started with, and whom it tells. */
-interface BoxesThreadDeps extends Omit<BoxesStart, 'before' | 'files'> {
+interface BoxesThreadDeps extends Omit<BoxesStart, 'before'> {
   readonly onSettled: (settled: ImportResult) => void
   readonly onShipped: (shipped: Shipped) => void
   readonly onFault: (message: string) => void
@@ -27,20 +25,18 @@ interface BoxesThreadDeps extends Omit<BoxesStart, 'before' | 'files'> {
 /** How long an export or import that is under way may take to end, milliseconds. */
 const STOP_TIMEOUT_MS = 5_000
 
-/** Shortest interval of checks whether the date in the outbox is outdated, hours, if dates may be as old: each may start the thread. */
+/** Shortest interval of checks whether the date in the outbox is outdated, hours, if dates may be as old. */
 const DATE_HOURS = 1 / 12
 /** The share of `bundle.dateHours` that passes between two of them. */
 const DATE_SHARE = 1 / 12
 
-/** Starts the thread. Never throws: a thread that ends is reported and replaced. It rests while there is nothing for it to do. */
+/** Starts the thread. Never throws: a thread that ends is reported and replaced. */
 export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   const { onSettled, onShipped, onFault, ...data } = deps
-  const { signingKeys, trustedKeys } = data.config.bundle
-  const files = keepFiles([...signingKeys, ...trustedKeys.filter((key) => !key.startsWith('ed25519:'))])
   let status: BoxesStatus = { outbox: null, inbox: null }
   const supervisor = supervise<ToBoxes, FromBoxes>({
     file: workerFile('boxes.worker', import.meta.url),
-    data: () => ({ ...data, files, before: status }) satisfies BoxesStart,
+    data: () => ({ ...data, before: status }) satisfies BoxesStart,
     limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
     stopTimeoutMs: STOP_TIMEOUT_MS,
     onMessage(message) {
@@ -51,20 +47,15 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
     },
     onFailed: (message) => onFault(`${message}; it is tried again`),
   })
-  const { inbox, outbox, pollSeconds, dateHours } = data.config.bundle
+  const { outbox, dateHours } = data.config.bundle
   const published = (): void => supervisor.post({ type: 'published' })
-  const scan = (): void => supervisor.post({ type: 'scan' })
-  const dateMs = dateIntervalOf(dateHours)
-  const timers = [
-    ...(inbox === null ? [] : [setInterval(createWatch(inbox, scan), pollSeconds * 1000)]),
-    // A run that finds nothing new publishes no snapshot, but confirms a later date.
-    ...(outbox === null ? [] : [setInterval(published, dateMs)]),
-  ]
+  // A run that finds nothing new publishes no snapshot, but confirms a later date.
+  const dating = outbox === null ? undefined : setInterval(published, dateIntervalOf(dateHours))
   return {
     published,
     status: () => status,
     close() {
-      timers.forEach(clearInterval)
+      clearInterval(dating)
       return supervisor.stop()
     },
   }
@@ -74,21 +65,4 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
 export function dateIntervalOf(dateHours: number): number {
   const share = Math.max(DATE_HOURS, dateHours * DATE_SHARE)
   return Math.min(dateHours * HOUR_MS, share * HOUR_MS, DAY_MS)
-}
-
-/** Returns a function that calls `scan` if there is something in the inbox, or there was when it was called before. */
-function createWatch(inbox: string, scan: () => void): () => void {
-  let was = true
-  let isLooking = false
-  const look = async (): Promise<void> => {
-    const is = await isInteresting(inbox)
-    isLooking = false
-    if (is || was) scan()
-    was = is
-  }
-  return () => {
-    if (isLooking) return // a folder of the network may answer late
-    isLooking = true
-    void look()
-  }
 }

@@ -1,9 +1,8 @@
 import { type KeyObject, createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs'
-import { PRIVATE_FILE } from '../../../base/files.ts'
+import { PRIVATE_FILE, readNamedFile } from '../../../base/files.ts'
 import { sha256Hex } from '../../../base/digest.ts'
 import type { Config } from '../../../config/schema.ts'
-import { readKeptFile } from '../../../base/kept-files.ts'
 import { MirrorError, messageOf, systemCode, whyUnreadable } from '../../../base/errors.ts'
 
 /** The public half of a key that signs bundles. */
@@ -62,7 +61,7 @@ export function readPublicKey(given: string): PublicKey {
 
 function readKeyFile(path: string): string {
   try {
-    return readKeptFile(path).toString('latin1')
+    return readNamedFile(path).toString('latin1')
   } catch (error) {
     throw new MirrorError('config', `the bundle key ${path} cannot be read: ${whyUnreadable(error)}`)
   }

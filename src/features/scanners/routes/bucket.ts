@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ViewAsset, ViewRecord, Views } from '../store/reads.ts'
 import { crc32c, googHash } from '../../../archive/zip/crc32c.ts'
 import type { EdgeFields } from '../../../server/http/edge-fields.ts'
-import { type Exchange, type Heads, respond } from '../../../server/http/response.ts'
+import { PUBLIC_CACHING, type Exchange, type Heads, respond } from '../../../server/http/response.ts'
 import { type OpenArchive, openArchiveFile } from '../../../server/http/send-file.ts'
 import { type BucketPath, BUCKET, bucketPath, isBucket } from '../../../server/http/paths.ts'
 import {
@@ -30,7 +30,6 @@ import { sendFile } from '../../../server/http/zip.ts'
 interface BucketOptions {
   readonly served: Pick<ServedSnapshot, 'knownOrigin' | 'markStale' | 'reads' | 'archives'>
   readonly views: ViewsInUse
-  readonly cacheControl: string
   readonly heads: Heads
   readonly edge: Pick<EdgeFields, 'ofViews'>
   readonly onError: Failures['answer']
@@ -133,7 +132,6 @@ function findRecord(
 function sendAsset(options: BucketOptions, call: BucketCall, asset: ViewAsset): Promise<void> {
   const { exchange, origin, views } = call
   const { sha256, crc32c, type, gzip } = asset
-  const { cacheControl } = options
   const { acceptEncoding, range } = exchange.requestHeaders
   // A part of compressed bytes is of no use to clients that decode what they get.
   const coded = range === undefined ? chooseCoding(acceptEncoding) : 'identity'
@@ -142,7 +140,7 @@ function sendAsset(options: BucketOptions, call: BucketCall, asset: ViewAsset): 
   const packed = form === asset && gzip?.file === asset.file ? gzip : null
   const file = openForm(options, views, asset, { ...form, packed })
   const more = [...derivedHead(asset), ...options.edge.ofViews(origin)]
-  const manner = { origin, cacheControl, type, sha256, crc32c, coding, more }
+  const manner = { origin, cacheControl: PUBLIC_CACHING, type, sha256, crc32c, coding, more }
   return sendFile(exchange, file, manner).finally(() => file.release())
 }
 

@@ -1,5 +1,5 @@
 import { QUERY_API, lacksQueryBase } from '../../../server/http/paths.ts'
-import { createHeads } from '../../../server/http/response.ts'
+import { PUBLIC_CACHING, createHeads } from '../../../server/http/response.ts'
 import { findMissingRecord } from '../../../server/lookup/missing-record.ts'
 import type { FurtherPaths } from '../../../server/public-routes.ts'
 import { createBucket } from './bucket.ts'
@@ -9,13 +9,13 @@ import { createOsvQuery } from './query-routes.ts'
 /** Creates the bucket and the query API. `maker`: makes what they are answered from; null: what is there is served. */
 export function createScannerPaths(maker: ViewsMaker | null): FurtherPaths {
   return (parts) => {
-    const { config, dataDir, log, served, cacheControl, edge } = parts
+    const { config, dataDir, log, served, edge } = parts
     const views = createViewsInUse(dataDir, maker, log, served)
-    const heads = createHeads(cacheControl, edge.ofViews)
+    const heads = createHeads(PUBLIC_CACHING, edge.ofViews)
     const bucket = createBucket({ ...parts, heads, views, enabled: config.views.bucket })
     const query = createOsvQuery({
       ...parts,
-      heads: createHeads(cacheControl), // edges keep no answer of the query API
+      heads: createHeads(PUBLIC_CACHING), // edges keep no answer of the query API
       views,
       originOf: createViewOrigins(served),
       missing: (id) => findMissingRecord(served.reads, id),

@@ -3,7 +3,7 @@ import { toIso } from '../../../base/time.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { type VexGeneration, readVexGeneration } from '../store/generations.ts'
-import { respond, contentTag } from '../../../server/http/response.ts'
+import { PRIVATE_CACHING, respond, contentTag } from '../../../server/http/response.ts'
 import { openArchiveFile } from '../../../server/http/send-file.ts'
 import type { RouteTools } from '../../../server/access/private-routes.ts'
 import type { ServedSnapshot } from '../../../server/snapshot/served.ts'
@@ -36,7 +36,7 @@ const LONGEST_REASON = 500
 
 /** What the VEX repository is answered from. */
 interface VexRoutesOptions {
-  readonly config: Pick<Config, 'views' | 'data' | 'server'>
+  readonly config: Pick<Config, 'views' | 'data'>
   /** Whether a catalog is to be mirrored; without one, there may still be one that was imported. */
   readonly expectsCatalog: boolean
   readonly maker: Pick<ViewsMaker, 'wanted' | 'damaged'>
@@ -47,8 +47,6 @@ interface VexRoutesOptions {
  * that: a local key.
  */
 export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) => PrivateRoute[] {
-  const { config } = options
-  const cacheControl = `private, max-age=${config.server.cacheMaxAgeSeconds}, must-revalidate`
   const route = (
     tools: RouteTools,
     { path, contract }: { readonly path: string; readonly contract: PathContract },
@@ -73,7 +71,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
       const file = openArchiveFile(made.folder, made)
       const { sha256, crc32c } = made
       const manner = { sha256, crc32c, type: 'application/zip', coding: null, more: [] }
-      const sent = sendFile(call, file, { ...manner, origin, cacheControl })
+      const sent = sendFile(call, file, { ...manner, origin, cacheControl: PRIVATE_CACHING })
       return sent.finally(() => file.release())
     }),
     imageRoute(options, tools),

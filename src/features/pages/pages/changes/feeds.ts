@@ -8,7 +8,7 @@ import { type SourceName, isPrivateSource } from '../../../../base/domain/source
 import type { LoggedSnapshot } from '../../../../store/changes/log.ts'
 import { MAX_TRACKED } from '../../../../store/changes/tracker.ts'
 import { type WebFeed, type FeedEntry, feedUrn } from '../../feed.ts'
-import { type PageCall, type PagePath, type PageView, numberOf, parameter } from '../../page.ts'
+import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
 import { askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
 import { askedPackages } from './packages.ts'
 
@@ -31,8 +31,8 @@ function refuseEmpty(query: URLSearchParams): void {
   if (empty !== undefined) throw new MirrorError('bad_request', `${empty} is empty: give a value, or omit it`)
 }
 
-/** Loads the changes as a feed: Atom (RFC 4287) or JSON Feed. */
-export function loadChangesFeed(call: PageCall, path: PagePath): PageView {
+/** Loads the changes as an Atom feed (RFC 4287). */
+export function loadChangesFeed(call: PageCall): PageView {
   const { query, reads, ui, absolute } = call
   refuseEmpty(query)
   const ecosystem = parameter(query, 'ecosystem')
@@ -69,9 +69,9 @@ export function loadChangesFeed(call: PageCall, path: PagePath): PageView {
     id,
     title,
     updated: toIso(shown[0]?.publishedAt ?? publishedAt(call, sources)),
-    self: absolute(ui(path, { ...self, before })),
+    self: absolute(ui('changes.atom', { ...self, before })),
     home: absolute(ui('changes', { source })),
-    next: found.length > shown.length ? absolute(ui(path, { ...self, before: shown.at(-1)?.id })) : null,
+    next: found.length > shown.length ? absolute(ui('changes.atom', { ...self, before: shown.at(-1)?.id })) : null,
     entries,
   }
   return { title, blocks: [], feed }

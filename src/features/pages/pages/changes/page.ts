@@ -19,15 +19,8 @@ export function loadChangeList(call: PageCall): PageView {
   const [since, source, purl, tag] = ['since', 'source', 'purl', 'tag'].map((name) => parameter(call.query, name))
   const isList = entry === null && since === '' && purl === '' && tag === ''
   const view = viewOf(call, entry, isList)
-  const alternates = [
-    { type: 'application/atom+xml', title: 'Changes (Atom)', href: call.ui('changes.atom', { source, purl, tag }) },
-    {
-      type: 'application/feed+json',
-      title: 'Changes (JSON Feed)',
-      href: call.ui('changes.json', { source, purl, tag }),
-    },
-  ]
-  return { ...view, alternates }
+  const href = call.ui('changes.atom', { source, purl, tag })
+  return { ...view, alternates: [{ type: 'application/atom+xml', title: 'Changes', href }] }
 }
 
 function viewOf(call: PageCall, entry: number | null, isList: boolean): PageView {
@@ -46,7 +39,7 @@ function logView(call: PageCall): PageView {
   const feeds: Block = {
     kind: 'facts',
     rows: [
-      ['to follow', [link('Atom', ui('changes.atom', { source })), link('JSON Feed', ui('changes.json', { source }))]],
+      ['to follow', [link('Atom', ui('changes.atom', { source }))]],
       ...sources.flatMap((one) => beginning(call, one)),
       [
         'entries are kept for',

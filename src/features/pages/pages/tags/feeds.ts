@@ -1,14 +1,14 @@
 import { toIso } from '../../../../base/time.ts'
 import { detailWords, findingWords } from '../../../../store/findings/words.ts'
 import { type WebFeed, feedUrn } from '../../feed.ts'
-import { type PageCall, type PagePath, type PageView, numberOf } from '../../page.ts'
+import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { requireTagFindings } from './log.ts'
 
 /** Entries of a feed's page. */
 const ENTRIES = 100
 
-/** Loads the changes of findings as a feed: Atom (RFC 4287) or JSON Feed. */
-export function loadTagsFeed(call: PageCall, path: PagePath): PageView {
+/** Loads the changes of findings as an Atom feed (RFC 4287). */
+export function loadTagsFeed(call: PageCall): PageView {
   const { query, ui, absolute, reads } = call
   const before = numberOf(query, 'before')
   const found = requireTagFindings(call, (from) => ({
@@ -23,9 +23,9 @@ export function loadTagsFeed(call: PageCall, path: PagePath): PageView {
     id: urn('feed of tags'),
     title,
     updated: toIso(shown[0]?.at ?? found.asOf),
-    self: absolute(ui(path, { before })),
+    self: absolute(ui('tag-changes.atom', { before })),
     home: absolute(ui('tag-changes')),
-    next: found.rows.length > ENTRIES ? absolute(ui(path, { before: shown.at(-1)?.seq })) : null,
+    next: found.rows.length > ENTRIES ? absolute(ui('tag-changes.atom', { before: shown.at(-1)?.seq })) : null,
     entries: shown.map((row) => ({
       id: urn(`tag ${found.instance} ${row.seq}`),
       title: `${row.name}: ${findingWords(row)}`,

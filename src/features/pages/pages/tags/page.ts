@@ -46,10 +46,7 @@ export function loadTagChanges(call: PageCall): PageView {
   const isWhole = (state?.beganAt ?? null) !== null
   return {
     title: 'Findings of tags',
-    alternates: ['application/atom+xml', 'application/feed+json'].map((type) => {
-      const path = type.includes('atom') ? 'tag-changes.atom' : 'tag-changes.json'
-      return { type, title: 'Findings of tags', href: ui(path) }
-    }),
+    alternates: [{ type: 'application/atom+xml', title: 'Findings of tags', href: ui('tag-changes.atom') }],
     blocks: [
       {
         kind: 'facts',

@@ -1,11 +1,12 @@
-import { type ErrorCode, MirrorError, messageOf, systemCode } from '../errors.ts'
+import { MirrorError } from '../errors.ts'
+import { type CallReply, type NumberedCall, createCalls } from './calls.ts'
 import { type RunningWorker, type WorkerOptions, startWorker } from './worker.ts'
 
 /** A worker thread that answers requests one at a time. */
 export interface RequestThread<Request, Reply> {
   /**
-   * Resolves with the answer; null when `isGone` reports that the client is gone. Rejects with `not_ready` when too
-   * many wait, and with the thread's own error when it dies. `later`: only once no other request waits. When all places are
+   * Resolves with the answer; null when `isGone` reports that the client is gone. Rejects with the error of the work, with
+   * `not_ready` when too many wait, and with the thread's own error when it dies. `later`: only once no other request waits. When all places are
    * taken, the address that has most of them gives its last one up to an address that has at least two fewer.
    */
   ask(request: Request, asking: Asking, when?: 'now' | 'later'): Promise<Reply | null>
@@ -43,38 +44,39 @@ interface Waiting<Request, Reply> extends Asking {
 export function createRequestThread<Request, Reply>(options: RequestThreadOptions): RequestThread<Request, Reply> {
   const waiting: Waiting<Request, Reply>[] = []
   const later: Waiting<Request, Reply>[] = []
-  let worker: RunningWorker<Request> | null = null
-  let current: Waiting<Request, Reply> | null = null
+  const ended = (): Error => new Error(`the thread for ${options.what} ended`)
+  const calls = createCalls<Request, Reply>(ended)
+  let worker: RunningWorker<NumberedCall<Request>> | null = null
+  let isBusy = false
   const next = (): void => {
-    if (current !== null) return
-    do {
-      current?.resolve(null)
-      current = waiting.shift() ?? later.shift() ?? null
-    } while (current?.isGone() === true)
-    if (current === null) return
-    worker ??= start()
-    worker.post(current.request)
+    while (!isBusy) {
+      const one = waiting.shift() ?? later.shift()
+      if (one === undefined) return
+      if (one.isGone()) one.resolve(null)
+      else void answer(one)
+    }
   }
-  const answered = (reply: Reply): void => {
-    const done = current
-    current = null
-    done?.resolve(reply)
+  const answer = async ({ request, resolve, reject }: Waiting<Request, Reply>): Promise<void> => {
+    isBusy = true
+    try {
+      worker ??= start()
+      resolve(await calls.call(request))
+    } catch (error) {
+      reject(error)
+    }
+    isBusy = false
     next()
   }
-  const lost = (error: Error): void => {
-    worker = null
-    const failed = current
-    current = null
-    failed?.reject(error)
-    next()
-  }
-  const start = (): RunningWorker<Request> => {
-    const made = startWorker<Request, Reply>(options, {
-      onMessage: answered,
+  const start = (): RunningWorker<NumberedCall<Request>> => {
+    const made = startWorker<NumberedCall<Request>, CallReply<Reply>>(options, {
+      onMessage: calls.settle,
       onEnd(error) {
-        if (worker === made) lost(error ?? new Error(`the thread for ${options.what} ended`))
+        if (worker !== made) return
+        worker = null
+        calls.disconnect(error ?? ended())
       },
     })
+    calls.connect((call) => made.post(call))
     return made
   }
   return {
@@ -88,13 +90,12 @@ export function createRequestThread<Request, Reply>(options: RequestThreadOption
       })
     },
     async close() {
-      const ended = worker
+      const running = worker
       worker = null
       const error = new MirrorError('aborted', 'the server is closing')
-      current?.reject(error)
       for (const { reject } of [...waiting.splice(0), ...later.splice(0)]) reject(error)
-      current = null
-      await ended?.terminate()
+      calls.disconnect(error)
+      await running?.terminate()
     },
   }
 }
@@ -143,51 +144,4 @@ function makePlace<Request, Reply>(queue: Waiting<Request, Reply>[], asking: str
 
 function tooMany(what: string): string {
   return `too many requests for ${what} wait for an answer: try again later`
-}
-
-/** An error as it crosses threads: what a MirrorError or SQLite's own is known by. */
-export interface ThreadFailure {
-  readonly code: string | null
-  readonly named: boolean
-  readonly message: string
-  readonly stack: string
-  /** The database that it is about, and SQLite's own code, where it comes from one. */
-  readonly database?: string
-  readonly cause?: string
-}
-
-/** Returns an error in the form in which it crosses threads. */
-export function failureOf(error: unknown): ThreadFailure {
-  const named = error instanceof MirrorError
-  const code = named ? error.code : (systemCode(error) ?? null)
-  const stack = error instanceof Error ? (error.stack ?? '') : ''
-  const origin = named ? error.cause : error
-  const cause = named ? systemCode(origin) : undefined
-  const database = databaseNoted(origin)
-  return {
-    code,
-    named,
-    message: messageOf(error),
-    stack,
-    ...(database !== undefined && { database }),
-    ...(cause !== undefined && { cause }),
-  }
-}
-
-function databaseNoted(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null || !('database' in error)) return undefined
-  return typeof error.database === 'string' ? error.database : undefined
-}
-
-/** Returns the error of a reply, as if it had been thrown here. */
-export function errorOf({ code, named, message, stack, database, cause }: ThreadFailure): Error {
-  if (named && cause === undefined) return new MirrorError(code as ErrorCode, message) // it was one of these there
-  const error = new Error(message)
-  error.stack = stack
-  if (database !== undefined) Object.assign(error, { database })
-  if (named) {
-    const origin = Object.assign(error, { code: cause })
-    return new MirrorError(code as ErrorCode, message, { cause: origin })
-  }
-  return code === null ? error : Object.assign(error, { code })
 }

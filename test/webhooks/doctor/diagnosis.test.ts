@@ -65,44 +65,25 @@ describe('the doctor of webhooks', () => {
     for (const file of files) {
       const found = judge(file, [OTHER, SECRET])
       expect(found).toMatchObject({ verdict: 'accepted', problems: [], ageSeconds: 0 })
-      expect(found.match).toMatchObject({
-        secret: 'secret 2',
-        key: expect.stringContaining('decoded') as string,
-      })
+      expect(found.match).toEqual({ secret: 'secret 2', form: 'standard' })
     }
   })
 
-  test('verifies v1a signatures by public keys, and says when the stored keys cannot verify a form', () => {
+  test('verifies v1a signatures by public keys', () => {
     const { privateKey, whpk } = keyPair()
     const headers = signedByPair(privateKey, { id: 'msg_1', timestamp: NOW / 1000, body: BODY })
     const found = judge({ headers, body: BODY }, [SECRET, whpk])
-    expect(found).toMatchObject({ verdict: 'accepted', match: { secret: 'secret 2', usual: true } })
-    expect(judge({ headers, body: `${BODY}\n` }, [whpk]).problems[0]).toContain('the body without')
-    expect(judge({ headers, body: BODY }, [SECRET]).problems).toEqual([expect.stringContaining('has no public key')])
-    expect(judge(signed(), [whpk]).problems).toEqual([expect.stringContaining('has public keys only')])
-    expect(judge({ headers, body: BODY }, [keyPair().whpk]).problems).toEqual([
-      expect.stringContaining('no stored secret gives this signature'),
-    ])
+    expect(found).toMatchObject({ verdict: 'accepted', match: { secret: 'secret 2', form: 'ed25519' } })
+    for (const secrets of [[SECRET], [keyPair().whpk]])
+      expect(judge({ headers, body: BODY }, secrets).problems).toEqual([expect.stringContaining('no stored secret')])
     const forged = signed({ mac: (content) => `v1,${createHmac('sha256', whpk).update(content).digest('hex')}` })
     expect(judge(forged, [whpk])).toMatchObject({ verdict: 'refused', match: null })
   })
 
-  test('says when a valid form is not the pinned one, or is not separated by spaces', () => {
+  test('says when a valid form is not the pinned one', () => {
     const pinned = judge(signed(), [SECRET], NOW, 'vendor')
-    expect(pinned.problems.join()).toContain('webhooks.dialect pins (vendor)')
-    const delivery = signed()
-    const junk = `${String(delivery.headers['webhook-signature'])} v1,junk`
-    const beside = judge({
-      ...delivery,
-      headers: { ...delivery.headers, 'webhook-signature': junk },
-    })
-    expect(beside).toMatchObject({ verdict: 'accepted', match: { usual: true } })
-    const tabbed = judge({
-      ...delivery,
-      headers: { ...delivery.headers, 'webhook-signature': junk.replace(' ', '\t') },
-    })
-    expect(tabbed.verdict).toBe('refused')
-    expect(tabbed.problems.join()).toContain('no tabs between')
+    expect(pinned.match).toEqual({ secret: 'secret 1', form: 'standard' })
+    expect(pinned.problems).toEqual([expect.stringContaining('webhooks.dialect pins (vendor)')])
   })
 
   test.each([
@@ -134,63 +115,23 @@ describe('the doctor of webhooks', () => {
     })
   })
 
-  test.each([
-    ['vendor', (content: Buffer) => `v1,${createHmac('sha256', SECRET).update(content).digest('hex')}`, true],
-    [
-      'uppercase hex',
-      (content: Buffer) => `v1,${createHmac('sha256', SECRET).update(content).digest('hex').toUpperCase()}`,
-      false,
-    ],
-    [
-      'base64url',
-      (content: Buffer) => `v1,${createHmac('sha256', keyOf(SECRET)).update(content).digest('base64url')}`,
-      false,
-    ],
-    [
-      'of the part after whsec_ as text',
-      (content: Buffer) => `v1,${createHmac('sha256', SECRET.slice(6)).update(content).digest('base64')}`,
-      false,
-    ],
-  ])('recognizes the form %s', (_name, mac, usual) => {
-    const { match, verdict } = judge(signed({ mac }))
-    expect(match).toMatchObject({ usual, body: 'as captured' })
-    expect(verdict).toBe(usual ? 'accepted' : 'refused')
+  test('takes the form of the vendor, and no other spelling of it', () => {
+    const mac = (content: Buffer) => createHmac('sha256', SECRET).update(content).digest('hex')
+    const found = judge(signed({ mac: (content) => `v1,${mac(content)}` }))
+    expect(found).toMatchObject({ verdict: 'accepted', match: { form: 'vendor' } })
+    const shouted = judge(signed({ mac: (content) => `v1,${mac(content).toUpperCase()}` }))
+    expect(shouted).toMatchObject({ verdict: 'refused', match: null })
   })
 
-  test.each([
-    ['compact', JSON.stringify(JSON.parse(BODY))],
-    ['indented by two', JSON.stringify(JSON.parse(BODY), null, 2)],
-    ['with spaces after colons and commas', '{"id": "e1", "url": "https://x/ü", "n": [1, 2]}'],
-    ['slashes escaped', BODY.replace(/\//g, '\\/')],
-    ['outside ASCII escaped', BODY.replace('ü', '\\u00fc')],
-    ['with a line end', `${JSON.stringify(JSON.parse(BODY), null, 2)}\n`],
-  ])('detects that the body was serialized again: it was signed %s', (name, original) => {
-    const changed = original === BODY ? JSON.stringify(JSON.parse(BODY), null, 4) : BODY
-    const found = judge({ ...signed({ body: original }), body: changed })
-    expect(found.verdict).toBe('refused')
-    expect(found.match?.body).toContain(name)
-    expect(found.problems.join()).toContain('Pass the raw bytes on')
-  })
-
-  test('detects converted line ends, in either direction', () => {
-    const lf = '{\n"id": 1.0\n}'
-    const crlf = '{\r\n"id": 1.0\r\n}'
-    expect(judge({ ...signed({ body: lf }), body: crlf }).match?.body).toContain('with LF')
-    expect(judge({ ...signed({ body: crlf }), body: lf }).match?.body).toContain('with CRLF')
-  })
-
-  test('detects an added or removed line end, and compares Content-Length', () => {
-    const trimmed = judge({ ...signed({ body: `${BODY}\n` }), body: BODY })
-    expect(trimmed.match?.body).toBe('with a line end after it')
-    const headers = { ...signed().headers, 'content-length': String(Buffer.byteLength(BODY)) }
-    const longer = judge(http({ headers, body: `${BODY}\n` }))
-    expect(longer.match?.body).toContain('without')
-    expect(longer.problems.join()).toContain('Content-Length')
+  test('says that the body may have been changed on the way', () => {
+    const { verdict, match, problems } = judge({ ...signed(), body: JSON.stringify(JSON.parse(BODY), null, 2) })
+    expect([verdict, match]).toEqual(['refused', null])
+    expect(problems).toEqual([expect.stringContaining('the body was changed on the way')])
   })
 
   test('detects a wrong clock, and does not suspect the secret alone for a changed header', () => {
     const late = judge(signed({ time: String(NOW / 1000 - 301) }))
-    expect(late).toMatchObject({ verdict: 'refused', ageSeconds: 301, match: { usual: true } })
+    expect(late).toMatchObject({ verdict: 'refused', ageSeconds: 301, match: { form: 'standard' } })
     expect(late.problems.join()).toContain('301 s old')
     expect(judge(signed({ time: String(NOW / 1000 + 7200) })).problems.join()).toContain('ahead')
     const delivery = signed({ time: String(NOW / 1000 + 7200) })
@@ -204,14 +145,10 @@ describe('the doctor of webhooks', () => {
 
   test.each([
     ['webhook-id', 'a.b', 'webhook-id is malformed'],
-    ['webhook-timestamp', `${TIME}000`, 'looks like milliseconds'],
-    ['webhook-timestamp', `${TIME}.5`, 'has a fraction'],
-    ['webhook-timestamp', '2026-11-21T09:06:38Z', 'a date in words'],
-    ['webhook-timestamp', `0${TIME}`, 'not a plain number'],
-    ['webhook-signature', ' ', 'webhook-signature is empty'],
-    ['webhook-signature', 'v2,abc', 'no part that begins with "v1," (HMAC) or "v1a,"'],
-    ['webhook-signature', 'v1a,abc', 'the mirror has no public key'],
-    ['webhook-signature', 'v1,abc', 'no part of webhook-signature is 32 bytes'],
+    ['webhook-timestamp', `${TIME}.5`, 'webhook-timestamp is malformed'],
+    ['webhook-signature', ' ', 'webhook-signature is malformed'],
+    ['webhook-signature', 'v1,abc', 'webhook-signature is malformed'],
+    ['webhook-signature', 'v2,abc', 'no stored secret or public key'],
   ])('names the header that is wrong: %s: %s', (name, value, problem) => {
     const delivery = signed()
     const found = judge({ ...delivery, headers: { ...delivery.headers, [name]: value } })
@@ -219,34 +156,14 @@ describe('the doctor of webhooks', () => {
     expect(found.verdict).toBe('refused')
   })
 
-  test('accepts a body that was signed as sent, compressed or not, and names a contradicting header', () => {
-    const delivery = signed()
-    const headers = { ...delivery.headers, 'content-encoding': 'gzip' }
-    expect(judge({ headers, body: BODY }).verdict).toBe('accepted')
-    const { verdict, problems } = judge({ headers, body: 'compressed' })
-    expect([verdict, problems.join()]).toEqual(['refused', expect.stringContaining('come uncompressed')])
-  })
-
-  test('does not judge secrets when a signed header is missing', () => {
+  test('names headers that are missing or repeated, and judges no secret then', () => {
     const { headers, body } = signed()
-    for (const lost of ['webhook-id', 'webhook-timestamp']) {
+    for (const lost of ['webhook-id', 'webhook-timestamp', 'webhook-signature']) {
       const rest = Object.fromEntries(Object.entries(headers).filter(([name]) => name !== lost))
-      const { problems } = judge({ headers: rest, body })
-      expect(problems).toEqual([expect.stringContaining(`${lost} is missing`)])
+      expect(judge({ headers: rest, body }).problems).toEqual([expect.stringContaining('is missing')])
     }
-    const alone = standard(Buffer.from(body))
-    const { problems } = judge({ headers: { 'webhook-signature': alone }, body })
-    expect(problems.join()).toContain('the sender signs the body alone')
-  })
-
-  test('names headers that are missing, repeated or misspelled', () => {
-    const { headers, body } = signed()
-    const missing = Object.entries(headers).filter(([name]) => name !== 'webhook-id')
-    expect(judge({ headers: Object.fromEntries(missing), body }).problems.join()).toContain('missing')
-    const renamed = { ...Object.fromEntries(missing), 'svix-id': 'msg_1' }
-    expect(judge({ headers: renamed, body }).problems.join()).toContain('"svix-id" is not read')
     const doubled = judge({ headers: { ...headers, 'webhook-id': ['msg_1', 'msg_1'] }, body })
-    expect(doubled.problems.join()).toContain('2 times')
+    expect(doubled.problems).toEqual([expect.stringContaining('more than once')])
   })
 
   test('says when no secret fits or none exists, and quotes no secret, signature or body', () => {
@@ -273,6 +190,7 @@ describe('the doctor of webhooks', () => {
     '{"body":"x"}',
     '{"headers":{}}',
     '{"headers":[1],"body":""}',
+    '{"headers":{},"body":{"id":1}}',
     'POST / HTTP/1.1\r\nbad\r\n\r\n',
   ])('explains the accepted formats for a file that is no capture: %j', (file) => {
     expect(() => readCapture(Buffer.from(file))).toThrow(/no captured request/)
