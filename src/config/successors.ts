@@ -30,21 +30,21 @@ const SUCCESSORS: ReadonlyMap<string, string | null> = new Map<string, string | 
 /** Returns what took the place of a setting of an earlier version, as the end of a message; null: it never was one. */
 export function successorOf(key: string): string | null {
   const successor = SUCCESSORS.get(key)
-  return successor === undefined ? null : sayIn(successor)
+  return successor === undefined ? null : sayIn(key, successor)
 }
 
 /** The same for a name of a variable, with its prefix; the successor is named as a variable too. */
 export function successorOfVariable(name: string): string | null {
   const found = [...SUCCESSORS].find(([key]) => variableOf(key) === name)
   if (found === undefined) return null
-  const [, successor] = found
-  return sayIn(successor && variableOf(successor))
+  const [key, successor] = found
+  return sayIn(key, successor && variableOf(successor))
 }
 
-function sayIn(successor: string | null): string {
-  return successor === null
-    ? 'this setting is no longer there, and nothing takes its place; remove it'
-    : `this setting is no longer there; ${successor} takes its place for all kinds of doubt`
+function sayIn(key: string, successor: string | null): string {
+  if (successor === null) return 'this setting is no longer there, and nothing takes its place; remove it'
+  const extent = key.startsWith('guard.') ? ' for all kinds of doubt' : ''
+  return `this setting is no longer there; ${successor} takes its place${extent}`
 }
 
 function variableOf(key: string): string {

@@ -60,13 +60,11 @@ function timeOf(text: string | undefined): number {
   throw new MirrorError('usage', `--at ${text}: not a time such as ${example}`)
 }
 
-/** Most bytes of a file with a delivery: more than the largest that a mirror takes. */
-const MOST_BYTES = 64 << 20
 
 function read(file: string): Buffer {
   let bytes: Buffer
   try {
-    bytes = file === '-' ? readFileSync(0) : readNamedFile(file, MOST_BYTES)
+    bytes = file === '-' ? readFileSync(0) : readNamedFile(file, MAX_BYTES)
   } catch (error) {
     throw new MirrorError('usage', `the delivery ${file} cannot be read: ${whyUnreadable(error)}`, {
       cause: error,
