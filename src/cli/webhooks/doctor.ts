@@ -60,7 +60,6 @@ function timeOf(text: string | undefined): number {
   throw new MirrorError('usage', `--at ${text}: not a time such as ${example}`)
 }
 
-
 function read(file: string): Buffer {
   let bytes: Buffer
   try {
