@@ -54,11 +54,16 @@ async function mirror(env: Record<string, string>): Promise<{ world: World; daem
   return { world, daemon }
 }
 
+/** Whether Varnish answered from its cache: it then names the request that brought the answer, too. */
+function isHit({ headers }: { readonly headers: Headers }): boolean {
+  return /^\d+ \d+$/.test(headers.get('x-varnish') ?? '')
+}
+
 /**
  * Publishes again and again. As soon as the edge shows the new index, the records behind it must be the new ones, each as
  * the index lists it.
  */
-async function publishOften(world: World, daemon: Hosted, edge: string): Promise<number> {
+async function publishOften(world: World, daemon: Hosted, edge: string, isVarnish: boolean): Promise<number> {
   const { feed } = world.sandbox
   let hits = 0
   for (let publication = 0; publication < PUBLICATIONS; publication++) {
@@ -74,15 +79,15 @@ async function publishOften(world: World, daemon: Hosted, edge: string): Promise
       expect([publication, id, isNew, status, sha(text)]).toEqual([
         ...[publication, id, isNew, 200, sha(feed.record(id).toString())],
       ])
-      if (/^\d+ \d+$/.test(headers.get('x-varnish') ?? '')) hits++
+      if (isHit({ headers })) hits++
     }
-    let again = await ask(edge + INDEX)
-    // A purge may be done only after the first request with the new index: then the second one is not answered from the cache.
-    if (/^\d+$/.test(again.headers.get('x-varnish') ?? '')) again = await ask(edge + INDEX)
+    // A purge may be done only after some requests with the new index: Varnish then has it to ask for again.
+    if (isVarnish) await expect.poll(async () => isHit(await ask(edge + INDEX))).toBe(true)
+    const again = await ask(edge + INDEX)
     expect([again.text === index, again.headers.get('cache-control')]).toEqual([
       ...[true, 'public, max-age=0, must-revalidate'],
     ])
-    if (/^\d+ \d+$/.test(again.headers.get('x-varnish') ?? '')) hits++
+    if (isHit(again)) hits++
   }
   return hits
 }
@@ -110,7 +115,7 @@ describe.runIf(varnishd !== null && hasXkey)('Varnish with xkey, as the guide co
         ),
       )
       .toBe(200)
-    const hits = await publishOften(world, daemon, edge)
+    const hits = await publishOften(world, daemon, edge, true)
     // Each publication purges all records, so only the index is asked for again.
     expect(hits).toBeGreaterThanOrEqual(PUBLICATIONS)
     const feedsBefore = await ask(`${edge}/external/patch_feed`)
@@ -137,7 +142,7 @@ describe.runIf(nginx !== null)('nginx that asks each time', () => {
         ),
       )
       .toBe(200)
-    await publishOften(world, daemon, edge)
+    await publishOften(world, daemon, edge, false)
   })
 })
 

@@ -80,8 +80,10 @@ func build(list, dir string) error {
 	return err
 }
 
+// One time for all records: a provider with another one is another provider of the same id, which is refused.
+var now = time.Now()
+
 func add(db v6.ReadWriter, one row) error {
-	now := time.Now()
 	parts := strings.Split(strings.NewReplacer(":LTS", "", ":Pro", "", ":v", ":").Replace(one.Ecosystem), ":")
 	names := systems[parts[0]]
 	system, id, kind := names[0], names[1], names[2]
