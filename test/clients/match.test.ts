@@ -4,8 +4,9 @@ import { join, resolve } from 'node:path'
 import AdmZip from 'adm-zip'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MirrorError } from '../../src/base/errors.ts'
-import { envelopesOf, parse } from '../../src/documents/sboms/envelopes.ts'
+import { documentsIn, envelopesOf } from '../../src/documents/envelopes.ts'
 import { readInputSbom } from '../../src/documents/sboms/read.ts'
+import { SBOM_OPENING } from '../../src/documents/sboms/sbom.ts'
 import type { MatchResult } from '../../src/features/match/result.ts'
 import { run } from '../support/command.ts'
 import { openFilledStore } from '../support/filled-store.ts'
@@ -86,8 +87,8 @@ async function writeReal(name: string): Promise<void> {
   try {
     const bytes = readFileSync(join(SBOMS, name))
     readInputSbom(bytes)
-    const [first = ''] = name.endsWith('.jsonl') ? bytes.toString().split('\n') : [bytes.toString()]
-    const [innermost] = [...envelopesOf(parse(first))].reverse()
+    const [first = {}] = documentsIn(bytes, SBOM_OPENING).documents
+    const [innermost] = [...envelopesOf(first, SBOM_OPENING)].reverse()
     await write(name, innermost ?? {}, name.includes('spdx') ? 'spdx' : 'cdx')
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error

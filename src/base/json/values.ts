@@ -10,3 +10,8 @@ export function countValues(content: Buffer): number {
   }
   return count
 }
+
+/** Returns why JSON of a document is not parsed; null: it has few enough values. */
+export function refuseManyValues(content: Buffer): string | null {
+  return countValues(content) > MAX_VALUES ? `it has more than ${MAX_VALUES} values` : null
+}

@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf } from '../../base/json/objects.ts'
+import { type Fields, eachObject, fieldsOf } from '../../base/json/objects.ts'
 import {
   PACKAGE_LIST,
   SBOM_BOUNDS,
@@ -27,7 +27,8 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
   const version = textOr(document['specVersion'])
   if (!VERSION.test(version))
     throw unreadable(`CycloneDX ${version || 'without specVersion'} is not known here: use ${SBOM_FORMATS}`)
-  const subject = objectIn(objectIn(document['metadata'], 'metadata')['component'], 'metadata.component')
+  const metadata = objectIn(document['metadata'], 'metadata')
+  const subject = objectIn(metadata['component'], 'metadata.component')
   const found = createComponents()
   const systems = createSystems()
   const add = (one: Fields): void => {
@@ -35,7 +36,9 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
     if (one['type'] === SYSTEM) addSystem(systems, one, properties)
     const source = sourceInProperties(properties)
     const kind = one === subject ? SUBJECT : kindOf(one, properties)
-    found.add({ ...namesOf(one), source, kind }, [one['purl']])
+    const { 'bom-ref': ref, version, type, purl } = one
+    const named = { ref: textOr(ref), name: nameOf(one), version: textOr(version), type: textOr(type) }
+    found.add(named, { source, kind, licences: licencesOf(one) }, [purl])
   }
   if (textOr(subject['purl']) !== '') add(subject)
   else if (subject['type'] === SYSTEM) addSystem(systems, subject, propertiesOf(subject))
@@ -44,6 +47,8 @@ export function readCycloneDx(document: Fields): Omit<InputSbom, 'enveloped'> {
   return {
     format: `CycloneDX ${version}`,
     name: nameIn(subject['name']),
+    version: nameIn(subject['version']),
+    createdAt: nameIn(metadata['timestamp']),
     subjects: subjectsIn(subject),
     components: found.components,
     systems: systems.list(),
@@ -119,14 +124,29 @@ function eachNested(list: unknown, use: (component: Fields) => void): void {
     if (done === true) open.pop()
     else {
       use(value)
-      open.push(eachListed(value['components'], 'components'))
-      if (open.length > SBOM_BOUNDS.depth + 1)
+      if (open.length > SBOM_BOUNDS.depth)
         throw unreadable(`its components are nested deeper than ${SBOM_BOUNDS.depth} levels`)
+      const { components } = value
+      if (components !== undefined) open.push(eachListed(components, 'components'))
     }
   }
 }
 
-function namesOf({ 'bom-ref': ref, group, name, version }: Fields) {
-  const parts = [textOr(group), textOr(name)].filter((part) => part !== '')
-  return { ref: textOr(ref), name: parts.join('/'), version: textOr(version) }
+/** Licences of a component that are named. */
+const MOST_LICENCES = 10
+
+function licencesOf({ licenses }: Fields): string {
+  if (licenses === undefined) return ''
+  const named: string[] = []
+  for (const { license, expression } of eachObject(licenses).slice(0, MOST_LICENCES)) {
+    const { id, name } = fieldsOf(license)
+    const text = textOr(expression ?? id ?? name)
+    if (text !== '') named.push(text)
+  }
+  return named.join(', ')
+}
+
+function nameOf({ group, name }: Fields): string {
+  const prefix = textOr(group)
+  return prefix === '' ? textOr(name) : [prefix, textOr(name)].filter((part) => part !== '').join('/')
 }

@@ -1,30 +1,37 @@
-import { type Fields, jsonTextOf } from '../../base/json/objects.ts'
+import type { Fields } from '../../base/json/objects.ts'
+import { documentsIn, envelopesOf } from '../envelopes.ts'
+import { isCycloneDx, isSpdx2, membersIn } from '../formats.ts'
 import { readCycloneDx } from './cyclonedx.ts'
-import { envelopesOf, parse, refuseCostlySbom } from './envelopes.ts'
-import { SBOM_BOUNDS, SBOM_FORMATS, type InputSbom, textOr, unreadable } from './sbom.ts'
-import { isSpdx3, readSpdx2, readSpdx3 } from './spdx.ts'
+import { SBOM_BOUNDS, SBOM_FORMATS, SBOM_OPENING, type InputSbom, textOr, unreadable } from './sbom.ts'
+import { isInSpdx3, readSpdx2, readSpdx3 } from './spdx.ts'
 
 /**
  * Reads an SBOM in CycloneDX, SPDX 2 or SPDX 3, also as the predicate of an in-toto statement in a DSSE envelope; signatures
- * are not checked. Throws `bad_request` for anything else.
+ * are not checked. Throws `bad_request` for anything else, and for several SBOMs.
  */
 export function readInputSbom(bytes: Buffer): InputSbom {
+  const sboms = readSboms(bytes)
+  const [first, ...more] = sboms
+  if (more.length > 0) throw unreadable(`it has ${sboms.length} SBOMs: give them one at a time`)
+  return first
+}
+
+/** Reads the SBOMs of a file, of which there is at least one. Throws `bad_request`. */
+export function readSboms(bytes: Buffer): readonly [InputSbom, ...InputSbom[]] {
   if (bytes.length > SBOM_BOUNDS.bytes) throw unreadable(sbomTooLarge())
-  const documents = parseAll(bytes)
-  const [first = {}] = documents
-  if (documents.length === 1) return open(first) ?? refuse(first)
-  const sboms = documents.flatMap((document) => open(document) ?? [])
-  if (sboms.length > 1) throw unreadable(`it has ${sboms.length} SBOMs, one in each line: give them one at a time`)
-  return sboms[0] ?? refuse(first)
+  const { documents } = documentsIn(bytes, SBOM_OPENING)
+  const [first, ...more] = documents.flatMap((document) => open(document) ?? [])
+  if (first !== undefined) return [first, ...more]
+  throw unreadable(whyNot(documents[0] ?? {}))
 }
 
 /** Returns the SBOM that is a document, or in its envelopes; null for none. */
 function open(outermost: Fields): InputSbom | null {
-  for (const document of envelopesOf(outermost)) {
+  for (const document of envelopesOf(outermost, SBOM_OPENING)) {
     const enveloped = document !== outermost
-    if (document['bomFormat'] === 'CycloneDX') return { ...readCycloneDx(document), enveloped }
-    if (typeof document['spdxVersion'] === 'string') return { ...readSpdx2(document), enveloped }
-    if (isSpdx3(document)) return { ...readSpdx3(document), enveloped }
+    if (isCycloneDx(membersIn(document))) return { ...readCycloneDx(document), enveloped }
+    if (isSpdx2(membersIn(document))) return { ...readSpdx2(document), enveloped }
+    if (isInSpdx3(document)) return { ...readSpdx3(document), enveloped }
   }
   return null
 }
@@ -32,37 +39,6 @@ function open(outermost: Fields): InputSbom | null {
 /** Returns why an SBOM is too large, and what to do. */
 export function sbomTooLarge(bytes: number = SBOM_BOUNDS.bytes): string {
   return `it is larger than ${bytes / 2 ** 20} MiB: leave the files out of it, or split it`
-}
-
-/** Lines of a file in JSON Lines: attestations of one image are a few. */
-const MAX_LINES = 1_000
-
-/** Parses one document in JSON, or several in JSON Lines, as attestations are written. */
-function parseAll(bytes: Buffer): Fields[] {
-  refuseCostlySbom(bytes)
-  const text = jsonTextOf(bytes)
-  try {
-    return [parse(text)]
-  } catch (cause) {
-    const lines = text.trimEnd().split('\n', MAX_LINES + 1)
-    const written = lines.filter((line) => line.trim() !== '')
-    if (written.length < 2 || !isJson(written[0] ?? '')) throw cause
-    if (lines.length > MAX_LINES) throw unreadable(`it has more than ${MAX_LINES} lines of JSON`)
-    return written.map(parse)
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-function refuse(document: Fields): never {
-  throw unreadable(whyNot(document))
 }
 
 function whyNot({ artifacts, predicateType }: Fields): string {

@@ -1,9 +1,13 @@
-import { MirrorError } from '../../base/errors.ts'
-import { plainText } from '../../base/text.ts'
+import type { MirrorError } from '../../base/errors.ts'
+import { refuseCostly } from '../../base/json/limits.ts'
 import { type Fields, isObject } from '../../base/json/objects.ts'
+import { type Opening, unreadableAs } from '../envelopes.ts'
 
 /** The formats of SBOMs that are read: every refusal names them. */
 export const SBOM_FORMATS = 'CycloneDX 1.2 to 1.7, SPDX 2.1 to 2.3 or SPDX 3.0, in JSON'
+
+/** How SBOMs are opened. JSON that would take gigabytes, or very long, to parse is refused. */
+export const SBOM_OPENING: Opening = { what: 'the SBOM', formats: SBOM_FORMATS, refuse: refuseCostly }
 
 /** What a component is, in words, that is no package. */
 export const SUBJECT = 'what the SBOM describes'
@@ -34,14 +38,22 @@ export interface SbomComponent {
   readonly source: SbomSource | null
   /** What it is where that is no package, such as `a file`; null: a package. */
   readonly kind: string | null
+  /** Its type in the words of the format, such as `library`. */
+  readonly type: string
+  /** Its licences, with commas between them. */
+  readonly licences: string
 }
 
-/** What of an SBOM is judged. */
+/** An SBOM as it is read. */
 export interface InputSbom {
   /** Format and version, such as `CycloneDX 1.6`. */
   readonly format: string
   /** Name of what it describes; empty where it has none. */
   readonly name: string
+  /** Version of what it describes; empty where it does not say it. */
+  readonly version: string
+  /** When it was made, as it is written; empty where it does not say it. */
+  readonly createdAt: string
   /** Package URLs of what it describes, such as an image. */
   readonly subjects: readonly string[]
   readonly components: readonly SbomComponent[]
@@ -69,14 +81,19 @@ export function createComponents() {
   const components: SbomComponent[] = []
   return {
     components,
-    add(one: Omit<SbomComponent, 'purl'>, purls: readonly unknown[]): void {
-      const { source, kind } = one
-      const ref = bounded(one.ref)
-      const name = bounded(one.name)
-      const version = bounded(one.version)
+    add(
+      named: Pick<SbomComponent, 'ref' | 'name' | 'version' | 'type'>,
+      { source, kind, licences: listed }: Pick<SbomComponent, 'source' | 'kind' | 'licences'>,
+      purls: readonly unknown[],
+    ): void {
+      const ref = bounded(named.ref)
+      const name = bounded(named.name)
+      const version = bounded(named.version)
+      const type = bounded(named.type)
+      const licences = bounded(listed)
       const texts = purls.filter((purl) => typeof purl === 'string' && purl !== '') as string[]
       for (const purl of texts.length === 0 ? [null] : new Set(texts.map(bounded)))
-        components.push({ ref, name, version, purl, source, kind })
+        components.push({ ref, name, version, purl, source, kind, type, licences })
       if (components.length > SBOM_BOUNDS.components)
         throw unreadable(`it has more than ${SBOM_BOUNDS.components} components: split it, or leave files out of it`)
     },
@@ -137,5 +154,5 @@ export function objectIn(value: unknown, name: string): Fields {
 
 /** Returns the error for what is no SBOM that can be judged, in one line. */
 export function unreadable(why: string, cause?: unknown): MirrorError {
-  return new MirrorError('bad_request', `the SBOM cannot be read: ${plainText(why)}`, { cause })
+  return unreadableAs(SBOM_OPENING.what, why, cause)
 }

@@ -22,7 +22,7 @@ export function sourceInProperties(properties: ReadonlyMap<string, string>): Sbo
   if (properties.size === 0) return null
   const parts = new Map<string, string>()
   for (const [name, value] of properties) {
-    const [, part] = SRC.exec(name) ?? []
+    const part = name.includes('Src') ? SRC.exec(name)?.[1] : undefined
     if (part !== undefined) parts.set(part, value)
   }
   const name = parts.get('Name') ?? ''

@@ -11,6 +11,7 @@ import {
   textOr,
   unreadable,
 } from './sbom.ts'
+import { isSpdx3, membersIn } from '../formats.ts'
 import { sourceInText } from './source.ts'
 
 /** Reads an SPDX 2 document: its packages, with the purls of their external references. Throws `bad_request`. */
@@ -31,17 +32,30 @@ export function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
     if (described.has(textOr(id))) for (const purl of own) purls.push(purl)
     const kind = isSubjectAlone(one, subjects) ? SUBJECT : kindIn(one)
     if (kind === SYSTEM) systems.add(textOr(name), textOr(versionInfo))
-    const names = { ref: textOr(id), name: textOr(name), version: textOr(versionInfo) }
-    found.add({ ...names, source: sourceInText(one['sourceInfo']), kind }, own)
+    const type = textOr(one['primaryPackagePurpose']).toLowerCase()
+    const names = { ref: textOr(id), name: textOr(name), version: textOr(versionInfo), type }
+    found.add(names, { source: sourceInText(one['sourceInfo']), kind, licences: licenceOf(one) }, own)
   }
   return {
     format: version.replace('-', ' '),
     name: nameIn(document['name']),
+    version: '',
+    createdAt: nameIn(fieldsOf(document['creationInfo'])['created']),
     subjects: purls,
     components: found.components,
     systems: systems.list(),
   }
 }
+
+/** The licence that was concluded, else the declared one; empty: neither is stated. */
+function licenceOf({ licenseConcluded, licenseDeclared }: Fields): string {
+  const concluded = textOr(licenseConcluded)
+  const declared = textOr(licenseDeclared)
+  if (!UNSTATED.has(concluded)) return concluded
+  return UNSTATED.has(declared) ? '' : declared
+}
+
+const UNSTATED: ReadonlySet<string> = new Set(['', 'NOASSERTION', 'NONE'])
 
 /** Whether a package is what the document is about: one that describes several packages is a list of them. */
 function isSubjectAlone(one: Fields, subjects: readonly Fields[]): boolean {
@@ -95,14 +109,14 @@ export function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
       ref: idOf(one),
       name: textOr(one['name']),
       version: ownText(one, 'packageVersion'),
+      type: ownText(one, 'primaryPurpose'),
     }
     const url = ownText(one, 'packageUrl')
     const own = new Set([url, ...identifiersOf(one, byId)].filter((purl) => purl !== ''))
     if (roots.has(names.ref)) for (const purl of own) purls.push(purl)
-    const purpose = PURPOSES.get(ownText(one, 'primaryPurpose')) ?? null
-    const kind = isSubjectAlone(one, subjects) ? SUBJECT : purpose
+    const kind = isSubjectAlone(one, subjects) ? SUBJECT : (PURPOSES.get(names.type) ?? null)
     if (kind === SYSTEM) systems.add(names.name, names.version)
-    found.add({ ...names, source: sourceInText(ownText(one, 'sourceInfo')), kind }, [...own])
+    found.add(names, { source: sourceInText(ownText(one, 'sourceInfo')), kind, licences: '' }, [...own])
   }
   const about = elements.find((one) => hasType(one, /^SpdxDocument$/))
   const info = elements.find((one) => typeof one['specVersion'] === 'string')
@@ -112,6 +126,8 @@ export function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
   return {
     format: `SPDX ${version}`,
     name: nameIn(about?.['name']),
+    version: '',
+    createdAt: nameIn(info?.['created']),
     subjects: purls,
     components: found.components,
     systems: systems.list(),
@@ -135,9 +151,8 @@ function contextVersion({ '@context': context }: Fields): string {
 }
 
 /** Reports whether a document is in SPDX 3: a graph of elements, or one element alone with the context of SPDX. */
-export function isSpdx3(document: Fields): boolean {
-  if (Array.isArray(document['@graph'])) return true
-  return /^https?:\/\/spdx\.org\/rdf\/3\./.test(textOr(document['@context']))
+export function isInSpdx3(document: Fields): boolean {
+  return Array.isArray(document['@graph']) || isSpdx3(membersIn(document))
 }
 
 /** Reports whether a type of an element is as a pattern has it; JSON-LD allows one type, or a list of them. */

@@ -3,7 +3,9 @@ import { sha256Hex } from '../../base/digest.ts'
 import { messageOf } from '../../base/errors.ts'
 import { matchesPattern } from '../../base/domain/patterns.ts'
 import { type ArtifactSignature, signatureMode } from '../../base/domain/artifacts/signature.ts'
-import { eachObject, fieldsOf } from '../../base/json/objects.ts'
+import { fieldsOf } from '../../base/json/objects.ts'
+import { subjectDigests } from '../envelopes.ts'
+import { isStatement, membersIn } from '../formats.ts'
 import { type SignedPart, signedPartsOf } from './envelopes.ts'
 import type { VerifiedSigner } from './sigstore.ts'
 import { type Trust, readTrust } from './trust.ts'
@@ -105,7 +107,6 @@ function createVerification(trust: Trust): (part: SignedPart) => Promise<Verifie
 }
 
 const IN_TOTO = 'application/vnd.in-toto+json'
-const STATEMENT = 'https://in-toto.io/Statement/'
 
 /**
  * Returns which of an image's digests a statement is about; null where none is known. Throws where the content is no in-toto
@@ -115,14 +116,11 @@ function subjectIn({ envelope }: SignedPart, expected: readonly string[]): strin
   const { payload, payloadType } = envelope
   if (payloadType !== IN_TOTO)
     throw new Error(`its payload type is ${JSON.stringify(payloadType.slice(0, 100))}, not ${IN_TOTO}`)
-  const { _type: type, subject: subjects } = statementOf(payload)
-  if (typeof type !== 'string' || !type.startsWith(STATEMENT))
-    throw new Error('its payload is not an in-toto statement')
+  const statement = statementOf(payload)
+  if (!isStatement(membersIn(statement))) throw new Error('its payload is not an in-toto statement')
   const [own] = expected
   if (own === undefined) return null
-  const digests = eachObject(subjects).flatMap(({ digest }) =>
-    Object.entries(fieldsOf(digest)).map(([kind, hex]) => `${kind}:${String(hex)}`.toLowerCase()),
-  )
+  const digests = subjectDigests(statement)
   const named = expected.find((one) => digests.includes(one.toLowerCase()))
   if (named !== undefined) return named
   const [first = 'nothing'] = digests

@@ -1,4 +1,91 @@
+import { firstInstant } from '../../base/time.ts'
 import { type Fields, eachObject, fieldsOf } from '../../base/json/objects.ts'
+import { textOr } from '../sboms/sbom.ts'
+import { readProductName } from './products.ts'
+import {
+  type StatedWords,
+  type Statement,
+  type VexContent,
+  type VexName,
+  type VexProduct,
+  type VexStatus,
+  isPurl,
+  listOf,
+  rulesOut,
+  textsOf,
+  vexStatusOf,
+} from './statement.ts'
+
+/**
+ * Reads CSAF. The date of its statements is that of its current release, else of its first one. A product that is only mentioned
+ * has no status: nothing is stated about it.
+ */
+export function readCsaf(csaf: Fields): VexContent {
+  const { publisher, tracking, csaf_version: version } = fieldsOf(csaf['document'])
+  const { current_release_date: current, initial_release_date: initial } = fieldsOf(tracking)
+  const at = firstInstant([current, initial])
+  const tree = readProductTree(fieldsOf(csaf['product_tree']))
+  const given: GivenStatement[] = []
+  const statements: (Statement | null)[] = []
+  let place = 0
+  for (const entry of eachObject(csaf['vulnerabilities'])) {
+    const vulnerabilities = csafIds(entry)
+    for (const one of csafStatements(entry, tree)) {
+      const status = vexStatusOf(one.status)
+      const isStated = status !== ''
+      given.push({ ...one, vulnerability: vulnerabilities[0] ?? textOr(entry['title']) })
+      statements.push(isStated ? { vulnerabilities, ...judged(one, status, tree), at, place } : null)
+      if (isStated) place++
+    }
+  }
+  return {
+    format: `CSAF ${textOr(version)}`,
+    author: textOr(fieldsOf(publisher)['name']),
+    updatedAt: textOr(current),
+    statements,
+    wordsAt: (index, most) => wordsOf(given[index], tree, most),
+  }
+}
+
+type GivenStatement = CsafStatement & { readonly vulnerability: string }
+
+function judged({ justification, note, products }: CsafStatement, status: VexStatus, tree: ProductTree) {
+  const isRulingOut = rulesOut(status)
+  return { products: products.flatMap((id) => productOf(id, tree, isRulingOut)), status, justification, note }
+}
+
+function wordsOf(given: GivenStatement | undefined, tree: ProductTree, most: number): StatedWords {
+  const { vulnerability = '', status = '', justification = '', note = '', products = [] } = given ?? {}
+  const named = products.slice(0, most).map(tree.nameOf)
+  return { vulnerability, status, justification, note, products: named, productCount: products.length }
+}
+
+/** A platform that is an operating system, as its CPE says: what is installed on it is named by its own package URL. */
+const OPERATING_SYSTEM = /^cpe:(?:\/|2\.3:)o:/i
+
+/**
+ * Returns a product by its package URLs, and a component of another product as that. Where the other product has none, what
+ * rules out is about nothing: which product it is cannot be known, unless it is an operating system and the component's
+ * package URL names a version.
+ */
+function productOf(id: string, tree: ProductTree, isRulingOut: boolean): VexProduct[] {
+  const product = tree.productOf(id)
+  if (product === null) return []
+  const { related } = product
+  if (related === null) return namesOf(product).length === 0 ? [] : [{ names: namesOf(product), parts: null }]
+  const part = namesOf(product)
+  const parts = part.length > 0 ? part : namesOf(tree.productOf(related.part))
+  const whole = tree.productOf(related.of)
+  const names = namesOf(whole)
+  if (names.length > 0) return [{ names, parts }]
+  if (!isRulingOut) return [{ names: parts, parts: null }]
+  if (whole === null || !OPERATING_SYSTEM.test(whole.cpe)) return []
+  return [{ names: parts.filter(({ purl }) => readProductName(purl)?.version), parts: null }]
+}
+
+function namesOf(product: CsafProduct | null): VexName[] {
+  return (product?.purls ?? []).filter(isPurl).map((purl) => ({ purl, versions: null }))
+}
 
 /** A statement of a CSAF document: one status, reason and note, and the products that they are about. */
 interface CsafStatement {
@@ -26,7 +113,7 @@ const STATUSES: ReadonlyMap<string, string | null> = new Map([
 const NOT_STATED = 'not stated'
 
 /** What a document says that a product is; texts are empty where it does not. */
-export interface CsafProduct {
+interface CsafProduct {
   readonly purls: readonly string[]
   readonly cpe: string
   /** The ids of a component and of what it is a component of, or installed on; null: it is no relationship. */
@@ -34,7 +121,7 @@ export interface CsafProduct {
 }
 
 /** Products by their ids, and the products of each group. */
-export interface ProductTree {
+interface ProductTree {
   /** Returns the name of a product; its id, where it has none. */
   readonly nameOf: (id: string) => string
   readonly productOf: (id: string) => CsafProduct | null
@@ -45,14 +132,14 @@ export interface ProductTree {
  * Reads `product_tree`: full product names, branches at any depth, relationships and groups. A relationship without a
  * name of its own is named by the two products that it relates.
  */
-export function readProductTree(tree: Fields): ProductTree {
+function readProductTree(tree: Fields): ProductTree {
   const names = new Map<string, string>()
   const products = new Map<string, CsafProduct>()
   const add = (value: unknown, related: CsafProduct['related'] = null): void => {
     const { product_id: id, name, product_identification_helper: helper } = fieldsOf(value)
     if (typeof id !== 'string') return
     const { purl, purls: listed, cpe } = fieldsOf(helper)
-    const purls = textsOf([purl, ...(Array.isArray(listed) ? (listed as unknown[]) : [])])
+    const purls = textsOf([purl, ...listOf(listed)])
     const text = [name, purl, cpe].find((one) => typeof one === 'string' && one !== '')
     if (typeof text === 'string' && !names.has(id)) names.set(id, text)
     if (products.has(id)) return
@@ -77,7 +164,7 @@ export function readProductTree(tree: Fields): ProductTree {
   }
   const groups = new Map<string, readonly string[]>()
   for (const { group_id: id, product_ids: ids } of eachObject(tree['product_groups']))
-    if (typeof id === 'string') groups.set(id, textsOf(ids))
+    if (typeof id === 'string') groups.set(id, textsOf(listOf(ids)))
   return {
     nameOf: (id) => names.get(id) ?? id,
     productOf: (id) => products.get(id) ?? null,
@@ -86,12 +173,12 @@ export function readProductTree(tree: Fields): ProductTree {
 }
 
 /** Returns the ids of the vulnerability of an entry: its CVE, then those of other systems. */
-export function csafIds({ cve, ids }: Fields): string[] {
+function csafIds({ cve, ids }: Fields): string[] {
   return textsOf([cve, ...eachObject(ids).map(({ text }) => text)])
 }
 
 /** Returns the statements of one entry of `vulnerabilities`, in the order of the document. */
-export function csafStatements(entry: Fields, { groups }: Pick<ProductTree, 'groups'>): CsafStatement[] {
+function csafStatements(entry: Fields, { groups }: Pick<ProductTree, 'groups'>): CsafStatement[] {
   const flags = textsByProduct(entry['flags'], groups, ({ label }) => label)
   const threats = textsByProduct(entry['threats'], groups, ({ category, details }) =>
     category === 'impact' ? details : undefined,
@@ -112,7 +199,7 @@ export function csafStatements(entry: Fields, { groups }: Pick<ProductTree, 'gro
   }
   for (const [group, listed] of Object.entries(fieldsOf(entry['product_status']))) {
     const status = STATUSES.get(group)
-    for (const id of status === undefined ? [] : textsOf(listed)) {
+    for (const id of status === undefined ? [] : textsOf(listOf(listed))) {
       seen.add(id)
       if (typeof status === 'string') add(group, status, id)
     }
@@ -132,13 +219,9 @@ function textsByProduct(
   for (const entry of eachObject(list)) {
     const value = textIn(entry)
     const text = typeof value === 'string' ? value : ''
-    const named = textsOf(entry['group_ids']).flatMap((group) => groups.get(group) ?? [])
-    for (const id of [...textsOf(entry['product_ids']), ...named]) if ((texts.get(id) ?? '') === '') texts.set(id, text)
+    const named = textsOf(listOf(entry['group_ids'])).flatMap((group) => groups.get(group) ?? [])
+    for (const id of [...textsOf(listOf(entry['product_ids'])), ...named])
+      if ((texts.get(id) ?? '') === '') texts.set(id, text)
   }
   return texts
-}
-
-function textsOf(value: unknown): string[] {
-  const all: unknown[] = Array.isArray(value) ? value : []
-  return all.filter((one): one is string => typeof one === 'string' && one !== '')
 }

@@ -5,7 +5,9 @@ import { textOr } from '../sboms/sbom.ts'
 import { isVersionOf, readProductName } from './products.ts'
 import {
   type BomLink,
+  type StatedWords,
   type Statement,
+  type VexContent,
   type VexName,
   type VexProduct,
   type VexStatus,
@@ -27,27 +29,57 @@ const STATES: ReadonlyMap<unknown, VexStatus> = new Map([
 ])
 
 /** Reads the analyses of a CycloneDX document. */
-export function readAnalyses(bom: Fields): Statement[] {
-  const { timestamp, component } = fieldsOf(bom['metadata'])
-  const known = componentsOf(bom)
+export function readAnalyses(bom: Fields): VexContent {
+  const { timestamp, supplier, component } = fieldsOf(bom['metadata'])
+  const author = fieldsOf(supplier)['name'] ?? fieldsOf(component)['name']
   const subject = isObject(component) ? componentOf(component) : null
-  return listOf(bom['vulnerabilities']).flatMap((value, place) => {
-    const one = isObject(value) ? value : {}
-    const { references, analysis, affects, updated } = one
-    if (!isObject(analysis)) return []
-    const { state, justification, detail, lastUpdated, firstIssued } = analysis
-    const status = STATES.get(state) ?? ''
-    const affecting = { bom, known, subject, isRulingOut: rulesOut(status) }
-    return {
-      vulnerabilities: [one, ...eachObject(references)].flatMap(idsIn),
-      products: eachObject(affects).map((affected) => productOf(affected, affecting)),
-      status,
-      justification: textOr(justification),
-      note: textOr(detail),
-      at: firstInstant([lastUpdated, firstIssued, updated, timestamp]),
-      place,
-    }
-  })
+  const affecting = { bom, known: componentsOf(bom), subject }
+  const given: Fields[] = []
+  const statements: (Statement | null)[] = []
+  for (const [place, one] of listOf(bom['vulnerabilities']).entries()) {
+    if (!isObject(one)) continue
+    given.push(one)
+    statements.push(statementOf(one, place, affecting))
+  }
+  return {
+    format: `CycloneDX ${textOr(bom['specVersion'])}`,
+    author: textOr(author),
+    updatedAt: textOr(timestamp),
+    statements,
+    wordsAt: (index, most) => wordsOf(given[index], most),
+  }
+}
+
+/** Returns what an entry states; null: it has no analysis. */
+function statementOf(one: Fields, place: number, affecting: Omit<Affecting, 'isRulingOut'>): Statement | null {
+  const { references, analysis, affects, updated } = one
+  if (!isObject(analysis)) return null
+  const { timestamp } = fieldsOf(affecting.bom['metadata'])
+  const { state, justification, detail, lastUpdated, firstIssued } = analysis
+  const status = STATES.get(state) ?? ''
+  const isRulingOut = rulesOut(status)
+  return {
+    vulnerabilities: [one, ...eachObject(references)].flatMap(idsIn),
+    products: eachObject(affects).map((affected) => productOf(affected, { ...affecting, isRulingOut })),
+    status,
+    justification: textOr(justification),
+    note: textOr(detail),
+    at: firstInstant([lastUpdated, firstIssued, updated, timestamp]),
+    place,
+  }
+}
+
+function wordsOf(one: Fields = {}, most: number): StatedWords {
+  const { state, justification, detail } = fieldsOf(one['analysis'])
+  const affected = eachObject(one['affects'])
+  return {
+    vulnerability: idsIn(one)[0] ?? '',
+    status: textOr(state),
+    justification: textOr(justification),
+    note: textOr(detail),
+    products: textsOf(affected.slice(0, most).map(({ ref }) => ref)),
+    productCount: affected.length,
+  }
 }
 
 /** The id of a vulnerability; without one the address at its source. */

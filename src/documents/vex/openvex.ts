@@ -2,7 +2,9 @@ import { instantOf } from '../../base/time.ts'
 import { type Fields, fieldsOf, isObject } from '../../base/json/objects.ts'
 import { textOr } from '../sboms/sbom.ts'
 import {
+  type StatedWords,
   type Statement,
+  type VexContent,
   type VexName,
   type VexProduct,
   isPurl,
@@ -12,26 +14,54 @@ import {
   textsOf,
 } from './statement.ts'
 
-/** Reads the statements of OpenVEX. Before 0.2, vulnerabilities and products were texts, and subcomponents a matter of the statement. */
-export function readOpenStatements(document: Fields): Statement[] {
-  return listOf(document['statements']).map((value, place) => {
-    const one = isObject(value) ? value : {}
-    const { vulnerability, products, subcomponents } = one
-    const status = vexStatusOf(one['status'])
-    const { name, '@id': id, aliases } = fieldsOf(vulnerability)
-    const named = typeof vulnerability === 'string' ? [vulnerability] : [name, id, ...listOf(aliases)]
-    const notes = [one['impact_statement'], one['action_statement'], one['status_notes']]
-    const isRulingOut = rulesOut(status)
-    return {
-      vulnerabilities: textsOf(named),
-      products: listOf(products).map((product) => productOf(product, subcomponents, isRulingOut)),
-      status,
-      justification: textOr(one['justification']),
-      note: textsOf(notes)[0] ?? '',
-      at: datedIn(one, document),
-      place,
-    }
-  })
+/** Reads OpenVEX. Before 0.2, vulnerabilities and products were texts, and subcomponents a matter of the statement. */
+export function readOpenVex(document: Fields): VexContent {
+  const { author, last_updated: updated, timestamp } = document
+  const head = { format: 'OpenVEX', author: textOr(author), updatedAt: textOr(updated ?? timestamp) }
+  const given: Fields[] = []
+  const statements: Statement[] = []
+  for (const [place, one] of listOf(document['statements']).entries()) {
+    if (!isObject(one)) continue
+    given.push(one)
+    statements.push(statementOf(one, place, document))
+  }
+  return { ...head, statements, wordsAt: (index, most) => wordsOf(statements[index], given[index], most) }
+}
+
+function statementOf(one: Fields, place: number, document: Fields): Statement {
+  const { vulnerability, products, subcomponents } = one
+  const status = vexStatusOf(one['status'])
+  const { name, '@id': id, aliases } = fieldsOf(vulnerability)
+  const named = typeof vulnerability === 'string' ? [vulnerability] : [name, id, ...listOf(aliases)]
+  const isRulingOut = rulesOut(status)
+  return {
+    vulnerabilities: textsOf(named),
+    products: listOf(products).map((product) => productOf(product, subcomponents, isRulingOut)),
+    status,
+    justification: textOr(one['justification']),
+    note: textOr(one['impact_statement']) || textOr(one['action_statement']) || textOr(one['status_notes']),
+    at: datedIn(one, document),
+    place,
+  }
+}
+
+function wordsOf(statement: Statement | undefined, given: Fields = {}, most: number): StatedWords {
+  const { vulnerabilities = [], justification = '', note = '' } = statement ?? {}
+  const listed = listOf(given['products'])
+  return {
+    vulnerability: vulnerabilities[0] ?? '',
+    status: textOr(given['status']),
+    justification,
+    note,
+    products: textsOf(listed.slice(0, most).map(nameOf)),
+    productCount: listed.length,
+  }
+}
+
+/** A product by its id, or by what it consists of. */
+function nameOf(product: unknown): unknown {
+  if (!isObject(product)) return product
+  return product['@id'] ?? fieldsOf(product['identifiers'])['purl']
 }
 
 /**

@@ -1,11 +1,11 @@
-import { type Fields, fieldsOf, jsonTextOf } from '../../base/json/objects.ts'
-import { MAX_VALUES, countValues } from '../../base/json/values.ts'
+import { type Fields, fieldsOf } from '../../base/json/objects.ts'
 import { type VexDocument, type VexReader, tagsBelieving } from '../../store/catalog/vex.ts'
+import { isCycloneDx, membersIn } from '../formats.ts'
 import { serialOf } from '../sboms/cyclonedx.ts'
 import { textOr } from '../sboms/sbom.ts'
 import { type BomComponent, componentsOf } from './cyclonedx.ts'
 import { type BomLink, type Statement, type VexName, type VexProduct, nameWith, rulesOut } from './statement.ts'
-import { readStatements } from './statements.ts'
+import { attestedIn, readStatements } from './statements.ts'
 
 /** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_VEX_BYTES = 64 * 2 ** 20
@@ -45,10 +45,11 @@ function hasLink({ products }: Statement): boolean {
   return products.some(({ names }) => names.some(({ link }) => link !== undefined))
 }
 
+/** The CycloneDX document that an SBOM is, or that is in its envelopes; an empty one for another format. */
 function bomIn(content: Buffer): Fields {
-  if (countValues(content) > MAX_VALUES) return {}
   try {
-    return fieldsOf(JSON.parse(jsonTextOf(content)))
+    const [bom] = attestedIn(content, (document) => isCycloneDx(membersIn(document)))
+    return bom?.document ?? {}
   } catch {
     return {}
   }

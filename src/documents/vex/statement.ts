@@ -20,6 +20,31 @@ export interface Statement {
   readonly about?: readonly string[]
 }
 
+/** A VEX document as it is read; texts are empty where it does not say them. */
+export interface VexContent {
+  /** Format and version, such as `CSAF 2.0`. */
+  readonly format: string
+  readonly author: string
+  /** As it is written. */
+  readonly updatedAt: string
+  /** What it states, in its order: what is judged by, and null for what says nothing about any product. */
+  readonly statements: readonly (Statement | null)[]
+  /** Returns what it states at an index of `statements` in the words of the document. `most`: products that are named. */
+  readonly wordsAt: (index: number, most: number) => StatedWords
+}
+
+/** A statement in the words of its document. */
+export interface StatedWords {
+  readonly vulnerability: string
+  readonly status: string
+  readonly justification: string
+  readonly note: string
+  /** The first products. */
+  readonly products: readonly string[]
+  /** Number of all products. */
+  readonly productCount: number
+}
+
 /** A product that a statement is about. */
 export interface VexProduct {
   /** Its names. */

@@ -55,7 +55,8 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
     const stored = (name: SourceName): boolean =>
       status.sources.some((one) => one.name === name && one.snapshot !== null)
     const served = servedSources(config, stored)
-    const shared = problemsOf(status, config, world.now()).filter(({ code }) => SHARED.includes(code))
+    const all = problemsOf(status, config, world.now())
+    const shared = all.filter(({ code }) => SHARED.includes(code))
     const covered = new Set(shared.flatMap(({ subject }) => subject.split(', ')))
     const findings = served.flatMap((name) => {
       if (covered.has(name)) return []
@@ -64,14 +65,19 @@ async function sources(world: DoctorWorld, config: Config): Promise<Finding> {
       const doubts = ofDoubts(name, reads, world.now()).filter(({ found }) => !last.found.startsWith(found))
       return [last, ...doubts, ...ofForbidden(name, reads), ...ofAge(config, name, status)]
     })
-    const unsynced = status.sources.flatMap(({ name, unsynced: why, scopeChanged }) => [
-      ...(why ? [warning(`${name}: ${why}`, SET_IT)] : []),
-      ...(scopeChanged ? [warning(`${name}: ${scopeChanged}`, `Run it: "patchmirror sync ${name}".`)] : []),
-    ])
+    const unsynced = status.sources.flatMap(({ name, unsynced: why }) =>
+      why ? [warning(`${name}: ${why}`, SET_IT)] : [],
+    )
+    const rescoped = all
+      .filter(({ code }) => code === 'scope_changed')
+      .map(({ subject, detail, advice }) => warning(`${subject}: ${detail ?? ''}`, `Run it: "${advice.join()}".`))
     const isEmpty = !status.sources.some(({ snapshot }) => snapshot !== null)
     // Where nothing can fill it, the check of the settings says so.
     const nothing = isEmpty && isFillable(config) ? [warning('nothing is mirrored yet', firstRun(config))] : []
-    return worst([...nothing, ...shared.map(ofCause), ...findings, ...unsynced], skipped('nothing is mirrored yet'))
+    return worst(
+      [...nothing, ...shared.map(ofCause), ...findings, ...unsynced, ...rescoped],
+      skipped('nothing is mirrored yet'),
+    )
   } finally {
     db.close()
   }

@@ -25,11 +25,6 @@ export function clip(text: string, longest = MAX_CELL): string {
   return text.length > longest ? `${text.slice(0, longest)}…` : text
 }
 
-/** Returns a text of any value of upstream's, cut; '' where there is none. */
-export function shortText(value: unknown, longest = MAX_CELL): string {
-  return value === null || value === undefined || value === '' ? '' : plain(value, longest).text
-}
-
 /** Returns a cell of any value of upstream's: cut, and `–` where there is none. */
 export function plain(value: unknown, longest = MAX_CELL): Cell {
   if (value === null || value === undefined || value === '') return { text: '–' }

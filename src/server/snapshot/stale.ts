@@ -3,7 +3,7 @@ import { MirrorError } from '../../base/errors.ts'
 import { NO_AGE, type SourceName, SOURCES, ageSecondsOf } from '../../base/domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { type SnapshotOrigin, readOrigin } from '../http/origin.ts'
-import { describeOverAge } from '../status/readiness.ts'
+import { describeOverAge } from '../status/age.ts'
 
 /** The settings that decide what an outdated source answers. */
 type StaleSettings = {

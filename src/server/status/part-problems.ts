@@ -5,6 +5,14 @@ import { judgeFleet } from './fleet.ts'
 import { type MirrorProblem, problem } from './problem.ts'
 import type { Status } from './report.ts'
 
+/** The parts of the report that say whether a mirror is ready. */
+export type Served = Pick<Status, 'sources' | 'storage' | 'fleet' | 'views'>
+
+/** Returns what is wrong with what is served beside the sources: the generations of a fleet, and the views for scanners. */
+export function servedProblems(status: Served, config: Config, now: number): MirrorProblem[] {
+  return [...fleetProblems(status, config, now), ...viewProblems(status)]
+}
+
 /** Returns what is wrong with the parts of a daemon beside its sources: fleet, relay, webhooks, bundles, views, caches. */
 export function partProblems(status: Status, config: Config, now: number): MirrorProblem[] {
   return [
@@ -13,6 +21,7 @@ export function partProblems(status: Status, config: Config, now: number): Mirro
     ...edgeProblems(status),
     ...webhookProblems(status),
     ...bundleProblems(status),
+    ...viewProblems(status),
     ...derivedProblems(status),
     ...damageProblem(status),
   ]
@@ -29,7 +38,7 @@ function damageProblem({ verified = null, storage }: Status): MirrorProblem[] {
   return [problem('damaged', 'failed', 'Data folder', text, { detail, since: endedAt, effect, advice })]
 }
 
-function fleetProblems({ fleet }: Status, config: Config, now: number): MirrorProblem[] {
+function fleetProblems({ fleet }: Served, config: Config, now: number): MirrorProblem[] {
   if (fleet === undefined) return []
   const { paused, failing, publishedAt } = fleet
   const found: MirrorProblem[] = []
@@ -43,7 +52,7 @@ function fleetProblems({ fleet }: Status, config: Config, now: number): MirrorPr
   const commands = ['patchmirror fleet status', 'patchmirror fleet check']
   if (!ready) {
     const effect = fleet.served === 0 ? 'nothing is served yet' : 'what was served before is served'
-    const more = { detail: reason, since: failing?.since ?? null, effect, advice: commands }
+    const more = { detail: reason, since: failing?.since ?? null, effect, advice: commands, unready: true }
     found.push(problem('fleet', 'failed', 'Fleet', 'its generations are not served in time', more))
   } else if (failing !== null) {
     const text = failing.refused === null ? 'its object store cannot be used' : 'a generation is refused'
@@ -134,18 +143,31 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
   return found
 }
 
-/** What is made from the database; where that cannot be read, nothing can be made. */
-function derivedProblems({ views = [], findings, storage }: Status): MirrorProblem[] {
+/** What is made from the database for scanners; where that cannot be read, nothing can be made. */
+function viewProblems({ views = [], storage }: Served): MirrorProblem[] {
   const found: MirrorProblem[] = []
-  for (const { kind, failing, unread } of views) {
-    if (failing && storage.state === 'ok')
-      found.push(
-        problem('views', 'warning', `Views (${kind})`, 'they cannot be built', {
-          detail: TRIED_AGAIN,
-        }),
-      )
-    if (unread) found.push(problem('views', 'warning', `Views (${kind})`, describeUnread(unread)))
+  for (const { kind, state, failing, unread } of views) {
+    const subject = `Views (${kind})`
+    const isFailing = failing && storage.state === 'ok'
+    if (state === 'unreadable') found.push(unreadableViews(subject, failing))
+    else if (isFailing)
+      found.push(problem('views', 'warning', subject, 'they cannot be built', { detail: TRIED_AGAIN }))
+    if (unread) found.push(problem('views', 'warning', subject, describeUnread(unread)))
   }
+  return found
+}
+
+/** Views that are there and not served. */
+function unreadableViews(subject: string, failing: boolean): MirrorProblem {
+  const next = failing ? 'The last try to build them failed: the log has the reason.' : 'They are being built again.'
+  const detail = `They were made by another version of the program, or are damaged. ${next}`
+  const effect = '/osv/ and /-/match answer 503 until then'
+  return problem('views', 'failed', subject, 'they cannot be read', { detail, effect, unready: true })
+}
+
+/** What is made from the database beside views. */
+function derivedProblems({ findings, storage }: Status): MirrorProblem[] {
+  const found: MirrorProblem[] = []
   if (findings?.failing === true && storage.state === 'ok')
     found.push(
       problem('findings', 'warning', 'Findings of tags', 'they cannot be judged', {

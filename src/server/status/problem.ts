@@ -42,8 +42,18 @@ export interface MirrorProblem {
   readonly effect: string | null
   /** Commands that show more, or help. */
   readonly advice: readonly string[]
+  /** Whether the mirror is not ready for it, as `/-/ready` says. */
+  readonly unready: boolean
   /** The run that it is about, which has a page of its own. */
   readonly run?: number
+}
+
+/** A problem as the report has it: whether the mirror is ready has a page of its own. */
+export type ReportedProblem = Omit<MirrorProblem, 'unready'>
+
+/** Returns a problem as the report has it. */
+export function reportedProblem({ unready: _, ...reported }: MirrorProblem): ReportedProblem {
+  return reported
 }
 
 /** Creates a problem; what is not given is not known. */
@@ -52,7 +62,7 @@ export function problem(
   level: MirrorProblem['level'],
   subject: string,
   text: string,
-  more: Partial<Pick<MirrorProblem, 'detail' | 'since' | 'effect' | 'advice' | 'run'>> = {},
+  more: Partial<Pick<MirrorProblem, 'detail' | 'since' | 'effect' | 'advice' | 'unready' | 'run'>> = {},
 ): MirrorProblem {
   return {
     code,
@@ -63,6 +73,7 @@ export function problem(
     since: null,
     effect: null,
     advice: [],
+    unready: false,
     ...more,
   }
 }

@@ -2,14 +2,14 @@ import type { Config } from '../../config/schema.ts'
 import type { ErrorCode } from '../../base/errors.ts'
 import { type SourceName, activeSources, ageSecondsOf, servedSources } from '../../base/domain/sources.ts'
 import { counted } from '../../base/text.ts'
-import { partProblems } from './part-problems.ts'
+import { type Served, partProblems, servedProblems } from './part-problems.ts'
 import { type MirrorProblem, type ProblemCode, problem } from './problem.ts'
-import { describeOverAge } from './readiness.ts'
+import { type AgeKind, ageKind, describeOverAge } from './age.ts'
 import type { SourceStatus, Status } from './report.ts'
 
 /**
  * Returns everything that is wrong with the mirror, one for each cause, the most severe first. `now`: Unix milliseconds. What makes
- * a mirror not ready (`judgeReadiness`) is among it, with the level `failed` but for a first run.
+ * a mirror not ready is among it, with the level `failed` but for a first run.
  */
 export function problemsOf(status: Status, config: Config, now: number): readonly MirrorProblem[] {
   const sources = ownSources(status, config)
@@ -29,6 +29,22 @@ export function problemsOf(status: Status, config: Config, now: number): readonl
   return [...found.filter(isSevere), ...found.filter((one) => !isSevere(one))]
 }
 
+/** Returns the problems for which a mirror with these sources is not ready. */
+export function unreadyProblems(
+  status: Served,
+  sources: readonly SourceStatus[],
+  config: Config,
+  now: number,
+): readonly MirrorProblem[] {
+  const found = [
+    ...storageProblem(status),
+    ...failures(status, sources, config),
+    ...ageProblems(status, sources, config),
+    ...servedProblems(status, config, now),
+  ]
+  return found.filter(({ unready }) => unready)
+}
+
 /** Sources that count: those that the settings ask for or that are stored. */
 function ownSources({ sources }: Status, config: Config): SourceStatus[] {
   const isStored = (name: SourceName): boolean =>
@@ -37,7 +53,7 @@ function ownSources({ sources }: Status, config: Config): SourceStatus[] {
   return sources.filter(({ name }) => served.includes(name))
 }
 
-function storageProblem({ storage }: Status): MirrorProblem[] {
+function storageProblem({ storage }: Pick<Status, 'storage'>): MirrorProblem[] {
   if (storage.state === 'ok') return []
   const { state, reason, since = null } = storage
   const effect =
@@ -53,6 +69,7 @@ function storageProblem({ storage }: Status): MirrorProblem[] {
       since,
       effect,
       advice,
+      unready: true,
     },
   ]
 }
@@ -128,7 +145,7 @@ const OF_STORAGE: readonly (string | null)[] = ['storage', 'corrupt']
 
 /** Failed runs, once for each cause; those that the state of the data folder explains are no problem of their own. */
 function failures(
-  { storage, sources: all }: Status,
+  { storage, sources: all }: Served,
   sources: readonly SourceStatus[],
   config: Config,
 ): MirrorProblem[] {
@@ -155,6 +172,7 @@ function failureOf(
     detail: [...messages][0] ?? null,
     since: earliest(ones.map(({ failingSince = null }) => failingSince)),
     effect: effectOf(ones, config),
+    unready: ones.some((one) => ageKind(one, config) !== null),
   }
   if (typeof cause !== 'string')
     return problem(cause.code, 'failed', subject, cause.text, { ...more, advice: [cause.advice] })
@@ -186,7 +204,7 @@ function earliest(dates: readonly (string | null)[]): string | null {
 
 /** Sources that are too old, or not mirrored yet, where no failed run says why. */
 function ageProblems(
-  { sources: all, storage }: Status,
+  { sources: all, storage }: Served,
   sources: readonly SourceStatus[],
   config: Config,
 ): MirrorProblem[] {
@@ -213,6 +231,7 @@ function ageProblems(
             ? 'nothing of it is served until it has ended'
             : servedWords(ones.map(({ asOf }) => asOf)),
         advice: kind === 'age_unknown' ? ['patchmirror doctor'] : advice,
+        unready: true,
       }),
     ]
   })
@@ -226,19 +245,11 @@ function detailOfAge(kind: AgeKind, reasons: readonly string[]): string | null {
   return kind === 'age_unknown' ? `${text}. Set the clock of this machine (NTP)` : text
 }
 
-type AgeKind = 'old' | 'age_unknown' | 'empty' | 'first_run'
 const AGE_TEXTS: Readonly<Record<AgeKind, string>> = {
   old: 'older than its policy',
   age_unknown: 'its age is not known',
   empty: 'nothing is mirrored yet',
   first_run: 'the first run is in progress',
-}
-
-function ageKind(source: SourceStatus, config: Config): AgeKind | null {
-  const { name, asOf, ageSeconds, state } = source
-  if (asOf === null) return state === 'running' ? 'first_run' : 'empty'
-  if (ageSeconds === null) return 'age_unknown'
-  return describeOverAge(config, name, ageSeconds) === null ? null : 'old'
 }
 
 /** The command that brings newer data of a source. */

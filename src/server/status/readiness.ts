@@ -1,11 +1,13 @@
 import type { Config } from '../../config/schema.ts'
 import { describeRetry } from '../../base/domain/progress.ts'
-import { NO_AGE, type SourceName } from '../../base/domain/sources.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
 import type { ViewsStatus } from '../../base/domain/status.ts'
 import type { StorageState } from '../../store/disk-state.ts'
 import { judgeFleet } from './fleet.ts'
 import { openSourceStatus } from './open-report.ts'
-import type { Status } from './report.ts'
+import { ageKind, describeOverAge } from './age.ts'
+import type { Served } from './part-problems.ts'
+import { unreadyProblems } from './problems.ts'
 
 /** The verdict for load balancers, with the reason for each source. */
 interface Readiness {
@@ -27,35 +29,17 @@ interface SourceReadiness {
   partialLists?: string[]
 }
 
-/** The settings that say when a mirror is ready. */
-type ReadinessSettings = { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> } & {
-  readonly fleet?: Pick<Config['fleet'], 'maxLagSeconds'>
-}
-
 /**
- * Says that an age (`ageSecondsOf`) exceeds the limit of a source, and names the setting; null: it does not. An age that is
- * not known is not within a limit.
- */
-export function describeOverAge(
-  settings: ReadinessSettings,
-  source: SourceName,
-  ageSeconds: number | null,
-): string | null {
-  if (ageSeconds === null) return NO_AGE
-  const { maxAgeHours } = settings[source]
-  return ageSeconds > maxAgeHours * 3600 ? `older than ${source}.maxAgeHours (${maxAgeHours})` : null
-}
-
-/**
- * Ready: every source is served, by upstream's date no older than its `maxAgeHours`, the data folder is writable, what was made
- * for scanners can be read, and in a fleet what it published is served.
+ * Ready: nothing is wrong (`problemsOf`) for which a mirror is not: every source is served, by upstream's date no older than its
+ * `maxAgeHours`, the data folder is writable, what was made for scanners can be read, and in a fleet what it published is served.
  */
 export function judgeReadiness(
-  { sources, storage, fleet, views = [] }: Pick<Status, 'sources' | 'storage' | 'fleet' | 'views'>,
-  config: ReadinessSettings,
+  status: Served,
+  config: Config,
   active: readonly SourceName[],
   now = Date.now(),
 ): Readiness {
+  const { sources, storage, fleet, views = [] } = status
   const own = sources.map(openSourceStatus).filter(({ name }) => active.includes(name))
   const judged = own.map((source): SourceReadiness => {
     const { name, state, asOf, ageSeconds, progress, lastRun } = source
@@ -65,17 +49,17 @@ export function judgeReadiness(
       const why = state === 'running' ? `: the first run is in progress${repeated}` : failed
       return { name, ready: false, reason: `nothing mirrored yet${why}` }
     }
+    const isReady = ageKind(source, config) === null
     const over = describeOverAge(config, name, ageSeconds)
     const limit = over ?? `within ${name}.maxAgeHours (${config[name].maxAgeHours})`
-    const verdict = { name, ready: over === null, reason: `as of ${asOf}, ${limit}` }
+    const verdict = { name, ready: isReady, reason: `as of ${asOf}, ${limit}` }
     const partialLists = source.partialLists.map(({ path }) => path)
     return partialLists.length === 0 ? verdict : { ...verdict, partialLists }
   })
   const room = { ready: storage.state === 'ok', ...storage }
-  const followed = fleet && judgeFleet(fleet, config.fleet?.maxLagSeconds ?? Infinity, now)
+  const followed = fleet && judgeFleet(fleet, config.fleet.maxLagSeconds, now)
   const shown = judgeViews(views)
-  const isServed = followed?.ready !== false && shown?.ready !== false
-  const ready = room.ready && isServed && judged.every((one) => one.ready)
+  const ready = unreadyProblems(status, own, config, now).length === 0
   return { ready, sources: judged, storage: room, ...(shown && { views: shown }), ...(followed && { fleet: followed }) }
 }
 

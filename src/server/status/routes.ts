@@ -26,7 +26,7 @@ import { lastedMs } from '../../store/runs/runs.ts'
 import { leaderPage } from './fleet.ts'
 import { openStatus } from './open-report.ts'
 import { onceASecond } from './once-a-second.ts'
-import type { MirrorProblem } from './problem.ts'
+import { type ReportedProblem, reportedProblem } from './problem.ts'
 import { problemsOf } from './problems.ts'
 import { judgeReadiness } from './readiness.ts'
 import { type SourceStatus, type Status, type StatusOptions, buildStatus, unreadStatus } from './report.ts'
@@ -59,7 +59,7 @@ export interface Reports {
   /** Returns a report with the current state of webhooks, views, outbox and inbox. */
   readonly withNow: (status: Status) => Promise<Status>
   /** Returns everything that is wrong by such a report. */
-  readonly problems: (status: Status) => readonly MirrorProblem[]
+  readonly problems: (status: Status) => readonly ReportedProblem[]
 }
 
 /** Creates the reports that the mirror's own pages show. */
@@ -90,7 +90,7 @@ export function createStatusReports(options: ReportOptions): Reports {
     open,
     all,
     withNow: (status) => withNow(status, options),
-    problems: (status) => problemsOf(status, config, options.now()),
+    problems: (status) => problemsOf(status, config, options.now()).map(reportedProblem),
   }
 }
 
@@ -147,7 +147,7 @@ export interface MetricsPage {
     storage: Status['storage'] & { readonly dataBytes: number | null }
     /** Whether /-/ready answers 200. */
     ready: boolean
-    problems: readonly MirrorProblem[]
+    problems: readonly ReportedProblem[]
   }) => Promise<string>
 }
 

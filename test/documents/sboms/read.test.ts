@@ -29,26 +29,28 @@ const CYCLONEDX = {
 }
 
 /** A component of which the SBOM says nothing more. */
-const plain = { source: null, kind: null }
+const plain = { source: null, kind: null, type: '', licences: '' }
 
 test('a CycloneDX document gives its subject and its components, nested ones included', () => {
   expect(read(CYCLONEDX)).toEqual({
     format: 'CycloneDX 1.6',
     name: 'app',
+    version: '1',
+    createdAt: '',
     enveloped: false,
     subjects: ['pkg:oci/app@sha256%3A1'],
     components: [
       {
+        ...plain,
         ref: 'root',
         name: 'app',
         version: '1',
         purl: 'pkg:oci/app@sha256%3A1',
-        source: null,
         kind: 'what the SBOM describes',
       },
       { ...plain, ref: 'a', name: '@scope/a', version: '1.0.0', purl: 'pkg:npm/%40scope/a@1.0.0' },
       { ...plain, ref: 'b', name: 'b', version: '2', purl: 'pkg:npm/b@2' },
-      { ref: '', name: 'c', version: '', purl: null, source: null, kind: 'a file' },
+      { ...plain, ref: '', name: 'c', version: '', purl: null, kind: 'a file', type: 'file' },
     ],
     systems: [],
   })
@@ -124,15 +126,17 @@ test('an SPDX 3 graph gives its packages, with purls of each form', () => {
   expect(sbom).toEqual({
     format: 'SPDX 3.0.1',
     name: 'doc',
+    version: '',
+    createdAt: '',
     subjects: ['pkg:npm/a@1'],
     enveloped: false,
     components: [
       {
+        ...plain,
         ref: 'urn:a',
         name: 'a',
         version: '1',
         purl: 'pkg:npm/a@1',
-        source: null,
         kind: 'what the SBOM describes',
       },
       { ...plain, ref: 'urn:b', name: 'b', version: '', purl: 'pkg:npm/b@2' },
@@ -167,21 +171,21 @@ test('a package that an SPDX document describes beside others is a package, and 
   expect(kinds(spdx3('A', 'B'))).toEqual([null, null])
 })
 
-test('an SBOM in a statement, an envelope or a bundle is that SBOM', () => {
+test('an SBOM in a statement, an envelope, a bundle or a list is that SBOM', () => {
   const bare = read(CYCLONEDX)
   const statement = { _type: 'https://in-toto.io/Statement/v1', predicate: CYCLONEDX }
   const payload = Buffer.from(JSON.stringify(statement)).toString('base64')
   const envelope = { payloadType: 'application/vnd.in-toto+json', payload, signatures: [] }
   const cosign = { predicate: { Data: JSON.stringify(CYCLONEDX), Timestamp: '' } }
   const inside = { ...bare, enveloped: true }
-  for (const document of [statement, envelope, { dsseEnvelope: envelope }, cosign])
+  for (const document of [statement, envelope, { dsseEnvelope: envelope }, cosign, [envelope], [{}, statement]])
     expect(read(document)).toEqual(inside)
   const other = { predicateType: 'https://slsa.dev/provenance/v1', predicate: {} }
   const lines = (...all: object[]) =>
     readInputSbom(Buffer.from(`${all.map((one) => JSON.stringify(one)).join('\n')}\n\n`))
   expect(lines(envelope)).toEqual(inside)
   expect(lines(other, envelope)).toEqual(inside)
-  expect(() => lines(envelope, other, CYCLONEDX)).toThrow(/it has 2 SBOMs, one in each line/)
+  expect(() => lines(envelope, other, CYCLONEDX)).toThrow(/it has 2 SBOMs: give them one at a time/)
   expect(() => lines(other, other)).toThrow(/a statement of type https:\/\/slsa\.dev/)
   expect(() => readInputSbom(Buffer.from(`${JSON.stringify(envelope)}\n{"a`))).toThrow(/not valid JSON/)
 })

@@ -57,6 +57,8 @@ test('A BOM-Link that has a package URL rules out in the SBOM that it names alon
     })
   expect(ofTag(bomOf(SERIAL))).toBe(true)
   expect(ofTag(bomOf(other.serial))).toBe(false)
+  const signed = { payload: Buffer.from(JSON.stringify({ predicate: bomOf(other.serial) })).toString('base64') }
+  expect(ofTag(signed)).toBe(false) // an SBOM in an envelope is one as well
   expect(ofTag({ bomFormat: 'CycloneDX' })).toBe(true)
   // In the SBOM of this serial number it is a component of what that describes.
   expect(ofTag(bomOf(SERIAL, { metadata: { component: { purl: IMAGE } } }))).toBe(true)

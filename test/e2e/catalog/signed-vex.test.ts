@@ -40,7 +40,8 @@ async function twoTags(mode: string) {
     const db = openReader(made.dir)
     if (db === null) throw new Error('no database')
     const reads = createReads(db)
-    const sbom = { format: '', name: '', subjects: [subject], components: [], systems: [], enveloped: false, tag }
+    const named = { format: '', name: '', version: '', createdAt: '', enveloped: false, tag }
+    const sbom = { ...named, subjects: [subject], components: [], systems: [] }
     const found = imagesOfSbom({ reads, vex: reads.vex }, sbom).map(({ images }) => images)
     db.close()
     return found.map((images) =>

@@ -90,6 +90,7 @@ test('sources that fail because the service cannot be reached are one problem, w
       effect:
         'data of 2026-07-01T05:58:00.000Z is served, older than feeds.maxAgeHours (26), older than osv.maxAgeHours (26)',
       advice: ['patchmirror doctor'],
+      unready: true,
     },
   ])
 })
@@ -151,6 +152,9 @@ const LAG = config.fleet.maxLagSeconds + 1
 const FLEET = { paused: false, failing: null, publishedAt: T1, served: 3, seen: 4, lagSeconds: LAG }
 const BOTH = [source('feeds'), source('osv')]
 const fleet = FLEET as unknown as NonNullable<Status['fleet']>
+const unreadable = [{ kind: 'osv', state: 'unreadable', failing: false, unread: null }] as unknown as NonNullable<
+  Status['views']
+>
 const unserved = { ...fleet, served: 0, lagSeconds: null }
 
 test.each<[string, Status]>([
@@ -162,8 +166,22 @@ test.each<[string, Status]>([
   ['a source without data', status([source('feeds', { asOf: null, snapshot: null })])],
   ['a generation that is served too late', status(BOTH, { fleet })],
   ['a fleet that served nothing yet', status(BOTH, { fleet: unserved })],
+  ['views that cannot be read', status(BOTH, { views: unreadable })],
 ])('a mirror that is not ready because of %s has a problem of the level failed for it', (_, one) => {
   const active = one.sources.map(({ name }) => name)
   expect(judgeReadiness(one, config, active, NOW).ready).toBe(false)
-  expect(problemsOf(one, config, NOW).map(({ level }) => level)).toContain('failed')
+  const causes = problemsOf(one, config, NOW).filter(({ unready }) => unready)
+  expect(causes.map(({ level }) => level)).toContain('failed')
+})
+
+test('a mirror with problems that it can serve with is ready', () => {
+  const active = ['feeds', 'osv'] as const
+  const odd = [{ kind: 'osv', state: 'behind', failing: true, unread: 1 }] as unknown as typeof unreadable
+  const one = status([failed('feeds', 'upstream_shape', T1, {}), source('osv')], { views: odd })
+  expect(problemsOf(one, config, NOW).map(({ level, unready }) => [level, unready])).toEqual([
+    ['failed', false],
+    ['warning', false],
+    ['warning', false],
+  ])
+  expect(judgeReadiness(one, config, active, NOW).ready).toBe(true)
 })

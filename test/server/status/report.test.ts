@@ -8,6 +8,8 @@ import { lastedMs } from '../../../src/store/runs/runs.ts'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import type { FilledStore } from '../../support/filled-store.ts'
 import { FEEDS, FILLED_AT, closeAll, jsonOf, serve as serveStore } from '../served.ts'
+import { load } from '../../config/loading.ts'
+import type { Config } from '../../../src/config/schema.ts'
 
 afterEach(closeAll)
 
@@ -145,7 +147,7 @@ test('why a request is repeated is shown of public sources alone to those withou
     const source = { name, state: 'running', asOf: null, lastRun: null, partialLists: [], progress }
     const status = { sources: [source], relay: [], storage: { state: 'ok' } } as unknown as Status
     const limits = { maxAgeHours: 1 }
-    const settings = { osv: limits, feeds: limits, catalog: limits, identity: limits }
+    const settings = settingsWith(limits)
     const [shown] = openStatus(status).sources
     expect(shown?.progress).toMatchObject({ phase: 'lists', done: 3, retry: { nextAt: retry.nextAt } })
     const texts = JSON.stringify([shown, judgeReadiness(status, settings, [name])])
@@ -158,7 +160,7 @@ test('a source whose first sync failed is not ready, with the code of the failur
   const source = { name: 'catalog', state: 'failed', asOf: null, ageSeconds: null, lastRun, partialLists: [] }
   const status = { sources: [source], storage: { state: 'ok' } } as unknown as Status
   const limits = { maxAgeHours: 1 }
-  const settings = { osv: limits, feeds: limits, catalog: limits, identity: limits }
+  const settings = settingsWith(limits)
   expect(judgeReadiness(status, settings, ['catalog']).sources).toEqual([
     { name: 'catalog', ready: false, reason: 'nothing mirrored yet: the last run failed (upstream_unreachable)' },
   ])
@@ -185,7 +187,7 @@ test('a source that repeats a failed request before its first snapshot is not re
   }
   const sources = [source as unknown as Status['sources'][number]]
   const limits = { maxAgeHours: 1 }
-  const settings = { osv: limits, feeds: limits, catalog: limits, identity: limits }
+  const settings = settingsWith(limits)
   const storage = { state: 'ok', reason: null, freeBytes: null } as const
   const [judged] = judgeReadiness({ sources, storage }, settings, ['osv']).sources
   expect(judged).toEqual({
@@ -413,3 +415,16 @@ test('a decision of another process is logged once, and takes the place of the r
   server.snapshotChanged()
   expect(await lastMessage()).toBe('it would remove all 9 records; a later run replaced what run 1 refused')
 })
+
+/** The settings by default, with one limit of the age of all sources. */
+function settingsWith(limits: { maxAgeHours: number }): Config {
+  const { config } = load()
+  const { osv, feeds, catalog, identity } = config
+  return {
+    ...config,
+    osv: { ...osv, ...limits },
+    feeds: { ...feeds, ...limits },
+    catalog: { ...catalog, ...limits },
+    identity: { ...identity, ...limits },
+  }
+}

@@ -2,6 +2,18 @@ import { isHtmlPage } from '../../../base/text.ts'
 import type { DocumentKind } from '../../../base/domain/resources.ts'
 import { isObject } from '../../../base/json/objects.ts'
 import { type Outline, createOutline } from '../../../base/json/outline.ts'
+import {
+  type Members,
+  hasCsafHeader,
+  isBundle,
+  isCsafItem,
+  isCycloneDx,
+  isEnvelope,
+  isOpenVex,
+  isSpdx2,
+  isSpdx3,
+  isStatement,
+} from '../../../documents/formats.ts'
 import type { DocumentContent, DocumentFormat, DocumentForm } from './document-type.ts'
 
 /** Incremental check of a document's kind. */
@@ -106,7 +118,7 @@ const TYPES: Readonly<Record<DocumentKind, (outline: Outline) => string | null>>
 
 /** Returns whether a JSON object is itself a document of a kind, by what it contains and not by one name alone. */
 export function isDocumentValue(kind: DocumentKind, value: Item): boolean {
-  const outline: Outline = { sound: true, members: membersOf(value), values: 1, list: false }
+  const outline: Outline = { sound: true, members: textsOf(value), values: 1, list: false }
   if (attestationType(outline) !== null) return true
   if (TYPES[kind](outline) === null) return false
   if (kind === 'vex' && isCsafByName(outline)) return isCsaf(value)
@@ -115,7 +127,7 @@ export function isDocumentValue(kind: DocumentKind, value: Item): boolean {
 
 type Item = Readonly<Record<string, unknown>>
 
-function membersOf(value: Item): Outline['members'] {
+function textsOf(value: Item): Outline['members'] {
   const members = Object.entries(value)
   return new Map(members.map(([name, inner]) => [name, typeof inner === 'string' ? inner : null]))
 }
@@ -140,7 +152,7 @@ function hasAttestation(value: unknown, depth = 0): boolean {
   if (depth > MAX_DEPTH) return false
   if (Array.isArray(value)) return value.some((inner) => hasAttestation(inner, depth + 1))
   if (!isObject(value)) return false
-  const outline: Outline = { sound: true, members: membersOf(value), values: 1, list: false }
+  const outline: Outline = { sound: true, members: textsOf(value), values: 1, list: false }
   if (attestationType(outline) !== null) return true
   if ('predicateType' in value || 'envelope' in value) return true
   return Object.values(value).some((inner) => hasAttestation(inner, depth + 1))
@@ -169,29 +181,31 @@ function formatOf(start: string, outline: Outline): DocumentFormat | null {
   const type = sbomType(outline)
   if (type !== null) return type.includes('spdx') ? 'spdx' : 'cyclonedx'
   if (vexType(outline) === null) return null
-  return outline.members.get('@context')?.includes('openvex') === true ? 'openvex' : 'csaf'
+  return isOpenVex(membersOf(outline)) ? 'openvex' : 'csaf'
+}
+
+function membersOf({ members }: Outline): Members {
+  return (name) => members.get(name)
 }
 
 /** Detects an in-toto statement, or an envelope or bundle around one; any kind of document can be sent in one. */
-function attestationType({ members }: Outline): string | null {
-  if (members.get('_type')?.startsWith('https://in-toto.io/Statement') === true) return 'application/vnd.in-toto+json'
-  const isEnvelope = members.has('payloadType') && members.has('payload')
-  const isBundle = members.has('dsseEnvelope') || members.has('verificationMaterial')
-  return isEnvelope || isBundle ? 'application/json' : null
+function attestationType(outline: Outline): string | null {
+  const members = membersOf(outline)
+  if (isStatement(members)) return 'application/vnd.in-toto+json'
+  return isEnvelope(members) || isBundle(members) ? 'application/json' : null
 }
 
-function sbomType({ members }: Outline): string | null {
-  if (members.get('bomFormat') === 'CycloneDX') return 'application/vnd.cyclonedx+json'
-  if (members.get('spdxVersion')?.startsWith('SPDX-') === true) return 'application/spdx+json'
-  return members.get('@context')?.includes('spdx.org') === true ? 'application/spdx+json' : null
+function sbomType(outline: Outline): string | null {
+  const members = membersOf(outline)
+  if (isCycloneDx(members)) return 'application/vnd.cyclonedx+json'
+  return isSpdx2(members) || isSpdx3(members) ? 'application/spdx+json' : null
 }
 
-function vexType({ members }: Outline): string | null {
-  if (members.get('@context')?.includes('openvex') === true) return 'application/json'
-  if (members.get('bomFormat') === 'CycloneDX') return 'application/vnd.cyclonedx+json'
-  // Scanner databases publish CSAF in an envelope that names its schema.
-  const wrapped = members.has('item') && members.get('schema')?.includes('csaf') === true
-  return members.has('document') || wrapped ? 'application/json' : null
+function vexType(outline: Outline): string | null {
+  const members = membersOf(outline)
+  if (isOpenVex(members)) return 'application/json'
+  if (isCycloneDx(members)) return 'application/vnd.cyclonedx+json'
+  return hasCsafHeader(members) || isCsafItem(members) ? 'application/json' : null
 }
 
 /** Detects the wrapper that registries and build services put around provenance. */

@@ -73,6 +73,8 @@ const component = (purl: string | null, version = '', ref = '', name = 'x'): Sbo
   purl,
   source: null,
   kind: null,
+  type: '',
+  licences: '',
 })
 const judge = (...components: SbomComponent[]) => judgeComponents(components, SOURCE, { check: () => undefined })
 

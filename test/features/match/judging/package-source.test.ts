@@ -39,6 +39,8 @@ test('packages that are listed ahead, also in parts, have the findings of packag
       purl: `pkg:npm/${name}@${version}`,
       source: null,
       kind: null,
+      type: '',
+      licences: '',
     })),
   )
   const asked: string[] = []

@@ -76,6 +76,8 @@ const component = (purl: string, more: Partial<SbomComponent> = {}): SbomCompone
   purl,
   source: null,
   kind: null,
+  type: '',
+  licences: '',
   ...more,
 })
 

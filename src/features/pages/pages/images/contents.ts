@@ -1,8 +1,10 @@
 import { nounOf } from '../../../../base/text.ts'
 import type { Unreadable } from '../../documents/read.ts'
-import { type Material, type Provenance, readProvenance } from '../../documents/provenance.ts'
-import { type Component, type Sbom, readSbom } from '../../documents/sbom.ts'
-import { type Vex, type VexStatement, readVex } from '../../documents/vex.ts'
+import { type Material, type Provenance, readProvenance } from '../../../../documents/provenance.ts'
+import { readSboms } from '../../../../documents/sboms/read.ts'
+import type { InputSbom, SbomComponent } from '../../../../documents/sboms/sbom.ts'
+import type { StatedWords } from '../../../../documents/vex/statement.ts'
+import { readVexDocuments } from '../../../../documents/vex/statements.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, type Tone, clip, code, grouped, link, plain, state } from '../../cells.ts'
 import { type PageCall, numberOf, parameter } from '../../page.ts'
@@ -13,6 +15,62 @@ export type Further = (parameters: Readonly<Record<string, string | number | nul
 
 /** Components, statements and materials on a page. */
 const PAGE = 50
+
+/** Components and statements of a document that are shown, and products of a statement. */
+const MOST = 20_000
+const MOST_PRODUCTS = 5
+
+/** What is shown of an SBOM: its first components, and the number of all. */
+type ShownSbom = Omit<InputSbom, 'systems'> & { readonly total: number }
+
+/** The first SBOM of a document. */
+function sbomIn(content: Buffer): ShownSbom {
+  const [sbom] = readSboms(content)
+  return { ...sbom, components: sbom.components.slice(0, MOST), total: sbom.components.length }
+}
+
+/** What is shown of a VEX document: its first statements, and the number of all. */
+interface ShownVex {
+  readonly format: string
+  readonly author: string
+  readonly updatedAt: string
+  readonly statements: readonly StatedWords[]
+  readonly total: number
+}
+
+/** The statements of a VEX document, or of all that a file has; null for another format. */
+function vexIn(content: Buffer): ShownVex | null {
+  const documents = readVexDocuments(content)
+  const [first] = documents
+  if (first === undefined) return null
+  const { format, author, updatedAt } = first
+  const shown: StatedWords[] = []
+  let total = 0
+  for (const { statements, wordsAt } of documents) {
+    const most = Math.min(statements.length, MOST - shown.length)
+    for (let index = 0; index < most; index++) shown.push(cutWords(wordsAt(index, MOST_PRODUCTS)))
+    total += statements.length
+  }
+  return { format, author, updatedAt, statements: shown, total }
+}
+
+/** What is kept of long texts. */
+function cutWords(words: StatedWords): StatedWords {
+  return {
+    vulnerability: clip(words.vulnerability),
+    status: clip(words.status, 60),
+    justification: clip(words.justification),
+    note: clip(words.note),
+    products: words.products.map((product) => clip(product)),
+    productCount: words.productCount,
+  }
+}
+
+/** The attestations of a document; null for another format. */
+function provenanceIn(content: Buffer): readonly Provenance[] | null {
+  const found = readProvenance(content)
+  return found.length === 0 ? null : found
+}
 
 /** Returns the contents of an artifact's document; `which` counts its documents from 0. */
 export function contentBlocks(call: PageCall, { kind, documents }: Artifact, further: Further): Block[] {
@@ -29,18 +87,29 @@ function unreadable(title: string, { unreadable: why }: Unreadable, { href }: St
 }
 
 function sbomBlocks(call: PageCall, document: StoredArtifact, further: Further): Block[] {
-  const found = call.documents.read<Sbom>(document.digest, readSbom)
+  const found = call.documents.read(document.digest, sbomIn)
   if ('unreadable' in found) return [unreadable('The SBOM', found, document)]
   const wanted = parameter(call.query, 'q')
   const at = numberOf(call.query, 'at') ?? 0
   const fitting = wanted === '' ? found.components : found.components.filter((one) => fits(one, wanted))
-  const { format, subject, createdAt, total, components } = found
+  const { format, createdAt, total, components } = found
+  const subject = [found.name, found.version]
+    .map((text) => clip(text))
+    .join(' ')
+    .trim()
   const read = components.length < total ? ` Of the first ${grouped(components.length)}.` : ''
   const among = wanted === '' ? '' : ` contain “${clip(wanted, 100)}”`
   const action = further({})
   const [path = '', own = ''] = action.split('?')
   return [
-    { kind: 'heading', title: 'SBOM', note: [format, subject, createdAt].filter(Boolean).join(' · ') },
+    {
+      kind: 'heading',
+      title: 'SBOM',
+      note: [format, subject, createdAt]
+        .map((text) => clip(text, 600))
+        .filter(Boolean)
+        .join(' · '),
+    },
     {
       kind: 'form',
       label: 'Components',
@@ -62,13 +131,13 @@ function sbomBlocks(call: PageCall, document: StoredArtifact, further: Further):
   ]
 }
 
-function fits({ name, version, purl }: Component, wanted: string): boolean {
+function fits({ name, version, purl }: SbomComponent, wanted: string): boolean {
   const text = wanted.toLowerCase()
-  return [name, version, purl].some((one) => one.toLowerCase().includes(text))
+  return [name, version, purl ?? ''].some((one) => one.toLowerCase().includes(text))
 }
 
-function componentRow({ ui }: PageCall, { name, version, type, purl, licences }: Component): Cell[] {
-  const isLink = purl.startsWith('pkg:') && purl.length <= 500
+function componentRow({ ui }: PageCall, { name, version, type, purl, licences }: SbomComponent): Cell[] {
+  const isLink = purl !== null && purl.startsWith('pkg:') && purl.length <= 500
   const found = isLink ? code(purl, ui('search', { q: purl })) : plain(purl)
   return [plain(name), plain(version), plain(type), plain(licences), found]
 }
@@ -86,7 +155,7 @@ const TONES: ReadonlyMap<string, Tone> = new Map([
 ])
 
 function vexBlocks(call: PageCall, document: StoredArtifact, further: Further): Block[] {
-  const found = call.documents.read<Vex>(document.digest, readVex)
+  const found = call.documents.read(document.digest, vexIn)
   if ('unreadable' in found) return [unreadable('The VEX document', found, document)]
   const at = numberOf(call.query, 'statement') ?? 0
   const { format, author, updatedAt, statements, total } = found
@@ -95,7 +164,10 @@ function vexBlocks(call: PageCall, document: StoredArtifact, further: Further): 
     {
       kind: 'table',
       title: 'VEX statements',
-      note: `${[format, author, updatedAt].filter(Boolean).join(' · ')} · ${grouped(total)} ${nounOf(total, 'statement')}.${read}`,
+      note: `${[format, author, updatedAt]
+        .map((text) => clip(text))
+        .filter(Boolean)
+        .join(' · ')} · ${grouped(total)} ${nounOf(total, 'statement')}.${read}`,
       columns: ['Vulnerability', 'Status', 'Justification', 'Products', 'Note'],
       rows: statements.slice(at, at + PAGE).map((one) => statementRow(call, one)),
       empty: 'The document has no statement.',
@@ -105,7 +177,7 @@ function vexBlocks(call: PageCall, document: StoredArtifact, further: Further): 
   ]
 }
 
-function statementRow({ ui }: PageCall, one: VexStatement): (Cell | Cell[])[] {
+function statementRow({ ui }: PageCall, one: StatedWords): (Cell | Cell[])[] {
   const { vulnerability, status, justification, note, products, productCount } = one
   const more = productCount - products.length
   return [
@@ -118,7 +190,7 @@ function statementRow({ ui }: PageCall, one: VexStatement): (Cell | Cell[])[] {
 }
 
 function provenanceBlocks(call: PageCall, document: StoredArtifact, further: Further): Block[] {
-  const found = call.documents.read<Provenance[]>(document.digest, readProvenance)
+  const found = call.documents.read(document.digest, provenanceIn)
   if ('unreadable' in found) return [unreadable('The provenance', found, document)]
   const note =
     'As the attestation states it. What the verification of its signature came to is in the table of artifacts.'

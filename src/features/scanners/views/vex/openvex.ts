@@ -1,10 +1,10 @@
-import { jsonTextOf, isObject } from '../../../../base/json/objects.ts'
+import { type Fields, fieldsOf, isObject } from '../../../../base/json/objects.ts'
 import { instantOf, stampOf } from '../../../../base/time.ts'
-import { envelopesOf } from '../../../../documents/sboms/envelopes.ts'
+import { isOpenVex, membersIn } from '../../../../documents/formats.ts'
 import { datedIn } from '../../../../documents/vex/openvex.ts'
 import { readProductName } from '../../../../documents/vex/products.ts'
-import { plainId, rulesOut, textsOf, vexStatusOf } from '../../../../documents/vex/statement.ts'
-import { digestsAttested } from '../../../../documents/vex/statements.ts'
+import { listOf, plainId, rulesOut, textsOf, vexStatusOf } from '../../../../documents/vex/statement.ts'
+import { type Attested, attestedIn } from '../../../../documents/vex/statements.ts'
 
 /** A statement in the form of OpenVEX 0.2; fields that are not named here are kept. */
 interface Statement {
@@ -25,22 +25,21 @@ export interface OpenVex {
   readonly packages: ReadonlyMap<string, readonly number[]>
 }
 
-type Fields = Readonly<Record<string, unknown>>
-
-/** Reads an OpenVEX document, also in an envelope, whose signature is not checked; null for anything else. */
+/** Reads an OpenVEX document, also in an envelope, whose signature is not checked; null for anything else, and for several. */
 export function readOpenVex(bytes: Buffer): OpenVex | null {
-  const outermost = parse(bytes)
-  const about = new Set<string>()
-  let isAttested = false
-  for (const document of envelopesOf(outermost, (text) => parse(Buffer.from(text)))) {
-    isAttested ||= typeof document['_type'] === 'string'
-    for (const digest of digestsAttested(document)) about.add(digest)
-    const context = document['@context']
-    if (typeof context !== 'string' || !context.includes('openvex')) continue
-    const read = openVexOf(document, isAttested ? about : null)
-    return document === outermost ? read : { ...read, current: false }
+  const [first, second] = documentsOrNone(bytes)
+  if (first === undefined || second !== undefined) return null
+  const { document, about, isAttested, isWhole } = first
+  const read = openVexOf(document, isAttested ? new Set(about) : null)
+  return isWhole ? read : { ...read, current: false }
+}
+
+function documentsOrNone(bytes: Buffer): Attested[] {
+  try {
+    return attestedIn(bytes, (document) => isOpenVex(membersIn(document)))
+  } catch {
+    return []
   }
-  return null
 }
 
 /** `about`: the digests that an attestation is about; null: the document is in none. */
@@ -92,22 +91,6 @@ function isContradictory(statements: readonly Statement[]): boolean {
     else open.add(key)
   }
   return [...out].some((key) => open.has(key))
-}
-
-function parse(bytes: Buffer): Fields {
-  try {
-    return fieldsOf(JSON.parse(jsonTextOf(bytes)))
-  } catch {
-    return {}
-  }
-}
-
-function fieldsOf(value: unknown): Fields {
-  return isObject(value) ? value : {}
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
 }
 
 function placesByPackage(statements: readonly Statement[]): Map<string, number[]> {

@@ -1,14 +1,24 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { describeAffected } from '../../../src/server/lookup/affected.ts'
-import { readProvenance } from '../../../src/features/pages/documents/provenance.ts'
-import { readSbom } from '../../../src/features/pages/documents/sbom.ts'
-import { statementsIn } from '../../../src/features/pages/documents/unwrap.ts'
-import { readVex } from '../../../src/features/pages/documents/vex.ts'
-import { longTest } from '../../support/tables.ts'
+import { readProvenance as readProvenances } from '../../src/documents/provenance.ts'
+import { readSboms } from '../../src/documents/sboms/read.ts'
+import { readStatements, readVexDocuments } from '../../src/documents/vex/statements.ts'
+import { describeAffected } from '../../src/server/lookup/affected.ts'
+import { longTest } from '../support/tables.ts'
 
 const REAL_VEX = '../shared/data/vex'
+
+const bytesOf = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
+const readSbom = (value: unknown) => readSboms(bytesOf(value))[0]
+const readProvenance = (value: unknown) => readProvenances(bytesOf(value))
+const OPENVEX = { '@context': 'https://openvex.dev/ns/v0.2.0' }
+
+/** The first VEX document of a value, with its statements in its own words. */
+function readVex(value: unknown) {
+  const [first] = readVexDocuments(bytesOf(value))
+  return first === undefined ? null : { ...first, statements: first.statements.map((_, at) => first.wordsAt(at, 5)) }
+}
 
 const envelope = (predicate: object, predicateType: string, more: object = {}) => ({
   payloadType: 'application/vnd.in-toto+json',
@@ -29,17 +39,18 @@ const CYCLONEDX = {
       version: '2',
       purl: 'pkg:maven/org.a/core@2',
       licenses: [{ license: { id: 'MIT' } }, { expression: 'A OR B' }],
-      components: [{ name: 'inner' }, 7],
+      components: [{ name: 'inner' }],
     },
   ],
 }
 
-test('an SBOM is read in CycloneDX with its nested components, bare, in an envelope and in a wrapper', () => {
+test('an SBOM is read in CycloneDX with its nested components, bare, in an envelope and in a list', () => {
   const bundle = { dsseEnvelope: envelope(CYCLONEDX, 'https://cyclonedx.org/bom') }
-  for (const value of [CYCLONEDX, bundle, [bundle], { sbom: CYCLONEDX }]) {
+  for (const value of [CYCLONEDX, bundle, [bundle]]) {
     const found = readSbom(value)
-    expect(found).toMatchObject({ format: 'CycloneDX 1.5', subject: 'image 1', total: 2 })
-    expect(found?.components[0]).toEqual({
+    expect(found).toMatchObject({ format: 'CycloneDX 1.5', name: 'image', version: '1' })
+    expect(found.components).toHaveLength(2)
+    expect(found.components[0]).toMatchObject({
       name: 'org.a/core',
       version: '2',
       type: 'library',
@@ -56,18 +67,20 @@ test('an SBOM is read in SPDX 2 and 3', () => {
     { name: 'zlib', externalRefs: [{ referenceType: 'cpe22Type' }, purl] },
   ]
   const spdx2 = readSbom({ spdxVersion: 'SPDX-2.3', name: 'image', packages })
-  expect(spdx2).toMatchObject({ format: 'SPDX-2.3', subject: 'image', total: 2 })
-  expect(spdx2?.components[0]?.licences).toBe('GPL-3.0')
-  expect(spdx2?.components[1]?.purl).toBe('pkg:deb/debian/tar@1')
+  expect(spdx2).toMatchObject({ format: 'SPDX 2.3', name: 'image' })
+  expect(spdx2.components).toHaveLength(2)
+  expect(spdx2.components[0]?.licences).toBe('GPL-3.0')
+  expect(spdx2.components[1]?.purl).toBe('pkg:deb/debian/tar@1')
   const graph = [
     { type: 'CreationInfo', specVersion: '3.0.1' },
     { type: 'software_Package', name: 'tar', software_packageVersion: '1' },
   ]
-  expect(readSbom({ '@graph': graph })).toMatchObject({ format: 'SPDX-3.0.1', total: 1 })
+  expect(readSbom({ '@graph': graph })).toMatchObject({ format: 'SPDX 3.0.1', components: [{ name: 'tar' }] })
 })
 
 test('VEX statements are read in OpenVEX, CycloneDX and CSAF', () => {
   const open = readVex({
+    ...OPENVEX,
     author: 'A',
     statements: [
       { vulnerability: { name: 'CVE-1' }, status: 'fixed', products: [{ '@id': 'pkg:a/b' }] },
@@ -140,7 +153,7 @@ test.skipIf(!existsSync(REAL_VEX))('real CSAF documents have statements on named
   const names = readdirSync(REAL_VEX).filter((name) => name.endsWith('.csaf.json'))
   for (const name of names) {
     const read = readVex(JSON.parse(readFileSync(join(REAL_VEX, name), 'utf8')))
-    expect([name, read?.total]).not.toEqual([name, 0])
+    expect([name, read?.statements.length]).not.toEqual([name, 0])
     expect(read?.statements[0]?.products[0]).toContain(' as a component of Red Hat ')
   }
 })
@@ -176,16 +189,32 @@ test('provenance is read from SLSA 0.2 and 1, whatever contains the statement', 
 test('documents of any other shape are refused without a fault', () => {
   let deep: unknown = CYCLONEDX
   for (let at = 0; at < 50; at++) deep = { bundle: [deep] }
-  const shapes = [null, 7, 'x', [], {}, { payload: '%%' }, { statements: 7 }, { bomFormat: 'x' }, deep]
-  for (const read of [readSbom, readVex, readProvenance]) for (const value of shapes) expect(read(value)).toBeNull()
-  const malformed = {
-    bomFormat: 'CycloneDX',
-    components: { a: 1 },
-    vulnerabilities: 'x',
-    metadata: [],
+  const shapes = [null, 7, 'x', [], {}, { statements: 7 }, { ...OPENVEX, statements: 7 }, { bomFormat: 'x' }, deep]
+  for (const value of shapes) {
+    expect(() => readSbom(value)).toThrow(/the SBOM cannot be read: it is none/)
+    expect(readVex(value)).toBeNull()
+    expect(readProvenance(value)).toEqual([])
   }
-  expect(readSbom(malformed)?.total).toBe(0)
-  expect(readVex(malformed)?.total).toBe(0)
+  const torn = { payload: '%%' }
+  expect(() => readVex(torn)).toThrow('the VEX document cannot be read: it is empty')
+  expect(readProvenance(torn)).toEqual([])
+  const malformed = { bomFormat: 'CycloneDX', specVersion: '1.5', vulnerabilities: 'x', metadata: [] }
+  expect(readVex(malformed)?.statements).toEqual([])
+})
+
+test('of several VEX documents in one file all statements are read, each in its own place', () => {
+  const named = (name: string) => ({ vulnerability: { name }, status: 'fixed', products: [{ '@id': 'pkg:npm/a@1' }] })
+  const file = [
+    { ...OPENVEX, statements: [named('CVE-1'), 7, named('CVE-2')] },
+    envelope({ ...OPENVEX, statements: [named('CVE-3')] }, 'x'),
+  ]
+  const lines = Buffer.from(file.map((one) => JSON.stringify(one)).join('\n'))
+  for (const bytes of [bytesOf(file), lines])
+    expect(readStatements(bytes)?.map(({ vulnerabilities, place }) => [...vulnerabilities, place])).toEqual([
+      ['CVE-1', 0],
+      ['CVE-2', 2],
+      ['CVE-3', 3],
+    ])
 })
 
 test('names of members that every object has, and values that are no text, are data like any other', () => {
@@ -194,10 +223,10 @@ test('names of members that every object has, and values that are no text, are d
     vulnerabilities: [{ cve: 'CVE-1', product_status: JSON.parse(`{"${status}": ["a"]}`) as unknown }],
   })
   for (const status of ['constructor', 'toString', '__proto__'])
-    expect(readVex(csaf(status))).toMatchObject({ total: 0 })
+    expect(readVex(csaf(status))).toMatchObject({ statements: [] })
+  const sbom = readSbom({ ...CYCLONEDX, components: [{ name: [[]], version: { toString: 1 } }] })
+  expect(sbom.components[0]).toMatchObject({ name: '', version: '' })
   const deep = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000)) as unknown
-  const sbom = readSbom({ ...CYCLONEDX, components: [{ name: deep, version: { toString: 1 } }] })
-  expect(sbom?.components[0]).toMatchObject({ name: '…', version: '{"toString":1}' })
   const events = [{ constructor: 'x', introduced: { toString: 1, valueOf: 1 } }]
   expect(describeAffected({ ranges: [{ events }], versions: [{ toString: 1 }, deep] })).toMatchObject({
     affected: ['from {"toString":1,"valueOf":1}', 'versions {"toString":1}, …'],
@@ -205,11 +234,10 @@ test('names of members that every object has, and values that are no text, are d
 })
 
 longTest('an envelope with more values than a document may have is not read', () => {
-  const enveloped = (count: number) => ({
-    payload: Buffer.from(`{"_type":"https://in-toto.io/Statement/v1","predicate":[${'0,'.repeat(count)}0]}`).toString(
-      'base64',
-    ),
-  })
-  expect(statementsIn(enveloped(10))).toHaveLength(1)
-  expect(statementsIn(enveloped(2_000_000))).toEqual([])
+  const enveloped = (count: number) => {
+    const payload = `{"_type":"https://in-toto.io/Statement/v1","predicate":[${'0,'.repeat(count)}0]}`
+    return { payload: Buffer.from(payload).toString('base64') }
+  }
+  expect(readProvenance(enveloped(10))).toHaveLength(1)
+  expect(readProvenance(enveloped(2_000_000))).toEqual([])
 })

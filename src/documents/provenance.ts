@@ -1,6 +1,6 @@
-import { type Fields, eachObject, fieldsOf } from '../../../base/json/objects.ts'
-import { clip, shortText } from '../cells.ts'
-import { predicateOf, statementsIn } from './unwrap.ts'
+import { type Fields, eachObject, fieldsOf, textOfJson } from '../base/json/objects.ts'
+import { refuseManyValues } from '../base/json/values.ts'
+import { type Opening, documentsIn, predicateOf, statementsIn } from './envelopes.ts'
 
 /** Something that went into a build, or came out of it. */
 export interface Material {
@@ -9,7 +9,7 @@ export interface Material {
   readonly digest: string
 }
 
-/** What a page shows of one attestation; '' for what it does not name. */
+/** One attestation as it is read; '' for what it does not name. */
 export interface Provenance {
   readonly predicateType: string
   readonly builder: string
@@ -27,16 +27,26 @@ export interface Provenance {
 const MOST_STATEMENTS = 20
 const MOST_MATERIALS = 200
 
-/** Reads SLSA provenance of versions 0.1 to 1; other in-toto statements only by their type and subjects. */
-export function readProvenance(value: unknown): Provenance[] | null {
-  const found = statementsIn(value).slice(0, MOST_STATEMENTS)
-  return found.length === 0 ? null : found.map(readStatement)
+/** How documents of provenance are opened. */
+const PROVENANCE_OPENING: Opening = {
+  what: 'the provenance',
+  formats: null,
+  refuse: refuseManyValues,
+}
+
+/**
+ * Reads SLSA provenance of versions 0.1 to 1, in whatever contains the statements; other in-toto statements only by their type
+ * and subjects; none of another format. Throws `bad_request`.
+ */
+export function readProvenance(bytes: Buffer): Provenance[] {
+  const { documents } = documentsIn(bytes, PROVENANCE_OPENING)
+  return statementsIn(documents, PROVENANCE_OPENING).slice(0, MOST_STATEMENTS).map(readStatement)
 }
 
 function readStatement(statement: Fields): Provenance {
-  const predicate = predicateOf(statement)
+  const predicate = fieldsOf(predicateOf(statement))
   const common = {
-    predicateType: shortText(statement['predicateType']),
+    predicateType: textIn(statement['predicateType']),
     subjects: materialsOf(statement['subject']),
   }
   const isSecond = predicate['buildDefinition'] !== undefined
@@ -53,14 +63,14 @@ function readVersion0(predicate: Fields): Build {
   const { definedInMaterial, type } = fieldsOf(recipe)
   const named = typeof definedInMaterial === 'number' ? all[definedInMaterial] : all[0]
   return {
-    builder: shortText(fieldsOf(builder)['id']),
-    buildType: shortText(buildType ?? type),
+    builder: textIn(fieldsOf(builder)['id']),
+    buildType: textIn(buildType ?? type),
     sources: materialsOf([configSource ?? named]),
     materials: materialsOf(all),
     materialCount: all.length,
-    startedAt: shortText(times['buildStartedOn'], 60),
-    finishedAt: shortText(times['buildFinishedOn'], 60),
-    invocation: shortText(times['buildInvocationId'] ?? times['buildInvocationID']),
+    startedAt: textIn(times['buildStartedOn']),
+    finishedAt: textIn(times['buildFinishedOn']),
+    invocation: textIn(times['buildInvocationId'] ?? times['buildInvocationID']),
   }
 }
 
@@ -70,14 +80,14 @@ function readVersion1(predicate: Fields): Build {
   const times = fieldsOf(metadata)
   const all: unknown[] = Array.isArray(resolvedDependencies) ? resolvedDependencies : []
   return {
-    builder: shortText(fieldsOf(builder)['id']),
-    buildType: shortText(buildType),
+    builder: textIn(fieldsOf(builder)['id']),
+    buildType: textIn(buildType),
     sources: sourcesOf(fieldsOf(externalParameters)),
     materials: materialsOf(all),
     materialCount: all.length,
-    startedAt: shortText(times['startedOn'], 60),
-    finishedAt: shortText(times['finishedOn'], 60),
-    invocation: shortText(times['invocationId']),
+    startedAt: textIn(times['startedOn']),
+    finishedAt: textIn(times['finishedOn']),
+    invocation: textIn(times['invocationId']),
   }
 }
 
@@ -85,12 +95,12 @@ function readVersion1(predicate: Fields): Build {
 function sourcesOf({ workflow, source, sourceToBuild, buildConfigSource }: Fields): Material[] {
   const { repository, ref, path } = fieldsOf(workflow)
   const run =
-    shortText(repository) === ''
+    textIn(repository) === ''
       ? []
       : [
           {
             uri: [repository, ref, path]
-              .map((one) => shortText(one))
+              .map((one) => textIn(one))
               .filter(Boolean)
               .join(' '),
             digest: '',
@@ -105,9 +115,17 @@ function materialsOf(value: unknown): Material[] {
     if (found.length === MOST_MATERIALS) break
     const { uri, repository, name, digest } = one
     const [first] = Object.entries(fieldsOf(digest))
-    const text = shortText(uri ?? repository ?? name)
-    const hash = first === undefined ? '' : clip(`${first[0]}:${shortText(first[1])}`)
+    const text = textIn(uri ?? repository ?? name)
+    const hash = first === undefined ? '' : `${first[0]}:${textIn(first[1])}`
     if (text !== '' || hash !== '') found.push({ uri: text, digest: hash })
   }
   return found
+}
+
+/** Longest text that is kept, characters. */
+const LONGEST_TEXT = 2_000
+
+/** Returns a value as text, what is no text as JSON; '' where there is none. */
+function textIn(value: unknown): string {
+  return textOfJson(value ?? '').slice(0, LONGEST_TEXT)
 }
