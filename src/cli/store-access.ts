@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import { unsyncedSources } from '../base/domain/sources.ts'
-import { whyUnread } from '../store/database/older-folder.ts'
+import { whyUnread } from '../store/database/unread.ts'
 import { type Db, openReader } from '../store/database/open.ts'
 import { type Reads, createReads, isOwnData } from '../store/reads.ts'
 

@@ -1,6 +1,7 @@
 import { VERSION } from '../base/version.ts'
 import type { Feature } from '../daemon/feature.ts'
-import { MIGRATIONS } from '../store/database/migrations/mirror.ts'
+import { MIRROR_SCHEMA } from '../store/database/schema/mirror.ts'
+import { newestOf } from '../store/database/schema/schema.ts'
 import { print, printJson } from './context.ts'
 
 /** Returns `patchmirror version`: the version; as JSON also the formats that it, with these features, reads and writes. */
@@ -10,7 +11,7 @@ export function versionWith(features: readonly Feature[]) {
     if (json)
       printJson({
         version: VERSION,
-        schema: MIGRATIONS.length,
+        schema: newestOf(MIRROR_SCHEMA),
         ...Object.assign({}, ...formats),
         node: process.versions.node,
       })

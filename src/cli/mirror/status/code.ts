@@ -5,7 +5,7 @@ import type { Status } from '../../../server/status/report.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { NO_AGE, type SourceName, servedSources } from '../../../base/domain/sources.ts'
-import { hasUnreadDatabase } from '../../../store/database/older-folder.ts'
+import { hasUnreadDatabase } from '../../../store/database/unread.ts'
 import { duration } from '../../output.ts'
 
 type Source = Status['sources'][number]

@@ -4,7 +4,7 @@ import { faultOfArchive } from '../../../archive/check.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { type CarriedReader, createCarriedReader } from '../../../store/replication/reader.ts'
 import { type Db, derivedDir, openReader } from '../../../store/database/open.ts'
-import { whyUnread } from '../../../store/database/older-folder.ts'
+import { whyUnread } from '../../../store/database/unread.ts'
 import type { ArchiveInfo } from '../../../store/osv/reads.ts'
 import { type Reads, createReads } from '../../../store/reads.ts'
 
