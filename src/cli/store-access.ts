@@ -21,7 +21,7 @@ export function closing<T>(store: { close(): void }, work: () => T): T {
 
 /**
  * Calls `work` with the reads of a data folder, on a connection that is closed after it. Null when there is no database,
- * or one of an earlier version. Throws `storage`, `corrupt` or `schema`.
+ * or none that is migrated. Throws `storage`, `corrupt` or `schema`.
  */
 export function withReads<T>(dataDir: string, work: (reads: Reads, db: Db) => T): T | null {
   const db = openReader(dataDir)

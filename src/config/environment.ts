@@ -4,7 +4,6 @@ import { isKeyMaterial } from './kinds/pem-files.ts'
 import type { GivenSettings, Layer, Unread } from './problems.ts'
 import { secretText } from './secret-files.ts'
 import { type NamedSetting, ENV_PREFIX, SETTINGS } from './settings.ts'
-import { successorOfVariable } from './successors.ts'
 import { suggestSetting } from './suggest.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -77,8 +76,6 @@ function unknownVariable(env: Environment, name: string): string[] {
   const owner = SETTINGS.find(({ env: known }) => name === `${known}_FILE`)
   if (owner !== undefined)
     return [`${name}: ${owner.key} is not secret, so it cannot come from a file; use ${owner.env}`]
-  const successor = successorOfVariable(name)
-  if (successor !== null) return [`${name}: ${successor}`]
   const near = suggestSetting(name.slice(ENV_PREFIX.length))
   const meant = name.endsWith('_FILE') ? near?.fileEnv : null
   const hint = near === null ? '' : `; did you mean ${meant ?? near.env}?`

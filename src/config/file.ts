@@ -3,7 +3,6 @@ import type * as Yaml from 'yaml'
 import { messageOf, systemCode } from '../base/errors.ts'
 import type { GivenSettings, Layer } from './problems.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
-import { successorOf } from './successors.ts'
 import { fileHint, suggestSection, suggestSetting } from './suggest.ts'
 import { readNamedFile } from '../base/files.ts'
 
@@ -92,7 +91,7 @@ function readValue(reading: Reading, section: string, pair: Pair): void {
   const key = `${section}.${name}`
   const setting = SETTINGS.find((candidate) => candidate.key === key)
   if (setting === undefined) {
-    reading.problems.push(`${key} (${where}): ${successorOf(key) ?? unknownKey(key)}`)
+    reading.problems.push(`${key} (${where}): ${unknownKey(key)}`)
     return
   }
   try {

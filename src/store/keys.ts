@@ -15,11 +15,11 @@ export interface LocalKey {
   readonly prefix: string
   /** Unix milliseconds. */
   readonly createdAt: number
-  /** User of the operating system who created it; null: the daemon, or an earlier version, which did not store this. */
+  /** User of the operating system who created it; null: the daemon. */
   readonly createdBy: string | null
   /** Unix milliseconds; null while it is valid. */
   readonly revokedAt: number | null
-  /** User who revoked it; null while it is valid, or where an earlier version revoked it. */
+  /** User who revoked it; null while it is valid. */
   readonly revokedBy: string | null
 }
 

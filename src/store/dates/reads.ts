@@ -19,9 +19,8 @@ export interface RecordDates {
   readonly flags: number
 }
 
-// A content that was not examined yet may name a fix.
 const COLUMNS = `id, first_seen AS firstSeen, changed_at AS changedAt, fix_seen AS fixSeen, removed_at AS removedAt,
-  returned_at AS returnedAt, iif(flags >= 8, (flags & 7) | 2, flags) AS flags`
+  returned_at AS returnedAt, flags`
 
 /** Rows per query: between two queries the connection is free. */
 const PAGE = 2_000

@@ -8,23 +8,13 @@ const HEAD = `id, endpoint, webhook_id AS webhookId, state, type, dialect, secre
   stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt, attempts, due_at AS dueAt, reason, size, replays`
 const LISTED = `${HEAD}, x'' AS body`
 
-/**
- * SQL: dead letters of earlier versions, which refused what they could not parse. No other letter is dead without an
- * attempt.
- */
-const UNREAD = "state = 'dead' AND type IS NULL AND attempts = 0 AND refreshed_at IS NULL"
-
-/** SQL: a stored delivery stays unchanged, except one that could not be parsed: its retry replaces it. */
+/** SQL: a stored delivery stays unchanged. */
 const RECEIVE = `
   INSERT INTO inbox (endpoint, webhook_id, state, type, dialect, secret, target, received_at, stored_at, attempts, due_at,
     reason, size, body)
   VALUES (@endpoint, @webhookId, @state, @type, @dialect, @secret, @target, @receivedAt, @storedAt, 0, @receivedAt,
     @reason, @size, @body)
-  ON CONFLICT (endpoint, webhook_id) DO UPDATE SET state = excluded.state, type = excluded.type,
-    dialect = excluded.dialect, secret = excluded.secret, target = excluded.target, received_at = excluded.received_at,
-    stored_at = excluded.stored_at, attempts = 0, due_at = excluded.due_at, reason = excluded.reason,
-    size = excluded.size, body = excluded.body
-  WHERE ${UNREAD} AND excluded.state <> 'dead'`
+  ON CONFLICT (endpoint, webhook_id) DO NOTHING`
 
 /** SQL: what was announced became visible once: a replay does not change when. */
 const SETTLE = `
@@ -85,7 +75,7 @@ function createReceipts(db: Db) {
   const pendingRows = db.prepare<[], number>("SELECT rows FROM inbox_tally WHERE state = 'pending'").pluck()
   const known = db
     .prepare<Pick<NewDelivery, 'endpoint' | 'webhookId'>, Buffer>(
-      `SELECT body FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId AND NOT (${UNREAD})`,
+      'SELECT body FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId',
     )
     .pluck()
   /** Returns what a delivery is that has the id of a stored one; null when none has it. */

@@ -20,7 +20,7 @@ export interface RelayTarget {
   dueAt: number
   /** Reason of the last failure, one line. */
   reason: string | null
-  /** Time of the last failure; null: there was none, or an earlier version did not store it. */
+  /** Time of the last failure; null: there was none. */
   failedAt: number | null
   deliveredAt: number | null
   /** Deliveries that expired without success. */

@@ -11,6 +11,52 @@ import type { Schema } from './schema.ts'
  * SQLite promises nothing about its own random numbers: the program brings `random_bytes(n)` along.
  */
 const TABLES = `
+  -- This mirror's own: keys, identity, bundles. No sync brings them back, so they lie first in the file: a database that is cut off still has them.
+
+  CREATE TABLE local_key (        -- who may read the private paths; no key is kept in clear
+    id INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice, so a line in a log always means the same key
+    name TEXT NOT NULL,           -- for people; may be empty
+    prefix TEXT NOT NULL,         -- how the key begins, so that its owner can tell it from others
+    hash BLOB NOT NULL UNIQUE,    -- HMAC-SHA256 of the key, keyed from the secret below
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER,           -- null: valid
+    created_by TEXT,              -- the operating system's user who made the key; null: the daemon
+    revoked_by TEXT               -- who revoked it
+  ) STRICT;
+  CREATE TABLE secret (           -- one row, never leaves the database
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    bytes BLOB NOT NULL
+  ) STRICT;
+  INSERT INTO secret VALUES (1, random_bytes(32));
+
+  CREATE TABLE mirror_identity (  -- who signs for what is exported here; one row
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    id TEXT NOT NULL              -- 32 hex digits
+  ) STRICT;
+  INSERT INTO mirror_identity VALUES (1, lower(hex(random_bytes(16))));
+  CREATE TABLE bundle_export (    -- every state that was exported, so that later deltas can build on it
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice, and never goes back
+    digest TEXT NOT NULL,         -- of the sources exported, hex
+    sources TEXT NOT NULL,        -- JSON: source -> its digest, snapshot and as-of
+    exported_at INTEGER NOT NULL,
+    summary BLOB                  -- gzipped: key and hash of every row; null: forgotten
+  ) STRICT;
+  CREATE INDEX bundle_export_digest ON bundle_export (digest);
+  CREATE TABLE bundle_import (    -- every bundle that was applied
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    mirror TEXT NOT NULL,         -- identity of the mirror that made it
+    sequence INTEGER NOT NULL,
+    kind TEXT NOT NULL,           -- full | delta
+    digest TEXT NOT NULL,
+    sources TEXT NOT NULL,        -- JSON: source -> digest
+    key_id TEXT,                  -- of the trusted key that signed it; null: unsigned
+    created_at INTEGER NOT NULL,
+    as_of INTEGER NOT NULL,       -- the earliest of its sources
+    imported_at INTEGER NOT NULL,
+    rollback INTEGER NOT NULL,    -- 1: it was older than the stored data, and was applied with --allow-rollback
+    file TEXT NOT NULL
+  ) STRICT;
+
   -- Runs and snapshots
 
   CREATE TABLE run (
@@ -40,7 +86,7 @@ const TABLES = `
     records INTEGER NOT NULL,
     whole INTEGER NOT NULL,       -- 1: the check passed in full; 0: something is missing or stale
     scope TEXT,                   -- JSON: the settings of the scope that it was made with; null: everything is in scope
-    content_digest TEXT           -- hex: the same for equal content on any mirror; null: not computed
+    content_digest TEXT           -- hex: the same for equal content on any mirror
   ) STRICT;
 
   CREATE TABLE quarantine (       -- what runs refused
@@ -116,7 +162,6 @@ const TABLES = `
     body_crc32 INTEGER,           -- of the stored gzip member itself, so that it can be checked without inflating it; null: unknown
     fix INTEGER                   -- 1: the content names a fix; null: not examined
   ) STRICT, WITHOUT ROWID;
-  -- The few ids that a client may send in another form.
   CREATE INDEX osv_untidy ON osv_record (id) WHERE ${IS_UNTIDY};
   CREATE TABLE osv_tombstone (    -- records that were removed
     id TEXT PRIMARY KEY,
@@ -152,9 +197,10 @@ const TABLES = `
     fix_seen INTEGER,             -- the first snapshot in which it named a fix; null: none did, or unknown (flags)
     removed_at INTEGER,           -- the last time that it was removed; null: never
     returned_at INTEGER,          -- when it was there again after that; null: it was not
-    flags INTEGER NOT NULL,       -- at the latest then: 1 first_seen, 2 fix_seen, 4 changed_at; 8: content not examined for a fix
+    flags INTEGER NOT NULL,       -- at the latest then: 1 first_seen, 2 fix_seen, 4 changed_at
     content BLOB                  -- the first 8 bytes of the SHA-256 of its content; null: unknown
   ) STRICT, WITHOUT ROWID;
+  -- Always empty: builds before the first release used it, and a database is compared with this schema.
   CREATE INDEX osv_dates_unexamined ON osv_dates (id) WHERE flags >= 8;
 
   CREATE TABLE osv_archive (      -- the derived all.zip of the snapshot, one row
@@ -347,52 +393,6 @@ const TABLES = `
     kind INTEGER NOT NULL,        -- 0 added, 1 changed, 2 removed
     PRIMARY KEY (log, name)
   ) STRICT, WITHOUT ROWID;
-
-  -- This mirror's own: keys, identity, bundles
-
-  CREATE TABLE local_key (        -- who may read the private paths; no key is kept in clear
-    id INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice, so a line in a log always means the same key
-    name TEXT NOT NULL,           -- for people; may be empty
-    prefix TEXT NOT NULL,         -- how the key begins, so that its owner can tell it from others
-    hash BLOB NOT NULL UNIQUE,    -- HMAC-SHA256 of the key, keyed from the secret below
-    created_at INTEGER NOT NULL,
-    revoked_at INTEGER,           -- null: valid
-    created_by TEXT,              -- the operating system's user who made the key; null: the daemon
-    revoked_by TEXT               -- who revoked it
-  ) STRICT;
-  CREATE TABLE secret (           -- one row, never leaves the database
-    only INTEGER PRIMARY KEY CHECK (only = 1),
-    bytes BLOB NOT NULL
-  ) STRICT;
-  INSERT INTO secret VALUES (1, random_bytes(32));
-
-  CREATE TABLE mirror_identity (  -- who signs for what is exported here; one row
-    only INTEGER PRIMARY KEY CHECK (only = 1),
-    id TEXT NOT NULL              -- 32 hex digits
-  ) STRICT;
-  INSERT INTO mirror_identity VALUES (1, lower(hex(random_bytes(16))));
-  CREATE TABLE bundle_export (    -- every state that was exported, so that later deltas can build on it
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice, and never goes back
-    digest TEXT NOT NULL,         -- of the sources exported, hex
-    sources TEXT NOT NULL,        -- JSON: source -> its digest, snapshot and as-of
-    exported_at INTEGER NOT NULL,
-    summary BLOB                  -- gzipped: key and hash of every row; null: forgotten
-  ) STRICT;
-  CREATE INDEX bundle_export_digest ON bundle_export (digest);
-  CREATE TABLE bundle_import (    -- every bundle that was applied
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    mirror TEXT NOT NULL,         -- identity of the mirror that made it
-    sequence INTEGER NOT NULL,
-    kind TEXT NOT NULL,           -- full | delta
-    digest TEXT NOT NULL,
-    sources TEXT NOT NULL,        -- JSON: source -> digest
-    key_id TEXT,                  -- of the trusted key that signed it; null: unsigned
-    created_at INTEGER NOT NULL,
-    as_of INTEGER NOT NULL,       -- the earliest of its sources
-    imported_at INTEGER NOT NULL,
-    rollback INTEGER NOT NULL,    -- 1: it was older than the stored data, and was applied with --allow-rollback
-    file TEXT NOT NULL
-  ) STRICT;
 `
 
 /** The schema of `mirror.db`. A change of it is a further step. */

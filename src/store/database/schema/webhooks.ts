@@ -57,6 +57,7 @@ const TABLES = `
     WHEN NEW.state = 'pending' OR (NEW.type IS NOT NULL AND NEW.state <> 'ignored') BEGIN
     INSERT OR IGNORE INTO relay_ready VALUES (NEW.id);
   END;
+  -- No type is set later: builds before the first release did it, and a database is compared with this schema.
   CREATE TRIGGER relay_mended AFTER UPDATE OF type ON inbox
     WHEN OLD.type IS NULL AND NEW.type IS NOT NULL AND NEW.state <> 'ignored' BEGIN
     INSERT OR IGNORE INTO relay_ready VALUES (NEW.id);
