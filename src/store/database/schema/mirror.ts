@@ -1,4 +1,4 @@
-import { IS_UNTIDY } from '../untidy-ids.ts'
+import { IS_UNTIDY } from './untidy-ids.ts'
 import type { Schema } from './schema.ts'
 
 /**

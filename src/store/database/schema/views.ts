@@ -1,5 +1,5 @@
 import type { Schema } from './schema.ts'
-import { IS_UNTIDY } from '../untidy-ids.ts'
+import { IS_UNTIDY } from './untidy-ids.ts'
 
 /**
  * The database of one generation of views (views.db): what lies where in its archives, and which packages each record
