@@ -1,4 +1,5 @@
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /** What a date of a record is: not when it was, but when it was at the latest (`flags`). */
 export const AT_LATEST = { firstSeen: 1, fixSeen: 2, changedAt: 4 } as const
@@ -27,13 +28,13 @@ const PAGE = 2_000
 
 /** Creates reads of the dates of records; usable on any connection. */
 export function createDatesReader(db: Db) {
-  const one = db.prepare<[string], RecordDates>(`SELECT ${COLUMNS} FROM osv_dates WHERE id = ?`)
+  const { one } = queries(db)
   const page = db.prepare<[string, number], RecordDates>(
     `SELECT ${COLUMNS} FROM osv_dates WHERE id > ? ORDER BY id LIMIT ?`,
   )
   return {
     /** Null: no snapshot of this mirror ever had a record of this id. */
-    readDates: (id: string): RecordDates | null => one.get(id) ?? null,
+    readDates: one<[id: string], RecordDates>(`SELECT ${COLUMNS} FROM osv_dates WHERE id = ?`),
     /** Yields the dates of all records, also of removed ones, in the order of their ids. */
     *eachDates(): Generator<RecordDates> {
       for (let after = ''; ;) {
