@@ -28,7 +28,7 @@ export interface ServedRecord {
   tag: string
   /** Last-Modified, unix seconds. */
   changed: number
-  /** CRC-32 of `body` when it was stored; null: stored by an earlier version, which computed none. */
+  /** CRC-32 of `body` when it was stored; null: unknown. */
   bodyCrc32: number | null
   /** Upstream's date of the stored bytes, Unix milliseconds; null: unknown. */
   asOf: number | null
