@@ -4,7 +4,7 @@ import type { Db } from './sqlite.ts'
 type Bound = unknown[] | object
 type Arguments<Values extends Bound> = Values extends unknown[] ? Values : [values: Values]
 
-/** A statement as a function. */
+/** A statement as a function. It binds all that it is given: for `filter` or `map`, write `(id) => has(id)`. */
 type Query<Values extends Bound, Result> = (...values: Arguments<Values>) => Result
 
 /** Creates one-line queries of a connection. Each statement is prepared once, and becomes the function that runs it. */
