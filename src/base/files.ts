@@ -81,7 +81,7 @@ const OURS =
   /^(derived|downloads|backups|fleet|(mirror|webhooks)\.db.*|.+\.lock(\.pid)?|serve\.(instance|settings)|serving|local\.key|webhook-secrets\.json|inbox-tries\.json|verify\.last)$/
 
 /**
- * Removes the permissions of group and others from the program's own files in a data folder, which an earlier version or
+ * Removes the permissions of group and others from the program's own files in a data folder, which a copy by hand or
  * another umask gave them. Links and files of other users are left unchanged.
  */
 export function tightenFolder(dataDir: string): void {

@@ -65,25 +65,13 @@ export async function askDaemon(
   }
 }
 
-/** Facts of a source that an earlier version does not return. */
-const NEW_FACTS = { unsynced: null, scopeChanged: null }
-
 /** Returns the report of the daemon that answers; null when nothing answers, or something that is not this program. */
 export async function statusOfDaemon(config: Config): Promise<Status | null> {
   try {
     const { status, text } = await askDaemon(withTakenPort(config), '/-/status', 2_000)
     const value: unknown = status === 200 ? JSON.parse(text) : null
     const ours = typeof value === 'object' && value !== null && 'version' in value && 'sources' in value
-    // Members that an earlier version does not return.
-    const none = {
-      relay: [],
-      contentDigest: null,
-      bundle: null,
-      storage: { state: 'ok', reason: null, freeBytes: null },
-    }
-    if (!ours) return null
-    const { sources, ...rest } = value as Status
-    return { ...none, ...rest, sources: sources.map((one) => ({ ...NEW_FACTS, ...one })) }
+    return ours ? (value as Status) : null
   } catch {
     return null
   }

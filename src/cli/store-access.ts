@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import { unsyncedSources } from '../base/domain/sources.ts'
-import { whyUnread } from '../store/database/older-folder.ts'
+import { whyUnread } from '../store/database/unread.ts'
 import { type Db, openReader } from '../store/database/open.ts'
 import { type Reads, createReads, isOwnData } from '../store/reads.ts'
 
@@ -21,7 +21,7 @@ export function closing<T>(store: { close(): void }, work: () => T): T {
 
 /**
  * Calls `work` with the reads of a data folder, on a connection that is closed after it. Null when there is no database,
- * or one of an earlier version. Throws `storage`, `corrupt` or `schema`.
+ * or none that is migrated. Throws `storage`, `corrupt` or `schema`.
  */
 export function withReads<T>(dataDir: string, work: (reads: Reads, db: Db) => T): T | null {
   const db = openReader(dataDir)

@@ -1,6 +1,7 @@
 import { VERSION } from '../base/version.ts'
 import type { Feature } from '../daemon/feature.ts'
-import { MIGRATIONS } from '../store/database/migrations/mirror.ts'
+import { MIRROR_SCHEMA } from '../store/database/schema/mirror.ts'
+import { newestOf } from '../store/database/schema/schema.ts'
 import { print, printJson } from './context.ts'
 
 /** `patchmirror version`: the version; as JSON also the formats that it, with these features, reads and writes. */
@@ -12,7 +13,7 @@ export async function versionCommand(
   if (json)
     printJson({
       version: VERSION,
-      schema: MIGRATIONS.length,
+      schema: newestOf(MIRROR_SCHEMA),
       ...Object.assign({}, ...formats),
       node: process.versions.node,
     })

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Db } from './database/open.ts'
+import { queries } from './database/query.ts'
 import { createSecretReader } from './secret.ts'
 
 /**
@@ -15,11 +16,11 @@ export interface LocalKey {
   readonly prefix: string
   /** Unix milliseconds. */
   readonly createdAt: number
-  /** User of the operating system who created it; null: the daemon, or an earlier version, which did not store this. */
+  /** User of the operating system who created it; null: the daemon. */
   readonly createdBy: string | null
   /** Unix milliseconds; null while it is valid. */
   readonly revokedAt: number | null
-  /** User who revoked it; null while it is valid, or where an earlier version revoked it. */
+  /** User who revoked it; null while it is valid. */
   readonly revokedBy: string | null
 }
 
@@ -64,17 +65,15 @@ const COLUMNS =
 
 /** Reads of the local keys; usable on any connection. */
 export function createKeyReader(db: Db) {
-  const list = db.prepare<[], LocalKey>(`SELECT ${COLUMNS} FROM local_key ORDER BY id`)
-  const valid = db.prepare<[], KeyHash>('SELECT id, name, hash FROM local_key WHERE revoked_at IS NULL ORDER BY id')
+  const query = queries(db)
   const all = db.prepare<[], LocalKey & { hash: Buffer }>(`SELECT ${COLUMNS}, hash FROM local_key ORDER BY id`)
   const secret = db.prepare<[], Buffer>('SELECT bytes FROM secret').pluck()
-  const any = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM local_key)').pluck()
   return {
     /** All keys ever created, revoked ones included, oldest first. */
-    listKeys: (): LocalKey[] => list.all(),
-    listKeyHashes: (): KeyHash[] => valid.all(),
+    listKeys: query.all<[], LocalKey>(`SELECT ${COLUMNS} FROM local_key ORDER BY id`),
+    listKeyHashes: query.all<[], KeyHash>('SELECT id, name, hash FROM local_key WHERE revoked_at IS NULL ORDER BY id'),
     /** Whether a key was ever created, even if all are revoked. */
-    hadKeys: (): boolean => any.get() === 1,
+    hadKeys: query.exists<[]>('SELECT 1 FROM local_key'),
     /** Returns the keys and their secret; null if the secret is lost: then no key can be verified. */
     readKeyBackup(): KeyBackup | null {
       const bytes = secret.get()

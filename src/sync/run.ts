@@ -34,11 +34,6 @@ export async function executeRun(deps: ConnectedDeps, request: RunRequest, runId
       request,
       sessions,
     )
-    if (request.dryRun !== true)
-      await deps.store.exclusive(() => {
-        deps.store.snapshots.fillContentDigest(request.source)
-        deps.store.dates.examineRecords()
-      })
     return {
       ...finalFacts(hasCommitted(request, result.outcome) ? facts : asPlanned(facts), sessions.cost()),
       state: result.outcome,

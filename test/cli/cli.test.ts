@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { CommanderError, createProgram } from '../../src/cli/program.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
@@ -12,7 +13,7 @@ import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { operatorName } from '../../src/base/domain/run-facts.ts'
 import { VERSION } from '../../src/base/version.ts'
-import { makeOlder } from '../store/fixtures.ts'
+import { setSchema } from '../store/fixtures.ts'
 import { type Finished, MAIN } from '../support/command.ts'
 import { overwriteTable } from '../support/damage.ts'
 import { commandHost } from '../support/hosted.ts'
@@ -195,16 +196,27 @@ describe('the command line', () => {
     }
   })
 
-  test('names a data folder of an earlier version as such', async () => {
-    mkdirSync(join(dir, 'data'))
-    makeOlder(join(dir, 'data'), 1)
+  test('names a database that is not migrated, and one from before the first release, as such', async () => {
+    const path = databasePath(join(dir, 'data'))
+    openWriter(join(dir, 'data')).close()
+    setSchema(path, 3)
+    expect(await patchmirror('status')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(
+        /mirror\.db has schema 3, .* before the first release .*patchmirror restore FILE/,
+      ) as string,
+    })
+    for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
+    new Database(path).exec('PRAGMA journal_mode = WAL').close() // as a start leaves it that is killed
     const readers = [['runs'], ['status'], ['verify'], ['identity'], ['keys', 'list'], ['need', 'x']]
     for (const args of LONG ? readers : readers.slice(1, 3)) {
       const { code, err } = await patchmirror(...args)
       expect([args, code, err]).toEqual([
         args,
         1,
-        expect.stringMatching(/written by an earlier version .* start the daemon \("patchmirror serve"\)/),
+        expect.stringMatching(
+          /is not migrated to the schema of this version .* start the daemon \("patchmirror serve"\)/,
+        ),
       ])
     }
   })

@@ -1,16 +1,18 @@
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { migrate, userVersion } from '../../src/store/database/migrate.ts'
-import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
-import { INBOX_MIGRATIONS } from '../../src/store/database/migrations/webhooks.ts'
+import { userVersion } from '../../src/store/database/migrate.ts'
+import { openInbox, openWriter } from '../../src/store/database/open.ts'
+import { MIRROR_SCHEMA } from '../../src/store/database/schema/mirror.ts'
+import { WEBHOOKS_SCHEMA } from '../../src/store/database/schema/webhooks.ts'
 import { freePort } from '../support/free-ports.ts'
 import { type Hosted, type World, openWorld } from '../support/daemons.ts'
 import { longTest } from '../support/tables.ts'
+import { addStep } from '../store/fixtures.ts'
 
 /** A mirror that was filled and stopped. */
 async function filled(): Promise<World> {
@@ -69,14 +71,11 @@ test('a daemon serves what is stored while the threads that write are not ready'
 
 /** Makes a data folder of the schema before the newest; returns what says which schemas it has. */
 function olderFolder({ data }: World): () => number[] {
-  mkdirSync(data)
   const paths = [join(data, 'mirror.db'), join(data, 'webhooks.db')]
-  for (const [at, steps] of [MIGRATIONS, INBOX_MIGRATIONS].entries()) {
-    const db = new Database(paths[at])
-    db.function('random_bytes', (length) => Buffer.alloc(Number(length), 7))
-    migrate(db, steps.slice(0, -1))
-    db.close()
-  }
+  openWriter(data).close()
+  openInbox(data).close()
+  addStep(MIRROR_SCHEMA)
+  addStep(WEBHOOKS_SCHEMA)
   return () =>
     paths.map((path) => {
       const db = new Database(path, { readonly: true })

@@ -5,8 +5,8 @@ import Database from 'better-sqlite3'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { restoreBackup } from '../../src/features/backup/restore.ts'
 import { type BackupOptions, writeBackup } from '../../src/features/backup/write.ts'
-import { migrate } from '../../src/store/database/migrate.ts'
-import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
+import { addStep } from '../store/fixtures.ts'
+import { MIRROR_SCHEMA } from '../../src/store/database/schema/mirror.ts'
 import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import { FILLED_AT, openFilledStore } from '../support/filled-store.ts'
 import { BALLAST, emptyDisk, fillDisk, mayMount, smallDisks } from '../support/small-disk.ts'
@@ -92,20 +92,17 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
 
   test('refuses a migration whose copy has no room, and changes nothing', () => {
     const disk = smallDisk('8m')
-    const db = new Database(databasePath(disk))
-    db.pragma('journal_mode = WAL')
-    db.function('random_bytes', (length) => Buffer.alloc(Number(length), 7))
-    migrate(db, MIGRATIONS.slice(0, -1))
-    db.close()
+    openWriter(disk).close()
+    addStep()
     fillDisk(disk, 500_000)
     const open = (): void => void openWriter(disk, () => undefined).close()
     expect(open).toThrow(/is copied before it is migrated: .* Nothing was changed: free some space/)
     expect(readdirSync(join(disk, 'backups'))).toEqual([])
     const same = new Database(databasePath(disk))
-    expect(same.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length - 1)
+    expect(same.pragma('user_version', { simple: true })).toBe(MIRROR_SCHEMA.first)
     same.close()
     emptyDisk(disk)
     open()
-    expect(readdirSync(join(disk, 'backups'))).toEqual([`mirror-schema-${MIGRATIONS.length - 1}.db`])
+    expect(readdirSync(join(disk, 'backups'))).toEqual([`mirror-schema-${MIRROR_SCHEMA.first}.db`])
   })
 })

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import Database from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
-import { migrate } from '../../src/store/database/migrate.ts'
-import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
-import { databasePath } from '../../src/store/database/open.ts'
+import { MIRROR_SCHEMA } from '../../src/store/database/schema/mirror.ts'
+import type { Schema } from '../../src/store/database/schema/schema.ts'
 import { packContent } from '../../src/store/database/gzip.ts'
 import type { RecordToStore } from '../../src/store/osv/reads.ts'
 import { type PinnedReads, openPinnedReads } from '../../src/store/reads.ts'
@@ -86,15 +85,16 @@ export function quarantine(runId: number, text = '[]'): Omit<Quarantine, 'decisi
   }
 }
 
-/** Replaces the mirror.db of a folder by an empty one as an earlier version made it, and runs SQL in it. */
-export function makeOlder(dir: string, version: number, sql = ''): void {
-  const path = databasePath(dir)
-  for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
-  writeFileSync(path, '', { mode: 0o600 })
+/** Gives the program of this process a further step of a schema until the test ends: a database that was made before is then an older one. */
+export function addStep(schema: Schema = MIRROR_SCHEMA): void {
+  const steps = schema.steps as string[]
+  steps.push('CREATE TABLE added (id INTEGER PRIMARY KEY) STRICT')
+  onTestFinished(() => void steps.pop())
+}
+
+/** Gives a database another number of its schema. */
+export function setSchema(path: string, number: number): void {
   const db = new Database(path)
-  db.pragma('journal_mode = WAL')
-  db.function('random_bytes', (length) => Buffer.alloc(Number(length), 7))
-  migrate(db, MIGRATIONS.slice(0, version))
-  db.exec(sql)
+  db.pragma(`user_version = ${number}`)
   db.close()
 }

@@ -4,9 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { databasePath } from '../../src/store/database/open.ts'
 import { hashKey } from '../../src/store/keys.ts'
 import { startLocalKey } from '../../src/store/local-key.ts'
-import { MIGRATIONS } from '../../src/store/database/migrations/mirror.ts'
 import { overwriteTable } from '../support/damage.ts'
-import { NOW, reads, scratch, writes } from './fixtures.ts'
+import { NOW, reads, writes } from './fixtures.ts'
 
 describe('a local key', () => {
   test('is shown once, and nothing that is stored contains it', () => {
@@ -78,18 +77,6 @@ describe('the secret', () => {
     store.close()
     expect(reads(store.dir).live.secrets.readSecret('links')).toEqual(links)
     expect(writes().secrets.readSecret('links').equals(links)).toBe(false)
-  })
-
-  test('is added to a database that is older than the keys', () => {
-    const dir = scratch()
-    const old = new Database(databasePath(dir))
-    const before = MIGRATIONS.findIndex((step) => step.includes('CREATE TABLE secret'))
-    for (const step of MIGRATIONS.slice(0, before)) old.exec(step)
-    old.pragma(`user_version = ${before}`)
-    old.close()
-    const store = writes(dir)
-    expect(store.secrets.readSecret('links')).toHaveLength(32)
-    expect(store.keys.listKeys()).toEqual([])
   })
 
   test('that is lost is an error, never an empty secret', () => {

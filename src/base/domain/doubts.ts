@@ -99,14 +99,6 @@ export const DOUBTS = {
 /** The name of a kind of doubt. */
 export type Doubt = keyof typeof DOUBTS
 
-/** Names of kinds in doubts that an earlier version stored, and what has taken their place. */
-const EARLIER: Readonly<Record<string, Doubt>> = {
-  fixLowered: 'affectedLost',
-  rangesLost: 'affectedLost',
-  ecosystemChanged: 'affectedLost',
-  severityChanged: 'severityLowered',
-}
-
 /** Items of each kind that are named for one snapshot: with more changes the log names none. */
 export const MOST_DOUBTED = 10_000
 
@@ -176,13 +168,8 @@ export function doubtNews(counts: readonly (readonly [Doubt, number])[], at: str
 
 /** Returns the kinds that this version knows, each with its items; none are known of what another mirror doubted. */
 export function doubtedKinds(doubted: DoubtedRecords, counts: DoubtCounts = {}): [Doubt, readonly string[]][] {
-  const all = new Map<Doubt, Set<string>>()
-  for (const [name, ids] of Object.entries(doubted)) {
-    const kind = EARLIER[name] ?? (name as Doubt)
-    all.set(kind, new Set([...(all.get(kind) ?? []), ...ids]))
-  }
   return (Object.keys(DOUBTS) as Doubt[]).flatMap((kind): [Doubt, readonly string[]][] => {
-    const ids = [...(all.get(kind) ?? [])]
+    const ids = doubted[kind] ?? []
     return ids.length === 0 && (counts[kind] ?? 0) === 0 ? [] : [[kind, ids]]
   })
 }

@@ -11,7 +11,7 @@ import { MirrorError, messageOf } from '../../base/errors.ts'
 import { goOffline } from '../../base/offline.ts'
 import { serviceManager } from '../../base/service-manager.ts'
 import { type DaemonSettings, announceSettings } from '../../store/database/daemon-settings.ts'
-import { hasImported } from '../../store/database/older-folder.ts'
+import { hasImported } from '../../store/database/unread.ts'
 import { unsyncedHere } from '../store-access.ts'
 import { type GlobalOptions, settings } from '../context.ts'
 

@@ -8,7 +8,7 @@ import type { LoadedConfig } from '../../config/load.ts'
 import { damageAdvice, nameStorageError } from '../../store/database/faults.ts'
 import { type InspectedDatabase, inspectOthers } from '../../store/database/inspect.ts'
 import { databasePath, inboxPath, openReader } from '../../store/database/open.ts'
-import { whyUnread } from '../../store/database/older-folder.ts'
+import { whyUnread } from '../../store/database/unread.ts'
 import type { RunReport, RunRequest } from '../../sync/runner.ts'
 import { damageIn, noteVerified } from '../../sync/verify/noted.ts'
 import {

@@ -5,6 +5,8 @@ import { MirrorError, systemCode, whyUnreadable } from '../../base/errors.ts'
 import { PRIVATE_FILE } from '../../base/files.ts'
 import { counted } from '../../base/text.ts'
 import { DATABASES } from '../../store/database/copies.ts'
+import { beforeFirst } from '../../store/database/migration-copy.ts'
+import { isKnown, newestOf } from '../../store/database/schema/schema.ts'
 import { type ArchiveFile, openArchive } from '../../archive/zip/reader.ts'
 import {
   type BackupFile,
@@ -38,7 +40,7 @@ export async function openBackup(path: string): Promise<OpenBackup> {
   })
   try {
     const manifest = parseBackupManifest(await readManifest(archive, fail), fail)
-    refuseNewer(manifest, path)
+    refuseOtherSchema(manifest, path)
     checkMembers(archive, manifest, fail)
     const extract = (folder: string | null): Promise<void> => extractFiles(archive, manifest, folder, fail)
     return { manifest, extract, close: () => archive.close() }
@@ -64,15 +66,16 @@ async function readManifest(archive: ArchiveFile, fail: Fail): Promise<string> {
   return text
 }
 
-function refuseNewer({ files, program }: BackupManifest, path: string): void {
+function refuseOtherSchema({ files, program }: BackupManifest, path: string): void {
   for (const { name, schema } of files) {
-    const known = DATABASES.find((kind) => kind.name === name)?.schema ?? null
-    if (schema === null || known === null || schema <= known) continue
-    throw new MirrorError(
-      'schema',
-      `${path} was written by ${program}: its ${name} has schema ${schema}, and this program knows up to ${known}. ` +
-        'Restore it with that version or a newer one',
-    )
+    const own = DATABASES.find((kind) => kind.name === name)?.schema
+    if (schema === null || own === undefined || isKnown(schema, own)) continue
+    const has = `${path} was written by ${program}: its ${name} has schema ${schema}`
+    const why =
+      schema > newestOf(own)
+        ? `and this program knows up to ${newestOf(own)}. Restore it with that version or a newer one`
+        : `${beforeFirst(own)}. Restore it with that build; a mirror of this version begins with a sync`
+    throw new MirrorError('schema', `${has}, ${why}`)
   }
 }
 

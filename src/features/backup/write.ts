@@ -7,9 +7,10 @@ import { refuseFullDisk, reserveFor } from '../../base/disk-space.ts'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { PRIVATE_FILE, publishFile } from '../../base/files.ts'
 import { toIso } from '../../base/time.ts'
-import { whyUnread } from '../../store/database/older-folder.ts'
+import { whyUnread } from '../../store/database/unread.ts'
 import { DATABASES, checkCopy, copyDatabase, copyPrivateTables } from '../../store/database/copies.ts'
 import { databasePath, inboxPath, openInboxReader, openReader } from '../../store/database/open.ts'
+import { newestOf } from '../../store/database/schema/schema.ts'
 import { isUnreadable, nameStorageError } from '../../store/database/faults.ts'
 import { noteBackup } from '../../store/last-backup.ts'
 import { createCarriedReader } from '../../store/replication/reader.ts'
@@ -180,7 +181,8 @@ async function packFile(
   } finally {
     closeSync(file)
   }
-  const schema = DATABASES.find((kind) => kind.name === name)?.schema ?? null
+  const own = DATABASES.find((kind) => kind.name === name)?.schema
+  const schema = own === undefined ? null : newestOf(own)
   return { name, bytes, sha256: hash.digest('hex'), pieces, schema }
 }
 

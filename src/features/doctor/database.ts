@@ -1,9 +1,10 @@
 import { basename } from 'node:path'
 import type { Config } from '../../config/schema.ts'
 import { damageAdvice } from '../../store/database/faults.ts'
-import { EMPTY_FILE, EMPTY_FILE_ADVICE, isEmptyFile } from '../../store/database/older-folder.ts'
-import { newerAdvice } from '../../store/database/migration-copy.ts'
+import { EMPTY_FILE, EMPTY_FILE_ADVICE, isEmptyFile } from '../../store/database/unread.ts'
+import { beforeFirst, newerAdvice, olderAdvice } from '../../store/database/migration-copy.ts'
 import { inspectDatabases } from '../../store/database/inspect.ts'
+import { newestOf } from '../../store/database/schema/schema.ts'
 import { lockHolder, servingDaemon } from '../../store/database/lock.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
 import type { DoctorWorld } from './world.ts'
@@ -52,16 +53,22 @@ function soundness(dir: string): Finding {
 function schema(dir: string): Finding {
   const databases = inspectDatabases(dir, { quick: false })
   if (databases.length === 0) return skipped(NONE)
-  const of = ({ path, version, known }: (typeof databases)[number]): string =>
-    `${basename(path)} has schema ${version}, this program knows up to ${known}`
-  const newer = databases.filter(({ version, known }) => version > known)
+  const of = (one: (typeof databases)[number]): string =>
+    `${basename(one.path)} has schema ${one.version}, this program knows up to ${newestOf(one.schema)}`
+  const newer = databases.filter((one) => one.version > newestOf(one.schema))
   if (newer.length > 0)
     return failure(
       `${newer.map(of).join('; ')}: it was written by a newer Patchmirror`,
-      newer.map(({ path, known }) => newerAdvice(path, known)).join(' '),
+      newer.map((one) => newerAdvice(one.path, one.schema)).join(' '),
+    )
+  const early = databases.filter((one) => one.version !== 0 && one.version < one.schema.first)
+  if (early.length > 0)
+    return failure(
+      early.map((one) => `${basename(one.path)} has schema ${one.version}, ${beforeFirst(one.schema)}`).join('; '),
+      early.map(({ path }) => olderAdvice(path)).join(' '),
     )
   if (isEmptyFile(dir)) return warning(`mirror.db ${EMPTY_FILE}`, EMPTY_FILE_ADVICE)
-  const older = databases.filter(({ version, known }) => version < known)
+  const older = databases.filter((one) => one.version < newestOf(one.schema))
   if (older.length === 0) return fine(databases.map(of).join('; '))
   return warning(
     `${older.map(of).join('; ')}: it is not migrated yet`,

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
-import { whyUnread } from '../../store/database/older-folder.ts'
+import { whyUnread } from '../../store/database/unread.ts'
 import { openShortReads } from '../../store/reads.ts'
 import { type GlobalOptions, firstStep, printJson } from '../../cli/context.ts'
 import { visibleLines } from '../../cli/output.ts'

@@ -10,7 +10,7 @@ import { upstreamJson } from '../../cli/context.ts'
 import { table, visible } from '../../cli/output.ts'
 import type { LookupResult, LookupCall } from './snapshot.ts'
 
-/** The reason of a path that a bundle brought as missing, or an earlier version of this program stored. */
+/** The reason of a path that a bundle brought as missing. */
 const NO_REASON = 'the reason is not stored here; "patchmirror runs" on the mirror that syncs names it'
 
 const ARTIFACTS = RESOURCES.find(({ name }) => name === 'tags')?.artifacts ?? []

@@ -1,4 +1,4 @@
-import { WHITE_SPACE } from '../../store/database/untidy-ids.ts'
+import { WHITE_SPACE } from '../../store/database/schema/untidy-ids.ts'
 
 /** Ids that some clients do not ask for as they are, by the forms in which they do. */
 export interface OtherIds {

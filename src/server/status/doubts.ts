@@ -13,7 +13,7 @@ export interface DoubtfulRun {
   readonly message: string | null
   /** What it hides, one sentence a kind, as `161 more findings are ruled out by VEX since the run of 2026-05-01 10:05 UTC`. */
   readonly words: readonly string[]
-  /** Empty where they are not stored, such as those of an earlier version. */
+  /** Empty where they are not stored. */
   readonly kinds: readonly {
     readonly kind: Doubt
     readonly records: number

@@ -13,7 +13,7 @@ export interface PartialLists {
   /** The first twenty by path. */
   partialLists: readonly NamedList[]
   partialListCount: number
-  /** The first twenty of those whose end is not proved, though nothing speaks of more. A daemon of an earlier version has none. */
+  /** The first twenty of those whose end is not proved, though nothing speaks of more. */
   unprovedLists?: readonly NamedList[]
 }
 

@@ -60,13 +60,13 @@ export interface SourceStatus extends PartialLists, SourceSyncing, MissingParts 
   lastChangeAt: string | null
   /** Refused documents that wait for `approve` or `reject`. */
   openQuarantines: number
-  /** The runs whose refused change waits for that; without a reason for those without a key. A daemon of an earlier version has none. */
+  /** The runs whose refused change waits for that; without a reason for those without a key. */
   waiting?: readonly WaitingRun[]
   /** A rejected change that upstream still offers; null: none. */
   rejected?: { readonly run: number; readonly effect: string } | null
   /** When the first of the failed runs began that are the last ones; null: the last run did not fail. */
   failingSince?: string | null
-  /** What was published and should not be believed; null: nothing, or it is acknowledged. A daemon of an earlier version has none. */
+  /** What was published and should not be believed; null: nothing, or it is acknowledged. */
   doubtful?: DoubtfulRun | null
   /** What the signatures of the stored artifacts came to; null: they are not verified, or another source. */
   signatures?: SignatureStatus | null

@@ -1,4 +1,5 @@
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /** A document that an answer links to: the position of its URL in the answer, and its digest. */
 export interface CatalogLink {
@@ -96,19 +97,13 @@ export interface MissingPath {
 
 /** Creates reads of the catalog's answers; usable on any connection. */
 export function createCatalogAnswerReader(db: Db) {
+  const { exists, value } = queries(db)
   const answer = db.prepare<[string], AnswerRow>(`SELECT ${ANSWER} FROM catalog_answer WHERE path = ?`)
   const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
   )
-  const type = db.prepare<[string], string | null>('SELECT type FROM catalog_answer WHERE path = ?').pluck()
-  const ofOwner = db.prepare<[string], number>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1').pluck()
   const missingVex = db
     .prepare<[], number>("SELECT count(*) FROM catalog_lacking WHERE substr(path, -4) = '/vex'")
-    .pluck()
-  const oldestVex = db
-    .prepare<[], number | null>(
-      `SELECT min(coalesce(confirmed_at, changed * 1000)) FROM catalog_answer WHERE ${IS_VEX}`,
-    )
     .pluck()
   const mentions = db
     .prepare<[], [string, string]>(
@@ -128,16 +123,18 @@ export function createCatalogAnswerReader(db: Db) {
     readAnswer: (path: string): CatalogAnswer | null => toAnswer(answer.get(path)),
     /** Returns `answerState` of a stored answer without reading the answer itself. */
     /** Returns the media type of a stored answer's JSON; null: `application/json`, or none is stored. */
-    readAnswerType: (path: string): string | null => type.get(path) ?? null,
+    readAnswerType: value<[path: string], string>('SELECT type FROM catalog_answer WHERE path = ?'),
     readAnswerState: (path: string): string | null => answerState(state.get(path) ?? null),
     /** Whether any answer of an item is stored. */
-    hasAnswers: (owner: string): boolean => ofOwner.get(owner) === 1,
+    hasAnswers: exists<[owner: string]>('SELECT 1 FROM catalog_answer WHERE owner = ? LIMIT 1'),
     /** Number of VEX documents that the last run was to fetch and could not. */
     countMissingVex: (): number => missingVex.get() ?? 0,
     ...createMissingPaths(db),
     ...createStoredAnswers(db),
     /** Upstream's oldest confirmation of an answer about VEX, Unix milliseconds; null: there are none. */
-    readVexConfirmedAt: (): number | null => oldestVex.get() ?? null,
+    readVexConfirmedAt: value<[], number>(
+      `SELECT min(coalesce(confirmed_at, changed * 1000)) FROM catalog_answer WHERE ${IS_VEX}`,
+    ),
     /** `[id, owner]` of every artifact set that an answer mentions, published or only fetched. */
     listMentions: (): [string, string][] => mentions.all(),
     /** Numbers of stored list entries, answers and documents. */
@@ -150,23 +147,22 @@ export function createCatalogAnswerReader(db: Db) {
 
 /** Creates reads of the paths that the scope wants and the last run could not have. */
 function createMissingPaths(db: Db) {
+  const { all, one } = queries(db)
   const missing = db.prepare<[], MissingPath>(
     'SELECT path, resource, reason, status FROM catalog_lacking ORDER BY path',
   )
-  const missingOne = db.prepare<[string], MissingPath>(
-    'SELECT path, resource, reason, status FROM catalog_lacking WHERE path = ?',
-  )
-  const missingCounts = db.prepare<[], { resource: string; paths: number }>(
-    'SELECT resource, count(*) AS paths FROM catalog_lacking GROUP BY resource',
-  )
   return {
     /** Returns the path when the last run was to fetch it and could not; null otherwise. */
-    readMissingPath: (path: string): MissingPath | null => missingOne.get(path) ?? null,
+    readMissingPath: one<[path: string], MissingPath>(
+      'SELECT path, resource, reason, status FROM catalog_lacking WHERE path = ?',
+    ),
     listMissingPaths: (): MissingPath[] => missing.all(),
     /** Of these, the paths that the service refuses to the credential (403). */
     listForbiddenPaths: (): MissingPath[] => missing.all().filter(({ status }) => status === 403),
     /** Numbers of the same paths by their resource. */
-    countMissingPaths: () => missingCounts.all(),
+    countMissingPaths: all<[], { resource: string; paths: number }>(
+      'SELECT resource, count(*) AS paths FROM catalog_lacking GROUP BY resource',
+    ),
   }
 }
 

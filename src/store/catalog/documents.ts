@@ -2,6 +2,7 @@ import { promisify } from 'node:util'
 import { gunzipSync, gzip, gzipSync } from 'node:zlib'
 import { smallMember } from '../database/gzip.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import { createChunkBuffer } from './chunk-buffer.ts'
 import { type CatalogRow, createPackedChunks, prepareChunks } from './packed-chunks.ts'
 import { type Hash, createHash } from 'node:crypto'
@@ -33,16 +34,15 @@ export interface CatalogDocument {
 
 /** Creates reads of documents; usable on any connection. One chunk is in memory at a time. */
 export function createDocumentStoreReader(db: Db) {
-  const info = db.prepare<[string], CatalogDocument>(
-    'SELECT digest, size, stored, type, changed FROM catalog_document WHERE digest = ?',
-  )
-  const chunk = db
-    .prepare<[string, number], Buffer>('SELECT bytes FROM catalog_chunk WHERE digest = ? AND number = ?')
-    .pluck()
+  const { one, value } = queries(db)
   return {
-    readDocument: (digest: string): CatalogDocument | null => info.get(digest) ?? null,
+    readDocument: one<[digest: string], CatalogDocument>(
+      'SELECT digest, size, stored, type, changed FROM catalog_document WHERE digest = ?',
+    ),
     /** A chunk as stored, a gzip member; null if there is none. */
-    readChunk: (digest: string, number: number): Buffer | null => chunk.get(digest, number) ?? null,
+    readChunk: value<[digest: string, number: number], Buffer>(
+      'SELECT bytes FROM catalog_chunk WHERE digest = ? AND number = ?',
+    ),
   }
 }
 

@@ -1,6 +1,7 @@
 import type { CatalogPage } from './lists.ts'
 import { FACETS } from './list-query.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /** An item found by a walk, with the values of its facets. */
 export interface StagedEntry {
@@ -21,6 +22,7 @@ export const FACET_COLUMNS = Array.from({ length: FACETS }, (_, at) => `facet${a
  * They are lost with the connection; a walk is cheap to repeat.
  */
 export function createCatalogStaging(db: Db) {
+  const query = queries(db)
   db.exec(
     `CREATE TEMP TABLE IF NOT EXISTS staged_page (
        path TEXT, number INTEGER, cursor TEXT, next TEXT, etag TEXT, lastModified TEXT, sha256 BLOB, entries INTEGER,
@@ -40,7 +42,6 @@ export function createCatalogStaging(db: Db) {
   const entry = db.prepare(`INSERT INTO staged_entry VALUES (?, ?, ?, ?, ?, ${marks})`)
   const dropPages = db.prepare('DELETE FROM staged_page WHERE path = ?')
   const dropEntries = db.prepare('DELETE FROM staged_entry WHERE path = ?')
-  const forget = db.prepare("UPDATE staged_page SET etag = NULL, lastModified = NULL, sha256 = x'' WHERE path = ?")
   const turned = (facet: number) =>
     db
       .prepare<[string, string, string], string>(
@@ -49,7 +50,6 @@ export function createCatalogStaging(db: Db) {
          WHERE s.path = ? AND lower(s.facet${facet + 1}) = ? AND coalesce(lower(e.facet${facet + 1}), '') <> ?`,
       )
       .pluck()
-  const staged = db.prepare<[string, string], Buffer>('SELECT body FROM staged_entry WHERE path = ? AND id = ?').pluck()
   const stage = db.transaction((path: string, row: CatalogPage, entries: readonly StagedEntry[]): void => {
     page.run({ ...row, path, kept: 0 })
     entries.forEach(({ id, sha, body, facets }, at) => {
@@ -61,15 +61,17 @@ export function createCatalogStaging(db: Db) {
     /** Stages a page with new content. */
     stagePage: (path: string, row: CatalogPage, entries: readonly StagedEntry[]): void => stage(path, row, entries),
     /** The item of a staged page with new content; null: there is none of this id. */
-    readStaged: (path: string, id: string): Buffer | null => staged.get(path, id) ?? null,
+    readStaged: query.value<[path: string, id: string], Buffer>(
+      'SELECT body FROM staged_entry WHERE path = ? AND id = ?',
+    ),
     /** Stages a page that equals the stored one: its entries stay unchanged. */
     keepPage: (path: string, row: CatalogPage): void => {
       page.run({ ...row, path, kept: 1 })
     },
     /** Deletes the validators of a walk's pages, so that the next walk does not take them as unchanged. */
-    forgetPages: (path: string): void => {
-      forget.run(path)
-    },
+    forgetPages: query.run<[path: string]>(
+      "UPDATE staged_page SET etag = NULL, lastModified = NULL, sha256 = x'' WHERE path = ?",
+    ),
     /** Ids of the staged items of a list whose facet, by its number from 0, has a value now and is stored with another. */
     listTurned: (path: string, facet: number, value: string): string[] => turned(facet).all(path, value, value),
     /** Discards a walk, as when it is restarted. */

@@ -1,5 +1,6 @@
 import { createCompletenessReader } from './completeness.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /** A stored paged list: its frame is upstream's envelope without the items, and their positions in it. */
 export interface CatalogList {
@@ -57,16 +58,8 @@ const LIST = 'id, path, resource, frame, entries, changed, confirmed_at AS confi
 
 /** Creates reads of the catalog's lists; usable on any connection. */
 export function createCatalogListReader(db: Db) {
+  const { all, one, value } = queries(db)
   const list = db.prepare<[string], CatalogList>(`SELECT ${LIST} FROM catalog_list WHERE path = ?`)
-  const lists = db.prepare<[], CatalogList>(`SELECT ${LIST} FROM catalog_list ORDER BY path`)
-  const pages = db.prepare<[number], CatalogPage>(
-    `SELECT number, cursor, next, etag, last_modified AS lastModified, sha256, entries
-     FROM catalog_page WHERE list = ? ORDER BY number`,
-  )
-  const evidence = db.prepare<[number], string | null>('SELECT evidence FROM catalog_list WHERE id = ?').pluck()
-  const entry = db.prepare<[number, string], CatalogEntry>(
-    'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? AND id = ?',
-  )
   const entries = db.prepare<[number], CatalogEntry>(
     'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? ORDER BY ordinal',
   )
@@ -85,13 +78,18 @@ export function createCatalogListReader(db: Db) {
   return {
     ...createDoubtReader(db),
     readList: (path: string): CatalogList | null => list.get(path) ?? null,
-    listLists: (): CatalogList[] => lists.all(),
-    listPages: (listId: number): CatalogPage[] => pages.all(listId),
+    listLists: all<[], CatalogList>(`SELECT ${LIST} FROM catalog_list ORDER BY path`),
+    listPages: all<[listId: number], CatalogPage>(
+      `SELECT number, cursor, next, etag, last_modified AS lastModified, sha256, entries
+       FROM catalog_page WHERE list = ? ORDER BY number`,
+    ),
     ...createFieldNameReader(db),
     ...createCompletenessReader(db),
     /** Returns on what the completeness of a list rests, as JSON; null when it was not judged. */
-    readEvidence: (listId: number): string | null => evidence.get(listId) ?? null,
-    readEntry: (listId: number, id: string): CatalogEntry | null => entry.get(listId, id) ?? null,
+    readEvidence: value<[listId: number], string>('SELECT evidence FROM catalog_list WHERE id = ?'),
+    readEntry: one<[listId: number, id: string], CatalogEntry>(
+      'SELECT ordinal, id, body, sha FROM catalog_entry WHERE list = ? AND id = ?',
+    ),
     eachEntry: (listId: number) => entries.iterate(listId),
     /**
      * Returns the id of a list's first item in which each of these texts is the value of a field, its own or of one of
@@ -105,6 +103,7 @@ export function createCatalogListReader(db: Db) {
 }
 
 function createDoubtReader(db: Db) {
+  const { all } = queries(db)
   const whyPartial = db
     .prepare<{ path: string }, string>(
       `SELECT json_extract(frame, '$.partial') FROM catalog_list
@@ -113,21 +112,19 @@ function createDoubtReader(db: Db) {
        SELECT coalesce(reason, 'the last run could not fetch it') FROM catalog_lacking WHERE path = @path LIMIT 1`,
     )
     .pluck()
-  const partial = db.prepare<[], PartialList>(
-    `SELECT path, resource, json_extract(frame, '$.partial') AS reason FROM catalog_list
-     WHERE json_extract(frame, '$.partial') IS NOT NULL ORDER BY path`,
-  )
-  const unproved = db.prepare<[], PartialList>(
-    `SELECT path, resource, json_extract(frame, '$.unproved') AS reason FROM catalog_list
-     WHERE json_extract(frame, '$.unproved') IS NOT NULL ORDER BY path`,
-  )
   return {
     /** Returns why a list may be incomplete, or older than the rest of the catalog; null: it is neither. */
     whyListPartial: (path: string): string | null => whyPartial.get({ path }) ?? null,
     /** Lists that are not known to be complete. */
-    listPartialLists: (): PartialList[] => partial.all(),
+    listPartialLists: all<[], PartialList>(
+      `SELECT path, resource, json_extract(frame, '$.partial') AS reason FROM catalog_list
+       WHERE json_extract(frame, '$.partial') IS NOT NULL ORDER BY path`,
+    ),
     /** Lists of which nothing says that there is more, and nothing proves the end. */
-    listUnprovedLists: (): PartialList[] => unproved.all(),
+    listUnprovedLists: all<[], PartialList>(
+      `SELECT path, resource, json_extract(frame, '$.unproved') AS reason FROM catalog_list
+       WHERE json_extract(frame, '$.unproved') IS NOT NULL ORDER BY path`,
+    ),
   }
 }
 

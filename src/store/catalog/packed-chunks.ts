@@ -1,5 +1,6 @@
 import { freeBytes } from '../../base/free-bytes.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /** A document to be stored; its packed size follows from its chunks. */
 export interface CatalogRow {
@@ -16,8 +17,7 @@ export interface CatalogRow {
  * replaced.
  */
 export function prepareChunks(db: Db) {
-  const put = db.prepare('INSERT INTO incoming_chunk VALUES (?, ?, ?)')
-  const drop = db.prepare('DELETE FROM incoming_chunk WHERE sink = ?')
+  const { run } = queries(db)
   const adopt = db.prepare(
     'INSERT INTO catalog_chunk SELECT ?, number, bytes FROM incoming_chunk WHERE sink = ? ORDER BY number',
   )
@@ -27,12 +27,8 @@ export function prepareChunks(db: Db) {
   const isStored = db.prepare<[string], number>('SELECT 1 FROM catalog_document WHERE digest = ?').pluck()
   const only = db.prepare('INSERT OR IGNORE INTO catalog_chunk VALUES (?, 0, ?)')
   return {
-    put: (sink: number, number: number, bytes: Buffer): void => {
-      put.run(sink, number, bytes)
-    },
-    drop: (sink: number): void => {
-      drop.run(sink)
-    },
+    put: run<[sink: number, number: number, bytes: Buffer]>('INSERT INTO incoming_chunk VALUES (?, ?, ?)'),
+    drop: run<[sink: number]>('DELETE FROM incoming_chunk WHERE sink = ?'),
     /** Stores a document of a single chunk, as most are, without the temporary table. False: it is stored already. */
     insertWhole(bytes: Buffer, { digest, size, type, changed }: CatalogRow): boolean {
       if (only.run(digest, bytes).changes === 0) {

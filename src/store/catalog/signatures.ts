@@ -1,6 +1,7 @@
 import { sha256Hex } from '../../base/digest.ts'
 import type { SignatureCounts, StoredSignature } from '../../base/domain/artifacts/signature.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import { type CatalogAnswer, type CatalogLink, answerState } from './answers.ts'
 
 /** An answer as far as its signatures depend on it. */
@@ -37,6 +38,7 @@ export function signedState({ status, sha256, links }: SignedAnswer): string | n
 
 /** Creates reads of what the signatures of artifacts came to; usable on any connection. */
 export function createSignatureReader(db: Db) {
+  const { value } = queries(db)
   const one = db.prepare<[string], Row>(`SELECT ${COLUMNS} FROM catalog_signature WHERE path = ? AND fetched = 0`)
   const counts = db.prepare<[], { state: keyof SignatureCounts; paths: number }>(
     'SELECT state, count(*) AS paths FROM catalog_signature WHERE fetched = 0 GROUP BY state',
@@ -54,12 +56,6 @@ export function createSignatureReader(db: Db) {
   const signed = db.prepare<[], Omit<SignedPath, 'links'> & { links: string }>(
     `SELECT path, owner, status, sha256, links FROM catalog_answer WHERE ${IS_SIGNED}`,
   )
-  const tag = db
-    .prepare<[string], Buffer>(
-      `SELECT e.body FROM catalog_list l JOIN catalog_entry e ON e.list = l.id
-       WHERE l.resource = 'tags' AND e.id = ? LIMIT 1`,
-    )
-    .pluck()
   const rowOf = (path: string): SignatureRow | null => toRow(one.get(path))
   return {
     /** The stored result of a path, whichever documents it is about. */
@@ -85,7 +81,10 @@ export function createSignatureReader(db: Db) {
       for (const row of signed.all()) yield { ...row, links: JSON.parse(row.links) as CatalogLink[] }
     },
     /** The item of a listed tag; null: it is not listed. */
-    readTagItem: (id: string): Buffer | null => tag.get(id) ?? null,
+    readTagItem: value<[id: string], Buffer>(
+      `SELECT e.body FROM catalog_list l JOIN catalog_entry e ON e.list = l.id
+       WHERE l.resource = 'tags' AND e.id = ? LIMIT 1`,
+    ),
   }
 }
 
@@ -95,16 +94,13 @@ function toRow(row: Row | undefined): SignatureRow | null {
 
 /** Creates writes of the same. */
 export function createSignatureWriter(db: Db) {
+  const { run } = queries(db)
   const put = db.prepare(
     `INSERT OR REPLACE INTO catalog_signature
        (path, fetched, answer, basis, state, signer, reason, subject, enforced)
      VALUES (@path, @fetched, @answer, @basis, @state, @signer, @reason, @subject, @enforced)`,
   )
   const dropAll = db.prepare('DELETE FROM catalog_signature')
-  const dropOld = db.prepare(
-    `DELETE FROM catalog_signature WHERE (fetched = 0 AND path NOT IN (SELECT path FROM catalog_answer WHERE status = 200))
-       OR (fetched = 1 AND path NOT IN (SELECT path FROM catalog_fetched))`,
-  )
   return {
     ...createSignatureReader(db),
     /** Stores a result; `isFetched`: the answer is not published yet. */
@@ -114,9 +110,10 @@ export function createSignatureWriter(db: Db) {
     /** Deletes all results. Returns whether there were any. */
     dropSignatures: (): boolean => dropAll.run().changes > 0,
     /** Deletes the results of answers that are not stored any more. */
-    sweepSignatures: (): void => {
-      dropOld.run()
-    },
+    sweepSignatures: run<[]>(
+      `DELETE FROM catalog_signature WHERE (fetched = 0 AND path NOT IN (SELECT path FROM catalog_answer WHERE status = 200))
+         OR (fetched = 1 AND path NOT IN (SELECT path FROM catalog_fetched))`,
+    ),
   }
 }
 

@@ -10,6 +10,7 @@ import {
 } from '../../base/domain/image-reference.ts'
 import { isNone } from './answers.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import type { RunTrigger } from '../runs/runs.ts'
 
 /** How much of an announced tag is readable now. */
@@ -177,19 +178,19 @@ const KEEP_MS = 30 * DAY_MS
 
 /** Creates reads of new tags; usable on any connection. */
 export function createNewTagReader(db: Db) {
+  const { exists } = queries(db)
   const since = db.prepare<[number, number], NewTag>(
     `SELECT run_id AS runId, at, repository, tag, digest, trigger FROM catalog_arrival
      WHERE at >= ? ORDER BY at, id LIMIT ?`,
-  )
-  const unlisted = db.prepare<[number]>(
-    `SELECT 1 FROM run WHERE source = 'catalog' AND started_at >= ? AND json_extract(facts, '$.arrived') >
-       (SELECT count(*) FROM catalog_arrival WHERE run_id = run.id) LIMIT 1`,
   )
   return {
     /** Returns new tags published at or after a time (Unix milliseconds), oldest first. They are kept for 30 days. */
     listNewTags: (from: number, limit = 10_000): NewTag[] => since.all(from, limit),
     /** Reports whether a run that started at or after a time found more new tags than it stored. */
-    hasUnlistedTags: (from: number): boolean => unlisted.get(from) !== undefined,
+    hasUnlistedTags: exists<[from: number]>(
+      `SELECT 1 FROM run WHERE source = 'catalog' AND started_at >= ? AND json_extract(facts, '$.arrived') >
+         (SELECT count(*) FROM catalog_arrival WHERE run_id = run.id) LIMIT 1`,
+    ),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /** What a run published, by which something may be hidden. */
 export interface LedgerRow {
@@ -15,6 +16,7 @@ type Row = Omit<LedgerRow, 'packages'> & { readonly packages: string }
 
 /** Creates the ledger of what runs published below the limits of the guard; call writes inside the transaction that publishes. */
 export function createGuardLedger(db: Db) {
+  const { run } = queries(db)
   const list = db.prepare<[string, string, number], Row>(
     'SELECT kind, name, weight, packages FROM guard_doubt WHERE source = ? AND kind = ? AND at >= ?',
   )
@@ -22,9 +24,7 @@ export function createGuardLedger(db: Db) {
     `INSERT INTO guard_doubt (source, kind, name, at, weight, packages)
      VALUES (@source, @kind, @name, @at, @weight, @packages) ON CONFLICT DO NOTHING`,
   )
-  const drop = db.prepare('DELETE FROM guard_doubt WHERE source = ? AND name = ? AND at > ?')
   const dropKind = db.prepare('DELETE FROM guard_doubt WHERE source = ? AND kind = ?')
-  const forget = db.prepare('DELETE FROM guard_doubt WHERE source = ? AND at < ?')
   const settled = db
     .prepare<[string, number], string>('SELECT kind FROM guard_settled WHERE source = ? AND at >= ?')
     .pluck()
@@ -43,9 +43,9 @@ export function createGuardLedger(db: Db) {
       for (const { packages, ...row } of rows) put.run({ source, at, ...row, packages: JSON.stringify(packages) })
     },
     /** Forgets a record or item that is as it was before the ledger had it: all rows later than a time. */
-    dropFromLedger: (source: SourceName, name: string, since: number): void => {
-      drop.run(source, name, since)
-    },
+    dropFromLedger: run<[source: SourceName, name: string, since: number]>(
+      'DELETE FROM guard_doubt WHERE source = ? AND name = ? AND at > ?',
+    ),
     /** Forgets what was published of kinds, and notes when they were above their limits. */
     settleLedger(source: SourceName, kinds: readonly string[], at: number): void {
       for (const kind of kinds) {
@@ -56,8 +56,6 @@ export function createGuardLedger(db: Db) {
     /** The kinds that were published above their limits since a time, Unix milliseconds. */
     listSettled: (source: SourceName, since: number): string[] => settled.all(source, since),
     /** Forgets what is older than a time. */
-    forgetLedger: (source: SourceName, before: number): void => {
-      forget.run(source, before)
-    },
+    forgetLedger: run<[source: SourceName, before: number]>('DELETE FROM guard_doubt WHERE source = ? AND at < ?'),
   }
 }

@@ -1,5 +1,6 @@
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import type { ChangeKind } from './tracker.ts'
 
 /** A published snapshot in the change log. */
@@ -67,6 +68,7 @@ export const CHANGE_KINDS: readonly ChangeKind[] = ['added', 'changed', 'removed
 
 /** Creates reads of the change log; usable on any connection. */
 export function createChangeReader(db: Db) {
+  const { all } = queries(db)
   const sql = prepareReads(db)
   return {
     /** Returns where the log continues from a snapshot: one position per source that has or had it. */
@@ -104,7 +106,10 @@ export function createChangeReader(db: Db) {
     /** Number of stored rows after a position. */
     countLogged: (after: number): number => sql.count.get(after) ?? 0,
     /** Names changed on each day (days since 1970, UTC) since a time in Unix milliseconds; rows without names count none. */
-    countByDay: (since: number): { day: number; names: number }[] => sql.byDay.all(since),
+    countByDay: all<[since: number], { day: number; names: number }>(
+      `SELECT published_at / 86400000 AS day, sum(coalesce(added + changed + removed, 0)) AS names
+       FROM change_log WHERE published_at >= ? GROUP BY 1 ORDER BY 1`,
+    ),
     /** The logged changes of one name, newest first, of a source's rows that store names. */
     listChangesOf: (source: SourceName, name: string, limit: number): NameChange[] =>
       sql.ofName.all(name, source, limit).map(({ kind, ...rest }) => {
@@ -211,10 +216,6 @@ function prepareReads(db: Db) {
       `SELECT n.kind, l.published_at AS publishedAt, l.snapshot
        FROM change_log l CROSS JOIN change_name n ON n.log = l.id AND n.name = ?
        WHERE l.source = ? ORDER BY l.id DESC LIMIT ?`,
-    ),
-    byDay: db.prepare<[number], { day: number; names: number }>(
-      `SELECT published_at / 86400000 AS day, sum(coalesce(added + changed + removed, 0)) AS names
-       FROM change_log WHERE published_at >= ? GROUP BY 1 ORDER BY 1`,
     ),
     names: db
       .prepare<[number, string, number], [string, number]>(

@@ -8,30 +8,11 @@ export interface Change {
   changes: [name: string, kind: ChangeKind][]
 }
 
-/** Records what the open transaction of a connection changes, for the change log. */
-export interface ChangeTracker {
-  /**
-   * Records a name's state before and after a write: opaque strings that differ whenever the state differs; null if
-   * absent.
-   */
-  record(name: string, before: string | null, after: string | null): void
-  /** Whether names are still recorded: false once everything may have changed. */
-  isComplete(): boolean
-  /** Records that too many names changed to list them. */
-  markIncomplete(): void
-  /** Returns every name that was recorded since the last `take` or `clear`; null: everything may have changed. */
-  names(): string[] | null
-  /** Returns what was recorded since the last `take` or `clear`; names whose state is the same as before are omitted. */
-  take(): Change
-  /** Discards everything, as at the beginning of a transaction: an earlier one may have been rolled back. */
-  clear(): void
-}
-
 /** Maximum number of changed names that are listed: with more, followers do a full read. */
 export const MAX_TRACKED = 10_000
 
-/** Creates a tracker that keeps at most `MAX_TRACKED` names in memory. */
-export function createChangeTracker(): ChangeTracker {
+/** Creates what records what the open transaction of a connection changes, for the change log; it keeps at most `MAX_TRACKED` names in memory. */
+export function createChangeTracker() {
   const states = new Map<string, { before: string | null; after: string | null }>()
   let complete = true
   const markIncomplete = (): void => {
@@ -44,18 +25,27 @@ export function createChangeTracker(): ChangeTracker {
     states.clear()
   }
   return {
-    isComplete: () => complete,
+    /** Whether names are still recorded: false once everything may have changed. */
+    isComplete: (): boolean => complete,
+    /** Records that too many names changed to list them. */
     markIncomplete,
+    /** Discards everything, as at the beginning of a transaction: an earlier one may have been rolled back. */
     clear,
-    record(name, before, after) {
+    /**
+     * Records a name's state before and after a write: opaque strings that differ whenever the state differs; null if
+     * absent.
+     */
+    record(name: string, before: string | null, after: string | null): void {
       if (!complete) return
       const known = states.get(name)
       if (known !== undefined) known.after = after
       else if (states.size < MAX_TRACKED) states.set(name, { before, after })
       else markIncomplete()
     },
-    names: () => (complete ? [...states.keys()] : null),
-    take() {
+    /** Returns every name that was recorded since the last `take` or `clear`; null: everything may have changed. */
+    names: (): string[] | null => (complete ? [...states.keys()] : null),
+    /** Returns what was recorded since the last `take` or `clear`; names whose state is the same as before are omitted. */
+    take(): Change {
       const changes = [...states].flatMap(([name, { before, after }]): Change['changes'] => {
         const kind = kindOf(before, after)
         return kind === null ? [] : [[name, kind]]
@@ -66,6 +56,8 @@ export function createChangeTracker(): ChangeTracker {
     },
   }
 }
+
+export type ChangeTracker = ReturnType<typeof createChangeTracker>
 
 function kindOf(before: string | null, after: string | null): ChangeKind | null {
   if (before === after) return null

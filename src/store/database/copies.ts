@@ -1,7 +1,8 @@
 import type { ReportCopy } from './migration-copy.ts'
-import { MIGRATIONS } from './migrations/mirror.ts'
-import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
 import { userVersion } from './migrate.ts'
+import { MIRROR_SCHEMA } from './schema/mirror.ts'
+import { type Schema, newestOf } from './schema/schema.ts'
+import { WEBHOOKS_SCHEMA } from './schema/webhooks.ts'
 import { type Db, databasePath, hasLog, inboxPath, makeFile, openInbox, openWriter } from './open.ts'
 import { openAnyVersion } from './sqlite.ts'
 import { MirrorError } from '../../base/errors.ts'
@@ -10,16 +11,15 @@ import { MirrorError } from '../../base/errors.ts'
 interface DatabaseKind {
   /** Its file's name in a data folder. */
   readonly name: 'mirror.db' | 'webhooks.db'
-  /** The schema that this program writes. */
-  readonly schema: number
+  readonly schema: Schema
   readonly pathIn: (dataDir: string) => string
   readonly open: (dataDir: string, report?: ReportCopy) => Db
 }
 
 /** The databases of a data folder; webhooks.db first: it refers to what is in mirror.db, which is copied later. */
 export const DATABASES: readonly DatabaseKind[] = [
-  { name: 'webhooks.db', schema: INBOX_MIGRATIONS.length, pathIn: inboxPath, open: openInbox },
-  { name: 'mirror.db', schema: MIGRATIONS.length, pathIn: databasePath, open: openWriter },
+  { name: 'webhooks.db', schema: WEBHOOKS_SCHEMA, pathIn: inboxPath, open: openInbox },
+  { name: 'mirror.db', schema: MIRROR_SCHEMA, pathIn: databasePath, open: openWriter },
 ]
 
 /**
@@ -39,11 +39,11 @@ export function readyFolder(dataDir: string, report: ReportCopy): void {
 }
 
 /** Reports whether a database is ready, without opening it for writing, whose end would copy its log. */
-function isReady(path: string, schema: number): boolean {
+function isReady(path: string, schema: Schema): boolean {
   try {
     const db = openAnyVersion(path)
     try {
-      return userVersion(db) === schema && hasLog(path)
+      return userVersion(db) === newestOf(schema) && hasLog(path)
     } finally {
       db.close()
     }

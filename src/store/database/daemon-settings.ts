@@ -60,7 +60,7 @@ function read(dataDir: string): Written | null {
 }
 
 /**
- * Returns what the daemon that serves this folder now wrote; null: none serves it, it is starting, is an earlier version or could not
+ * Returns what the daemon that serves this folder now wrote; null: none serves it, it is starting, or it could not
  * write the file.
  */
 export function daemonSettings(dataDir: string): DaemonSettings | null {

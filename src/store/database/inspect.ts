@@ -1,20 +1,22 @@
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
-import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
-import { MIGRATIONS } from './migrations/mirror.ts'
 import { isUnreadable } from './faults.ts'
 import { databasePath, guarded, inboxPath } from './open.ts'
-import { findingsPath } from '../findings/database.ts'
+import { FINDINGS_SCHEMA, findingsPath } from '../findings/database.ts'
 import { userVersion } from './migrate.ts'
 import { refuseForeignSchema } from './own-schema.ts'
+import { MIRROR_SCHEMA } from './schema/mirror.ts'
+import { type Schema, isKnown } from './schema/schema.ts'
+import { WEBHOOKS_SCHEMA } from './schema/webhooks.ts'
 import { type Db, openAnyVersion } from './sqlite.ts'
 
 /** A database of a data folder, examined without any write. */
 export interface InspectedDatabase {
   readonly path: string
-  /** Its schema, and the newest one that this program knows. */
+  /** The number of its schema; 0 where it has none, or cannot be read. */
   readonly version: number
-  readonly known: number
+  /** The schema that this program makes it with. */
+  readonly schema: Schema
   /** What is damaged, at most 20 lines; empty when nothing is. */
   readonly faults: readonly string[]
 }
@@ -25,15 +27,15 @@ export interface InspectedDatabase {
  */
 export function inspectDatabases(dataDir: string, { quick }: { quick: boolean }): InspectedDatabase[] {
   const files = [
-    { path: databasePath(dataDir), steps: MIGRATIONS },
-    { path: inboxPath(dataDir), steps: INBOX_MIGRATIONS },
+    { path: databasePath(dataDir), schema: MIRROR_SCHEMA },
+    { path: inboxPath(dataDir), schema: WEBHOOKS_SCHEMA },
   ]
   return files
     .filter(({ path }) => guarded(dataDir, () => isPresent(path), path))
-    .map(({ path, steps }) => ({
+    .map(({ path, schema }) => ({
       path,
-      known: steps.length,
-      ...inspect(dataDir, path, quick ? steps : null),
+      schema,
+      ...inspect(dataDir, path, quick ? (db) => faultsOf(db, schema) : () => []),
     }))
 }
 
@@ -42,24 +44,19 @@ export function inspectOthers(dataDir: string): InspectedDatabase[] {
   const [inbox] = inspectDatabases(dataDir, { quick: true }).filter(({ path }) => path === inboxPath(dataDir))
   const path = findingsPath(dataDir)
   const findings = guarded(dataDir, () => isPresent(path), path)
-    ? [{ path, known: 0, ...inspect(dataDir, path, []) }]
+    ? [{ path, schema: FINDINGS_SCHEMA, ...inspect(dataDir, path, faultyPages) }]
     : []
   return [...(inbox === undefined ? [] : [inbox]), ...findings]
 }
 
-function inspect(
-  dataDir: string,
-  path: string,
-  steps: readonly string[] | null,
-): { version: number; faults: string[] } {
+function inspect(dataDir: string, path: string, look: (db: Db) => string[]): { version: number; faults: string[] } {
   try {
     return guarded(
       dataDir,
       () => {
         const db = openAnyVersion(path)
         try {
-          const version = userVersion(db)
-          return { version, faults: steps === null ? [] : faultsOf(db, steps) }
+          return { version: userVersion(db), faults: look(db) }
         } finally {
           db.close()
         }
@@ -74,13 +71,17 @@ function inspect(
 }
 
 /** What is wrong with the pages of a database; with its schema, where that is not its own: what checks the pages would run it. */
-function faultsOf(db: Db, steps: readonly string[]): string[] {
+function faultsOf(db: Db, schema: Schema): string[] {
   try {
-    if (userVersion(db) <= steps.length) refuseForeignSchema(db, steps)
+    if (isKnown(userVersion(db), schema)) refuseForeignSchema(db, schema)
   } catch (error) {
     if (error instanceof MirrorError) return [messageOf(error.cause ?? error)]
     throw error
   }
+  return faultyPages(db)
+}
+
+function faultyPages(db: Db): string[] {
   const rows = db.pragma('quick_check(20)') as { quick_check: string }[]
   return rows.map(({ quick_check }) => quick_check).filter((line) => line !== 'ok')
 }

@@ -111,7 +111,7 @@ export function servingDaemon(dataDir: string): { instance: string; port: number
     const [instance = '', port = ''] = readFileSync(join(dataDir, INSTANCE_FILE), 'utf8').split(/\s/)
     return instance === '' ? null : { instance, port: Number(port) } // empty: the disk was full
   } catch {
-    return null // it is starting, or is an earlier version
+    return null // it is starting
   }
 }
 

@@ -1,5 +1,6 @@
 import { MirrorError } from '../../base/errors.ts'
-import { newerAdvice } from './migration-copy.ts'
+import { beforeFirst, newerAdvice, olderAdvice } from './migration-copy.ts'
+import { type Schema, isKnown, newestOf, stepsUpTo } from './schema/schema.ts'
 
 /** What migrating needs of a connection. */
 interface Connection {
@@ -11,26 +12,24 @@ interface Connection {
 
 /**
  * Takes a database to the newest schema by the steps that it lacks, all of them or none. `before` is called with the schema of a database that is not new,
- * while no process can write to it; when it throws, nothing is changed. Throws `schema` for one of a newer program.
+ * while no process can write to it; when it throws, nothing is changed. Throws `schema` as `checkVersion`.
  */
-export function migrate(
-  db: Connection,
-  steps: readonly string[],
-  before: (version: number) => void = () => undefined,
-): void {
-  checkVersion(db, steps)
-  const isOlder = (): boolean => userVersion(db) > 0 && userVersion(db) < steps.length
+export function migrate(db: Connection, schema: Schema, before: (version: number) => void = () => undefined): void {
+  checkVersion(db, schema)
+  const newest = newestOf(schema)
+  const isOlder = (): boolean => userVersion(db) > 0 && userVersion(db) < newest
   const prepare = db.transaction(() => {
     if (isOlder()) before(userVersion(db))
   })
   if (isOlder()) prepare.immediate()
   const apply = db.transaction(() => {
     const version = userVersion(db) // read under the lock: another process may migrate at the same time
-    if (version >= steps.length) return
-    for (const step of steps.slice(version)) db.exec(step)
-    db.pragma(`user_version = ${steps.length}`)
+    if (version >= newest) return
+    const done = stepsUpTo(version, schema).length
+    for (const step of schema.steps.slice(done)) db.exec(step)
+    db.pragma(`user_version = ${newest}`)
   })
-  if (userVersion(db) < steps.length) apply.immediate()
+  if (userVersion(db) < newest) apply.immediate()
 }
 
 /** Returns the schema of a database; 0 for a new one. */
@@ -38,13 +37,14 @@ export function userVersion(db: Connection): number {
   return Number(db.pragma('user_version', { simple: true }))
 }
 
-/** Throws `schema` for a database that a newer program wrote. */
-export function checkVersion(db: Connection, { length: known }: readonly string[]): void {
+/** Throws `schema` for a database that a newer program wrote, and for one from before the first schema. */
+export function checkVersion(db: Connection, schema: Schema): void {
   const version = userVersion(db)
-  if (version <= known) return
-  throw new MirrorError(
-    'schema',
-    `${db.name} has schema ${version}, this program knows up to ${known}: ` +
-      `it was written by a newer Patchmirror. ${newerAdvice(db.name, known)}`,
-  )
+  if (isKnown(version, schema)) return
+  const has = `${db.name} has schema ${version}`
+  const why =
+    version > newestOf(schema)
+      ? `${has}, this program knows up to ${newestOf(schema)}: it was written by a newer Patchmirror. ${newerAdvice(db.name, schema)}`
+      : `${has}, ${beforeFirst(schema)}. Nothing in it was changed. ${olderAdvice(db.name)}`
+  throw new MirrorError('schema', why)
 }

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { reserveFor, shownBytes } from '../../base/disk-space.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { PRIVATE_FILE, makeFolder, publishFile } from '../../base/files.ts'
+import { type Schema, newestOf } from './schema/schema.ts'
 
 /** Copies of one database that stay; older ones are removed. */
 const KEPT = 2
@@ -50,14 +51,40 @@ export function copyBeforeMigration(
   )
 }
 
-/** Returns what to do about a database that a newer program wrote; `known`: the newest schema of this one. */
-export function newerAdvice(path: string, known: number): string {
-  const copy = copyOf(path, known)
-  const away = `stop the daemon, move ${path}, ${path}-wal and ${path}-shm away`
+/** What happens with a database that is derived from mirror.db. */
+const MADE_AGAIN = 'It is made again from what is mirrored.'
+
+/** Returns what to do about a database that a newer program wrote. */
+export function newerAdvice(path: string, schema: Schema): string {
+  const name = basename(path)
+  if (name !== 'mirror.db' && name !== 'webhooks.db') return MADE_AGAIN
+  const copy = copyOf(path, schema)
+  const away = moveAway(path)
   if (copy !== null)
     return `Start that version. Or go on with this one: ${away}, copy ${copy} to ${path}, and start the daemon. What was stored since is not in the copy.`
-  if (basename(path) !== 'webhooks.db') return 'Start that version, or use another data folder (data.dir).'
+  if (name !== 'webhooks.db') return 'Start that version, or use another data folder (data.dir).'
   return `Start that version. Or go on with this one: ${away}, and start the daemon, which makes a new one. ${LOST_WITH_INBOX}`
+}
+
+/** Returns what the number of a schema below the first one says. */
+export function beforeFirst({ first }: Schema): string {
+  return `and schemas of released versions begin at ${first}: a build from before the first release wrote it`
+}
+
+/** Returns what to do about a database from before the first schema. */
+export function olderAdvice(path: string): string {
+  const name = basename(path)
+  if (name === 'webhooks.db')
+    return `Go on without it: ${moveAway(path)}, and start the daemon, which makes a new one. ${LOST_WITH_INBOX}`
+  if (name !== 'mirror.db') return MADE_AGAIN
+  return (
+    'Use another data folder (data.dir), which the next sync fills, or restore a backup of a release into a new one ' +
+    '("patchmirror restore FILE"). Keys and webhook secrets are made again in a new folder.'
+  )
+}
+
+function moveAway(path: string): string {
+  return `stop the daemon, move ${path}, ${path}-wal and ${path}-shm away`
 }
 
 /** What is lost with a webhooks.db. */
@@ -65,10 +92,10 @@ export const LOST_WITH_INBOX =
   'The next syncs find what waiting deliveries announced; events that waited for the relay are lost.'
 
 /** Returns the newest copy of a database that this program opens; null: there is none. */
-function copyOf(path: string, known: number): string | null {
+function copyOf(path: string, schema: Schema): string | null {
   const folder = join(dirname(path), 'backups')
   const prefix = `${basename(path, '.db')}-schema-`
-  for (let version = known; version > 0; version--) {
+  for (let version = newestOf(schema); version >= schema.first; version--) {
     const copy = join(folder, `${prefix}${version}.db`)
     if (existsSync(copy)) return copy
   }

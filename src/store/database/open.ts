@@ -3,9 +3,6 @@ import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { PRIVATE_FILE, isPresent, makeFolder, tightenFolder } from '../../base/files.ts'
-import { INBOX_MIGRATIONS } from './migrations/webhooks.ts'
-import { MIGRATIONS } from './migrations/mirror.ts'
-import { VIEWS_TABLES } from './migrations/views.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { type Database, type Db, compileWhenUsed, connect } from './sqlite.ts'
 import { nameStorageError } from './faults.ts'
@@ -13,6 +10,10 @@ import { leaveIndex } from './log-index.ts'
 import { migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
 import { refuseForeignSchema } from './own-schema.ts'
+import { MIRROR_SCHEMA } from './schema/mirror.ts'
+import { type Schema, newestOf } from './schema/schema.ts'
+import { VIEWS_SCHEMA } from './schema/views.ts'
+import { WEBHOOKS_SCHEMA } from './schema/webhooks.ts'
 import { refuseUnfinished, refuseDataWrites } from './unfinished.ts'
 
 export type { Db } from './sqlite.ts'
@@ -43,7 +44,7 @@ export function openWriter(dataDir: string, report: ReportCopy = printCopy): Db 
     makeFolder(derivedDir(dataDir))
     tightenFolder(dataDir)
     const path = databasePath(dataDir)
-    return openReady(path, { steps: MIGRATIONS, timeout: 10_000, report }, (db) => {
+    return openReady(path, { schema: MIRROR_SCHEMA, timeout: 10_000, report }, (db) => {
       db.pragma('synchronous = NORMAL')
       db.pragma('cache_size = -8192')
       db.pragma('journal_size_limit = 67108864')
@@ -66,7 +67,7 @@ export function openInbox(dataDir: string, report: ReportCopy = printCopy): Db {
   const open = (): Db => {
     refuseDataWrites(dataDir)
     makeFolder(dataDir)
-    return openReady(path, { steps: INBOX_MIGRATIONS, timeout: 5_000, report }, (db) => {
+    return openReady(path, { schema: WEBHOOKS_SCHEMA, timeout: 5_000, report }, (db) => {
       db.pragma('synchronous = FULL')
       db.pragma('cache_size = -4096')
       db.pragma(`wal_autocheckpoint = ${INBOX_LOG_BYTES / PAGE_BYTES}`)
@@ -76,9 +77,9 @@ export function openInbox(dataDir: string, report: ReportCopy = printCopy): Db {
   return guarded(dataDir, open, path)
 }
 
-/** How a database is made ready: what its schema follows from, how long locks of others are waited for, milliseconds. */
+/** How a database is made ready: its schema, and how long locks of others are waited for, milliseconds. */
 interface Ready {
-  readonly steps: readonly string[]
+  readonly schema: Schema
   readonly timeout: number
   readonly report: ReportCopy
 }
@@ -87,14 +88,14 @@ interface Ready {
  * Opens a database for writing and makes it what every reader expects: of this program's schema, and with a write-ahead log.
  * Restored and copied databases have a rollback journal.
  */
-function openReady(path: string, { steps, timeout, report }: Ready, set: (db: Db) => void): Db {
+function openReady(path: string, { schema, timeout, report }: Ready, set: (db: Db) => void): Db {
   if (!existsSync(path)) makeFile(path)
   const db = connectTrying(path, { timeout })
   try {
-    refuseForeignSchema(db, steps)
+    refuseForeignSchema(db, schema)
     db.pragma('journal_mode = WAL')
     set(db)
-    migrate(db, steps, (version) => copyBeforeMigration(path, version, settleCopy, report))
+    migrate(db, schema, (version) => copyBeforeMigration(path, version, settleCopy, report))
     return leaveIndex(compileWhenUsed(db))
   } catch (error) {
     db.close()
@@ -140,12 +141,12 @@ export function hasLog(path: string): boolean {
  * Gives a database a write-ahead log before it is read: a reader of one without would keep its own process from writing.
  * A change that a killed process left in a rollback journal is undone, which no reader can do. Where that cannot be done now, as on a read-only disk or for another user's file, it is read as it is.
  */
-function giveLog(path: string, steps: readonly string[]): void {
+function giveLog(path: string, schema: Schema): void {
   try {
     if ((hasLog(path) && !isPresent(`${path}-journal`)) || statSync(path).uid !== process.geteuid?.()) return
     const db = connect(path, { timeout: 0, fileMustExist: true })
     try {
-      refuseForeignSchema(db, steps)
+      refuseForeignSchema(db, schema)
       db.pragma('journal_mode = WAL')
     } finally {
       db.close()
@@ -173,23 +174,23 @@ export function openInboxReader(dataDir: string): Db | null {
   const open = (): Db | null => {
     refuseUnfinished(dataDir)
     if (!isPresent(path)) return null
-    giveLog(path, INBOX_MIGRATIONS)
-    return openRead(path, INBOX_MIGRATIONS, 2048)
+    giveLog(path, WEBHOOKS_SCHEMA)
+    return openRead(path, WEBHOOKS_SCHEMA, 2048)
   }
   return guarded(dataDir, open, path)
 }
 
 /**
- * Opens the database read-only. Null if there is none yet, or no writer has migrated it to this program's schema; with
- * `older` it is opened anyway, and tables and columns may be missing. `cacheKb` bounds the pages that it keeps.
+ * Opens the database read-only. Null if there is none yet, it has no tables, or no writer has migrated it to this program's schema;
+ * with `older` an older one is opened, and tables and columns of later steps are missing. `cacheKb` bounds the pages that it keeps.
  */
 export function openReader(dataDir: string, { older = false, cacheKb = 16_384 } = {}): Db | null {
   const path = databasePath(dataDir)
   return guarded(dataDir, () => {
     refuseUnfinished(dataDir)
     if (!isPresent(path)) return null
-    giveLog(path, MIGRATIONS)
-    return openRead(path, MIGRATIONS, cacheKb, older)
+    giveLog(path, MIRROR_SCHEMA)
+    return openRead(path, MIRROR_SCHEMA, cacheKb, older)
   })
 }
 
@@ -201,12 +202,12 @@ export function openViewsWriter(path: string, { cacheKb = 16_384 } = {}): Db {
   makeFile(path)
   const db = connect(path)
   try {
-    refuseForeignSchema(db, VIEWS_TABLES)
+    refuseForeignSchema(db, VIEWS_SCHEMA)
     db.pragma('journal_mode = OFF')
     db.pragma('synchronous = OFF')
     db.pragma(`cache_size = -${cacheKb}`)
     db.pragma('temp_store = FILE')
-    migrate(db, VIEWS_TABLES)
+    migrate(db, VIEWS_SCHEMA)
     return compileWhenUsed(db)
   } catch (error) {
     db.close()
@@ -217,7 +218,7 @@ export function openViewsWriter(path: string, { cacheKb = 16_384 } = {}): Db {
 /** Opens the finished database of views. Throws `corrupt` if it is missing, damaged, or of another version. */
 export function openViewsReader(path: string): Db {
   try {
-    const db = openRead(path, VIEWS_TABLES, 8192)
+    const db = openRead(path, VIEWS_SCHEMA, 8192)
     if (db !== null) return db
   } catch (error) {
     const why = messageOf(error)
@@ -226,13 +227,14 @@ export function openViewsReader(path: string): Db {
   throw new MirrorError('corrupt', 'the views are of another version')
 }
 
-function openRead(path: string, steps: readonly string[], cacheKilobytes: number, older = false): Db | null {
+function openRead(path: string, schema: Schema, cacheKilobytes: number, older = false): Db | null {
   const db = connectTrying(path, { readonly: true, timeout: 5_000 })
   try {
     db.pragma(`cache_size = -${cacheKilobytes}`)
     db.pragma('mmap_size = 0') // if a mapped file is truncated, SIGBUS ends the process
-    refuseForeignSchema(db, steps)
-    if (older || userVersion(db) === steps.length) return compileWhenUsed(db)
+    refuseForeignSchema(db, schema)
+    const version = userVersion(db)
+    if (version === newestOf(schema) || (older && version > 0)) return compileWhenUsed(db)
     db.close()
     return null
   } catch (error) {

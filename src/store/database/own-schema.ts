@@ -1,7 +1,8 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { MirrorError } from '../../base/errors.ts'
 import { nameStorageError } from './faults.ts'
-import { checkVersion, migrate, userVersion } from './migrate.ts'
+import { checkVersion, userVersion } from './migrate.ts'
+import { type Schema, stepsUpTo } from './schema/schema.ts'
 import { type Db, connect } from './sqlite.ts'
 
 /** An entry of `sqlite_schema`: type, name, table, SQL text; without text what SQLite makes by itself. */
@@ -10,18 +11,17 @@ type Entry = readonly [type: string, name: string, table: string, sql: string | 
 const ENTRIES = 'SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name'
 
 /**
- * Throws `schema` for a database of a newer program, and where one has anything but what the first `user_version` of these steps
- * make: a trigger or view of somebody else would run with every statement. Call it first: it reads `sqlite_schema` alone.
+ * Throws `schema` as `checkVersion`, and where a database has anything but what the steps up to its own schema make: a trigger or view of somebody else would run with every statement. Call it first: it reads `sqlite_schema` alone.
  */
-export function refuseForeignSchema(db: Db, steps: readonly string[]): void {
-  checkVersion(db, steps)
+export function refuseForeignSchema(db: Db, schema: Schema): void {
+  checkVersion(db, schema)
   const { version, found } = db
     .transaction(() => ({
       version: userVersion(db),
       found: db.prepare<[], Entry>(ENTRIES).raw().all(),
     }))
     .deferred()
-  const own = ownSchema(steps, version)
+  const own = ownSchema(schema, version)
   if (JSON.stringify(found) === own) return
   const expected = JSON.parse(own) as Entry[]
   const foreign = firstForeign(found, expected)
@@ -36,9 +36,9 @@ export function refuseForeignSchema(db: Db, steps: readonly string[]): void {
 }
 
 /** Returns a sentence on a part of its own schema that a database lacks; null: it has all. */
-export function missingPart(db: Db, steps: readonly string[]): string | null {
+export function missingPart(db: Db, schema: Schema): string | null {
   const found = db.prepare<[], Entry>(ENTRIES).raw().all()
-  return firstMissing(found, JSON.parse(ownSchema(steps, userVersion(db))) as Entry[])
+  return firstMissing(found, JSON.parse(ownSchema(schema, userVersion(db))) as Entry[])
 }
 
 /** Returns the error for a database that lacks a part of itself, as that of a page that cannot be read. */
@@ -47,15 +47,16 @@ function damageOf(db: Db, why: string): unknown {
   return nameStorageError(cause, null)
 }
 
-/** Returns as JSON what the first `version` steps make in an empty database. One thread makes it, and those that it starts have it. */
-function ownSchema(steps: readonly string[], version: number): string {
-  const key = `own schema ${version} ${steps[version - 1] ?? ''}`
+/** Returns as JSON what the steps up to `version` make in an empty database. One thread makes it, and those that it starts have it. */
+function ownSchema(schema: Schema, version: number): string {
+  const steps = stepsUpTo(version, schema)
+  const key = `own schema ${version} ${steps.at(-1) ?? ''}`
   const known = getEnvironmentData(key)
   if (typeof known === 'string') return known
   const empty = connect(':memory:')
   try {
     empty.function('random_bytes', (length) => Buffer.alloc(Number(length)))
-    migrate(empty, steps.slice(0, Math.max(0, version)))
+    for (const step of steps) empty.exec(step)
     const made = JSON.stringify(empty.prepare(ENTRIES).raw().all())
     setEnvironmentData(key, made)
     return made

@@ -1,4 +1,5 @@
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /** What a date of a record is: not when it was, but when it was at the latest (`flags`). */
 export const AT_LATEST = { firstSeen: 1, fixSeen: 2, changedAt: 4 } as const
@@ -19,22 +20,21 @@ export interface RecordDates {
   readonly flags: number
 }
 
-// A content that was not examined yet may name a fix.
 const COLUMNS = `id, first_seen AS firstSeen, changed_at AS changedAt, fix_seen AS fixSeen, removed_at AS removedAt,
-  returned_at AS returnedAt, iif(flags >= 8, (flags & 7) | 2, flags) AS flags`
+  returned_at AS returnedAt, flags`
 
 /** Rows per query: between two queries the connection is free. */
 const PAGE = 2_000
 
 /** Creates reads of the dates of records; usable on any connection. */
 export function createDatesReader(db: Db) {
-  const one = db.prepare<[string], RecordDates>(`SELECT ${COLUMNS} FROM osv_dates WHERE id = ?`)
+  const { one } = queries(db)
   const page = db.prepare<[string, number], RecordDates>(
     `SELECT ${COLUMNS} FROM osv_dates WHERE id > ? ORDER BY id LIMIT ?`,
   )
   return {
     /** Null: no snapshot of this mirror ever had a record of this id. */
-    readDates: (id: string): RecordDates | null => one.get(id) ?? null,
+    readDates: one<[id: string], RecordDates>(`SELECT ${COLUMNS} FROM osv_dates WHERE id = ?`),
     /** Yields the dates of all records, also of removed ones, in the order of their ids. */
     *eachDates(): Generator<RecordDates> {
       for (let after = ''; ;) {

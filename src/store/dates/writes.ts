@@ -9,7 +9,6 @@ export function createDatesWriter(db: Db) {
   const some = prepareNotes(db, 'id IN (SELECT value FROM json_each(@ids))')
   const noteAll = createWholeNote(db)
   const adopt = prepareAdoption(db)
-  const examination = createExamination(db)
   const settleBegun = createBegunNote(db)
   return {
     ...createDatesReader(db),
@@ -25,10 +24,7 @@ export function createDatesWriter(db: Db) {
         some.removed.run({ ids, at })
       }
       settleBegun(at)
-      examination()
     },
-    /** Examines the records that were stored before dates were noted for a fix; usually there are none. */
-    examineRecords: examination,
     /**
      * Merges the dates of another mirror, whose snapshot is stored: the earlier date is kept. `at`: publication of the
      * stored snapshot; `now`: no date is later.
@@ -104,51 +100,15 @@ function prepareNotes(db: Db, which: string) {
          changed_at = iif(${isOther}, @at, changed_at),
          fix_seen = coalesce(fix_seen, excluded.fix_seen),
          returned_at = iif(${isGone}, @at, returned_at),
-         -- The fix of another content is later than what was not examined, or is lost.
-         flags = iif(${isOther}, (flags & 1) | iif(content IS NULL, 4, 0)
-           | iif(fix_seen IS NULL AND (flags & 10), 2, flags & 2), flags),
+         flags = iif(${isOther}, (flags & 3) | iif(content IS NULL, 4, 0), flags),
          content = excluded.content
        WHERE ${isOther} OR ${isGone}`,
     ),
     removed: db.prepare<Note>(
-      `UPDATE osv_dates SET removed_at = @at, returned_at = NULL, flags = iif(flags >= 8, (flags & 7) | 2, flags)
+      `UPDATE osv_dates SET removed_at = @at, returned_at = NULL
        WHERE ${which} AND NOT (${isGone})
          AND NOT EXISTS (SELECT 1 FROM osv_record r WHERE r.id = osv_dates.id)`,
     ),
-  }
-}
-
-/** Records examined per query. */
-const EXAMINED = 1_000
-
-/** Creates the examination of records whose content was stored before it was noted whether it names a fix. */
-function createExamination(db: Db): () => void {
-  const list = db
-    .prepare<[], [string, Buffer | null, number | null]>(
-      `SELECT d.id, b.bytes, r.size FROM osv_dates d LEFT JOIN osv_record r ON r.id = d.id
-         LEFT JOIN osv_body b ON b.rowid = r.body
-       WHERE d.flags >= 8 LIMIT ${EXAMINED}`,
-    )
-    .raw()
-  // It names the fix since its content is the present one, at the latest: contents before are lost.
-  const note = db.prepare<{ id: string; fix: number | null }>(
-    `UPDATE osv_dates SET fix_seen = iif(@fix, changed_at, NULL),
-       flags = (flags & 5) | iif(@fix IS NULL OR changed_at > first_seen OR flags & 5, 2, 0) WHERE id = @id`,
-  )
-  const mark = db.prepare('UPDATE osv_record SET fix = ? WHERE id = ?')
-  const examine = db.transaction(() => {
-    for (;;) {
-      const rows = list.all()
-      for (const [id, bytes, size] of rows) {
-        const fix = fixIn(bytes, size)
-        note.run({ id, fix })
-        mark.run(fix, id)
-      }
-      if (rows.length < EXAMINED) return
-    }
-  })
-  return () => {
-    if (list.get() !== undefined) examine.immediate() // within a transaction it is a part of that
   }
 }
 

@@ -1,6 +1,7 @@
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /** A complete JSON document served at one path: the index, the patch feed, the system matrix, an extra feed. */
 export interface Document {
@@ -26,28 +27,26 @@ export interface UpstreamState {
 
 /** Creates reads of documents and of upstream's validators for them; usable on any connection. */
 export function createDocumentReader(db: Db) {
-  const read = db.prepare<[string], Document>(
-    'SELECT path, source, body, size, sha256, changed, entries FROM document WHERE path = ?',
-  )
+  const { exists, one } = queries(db)
   const list = db.prepare<[string], Omit<Document, 'body'> & { present: number }>(
     'SELECT path, source, present, size, sha256, changed, entries FROM document WHERE source = ? ORDER BY path',
-  )
-  const state = db.prepare<[string], UpstreamState>(
-    'SELECT etag, last_modified AS lastModified, body FROM upstream_state WHERE path = ?',
   )
   // By its type, so that the body is not read.
   const hasBody = db
     .prepare<[string], number>("SELECT typeof(body) = 'blob' FROM upstream_state WHERE path = ?")
     .pluck()
-  const exists = db.prepare<[string], number>('SELECT 1 FROM document WHERE path = ?').pluck()
   return {
-    readDocument: (path: string): Document | null => read.get(path) ?? null,
+    readDocument: one<[path: string], Document>(
+      'SELECT path, source, body, size, sha256, changed, entries FROM document WHERE path = ?',
+    ),
     /** Whether there is a row for a path, also one that records that upstream has no document there. */
-    hasDocument: (path: string): boolean => exists.get(path) === 1,
+    hasDocument: exists<[path: string]>('SELECT 1 FROM document WHERE path = ?'),
     /** All documents of a source by path, without their bodies. */
     listDocuments: (source: SourceName) =>
       list.all(source).map(({ present, ...row }) => ({ ...row, present: present === 1 })),
-    readUpstreamState: (path: string): UpstreamState | null => state.get(path) ?? null,
+    readUpstreamState: one<[path: string], UpstreamState>(
+      'SELECT etag, last_modified AS lastModified, body FROM upstream_state WHERE path = ?',
+    ),
     /** Whether upstream's own bytes of a document are stored beside the served ones. */
     hasUpstreamBody: (path: string): boolean => hasBody.get(path) === 1,
   }

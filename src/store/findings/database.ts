@@ -5,6 +5,7 @@ import { isPresent, makeFolder } from '../../base/files.ts'
 import { migrate, userVersion } from '../database/migrate.ts'
 import { derivedDir, guarded, makeFile } from '../database/open.ts'
 import { refuseForeignSchema } from '../database/own-schema.ts'
+import type { Schema } from '../database/schema/schema.ts'
 import { type Db, connect } from '../database/sqlite.ts'
 import { createOpenFindings } from './open-findings.ts'
 import { createTagCount } from './record-tags.ts'
@@ -140,10 +141,8 @@ const TABLES = `
   CREATE INDEX log_by_time ON log (at);
 `
 
-/** Counts up with each change of the tables. */
-const VERSION = 7
-/** What led from one layout to the next: nothing, it is made again. */
-const STEPS = [...Array.from({ length: VERSION - 1 }, () => ''), TABLES]
+/** The schema of `findings.db`. It has one step, whose number counts up with each change of the tables. */
+export const FINDINGS_SCHEMA: Schema = { first: 8, steps: [TABLES] }
 
 /** Returns the database file; safe to delete while nothing runs. */
 export function findingsPath(dataDir: string): string {
@@ -182,10 +181,8 @@ function open(path: string): Db {
     db.pragma('cache_size = -16384')
     db.pragma('journal_size_limit = 16777216')
     db.pragma('temp_store = FILE')
-    const version = userVersion(db)
-    if (version > VERSION || (version > 0 && version < VERSION)) throw new MirrorError('schema', 'another version')
-    refuseForeignSchema(db, STEPS)
-    migrate(db, STEPS)
+    refuseForeignSchema(db, FINDINGS_SCHEMA)
+    migrate(db, FINDINGS_SCHEMA)
     return db
   } catch (error) {
     db.close()
@@ -239,8 +236,8 @@ export function withFindings<T>(dataDir: string, use: (db: Db) => T): T | null {
       try {
         const opened = (db = connect(path, { readonly: true, timeout: 5_000 }))
         opened.pragma('mmap_size = 0')
-        if (userVersion(opened) !== VERSION) return null
-        refuseForeignSchema(opened, STEPS)
+        if (userVersion(opened) === 0) return null
+        refuseForeignSchema(opened, FINDINGS_SCHEMA)
         return opened.transaction(() => use(opened)).deferred()
       } catch (error) {
         if (isUnusable(error) || systemCode(error) === 'SQLITE_CANTOPEN') return null

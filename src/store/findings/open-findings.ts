@@ -1,4 +1,5 @@
 import type { Db } from '../database/sqlite.ts'
+import { queries } from '../database/query.ts'
 
 /** A finding of a tag that VEX does not rule out. */
 export interface OpenFinding {
@@ -63,6 +64,7 @@ interface OpenFindings {
 
 /** Creates reads of the findings that are open; usable on any connection to the findings. */
 export function createOpenFindings(db: Db) {
+  const { all } = queries(db)
   const names = db.prepare<[], { id: string; names: string }>('SELECT id, names FROM record')
   const tagsOf = db
     .prepare<[string], number>(
@@ -77,10 +79,6 @@ export function createOpenFindings(db: Db) {
        (SELECT 1 FROM suppressed s WHERE s.component = c.id AND s.tag = t.id AND s.record = f.record)`,
   )
   const idOf = db.prepare<[string], number>('SELECT id FROM tag WHERE owner = ?').pluck()
-  const counts = db.prepare<[], { tag: string; findings: number; components: number }>(
-    `SELECT owner AS tag, findings + suppressed AS findings,
-       (SELECT count(*) FROM tag_component WHERE tag = id) AS components FROM tag`,
-  )
   return {
     /** Returns the open findings of the records for which a function returns true, of the tags that have any. */
     listOpenFindings(isWanted: (one: Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>) => boolean): OpenFindings {
@@ -108,7 +106,10 @@ export function createOpenFindings(db: Db) {
       return tag === undefined ? [] : ofTag.all(tag).map(toFindingOfTag)
     },
     /** Numbers of findings, those that VEX rules out included, and of components, of each tag by its id. */
-    countOfTags: () => counts.all(),
+    countOfTags: all<[], { tag: string; findings: number; components: number }>(
+      `SELECT owner AS tag, findings + suppressed AS findings,
+         (SELECT count(*) FROM tag_component WHERE tag = id) AS components FROM tag`,
+    ),
   }
 
   function tagsWith(records: Iterable<string>): Set<number> {

@@ -1,4 +1,5 @@
 import type { Db } from '../database/sqlite.ts'
+import { queries } from '../database/query.ts'
 import { createRecordTags } from './record-tags.ts'
 
 /** Numbers of findings; a finding is a record about a package in a version. Those that VEX rules out are only in `suppressed`. */
@@ -120,52 +121,42 @@ type LogRow = Omit<LoggedFindings, 'details'> & { readonly details: string }
 
 /** Creates reads of the findings of tags. */
 export function createFindingsReads(db: Db) {
-  const state = db.prepare<[], FindingsState>(
-    `SELECT instance, form, osv, osv_as_of AS osvAsOf, generation, catalog, began_at AS beganAt,
-       judged_at AS judgedAt FROM state`,
-  )
-  const tag = db.prepare<[string], TagFindings>(`SELECT ${TAG} FROM tag WHERE owner = ?`)
-  const named = db.prepare<[string], TagFindings>(`SELECT ${TAG} FROM tag WHERE name = ? LIMIT 2`)
+  const { all, exists, one } = queries(db)
   const tags = db.prepare<[string, string, number], TagFindings>(
     `SELECT ${TAG} FROM tag WHERE (name, owner) > (?, ?) ORDER BY name, owner LIMIT ?`,
-  )
-  const fixable = db.prepare<[number], TagFindings>(
-    `SELECT ${TAG} FROM tag WHERE refusal IS NULL ORDER BY fixable DESC, findings DESC, name, owner LIMIT ?`,
-  )
-  const refusals = db.prepare<[number], { reason: string; tags: number }>(
-    'SELECT refusal AS reason, count(*) AS tags FROM tag WHERE refusal IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?',
   )
   const counts = db.prepare<[], { tags: number; judged: number }>(
     'SELECT count(*) AS tags, count(*) - count(refusal) AS judged FROM tag',
   )
-  const whole = db
-    .prepare<[], number>(
+  return {
+    /** Whether SBOMs or VEX of the catalog were damaged when they were to be read. */
+    hasUnread: exists<[]>(
+      `SELECT 1 FROM state s JOIN followed f ON f.name IN ('tags', 'vex') AND f.state = s.catalog || '${UNREAD}'`,
+    ),
+    /** Whether nothing of the catalog in the state is left to do; false while another one is followed. */
+    isWhole: exists<[]>(
       `SELECT 1 FROM state s JOIN followed t ON t.name = 'tags' JOIN followed v ON v.name = 'vex'
        WHERE t.state IN (s.catalog, s.catalog || '${UNREAD}') AND v.state IN (s.catalog, s.catalog || '${UNREAD}')
          AND NOT EXISTS (SELECT 1 FROM tag WHERE vex_stale = 1)`,
-    )
-    .pluck()
-  const unread = db
-    .prepare<[], number>(
-      `SELECT 1 FROM state s JOIN followed f ON f.name IN ('tags', 'vex') AND f.state = s.catalog || '${UNREAD}'`,
-    )
-    .pluck()
-  return {
-    /** Whether SBOMs or VEX of the catalog were damaged when they were to be read. */
-    hasUnread: (): boolean => unread.get() !== undefined,
-    /** Whether nothing of the catalog in the state is left to do; false while another one is followed. */
-    isWhole: (): boolean => whole.get() !== undefined,
+    ),
     /** Null before the first judgement. */
-    readState: (): FindingsState | null => state.get() ?? null,
-    readTag: (owner: string): TagFindings | null => tag.get(owner) ?? null,
+    readState: one<[], FindingsState>(
+      `SELECT instance, form, osv, osv_as_of AS osvAsOf, generation, catalog, began_at AS beganAt,
+         judged_at AS judgedAt FROM state`,
+    ),
+    readTag: one<[owner: string], TagFindings>(`SELECT ${TAG} FROM tag WHERE owner = ?`),
     /** Tags of a name, the first two. */
-    listTagsNamed: (name: string): TagFindings[] => named.all(name),
+    listTagsNamed: all<[name: string], TagFindings>(`SELECT ${TAG} FROM tag WHERE name = ? LIMIT 2`),
     /** Tags in the order of their names, after a name and an id; '' for the first. */
     listTags: (name: string, owner: string, limit: number): TagFindings[] => tags.all(name, owner, limit),
     /** Judged tags, those with the most findings that have a fix first. */
-    listTagsToFix: (limit: number): TagFindings[] => fixable.all(limit),
+    listTagsToFix: all<[limit: number], TagFindings>(
+      `SELECT ${TAG} FROM tag WHERE refusal IS NULL ORDER BY fixable DESC, findings DESC, name, owner LIMIT ?`,
+    ),
     /** Why tags are not judged, the most frequent reasons first. */
-    listRefusals: (limit: number) => refusals.all(limit),
+    listRefusals: all<[limit: number], { reason: string; tags: number }>(
+      'SELECT refusal AS reason, count(*) AS tags FROM tag WHERE refusal IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?',
+    ),
     /** Tags, and those of them whose SBOM was read. */
     countTags: (): { tags: number; judged: number } => counts.get() ?? { tags: 0, judged: 0 },
     /** The tags with a record among their findings. */
@@ -177,6 +168,7 @@ export function createFindingsReads(db: Db) {
 export type FindingsReads = ReturnType<typeof createFindingsReads>
 
 function createFindingsLog(db: Db) {
+  const { value } = queries(db)
   const after = db.prepare<[number, number], LogRow>(`SELECT ${LOG} FROM log WHERE seq > ? ORDER BY seq LIMIT ?`)
   const afterOfTag = db.prepare<[string, number, number], LogRow>(
     `SELECT ${LOG} FROM log WHERE owner = ? AND seq > ? ORDER BY seq LIMIT ?`,
@@ -187,8 +179,6 @@ function createFindingsLog(db: Db) {
     .pluck()
   const before = db.prepare<[number, number], LogRow>(`SELECT ${LOG} FROM log WHERE seq < ? ORDER BY seq DESC LIMIT ?`)
   const last = db.prepare<[], number | null>("SELECT seq FROM sqlite_sequence WHERE name = 'log'").pluck()
-  const since = db.prepare<[number], number | null>('SELECT min(seq) FROM log WHERE at >= ?').pluck()
-  const first = db.prepare<[], number | null>('SELECT min(seq) FROM log').pluck()
   const sum = db.prepare<[number], FindingsSums>(
     `SELECT count(DISTINCT owner) AS tags, coalesce(sum(found), 0) AS newFindings,
        coalesce(sum(found_fixable), 0) AS newFixable, coalesce(sum(gone), 0) AS goneFindings,
@@ -210,11 +200,11 @@ function createFindingsLog(db: Db) {
     /** The position of the newest change, also when it was deleted; 0: there was none. */
     lastLog: (): number => last.get() ?? 0,
     /** The position of the oldest change that is kept; null: there is none. */
-    firstLog: (): number | null => first.get() ?? null,
+    firstLog: value<[], number>('SELECT min(seq) FROM log'),
     /** What the changes after a position add up to. */
     sumLog: (seq: number): FindingsSums | undefined => sum.get(seq),
     /** The position of the first change at or after a time (Unix milliseconds); null: there is none. */
-    findLogSince: (at: number): number | null => since.get(at) ?? null,
+    findLogSince: value<[at: number], number>('SELECT min(seq) FROM log WHERE at >= ?'),
   }
 }
 

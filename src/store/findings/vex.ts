@@ -1,4 +1,5 @@
 import type { Db } from '../database/sqlite.ts'
+import { queries } from '../database/query.ts'
 
 /** A finding of a tag that VEX rules out. */
 interface SuppressedRow {
@@ -45,10 +46,9 @@ export function createVexStore(db: Db) {
 }
 
 function createDocuments(db: Db) {
-  const all = db.prepare<[], StoredDocument & { id: number }>('SELECT id, digest, tags, believed FROM vex_document')
+  const { all, exists } = queries(db)
   const add = db.prepare('INSERT INTO vex_document (digest, tags, believed) VALUES (@digest, @tags, @believed)')
   const drop = db.prepare('DELETE FROM vex_document WHERE id = ?')
-  const stale = db.prepare<[], number>('SELECT 1 FROM tag WHERE vex_stale = 1 LIMIT 1').pluck()
   const state = db.prepare('INSERT OR IGNORE INTO vex_statement (place, vulnerability, document) VALUES (?, ?, ?)')
   const unstate = db.prepare('DELETE FROM vex_statement WHERE document = ?')
   const mark = db.prepare(
@@ -59,12 +59,8 @@ function createDocuments(db: Db) {
        UNION SELECT id FROM tag WHERE EXISTS (
          SELECT 1 FROM vex_statement WHERE place = ${EVERY_PLACE} AND document = @id))`,
   )
-  const about = db.prepare<[number], { vulnerability: number } & StoredDocument>(
-    `SELECT s.vulnerability, d.digest, d.tags, d.believed FROM vex_statement s JOIN vex_document d ON d.id = s.document
-     WHERE s.place = ?`,
-  )
   return {
-    listVexDocuments: () => all.all(),
+    listVexDocuments: all<[], StoredDocument & { id: number }>('SELECT id, digest, tags, believed FROM vex_document'),
     /** Adds a document with what it says anything about, and marks the tags that it may be about. */
     addVexDocument(document: StoredDocument, statements: Iterable<VexAbout>): void {
       const id = Number(add.run(document).lastInsertRowid)
@@ -78,9 +74,12 @@ function createDocuments(db: Db) {
       drop.run(id)
     },
     /** Whether VEX about any tag changed since it was judged. */
-    hasStaleTags: (): boolean => stale.get() !== undefined,
+    hasStaleTags: exists<[]>('SELECT 1 FROM tag WHERE vex_stale = 1 LIMIT 1'),
     /** What documents may say about a product: the vulnerabilities, and the documents by their SHA-256, hex. */
-    listVexAbout: (place: number) => about.all(place),
+    listVexAbout: all<[place: number], { vulnerability: number } & StoredDocument>(
+      `SELECT s.vulnerability, d.digest, d.tags, d.believed FROM vex_statement s JOIN vex_document d ON d.id = s.document
+       WHERE s.place = ?`,
+    ),
   }
 }
 
@@ -99,51 +98,47 @@ function createPlaces(db: Db) {
 }
 
 function createImages(db: Db) {
-  const all = db.prepare<[], AskedTag & { id: number }>('SELECT id, owner, subjects, images FROM tag')
-  const one = db.prepare<[number], AskedTag>('SELECT owner, subjects, images FROM tag WHERE id = ?')
+  const { all, one, run } = queries(db)
   const put = db.prepare('UPDATE tag SET images = ? WHERE id = ?')
-  const stale = db.prepare('UPDATE tag SET vex_stale = 1 WHERE id = ?')
   return {
-    listAskedTags: () => all.all(),
-    readAskedTag: (id: number): AskedTag | null => one.get(id) ?? null,
+    listAskedTags: all<[], AskedTag & { id: number }>('SELECT id, owner, subjects, images FROM tag'),
+    readAskedTag: one<[id: number], AskedTag>('SELECT owner, subjects, images FROM tag WHERE id = ?'),
     putTagImages: (id: number, images: string): void => void put.run(images, id),
     /** Marks a tag: VEX is asked about it again. */
-    markTag: (id: number): void => void stale.run(id),
+    markTag: run<[id: number]>('UPDATE tag SET vex_stale = 1 WHERE id = ?'),
   }
 }
 
 function createSuppressed(db: Db) {
-  const ofComponent = db.prepare<[number], SuppressedRow>(
-    'SELECT component, tag, record FROM suppressed WHERE component = ?',
-  )
-  const ofTag = db.prepare<[number], SuppressedRow>(
-    `SELECT s.component, s.tag, s.record FROM tag_component t
-     JOIN suppressed s ON s.component = t.component AND s.tag = t.tag WHERE t.tag = ?`,
-  )
-  const add = db.prepare('INSERT INTO suppressed (component, tag, record) VALUES (@component, @tag, @record)')
-  const drop = db.prepare('DELETE FROM suppressed WHERE component = @component AND tag = @tag AND record = @record')
+  const { all, run } = queries(db)
   return {
-    listSuppressedOf: (component: number): SuppressedRow[] => ofComponent.all(component),
-    listSuppressedIn: (tag: number): SuppressedRow[] => ofTag.all(tag),
-    suppress: (row: SuppressedRow): void => void add.run(row),
-    unsuppress: (row: SuppressedRow): void => void drop.run(row),
+    listSuppressedOf: all<[component: number], SuppressedRow>(
+      'SELECT component, tag, record FROM suppressed WHERE component = ?',
+    ),
+    listSuppressedIn: all<[tag: number], SuppressedRow>(
+      `SELECT s.component, s.tag, s.record FROM tag_component t
+       JOIN suppressed s ON s.component = t.component AND s.tag = t.tag WHERE t.tag = ?`,
+    ),
+    suppress: run<SuppressedRow>('INSERT INTO suppressed (component, tag, record) VALUES (@component, @tag, @record)'),
+    unsuppress: run<SuppressedRow>(
+      'DELETE FROM suppressed WHERE component = @component AND tag = @tag AND record = @record',
+    ),
   }
 }
 
 function createNames(db: Db) {
+  const { run } = queries(db)
   const names = db.prepare<[string], string>('SELECT names FROM record WHERE id = ?').pluck()
   const all = db.prepare<[], { id: string; names: string }>('SELECT id, names FROM record')
-  const put = db.prepare(
-    'INSERT INTO record (id, names) VALUES (?, ?) ON CONFLICT DO UPDATE SET names = excluded.names',
-  )
-  const sweep = db.prepare('DELETE FROM record WHERE NOT EXISTS (SELECT 1 FROM finding f WHERE f.record = record.id)')
   return {
     /** JSON: the aliases of a record, and what it is derived from; null where no finding is about it. */
     readNames: (record: string): string | null => names.get(record) ?? null,
     eachNames: () => all.iterate(),
-    putNames: (record: string, text: string): void => void put.run(record, text),
+    putNames: run<[record: string, text: string]>(
+      'INSERT INTO record (id, names) VALUES (?, ?) ON CONFLICT DO UPDATE SET names = excluded.names',
+    ),
     /** Forgets the records that no finding is about any more. */
-    sweepNames: (): void => void sweep.run(),
+    sweepNames: run<[]>('DELETE FROM record WHERE NOT EXISTS (SELECT 1 FROM finding f WHERE f.record = record.id)'),
   }
 }
 
@@ -151,13 +146,12 @@ function createNames(db: Db) {
 type Followed = 'vex' | 'basis of vex' | 'images' | 'patches' | 'tags'
 
 function createFollowed(db: Db) {
-  const read = db.prepare<[string], string>('SELECT state FROM followed WHERE name = ?').pluck()
-  const put = db.prepare(
-    'INSERT INTO followed (name, state) VALUES (?, ?) ON CONFLICT DO UPDATE SET state = excluded.state',
-  )
+  const { run, value } = queries(db)
   return {
     /** Up to which state of the catalog; null: none yet. */
-    readFollowed: (name: Followed): string | null => read.get(name) ?? null,
-    putFollowed: (name: Followed, state: string): void => void put.run(name, state),
+    readFollowed: value<[name: Followed], string>('SELECT state FROM followed WHERE name = ?'),
+    putFollowed: run<[name: Followed, state: string]>(
+      'INSERT INTO followed (name, state) VALUES (?, ?) ON CONFLICT DO UPDATE SET state = excluded.state',
+    ),
   }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { DAY_MS } from '../../base/time.ts'
 import type { Db } from '../database/sqlite.ts'
+import { queries } from '../database/query.ts'
 import { createVexStore } from './vex.ts'
 import {
   type FindingCounts,
@@ -78,18 +79,13 @@ export type FindingsStore = ReturnType<typeof createFindingsStore>
 const COMPONENT = 'id, name, ecosystem, version, packages, asked, gap'
 
 function createComponents(db: Db) {
-  const named = db.prepare<[string], FindingComponent>(
-    `SELECT ${COMPONENT} FROM component WHERE id IN (SELECT component FROM component_name WHERE name = ?)`,
-  )
+  const query = queries(db)
   const one = db
     .prepare<[string, string, string, string, string], number>(
       `SELECT id FROM component
        WHERE name = ? AND ecosystem = ? AND version = ? AND packages = ? AND asked = ?`,
     )
     .pluck()
-  const withRecord = db.prepare<[string], FindingComponent>(
-    `SELECT ${COMPONENT} FROM component WHERE id IN (SELECT component FROM finding WHERE record = ?)`,
-  )
   const judgedBy = db.prepare<{ record: string }, FindingComponent>(
     `SELECT ${COMPONENT} FROM component WHERE id IN (
        SELECT component FROM finding WHERE record = @record UNION SELECT component FROM uncompared WHERE record = @record)`,
@@ -102,13 +98,16 @@ function createComponents(db: Db) {
     'INSERT INTO component (name, ecosystem, version, packages, asked, gap) VALUES (?, ?, ?, ?, ?, ?)',
   )
   const addName = db.prepare('INSERT OR IGNORE INTO component_name (name, component) VALUES (?, ?)')
-  const byId = db.prepare<[number], FindingComponent>(`SELECT ${COMPONENT} FROM component WHERE id = ?`)
   return {
     ...createGapStore(db),
     ...createFindingRows(db),
     /** Components that records are asked about by a name: their own, or that of their source package. */
-    listComponentsNamed: (name: string): FindingComponent[] => named.all(name),
-    listComponentsWith: (record: string): FindingComponent[] => withRecord.all(record),
+    listComponentsNamed: query.all<[name: string], FindingComponent>(
+      `SELECT ${COMPONENT} FROM component WHERE id IN (SELECT component FROM component_name WHERE name = ?)`,
+    ),
+    listComponentsWith: query.all<[record: string], FindingComponent>(
+      `SELECT ${COMPONENT} FROM component WHERE id IN (SELECT component FROM finding WHERE record = ?)`,
+    ),
     /** Components with a finding of a record, and those that cannot be compared with it. */
     listComponentsJudgedBy: (record: string): FindingComponent[] => judgedBy.all({ record }),
     /** Components after one, the versions of a package one after the other; null: from the first. */
@@ -121,7 +120,7 @@ function createComponents(db: Db) {
         after?.asked ?? '',
         limit,
       ),
-    readComponent: (id: number): FindingComponent | null => byId.get(id) ?? null,
+    readComponent: query.one<[id: number], FindingComponent>(`SELECT ${COMPONENT} FROM component WHERE id = ?`),
     findComponent(of: Omit<FindingComponent, 'id' | 'gap'>): number | null {
       return one.get(of.name, of.ecosystem, of.version, of.packages, of.asked) ?? null
     },
@@ -136,27 +135,26 @@ function createComponents(db: Db) {
 }
 
 function createFindingRows(db: Db) {
-  const findings = db.prepare<[number], StoredFinding>(
-    'SELECT record, fixable, patched, level, source FROM finding WHERE component = ?',
-  )
+  const { all, run } = queries(db)
   const put = db.prepare(
     `INSERT INTO finding (component, record, fixable, patched, level, source) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET fixable = excluded.fixable, patched = excluded.patched, level = excluded.level,
        source = excluded.source`,
   )
-  const drop = db.prepare('DELETE FROM finding WHERE component = ? AND record = ?')
   const patched = db.prepare<[], { component: number; record: string }>(
     'SELECT component, record FROM finding WHERE patched = 1',
   )
   return {
-    listFindings: (component: number): StoredFinding[] => findings.all(component),
+    listFindings: all<[component: number], StoredFinding>(
+      'SELECT record, fixable, patched, level, source FROM finding WHERE component = ?',
+    ),
     putFinding(component: number, finding: StoredFinding): void {
       const { record, fixable, patched, level, source } = finding
       put.run(component, record, fixable, patched, level, source)
     },
     /** Findings that the service has patched. */
     eachPatched: () => patched.iterate(),
-    dropFinding: (component: number, record: string): void => void drop.run(component, record),
+    dropFinding: run<[component: number, record: string]>('DELETE FROM finding WHERE component = ? AND record = ?'),
   }
 }
 
@@ -164,6 +162,7 @@ function createFindingRows(db: Db) {
 const NO_RECORDS: ComponentGap = 2
 
 function createGapStore(db: Db) {
+  const { run } = queries(db)
   const put = db.prepare('UPDATE component SET gap = ? WHERE id = ?')
   const clear = db.prepare('DELETE FROM uncompared WHERE component = ?')
   const add = db.prepare('INSERT INTO uncompared (record, component) VALUES (?, ?)')
@@ -182,11 +181,6 @@ function createGapStore(db: Db) {
   const others = db.prepare<[string, number], FindingComponent>(
     `SELECT ${COMPONENT} FROM component WHERE ecosystem = ? AND gap <> ?`,
   )
-  const count = db.prepare<[number | null]>(
-    `UPDATE tag SET not_judged = unidentified + (
-       SELECT count(*) FROM tag_component t JOIN component c ON c.id = t.component WHERE t.tag = tag.id AND c.gap > 0)
-     WHERE id = coalesce(?, id)`,
-  )
   return {
     putGap: (component: number, gap: ComponentGap): void => void put.run(gap, component),
     /** Stores the records that cannot be compared with the version of a component. */
@@ -200,7 +194,11 @@ function createGapStore(db: Db) {
     listComponentsOf: (ecosystem: string, withoutRecords: boolean): FindingComponent[] =>
       (withoutRecords ? without : others).all(ecosystem, NO_RECORDS),
     /** Counts the packages of a tag that are not judged, or not completely; null: of every tag. */
-    countNotJudged: (tag: number | null): void => void count.run(tag),
+    countNotJudged: run<[tag: number | null]>(
+      `UPDATE tag SET not_judged = unidentified + (
+         SELECT count(*) FROM tag_component t JOIN component c ON c.id = t.component WHERE t.tag = tag.id AND c.gap > 0)
+       WHERE id = coalesce(?, id)`,
+    ),
   }
 }
 
@@ -208,6 +206,7 @@ function createGapStore(db: Db) {
 type KnownTag = Pick<TagFindings, 'id' | 'owner' | 'name' | 'sbom'> & { readonly vexStale: number }
 
 function createTags(db: Db) {
+  const { all, run } = queries(db)
   const put = db.prepare<Omit<TagFindings, 'id'>>(
     `INSERT INTO tag (owner, name, sbom, subjects, refusal, packages, not_judged, unidentified, all_releases, binary_only,
        findings, fixable, critical, high, suppressed, vex_stale)
@@ -226,14 +225,7 @@ function createTags(db: Db) {
   const byId = db.prepare<[number], Pick<TagFindings, 'owner' | 'name' | 'findings' | 'fixable'>>(
     'SELECT owner, name, findings, fixable FROM tag WHERE id = ?',
   )
-  const owners = db.prepare<[], KnownTag>('SELECT id, owner, name, sbom, vex_stale AS vexStale FROM tag')
-  const drop = db.prepare('DELETE FROM tag WHERE id = ?')
   const idOf = db.prepare<[string], number>('SELECT id FROM tag WHERE owner = ?').pluck()
-  const ofTag = db.prepare<[number], TagFinding>(
-    `SELECT f.record, f.fixable, f.patched, f.level, f.source, c.id, c.ecosystem, c.name, c.version, c.packages, c.asked, c.gap
-     FROM tag_component t JOIN finding f ON f.component = t.component JOIN component c ON c.id = t.component
-     WHERE t.tag = ?`,
-  )
   return {
     /** Adds a tag, or replaces what is known of it; returns its number. */
     putTag(tag: Omit<TagFindings, 'id'>): number {
@@ -246,10 +238,14 @@ function createTags(db: Db) {
       count.run({ id, ...change })
       return byId.get(id) ?? null
     },
-    listOwners: () => owners.all(),
+    listOwners: all<[], KnownTag>('SELECT id, owner, name, sbom, vex_stale AS vexStale FROM tag'),
     /** Also those that VEX rules out. */
-    listTagFindings: (tag: number): TagFinding[] => ofTag.all(tag),
-    dropTag: (id: number): void => void drop.run(id),
+    listTagFindings: all<[tag: number], TagFinding>(
+      `SELECT f.record, f.fixable, f.patched, f.level, f.source, c.id, c.ecosystem, c.name, c.version, c.packages, c.asked, c.gap
+       FROM tag_component t JOIN finding f ON f.component = t.component JOIN component c ON c.id = t.component
+       WHERE t.tag = ?`,
+    ),
+    dropTag: run<[id: number]>('DELETE FROM tag WHERE id = ?'),
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /** A range of consecutive members of the published archive. */
 export interface ArchivePart {
@@ -51,9 +52,7 @@ export function createPartReader(db: Db) {
 
 /** Creates writes of the archive's parts. Call inside a transaction of the caller's. */
 export function createPartWriter(db: Db) {
-  const touch = db.prepare(
-    'UPDATE osv_part SET dirty = 1 WHERE first = (SELECT max(first) FROM osv_part WHERE first <= ?)',
-  )
+  const { run } = queries(db)
   const clear = db.prepare('DELETE FROM osv_part')
   const drop = db.prepare('DELETE FROM osv_part WHERE dirty = 1')
   const put = db.prepare(
@@ -63,9 +62,9 @@ export function createPartWriter(db: Db) {
   return {
     ...createPartReader(db),
     /** Marks the part of an id as dirty: the published file differs from the store. */
-    touchPart: (id: string): void => {
-      touch.run(id)
-    },
+    touchPart: run<[id: string]>(
+      'UPDATE osv_part SET dirty = 1 WHERE first = (SELECT max(first) FROM osv_part WHERE first <= ?)',
+    ),
     /** Replaces all parts, after the whole archive was rebuilt. */
     replaceParts(parts: readonly ArchivePart[]): void {
       clear.run()

@@ -1,5 +1,6 @@
 import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import type { RecordToStore } from './reads.ts'
 
 /** A stored record as it was before a write replaced or removed it. */
@@ -123,6 +124,7 @@ export function createSupersededWriter(db: Db) {
 
 /** Creates the reads of superseded versions; usable on any connection. */
 export function createSupersededReader(db: Db) {
+  const { one } = queries(db)
   const row = db.prepare<[string, number], Omit<EarlierRecord, 'body'>>(
     'SELECT modified, size, sha256 FROM osv_superseded WHERE id = ? AND log = ?',
   )
@@ -133,10 +135,6 @@ export function createSupersededReader(db: Db) {
        WHERE s.id = ? AND s.log >= ? ORDER BY s.log LIMIT 1`,
     )
     .pluck()
-  const last = db.prepare<[string], { size: number; sha256: Buffer; body: Buffer }>(
-    `SELECT s.size, s.sha256, b.bytes AS body FROM osv_superseded s JOIN osv_body b ON b.rowid = s.body
-     WHERE s.id = ? ORDER BY s.log DESC LIMIT 1`,
-  )
   const since = db
     .prepare<[string, number], number>(
       `SELECT s.log FROM osv_superseded s JOIN change_log l ON l.id = s.log
@@ -167,7 +165,10 @@ export function createSupersededReader(db: Db) {
       return log === undefined ? null : readEarlier(id, log)
     },
     /** Returns the last version of a record that is not stored any more; null: none is kept. */
-    readRemoved: (id: string) => last.get(id) ?? null,
+    readRemoved: one<[id: string], { size: number; sha256: Buffer; body: Buffer }>(
+      `SELECT s.size, s.sha256, b.bytes AS body FROM osv_superseded s JOIN osv_body b ON b.rowid = s.body
+       WHERE s.id = ? ORDER BY s.log DESC LIMIT 1`,
+    ),
     /** Counts the superseded versions, their bodies and the bytes of these. */
     measureSuperseded: () => usage.get() ?? { versions: 0, bodies: 0, bytes: 0 },
   }

@@ -2,6 +2,7 @@ import { crc32 as crc32Of } from 'node:zlib'
 import { faultOfRecordId } from '../../base/domain/record-id.ts'
 import { fixIn } from '../dates/writes.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import { createPartWriter } from './archive-parts.ts'
 import { type ArchiveInfo, type RecordToStore, createOsvReader } from './reads.ts'
@@ -24,6 +25,7 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
     ...createExactWrites(sql, parts, tracker, insert, bodies),
     ...createMissingWrites(db),
     ...createOutsideWrites(db),
+    ...createTombstoneAndArchiveWrites(db),
     /** Stores a record in an empty store, which has no archive parts either. `changed` in Unix seconds. */
     insertRecord(record: RecordToStore, changed: number): void {
       tracker.markIncomplete()
@@ -61,10 +63,6 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
       sql.remove.run(id)
       if (faultOfRecordId(id) === null) sql.addTombstone.run(id, now, runId)
     },
-    /** Deletes tombstones older than `before` (Unix milliseconds), and those of ids that exist again. */
-    forgetTombstones: (before: number): void => {
-      sql.forget.run(before)
-    },
     /** Replaces the suspect ids, which the next run requests again; ids that are not stored are ignored. */
     replaceSuspectIds(ids: Iterable<string>): void {
       sql.clearSuspect.run()
@@ -72,7 +70,6 @@ export function createOsvWriter(db: Db, tracker: ChangeTracker) {
     },
     /** Every id that the open transaction wrote, perhaps with other names; null: they are too many. */
     listWritten: (): readonly string[] | null => tracker.names(),
-    replaceArchive: (info: ArchiveInfo): void => void sql.archive.run(info),
   }
 }
 
@@ -115,36 +112,39 @@ function createExactWrites(
   }
 }
 
+/** Creates the writes of old tombstones, and of what the derived archive is. */
+function createTombstoneAndArchiveWrites(db: Db) {
+  const { run } = queries(db)
+  return {
+    /** Deletes tombstones older than `before` (Unix milliseconds), and those of ids that exist again. */
+    forgetTombstones: run<[before: number]>(
+      `DELETE FROM osv_tombstone WHERE removed_at < ? OR EXISTS
+         (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id)`,
+    ),
+    replaceArchive: run<ArchiveInfo>(
+      `INSERT OR REPLACE INTO osv_archive (only, file, size, crc32c, sha256, changed)
+       VALUES (1, @file, @size, @crc32c, @sha256, @changed)`,
+    ),
+  }
+}
+
 /** Creates writes of the ids that upstream lists and that a partial snapshot lacks, or has in an older version only. */
 function createMissingWrites(db: Db) {
-  const clear = db.prepare('DELETE FROM osv_missing')
-  const add = db.prepare('INSERT OR IGNORE INTO osv_missing (id) VALUES (?)')
+  const { run } = queries(db)
   return {
-    clearMissing: (): void => {
-      clear.run()
-    },
-    addMissing: (id: string): void => {
-      add.run(id)
-    },
+    clearMissing: run<[]>('DELETE FROM osv_missing'),
+    addMissing: run<[id: string]>('INSERT OR IGNORE INTO osv_missing (id) VALUES (?)'),
   }
 }
 
 /** Creates writes of the listed records that are out of scope by their content. */
 function createOutsideWrites(db: Db) {
-  const clear = db.prepare('DELETE FROM osv_outside')
-  const drop = db.prepare('DELETE FROM osv_outside WHERE id = ?')
-  const put = db.prepare('INSERT OR REPLACE INTO osv_outside (id, modified) VALUES (?, ?)')
+  const { run } = queries(db)
   return {
-    clearOutside: (): void => {
-      clear.run()
-    },
-    dropOutside: (id: string): void => {
-      drop.run(id)
-    },
+    clearOutside: run<[]>('DELETE FROM osv_outside'),
+    dropOutside: run<[id: string]>('DELETE FROM osv_outside WHERE id = ?'),
     /** `modified`: the index's stamp of the version that was judged. */
-    putOutside: (id: string, modified: string): void => {
-      put.run(id, modified)
-    },
+    putOutside: run<[id: string, modified: string]>('INSERT OR REPLACE INTO osv_outside (id, modified) VALUES (?, ?)'),
   }
 }
 
@@ -181,16 +181,8 @@ function prepareWrites(db: Db) {
     mark: db.prepare('UPDATE osv_record SET modified = ? WHERE id = ?'),
     remove: db.prepare('DELETE FROM osv_record WHERE id = ?'),
     addTombstone: db.prepare('INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)'),
-    forget: db.prepare(
-      `DELETE FROM osv_tombstone WHERE removed_at < ? OR EXISTS
-         (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id)`,
-    ),
     clearSuspect: db.prepare('DELETE FROM osv_doubted'),
     addSuspect: db.prepare('INSERT OR IGNORE INTO osv_doubted SELECT id FROM osv_record WHERE id = ?'),
-    archive: db.prepare(
-      `INSERT OR REPLACE INTO osv_archive (only, file, size, crc32c, sha256, changed)
-       VALUES (1, @file, @size, @crc32c, @sha256, @changed)`,
-    ),
   }
 }
 
@@ -201,6 +193,7 @@ type StagedRow = Omit<RecordToStore, 'fix'> & { fix: number | null }
  * network is slow, and memory does not grow with their number. It is lost with the connection.
  */
 export function createStaging(db: Db) {
+  const { exists, run } = queries(db)
   db.exec(
     `CREATE TEMP TABLE IF NOT EXISTS staged (
        id TEXT PRIMARY KEY, modified TEXT, crc32 INTEGER, size INTEGER, sha256 BLOB, body BLOB, asOf INTEGER,
@@ -214,8 +207,6 @@ export function createStaging(db: Db) {
   const ids = db.prepare<[], string>('SELECT id FROM staged').pluck()
   const take = db.prepare<[string], StagedRow>('SELECT * FROM staged WHERE id = ?')
   const any = db.prepare<[], number>('SELECT EXISTS (SELECT 1 FROM staged)').pluck()
-  const one = db.prepare<[string], number>('SELECT 1 FROM staged WHERE id = ?').pluck()
-  const clear = db.prepare('DELETE FROM staged')
   return {
     stage: (record: RecordToStore): void => {
       put.run({ ...record, fix: fixOf(record) })
@@ -230,9 +221,7 @@ export function createStaging(db: Db) {
       }
     },
     isEmpty: (): boolean => any.get() !== 1,
-    isStaged: (id: string): boolean => one.get(id) !== undefined,
-    clear: (): void => {
-      clear.run()
-    },
+    isStaged: exists<[id: string]>('SELECT 1 FROM staged WHERE id = ?'),
+    clear: run<[]>('DELETE FROM staged'),
   }
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import { combineDigests } from './rows.ts'
 
 /** The identity of a source in an exported state. `asOf` in Unix milliseconds. */
@@ -60,6 +61,7 @@ const IMPORT = `mirror, sequence, kind, digest, sources, key_id AS keyId, create
 
 /** Creates reads of exports and imports; usable on any connection. */
 export function createLedgerReader(db: Db) {
+  const { value } = queries(db)
   const identity = db.prepare<[], string>('SELECT id FROM mirror_identity').pluck()
   const exported = db.prepare<[string], ExportRow>(
     `SELECT ${EXPORT} FROM bundle_export WHERE digest = ? ORDER BY sequence DESC LIMIT 1`,
@@ -71,7 +73,6 @@ export function createLedgerReader(db: Db) {
   const newestExports = db.prepare<[number, number], ExportRow>(
     `SELECT ${EXPORT} FROM bundle_export WHERE sequence < ? ORDER BY sequence DESC LIMIT ?`,
   )
-  const summary = db.prepare<[number], Buffer | null>('SELECT summary FROM bundle_export WHERE sequence = ?').pluck()
   const last = db.prepare<[], ImportRow>(`SELECT ${IMPORT} FROM bundle_import ORDER BY id DESC LIMIT 1`)
   const lastOf = db.prepare<[string], ImportRow>(
     `SELECT ${IMPORT} FROM bundle_import WHERE json_extract(sources, '$.' || ?) IS NOT NULL
@@ -104,7 +105,7 @@ export function createLedgerReader(db: Db) {
     listNewestExports: (before: number, limit: number): ExportedState[] =>
       newestExports.all(before, limit).flatMap((row) => mapExport(row) ?? []),
     /** The gzipped summary of an exported state (`readSummary`); null: deleted, or never exported. */
-    readExportSummary: (sequence: number): Buffer | null => summary.get(sequence) ?? null,
+    readExportSummary: value<[sequence: number], Buffer>('SELECT summary FROM bundle_export WHERE sequence = ?'),
     /** The bundle that was applied last. */
     readLastImport: (): ImportedBundle | null => mapImport(last.get()),
     /** The last import that contained this source. */

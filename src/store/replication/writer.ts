@@ -6,6 +6,7 @@ import { FACET_COLUMNS } from '../catalog/list-staging.ts'
 import { createCatalogListReader } from '../catalog/lists.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import { splitEntryKey } from './catalog-pages.ts'
 import type { AnswerValue, EntryValue, ListValue, MissingValue, TombstoneValue } from './rows.ts'
 
@@ -26,18 +27,15 @@ export function createCarriedWriter(db: Db, tracker: ChangeTracker) {
 }
 
 function createTombstones(db: Db) {
+  const { run, value } = queries(db)
   const put = db.prepare('INSERT OR REPLACE INTO osv_tombstone (id, removed_at, run_id) VALUES (?, ?, ?)')
-  const both = db.prepare<[], string>('SELECT id FROM osv_tombstone JOIN osv_record USING (id) LIMIT 1').pluck()
-  const remove = db.prepare('DELETE FROM osv_tombstone WHERE id = ?')
   return {
     putTombstone: ({ key, removedAt }: TombstoneValue, runId: number): void => {
       put.run(key, removedAt, runId)
     },
     /** Returns the id of a record that is both stored and marked as removed; null if there is none. */
-    readContradiction: (): string | null => both.get() ?? null,
-    removeTombstone: (id: string): void => {
-      remove.run(id)
-    },
+    readContradiction: value<[], string>('SELECT id FROM osv_tombstone JOIN osv_record USING (id) LIMIT 1'),
+    removeTombstone: run<[id: string]>('DELETE FROM osv_tombstone WHERE id = ?'),
   }
 }
 
@@ -61,6 +59,7 @@ function createLists(db: Db, tracker: ChangeTracker) {
 }
 
 function createEntries(db: Db) {
+  const { run } = queries(db)
   const marks = Array.from({ length: FACETS }, () => '?').join(', ')
   const drop = db.prepare(
     'DELETE FROM catalog_entry WHERE list = (SELECT id FROM catalog_list WHERE path = ?) AND id = ?',
@@ -69,7 +68,6 @@ function createEntries(db: Db) {
     `INSERT INTO catalog_entry (list, ordinal, id, sha, body, ${FACET_COLUMNS})
      SELECT id, ?, ?, ?, ?, ${marks} FROM catalog_list WHERE path = ?`,
   )
-  const settle = db.prepare('UPDATE catalog_entry SET ordinal = -1 - ordinal WHERE ordinal < 0')
   return {
     /**
      * Stores an item with a provisional position: until `settleEntries` another item may have its position. Returns
@@ -86,13 +84,12 @@ function createEntries(db: Db) {
       drop.run(...splitEntryKey(key))
     },
     /** Moves the items to their final positions, once all are stored and removed items are deleted. */
-    settleEntries: (): void => {
-      settle.run()
-    },
+    settleEntries: run<[]>('UPDATE catalog_entry SET ordinal = -1 - ordinal WHERE ordinal < 0'),
   }
 }
 
 function createAnswers(db: Db, tracker: ChangeTracker) {
+  const { run } = queries(db)
   const reader = createCatalogAnswerReader(db)
   const put = db.prepare(
     `INSERT OR REPLACE INTO catalog_answer
@@ -101,8 +98,6 @@ function createAnswers(db: Db, tracker: ChangeTracker) {
        @mentions, @confirmed)`,
   )
   const date = db.prepare<[string], number | null>('SELECT confirmed_at FROM catalog_answer WHERE path = ?').pluck()
-  const addMissing = db.prepare('INSERT OR REPLACE INTO catalog_lacking (path, resource) VALUES (@key, @resource)')
-  const removeMissing = db.prepare('DELETE FROM catalog_lacking WHERE path = ?')
   return {
     /**
      * `body`: the stored gzip member; null if upstream has none. `confirmed`: date of the confirmation by the mirror
@@ -117,12 +112,10 @@ function createAnswers(db: Db, tracker: ChangeTracker) {
       const own = before === after ? (date.get(key) ?? null) : null
       put.run({ ...value, body, confirmed: later(own, confirmed) })
     },
-    putMissingPath: (value: MissingValue): void => {
-      addMissing.run(value)
-    },
-    removeMissingPath: (path: string): void => {
-      removeMissing.run(path)
-    },
+    putMissingPath: run<MissingValue>(
+      'INSERT OR REPLACE INTO catalog_lacking (path, resource) VALUES (@key, @resource)',
+    ),
+    removeMissingPath: run<[path: string]>('DELETE FROM catalog_lacking WHERE path = ?'),
   }
 }
 

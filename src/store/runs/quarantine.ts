@@ -1,5 +1,6 @@
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import type { Run } from './runs.ts'
 
 /** A document that a guard refused, stored so that one command can apply it. */
@@ -38,53 +39,44 @@ const COLUMNS =
 
 /** Creates reads of quarantined documents; usable on any connection. */
 export function createQuarantineReader(db: Db) {
-  const byRun = db.prepare<[number], Quarantine>(`SELECT ${COLUMNS} FROM quarantine WHERE run_id = ?`)
-  const refusal = db.prepare<[number], Refusal>(
-    `SELECT run_id AS runId, source, path, reason, decision, decided_at AS decidedAt
-     FROM quarantine WHERE run_id = ?`,
-  )
-  const same = db.prepare<[string, Buffer], Quarantine>(
-    `SELECT ${COLUMNS} FROM quarantine WHERE path = ? AND sha256 = ?
-     AND (decision IS NULL OR decision = 'rejected') ORDER BY run_id DESC LIMIT 1`,
-  )
-  const open = db.prepare<[], { runId: number; source: SourceName; path: string; reason: string }>(
-    'SELECT run_id AS runId, source, path, reason FROM quarantine WHERE decision IS NULL ORDER BY run_id',
-  )
-  const decided = db.prepare<[], Decision>(
-    `SELECT run_id AS runId, source, reason, decision FROM quarantine WHERE decision IN ('approved', 'rejected')`,
-  )
-  const approved = db
-    .prepare<[string, Buffer, number], number>(
-      `SELECT 1 FROM quarantine WHERE path = ? AND sha256 = ? AND run_id > ? AND decision = 'approved'`,
-    )
-    .pluck()
-  const waiting = db
-    .prepare<[string, number], number | null>(
-      `SELECT min(r.started_at) FROM quarantine q JOIN run r ON r.id = q.run_id
-       WHERE q.source = ? AND q.run_id > ? AND (q.decision IS NULL OR q.decision = 'rejected')`,
-    )
-    .pluck()
+  const { all, exists, one, value } = queries(db)
   const count = db
     .prepare<[string], number>('SELECT count(*) FROM quarantine WHERE decision IS NULL AND source = ?')
     .pluck()
   return {
-    readQuarantine: (runId: number): Quarantine | null => byRun.get(runId) ?? null,
-    readRefusal: (runId: number): Refusal | null => refusal.get(runId) ?? null,
+    readQuarantine: one<[runId: number], Quarantine>(`SELECT ${COLUMNS} FROM quarantine WHERE run_id = ?`),
+    readRefusal: one<[runId: number], Refusal>(
+      `SELECT run_id AS runId, source, path, reason, decision, decided_at AS decidedAt
+       FROM quarantine WHERE run_id = ?`,
+    ),
     /** The open or rejected quarantine of exactly this content, so that it is not stored twice. */
-    findQuarantine: (path: string, sha256: Buffer): Quarantine | null => same.get(path, sha256) ?? null,
+    findQuarantine: one<[path: string, sha256: Buffer], Quarantine>(
+      `SELECT ${COLUMNS} FROM quarantine WHERE path = ? AND sha256 = ?
+       AND (decision IS NULL OR decision = 'rejected') ORDER BY run_id DESC LIMIT 1`,
+    ),
     /** Whether exactly this content was approved, and refused by a run later than `runId`. */
-    isApprovedSince: (path: string, sha256: Buffer, runId: number): boolean => approved.get(path, sha256, runId) === 1,
-    listOpenQuarantines: () => open.all(),
+    isApprovedSince: exists<[path: string, sha256: Buffer, runId: number]>(
+      `SELECT 1 FROM quarantine WHERE path = ? AND sha256 = ? AND run_id > ? AND decision = 'approved'`,
+    ),
+    listOpenQuarantines: all<[], { runId: number; source: SourceName; path: string; reason: string }>(
+      'SELECT run_id AS runId, source, path, reason FROM quarantine WHERE decision IS NULL ORDER BY run_id',
+    ),
     /** What somebody approved or rejected; approved ones are deleted after a while. */
-    listDecisions: (): Decision[] => decided.all(),
+    listDecisions: all<[], Decision>(
+      `SELECT run_id AS runId, source, reason, decision FROM quarantine WHERE decision IN ('approved', 'rejected')`,
+    ),
     /** When the first run began, after the run `published`, whose refused change is neither approved nor gone; null: none. */
-    readHeldSince: (source: SourceName, published: number): number | null => waiting.get(source, published) ?? null,
+    readHeldSince: value<[source: SourceName, published: number], number>(
+      `SELECT min(r.started_at) FROM quarantine q JOIN run r ON r.id = q.run_id
+       WHERE q.source = ? AND q.run_id > ? AND (q.decision IS NULL OR q.decision = 'rejected')`,
+    ),
     countOpen: (source: SourceName): number => count.get(source) ?? 0,
   }
 }
 
 /** Creates writes of quarantined documents and of the decisions about them. */
 export function createQuarantineWriter(db: Db) {
+  const { run } = queries(db)
   const insert = db.prepare(
     `INSERT INTO quarantine (run_id, source, path, reason, sha256, body, etag, last_modified, as_of)
      VALUES (@runId, @source, @path, @reason, @sha256, @body, @etag, @lastModified, @asOf)`,
@@ -95,9 +87,6 @@ export function createQuarantineWriter(db: Db) {
   )
   const supersede = db.prepare(
     `UPDATE quarantine SET decision = 'superseded', decided_at = ? WHERE path = ? AND decision IS NULL`,
-  )
-  const forget = db.prepare(
-    `DELETE FROM quarantine WHERE decision IS NOT NULL AND decision <> 'rejected' AND decided_at < ?`,
   )
   return {
     ...createQuarantineReader(db),
@@ -115,8 +104,8 @@ export function createQuarantineWriter(db: Db) {
     supersedeQuarantines: (path: string, now: number): void => {
       supersede.run(now, path)
     },
-    forgetQuarantines: (before: number): void => {
-      forget.run(before)
-    },
+    forgetQuarantines: run<[before: number]>(
+      `DELETE FROM quarantine WHERE decision IS NOT NULL AND decision <> 'rejected' AND decided_at < ?`,
+    ),
   }
 }

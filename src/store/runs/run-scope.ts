@@ -63,7 +63,7 @@ export function createRunScope(db: Db) {
     )
     .raw()
   return {
-    /** The last run of everything that published; null: there is none, or it did not record its settings (an import, an earlier version). */
+    /** The last run of everything that published; null: there is none, or it did not record its settings (an import). */
     readScopedRun(source: SourceName): ScopedRun | null {
       const [id, settings] = last.get(source) ?? [0, null]
       return settings === null ? null : { id, settings: JSON.parse(settings) as string[] }

@@ -21,7 +21,7 @@ interface Snapshot {
   whole: boolean
   /** The settings of the scope that it was made with, JSON (`parseScopeText`); null: everything is in scope. */
   scope: string | null
-  /** Equal for equal content on any mirror, hex; null: published by an earlier version, and not computed since. */
+  /** Equal for equal content on any mirror, hex; null: unknown. */
   contentDigest: string | null
 }
 
@@ -93,7 +93,6 @@ export function createSnapshotWriter(
        published_at = iif(id = @id, published_at, @publishedAt), as_of = @asOf, records = @records, whole = @whole, scope = @scope, content_digest = @contentDigest`,
   )
   const number = db.prepare('UPDATE snapshot SET sequence = ? WHERE source = ?')
-  const fill = db.prepare('UPDATE snapshot SET content_digest = ? WHERE source = ?')
   // That of lost dates is deleted once they are noted.
   const endRepair = db.prepare('DELETE FROM repair_left WHERE source = ? AND undated = 0')
   const lines = createRecordLines(db)
@@ -108,10 +107,6 @@ export function createSnapshotWriter(
   }
   return {
     ...reader,
-    /** Computes the content digest of a snapshot that an earlier version published; does nothing if it is known. */
-    fillContentDigest(source: SourceName): void {
-      if (reader.readSnapshot(source)?.contentDigest === null) fill.run(digestContent(source), source)
-    },
     /** Computes whether the stored records are still the published ones, to the byte of each digest; null: they are not. */
     proveRecords(): ContentProof | null {
       const published = reader.readSnapshot('osv')?.contentDigest ?? null

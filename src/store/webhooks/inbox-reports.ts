@@ -1,5 +1,6 @@
 import { type EventTarget, targetsOf } from '../../base/domain/image-reference.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import { DISMISSED } from './inbox.ts'
 
 /** When a completed event was received, stored, refreshed and seen; Unix milliseconds. */
@@ -37,10 +38,7 @@ type StoredAnnouncement = Omit<AnnouncedTag, 'target' | 'unconfirmed'> & {
 
 /** Creates reads of the inbox for reports, on any connection to webhooks.db. */
 export function createInboxReports(db: Db) {
-  const times = db.prepare<[number], EventTimes>(
-    `SELECT received_at AS receivedAt, stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt
-     FROM inbox WHERE state = 'done' AND refreshed_at IS NOT NULL AND replays = 0 ORDER BY id DESC LIMIT ?`,
-  )
+  const { all } = queries(db)
   const announced = db.prepare<[number], StoredAnnouncement>(
     `SELECT target, received_at AS receivedAt, state = 'dead' AND refreshed_at IS NOT NULL AS unconfirmed
      FROM inbox WHERE received_at >= ? AND target IS NOT NULL AND (state <> 'ignored' OR reason = '${DISMISSED}')
@@ -54,7 +52,10 @@ export function createInboxReports(db: Db) {
     /** Whether no delivery is stored. */
     isEmpty: (): boolean => first.get() === undefined,
     /** Times of the newest completed events; replayed events are omitted, since the operator chose their time. */
-    eventTimes: (limit: number): EventTimes[] => times.all(limit),
+    eventTimes: all<[limit: number], EventTimes>(
+      `SELECT received_at AS receivedAt, stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt
+       FROM inbox WHERE state = 'done' AND refreshed_at IS NOT NULL AND replays = 0 ORDER BY id DESC LIMIT ?`,
+    ),
     /** Returns what was announced at or after a time (Unix milliseconds). */
     announcedSince: (from: number): Announcements => {
       const announcements = announced.all(from).flatMap(({ target, receivedAt, unconfirmed }) =>

@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../base/digest.ts'
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import type { EventTarget } from '../../base/domain/image-reference.ts'
 
 type StoredRow = Omit<InboxRow, 'target'> & { target: string | null }
@@ -8,23 +9,13 @@ const HEAD = `id, endpoint, webhook_id AS webhookId, state, type, dialect, secre
   stored_at AS storedAt, refreshed_at AS refreshedAt, visible_at AS visibleAt, attempts, due_at AS dueAt, reason, size, replays`
 const LISTED = `${HEAD}, x'' AS body`
 
-/**
- * SQL: dead letters of earlier versions, which refused what they could not parse. No other letter is dead without an
- * attempt.
- */
-const UNREAD = "state = 'dead' AND type IS NULL AND attempts = 0 AND refreshed_at IS NULL"
-
-/** SQL: a stored delivery stays unchanged, except one that could not be parsed: its retry replaces it. */
+/** SQL: a stored delivery stays unchanged. */
 const RECEIVE = `
   INSERT INTO inbox (endpoint, webhook_id, state, type, dialect, secret, target, received_at, stored_at, attempts, due_at,
     reason, size, body)
   VALUES (@endpoint, @webhookId, @state, @type, @dialect, @secret, @target, @receivedAt, @storedAt, 0, @receivedAt,
     @reason, @size, @body)
-  ON CONFLICT (endpoint, webhook_id) DO UPDATE SET state = excluded.state, type = excluded.type,
-    dialect = excluded.dialect, secret = excluded.secret, target = excluded.target, received_at = excluded.received_at,
-    stored_at = excluded.stored_at, attempts = 0, due_at = excluded.due_at, reason = excluded.reason,
-    size = excluded.size, body = excluded.body
-  WHERE ${UNREAD} AND excluded.state <> 'dead'`
+  ON CONFLICT (endpoint, webhook_id) DO NOTHING`
 
 /** SQL: what was announced became visible once: a replay does not change when. */
 const SETTLE = `
@@ -40,11 +31,11 @@ const PRUNED_AT_ONCE = 500
 
 /** Creates reads of the inbox, on any connection to webhooks.db. */
 export function createInboxReads(db: Db) {
+  const { value } = queries(db)
   const pending = db.prepare<[number, number, number, number], StoredRow>(
     `SELECT ${LISTED} FROM inbox WHERE state = 'pending' AND id > ? AND (due_at <= ? OR due_at > ?)
      ORDER BY id LIMIT ?`,
   )
-  const nextDue = db.prepare<[], number | null>("SELECT min(due_at) FROM inbox WHERE state = 'pending'").pluck()
   const one = db.prepare<[number], StoredRow>(`SELECT ${HEAD}, body FROM inbox WHERE id = ?`)
   const newest = db.prepare<{ state: string | null; before: number; limit: number }, StoredRow>(
     `SELECT ${LISTED} FROM inbox WHERE id < @before AND (@state IS NULL OR state = @state)
@@ -62,7 +53,7 @@ export function createInboxReads(db: Db) {
     listPending: (now: number, limit: number, after = 0, longestMs = Infinity): InboxRow[] =>
       pending.all(after, now, now + longestMs, limit).map(rowOf),
     /** When the next pending row is due, unix milliseconds; null: none is pending. */
-    nextDueAt: (): number | null => nextDue.get() ?? null,
+    nextDueAt: value<[], number>("SELECT min(due_at) FROM inbox WHERE state = 'pending'"),
     /** A row with its body; null when there is none. */
     readRow: (id: number): InboxRow | null => {
       const row = one.get(id)
@@ -85,7 +76,7 @@ function createReceipts(db: Db) {
   const pendingRows = db.prepare<[], number>("SELECT rows FROM inbox_tally WHERE state = 'pending'").pluck()
   const known = db
     .prepare<Pick<NewDelivery, 'endpoint' | 'webhookId'>, Buffer>(
-      `SELECT body FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId AND NOT (${UNREAD})`,
+      'SELECT body FROM inbox WHERE endpoint = @endpoint AND webhook_id = @webhookId',
     )
     .pluck()
   /** Returns what a delivery is that has the id of a stored one; null when none has it. */
@@ -118,6 +109,7 @@ function createReceipts(db: Db) {
 
 /** Creates reads and writes of the inbox. A write is durable only after its transaction is committed. */
 export function createInbox(db: Db) {
+  const { run } = queries(db)
   const reads = createInboxReads(db)
   const update = db.prepare(SETTLE)
   const requeue = db.prepare(
@@ -125,17 +117,8 @@ export function createInbox(db: Db) {
        replays = replays + 1
      WHERE id = @id AND (state <> 'pending' OR due_at > @now)`,
   )
-  const requeueDead = db.prepare(
-    `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL,
-       replays = replays + 1
-     WHERE state = 'dead'`,
-  )
   const dismiss = db.prepare<{ id: number | null }>(
     `UPDATE inbox SET state = 'ignored', reason = '${DISMISSED}' WHERE state = 'dead' AND (@id IS NULL OR id = @id)`,
-  )
-  const prune = db.prepare(
-    `DELETE FROM inbox WHERE id IN
-       (SELECT id FROM inbox WHERE state <> 'pending' AND received_at < ? LIMIT ${PRUNED_AT_ONCE})`,
   )
   return {
     ...reads,
@@ -160,11 +143,18 @@ export function createInbox(db: Db) {
     /** Makes a row pending again, like a new delivery. Returns false if there is none, or it is pending. */
     replay: (id: number, now: number): boolean => requeue.run({ id, now }).changes === 1,
     /** Makes all dead letters pending again; returns their number. */
-    replayDead: (now: number): number => requeueDead.run(now).changes,
+    replayDead: run<[now: number]>(
+      `UPDATE inbox SET state = 'pending', attempts = 0, due_at = ?, reason = NULL, refreshed_at = NULL,
+         replays = replays + 1
+       WHERE state = 'dead'`,
+    ),
     /** Makes a dead letter ignored, or all of them (`null`); returns their number. They are pruned with the others. */
     dismiss: (id: number | null): number => dismiss.run({ id }).changes,
     /** Deletes rows received before a time that are not pending, some hundred at a time: call it until it returns 0. */
-    prune: (before: number): number => prune.run(before).changes,
+    prune: run<[before: number]>(
+      `DELETE FROM inbox WHERE id IN
+         (SELECT id FROM inbox WHERE state <> 'pending' AND received_at < ? LIMIT ${PRUNED_AT_ONCE})`,
+    ),
   }
 }
 

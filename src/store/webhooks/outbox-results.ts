@@ -1,4 +1,5 @@
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 
 /**
  * The result of an attempt, to be stored. Times are Unix milliseconds. `seen`: the target's consecutive failures when
@@ -90,29 +91,26 @@ export function createRelayCursors(db: Db) {
  * target's first position.
  */
 function createCursor(db: Db, of: RelayedLog) {
+  const { exists, run, value } = queries(db)
   const { cursor, first } = LOGS[of]
-  const read = db.prepare<[string], number>(`SELECT log FROM ${cursor} WHERE instance = ?`).pluck()
-  const isNew = db.prepare<[], number>(`SELECT 1 FROM relay_target WHERE ${first} IS NULL`).pluck()
-  const place = db.prepare(`UPDATE relay_target SET ${first} = ? WHERE ${first} IS NULL`)
   const placeAll = db.prepare(`UPDATE relay_target SET ${first} = ?`)
   const move = db.prepare(`INSERT OR REPLACE INTO ${cursor} (only, instance, log) VALUES (1, ?, ?)`)
-  const drop = db.prepare(`DELETE FROM ${cursor}`)
   const skip = db.transaction((instance: string, log: number): void => {
     placeAll.run(log)
     move.run(instance, log)
   })
   return {
     /** How far the log of this database was relayed; null: never. */
-    read: (instance: string): number | null => read.get(instance) ?? null,
+    read: value<[instance: string], number>(`SELECT log FROM ${cursor} WHERE instance = ?`),
     /** Whether there is a target that `place` has not seen. */
-    hasNewTargets: (): boolean => isNew.get() !== undefined,
+    hasNewTargets: exists<[]>(`SELECT 1 FROM relay_target WHERE ${first} IS NULL`),
     /** Sets the log's end as the start of new targets: they receive nothing from before. */
-    place: (log: number): void => void place.run(log),
+    place: run<[log: number]>(`UPDATE relay_target SET ${first} = ? WHERE ${first} IS NULL`),
     /** Stores how far the log was relayed; within the transaction of its messages. */
     move: (instance: string, log: number): void => void move.run(instance, log),
     /** Skips the log up to here for all targets, whatever position was stored. */
     skipTo: (instance: string, log: number): void => skip.immediate(instance, log),
     /** Forgets the position: the log is skipped to its end when it is looked at the next time. */
-    forget: (): void => void drop.run(),
+    forget: run<[]>(`DELETE FROM ${cursor}`),
   }
 }

@@ -1,4 +1,5 @@
 import type { Db } from '../database/open.ts'
+import { queries } from '../database/query.ts'
 import { type DeliveryResult, type RelayedLog, createRelayCursors, createSettling } from './outbox-results.ts'
 
 export type { DeliveryResult }
@@ -20,7 +21,7 @@ export interface RelayTarget {
   dueAt: number
   /** Reason of the last failure, one line. */
   reason: string | null
-  /** Time of the last failure; null: there was none, or an earlier version did not store it. */
+  /** Time of the last failure; null: there was none. */
   failedAt: number | null
   deliveredAt: number | null
   /** Deliveries that expired without success. */
@@ -62,23 +63,27 @@ const TARGET = `id, url, state, since, failures, due_at AS dueAt, reason, failed
 
 /** Creates reads of the relay, on any connection to webhooks.db. */
 export function createOutboxReads(db: Db) {
-  const targets = db.prepare<[], RelayTarget>(`SELECT ${TARGET} FROM relay_target ORDER BY id`)
+  const { all, value } = queries(db)
   const last = db
     .prepare<[], number | null>(
       `SELECT coalesce(max(id), (SELECT seq FROM sqlite_sequence WHERE name = 'relay_event')) FROM relay_event`,
     )
     .pluck()
   const count = db.prepare<[number], number>('SELECT count(*) FROM relay_event WHERE id > ?').pluck()
-  const list = db.prepare<[number, number], RelayEvent>(
-    `SELECT id, kind, webhook_id AS webhookId, created_at AS createdAt, body FROM relay_event
-     WHERE id > ? ORDER BY id LIMIT ?`,
-  )
   return {
-    listTargets: (): RelayTarget[] => targets.all(),
+    /** When the next delivery is due by its own time and that of its target, unix milliseconds; null when none waits. */
+    nextDueAt: value<[], number>(
+      `SELECT min(max(due_at, (SELECT min(due_at) FROM relay_delivery WHERE target = relay_target.id)))
+         FROM relay_target WHERE state <> 'disabled'`,
+    ),
+    listTargets: all<[], RelayTarget>(`SELECT ${TARGET} FROM relay_target ORDER BY id`),
     /** The newest event's id, also if it is pruned; 0 if there was none. */
     lastEvent: (): number => last.get() ?? 0,
     countEvents: (after: number): number => count.get(after) ?? 0,
-    listEvents: (after: number, limit: number): RelayEvent[] => list.all(after, limit),
+    listEvents: all<[after: number, limit: number], RelayEvent>(
+      `SELECT id, kind, webhook_id AS webhookId, created_at AS createdAt, body FROM relay_event
+       WHERE id > ? ORDER BY id LIMIT ?`,
+    ),
   }
 }
 
@@ -132,8 +137,6 @@ export function createRelayOutbox(db: Db) {
       for (const message of part.messages) addEvent(kind, message, now)
       cursors[kind].move(part.instance, part.end)
     }),
-    /** When the next delivery is due by its own time and that of its target, unix milliseconds; null when none waits. */
-    nextDueAt: (): number | null => sql.nextDue.get() ?? null,
     /** Due deliveries of a target: new ones first, so that a failing one does not delay the others. */
     listDue: ({ target, now, longestMs, limit }: DueQuery): DueDelivery[] =>
       sql.due.all(target, now, now + longestMs, limit),
@@ -141,8 +144,6 @@ export function createRelayOutbox(db: Db) {
     settle: inOne((settled: readonly DeliveryResult[]): void => {
       for (const one of settled) settling.settle(one)
     }),
-    /** Whether `prune` would find anything. */
-    hasOlder: (before: number): boolean => (sql.oldest.get(before) ?? null) !== null,
     /** Gives up deliveries of the events before the first that is not older than `before`, and deletes these events. */
     prune: inOne((before: number): void => {
       const upTo = sql.oldest.get(before) ?? null
@@ -172,12 +173,6 @@ interface LogPart {
 
 function prepareWrites(db: Db) {
   return {
-    nextDue: db
-      .prepare<[], number | null>(
-        `SELECT min(max(due_at, (SELECT min(due_at) FROM relay_delivery WHERE target = relay_target.id)))
-         FROM relay_target WHERE state <> 'disabled'`,
-      )
-      .pluck(),
     target: db.prepare(
       `INSERT INTO relay_target (url, state, failures, due_at, given_up) VALUES (?, 'ok', 0, 0, 0)
        ON CONFLICT (url) DO NOTHING`,

@@ -80,7 +80,7 @@ export async function ingestArchive(
   const agrees = result.written === 0 && result.unresolved.size === 0
   const fetched = await fetchContradicted(context, index, [...result.unresolved.keys()])
   const { isStaged } = context.store.osv.staging
-  const others = [...result.datedLater].filter(isStaged).length // upstream went back to other bytes
+  const others = [...result.datedLater].filter((id) => isStaged(id)).length // upstream went back to other bytes
   context.facts['silentChanges'] = result.silent + others
   return { agrees, result: fetched }
 }

@@ -5,7 +5,7 @@ import { messageOf, systemCode } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { type Db, derivedDir } from '../../store/database/open.ts'
 import { missingPart } from '../../store/database/own-schema.ts'
-import { MIGRATIONS } from '../../store/database/migrations/mirror.ts'
+import { MIRROR_SCHEMA } from '../../store/database/schema/mirror.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
 import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
@@ -119,7 +119,7 @@ function isCatalogDamaged({ catalog, disagreements }: VerifyReport): boolean {
 function structureOf(db: Db): string[] {
   const rows = db.pragma('integrity_check(20)') as { integrity_check: string }[]
   const faults = rows.map((row) => row.integrity_check).filter((line) => line !== 'ok')
-  const missing = missingPart(db, MIGRATIONS)
+  const missing = missingPart(db, MIRROR_SCHEMA)
   return missing === null ? faults : [...faults, missing]
 }
 

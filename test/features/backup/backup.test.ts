@@ -19,8 +19,8 @@ import { type BackupOptions, writeBackup } from '../../../src/features/backup/wr
 import { restoreBackup } from '../../../src/features/backup/restore.ts'
 import { openBackup } from '../../../src/features/backup/read.ts'
 import { sha256Hex } from '../../../src/base/digest.ts'
-import { migrate } from '../../../src/store/database/migrate.ts'
-import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
+import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
+import { newestOf } from '../../../src/store/database/schema/schema.ts'
 import { createLedgerReader } from '../../../src/store/replication/ledger.ts'
 import { databasePath, openInbox, openReader, openWriter } from '../../../src/store/database/open.ts'
 import { acquireLock } from '../../../src/store/database/lock.ts'
@@ -28,6 +28,7 @@ import { createReads } from '../../../src/store/reads.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { deflate } from '../../../src/archive/zip/member.ts'
 import { createZipWriter } from '../../../src/archive/zip/writer.ts'
+import { addStep } from '../../store/fixtures.ts'
 import { comparable, openBelow, pathsOf, serveFolder } from '../bundles/air-gap.ts'
 import { FEEDS } from '../../server/served.ts'
 import { FILLED_AT, openFilledStore } from '../../support/filled-store.ts'
@@ -231,14 +232,14 @@ function packByHand(mirror: string, identity: string, schema: number): string {
 
 test('a backup of an older schema is migrated when it is restored, and answers', async () => {
   const older = folder()
+  openWriter(older).close()
   const db = new Database(databasePath(older))
-  db.pragma('journal_mode = WAL')
-  db.function('random_bytes', (length) => Buffer.alloc(Number(length), 7))
-  migrate(db, MIGRATIONS.slice(0, -1))
   db.exec(`INSERT INTO local_key (name, prefix, hash, created_at) VALUES ('old', 'pmk_', x'01', 1)`)
+  db.pragma('journal_mode = DELETE')
   const identity = createLedgerReader(db).readIdentity()
   db.close()
-  const path = packByHand(databasePath(older), identity, MIGRATIONS.length - 1)
+  const path = packByHand(databasePath(older), identity, newestOf(MIRROR_SCHEMA))
+  addStep()
   const target = join(folder(), 'data')
   await restoreBackup({ path, dataDir: target, newIdentity: false, maxDays: 4, now: Date.now })
   const writes = openWrites(target)
@@ -380,7 +381,7 @@ describe('a restore refuses a damaged backup and leaves the data folder empty:',
     db.exec(sql)
     db.pragma('journal_mode = DELETE')
     db.close()
-    const path = packByHand(databasePath(dir), identity, MIGRATIONS.length)
+    const path = packByHand(databasePath(dir), identity, newestOf(MIRROR_SCHEMA))
     expect(await refused(path)).toMatch(/is not a database as Patchmirror makes it/)
   })
 
@@ -419,6 +420,11 @@ describe('a restore refuses a damaged backup and leaves the data folder empty:',
       'a newer schema',
       () => manifest((text) => text.replace(/"schema": \d+/, '"schema": 999')),
       /has schema 999, and this program knows up to/,
+    ],
+    [
+      'a schema below the first',
+      () => manifest((text) => text.replace(/"schema": \d+/, '"schema": 5')),
+      /has schema 5, and schemas of released versions begin at/,
     ],
     [
       'another state digest',

@@ -1,11 +1,10 @@
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { faultOfRecordId } from '../../../src/base/domain/record-id.ts'
-import { hasImported, hasUnreadDatabase } from '../../../src/store/database/older-folder.ts'
+import { hasImported, hasUnreadDatabase } from '../../../src/store/database/unread.ts'
 import { createBench } from '../../support/mirror.ts'
 import { tamper } from '../../sync/fixtures.ts'
-import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
-import { makeOlder } from '../../store/fixtures.ts'
+import { addStep } from '../../store/fixtures.ts'
 import { ANY_CHARACTER } from '../../support/texts.ts'
 import { below, carry, folder, serveFolder } from './air-gap.ts'
 import { LONG, longTest } from '../../support/tables.ts'
@@ -107,7 +106,7 @@ test('a record that could not be fetched is answered with the reason', async () 
   expect(feeds.status).toBe(503)
   expect(feeds.body.toString()).toMatch(/no bundle that was imported has feeds.*--sources feeds/)
   expect(await told(down, 'ROOT-BAD')).toMatch(/^404 this mirror does not have.*upstream may have it/)
-  // An earlier version did not store which records are missing: after its update one more sync does, of the same index.
+  // Where it is not stored which records are missing, one more sync of the same index stores it.
   tamper(bench.dir, 'DELETE FROM osv_missing')
   tamper(bench.dir, 'DELETE FROM upstream_state WHERE path = ?', path)
   up.look()
@@ -149,7 +148,7 @@ test('a record that could not be fetched again is as old as its stored bytes', a
   expect(await dateOf(listed)).not.toBe('2026-01-01T00:00:00.000Z')
 })
 
-test('a mirror that was filled by imports is recognized in a database of an earlier version', async () => {
+test('a mirror that was filled by imports is recognized in a database that is not migrated', async () => {
   const bench = await createBench({ sandbox: { records: 1, large: 0 } })
   onTestFinished(() => bench.close())
   await bench.run('osv')
@@ -158,11 +157,6 @@ test('a mirror that was filled by imports is recognized in a database of an earl
   await there.take((await carry(bench.dir, folder())).files)
   expect([hasImported(there.dir), hasUnreadDatabase(there.dir)]).toEqual([true, false])
   there.store.close()
-  makeOlder(
-    there.dir,
-    MIGRATIONS.length - 1,
-    `INSERT INTO bundle_import (mirror, sequence, kind, digest, sources, created_at, as_of, imported_at, rollback, file)
-     VALUES ('m', 1, 'full', 'd', '{}', 1, 1, 1, 0, 'f')`,
-  )
+  addStep()
   expect([hasImported(there.dir), hasUnreadDatabase(there.dir)]).toEqual([true, true])
 })

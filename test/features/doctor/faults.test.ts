@@ -18,7 +18,7 @@ import { generationDir, replaceCurrentViews, viewsPath } from '../../../src/feat
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { makeVexRepository } from '../../../src/features/scanners/views/vex/repository.ts'
-import { makeOlder } from '../../store/fixtures.ts'
+import { addStep } from '../../store/fixtures.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { createProxy } from '../../support/proxy.ts'
@@ -264,7 +264,14 @@ const CASES: Case[] = [
     ({ dir }) => writeFileSync(join(dir, 'webhooks.db'), 'x'.repeat(20_000), { mode: 0o600 }),
   ],
   ['a database of a newer program', 'schema', 'fail', 'schema 999', ({ dir }) => setVersion(dir, 999)],
-  ['a database of an older program', 'schema', 'warn', 'not migrated', ({ dir }) => makeOlder(dir, 3)],
+  ['a database that is not migrated', 'schema', 'warn', 'not migrated', () => addStep()],
+  [
+    'a database of a build from before the first release',
+    'schema',
+    'fail',
+    'begin at',
+    ({ dir }) => setVersion(dir, 3),
+  ],
   [
     'a lock without a daemon that answers',
     'lock',

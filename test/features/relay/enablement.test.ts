@@ -1,5 +1,3 @@
-import Database from 'better-sqlite3'
-import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
@@ -9,7 +7,6 @@ import { createInboxView } from '../../../src/daemon/inbox-view.ts'
 import { startRelay } from '../../../src/features/relay/start.ts'
 import { createSignals } from '../../../src/daemon/signals.ts'
 import { openInbox, openReader } from '../../../src/store/database/open.ts'
-import { INBOX_MIGRATIONS } from '../../../src/store/database/migrations/webhooks.ts'
 import { createRelayOutbox } from '../../../src/store/webhooks/outbox.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { openWrites } from '../../../src/store/writer.ts'
@@ -85,21 +82,4 @@ test('a relay has its first position before the daemon starts to sync, so that n
   await passing.placed
   expect(createRelayOutbox(db).cursors.snapshot.read(instance)).toBe(0)
   await passing.close()
-})
-
-test('relay targets of an earlier version keep their position', () => {
-  const dir = scratch()
-  const old = new Database(join(dir, 'webhooks.db'))
-  for (const step of INBOX_MIGRATIONS.slice(0, 2)) old.exec(step)
-  old.exec(`INSERT INTO relay_target (url, state, failures, due_at, given_up) VALUES ('http://a.test/', 'ok', 0, 0, 0);
-    INSERT INTO relay_cursor VALUES (1, 'one', 7)`)
-  old.pragma('user_version = 2')
-  old.close()
-  const db = openInbox(dir)
-  onTestFinished(() => void db.close())
-  const outbox = createRelayOutbox(db)
-  expect([outbox.cursors.snapshot.read('one'), outbox.cursors.snapshot.hasNewTargets()]).toEqual([7, false])
-  const message = { webhookId: 'pm_8', body: Buffer.from('{}'), deliver: true, log: 8 }
-  outbox.passOnLog('snapshot', { messages: [message], instance: 'one', end: 8 }, 1)
-  expect(outbox.listTargets()).toMatchObject([{ pending: 1, failedAt: null }])
 })

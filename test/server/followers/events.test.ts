@@ -359,6 +359,7 @@ test.each([
   const body = Buffer.from(text)
   const event = { id: 1, kind: 'webhook' as const, webhookId: 'msg_1', createdAt: 0, body }
   const log = createWebhookLog({
+    nextDueAt: () => null,
     listTargets: () => [],
     lastEvent: () => 1,
     countEvents: () => 1,

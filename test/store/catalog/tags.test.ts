@@ -3,12 +3,11 @@ import { describe, expect, test } from 'vitest'
 import type { EventTarget } from '../../../src/base/domain/image-reference.ts'
 import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
-import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import type { StoredAnswer } from '../../../src/store/catalog/answers.ts'
 import type { FetchedAnswer } from '../../../src/store/catalog/answer-writes.ts'
 import type { Writes } from '../../../src/store/writer.ts'
 import { targetOf } from '../../sync/refreshes.ts'
-import { NOW, scratch, writes } from '../fixtures.ts'
+import { NOW, writes } from '../fixtures.ts'
 import { longTest } from '../../support/tables.ts'
 
 const TAGS = '/v1/tags'
@@ -251,22 +250,4 @@ describe('the artifacts of a listed tag', () => {
     const stale = { ...sbom, ownerSha: Buffer.alloc(16, 'y') }
     expect(await stateWith([details, stale])).toBe('lacking')
   })
-})
-
-test('a database of an earlier program gets the names of its stored tags', () => {
-  const step = MIGRATIONS.findIndex((text) => text.includes('CREATE TABLE catalog_text'))
-  const dir = scratch()
-  const old = new Database(databasePath(dir))
-  old.function('random_bytes', (length) => Buffer.alloc(Number(length)))
-  for (const text of MIGRATIONS.slice(0, step)) old.exec(text)
-  old.pragma(`user_version = ${step}`)
-  const list = old.prepare("INSERT INTO catalog_list VALUES (?, ?, ?, '{}', 1, 0)")
-  list.run(1, TAGS, 'tags')
-  list.run(2, '/v1/packages', 'packages')
-  const put = old.prepare("INSERT INTO catalog_entry (list, ordinal, id, sha, body) VALUES (?, 0, 'a', x'00', ?)")
-  put.run(1, Buffer.from('{"name":"3.12"}'))
-  put.run(2, Buffer.from('{"name":"9"}'))
-  old.close()
-  const store = writes(dir)
-  expect([isListed(store, { tag: '3.12' }), isListed(store, { tag: '9' })]).toEqual([true, false])
 })

@@ -1,10 +1,7 @@
-import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
-import { databasePath } from '../../../src/store/database/open.ts'
 import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
-import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import type { Writes } from '../../../src/store/writer.ts'
-import { NOW, record, scratch, snapshot, writes } from '../fixtures.ts'
+import { NOW, record, snapshot, writes } from '../fixtures.ts'
 import { longTest } from '../../support/tables.ts'
 
 const DAY = 86_400_000
@@ -177,18 +174,5 @@ describe('the change log', () => {
     expect(store.osv.measureSuperseded().versions).toBe(3)
     store.changes.forgetOldChanges('osv', NOW + 8 * DAY, keep)
     expect(store.changes.countLogged(0)).toBe(1)
-  })
-
-  test('begins with the snapshots that an earlier version published', () => {
-    const dir = scratch()
-    const old = new Database(databasePath(dir))
-    old.function('random_bytes', (length) => Buffer.alloc(Number(length)))
-    for (const step of MIGRATIONS.slice(0, 6)) old.exec(step)
-    old.pragma('user_version = 6')
-    old.exec("INSERT INTO snapshot VALUES ('osv', 'old', 3, 7, 1, 2, 9, 1)")
-    old.close()
-    const store = writes(dir)
-    expect(store.changes.findInLog('old')).toEqual([{ source: 'osv', after: 1 }])
-    expect(store.changes.readLatestLogged('osv')).toMatchObject({ sequence: 3, complete: false })
   })
 })

@@ -5,9 +5,12 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { readyFolder } from '../../../src/store/database/copies.ts'
 import { migrate } from '../../../src/store/database/migrate.ts'
-import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import { databasePath, openWriter } from '../../../src/store/database/open.ts'
 import { copyBeforeMigration } from '../../../src/store/database/migration-copy.ts'
+import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
+import { addStep } from '../fixtures.ts'
+
+const { first } = MIRROR_SCHEMA
 
 /** A data folder whose mirror.db is of the schema before the newest, with a row still in the write-ahead log. */
 function olderFolder(): string {
@@ -18,8 +21,9 @@ function olderFolder(): string {
   db.pragma('journal_mode = WAL')
   db.pragma('wal_autocheckpoint = 0')
   db.function('random_bytes', (length) => Buffer.alloc(Number(length), 7))
-  migrate(db, MIGRATIONS.slice(0, -1))
+  migrate(db, MIRROR_SCHEMA)
   db.exec(`INSERT INTO local_key (name, prefix, hash, created_at) VALUES ('old', 'pmk_', x'01', 1)`)
+  addStep()
   return dir
 }
 
@@ -27,12 +31,12 @@ test('a migration first copies the database, whole and private, and reports wher
   const dir = olderFolder()
   const told: string[] = []
   readyFolder(dir, (text) => told.push(text))
-  const copy = join(dir, 'backups', `mirror-schema-${MIGRATIONS.length - 1}.db`)
+  const copy = join(dir, 'backups', `mirror-schema-${first}.db`)
   expect(told).toEqual([expect.stringContaining(`a copy from before is ${copy}. To go back: stop`)])
-  expect(readdirSync(join(dir, 'backups'))).toEqual([`mirror-schema-${MIGRATIONS.length - 1}.db`])
+  expect(readdirSync(join(dir, 'backups'))).toEqual([`mirror-schema-${first}.db`])
   expect(statSync(copy).mode & 0o777).toBe(0o600)
   const db = new Database(copy, { readonly: true })
-  expect(db.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length - 1)
+  expect(db.pragma('user_version', { simple: true })).toBe(first)
   expect(db.prepare('SELECT name FROM local_key').pluck().all()).toEqual(['old'])
   db.close()
   readyFolder(dir, (text) => told.push(text))
@@ -58,8 +62,8 @@ test('when the copy fails, the database is not migrated and no part of a copy re
       },
       () => undefined,
     )
-  expect(() => migrate(db, MIGRATIONS, fail)).toThrow('no room')
-  expect(db.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length - 1)
+  expect(() => migrate(db, MIRROR_SCHEMA, fail)).toThrow('no room')
+  expect(db.pragma('user_version', { simple: true })).toBe(first)
   expect(readdirSync(join(dir, 'backups'))).toEqual([])
   db.close()
 })

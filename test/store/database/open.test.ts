@@ -27,9 +27,10 @@ import {
 } from '../../../src/store/database/open.ts'
 import { inspectDatabases } from '../../../src/store/database/inspect.ts'
 import { lockHolder } from '../../../src/store/database/lock.ts'
-import { hasUnreadDatabase, whyUnread } from '../../../src/store/database/older-folder.ts'
+import { hasUnreadDatabase, whyUnread } from '../../../src/store/database/unread.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
-import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
+import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
+import { newestOf } from '../../../src/store/database/schema/schema.ts'
 import { startChild } from '../processes.ts'
 import { NOW, START, reads, record, scratch, snapshot, writes } from '../fixtures.ts'
 import { longTest } from '../../support/tables.ts'
@@ -64,7 +65,7 @@ describe('a data folder', () => {
   test('that is missing is created, with an empty database of the newest schema', () => {
     const dir = join(scratch(), 'deep', 'down')
     const db = openWriter(dir)
-    expect(db.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length)
+    expect(db.pragma('user_version', { simple: true })).toBe(newestOf(MIRROR_SCHEMA))
     expect(db.pragma('journal_mode', { simple: true })).toBe('wal')
     expect(existsSync(derivedDir(dir))).toBe(true)
     db.close()
@@ -88,7 +89,7 @@ describe('a data folder', () => {
   test('of a newer program is refused for reading and for writing, with what to do', () => {
     const dir = filled()
     const db = new Database(databasePath(dir))
-    db.pragma(`user_version = ${MIGRATIONS.length + 1}`)
+    db.pragma(`user_version = ${newestOf(MIRROR_SCHEMA) + 1}`)
     db.close()
     for (const open of [openWriter, openReader, openPinnedReads]) {
       const { code, message } = refusal(() => open(dir))
@@ -111,13 +112,13 @@ describe('a data folder', () => {
     expect(openPinnedReads(dir)).toBeNull()
   })
 
-  test('that is an empty file is called so, and not one of an earlier version', () => {
+  test('that is an empty file is called so, and not one that is not migrated', () => {
     const dir = scratch()
     writeFileSync(databasePath(dir), '')
     const { message } = whyUnread(dir, 'nothing is mirrored yet')
     expect(message).toContain('mirror.db is empty (0 bytes)')
     expect(message).toContain('patchmirror restore FILE')
-    expect(message).not.toContain('earlier version')
+    expect(message).not.toContain('not migrated')
     expect(hasUnreadDatabase(dir)).toBe(true)
   })
 
@@ -208,7 +209,7 @@ function withHotJournal(): string {
   const db = new Database(path)
   db.pragma('journal_mode = DELETE')
   db.pragma('cache_size = 10')
-  db.exec(`BEGIN; PRAGMA user_version = ${MIGRATIONS.length}; UPDATE osv_record SET as_of = 7`)
+  db.exec(`BEGIN; PRAGMA user_version = ${newestOf(MIRROR_SCHEMA)}; UPDATE osv_record SET as_of = 7`)
   copyFileSync(path, killed)
   copyFileSync(journal, `${killed}-journal`)
   db.close()

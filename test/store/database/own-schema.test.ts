@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { MirrorError } from '../../../src/base/errors.ts'
-import { migrate } from '../../../src/store/database/migrate.ts'
-import { MIGRATIONS } from '../../../src/store/database/migrations/mirror.ts'
 import { inspectDatabases } from '../../../src/store/database/inspect.ts'
+import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
+import { newestOf } from '../../../src/store/database/schema/schema.ts'
 import {
   databasePath,
   inboxPath,
@@ -15,7 +15,7 @@ import {
   openViewsWriter,
   openWriter,
 } from '../../../src/store/database/open.ts'
-import { scratch } from '../fixtures.ts'
+import { addStep, scratch } from '../fixtures.ts'
 
 /** Changes a database as somebody else's program would. */
 function change(path: string, sql: string): void {
@@ -104,28 +104,24 @@ test('a schema that differs in comments and spaces alone is accepted', () => {
   openWriter(dir).close()
 })
 
-test('a database of an earlier version is compared with that version', () => {
+test('a database of an earlier schema is compared with that schema', () => {
   const dir = scratch()
-  const db = new Database(databasePath(dir))
-  db.function('random_bytes', (length) => Buffer.alloc(Number(length), 7))
-  migrate(db, MIGRATIONS.slice(0, 10))
-  db.exec('CREATE TABLE more (a)')
-  db.close()
+  openWriter(dir).close()
+  change(databasePath(dir), 'CREATE TABLE more (a)')
+  addStep()
   expect(refusal(() => openWriter(dir))).toContain('it has table "more"')
   change(databasePath(dir), 'DROP TABLE more')
   openWriter(dir, null).close()
 })
 
-test('a database that names a version which it is not is refused before it is migrated', () => {
+test('a database that names a schema which it is not is refused before it is migrated', () => {
   const dir = scratch()
   openWriter(dir).close()
-  for (const version of [0, 3, -1]) {
-    change(databasePath(dir), `PRAGMA user_version = ${version}`)
-    expect(
-      refusal(() => openWriter(dir)),
-      `${version}`,
-    ).toContain('is not a database as Patchmirror')
-  }
+  change(databasePath(dir), 'PRAGMA user_version = 0')
+  expect(refusal(() => openWriter(dir))).toContain('is not a database as Patchmirror')
+  addStep()
+  change(databasePath(dir), `PRAGMA user_version = ${newestOf(MIRROR_SCHEMA)}`)
+  expect(refusal(() => openWriter(dir))).toContain('it has no table added')
 })
 
 test('a webhooks.db and views with a trigger of somebody else are refused', () => {

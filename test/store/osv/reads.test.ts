@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { newestPast } from '../../../src/base/time.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import { contentOf } from '../../../src/store/database/gzip.ts'
-import { listUntidy } from '../../../src/store/database/untidy-ids.ts'
+import { listUntidy } from '../../../src/store/database/schema/untidy-ids.ts'
 import { LONG } from '../../support/tables.ts'
 import { NOW, record, writes } from '../fixtures.ts'
 

@@ -56,25 +56,6 @@ longTest(
   },
 )
 
-test('the next run computes the content digest of a snapshot that an earlier version published', async () => {
-  const made = await createBench({ sandbox: { records: 5, large: 0 } })
-  try {
-    await made.run('feeds')
-    await made.run('osv')
-    const before = contentOf(made)
-    const { feeds } = before.sources
-    tamper(made.dir, "UPDATE snapshot SET content_digest = NULL WHERE source = 'osv'")
-    expect(contentOf(made)).toEqual({ digest: null, sources: { osv: null, feeds } })
-    tamper(made.dir, 'UPDATE snapshot SET content_digest = NULL')
-    expect(contentOf(made)).toEqual({ digest: null, sources: { osv: null, feeds: null } })
-    await made.run('feeds')
-    await made.run('osv')
-    expect(contentOf(made)).toEqual(before)
-  } finally {
-    await made.close()
-  }
-})
-
 test('the lines of records are JSON as JavaScript writes it, whatever characters ids and stamps have', async () => {
   const dir = folder()
   const store = openWrites(dir)

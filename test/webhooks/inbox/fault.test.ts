@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import type { MirrorProblem } from '../../../src/server/status/problem.ts'
+import { WEBHOOKS_SCHEMA } from '../../../src/store/database/schema/webhooks.ts'
 import { newerAdvice } from '../../../src/store/database/migration-copy.ts'
 import { openInbox } from '../../../src/store/database/open.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
@@ -67,7 +68,7 @@ test.each(telling(['without a copy', 'with a copy'], 'with a copy').map((which) 
   'the advice about a webhooks.db of a newer program, %s, leads to an inbox that takes deliveries',
   async (which) => {
     const { dir, path } = filled()
-    const copy = join(dir, 'backups', 'webhooks-schema-6.db')
+    const copy = join(dir, 'backups', 'webhooks-schema-7.db')
     if (which === 'with a copy') {
       mkdirSync(join(dir, 'backups'))
       copyFileSync(path, copy)
@@ -79,12 +80,12 @@ test.each(telling(['without a copy', 'with a copy'], 'with a copy').map((which) 
     expect(await deliver(first.port)).toBe(503)
     const [problem] = await inboxProblems(first.port)
     expect(problem?.detail).toContain('webhooks.db has schema 99')
-    expect(problem?.detail).toContain(newerAdvice(path, 6).replaceAll(`${dir}/`, ''))
+    expect(problem?.detail).toContain(newerAdvice(path, WEBHOOKS_SCHEMA).replaceAll(`${dir}/`, ''))
     expect(problem?.detail).toContain('move webhooks.db, webhooks.db-wal and webhooks.db-shm away')
     await first.agent.close()
     for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
     if (which === 'with a copy') {
-      expect(problem?.detail).toContain('copy backups/webhooks-schema-6.db to webhooks.db')
+      expect(problem?.detail).toContain('copy backups/webhooks-schema-7.db to webhooks.db')
       copyFileSync(copy, path)
     }
     const second = await startDaemon({}, dir)

@@ -125,19 +125,6 @@ test('rows that another process makes pending again are seen by the thread', asy
   expect(await inbox.pending(NOW, 9)).toMatchObject([{ id: 1, state: 'pending', reason: null }])
 })
 
-test('a delivery that an earlier version refused without reading is replaced by its retry', async () => {
-  const inbox = openInboxHere(scratch())
-  const unread = delivery({ state: 'dead', type: null, reason: 'not JSON' })
-  const untyped = delivery({ type: null, target: null })
-  expect(await inbox.receive(unread)).toBe('new')
-  expect(await inbox.receive(unread)).toBe('duplicate')
-  expect(await inbox.receive(untyped)).toBe('new')
-  expect(await inbox.receive(untyped)).toBe('duplicate')
-  expect(await inbox.receive(unread)).toBe('duplicate')
-  expect(await inbox.receive(delivery())).toBe('duplicate')
-  expect(await inbox.counts()).toMatchObject({ pending: 1, dead: 0 })
-})
-
 test('a delivery without type and image is replayed like any other', async () => {
   const dir = scratch()
   const inbox = openInboxHere(dir)

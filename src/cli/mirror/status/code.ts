@@ -5,7 +5,7 @@ import type { Status } from '../../../server/status/report.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { NO_AGE, type SourceName, servedSources } from '../../../base/domain/sources.ts'
-import { hasUnreadDatabase } from '../../../store/database/older-folder.ts'
+import { hasUnreadDatabase } from '../../../store/database/unread.ts'
 import { duration } from '../../output.ts'
 
 type Source = Status['sources'][number]
@@ -35,7 +35,7 @@ function ageOf({ asOf, ageSeconds }: Source): string {
 
 /**
  * Prints the message of an error `not_ready` and returns 3, as for a source that is not mirrored yet. Throws every other
- * error, and that of a database of an earlier version: it has data, which this program cannot read yet.
+ * error, and that of a database that is not migrated: it has data, which this program cannot read yet.
  */
 export function codeWithoutData(error: unknown, { data }: Config): number {
   if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error

@@ -80,7 +80,7 @@ export function readTargets(dataDir: string): RelayTarget[] {
   return fromInbox(dataDir, (db) => createOutboxReads(db).listTargets()) ?? []
 }
 
-/** Returns how many deliveries are in each state; null when nothing is stored, or the file cannot be read: it is damaged, or of an earlier version. */
+/** Returns how many deliveries are in each state; null when nothing is stored, or the file cannot be read: it is damaged, or not migrated. */
 export function readInboxCounts(dataDir: string): InboxCounts | null {
   return fromInbox(dataDir, (db) => createInboxReads(db).counts())
 }

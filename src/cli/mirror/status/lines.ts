@@ -16,7 +16,7 @@ import type { GatheredStatus } from './gather.ts'
 export function describeCompared({ sources }: Status, config: Config, from: GatheredStatus['from']): string[] {
   const osv = sources.find(({ name, snapshot }) => name === 'osv' && snapshot !== null)
   if (osv === undefined) return []
-  const at = osv.comparedAt ?? null // an earlier version does not return it
+  const at = osv.comparedAt ?? null
   const isScheduled = from !== 'daemon' || osv.nextRunAt !== null
   if (at === null && !(maySync(config) && isScheduled)) return []
   return [

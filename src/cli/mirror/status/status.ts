@@ -1,6 +1,6 @@
 import type { Status } from '../../../server/status/report.ts'
 import type { Config } from '../../../config/schema.ts'
-import { whyUnread } from '../../../store/database/older-folder.ts'
+import { whyUnread } from '../../../store/database/unread.ts'
 import { daemonUrl, withTakenPort } from '../../daemon-client.ts'
 import { type GlobalOptions, firstStep, print, settings } from '../../context.ts'
 import { codeWithoutData, parseMaxAge, statusCode } from './code.ts'

@@ -39,7 +39,7 @@ function* datesOf({ dates }: ExportSnapshot['reads'], ids: readonly string[]): G
 function* textOf(rows: Iterable<RecordDates>, counted: { records: number }): Generator<string> {
   let text = `${DATES_HEADER}\n`
   for (const row of rows) {
-    if (faultOfRecordId(row.id) !== null) continue // an earlier version stored it; no mirror accepts it
+    if (faultOfRecordId(row.id) !== null) continue // no mirror accepts it
     counted.records++
     text += `${datesLine(row)}\n`
     if (text.length < PIECE) continue

@@ -2,20 +2,14 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { faultOfArchive } from '../../../archive/check.ts'
 import { MirrorError } from '../../../base/errors.ts'
-import { type CarriedReader, createCarriedReader } from '../../../store/replication/reader.ts'
+import { createCarriedReader } from '../../../store/replication/reader.ts'
 import { type Db, derivedDir, openReader } from '../../../store/database/open.ts'
-import { whyUnread } from '../../../store/database/older-folder.ts'
+import { whyUnread } from '../../../store/database/unread.ts'
 import type { ArchiveInfo } from '../../../store/osv/reads.ts'
 import { type Reads, createReads } from '../../../store/reads.ts'
 
 /** A pinned snapshot of the mirror, read while syncs continue. */
-export interface ExportSnapshot {
-  readonly reads: Reads
-  readonly carried: CarriedReader
-  /** Its archive, open because it may be deleted meanwhile; null if there is none. */
-  readonly archive: { readonly fd: number; readonly info: ArchiveInfo } | null
-  close(): void
-}
+export type ExportSnapshot = ReturnType<typeof createSnapshot>
 
 /** Attempts to read the database and open the archive: a sync may publish between the two, but not every time. */
 const TRIES = 5
@@ -48,12 +42,13 @@ export async function pinExportSnapshot(dataDir: string, withArchive: boolean): 
   }
 }
 
-function createSnapshot(db: Db, reads: Reads, archive: ExportSnapshot['archive']): ExportSnapshot {
+function createSnapshot(db: Db, reads: Reads, archive: { readonly fd: number; readonly info: ArchiveInfo } | null) {
   return {
     reads,
     carried: createCarriedReader(db),
+    /** Its archive, open because it may be deleted meanwhile; null if there is none. */
     archive,
-    close() {
+    close(): void {
       if (archive !== null) closeSync(archive.fd)
       db.close()
     },

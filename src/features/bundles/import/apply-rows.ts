@@ -210,7 +210,7 @@ function createWriters({ bundle, store, source, runId }: RowContext): Writers {
       remove: store.catalog.removeAnswer,
     },
     'catalog-lacking': {
-      put: ({ value }) => store.carried.putMissingPath(value),
+      put: ({ value }) => void store.carried.putMissingPath(value),
       remove: store.carried.removeMissingPath,
     },
   }

@@ -11,6 +11,7 @@ import { examineMirror } from '../doctor.ts'
 import { writeSupportArchive } from '../support/archive.ts'
 import { createScrubber } from '../support/scrub.ts'
 import { collectSecrets } from '../support/secrets.ts'
+import { newestOf } from '../../../store/database/schema/schema.ts'
 import { inspectDatabases } from '../../../store/database/inspect.ts'
 import { withReads } from '../../../cli/store-access.ts'
 import { type GlobalOptions, print, printJson } from '../../../cli/context.ts'
@@ -79,7 +80,7 @@ function versionsOf({ config }: LoadedConfig): unknown {
     node: process.versions,
     system: { platform: platform(), release: release(), arch: arch() },
     libraries: LIBRARY_VERSIONS,
-    schemas: databases.map(({ path, version, known }) => ({ path, version, known })),
+    schemas: databases.map(({ path, version, schema }) => ({ path, version, known: newestOf(schema) })),
     madeAt: toIso(Date.now()),
   }
 }

@@ -1,8 +1,10 @@
 import type { Db } from '../../../store/database/open.ts'
+import { queries } from '../../../store/database/query.ts'
 import type { ViewAsset } from './reads.ts'
 
 /** Creates writes of views and of the files that they are served as. */
 export function createAssetWriter(db: Db) {
+  const { value } = queries(db)
   const put = db.prepare(
     `INSERT OR REPLACE INTO asset
      VALUES (@path, @view, @type, @file, @size, @sha256, @crc32c, @gzipFile, @gzipSize, @prefixes)`,
@@ -10,7 +12,6 @@ export function createAssetWriter(db: Db) {
   const files = db
     .prepare<[], string>('SELECT file FROM asset UNION SELECT gzip_file FROM asset WHERE gzip_file IS NOT NULL')
     .pluck()
-  const fileAt = db.prepare<[string], string>('SELECT file FROM asset WHERE path = ?').pluck()
   return {
     ...createViewCounter(db),
     putAsset({ path, view, gzip, ...asset }: ViewAsset & { path: string; view: number | null }) {
@@ -18,7 +19,7 @@ export function createAssetWriter(db: Db) {
       put.run({ ...asset, ...gzipped, path, view, prefixes: JSON.stringify(asset.prefixes) })
     },
     /** The file at a path under /osv/, such as `Debian/all.zip`; null when there is none. */
-    readFile: (path: string): string | null => fileAt.get(path) ?? null,
+    readFile: value<[path: string], string>('SELECT file FROM asset WHERE path = ?'),
     /** The name of every file of the generation. */
     listFiles: (): string[] => files.all(),
   }

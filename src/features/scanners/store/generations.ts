@@ -27,23 +27,22 @@ interface CurrentViews {
   readonly name: string
   /** The last snapshot that it was found to show. */
   readonly snapshot: string
-  /** Upstream's date of that snapshot, Unix milliseconds; null when an earlier version wrote none. */
-  readonly asOf: number | null
+  /** Upstream's date of that snapshot, Unix milliseconds. */
+  readonly asOf: number
   /** Served since, Unix milliseconds. */
   readonly since: number
 }
 
 /**
- * Returns the served generation; null before the first, and if its folder was deleted. Throws the system's error for an
+ * Returns the served generation; null before the first, if its folder was deleted, and if the pointer to it is not whole. Throws the system's error for an
  * unreadable folder.
  */
 export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews | null {
   const pointer = pointerPath(dataDir, kind)
   try {
     const [name = '', snapshot = '', date = ''] = readFileSync(pointer, 'utf8').split('\n')
-    if (!GENERATION.test(name) || !existsSync(generationDir(dataDir, name))) return null
-    const asOf = /^\d+$/.test(date) ? Number(date) : null
-    return { name, snapshot, asOf, since: statSync(pointer).mtimeMs }
+    if (!GENERATION.test(name) || !/^\d+$/.test(date) || !existsSync(generationDir(dataDir, name))) return null
+    return { name, snapshot, asOf: Number(date), since: statSync(pointer).mtimeMs }
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
     throw error
@@ -93,7 +92,7 @@ export interface VexInfo {
   readonly packages: number
   /** Digests of the documents that are not in it since they were damaged when it was made; missing: none. */
   readonly unread?: readonly string[]
-  /** The file that says what the archive was made of, and where its last line begins; none from an earlier version. */
+  /** The file that says what the archive was made of, and where its last line begins; missing: it is made from the beginning. */
   readonly sources?: { readonly file: string; readonly size: number; readonly last: number }
 }
 
@@ -109,13 +108,10 @@ export interface VexGeneration extends VexInfo {
 /** The file in a generation's folder that describes its content; written last. */
 export const VEX_FILE = 'repository.json'
 
-/**
- * Returns the VEX repository in use; null before the first, and if it does not record its snapshot (built by an earlier
- * version). Throws `corrupt` for a damaged one.
- */
+/** Returns the VEX repository in use; null before the first. Throws `corrupt` for a damaged one. */
 export function readVexGeneration(dataDir: string): VexGeneration | null {
   const current = readCurrentViews(dataDir, 'vex')
-  if (current === null || current.asOf === null) return null
+  if (current === null) return null
   const { name, snapshot, asOf } = current
   const folder = generationDir(dataDir, name)
   const info = readVexInfo(folder)

@@ -1,4 +1,5 @@
 import type { Db } from '../../../store/database/open.ts'
+import { queries } from '../../../store/database/query.ts'
 import { createRowInserts } from './row-inserts.ts'
 
 /** A member of a view, with its deflate stream's length. */
@@ -71,12 +72,8 @@ export function createMemberWriter(db: Db, waits: boolean) {
 }
 
 function createPartWriter(db: Db) {
+  const { all, run } = queries(db)
   const put = db.prepare('INSERT INTO part VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
-  const list = db.prepare<[number], ViewPart>(
-    `SELECT first, members, at, bytes, entries, crc32, crc32c FROM part
-     WHERE view = ? ORDER BY first`,
-  )
-  const drop = db.prepare('DELETE FROM part WHERE view = ?')
   return {
     insertPart: (view: number, part: ViewPart): void =>
       void put.run(
@@ -84,8 +81,11 @@ function createPartWriter(db: Db) {
         ...[part.entries, part.crc32, part.crc32c],
       ),
     /** All parts of a view's archive, as they lie there. */
-    listParts: (view: number): ViewPart[] => list.all(view),
-    dropParts: (view: number): void => void drop.run(view),
+    listParts: all<[view: number], ViewPart>(
+      `SELECT first, members, at, bytes, entries, crc32, crc32c FROM part
+       WHERE view = ? ORDER BY first`,
+    ),
+    dropParts: run<[view: number]>('DELETE FROM part WHERE view = ?'),
   }
 }
 

@@ -3,12 +3,13 @@ import { join } from 'node:path'
 import { crc32, inflateRawSync } from 'node:zlib'
 import { MirrorError } from '../../../base/errors.ts'
 import { type Db, openViewsReader } from '../../../store/database/open.ts'
+import { queries } from '../../../store/database/query.ts'
 import { viewsPath } from './generations.ts'
 import { type Archive, type MemberPlace, createArchives, partOf } from './archives.ts'
 import { createCandidateReader } from './candidates.ts'
 import { createPackageRecords } from './package-records.ts'
 import { createViewSearch } from './search.ts'
-import { listUntidy } from '../../../store/database/untidy-ids.ts'
+import { listUntidy } from '../../../store/database/schema/untidy-ids.ts'
 
 /** The snapshot that a generation shows. */
 export interface GenerationInfo {
@@ -87,16 +88,13 @@ export function openViews(folder: string) {
 }
 
 function createInfoReader(db: Db) {
+  const { exists, value } = queries(db)
   const generation = db.prepare<[], GenerationInfo & { readonly form: string }>(
     'SELECT snapshot, as_of AS asOf, changed, records, odd, form FROM generation',
   )
   const views = db.prepare<[], { name: string; records: number; prefixes: string }>(
     'SELECT name, records, prefixes FROM view ORDER BY name',
   )
-  const isView = db.prepare<[string], number>('SELECT 1 FROM view WHERE name = ?').pluck()
-  const inAnyCase = db
-    .prepare<[string], string>('SELECT name FROM view WHERE name = ? COLLATE NOCASE ORDER BY name LIMIT 1')
-    .pluck()
   const ecosystems = db.prepare<[], string>('SELECT name FROM ecosystem ORDER BY name').pluck()
   const untidy = db.prepare<[number], string>(listUntidy('record')).pluck()
   const asset = db.prepare<[string], AssetRow>(`SELECT ${ASSET} FROM asset WHERE path = ?`)
@@ -107,13 +105,15 @@ function createInfoReader(db: Db) {
     /** All ecosystems, in the order of their names. */
     listViews: (): ViewInfo[] => views.all().map((row) => ({ ...row, prefixes: toPrefixes(row.prefixes) })),
     /** Whether there is an ecosystem of exactly this name. */
-    hasView: (name: string): boolean => isView.get(name) !== undefined,
+    hasView: exists<[name: string]>('SELECT 1 FROM view WHERE name = ?'),
     /** Ecosystems as records name them, such as `Debian:12` and `npm`. */
     listEcosystems: (): string[] => ecosystems.all(),
     /** Ids that contain a space or a percent sign, or begin or end with white space; at most `limit`. */
     listUntidyIds: (limit: number): string[] => untidy.all(limit),
     /** An ecosystem of this name in any case of ASCII letters; null when there is none. */
-    findView: (name: string): string | null => inAnyCase.get(name) ?? null,
+    findView: value<[name: string], string>(
+      'SELECT name FROM view WHERE name = ? COLLATE NOCASE ORDER BY name LIMIT 1',
+    ),
     /** The file at a path under /osv/, such as `Debian/all.zip`; null when there is none. */
     readAsset: (path: string): ViewAsset | null => toAsset(asset.get(path)),
   }

@@ -1,4 +1,5 @@
 import type { Db } from '../../../store/database/open.ts'
+import { queries } from '../../../store/database/query.ts'
 import type { GenerationInfo } from './reads.ts'
 import { createAssetWriter } from './asset-writes.ts'
 import { createMemberWriter } from './member-writes.ts'
@@ -126,12 +127,12 @@ function createRecordInserts(db: Db, isNew: boolean) {
 }
 
 function createRecordReader(db: Db) {
+  const { exists } = queries(db)
   const rows = db.prepare<[], StoredRow>('SELECT num, id, sha256, stamp FROM record ORDER BY num').raw()
   const row = db.prepare<[string], StoredRow>('SELECT num, id, sha256, stamp FROM record WHERE id = ?').raw()
   const before = db.prepare<[string], number>('SELECT num FROM record WHERE id < ? ORDER BY id DESC LIMIT 1').pluck()
   const after = db.prepare<[string], number>('SELECT num FROM record WHERE id > ? ORDER BY id LIMIT 1').pluck()
   const odd = db.prepare<[], number>('SELECT count(*) FROM record WHERE odd').pluck()
-  const undated = db.prepare<[], number>("SELECT 1 FROM record WHERE instant = '' LIMIT 1").pluck()
   const count = db.prepare<[], number>('SELECT records FROM generation').pluck()
   return {
     /** All records, in the order of their ids. */
@@ -141,7 +142,7 @@ function createRecordReader(db: Db) {
     /** Number of records of the generation that was complete last. */
     countRecords: (): number => count.get() ?? 0,
     /** Whether a record has no date that can be read. */
-    hasUndated: (): boolean => undated.get() === 1,
+    hasUndated: exists<[]>("SELECT 1 FROM record WHERE instant = '' LIMIT 1"),
     countOdd: (): number => odd.get() ?? 0,
     /** A number for a record that is not stored; null when there is none between its neighbours. */
     numberFor: (id: string): number | null => numberBetween(before.get(id) ?? null, after.get(id) ?? null),

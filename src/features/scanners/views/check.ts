@@ -26,7 +26,7 @@ function faultOfBucket(dataDir: string): string | null {
   const db = openViewsReader(viewsPath(folder))
   try {
     const { isSound, listFiles } = createViewsWriter(db)
-    if (isDatabaseSame(folder) === false || !isSound()) return 'their database is damaged'
+    if (!isDatabaseSame(folder) || !isSound()) return 'their database is damaged'
     // The archive of everything is the published one, which is checked as such.
     const damaged = listFiles().find((file) => file !== WHOLE && !isSoundFile(folder, file))
     return damaged === undefined ? null : `${damaged} is damaged`

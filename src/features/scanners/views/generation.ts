@@ -96,7 +96,7 @@ export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
 /** Whether a generation is the one in use, and there. */
 function isServed({ dataDir, kind, name, snapshot }: Omit<Making<unknown>, 'make'>): boolean {
   const current = readCurrentViews(dataDir, kind)
-  return current?.name === name && current.snapshot === snapshot && current.asOf !== null
+  return current?.name === name && current.snapshot === snapshot
 }
 
 /** The one in use and the one before stay: a reader may be in the middle of that. */

@@ -34,7 +34,7 @@ export function createViewsState({ config, reads }: ViewsStateOptions) {
     const wanted = wantedOf(kind)
     if (wanted === null) return false
     if (kind === 'osv') return current?.name !== wanted
-    const isOld = current?.snapshot !== wanted || current.asOf === null
+    const isOld = current?.snapshot !== wanted
     return isOld || unreadVexIn(dir).length > 0
   }
   const shownBy = (kind: ViewsKind): Pick<ViewsStatus, 'state' | 'snapshot' | 'madeAt'> => {

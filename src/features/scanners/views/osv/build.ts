@@ -137,12 +137,10 @@ const LIMITED = 'limited'
 function takeOver(before: string, folder: string, form: string): boolean {
   try {
     mkdirSync(folder, PRIVATE_FOLDER)
-    const isSame = copyViewsDatabase(before, folder)
-    if (isSame === false) return false
+    if (!copyViewsDatabase(before, folder)) return false
     const db = openViewsWriter(viewsPath(folder))
     try {
-      const views = createViewsWriter(db)
-      return views.readForm() === form && (isSame ?? views.isSound())
+      return createViewsWriter(db).readForm() === form
     } finally {
       db.close()
     }

@@ -19,10 +19,10 @@ export function writeDatabaseSum(folder: string): void {
 }
 
 /**
- * Copies the database of a generation. True if it is as it was published; false if the database or the record of its sum is not,
- * or another program wrote to it; null if that is not known, because an earlier version published it. Throws the system's errors.
+ * Copies the database of a generation. Returns whether it is as it was published: not if its sum is another or is lost, or if
+ * another program wrote to it. Throws the system's errors.
  */
-export function copyViewsDatabase(from: string, to: string): boolean | null {
+export function copyViewsDatabase(from: string, to: string): boolean {
   const fd = openSync(viewsPath(to), 'w', PRIVATE_FILE)
   try {
     const sum = sumOf(viewsPath(from), (piece) => writeAll(fd, piece))
@@ -33,17 +33,17 @@ export function copyViewsDatabase(from: string, to: string): boolean | null {
 }
 
 /** Returns whether the database of a generation is as it was published: as `copyViewsDatabase`. */
-export function isDatabaseSame(folder: string): boolean | null {
+export function isDatabaseSame(folder: string): boolean {
   return isAsPublished(folder, sumOf(viewsPath(folder)))
 }
 
-function isAsPublished(folder: string, sum: string): boolean | null {
+function isAsPublished(folder: string, sum: string): boolean {
   const path = viewsPath(folder)
   if (LEFT_BESIDE.some((ending) => isPresent(path + ending))) return false
   try {
     return readFileSync(join(folder, SUM_FILE), 'latin1') === `${sum}\n`
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null
+    if (systemCode(error) === 'ENOENT') return false
     throw error
   }
 }

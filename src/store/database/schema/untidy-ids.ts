@@ -6,7 +6,7 @@ const CODES = Array.from(WHITE_SPACE, (one) => one.codePointAt(0)).join(', ')
 
 /**
  * SQL condition: an id contains a space or a percent sign, or begins or ends with white space. Partial indexes in the
- * migrations (`mirror.ts`, `views.ts`) use exactly this text, so that the few such ids are found without a full scan.
+ * schemas (`mirror.ts`, `views.ts`) use exactly this text, so that the few such ids are found without a full scan.
  */
 export const IS_UNTIDY = `(instr(id, '%') > 0 OR instr(id, ' ') > 0 OR id <> trim(id, char(${CODES})))`
 

@@ -1,13 +1,11 @@
-import { IS_UNTIDY } from '../untidy-ids.ts'
+import type { Schema } from './schema.ts'
+import { IS_UNTIDY } from './untidy-ids.ts'
 
 /**
  * The database of one generation of views (views.db): what lies where in its archives, and which packages each record
  * names. It is written as a whole, or copied from the generation before and changed; once published it is only read.
- * A generation of an earlier layout is built again: one without the table of ecosystems has names in another case, too.
  */
-export const VIEWS_TABLES: readonly string[] = [
-  'SELECT 1', // the first layout: its tables repeated the ids in each row and index
-  `
+const TABLES = `
   CREATE TABLE generation (
     only INTEGER PRIMARY KEY CHECK (only = 1),
     snapshot TEXT NOT NULL,       -- the OSV snapshot that it shows
@@ -81,11 +79,11 @@ export const VIEWS_TABLES: readonly string[] = [
     prefixes TEXT NOT NULL        -- JSON, as those of a view
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX asset_by_view ON asset (view);
-  `,
-  `
   CREATE TABLE ecosystem (        -- ecosystems as records name them, with a release such as Debian:12
     name TEXT PRIMARY KEY,
     records INTEGER NOT NULL      -- how many records name it
   ) STRICT, WITHOUT ROWID;
-  `,
-]
+`
+
+/** The schema of views.db. It has one step: a generation of another layout is built again. */
+export const VIEWS_SCHEMA: Schema = { first: 3, steps: [TABLES] }

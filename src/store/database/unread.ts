@@ -5,8 +5,8 @@ import { createLedgerReader } from '../replication/ledger.ts'
 import { databasePath, guarded, openReader } from './open.ts'
 
 /**
- * Reports whether there is a database that `openReader` does not open: no writer has migrated it from an earlier version, or it
- * is empty.
+ * Reports whether there is a database that `openReader` does not open: it is empty, or no writer has migrated it to this program's
+ * schema.
  */
 export function hasUnreadDatabase(dataDir: string): boolean {
   if (!guarded(dataDir, () => isPresent(databasePath(dataDir)))) return false
@@ -16,12 +16,12 @@ export function hasUnreadDatabase(dataDir: string): boolean {
 }
 
 /**
- * Returns why `openReader` opened no database, and what to do: the file is empty, or of an earlier version; else there is
- * none, with the caller's message `none`.
+ * Returns why `openReader` opened no database, and what to do: the file is empty, or not migrated; else there is none, with the
+ * caller's message `none`.
  */
 export function whyUnread(dataDir: string, none: string): MirrorError {
   const older =
-    `the database in ${dataDir} was written by an earlier version of Patchmirror and is not migrated yet: ` +
+    `the database in ${dataDir} is not migrated to the schema of this version yet: ` +
     'start the daemon ("patchmirror serve"), which migrates it'
   if (isEmptyFile(dataDir))
     return new MirrorError('not_ready', `${databasePath(dataDir)} ${EMPTY_FILE}. ${EMPTY_FILE_ADVICE}`)
@@ -42,13 +42,12 @@ export const EMPTY_FILE = 'is empty (0 bytes): nothing was ever stored in it, or
 export const EMPTY_FILE_ADVICE =
   'If something was stored, restore a backup into a new data folder ("patchmirror restore FILE"). Else start the daemon ("patchmirror serve"), which begins with new keys and a new identity.'
 
-/** Reports whether a bundle was ever imported into a data folder, also into one of an earlier version. */
+/** Reports whether a bundle was ever imported into a data folder, also into one that is not migrated yet. */
 export function hasImported(dataDir: string): boolean {
   const db = openReader(dataDir, { older: true })
   if (db === null) return false
   try {
-    const ledger = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'bundle_import'").get()
-    return ledger !== undefined && createLedgerReader(db).readLastImport() !== null
+    return createLedgerReader(db).readLastImport() !== null
   } finally {
     db.close()
   }
