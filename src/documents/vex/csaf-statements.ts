@@ -41,17 +41,23 @@ function productOf(id: string, tree: ProductTree, isRulingOut: boolean): VexProd
   const product = tree.productOf(id)
   if (product === null) return []
   const { related } = product
-  if (related === null) return namesOf(product).length === 0 ? [] : [{ names: namesOf(product), parts: null }]
-  const part = namesOf(product)
-  const parts = part.length > 0 ? part : namesOf(tree.productOf(related.part))
+  const part = namesOf(product, isRulingOut)
+  if (related === null) return part.length === 0 ? [] : [{ names: part, parts: null }]
+  const parts = part.length > 0 ? part : namesOf(tree.productOf(related.part), isRulingOut)
   const whole = tree.productOf(related.of)
-  const names = namesOf(whole)
+  const names = namesOf(whole, isRulingOut)
   if (names.length > 0) return [{ names, parts }]
   if (!isRulingOut) return [{ names: parts, parts: null }]
   if (whole === null || !OPERATING_SYSTEM.test(whole.cpe)) return []
   return [{ names: parts.filter(({ purl }) => readProductName(purl)?.version), parts: null }]
 }
 
-function namesOf(product: CsafProduct | null): VexName[] {
-  return (product?.purls ?? []).filter(isPurl).map((purl) => ({ purl, versions: null }))
+/** What rules out names a product in the version of its branch, where its package URL has none; anything else in any version. */
+function namesOf(product: CsafProduct | null, isRulingOut: boolean): VexName[] {
+  if (product === null) return []
+  const versions = isRulingOut ? product.versions : null
+  return product.purls.filter(isPurl).map((purl) => {
+    const isWhole = versions === null || readProductName(purl)?.version !== ''
+    return { purl, versions: isWhole ? null : versions }
+  })
 }
