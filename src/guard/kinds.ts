@@ -14,7 +14,7 @@ import { findEcosystem, hasReleases } from '../base/versions/ecosystems.ts'
 import { changedIds } from './ids.ts'
 import { losesVersions, lossesIn } from './losses.ts'
 import { disguisesIn } from './names.ts'
-import { loweredSeverities } from './severity.ts'
+import { loweredLevel, loweredSeverities } from './severity.ts'
 
 /** A doubt about one record, with the differences that cause it, or the reason in words. */
 export interface RecordDoubt {
@@ -57,6 +57,9 @@ export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDo
   ]
   const found = causes.flatMap(([kind, because]): RecordDoubt[] => (because.length > 0 ? [{ kind, because }] : []))
   if (emptied !== null) found.push({ kind: 'emptied', because: emptied })
+  const isLowered = found.some(({ kind }) => kind === 'severityLowered')
+  const level = isLowered || emptied !== null ? null : loweredLevel(before.json, after.json)
+  if (level !== null) found.push({ kind: 'severityLowered', because: level })
   const ids = changedIds(before.json, after.json)
   if (ids !== null) found.push({ kind: 'idsChanged', ...ids })
   const disguise = disguiseBy(differences)
