@@ -12,7 +12,7 @@ import type { Doubt } from '../base/domain/doubts.ts'
 import { fieldsOf } from '../base/json/objects.ts'
 import { findEcosystem, hasReleases } from '../base/versions/ecosystems.ts'
 import { changedIds } from './ids.ts'
-import { losesVersions, lossesIn } from './losses.ts'
+import { losesVersions, lossesIn, narrowerPackages } from './losses.ts'
 import { disguisesIn } from './names.ts'
 import { loweredLevel, loweredSeverities } from './severity.ts'
 
@@ -46,7 +46,7 @@ export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDo
   ]
   const lost = [...new Set(ofAffected)].filter((one) => !ended.has(one))
   const causes: [Doubt, readonly RecordDifference[]][] = [
-    ['affectedLost', isMadeOfAdded(lost) ? [] : lost],
+    ['affectedLost', isMadeOfAdded(lost) ? narrowerPackages(differences, old, now) : lost],
     ['releaseEnded', [...ended]],
     ['firstFixed', losses.get('firstFixed') ?? []],
     ['incomparable', losses.get('incomparable') ?? []],
