@@ -1,7 +1,6 @@
 import type { RecordDifference } from '../documents/differences/difference.ts'
 import { factDifferences } from '../documents/differences/differences.ts'
 import {
-  type PackageFacts,
   type PackageName,
   type RecordFacts,
   factsOf,
@@ -212,18 +211,10 @@ function lostRanges(
   )
   return differences.filter((one) => {
     if (lost.has(one)) return true
-    if (one.kind === 'package_removed') return true
+    if (one.kind === 'package_removed' || one.kind === 'range_removed') return true
     if (one.kind === 'versions_removed')
       return losesVersions(before.get(packageText(one.package)), after.get(packageText(one.package)))
-    if (one.kind === 'range_removed')
-      return !isListed(before.get(packageText(one.package)), after.get(packageText(one.package)))
     if (one.kind === 'range_narrowed') return !fixed.has(packageText(one.package))
     return one.kind === 'range_changed' && one.added.length === 0
   })
-}
-
-/** Whether versions that were listed beside the ranges are still there. */
-function isListed(before: PackageFacts | undefined, after: PackageFacts | undefined): boolean {
-  const count = before?.versions.size ?? 0
-  return count > 0 && (after?.versions.size ?? 0) >= count
 }
