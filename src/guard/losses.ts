@@ -103,7 +103,7 @@ const MOST_VERSIONS = 300
 
 /**
  * Whether a package lost listed versions: where its ranges decide, all of them, as with a first fix below every affected
- * version; else any that is neither listed nor in a range now.
+ * version, or any that was in none of these; else any that is neither listed nor in a range now.
  */
 export function losesVersions(was: PackageFacts | undefined, is: PackageFacts | undefined): boolean {
   const versions = [...(was?.versions ?? [])]
@@ -112,7 +112,9 @@ export function losesVersions(was: PackageFacts | undefined, is: PackageFacts | 
   const isAffected = createAffectedTest(is)
   const isLost = (version: string): boolean => !isAffected(version)
   const isOrdered = was.ranges.some((range) => orderOfRange(range, was.package.ecosystem) !== null)
-  return isOrdered ? looked.every(isLost) : looked.some(isLost)
+  if (!isOrdered) return looked.some(isLost)
+  const isInRange = createAffectedTest({ ...was, versions: new Set() })
+  return looked.every(isLost) || looked.some((version) => isLost(version) && !isInRange(version))
 }
 
 function createAffectedTest(facts: PackageFacts | undefined): (version: string) => boolean {
