@@ -1,4 +1,4 @@
-import { type Fields, jsonTextOf } from '../../base/json/objects.ts'
+import { type Fields, isObject, jsonTextOf } from '../../base/json/objects.ts'
 import { readCycloneDx } from './cyclonedx.ts'
 import { envelopesOf, parse, refuseCostlySbom } from './envelopes.ts'
 import { SBOM_BOUNDS, SBOM_FORMATS, type InputSbom, textOr, unreadable } from './sbom.ts'
@@ -18,8 +18,9 @@ export function readInputSbom(bytes: Buffer): InputSbom {
   return sboms[0] ?? refuse(first)
 }
 
-/** Returns the SBOM that is a document, or in its envelopes; null for none. */
-function open(outermost: Fields): InputSbom | null {
+/** Returns the SBOM that is a document, in its envelopes, or the one member that some tools wrap it in; null for none. */
+function open(given: Fields): InputSbom | null {
+  const outermost = memberOf(given)
   for (const document of envelopesOf(outermost)) {
     const enveloped = document !== outermost
     if (document['bomFormat'] === 'CycloneDX') return { ...readCycloneDx(document), enveloped }
@@ -27,6 +28,14 @@ function open(outermost: Fields): InputSbom | null {
     if (isSpdx3(document)) return { ...readSpdx3(document), enveloped }
   }
   return null
+}
+
+/** Names of the member in which GitHub's dependency graph and Docker's buildx give an SBOM. */
+const MEMBERS = ['sbom', 'SPDX']
+
+function memberOf(given: Fields): Fields {
+  const members = MEMBERS.map((name) => given[name]).filter(isObject)
+  return members.find(({ spdxVersion }) => typeof spdxVersion === 'string') ?? given
 }
 
 /** Returns why an SBOM is too large, and what to do. */
