@@ -44,6 +44,15 @@ test('without derived views each record is in the folders that it names, in upst
   expect(told(look(text, new Set()).folders)).toEqual({ npm: ['plain'], Root: ['@rootio/plain'] })
 })
 
+test('a record with many ecosystems that nobody knows stays in the folders of those that the OSV schema has', () => {
+  const unknown = Array.from({ length: 101 }, (_, at): [string, string] => [`Unknown${at}`, 'x'])
+  const text = record('R', '2026-05-01', ['Go', 'g'], ['Root:npm', '@rootio/a'], ...unknown)
+  const { folders, derived, malformed } = look(text)
+  expect(told(folders)).toEqual({ Go: ['g'], Root: ['@rootio/a'] })
+  expect(told(derived?.folders ?? new Map())).toEqual({ npm: ['@rootio/a'] })
+  expect(malformed).toBe(true)
+})
+
 test('names of PyPI are looked up in one spelling', () => {
   const text = record('R', '2026-05-01', ['Root:PyPI', 'Zope._Interface'], ['Go', 'A_b'])
   expect(told(look(text).derived?.folders ?? new Map())).toEqual({ PyPI: ['zope-interface'] })
