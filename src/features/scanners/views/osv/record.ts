@@ -3,6 +3,7 @@ import { packageKey } from '../../../../base/identity/names.ts'
 import { COMMITS, NO_ECOSYSTEM, folderOf } from '../../store/generations.ts'
 import { changeOf } from './affected.ts'
 import { changeAffected, isKnownEcosystem, stripPrefix } from './ecosystems.ts'
+import { findEcosystem } from '../../../../base/versions/ecosystems.ts'
 import { instantOf } from '../../../../base/time.ts'
 
 /** Folders of the bucket, each with the names of the packages that a record names in it. */
@@ -74,7 +75,8 @@ function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): P
   const affected: unknown[] = Array.isArray(record.affected) ? record.affected : []
   const all = affected.map(ecosystemOf)
   const isTooMany = new Set(all.map(folderOf)).size > MOST_FOLDERS
-  const isCounted = (one: string): boolean => !isTooMany || isKnownEcosystem(folderOf(one))
+  const isKnown = (one: string): boolean => isKnownEcosystem(folderOf(one)) || findEcosystem(one) !== null
+  const isCounted = (one: string): boolean => !isTooMany || isKnown(one) || vendors.has(folderOf(one))
   const named = all.map((one) => (isCounted(one) ? one : ''))
   const stripped = named.map((ecosystem) => stripPrefix(ecosystem, vendors))
   const folders = foldersOf(affected, named)

@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { openArchive } from '../../../../../src/archive/zip/reader.ts'
 import { createRandom } from '../../../../sandbox/feed/random.ts'
+import { findEcosystem } from '../../../../../src/base/versions/ecosystems.ts'
+import { type OsvRecord, askVersion, concerns } from '../../../../../src/documents/records/affected.ts'
 import { type Folders, analyse } from '../../../../../src/features/scanners/views/osv/record.ts'
 import { record } from '../fixtures.ts'
 import { LONG } from '../../../../support/tables.ts'
@@ -230,12 +232,27 @@ test('a derived range keeps its readable events when an upper bound cannot be re
   })
   const content = look(text).derived?.content.toString() ?? ''
   const { affected } = JSON.parse(content) as { affected: { ranges: object[] }[] }
+  const leftOut = { database_specific: { unread_bounds: true } }
   expect(affected[0]?.ranges).toEqual([
-    { type: 'ECOSYSTEM', events: [] },
-    { type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '1.5' }] },
+    { type: 'ECOSYSTEM', events: [], ...leftOut },
+    { type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '1.5' }], ...leftOut },
     ranges[2],
     ranges[3],
   ])
+})
+
+test('a version behind the bounds that a derived range leaves out is not clear of it', () => {
+  const events = [{ introduced: '0' }, { fixed: '1.5' }, { introduced: '2' }, { fixed: 'soon' }]
+  const affected = [{ package: { ecosystem: 'Root:PyPI', name: 'torch' }, ranges: [{ type: 'ECOSYSTEM', events }] }]
+  const escaped = (text: string): string => text.replace('"affected"', '"\\u0061ffected"')
+  for (const text of [JSON.stringify({ affected }), escaped(JSON.stringify({ affected }))]) {
+    const record = JSON.parse(look(text).derived?.content.toString() ?? '') as OsvRecord
+    const verdict = (version: string) => {
+      const asked = { ecosystem: findEcosystem('PyPI'), name: 'torch', version: askVersion(version) }
+      return concerns(record, asked, 'Root').next().value
+    }
+    expect([verdict('1.0'), verdict('2.5')]).toEqual(['affected', 'bounds'])
+  }
 })
 
 const TYPES: Record<string, string> = {
