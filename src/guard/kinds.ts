@@ -1,11 +1,6 @@
 import type { RecordDifference } from '../documents/differences/difference.ts'
 import { factDifferences } from '../documents/differences/differences.ts'
-import {
-  type PackageName,
-  type RecordFacts,
-  factsOf,
-  packageText,
-} from '../documents/differences/facts.ts'
+import { type PackageName, type RecordFacts, factsOf, packageText } from '../documents/differences/facts.ts'
 import { orderOfRange } from '../documents/differences/spans.ts'
 import type { Doubt } from '../base/domain/doubts.ts'
 import { fieldsOf } from '../base/json/objects.ts'
