@@ -2,13 +2,16 @@ import { setImmediate as nextIteration } from 'node:timers/promises'
 import { DAY_MS } from '../base/time.ts'
 import type { Doubt } from '../base/domain/doubts.ts'
 import { statedIds } from '../documents/vex/apply.ts'
+import type { CatalogReads } from '../documents/vex/images.ts'
 import { readVexStatements } from '../documents/vex/read.ts'
 import type { Statement } from '../documents/vex/statement.ts'
 import type { FetchedArtifact } from '../store/catalog/answer-writes.ts'
 import { readOpenFindings } from '../store/findings/database.ts'
+import type { OpenFinding } from '../store/findings/open-findings.ts'
 import type { VexDocument } from '../store/catalog/vex.ts'
 import type { Writes } from '../store/writer.ts'
 import type { DigestEvidence } from './lost-components.ts'
+import { renamedTags } from './renamed-images.ts'
 import {
   type ComparedDocument,
   type StatementReader,
@@ -33,7 +36,11 @@ export interface ArtifactsInput {
   readonly facts: Record<string, unknown>
   /** What the list of tags says of the image of a tag by its id, before and now. */
   readonly digestOf: (tag: string) => DigestEvidence
+  /** The catalog as it would be published. */
+  readonly catalogNow: CatalogReads
 }
+
+type Named = Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>
 
 /** Totals of what is stored, by the kinds that count them; those of tags by their ids. */
 interface ArtifactTotals {
@@ -47,20 +54,25 @@ export interface ArtifactJudging {
   readonly totals: ArtifactTotals
 }
 
-/** Counts findings that VEX newly rules out, or where no findings are known its statements. */
+/**
+ * Counts findings that VEX newly rules out, by what it says or by the names of images, or where no findings are known its
+ * statements. `sboms`: the SBOMs that were fetched.
+ */
 export async function judgeVex(
   input: ArtifactsInput,
-  fetched: readonly FetchedArtifact[],
+  { vex: fetched, sboms }: { vex: readonly FetchedArtifact[]; sboms: readonly FetchedArtifact[] },
   { count, totals }: ArtifactJudging,
 ): Promise<void> {
+  const renamed = renamedTags({ ...input, maxBytes: MAX_COMPARED_BYTES }, sboms)
   const relinked = fetched.filter(({ before, now }) => before === null || !isSameList(before, now))
   const documents = comparedDocuments(input, relinked)
   const changed = documents.filter(isChanged)
-  if (changed.length === 0) return
+  if (changed.length === 0 && renamed.size === 0) return
   const read = createStatementReader(input)
   const said = await idsIn(changed, read)
   const known = readOpenFindings(input.dataDir, (findings) => {
-    const open = findings.listOpenFindings((one) => statedIds({ id: one.record, ...one }).some((id) => said.has(id)))
+    const isSaid = (one: Named): boolean => statedIds({ id: one.record, ...one }).some((id) => said.has(id))
+    const open = findings.listOpenFindings(isSaid, [...renamed.keys()])
     const counted = findings.countOfTags().filter(({ tag }) => !open.isCut || open.tags.has(tag))
     const total = counted.reduce((sum, one) => sum + one.findings, 0)
     totals.of.set('vexRuledOut', total)
@@ -68,7 +80,11 @@ export async function judgeVex(
     return open.findings
   })
   if (known === null) return countStatements(input, relinked, changed, { count, totals })
-  for (const { tag, name, digest, because } of await newlyRuledOut(documents, known, { now: input.now, read })) {
+  for (const { tag, name, digest, because } of await newlyRuledOut(documents, known, {
+    now: input.now,
+    read,
+    renamed,
+  })) {
     const path = relinked.find(({ now }) => now.includes(digest))?.path
     const own = relinked.find(({ owner }) => owner === `tags/${tag}`)?.path
     count.note({ kind: 'vexRuledOut', name, content: '', because, packages: [tag], path: path ?? own ?? tag })

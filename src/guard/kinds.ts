@@ -1,20 +1,14 @@
 import type { RecordDifference } from '../documents/differences/difference.ts'
 import { factDifferences } from '../documents/differences/differences.ts'
-import {
-  type PackageFacts,
-  type PackageName,
-  type RecordFacts,
-  factsOf,
-  packageText,
-} from '../documents/differences/facts.ts'
+import { type PackageName, type RecordFacts, factsOf, packageText } from '../documents/differences/facts.ts'
 import { orderOfRange } from '../documents/differences/spans.ts'
 import type { Doubt } from '../base/domain/doubts.ts'
 import { fieldsOf } from '../base/json/objects.ts'
 import { findEcosystem, hasReleases } from '../base/versions/ecosystems.ts'
 import { changedIds } from './ids.ts'
-import { losesVersions, lossesIn } from './losses.ts'
+import { losesVersions, lossesIn, narrowerPackages } from './losses.ts'
 import { disguisesIn } from './names.ts'
-import { loweredSeverities } from './severity.ts'
+import { loweredLevel, loweredSeverities } from './severity.ts'
 
 /** A doubt about one record, with the differences that cause it, or the reason in words. */
 export interface RecordDoubt {
@@ -46,7 +40,7 @@ export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDo
   ]
   const lost = [...new Set(ofAffected)].filter((one) => !ended.has(one))
   const causes: [Doubt, readonly RecordDifference[]][] = [
-    ['affectedLost', isMadeOfAdded(lost) ? [] : lost],
+    ['affectedLost', isMadeOfAdded(lost) ? narrowerPackages(differences, old, now) : lost],
     ['releaseEnded', [...ended]],
     ['firstFixed', losses.get('firstFixed') ?? []],
     ['incomparable', losses.get('incomparable') ?? []],
@@ -57,6 +51,9 @@ export function doubtsAbout(before: ParsedRecord, after: ParsedRecord): RecordDo
   ]
   const found = causes.flatMap(([kind, because]): RecordDoubt[] => (because.length > 0 ? [{ kind, because }] : []))
   if (emptied !== null) found.push({ kind: 'emptied', because: emptied })
+  const isLowered = found.some(({ kind }) => kind === 'severityLowered')
+  const level = isLowered || emptied !== null ? null : loweredLevel(before.json, after.json)
+  if (level !== null) found.push({ kind: 'severityLowered', because: level })
   const ids = changedIds(before.json, after.json)
   if (ids !== null) found.push({ kind: 'idsChanged', ...ids })
   const disguise = disguiseBy(differences)
@@ -209,18 +206,10 @@ function lostRanges(
   )
   return differences.filter((one) => {
     if (lost.has(one)) return true
-    if (one.kind === 'package_removed') return true
+    if (one.kind === 'package_removed' || one.kind === 'range_removed') return true
     if (one.kind === 'versions_removed')
       return losesVersions(before.get(packageText(one.package)), after.get(packageText(one.package)))
-    if (one.kind === 'range_removed')
-      return !isListed(before.get(packageText(one.package)), after.get(packageText(one.package)))
     if (one.kind === 'range_narrowed') return !fixed.has(packageText(one.package))
     return one.kind === 'range_changed' && one.added.length === 0
   })
-}
-
-/** Whether versions that were listed beside the ranges are still there. */
-function isListed(before: PackageFacts | undefined, after: PackageFacts | undefined): boolean {
-  const count = before?.versions.size ?? 0
-  return count > 0 && (after?.versions.size ?? 0) >= count
 }

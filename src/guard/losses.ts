@@ -1,6 +1,9 @@
 import type { RecordDifference } from '../documents/differences/difference.ts'
 import { type AffectedRange, type PackageFacts, type RecordFacts, packageText } from '../documents/differences/facts.ts'
-import { createRangeTest, lostSpans, orderOfRange } from '../documents/differences/spans.ts'
+import { compareRanges, createRangeTest, lostSpans, orderOfRange } from '../documents/differences/spans.ts'
+import { decisiveName } from '../base/identity/identity.ts'
+import { findEcosystem } from '../base/versions/ecosystems.ts'
+import { rpmOrder } from '../base/versions/rpm.ts'
 
 /**
  * What a package lost of its affected versions: up to a fix that is named now (`fixLowered`), without one (`rangesLost`),
@@ -64,12 +67,43 @@ function lossOf(fixed: boolean, isFirst: boolean): Loss {
   return fixed ? 'fixLowered' : 'rangesLost'
 }
 
+/**
+ * Returns the packages that came beside others of their ecosystem and are affected in fewer versions than each of these, where a
+ * record that has a binary package by its own name decides about it alone: as one of a source package it was affected before.
+ */
+export function narrowerPackages(
+  differences: readonly RecordDifference[],
+  old: RecordFacts,
+  now: RecordFacts,
+): RecordDifference[] {
+  return differences.filter((one) => {
+    if (one.kind !== 'package_added') return false
+    const { ecosystem } = one.package
+    if (!isDecisive(ecosystem)) return false
+    const come = now.packages.get(packageText(one.package))?.ranges ?? []
+    const others = [...old.packages.values()].filter((other) => other.package.ecosystem === ecosystem)
+    const isNarrower = ({ ranges }: PackageFacts) => LOSING.has(compareRanges(ranges, come, ecosystem))
+    return others.length > 0 && others.slice(0, MOST_OTHERS).every(isNarrower)
+  })
+}
+
+/** Packages that one that came is compared with. */
+const MOST_OTHERS = 20
+
+const LOSING: ReadonlySet<string> = new Set(['narrowed', 'changed'])
+
+function isDecisive(name: string): boolean {
+  const ecosystem = findEcosystem(name)
+  if (ecosystem === null) return false
+  return ecosystem.order === rpmOrder || decisiveName(ecosystem, name, '') !== null
+}
+
 /** Listed versions that are looked at. */
 const MOST_VERSIONS = 300
 
 /**
  * Whether a package lost listed versions: where its ranges decide, all of them, as with a first fix below every affected
- * version; else any that is neither listed nor in a range now.
+ * version, or any that was in none of these; else any that is neither listed nor in a range now.
  */
 export function losesVersions(was: PackageFacts | undefined, is: PackageFacts | undefined): boolean {
   const versions = [...(was?.versions ?? [])]
@@ -78,7 +112,9 @@ export function losesVersions(was: PackageFacts | undefined, is: PackageFacts | 
   const isAffected = createAffectedTest(is)
   const isLost = (version: string): boolean => !isAffected(version)
   const isOrdered = was.ranges.some((range) => orderOfRange(range, was.package.ecosystem) !== null)
-  return isOrdered ? looked.every(isLost) : looked.some(isLost)
+  if (!isOrdered) return looked.some(isLost)
+  const isInRange = createAffectedTest({ ...was, versions: new Set() })
+  return looked.every(isLost) || looked.some((version) => isLost(version) && !isInRange(version))
 }
 
 function createAffectedTest(facts: PackageFacts | undefined): (version: string) => boolean {

@@ -1,9 +1,10 @@
-import { type VexReason, createVexJudge, statedIds, statedId } from '../documents/vex/apply.ts'
+import { type JudgedImage, type VexReason, createVexJudge, statedIds, statedId } from '../documents/vex/apply.ts'
 import { type NamedComponent, statedPlaces } from '../documents/vex/coverage.ts'
 import { readDescribed } from '../documents/vex/described.ts'
 import { type Statement, rulesOut } from '../documents/vex/statement.ts'
 import type { OpenFinding } from '../store/findings/open-findings.ts'
 import type { VexDocument } from '../store/catalog/vex.ts'
+import type { RenamedImages } from './renamed-images.ts'
 
 /** A VEX document of certain tags. */
 export interface ComparedDocument {
@@ -34,6 +35,8 @@ interface Comparing {
   /** Unix milliseconds. */
   readonly now: number
   readonly read: StatementReader
+  /** Tags whose images VEX would know by other names. */
+  readonly renamed: ReadonlyMap<string, RenamedImages>
 }
 
 /** Reports whether a document comes, goes, or becomes that of other tags. */
@@ -49,25 +52,28 @@ export async function idsIn(documents: readonly ComparedDocument[], read: Statem
   return ids
 }
 
-/** Returns the open findings that are ruled out with the documents that would be published, and not with those that are. */
+/**
+ * Returns the open findings that are ruled out with the documents and names of images that would be published, and not with those
+ * that are.
+ */
 export async function newlyRuledOut(
   documents: readonly ComparedDocument[],
   open: readonly OpenFinding[],
-  { now, read }: Comparing,
+  { now, read, renamed }: Comparing,
 ): Promise<RuledOutFinding[]> {
-  const named = createComparison(open, now)
+  const named = createComparison(open, now, new Map())
   await named.addAll(documents.filter(isChanged), read)
-  const touched = named.listNamed()
+  const touched = [...new Set([...named.listNamed(), ...open.filter(({ tag }) => renamed.has(tag))])]
   if (touched.length === 0) return []
-  const comparison = createComparison(touched, now)
+  const comparison = createComparison(touched, now, renamed)
   await comparison.addAll(documents, read)
   return comparison.listRuledOut()
 }
 
 /** Creates what compares findings with the documents before and after, those of each tag in each of its SBOMs. */
-function createComparison(open: readonly OpenFinding[], now: number) {
+function createComparison(open: readonly OpenFinding[], now: number, renamed: Comparing['renamed']) {
   const byTag = Map.groupBy(open, ({ tag }) => tag)
-  const images = [...byTag].flatMap(([tag, ones]) => imagesOf(tag, ones, now))
+  const images = [...byTag].flatMap(([tag, ones]) => imagesOf(tag, ones, { now, next: renamed.get(tag) }))
   const ids = new Set(open.flatMap((one) => statedIds({ id: one.record, ...one })))
   const add = ({ document, isBefore, isAfter, firstOf }: ComparedDocument, statement: Statement): void => {
     for (const { tag, before, after } of images) {
@@ -93,14 +99,26 @@ function createComparison(open: readonly OpenFinding[], now: number) {
 /** Findings of a tag in one of its SBOMs, and what decides about them before and after. */
 type ComparedImage = ReturnType<typeof imagesOf>[number]
 
-function imagesOf(tag: string, open: readonly OpenFinding[], now: number) {
+function imagesOf(
+  tag: string,
+  open: readonly OpenFinding[],
+  { now, next }: { now: number; next: RenamedImages | undefined },
+) {
   const [first] = open
   return (first?.subjects ?? []).map((stored, at) => {
-    const asked = open.flatMap((one) => askedOf(one, at))
+    const asked = open.flatMap((one) => askedOf(one, at)).filter(({ component }) => isListed(next, at, component))
     const image = { ...readDescribed(stored), images: first?.images[at] ?? [], tag }
-    const createJudge = () => createVexJudge(asked, { image, now, check: () => undefined })
-    return { tag, asked, before: createJudge(), after: createJudge() }
+    const described = readDescribed(next?.sboms?.[at]?.described ?? stored)
+    const after = next === undefined ? image : { ...described, images: next.namesOf(described.subjects), tag }
+    const createJudge = (of: JudgedImage) => createVexJudge(asked, { image: of, now, check: () => undefined })
+    return { tag, asked, before: createJudge(image), after: createJudge(after) }
   })
+}
+
+/** What the SBOM does not list any more is no matter of VEX. */
+function isListed(next: RenamedImages | undefined, at: number, { purl }: NamedComponent): boolean {
+  const sboms = next?.sboms ?? null
+  return sboms === null || (purl !== null && sboms[at]?.purls.has(purl) === true)
 }
 
 function isNamed({ before, after }: ComparedImage, finding: Asked): boolean {

@@ -1,5 +1,6 @@
 import type { RecordDifference } from '../documents/differences/difference.ts'
-import { cvss3Score } from '../documents/records/severity.ts'
+import { fieldsOf } from '../base/json/objects.ts'
+import { LEVELS, cvss3Score, severityOf } from '../documents/records/severity.ts'
 
 type SeverityChange = Extract<RecordDifference, { kind: 'severity_changed' }>
 
@@ -44,6 +45,18 @@ export function loweredSeverities(differences: readonly RecordDifference[]): Sev
     const after = rankOf(scale, to)
     return after === null || (before !== null && after < before)
   })
+}
+
+/**
+ * Says that the level by which findings of a record count is lower, or that there is none any more; null: neither. One severity may
+ * hide another: that of the record counts before those of its packages, and a vector of CVSS 4 has no level.
+ */
+export function loweredLevel(before: unknown, after: unknown): string | null {
+  const { level: old } = severityOf(fieldsOf(before))
+  const { level: now } = severityOf(fieldsOf(after))
+  if (old === null) return null
+  if (now === null) return `findings have no level any more, of ${old}`
+  return LEVELS.indexOf(now) > LEVELS.indexOf(old) ? `findings are of level ${now}, and were of ${old}` : null
 }
 
 /** Whether a severity of another scale is there instead, and says that there is one. */

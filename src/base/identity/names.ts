@@ -5,17 +5,22 @@ const WITHOUT_CASE = new Set([
   'Hex', // lower case alone is allowed
   'NuGet',
   'Packagist',
-  'SwiftURL', // names of repositories
+  'SwiftURL', // addresses of repositories
   'VSCode',
 ])
 
 /**
  * A package's name as its ecosystem compares it: PyPI's without case, and with `-` for any run of `-`, `_` and `.` (PEP 503);
- * some others without case. `base`: without a vendor and a release; null: unknown, so nothing is changed.
+ * some others without case, and the address of a Swift package without a scheme and `.git`. `base`: without a vendor and a release; null: unknown, so nothing is changed.
  */
 export function normalName(base: string | null, name: string): string {
   if (base === null) return name
   if (base === 'PyPI') return name.replace(/[-_.]+/g, '-').toLowerCase()
+  if (base === 'SwiftURL')
+    return name
+      .toLowerCase()
+      .replace(/^https?:\/\//, '')
+      .replace(/\.git$/, '')
   return WITHOUT_CASE.has(base) ? name.toLowerCase() : name
 }
 

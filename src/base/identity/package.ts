@@ -136,9 +136,59 @@ function nameInGo(name: string, version: string): string | null {
   if (name === 'toolchain' || name === 'golang.org/toolchain') return 'toolchain'
   const [first = ''] = name.split('/', 1)
   // a package such as `crypto/tls`: no other module has a first part without a dot, and a version of Go
-  const isPackage = !first.includes('.') && /^go\d/.test(version)
+  const isPackage = !first.includes('.') && (/^go\d/.test(version) || (PACKAGES.has(first) && /^1\.\d/.test(version)))
   return isPackage || ['go', 'std', 'stdlib'].includes(name) ? 'stdlib' : null
 }
+
+/** Folders of Go's standard library that others name modules alike in no version 1 without a `v`. */
+const PACKAGES = new Set(
+  [
+    [
+      'archive',
+      'bufio',
+      'bytes',
+      'compress',
+      'container',
+      'context',
+      'crypto',
+      'database',
+      'debug',
+      'embed',
+      'encoding',
+    ],
+    [
+      'errors',
+      'expvar',
+      'fmt',
+      'go',
+      'hash',
+      'html',
+      'image',
+      'io',
+      'log',
+      'math',
+      'mime',
+      'net',
+      'os',
+      'path',
+      'plugin',
+    ],
+    [
+      'reflect',
+      'regexp',
+      'runtime',
+      'sort',
+      'strconv',
+      'strings',
+      'sync',
+      'syscall',
+      'text',
+      'time',
+      'unicode',
+      'unsafe',
+    ],
+  ].flat(),
+)
 
 /**
  * Returns a release of Go without what builders add, as Go compares it: of `go1.21.3 X:loopvar`, `1.22.5-fips` and the toolchain's

@@ -159,7 +159,8 @@ const suse: ReleaseRule = {
   read(text, id) {
     const [, major, minor] = /^(\d{1,2})(?:\.(\d+)|[- ]?sp[- ]?(\d+))?$/.exec(text.replace(/[- ]?sp[- ]?/, '.')) ?? []
     if (major === undefined) return null
-    if (/micro|slem/.test(id)) return `Micro ${major}.${minor ?? '0'}`
+    // Trivy writes `suse` for each of them: the numbers of Micro are far below those of servers
+    if (/micro|slem/.test(id) || Number(major) < 10) return `Micro ${major}.${minor ?? '0'}`
     if (Number(major) > 15) return `${major}.${minor ?? '0'}`
     return minor === undefined || minor === '0' ? major : `${major} SP${minor}`
   },

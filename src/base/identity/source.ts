@@ -60,15 +60,35 @@ export function askedVersion(type: string, named: string, own: string): string {
 }
 
 /**
- * Returns the source packages by whose names records may have what a source is built of: itself, and of Debian's signed kernels
- * the kernel, which its records name: `linux-signed-amd64` 6.1.27+1 holds the files of `linux` 6.1.27-1.
+ * Returns the source packages by whose names records may have what a source is built of: itself, and of one that signs what another
+ * is built of that other one, which the records name: `linux-signed-amd64` 6.1.27+1 holds the files of `linux` 6.1.27-1.
  */
 export function recordedSources(base: string | null, source: SourcePackage): SourcePackage[] {
-  const isKernel = base === 'Debian' && /^linux-signed-/.test(source.name)
-  if (!isKernel) return [source]
-  const { version } = source
-  const own = version.includes('-') ? version : version.replace('+', '-')
-  return [source, { name: 'linux', version: own }]
+  const { name, version } = source
+  for (const { of, form, signed, versionOf } of SIGNERS)
+    if (of === base && form.test(name))
+      return [source, { name: name.replace(form, signed), version: versionOf(version) }]
+  return [source]
+}
+
+/** Source packages that sign what another one is built of: the name of that in the form's replacement, and its version. */
+const SIGNERS: readonly {
+  readonly of: string
+  readonly form: RegExp
+  readonly signed: string
+  readonly versionOf: (version: string) => string
+}[] = [
+  { of: 'Debian', form: /^linux-signed-.*$/, signed: 'linux', versionOf: signedVersion },
+  { of: 'Debian', form: /^grub-efi-\w+-signed$/, signed: 'grub2', versionOf: signedVersion },
+  { of: 'Debian', form: /^shim-helpers-\w+-signed$/, signed: 'shim', versionOf: signedVersion },
+  { of: 'Debian', form: /^systemd-boot-efi-\w+-signed$/, signed: 'systemd', versionOf: signedVersion },
+  { of: 'Ubuntu', form: /^linux-signed(?=-|$)/, signed: 'linux', versionOf: (version) => version },
+]
+
+/** The version that Debian signs, of `6.1.27+1` or, with the number of the signing package before it, `1+2.06+13`. */
+function signedVersion(version: string): string {
+  if (version.includes('-')) return version
+  return version.replace(/^1\+(?=\d[^+]*\+)/, '').replace('+', '-')
 }
 
 /** Without the number that Debian gives a package when it is built again from the same source: `+b1`. */

@@ -107,6 +107,7 @@ const TYPES: Readonly<Record<string, { ecosystem: string; joint: string | null }
   pypi: { ecosystem: 'PyPI', joint: null },
   swift: { ecosystem: 'SwiftURL', joint: '/' },
   vcpkg: { ecosystem: 'vcpkg', joint: null },
+  'vscode-extension': { ecosystem: 'VSCode', joint: '/' },
 }
 
 /** Other names of the same types. */
@@ -189,7 +190,7 @@ export function eachMaker(): {
 }
 
 /** Read, but not written: osv.dev writes no package URLs of these ecosystems, and neither do their records. */
-const UNWRITTEN = new Set(['bioconductor', 'githubactions', 'vcpkg'])
+const UNWRITTEN = new Set(['bioconductor', 'githubactions', 'vcpkg', 'vscode-extension'])
 
 /** How the package URL of an ecosystem is written. */
 interface PurlKind {

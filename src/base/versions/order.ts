@@ -14,13 +14,20 @@ export interface VersionOrder<Key = unknown> {
 /** Longer than any version there is, characters: an order reads nothing beyond. */
 const LONGEST_VERSION = 256
 
+/** What tools write where they do not know a version, or did not fill in a variable: some orders would read it. */
+const NO_VERSION = /^(?:unknown|undefined|unspecified|none|null|n\/a|latest|\(devel\)|\$\{.*\}|@[^@]+@)$/i
+
 /**
  * Wraps an order so that it need not guard against hostile input: its `read` gets texts of a bounded length,
- * without white space at their ends, so that matching one takes a bounded time.
+ * without white space at their ends, so that matching one takes a bounded time; none that stands for no version.
  */
 export function createOrder<Key>(order: VersionOrder<Key>): VersionOrder<Key> {
   return {
-    read: (text) => (text.length > LONGEST_VERSION ? null : order.read(text.trim())),
+    read(text) {
+      const version = text.length > LONGEST_VERSION ? '' : text.trim()
+      const isNone = text.length > LONGEST_VERSION || NO_VERSION.test(version)
+      return isNone ? null : order.read(version)
+    },
     compare: (one, other) => order.compare(one, other),
     refinesSemver: order.refinesSemver ?? false,
   }

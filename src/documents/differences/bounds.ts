@@ -5,6 +5,9 @@ const MAX_VALUES = 30_000
 /** Characters of a package's name and ecosystem together: each difference of the package repeats them. */
 const MAX_NAME = 300
 
+/** Nesting of a record that is compared: what is deeper cannot be written again, and is no real one. */
+const MAX_DEPTH = 200
+
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
@@ -16,6 +19,7 @@ const COMMA = 0x2c
 export function refuseComparison(text: string, json: unknown): string | null {
   // Each value has a character at least.
   if (text.length > MAX_VALUES && countValues(text) > MAX_VALUES) return `more than ${MAX_VALUES} values`
+  if (text.length > MAX_DEPTH && isTooDeep(text)) return `nested in more than ${MAX_DEPTH} levels`
   for (const entry of eachObject(fieldsOf(json)['affected'])) {
     const { ecosystem, name } = fieldsOf(entry['package'])
     if (lengthOf(ecosystem) + lengthOf(name) > MAX_NAME)
@@ -33,6 +37,18 @@ function countValues(text: string): number {
     else if (sign === COMMA || sign === 0x5b || sign === 0x7b) values++
   }
   return values
+}
+
+/** Whether JSON is nested deeper than the bound, outside of texts. */
+function isTooDeep(text: string): boolean {
+  let depth = 0
+  for (let at = 0; at < text.length && depth <= MAX_DEPTH; at++) {
+    const sign = text.charCodeAt(at)
+    if (sign === QUOTE) at = endOfText(text, at)
+    else if (sign === 0x5b || sign === 0x7b) depth++
+    else if (sign === 0x5d || sign === 0x7d) depth--
+  }
+  return depth > MAX_DEPTH
 }
 
 /** Returns the offset of the quote that ends the text at an offset. */

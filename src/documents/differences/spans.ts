@@ -69,17 +69,19 @@ export function compareRanges(
 
 /**
  * Returns the versions that ranges of one order affected and do not any more, without those behind a fix that was there
- * before. Null when the ranges before cannot be ordered, `unordered`
- * when only those after cannot be.
+ * before. Of ranges that had bounds which cannot be read, the others are compared. Null when the ranges before are too many to be
+ * ordered, `unordered` when only those after cannot be.
  */
 export function lostSpans(
   before: readonly AffectedRange[],
   after: readonly AffectedRange[],
   order: VersionOrder,
 ): LostSpan[] | 'unordered' | null {
-  const old = isTooMany(before) ? null : spansOf(before, order)
-  if (old === null) return null
-  const now = isTooMany(after) ? null : spansOf(after, order)
+  if (isTooMany(before)) return null
+  const whole = spansOf(before, order)
+  const old = whole ?? spansOf(readable(before, order), order) ?? []
+  const compared = whole === null ? readable(after, order) : after
+  const now = isTooMany(after) ? null : spansOf(compared, order)
   if (now === null) return 'unordered'
   const lost = subtract(old, now, order)
   return lost.flatMap(({ from, within: { to, fix } }) => {
@@ -87,6 +89,15 @@ export function lostSpans(
     const isFirst = fixed && to === null
     const isBehind = fix !== undefined && from !== null && compareBoundaries(fix, from, order) <= 0
     return isBehind ? [] : [{ fixed, isFirst }]
+  })
+}
+
+/** Returns ranges without the events that their order cannot read. */
+function readable(ranges: readonly AffectedRange[], order: VersionOrder): AffectedRange[] {
+  const isRead = ([kind, version]: [string, string]): boolean =>
+    (kind === 'introduced' && version === '0') || placeOf(kind, version, order) !== undefined
+  return ranges.map((range) => {
+    return { ...range, events: range.events.filter((event) => Object.entries(event).every(isRead)) }
   })
 }
 

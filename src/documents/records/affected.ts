@@ -175,8 +175,12 @@ function* isInside(
   if (order === null) return own === null ? 'no_order' : 'bounds'
   const key = version.keyOf(order)
   if (key === null) return 'version'
-  return yield* isIncluded(events, key, order, pace)
+  const found = yield* isIncluded(events, key, order, pace)
+  return found === 'clear' && fieldsOf(range['database_specific'])['unread_bounds'] === true ? 'bounds' : found
 }
+
+/** What the own fields of a range say of which bounds that cannot be read were left out, by `confirmedEvents`. */
+export const UNREAD_BOUNDS = { unread_bounds: true } as const
 
 /** In the order in which events of one version count: a version is affected that is introduced where another is fixed. */
 const KINDS = ['introduced', 'last_affected', 'fixed', 'limit'] as const

@@ -1,4 +1,4 @@
-import type { Fields } from '../../base/json/objects.ts'
+import { type Fields, isObject } from '../../base/json/objects.ts'
 import { documentsIn, envelopesOf } from '../envelopes.ts'
 import { isCycloneDx, isSpdx2, membersIn } from '../formats.ts'
 import { readCycloneDx } from './cyclonedx.ts'
@@ -25,8 +25,9 @@ export function readSboms(bytes: Buffer): readonly [InputSbom, ...InputSbom[]] {
   throw unreadable(whyNot(documents[0] ?? {}))
 }
 
-/** Returns the SBOM that is a document, or in its envelopes; null for none. */
-function open(outermost: Fields): InputSbom | null {
+/** Returns the SBOM that is a document, in its envelopes, or the one member that some tools wrap it in; null for none. */
+function open(given: Fields): InputSbom | null {
+  const outermost = memberOf(given)
   for (const document of envelopesOf(outermost, SBOM_OPENING)) {
     const enveloped = document !== outermost
     if (isCycloneDx(membersIn(document))) return { ...readCycloneDx(document), enveloped }
@@ -34,6 +35,14 @@ function open(outermost: Fields): InputSbom | null {
     if (isInSpdx3(document)) return { ...readSpdx3(document), enveloped }
   }
   return null
+}
+
+/** Names of the member in which GitHub's dependency graph and Docker's buildx give an SBOM. */
+const MEMBERS = ['sbom', 'SPDX']
+
+function memberOf(given: Fields): Fields {
+  const members = MEMBERS.map((name) => given[name]).filter(isObject)
+  return members.find((member) => isSpdx2(membersIn(member))) ?? given
 }
 
 /** Returns why an SBOM is too large, and what to do. */

@@ -72,19 +72,25 @@ function productOf(id: string, tree: ProductTree, isRulingOut: boolean): VexProd
   const product = tree.productOf(id)
   if (product === null) return []
   const { related } = product
-  if (related === null) return namesOf(product).length === 0 ? [] : [{ names: namesOf(product), parts: null }]
-  const part = namesOf(product)
-  const parts = part.length > 0 ? part : namesOf(tree.productOf(related.part))
+  const part = namesOf(product, isRulingOut)
+  if (related === null) return part.length === 0 ? [] : [{ names: part, parts: null }]
+  const parts = part.length > 0 ? part : namesOf(tree.productOf(related.part), isRulingOut)
   const whole = tree.productOf(related.of)
-  const names = namesOf(whole)
+  const names = namesOf(whole, isRulingOut)
   if (names.length > 0) return [{ names, parts }]
   if (!isRulingOut) return [{ names: parts, parts: null }]
   if (whole === null || !OPERATING_SYSTEM.test(whole.cpe)) return []
   return [{ names: parts.filter(({ purl }) => readProductName(purl)?.version), parts: null }]
 }
 
-function namesOf(product: CsafProduct | null): VexName[] {
-  return (product?.purls ?? []).filter(isPurl).map((purl) => ({ purl, versions: null }))
+/** What rules out names a product in the version of its branch, where its package URL has none; anything else in any version. */
+function namesOf(product: CsafProduct | null, isRulingOut: boolean): VexName[] {
+  if (product === null) return []
+  const versions = isRulingOut ? product.versions : null
+  return product.purls.filter(isPurl).map((purl) => {
+    const isWhole = versions === null || readProductName(purl)?.version !== ''
+    return { purl, versions: isWhole ? null : versions }
+  })
 }
 
 /** A statement of a CSAF document: one status, reason and note, and the products that they are about. */
@@ -115,6 +121,8 @@ const NOT_STATED = 'not stated'
 /** What a document says that a product is; texts are empty where it does not. */
 interface CsafProduct {
   readonly purls: readonly string[]
+  /** The versions that its branches name, none for a range of them; null: they name none. */
+  readonly versions: readonly string[] | null
   readonly cpe: string
   /** The ids of a component and of what it is a component of, or installed on; null: it is no relationship. */
   readonly related: { readonly part: string; readonly of: string } | null
@@ -135,7 +143,11 @@ interface ProductTree {
 function readProductTree(tree: Fields): ProductTree {
   const names = new Map<string, string>()
   const products = new Map<string, CsafProduct>()
-  const add = (value: unknown, related: CsafProduct['related'] = null): void => {
+  const add = (
+    value: unknown,
+    related: CsafProduct['related'] = null,
+    versions: CsafProduct['versions'] = null,
+  ): void => {
     const { product_id: id, name, product_identification_helper: helper } = fieldsOf(value)
     if (typeof id !== 'string') return
     const { purl, purls: listed, cpe } = fieldsOf(helper)
@@ -143,15 +155,18 @@ function readProductTree(tree: Fields): ProductTree {
     const text = [name, purl, cpe].find((one) => typeof one === 'string' && one !== '')
     if (typeof text === 'string' && !names.has(id)) names.set(id, text)
     if (products.has(id)) return
-    products.set(id, { purls, cpe: typeof cpe === 'string' ? cpe : '', related })
+    products.set(id, { purls, versions, cpe: typeof cpe === 'string' ? cpe : '', related })
   }
   for (const one of eachObject(tree['full_product_names'])) add(one)
-  const lists = [tree['branches']]
-  for (const branches of lists)
+  const lists: { branches: unknown; versions: CsafProduct['versions'] }[] = [
+    { branches: tree['branches'], versions: null },
+  ]
+  for (const { branches, versions: outer } of lists)
     // it grows while it is read: branches have branches
     for (const branch of eachObject(branches)) {
-      add(branch['product'])
-      lists.push(branch['branches'])
+      const versions = versionsOf(branch) ?? outer
+      add(branch['product'], null, versions)
+      lists.push({ branches: branch['branches'], versions })
     }
   for (const relationship of eachObject(tree['relationships'])) {
     const { product_reference: part, relates_to_product_reference: of } = relationship
@@ -170,6 +185,12 @@ function readProductTree(tree: Fields): ProductTree {
     productOf: (id) => products.get(id) ?? null,
     groups,
   }
+}
+
+/** The version that a branch is, none for a range of versions; null: it is something else, such as a vendor. */
+function versionsOf({ category, name }: Fields): readonly string[] | null {
+  if (category === 'product_version_range') return []
+  return category === 'product_version' ? textsOf([name]) : null
 }
 
 /** Returns the ids of the vulnerability of an entry: its CVE, then those of other systems. */

@@ -1,6 +1,7 @@
 import { instantOf } from '../../base/time.ts'
 import { type Fields, fieldsOf, isObject } from '../../base/json/objects.ts'
 import { textOr } from '../sboms/sbom.ts'
+import { readProductName } from './products.ts'
 import {
   type StatedWords,
   type Statement,
@@ -80,7 +81,29 @@ function lastIn({ timestamp, last_updated: updated }: Fields): string {
 
 function productOf(product: unknown, ofAll: unknown, isRulingOut: boolean): VexProduct {
   const own = fieldsOf(product)['subcomponents'] ?? ofAll
-  return { names: namesOf(product), parts: partsOf(own, isRulingOut) }
+  const names = namesOf(product)
+  return { names: isRulingOut ? sureNames(names, fieldsOf(product)) : names, parts: partsOf(own, isRulingOut) }
+}
+
+/**
+ * Returns by which names a product is known for certain. An image that it names without a digest is the one of its hash; where it
+ * is an image, another name of it is not that of a component.
+ */
+function sureNames(names: readonly VexName[], { hashes }: Fields): VexName[] {
+  const images = names.filter(({ purl }) => isImagePurl(purl))
+  if (images.length === 0) return [...names]
+  const hash = textOr(fieldsOf(hashes)['sha-256'])
+  return images.map((name) => (hash === '' ? name : withDigest(name, `sha256:${hash}`)))
+}
+
+function isImagePurl(purl: string): boolean {
+  return /^pkg:\/*(?:oci|docker)\//i.test(purl)
+}
+
+function withDigest(name: VexName, digest: string): VexName {
+  const { purl } = name
+  if (readProductName(purl)?.digest !== '') return name
+  return { ...name, purl: `${purl}${purl.includes('?') ? '&' : '?'}digest=${encodeURIComponent(digest)}` }
 }
 
 /**

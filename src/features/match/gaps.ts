@@ -1,3 +1,4 @@
+import { differentSystems } from '../../base/identity/surroundings.ts'
 import { describeMissing } from '../../server/snapshot/missing.ts'
 import { counted, nounOf, plainText } from '../../base/text.ts'
 import { NO_AGE, ageSecondsOf } from '../../base/domain/sources.ts'
@@ -24,7 +25,7 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
     ['vex', isVexAhead ? `the VEX is dated ${vex.asOf}, ${NO_AGE}` : null],
     ['vex', vex.missing === 0 ? null : describeMissingVex(vex.missing)],
     ['patches', patches.partial === null ? null : describePartialPatches(patches.partial)],
-    ['release', describeSystems(by.systems)],
+    ['release', describeSystems(differentSystems(by.systems))],
     ['release', describeReleases(by.unreadReleases)],
   ]
   return gaps.flatMap(([code, reason]) => (reason === null ? [] : [{ code, reason }]))

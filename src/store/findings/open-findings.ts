@@ -32,6 +32,9 @@ export type FindingOfTag = Pick<OpenFinding, 'tagName' | 'record' | 'package' | 
   readonly purls: readonly string[]
 }
 
+/** A record by the ids that name it. */
+type NamedRecord = Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>
+
 /** A name of what an SBOM describes. */
 interface DescribedName {
   readonly purl: string
@@ -80,20 +83,20 @@ export function createOpenFindings(db: Db) {
   )
   const idOf = db.prepare<[string], number>('SELECT id FROM tag WHERE owner = ?').pluck()
   return {
-    /** Returns the open findings of the records for which a function returns true, of the tags that have any. */
-    listOpenFindings(isWanted: (one: Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>) => boolean): OpenFindings {
-      const wanted = new Map<string, Pick<OpenFinding, 'record' | 'aliases' | 'upstream'>>()
-      for (const row of names.all()) {
-        const [aliases = [], upstream = []] = JSON.parse(row.names) as string[][]
-        const named = { record: row.id, aliases, upstream }
-        if (isWanted(named)) wanted.set(row.id, named)
-      }
+    /**
+     * Returns the open findings of the records for which a function returns true, of the tags that have any, and all of some tags.
+     * `whole`: the ids of these.
+     */
+    listOpenFindings(isWanted: (one: NamedRecord) => boolean, whole: readonly string[] = []): OpenFindings {
+      const all = new Map(names.all().map((row) => [row.id, namedRecord(row)]))
+      const wanted = new Set([...all].flatMap(([id, named]) => (isWanted(named) ? [id] : [])))
       const findings: OpenFinding[] = []
       const tags = new Set<string>()
-      for (const tag of tagsWith(wanted.keys())) {
+      const wholeTags = new Set(whole.flatMap((owner) => idOf.get(owner) ?? []))
+      for (const tag of new Set([...wholeTags, ...tagsWith(wanted)])) {
         for (const row of ofTag.iterate(tag)) {
           tags.add(row.tag)
-          const named = wanted.get(row.record)
+          const named = wanted.has(row.record) || wholeTags.has(tag) ? all.get(row.record) : undefined
           if (named !== undefined) findings.push({ ...toFinding(row), ...named })
         }
         if (findings.length > MOST) break
@@ -124,6 +127,11 @@ export function createOpenFindings(db: Db) {
     }
     return tags
   }
+}
+
+function namedRecord({ id, names }: { id: string; names: string }): NamedRecord {
+  const [aliases = [], upstream = []] = JSON.parse(names) as string[][]
+  return { record: id, aliases, upstream }
 }
 
 function toFindingOfTag({ packages, ...row }: Row): FindingOfTag {

@@ -5,6 +5,7 @@ import type { ArtifactJudging } from '../../guard/artifacts.ts'
 import type { DigestEvidence } from '../../guard/lost-components.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
 import type { Fields } from '../../base/json/objects.ts'
+import type { CatalogReads } from '../../documents/vex/images.ts'
 import type { FetchedArtifact } from '../../store/catalog/answer-writes.ts'
 import { type SourceStandard, accountDoubts, createStandard } from '../doubts.ts'
 import { resourceNamed } from './answers/plan.ts'
@@ -53,11 +54,13 @@ export async function judgeArtifacts(
     now: context.now(),
     facts: context.facts,
     digestOf: (tag: string) => digestEvidence(context, tag),
+    catalogNow: walkedCatalog(context),
   }
   const endsWith = (end: string) => fetched.filter(({ path }) => path.endsWith(end))
   const emptied = removed.map((one) => emptiedArtifact(context, one))
-  await judgeVex(input, [...endsWith('/vex'), ...emptied], judging)
-  await judgeSboms(input, endsWith('/sbom'), judging)
+  const sboms = endsWith('/sbom')
+  await judgeVex(input, { vex: [...endsWith('/vex'), ...emptied], sboms }, judging)
+  await judgeSboms(input, sboms, judging)
   noteRemoved(items, judging)
   totals.of.set('patchesDone', store.catalog.readList(PATCHES.path)?.entries ?? 0)
   for (const name of done)
@@ -124,6 +127,18 @@ function digestEvidence({ store }: CatalogContext, tag: string): DigestEvidence 
   const now = staged === null ? before : digestIn(staged)
   if (before === null || now === null) return null
   return before === now ? 'same' : 'other'
+}
+
+/** The catalog with what the run walked of the list of tags, where it has a tag already. */
+function walkedCatalog({ store: { catalog } }: CatalogContext): CatalogReads {
+  return {
+    ...catalog,
+    readEntry(list, id) {
+      const stored = catalog.readEntry(list, id)
+      const body = stored === null ? null : catalog.staging.readStaged(TAGS, id)
+      return stored === null || body === null ? stored : { ...stored, body }
+    },
+  }
 }
 
 function digestIn(body: Buffer): string | null {

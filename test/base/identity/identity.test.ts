@@ -148,8 +148,23 @@ describe('the source package of a component', () => {
     expect(questionsOf({ purl: image })).toContainEqual(['source', 'linux', '6.1.27-1'])
     const backport = questionsOf({ purl: `${image}%406.1.27%2B1~bpo11%2B1` })
     expect(backport).toContainEqual(['source', 'linux', '6.1.27-1~bpo11+1'])
-    const ubuntu = questionsOf({ purl: 'pkg:deb/ubuntu/a@1-1?upstream=linux-signed-aws' })
-    expect(ubuntu.map(([, name]) => name)).toEqual(['a', 'linux-signed-aws'])
+  })
+
+  test('of a signed kernel of Ubuntu is asked for as the kernel of the same name, too', () => {
+    const asked = (source: string) => questionsOf({ purl: `pkg:deb/ubuntu/a@5.15-1.2?upstream=${source}` })
+    expect(asked('linux-signed')).toContainEqual(['source', 'linux', '5.15-1.2'])
+    expect(asked('linux-signed-hwe-5.15')).toContainEqual(['source', 'linux-hwe-5.15', '5.15-1.2'])
+    expect(asked('linux-signed-hwe-5.15')).toHaveLength(3)
+  })
+
+  test('of a signed boot loader of Debian is asked for as what it signs, too', () => {
+    const asked = (path: string) => questionsOf({ purl: `pkg:deb/debian/${path}` })
+    const grub = asked('grub-efi-amd64-signed@1%2B2.06%2B13%2Bdeb12u1?upstream=grub-efi-amd64-signed')
+    expect(grub).toContainEqual(['source', 'grub2', '2.06-13+deb12u1'])
+    const shim = asked('shim-helpers-arm64-signed@1%2B15.8%2B1~deb12u1?upstream=shim-helpers-arm64-signed')
+    expect(shim).toContainEqual(['source', 'shim', '15.8-1~deb12u1'])
+    const boot = asked('systemd-boot-efi-amd64-signed@257.6%2B1?upstream=systemd-boot-efi-amd64-signed')
+    expect(boot).toContainEqual(['source', 'systemd', '257.6-1'])
   })
 
   test('of rpm with another version than the package is asked for with any epoch, unless one is named', () => {
@@ -272,6 +287,9 @@ describe('the spellings of generators', () => {
     ['pkg:golang/stdlib@go1.21rc2-custom', ['Go', 'stdlib', '1.21rc2']],
     ['pkg:golang/stdlib@1.21.0-rc.2', ['Go', 'stdlib', '1.21.0-rc.2']],
     ['pkg:golang/crypto/tls@go1.21.3', ['Go', 'stdlib', '1.21.3']],
+    ['pkg:golang/net/http@1.21.3', ['Go', 'stdlib', '1.21.3']],
+    ['pkg:golang/net/http@v1.21.3', ['Go', 'net/http', 'v1.21.3']],
+    ['pkg:vscode-extension/ms-python/Python@1.0.0', ['VSCode', 'ms-python/python', '1.0.0']],
     ['pkg:golang/example.com/m@v1.0.0-fips', ['Go', 'example.com/m', 'v1.0.0-fips']],
     ['pkg:golang/golang.org/toolchain@v0.0.1-go1.21.3.linux-amd64', ['Go', 'toolchain', '1.21.3']],
     ['pkg:golang/github.com/!masterminds/x@v1', ['Go', 'github.com/masterminds/x', 'v1']],
@@ -351,6 +369,7 @@ describe('names', () => {
     const folded = ['NuGet', 'Packagist', 'Hex', 'Go', 'GitHub Actions', 'SwiftURL', 'VSCode']
     expect(folded.map((base) => normalName(base, 'A_B.c'))).toEqual(folded.map(() => 'a_b.c'))
     expect(normalName('PyPI', 'A_B..c')).toBe('a-b-c')
+    expect(normalName('SwiftURL', 'https://github.com/Apple/swift-nio.git')).toBe('github.com/apple/swift-nio')
     for (const base of ['npm', 'Maven', 'RubyGems', 'Debian', 'Alpine', null])
       expect(normalName(base, 'A_B.c')).toBe('A_B.c')
   })

@@ -99,7 +99,7 @@ const SPELLED: Record<string, readonly [base: string, ...spellings: string[]]> =
   ],
   'SUSE:15': ['SUSE', 'sles-15', 'sles-15.0'],
   'SUSE:16.0': ['SUSE', 'sles-16.0'],
-  'SUSE:Micro 5.3': ['SUSE', 'sle-micro-5.3', 'slem-5.3'],
+  'SUSE:Micro 5.3': ['SUSE', 'sle-micro-5.3', 'slem-5.3', 'suse-5.3'],
   'Azure Linux:3': ['Azure Linux', 'azurelinux-3.0', 'azure-linux-3', 'Microsoft Azure Linux 3.0'],
   'Azure Linux:2': ['Azure Linux', 'mariner-2.0', 'cbl-mariner-2.0.20240101'],
   'Mageia:9': ['Mageia', 'mageia-9'],

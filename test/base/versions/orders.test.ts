@@ -152,6 +152,25 @@ describe('the order of versions', () => {
     expect(texts.filter((text) => order.read(text) !== null)).toEqual([])
   })
 
+  test.each(['Maven', 'Debian:12', 'Rocky Linux:9', 'opam'])(
+    'reads no text of %s that stands for no version',
+    (name) => {
+      const none = [
+        'UNKNOWN',
+        ' unknown ',
+        'latest',
+        'null',
+        'None',
+        'n/a',
+        '${project.version}',
+        '@VERSION@',
+        '(devel)',
+      ]
+      expect(none.filter((text) => orderOf(name).read(text) !== null)).toEqual([])
+      expect(orderOf(name).read('1.unknown')).not.toBeNull()
+    },
+  )
+
   test('is antisymmetric and transitive for any versions', () => {
     const text = fc.oneof(
       fc.stringMatching(/^[0-9][0-9a-c.~+_-]{0,8}$/),

@@ -58,6 +58,9 @@ describe('the comparison of a large record', () => {
     expect(refusal({ affected: [{ versions }] })).toBe('more than 30000 values')
     expect(refusal({ affected: [{ versions: versions.slice(0, 29_000) }] })).toBeNull()
     expect(refusal({ details: '\\",[{'.repeat(100_000) })).toBeNull()
+    const deep = (levels: number): object => JSON.parse('{"a":'.repeat(levels) + '1' + '}'.repeat(levels)) as object
+    expect(refusal(deep(200))).toBeNull()
+    expect(refusal(deep(201))).toBe('nested in more than 200 levels')
     const named = (length: number) => ({ affected: [{ package: { ecosystem: 'npm', name: 'x'.repeat(length) } }] })
     expect(refusal(named(297))).toBeNull()
     expect(refusal(named(298))).toMatch(/name is longer than 300 characters/)

@@ -190,6 +190,16 @@ test('an SBOM in a statement, an envelope, a bundle or a list is that SBOM', () 
   expect(() => readInputSbom(Buffer.from(`${JSON.stringify(envelope)}\n{"a`))).toThrow(/not valid JSON/)
 })
 
+test('an SBOM of GitHub or Docker is read from the member that holds it', () => {
+  const spdx = { spdxVersion: 'SPDX-2.3', name: 'app', packages: [{ SPDXID: 'a', name: 'a', versionInfo: '1' }] }
+  for (const name of ['sbom', 'SPDX']) {
+    const found = read({ [name]: spdx })
+    expect(found).toEqual(read(spdx))
+    expect(found.enveloped).toBe(false)
+  }
+  expect(() => read({ sbom: { packages: [] } })).toThrow('it is none')
+})
+
 test('what is no SBOM is refused with what is accepted', () => {
   const nested = (depth: number): object => (depth === 0 ? {} : { components: [nested(depth - 1)] })
   const refused: [unknown, RegExp][] = [

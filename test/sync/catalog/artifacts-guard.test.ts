@@ -207,6 +207,55 @@ longTest('the first VEX of a new tag is believed of that tag, and of no other', 
   expect(report.facts).not.toHaveProperty('doubts')
 })
 
+/** A VEX document that says of an image, by its package URL, that the packages in it are not affected. */
+function vexOfImage(purl: string): string {
+  const parts = JSON.parse(vexOf(60, 'not_affected', '2026-05-02T00:00:00Z')) as {
+    statements: { products: object[] }[]
+  }
+  for (const one of parts.statements) one.products = [{ '@id': purl, subcomponents: one.products }]
+  return JSON.stringify(parts)
+}
+
+test('an image that takes the name of another one, whose VEX rules everything out, is refused', async () => {
+  const digest = digestFor('c')
+  const none = vexOf(0, 'affected')
+  const { made, tag, other } = await judged(none, vexOfImage(`pkg:oci/image@${encodeURIComponent(digest)}`))
+  const change = (to: Record<string, unknown>) => made.sandbox.service.change('tags', tag, to)
+  const write = (sbom: string) => made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbom)
+  const expectRefused = async (): Promise<void> => {
+    const refused = await made.run('catalog')
+    expect(refused).toMatchObject({ state: 'quarantined', facts: { doubts: 60 } })
+    expect(refused.message).toContain('60 of 120 findings would be ruled out by VEX (vexRuledOut')
+  }
+  const named = sbomOf(tag, ...PURLS)
+  write(named.replace(`pkg:oci/${tag}@1`, `pkg:oci/image@${encodeURIComponent(digest)}`))
+  await expectRefused()
+  write(named)
+  change({ digest })
+  await expectRefused()
+  await made.judge()
+  const ofTag = (id: string) => readFindings(made.dir, (reads) => reads.readTag(id))
+  expect([ofTag(tag), ofTag(other)]).toMatchObject([{ findings: 60 }, { findings: 60 }])
+})
+
+longTest(
+  'an image that is built again with other packages, and by whose VEX the others are fixed, is believed',
+  async () => {
+    const digest = digestFor('c')
+    const { made, tag } = await judged(vexOf(0, 'affected'))
+    const image = `pkg:oci/image@${encodeURIComponent(digest)}`
+    const sbom = sbomOf(tag, ...RAISED).replace(`pkg:oci/${tag}@1`, image)
+    made.sandbox.service.change('tags', tag, { digest })
+    made.sandbox.service.writeArtifact('tag', tag, 'sbom', sbom)
+    const fixed = JSON.parse(vexOf(60, 'fixed', '2026-05-02T00:00:00Z')) as { statements: { products: unknown[] }[] }
+    for (const one of fixed.statements) one.products = [{ '@id': image }]
+    made.sandbox.service.writeArtifact('tag', tag, 'vex', JSON.stringify(fixed))
+    const report = await made.run('catalog')
+    expect(report.message).not.toContain('vexRuledOut')
+    expect(report.state).toBe('complete')
+  },
+)
+
 const RAISED = PURLS.map((purl) => purl.replace('@1.0.0', '@99.0.0'))
 const digestFor = (letter: string): string => `sha256:${letter.repeat(64)}`
 

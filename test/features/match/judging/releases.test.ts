@@ -105,6 +105,10 @@ test('the operating system of the SBOM counts where the package URL names no rel
   expect(await releaseOf(['debian-12.7'], 'debian-13')).toEqual({ name: 'Debian:12', from: 'sbom' })
   expect(await releaseOf([], 'bookworm')).toEqual({ name: 'Debian:12', from: 'option' })
   expect(await releaseOf(['debian-12', 'debian-13'], 'trixie')).toEqual({ name: 'Debian:13', from: 'option' })
+  expect(await releaseOf(['debian-12', 'debian-12.7', 'bookworm'], 'trixie')).toEqual({
+    name: 'Debian:12',
+    from: 'sbom',
+  })
 })
 
 test('a package of AlmaLinux is judged by its own name in records that name it, and by its source in others', async () => {

@@ -49,8 +49,9 @@ function eventsOf(ranges: unknown, ecosystem: string): PackageChange['events'] {
   const own = findEcosystem(ecosystem)?.order ?? null
   const list: unknown[] = Array.isArray(ranges) ? ranges : []
   return list.map((range) => {
-    const { type, events } = fieldsOf(range)
+    const { type, events, database_specific: specific } = fieldsOf(range)
     const order = orderOfType(type, own)
-    return order === null ? null : confirmedEvents([...eachObject(events)], order)
+    // what is left out is said there
+    return order === null || specific !== undefined ? null : confirmedEvents([...eachObject(events)], order)
   })
 }

@@ -1,6 +1,7 @@
 import { type Slice, elementsOf } from '../../../../base/json/slices.ts'
 import { findMembers, findOnlyMember } from '../../../../base/json/members.ts'
 import { alpineRelease, debianRelease, ubuntuRelease } from '../../../../base/identity/releases.ts'
+import { UNREAD_BOUNDS } from '../../../../documents/records/affected.ts'
 import type { Config } from '../../../../config/schema.ts'
 
 /** What becomes of one affected package. */
@@ -9,7 +10,7 @@ export interface PackageChange {
   readonly ecosystems: readonly string[]
   /** Its package URL; null: as it is. */
   readonly purl: string | null
-  /** The events of its ranges, by the range's place; null, or none: as they are. */
+  /** The events of its ranges, by the range's place, where bounds of theirs are left out; null, or none: as they are. */
   readonly events: readonly (readonly object[] | null)[]
 }
 
@@ -78,7 +79,8 @@ function changeElement(text: Buffer, place: Place, { ecosystems, purl, events }:
   const common: Edit[] = []
   for (const [i, list] of events.entries()) {
     const slice = place.events[i] ?? null
-    if (list !== null && slice !== null) common.push({ ...slice, to: JSON.stringify(list) })
+    if (list !== null && slice !== null)
+      common.push({ ...slice, to: `${JSON.stringify(list)},"database_specific":${JSON.stringify(UNREAD_BOUNDS)}` })
   }
   if (purl !== null && place.purl !== null) common.push({ ...place.purl, to: JSON.stringify(purl) })
   const added = purl !== null && place.purl === null ? `,"purl":${JSON.stringify(purl)}` : ''
@@ -122,7 +124,7 @@ function writeAgain(record: object, changes: readonly (PackageChange | null)[]):
 }
 
 function rangeWith(range: object, events: readonly object[] | null | undefined): object {
-  return events === null || events === undefined ? range : { ...range, events }
+  return events === null || events === undefined ? range : { ...range, events, database_specific: UNREAD_BOUNDS }
 }
 
 /**

@@ -2,7 +2,8 @@ import { jsonTextOf, isObject } from '../../../../base/json/objects.ts'
 import { packageKey } from '../../../../base/identity/names.ts'
 import { COMMITS, NO_ECOSYSTEM, folderOf } from '../../store/generations.ts'
 import { changeOf } from './affected.ts'
-import { changeAffected, stripPrefix } from './ecosystems.ts'
+import { changeAffected, isKnownEcosystem, stripPrefix } from './ecosystems.ts'
+import { findEcosystem } from '../../../../base/versions/ecosystems.ts'
 import { instantOf } from '../../../../base/time.ts'
 
 /** Folders of the bucket, each with the names of the packages that a record names in it. */
@@ -48,8 +49,7 @@ export function analyse(
   const aliases = aliasesOf(record)
   const instant = instantOf(record.modified) || instantOf(stamp)
   try {
-    const made = place(content, record, vendors)
-    const placed = made === null ? nowhere : keepTo(made, isFolder)
+    const placed = keepTo(place(content, record, vendors), isFolder)
     return { ...placed, instant, aliases }
   } catch {
     return { ...nowhere, instant, aliases }
@@ -70,14 +70,17 @@ function aliasesOf({ aliases, related, upstream }: Parsed): string[] {
   return [...new Set(fit.map((one) => one.toUpperCase()))]
 }
 
-/** Null for one that names more ecosystems than there are. */
-function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): Placed | null {
+/** Of the ecosystems of a record that names more than there are, those count that the OSV schema knows. */
+function place(content: Buffer, record: Parsed, vendors: ReadonlySet<string>): Placed {
   const affected: unknown[] = Array.isArray(record.affected) ? record.affected : []
-  const malformed = affected.some((one) => isMalformed(packageOf(one)))
-  const named = affected.map(ecosystemOf)
+  const all = affected.map(ecosystemOf)
+  const isTooMany = new Set(all.map(folderOf)).size > MOST_FOLDERS
+  const isKnown = (one: string): boolean => isKnownEcosystem(folderOf(one)) || findEcosystem(one) !== null
+  const isCounted = (one: string): boolean => !isTooMany || isKnown(one) || vendors.has(folderOf(one))
+  const named = all.map((one) => (isCounted(one) ? one : ''))
   const stripped = named.map((ecosystem) => stripPrefix(ecosystem, vendors))
   const folders = foldersOf(affected, named)
-  if (folders.size > MOST_FOLDERS) return null
+  const malformed = isTooMany || affected.some((one) => isMalformed(packageOf(one)))
   const prefixes = new Set(stripped.flatMap((one) => one?.prefix ?? []))
   const shown = stripped.flatMap((one) => one?.ecosystems ?? [])
   const ecosystems = [...new Set([...named, ...shown])].filter((one) => one !== '')
@@ -116,7 +119,7 @@ function keepTo(placed: Placed, isFolder: (name: string) => boolean): Placed {
 }
 
 const MARK = Buffer.from('\ufeff')
-/** Most folders of a record: each costs files, and a record that names more ecosystems belongs to none. */
+/** Most folders of a record: each costs files. */
 const MOST_FOLDERS = 100
 const NONE: Folders = new Map()
 const NOWHERE: Folders = new Map([[NO_ECOSYSTEM, new Set<string>()]])

@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { openArchive } from '../../../../../src/archive/zip/reader.ts'
 import { createRandom } from '../../../../sandbox/feed/random.ts'
+import { findEcosystem } from '../../../../../src/base/versions/ecosystems.ts'
+import { type OsvRecord, askVersion, concerns } from '../../../../../src/documents/records/affected.ts'
 import { type Folders, analyse } from '../../../../../src/features/scanners/views/osv/record.ts'
 import { record } from '../fixtures.ts'
 import { LONG } from '../../../../support/tables.ts'
@@ -42,6 +44,15 @@ test('without derived views each record is in the folders that it names, in upst
   const text = record('R', '2026-05-01', ['npm', 'plain'], ['Root:npm', '@rootio/plain'])
   expect(look(text, new Set())).toMatchObject({ derived: null })
   expect(told(look(text, new Set()).folders)).toEqual({ npm: ['plain'], Root: ['@rootio/plain'] })
+})
+
+test('a record with many ecosystems that nobody knows stays in the folders of those that the OSV schema has', () => {
+  const unknown = Array.from({ length: 101 }, (_, at): [string, string] => [`Unknown${at}`, 'x'])
+  const text = record('R', '2026-05-01', ['Go', 'g'], ['Root:npm', '@rootio/a'], ...unknown)
+  const { folders, derived, malformed } = look(text)
+  expect(told(folders)).toEqual({ Go: ['g'], Root: ['@rootio/a'] })
+  expect(told(derived?.folders ?? new Map())).toEqual({ npm: ['@rootio/a'] })
+  expect(malformed).toBe(true)
 })
 
 test('names of PyPI are looked up in one spelling', () => {
@@ -221,12 +232,27 @@ test('a derived range keeps its readable events when an upper bound cannot be re
   })
   const content = look(text).derived?.content.toString() ?? ''
   const { affected } = JSON.parse(content) as { affected: { ranges: object[] }[] }
+  const leftOut = { database_specific: { unread_bounds: true } }
   expect(affected[0]?.ranges).toEqual([
-    { type: 'ECOSYSTEM', events: [] },
-    { type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '1.5' }] },
+    { type: 'ECOSYSTEM', events: [], ...leftOut },
+    { type: 'ECOSYSTEM', events: [{ introduced: '0' }, { fixed: '1.5' }], ...leftOut },
     ranges[2],
     ranges[3],
   ])
+})
+
+test('a version behind the bounds that a derived range leaves out is not clear of it', () => {
+  const events = [{ introduced: '0' }, { fixed: '1.5' }, { introduced: '2' }, { fixed: 'soon' }]
+  const affected = [{ package: { ecosystem: 'Root:PyPI', name: 'torch' }, ranges: [{ type: 'ECOSYSTEM', events }] }]
+  const escaped = (text: string): string => text.replace('"affected"', '"\\u0061ffected"')
+  for (const text of [JSON.stringify({ affected }), escaped(JSON.stringify({ affected }))]) {
+    const record = JSON.parse(look(text).derived?.content.toString() ?? '') as OsvRecord
+    const verdict = (version: string) => {
+      const asked = { ecosystem: findEcosystem('PyPI'), name: 'torch', version: askVersion(version) }
+      return concerns(record, asked, 'Root').next().value
+    }
+    expect([verdict('1.0'), verdict('2.5')]).toEqual(['affected', 'bounds'])
+  }
 })
 
 const TYPES: Record<string, string> = {
