@@ -22,6 +22,18 @@ export function isMeant(recorded: string, asked: string): boolean {
   return answer
 }
 
+/**
+ * Whether records of ecosystems are about the release that is asked for: of it, or of a distribution or vendor without any
+ * release. Where others name releases, one without a release does not say that this one was looked at.
+ */
+export function coversAsked(recorded: readonly string[], asked: string): boolean {
+  const wanted = partsOf(asked)
+  if (wanted.release === '') return true
+  const ofBase = recorded.map(partsOf).filter(({ base, vendor }) => base === wanted.base && vendor === wanted.vendor)
+  if (ofBase.every(({ release }) => release === '')) return true
+  return recorded.some((one) => partsOf(one).release !== '' && isMeant(one, asked))
+}
+
 function decide(recorded: string, asked: string): boolean {
   if (recorded.includes('Ubuntu:')) {
     const release = recorded.replaceAll(':LTS', '')

@@ -133,4 +133,13 @@ test('packages without a record of their release, or none that can be compared, 
   expect(await notJudged()).toBe(0)
   await bench.publish({ 'M-9': null })
   expect(await notJudged()).toBe(1)
+  // A record without a release does not say that this release was looked at, where others name theirs.
+  await bench.publish({ 'M-0': affecting('Mageia', 'other', null) })
+  expect(await notJudged()).toBe(1)
+  await bench.publish({ 'M-8': null })
+  expect(await notJudged()).toBe(0)
+  await bench.publish({ 'M-8': affecting('Mageia:8', 'curl', null) })
+  expect(await notJudged()).toBe(1)
+  await bench.publish({ 'M-9': affecting('Mageia:9', 'other', null) })
+  expect(await notJudged()).toBe(0)
 })

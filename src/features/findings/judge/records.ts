@@ -102,7 +102,7 @@ function comparing({ store, isPatched, views }: RecordsInput, tally: Tally, some
     tally,
     evaluate: some === null ? all : createEvaluation(some, isPatched),
     isWhole: some === null,
-    gaps: createGaps({ store, evaluate: all, hasEcosystem: ecosystemsOf(views) }),
+    gaps: createGaps({ store, evaluate: all, recorded: ecosystemsOf(views) }),
     namesBefore(record) {
       const before = names.has(record) ? names.get(record) : store.readNames(record)
       names.set(record, before ?? null)

@@ -214,12 +214,12 @@ async function addComponents(
   const known = components.flatMap((one) => store.findComponent(one) ?? [])
   const added = components.filter((one) => store.findComponent(one) === null)
   const evaluate = createEvaluation(querySourceOf(views), isPatched)
-  const hasEcosystem = ecosystemsOf(views)
+  const recorded = ecosystemsOf(views)
   const isRecorded = recordedIn(views, added)
   const ids: number[] = []
   for (const one of added.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const { findings, comparison } = isRecorded(one) ? await evaluate(one) : NOTHING_RECORDED
-    const gap = gapOf(one, comparison, hasEcosystem)
+    const gap = gapOf(one, comparison, recorded)
     const id = store.addComponent({ ...one, gap }, namesAsked(one))
     ids.push(id)
     store.replaceUncompared(id, comparison.uncompared.keys())

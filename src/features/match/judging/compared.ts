@@ -1,7 +1,7 @@
 import type { Identity } from '../../../base/identity/identity.ts'
 import type { Uncompared } from '../../../documents/records/affected.ts'
 import type { Why } from './components.ts'
-import type { JudgeSource } from './package-source.ts'
+import type { RecordedEcosystems } from './package-source.ts'
 
 /** How many records about a package were compared with its version, and the ids of others, with the reason. */
 export interface Comparison {
@@ -12,12 +12,17 @@ export interface Comparison {
 /** Returns why the records that a mirror has can say nothing, or not everything, about a component; null when they can. */
 export function whyPartly(
   identity: Pick<Identity, 'ecosystem' | 'version' | 'questions'>,
-  source: Pick<JudgeSource, 'hasEcosystem'>,
+  source: RecordedEcosystems,
 ): Why | null {
   const { version, questions } = identity
   const { name, order } = identity.ecosystem
   if (!questions.some(({ ecosystem }) => source.hasEcosystem(ecosystem.name)))
     return { code: 'no_records', reason: `this mirror has no records of the ecosystem ${name}` }
+  if (!questions.some(({ ecosystem }) => source.hasRelease(ecosystem.name)))
+    return {
+      code: 'partly_compared',
+      reason: `this mirror has no records of ${name}: it was compared with those that name no release`,
+    }
   if (order !== null && order.read(version) === null)
     return {
       code: 'version_not_ordered',

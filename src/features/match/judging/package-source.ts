@@ -1,13 +1,11 @@
 import { querySourceOf } from '../../scanners/routes/query-source.ts'
 import { type QuerySource, parseRecord } from '../../../documents/records/search.ts'
-import { isMeant } from '../../../base/identity/meant.ts'
+import { coversAsked, isMeant } from '../../../base/identity/meant.ts'
 import { folderOf } from '../../scanners/store/generations.ts'
 import type { Views } from '../../scanners/store/reads.ts'
 
 /** Where an SBOM is judged: one snapshot's index and records. */
-export interface JudgeSource extends QuerySource {
-  /** Whether the snapshot has any record of the ecosystem. */
-  readonly hasEcosystem: (name: string) => boolean
+export interface JudgeSource extends QuerySource, RecordedEcosystems {
   /**
    * Returns the records that name each of many packages, in id order, and how many packages from the first on it has
    * completely: all of them, where they have fewer than `limit` records together.
@@ -27,24 +25,36 @@ type PackageRecords = readonly {
 
 /** Returns a generation of views as the place where SBOMs are judged. */
 export function judgeSourceOf(views: Views): JudgeSource {
-  const has = ecosystemsOf(views)
   return {
     ...querySourceOf(views),
     listPackageRecords: (ecosystem, names, limit) => views.listPackageRecords(ecosystem, names, limit),
-    hasEcosystem: has,
+    ...ecosystemsOf(views),
   }
 }
 
-/** Returns what knows whether views have any record of an ecosystem, and of its release where the name has one. */
-export function ecosystemsOf(views: Pick<Views, 'hasView' | 'listEcosystems'>): (name: string) => boolean {
+/** What is known of the ecosystems that have records. */
+export interface RecordedEcosystems {
+  /** Whether there is any record of an ecosystem that may be about its release. */
+  readonly hasEcosystem: (name: string) => boolean
+  /** Whether there is one that is about its release, where records of other releases are there. */
+  readonly hasRelease: (name: string) => boolean
+}
+
+/** Returns what is known of the ecosystems that views have records of. */
+export function ecosystemsOf(views: Pick<Views, 'hasView' | 'listEcosystems'>): RecordedEcosystems {
   const recorded = views.listEcosystems()
+  return {
+    hasEcosystem: remembered((name) => views.hasView(folderOf(name)) && recorded.some((one) => isMeant(one, name))),
+    hasRelease: remembered((name) => coversAsked(recorded, name)),
+  }
+}
+
+function remembered(decide: (name: string) => boolean): (name: string) => boolean {
   const known = new Map<string, boolean>()
   return (name) => {
-    const before = known.get(name)
-    if (before !== undefined) return before
-    const has = views.hasView(folderOf(name)) && recorded.some((one) => isMeant(one, name))
-    known.set(name, has)
-    return has
+    const answer = known.get(name) ?? decide(name)
+    known.set(name, answer)
+    return answer
   }
 }
 

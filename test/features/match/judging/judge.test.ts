@@ -64,6 +64,7 @@ const SOURCE: JudgeSource = {
     complete: names.length,
   }),
   hasEcosystem: (name) => name !== 'RubyGems',
+  hasRelease: () => true,
 }
 
 const component = (purl: string | null, version = '', ref = '', name = 'x'): SbomComponent => ({

@@ -26,6 +26,7 @@ function sourceWith(records: JudgeSource['listPackageRecords'], asked: string[])
     },
     readRecord: (_ecosystem, id) => ({ content: content(id), prefixes: [] }),
     hasEcosystem: () => true,
+    hasRelease: () => true,
     listPackageRecords: records,
   }
 }

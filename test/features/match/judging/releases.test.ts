@@ -2,7 +2,7 @@ import { surroundingsOf } from '../../../../src/base/identity/surroundings.ts'
 import { expect, test } from 'vitest'
 import { judgeComponents } from '../../../../src/features/match/judging/judge.ts'
 import type { JudgeSource } from '../../../../src/features/match/judging/package-source.ts'
-import { isMeant } from '../../../../src/base/identity/meant.ts'
+import { coversAsked, isMeant } from '../../../../src/base/identity/meant.ts'
 import type { SbomComponent } from '../../../../src/documents/sboms/sbom.ts'
 
 interface TestRecord {
@@ -31,6 +31,8 @@ const RECORDS: readonly TestRecord[] = [
     ['AlmaLinux:9', 'perl-Errno', below('1.30-481.el9')],
   ),
   about('L-ONE', ['AlmaLinux:9', 'perl', below('4:5.32.1-482.el9')]),
+  about('M-0', ['Mageia', 'curl', below('8-1')]),
+  about('M-8', ['Mageia:8', 'curl', below('8-1')]),
   about('R-1', ['Rocky Linux:9', 'perl', below('4:5.32.1-481.el9')]),
   about(
     'R-BOTH',
@@ -67,6 +69,7 @@ const SOURCE: JudgeSource = {
   readRecord: (_ecosystem, id) => read(id),
   listPackageRecords: () => ({ records: new Map(), complete: 0 }),
   hasEcosystem: (name) => ecosystems.some((one) => isMeant(one, name)),
+  hasRelease: (name) => coversAsked(ecosystems, name),
 }
 
 const component = (purl: string, more: Partial<SbomComponent> = {}): SbomComponent => ({
@@ -175,6 +178,15 @@ test('a release of which there is no record at all is not judged, and named', as
   expect(notJudged).toMatchObject([
     { code: 'no_records', reason: 'this mirror has no records of the ecosystem Debian:10' },
   ])
+})
+
+test('a release that only records without a release may be about is partly judged, where others name theirs', async () => {
+  const { findings, notJudged } = await judge('pkg:rpm/mageia/curl@7.88.1-9?distro=mageia-9')
+  expect(findings.map(({ id }) => id)).toEqual(['M-0'])
+  expect(notJudged).toMatchObject([
+    { code: 'partly_compared', reason: expect.stringContaining('no records of Mageia:9') as string },
+  ])
+  expect((await judge('pkg:rpm/mageia/curl@7.88.1-9?distro=mageia-8')).notJudged).toEqual([])
 })
 
 test('a package is found by its source package, which the package URL or the SBOM names', async () => {
