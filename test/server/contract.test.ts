@@ -3,7 +3,8 @@ import { createCatalogRoutes } from '../../src/server/catalog/routes.ts'
 import { createWeb } from '../../src/features/pages/web.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createMatchRoute } from '../../src/features/match/route.ts'
-import { type ServedContract, createBodyCheck, violations } from '../support/openapi.ts'
+import { type ServedContract, createBodyCheck, faultsBy, violations } from '../support/openapi.ts'
+import { STATUS } from '../../src/base/reports/status.ts'
 import { FILLED_AT, closeAll, jsonOf, serve } from './served.ts'
 
 afterEach(closeAll)
@@ -115,5 +116,8 @@ test('reports of runs, differences and dates have what the API document describe
       ' ',
     ),
   )
-  expect(faultsIn('Status', { ...jsonOf(await get('/-/status', own)), more: 1 })).not.toEqual([])
+  const status = jsonOf(await get('/-/status', own))
+  expect(faultsIn('Status', { ...status, more: 1 })).not.toEqual([])
+  expect(faultsBy(STATUS, status)).toEqual([])
+  expect(faultsBy(STATUS, { ...status, storage: { state: 'ok' } })).not.toEqual([])
 })

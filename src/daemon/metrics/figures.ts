@@ -1,12 +1,8 @@
 import type { SignatureCounts } from '../../base/domain/artifacts/signature.ts'
-import type {
-  BoxesStatus,
-  EdgeTargetStatus,
-  FleetStatus,
-  RefreshReport,
-  TagFindingsStatus,
-  ViewsStatus,
-} from '../../base/domain/status.ts'
+import type { BoxesStatus, EdgeTargetStatus } from '../../base/reports/transfer.ts'
+import type { FleetStatus } from '../../base/reports/fleet.ts'
+import type { RefreshReport } from '../../base/reports/webhooks.ts'
+import type { TagFindingsStatus, ViewsStatus } from '../../base/reports/scanners.ts'
 
 /** A source as the gauges show it. */
 interface SourceFigures {

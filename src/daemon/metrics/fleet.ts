@@ -1,4 +1,4 @@
-import type { FleetStatus } from '../../base/domain/status.ts'
+import type { FleetStatus } from '../../base/reports/fleet.ts'
 import type { Figures, Metric, Sample } from './figures.ts'
 
 const one =

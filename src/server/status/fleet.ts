@@ -1,4 +1,4 @@
-import type { FleetStatus } from '../../base/domain/status.ts'
+import type { FleetStatus } from '../../base/reports/fleet.ts'
 
 /** Whether a mirror serves what its fleet published, and the reason. */
 interface FleetReadiness {

@@ -13,23 +13,22 @@ import {
   problemBody,
   problemHeaders,
 } from '../http/problems.ts'
-import type {
-  BoxesStatus,
-  EdgeTargetStatus,
-  FleetStatus,
-  TagFindingsStatus,
-  ViewsStatus,
-  WebhooksReport,
-} from '../../base/domain/status.ts'
+import type { BoxesStatus, EdgeTargetStatus } from '../../base/reports/transfer.ts'
+import type { FleetStatus } from '../../base/reports/fleet.ts'
+import type { TagFindingsStatus, ViewsStatus } from '../../base/reports/scanners.ts'
+import type { WebhooksReport } from '../../base/reports/webhooks.ts'
 import { folderBytes } from '../../store/disk-state.ts'
 import { lastedMs } from '../../store/runs/runs.ts'
 import { leaderPage } from './fleet.ts'
 import { openStatus } from './open-report.ts'
 import { onceASecond } from './once-a-second.ts'
-import { type ReportedProblem, reportedProblem } from './problem.ts'
+import { reportedProblem } from './problem.ts'
+import type { ReportedProblem } from '../../base/reports/problems.ts'
 import { problemsOf } from './problems.ts'
 import { judgeReadiness } from './readiness.ts'
-import { type SourceStatus, type Status, type StatusOptions, buildStatus, unreadStatus } from './report.ts'
+import { type StatusOptions, buildStatus, unreadStatus } from './report.ts'
+import type { SourceStatus } from '../../base/reports/sources.ts'
+import type { Status, StatusAnswer } from '../../base/reports/status.ts'
 
 /** What reports on the mirror are made from. */
 interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
@@ -195,7 +194,8 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   })
   app.get('/-/status', async (_request, reply) => {
     const status = await reports.withNow(reports.open())
-    return page(reply, 200, { ...status, problems: reports.problems(status) })
+    const answer: StatusAnswer = { ...status, problems: reports.problems(status) }
+    return page(reply, 200, answer)
   })
   addMetrics(app, options)
   app.get('/-/ready', (_request, reply) => {

@@ -1,7 +1,10 @@
-import { ecosystemNames } from '../../base/versions/ecosystems.ts'
-import { ref } from './components.ts'
-import type { ComponentRef, JsonSchema } from './openapi.ts'
-import { RECORD_DOUBTS, RECORD_DIFFERENCE, SOURCE_STATUS, object } from './report-schemas.ts'
+import { ecosystemNames } from '../../../base/versions/ecosystems.ts'
+import { SOURCE_STATUS } from '../../../base/reports/sources.ts'
+import { STATUS } from '../../../base/reports/status.ts'
+import { purlPattern } from '../components.ts'
+import type { JsonSchema } from '../openapi.ts'
+import { RECORD_DOUBTS, RECORD_DIFFERENCE, object } from '../report-schemas.ts'
+import { published } from './publish.ts'
 
 const TEXT = { type: 'string' }
 const DATE_TIME = { type: 'string', format: 'date-time' }
@@ -22,13 +25,6 @@ function ecosystemPattern(): string {
   return `^$|^((${names.join('|')})|(${vendors.join('|')}))(:.*)?$`
 }
 
-/** What purls look like; each type has more rules. */
-function purlPattern(version: string): string {
-  const qualifier = '[a-z][a-z0-9._-]*=[A-Za-z0-9._~:/%-]+'
-  const rest = `([?]${qualifier}(&${qualifier})*)?(#[A-Za-z0-9._~/-]+)?`
-  return `^pkg:[a-z][a-z0-9.-]*(/([A-Za-z0-9._~!:+-]|%[2-6][0-9A-F])+)+${version}${rest}$`
-}
-
 const asked = (description: string, required: string, own: object, rest: object = {}) => ({
   description,
   properties: {
@@ -46,8 +42,6 @@ const purl = (pattern: string): object => ({
   name: NOT_GIVEN,
   ecosystem: NOT_GIVEN,
 })
-/** A purl of which the version is not looked at. */
-export const PURL = { type: 'string', format: 'purl', pattern: purlPattern('(@[A-Za-z0-9._~+-]+)?'), maxLength: 1024 }
 const BY_PURL = asked('By a purl without a version.', 'purl', purl(purlPattern('')))
 const BY_PURL_OF_A_VERSION = asked(
   'By a purl with a version; then the query has none of its own.',
@@ -218,34 +212,6 @@ export const SCHEMAS = {
     },
     ['leader', 'epoch', 'name', 'url'],
   ),
-  SourceStatus: SOURCE_STATUS,
-  Status: object(
-    'State of sources, storage, relay, bundles, webhooks and views.',
-    {
-      version: TEXT,
-      instance: MAYBE_TEXT,
-      uptimeSeconds: { type: ['integer', 'null'] },
-      sources: { type: 'array', items: { $ref: '#/components/schemas/SourceStatus' } },
-      contentDigest: MAYBE_TEXT,
-      storage: { type: 'object' },
-      relay: { type: 'array' },
-      bundle: { type: ['object', 'null'] },
-      verified: { type: ['object', 'null'] },
-      webhooks: { type: 'object' },
-      views: { type: 'array' },
-      boxes: { type: 'object' },
-      edge: { type: 'array' },
-      fleet: { type: 'object', description: 'In a fleet alone.' },
-      problems: {
-        type: 'array',
-        description: 'One for each cause.',
-      },
-    },
-    ['version', 'instance', 'uptimeSeconds', 'sources', 'storage', 'relay', 'bundle'],
-  ),
+  SourceStatus: published(SOURCE_STATUS),
+  Status: published(STATUS),
 } as const satisfies Readonly<Record<string, JsonSchema>>
-
-/** Returns a reference to a schema. */
-export function schemaOf(name: keyof typeof SCHEMAS): ComponentRef {
-  return ref('schemas', name)
-}
