@@ -1,5 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { RECORD_DATES } from '../../src/base/reports/records.ts'
 import { STATUS } from '../../src/base/reports/status.ts'
 import { contractPath } from '../../src/server/contract/operations.ts'
 import { endpointPath } from '../../src/config/kinds/webhooks.ts'
@@ -300,7 +301,11 @@ test('the status of a mirror of everything has what is described of it, and noth
   const status = (await (await mirror.get('/-/status')).json()) as Record<string, unknown>
   expect(Object.keys(status)).toEqual(expect.arrayContaining(['webhooks', 'views', 'findings']))
   expect(faultsBy(STATUS, status)).toEqual([])
-  expect(createBodyCheck(contract)('Status', status)).toEqual([])
+  const faultsIn = createBodyCheck(contract)
+  expect(faultsIn('Status', status)).toEqual([])
+  expect(faultsIn('Readiness', await (await mirror.get('/-/ready')).json())).toEqual([])
+  const [id = ''] = allKnown(mirror).osv
+  expect(faultsBy(RECORD_DATES, await (await mirror.get(`/-/records/${id}`)).json())).toEqual([])
 })
 
 test('the API document needs no key, has an ETag, and names nothing of the catalog', async () => {

@@ -4,7 +4,7 @@ import { COUNT, DATE, MAYBE_INTEGER, MAYBE_TEXT, TEXTS, type TypeOf, object, one
  * Whether the data folder can be used: `full` when the disk is full, `damaged` when what is stored cannot be read, `failing`
  * when the disk or the folder cannot be used for any other reason.
  */
-export const STORAGE = object({
+export const STORAGE_MEMBERS = {
   state: oneOf(['ok', 'full', 'failing', 'damaged']),
   /** Why it is not `ok`, without the folder's name. */
   reason: MAYBE_TEXT,
@@ -12,7 +12,9 @@ export const STORAGE = object({
   freeBytes: MAYBE_INTEGER,
   /** When it began, ISO 8601 UTC, where a daemon watches it. */
   since: optional(DATE),
-})
+}
+/** State of the data folder. */
+export const STORAGE = object(STORAGE_MEMBERS)
 export type StorageState = TypeOf<typeof STORAGE>
 
 /** The last verification of all that is stored. */

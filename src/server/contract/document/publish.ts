@@ -18,7 +18,7 @@ export function published(schema: object): JsonSchema {
   if (outline !== undefined) return outline as JsonSchema
   const shown = {
     ...keywords,
-    required: promised ?? keywords['required'],
+    required: isEmpty(promised) ? undefined : (promised ?? keywords['required']),
     properties: isObject(keywords['properties']) ? publishedAll(keywords['properties']) : undefined,
     items: isObject(keywords['items']) ? publishedPart(keywords['items']) : undefined,
     additionalProperties: isObject(keywords['additionalProperties'])
@@ -35,6 +35,10 @@ function publishedPart(schema: object): JsonSchema {
 
 function publishedAll(members: object): JsonSchema {
   return Object.fromEntries(Object.entries(members).map(([name, one]) => [name, publishedPart(one as object)]))
+}
+
+function isEmpty(names: unknown): boolean {
+  return Array.isArray(names) && names.length === 0
 }
 
 function place(keyword: string): number {
