@@ -1,5 +1,6 @@
 import type { SourceName } from '../../src/base/domain/sources.ts'
 import type { SourceStatus } from '../../src/base/reports/sources.ts'
+import type { PageFigures } from '../../src/server/status/routes.ts'
 
 /** Returns a source of which nothing is wrong, as the status has it, but for what is given. */
 export function sourceStatus(name: SourceName, more: Partial<SourceStatus> = {}): SourceStatus {
@@ -34,4 +35,19 @@ export function sourceStatus(name: SourceName, more: Partial<SourceStatus> = {})
     nextRunAt: null,
     ...more,
   }
+}
+
+/** What the metrics show of a mirror that mirrors nothing. */
+export const NO_FIGURES: PageFigures = {
+  version: 'test',
+  instance: null,
+  uptimeSeconds: null,
+  sources: [],
+  contentDigest: null,
+  storage: { state: 'ok', reason: null, freeBytes: null },
+  relay: [],
+  bundle: null,
+  problems: [],
+  ready: false,
+  dataBytes: null,
 }
