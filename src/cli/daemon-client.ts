@@ -1,5 +1,5 @@
 import { INSTANCE_HEADER } from '../server/http/paths.ts'
-import type { Status } from '../server/status/report.ts'
+import type { Status } from '../base/reports/status.ts'
 import type { Config } from '../config/schema.ts'
 import { servingDaemon } from '../store/database/lock.ts'
 import { createTransport } from '../upstream/http/transport.ts'

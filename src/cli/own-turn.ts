@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Status } from '../server/status/report.ts'
+import type { Status } from '../base/reports/status.ts'
 import type { Config } from '../config/schema.ts'
 import { MirrorError } from '../base/errors.ts'
 import { lockHolder, servingDaemon, servingProcess } from '../store/database/lock.ts'

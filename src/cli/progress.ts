@@ -1,5 +1,6 @@
 import { type SingleBar, MultiBar } from 'cli-progress'
-import { type BundleProgress, type RunProgress, RUN_PHASES, amountOf, describeRetry } from '../base/domain/progress.ts'
+import { type BundleProgress, RUN_PHASES, amountOf, describeRetry } from '../base/domain/progress.ts'
+import type { RunProgress } from '../base/reports/runs.ts'
 import { movesCursor } from '../base/terminal.ts'
 import type { Progress } from '../sync/context.ts'
 

@@ -5,7 +5,8 @@ import { toIso } from '../base/time.ts'
 import { isUnreadable, nameStorageError } from '../store/database/faults.ts'
 import { databaseOf } from '../store/located.ts'
 import { databasePath } from '../store/database/open.ts'
-import { type StorageState, probeStorage } from '../store/disk-state.ts'
+import { probeStorage } from '../store/disk-state.ts'
+import type { StorageState } from '../base/reports/storage.ts'
 import { probeReads, wasRepairedSince } from '../store/read-probe.ts'
 
 /** What watches the data folder of a daemon. */

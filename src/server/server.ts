@@ -27,14 +27,10 @@ import type { ReadingData } from './reading/request.ts'
 import { type ReadingThread, openReading } from './reading/thread.ts'
 import { type SnapshotWatcher, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
-import type {
-  BoxesStatus,
-  EdgeTargetStatus,
-  FleetStatus,
-  TagFindingsStatus,
-  ViewsStatus,
-  WebhooksReport,
-} from '../base/domain/status.ts'
+import type { BoxesStatus, EdgeTargetStatus } from '../base/reports/transfer.ts'
+import type { FleetStatus } from '../base/reports/fleet.ts'
+import type { TagFindingsStatus, ViewsStatus } from '../base/reports/scanners.ts'
+import type { WebhooksReport } from '../base/reports/webhooks.ts'
 import { createDecisionLog } from './status/decisions.ts'
 import type { StatusOptions } from './status/report.ts'
 import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'

@@ -3,20 +3,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PRIVATE_FILE, draftIn } from '../base/files.ts'
 import { messageOf, systemCode } from '../base/errors.ts'
-
-/**
- * Whether the data folder can be used: `full` when the disk is full, `damaged` when what is stored cannot be read, `failing`
- * when the disk or the folder cannot be used for any other reason.
- */
-export interface StorageState {
-  readonly state: 'ok' | 'full' | 'failing' | 'damaged'
-  /** Why it is not `ok`, without the folder's name. */
-  readonly reason: string | null
-  /** Free bytes for this user; null when the system does not report them. */
-  readonly freeBytes: number | null
-  /** When it began, ISO 8601 UTC, where a daemon watches it. */
-  readonly since?: string
-}
+import type { StorageState } from '../base/reports/storage.ts'
 
 /** Free bytes below which the disk is reported as full: not even the row of a run could be recorded. */
 const LEAST_BYTES = 1_000_000

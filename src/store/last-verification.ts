@@ -1,19 +1,14 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { replacePrivateFile } from '../base/files.ts'
+import type { VerifiedStatus } from '../base/reports/storage.ts'
 
 /** The last verification of all that is stored. */
-export interface LastVerification {
+interface LastVerification extends Omit<VerifiedStatus, 'endedAt'> {
   /** When it ended, ISO 8601 UTC; null: none has ended since `since`. */
   readonly endedAt: string | null
   /** Since when a daemon has planned verifications of this data folder. */
   readonly since: string
-  /** What was damaged, in words; the first twenty. */
-  readonly damaged: readonly string[]
-  /** How many parts were damaged. */
-  readonly damagedCount: number
-  /** What was damaged before and is sound now, in words; null: nothing was. */
-  readonly healed: string | null
 }
 
 /** The file of a data folder with it. */

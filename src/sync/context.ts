@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts'
 import type { EventTarget } from '../base/domain/image-reference.ts'
-import type { RunProgress } from '../base/domain/progress.ts'
+import type { RunProgress } from '../base/reports/runs.ts'
 import type { SourceName } from '../base/domain/sources.ts'
 import type { CatalogDamage } from '../store/catalog/repair.ts'
 import type { Quarantine } from '../store/runs/quarantine.ts'

@@ -1,7 +1,7 @@
 import { messageOf } from '../base/errors.ts'
 import { plainText } from '../base/text.ts'
 import { toIso } from '../base/time.ts'
-import type { RunProgress } from '../base/domain/progress.ts'
+import type { RunProgress } from '../base/reports/runs.ts'
 import type { SourceName } from '../base/domain/sources.ts'
 import type { Run } from '../store/runs/runs.ts'
 import type { OnRetry } from '../upstream/http/retry.ts'

@@ -1,25 +1,36 @@
 import { expect, test } from 'vitest'
 import { createMetrics } from '../../src/daemon/metrics/metrics.ts'
+import type { SourceStatus } from '../../src/base/reports/sources.ts'
+import { NO_FIGURES, sourceStatus } from '../support/source-status.ts'
 import { longTest } from '../support/tables.ts'
 
-const OSV = {
-  name: 'osv',
+const LAST_RUN = {
+  id: 7,
+  kind: 'sync',
   state: 'complete',
+  code: null,
+  message: null,
+  facts: {},
+  startedAt: '2026-07-01T00:00:01.500Z',
+  endedAt: '2026-07-01T00:00:03.000Z',
+} as const
+const OSV = sourceStatus('osv', {
   ageSeconds: 61,
   asOf: '2026-07-01T00:00:00.000Z',
   lastSuccessAt: '2026-07-01T00:00:02.000Z',
   lastChangeAt: '2026-06-30T00:00:00.000Z',
-  lastAttemptAt: '2026-07-01T00:00:01.500Z',
+  lastRun: LAST_RUN,
   openQuarantines: 1,
   records: 5,
   partialListCount: 2,
   unsynced: 'not synced',
-  lastRunSeconds: 1.5,
-}
+})
 
 const REFRESH = {
   refreshes: 7,
   failedRefreshes: 2,
+  failuresInRow: 0,
+  refreshingSince: null,
   latency: { events: 4, stored: null, refreshed: { median: 1500, p99: 2500 }, visible: null },
   misses: {
     arrivals: 6,
@@ -30,7 +41,27 @@ const REFRESH = {
   },
 }
 
-const TARGET = { id: 3, state: 'failing', pending: 4, givenUp: 2 }
+const WEBHOOKS = {
+  state: 'on',
+  endpoints: [],
+  secrets: 1,
+  counts: { pending: 2, dead: 1, done: 0, ignored: 0 },
+  oldestPendingAt: null,
+  lastReceivedAt: null,
+  lastRefusedAt: null,
+  refresh: REFRESH,
+} as const
+const TARGET = {
+  id: 3,
+  target: null,
+  state: 'failing',
+  reason: null,
+  pending: 4,
+  givenUp: 2,
+  since: null,
+  failedAt: null,
+  deliveredAt: null,
+} as const
 
 test('the metrics page shows each source’s current state, and the counters', async () => {
   const metrics = createMetrics()
@@ -38,11 +69,11 @@ test('the metrics page shows each source’s current state, and the counters', a
   metrics.countWebhook('new', '')
   metrics.countWebhook('unauthorized', 'too_old')
   const page = await metrics.render({
+    ...NO_FIGURES,
     sources: [OSV],
-    inbox: { pending: 2, dead: 1 },
-    refresh: REFRESH,
+    webhooks: WEBHOOKS,
     relay: [TARGET],
-    storage: { state: 'full', freeBytes: 17 },
+    storage: { state: 'full', reason: null, freeBytes: 17 },
   })
   for (const line of [
     'patchmirror_webhook_requests_total{outcome="new",reason=""} 2',
@@ -77,13 +108,11 @@ test('the metrics page shows each source’s current state, and the counters', a
   expect(metrics.contentType).toMatch(/^text\/plain; version=0\.0\.4/)
 })
 
-const NOTHING = { sources: [], inbox: null, refresh: null, relay: [] }
-
 test('the metrics page has no value that is outdated or unknown', async () => {
   const metrics = createMetrics()
-  await metrics.render({ sources: [OSV], inbox: { pending: 2 }, refresh: REFRESH, relay: [TARGET] })
-  const failed = { ...OSV, state: 'failed', asOf: null, ageSeconds: null, lastRunSeconds: null }
-  const page = await metrics.render({ ...NOTHING, sources: [failed] })
+  await metrics.render({ ...NO_FIGURES, sources: [OSV], webhooks: WEBHOOKS, relay: [TARGET] })
+  const failed: SourceStatus = { ...OSV, state: 'failed', asOf: null, ageSeconds: null, lastRun: null }
+  const page = await metrics.render({ ...NO_FIGURES, sources: [failed] })
   expect(page).toContain('patchmirror_source_state{source="osv",state="failed"} 1')
   expect(page).toContain('patchmirror_source_state{source="osv",state="complete"} 0')
   expect(page).not.toMatch(
@@ -95,11 +124,11 @@ test('the counters of two mirrors in one process are separate', async () => {
   const one = createMetrics()
   const two = createMetrics()
   one.countWebhook('new', '')
-  expect(await two.render(NOTHING)).not.toContain('outcome="new"')
+  expect(await two.render(NO_FIGURES)).not.toContain('outcome="new"')
 })
 
 test('every metric name has the form that Prometheus defines for its type', async () => {
-  const page = await createMetrics().render(NOTHING)
+  const page = await createMetrics().render(NO_FIGURES)
   const types = [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type]) => [name, type])
   expect(types.length).toBeGreaterThan(20)
   for (const [name = '', type] of types) {
@@ -117,7 +146,7 @@ test('the counters count the events since the start', async () => {
   metrics.countAnswer('public', 200, 0.0002)
   metrics.countAnswer('public', 200, 0.02)
   metrics.countAnswer('mirror', 404, 40)
-  const page = await metrics.render(NOTHING)
+  const page = await metrics.render(NO_FIGURES)
   for (const line of [
     'patchmirror_build_info{version="1.2.3"} 1',
     'patchmirror_runs_total{source="osv",kind="sync",state="complete"} 2',
@@ -135,14 +164,14 @@ test('the counters count the events since the start', async () => {
     expect(page).toContain(`${line}\n`)
   expect(page).toMatch(/^nodejs_eventloop_lag_seconds /m)
   expect(page).toMatch(/^nodejs_eventloop_lag_p99_seconds 0$/m) // no sample yet
-  expect(await metrics.render(NOTHING)).toContain('{surface="public",code="200"} 2\n')
+  expect(await metrics.render(NO_FIGURES)).toContain('{surface="public",code="200"} 2\n')
 })
 
 longTest('the delay of an event loop that is not late is near 0, and has what blocks it', async () => {
   const metrics = createMetrics()
   const lagOf = async (figure: string): Promise<number> => {
     const line = new RegExp(`^nodejs_eventloop_lag_${figure}_seconds (.+)$`, 'm')
-    return Number(line.exec(await metrics.render(NOTHING))?.[1])
+    return Number(line.exec(await metrics.render(NO_FIGURES))?.[1])
   }
   const block = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000)
   setTimeout(block, 1_300) // the first timer of the samples has nothing to compare with

@@ -1,12 +1,14 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { contractPath } from '../../src/server/contract/document.ts'
+import { RECORD_DATES } from '../../src/base/reports/records.ts'
+import { STATUS } from '../../src/base/reports/status.ts'
+import { contractPath } from '../../src/server/contract/operations.ts'
 import { endpointPath } from '../../src/config/kinds/webhooks.ts'
 import { UI } from '../../src/features/pages/page.ts'
 import { PAGES } from '../../src/features/pages/pages.ts'
 import { READING, allKnown } from '../support/catalog/contract.ts'
 import { bearer } from '../support/keys.ts'
-import { type ServedContract, templateOf, violations } from '../support/openapi.ts'
+import { type ServedContract, createBodyCheck, faultsBy, templateOf, violations } from '../support/openapi.ts'
 import { privateRoutes } from '../support/openapi-page.ts'
 import { type WholeMirror, openWholeMirror } from '../support/whole-mirror.ts'
 import { LONG, longTest } from '../support/tables.ts'
@@ -293,6 +295,17 @@ test('the reference page shows every operation of the API document, and is reval
   const headers = { 'if-none-match': answer.headers.get('etag') ?? '' }
   expect((await fetch(`${mirror.url}/-/docs`, { headers })).status).toBe(304)
   expect((await pageOf('/-/ui/')).html).toContain('href="/-/docs"')
+})
+
+test('the status of a mirror of everything has what is described of it, and nothing else', async () => {
+  const status = (await (await mirror.get('/-/status')).json()) as Record<string, unknown>
+  expect(Object.keys(status)).toEqual(expect.arrayContaining(['webhooks', 'views', 'findings']))
+  expect(faultsBy(STATUS, status)).toEqual([])
+  const faultsIn = createBodyCheck(contract)
+  expect(faultsIn('Status', status)).toEqual([])
+  expect(faultsIn('Readiness', await (await mirror.get('/-/ready')).json())).toEqual([])
+  const [id = ''] = allKnown(mirror).osv
+  expect(faultsBy(RECORD_DATES, await (await mirror.get(`/-/records/${id}`)).json())).toEqual([])
 })
 
 test('the API document needs no key, has an ETag, and names nothing of the catalog', async () => {

@@ -1,7 +1,7 @@
 import { Agent, request as httpRequest } from 'node:http'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { expect, onTestFinished } from 'vitest'
-import type { Status } from '../../src/server/status/report.ts'
+import type { Status } from '../../src/base/reports/status.ts'
 import type { Sandbox } from '../sandbox/server.ts'
 import type { ServiceOptions } from '../sandbox/service/options.ts'
 import { sampleEvent } from '../../src/cli/webhooks/send.ts'

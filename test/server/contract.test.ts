@@ -3,7 +3,11 @@ import { createCatalogRoutes } from '../../src/server/catalog/routes.ts'
 import { createWeb } from '../../src/features/pages/web.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createMatchRoute } from '../../src/features/match/route.ts'
-import { type ServedContract, createBodyCheck, violations } from '../support/openapi.ts'
+import { type ServedContract, createBodyCheck, faultsBy, violations } from '../support/openapi.ts'
+import { LEADER, READINESS } from '../../src/base/reports/readiness.ts'
+import { RECORD_DATES } from '../../src/base/reports/records.ts'
+import { CHANGES_ANSWER } from '../../src/server/contract/document/changes.ts'
+import { STATUS } from '../../src/base/reports/status.ts'
 import { FILLED_AT, closeAll, jsonOf, serve } from './served.ts'
 
 afterEach(closeAll)
@@ -96,16 +100,18 @@ test('reports of runs, differences and dates have what the API document describe
   const contract = jsonOf(await get('/-/openapi.json')) as unknown as ServedContract
   const faultsIn = createBodyCheck(contract)
   const kinds = new Set<string>()
-  for (const [path, schema] of [
-    ['/-/status', 'Status'],
-    ['/-/changes?since=1', 'Changes'],
-    ['/-/changes?since=1&detail=differences', 'Changes'],
-    ['/-/records/fix', 'RecordDates'],
-    ['/-/records/gone', 'RecordDates'],
+  for (const [path, schema, description] of [
+    ['/-/status', 'Status', STATUS],
+    ['/-/ready', 'Readiness', READINESS],
+    ['/-/leader', 'Leader', LEADER],
+    ['/-/changes?since=1', 'Changes', CHANGES_ANSWER],
+    ['/-/changes?since=1&detail=differences', 'Changes', CHANGES_ANSWER],
+    ['/-/records/fix', 'RecordDates', RECORD_DATES],
+    ['/-/records/gone', 'RecordDates', RECORD_DATES],
   ] as const) {
     for (const headers of [own, {}]) {
       const body = jsonOf(await get(path, headers))
-      expect([path, faultsIn(schema, body)]).toEqual([path, []])
+      expect([path, faultsIn(schema, body), faultsBy(description, body)]).toEqual([path, [], []])
       const { changes = [] } = body as { changes?: { differences?: { kind: string }[] | null }[] }
       for (const { differences } of changes) for (const { kind } of differences ?? []) kinds.add(kind)
     }
@@ -115,5 +121,7 @@ test('reports of runs, differences and dates have what the API document describe
       ' ',
     ),
   )
-  expect(faultsIn('Status', { ...jsonOf(await get('/-/status', own)), more: 1 })).not.toEqual([])
+  const status = jsonOf(await get('/-/status', own))
+  expect(faultsIn('Status', { ...status, more: 1 })).not.toEqual([])
+  expect(faultsBy(STATUS, { ...status, storage: { state: 'ok' } })).not.toEqual([])
 })

@@ -7,6 +7,7 @@ import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/bas
 import { createProgram } from '../../src/cli/program.ts'
 import { manPage } from './man-page.ts'
 import { openApiPage } from './openapi-page.ts'
+import { NO_FIGURES } from './source-status.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
 import { settingsSchema } from '../../src/config/json-schema.ts'
 import { createMetrics } from '../../src/daemon/metrics/metrics.ts'
@@ -235,12 +236,7 @@ const LABELS: Readonly<Record<string, string>> = {
 
 /** docs/reference/metrics.md: the names, types and help texts of a page that the program renders. */
 async function metricsPage(): Promise<string> {
-  const page = await createMetrics('').render({
-    sources: [],
-    inbox: null,
-    refresh: null,
-    relay: [],
-  })
+  const page = await createMetrics('').render(NO_FIGURES)
   const types = new Map([...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]))
   const rows = [...page.matchAll(/^# HELP (patchmirror_\S+) (.*)$/gm)].map(([, name = '', help = '']) =>
     row(code(name), types.get(name) ?? '', help, LABELS[name] ?? ''),

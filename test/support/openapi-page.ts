@@ -1,7 +1,7 @@
 import type { RouteTools } from '../../src/server/access/private-routes.ts'
 import type { Reads } from '../../src/store/reads.ts'
 import { createCatalogRoutes } from '../../src/server/catalog/routes.ts'
-import { buildContract } from '../../src/server/contract/document.ts'
+import { buildContract } from '../../src/server/contract/document/document.ts'
 import type { OpenApiDocument } from '../../src/server/contract/openapi.ts'
 import type { PrivateRoute } from '../../src/server/access/route-table.ts'
 import { createPaths } from '../../src/server/http/paths.ts'

@@ -1,4 +1,4 @@
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { OpenApiDocument } from '../../src/server/contract/openapi.ts'
 
 /** A document as it is served. */
@@ -22,11 +22,21 @@ export function createBodyCheck(contract: ServedContract): (name: string, body: 
   return (name, body) => {
     const check = ajv.getSchema(`contract#/components/schemas/${name}`)
     if (check === undefined) throw new Error(`no schema ${name}`)
-    if (check(body) === true) return []
-    return (check.errors ?? []).map(
-      ({ instancePath, message, params }) => `${name}${instancePath}: ${message} ${JSON.stringify(params)}`,
-    )
+    return check(body) === true ? [] : faultsOf(check.errors ?? [], name)
   }
+}
+
+/** Returns what a body in JSON has that a description of src/base/reports does not have, or has otherwise. */
+export function faultsBy(description: object, body: unknown): string[] {
+  const schema = withoutOthers(JSON.parse(JSON.stringify(description))) as object
+  const check = new Ajv2020({ strict: false, allErrors: true, validateFormats: false }).compile(schema)
+  return check(body) ? [] : faultsOf(check.errors ?? [], '')
+}
+
+function faultsOf(errors: readonly ErrorObject[], name: string): string[] {
+  return errors.map(
+    ({ instancePath, message, params }) => `${name}${instancePath}: ${message} ${JSON.stringify(params)}`,
+  )
 }
 
 /** Each described object of the answers of the mirror itself has the described members alone. */

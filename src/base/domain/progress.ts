@@ -1,15 +1,7 @@
-/** Progress of one phase of a run; of records and items `done` counts requests that failed too. `total` is null while unknown. */
-export interface RunProgress {
-  readonly phase: keyof typeof RUN_PHASES
-  readonly unit: 'bytes' | 'records' | 'documents' | 'items'
-  readonly done: number
-  readonly total: number | null
-  /** Why a request failed that is about to be repeated, and the time of its next attempt, ISO 8601; not given otherwise. */
-  readonly retry?: { readonly reason: string; readonly nextAt: string }
-}
+import type { RunProgress } from '../reports/runs.ts'
 
 /** What a run does in each phase. */
-export const RUN_PHASES = {
+export const RUN_PHASES: Readonly<Record<RunProgress['phase'], string>> = {
   index: 'requesting the index',
   archive: 'downloading the archive',
   ranges: 'comparing by ranges',
@@ -19,7 +11,7 @@ export const RUN_PHASES = {
   feeds: 'requesting feeds',
   lists: 'walking lists',
   items: 'requesting items and artifacts',
-} as const
+}
 
 /** Progress of an export or an import. `total` null: unknown. */
 export interface BundleProgress {

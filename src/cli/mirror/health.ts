@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import type { judgeReadiness } from '../../server/status/readiness.ts'
+import type { Readiness } from '../../base/reports/readiness.ts'
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../base/errors.ts'
 import { databasePath } from '../../store/database/open.ts'
@@ -59,8 +59,6 @@ function describe(answer: DaemonAnswer, url: string, asksReady: boolean): string
     ? `healthy: the daemon on ${url} answers; "patchmirror health --ready" says whether its data is fresh enough`
     : `not healthy: the daemon on ${url} answers with HTTP ${answer.status}: its log says why`
 }
-
-type Readiness = ReturnType<typeof judgeReadiness>
 
 /** The verdict in an answer; null where the daemon could not judge, or is another version. */
 function readinessOf(text: string): Readiness | null {

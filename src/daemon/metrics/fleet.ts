@@ -1,12 +1,11 @@
-import type { FleetStatus } from '../../base/domain/status.ts'
+import type { FleetStatus } from '../../base/reports/fleet.ts'
 import type { Figures, Metric, Sample } from './figures.ts'
+import { seconds } from './series.ts'
 
 const one =
   (value: (fleet: FleetStatus) => number | null) =>
   ({ fleet }: Figures): Sample[] =>
     fleet === undefined ? [] : [[value(fleet)]]
-
-const seconds = (time: string | null): number | null => (time === null ? null : Date.parse(time) / 1000)
 
 const requests = ({ fleet }: Figures): Sample[] =>
   Object.entries(fleet?.requests ?? {}).flatMap(([verb, outcomes]) =>

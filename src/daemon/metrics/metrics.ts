@@ -12,7 +12,7 @@ const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 
 /** What is counted, and the page that shows it. */
 interface Metrics extends Counters {
   /** The page in Prometheus' text format, with the figures as they are now. */
-  readonly render: (figures: Figures) => Promise<string>
+  readonly render: (figures: Omit<Figures, 'certificates'>) => Promise<string>
   readonly contentType: string
 }
 
@@ -46,7 +46,7 @@ export function createMetrics(
 }
 
 /** Reads when certificates expire; one that cannot be read is left out, since the daemon does not serve with it either. */
-function readCertificates(files: Readonly<Record<string, string | null>>): NonNullable<Figures['certificates']> {
+function readCertificates(files: Readonly<Record<string, string | null>>): Figures['certificates'] {
   return Object.entries(files).flatMap(([name, file]) => {
     if (file === null) return []
     try {

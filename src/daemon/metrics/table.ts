@@ -1,65 +1,22 @@
 import { FLEET_METRICS } from './fleet.ts'
-import { type Figures, type Metric, type Sample, STAGES } from './figures.ts'
-
-const SOURCE_STATES = ['never', 'running', 'complete', 'partial', 'quarantined', 'failed', 'stopped'] as const
-const TARGET_STATES = ['ok', 'failing', 'disabled'] as const
-const STORAGE_STATES = ['ok', 'full', 'failing', 'damaged'] as const
-
-const flag = (is: boolean): number => (is ? 1 : 0)
-
-/** One series for every possible state, 1 for the current one: rules can compare with 0, and no series appears or disappears. */
-const ofStates = (states: readonly string[], current: string, ...labels: string[]): Sample[] =>
-  states.map((state) => [flag(state === current), ...labels, state])
-
-type Source = Figures['sources'][number]
-const perSource =
-  (value: (source: Source) => number | null) =>
-  ({ sources }: Figures): Sample[] =>
-    sources.map((source) => [value(source), source.name])
-
-const seconds = (time: string | null): number | null => (time === null ? null : Date.parse(time) / 1000)
-
-const perView =
-  (isSo: (view: NonNullable<Figures['views']>[number]) => boolean) =>
-  ({ views = [] }: Figures): Sample[] =>
-    views.map((view) => [flag(isSo(view)), view.kind])
-
-type Misses = NonNullable<NonNullable<Figures['refresh']>['misses']>
-const ofWeek =
-  (value: (misses: Misses) => number) =>
-  ({ refresh }: Figures): Sample[] =>
-    refresh?.misses ? [[value(refresh.misses), '7d']] : []
-
-const latencies = ({ refresh }: Figures): Sample[] =>
-  STAGES.flatMap((stage): Sample[] => {
-    const latency = refresh?.latency?.[stage] ?? null
-    if (latency === null) return []
-    return [
-      [latency.median / 1000, stage, '50'],
-      [latency.p99 / 1000, stage, '99'],
-    ]
-  })
-
-const refreshes = ({ refresh }: Figures): Sample[] => {
-  if (refresh === null) return []
-  const { refreshes: all, failedRefreshes: failed } = refresh
-  return [
-    [failed, 'failed'],
-    [all - failed, 'ok'],
-  ]
-}
-
-const settledBundles = ({ boxes }: Figures): Sample[] => {
-  const inbox = boxes?.inbox ?? null
-  if (inbox === null) return []
-  return (['imported', 'superseded', 'refused'] as const).map((name) => [inbox[name], name])
-}
-
-const signaturesOf = ({ signatures = null }: Figures['sources'][number]): Sample[] =>
-  signatures === null ? [] : (['verified', 'failed', 'none'] as const).map((state) => [signatures[state], state])
-
-const problem = (box: { readonly problem: string | null } | null | undefined): number | null =>
-  box ? flag(box.problem !== null) : null
+import type { Metric, Sample } from './figures.ts'
+import {
+  SOURCE_STATES,
+  STORAGE_STATES,
+  TARGET_STATES,
+  flag,
+  latencies,
+  ofStates,
+  ofWeek,
+  perSource,
+  perView,
+  problem,
+  refreshes,
+  seconds,
+  runSeconds,
+  settledBundles,
+  signaturesOf,
+} from './series.ts'
 
 /** Every metric whose value is read for each page, in the page's order. */
 export const METRICS: readonly Metric[] = [
@@ -68,7 +25,7 @@ export const METRICS: readonly Metric[] = [
     'Webhooks remembered, by state.',
     'gauge',
     ['state'],
-    ({ inbox }) => Object.entries(inbox ?? {}).map(([state, rows]) => [rows, state]),
+    ({ webhooks }) => Object.entries(webhooks?.counts ?? {}).map(([state, rows]) => [rows, state]),
   ],
 
   [
@@ -104,7 +61,7 @@ export const METRICS: readonly Metric[] = [
     'When the last run started.',
     'gauge',
     ['source'],
-    perSource(({ lastAttemptAt }) => seconds(lastAttemptAt)),
+    perSource(({ lastRun }) => seconds(lastRun?.startedAt ?? null)),
   ],
   [
     'patchmirror_source_last_success_timestamp_seconds',
@@ -147,7 +104,7 @@ export const METRICS: readonly Metric[] = [
     'How long the last run took.',
     'gauge',
     ['source'],
-    perSource(({ lastRunSeconds }) => lastRunSeconds),
+    perSource(({ lastRun }) => (lastRun === null ? null : runSeconds(lastRun))),
   ],
   [
     'patchmirror_catalog_signatures',
@@ -349,7 +306,7 @@ export const METRICS: readonly Metric[] = [
     'When a certificate of the mirror expires.',
     'gauge',
     ['certificate'],
-    ({ certificates = [] }) => certificates.map(({ name, expiresAt }) => [expiresAt / 1000, name]),
+    ({ certificates }) => certificates.map(({ name, expiresAt }) => [expiresAt / 1000, name]),
   ],
 
   [
@@ -357,14 +314,14 @@ export const METRICS: readonly Metric[] = [
     '1: /-/ready answers 200. 0: it answers 503 with the reason.',
     'gauge',
     [],
-    ({ ready }) => (ready === undefined ? [] : [[flag(ready)]]),
+    ({ ready }) => [[flag(ready)]],
   ],
   [
     'patchmirror_problems',
     'What is wrong, one for each cause, however much fails for it.',
     'gauge',
     ['code', 'level'],
-    ({ problems = [] }) =>
+    ({ problems }) =>
       [...Map.groupBy(problems, ({ code, level }) => `${code} ${level}`)].map(([of, ones]): Sample => [
         ones.length,
         ...of.split(' '),
@@ -375,21 +332,21 @@ export const METRICS: readonly Metric[] = [
     'State of the data folder: 1 for the one it is in.',
     'gauge',
     ['state'],
-    ({ storage }) => (storage === undefined ? [] : ofStates(STORAGE_STATES, storage.state)),
+    ({ storage }) => ofStates(STORAGE_STATES, storage.state),
   ],
   [
     'patchmirror_storage_free_bytes',
     'Free on the disk of the data folder.',
     'gauge',
     [],
-    ({ storage }) => [[storage?.freeBytes ?? null]],
+    ({ storage }) => [[storage.freeBytes]],
   ],
   [
     'patchmirror_storage_data_bytes',
     'Size of all files in the data folder: databases, archives, views, copies.',
     'gauge',
     [],
-    ({ storage }) => [[storage?.dataBytes ?? null]],
+    ({ dataBytes }) => [[dataBytes]],
   ],
 
   ...FLEET_METRICS,

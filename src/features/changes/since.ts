@@ -1,12 +1,6 @@
+import type { DescribedDates, UpstreamDates } from '../../base/reports/records.ts'
 import { readFilter, withoutVendor } from '../../server/followers/filter.ts'
-import {
-  type DescribedDates,
-  type UpstreamDates,
-  dateInWords,
-  datesInWords,
-  describeDates,
-  readUpstreamDates,
-} from '../../server/lookup/dates.ts'
+import { dateInWords, datesInWords, describeDates, readUpstreamDates } from '../../server/lookup/dates.ts'
 import { createViewsInUse } from '../scanners/routes/generation.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'

@@ -10,7 +10,9 @@ import { DAY_MS } from '../../base/time.ts'
 import { readPublicKey, readSigningKey } from '../bundles/format/keys.ts'
 import { readCurrentViews, unreadVexIn } from '../scanners/store/generations.ts'
 import { checkViews } from '../scanners/views/check.ts'
+import type { MirrorProblem } from '../../server/status/problem.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import { listedProblems } from './listed.ts'
 import type { DoctorWorld } from './world.ts'
 import { readNamedFile } from '../../base/files.ts'
 
@@ -51,23 +53,22 @@ async function boxes(world: DoctorWorld, config: Config): Promise<Finding> {
     const action = `Make ${setting} a folder that this user may read and write.`
     return [failure(`${path} (${setting}) ${fault}`, action)]
   })
-  const state = (await world.readStatus(config))?.boxes ?? null
-  if (state?.outbox?.problem)
-    findings.push(
-      failure(
-        `the last export into the outbox failed: ${state.outbox.reason ?? state.outbox.problem}`,
-        'Correct what is named; the daemon tries again.',
-      ),
-    )
-  const refused = state?.inbox?.lastRefused ?? null
-  if (refused !== null)
-    findings.push(
-      warning(
-        `the inbox refused ${refused.file}: ${refused.why}`,
-        'See "patchmirror inspect FILE" and the log; then remove the file, or bring the bundle that it needs.',
-      ),
-    )
+  const status = await world.readStatus(config)
+  findings.push(...listedProblems(world, config, status, ['outbox', 'inbox'], wordsOnBox))
   return worst(findings, skipped('neither bundle.inbox nor bundle.outbox is set'))
+}
+
+function wordsOnBox({ code, level, subject, text, detail }: MirrorProblem): readonly [string, string] {
+  if (code === 'outbox')
+    return [
+      `the last export into the outbox failed: ${detail ?? text}`,
+      'Correct what is named; the daemon tries again.',
+    ]
+  if (level === 'failed') return [`${subject}: ${text} (${detail ?? 'unknown'})`, 'Correct what is named.']
+  return [
+    `the inbox refused ${detail ?? 'a bundle'}`,
+    'See "patchmirror inspect FILE" and the log; then remove the file, or bring the bundle that it needs.',
+  ]
 }
 
 function folderFault(path: string): string | null {
@@ -159,13 +160,13 @@ async function views(world: DoctorWorld, config: Config): Promise<Finding> {
   if (faults.length > 0) return failure(faults.map(({ kind, fault }) => `${kind}: ${fault}`).join('; '), repair)
   const status = await world.readStatus(config)
   if (status === null) return skipped('nothing is mirrored yet')
+  const listed = listedProblems(world, config, status, ['views'], ({ subject, text, detail }) => [
+    `${subject}: ${text}`,
+    `${detail ?? ''} ${repair}`.trim(),
+  ])
+  const [first] = listed
+  if (first !== undefined) return worst(listed, first)
   const states = status.views ?? null
-  const failing = (states ?? []).filter((one) => one.failing)
-  if (failing.length > 0)
-    return failure(
-      `the last build failed: ${failing.map(({ kind }) => kind).join(', ')}`,
-      `The log has the reason. ${repair}`,
-    )
   const unread = config.views.vex ? unreadVexIn(config.data.dir).length : 0
   if (unread > 0)
     return warning(

@@ -5,7 +5,9 @@ import { fleetTrust } from '../bundles/format/keys.ts'
 import { findNewest, readGeneration } from '../fleet/generations/chain.ts'
 import { type Lease, fetchLease } from '../fleet/lease/lease.ts'
 import { openObjectStore } from '../fleet/objects/open-store.ts'
+import type { MirrorProblem } from '../../server/status/problem.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import { listedProblems } from './listed.ts'
 import type { DoctorWorld } from './world.ts'
 
 /** Creates the checks of the fleet that this mirror belongs to. They only read the object store. */
@@ -65,25 +67,25 @@ function leadership(lease: Lease | null, isSoleWriter: boolean, now: number): Fi
 
 /** What the daemon says of itself as a member of the fleet. */
 async function member(world: DoctorWorld, config: Config): Promise<Finding> {
-  const { maxLagSeconds, url } = config.fleet
-  if (url === null) return skipped('fleet.url is not set')
-  const state = (await world.readStatus(config))?.fleet ?? null
+  if (config.fleet.url === null) return skipped('fleet.url is not set')
+  const status = await world.readStatus(config)
+  const state = status?.fleet ?? null
   if (state === null) return skipped('no daemon of this data folder is running')
-  const { failing, lagSeconds, seen, served } = state
-  if (failing !== null)
-    return failure(
-      `since ${failing.since}: ${failing.message}`,
-      'Correct what is named; the mirror serves what it has and tries again by itself.',
-    )
-  if (state.paused)
-    return warning(
+  const { seen, served, name, leads, role } = state
+  const findings = listedProblems(world, config, status, ['fleet'], wordsOnMember)
+  return worst(findings, fine(`generation ${served} of ${seen} is served by ${name} (${leads ? 'leader' : role})`))
+}
+
+function wordsOnMember({ text, detail, since }: MirrorProblem): readonly [string, string] {
+  if (text === FLEET_PAUSED)
+    return [
       FLEET_PAUSED,
       'Run "patchmirror fleet release" once the service has the right data: the data of all mirrors gets older.',
-    )
-  const text = `generation ${served} of ${seen} is served by ${state.name} (${state.leads ? 'leader' : state.role})`
-  if (lagSeconds === null || lagSeconds <= maxLagSeconds) return fine(text)
-  return warning(
-    `${text}, ${lagSeconds} s late`,
-    'See the log of this mirror: it says what it downloads, and what refuses it.',
-  )
+    ]
+  if (since === null)
+    return [detail ?? text, 'See the log of this mirror: it says what it downloads, and what refuses it.']
+  return [
+    `since ${since}: ${detail ?? text}`,
+    'Correct what is named; the mirror serves what it has and tries again by itself.',
+  ]
 }

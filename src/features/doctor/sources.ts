@@ -1,6 +1,6 @@
 import { problemsOf } from '../../server/status/problems.ts'
 import { judgeReadiness } from '../../server/status/readiness.ts'
-import type { Status } from '../../server/status/report.ts'
+import type { Status } from '../../base/reports/status.ts'
 import type { Config } from '../../config/schema.ts'
 import { counted } from '../../base/text.ts'
 import { ownsResource } from '../../base/domain/resources.ts'

@@ -1,9 +1,9 @@
 import type { InboxCounts } from '../../store/webhooks/inbox.ts'
 import type { RelayTarget } from '../../store/webhooks/outbox.ts'
-import type { Status } from '../../server/status/report.ts'
+import type { Status } from '../../base/reports/status.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
-import type { StorageState } from '../../store/disk-state.ts'
+import type { StorageState } from '../../base/reports/storage.ts'
 
 /** A webhook secret of this mirror without the secret itself. */
 interface KnownSecret {

@@ -3,7 +3,7 @@ import type { Config } from '../../config/schema.ts'
 import { http } from '../../base/connections/http.ts'
 import { messageOf, systemCode } from '../../base/errors.ts'
 import { toIsoOrNull } from '../../base/time.ts'
-import type { EdgeTargetStatus } from '../../base/domain/status.ts'
+import type { EdgeTargetStatus } from '../../base/reports/transfer.ts'
 import type { ServerLog } from '../../server/http/problems.ts'
 
 /** Dependencies of the purges of shared caches. */

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { Config } from '../../config/schema.ts'
 import { toIso, toIsoOrNull } from '../../base/time.ts'
-import type { FleetStatus } from '../../base/domain/status.ts'
+import type { FleetStatus } from '../../base/reports/fleet.ts'
 import type { GenerationFacts, NodeReport } from './turn.ts'
 import type { StoreCounters } from './objects/counted-store.ts'
 

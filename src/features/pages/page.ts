@@ -1,5 +1,5 @@
 import type { ReadReply } from '../../server/reading/request.ts'
-import type { Status } from '../../server/status/report.ts'
+import type { Status } from '../../base/reports/status.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { SourceName } from '../../base/domain/sources.ts'

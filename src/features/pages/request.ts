@@ -1,5 +1,5 @@
 import type { OpenApiDocument } from '../../server/contract/openapi.ts'
-import type { Status } from '../../server/status/report.ts'
+import type { Status } from '../../base/reports/status.ts'
 import type { Config } from '../../config/schema.ts'
 import type { ThreadFailure } from '../../base/threads/failure.ts'
 

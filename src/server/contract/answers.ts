@@ -1,7 +1,7 @@
 import type { ProblemForm } from '../http/problems.ts'
 import { HEADERS, type HeaderName, MIRRORED, OPTIONAL_HEADERS, headersOf, ref } from './components.ts'
 import type { ComponentRef, DeclaredAnswer, DeclaredAnswers, JsonSchema } from './openapi.ts'
-import { schemaOf } from './schemas.ts'
+import { schemaOf } from './schema-ref.ts'
 
 /** The forms of problems: those of the surfaces, and that of osv.dev's query API. */
 type ContractForm = ProblemForm | 'gateway'

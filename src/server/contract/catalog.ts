@@ -3,7 +3,7 @@ import { mirrored, problems } from './answers.ts'
 import { CONDITIONS, CURSOR, MIRRORED, RANGES, headersOf, ref } from './components.ts'
 import { idParameter } from './feeds.ts'
 import type { DeclaredAnswer, DeclaredAnswers, InputParameter, PathContract } from './openapi.ts'
-import { schemaOf } from './schemas.ts'
+import { schemaOf } from './schema-ref.ts'
 
 /** Examples of values in paths. */
 const EXAMPLES: Readonly<Record<string, string>> = {

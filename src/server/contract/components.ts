@@ -6,6 +6,16 @@ const TEXT = { type: 'string' }
 export const CURSOR = { type: 'string', format: 'cursor' }
 const DATE_TIME = { type: 'string', format: 'date-time' }
 
+/** Returns what purls look like, ending with a version of this form; each type has more rules. */
+export function purlPattern(version: string): string {
+  const qualifier = '[a-z][a-z0-9._-]*=[A-Za-z0-9._~:/%-]+'
+  const rest = `([?]${qualifier}(&${qualifier})*)?(#[A-Za-z0-9._~/-]+)?`
+  return `^pkg:[a-z][a-z0-9.-]*(/([A-Za-z0-9._~!:+-]|%[2-6][0-9A-F])+)+${version}${rest}$`
+}
+
+/** A purl of which the version is not looked at. */
+export const PURL = { type: 'string', format: 'purl', pattern: purlPattern('(@[A-Za-z0-9._~+-]+)?'), maxLength: 1024 }
+
 const header = (description: string, schema: JsonSchema = TEXT): AnswerHeader => ({
   description,
   schema,

@@ -4,7 +4,7 @@ import { FILTER_NAMES } from '../snapshot/patch-filter.ts'
 import { UNFILTERED, mirrored, mirroredFile, problems } from './answers.ts'
 import { CONDITIONS, EDGE, RANGES } from './components.ts'
 import type { InputParameter, PathContract } from './openapi.ts'
-import { schemaOf } from './schemas.ts'
+import { schemaOf } from './schema-ref.ts'
 
 const TAGS = ['Public feeds']
 const FAULTS = problems('message', 400, 404, 500, 503)

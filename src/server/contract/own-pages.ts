@@ -5,7 +5,7 @@ import { headersOf, ref } from './components.ts'
 import { pageAnswer } from './people.ts'
 import type { DeclaredAnswer, PathContract, PathOperation, SecurityRequirement } from './openapi.ts'
 import { MATCH_CONTRACT } from './scanners.ts'
-import { schemaOf } from './schemas.ts'
+import { schemaOf } from './schema-ref.ts'
 
 const TAGS = ['Mirror']
 const TEXT = { type: 'string' }

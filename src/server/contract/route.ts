@@ -5,9 +5,9 @@ import { DOCS_PATH, OPENAPI_PATH } from '../http/paths.ts'
 import type { Failures } from '../http/problems.ts'
 import type { PeoplePages } from '../people.ts'
 import { type ServedDocument, createDocumentPage, makeServedDocument } from '../program/served-document.ts'
-import { type ContractTables, buildContract, checkedContracts } from './document.ts'
 import { createParameterCheck } from './known-parameters.ts'
 import type { OpenApiDocument } from './openapi.ts'
+import { type ContractTables, checkedContracts } from './operations.ts'
 
 /** What the pages of the contract are made from. */
 export interface ContractPageOptions {
@@ -27,7 +27,7 @@ export interface ContractPageOptions {
 
 /**
  * Serves the contract of this mirror as an OpenAPI document, and as a page where there are pages for people. They are built
- * at the first request, and again when a feed is stored that no setting names (an import adds them), or a proxy reports
+ * at the first request, which loads their schemas, and again when a feed is stored that no setting names (an import adds them), or a proxy reports
  * another prefix of the path. They contain routes only: no data, no credential. What the routes declare is also what their
  * queries are checked by.
  */
@@ -46,8 +46,11 @@ export function createContractPages(options: ContractPageOptions) {
       .filter((path) => !publicPaths.includes(path))
     const of = [server, base, ...more].join()
     if (made?.of === of) return made
-    const contract = buildContract({ ...tables, server, publicPaths: [...publicPaths, ...more] })
-    return (made = { of, ...lazily(contract, base, people?.reference ?? null) })
+    const build = async (): Promise<OpenApiDocument> => {
+      const { buildContract } = await import('./document/document.ts')
+      return buildContract({ ...tables, server, publicPaths: [...publicPaths, ...more] })
+    }
+    return (made = { of, ...lazily(build, base, people?.reference ?? null) })
   }
   const pages = [
     createDocumentPage({ failures, path: OPENAPI_PATH, current: (request) => current(request).json() }),
@@ -65,20 +68,25 @@ type Reference = PeoplePages['reference'] | null
 /** The contract of certain routes, in both forms, each made when it is asked for. */
 interface MadeContract {
   readonly of: string
-  readonly json: () => ServedDocument
+  readonly json: () => Promise<ServedDocument>
   readonly html: () => Promise<ServedDocument>
 }
 
-function lazily(contract: OpenApiDocument, base: string, reference: Reference): Omit<MadeContract, 'of'> {
-  let json: ServedDocument | null = null
-  let html: Promise<ServedDocument> | null = null
+function lazily(build: () => Promise<OpenApiDocument>, base: string, reference: Reference): Omit<MadeContract, 'of'> {
+  const contract = once(build)
   return {
-    json: () => (json ??= makeServedDocument(Buffer.from(JSON.stringify(contract)), 'application/json')),
-    html() {
-      html ??= makePage(contract, base, reference)
-      html.catch(() => (html = null)) // the next request tries again
-      return html
-    },
+    json: once(async () => makeServedDocument(Buffer.from(JSON.stringify(await contract())), 'application/json')),
+    html: once(async () => makePage(await contract(), base, reference)),
+  }
+}
+
+/** Returns work that is done once; where it fails, the next call tries again. */
+function once<T>(work: () => Promise<T>): () => Promise<T> {
+  let done: Promise<T> | null = null
+  return () => {
+    done ??= work()
+    done.catch(() => (done = null))
+    return done
   }
 }
 

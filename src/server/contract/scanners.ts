@@ -3,7 +3,7 @@ import { mirrored, mirroredFile, problems } from './answers.ts'
 import { CONDITIONS, EDGE, MIRRORED, RANGES, headersOf } from './components.ts'
 import { idParameter } from './feeds.ts'
 import type { ComponentRef, InputParameter, PathContract, PathOperation } from './openapi.ts'
-import { schemaOf } from './schemas.ts'
+import { schemaOf } from './schema-ref.ts'
 
 const TAGS = ['Scanners']
 const FAULTS = problems('message', 400, 404, 500, 503)

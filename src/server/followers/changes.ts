@@ -1,14 +1,14 @@
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
-import type { PublishedDoubt } from '../../base/domain/doubts.ts'
 import { type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
 import type { KindCounts, LogSpan } from '../../store/changes/log.ts'
 import { toChangedName } from '../../store/changes/message.ts'
+import type { ChangesAnswer } from '../contract/document/changes.ts'
 import type { Reads } from '../../store/reads.ts'
 import { readSince as timeOfSince, toIso } from '../../base/time.ts'
 import { readDetail, readNamed, readSource, refuseDetail } from './changes-query.ts'
 import { readChangeCursor, writeChangeCursor } from './cursor.ts'
-import { type Detailer, type RecordDetail, createDetailer } from './details.ts'
+import { type Detailer, createDetailer } from './details.ts'
 import type { PackageFilter } from './filter.ts'
 import { SINCE_FORMS_HERE, type SincePlace, isSnapshotName, placesSince } from './since.ts'
 import { packagesOfTag } from './tag-packages.ts'
@@ -46,7 +46,10 @@ const MAX_FILTERED = 200_000
  * snapshot that is not known, or too long ago, is a 404, never an empty list; what else is asked is judged before. Throws
  * `bad_request`; for a tag, whose SBOM is read, what `packagesOfTag` throws.
  */
-export function answerChanges({ reads, now, latest, judge }: ChangesParts, query: URLSearchParams): Problem | object {
+export function answerChanges(
+  { reads, now, latest, judge }: ChangesParts,
+  query: URLSearchParams,
+): Problem | ChangesAnswer {
   const given = readNamed(query)
   const wanted = readSource(query)
   const limit = readLimit(query, MAX_PAGE) ?? PAGE
@@ -71,7 +74,7 @@ export function answerChanges({ reads, now, latest, judge }: ChangesParts, query
 }
 
 /** A client that asks from before the first snapshot may have anything, so that the answer to it is not complete. */
-function timesOf({ at, firstStored }: SincePlace): object {
+function timesOf({ at, firstStored }: SincePlace): Partial<ChangesAnswer> {
   return {
     ...(at !== null && { since: toIso(at) }),
     ...(firstStored !== null && { complete: false, knownSince: toIso(firstStored) }),
@@ -98,28 +101,7 @@ function readBeginning(
 }
 
 /** What differs between two snapshots of a source; folded, so that each name is listed once. */
-export interface FoundChanges {
-  readonly source: SourceName
-  /** Ids of both snapshots. */
-  readonly from: string
-  readonly to: string
-  /** False: everything may have changed, and no names are given. */
-  readonly complete: boolean
-  /** How many names were added, changed and removed in the snapshots that say so, where none is listed; missing: all are. */
-  readonly counts?: KindCounts
-  /** A time from which the names would be listed, where none are because too much changed; missing: none is known. */
-  readonly namedSince?: string
-  readonly changes: readonly (ReturnType<typeof toChangedName> & {
-    readonly source: SourceName
-    readonly snapshot: string
-    /** Why this mirror's guard doubted the change that it published; missing: it did not. */
-    readonly doubts?: readonly PublishedDoubt[]
-  } & Partial<RecordDetail>)[]
-  /** Number of records on the page of which it is not known whether they concern the packages that are asked for. */
-  readonly notJudged?: number
-  /** Cursor of the next page; null on the last. */
-  readonly next: string | null
-}
+export type FoundChanges = Omit<ChangesAnswer, 'since' | 'knownSince' | 'packages' | 'partial' | 'missing'>
 
 /**
  * Finds what differs between a snapshot at a place in the log and the latest one, page by page: `after` is the cursor

@@ -1,8 +1,8 @@
 import { SOURCES } from '../../base/domain/sources.ts'
 import { problems, uncached } from '../contract/answers.ts'
-import { CURSOR, headersOf } from '../contract/components.ts'
+import { CURSOR, PURL, headersOf } from '../contract/components.ts'
 import type { InputParameter, PathContract, SecurityRequirement } from '../contract/openapi.ts'
-import { PURL, schemaOf } from '../contract/schemas.ts'
+import { schemaOf } from '../contract/schema-ref.ts'
 
 const TAGS = ['Mirror']
 const TEXT = { type: 'string' }

@@ -23,7 +23,7 @@ const RULED_OUT_BYTES = 500
 const DIFFERENCE_BYTES = 500
 
 /** What changed in a record: as data, and in words. */
-export interface RecordDetail {
+interface RecordDetail {
   /** Null: not known, as `words` say. */
   readonly differences: readonly RecordDifference[] | null
   readonly words: readonly string[]

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { RecordAnswer } from '../../base/reports/records.ts'
 import { describeDates, readUpstreamDates } from '../lookup/dates.ts'
 import { type RecordTagsSettings, readRecordTags, recordTagsMessage } from '../lookup/record-tags.ts'
 import { findMissingRecord } from '../lookup/missing-record.ts'
@@ -54,7 +55,7 @@ export function sendRecordDates(
   }
   const found = denied === null ? readRecordTags(config, reads, id, refuseOld) : WITHOUT_KEY
   const more = { upstream: readUpstreamDates(reads, id), ...age, ...recordTagsMessage(found) }
-  const answer = { ...describeDates(dates), ...more }
+  const answer: RecordAnswer = { ...describeDates(dates), ...more }
   const body = Buffer.from(JSON.stringify(answer))
   respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin: null })
 }

@@ -1,37 +1,9 @@
 import { toIso, toIsoOrNull } from '../../base/time.ts'
+import type { DescribedDates, NotedDate, UpstreamDates } from '../../base/reports/records.ts'
 import { isObject, jsonTextOf } from '../../base/json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { type RecordDates, AT_LATEST, isOnMirror } from '../../store/dates/reads.ts'
 import type { Reads } from '../../store/reads.ts'
-
-/** A date of a record on this mirror. */
-interface NotedDate {
-  /** ISO 8601 UTC; null: unknown. */
-  readonly at: string | null
-  /** False: at the latest then; the record was there before dates were noted. */
-  readonly exact: boolean
-}
-
-/** Since when a record is known here. */
-export interface DescribedDates {
-  readonly id: string
-  readonly state: 'present' | 'removed'
-  readonly firstSeen: NotedDate
-  /** When it first named a fix; null: it never did. */
-  readonly fixSeen: NotedDate | null
-  /** When its content last became another one. */
-  readonly changed: NotedDate
-  /** Of the last removal, and when it was there again; ISO 8601, null: never. */
-  readonly removedAt: string | null
-  readonly returnedAt: string | null
-}
-
-/** Dates that the record itself has, as upstream writes them; null: it has none. */
-export interface UpstreamDates {
-  readonly published: string | null
-  readonly modified: string | null
-  readonly withdrawn: string | null
-}
 
 /** Describes the stored dates of a record. */
 export function describeDates(dates: RecordDates): DescribedDates {

@@ -1,4 +1,5 @@
 import { MirrorError } from '../../base/errors.ts'
+import type { TagsWithRecord } from '../../base/reports/records.ts'
 import { counted } from '../../base/text.ts'
 import { readFindings } from '../../store/findings/database.ts'
 import type { RecordTags } from '../../store/findings/record-tags.ts'
@@ -68,7 +69,7 @@ export const JUDGED_BEFORE =
   'newer records or tags are mirrored than these tags were judged by: the daemon (patchmirror serve) judges them again'
 
 /** Returns the tags of a record as answers show them; `notShown`: why they are not known, or not shown. */
-export function recordTagsMessage(found: KnownRecordTags | string) {
+export function recordTagsMessage(found: KnownRecordTags | string): { readonly tags: TagsWithRecord } {
   if (typeof found === 'string')
     return { tags: { listed: null, count: null, counts: null, current: null, notShown: found } }
   const { tags, tagCount, counts, isCurrent } = found

@@ -1,15 +1,11 @@
 import { counted, nounOf } from '../../base/text.ts'
 import { ownsResource } from '../../base/domain/resources.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
+import type { SourceStatus } from '../../base/reports/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 
-/** What a snapshot lacks of what upstream listed when it was made. */
-export interface MissingParts {
-  /** Whether anything is missing, or stored in an older version than listed. */
-  readonly partial: boolean
-  /** How many records, paths or documents are; null: not known here, as without a snapshot or where a partial one was imported. */
-  readonly missing: number | null
-}
+/** What a snapshot lacks of what upstream listed when it was made; null: not known here, as where a partial one was imported. */
+export type MissingParts = Pick<SourceStatus, 'partial' | 'missing'>
 
 const NOTHING: MissingParts = { partial: false, missing: 0 }
 

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { NO_AGE, type SourceName } from '../../base/domain/sources.ts'
-import type { SourceStatus } from './report.ts'
+import type { SourceStatus } from '../../base/reports/sources.ts'
 
 /** The settings that say how old a source may be. */
 type AgeSettings = { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> }

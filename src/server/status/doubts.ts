@@ -1,26 +1,9 @@
 import { toIso } from '../../base/time.ts'
-import { type Doubt, doubtNews, doubtedKinds } from '../../base/domain/doubts.ts'
+import { doubtNews, doubtedKinds } from '../../base/domain/doubts.ts'
 import { type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
+import type { DoubtfulRun } from '../../base/reports/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 import { findDoubtful } from '../../store/runs/rejected.ts'
-
-/** The newest run of the last 24 hours that published what its guard doubted, until an operator acknowledges it. */
-export interface DoubtfulRun {
-  readonly run: number
-  readonly snapshot: string | null
-  /** When it ended, ISO 8601 UTC. */
-  readonly at: string
-  readonly message: string | null
-  /** What it hides, one sentence a kind, as `161 more findings are ruled out by VEX since the run of 2026-05-01 10:05 UTC`. */
-  readonly words: readonly string[]
-  /** Empty where they are not stored. */
-  readonly kinds: readonly {
-    readonly kind: Doubt
-    readonly records: number
-    /** The first twenty; none of what is private. */
-    readonly ids: readonly string[]
-  }[]
-}
 
 /** Records of each kind that the report names. */
 const NAMED = 20

@@ -1,10 +1,5 @@
-import type { FleetStatus } from '../../base/domain/status.ts'
-
-/** Whether a mirror serves what its fleet published, and the reason. */
-interface FleetReadiness {
-  readonly ready: boolean
-  readonly reason: string
-}
+import type { LeaderPage, Verdict } from '../../base/reports/readiness.ts'
+import type { FleetStatus } from '../../base/reports/fleet.ts'
 
 /**
  * Judges a mirror of a fleet: ready when it serves a generation that no newer one should have replaced for longer than
@@ -14,7 +9,7 @@ export function judgeFleet(
   { served, seen, lagSeconds, failing }: FleetStatus,
   maxLagSeconds: number,
   now: number,
-): FleetReadiness {
+): Verdict {
   const why = failing === null ? '' : `: ${failing.message}`
   if (served === 0) return { ready: false, reason: `no generation is served yet${why}` }
   const limit = `fleet.maxLagSeconds (${maxLagSeconds})`
@@ -26,15 +21,6 @@ export function judgeFleet(
   if (refusedFor > maxLagSeconds)
     return { ready: false, reason: `generations are refused for longer than ${limit}${why}` }
   return { ready: true, reason: `generation ${served} is served` }
-}
-
-/** The page for load balancers that send webhooks to the mirror that syncs. */
-interface LeaderPage {
-  readonly leader: boolean
-  /** Null: no fleet. */
-  readonly epoch: number | null
-  readonly name: string | null
-  readonly url: string | null
 }
 
 /** Returns who leads; a mirror without a fleet leads itself. */

@@ -1,5 +1,7 @@
 import type { SourceName } from '../../base/domain/sources.ts'
-import type { RunSummary, SourceStatus, Status } from './report.ts'
+import type { RunSummary } from '../../base/reports/runs.ts'
+import type { SourceStatus } from '../../base/reports/sources.ts'
+import type { Status } from '../../base/reports/status.ts'
 
 /** Sources whose paths, ids and contents are for those who have a key. */
 const PRIVATE: ReadonlySet<SourceName> = new Set(['catalog', 'identity'])
@@ -18,14 +20,13 @@ export function openStatus(status: Status): Status {
 /** Returns one source of the report without upstream's messages and private paths. */
 export function openSourceStatus(source: SourceStatus): SourceStatus {
   if (!PRIVATE.has(source.name)) return { ...source, lastRun: source.lastRun && withoutPeople(source.lastRun) }
-  const { unprovedLists = [] } = source
-  const { lastRun, progress, waiting, signatures } = source
+  const { partialLists, unprovedLists, lastRun, progress, waiting, signatures } = source
   return {
     ...source,
-    partialLists: source.partialLists.map(withoutPrivateNames),
+    partialLists: partialLists.map(withoutPrivateNames),
     unprovedLists: unprovedLists.map(withoutPrivateNames),
-    ...(waiting && { waiting: waiting.map(({ run }) => ({ run, reason: null })) }),
-    ...(signatures && { signatures: { ...signatures, unverified: [] } }),
+    waiting: waiting.map(({ run }) => ({ run, reason: null })),
+    signatures: signatures && { ...signatures, unverified: [] },
     lastRun: lastRun && openRun(lastRun),
     ...(progress?.retry && { progress: { ...progress, retry: openRetry(progress.retry) } }),
   }

@@ -3,7 +3,7 @@ import { counted } from '../../base/text.ts'
 import { FLEET_PAUSED, describeUnread } from '../../base/domain/status.ts'
 import { judgeFleet } from './fleet.ts'
 import { type MirrorProblem, problem } from './problem.ts'
-import type { Status } from './report.ts'
+import type { Status } from '../../base/reports/status.ts'
 
 /** The parts of the report that say whether a mirror is ready. */
 export type Served = Pick<Status, 'sources' | 'storage' | 'fleet' | 'views'>

@@ -1,21 +1,10 @@
 import { ownsResource } from '../../base/domain/resources.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
+import type { SourceStatus } from '../../base/reports/sources.ts'
 import type { Reads } from '../../store/reads.ts'
 
-/** A list with the reason why it may be incomplete. */
-interface NamedList {
-  readonly path: string
-  readonly reason: string
-}
-
 /** Lists of a source that are served and not known to be complete. */
-export interface PartialLists {
-  /** The first twenty by path. */
-  partialLists: readonly NamedList[]
-  partialListCount: number
-  /** The first twenty of those whose end is not proved, though nothing speaks of more. */
-  unprovedLists?: readonly NamedList[]
-}
+type PartialLists = Pick<SourceStatus, 'partialLists' | 'partialListCount' | 'unprovedLists'>
 
 /** Lists that are named, at most. */
 const NAMED = 20
@@ -24,7 +13,7 @@ const NAMED = 20
 export function partialListsOf(name: SourceName, reads: Pick<Reads, 'catalog'>): PartialLists {
   if (name !== 'catalog' && name !== 'identity') return { partialLists: [], partialListCount: 0, unprovedLists: [] }
   const isOwn = ({ resource }: { resource: string }): boolean => ownsResource(name, resource)
-  const nameOf = ({ path, reason }: NamedList): NamedList => ({ path, reason })
+  const nameOf = ({ path, reason }: PartialLists['partialLists'][number]) => ({ path, reason })
   const partial = reads.catalog.listPartialLists().filter(isOwn)
   const unproved = reads.catalog.listUnprovedLists().filter(isOwn)
   return {

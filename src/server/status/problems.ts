@@ -3,9 +3,11 @@ import type { ErrorCode } from '../../base/errors.ts'
 import { type SourceName, activeSources, ageSecondsOf, servedSources } from '../../base/domain/sources.ts'
 import { counted } from '../../base/text.ts'
 import { type Served, partProblems, servedProblems } from './part-problems.ts'
-import { type MirrorProblem, type ProblemCode, problem } from './problem.ts'
+import { type MirrorProblem, problem } from './problem.ts'
+import type { ProblemCode } from '../../base/reports/problems.ts'
 import { type AgeKind, ageKind, describeOverAge } from './age.ts'
-import type { SourceStatus, Status } from './report.ts'
+import type { SourceStatus } from '../../base/reports/sources.ts'
+import type { Status } from '../../base/reports/status.ts'
 
 /**
  * Returns everything that is wrong with the mirror, one for each cause, the most severe first. `now`: Unix milliseconds. What makes
@@ -99,7 +101,7 @@ function scopeProblem({ name, scopeChanged }: SourceStatus): MirrorProblem[] {
 }
 
 /** What waits for an operator: a refused change, one that is still refused, and one that was published and is doubtful. */
-function decisions({ name, state, waiting = [], rejected = null, doubtful }: SourceStatus): MirrorProblem[] {
+function decisions({ name, state, waiting, rejected, doubtful }: SourceStatus): MirrorProblem[] {
   const found = waiting.map(({ run, reason }) => {
     const advice = [`patchmirror approve ${run}`, `patchmirror reject ${run}`]
     const more = { detail: reason, advice, run }
@@ -170,7 +172,7 @@ function failureOf(
   const messages = new Set(ones.flatMap(({ lastRun }) => lastRun?.message ?? []))
   const more = {
     detail: [...messages][0] ?? null,
-    since: earliest(ones.map(({ failingSince = null }) => failingSince)),
+    since: earliest(ones.map(({ failingSince }) => failingSince)),
     effect: effectOf(ones, config),
     unready: ones.some((one) => ageKind(one, config) !== null),
   }
@@ -277,7 +279,7 @@ function isFuture(date: string | null, now: number): boolean {
 }
 
 /** Artifacts that are stored and not verified: somebody else may have written them. */
-function signatureProblem({ name, signatures = null }: SourceStatus): MirrorProblem[] {
+function signatureProblem({ name, signatures }: SourceStatus): MirrorProblem[] {
   if (signatures === null || signatures.failed + signatures.none === 0) return []
   const { failed, none, enforced, unverified } = signatures
   const [first] = unverified

@@ -1,33 +1,13 @@
 import type { Config } from '../../config/schema.ts'
 import { describeRetry } from '../../base/domain/progress.ts'
+import type { Readiness, SourceReadiness, Verdict } from '../../base/reports/readiness.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
-import type { ViewsStatus } from '../../base/domain/status.ts'
-import type { StorageState } from '../../store/disk-state.ts'
+import type { ViewsStatus } from '../../base/reports/scanners.ts'
 import { judgeFleet } from './fleet.ts'
 import { openSourceStatus } from './open-report.ts'
 import { ageKind, describeOverAge } from './age.ts'
 import type { Served } from './part-problems.ts'
 import { unreadyProblems } from './problems.ts'
-
-/** The verdict for load balancers, with the reason for each source. */
-interface Readiness {
-  ready: boolean
-  sources: SourceReadiness[]
-  storage: { ready: boolean } & StorageState
-  /** Where the views for scanners were made by another version, or are damaged: they are not served. */
-  views?: NonNullable<ReturnType<typeof judgeViews>>
-  /** In a fleet: whether its generations are served in time. */
-  fleet?: ReturnType<typeof judgeFleet>
-}
-
-/** The verdict on one source. */
-interface SourceReadiness {
-  name: SourceName
-  ready: boolean
-  reason: string
-  /** Paths of its lists that are not known to be complete; absent: there are none. */
-  partialLists?: string[]
-}
 
 /**
  * Ready: nothing is wrong (`problemsOf`) for which a mirror is not: every source is served, by upstream's date no older than its
@@ -64,9 +44,7 @@ export function judgeReadiness(
 }
 
 /** Judges what is made for scanners; null: nothing is to be said. Views that were not made yet are no longer missing than a sync takes. */
-function judgeViews(
-  views: readonly Pick<ViewsStatus, 'state' | 'failing'>[],
-): { ready: boolean; reason: string } | null {
+function judgeViews(views: readonly Pick<ViewsStatus, 'state' | 'failing'>[]): Verdict | null {
   const unreadable = views.find(({ state }) => state === 'unreadable')
   if (unreadable === undefined) return null
   const now = unreadable.failing ? 'the last try to build them failed: see the log' : 'they are being built again'

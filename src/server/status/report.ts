@@ -1,150 +1,30 @@
 import type { Config } from '../../config/schema.ts'
 import { toIsoOrNull, toIso } from '../../base/time.ts'
-import { type SignatureCounts, signatureText } from '../../base/domain/artifacts/signature.ts'
+import { signatureText } from '../../base/domain/artifacts/signature.ts'
 import { parseScopeText } from '../../base/domain/osv-scope.ts'
-import type { RunProgress } from '../../base/domain/progress.ts'
 import { type SourceName, SOURCES, ageSecondsOf, whyUnsynced } from '../../base/domain/sources.ts'
-import type { StorageState } from '../../store/disk-state.ts'
-import { type LastVerification, readLastVerification } from '../../store/last-verification.ts'
+import type { RunProgress, RunSummary } from '../../base/reports/runs.ts'
+import type {
+  OsvScopeStatus,
+  SignatureStatus,
+  SourceState,
+  SourceStatus,
+  WaitingRun,
+} from '../../base/reports/sources.ts'
+import type { Status } from '../../base/reports/status.ts'
+import type { StorageState, VerifiedStatus } from '../../base/reports/storage.ts'
+import type { RelayStatus } from '../../base/reports/transfer.ts'
+import { readLastVerification } from '../../store/last-verification.ts'
 import { type Reads, isOwnData } from '../../store/reads.ts'
 import { contentDigestOf } from '../../store/replication/content.ts'
 import { changedScopeText } from '../../store/runs/run-scope.ts'
 import { findRejected, heldBack, messageNow } from '../../store/runs/rejected.ts'
-import type { Run, RunState } from '../../store/runs/runs.ts'
-import type { RelayTarget, TargetState } from '../../store/webhooks/outbox.ts'
-import type {
-  BoxesStatus,
-  EdgeTargetStatus,
-  FleetStatus,
-  SourceSyncing,
-  TagFindingsStatus,
-  ViewsStatus,
-  WebhooksReport,
-} from '../../base/domain/status.ts'
-import { type MissingParts, missingOf } from '../snapshot/missing.ts'
-import { type BundleStatus, bundleStatus } from './bundles.ts'
-import { type DoubtfulRun, doubtfulRunOf } from './doubts.ts'
-import { type PartialLists, partialListsOf } from './partial-lists.ts'
-
-/** State of a source: its latest run while that runs, else how its last run ended; `stopped` hides nothing that is wrong. */
-export type SourceState = RunState | 'never'
-
-/** A run as the report shows it; times in ISO 8601 UTC. */
-export type RunSummary = Pick<Run, 'id' | 'kind' | 'state' | 'code' | 'message' | 'facts'> & {
-  startedAt: string
-  endedAt: string | null
-}
-
-/** One source in the report; times in ISO 8601 UTC. */
-export interface SourceStatus extends PartialLists, SourceSyncing, MissingParts {
-  name: SourceName
-  state: SourceState
-  /** Snapshot id, hex; null before the first. */
-  snapshot: string | null
-  records: number
-  /** Digest of the snapshot's content, hex, equal on any mirror with this content; null: none, or not computed yet. */
-  contentDigest: string | null
-  /** The snapshot that readers get now; null where nothing is served. */
-  served: string | null
-  /** When the contents of all OSV records were last compared with upstream's (reconcile); null: never, or another source. */
-  comparedAt: string | null
-  /** The scope that the snapshot was made with, for OSV; null: everything that upstream lists, or another source. */
-  scope: OsvScopeStatus | null
-  /** Upstream's date of what is served. */
-  asOf: string | null
-  /** Null without data, and where its date is later than this machine's clock (`asOf`). */
-  ageSeconds: number | null
-  /** End of the last run that checked everything and was complete; null: none yet. */
-  lastSuccessAt: string | null
-  /** When a snapshot was last published that differs from the one before; null: none yet. */
-  lastChangeAt: string | null
-  /** Refused documents that wait for `approve` or `reject`. */
-  openQuarantines: number
-  /** The runs whose refused change waits for that; without a reason for those without a key. */
-  waiting?: readonly WaitingRun[]
-  /** A rejected change that upstream still offers; null: none. */
-  rejected?: { readonly run: number; readonly effect: string } | null
-  /** When the first of the failed runs began that are the last ones; null: the last run did not fail. */
-  failingSince?: string | null
-  /** What was published and should not be believed; null: nothing, or it is acknowledged. */
-  doubtful?: DoubtfulRun | null
-  /** What the signatures of the stored artifacts came to; null: they are not verified, or another source. */
-  signatures?: SignatureStatus | null
-  lastRun: RunSummary | null
-  /** How far its run is, where this daemon runs it; null: no run, one of another process, or nothing is known yet. */
-  progress?: RunProgress | null
-  nextRunAt: string | null
-}
-
-/** Numbers of artifacts by what their signatures came to, and the first that are not verified. */
-interface SignatureStatus extends SignatureCounts {
-  /** Whether what is not verified is not believed. */
-  readonly enforced: boolean
-  readonly unverified: readonly { readonly path: string; readonly reason: string }[]
-}
-
-/** A run whose refused change waits for a decision. */
-interface WaitingRun {
-  readonly run: number
-  readonly reason: string | null
-}
-
-/** A scope of the OSV source; records that are out of it are not stored, and do not count as missing. */
-interface OsvScopeStatus {
-  readonly include: readonly string[]
-  readonly exclude: readonly string[]
-}
-
-/** A target of the relay in the report; times in ISO 8601 UTC. */
-interface RelayStatus {
-  id: number
-  /** Scheme and host alone: the rest of a URL may be a token. Null for those without a key. */
-  target: string | null
-  state: TargetState
-  /** Since when it fails, or is disabled. */
-  since: string | null
-  /** Of the last failure, which may be long over; null for those without a key. */
-  reason: string | null
-  failedAt: string | null
-  deliveredAt: string | null
-  pending: number
-  givenUp: number
-}
-
-/** The report on the whole mirror. */
-export interface Status {
-  version: string
-  /** Id of the running daemon, another one after each start; null when the report does not come from one. */
-  instance: string | null
-  /** Null when the report does not come from a running server. */
-  uptimeSeconds: number | null
-  sources: SourceStatus[]
-  /** The content digests of all sources with a snapshot in one; null while one of them is null. */
-  contentDigest: string | null
-  /** Whether the data folder can be written to. */
-  storage: StorageState
-  /** Targets of the relay; empty when nothing is passed on. */
-  relay: RelayStatus[]
-  /** The bundle that was imported last; null: none ever was. */
-  bundle: BundleStatus | null
-  /** The last verification of all that is stored; null: none is known. */
-  verified?: VerifiedStatus | null
-  /** State of webhooks, where a daemon receives them. */
-  webhooks?: WebhooksReport
-  /** What scanners read, where a daemon makes it. */
-  views?: readonly ViewsStatus[]
-  /** How far the SBOMs of the mirrored tags are judged, where a daemon does it. */
-  findings?: TagFindingsStatus
-  /** Outbox and inbox, where a daemon has any. */
-  boxes?: BoxesStatus
-  /** Its part in a fleet, where it has one. */
-  fleet?: FleetStatus
-  /** Shared caches to purge, where the settings name any. */
-  edge?: readonly EdgeTargetStatus[]
-}
-
-/** The last verification in the report. */
-type VerifiedStatus = Omit<LastVerification, 'since'>
+import type { Run } from '../../store/runs/runs.ts'
+import type { RelayTarget } from '../../store/webhooks/outbox.ts'
+import { missingOf } from '../snapshot/missing.ts'
+import { bundleStatus } from './bundles.ts'
+import { doubtfulRunOf } from './doubts.ts'
+import { partialListsOf } from './partial-lists.ts'
 
 /** What the report is made from. */
 export interface StatusOptions {
@@ -188,8 +68,8 @@ export function buildStatus(options: StatusOptions): Status {
 function verifiedStatus(dataDir: string): VerifiedStatus | null {
   const last = readLastVerification(dataDir)
   if (last === null || last.endedAt === null) return null
-  const { since: _, ...shown } = last
-  return shown
+  const { endedAt, damaged, damagedCount, healed } = last
+  return { endedAt, damaged, damagedCount, healed }
 }
 
 /** The report where the database cannot be read: only what needs none of it. Nothing is claimed of the sources. */
@@ -284,7 +164,7 @@ function waitingOf(reads: Reads, name: SourceName): WaitingRun[] {
   return open.map(({ runId, reason }) => ({ run: runId, reason }))
 }
 
-function rejectedOf(reads: Reads, name: SourceName): NonNullable<SourceStatus['rejected']> | null {
+function rejectedOf(reads: Reads, name: SourceName): SourceStatus['rejected'] {
   const found = findRejected(reads, name)
   return found === null ? null : { run: found.runId, effect: heldBack(found) }
 }

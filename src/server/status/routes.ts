@@ -13,23 +13,20 @@ import {
   problemBody,
   problemHeaders,
 } from '../http/problems.ts'
-import type {
-  BoxesStatus,
-  EdgeTargetStatus,
-  FleetStatus,
-  TagFindingsStatus,
-  ViewsStatus,
-  WebhooksReport,
-} from '../../base/domain/status.ts'
+import type { BoxesStatus, EdgeTargetStatus } from '../../base/reports/transfer.ts'
+import type { FleetStatus } from '../../base/reports/fleet.ts'
+import type { TagFindingsStatus, ViewsStatus } from '../../base/reports/scanners.ts'
+import type { WebhooksReport } from '../../base/reports/webhooks.ts'
 import { folderBytes } from '../../store/disk-state.ts'
-import { lastedMs } from '../../store/runs/runs.ts'
 import { leaderPage } from './fleet.ts'
 import { openStatus } from './open-report.ts'
 import { onceASecond } from './once-a-second.ts'
-import { type ReportedProblem, reportedProblem } from './problem.ts'
+import { reportedProblem } from './problem.ts'
+import type { ReportedProblem } from '../../base/reports/problems.ts'
 import { problemsOf } from './problems.ts'
 import { judgeReadiness } from './readiness.ts'
-import { type SourceStatus, type Status, type StatusOptions, buildStatus, unreadStatus } from './report.ts'
+import { type StatusOptions, buildStatus, unreadStatus } from './report.ts'
+import type { Status, StatusAnswer } from '../../base/reports/status.ts'
 
 /** What reports on the mirror are made from. */
 interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
@@ -118,37 +115,15 @@ export interface MetricsPage {
   readonly countClosed: (why: string, count: number) => void
   /** Counts an answer: the surface of its path, its status, and the seconds from the request to its end. */
   readonly countAnswer: (surface: string, code: number, seconds: number) => void
-  readonly render: (figures: {
-    sources: readonly (Pick<
-      SourceStatus,
-      | 'name'
-      | 'state'
-      | 'asOf'
-      | 'ageSeconds'
-      | 'lastSuccessAt'
-      | 'lastChangeAt'
-      | 'openQuarantines'
-      | 'records'
-      | 'partialListCount'
-      | 'unsynced'
-    > & {
-      readonly lastRunSeconds: number | null
-      readonly lastAttemptAt: string | null
-    })[]
-    inbox: WebhooksReport['counts']
-    refresh: WebhooksReport['refresh'] | null
-    relay: Status['relay']
-    bundle: Status['bundle']
-    views: NonNullable<Status['views']>
-    findings?: TagFindingsStatus
-    boxes?: BoxesStatus
-    fleet?: FleetStatus
-    edge?: readonly EdgeTargetStatus[]
-    storage: Status['storage'] & { readonly dataBytes: number | null }
-    /** Whether /-/ready answers 200. */
-    ready: boolean
-    problems: readonly ReportedProblem[]
-  }) => Promise<string>
+  readonly render: (figures: PageFigures) => Promise<string>
+}
+
+/** What the page for Prometheus shows besides what is counted: the report, and what it does not have. */
+export interface PageFigures extends StatusAnswer {
+  /** Whether /-/ready answers 200. */
+  readonly ready: boolean
+  /** Size of all files in the data folder; null where it cannot be read. */
+  readonly dataBytes: number | null
 }
 
 /** Fastify around a server of our making; every error it can meet has the form of ours. */
@@ -195,7 +170,8 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
   })
   app.get('/-/status', async (_request, reply) => {
     const status = await reports.withNow(reports.open())
-    return page(reply, 200, { ...status, problems: reports.problems(status) })
+    const answer: StatusAnswer = { ...status, problems: reports.problems(status) }
+    return page(reply, 200, answer)
   })
   addMetrics(app, options)
   app.get('/-/ready', (_request, reply) => {
@@ -244,43 +220,14 @@ function addMetrics(app: FastifyInstance, options: PageOptions): void {
   if (metrics === undefined) return
   app.get('/-/metrics', async (_request, reply) => {
     const status = await reports.withNow(reports.open())
-    const { sources, storage, webhooks, relay, bundle, views = [] } = status
-    const { findings, boxes, fleet, edge, verified = null } = status
-    const problems = reports.problems(status)
-    const figures = sources.map((source) => ({
-      ...source,
-      lastRunSeconds: lasted(source),
-      lastAttemptAt: source.lastRun?.startedAt ?? null,
-    }))
-    const { counts: inbox = null, refresh = null } = webhooks ?? {}
-    const disk = { ...storage, dataBytes: await folderBytes(dataDir) }
-    const { ready } = readinessNow(options)
-    const shown = {
-      sources: figures,
-      storage: disk,
-      ready,
-      problems,
-      inbox,
-      refresh,
-      relay,
-      bundle,
-      views,
-      verified,
-    }
-    const parts = {
-      ...(findings && { findings }),
-      ...(boxes && { boxes }),
-      ...(fleet && { fleet }),
-      ...(edge && { edge }),
-    }
-    const text = await metrics.render({ ...shown, ...parts })
+    const text = await metrics.render({
+      ...status,
+      problems: reports.problems(status),
+      ready: readinessNow(options).ready,
+      dataBytes: await folderBytes(dataDir),
+    })
     return reply.header('Cache-Control', 'no-store').header('Content-Type', metrics.contentType).send(text)
   })
-}
-
-function lasted({ lastRun }: SourceStatus): number | null {
-  const ms = lastRun === null ? null : lastedMs(lastRun)
-  return ms === null ? null : ms / 1000
 }
 
 function page(reply: FastifyReply, code: number, body: object): FastifyReply {

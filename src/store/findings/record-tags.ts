@@ -1,20 +1,5 @@
+import type { TagWithRecord } from '../../base/reports/records.ts'
 import type { Db } from '../database/sqlite.ts'
-
-/** A package in the SBOM of a tag that a record is a finding of. */
-interface TagWithRecord {
-  /** The id of the tag in the service's list, and what people call it. */
-  readonly id: string
-  readonly name: string
-  readonly ecosystem: string
-  readonly package: string
-  readonly version: string
-  /** The source package by whose name it was found; null: by its own name. */
-  readonly source: string | null
-  /** Whether the record names a fixed version, or the service has patched it. */
-  readonly fixable: boolean
-  /** Whether VEX rules it out in this tag. */
-  readonly suppressed: boolean
-}
 
 /** The mirrored tags with a record, in the order of their names. */
 export interface RecordTags {

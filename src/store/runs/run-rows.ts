@@ -1,19 +1,14 @@
 import { dirname } from 'node:path'
 import type { SourceName } from '../../base/domain/sources.ts'
+import type { RunFacts, RunKind, RunState } from '../../base/reports/runs.ts'
 import { isLocked } from '../database/lock.ts'
 import type { Db } from '../database/open.ts'
 import { openAnyVersion } from '../database/sqlite.ts'
 
-/** `refresh`: only the catalog lists that an event can affect, and what changed in them. */
-export type RunKind = 'sync' | 'refresh' | 'reconcile' | 'approve' | 'repair' | 'import'
 /** What caused a run. `start`: the schedule was missed while this mirror did not run, or did not lead its fleet; `retry`: a first sync had failed, or the disk was full. */
 export type RunTrigger = 'schedule' | 'start' | 'retry' | 'command' | 'webhook' | 'inbox' | 'fleet'
-/** How a run can end. `complete` only with a full proof; `stopped` on request, before it had a result. */
-export type RunOutcome = 'complete' | 'partial' | 'quarantined' | 'failed' | 'stopped'
-export type RunState = RunOutcome | 'running'
-
-/** Counts and results of a run; any JSON. Keys are documented in docs/reference/run-facts.md. */
-export type RunFacts = Record<string, number | string | boolean | null | readonly string[]>
+/** How a run can end. */
+export type RunOutcome = Exclude<RunState, 'running'>
 
 /** A row of the run log. */
 export interface Run {

@@ -1,9 +1,11 @@
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { IN_PART, createRunDates } from './run-dates.ts'
-import { ORPHANED, type Row, type Run, type RunKind, type RunOutcome, type RunState, createSight } from './run-rows.ts'
+import type { RunKind, RunState } from '../../base/reports/runs.ts'
+import { ORPHANED, type Row, type Run, type RunOutcome, createSight } from './run-rows.ts'
 
-export type { Run, RunFacts, RunKind, RunOutcome, RunState, RunTrigger } from './run-rows.ts'
+export type { RunFacts, RunKind, RunState } from '../../base/reports/runs.ts'
+export type { Run, RunOutcome, RunTrigger } from './run-rows.ts'
 
 /** What an operator decided about a run: what it refused, or what it published and should not be believed. */
 type RunDecision = 'approved' | 'rejected' | 'acknowledged'

@@ -1,18 +1,17 @@
+import type { RelayStatus } from '../../base/reports/transfer.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
 import { type DeliveryResult, type RelayedLog, createRelayCursors, createSettling } from './outbox-results.ts'
 
 export type { DeliveryResult }
 
-/** State of a target: delivering, failing temporarily, or disabled permanently. */
-export type TargetState = 'ok' | 'failing' | 'disabled'
-
 /** A target of the relay. Times are unix milliseconds. */
 export interface RelayTarget {
   id: number
   /** May contain a token: visible to its owner only. */
   url: string
-  state: TargetState
+  /** Delivering, failing temporarily, or disabled permanently. */
+  state: RelayStatus['state']
   /** Since when it fails, or is disabled. */
   since: number | null
   /** Consecutive failures. */

@@ -2,7 +2,7 @@ import { dirname, sep } from 'node:path'
 import type { Logger } from '../../base/log.ts'
 import { toIso } from '../../base/time.ts'
 import { inboxPath } from '../../store/database/open.ts'
-import type { WebhooksStatus } from '../../base/domain/status.ts'
+import type { WebhooksStatus } from '../../base/reports/webhooks.ts'
 
 /** What is known of a webhooks.db that cannot be used: its parts meet one cause, which is logged once. */
 export interface InboxFault {

@@ -1,5 +1,5 @@
 import { toIsoOrNull } from '../../base/time.ts'
-import type { WebhooksStatus } from '../../base/domain/status.ts'
+import type { WebhooksStatus } from '../../base/reports/webhooks.ts'
 import type { Endpoint } from '../../config/kinds/webhooks.ts'
 import type { InboxCounts } from '../../store/webhooks/inbox.ts'
 import type { ReceiptOutcome } from './responses.ts'

@@ -1,5 +1,5 @@
 import { DAY_MS, HOUR_MS } from '../../base/time.ts'
-import type { Misses } from '../../base/domain/status.ts'
+import type { Misses } from '../../base/reports/webhooks.ts'
 import { namesOf, plainRepository } from '../../base/domain/image-reference.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
 import type { AnnouncedTag } from '../../store/webhooks/inbox-reports.ts'

@@ -1,5 +1,5 @@
 import { toIsoOrNull, DAY_MS } from '../../base/time.ts'
-import type { Latency, Quantiles, RefreshReport } from '../../base/domain/status.ts'
+import type { Latency, Quantiles, RefreshReport } from '../../base/reports/webhooks.ts'
 import { messageOf } from '../../base/errors.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
 import type { EventTimes, Announcements } from '../../store/webhooks/inbox-reports.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Status } from '../../../src/server/status/report.ts'
+import type { Status } from '../../../src/base/reports/status.ts'
 import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
 import { catalogSettings } from '../catalog/sync.ts'
 import type { Options } from '../report/group.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { Status } from '../../../src/server/status/report.ts'
+import type { Status } from '../../../src/base/reports/status.ts'
 import { operatorName } from '../../../src/base/domain/run-facts.ts'
 import { scratch } from '../../config/loading.ts'
 import { commandHost } from '../../support/hosted.ts'

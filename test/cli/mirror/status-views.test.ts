@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Status } from '../../../src/server/status/report.ts'
+import type { Status } from '../../../src/base/reports/status.ts'
 import { describeFindings, describeViews } from '../../../src/cli/mirror/status/lines.ts'
 import { load } from '../../config/loading.ts'
 

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import type { SourceState, SourceStatus, Status } from '../../../src/server/status/report.ts'
+import type { SourceState, SourceStatus } from '../../../src/base/reports/sources.ts'
+import type { Status } from '../../../src/base/reports/status.ts'
 import { withTakenPort } from '../../../src/cli/daemon-client.ts'
 import { parseMaxAge, statusCode, statusExitCode } from '../../../src/cli/mirror/status/code.ts'
 import { describeCompared, describeLists } from '../../../src/cli/mirror/status/lines.ts'
@@ -12,28 +13,23 @@ import { loadConfig } from '../../../src/config/load.ts'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { acquireLock, announceAddress, announceInstance } from '../../../src/store/database/lock.ts'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
+import { sourceStatus } from '../../support/source-status.ts'
 
 const HOUR = 3600
 
 function source(name: SourceName, state: SourceState, ageSeconds: number | null = HOUR): SourceStatus {
   const at = state === 'never' ? null : '2026-07-01T00:00:00.000Z'
   const id = state === 'never' ? null : 'ab'.repeat(32)
-  const lists = { partialLists: [], partialListCount: 0 }
-  const times = {
+  return sourceStatus(name, {
+    state,
+    snapshot: id,
+    served: id,
+    contentDigest: null,
+    comparedAt: at,
     asOf: at,
     ageSeconds: at === null ? null : ageSeconds,
-    lastSuccessAt: null,
-    lastChangeAt: null,
-    openQuarantines: 0,
-    comparedAt: at,
-    scope: null,
-    contentDigest: null,
-    unsynced: null,
-    scopeChanged: null,
-    partial: false,
     missing: 0,
-  }
-  return { name, state, snapshot: id, served: id, records: 1, lastRun: null, nextRunAt: null, ...lists, ...times }
+  })
 }
 
 /** Of feeds and osv, in these states; the first as old as given. */

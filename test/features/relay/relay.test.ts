@@ -1,4 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { RELAY_TARGET } from '../../../src/base/reports/transfer.ts'
+import { relayStatus } from '../../../src/server/status/report.ts'
+import { faultsBy } from '../../support/openapi.ts'
 import { NOW } from '../../store/fixtures.ts'
 import { type Target, bench, target } from './targets.ts'
 import { longTest } from '../../support/tables.ts'
@@ -179,6 +182,12 @@ describe('a relay target', () => {
       expect(to.got.length - before).toBe(1)
     }
     expect(stateOf(made)).toMatchObject({ state: 'failing', since: NOW, failures: 5, pending: 1 })
+    expect(
+      made.outbox
+        .listTargets()
+        .map(relayStatus)
+        .flatMap((one) => faultsBy(RELAY_TARGET, one)),
+    ).toEqual([])
     expect(stateOf(made)?.reason).toBe('it answered 500')
     to.manner = 200
     made.pass(2 * 1800_000)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
-import type { BoxesStatus } from '../../../src/base/domain/status.ts'
+import type { BoxesStatus } from '../../../src/base/reports/transfer.ts'
 import { type Served, type World, openWorld } from '../../support/daemons.ts'
 import { type FakeClock, FAKETIME, createFakeClock } from '../../support/faketime.ts'
 

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { BoxesStatus } from '../../../src/base/domain/status.ts'
+import type { BoxesStatus } from '../../../src/base/reports/transfer.ts'
 import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
 import { target } from '../../features/relay/targets.ts'
 import { openWorld } from '../../support/daemons.ts'

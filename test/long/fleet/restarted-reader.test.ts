@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { FleetStatus, ViewsStatus } from '../../../src/base/domain/status.ts'
+import type { FleetStatus } from '../../../src/base/reports/fleet.ts'
+import type { ViewsStatus } from '../../../src/base/reports/scanners.ts'
 import { type Node, openFleet } from '../../support/fleet/daemons.ts'
 
 interface Seen {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { FleetStatus } from '../../../src/base/domain/status.ts'
+import type { FleetStatus } from '../../../src/base/reports/fleet.ts'
 import { target } from '../../features/relay/targets.ts'
 import { bearer } from '../../support/keys.ts'
 import { type Node, openFleet, untilFleet } from '../../support/fleet/daemons.ts'

@@ -2,6 +2,8 @@ import { createServer as createTcpServer } from 'node:net'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { EDGE_TARGET } from '../../../src/base/reports/transfer.ts'
+import { faultsBy } from '../../support/openapi.ts'
 import { createEdgePurges } from '../../../src/features/edge/purge.ts'
 import { openWorld } from '../../support/daemons.ts'
 import { type Manner, target } from '../../features/relay/targets.ts'
@@ -31,6 +33,7 @@ test('tags are purged at once and again later', async () => {
   purge(['pm-osv', 'pm-feeds'])
   await vi.waitFor(() => expect(tagsOf(edge.got)).toEqual(['pm-osv pm-feeds', 'pm-osv pm-feeds']))
   await vi.waitFor(() => expect(status()).toMatchObject([{ state: 'ok', pending: false, purged: 2 }]))
+  expect(faultsBy(EDGE_TARGET, status()[0])).toEqual([])
 })
 
 test('a purge that fails is retried with all tags that came meanwhile, and logged once for each reason', async () => {

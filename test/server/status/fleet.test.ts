@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { judgeFleet, leaderPage } from '../../../src/server/status/fleet.ts'
-import type { FleetStatus } from '../../../src/base/domain/status.ts'
+import type { FleetStatus } from '../../../src/base/reports/fleet.ts'
 
 const NOW = Date.parse('2026-11-22T12:00:00Z')
 const ago = (seconds: number): string => new Date(NOW - seconds * 1000).toISOString()

@@ -2,9 +2,11 @@ import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
 import { problemsOf } from '../../../src/server/status/problems.ts'
 import { judgeReadiness } from '../../../src/server/status/readiness.ts'
-import type { SourceStatus, Status } from '../../../src/server/status/report.ts'
+import type { SourceStatus } from '../../../src/base/reports/sources.ts'
+import type { Status } from '../../../src/base/reports/status.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
+import { sourceStatus as source } from '../../support/source-status.ts'
 
 const { config } = loadConfig({
   env: {
@@ -13,33 +15,6 @@ const { config } = loadConfig({
   },
   cwd: tmpdir(),
 })
-
-function source(name: SourceName, more: Partial<SourceStatus> = {}): SourceStatus {
-  return {
-    name,
-    state: 'complete',
-    snapshot: 'aa',
-    served: 'aa',
-    contentDigest: 'bb',
-    records: 1,
-    comparedAt: null,
-    scope: null,
-    asOf: '2026-07-01T05:58:00.000Z',
-    ageSeconds: 3600,
-    lastSuccessAt: null,
-    lastChangeAt: null,
-    openQuarantines: 0,
-    partial: false,
-    missing: null,
-    partialLists: [],
-    partialListCount: 0,
-    unsynced: null,
-    scopeChanged: null,
-    lastRun: null,
-    nextRunAt: null,
-    ...more,
-  }
-}
 
 function failed(name: SourceName, code: string, at: string, more: Partial<SourceStatus> = {}) {
   const run = {

@@ -1,12 +1,13 @@
-import type { StorageState } from '../../../src/store/disk-state.ts'
+import type { StorageState } from '../../../src/base/reports/storage.ts'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { openStatus } from '../../../src/server/status/open-report.ts'
 import { judgeReadiness } from '../../../src/server/status/readiness.ts'
-import type { Status } from '../../../src/server/status/report.ts'
+import type { Status } from '../../../src/base/reports/status.ts'
 import { acquireLock } from '../../../src/store/database/lock.ts'
 import { lastedMs } from '../../../src/store/runs/runs.ts'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import type { FilledStore } from '../../support/filled-store.ts'
+import { sourceStatus } from '../../support/source-status.ts'
 import { FEEDS, FILLED_AT, closeAll, jsonOf, serve as serveStore } from '../served.ts'
 import { load } from '../../config/loading.ts'
 import type { Config } from '../../../src/config/schema.ts'
@@ -137,14 +138,14 @@ test('a run that no process executes any more is reported as ended without a res
 
 test('why a request is repeated is shown of public sources alone to those without a key', () => {
   const retry = { reason: '/v1/tags/acme-internal: upstream answered 503', nextAt: '2026-01-01T00:00:00.000Z' }
-  const progress = { phase: 'lists', unit: 'items', done: 3, total: null, retry }
+  const progress = { phase: 'lists', unit: 'items', done: 3, total: null, retry } as const
   for (const [name, isPrivate] of [
     ['osv', false],
     ['feeds', false],
     ['catalog', true],
     ['identity', true],
   ] as const) {
-    const source = { name, state: 'running', asOf: null, lastRun: null, partialLists: [], progress }
+    const source = sourceStatus(name, { state: 'running', asOf: null, progress })
     const status = { sources: [source], relay: [], storage: { state: 'ok' } } as unknown as Status
     const limits = { maxAgeHours: 1 }
     const settings = settingsWith(limits)
@@ -156,8 +157,10 @@ test('why a request is repeated is shown of public sources alone to those withou
 })
 
 test('a source whose first sync failed is not ready, with the code of the failure', () => {
-  const lastRun = { state: 'failed', code: 'upstream_unreachable', message: 'http://internal', facts: {} }
-  const source = { name: 'catalog', state: 'failed', asOf: null, ageSeconds: null, lastRun, partialLists: [] }
+  const at = '2026-07-01T05:58:00.000Z'
+  const failed = { id: 7, kind: 'sync', state: 'failed', facts: {}, startedAt: at, endedAt: at } as const
+  const lastRun = { ...failed, code: 'upstream_unreachable', message: 'http://internal' }
+  const source = sourceStatus('catalog', { state: 'failed', asOf: null, ageSeconds: null, lastRun })
   const status = { sources: [source], storage: { state: 'ok' } } as unknown as Status
   const limits = { maxAgeHours: 1 }
   const settings = settingsWith(limits)
@@ -177,15 +180,7 @@ test('how long a run took is not known where the next one ended its row', () => 
 test('a source that repeats a failed request before its first snapshot is not ready, with the reason', () => {
   const retry = { reason: 'no connection', nextAt: '2026-01-01T00:00:00.000Z' }
   const progress = { phase: 'index', unit: 'records', done: 0, total: null, retry } as const
-  const source = {
-    name: 'osv',
-    state: 'running',
-    asOf: null,
-    ageSeconds: null,
-    lastRun: null,
-    progress,
-  }
-  const sources = [source as unknown as Status['sources'][number]]
+  const sources = [sourceStatus('osv', { state: 'running', asOf: null, ageSeconds: null, progress })]
   const limits = { maxAgeHours: 1 }
   const settings = settingsWith(limits)
   const storage = { state: 'ok', reason: null, freeBytes: null } as const

@@ -3,10 +3,11 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
-import type { FleetStatus } from '../../../src/base/domain/status.ts'
+import { FLEET, type FleetStatus } from '../../../src/base/reports/fleet.ts'
 import { catalogEnv } from '../catalog/mirror.ts'
 import { type World, openWorld } from '../daemons.ts'
 import { TEST_KEY, bearer } from '../keys.ts'
+import { faultsBy } from '../openapi.ts'
 
 /** What a test asks of a mirror of a fleet. */
 export interface Node {
@@ -50,9 +51,11 @@ export async function openFleet(leaseSeconds: number): Promise<Fleet> {
   return { world, store, env }
 }
 
-/** The fleet's section of a mirror's status. */
+/** The fleet's section of a mirror's status; throws where it is not as described. */
 export async function fleetStatus({ url }: Node): Promise<FleetStatus> {
   const body = (await (await fetch(`${url}/-/status`)).json()) as { fleet: FleetStatus }
+  const faults = faultsBy(FLEET, body.fleet)
+  if (faults.length > 0) throw new Error(faults.join('; '))
   return body.fleet
 }
 

@@ -1,4 +1,5 @@
-import { FLEET_PAUSED, type FleetStatus } from '../../../base/domain/status.ts'
+import { FLEET_PAUSED } from '../../../base/domain/status.ts'
+import type { FleetStatus } from '../../../base/reports/fleet.ts'
 import { timeOf } from '../../output.ts'
 
 /** Returns the lines of `patchmirror status` on the part of a mirror in its fleet. */

@@ -1,5 +1,6 @@
 import { closing, withReads } from '../../store-access.ts'
-import { type Status, buildStatus } from '../../../server/status/report.ts'
+import { buildStatus } from '../../../server/status/report.ts'
+import type { Status } from '../../../base/reports/status.ts'
 import { servedSources } from '../../../base/domain/sources.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
@@ -38,7 +39,7 @@ function withOwnRuns(asked: Status, own: Status | null): Status {
   const sources = asked.sources.map((source) => {
     const same = own?.sources.find(({ name }) => name === source.name)
     if (same === undefined || same.lastRun?.id !== source.lastRun?.id) return source
-    const { lastRun, partialLists, unprovedLists = [] } = same
+    const { lastRun, partialLists, unprovedLists } = same
     return { ...source, lastRun, partialLists, unprovedLists }
   })
   const relay = own?.relay ?? []

@@ -1,12 +1,13 @@
 import { counted } from '../../../base/text.ts'
 import { describeMissing } from '../../../server/snapshot/missing.ts'
-import type { BundleStatus } from '../../../server/status/bundles.ts'
-import type { Status } from '../../../server/status/report.ts'
+import type { BundleStatus } from '../../../base/reports/transfer.ts'
+import type { Status } from '../../../base/reports/status.ts'
 import { maySync } from '../../../base/domain/sources.ts'
 import type { Config } from '../../../config/schema.ts'
 import { judgedWords, whyNoTags } from '../../../store/findings/words.ts'
 import { timeOf } from '../../output.ts'
-import { type ViewsStatus, describeUnread } from '../../../base/domain/status.ts'
+import { describeUnread } from '../../../base/domain/status.ts'
+import type { ViewsStatus } from '../../../base/reports/scanners.ts'
 import type { GatheredStatus } from './gather.ts'
 
 /**
@@ -59,7 +60,7 @@ export function describeSourcesMissing({ sources }: Status): string[] {
 
 /** Returns a line for each list that is not known to be complete, or whose end is not proved. */
 export function describeLists({ sources }: Status): string[] {
-  return sources.flatMap(({ name, partialLists, unprovedLists = [] }) => [
+  return sources.flatMap(({ name, partialLists, unprovedLists }) => [
     ...partialLists.map(({ path, reason }) => `${name}: ${path} is not known to be complete: ${reason}`),
     ...unprovedLists.map(({ path, reason }) => `${name}: the end of ${path} is not proved: ${reason}`),
   ])
@@ -67,7 +68,7 @@ export function describeLists({ sources }: Status): string[] {
 
 /** Returns a line on what the signatures of the artifacts came to; none where they are not verified. */
 export function describeSignatures({ sources }: Status): string[] {
-  return sources.flatMap(({ signatures = null }) => {
+  return sources.flatMap(({ signatures }) => {
     if (signatures === null) return []
     const { verified, failed, none } = signatures
     return [`signatures: ${verified} verified, ${failed} failed, ${none} without one`]
@@ -76,7 +77,7 @@ export function describeSignatures({ sources }: Status): string[] {
 
 /** Returns a line on the last verification of what is stored; none where none is known. */
 export function describeVerified({ verified = null }: Status): string[] {
-  if (verified === null || verified.endedAt === null) return []
+  if (verified === null) return []
   const { endedAt, damagedCount, healed } = verified
   const found = damagedCount === 0 ? 'sound' : `${counted(damagedCount, 'part')} damaged`
   const more = healed === null ? '' : `, healed: ${healed}`

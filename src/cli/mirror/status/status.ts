@@ -1,4 +1,4 @@
-import type { Status } from '../../../server/status/report.ts'
+import type { Status } from '../../../base/reports/status.ts'
 import type { Config } from '../../../config/schema.ts'
 import { whyUnread } from '../../../store/database/unread.ts'
 import { daemonUrl, withTakenPort } from '../../daemon-client.ts'

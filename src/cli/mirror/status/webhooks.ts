@@ -1,6 +1,6 @@
 import { counted } from '../../../base/text.ts'
 import { toIsoOrNull } from '../../../base/time.ts'
-import type { RefreshReport, WebhooksReport } from '../../../base/domain/status.ts'
+import type { RefreshReport, WebhooksReport } from '../../../base/reports/webhooks.ts'
 import type { Config } from '../../../config/schema.ts'
 import { endpointsOf } from '../../../config/kinds/webhooks.ts'
 import { MirrorError } from '../../../base/errors.ts'

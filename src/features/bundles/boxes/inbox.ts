@@ -1,5 +1,5 @@
 import { toIso } from '../../../base/time.ts'
-import type { InboxStatus } from '../../../base/domain/status.ts'
+import type { InboxStatus } from '../../../base/reports/transfer.ts'
 import { messageOf, MirrorError, systemCode } from '../../../base/errors.ts'
 import { nounOf } from '../../../base/text.ts'
 import type { KeyTrust } from '../format/keys.ts'

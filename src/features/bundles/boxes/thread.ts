@@ -3,7 +3,7 @@ import type { ImportResult } from './inbox.ts'
 import type { Shipped } from './outbox.ts'
 import { supervise } from '../../../base/threads/supervisor.ts'
 import { workerFile } from '../../../base/threads/worker-file.ts'
-import type { BoxesStatus } from '../../../base/domain/status.ts'
+import type { BoxesStatus } from '../../../base/reports/transfer.ts'
 import type { BoxesStart, FromBoxes, ToBoxes } from './boxes.worker.ts'
 
 /** The thread of inbox and outbox as the rest of the program sees it. */

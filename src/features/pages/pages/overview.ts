@@ -1,4 +1,5 @@
-import type { SourceState, SourceStatus, Status } from '../../../server/status/report.ts'
+import type { SourceState, SourceStatus } from '../../../base/reports/sources.ts'
+import type { Status } from '../../../base/reports/status.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { NO_AGE, isPrivateSource } from '../../../base/domain/sources.ts'
 import { describeOsvScope } from '../../../base/domain/osv-scope.ts'

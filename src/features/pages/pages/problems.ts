@@ -1,6 +1,6 @@
 import type { MirrorProblem } from '../../../server/status/problem.ts'
 import { problemsOf } from '../../../server/status/problems.ts'
-import type { Status } from '../../../server/status/report.ts'
+import type { Status } from '../../../base/reports/status.ts'
 import type { NoticeBlock } from '../blocks.ts'
 import { clip } from '../cells.ts'
 import type { PageCall } from '../page.ts'

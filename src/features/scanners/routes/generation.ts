@@ -1,4 +1,4 @@
-import type { ViewsStatus } from '../../../base/domain/status.ts'
+import type { ViewsStatus } from '../../../base/reports/scanners.ts'
 import { statSync } from 'node:fs'
 import { toIso } from '../../../base/time.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'

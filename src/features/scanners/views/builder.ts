@@ -1,6 +1,6 @@
 import type { Logger } from '../../../base/log.ts'
 import type { ServedPin } from '../../../store/pin.ts'
-import type { ViewsStatus } from '../../../base/domain/status.ts'
+import type { ViewsStatus } from '../../../base/reports/scanners.ts'
 import { type ViewsKind, unreadVexIn } from '../store/generations.ts'
 import { derivedVendors } from './osv/ecosystems.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'

@@ -1,6 +1,6 @@
 import type { Config } from '../../../config/schema.ts'
 import { toIso } from '../../../base/time.ts'
-import type { ViewsStatus } from '../../../base/domain/status.ts'
+import type { ViewsStatus } from '../../../base/reports/scanners.ts'
 import type { Reads } from '../../../store/reads.ts'
 import { type ViewsKind, generationDir, readCurrentViews, unreadVexIn } from '../store/generations.ts'
 import { openViews } from '../store/reads.ts'

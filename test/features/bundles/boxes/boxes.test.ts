@@ -3,6 +3,8 @@ import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { dateIntervalOf } from '../../../../src/features/bundles/boxes/thread.ts'
 import { nameBoxFault, stripPaths } from '../../../../src/features/bundles/boxes/inbox-files.ts'
+import { BOXES } from '../../../../src/base/reports/transfer.ts'
+import { faultsBy } from '../../../support/openapi.ts'
 import { createInboxImporter } from '../../../../src/features/bundles/boxes/inbox.ts'
 import { inspectBundle, openBundle } from '../../../../src/features/bundles/import/open.ts'
 import { fillOutbox } from '../../../../src/features/bundles/boxes/outbox.ts'
@@ -269,6 +271,7 @@ describe('the inbox', () => {
     const { inbox, look } = watch(box, below())
     await look()
     expect(inbox.status()).toMatchObject({ waiting: [], imported: 0, refused: 3 })
+    expect(faultsBy(BOXES, { inbox: inbox.status(), outbox: null })).toEqual([])
     expect(readdirSync(join(box, 'refused')).sort()).toEqual([
       'damaged.zip',
       'damaged.zip.txt',

@@ -1,4 +1,4 @@
-import type { BoxesStatus } from '../../../../base/domain/status.ts'
+import type { BoxesStatus } from '../../../../base/reports/transfer.ts'
 import type { ExportedState, ImportedBundle } from '../../../../store/replication/ledger.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, code, count, plain, size, state, time } from '../../cells.ts'

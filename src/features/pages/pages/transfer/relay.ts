@@ -1,4 +1,4 @@
-import type { Status } from '../../../../server/status/report.ts'
+import type { Status } from '../../../../base/reports/status.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, clip, count, plain, state, time } from '../../cells.ts'
 import type { PageCall, PageView } from '../../page.ts'

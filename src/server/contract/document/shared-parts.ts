@@ -1,5 +1,5 @@
-import { ref } from './components.ts'
-import type { ComponentRef, PathOperation } from './openapi.ts'
+import { ref } from '../components.ts'
+import type { ComponentRef, PathOperation } from '../openapi.ts'
 
 /** Operations by method, by path. */
 type Paths<Operation> = Readonly<Record<string, Readonly<Record<string, Operation>>>>
