@@ -1,4 +1,4 @@
-import type { Cell, Tone } from './cells.ts'
+import type { Cell, Tone } from '../../answers/cells.ts'
 
 /** What a page consists of, in order; each kind has a template of its name. Texts are plain and escaped when rendered. */
 export type Block =

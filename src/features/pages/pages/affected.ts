@@ -1,6 +1,7 @@
 import { describeAffected, describeSeverity } from '../../../server/lookup/affected.ts'
+import { clip } from '../../../base/text.ts'
 import type { Fields } from '../../../base/json/objects.ts'
-import { type Cell, clip, link, plain } from '../cells.ts'
+import { type Cell, link, plain } from '../../../answers/cells.ts'
 import type { PageCall } from '../page.ts'
 
 /** Longest name of a package or an ecosystem that leads to a page, characters. */

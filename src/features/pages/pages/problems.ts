@@ -1,8 +1,8 @@
+import { clip } from '../../../base/text.ts'
 import type { MirrorProblem } from '../../../server/status/problem.ts'
 import { problemsOf } from '../../../server/status/problems.ts'
 import type { Status } from '../../../server/status/report.ts'
 import type { NoticeBlock } from '../blocks.ts'
-import { clip } from '../cells.ts'
 import type { PageCall } from '../page.ts'
 
 /** Returns a notice for everything that is wrong with the mirror, with the commands that show or fix it; the worst first. */

@@ -5,9 +5,9 @@ import {
   noTagHasIt,
   readRecordTags,
 } from '../../../server/lookup/record-tags.ts'
-import { counted } from '../../../base/text.ts'
+import { clip, counted } from '../../../base/text.ts'
 import type { Block } from '../blocks.ts'
-import { clip, link, plain } from '../cells.ts'
+import { link, plain } from '../../../answers/cells.ts'
 import type { PageCall } from '../page.ts'
 
 /** Rows that are shown of a record. */

@@ -3,7 +3,7 @@ import { findItems, findRecordIds, packageOfPurl, referenceOfPurl } from '../../
 import { fieldsOfItem } from '../../../base/json/forms/item-fields.ts'
 import { fieldsOf } from '../../../base/json/objects.ts'
 import type { Block } from '../blocks.ts'
-import { type Cell, code, count, link, plain } from '../cells.ts'
+import { type Cell, code, count, link, plain } from '../../../answers/cells.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
 import { noViews } from './ecosystems.ts'
 

@@ -1,4 +1,4 @@
-import { nounOf } from '../../../../base/text.ts'
+import { clip, nounOf } from '../../../../base/text.ts'
 import type { Unreadable } from '../../documents/read.ts'
 import { type Material, type Provenance, readProvenance } from '../../../../documents/provenance.ts'
 import { readSboms } from '../../../../documents/sboms/read.ts'
@@ -6,7 +6,7 @@ import type { InputSbom, SbomComponent } from '../../../../documents/sboms/sbom.
 import type { StatedWords } from '../../../../documents/vex/statement.ts'
 import { readVexDocuments } from '../../../../documents/vex/statements.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, type Tone, clip, code, grouped, link, plain, state } from '../../cells.ts'
+import { type Cell, type Tone, code, grouped, link, plain, state } from '../../../../answers/cells.ts'
 import { type PageCall, numberOf, parameter } from '../../page.ts'
 import type { Artifact, StoredArtifact } from './artifacts.ts'
 

@@ -1,8 +1,9 @@
+import { clip } from '../../../../base/text.ts'
 import { RESOURCES } from '../../../../base/domain/resources.ts'
 import { readText } from '../../../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../../../base/json/forms/item-fields.ts'
 import { type Fields, isObject } from '../../../../base/json/objects.ts'
-import { type Cell, clip, plain, time } from '../../cells.ts'
+import { type Cell, plain, time } from '../../../../answers/cells.ts'
 
 /** Fields that have the date of a change, in any spelling. */
 const CHANGED = ['updated_at', 'created_at', 'pushed_at', 'last_updated']

@@ -3,7 +3,7 @@ import { jsonTextOf } from '../../../../base/json/objects.ts'
 import { contentOf, sizeOf } from '../../../../store/database/gzip.ts'
 import type { Quarantine } from '../../../../store/runs/quarantine.ts'
 import type { Block, NoticeBlock } from '../../blocks.ts'
-import { type Cell, code, count, grouped, link, plain } from '../../cells.ts'
+import { type Cell, code, count, grouped, link, plain } from '../../../../answers/cells.ts'
 import { type EntryDifference, compareEntries, entriesOfFeed, entriesOfIndex } from '../../documents/difference.ts'
 import { type PageCall, choiceOf, numberOf } from '../../page.ts'
 
