@@ -57,6 +57,9 @@ interface Prose {
   readonly text: string
 }
 
+/** How good the news are. */
+export type Tone = 'good' | 'warn' | 'bad' | 'plain'
+
 /** A value: a printer chooses how a time or a size looks, and whether a link can be followed. */
 export type Value = TextValue | TimeValue | BytesValue | NoValue
 
@@ -65,6 +68,7 @@ interface TextValue {
   readonly text: string
   /** An id, a path or a digest. */
   readonly isCode?: true
+  readonly tone?: Tone
   readonly note?: string
   readonly link?: Link
 }
@@ -90,9 +94,19 @@ export type Link = OwnLink | { readonly kind: 'web'; readonly url: string }
 
 /** What a value leads to on this mirror, by its kind and name: only a page knows where that is. */
 export type OwnLink =
-  | { readonly kind: 'record file' | 'search' | 'tag' | 'view'; readonly name: string }
+  | { readonly kind: 'record file' | 'search' | 'tag' | 'view' | 'path'; readonly name: string }
+  | DocumentLink
   | { readonly kind: 'package'; readonly ecosystem: string; readonly name: string }
   | { readonly kind: 'changes'; readonly source: SourceName; readonly since: string }
+
+/** A link to a document of an artifact: its file, or what a page shows of its contents. */
+export interface DocumentLink {
+  readonly kind: 'document'
+  readonly part: 'file' | 'contents'
+  readonly artifact: string
+  /** Which of the artifact's documents, from 0. */
+  readonly number: number
+}
 
 /** The value of what is not there. */
 const NONE: NoValue = { kind: 'none' }

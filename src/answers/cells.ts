@@ -1,8 +1,6 @@
 import { clip } from '../base/text.ts'
+import type { Tone } from './answer.ts'
 import { textOfJson } from '../base/json/objects.ts'
-
-/** How good the news are. */
-export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 
 /** A value on a page: a text, perhaps with a link. */
 export interface Cell {

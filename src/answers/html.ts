@@ -1,4 +1,4 @@
-import { type Cell, type Tone, grouped, outside, plain, size, time } from './cells.ts'
+import { type Cell, grouped, outside, plain, size, time } from './cells.ts'
 import {
   type Answer,
   type Facts,
@@ -6,6 +6,7 @@ import {
   type OwnLink,
   type Part,
   type Table,
+  type Tone,
   type Value,
   listOf,
 } from './answer.ts'
@@ -51,7 +52,7 @@ interface TextBlock {
 }
 
 /** What a page knows that an answer does not: the addresses. */
-export interface PagePlace {
+interface PagePlace {
   /** Unix milliseconds. */
   readonly now: number
   readonly hrefOf: (link: OwnLink) => string
@@ -125,9 +126,9 @@ function cellOf(value: Value, place: PagePlace): Cell {
       return { ...cell, ...(notes.length > 0 && { note: notes.join(', ') }) }
     }
     case 'text': {
-      const { text, isCode, note } = value
-      const cell = value.link === undefined ? { text } : linkedCell(text, value.link, place)
-      return { ...cell, ...(isCode && { look: 'code' }), ...(note !== undefined && { note }) }
+      const { text, isCode, link, ...look } = value
+      const cell = link === undefined ? { text } : linkedCell(text, link, place)
+      return { ...cell, ...look, ...(isCode && { look: 'code' }) }
     }
   }
 }

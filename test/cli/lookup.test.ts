@@ -181,8 +181,8 @@ describe('show', () => {
     }
     const { out } = await ask('show', reference)
     expect(out).toMatch(/^sbom +stored +\S/m)
-    expect(out).toMatch(/^provenance +could not be fetched +-$/m)
-    expect(out).toMatch(/^provenance: .*\/provenance.*400/m) // the reason that the run gave
+    expect(out).toMatch(/^provenance +could not be fetched(?: +-)+$/m)
+    expect(out).toMatch(/^provenance +\S.*\/provenance.*400/m) // the reason that the run gave
   })
 
   test('finds a digest by its first eight digits, within a repository too, and lists what several digits may be', async () => {

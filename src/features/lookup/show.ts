@@ -17,7 +17,7 @@ import { type LookupOptions } from './open.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
 import { recordAnswer, recordContent } from './record.ts'
 import { noIndex } from './search.ts'
-import { tagFinding } from './tag.ts'
+import { readArtifacts, tagAnswer } from './tag.ts'
 
 const LIMIT = 20
 /** Names of records or tags that a message lists. */
@@ -101,6 +101,18 @@ function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | 
   if (!isRepository) throw new MirrorError('not_found', `not found: ${lines.join('\n')}`)
   const items = tags.slice(0, limit).map(({ body }) => upstreamJson(body.toString('utf8')))
   return { json: { kind: 'repository', repository: text, total: tags.length, tags: items }, lines }
+}
+
+/** Returns a listed tag: its names, its fields and its artifacts. */
+function tagFinding(stored: LookupCall, id: string, body: Buffer): LookupResult {
+  const text = body.toString('utf8')
+  const item = fieldsOf(JSON.parse(text))
+  const { repository, tag, digest } = namesOfTag({ ...item })
+  const artifacts = readArtifacts(stored, 'tags', id)
+  return {
+    json: { kind: 'tag', id, repository, name: tag, digest, item: upstreamJson(text), artifacts },
+    lines: terminalLines(tagAnswer(stored, id, item, artifacts, null)),
+  }
 }
 
 /** Reports whether a tag belongs to the repository of this name, with or without a registry's host. */

@@ -1,4 +1,4 @@
-import type { Tone } from '../../answers/cells.ts'
+import type { Tone } from '../../answers/answer.ts'
 import type { AnswerBlock, FactsBlock } from '../../answers/html.ts'
 
 /** What a page consists of, in order; each kind has a template of its name. Texts are plain and escaped when rendered. */

@@ -1,18 +1,28 @@
-import type { Answer, OwnLink } from '../../answers/answer.ts'
-import { type PagePlace, htmlBlocks } from '../../answers/html.ts'
-import type { PageCall, PageView } from './page.ts'
+import type { Answer, DocumentLink, OwnLink } from '../../answers/answer.ts'
+import { type AnswerBlock, htmlBlocks } from '../../answers/html.ts'
+import type { PageCall } from './page.ts'
 
-/** Returns an answer as a page. `pageAt`: the address of the page whose table begins after this number of rows. */
-export function answerView(call: PageCall, answer: Answer, pageAt: PagePlace['pageAt']): PageView {
-  const blocks = htmlBlocks(answer, { now: call.now, hrefOf: (link) => hrefOf(call, link), pageAt })
-  return { title: answer.title, blocks }
+/** Where a page leads beside the other pages: itself, and the documents that it shows. */
+interface PageTargets {
+  /** Returns the page whose table begins after this number of rows. */
+  readonly pageAt?: (at: number) => string
+  readonly documentHref?: (link: DocumentLink) => string
+}
+
+/** Returns an answer as blocks of a page. */
+export function answerBlocks(call: PageCall, answer: Pick<Answer, 'parts'>, targets: PageTargets = {}): AnswerBlock[] {
+  const { pageAt = () => '', documentHref = () => '' } = targets
+  const hrefOf = (link: OwnLink): string => (link.kind === 'document' ? documentHref(link) : namedHref(call, link))
+  return htmlBlocks(answer, { now: call.now, hrefOf, pageAt })
 }
 
 /** Returns where this site shows what an answer names. */
-function hrefOf({ ui, root }: PageCall, link: OwnLink): string {
+function namedHref({ ui, root }: PageCall, link: Exclude<OwnLink, DocumentLink>): string {
   switch (link.kind) {
     case 'record file':
       return root(`/external/osv/${encodeURIComponent(link.name)}.json`)
+    case 'path':
+      return root(link.name)
     case 'search':
       return ui('search', { q: link.name })
     case 'tag':

@@ -7,7 +7,7 @@ import { clip } from '../../../base/text.ts'
 import { datesFacts, recordAnswer, recordContent, removedRecordAnswer } from '../../lookup/record.ts'
 import { link } from '../../../answers/cells.ts'
 import type { Block } from '../blocks.ts'
-import { answerView } from '../links.ts'
+import { answerBlocks } from '../links.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../page.ts'
 
 /** Rows of each kind on a page. */
@@ -24,7 +24,8 @@ export function loadRecord(call: PageCall): PageView {
   const content = stored.size > MAX_BYTES ? null : recordContent(stored)
   const found = { id, stored, content, dates: call.reads.dates.readDates(id), tags: readTags(call, id) }
   const extent = { ...EXTENT, at: numberOf(call.query, 'at') ?? 0, more: call }
-  return answerView(call, recordAnswer(found, extent), (at) => call.ui('record', { id, at: at === 0 ? null : at }))
+  const pageAt = (at: number): string => call.ui('record', { id, at: at === 0 ? null : at })
+  return { title: id, blocks: answerBlocks(call, recordAnswer(found, extent), { pageAt }) }
 }
 
 /** Reads the mirrored tags with a record, for clients with a key, where this mirror has tags. */
@@ -38,9 +39,11 @@ function readTags({ config, reads, refuseOld, signedIn }: PageCall, id: string):
 /** A record that is not stored: removed, missing, or of another id. */
 function missingView(call: PageCall, id: string): PageView {
   const { reads, ui } = call
-  const view = (answer: Parameters<typeof answerView>[1]) => answerView(call, answer, () => ui('record', { id }))
   const tombstone = reads.osv.readTombstone(id)
-  if (tombstone !== null) return { ...view(removedRecordAnswer(call, id, tombstone.removedAt)), status: 404 }
+  if (tombstone !== null) {
+    const answer = removedRecordAnswer(call, id, tombstone.removedAt)
+    return { title: id, status: 404, blocks: answerBlocks(call, answer) }
+  }
   const outside = whyOutOfScope(reads, id)
   const missing = outside === null ? findMissingRecord(reads, id) : null
   const message = outside ?? missing?.message ?? `this mirror has no record ${clip(id)}`
@@ -54,6 +57,6 @@ function missingView(call: PageCall, id: string): PageView {
     text: message,
     links: [link('Search for it', ui('search', { q: id }))],
   }
-  const { blocks } = view({ title: id, parts: datesFacts(reads.dates.readDates(id)) })
-  return { title: id, status: 404, blocks: [found, ...blocks] }
+  const dates = answerBlocks(call, { parts: datesFacts(reads.dates.readDates(id)) })
+  return { title: id, status: 404, blocks: [found, ...dates] }
 }

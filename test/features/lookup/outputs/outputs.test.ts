@@ -76,7 +76,7 @@ const TAGS = {
 
 const run = commandHost()
 const dir = mkdtempSync(join(tmpdir(), 'patchmirror-answers-'))
-let page: (path: string, query: string) => string
+let page: (path: string, query: string, env?: Record<string, string>) => string
 let close = (): void => undefined
 
 beforeAll(async () => {
@@ -91,10 +91,10 @@ beforeAll(async () => {
   const reads = openShortReads(dir)
   if (reads === null) throw new Error('no database')
   await makeOsvViews({ dataDir: dir, reads: reads.reads, vendors: [], pause: () => Promise.resolve() })
-  const { config } = load({ env: { PATCHMIRROR_DATA_DIR: dir } })
-  const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads)
   close = () => reads.close()
-  page = (path, query) => {
+  page = (path, query, env = {}) => {
+    const { config } = load({ env: { PATCHMIRROR_DATA_DIR: dir, ...env } })
+    const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads)
     const asked = { page: path, query, signedIn: true, status: null, now: NOW, served: null }
     const { status, body } = make({ ...asked, problem: null, base: '/m', origin: 'http://localhost' })
     return `${status}\n${mainOf(Buffer.from(body).toString())}`
@@ -179,6 +179,20 @@ test('the answer about a tag stays as it is, in the terminal and on a page', asy
   const parts: string[] = []
   for (const id of [...Object.keys(TAGS), 'unknown'])
     parts.push(`=== ${id}\n--- terminal\n${await terminal('show', id)}--- page\n${page('tag', `id=${id}`)}`)
+  parts.push(`=== a set of artifacts that nothing names\n${page('avr', 'id=avr-2')}`)
   parts.push(`=== JSON\n${await terminal('show', 'parts', '--json')}`)
   await expect(parts.join('\n')).toMatchFileSnapshot('./tag.txt')
+})
+
+test('a page about artifacts is refused where the catalog is too old to be served', () => {
+  const env = { PATCHMIRROR_CATALOG_STALE_ACTION: 'refuse', PATCHMIRROR_CATALOG_MAX_AGE_HOURS: '1' }
+  for (const [path, id] of [
+    ['tag', 'whole'],
+    ['tag', 'outside'],
+    ['avr', 'avr-2'],
+  ] as const) {
+    const shown = page(path, `id=${id}`, env)
+    expect([path, id, shown]).toEqual([path, id, expect.stringMatching(/^503\n/)])
+    expect(shown).toContain('catalog.maxAgeHours')
+  }
 })
