@@ -63,7 +63,8 @@ export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 /** A value: a printer chooses how a time or a size looks, and whether a link can be followed. */
 export type Value = TextValue | TimeValue | BytesValue | NoValue
 
-interface TextValue {
+/** A text, an id or a name. */
+export interface TextValue {
   readonly kind: 'text'
   readonly text: string
   /** An id, a path or a digest. */

@@ -6,6 +6,7 @@ import {
   type OwnLink,
   type Part,
   type Table,
+  type TextValue,
   type Tone,
   type Value,
   listOf,
@@ -125,11 +126,18 @@ function cellOf(value: Value, place: PagePlace): Cell {
       const notes = [cell.note, value.note].filter((note) => note !== undefined)
       return { ...cell, ...(notes.length > 0 && { note: notes.join(', ') }) }
     }
-    case 'text': {
-      const { text, isCode, link, ...look } = value
-      const cell = link === undefined ? { text } : linkedCell(text, link, place)
-      return { ...cell, ...look, ...(isCode && { look: 'code' }) }
-    }
+    case 'text':
+      return textCell(value, place)
+  }
+}
+
+function textCell({ text, isCode, tone, note, link }: TextValue, place: PagePlace): Cell {
+  const cell = link === undefined ? { text } : linkedCell(text, link, place)
+  return {
+    ...cell,
+    ...(isCode && { look: 'code' }),
+    ...(tone !== undefined && { tone }),
+    ...(note !== undefined && { note }),
   }
 }
 

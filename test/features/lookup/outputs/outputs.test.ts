@@ -129,6 +129,7 @@ async function storeTags(store: Writes): Promise<void> {
   ]
   const missing = [
     { path: '/v1/tags/parts/vex', resource: 'tags', reason: 'upstream answers 403', status: 403 },
+    { path: '/v1/subscriptions', resource: 'subscriptions', reason: 'upstream answers 500' },
     { path: '/v1/tags/parts/provenance', resource: 'tags', reason: `upstream answers ${HOSTILE}` },
   ]
   const entries = Object.entries(TAGS).map(([id, item]) => {
@@ -157,8 +158,8 @@ function mainOf(html: string): string {
 }
 
 /** Runs a command and returns what it prints but for the lines on the sources, whose age is that of now. */
-async function terminal(...args: string[]): Promise<string> {
-  const { code, out, err } = await run(args, { PATCHMIRROR_DATA_DIR: dir }, '/')
+async function terminal(args: string[], env: Record<string, string> = {}): Promise<string> {
+  const { code, out, err } = await run(args, { PATCHMIRROR_DATA_DIR: dir, ...env }, '/')
   const text = `${out}${err}`.replaceAll(/^(?:osv|catalog): snapshot .*\n/gm, '')
   return `exit code ${code}\n${text.replaceAll(/"ageSeconds": \d+/g, '"ageSeconds": 0')}`
 }
@@ -168,19 +169,19 @@ test('the answer about a record stays as it is, in the terminal and on a page', 
   for (const id of [...Object.keys(RECORDS), 'UNKNOWN-1']) {
     const limit = id === 'ORD-1' ? ['--limit', '2'] : []
     parts.push(
-      `=== ${id}\n--- terminal\n${await terminal('show', id, ...limit)}--- page\n${page('record', `id=${id}`)}`,
+      `=== ${id}\n--- terminal\n${await terminal(['show', id, ...limit])}--- page\n${page('record', `id=${id}`)}`,
     )
   }
-  parts.push(`=== JSON\n${await terminal('show', 'ORD-1', '--json')}`)
+  parts.push(`=== JSON\n${await terminal(['show', 'ORD-1', '--json'])}`)
   await expect(parts.join('\n')).toMatchFileSnapshot('./record.txt')
 })
 
 test('the answer about a tag stays as it is, in the terminal and on a page', async () => {
   const parts: string[] = []
   for (const id of [...Object.keys(TAGS), 'unknown'])
-    parts.push(`=== ${id}\n--- terminal\n${await terminal('show', id)}--- page\n${page('tag', `id=${id}`)}`)
+    parts.push(`=== ${id}\n--- terminal\n${await terminal(['show', id])}--- page\n${page('tag', `id=${id}`)}`)
   parts.push(`=== a set of artifacts that nothing names\n${page('avr', 'id=avr-2')}`)
-  parts.push(`=== JSON\n${await terminal('show', 'parts', '--json')}`)
+  parts.push(`=== JSON\n${await terminal(['show', 'parts', '--json'])}`)
   await expect(parts.join('\n')).toMatchFileSnapshot('./tag.txt')
 })
 
@@ -194,5 +195,13 @@ test('a page about artifacts is refused where the catalog is too old to be serve
     const shown = page(path, `id=${id}`, env)
     expect([path, id, shown]).toEqual([path, id, expect.stringMatching(/^503\n/)])
     expect(shown).toContain('catalog.maxAgeHours')
+  }
+})
+
+test('a tag is not called out of scope by a mirror that never read the subscriptions', async () => {
+  const env = { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1', PATCHMIRROR_UPSTREAM_API_KEY: 'x' }
+  for (const shown of [page('tag', 'id=outside', env), await terminal(['show', 'outside'], env)]) {
+    expect(shown).not.toContain('not in scope')
+    expect(shown).toContain('whether it is in scope is not known without the subscriptions (upstream answers 500)')
   }
 })
