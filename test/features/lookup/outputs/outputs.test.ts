@@ -185,6 +185,31 @@ test('the answer about a tag stays as it is, in the terminal and on a page', asy
   await expect(parts.join('\n')).toMatchFileSnapshot('./tag.txt')
 })
 
+const SEARCHES = [
+  'ORD-1',
+  '1',
+  'CVE-2026-1',
+  'lodash',
+  'pkg:npm/lodash@1.0.0',
+  'pkg:npm/none',
+  'pkg:none/a',
+  'library/python',
+  HOSTILE,
+]
+
+test('the answer to a search stays as it is, in the terminal and on a page', async () => {
+  const parts: string[] = []
+  for (const text of [...SEARCHES, 'old'])
+    parts.push(
+      `=== ${text.replaceAll(/\p{C}/gu, '?')}\n--- terminal\n${await terminal(['search', text])}` +
+        `--- page\n${page('search', new URLSearchParams({ q: text }).toString())}`,
+    )
+  parts.push(`=== more\n${await terminal(['search', 'library/python', '--limit', '1'])}`)
+  parts.push(`=== JSON\n${await terminal(['search', 'CVE-2026-1', '--json'])}`)
+  parts.push(`=== JSON\n${await terminal(['search', 'library/python', '--json', '--limit', '1'])}`)
+  await expect(parts.join('\n')).toMatchFileSnapshot('./search.txt')
+})
+
 test('a page about artifacts is refused where the catalog is too old to be served', () => {
   const env = { PATCHMIRROR_CATALOG_STALE_ACTION: 'refuse', PATCHMIRROR_CATALOG_MAX_AGE_HOURS: '1' }
   for (const [path, id] of [
