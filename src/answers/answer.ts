@@ -46,6 +46,8 @@ export interface Table {
   readonly of?: number
   /** Number of rows before these, where a page can begin at any row. */
   readonly at?: number
+  /** Where further rows begin, of which the number is not known; only a page leads there. */
+  readonly next?: string
   /** Said instead of a table without rows. */
   readonly empty: string
 }
@@ -61,7 +63,7 @@ interface Prose {
 export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 
 /** A value: a printer chooses how a time or a size looks, and whether a link can be followed. */
-export type Value = TextValue | TimeValue | BytesValue | NoValue
+export type Value = TextValue | TimeValue | BytesValue | CountValue | NoValue
 
 /** A text, an id or a name. */
 export interface TextValue {
@@ -86,6 +88,11 @@ interface BytesValue {
   readonly bytes: number
 }
 
+interface CountValue {
+  readonly kind: 'count'
+  readonly count: number
+}
+
 interface NoValue {
   readonly kind: 'none'
 }
@@ -95,7 +102,7 @@ export type Link = OwnLink | { readonly kind: 'web'; readonly url: string }
 
 /** What a value leads to on this mirror, by its kind and name: only a page knows where that is. */
 export type OwnLink =
-  | { readonly kind: 'record file' | 'search' | 'tag' | 'view' | 'path'; readonly name: string }
+  | { readonly kind: 'record' | 'record file' | 'search' | 'tag' | 'view' | 'path'; readonly name: string }
   | DocumentLink
   | { readonly kind: 'package'; readonly ecosystem: string; readonly name: string }
   | { readonly kind: 'changes'; readonly source: SourceName; readonly since: string }
@@ -136,6 +143,11 @@ export function timeValue(at: number | string, note = ''): Value {
 /** Returns the value of a number of bytes. */
 export function bytesValue(bytes: number): Value {
   return { kind: 'bytes', bytes }
+}
+
+/** Returns the value of a number of things. */
+export function countValue(count: number): Value {
+  return { kind: 'count', count }
 }
 
 /** Returns values as a list, one alone too. */

@@ -1,4 +1,4 @@
-import { type Cell, grouped, outside, plain, size, time } from './cells.ts'
+import { type Cell, count, grouped, outside, plain, size, time } from './cells.ts'
 import {
   type Answer,
   type Facts,
@@ -59,6 +59,8 @@ interface PagePlace {
   readonly hrefOf: (link: OwnLink) => string
   /** Returns the address of the same page, its table beginning after this number of rows. */
   readonly pageAt: (at: number) => string
+  /** Returns the address of the same page, its table beginning behind this. */
+  readonly pageAfter: (after: string) => string
 }
 
 /** Returns an answer as blocks of a page, below its title. */
@@ -91,6 +93,7 @@ function tableOf(table: Table, place: PagePlace): AnswerBlock {
   const { rows, at, of = rows.length, notes = [] } = table
   const from = at ?? 0
   const end = from + rows.length
+  const nextRows = at !== undefined && end < of ? place.pageAt(end) : null
   const note = [...rangeOf(table), ...notes].map(asSentence).join(' ')
   return {
     kind: 'table',
@@ -100,7 +103,7 @@ function tableOf(table: Table, place: PagePlace): AnswerBlock {
     rows: rows.map((row) => row.map((value) => cellsOf(value, place))),
     empty: asSentence(table.empty),
     first: from > 0 ? place.pageAt(0) : null,
-    next: at !== undefined && end < of ? place.pageAt(end) : null,
+    next: table.next === undefined ? nextRows : place.pageAfter(table.next),
   }
 }
 
@@ -119,6 +122,8 @@ function cellOf(value: Value, place: PagePlace): Cell {
   switch (value.kind) {
     case 'none':
       return plain(null)
+    case 'count':
+      return count(value.count)
     case 'bytes':
       return size(value.bytes)
     case 'time': {

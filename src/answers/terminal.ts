@@ -3,12 +3,12 @@ import { table, visible } from '../cli/output.ts'
 import { type Answer, type Facts, type Part, type Table, type Value, listOf } from './answer.ts'
 
 /** Returns an answer as lines of a terminal, without what could move its cursor: facts and tables stand between blank lines. */
-export function terminalLines({ title, parts }: Answer): string[] {
-  const lines = [visible(title)]
+export function terminalLines({ title, parts }: Pick<Answer, 'parts'> & Partial<Answer>): string[] {
+  const lines = title === undefined ? [] : [visible(title)]
   let isAfterBlock = false
   for (const part of parts) {
     const isBlock = part.kind === 'facts' || part.kind === 'table'
-    if (isBlock || isAfterBlock) lines.push('')
+    if (lines.length > 0 && (isBlock || isAfterBlock)) lines.push('')
     lines.push(...linesOfPart(part))
     isAfterBlock = isBlock
   }
@@ -53,6 +53,8 @@ function textOfValue(value: Value): string {
   switch (value.kind) {
     case 'none':
       return '-'
+    case 'count':
+      return String(value.count)
     case 'bytes':
       return `${value.bytes} bytes`
     case 'time':

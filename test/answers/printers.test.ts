@@ -30,7 +30,7 @@ const TABLE: Table = {
 
 function blocksOf(...parts: Answer['parts']): AnswerBlock[] {
   const hrefOf = (link: object): string => `to ${Object.values(link).join(' ')}`
-  return htmlBlocks({ parts }, { now: NOW, hrefOf, pageAt: (at) => `from ${at}` })
+  return htmlBlocks({ parts }, { now: NOW, hrefOf, pageAt: (at) => `from ${at}`, pageAfter: (id) => `after ${id}` })
 }
 
 test('the terminal prints a value with its unit and note, several values in a line, and how to see more rows', () => {
@@ -84,6 +84,7 @@ test('a table without rows says so, and a table that does not begin at any row s
   expect(blocksOf(none)).toMatchObject([{ note: 'Two rows of five.', rows: [], empty: 'There are none.', next: null }])
   const { at: _, ...whole } = TABLE
   expect(blocksOf(whole)).toMatchObject([{ note: 'The first 2 of 5. Two rows of five.', first: null, next: null }])
+  expect(blocksOf({ ...whole, next: 't 2' })).toMatchObject([{ next: 'after t 2' }])
 })
 
 test('a warning stands below the title, and facts and tables between blank lines', () => {

@@ -6,14 +6,16 @@ import type { PageCall } from './page.ts'
 interface PageTargets {
   /** Returns the page whose table begins after this number of rows. */
   readonly pageAt?: (at: number) => string
+  /** Returns the page whose table begins behind this. */
+  readonly pageAfter?: (after: string) => string
   readonly documentHref?: (link: DocumentLink) => string
 }
 
 /** Returns an answer as blocks of a page. */
 export function answerBlocks(call: PageCall, answer: Pick<Answer, 'parts'>, targets: PageTargets = {}): AnswerBlock[] {
-  const { pageAt = () => '', documentHref = () => '' } = targets
+  const { pageAt = () => '', pageAfter = () => '', documentHref = () => '' } = targets
   const hrefOf = (link: OwnLink): string => (link.kind === 'document' ? documentHref(link) : namedHref(call, link))
-  return htmlBlocks(answer, { now: call.now, hrefOf, pageAt })
+  return htmlBlocks(answer, { now: call.now, hrefOf, pageAt, pageAfter })
 }
 
 /** Returns where this site shows what an answer names. */
@@ -23,6 +25,8 @@ function namedHref({ ui, root }: PageCall, link: Exclude<OwnLink, DocumentLink>)
       return root(`/external/osv/${encodeURIComponent(link.name)}.json`)
     case 'path':
       return root(link.name)
+    case 'record':
+      return ui('record', { id: link.name })
     case 'search':
       return ui('search', { q: link.name })
     case 'tag':

@@ -59,6 +59,11 @@ const RECORDS = {
   'EMPTY-1': '{"id":"EMPTY-1"}',
 }
 
+/** Records that all name another id, more than a page shows. */
+const MANY = Object.fromEntries(
+  Array.from({ length: 120 }, (_, at) => [`M-${at}`, JSON.stringify({ id: `M-${at}`, aliases: ['MANY-1'] })]),
+)
+
 const TAGS = {
   whole: {
     id: 'whole',
@@ -83,7 +88,7 @@ beforeAll(async () => {
   const filled = openFilledStore(dir)
   filled.publishOsv({ 'ORD-1': '{"id":"ORD-1"}', 'GONE-1': RECORDS['GONE-1'] }, FILLED_AT - 86_400_000)
   const { 'GONE-1': _, ...records } = RECORDS
-  filled.publishOsv(records)
+  filled.publishOsv({ ...records, ...MANY })
   filled.close()
   const store = openWrites(dir)
   await storeTags(store)
@@ -208,6 +213,17 @@ test('the answer to a search stays as it is, in the terminal and on a page', asy
   parts.push(`=== JSON\n${await terminal(['search', 'CVE-2026-1', '--json'])}`)
   parts.push(`=== JSON\n${await terminal(['search', 'library/python', '--json', '--limit', '1'])}`)
   await expect(parts.join('\n')).toMatchFileSnapshot('./search.txt')
+})
+
+test('the pages of a search show each record by another id, page by page', () => {
+  const seen: string[] = []
+  let query: string | undefined = 'q=MANY-1'
+  while (query !== undefined && seen.length < 1000) {
+    const shown = page('search', query)
+    seen.push(...[...shown.matchAll(/record\?id=(M-\d+)"/g)].map(([, id = '']) => id))
+    query = /rel="next" href="[^"?]*\?([^"]*)"/.exec(shown)?.[1]?.replaceAll('&amp;', '&')
+  }
+  expect(seen.sort()).toEqual(Object.keys(MANY).sort())
 })
 
 test('a page about artifacts is refused where the catalog is too old to be served', () => {
