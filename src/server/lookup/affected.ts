@@ -23,7 +23,9 @@ export function describeAffected(affected: unknown): AffectedPackage {
   const ranges = [...eachObject(fields['ranges'])].slice(0, MOST_RANGES)
   const events = ranges.flatMap(({ type, events }) => eventsOf(type, events))
   const fixed = ranges.flatMap((range) =>
-    [...eachObject(range['events'])].flatMap(({ fixed }) => (fixed === undefined ? [] : [clip(textOfJson(fixed), 100)])),
+    [...eachObject(range['events'])].flatMap(({ fixed }) =>
+      fixed === undefined ? [] : [clip(textOfJson(fixed), 100)],
+    ),
   )
   return {
     ecosystem: nameOf(ecosystem),
