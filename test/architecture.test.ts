@@ -9,6 +9,7 @@ const OWN = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind 
 
 /** A folder of the core, or a file that lies in src/ itself, by its name. */
 type Folder =
+  | 'answers'
   | 'archive'
   | 'base'
   | 'build'
@@ -30,6 +31,7 @@ type Folder =
  */
 const MAY_IMPORT: Record<Folder, readonly string[]> = {
   base: [],
+  answers: ['base', 'cli/output.ts'],
   config: ['base'],
   upstream: ['base', 'config/proxies.ts', 'config/secret-files.ts'],
   store: ['base'],

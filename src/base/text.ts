@@ -1,4 +1,4 @@
-/** Longest text from upstream that a run row or a log line repeats, characters. */
+/** Longest text from upstream that a run row, a log line or a cell of a table repeats, characters. */
 const MAX_LENGTH = 300
 
 /**
@@ -6,11 +6,15 @@ const MAX_LENGTH = 300
  * `longest` characters (300). An id may be megabytes long, or contain a terminal's escape sequences.
  */
 export function plainText(text: string, longest = MAX_LENGTH): string {
-  const cut = text.length > longest ? `${text.slice(0, longest)}…` : text
-  return cut.replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, (character) => {
+  return clip(text, longest).replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, (character) => {
     const code = character.codePointAt(0) ?? 0
     return `\\u${code.toString(16).padStart(4, '0')}`
   })
+}
+
+/** Returns a text cut to `longest` characters (300). */
+export function clip(text: string, longest = MAX_LENGTH): string {
+  return text.length > longest ? `${text.slice(0, longest)}…` : text
 }
 
 /** Returns a field of a CSV (RFC 4180), with `'` before what a spreadsheet would evaluate as a formula. */

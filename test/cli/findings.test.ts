@@ -135,7 +135,7 @@ test('a record claims tags only of those that are judged, by the records that ar
     listed: null,
     notShown: expect.stringContaining('in progress, 4 tags so far') as string,
   })
-  expect(await show('T-0')).toContain('\nmirrored tags with it: not known: the tags are not all judged yet')
+  expect(await show('T-0')).toContain('\nthe mirrored tags with it are not known: the tags are not all judged yet')
   findings.exec("UPDATE state SET began_at = 1, judged_at = 1; UPDATE tag SET refusal = 'no SBOM' WHERE id = 1")
   closeFindings(findings)
   expect(await show('T-0')).toContain('\nnone of the 3 judged tags has it; 1 tag is not judged\n\n')
@@ -169,7 +169,9 @@ test('findings of a tag that was removed says when, and what changed in it befor
   }
   const shown = async (...more: string[]) =>
     (await run(['show', 'T-1', ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)).out
-  expect(await shown()).toMatch(/\n\d mirrored tags? ha(s|ve) it\ntag +package +with a fix\n\S+ +\S+ \S+ +yes\n/)
+  expect(await shown()).toMatch(
+    /\n\d mirrored tags? ha(s|ve) it\ntag +package +version +with a fix\n\S+ +\S+ +\S+ +yes\n/,
+  )
   const {
     tags: { listed, count },
   } = JSON.parse(await shown('--json')) as { tags: { listed: { id: string }[]; count: number } }

@@ -152,7 +152,7 @@ describe('show', () => {
     for (const name of ['GHSA-1', 'CVE-2026-1']) {
       const { code, out } = await ask('show', name, '--limit', '2')
       expect([name, code]).toEqual([name, 0])
-      expect(out).toMatch(/^lodash +npm +from 0 before +4\.17\.21$/m)
+      expect(out).toMatch(/^lodash +npm +from 0 before 4\.17\.21 +4\.17\.21$/m)
       expect(out).toContain('… and 1 more: --limit 3, or --json')
       expect(out).toContain('https://example.com/a')
       expect(out).not.toContain('\u001b')
@@ -181,8 +181,8 @@ describe('show', () => {
     }
     const { out } = await ask('show', reference)
     expect(out).toMatch(/^sbom +stored +\S/m)
-    expect(out).toMatch(/^provenance +could not be fetched +-$/m)
-    expect(out).toMatch(/^provenance: .*\/provenance.*400/m) // the reason that the run gave
+    expect(out).toMatch(/^provenance +could not be fetched(?: +-)+$/m)
+    expect(out).toMatch(/^provenance +\S.*\/provenance.*400/m) // the reason that the run gave
   })
 
   test('finds a digest by its first eight digits, within a repository too, and lists what several digits may be', async () => {

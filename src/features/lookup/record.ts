@@ -1,85 +1,261 @@
-import { dateInWords, datesInWords, describeDates } from '../../server/lookup/dates.ts'
 import {
-  type KnownRecordTags,
-  JUDGED_BEFORE,
-  foundPackage,
-  noTagHasIt,
-  readRecordTags,
-  recordTagsMessage,
-} from '../../server/lookup/record-tags.ts'
+  type Answer,
+  type Fact,
+  type Facts,
+  type Part,
+  type Table,
+  type Value,
+  bytesValue,
+  codeValue,
+  linkValue,
+  textValue,
+  timeValue,
+} from '../../answers/answer.ts'
+import { readOrigin } from '../../server/http/origin.ts'
 import { describeAffected, describeSeverity } from '../../server/lookup/affected.ts'
-import { MirrorError } from '../../base/errors.ts'
-import { counted } from '../../base/text.ts'
-import { toIso } from '../../base/time.ts'
+import { datesInWords } from '../../server/lookup/dates.ts'
+import { type KnownRecordTags, JUDGED_BEFORE, foundPackage, noTagHasIt } from '../../server/lookup/record-tags.ts'
 import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../base/json/objects.ts'
+import { clip, counted } from '../../base/text.ts'
+import type { Config } from '../../config/schema.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
-import { upstreamJson } from '../../cli/context.ts'
-import { cut, table, visible, wrapped } from '../../cli/output.ts'
-import type { LookupResult, LookupCall } from './snapshot.ts'
+import type { Reads } from '../../store/reads.ts'
+import type { Views } from '../scanners/store/reads.ts'
 
-/** Widths of the columns of affected packages, characters: they fit a terminal of 80. */
-const WIDTHS = [24, 12, 20, 18]
-/** Longest text of a cell. */
-const MAX_CELL = 300
-const MOST_IDS = 50
+/** Longest summary that is shown, and longest name of a package or id that leads to a page, characters. */
+const MAX_SUMMARY = 2000
+const MAX_NAME = 500
+/** Changes of a record that are shown. */
+const MOST_CHANGES = 50
 
-/** Returns a stored record. `alias`: the other id by which it was found. */
-export function recordFinding(stored: LookupCall, id: string, limit: number, alias?: string): LookupResult {
-  const row = stored.reads.osv.readRecord(id)
-  if (row === null) throw new MirrorError('not_found', `not found: no record has the id ${id}`)
-  const text = jsonTextOf(contentOf(row.body, row.size))
-  const record = parse(text)
-  if (record === null)
-    throw new MirrorError('corrupt', `the record ${id} is no JSON object; its bytes are served as upstream has them`)
-  const changedAt = toIso(row.changed * 1000)
-  const dates = stored.reads.dates.readDates(id)
-  const sha256 = row.sha256.toString('hex')
-  const tags = readRecordTags(stored.config, stored.reads, id, () => void stored.use('catalog'))
+/** A stored record, with what this mirror knows of it. */
+interface FoundRecord {
+  readonly id: string
+  /** The other id by which it was found. */
+  readonly alias?: string
+  readonly stored: NonNullable<ReturnType<Reads['osv']['readRecord']>>
+  /** Null: it is not shown. */
+  readonly content: Fields | null
+  readonly dates: RecordDates | null
+  /** The mirrored tags with it, or why they are not known; null: they are not asked for. */
+  readonly tags: KnownRecordTags | string | null
+}
+
+/** How much of a record an answer tells: rows of each kind, the affected packages from `at` on. */
+interface RecordExtent {
+  readonly at: number
+  readonly packages: number
+  readonly references: number
+  readonly ids: number
+  readonly tags: number
+  /** Reads what only a page has room for; null: it is left out. */
+  readonly more: RecordContext | null
+}
+
+/** What more of a record is read from. */
+interface RecordContext {
+  readonly reads: Reads
+  readonly config: Config
+  /** Null while no views are built. */
+  readonly views: <T>(use: (views: Views) => T) => T | null
+}
+
+/** Returns the content of a record as an object; null where it is no JSON object. */
+export function recordContent(stored: FoundRecord['stored']): Fields | null {
+  try {
+    const value: unknown = JSON.parse(jsonTextOf(contentOf(stored.body, stored.size)))
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+/** Returns what people are returned about a record. */
+export function recordAnswer(found: FoundRecord, extent: RecordExtent): Answer {
+  const { id, alias, content, dates, tags } = found
   return {
-    json: {
-      kind: 'record',
-      id,
-      size: row.size,
-      sha256,
-      lastModified: changedAt,
-      dates: dates && describeDates(dates),
-      ...recordTagsMessage(tags),
-      record: upstreamJson(text),
-    },
-    lines: [
-      alias === undefined ? id : `${id}, which names ${visible(alias)}`,
-      ...textLines(record),
-      '',
-      ...factLines(record),
-      '',
-      ...affectedLines(record, limit),
-      ...referenceLines(record, limit),
-      '',
-      ...(dates === null ? [] : [...dateLines(dates), '']),
-      ...(stored.isExpected('catalog') ? [...tagLines(tags, limit), ''] : []),
-      `${row.size} bytes, served with Last-Modified ${changedAt}`,
-      `SHA-256 ${sha256}`,
+    title: alias === undefined ? id : `${id}, which names ${alias}`,
+    parts: [
+      ...(content === null ? [NOT_SHOWN] : contentParts(content, extent)),
+      storedFacts(found, extent.more),
+      ...datesFacts(dates),
+      ...(tags === null ? [] : [tagsPart(tags, extent.tags)]),
+      ...(extent.more === null ? [] : [historyTable(extent.more, id)]),
     ],
   }
 }
 
-/** Returns the mirrored tags with a record among their findings, or why they are not known. */
-function tagLines(found: KnownRecordTags | string, limit: number): string[] {
-  if (typeof found === 'string') return [`mirrored tags with it: not known: ${found}`]
-  const { tags, tagCount, isCurrent } = found
-  const behind = isCurrent ? [] : [JUDGED_BEFORE]
-  if (tagCount === 0) return [noTagHasIt(found), ...behind]
-  const rows = tags.slice(0, limit).map((one) => {
-    const cells = [one.name || one.id, `${foundPackage(one)} ${one.version}`, fixWords(one)]
-    return cells.map((cell) => cut(cell, MAX_CELL))
-  })
+/** Returns what people are returned about a record that upstream removed; `removedAt`: of its tombstone. */
+export function removedRecordAnswer(more: RecordContext, id: string, removedAt: number): Answer {
+  const dates = more.reads.dates.readDates(id)
+  const removed: Fact = ['removed', timeValue(dates?.removedAt ?? removedAt)]
+  return {
+    title: id,
+    parts: [REMOVED, { kind: 'facts', rows: [removed] }, ...datesFacts(dates), historyTable(more, id)],
+  }
+}
+
+const REMOVED: Part = {
+  kind: 'notice',
+  level: 'warning',
+  title: 'this record was removed',
+  text: 'upstream does not list it any more',
+}
+const NOT_SHOWN: Part = {
+  kind: 'notice',
+  level: 'warning',
+  title: 'this record is not shown here',
+  text: 'It is larger than 16 MiB, or is no JSON object. Its bytes are served as upstream has them.',
+}
+
+function contentParts(record: Fields, extent: RecordExtent): Part[] {
+  const { summary, details, withdrawn } = record
+  const parts: Part[] = []
+  if (typeof withdrawn === 'string')
+    parts.push({
+      kind: 'notice',
+      level: 'warning',
+      title: 'this record is withdrawn',
+      text: clip(`since ${withdrawn}`),
+    })
+  if (typeof summary === 'string') parts.push({ kind: 'text', text: clip(summary, MAX_SUMMARY) })
+  const rows = contentFacts(record, extent.ids)
+  if (rows.length > 0) parts.push({ kind: 'facts', rows })
+  parts.push(affectedTable(record['affected'], extent))
+  if (extent.more !== null && typeof details === 'string' && details !== '')
+    parts.push({ kind: 'text', title: 'details', text: details })
+  return [...parts, referencesTable(record['references'], extent.references)]
+}
+
+/** Returns upstream's dates, the severities and the other ids of a record, as far as it has them. */
+function contentFacts(record: Fields, mostIds: number): Fact[] {
+  const dates = ['published', 'modified'].map((name): Fact => [name, dateValue(record[name])])
+  const severity: Fact = ['severity', describeSeverity(record).map((one) => textValue(one))]
+  const ids = ['aliases', 'upstream', 'related'].map((name): Fact => [name, idValues(record[name], mostIds)])
+  return [...dates, severity, ...ids].filter(
+    ([, value]) => !('kind' in value ? value.kind === 'none' : value.length === 0),
+  )
+}
+
+/** A date of upstream's may be any value. */
+function dateValue(value: unknown): Value {
+  return typeof value === 'string' && value !== '' ? timeValue(clip(value)) : textValue(value)
+}
+
+function idValues(value: unknown, most: number): Value[] {
+  const list: unknown[] = Array.isArray(value) ? value : []
+  const shown = list.slice(0, most).filter((one) => typeof one === 'string')
+  const values = shown.map((one) => codeValue(one, { kind: 'search', name: one.slice(0, MAX_NAME) }))
+  return list.length > most ? [...values, textValue(`and ${list.length - most} more`)] : values
+}
+
+function affectedTable(value: unknown, { at, packages, more }: RecordExtent): Table {
+  const list: unknown[] = Array.isArray(value) ? value : []
+  return {
+    kind: 'table',
+    title: 'affected packages',
+    columns: ['package', 'ecosystem', 'affected', 'fixed in'],
+    rows: list.slice(at, at + packages).map((one) => affectedRow(one, more !== null)),
+    of: list.length,
+    at,
+    empty: 'this record names no package',
+  }
+}
+
+function affectedRow(one: unknown, withPurl: boolean): (Value | Value[])[] {
+  const { ecosystem, name, purl, affected, fixed } = describeAffected(one)
   return [
-    `${counted(tagCount, 'mirrored tag has', 'mirrored tags have')} it`,
-    table(['tag', 'package', 'with a fix'], rows),
-    ...moreOf(tags, limit),
-    ...behind,
+    packageValue(ecosystem, name, withPurl ? purl : null),
+    textValue(ecosystem),
+    affected.map((range) => textValue(range, 401)),
+    fixed.length === 0 ? textValue('no fix is named') : fixed.map((version) => textValue(version, 101)),
   ]
+}
+
+/** Returns the name of a package; it leads to the package where it has one and its ecosystem is named. */
+function packageValue(ecosystem: string | null, name: string | null, purl: string | null): Value {
+  const isShort = (text: string | null): text is string => text !== null && text !== '' && text.length < MAX_NAME
+  const value =
+    isShort(ecosystem) && isShort(name) ? linkValue(name, { kind: 'package', ecosystem, name }) : textValue(name)
+  return purl === null || value.kind !== 'text' ? value : { ...value, note: clip(purl, 120) }
+}
+
+function referencesTable(value: unknown, most: number): Table {
+  const list = [...eachObject(value)].map(fieldsOf)
+  return {
+    kind: 'table',
+    title: 'references',
+    columns: ['reference', 'address'],
+    rows: list.slice(0, most).map(({ type, url }) => [textValue(type), addressValue(url)]),
+    of: list.length,
+    empty: 'this record has no references',
+  }
+}
+
+function addressValue(url: unknown): Value {
+  const value = textValue(url)
+  return typeof url === 'string' && value.kind === 'text' ? { ...value, link: { kind: 'web', url } } : value
+}
+
+/** Returns what is stored of a record, and where. */
+function storedFacts({ id, stored }: FoundRecord, more: RecordContext | null): Facts {
+  const own: Fact[] = [
+    ['size', bytesValue(stored.size)],
+    ['SHA-256', codeValue(stored.sha256.toString('hex'))],
+    ['Last-Modified', timeValue(stored.changed * 1000)],
+  ]
+  const file: Fact = ['raw JSON', codeValue(`${encodeURIComponent(id)}.json`, { kind: 'record file', name: id })]
+  const rows = more === null ? own : [file, ...own, ...servedFacts(more, id)]
+  return { kind: 'facts', title: 'on this mirror', rows }
+}
+
+function servedFacts({ reads, views }: RecordContext, id: string): Fact[] {
+  const names = views((open) => open.listViewsOf(id))
+  const asOf = readOrigin(reads, 'osv')?.asOf
+  return [
+    ['as of', asOf === undefined ? textValue(null) : timeValue(asOf)],
+    [
+      'views that contain it',
+      names === null
+        ? textValue('unknown: the views are not built')
+        : names.map((name) => linkValue(name, { kind: 'view', name })),
+    ],
+  ]
+}
+
+/** Returns since when a record is known here; upstream's own dates are with its content. */
+export function datesFacts(dates: RecordDates | null): Facts[] {
+  if (dates === null) return []
+  const rows = datesInWords(dates).map(([name, at, note]): Fact => {
+    return [name, at === null ? textValue(note) : timeValue(at, note)]
+  })
+  return [{ kind: 'facts', title: 'since when', rows }]
+}
+
+/** Returns the mirrored tags with a record among their findings, or why they are not known. */
+function tagsPart(found: KnownRecordTags | string, most: number): Part {
+  if (typeof found === 'string')
+    return { kind: 'notice', level: 'note', title: 'the mirrored tags with it are not known', text: found }
+  const { tags, tagCount, isCurrent } = found
+  const rows = tags
+    .slice(0, most)
+    .map((one) => [
+      linkValue(clip(one.name || one.id, 200), { kind: 'tag', name: one.id }),
+      textValue(foundPackage(one), 200),
+      textValue(one.version, 200),
+      textValue(fixWords(one)),
+    ])
+  const count = tagCount === 0 ? [] : [counted(tagCount, 'mirrored tag has it', 'mirrored tags have it')]
+  return {
+    kind: 'table',
+    title: 'mirrored tags with it',
+    notes: [...count, ...(isCurrent ? [] : [JUDGED_BEFORE])],
+    columns: ['tag', 'package', 'version', 'with a fix'],
+    rows,
+    of: tags.length,
+    empty: noTagHasIt(found),
+  }
 }
 
 /** Returns whether a finding has a fix, in words. */
@@ -88,67 +264,21 @@ function fixWords({ suppressed, fixable }: KnownRecordTags['tags'][number]): str
   return fixable ? 'yes' : 'no'
 }
 
-/** Returns a line for each date of a record on this mirror. */
-function dateLines(dates: RecordDates): string[] {
-  return datesInWords(dates).map(([name, at, note]) => `${name.padEnd(16)} ${dateInWords(at, note)}`)
-}
-
-function parse(text: string): Fields | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : null
-  } catch {
-    return null
+function historyTable({ reads, config }: RecordContext, id: string): Table {
+  const { changeDays } = config.data
+  return {
+    kind: 'table',
+    title: 'history on this mirror',
+    notes: [`as far as the log of changes reaches back: ${counted(changeDays, 'day')} (data.changeDays), or less`],
+    columns: ['change', 'when', 'snapshot'],
+    rows: reads.changes
+      .listChangesOf('osv', id, MOST_CHANGES)
+      .map(({ change, publishedAt, snapshot }) => [
+        textValue(change === 'added' ? 'first seen' : change),
+        timeValue(publishedAt),
+        codeValue(snapshot.slice(0, 12), { kind: 'changes', source: 'osv', since: snapshot }),
+      ]),
+    empty:
+      'no change of it is in the log: it came with the first snapshot, or its changes are older than data.changeDays',
   }
-}
-
-function textLines({ summary, withdrawn }: Fields): string[] {
-  return [
-    ...(typeof summary === 'string' ? [visible(cut(summary, 500))] : []),
-    ...(typeof withdrawn === 'string' ? [`WITHDRAWN since ${visible(cut(withdrawn, 40))}`] : []),
-  ]
-}
-
-function factLines(record: Fields): string[] {
-  const dates = ['published', 'modified'].flatMap((name): [string, string][] => {
-    const value = record[name]
-    return typeof value === 'string' ? [[name, value]] : []
-  })
-  const ids = ['aliases', 'upstream', 'related'].flatMap((name): [string, string][] => {
-    const value = record[name]
-    const list: unknown[] = Array.isArray(value) ? value : []
-    const texts = list.filter((one) => typeof one === 'string')
-    const more = texts.length > MOST_IDS ? ` and ${texts.length - MOST_IDS} more` : ''
-    return texts.length === 0 ? [] : [[name, `${texts.slice(0, MOST_IDS).join(', ')}${more}`]]
-  })
-  const severity = describeSeverity(record).map((one): [string, string] => ['severity', one])
-  return [...dates, ...severity, ...ids].map(([name, value]) => `${name.padEnd(10)} ${visible(cut(value, 2000))}`)
-}
-
-function affectedLines({ affected }: Fields, limit: number): string[] {
-  const list: unknown[] = Array.isArray(affected) ? affected : []
-  if (list.length === 0) return ['it names no affected package']
-  const rows = list.slice(0, limit).flatMap((one) => {
-    const { ecosystem, name, affected, fixed } = describeAffected(one)
-    const cells = [name, ecosystem, affected.join('; '), fixed.join(', ') || 'no fix named']
-    return wrapped(
-      cells.map((cell) => cut(cell || '-', MAX_CELL)),
-      WIDTHS,
-    )
-  })
-  return [table(['package', 'ecosystem', 'affected', 'fixed in'], rows), ...moreOf(list, limit)]
-}
-
-function referenceLines({ references }: Fields, limit: number): string[] {
-  const list = [...eachObject(references)].map(fieldsOf)
-  if (list.length === 0) return []
-  const rows = list.slice(0, limit).map(({ type, url }) => {
-    const kind = typeof type === 'string' ? type : '-'
-    return [cut(kind, 16), typeof url === 'string' ? cut(url, 500) : '-']
-  })
-  return ['', table(['reference', 'address'], rows), ...moreOf(list, limit)]
-}
-
-function moreOf(list: readonly unknown[], limit: number): string[] {
-  return list.length > limit ? [`… and ${list.length - limit} more: --limit ${list.length}, or --json`] : []
 }

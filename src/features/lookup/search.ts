@@ -1,9 +1,12 @@
+import { type Part, type Table, type Value, codeValue, countValue, linkValue, textValue } from '../../answers/answer.ts'
+import { terminalLines } from '../../answers/terminal.ts'
 import { findItems, findRecordIds, packageOfPurl, referenceOfPurl } from '../../server/lookup/named.ts'
 import { findMissingNamed } from '../../server/lookup/missing-record.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { fieldsOf } from '../../base/json/objects.ts'
+import type { Reads } from '../../store/reads.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
-import { table } from '../../cli/output.ts'
+import type { Views } from '../scanners/store/reads.ts'
 import { type LookupOptions } from './open.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
 
@@ -16,6 +19,29 @@ interface FoundRecord {
   readonly id: string
   readonly modified: string | null
   readonly by: 'id' | 'other id' | 'package'
+}
+
+/** What a search is read from. */
+interface SearchReads {
+  readonly reads: Reads
+  /** Null while there is no index of packages and other ids. */
+  readonly views: <T>(use: (views: Views) => T) => T | null
+}
+
+/** What was found among the records, one more of each kind than was asked for where there are more. */
+interface FoundRecords {
+  /** By their own ids or the package of a purl, then by another id. */
+  readonly own: readonly FoundRecord[]
+  readonly others: readonly FoundRecord[]
+  readonly packages: readonly { readonly name: string; readonly ecosystem: string; readonly records: number }[]
+  /** The record behind which more by another id come. */
+  readonly next?: string | undefined
+  /** The package that a purl names. */
+  readonly named: ReturnType<typeof packageOfPurl>
+  /** Whether it names a version, and the records are those on any. */
+  readonly isAnyVersion: boolean
+  /** Whether the index of packages and other ids could be read. */
+  readonly hasIndex: boolean
 }
 
 /** `patchmirror search QUERY`: what the search page finds, by kind. */
@@ -31,30 +57,33 @@ function findingOf(stored: LookupCall, query: string, limit: number): LookupResu
   const withoutRecords = stored.use('osv')
   const isPurl = query.startsWith('pkg:')
   const withoutCatalog = isPurl ? null : stored.use('catalog')
-  const notes: string[] = []
-  const found = {
-    ...(withoutRecords !== null ? NOTHING : findRecords(stored, query, limit, notes)),
-    items: isPurl || withoutCatalog !== null ? [] : itemsOf(stored, query, limit + 1),
-  }
+  const found = withoutRecords === null ? findRecords(stored, query, limit) : NOTHING
+  if (found === null)
+    throw new MirrorError('not_found', `not found: no ecosystem of OSV has packages of the type of ${query}`)
+  const records = [...found.own, ...found.others]
+  const items = isPurl || withoutCatalog !== null ? [] : findNamedItems(stored, query, limit + 1)
   const unknown = [
-    ...notes,
+    ...(found.hasIndex ? [] : [noIndex(stored.noViews)]),
     ...(withoutRecords === null ? [] : [withoutRecords.message]),
     ...(withoutCatalog !== null && stored.isExpected('catalog') ? [withoutCatalog.message] : []),
   ]
-  const { records, packages, items } = found
-  if (records.length + packages.length + items.length === 0) {
+  if (records.length + found.packages.length + items.length === 0) {
     const missing = isPurl || withoutRecords !== null ? null : findMissingNamed(stored.reads, query)
     refuseEmpty(query, missing === null ? unknown : [missing.message, ...unknown])
   }
-  const more = [records, packages, items].some(({ length }) => length > limit)
-  const cut = <Value>(list: readonly Value[]): Value[] => list.slice(0, limit)
-  const shown = { records: cut(records), packages: cut(packages), items: cut(items) }
-  const next = `more exist than the first ${limit} of a kind: --limit ${limit * 5} shows more`
+  const more = [records, found.packages, items].some(({ length }) => length > limit)
+  const cut = <Row>(list: readonly Row[]): Row[] => list.slice(0, limit)
+  const shown = { records: cut(records), packages: cut(found.packages), items: cut(items) }
+  const { isAnyVersion } = found
+  const parts = searchParts({ ...shown, isAnyVersion })
+  if (more) parts.push(moreNotice(limit, `--limit ${limit * 5} shows more`))
   return {
-    json: { query, ...shown, more, notSearched: unknown },
-    lines: [...linesOf(shown), ...(more ? ['', next] : []), ...unknown.map((one) => `\n${one}`)],
+    json: { query, ...shown, more, notSearched: isAnyVersion ? [ANY_VERSION, ...unknown] : unknown },
+    lines: [...terminalLines({ parts }), ...unknown.map((one) => `\n${one}`)],
   }
 }
+
+const ANY_VERSION = 'records on any version of the package are listed: "show" names the affected ones'
 
 /** Throws `not_found`, or `not_ready` where something could not be searched. */
 function refuseEmpty(query: string, unknown: readonly string[]): never {
@@ -67,40 +96,44 @@ function refuseEmpty(query: string, unknown: readonly string[]): never {
   throw new MirrorError('not_ready', `nothing was found that is named ${query}; ${why}`)
 }
 
-const NOTHING = { records: [], packages: [] }
+const NOTHING: FoundRecords = { own: [], others: [], packages: [], named: null, isAnyVersion: false, hasIndex: true }
 
-function findRecords(stored: LookupCall, query: string, limit: number, notes: string[]) {
-  const { osv } = stored.reads
-  const record = (id: string, by: FoundRecord['by']): FoundRecord => {
-    return { id, modified: osv.readEntry(id)?.modified ?? null, by }
-  }
+/**
+ * Finds records and packages by a text: one more of each than `limit` where there are more; those by another id begin behind
+ * `after`. Null: a purl of a type that no ecosystem has. Throws `bad_request` for what is no purl.
+ */
+export function findRecords(
+  { reads, views }: SearchReads,
+  query: string,
+  limit: number,
+  after = '',
+): FoundRecords | null {
+  const found = (by: FoundRecord['by']) => (id: string) => ({
+    id,
+    modified: reads.osv.readEntry(id)?.modified ?? null,
+    by,
+  })
   if (query.startsWith('pkg:')) {
-    const ids = recordsOfPurl(stored, query, limit + 1, notes)
-    return { records: ids.map((id) => record(id, 'package')), packages: [] }
+    const named = packageOfPurl(query)
+    if (named === null) return null
+    const listed = views((open) => open.listCandidates(named.ecosystem, named.name, '', limit + 1))
+    const own = (listed ?? []).map(({ id }) => found('package')(id))
+    const isAnyVersion = named.version !== '' && own.length > 0
+    return { ...NOTHING, own, named, isAnyVersion, hasIndex: listed !== null }
   }
-  const index = stored.views((views) => ({
-    ids: views.listAliasIds(query, '', limit + 1),
-    packages: views.listPackagesNamed(query, limit + 1),
+  const index = views((open) => ({
+    ids: open.listAliasIds(query, after, limit + 1),
+    packages: open.listPackagesNamed(query, limit + 1),
   }))
-  if (index === null) notes.push(noIndex(stored.noViews))
-  const own = findRecordIds(osv, query, limit + 1)
-  const others = (index?.ids ?? []).filter((id) => !own.includes(id))
+  const own = findRecordIds(reads.osv, query, limit + 1)
   return {
-    records: [...own.map((id) => record(id, 'id')), ...others.map((id) => record(id, 'other id'))],
+    ...NOTHING,
+    own: own.map(found('id')),
+    ...(index !== null && index.ids.length > limit && { next: index.ids[limit - 1] }),
+    others: (index?.ids ?? []).filter((id) => !own.includes(id)).map(found('other id')),
     packages: index?.packages ?? [],
+    hasIndex: index !== null,
   }
-}
-
-function recordsOfPurl(stored: LookupCall, purl: string, limit: number, notes: string[]): string[] {
-  const named = packageOfPurl(purl)
-  if (named === null)
-    throw new MirrorError('not_found', `not found: no ecosystem of OSV has packages of the type of ${purl}`)
-  const { ecosystem, name, version } = named
-  const found = stored.views((views) => views.listCandidates(ecosystem, name, '', limit))
-  if (found === null) notes.push(noIndex(stored.noViews))
-  else if (version !== '' && found.length > 0)
-    notes.push('records on any version of the package are listed: "show" names the affected ones')
-  return (found ?? []).map(({ id }) => id)
 }
 
 /** Why names of packages and other ids cannot be searched. */
@@ -108,32 +141,75 @@ export function noIndex(noViews: string | null): string {
   return `packages and other ids were not searched: ${noViews ?? 'the index of packages cannot be read'}`
 }
 
-function itemsOf({ reads }: LookupCall, query: string, limit: number) {
+/** Finds the listed images and tags that a text names. */
+export function findNamedItems({ reads }: Pick<SearchReads, 'reads'>, query: string, limit: number) {
   return findItems(reads.catalog, query, limit).map(({ list, id, body }) => {
     const { repository, tag, digest } = namesOfTag({ ...fieldsOf(JSON.parse(body.toString('utf8'))) })
     return { list, id, repository, name: tag, digest }
   })
 }
 
-interface Shown {
+/** What is shown of what was found. */
+interface Shown extends Pick<FoundRecords, 'packages' | 'isAnyVersion' | 'next'> {
   readonly records: readonly FoundRecord[]
-  readonly packages: readonly { name: string; ecosystem: string; records: number }[]
-  readonly items: ReturnType<typeof itemsOf>
+  readonly items: ReturnType<typeof findNamedItems>
 }
 
-function linesOf({ records, packages, items }: Shown): string[] {
-  const tables = [
-    [['record', 'modified', 'found by'], records.map(({ id, modified, by }) => [id, modified ?? '-', by])],
-    [['package', 'ecosystem', 'records'], packages.map((one) => [one.name, one.ecosystem, String(one.records)])],
-    [
-      ['list', 'item', 'name'],
-      items.map(({ list, id, repository, name }) => [
-        list,
-        id,
-        [repository, name].filter((part) => part !== null).join(':'),
-      ]),
-    ],
-  ] as const
-  const shown = tables.filter(([, rows]) => rows.length > 0)
-  return shown.flatMap(([head, rows], at) => [...(at > 0 ? [''] : []), table(head, rows)])
+/** Returns what people are returned that a search found: a table of each kind that has rows. */
+export function searchParts(shown: Shown): Part[] {
+  return [recordTable(shown), packageTable(shown), itemTable(shown)].filter(({ rows }) => rows.length > 0)
+}
+
+/** Says that there is more of a kind than is shown, and what shows it. */
+export function moreNotice(limit: number, how: string): Part {
+  return { kind: 'notice', level: 'note', title: `more exist than the first ${limit} of a kind`, text: how }
+}
+
+function recordTable({ records, isAnyVersion, next }: Shown): Table {
+  return {
+    kind: 'table',
+    title: 'records',
+    ...(isAnyVersion && { notes: ['records on any version of the package: each says which ones are affected'] }),
+    columns: ['record', 'modified', 'found by'],
+    rows: records.map(({ id, modified, by }) => [
+      codeValue(id, { kind: 'record', name: id }),
+      textValue(modified),
+      textValue(by),
+    ]),
+    ...(next !== undefined && { next }),
+    empty: 'no record of this mirror names it',
+  }
+}
+
+function packageTable({ packages }: Shown): Table {
+  return {
+    kind: 'table',
+    title: 'packages of this name',
+    columns: ['package', 'ecosystem', 'records'],
+    rows: packages.map(({ name, ecosystem, records }) => [
+      linkValue(name, { kind: 'package', ecosystem, name }),
+      textValue(ecosystem),
+      countValue(records),
+    ]),
+    empty: 'there are none',
+  }
+}
+
+function itemTable({ items }: Shown): Table {
+  return {
+    kind: 'table',
+    title: 'images and tags',
+    columns: ['item', 'name', 'digest', 'list'],
+    rows: items.map(({ list, id, repository, name, digest }): Value[] => {
+      const names = [repository, name].filter((part) => part !== null).join(':')
+      const short = digest?.replace(/^sha256:/, '').slice(0, 12)
+      return [
+        codeValue(id, { kind: 'tag', name: id }),
+        textValue(names),
+        textValue(short),
+        codeValue(list, { kind: 'path', name: list }),
+      ]
+    }),
+    empty: 'there are none',
+  }
 }

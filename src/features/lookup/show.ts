@@ -1,24 +1,29 @@
+import { terminalLines } from '../../answers/terminal.ts'
 import { whyOutOfScope } from '../../server/feeds/osv.ts'
-import { dateInWords, datesInWords } from '../../server/lookup/dates.ts'
+import { dateInWords, datesInWords, describeDates } from '../../server/lookup/dates.ts'
 import { findMissingRecord } from '../../server/lookup/missing-record.ts'
+import { readRecordTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
 import { MOST_TAGS, findRecordIds, findTags, recordNamed } from '../../server/lookup/named.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { plainRepository } from '../../base/domain/image-reference.ts'
 import { toIso } from '../../base/time.ts'
-import { type Fields, fieldsOf } from '../../base/json/objects.ts'
+import { type Fields, fieldsOf, jsonTextOf } from '../../base/json/objects.ts'
+import { contentOf } from '../../store/database/gzip.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../../cli/context.ts'
 import { table } from '../../cli/output.ts'
 import { TAG_COLUMNS, tagCells } from './lists.ts'
 import { type LookupOptions } from './open.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
-import { recordFinding } from './record.ts'
+import { recordAnswer, recordContent } from './record.ts'
 import { noIndex } from './search.ts'
-import { tagFinding } from './tag.ts'
+import { readArtifacts, tagAnswer } from './tag.ts'
 
 const LIMIT = 20
 /** Names of records or tags that a message lists. */
 const NAMED = 10
+/** Other ids of a record of one kind that are printed. */
+const MOST_IDS = 50
 
 /**
  * `patchmirror show ID|TAG`: a record by its id, or an id that one record names; a tag by its reference, id or digest, which may be
@@ -51,6 +56,33 @@ function recordOf(stored: LookupCall, name: string, limit: number): LookupResult
   throw new MirrorError('not_found', `not found: no record has the id ${text}; records that name it: ${listed}${more}`)
 }
 
+/** Returns a stored record. `alias`: the other id by which it was found. */
+function recordFinding(stored: LookupCall, id: string, limit: number, alias?: string): LookupResult {
+  const row = stored.reads.osv.readRecord(id)
+  if (row === null) throw new MirrorError('not_found', `not found: no record has the id ${id}`)
+  const content = recordContent(row)
+  if (content === null)
+    throw new MirrorError('corrupt', `the record ${id} is no JSON object; its bytes are served as upstream has them`)
+  const dates = stored.reads.dates.readDates(id)
+  const tags = readRecordTags(stored.config, stored.reads, id, () => void stored.use('catalog'))
+  const shownTags = stored.isExpected('catalog') ? tags : null
+  const found = { id, ...(alias !== undefined && { alias }), stored: row, content, dates, tags: shownTags }
+  const extent = { at: 0, packages: limit, references: limit, ids: MOST_IDS, tags: limit, more: null }
+  return {
+    json: {
+      kind: 'record',
+      id,
+      size: row.size,
+      sha256: row.sha256.toString('hex'),
+      lastModified: toIso(row.changed * 1000),
+      dates: dates && describeDates(dates),
+      ...recordTagsMessage(tags),
+      record: upstreamJson(jsonTextOf(contentOf(row.body, row.size))),
+    },
+    lines: terminalLines(recordAnswer(found, extent)),
+  }
+}
+
 function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | null {
   const named = findTags(stored.reads.catalog, text)
   const [only] = named
@@ -69,6 +101,18 @@ function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | 
   if (!isRepository) throw new MirrorError('not_found', `not found: ${lines.join('\n')}`)
   const items = tags.slice(0, limit).map(({ body }) => upstreamJson(body.toString('utf8')))
   return { json: { kind: 'repository', repository: text, total: tags.length, tags: items }, lines }
+}
+
+/** Returns a listed tag: its names, its fields and its artifacts. */
+function tagFinding(stored: LookupCall, id: string, body: Buffer): LookupResult {
+  const text = body.toString('utf8')
+  const item = fieldsOf(JSON.parse(text))
+  const { repository, tag, digest } = namesOfTag({ ...item })
+  const artifacts = readArtifacts(stored, 'tags', id)
+  return {
+    json: { kind: 'tag', id, repository, name: tag, digest, item: upstreamJson(text), artifacts },
+    lines: terminalLines(tagAnswer(stored, id, item, artifacts, null)),
+  }
 }
 
 /** Reports whether a tag belongs to the repository of this name, with or without a registry's host. */

@@ -1,24 +1,44 @@
-import { fillPath, canonicalPath } from '../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../base/domain/resources.ts'
+import {
+  type Answer,
+  type Fact,
+  type Part,
+  type Table,
+  type Value,
+  bytesValue,
+  codeValue,
+  linkValue,
+  textValue,
+} from '../../answers/answer.ts'
 import { type ArtifactSignature, plainResult, signatureText } from '../../base/domain/artifacts/signature.ts'
-import { type Fields, fieldsOf } from '../../base/json/objects.ts'
-import { leftOutOfScope } from '../../server/catalog/not-found.ts'
-import { notSynced, scopeToCome } from '../../server/snapshot/not-ready.ts'
+import { type DocumentKind, RESOURCES } from '../../base/domain/resources.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
+import { type Fields, isObject } from '../../base/json/objects.ts'
+import { clip } from '../../base/text.ts'
+import type { Config } from '../../config/schema.ts'
+import { requestedPath, unaskedArtifact } from '../../server/catalog/not-found.ts'
+import { nameOfTag } from '../../server/lookup/tag-names.ts'
+import { notReady } from '../../server/snapshot/not-ready.ts'
 import { isNone } from '../../store/catalog/answers.ts'
-import { namesOfTag } from '../../sync/catalog/new-tags.ts'
-import { upstreamJson } from '../../cli/context.ts'
-import { table, visible } from '../../cli/output.ts'
-import type { LookupResult, LookupCall } from './snapshot.ts'
+import type { Reads } from '../../store/reads.ts'
 
 /** The reason of a path that a bundle brought as missing. */
 const NO_REASON = 'the reason is not stored here; "patchmirror runs" on the mirror that syncs names it'
+/** Fields of an item that are shown as they are. */
+const MOST_FIELDS = 40
 
-const ARTIFACTS = RESOURCES.find(({ name }) => name === 'tags')?.artifacts ?? []
+/** Kinds of artifacts that a tag, or a set of artifacts of an AVR, has. */
+export type ArtifactKind = Exclude<DocumentKind, 'text'>
 
-/** How much of an artifact of a tag is stored. */
-interface Artifact {
-  readonly kind: string
+/** How much of an artifact is stored. */
+export interface Artifact {
+  readonly kind: ArtifactKind
+  /** The path of the mirror that answers for it. */
   readonly path: string
+  readonly documents: readonly { readonly digest: string; readonly type: string; readonly size: number }[]
+  /** Why it is not stored; null where it is, or where this mirror does not know. */
+  readonly why: string | null
+  /** What the verification of its signatures came to; null: it was not verified. */
+  readonly signature: ArtifactSignature | null
   readonly state:
     | 'stored'
     | 'the service has none'
@@ -26,63 +46,33 @@ interface Artifact {
     | 'could not be fetched'
     | 'not fetched yet'
     | 'not in scope'
-  /** What the verification of its signatures came to; null: it was not verified. */
-  readonly signature: ArtifactSignature | null
-  /** Why it is not stored; null where it is, or where this mirror does not know. */
-  readonly why: string | null
-  readonly documents: readonly { readonly digest: string; readonly type: string; readonly size: number }[]
+    | 'not asked for'
 }
 
-/** Returns a listed tag: its names, its dates and its artifacts. */
-export function tagFinding(stored: LookupCall, id: string, body: Buffer): LookupResult {
-  const text = body.toString('utf8')
-  const item = fieldsOf(JSON.parse(text))
-  const { repository, tag, digest } = namesOfTag({ ...item })
-  const artifacts = ARTIFACTS.map(({ path, document }) => artifactOf(stored, id, path, document))
-  const facts = [
-    ['id', id],
-    ['digest', digest ?? 'none named'],
-    ...Object.entries(item).flatMap(([name, value]) =>
-      /_?at$|date|time/i.test(name) && typeof value === 'string' ? [[name, value]] : [],
-    ),
-    ...otherFacts(item),
-  ]
-  return {
-    json: { kind: 'tag', id, repository, name: tag, digest, item: upstreamJson(text), artifacts },
-    lines: [
-      visible([repository, tag].filter((part) => part !== null).join(':')),
-      ...facts.map(([name = '', value = '']) => `${name.padEnd(12)} ${visible(value)}`),
-      '',
-      table(['artifact', 'state', 'documents'], artifacts.map(rowOf)),
-      ...signaturesOf(artifacts),
-      ...reasonsOf(artifacts),
-    ],
-  }
+/** What artifacts are read from. */
+interface ArtifactReads {
+  readonly config: Config
+  readonly reads: Reads
 }
 
-/** Yes-or-no fields of the item, such as whether the tag is remediated. */
-function otherFacts(item: Fields): string[][] {
-  return Object.entries(item).flatMap(([name, value]) => {
-    if (typeof value !== 'boolean') return []
-    return [[name, value ? 'yes' : 'no']]
-  })
+/** Returns the artifacts of a tag or an AVR, in the order of their kinds. */
+export function readArtifacts(call: ArtifactReads, owner: 'tags' | 'avrs', id: string): Artifact[] {
+  const { artifacts = [] } = RESOURCES.find(({ name }) => name === owner) ?? {}
+  return artifacts.flatMap(({ path, document }) =>
+    document === 'text' ? [] : [artifactOf(call, `${owner}/${id}`, requestedPath(path, { id }), document)],
+  )
 }
 
-function artifactOf({ config, reads }: LookupCall, id: string, template: string, kind: string): Artifact {
+function artifactOf({ config, reads }: ArtifactReads, owner: string, path: string, kind: ArtifactKind): Artifact {
   const { catalog } = reads
-  const filled = fillPath(template, { id })
-  const path = canonicalPath(filled) ?? filled
   const answer = catalog.readAnswer(path)
   const named = { kind, path, documents: [], why: null, signature: null }
   const missing = catalog.readMissingPath(path)
   if (missing?.status === 403) return { ...named, state: 'refused by the service', why: missing.reason ?? NO_REASON }
   if (answer === null) {
     if (missing !== null) return { ...named, state: 'could not be fetched', why: missing.reason ?? NO_REASON }
-    if (catalog.hasAnswers(`tags/${id}`)) return { ...named, state: 'not fetched yet' }
-    const changed = scopeToCome(reads, config, 'catalog')
-    return changed === null
-      ? { ...named, state: 'not in scope', why: leftOutOfScope(config).message }
-      : { ...named, state: 'not fetched yet', why: notSynced('catalog', 'this', changed).message }
+    if (catalog.hasAnswers(owner)) return { ...named, state: 'not fetched yet' }
+    return { ...named, ...whyNotAsked(config, reads, owner) }
   }
   if (isNone(answer)) return { ...named, state: 'the service has none' }
   const documents = answer.links.flatMap(({ digest, type }) => {
@@ -93,25 +83,118 @@ function artifactOf({ config, reads }: LookupCall, id: string, template: string,
   return { ...named, state: 'stored', documents, signature: stored && plainResult(stored) }
 }
 
-/** Returns what the verification of the signatures came to, a line for each artifact. */
-function signaturesOf(artifacts: readonly Artifact[]): string[] {
-  const lines = artifacts.flatMap(({ kind, signature }) =>
-    signature === null ? [] : [`signature of ${kind}: ${visible(signatureText(signature))}`],
+/** Returns why nothing of an owner was asked for: the scope leaves it out, or whether it does is still to be known. */
+function whyNotAsked(config: Config, reads: Reads, owner: string): Pick<Artifact, 'state' | 'why'> {
+  try {
+    const why = unaskedArtifact(config, reads, owner, 'this').message
+    return { state: owner.startsWith('tags/') ? 'not in scope' : 'not asked for', why }
+  } catch (error) {
+    if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
+    return { state: 'not fetched yet', why: messageOf(error) }
+  }
+}
+
+/** Returns what people are returned about a listed tag; `path`: of its details, which only a page leads to. */
+export function tagAnswer(
+  call: ArtifactReads,
+  id: string,
+  item: Fields,
+  artifacts: readonly Artifact[],
+  path: string | null,
+): Answer {
+  const name = nameOfTag(item)
+  const json: Fact[] = path === null ? [] : [['as JSON', codeValue(path, { kind: 'path', name: path })]]
+  const own: Fact[] = item['id'] === id ? [] : [['id', textValue(id)]]
+  return {
+    title: name === '' ? id : name,
+    parts: [
+      { kind: 'facts', rows: [...json, ...own, ...itemFacts(item)] },
+      ...artifactParts(call, artifacts, path !== null),
+    ],
+  }
+}
+
+/** Returns the fields of an item with short values, those of its objects by `outer.inner`. */
+function itemFacts(item: Fields): Fact[] {
+  const rows = Object.entries(item).flatMap(([name, value]): Fact[] =>
+    isObject(value)
+      ? Object.entries(value).map(([inner, one]) => [clip(`${name}.${inner}`, 80), fieldValue(one)])
+      : [[clip(name, 80), fieldValue(value)]],
   )
-  return lines.length === 0 ? [] : ['', ...lines]
+  return rows.slice(0, MOST_FIELDS)
+}
+
+function fieldValue(value: unknown): Value {
+  if (typeof value === 'boolean') return textValue(value ? 'yes' : 'no')
+  return textValue(value)
+}
+
+/** Returns a table of artifacts, a row for each document, and why others are not stored; `withLinks`: for a page. */
+export function artifactParts(
+  { reads }: Pick<ArtifactReads, 'reads'>,
+  artifacts: readonly Artifact[],
+  withLinks: boolean,
+): Part[] {
+  const reasons = reasonsOf(reads, artifacts)
+  const table: Table = {
+    kind: 'table',
+    title: 'artifacts',
+    columns: ['artifact', 'state', 'type', 'size', 'SHA-256', 'signature', ...(withLinks ? ['from this mirror'] : [])],
+    rows: artifacts.flatMap((one) => artifactRows(one, withLinks)),
+    empty: 'there are no artifacts',
+  }
+  if (reasons.length === 0) return [table]
+  return [table, { kind: 'facts', title: 'why they are not stored', rows: reasons }]
+}
+
+function artifactRows(artifact: Artifact, withLinks: boolean): (Value | Value[])[][] {
+  const { kind, path, state, documents, signature } = artifact
+  const answer = codeValue(path, { kind: 'path', name: path })
+  const none = textValue(null)
+  if (documents.length === 0) {
+    const signed = signature === null ? none : signatureValue(signature)
+    const row = [textValue(kind), textValue(state), none, none, none, signed]
+    return [withLinks ? [...row, answer] : row]
+  }
+  return documents.map(({ digest, type, size }, number) => {
+    const signed = number === 0 ? signatureValue(signature) : none
+    const row = [
+      textValue(kind),
+      textValue(state),
+      textValue(type),
+      bytesValue(size),
+      codeValue(digest.slice(0, 16)),
+      signed,
+    ]
+    const download = linkValue('download', { kind: 'document', part: 'file', artifact: kind, number })
+    const show =
+      documents.length > 1 ? [linkValue('show', { kind: 'document', part: 'contents', artifact: kind, number })] : []
+    return withLinks ? [...row, [download, ...show, answer]] : row
+  })
+}
+
+const SIGNATURE_TONES = { verified: 'good', failed: 'bad', none: 'warn' } as const
+
+/** What the verification of the signatures of an artifact came to. */
+function signatureValue(signature: ArtifactSignature | null): Value {
+  if (signature === null) return textValue('not verified by this mirror')
+  const tone = SIGNATURE_TONES[signature.state]
+  return { kind: 'text', text: clip(signatureText(signature), 600), tone }
 }
 
 /** Returns each reason once, after the artifacts that it is about. */
-function reasonsOf(artifacts: readonly Artifact[]): string[] {
+function reasonsOf(reads: Reads, artifacts: readonly Artifact[]): Fact[] {
+  const known = artifacts.map((one) => ({ kind: one.kind, why: whyWithout(reads, one) }))
   const reasons = Map.groupBy(
-    artifacts.filter(({ why }) => why !== null),
+    known.filter(({ why }) => why !== null),
     ({ why }) => why,
   )
-  const lines = [...reasons].map(([why, about]) => `${about.map(({ kind }) => kind).join(', ')}: ${visible(why ?? '')}`)
-  return lines.length === 0 ? [] : ['', ...lines]
+  return [...reasons].map(([why, about]) => [about.map(({ kind }) => kind).join(', '), textValue(why, 600)])
 }
 
-function rowOf({ kind, state, documents }: Artifact): string[] {
-  const texts = documents.map(({ type, size, digest }) => `${type}, ${size} bytes, ${digest.slice(0, 12)}`)
-  return [kind, state, texts.length === 0 ? '-' : texts.join('; ')]
+/** Returns why an artifact has no document; null where it has one, or the service has none. */
+function whyWithout(reads: Reads, { state, why, documents }: Artifact): string | null {
+  if (why !== null) return why
+  if (state === 'not fetched yet') return notReady(reads, 'catalog', 'this').message
+  return state === 'stored' && documents.length === 0 ? 'the answer of the service names no document' : null
 }

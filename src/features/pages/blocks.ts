@@ -1,59 +1,14 @@
-import type { Cell, Tone } from './cells.ts'
+import type { Tone } from '../../answers/answer.ts'
+import type { AnswerBlock, FactsBlock } from '../../answers/html.ts'
 
 /** What a page consists of, in order; each kind has a template of its name. Texts are plain and escaped when rendered. */
-export type Block =
-  | NoticeBlock
-  | FactsBlock
-  | TableBlock
-  | TextBlock
-  | FormBlock
-  | SourcesBlock
-  | ChartBlock
-  | HeadingBlock
-  | OperationBlock
+export type Block = AnswerBlock | FormBlock | SourcesBlock | ChartBlock | HeadingBlock | OperationBlock
 
 /** A heading within a page, with a sentence below it. */
 interface HeadingBlock {
   readonly kind: 'heading'
   readonly title: string
   readonly note?: string
-}
-
-/** A message, with commands to copy. */
-export interface NoticeBlock {
-  readonly kind: 'notice'
-  readonly tone: Tone
-  readonly title: string
-  readonly text?: string
-  readonly commands?: readonly string[]
-  readonly links?: readonly Cell[]
-}
-
-/** Names with values. */
-export interface FactsBlock {
-  readonly kind: 'facts'
-  readonly title?: string
-  readonly rows: readonly (readonly [name: string, value: Cell | readonly Cell[]])[]
-}
-
-/** A table with a header row; `next` leads to its next page. */
-interface TableBlock {
-  readonly kind: 'table'
-  readonly title: string
-  readonly note?: string
-  readonly columns: readonly string[]
-  readonly rows: readonly (readonly (Cell | readonly Cell[])[])[]
-  /** Shown instead of a table without rows. */
-  readonly empty: string
-  readonly first?: string | null
-  readonly next?: string | null
-}
-
-/** A longer text, with its line breaks. */
-interface TextBlock {
-  readonly kind: 'text'
-  readonly title?: string
-  readonly text: string
 }
 
 /** A field of a form: free text, or one of `options`. */

@@ -212,13 +212,13 @@ function excludedOrPending(config: Config, served: Origins, owner: string, path:
 }
 
 /** Throws `not_ready` where the settings of the scope have changed since what is stored was synced: the path may be in scope now. */
-function throwIfChanged(config: Config, { reads }: Origins, path: string): void {
+function throwIfChanged(config: Config, { reads }: Pick<Origins, 'reads'>, path: string): void {
   const changed = scopeToCome(reads, config, 'catalog')
   if (changed !== null) throw notSynced('catalog', path, changed)
 }
 
 /** An artifact set has no list: whether the service has this one, the mirror cannot know. */
-function unnamed(config: Config, served: Origins, path: string): Problem {
+function unnamed(config: Config, served: Pick<Origins, 'reads'>, path: string): Problem {
   throwIfChanged(config, served, path)
   const why = 'nothing that this mirror stores names this artifact set; whether the service has it is not known here'
   return leftOut(catalogOwner(config), why, 'catalog.avrIds')
@@ -243,7 +243,7 @@ function notListed(config: Config, what: string, incomplete: Incompleteness | nu
 }
 
 /** A list names the item; the mirror did not ask for what this path of it answers. Throws `not_ready` as `throwIfChanged`. */
-function outOfScope(config: Config, served: Origins, path: string): Problem {
+function outOfScope(config: Config, served: Pick<Origins, 'reads'>, path: string): Problem {
   throwIfChanged(config, served, path)
   throwIfUnread(config, served, path)
   return leftOutOfScope(config)
@@ -252,7 +252,7 @@ function outOfScope(config: Config, served: Origins, path: string): Problem {
 const SUBSCRIPTIONS = '/v1/subscriptions'
 
 /** Throws `not_ready` where the scope is what the account subscribes to, and the subscriptions were never read. */
-function throwIfUnread(config: Config, { reads }: Origins, path: string): void {
+function throwIfUnread(config: Config, { reads }: Pick<Origins, 'reads'>, path: string): void {
   if (catalogOwner(config) !== null || config.catalog.scope !== 'subscribed') return
   const missing = reads.catalog.readMissingPath(SUBSCRIPTIONS)
   if (missing === null || reads.catalog.readList(SUBSCRIPTIONS) !== null) return
@@ -260,8 +260,13 @@ function throwIfUnread(config: Config, { reads }: Origins, path: string): void {
   throw notFetched(path, `whether it is in scope is not known without the subscriptions (${why})`)
 }
 
+/** Explains why no artifact of a tag or an AVR was asked for. Throws `not_ready` where it may be in scope; `what` names it then. */
+export function unaskedArtifact(config: Config, reads: Origins['reads'], owner: string, what: string): Problem {
+  return owner.startsWith('tags/') ? outOfScope(config, { reads }, what) : unnamed(config, { reads }, what)
+}
+
 /** The answer for what a stored list names and the settings leave out. */
-export function leftOutOfScope(config: Config): Problem {
+function leftOutOfScope(config: Config): Problem {
   const owner = catalogOwner(config)
   const whose = owner ?? 'this mirror'
   return leftOut(

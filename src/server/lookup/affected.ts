@@ -1,3 +1,4 @@
+import { clip } from '../../base/text.ts'
 import { type Fields, eachObject, fieldsOf, textOfJson } from '../../base/json/objects.ts'
 
 /** Ranges and fixed versions of one package that are described. */
@@ -22,7 +23,9 @@ export function describeAffected(affected: unknown): AffectedPackage {
   const ranges = [...eachObject(fields['ranges'])].slice(0, MOST_RANGES)
   const events = ranges.flatMap(({ type, events }) => eventsOf(type, events))
   const fixed = ranges.flatMap((range) =>
-    [...eachObject(range['events'])].flatMap(({ fixed }) => (fixed === undefined ? [] : [cut(textOfJson(fixed), 100)])),
+    [...eachObject(range['events'])].flatMap(({ fixed }) =>
+      fixed === undefined ? [] : [clip(textOfJson(fixed), 100)],
+    ),
   )
   return {
     ecosystem: nameOf(ecosystem),
@@ -40,7 +43,7 @@ function nameOf(value: unknown): string | null {
 function versionsOf(affected: Fields): string[] {
   const versions: unknown[] = Array.isArray(affected['versions']) ? affected['versions'] : []
   if (versions.length === 0) return []
-  const listed = versions.slice(0, MOST_VERSIONS).map((one) => cut(textOfJson(one), 60))
+  const listed = versions.slice(0, MOST_VERSIONS).map((one) => clip(textOfJson(one), 60))
   const more = versions.length - listed.length
   return [`versions ${listed.join(', ')}${more > 0 ? ` and ${more} more` : ''}`]
 }
@@ -50,11 +53,11 @@ function eventsOf(type: unknown, value: unknown): string[] {
   const words = [...eachObject(value)].slice(0, MOST_RANGES).flatMap((event) =>
     Object.entries(event).flatMap(([name, version]) => {
       const word = WORDS.get(name)
-      return word === undefined ? [] : [`${word} ${cut(textOfJson(version), 100)}`]
+      return word === undefined ? [] : [`${word} ${clip(textOfJson(version), 100)}`]
     }),
   )
   if (words.length === 0) return []
-  return [cut(`${type === 'GIT' ? 'commits ' : ''}${words.join(' ')}`, 400)]
+  return [clip(`${type === 'GIT' ? 'commits ' : ''}${words.join(' ')}`, 400)]
 }
 
 const WORDS: ReadonlyMap<string, string> = new Map([
@@ -68,11 +71,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 export function describeSeverity(record: Fields): string[] {
   const own = [...eachObject(record['severity'])]
     .slice(0, 10)
-    .map(({ type, score }) => `${cut(textOfJson(type), 40)} ${cut(textOfJson(score), 120)}`)
+    .map(({ type, score }) => `${clip(textOfJson(type), 40)} ${clip(textOfJson(score), 120)}`)
   const { severity } = fieldsOf(record['database_specific'])
-  return typeof severity === 'string' ? [cut(severity, 60), ...own] : own
-}
-
-function cut(text: string, longest: number): string {
-  return text.length > longest ? `${text.slice(0, longest)}…` : text
+  return typeof severity === 'string' ? [clip(severity, 60), ...own] : own
 }

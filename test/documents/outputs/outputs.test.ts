@@ -80,10 +80,13 @@ async function storeAll(): Promise<void> {
   store.close()
 }
 
+/** Of the artifacts that are not stored beside the document. */
+const REASONS = /<section>\s*<h2><bdi>Why they are not stored[^]*?<\/section>\s*/
+
 /** Returns the part of a page that shows the document, its first rows alone, a row on each line, without tags that say nothing. */
 function shortened(html: string): string {
   const main = html.slice(html.indexOf('</h1>') + 5, html.indexOf('</main>'))
-  const own = main.slice(main.indexOf('</table>') + 8)
+  const own = main.slice(main.indexOf('</table>') + 8).replace(REASONS, '')
   const rows = own.replaceAll(/<\/?bdi>|<span class="item">|<\/span>|<\/t[dhr]>/g, '').split('<tr>')
   const kept = rows.length > 14 ? [...rows.slice(0, 5), `… ${rows.length - 6} rows`, rows.at(-1) ?? ''] : rows
   const text = kept.join('\n<tr>').replaceAll(/ *\n\s*/g, '\n')

@@ -4,8 +4,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openStatus } from '../../../src/server/status/open-report.ts'
 import { problemsOf } from '../../../src/server/status/problems.ts'
 import { buildStatus } from '../../../src/server/status/report.ts'
-import type { LookupCall } from '../../../src/features/lookup/snapshot.ts'
-import { tagFinding } from '../../../src/features/lookup/tag.ts'
+import { terminalLines } from '../../../src/answers/terminal.ts'
+import { fieldsOf } from '../../../src/base/json/objects.ts'
+import { readArtifacts, tagAnswer } from '../../../src/features/lookup/tag.ts'
 import { describeSignatures } from '../../../src/cli/mirror/status/lines.ts'
 import { activeSources } from '../../../src/base/domain/sources.ts'
 import { openReader } from '../../../src/store/database/open.ts'
@@ -85,9 +86,10 @@ test('an artifact that the trusted key signed says so on its path, in the run an
   expect(describeSignatures(status)).toEqual(['signatures: 3 verified, 2 failed, 4 without one'])
   const page = await (await made.ask(`/-/ui/tag?id=${tag}`)).text()
   expect(page.match(/verified: signed by key sha256:/g)).toHaveLength(3)
-  const call = { config, reads: options.reads } as LookupCall
-  const shown = tagFinding(call, tag, options.reads.catalog.readTagItem(tag) ?? Buffer.alloc(0))
-  expect(shown.lines.join('\n')).toMatch(/^signature of vex: verified: signed by key sha256:/m)
+  const call = { config, reads: options.reads }
+  const item = fieldsOf(JSON.parse(String(options.reads.catalog.readTagItem(tag))))
+  const lines = terminalLines(tagAnswer(call, tag, item, readArtifacts(call, 'tags', tag), null))
+  expect(lines.join('\n')).toMatch(/^vex +stored .* verified: signed by key sha256:/m)
 })
 
 const FAULTS: readonly (readonly [fault: SigningFault, said: string])[] = [

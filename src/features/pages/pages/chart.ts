@@ -1,7 +1,7 @@
 import { nounOf } from '../../../base/text.ts'
 import { DAY_MS } from '../../../base/time.ts'
 import type { ChartBlock } from '../blocks.ts'
-import { grouped } from '../cells.ts'
+import { grouped } from '../../../answers/cells.ts'
 import type { PageCall } from '../page.ts'
 
 /** Days that the chart of changes shows. */

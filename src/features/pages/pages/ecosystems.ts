@@ -1,6 +1,6 @@
 import { MirrorError } from '../../../base/errors.ts'
 import type { Block } from '../blocks.ts'
-import { code, count, link, plain } from '../cells.ts'
+import { code, count, link, plain } from '../../../answers/cells.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
 
 /** Rows on a page of packages or records. */

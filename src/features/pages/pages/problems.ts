@@ -1,8 +1,8 @@
+import { clip } from '../../../base/text.ts'
 import type { MirrorProblem } from '../../../server/status/problem.ts'
 import { problemsOf } from '../../../server/status/problems.ts'
 import type { Status } from '../../../base/reports/status.ts'
-import type { NoticeBlock } from '../blocks.ts'
-import { clip } from '../cells.ts'
+import { type NoticeBlock, asSentence } from '../../../answers/html.ts'
 import type { PageCall } from '../page.ts'
 
 /** Returns a notice for everything that is wrong with the mirror, with the commands that show or fix it; the worst first. */
@@ -31,11 +31,4 @@ export function problemNotices(
 function detailOf({ detail, since, effect }: MirrorProblem): string {
   const parts = [detail, since === null ? null : `Since ${since}`, effect]
   return parts.flatMap((part) => (part === null ? [] : asSentence(part))).join(' ')
-}
-
-/** What begins with a word begins with a capital letter; an address, path or name of a file stays as it is. */
-function asSentence(text: string): string {
-  const isWord = /^[a-z]+[ ,;]/.test(text)
-  const begun = isWord ? text.charAt(0).toUpperCase() + text.slice(1) : text
-  return /[.!?]$/.test(begun) ? begun : `${begun}.`
 }

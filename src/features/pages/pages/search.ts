@@ -1,9 +1,9 @@
+import { link } from '../../../answers/cells.ts'
 import { findMissingNamed } from '../../../server/lookup/missing-record.ts'
-import { findItems, findRecordIds, packageOfPurl, referenceOfPurl } from '../../../server/lookup/named.ts'
-import { fieldsOfItem } from '../../../base/json/forms/item-fields.ts'
-import { fieldsOf } from '../../../base/json/objects.ts'
+import { referenceOfPurl } from '../../../server/lookup/named.ts'
+import { findNamedItems, findRecords, moreNotice, searchParts } from '../../lookup/search.ts'
 import type { Block } from '../blocks.ts'
-import { type Cell, code, count, link, plain } from '../cells.ts'
+import { answerBlocks } from '../links.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
 import { noViews } from './ecosystems.ts'
 
@@ -15,7 +15,28 @@ export function loadSearch(call: PageCall): PageView {
   const given = parameter(call.query, 'q')
   const query = referenceOfPurl(given) ?? given
   if (query === '') return { title: 'Search', blocks: [HELP] }
-  return query.startsWith('pkg:') ? byPurl(call, query) : byText(call, query)
+  const title = `Search: ${query}`
+  const found = findRecords(call, query, PAGE, parameter(call.query, 'after'))
+  if (found === null) return { title, blocks: [UNKNOWN_TYPE] }
+  const { own, others, packages, named, isAnyVersion, hasIndex, next } = found
+  const items = named !== null || !call.signedIn ? [] : findNamedItems(call, query, PAGE + 1)
+  const cut = <Row>(list: readonly Row[]): Row[] => list.slice(0, PAGE)
+  const records = [...cut(own), ...cut(others)]
+  const more = [own, packages, items].some(({ length }) => length > PAGE)
+  const parts = searchParts({ records, packages: cut(packages), items: cut(items), isAnyVersion, next })
+  const isEmpty = parts.length === 0
+  if (more) parts.push(moreNotice(PAGE, 'type more of the name or id'))
+  const pageAfter = (after: string): string => call.ui('search', { q: query, after })
+  return {
+    title,
+    blocks: [
+      ...(isEmpty && (hasIndex || named === null) ? [nothingFound(call, query, named !== null)] : []),
+      ...(named === null ? [] : [packageBlock(call, named)]),
+      ...answerBlocks(call, { parts }, { pageAfter }),
+      ...(hasIndex ? [] : [noViews(call)]),
+      ...(named === null ? signInNotice(call) : []),
+    ],
+  }
 }
 
 const HELP: Block = {
@@ -27,128 +48,33 @@ const HELP: Block = {
     'and, with a local key, the name of an image tag, or a digest: its first 8 digits or more.',
 }
 
-/** Finds the package of a purl, in all versions: `pkg:npm/lodash`. */
-function byPurl(call: PageCall, purl: string): PageView {
-  const title = `Search: ${purl}`
-  const named = packageOfPurl(purl)
-  if (named === null) {
-    const text = 'No ecosystem of OSV has packages of this type of purl.'
-    return { title, blocks: [{ kind: 'notice', tone: 'warn', title: 'Unknown type', text }] }
-  }
-  const { ecosystem: base, name, version } = named
-  const found = call.views((views) => views.listCandidates(base, name, '', PAGE + 1))
-  if (found === null) return { title, blocks: [noViews(call)] }
-  const all = link(`All records of ${name} (${base})`, call.ui('package', { ecosystem: base, name }))
-  const note = version === '' ? {} : { note: 'In any version; the record says which ones are affected.' }
-  return {
-    title,
-    blocks: [
-      { kind: 'facts', rows: [['package', all]] },
-      recordTable(
-        call,
-        'Records that name this package',
-        found.slice(0, PAGE).map(({ id }) => id),
-        note,
-      ),
-    ],
-  }
+const UNKNOWN_TYPE: Block = {
+  kind: 'notice',
+  tone: 'warn',
+  title: 'Unknown type',
+  text: 'No ecosystem of OSV has packages of this type of purl.',
 }
 
-function byText(call: PageCall, query: string): PageView {
-  const after = parameter(call.query, 'after')
-  const blocks = [...recordBlocks(call, query), ...indexBlocks(call, query, after), ...imageBlocks(call, query)]
-  const found = blocks.some((block) => block.kind === 'table')
-  const nothing: Block = {
-    kind: 'notice',
-    tone: 'plain',
-    title: 'Nothing was found',
-    text: 'Names of packages and other ids are compared as a whole; ids of records by their beginning.',
-  }
-  return { title: `Search: ${query}`, blocks: found ? blocks : [missingBlock(call, query) ?? nothing, ...blocks] }
+/** Leads to the package that a purl names. */
+function packageBlock({ ui }: PageCall, { ecosystem, name }: { ecosystem: string; name: string }): Block {
+  const all = link(`All records of ${name} (${ecosystem})`, ui('package', { ecosystem, name }))
+  return { kind: 'facts', rows: [['package', all]] }
 }
 
-/** Says that a record of this id is missing here, or may be. */
-function missingBlock({ reads }: PageCall, query: string): Block | null {
-  const missing = findMissingNamed(reads, query)
-  return missing && { kind: 'notice', tone: 'warn', title: 'Nothing was found', text: missing.message }
+/** Says that nothing was found, or that a record of this id is missing here, or may be. */
+function nothingFound({ reads }: PageCall, query: string, isPurl: boolean): Block {
+  const title = 'Nothing was found'
+  const missing = isPurl ? null : findMissingNamed(reads, query)
+  if (missing !== null) return { kind: 'notice', tone: 'warn', title, text: missing.message }
+  const text = isPurl
+    ? 'No record of this mirror names this package.'
+    : 'Names of packages and other ids are compared as a whole; ids of records by their beginning.'
+  return { kind: 'notice', tone: 'plain', title, text }
 }
 
-/** Records whose ids begin with the text, as it is and in upper case. */
-function recordBlocks(call: PageCall, query: string): Block[] {
-  const ids = findRecordIds(call.reads.osv, query, PAGE + 1)
-  if (ids.length === 0) return []
-  const note = ids.length > PAGE ? { note: `The first ${PAGE}: type more of the id.` } : {}
-  return [recordTable(call, 'Records with this id', ids.slice(0, PAGE), note)]
-}
-
-/** What the index of the views finds: other ids, and packages. */
-function indexBlocks(call: PageCall, query: string, after: string): Block[] {
-  const { ui } = call
-  const found = call.views((views) => ({
-    ids: views.listAliasIds(query, after, PAGE + 1),
-    packages: views.listPackagesNamed(query, PAGE + 1),
-  }))
-  if (found === null) return [noViews(call)]
-  const { ids, packages } = found
-  const shown = ids.slice(0, PAGE)
-  const next = ids.length > PAGE ? ui('search', { q: query, after: shown.at(-1) }) : null
-  const named: Block = {
-    kind: 'table',
-    title: 'Packages of this name',
-    ...(packages.length > PAGE && { note: `In the first ${PAGE} ecosystems that have it.` }),
-    columns: ['Package', 'Ecosystem', 'Records'],
-    rows: packages
-      .slice(0, PAGE)
-      .map(({ ecosystem, name, records }) => [
-        link(name, ui('package', { ecosystem, name })),
-        plain(ecosystem),
-        count(records),
-      ]),
-    empty: 'none',
-  }
-  return [
-    ...(shown.length === 0 ? [] : [{ ...recordTable(call, 'Records that name this id', shown, {}), next }]),
-    ...(packages.length === 0 ? [] : [named]),
-  ]
-}
-
-function recordTable({ ui, reads }: PageCall, title: string, ids: readonly string[], more: { note?: string }) {
-  return {
-    kind: 'table',
-    title,
-    ...more,
-    columns: ['Record', 'Modified'],
-    rows: ids.map((id) => [code(id, ui('record', { id })), plain(reads.osv.readEntry(id)?.modified)]),
-    empty: 'No record of this mirror names it.',
-  } as const satisfies Block
-}
-
-/** Images and tags that name the text, for clients with a key. */
-function imageBlocks({ reads, signedIn, ui, root }: PageCall, query: string): Block[] {
-  if (reads.snapshots.readSnapshot('catalog') === null) return []
-  if (!signedIn) {
-    const text = 'Names of tags and digests are searched for clients with a local key.'
-    const links = [link('Sign in', ui('sign-in'))]
-    return [{ kind: 'notice', tone: 'plain', title: 'Images and tags', text, links }]
-  }
-  const found = findItems(reads.catalog, query, PAGE)
-  if (found.length === 0) return []
-  return [
-    {
-      kind: 'table',
-      title: 'Images and tags',
-      columns: ['Item', 'Names', 'List'],
-      rows: found.map(({ list, id, body }): Cell[] => {
-        return [code(id, ui('tag', { id })), plain(namesOf(body)), code(list, root(list))]
-      }),
-      empty: 'none',
-    },
-  ]
-}
-
-/** Texts of an item that people know it by. */
-function namesOf(body: Buffer): string {
-  const fields = fieldsOfItem(fieldsOf(JSON.parse(body.toString('utf8'))), 'tags')
-  const texts = ['repository', 'name', 'tag', 'digest'].map((name) => fields[name])
-  return texts.filter((text) => typeof text === 'string').join(' ')
+/** Says that images and tags are searched for clients with a key, where this mirror has some. */
+function signInNotice({ reads, signedIn, ui }: PageCall): Block[] {
+  if (signedIn || reads.snapshots.readSnapshot('catalog') === null) return []
+  const text = 'Names of tags and digests are searched for clients with a local key.'
+  return [{ kind: 'notice', tone: 'plain', title: 'Images and tags', text, links: [link('Sign in', ui('sign-in'))] }]
 }

@@ -1,7 +1,7 @@
 import { type PublishedDoubt, doubtSummaries } from '../../../../base/domain/doubts.ts'
 import { type SourceName, SOURCES, isPrivateSource } from '../../../../base/domain/sources.ts'
 import type { LoggedSnapshot } from '../../../../store/changes/log.ts'
-import { grouped } from '../../cells.ts'
+import { grouped } from '../../../../answers/cells.ts'
 import type { Reads } from '../../../../store/reads.ts'
 import { type PageCall, choiceOf } from '../../page.ts'
 

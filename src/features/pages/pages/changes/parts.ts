@@ -2,7 +2,7 @@ import { toIso } from '../../../../base/time.ts'
 import { type PublishedDoubt, doubtSentence } from '../../../../base/domain/doubts.ts'
 import { type SourceName, SOURCES, isPrivateSource } from '../../../../base/domain/sources.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, code, link, plain, state, time } from '../../cells.ts'
+import { type Cell, code, link, plain, state, time } from '../../../../answers/cells.ts'
 import { type PageCall, parameter } from '../../page.ts'
 import { selectOf } from '../runs/list.ts'
 

@@ -7,11 +7,11 @@ import {
   placesSince,
 } from '../../../../server/followers/since.ts'
 import { MirrorError } from '../../../../base/errors.ts'
-import { counted, nounOf } from '../../../../base/text.ts'
+import { clip, counted, nounOf } from '../../../../base/text.ts'
 import { SINCE_FORMS, readSince, toIso } from '../../../../base/time.ts'
 import { type SourceName, SOURCES } from '../../../../base/domain/sources.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, clip, code, plain } from '../../cells.ts'
+import { type Cell, code, plain } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
 import { askedSources } from './log.ts'
 import { askedPackages } from './packages.ts'

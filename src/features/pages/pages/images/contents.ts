@@ -1,4 +1,4 @@
-import { nounOf } from '../../../../base/text.ts'
+import { clip, nounOf } from '../../../../base/text.ts'
 import type { Unreadable } from '../../documents/read.ts'
 import { type Material, type Provenance, readProvenance } from '../../../../documents/provenance.ts'
 import { readSboms } from '../../../../documents/sboms/read.ts'
@@ -6,9 +6,10 @@ import type { InputSbom, SbomComponent } from '../../../../documents/sboms/sbom.
 import type { StatedWords } from '../../../../documents/vex/statement.ts'
 import { readVexDocuments } from '../../../../documents/vex/statements.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, type Tone, clip, code, grouped, link, plain, state } from '../../cells.ts'
+import type { Tone } from '../../../../answers/answer.ts'
+import { type Cell, code, grouped, link, plain, state } from '../../../../answers/cells.ts'
 import { type PageCall, numberOf, parameter } from '../../page.ts'
-import type { Artifact, StoredArtifact } from './artifacts.ts'
+import type { ShownArtifact, ShownDocument } from './artifacts.ts'
 
 /** Where a section of a page leads for its next rows: the page, with these parameters beside its own. */
 export type Further = (parameters: Readonly<Record<string, string | number | null>>) => string
@@ -73,7 +74,7 @@ function provenanceIn(content: Buffer): readonly Provenance[] | null {
 }
 
 /** Returns the contents of an artifact's document; `which` counts its documents from 0. */
-export function contentBlocks(call: PageCall, { kind, documents }: Artifact, further: Further): Block[] {
+export function contentBlocks(call: PageCall, { kind, documents }: ShownArtifact, further: Further): Block[] {
   const which = numberOf(call.query, kind) ?? documents.findIndex(({ type }) => /json/i.test(type))
   const document = documents[Math.max(0, which)]
   if (document === undefined) return []
@@ -81,12 +82,12 @@ export function contentBlocks(call: PageCall, { kind, documents }: Artifact, fur
   return kind === 'vex' ? vexBlocks(call, document, further) : provenanceBlocks(call, document, further)
 }
 
-function unreadable(title: string, { unreadable: why }: Unreadable, { href }: StoredArtifact): Block {
+function unreadable(title: string, { unreadable: why }: Unreadable, { href }: ShownDocument): Block {
   const links = [link('Download it', href)]
   return { kind: 'notice', tone: 'warn', title: `${title} is not shown here`, text: why, links }
 }
 
-function sbomBlocks(call: PageCall, document: StoredArtifact, further: Further): Block[] {
+function sbomBlocks(call: PageCall, document: ShownDocument, further: Further): Block[] {
   const found = call.documents.read(document.digest, sbomIn)
   if ('unreadable' in found) return [unreadable('The SBOM', found, document)]
   const wanted = parameter(call.query, 'q')
@@ -154,7 +155,7 @@ const TONES: ReadonlyMap<string, Tone> = new Map([
   ['in_triage', 'warn'],
 ])
 
-function vexBlocks(call: PageCall, document: StoredArtifact, further: Further): Block[] {
+function vexBlocks(call: PageCall, document: ShownDocument, further: Further): Block[] {
   const found = call.documents.read(document.digest, vexIn)
   if ('unreadable' in found) return [unreadable('The VEX document', found, document)]
   const at = numberOf(call.query, 'statement') ?? 0
@@ -189,7 +190,7 @@ function statementRow({ ui }: PageCall, one: StatedWords): (Cell | Cell[])[] {
   ]
 }
 
-function provenanceBlocks(call: PageCall, document: StoredArtifact, further: Further): Block[] {
+function provenanceBlocks(call: PageCall, document: ShownDocument, further: Further): Block[] {
   const found = call.documents.read(document.digest, provenanceIn)
   if ('unreadable' in found) return [unreadable('The provenance', found, document)]
   const note =

@@ -1,8 +1,8 @@
 import { RESOURCES } from '../../../../base/domain/resources.ts'
 import { readText } from '../../../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../../../base/json/forms/item-fields.ts'
-import { type Fields, isObject } from '../../../../base/json/objects.ts'
-import { type Cell, clip, plain, time } from '../../cells.ts'
+import type { Fields } from '../../../../base/json/objects.ts'
+import { type Cell, plain, time } from '../../../../answers/cells.ts'
 
 /** Fields that have the date of a change, in any spelling. */
 const CHANGED = ['updated_at', 'created_at', 'pushed_at', 'last_updated']
@@ -22,17 +22,4 @@ export function digestOfTag(item: Fields): string | null {
 export function changedCell(item: Fields, now: number, resource: 'images' | 'tags'): Cell {
   const text = readText(fieldsOfItem(item, resource), CHANGED)
   return text === null || text.length > 60 ? plain(text) : time(text, now)
-}
-
-/** Fields of an item that are shown as they are. */
-const MOST_FIELDS = 40
-
-/** Returns the fields of an item with short values, those of its objects by `outer.inner`. */
-export function fieldRows(item: Fields): [string, Cell][] {
-  const rows = Object.entries(item).flatMap(([name, value]): [string, Cell][] =>
-    isObject(value)
-      ? Object.entries(value).map(([inner, one]) => [clip(`${name}.${inner}`, 80), plain(one)])
-      : [[clip(name, 80), plain(value)]],
-  )
-  return rows.slice(0, MOST_FIELDS)
 }

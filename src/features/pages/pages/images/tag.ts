@@ -1,39 +1,43 @@
+import { clip } from '../../../../base/text.ts'
 import { MirrorError } from '../../../../base/errors.ts'
 import { requestedPath } from '../../../../server/catalog/not-found.ts'
-import { type ArtifactSignature, signatureText } from '../../../../base/domain/artifacts/signature.ts'
 import { canonicalPath } from '../../../../base/domain/path-templates.ts'
 import { type Fields, fieldsOf } from '../../../../base/json/objects.ts'
+import type { DocumentLink } from '../../../../answers/answer.ts'
+import { type ArtifactKind, artifactParts, readArtifacts, tagAnswer } from '../../../lookup/tag.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, clip, code, grouped, link, plain, size, state } from '../../cells.ts'
+import { answerBlocks } from '../../links.ts'
+import { code, grouped, link, plain } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, parameter } from '../../page.ts'
-import { type Artifact, type ShownKind, listArtifacts } from './artifacts.ts'
+import { type ShownArtifact, shownArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
-import { nameOfTag } from '../../../../server/lookup/tag-names.ts'
 import { NOT_JUDGED, packageWords, whyNoTags } from '../../../../store/findings/words.ts'
 import { changesTable, readTagFindings } from '../tags/log.ts'
-import { fieldRows } from './items.ts'
 
 const ITEM = '/v1/tags/{id}'
 
 /** Loads the page of one tag: its SBOM, VEX, provenance, and the sets of artifacts of AVRs that it names. */
 export function loadTag(call: PageCall): PageView {
   const id = requiredId(call, 'tag')
+  call.refuseOld('catalog')
   const { item, mentions, isWhole } = readTag(call, id)
-  const name = nameOfTag(item)
-  const artifacts = listArtifacts(call, 'tags', id)
-  const path = requestedPath(ITEM, { id })
+  const artifacts = readArtifacts(call, 'tags', id)
+  const shown = shownArtifacts(call, 'tags', id, artifacts)
+  const further = furtherOf(call, 'tag', id)
+  const answer = tagAnswer(call, id, item, artifacts, requestedPath(ITEM, { id }))
   const note = isWhole
     ? { note: 'As the service describes it: counts of vulnerabilities here are its own.' }
     : { note: 'As the list of tags has it: the details are not mirrored.' }
+  const blocks = answerBlocks(call, answer, { documentHref: documentHref(shown, further) })
   return {
-    title: name === '' ? id : name,
+    title: answer.title,
     blocks: [
       { kind: 'heading', title: 'Tag', ...note },
-      { kind: 'facts', rows: [['as JSON', code(path, call.root(path))], ...fieldRows(item)] },
+      ...blocks.slice(0, 1), // its fields
       ...findingsOrWhyNot(call, id),
-      artifactTable(call, artifacts, furtherOf(call, 'tag', id)),
+      ...blocks.slice(1),
       evidenceBlock(call, mentions),
-      ...artifacts.flatMap((one) => contentBlocks(call, one, furtherOf(call, 'tag', id))),
+      ...shown.flatMap((one) => contentBlocks(call, one, further)),
     ],
   }
 }
@@ -88,12 +92,31 @@ function notJudgedNotice(text: string): Block {
 /** Loads the page of a set of artifacts: the evidence of an AVR (artifact vulnerability remediation). */
 export function loadAvr(call: PageCall): PageView {
   const id = requiredId(call, 'avr')
-  const artifacts = listArtifacts(call, 'avrs', id)
+  call.refuseOld('catalog')
+  if (call.reads.snapshots.readSnapshot('catalog') === null)
+    throw new MirrorError(
+      'not_ready',
+      'the catalog is not mirrored here, and which sets of artifacts it has is not known',
+    )
+  const artifacts = readArtifacts(call, 'avrs', id)
+  const shown = shownArtifacts(call, 'avrs', id, artifacts)
   const further = furtherOf(call, 'avr', id)
+  const parts = artifactParts(call, artifacts, true)
   return {
     title: `AVR ${id}`,
     ...(artifacts.every(({ documents }) => documents.length === 0) && { status: 404 }),
-    blocks: [artifactTable(call, artifacts, further), ...artifacts.flatMap((one) => contentBlocks(call, one, further))],
+    blocks: [
+      ...answerBlocks(call, { parts }, { documentHref: documentHref(shown, further) }),
+      ...shown.flatMap((one) => contentBlocks(call, one, further)),
+    ],
+  }
+}
+
+/** Leads to a document, or to the page that shows its contents. */
+function documentHref(shown: readonly ShownArtifact[], further: Further): (link: DocumentLink) => string {
+  return ({ part, artifact, number }) => {
+    if (part === 'contents') return further({ [artifact]: number })
+    return shown.find((one) => one.kind === artifact)?.documents[number]?.href ?? further({})
   }
 }
 
@@ -105,7 +128,7 @@ function requiredId({ query }: PageCall, page: string): string {
 
 /** Leads to the same page with other rows; which documents are shown stays. */
 function furtherOf({ ui, query }: PageCall, page: string, id: string): Further {
-  const which = (['sbom', 'vex', 'provenance'] satisfies ShownKind[]).map((kind): [string, string] => [
+  const which = (['sbom', 'vex', 'provenance'] satisfies ArtifactKind[]).map((kind): [string, string] => [
     kind,
     parameter(query, kind),
   ])
@@ -137,42 +160,6 @@ function readTag({ reads, readApi }: PageCall, id: string): TagFound {
   const problem = reply !== null && 'problem' in reply ? reply.problem : null
   const message = problem?.message ?? `this mirror has no tag ${clip(id)}`
   throw new MirrorError(problem?.status === 503 ? 'not_ready' : 'not_found', message)
-}
-
-const NAMES: Readonly<Record<ShownKind, string>> = {
-  sbom: 'SBOM',
-  vex: 'VEX',
-  provenance: 'provenance',
-}
-
-function artifactTable(call: PageCall, artifacts: readonly Artifact[], further: Further): Block {
-  const rows = artifacts.flatMap(({ kind, path, documents, why, signature }): (Cell | Cell[])[][] => {
-    const answer = code(path, call.root(path))
-    if (why !== null) return [[plain(NAMES[kind]), plain(why, 600), plain(null), plain(null), plain(null), answer]]
-    return documents.map(({ digest, type, size: bytes, href }, number) => {
-      const shown = documents.length > 1 ? [link('show', further({ [kind]: number }))] : []
-      const cells = [link('download', href), ...shown]
-      const named = [plain(NAMES[kind]), plain(type), size(bytes), code(digest.slice(0, 16))]
-      const signed = number === 0 ? signatureCells(signature) : plain(null)
-      return [...named, signed, [...cells, answer]]
-    })
-  })
-  return {
-    kind: 'table',
-    title: 'Artifacts',
-    columns: ['Artifact', 'Type', 'Size', 'SHA-256', 'Signature', 'From this mirror'],
-    rows,
-    empty: 'none',
-  }
-}
-
-const SIGNATURE_TONES = { verified: 'good', failed: 'bad', none: 'warn' } as const
-
-/** What the verification of the signatures of an artifact came to. */
-function signatureCells(signature: ArtifactSignature | null): Cell | Cell[] {
-  if (signature === null) return plain('not verified by this mirror')
-  const tone = SIGNATURE_TONES[signature.state]
-  return [state(signature.state, tone), plain(signatureText(signature), 600)]
 }
 
 /** AVRs of a tag that are shown. */

@@ -1,7 +1,9 @@
+import { clip } from '../../../../base/text.ts'
 import { SOURCES } from '../../../../base/domain/sources.ts'
 import { messageNow } from '../../../../store/runs/rejected.ts'
 import { type Run, type RunState, lastedMs } from '../../../../store/runs/runs.ts'
-import { type Cell, type Tone, clip, link, plain, span, state, time } from '../../cells.ts'
+import type { Tone } from '../../../../answers/answer.ts'
+import { type Cell, link, plain, span, state, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, choiceOf, numberOf } from '../../page.ts'
 
 const STATES = ['running', 'complete', 'partial', 'quarantined', 'failed', 'stopped'] as const

@@ -1,10 +1,11 @@
 import { readFindings } from '../../../../store/findings/database.ts'
 import type { FindingsReads, LoggedFindings } from '../../../../store/findings/reads.ts'
 import { NOT_JUDGED, detailWords, findingWords, whyNoTags } from '../../../../store/findings/words.ts'
+import { clip } from '../../../../base/text.ts'
 import { MirrorError } from '../../../../base/errors.ts'
 import { toIso } from '../../../../base/time.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, clip, grouped, link, plain, time } from '../../cells.ts'
+import { type Cell, grouped, link, plain, time } from '../../../../answers/cells.ts'
 import type { PageCall } from '../../page.ts'
 
 /**

@@ -1,10 +1,10 @@
 import { describeMissing, missingOf } from '../../../../server/snapshot/missing.ts'
 import { toIsoOrNull } from '../../../../base/time.ts'
-import { counted } from '../../../../base/text.ts'
+import { clip, counted } from '../../../../base/text.ts'
 import type { FindingsState, TagFindings } from '../../../../store/findings/reads.ts'
 import { judgedWords } from '../../../../store/findings/words.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, clip, grouped, link, plain, time } from '../../cells.ts'
+import { type Cell, grouped, link, plain, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { changesTable, requireTagFindings } from './log.ts'
 

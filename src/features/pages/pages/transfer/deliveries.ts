@@ -1,10 +1,11 @@
-import { counted } from '../../../../base/text.ts'
+import { clip, counted } from '../../../../base/text.ts'
 import type { EventTarget } from '../../../../base/domain/image-reference.ts'
 import { maySync } from '../../../../base/domain/sources.ts'
 import type { WebhooksReport } from '../../../../base/reports/webhooks.ts'
 import type { InboxRow, InboxState } from '../../../../store/webhooks/inbox.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, type Tone, clip, count, plain, span, state, time } from '../../cells.ts'
+import type { Tone } from '../../../../answers/answer.ts'
+import { type Cell, count, plain, span, state, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, choiceOf, numberOf } from '../../page.ts'
 import { selectOf } from '../runs/list.ts'
 

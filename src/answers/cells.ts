@@ -1,7 +1,6 @@
-import { textOfJson } from '../../base/json/objects.ts'
-
-/** How good the news are. */
-export type Tone = 'good' | 'warn' | 'bad' | 'plain'
+import { clip } from '../base/text.ts'
+import type { Tone } from './answer.ts'
+import { textOfJson } from '../base/json/objects.ts'
 
 /** A value on a page: a text, perhaps with a link. */
 export interface Cell {
@@ -17,16 +16,8 @@ export interface Cell {
   readonly note?: string
 }
 
-/** Longest text of a table cell, characters. */
-const MAX_CELL = 300
-
-/** Returns a text cut to `longest` characters. */
-export function clip(text: string, longest = MAX_CELL): string {
-  return text.length > longest ? `${text.slice(0, longest)}…` : text
-}
-
 /** Returns a cell of any value of upstream's: cut, and `–` where there is none. */
-export function plain(value: unknown, longest = MAX_CELL): Cell {
+export function plain(value: unknown, longest?: number): Cell {
   if (value === null || value === undefined || value === '') return { text: '–' }
   return { text: clip(textOfJson(value), longest) }
 }

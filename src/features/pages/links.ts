@@ -1,0 +1,41 @@
+import type { Answer, DocumentLink, OwnLink } from '../../answers/answer.ts'
+import { type AnswerBlock, htmlBlocks } from '../../answers/html.ts'
+import type { PageCall } from './page.ts'
+
+/** Where a page leads beside the other pages: itself, and the documents that it shows. */
+interface PageTargets {
+  /** Returns the page whose table begins after this number of rows. */
+  readonly pageAt?: (at: number) => string
+  /** Returns the page whose table begins behind this. */
+  readonly pageAfter?: (after: string) => string
+  readonly documentHref?: (link: DocumentLink) => string
+}
+
+/** Returns an answer as blocks of a page. */
+export function answerBlocks(call: PageCall, answer: Pick<Answer, 'parts'>, targets: PageTargets = {}): AnswerBlock[] {
+  const { pageAt = () => '', pageAfter = () => '', documentHref = () => '' } = targets
+  const hrefOf = (link: OwnLink): string => (link.kind === 'document' ? documentHref(link) : namedHref(call, link))
+  return htmlBlocks(answer, { now: call.now, hrefOf, pageAt, pageAfter })
+}
+
+/** Returns where this site shows what an answer names. */
+function namedHref({ ui, root }: PageCall, link: Exclude<OwnLink, DocumentLink>): string {
+  switch (link.kind) {
+    case 'record file':
+      return root(`/external/osv/${encodeURIComponent(link.name)}.json`)
+    case 'path':
+      return root(link.name)
+    case 'record':
+      return ui('record', { id: link.name })
+    case 'search':
+      return ui('search', { q: link.name })
+    case 'tag':
+      return ui('tag', { id: link.name })
+    case 'view':
+      return ui('packages', { ecosystem: link.name })
+    case 'package':
+      return ui('package', { ecosystem: link.ecosystem, name: link.name })
+    case 'changes':
+      return ui('changes', { source: link.source, since: link.since })
+  }
+}

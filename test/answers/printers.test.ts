@@ -1,0 +1,151 @@
+import { expect, test } from 'vitest'
+import {
+  type Answer,
+  type Table,
+  bytesValue,
+  codeValue,
+  linkValue,
+  textValue,
+  timeValue,
+} from '../../src/answers/answer.ts'
+import { type AnswerBlock, htmlBlocks } from '../../src/answers/html.ts'
+import { terminalLines } from '../../src/answers/terminal.ts'
+
+const NOW = Date.UTC(2026, 6, 1, 1)
+const HOSTILE = '<b>\u001b[2J\u202e\nSHA-256 forged'
+
+const TABLE: Table = {
+  kind: 'table',
+  title: 'some rows',
+  notes: ['two rows of five'],
+  columns: ['name', 'size', 'found at'],
+  rows: [
+    [linkValue('one', { kind: 'tag', name: 't 1' }), bytesValue(1234), timeValue(NOW - 3_600_000, 'at the latest')],
+    [[textValue('a, b'), textValue('c')], textValue(null), timeValue('no date')],
+  ],
+  at: 0,
+  of: 5,
+  empty: 'there are none',
+}
+
+function blocksOf(...parts: Answer['parts']): AnswerBlock[] {
+  const hrefOf = (link: object): string => `to ${Object.values(link).join(' ')}`
+  return htmlBlocks({ parts }, { now: NOW, hrefOf, pageAt: (at) => `from ${at}`, pageAfter: (id) => `after ${id}` })
+}
+
+test('the terminal prints a value with its unit and note, several values in a line, and how to see more rows', () => {
+  expect(terminalLines({ title: 'An answer', parts: [TABLE] })).toEqual([
+    'An answer',
+    '',
+    'two rows of five',
+    [
+      'name     size        found at',
+      'one      1234 bytes  2026-07-01T00:00:00.000Z, at the latest',
+      'a, b; c  -           no date',
+    ].join('\n'),
+    '… and 3 more: --limit 5, or --json',
+  ])
+})
+
+test('a page has links, distances of times, units that people read, and links to further rows', () => {
+  expect(blocksOf(TABLE)).toEqual([
+    {
+      kind: 'table',
+      title: 'Some rows',
+      note: '1 to 2 of 5. Two rows of five.',
+      columns: ['Name', 'Size', 'Found at'],
+      rows: [
+        [
+          [{ text: 'one', href: 'to tag t 1' }],
+          [{ text: '1.23 kB', look: 'number' }],
+          [
+            {
+              text: '2026-07-01 00:00 UTC',
+              look: 'time',
+              instant: '2026-07-01T00:00:00.000Z',
+              note: '1 h ago, at the latest',
+            },
+          ],
+        ],
+        [[{ text: 'a, b' }, { text: 'c' }], [{ text: '–' }], [{ text: 'no date' }]],
+      ],
+      empty: 'There are none.',
+      first: null,
+      next: 'from 2',
+    },
+  ])
+  const [last] = blocksOf({ ...TABLE, at: 3 })
+  expect(last).toMatchObject({ note: '4 to 5 of 5. Two rows of five.', first: 'from 0', next: null })
+})
+
+test('a table without rows says so, and a table that does not begin at any row says how many it shows', () => {
+  const none: Table = { ...TABLE, rows: [], of: 0 }
+  expect(terminalLines({ title: 'x', parts: [none] })).toEqual(['x', '', 'there are none', 'two rows of five'])
+  expect(blocksOf(none)).toMatchObject([{ note: 'Two rows of five.', rows: [], empty: 'There are none.', next: null }])
+  const { at: _, ...whole } = TABLE
+  expect(blocksOf(whole)).toMatchObject([{ note: 'The first 2 of 5. Two rows of five.', first: null, next: null }])
+  expect(blocksOf({ ...whole, next: 't 2' })).toMatchObject([{ next: 'after t 2' }])
+})
+
+test('a warning stands below the title, and facts and tables between blank lines', () => {
+  const parts: Answer['parts'] = [
+    { kind: 'notice', level: 'warning', title: 'this is old', text: 'since May' },
+    { kind: 'text', text: 'A summary' },
+    {
+      kind: 'facts',
+      title: 'some facts',
+      rows: [
+        ['a', textValue(1)],
+        ['size', bytesValue(2)],
+      ],
+    },
+    { kind: 'notice', level: 'note', title: 'more is not known' },
+  ]
+  const lines = terminalLines({ title: 'x', parts })
+  expect(lines).toEqual([
+    'x',
+    'warning: this is old: since May',
+    'A summary',
+    '',
+    'a     1',
+    'size  2 bytes',
+    '',
+    'more is not known',
+  ])
+  expect(blocksOf(...parts)).toMatchObject([
+    { kind: 'notice', tone: 'warn', title: 'This is old', text: 'since May' },
+    { kind: 'text', text: 'A summary' },
+    {
+      kind: 'facts',
+      title: 'Some facts',
+      rows: [
+        ['a', [{ text: '1' }]],
+        ['size', [{ text: '2 B' }]],
+      ],
+    },
+    { kind: 'notice', tone: 'plain', title: 'More is not known' },
+  ])
+})
+
+test('text of upstream moves no cursor and begins no line of the terminal, wherever it stands', () => {
+  const value = textValue(HOSTILE)
+  const parts: Answer['parts'] = [
+    { kind: 'notice', level: 'warning', title: HOSTILE, text: HOSTILE },
+    { kind: 'text', text: HOSTILE },
+    { kind: 'facts', rows: [[HOSTILE, [value, codeValue(HOSTILE)]]] },
+    { ...TABLE, notes: [HOSTILE], columns: ['name'], rows: [[value], [timeValue(HOSTILE, HOSTILE)]] },
+    { ...TABLE, rows: [], empty: HOSTILE },
+  ]
+  const lines = terminalLines({ title: HOSTILE, parts }).join('\n').split('\n')
+  expect(lines.filter((line) => /[\p{Cc}\p{Cf}]/u.test(line) || line.startsWith('SHA-256'))).toEqual([])
+})
+
+test('an address of upstream is a link of a page only where it is one of the web', () => {
+  const linked = (url: string) =>
+    blocksOf({ ...TABLE, rows: [[{ kind: 'text', text: url, link: { kind: 'web', url } }]] })
+  expect(linked('https://example.com/a')).toMatchObject([
+    { rows: [[[{ text: 'https://example.com/a', href: 'https://example.com/a', outside: true }]]] },
+  ])
+  expect(linked('javascript:alert(1)')).toMatchObject([{ rows: [[[{ text: 'javascript:alert(1)' }]]] }])
+  expect(JSON.stringify(linked('javascript:alert(1)'))).not.toContain('href')
+})
