@@ -71,7 +71,7 @@ export function recordContent(stored: FoundRecord['stored']): Fields | null {
   }
 }
 
-/** Returns what people are returned about a record. */
+/** Returns the answer about a record. */
 export function recordAnswer(found: FoundRecord, extent: RecordExtent): Answer {
   const { id, alias, content, dates, tags } = found
   return {
@@ -86,7 +86,7 @@ export function recordAnswer(found: FoundRecord, extent: RecordExtent): Answer {
   }
 }
 
-/** Returns what people are returned about a record that upstream removed; `removedAt`: of its tombstone. */
+/** Returns the answer about a record that upstream removed; `removedAt`: of its tombstone. */
 export function removedRecordAnswer(more: RecordContext, id: string, removedAt: number): Answer {
   const dates = more.reads.dates.readDates(id)
   const removed: Fact = ['removed', timeValue(dates?.removedAt ?? removedAt)]

@@ -155,7 +155,7 @@ interface Shown extends Pick<FoundRecords, 'packages' | 'isAnyVersion' | 'next'>
   readonly items: ReturnType<typeof findNamedItems>
 }
 
-/** Returns what people are returned that a search found: a table of each kind that has rows. */
+/** Returns the answer about what a search found: a table of each kind that has rows. */
 export function searchParts(shown: Shown): Part[] {
   return [recordTable(shown), packageTable(shown), itemTable(shown)].filter(({ rows }) => rows.length > 0)
 }

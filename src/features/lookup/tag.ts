@@ -94,7 +94,7 @@ function whyNotAsked(config: Config, reads: Reads, owner: string): Pick<Artifact
   }
 }
 
-/** Returns what people are returned about a listed tag; `path`: of its details, which only a page leads to. */
+/** Returns the answer about a listed tag; `path`: of its details, which only a page leads to. */
 export function tagAnswer(
   call: ArtifactReads,
   id: string,
