@@ -51,7 +51,7 @@ const WITH_FEATURES = ['main.ts', 'daemon/verification/scrub.worker.ts']
 /** Each library, and the one file that imports it; more than one only with a reason. */
 const LIBRARIES: Record<string, readonly string[]> = {
   '@aws-sdk/client-s3': ['features/fleet/objects/s3.ts'],
-  '@renovatebot/pep440': ['base/versions/pep440.ts'],
+  '@renovatebot/pep440': ['base/versions/ecosystems.ts'],
   '@sigstore/bundle': ['documents/signatures/sigstore.ts'],
   '@sigstore/protobuf-specs': ['documents/signatures/sigstore.ts'],
   '@sigstore/verify': ['documents/signatures/sigstore.ts'],
