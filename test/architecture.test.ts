@@ -68,7 +68,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   'packageurl-js': ['base/identity/purl.ts'],
   pino: ['base/log.ts'],
   'pino-pretty': ['base/log.ts'],
-  'prom-client': ['daemon/metrics/metrics.ts', 'daemon/metrics/process.ts'],
+  'prom-client': ['daemon/metrics/metrics.ts'],
   semver: ['base/versions/semver.ts'],
   standardwebhooks: ['webhooks/receive/signature.ts'],
   undici: ['upstream/http/transport.ts'],
