@@ -1,11 +1,15 @@
 import { readFileSync, readdirSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { FEATURES } from '../src/features.ts'
 import { type Import, type Source, findCycle, importsOf, loadedWith, readSources } from './support/sources.ts'
 
 const SOURCES = readSources()
 const OWN = SOURCES.flatMap(({ imports }) => imports).filter(({ kind }) => kind === 'own')
+/** The imports of the tests; paths begin with `test/` or `src/`. */
+const OF_TESTS = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.ts'))
+  .flatMap((path) => importsOf(join('test', path), readFileSync(join('test', path), 'utf8')))
 
 /** A folder of the core, or a file that lies in src/ itself, by its name. */
 type Folder =
@@ -53,7 +57,7 @@ const WITH_FEATURES = ['main.ts', 'daemon/verification/scrub.worker.ts']
 /** Each library, and the one file that imports it; more than one only with a reason. */
 const LIBRARIES: Record<string, readonly string[]> = {
   '@aws-sdk/client-s3': ['features/fleet/objects/s3.ts'],
-  '@renovatebot/pep440': ['base/versions/pep440.ts'],
+  '@renovatebot/pep440': ['base/versions/ecosystems.ts'],
   '@sigstore/bundle': ['documents/signatures/sigstore.ts'],
   '@sigstore/protobuf-specs': ['documents/signatures/sigstore.ts'],
   '@sigstore/verify': ['documents/signatures/sigstore.ts'],
@@ -70,7 +74,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   'packageurl-js': ['base/identity/purl.ts'],
   pino: ['base/log.ts'],
   'pino-pretty': ['base/log.ts'],
-  'prom-client': ['daemon/metrics/metrics.ts', 'daemon/metrics/process.ts'],
+  'prom-client': ['daemon/metrics/metrics.ts'],
   semver: ['base/versions/semver.ts'],
   standardwebhooks: ['webhooks/receive/signature.ts'],
   undici: ['upstream/http/transport.ts'],
@@ -163,10 +167,7 @@ describe('the imports of source files', () => {
 
   test('have no cycle, types and tests included', () => {
     expect(findCycle(OWN)).toBeNull()
-    const ofTests = readdirSync('test', { recursive: true, encoding: 'utf8' })
-      .filter((path) => path.endsWith('.ts'))
-      .flatMap((path) => importsOf(path, readFileSync(join('test', path), 'utf8')))
-      .filter(({ kind, to }) => kind === 'own' && !to.startsWith('..'))
+    const ofTests = OF_TESTS.filter(({ kind, to }) => kind === 'own' && to.startsWith('test/'))
     expect(ofTests.length).toBeGreaterThan(1000)
     expect(findCycle(ofTests)).toBeNull()
     const circle = importsOf('a.ts', "import './b.ts'").concat(importsOf('b.ts', "import './a.ts'"))
@@ -206,6 +207,12 @@ describe('a source file', () => {
   test('has at most 400 lines', () => {
     const long = SOURCES.filter(({ text }) => text.split('\n').length - 1 > 400)
     expect(long.map(({ path, text }) => `${path}: ${text.split('\n').length - 1}`)).toEqual([])
+  })
+
+  test('is one with the only file that imports it, if that is in its folder and both fit into 400 lines', () => {
+    const apart = filesApart()
+    expect(apart.length, apart.join('\n')).toBeLessThanOrEqual(MOST_APART)
+    expect(apart.length).toBeGreaterThan(0)
   })
 
   test('exports only what another file names', () => {
@@ -292,6 +299,25 @@ describe('a source file', () => {
     expect(SOURCES.flatMap(undocumented)).toEqual([])
   })
 })
+
+/**
+ * Files that are left apart from their only importer: both would be two ideas. Such are a check of the doctor, an order of versions, a rule
+ * of settings, the verbs of a feature, a format of documents, a step of a run that docs/architecture.md names. A helper is joined.
+ */
+const MOST_APART = 51
+
+/** Files with one importer, in the same folder, that fit into 400 lines with it. Not: workers, what is loaded late, what a test imports. */
+function filesApart(): string[] {
+  const tested = new Set(OF_TESTS.map(({ to }) => to.replace(/^src\//, '')))
+  const lines = new Map(SOURCES.map(({ path, text }) => [path, text.split('\n').length - 1]))
+  const linesOf = (path: string): number => lines.get(path) ?? 0
+  return [...Map.groupBy(OWN, ({ to }) => to)].flatMap(([file, imports]) => {
+    const [importer = '', ...others] = new Set(imports.map(({ from }) => from))
+    if (others.length > 0 || dirname(importer) !== dirname(file) || linesOf(file) + linesOf(importer) > 400) return []
+    if (file.endsWith('.worker.ts') || imports.some(({ later }) => later) || tested.has(file)) return []
+    return [`${file}, imported by ${importer}`]
+  })
+}
 
 const EXPORTS = /^export (?:async )?(?:function\*?|interface|const|class|type) (\w+)/gm
 const EXPORTED = /^export (?:async )?(?:function\*?|interface|const|class) (\w+)/

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import { type Account, createAccount } from '../base/connections/account.ts'
 import type { ResponseAccount } from '../base/connections/responses.ts'
@@ -14,14 +14,12 @@ import { createEdgeFields } from './http/edge-fields.ts'
 import type { EventLog, FindingsLog } from './followers/event-log.ts'
 import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
 import { createTrust } from './http/client-address.ts'
-import { type HttpHandler, createHttp, withReserve } from './http/node-server.ts'
+import { type HttpHandler, createHttp, drain, traced, withReserve } from './http/node-server.ts'
 import { type Paths, createPaths } from './http/paths.ts'
 import { type Failures, type ServerLog, createFailures } from './http/problems.ts'
 import { isPath, notPath, originForm } from './http/request-target.ts'
-import { PUBLIC_CACHING, createHeads } from './http/response.ts'
-import { openConnections } from './connections.ts'
+import { type Heads, PUBLIC_CACHING, createHeads } from './http/response.ts'
 import { type ServerAddress, boundAddress, createListening } from './listen.ts'
-import { observed } from './observed.ts'
 import { type FurtherPaths, createPublicSide } from './public-routes.ts'
 import type { ReadingData } from './reading/request.ts'
 import { type ReadingThread, openReading } from './reading/thread.ts'
@@ -31,10 +29,14 @@ import type { BoxesStatus, EdgeTargetStatus } from '../base/reports/transfer.ts'
 import type { FleetStatus } from '../base/reports/fleet.ts'
 import type { TagFindingsStatus, ViewsStatus } from '../base/reports/scanners.ts'
 import type { WebhooksReport } from '../base/reports/webhooks.ts'
+import { isReserved, limitConnections } from '../base/connections/limit.ts'
 import { createDecisionLog } from './status/decisions.ts'
 import type { StatusOptions } from './status/report.ts'
 import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
 import type { OwnPath, PeoplePages, PeopleTools } from './people.ts'
+import { type ServedRecords, openFastRecords } from './feeds/fast-records.ts'
+import { withRequestLog } from './access/request-log.ts'
+import { metricSurface } from './access/surface.ts'
 
 /** What a server answers from, and its settings. */
 export interface ServerOptions {
@@ -262,3 +264,104 @@ function createFollowers(
   const logs = { webhooks: webhookLog ?? null, findings: findingsLog ?? null }
   return createFollowerRoutes({ ...parts, ...logs, config, bounds, now, onServed, onFindingsServed })
 }
+
+/** What the connections of the server's port are served with. */
+interface ConnectionParts {
+  readonly config: Config
+  readonly log: ServerLog | null
+  readonly metrics?: MetricsPage
+  readonly served: ServedRecords
+  readonly heads: Heads
+  readonly closeGraceMs: number
+  readonly account: Account
+}
+
+/** The connections of the server's port. */
+interface Connections {
+  /** Lets them end; resolves with `closed`, when all are. After the grace time those that are left are cut off. */
+  close(closed: Promise<unknown>): Promise<void>
+}
+
+/** Connections beyond `server.maxConnections` that get the health page, so that an orchestrator does not end a busy mirror. */
+const RESERVE = 16
+
+/** Opens the fast path of a server, and limits its connections. */
+function openConnections(server: Server, parts: ConnectionParts): Connections {
+  const { config, log, metrics, served, heads, closeGraceMs } = parts
+  const isFast = (): boolean => !config.log.access && log?.isLevelEnabled('debug') !== true
+  const fastPath = openFastRecords(server, served, heads, {
+    keepAliveSeconds: config.server.keepAliveSeconds,
+    isEnabled: isFast,
+    event: config.server.certFile === null ? 'connection' : 'secureConnection',
+    takes: (socket) => !isReserved(socket),
+    account: parts.account,
+    onAnswered: (seconds) => metrics?.countAnswer('public', 200, seconds),
+  })
+  const limit = limitConnections(server, limitsOf(parts))
+  return { close: (closed) => drain(server, { fastPath, limit }, closed, closeGraceMs) }
+}
+
+function limitsOf({ config, log, metrics }: ConnectionParts): Parameters<typeof limitConnections>[1] {
+  return {
+    get most() {
+      return config.server.maxConnections
+    },
+    get mostPerAddress() {
+      return config.server.maxConnectionsPerAddress
+    },
+    reserve: RESERVE,
+    isShared: createTrust(config.server.trustProxy),
+    log,
+    onClosed: (why, count) => metrics?.countClosed(why, count),
+  }
+}
+
+/** The log and the counters of requests. */
+interface Observers {
+  readonly config: Config
+  readonly log: ServerLog | null
+  readonly now: () => number
+  readonly metrics?: MetricsPage
+}
+
+/** The handler with what is counted and logged of each request. */
+function observed(options: Observers, handler: HttpHandler): HttpHandler {
+  const { log, now, metrics } = options
+  const seen = withRequestLog(options, warnOfProxy(options, handler))
+  return counted(traced(seen, log, now), metrics)
+}
+
+/** The handler, and each of its answers counted when it has been sent or cut off. */
+function counted(handler: HttpHandler, metrics: MetricsPage | undefined): HttpHandler {
+  if (metrics === undefined) return handler
+  return (request, response) => {
+    const started = performance.now()
+    const surface = metricSurface(request.url ?? '')
+    response.once('close', () => {
+      metrics.countAnswer(surface, response.statusCode, (performance.now() - started) / 1000)
+    })
+    handler(request, response)
+  }
+}
+
+/** Logs once that forwarding headers are ignored because no setting trusts the proxy. */
+function warnOfProxy({ config, log }: Observers, handler: HttpHandler): HttpHandler {
+  let isLogged = config.server.trustProxy.length > 0
+  return (request, response) => {
+    const name = isLogged ? undefined : FORWARDING.find((one) => request.headers[one] !== undefined)
+    if (name !== undefined) {
+      isLogged = true
+      const why = `a request has the header ${name}, which is ignored: server.trustProxy is not set`
+      log?.warn({}, `${why}. Behind a reverse proxy set it to the proxy's address.`)
+    }
+    handler(request, response)
+  }
+}
+
+const FORWARDING = [
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-forwarded-prefix',
+] as const

@@ -9,7 +9,6 @@ import { type HostLimiter, createLimiter } from './http/limiter.ts'
 import { clientCredentials } from './oauth.ts'
 import type { RunSignal } from './http/request.ts'
 import { type Delay, countRetries, createRetrying } from './http/retry.ts'
-import { memoize } from './memoize.ts'
 import { type SecretSearch, createSecretSearch } from './secret-search.ts'
 import { type Transport, createTransport } from './http/transport.ts'
 
@@ -228,4 +227,16 @@ function missing(kind: Kind, title: string): MirrorError {
     `the ${title} ${title.endsWith('s') ? 'need' : 'needs'} a credential, and none is set: set ${section}.apiKey (${env}_API_KEY or ${env}_API_KEY_FILE), ` +
       `${section}.token, or ${section}.clientId with clientSecret and authUrl`,
   )
+}
+
+/** Returns a function that creates a value once per name. */
+function memoize<Name extends string, Thing>(make: (name: Name) => Thing): (name: Name) => Thing {
+  const made = new Map<Name, Thing>()
+  return (name) => {
+    const stored = made.get(name)
+    if (stored !== undefined) return stored
+    const fresh = make(name)
+    made.set(name, fresh)
+    return fresh
+  }
 }

@@ -1,4 +1,4 @@
-import { NO_CATALOG } from '../../src/sync/verify/catalog.ts'
+import { NO_CATALOG, type VerifyReport, verifyStore } from '../../src/sync/verify/verify.ts'
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,6 @@ import { contentOf } from '../../src/store/database/gzip.ts'
 import type { Reads } from '../../src/store/reads.ts'
 import type { Fault } from '../sandbox/faults/fault.ts'
 import type { RunReport, RunRequest } from '../../src/sync/runner.ts'
-import { type VerifyReport, verifyStore } from '../../src/sync/verify/verify.ts'
 import { copyFilledFolder } from '../support/filled-folder.ts'
 import { type Bench, type BenchOptions, createBench, differences } from '../support/mirror.ts'
 

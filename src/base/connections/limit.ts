@@ -1,11 +1,10 @@
-import type { Server, ServerResponse, IncomingMessage } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { counted } from '../text.ts'
-import { createActivityWatch, followAnswers, newActivity, updateActivity } from './activity.ts'
+import { type Active, createActivityWatch, followAnswers, newActivity, updateActivity } from './activity.ts'
 import { clientNetwork } from './network.ts'
-import { closeOnlySent } from './idle.ts'
 import { type WarningLog, createCountedLog } from './counted-log.ts'
-import { type Spare, type SpareFor, findSpare } from './spare.ts'
+import { isSlow } from './progress.ts'
 
 /** Stands for every connection of a unix socket in a list of addresses (`server.trustProxy`). */
 export const UNIX_PEER = 'unix'
@@ -230,4 +229,97 @@ function textsOf(options: ConnectionOptions): (why: ClosedFor, count: number) =>
     address: 'were refused: their address has reached server.maxConnectionsPerAddress',
   }
   return (why, count) => `${counted(count, 'connection')} ${texts[why]} (server.maxConnections is ${options.most})`
+}
+
+/**
+ * Has a server close as idle only connections whose responses the client's system has taken, in `closeIdleConnections`, which
+ * `close` calls as well. Node takes a response for finished as soon as it was passed on completely, and cuts off what a
+ * slow client has still to read. Node alone knows on which connections the next request has begun, so it is asked first.
+ */
+function closeOnlySent(server: Server): void {
+  /** Responses of a connection that are not sent completely. */
+  const unsent = new Map<Socket, number>()
+  const onRequest = ({ socket }: IncomingMessage, response: ServerResponse): void => {
+    unsent.set(socket, (unsent.get(socket) ?? 0) + 1)
+    response.once('close', () => {
+      const left = (unsent.get(socket) ?? 0) - 1
+      if (left > 0) unsent.set(socket, left)
+      else unsent.delete(socket)
+    })
+  }
+  server.prependListener('request', onRequest).prependListener('checkExpectation', onRequest)
+  const closeIdle = server.closeIdleConnections.bind(server)
+  server.closeIdleConnections = () => {
+    const kept = [...unsent.keys()]
+    for (const socket of kept) socket.destroy = () => socket // what Node would call now
+    try {
+      closeIdle()
+    } finally {
+      for (const socket of kept) Reflect.deleteProperty(socket, 'destroy')
+    }
+  }
+}
+
+/** What decides whether a connection may be closed to make room. */
+interface Spare extends Active {
+  /** What answers are written to: the socket, or the one above it in TLS. */
+  readonly writable: Pick<Socket, 'writableLength'>
+  /** Requests that the HTTP server has parsed, and those of them without a complete response. */
+  readonly requests: number
+  readonly active: number
+  /** The request that was parsed last; null: none was. */
+  readonly last: Pick<IncomingMessage, 'complete'> | null
+  /** When that came, or the connection, and the bytes that had come by the end of the answer before. */
+  readonly beganAt: number
+  readonly bytesBefore: number
+}
+
+/** Why a connection may be closed; the label of the metric. */
+type SpareFor = 'silent' | 'unread' | 'idle'
+
+/** A client that takes nothing of its answer for this long is waited for no longer when others need its place, milliseconds. */
+const UNREAD_MS = 10_000
+
+/**
+ * Returns the connections that may be closed, in order. First those that wait for their client: without a complete request, or
+ * with a body that has not come, the slowest first. Then those whose client takes nothing of its answer; then idle ones.
+ */
+function findSpare<One extends Spare>(among: Iterable<One>): [SpareFor, One[]] {
+  const all = [...among]
+  const silent = all.filter(isUnsaid)
+  if (silent.length > 0) return ['silent', sortBy(silent, bytesPerSecond)]
+  all.forEach(updateActivity)
+  const now = performance.now()
+  const unread = all.filter((one) => isSending(one) && hasStopped(one, now))
+  if (unread.length > 0) return ['unread', sortBy(unread, ({ answers }) => answers.movedAt)]
+  const idle = all.filter(({ active }) => active === 0)
+  return ['idle', sortBy(idle, ({ movedAt }) => movedAt)]
+}
+
+/** Reports whether the client has still to say what it wants: no request is complete, or the body of the last one is not. */
+function isUnsaid({ requests, active, last, socket }: Spare): boolean {
+  // Records are served on the fast path, whose requests the HTTP server does not see.
+  if (requests === 0) return socket.bytesWritten === 0
+  // Of several requests at once, those before the last are being answered.
+  return last?.complete === false && active <= 1
+}
+
+function isSending({ writable }: Spare): boolean {
+  return writable.writableLength > 0
+}
+
+/** The system takes bytes in steps: one that took a step lately is waited for until the next one is due. */
+function hasStopped({ answers }: Spare, now: number): boolean {
+  return now - answers.movedAt >= UNREAD_MS && isSlow(answers, now)
+}
+
+/** Returns how fast a request comes; of those of which nothing comes, the oldest is first. */
+function bytesPerSecond({ socket, bytesBefore, beganAt }: Spare): number {
+  const seconds = (performance.now() - beganAt) / 1000
+  return (socket.bytesRead - bytesBefore) / (seconds + 1)
+}
+
+function sortBy<One>(all: readonly One[], keyOf: (one: One) => number): One[] {
+  const keyed = all.map((one) => ({ one, key: keyOf(one) }))
+  return keyed.sort((one, other) => one.key - other.key).map(({ one }) => one)
 }

@@ -16,7 +16,7 @@ export function osvRecordPath(id: string): string {
 /** A public feed besides OSV that is always mirrored: one document. */
 interface PublicFeed {
   readonly path: string
-  /** How a sync counts the document's entries (`sync/feeds/entries.ts`). `patches`: its rows or packages; `json`: its values. */
+  /** How a sync counts the document's entries (`sync/feeds/documents.ts`). `patches`: its rows or packages; `json`: its values. */
   readonly content: 'patches' | 'json'
   /** The document has the rows of the patch feed, which the three query filters narrow. */
   readonly isFiltered: boolean

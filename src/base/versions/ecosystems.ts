@@ -1,14 +1,36 @@
+import { compare, valid } from '@renovatebot/pep440'
 import { apkOrder } from './apk.ts'
 import { composerOrder } from './composer.ts'
 import { dpkgOrder } from './dpkg.ts'
 import { gemOrder } from './gem.ts'
 import { mavenOrder } from './maven.ts'
 import { nugetOrder } from './nuget.ts'
-import { numbersOrder } from './numbers.ts'
-import type { VersionOrder } from './order.ts'
-import { pypiOrder } from './pep440.ts'
+import { type VersionOrder, compareDigits, createOrder } from './order.ts'
 import { rpmOrder } from './rpm.ts'
 import { bitnamiOrder, goOrder, juliaOrder, pubOrder, semverOrder, vendorOrder } from './semver.ts'
+
+/**
+ * PyPI: PEP 440, by the library that Renovate keeps (a port of Python's `packaging`, no dependencies). Versions from before
+ * PEP 440 have no order; they are found by the list of affected versions alone.
+ */
+const pypiOrder = createOrder<string>({
+  read: (text) => valid(text),
+  compare: (one, other) => compare(one, other),
+})
+
+/** CRAN, Bioconductor, Hackage and GHC: numbers parted by dots or dashes, compared as lists; the longer list is later. */
+const numbersOrder = createOrder<readonly string[]>({
+  read(text) {
+    return /^\d+(?:[.-]\d+)*$/.test(text) ? text.split(/[.-]/) : null
+  },
+  compare(one, other) {
+    for (let i = 0; i < Math.min(one.length, other.length); i++) {
+      const difference = compareDigits(one[i] ?? '', other[i] ?? '')
+      if (difference !== 0) return difference
+    }
+    return one.length - other.length
+  },
+})
 
 /**
  * The ecosystems of the OSV schema and the order of their versions, as osv.dev's `_ecosystems.py` has them. Null: none is

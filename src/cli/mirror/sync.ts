@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Feature } from '../../daemon/feature.ts'
 import { compareSettings } from '../../config/running/compare.ts'
 import type { Config } from '../../config/schema.ts'
@@ -8,13 +9,14 @@ import { daemonSettings } from '../../store/database/daemon-settings.ts'
 import { scopeKeys } from '../../store/runs/run-scope.ts'
 import type { RunOutcome } from '../../store/runs/runs.ts'
 import type { RunReport, RunRequest, Runner } from '../../sync/runner.ts'
+import { servingDaemon } from '../../store/database/lock.ts'
 import { refuseReader } from '../reader.ts'
 import { visible } from '../output.ts'
 import { createProgress } from '../progress.ts'
 import { type GlobalOptions, loadSettings, print, printJson, settings, sourceFiles, warn } from '../context.ts'
 import { parseSources, withRunner } from '../runner.ts'
 import { unsyncedHere } from '../store-access.ts'
-import { untilServed } from './follow.ts'
+import { askDaemon } from '../daemon-client.ts'
 
 /** Options of `patchmirror sync`. */
 interface SyncOptions extends GlobalOptions {
@@ -122,4 +124,47 @@ function removedLine({ removedIds, plannedRemovedIds, removed, plannedRemoved }:
   const more = Number(removed ?? plannedRemoved ?? ids.length) - shown.length
   const word = removedIds === undefined ? 'would be removed' : 'removed'
   return `\n  ${word}: ${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+/** A daemon looks for commits each second; one that does not follow for so long has another trouble, milliseconds. */
+const PATIENCE_MS = 15_000
+const PAUSE_MS = 100
+
+/** Waits until the daemon of this data folder, if one runs, serves what these runs published; warns when it does not. */
+async function untilServed(config: Config, reports: readonly RunReport[]): Promise<void> {
+  if (config.fleet.url !== null) return // it is served when the fleet has published it
+  const end = performance.now() + PATIENCE_MS
+  for (;;) {
+    const daemon = servingDaemon(config.data.dir)
+    if (daemon === null) return
+    const server = { ...config.server, port: daemon.port }
+    const served = await readServed({ ...config, server }, daemon.instance)
+    const behind = reports.filter(
+      ({ source, snapshot }) => served === null || (served.get(source) ?? null) !== snapshot,
+    )
+    if (behind.length === 0) return
+    if (performance.now() > end) return printResult(behind, served !== null)
+    await sleep(PAUSE_MS)
+  }
+}
+
+function printResult(behind: readonly RunReport[], answers: boolean): void {
+  const names = behind.map(({ source }) => source).join(', ')
+  const why = answers ? 'see its log' : 'it does not answer'
+  warn(`a daemon runs on this data folder, and does not serve the new snapshot of ${names} yet: ${why}`)
+}
+
+/** The snapshot that is served of each source; null when the daemon does not answer. */
+async function readServed(config: Config, instance: string): Promise<ReadonlyMap<string, string | null> | null> {
+  try {
+    const { text } = await askDaemon(config, '/-/status', 2_000)
+    const report = JSON.parse(text) as {
+      instance?: string
+      sources?: { name: string; served: string | null }[]
+    }
+    if (report.instance !== instance || report.sources === undefined) return null
+    return new Map(report.sources.map(({ name, served }) => [name, served]))
+  } catch {
+    return null // reported at the end
+  }
 }

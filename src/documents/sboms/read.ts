@@ -1,9 +1,22 @@
-import { type Fields, isObject } from '../../base/json/objects.ts'
+import { type Fields, eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
 import { documentsIn, envelopesOf } from '../envelopes.ts'
-import { isCycloneDx, isSpdx2, membersIn } from '../formats.ts'
+import { isCycloneDx, isSpdx2, isSpdx3, membersIn } from '../formats.ts'
 import { readCycloneDx } from './cyclonedx.ts'
-import { SBOM_BOUNDS, SBOM_FORMATS, SBOM_OPENING, type InputSbom, textOr, unreadable } from './sbom.ts'
-import { isInSpdx3, readSpdx2, readSpdx3 } from './spdx.ts'
+import {
+  type InputSbom,
+  PACKAGE_LIST,
+  SBOM_BOUNDS,
+  SBOM_FORMATS,
+  SBOM_OPENING,
+  SUBJECT,
+  createComponents,
+  createSystems,
+  eachListed,
+  nameIn,
+  textOr,
+  unreadable,
+} from './sbom.ts'
+import { sourceInText } from './source.ts'
 
 /**
  * Reads an SBOM in CycloneDX, SPDX 2 or SPDX 3, also as the predicate of an in-toto statement in a DSSE envelope; signatures
@@ -55,4 +68,174 @@ function whyNot({ artifacts, predicateType }: Fields): string {
   const type = textOr(predicateType)
   const found = type === '' ? '' : `, but a statement of type ${type.slice(0, 100)}`
   return `it is none${found}: accepted are ${SBOM_FORMATS}`
+}
+
+/** Reads an SPDX 2 document: its packages, with the purls of their external references. Throws `bad_request`. */
+function readSpdx2(document: Fields): Omit<InputSbom, 'enveloped'> {
+  const version = textOr(document['spdxVersion'])
+  if (!/^SPDX-2\.[1-9]\d{0,2}$/.test(version)) throw unreadable(`${version} is not known here: use ${SBOM_FORMATS}`)
+  const found = createComponents()
+  const systems = createSystems()
+  const packages = [...eachListed(document['packages'], 'packages')]
+  const described = subjectsOf(document)
+  const subjects = packages.filter((one) => described.has(textOr(one['SPDXID'])))
+  const purls: string[] = []
+  for (const one of packages) {
+    const { SPDXID: id, name, versionInfo, externalRefs } = one
+    const own = [...eachListed(externalRefs, 'externalRefs')].flatMap(({ referenceType: type, referenceLocator }) =>
+      typeof type === 'string' && /(?:^|[/#-])purl$/.test(type) ? [textOr(referenceLocator)] : [],
+    )
+    if (described.has(textOr(id))) for (const purl of own) purls.push(purl)
+    const kind = isSubjectAlone(one, subjects) ? SUBJECT : kindIn(one)
+    if (kind === SYSTEM) systems.add(textOr(name), textOr(versionInfo))
+    const type = textOr(one['primaryPackagePurpose']).toLowerCase()
+    const names = { ref: textOr(id), name: textOr(name), version: textOr(versionInfo), type }
+    found.add(names, { source: sourceInText(one['sourceInfo']), kind, licences: licenceOf(one) }, own)
+  }
+  return {
+    format: version.replace('-', ' '),
+    name: nameIn(document['name']),
+    version: '',
+    createdAt: nameIn(fieldsOf(document['creationInfo'])['created']),
+    subjects: purls,
+    components: found.components,
+    systems: systems.list(),
+  }
+}
+
+/** The licence that was concluded, else the declared one; empty: neither is stated. */
+function licenceOf({ licenseConcluded, licenseDeclared }: Fields): string {
+  const concluded = textOr(licenseConcluded)
+  const declared = textOr(licenseDeclared)
+  if (!UNSTATED.has(concluded)) return concluded
+  return UNSTATED.has(declared) ? '' : declared
+}
+
+const UNSTATED: ReadonlySet<string> = new Set(['', 'NOASSERTION', 'NONE'])
+
+/** Whether a package is what the document is about: one that describes several packages is a list of them. */
+function isSubjectAlone(one: Fields, subjects: readonly Fields[]): boolean {
+  return subjects.length === 1 && subjects[0] === one
+}
+
+const SYSTEM = 'an operating system'
+
+/** Identifiers that Trivy gives to what is no package; before SPDX 2.3 nothing else says it. */
+const TRIVY_SYSTEM = /^SPDXRef-OperatingSystem-/
+const TRIVY_LIST = /^SPDXRef-Application-/
+
+function kindIn({ SPDXID: id, primaryPackagePurpose: purpose, externalRefs }: Fields): string | null {
+  // the text of the specification has a hyphen, its JSON schema an underscore
+  if (/^OPERATING[-_]SYSTEM$/.test(textOr(purpose)) || TRIVY_SYSTEM.test(textOr(id))) return SYSTEM
+  if (purpose === 'FILE') return 'a file'
+  return TRIVY_LIST.test(textOr(id)) && externalRefs === undefined ? PACKAGE_LIST : null
+}
+
+/** Ids of what a document describes. */
+function subjectsOf({ documentDescribes, relationships }: Fields): Set<string> {
+  const described = Array.isArray(documentDescribes) ? (documentDescribes as unknown[]) : []
+  const related = [...eachObject(relationships)].flatMap((one) =>
+    one['relationshipType'] === 'DESCRIBES' ? [one['relatedSpdxElement']] : [],
+  )
+  return new Set([...described, ...related].map(textOr))
+}
+
+/**
+ * Types of SPDX 3 that are packages, in each form that JSON-LD allows: models and data sets are of classes derived from it.
+ */
+const PACKAGE =
+  /^(?:software[_:])?Package$|^(?:ai[_:])?AIPackage$|^(?:dataset[_:])?DatasetPackage$|^https?:\/\/spdx\.org\/rdf\/.+\/(?:Package|AIPackage|DatasetPackage)$/
+
+/**
+ * Reads an SPDX 3 document, a list of elements in JSON-LD: its packages (`software_Package`, models and data sets), with their package URL or that
+ * of an external identifier. Throws `bad_request`.
+ */
+function readSpdx3(document: Fields): Omit<InputSbom, 'enveloped'> {
+  const found = createComponents()
+  const systems = createSystems()
+  const graph = document['@graph'] ?? [document]
+  const elements = [...eachListed(graph, '@graph elements')]
+  const byId = new Map(elements.map((one) => [idOf(one), one]))
+  const roots = new Set(elements.filter(isDescribing).flatMap(rootsOf))
+  const packages = elements.filter((one) => hasType(one, PACKAGE))
+  const subjects = packages.filter((one) => roots.has(idOf(one)))
+  const purls: string[] = []
+  for (const one of packages) {
+    const names = {
+      ref: idOf(one),
+      name: textOr(one['name']),
+      version: ownText(one, 'packageVersion'),
+      type: ownText(one, 'primaryPurpose'),
+    }
+    const url = ownText(one, 'packageUrl')
+    const own = new Set([url, ...identifiersOf(one, byId)].filter((purl) => purl !== ''))
+    if (roots.has(names.ref)) for (const purl of own) purls.push(purl)
+    const kind = isSubjectAlone(one, subjects) ? SUBJECT : (PURPOSES.get(names.type) ?? null)
+    if (kind === SYSTEM) systems.add(names.name, names.version)
+    found.add(names, { source: sourceInText(ownText(one, 'sourceInfo')), kind, licences: '' }, [...own])
+  }
+  const about = elements.find((one) => hasType(one, /^SpdxDocument$/))
+  const info = elements.find((one) => typeof one['specVersion'] === 'string')
+  const version = textOr(info?.['specVersion']) || contextVersion(document)
+  if (!/^3\.\d{1,3}(?:\.\d{1,3})?(?:-[\w.]{1,20})?$/.test(version))
+    throw unreadable(`SPDX ${version} is not known here: use ${SBOM_FORMATS}`)
+  return {
+    format: `SPDX ${version}`,
+    name: nameIn(about?.['name']),
+    version: '',
+    createdAt: nameIn(info?.['created']),
+    subjects: purls,
+    components: found.components,
+    systems: systems.list(),
+  }
+}
+
+/** Purposes of packages that are none, in words. */
+const PURPOSES: ReadonlyMap<string, string> = new Map([
+  ['operatingSystem', SYSTEM],
+  ['file', 'a file'],
+])
+
+/** Returns a text of an element of the profile of software, whose names JSON-LD may write in two ways. */
+function ownText(element: Fields, name: string): string {
+  return textOr(element[`software_${name}`] ?? element[`software:${name}`] ?? element[name])
+}
+
+function contextVersion({ '@context': context }: Fields): string {
+  const [, version = '3.0'] = /\/rdf\/(\d+\.\d+(?:\.\d+)?)\//.exec(textOr(context)) ?? []
+  return version
+}
+
+/** Reports whether a document is in SPDX 3: a graph of elements, or one element alone with the context of SPDX. */
+function isInSpdx3(document: Fields): boolean {
+  return Array.isArray(document['@graph']) || isSpdx3(membersIn(document))
+}
+
+/** Reports whether a type of an element is as a pattern has it; JSON-LD allows one type, or a list of them. */
+function hasType(element: Fields, pattern: RegExp): boolean {
+  const type = element['type'] ?? element['@type']
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type]
+  return types.some((one) => pattern.test(textOr(one)))
+}
+
+function idOf(element: Fields): string {
+  return textOr(element['spdxId'] ?? element['@id'])
+}
+
+function isDescribing(element: Fields): boolean {
+  return hasType(element, /^(?:SpdxDocument|(?:software[_:])?Sbom|Bom)$/)
+}
+
+function rootsOf({ rootElement }: Fields): string[] {
+  return (Array.isArray(rootElement) ? (rootElement as unknown[]) : [rootElement]).map(textOr)
+}
+
+/** Package URLs of external identifiers, which are within the package or elements of their own. */
+function identifiersOf({ externalIdentifier: listed }: Fields, byId: ReadonlyMap<string, Fields>): string[] {
+  const all: readonly unknown[] = Array.isArray(listed) ? listed : [listed]
+  return all.flatMap((one) => {
+    const fields = typeof one === 'string' ? (byId.get(one) ?? {}) : fieldsOf(one)
+    const { externalIdentifierType: type, identifier } = fields
+    return type === 'packageUrl' || type === 'purl' ? [textOr(identifier)] : []
+  })
 }

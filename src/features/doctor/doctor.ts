@@ -1,7 +1,10 @@
 import type { Config } from '../../config/schema.ts'
+import { compareSettings } from '../../config/running/compare.ts'
+import { daemonSettings } from '../../store/database/daemon-settings.ts'
+import { isLocked } from '../../store/database/lock.ts'
 import { accountChecks } from './account.ts'
 import { carriedChecks } from './carried.ts'
-import { type DoctorCheck, type CheckResult, runChecks } from './check.ts'
+import { type CheckResult, type DoctorCheck, type Finding, fine, runChecks, skipped, warning } from './check.ts'
 import { fleetChecks } from './fleet.ts'
 import { databaseChecks } from './database.ts'
 import { folderChecks } from './data-folder.ts'
@@ -9,7 +12,6 @@ import { networkChecks } from './network/checks.ts'
 import { type ServiceProbe, openProbe, serviceChecks } from './network/service.ts'
 import { programChecks } from './program.ts'
 import { receiverChecks } from './receivers.ts'
-import { settingsInUseChecks } from './settings-in-use.ts'
 import { sourceChecks } from './sources.ts'
 import type { DoctorWorld } from './world.ts'
 
@@ -42,4 +44,35 @@ function mirrorChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): 
     ...carriedChecks(world, config),
     ...fleetChecks(world, config),
   ]
+}
+
+/** Creates the check of the settings that the running daemon uses. */
+function settingsInUseChecks(config: Config): DoctorCheck[] {
+  return [
+    {
+      name: 'settings-in-use',
+      title: 'settings of the running daemon',
+      needs: ['settings', 'folder'],
+      run: () => compare(config),
+    },
+  ]
+}
+
+function compare(config: Config): Finding {
+  const { dir } = config.data
+  if (!isLocked(dir, 'serve')) return skipped('no daemon serves this data folder')
+  const used = daemonSettings(dir)
+  if (used === null)
+    return skipped('the daemon did not say which settings it uses: it is starting, or its disk is full')
+  const { reload, restart } = compareSettings(used, config)
+  if (reload.length + restart.length === 0) return fine('the daemon uses the settings as they are')
+  const parts = [
+    ...(reload.length === 0 ? [] : [`${reload.join(', ')} (in force after "patchmirror reload")`]),
+    ...(restart.length === 0 ? [] : [`${restart.join(', ')} (in force only after a restart)`]),
+  ]
+  return warning(
+    `the running daemon uses other values than the settings have now: ${parts.join('; ')}`,
+    `${restart.length === 0 ? 'Run "patchmirror reload"' : 'Restart the daemon'}. ` +
+      'If the daemon gets variables that this command did not, as from a unit, run the doctor with the same ones.',
+  )
 }

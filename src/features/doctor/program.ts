@@ -6,7 +6,6 @@ import { counted } from '../../base/text.ts'
 import { SOURCES } from '../../base/domain/sources.ts'
 import { databasePath, openReader } from '../../store/database/open.ts'
 import { createSnapshotReader } from '../../store/runs/snapshots.ts'
-import { isOlder } from './versions.ts'
 import { type DoctorCheck, failure, fine, warning } from './check.ts'
 import type { DoctorWorld } from './world.ts'
 
@@ -77,4 +76,14 @@ export function programChecks({ loaded, problem, node }: DoctorWorld): DoctorChe
         : fine(`Node.js ${node.version} (at least ${node.oldest} is needed)`),
   }
   return [settings, nodeVersion]
+}
+
+/** Reports whether a version of numbers and dots is older than another; what is missing counts as 0. */
+function isOlder(version: string, than: string): boolean {
+  const [own, other] = [version, than].map((text) => text.split('.').map((part) => parseInt(part)))
+  for (let at = 0; at < 3; at++) {
+    const difference = (own?.[at] ?? 0) - (other?.[at] ?? 0)
+    if (difference !== 0) return difference < 0
+  }
+  return false
 }

@@ -7,16 +7,23 @@ import { toIso } from '../../base/time.ts'
 import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
 import type { StopMessage, WorkerStarted } from '../../base/threads/supervisor.ts'
 import { lowerPriority } from '../../base/threads/worker-file.ts'
+import { stampOfIds } from '../../store/pin.ts'
+import { fleetTrust } from '../bundles/format/keys.ts'
 import { createLeaseKeeper, createSoleKeeper } from './lease/keeper.ts'
 import { createLeaseProof } from './lease/proof.ts'
 import { type FleetNode, startNode } from './node.ts'
-import type { NodeReport } from './turn.ts'
+import type { GenerationFacts, Generations, NodeReport } from './turn.ts'
 import { type StoreCounters, createStoreCounters } from './objects/counted-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 import { openObjectStore } from './objects/open-store.ts'
 import { createReporter } from './readers.ts'
 import { ownerOf } from './owner.ts'
-import { createReplica } from './replica.ts'
+import { collectGarbage } from './generations/collect.ts'
+import { createFollower } from './generations/follow/follow.ts'
+import type { KnownGeneration } from './generations/format/generation.ts'
+import { publishGeneration } from './generations/publish/publish.ts'
+import { whyGenerationRefused } from './generations/format/refusals.ts'
+import { hasUnpublished } from './generations/position.ts'
 
 /** Settings of a fleet that a running thread takes over. */
 export type LiveFleetSettings = Pick<
@@ -177,6 +184,69 @@ async function stop(opened: Promise<OpenNode>): Promise<void> {
   clearInterval(announcing)
   await node.stop()
   store.close()
+}
+
+/** What a data folder follows and publishes generations with. */
+interface ReplicaOptions {
+  readonly config: Pick<Config, 'fleet' | 'bundle' | 'catalog' | 'data' | 'history'>
+  /** Version of this program. */
+  readonly version: string
+  readonly store: ObjectStore
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** Resolves at a time, or rejects when the program ends. */
+  readonly waitUntil: (at: number) => Promise<void>
+}
+
+/** Creates the generations of a data folder: those on the store are applied to it, and what it has is published. */
+function createReplica(options: ReplicaOptions): Generations {
+  const { config, version, store, now, waitUntil } = options
+  const trust = fleetTrust(config, now)
+  const mayPublish = config.fleet.role !== 'reader'
+  const follower = createFollower({ store, config, trust, now, waitUntil, mayPublish })
+  return {
+    stored() {
+      const position = follower.position()
+      return position === null || hasUnpublished(config.data.dir, position) ? 0 : position.generation
+    },
+    async follow(onProgress) {
+      const { newest, isCurrent, refusal } = await follower.look()
+      const facts = newest === null ? null : factsOf(newest)
+      onProgress({ newest: facts })
+      if (newest !== null && !isCurrent) {
+        const prepared = await follower.prepare(newest)
+        onProgress({ prepared: newest.generation.generation })
+        await follower.commit(prepared)
+      }
+      const applied = { newest: facts, applied: facts, prepared: facts?.generation ?? 0 }
+      if (refusal === null) return { ...applied, refusal }
+      return { ...applied, refusal: { refused: refusal.reason, message: refusal.message } }
+    },
+    async publish(epoch) {
+      const program = `patchmirror/${version}`
+      const dataDir = config.data.dir
+      const made = { store, dataDir, config, keys: trust.own, trust, epoch, program, now }
+      const { outcome, generation, isPaused } = await publishGeneration(made)
+      const newest = generation === null ? null : factsOf(generation)
+      return { newest, fenced: outcome === 'fenced', paused: isPaused }
+    },
+    async collect() {
+      await collectGarbage({ store, config, trust, now, dryRun: false })
+    },
+    whyRefused: whyGenerationRefused,
+  }
+}
+
+function factsOf({ generation: made }: KnownGeneration): GenerationFacts {
+  const { generation, epoch, sources, publishedAt, activateAt } = made
+  const stamp = stampOfIds((source) => sources[source]?.snapshot)
+  return {
+    generation,
+    epoch,
+    stamp,
+    publishedAt: Date.parse(publishedAt),
+    activateAt: Date.parse(activateAt),
+  }
 }
 
 if (parentPort !== null) main(parentPort)

@@ -12,16 +12,32 @@ import { createInboxReads } from '../../store/webhooks/inbox.ts'
 import type { openShortReads } from '../../store/reads.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { type ThreadFailure, failureOf } from '../../base/threads/failure.ts'
+import { DOCS_PATH } from '../../server/http/paths.ts'
 import type { Block } from './blocks.ts'
 import { createPageDocuments } from './documents/read.ts'
-import { type PageCall, type PageView, HTML, type Page } from './page.ts'
-import { LOADERS } from './loaders.ts'
+import { HTML, type LoadPage, type Page, type PageCall, type PagePath, type PageView, UI } from './page.ts'
 import { PAGES } from './pages.ts'
 import { problemNotices } from './pages/problems.ts'
-import { pageFrame, uiOf } from './frame.ts'
 import { referenceView } from './reference.ts'
-import { createRenderer } from './render.ts'
+import { type PageFrame, createRenderer } from './render.ts'
 import type { PageProblem, PageReply, PageRequest, PagesData } from './request.ts'
+import { loadChangesFeed } from './pages/changes/feeds.ts'
+import { loadChangeList } from './pages/changes/page.ts'
+import { loadEcosystemList, loadPackage, loadPackageList } from './pages/ecosystems.ts'
+import { loadImageList, loadTagList } from './pages/images/lists.ts'
+import { loadAvr, loadTag } from './pages/images/tag.ts'
+import { loadOverview } from './pages/overview.ts'
+import { loadPatches } from './pages/patches.ts'
+import { loadRecord } from './pages/record.ts'
+import { loadRuns } from './pages/runs/list.ts'
+import { loadRun } from './pages/runs/run.ts'
+import { loadSearch } from './pages/search.ts'
+import { loadSignIn } from './pages/sign-in.ts'
+import { loadTagsFeed } from './pages/tags/feeds.ts'
+import { loadTagChanges } from './pages/tags/page.ts'
+import { loadBundles } from './pages/transfer/bundles.ts'
+import { loadDeliveries } from './pages/transfer/deliveries.ts'
+import { loadRelay } from './pages/transfer/relay.ts'
 
 type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 
@@ -215,4 +231,68 @@ function openOrNull(generation: ViewsInUse): Views | null {
     if (error instanceof MirrorError && error.code === 'not_ready') return null
     throw error
   }
+}
+
+/** Returns the function that makes paths of pages with parameters, below the mirror's own prefix. */
+function uiOf(base: string): PageCall['ui'] {
+  return (path, parameters = {}) => {
+    const given = Object.entries(parameters).flatMap(([name, value]): [string, string][] =>
+      value === null || value === undefined || value === '' ? [] : [[name, String(value)]],
+    )
+    const query = new URLSearchParams(given).toString()
+    return `${base}${UI}${path}${query === '' ? '' : `?${query}`}`
+  }
+}
+
+/** Returns what the frame of a page shows: navigation, search, and the links of its footer. */
+function pageFrame(
+  { version, style, icon }: Pick<PagesData, 'version' | 'style' | 'icon'>,
+  request: Pick<PageRequest, 'base' | 'page' | 'query' | 'signedIn'>,
+  view: PageView,
+): PageFrame {
+  const { base, page, query, signedIn } = request
+  const ui = uiOf(base)
+  const searched = page === 'search' ? (new URLSearchParams(query).get('q') ?? '') : ''
+  const nav = PAGES.flatMap(({ path, label }) =>
+    label === null ? [] : [{ label, href: ui(path), current: path === page }],
+  )
+  return {
+    title: view.title,
+    blocks: view.blocks,
+    version,
+    nav,
+    style: ui(style),
+    icon: ui(icon),
+    home: ui(''),
+    search: ui('search'),
+    query: searched,
+    docs: base + DOCS_PATH,
+    signIn: signedIn ? null : ui('sign-in'),
+    alternates: view.alternates ?? [],
+  }
+}
+
+/** What loads each page. For the thread that makes pages: the serving thread loads none of their modules. */
+const LOADERS: Readonly<Record<PagePath, LoadPage>> = {
+  '': loadOverview,
+  changes: loadChangeList,
+  'changes.atom': loadChangesFeed,
+  runs: loadRuns,
+  run: loadRun,
+  search: loadSearch,
+  record: loadRecord,
+  ecosystems: loadEcosystemList,
+  packages: loadPackageList,
+  package: loadPackage,
+  patches: loadPatches,
+  images: loadImageList,
+  tags: loadTagList,
+  tag: loadTag,
+  avr: loadAvr,
+  'tag-changes': loadTagChanges,
+  'tag-changes.atom': loadTagsFeed,
+  bundles: loadBundles,
+  relay: loadRelay,
+  webhooks: loadDeliveries,
+  'sign-in': loadSignIn,
 }

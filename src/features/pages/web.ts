@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { readFileSync } from 'node:fs'
 import type { PeoplePages, PeopleTools } from '../../server/people.ts'
 import type { PinRequest } from '../../server/reading/request.ts'
 import { askingOf } from '../../server/reading/asking.ts'
@@ -11,8 +12,8 @@ import { isUnreadable } from '../../store/database/faults.ts'
 import { errorOf } from '../../base/threads/failure.ts'
 import { type RequestThread, createRequestThread } from '../../base/threads/request-thread.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
+import { sha256Hex } from '../../base/digest.ts'
 import { prefersHtml } from './accept.ts'
-import { type Asset, readAssets } from './assets.ts'
 import { HTML, type Page, UI } from './page.ts'
 import { PAGES } from './pages.ts'
 import type { PageReply, PageRequest, PagesData } from './request.ts'
@@ -184,4 +185,33 @@ function sendAsset(request: IncomingMessage, response: ServerResponse, asset: As
   })
   if (request.method === 'HEAD') response.end()
   else response.end(asset.body)
+}
+
+/** A file that pages refer to. */
+interface Asset {
+  /** Path below the prefix of the pages; it contains the content's digest, so it never changes its content. */
+  readonly path: string
+  readonly type: string
+  readonly body: Buffer
+}
+
+/** Files that pages refer to, by their use. */
+interface Assets {
+  readonly style: Asset
+  readonly icon: Asset
+}
+
+/** Reads the files that pages refer to. */
+function readAssets(): Assets {
+  return {
+    style: readAsset('style.css', 'text/css; charset=utf-8'),
+    icon: readAsset('icon.svg', 'image/svg+xml'),
+  }
+}
+
+function readAsset(name: string, type: string): Asset {
+  const body = readFileSync(new URL(`./templates/${name}`, import.meta.url))
+  const digest = sha256Hex(body).slice(0, 16)
+  const [stem = '', ending = ''] = name.split('.')
+  return { path: `${stem}-${digest}.${ending}`, type, body }
 }

@@ -4,12 +4,12 @@ import { announce } from '../../store/changes/message.ts'
 import { nameStorageError } from '../../store/database/faults.ts'
 import type { Reads } from '../../store/reads.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
-import type { DueDelivery, RelayOutbox, RelayTarget, DeliveryResult } from '../../store/webhooks/outbox.ts'
-import { type FindingsDeps, createFindingsCollector } from './findings.ts'
-import { type TargetResponse, LONGEST_PAUSE_MS, isDue, outcomeOf } from './delivery-rule.ts'
-import { snapshotMessage } from './message.ts'
+import type { DeliveryResult, DueDelivery, RelayOutbox, RelayTarget } from '../../store/webhooks/outbox.ts'
+import { announceFindings } from '../../store/findings/message.ts'
+import type { FindingsReads } from '../../store/findings/reads.ts'
+import { LONGEST_PAUSE_MS, type TargetResponse, isDue, outcomeOf } from './delivery-rule.ts'
+import { findingsMessage, snapshotMessage } from './message.ts'
 import { type RelayStateChange, createStateChanges } from './state-changes.ts'
-import { createTurns } from './turns.ts'
 
 /** Settings of the relay. */
 export interface RelaySettings {
@@ -249,4 +249,113 @@ function collectSnapshots(
     outbox.passOnLog('snapshot', { messages, instance, end }, now())
     from = end
   }
+}
+
+/** Dependencies of the turns. */
+interface TurnDeps {
+  readonly outbox: Pick<RelayOutbox, 'nextDueAt'>
+  /** Whether another connection wrote since the last call. */
+  readonly changed: () => boolean
+  /** Unix milliseconds. */
+  readonly now: () => number
+}
+
+/** Longest time between two turns, milliseconds. */
+const LONGEST_MS = 60_000
+
+/**
+ * Tells when a turn may find something to do: others wrote, a delivery is due, the last turn failed or is a minute ago. A
+ * clock that was changed is noticed by that minute.
+ */
+function createTurns({ outbox, changed, now }: TurnDeps) {
+  let dueAt = -Infinity
+  let beganAt = -Infinity
+  const isDue = (): boolean => {
+    try {
+      const at = now()
+      return changed() || dueAt <= at || Math.abs(at - beganAt) >= LONGEST_MS
+    } catch {
+      return true // the turn meets the same fault and reports it
+    }
+  }
+  return {
+    begun: (): void => void ([dueAt, beganAt] = [-Infinity, now()]),
+    /** The turn did everything that could be done now. */
+    ended: (): void => void (dueAt = outbox.nextDueAt() ?? Infinity),
+    pollOf: (turn: () => void) => (): void => {
+      if (isDue()) turn()
+    },
+  }
+}
+
+/** What the events about findings are collected with. */
+interface FindingsDeps {
+  readonly settings: { readonly targets: readonly string[]; readonly events: readonly string[] }
+  readonly outbox: Pick<RelayOutbox, 'cursors' | 'passOnLog'>
+  /** Reads the findings of tags; null where there are none. */
+  readonly findings: <T>(use: (reads: FindingsReads) => T) => T | null
+  /** Whether `/-/tags/changes` is served now: what changed is announced when it is. */
+  readonly servesFindings: () => boolean
+  /** Unix milliseconds. */
+  readonly now: () => number
+  readonly onFault: (message: string) => void
+}
+
+/** Pause after the findings could not be read, milliseconds: they delay no other event. */
+const RETRY_MS = 30_000
+
+/**
+ * Creates what adds changed findings of tags to the outbox. Their database is another file, which is opened for it: only at the
+ * start and after `judged` is there anything to look for.
+ */
+function createFindingsCollector(deps: FindingsDeps) {
+  const { settings, outbox, findings, servesFindings, now, onFault } = deps
+  const isWanted = settings.targets.length > 0 && settings.events.includes('findings')
+  let waits = true
+  let isDeferred = false
+  let retryAt = -Infinity
+  return {
+    /** The tags were judged again. */
+    judged: (): void => void ([waits, isDeferred, retryAt] = [true, false, -Infinity]),
+    collect(store: Pick<Reads, 'secrets'>): void {
+      if (!waits || !isDue(retryAt, now(), RETRY_MS)) return
+      if (isDeferred && !servesFindings()) return
+      try {
+        if (!isWanted)
+          outbox.cursors.findings.forget() // what changes meanwhile is never announced
+        else if (findings((reads) => collectFrom(deps, reads, store.secrets.readInstance())) === 'deferred')
+          return void (isDeferred = true)
+        waits = false
+      } catch (error) {
+        retryAt = now() + RETRY_MS
+        onFault(`what changed in the findings of tags is not passed on: ${messageOf(error)}`)
+      }
+    },
+  }
+}
+
+/**
+ * Adds what was logged since the last time. A log that was not followed yet is skipped to its end: that of a new database, and
+ * that from before these events were wanted. A target gets nothing from before it was added. While the findings are not
+ * served, all of this is noted, and nothing is added.
+ */
+function collectFrom(
+  { outbox, servesFindings, now }: FindingsDeps,
+  reads: FindingsReads,
+  mirror: string,
+): 'collected' | 'deferred' {
+  const state = reads.readState()
+  if (state === null) return 'collected'
+  const { instance } = state
+  const cursor = outbox.cursors.findings
+  const last = reads.lastLog()
+  const known = cursor.read(instance)
+  if (known === null || known > last) cursor.skipTo(instance, last)
+  if (cursor.hasNewTargets()) cursor.place(last)
+  if (!servesFindings()) return 'deferred'
+  for (const part of announceFindings(reads, cursor.read(instance) ?? last)) {
+    const message = { ...findingsMessage(mirror, part), deliver: true, log: part.last }
+    outbox.passOnLog('findings', { messages: [message], instance, end: part.last }, now())
+  }
+  return 'collected'
 }

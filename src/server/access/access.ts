@@ -1,22 +1,23 @@
 import type { IncomingMessage } from 'node:http'
+import { timingSafeEqual } from 'node:crypto'
 import { HOUR_MS } from '../../base/time.ts'
 import type { Config } from '../../config/schema.ts'
 import type { PinnedReads } from '../../store/reads.ts'
 import { clientNetwork } from '../../base/connections/network.ts'
+import { MirrorError } from '../../base/errors.ts'
+import { type LocalKey, hashKey } from '../../store/keys.ts'
 import { type TrustedProxies, isLoopbackAddress } from '../http/client-address.ts'
-import { type Attempts, createAttempts } from './throttle.ts'
 import {
   type Credential,
-  readCredential,
   MAKE_KEY,
   missingKey,
   noKeyYet,
+  readCredential,
   tooManyFailures,
   wrongKey,
 } from './credentials.ts'
-import type { ServerLog, Problem } from '../http/problems.ts'
+import type { Problem, ServerLog } from '../http/problems.ts'
 import { isForwarded, isHost, readForwarding } from '../http/forwarded.ts'
-import { type FoundKey, createKeyring } from './keyring.ts'
 import { noteKey } from './request-log.ts'
 
 /** Who may read the private paths. */
@@ -153,5 +154,153 @@ function createThrottledLog(log: ServerLog | null, now: () => number) {
     loggedAt.set(title, at)
     const client = clientOf(request)
     log?.info({ client }, `${title} is in use, by ${client}`)
+  }
+}
+
+/** A valid key, named as the log may name it. */
+interface FoundKey {
+  /** Such as `key 3 (build server)`, or `entry 2 of server.keys`. */
+  readonly title: string
+}
+
+/** The keys that open the private paths: those of the settings, and those made by `patchmirror keys create`. */
+interface Keyring {
+  /** The key that this is; null when it is none, or was revoked. A commit of another process counts at once. */
+  find(key: string): FoundKey | null
+  /** Whether keys are in use; also when all of them are revoked, for revoking the last must not open the door. */
+  inUse(): boolean
+  /** How many are valid. */
+  count(): number
+  /** Logs which keys were created and revoked since the last call, and by whom. */
+  look(): void
+}
+
+interface Entry extends FoundKey {
+  readonly hash: Buffer
+}
+
+/** What may be a key in both ways of sending one: visible ASCII, no colon, which would end the Basic user name. */
+const SENDABLE = /^[!-9;-~]+$/
+
+/**
+ * Keeps hashes of the settings' keys, made again when the settings have other keys. Throws `config` for one that could not be
+ * sent, without repeating it.
+ */
+function createKeyring(
+  settingKeys: () => readonly string[],
+  { live, commits }: Pick<PinnedReads, 'live' | 'commits'>,
+  log: ServerLog | null,
+): Keyring {
+  const secret = live.secrets.readSecret('keys')
+  const fixed = hashed(settingKeys, secret)
+  fixed()
+  let stored: { readonly entries: readonly Entry[]; readonly had: boolean } | null = null
+  let seen = -1
+  const logChanges = createKeyLog(log)
+  const read = () => {
+    const current = commits()
+    if (stored !== null && current === seen) return stored
+    const entries = live.keys.listKeyHashes().map((key) => {
+      return { title: titleOf(key), hash: key.hash }
+    })
+    logChanges(live.keys.listKeys())
+    stored = { entries, had: live.keys.hadKeys() }
+    seen = current
+    return stored
+  }
+  return {
+    find(key) {
+      const hash = hashKey(key, secret)
+      let found: FoundKey | null = null
+      // Compares all keys, by their hashes: the duration reveals nothing about any key.
+      for (const entry of [...fixed(), ...read().entries]) if (timingSafeEqual(entry.hash, hash)) found = entry
+      return found
+    },
+    inUse: () => fixed().length > 0 || read().had,
+    count: () => fixed().length + read().entries.length,
+    look: () => void read(),
+  }
+}
+
+function titleOf({ id, name }: Pick<LocalKey, 'id' | 'name'>): string {
+  return name === '' ? `key ${id}` : `key ${id} (${name})`
+}
+
+/** Logs what changed between two lists of the keys; the first list is what the daemon started with. */
+function createKeyLog(log: ServerLog | null): (keys: readonly LocalKey[]) => void {
+  let known: ReadonlyMap<number, LocalKey> | null = null
+  return (keys) => {
+    for (const key of known === null ? [] : keys) {
+      const before = known?.get(key.id)
+      if (before === undefined) logChange(log, key, 'created', key.createdBy)
+      if (key.revokedAt !== null && (before?.revokedAt ?? null) === null) logChange(log, key, 'revoked', key.revokedBy)
+    }
+    known = new Map(keys.map((key) => [key.id, key]))
+  }
+}
+
+function logChange(log: ServerLog | null, key: LocalKey, what: string, by: string | null): void {
+  const user = by === null ? '' : ` by ${by}`
+  log?.info({ key: key.id, by }, `${titleOf(key)} was ${what}${user}`)
+}
+
+/** The entries of the settings' keys; they are hashed once for each list. */
+function hashed(keys: () => readonly string[], secret: Buffer): () => readonly Entry[] {
+  let seen: readonly string[] | null = null
+  let entries: readonly Entry[] = []
+  return () => {
+    const current = keys()
+    if (current === seen) return entries
+    entries = current.map((key, at) => settingEntry(key, at + 1, secret))
+    seen = current
+    return entries
+  }
+}
+
+function settingEntry(key: string, position: number, secret: Buffer): Entry {
+  const title = `entry ${position} of server.keys`
+  if (SENDABLE.test(key)) return { title, hash: hashKey(key, secret) }
+  const message = `${title} contains a space, a colon or another character that a key may not have: create a valid one with "patchmirror keys create"`
+  throw new MirrorError('config', message)
+}
+
+/** Account of failures by client. */
+interface Attempts {
+  /** Counts one more failure. `wait`: seconds until the client is heard again, 0 while it is within the limit. */
+  readonly fail: (client: string) => { readonly wait: number; readonly first: boolean }
+}
+
+/** How much is too much, and what is kept. */
+interface AttemptLimits {
+  readonly failures: number
+  readonly windowMs: number
+  /** Clients kept account of; with more, those that came first are forgotten. */
+  readonly clients: number
+}
+
+/** Counts failures in windows of fixed length, each begun by a client's first failure. `now` in unix milliseconds. */
+export function createAttempts(limits: AttemptLimits, now: () => number): Attempts {
+  const { failures, windowMs, clients } = limits
+  const windows = new Map<string, { count: number; readonly startedAt: number }>()
+  const windowOf = (client: string, at: number) => {
+    const known = windows.get(client)
+    // A clock that went backwards must not make the wait longer than a window.
+    if (known !== undefined && at >= known.startedAt && at < known.startedAt + windowMs) return known
+    windows.delete(client)
+    const oldest = windows.size >= clients ? windows.keys().next().value : undefined
+    if (oldest !== undefined) windows.delete(oldest)
+    const fresh = { count: 0, startedAt: at }
+    windows.set(client, fresh)
+    return fresh
+  }
+  return {
+    fail(client) {
+      const at = now()
+      const window = windowOf(client, at)
+      window.count++
+      if (window.count <= failures) return { wait: 0, first: false }
+      const wait = Math.max(1, Math.ceil((window.startedAt + windowMs - at) / 1000))
+      return { wait, first: window.count === failures + 1 }
+    },
   }
 }

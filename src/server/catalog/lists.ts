@@ -1,27 +1,27 @@
 import { type Frame, joinPage } from '../../base/json/envelope.ts'
-import { LAST_ID_PARAMS } from '../../base/json/list-names.ts'
-import type { ListPath, CatalogResource, Facet } from '../../base/domain/resources.ts'
+import { LAST_ID_PARAMS, isOffset } from '../../base/json/list-names.ts'
+import type { CatalogResource, Facet, ListPath } from '../../base/domain/resources.ts'
 import { incompleteFields, requireWhole } from '../../store/catalog/completeness.ts'
 import type { EntryQuery, ListPosition, OrderedEntry, Where } from '../../store/catalog/list-query.ts'
 import { contentTag, respond, typed } from '../http/response.ts'
-import { type CatalogParts } from './answers.ts'
+import type { CatalogParts } from './answers.ts'
 import { createListCursors } from './list-cursor.ts'
 import { requestedPath } from './not-found.ts'
-import { readSkipped } from './numbered.ts'
 import {
   DEFAULT_LIMIT,
   MAX_LIMIT,
   readListQuery,
   readOrder,
   readWhere,
-  unknownParameters,
   unknownField,
+  unknownParameters,
 } from './list-query.ts'
 import { originOfOne } from '../http/origin.ts'
 import { ignoredField, onlyValue, readLimit } from '../http/request-target.ts'
 import type { ReadCall } from '../reading/request.ts'
 import type { CatalogList } from '../../store/catalog/lists.ts'
 import type { Reads } from '../../store/reads.ts'
+import { MirrorError } from '../../base/errors.ts'
 
 /** Lists, page by page, in upstream's own envelope; filtered and ordered by SQL. */
 export function createLists({ tools, missing, strictParameters }: CatalogParts) {
@@ -222,4 +222,19 @@ function createCounts(reads: Source) {
       throw unknownField('order', facets[facet]?.field ?? '')
     },
   }
+}
+
+/**
+ * Returns how many items come before the page that a request asks for by its number or an offset, as upstream's own lists are
+ * asked; null where it does not. Throws `bad_request` for what is no number.
+ */
+function readSkipped(query: URLSearchParams, { onward }: Pick<Frame, 'onward'>, limit: number): number | null {
+  const param = onward?.param ?? null
+  const isNumbered = onward?.firstPage !== undefined
+  if (param === null || (!isNumbered && !isOffset(param))) return null
+  const text = onlyValue(query, param)
+  if (text === null) return null
+  if (!/^\d{1,9}$/.test(text))
+    throw new MirrorError('bad_request', `${param} must be a whole number of at most nine digits`)
+  return isNumbered ? Math.max(0, Number(text) - (onward.firstPage ?? 0)) * limit : Number(text)
 }

@@ -7,7 +7,6 @@ import type { ChangesAnswer } from '../contract/document/changes.ts'
 import type { Reads } from '../../store/reads.ts'
 import { readSince as timeOfSince, toIso } from '../../base/time.ts'
 import { readDetail, readNamed, readSource, refuseDetail } from './changes-query.ts'
-import { readChangeCursor, writeChangeCursor } from './cursor.ts'
 import { type Detailer, createDetailer } from './details.ts'
 import type { PackageFilter } from './filter.ts'
 import { SINCE_FORMS_HERE, type SincePlace, isSnapshotName, placesSince } from './since.ts'
@@ -239,4 +238,32 @@ function unknown({ changes }: Pick<Reads, 'changes'>, since: string, source: Sou
       : `${what} (data.changeDays, history.keepDays): ` +
         `do a full read, then follow from the snapshot that X-Mirror-Snapshot names${earliest}`
   return { status: 404, error: 'unknown_snapshot', message }
+}
+
+const FOREIGN = 'after=… is not a cursor of this page: take it from the field next of the page before'
+
+/** Encodes a position in a list of changes. It names both ends of the list, so its pages belong together across commits. */
+function writeChangeCursor(after: number, until: number, name: string): string {
+  return Buffer.from(JSON.stringify([after, until, name])).toString('base64url')
+}
+
+/** Reads a cursor; null when none is given. Throws `bad_request` for one of another page. */
+function readChangeCursor(given: string | null): (Omit<LogSpan, 'source'> & { name: string }) | null {
+  if (given === null) return null
+  const [after, until, name] = parse(given)
+  if (!isId(after) || !isId(until) || typeof name !== 'string') throw new MirrorError('bad_request', FOREIGN)
+  return { after, until, name }
+}
+
+function parse(text: string): unknown[] {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
+    return Array.isArray(value) ? value : []
+  } catch {
+    return []
+  }
+}
+
+function isId(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0
 }

@@ -6,16 +6,18 @@ import { type EventLog, type FindingsLog, createSnapshotLog } from './event-log.
 import { type Events, type EventsOptions, createEvents } from './events.ts'
 import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
-import { isRefused } from '../snapshot/stale.ts'
+import { isRefused, refuseStale } from '../snapshot/stale.ts'
 import type { ResponseAccount } from '../../base/connections/responses.ts'
-import { sendRecordDates } from './record.ts'
-import type { RecordTagsSettings } from '../lookup/record-tags.ts'
+import type { RecordAnswer } from '../../base/reports/records.ts'
+import { type RecordTagsSettings, readRecordTags, recordTagsMessage } from '../lookup/record-tags.ts'
 import { respondUnstored } from '../http/response.ts'
 import { askingOf } from '../reading/asking.ts'
 import type { ReadReply } from '../reading/request.ts'
 import type { ReadingThread } from '../reading/thread.ts'
 import { CHANGES, EVENTS_PATH, RECORDS } from '../http/paths.ts'
-import { rawTarget } from '../http/request-target.ts'
+import { rawTarget, readTarget } from '../http/request-target.ts'
+import { describeDates, readUpstreamDates } from '../lookup/dates.ts'
+import { findMissingRecord } from '../lookup/missing-record.ts'
 
 /** Bounds of the stream of events; the defaults when not given. */
 export type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
@@ -130,5 +132,54 @@ function sendReply(request: IncomingMessage, response: ServerResponse, reply: Re
 }
 
 function sendBody(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
+  respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin: null })
+}
+
+/** What dates and tags of a record are answered from. */
+interface RecordParts {
+  readonly served: Pick<ServedSnapshot, 'reads' | 'knownOrigin'>
+  readonly access: Access
+  readonly config: RecordTagsSettings
+}
+
+/** Sources that the findings of tags are made of. */
+const TAGS_OF = ['osv', 'catalog'] as const
+const WITHOUT_KEY = 'tags are shown to clients with a local key'
+
+/**
+ * Answers `/-/records/{id}`: since when a record is known here, also of a removed one, and the dates that the record itself
+ * has, with how old the data is; for clients with a key also the mirrored tags with it. Throws `bad_request` for an id that cannot be decoded.
+ */
+function sendRecordDates(
+  { served, access, config }: RecordParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { reads, knownOrigin } = served
+  const denied = access.judge(request)
+  if (denied !== null && request.headers.authorization !== undefined) return sendProblem(request, response, denied)
+  const id = readTarget(request.url ?? '').path.slice(RECORDS.length)
+  const dates = reads.dates.readDates(id)
+  if (dates === null) {
+    const missing = findMissingRecord(reads, id)
+    const message = missing?.message ?? 'no snapshot of this mirror had a record of this id'
+    const fields = { id: id.slice(0, 512) }
+    const isFailed = missing?.kind === 'failed'
+    const [status, error] = isFailed ? ([503, 'not_ready'] as const) : ([404, 'not_found'] as const)
+    return sendProblem(request, response, { status, error, message, fields })
+  }
+  const { asOf = null, stale } = knownOrigin('osv') ?? {}
+  // Never refused for its age: what is said of the past stays true.
+  const age = { asOf, stale: stale?.limit ?? null }
+  const refuseOld = (): void => {
+    for (const source of TAGS_OF) {
+      const origin = knownOrigin(source)
+      if (origin !== null) refuseStale(origin)
+    }
+  }
+  const found = denied === null ? readRecordTags(config, reads, id, refuseOld) : WITHOUT_KEY
+  const more = { upstream: readUpstreamDates(reads, id), ...age, ...recordTagsMessage(found) }
+  const answer: RecordAnswer = { ...describeDates(dates), ...more }
+  const body = Buffer.from(JSON.stringify(answer))
   respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin: null })
 }

@@ -3,15 +3,20 @@ import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
 import { derivedDir } from '../../store/database/open.ts'
 import type { ServedPin } from '../../store/pin.ts'
 import type { PinnedReads, Reads } from '../../store/reads.ts'
+import { contentInPool } from '../../store/database/gzip.ts'
+import { type FormEntry, readIndexForm } from '../../base/json/forms/index-forms.ts'
+import { jsonTextOf } from '../../base/json/objects.ts'
+import { elementsInSteps, elementsOf, membersOf, sliceText } from '../../base/json/slices.ts'
+import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
 import type { ServerLog } from '../http/problems.ts'
 import { type AnswerCache, createAnswerCache } from '../http/response-cache.ts'
 import { type ArchiveFiles, createArchiveFiles } from '../http/send-file.ts'
 import { type FeedDocuments, createFeedDocuments } from './documents.ts'
-import { type IndexLookup, createListing } from './index-lookup.ts'
 import { notReady } from './not-ready.ts'
 import { type OtherIds, createOtherIds } from './other-ids.ts'
 import { type StaleRule, createAgedOrigins, refuseStale } from './stale.ts'
+import { STEP, type Steps, inSteps } from './steps.ts'
 
 /** Reads of one snapshot, and the origins of its sources. */
 export type Origins = Pick<ServedSnapshot, 'reads' | 'originOf' | 'knownOrigin'>
@@ -141,4 +146,75 @@ export function followStore(
   }
   const timer = setInterval(look, POLL_MS).unref()
   return { look, stop: () => clearInterval(timer) }
+}
+
+/** Looks ids up in the stored index: shows whether a record that cannot be found should exist. */
+interface IndexLookup {
+  /** Rejects when the served index cannot be read. Always false while the snapshot is not whole. */
+  lists(id: string): Promise<boolean>
+  /** Discards what was read: another snapshot is served. */
+  drop(): void
+}
+
+/**
+ * While the store has as many records around an id as the archive has there, what is not stored is not listed: the index is
+ * read only where that is not so, once, beside the serving thread and in short stretches.
+ */
+function createListing(reads: Reads): IndexLookup {
+  let lost: Promise<ReadonlySet<string>> | null = null
+  const lists = async (id: string): Promise<boolean> => {
+    if (reads.osv.readEntry(id) !== null || isSound(reads, id)) return false
+    const mine = (lost ??= readLost(reads))
+    const ids = await mine
+    return lost === mine ? ids.has(id) : lists(id) // another snapshot is served by now
+  }
+  return {
+    lists,
+    drop() {
+      lost = null
+    },
+  }
+}
+
+/** Reports whether the stored records around this id are complete, so the index need not be read. */
+function isSound(reads: Reads, id: string): boolean {
+  const snapshot = reads.snapshots.readSnapshot('osv')
+  if (snapshot?.whole !== true) return true
+  return reads.osv.isPartStored(id) ?? reads.osv.countRecords() === snapshot.records
+}
+
+async function readLost(reads: Reads): Promise<ReadonlySet<string>> {
+  const index = reads.feeds.readDocument(OSV_INDEX)
+  if (index === null || index.body === null) return new Set()
+  const text = await contentInPool(index.body, index.size)
+  const entries = otherForm(text)
+  if (entries === null) return inSteps(lostIn(reads, text))
+  return new Set(entries.map(({ id }) => id).filter((id) => reads.osv.readEntry(id) === null))
+}
+
+/** Returns the entries of an index that is no list of objects with an id; null: it is one, as nearly always. */
+function otherForm(text: Buffer): readonly FormEntry[] | null {
+  const [first] = elementsOf(text, 0)
+  if (first !== undefined && idOf(text, first.start) !== null) return null
+  const read = readIndexForm(jsonTextOf(text))
+  return read === null || 'refused' in read ? null : read
+}
+
+function* lostIn(reads: Reads, text: Buffer): Steps<ReadonlySet<string>> {
+  const lost = new Set<string>()
+  let count = 0
+  for (const entry of elementsInSteps(text, 0)) {
+    if (++count % STEP === 0) yield
+    if (entry === undefined) continue
+    const id = idOf(text, entry.start)
+    if (id !== null && reads.osv.readEntry(id) === null) lost.add(id)
+  }
+  return lost
+}
+
+/** The id of an entry of the index; of members that repeat the name the last counts, as for a parser. */
+function idOf(text: Buffer, at: number): string | null {
+  let id: unknown = null
+  for (const { name, value } of membersOf(text, at)) if (name === 'id') id = JSON.parse(sliceText(text, value))
+  return typeof id === 'string' ? id : null
 }

@@ -3,10 +3,9 @@ import { gunzipSync, gzip, gzipSync } from 'node:zlib'
 import { smallMember } from '../database/gzip.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
-import { createChunkBuffer } from './chunk-buffer.ts'
-import { type CatalogRow, createPackedChunks, prepareChunks } from './packed-chunks.ts'
 import { type Hash, createHash } from 'node:crypto'
 import { sha256Hex } from '../../base/digest.ts'
+import { freeBytes, freeWhole } from '../../base/free-bytes.ts'
 
 /** Content bytes of one chunk. */
 export const CHUNK_BYTES = 1_048_576
@@ -174,5 +173,129 @@ function createSink(
       return { digest, size, type: stored ?? type }
     },
     abort,
+  }
+}
+
+/** A document to be stored; its packed size follows from its chunks. */
+interface CatalogRow {
+  readonly digest: string
+  readonly size: number
+  readonly type: string
+  /** Unix seconds. */
+  readonly changed: number
+}
+
+/**
+ * Prepares the writes of chunks. Those of a document come before its row, so that a write that fails between them leaves no
+ * document without its content. Chunks without a row, also those of an import that was killed, may be of other bytes: they are
+ * replaced.
+ */
+function prepareChunks(db: Db) {
+  const { run } = queries(db)
+  const adopt = db.prepare(
+    'INSERT INTO catalog_chunk SELECT ?, number, bytes FROM incoming_chunk WHERE sink = ? ORDER BY number',
+  )
+  const stored = db.prepare<[number], number>('SELECT sum(length(bytes)) FROM incoming_chunk WHERE sink = ?').pluck()
+  const insert = db.prepare('INSERT INTO catalog_document VALUES (?, ?, ?, ?, ?)')
+  const dropLeft = db.prepare('DELETE FROM catalog_chunk WHERE digest = ?')
+  const isStored = db.prepare<[string], number>('SELECT 1 FROM catalog_document WHERE digest = ?').pluck()
+  const only = db.prepare('INSERT OR IGNORE INTO catalog_chunk VALUES (?, 0, ?)')
+  return {
+    put: run<[sink: number, number: number, bytes: Buffer]>('INSERT INTO incoming_chunk VALUES (?, ?, ?)'),
+    drop: run<[sink: number]>('DELETE FROM incoming_chunk WHERE sink = ?'),
+    /** Stores a document of a single chunk, as most are, without the temporary table. False: it is stored already. */
+    insertWhole(bytes: Buffer, { digest, size, type, changed }: CatalogRow): boolean {
+      if (only.run(digest, bytes).changes === 0) {
+        if (isStored.get(digest) === 1) return false
+        dropLeft.run(digest)
+        only.run(digest, bytes)
+      }
+      insert.run(digest, size, bytes.length, type, changed)
+      return true
+    },
+    /** Stores the chunks of a sink as a document, which is not stored. */
+    adopt(sink: number, { digest, size, type, changed }: CatalogRow): void {
+      dropLeft.run(digest)
+      adopt.run(digest, sink)
+      insert.run(digest, size, Number(stored.get(sink)), type, changed)
+    },
+  }
+}
+
+/** The packed chunks of a sink: those in memory, and those in the temporary table. */
+function createPackedChunks(sink: number, chunks: ReturnType<typeof prepareChunks>) {
+  const ready: Buffer[] = []
+  let number = 0
+  const flush = (): void => {
+    for (const chunk of ready.splice(0)) {
+      chunks.put(sink, number++, chunk)
+      freeBytes(chunk)
+    }
+  }
+  return {
+    isEmpty: (): boolean => number + ready.length === 0,
+    add: (chunk: Buffer): void => void ready.push(chunk),
+    flush,
+    /** Stores them as a document. False: a document of one chunk is stored already. */
+    store(row: CatalogRow): boolean {
+      const [first] = ready
+      if (number === 0 && ready.length === 1 && first !== undefined) return chunks.insertWhole(first, row)
+      flush()
+      chunks.adopt(sink, row)
+      return true
+    },
+    drop(): void {
+      for (const chunk of ready.splice(0)) freeBytes(chunk)
+      if (number > 0) chunks.drop(sink)
+    },
+  }
+}
+
+const FIRST_BYTES = 16_384
+/** Bytes of one network read. */
+const READ_BYTES = 65_536
+
+/**
+ * Creates a buffer that grows as needed and is reused for each chunk, so that large documents create no garbage. The
+ * bytes of a document that comes in one piece are not copied. Bytes that were copied are freed, where they are all of their
+ * memory: a large document's would wait for a garbage collection by the dozen.
+ */
+export function createChunkBuffer(chunkBytes: number) {
+  const largest = chunkBytes + READ_BYTES
+  let buffer: Buffer = Buffer.alloc(0)
+  let filled = 0
+  let isOwn = false
+  return {
+    /** Returns the number of buffered bytes. The caller does not use these bytes any more. */
+    add(bytes: Buffer): number {
+      if (filled === 0 && buffer.length === 0) {
+        buffer = bytes
+        return (filled = bytes.length)
+      }
+      const needed = filled + bytes.length
+      if (needed > buffer.length) {
+        const doubled = Math.min(largest, Math.max(FIRST_BYTES, 2 * buffer.length))
+        const larger = Buffer.allocUnsafeSlow(Math.max(needed, doubled))
+        buffer.copy(larger, 0, 0, filled)
+        freeWhole(buffer)
+        buffer = larger
+        isOwn = true
+      }
+      bytes.copy(buffer, filled)
+      freeWhole(bytes)
+      return (filled = needed)
+    },
+    /** Returns the buffered bytes; a view. */
+    bytes: (): Buffer => buffer.subarray(0, filled),
+    /** Removes the first bytes. */
+    drop(bytes: number): void {
+      if (isOwn) buffer.copyWithin(0, bytes, filled)
+      else buffer = buffer.subarray(bytes)
+      filled -= bytes
+    },
+    /** Frees the buffer; it is not used after it. */
+    free(): void {
+      if (isOwn) freeBytes(buffer)
+    },
   }
 }

@@ -4,9 +4,8 @@ import { dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { PRIVATE_FILE, isPresent, makeFolder, tightenFolder } from '../../base/files.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
-import { type Database, type Db, compileWhenUsed, connect } from './sqlite.ts'
+import { type Database, type Db, compileWhenUsed, connect, openAnyVersion } from './sqlite.ts'
 import { nameStorageError } from './faults.ts'
-import { leaveIndex } from './log-index.ts'
 import { migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
 import { refuseForeignSchema } from './own-schema.ts'
@@ -14,7 +13,7 @@ import { MIRROR_SCHEMA } from './schema/mirror.ts'
 import { type Schema, newestOf } from './schema/schema.ts'
 import { VIEWS_SCHEMA } from './schema/views.ts'
 import { WEBHOOKS_SCHEMA } from './schema/webhooks.ts'
-import { refuseUnfinished, refuseDataWrites } from './unfinished.ts'
+import { refuseDataWrites, refuseUnfinished } from './unfinished.ts'
 
 export type { Db } from './sqlite.ts'
 
@@ -254,5 +253,35 @@ export function guarded<T>(dataDir: string, work: () => T, path = databasePath(d
     return work()
   } catch (error) {
     throw nameStorageError(error, dataDir, path)
+  }
+}
+
+/**
+ * Makes a connection that writes leave the index of the write-ahead log (`-shm`, 32 KB) in the folder, which SQLite removes
+ * with the last such connection: on a full disk no database without it can be opened, not even to be read. A connection
+ * that only reads creates it, and removes nothing.
+ */
+function leaveIndex(db: Db): Db {
+  const close = db.close.bind(db)
+  const path = db.name
+  return Object.assign(db, {
+    close() {
+      const closed = close()
+      try {
+        if (!isPresent(`${path}-shm`)) createIndex(path)
+      } catch {
+        // the database was moved away, or the disk is full
+      }
+      return closed
+    },
+  })
+}
+
+function createIndex(path: string): void {
+  const reader = openAnyVersion(path)
+  try {
+    reader.pragma('user_version')
+  } finally {
+    reader.close()
   }
 }

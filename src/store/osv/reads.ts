@@ -3,7 +3,6 @@ import { queries } from '../database/query.ts'
 import { newestPast, olderDay, toIso } from '../../base/time.ts'
 import { createPartReader } from './archive-parts.ts'
 import { listUntidy } from '../database/schema/untidy-ids.ts'
-import { createMissingReader, createOutsideReader } from './missing.ts'
 
 /** The stored content of a record. */
 interface StoredRecord {
@@ -213,3 +212,27 @@ function prepareContents(db: Db) {
 }
 
 export type OsvReader = ReturnType<typeof createOsvReader>
+
+/** Creates reads of what a partial snapshot lacks. */
+function createMissingReader(db: Db) {
+  const { exists } = queries(db)
+  const count = db.prepare<[], number>('SELECT count(*) FROM osv_missing').pluck()
+  return {
+    /** Whether a record that upstream's index lists is missing in a partial snapshot. */
+    isMissing: exists<[id: string]>('SELECT 1 FROM osv_missing WHERE id = ?'),
+    /** Number of listed records that are missing in a partial snapshot, or stored in an older version than listed. */
+    countMissing: (): number => count.get() ?? 0,
+  }
+}
+
+/** Creates reads of the listed records that are out of scope by their content. */
+function createOutsideReader(db: Db) {
+  const { exists } = queries(db)
+  const all = db.prepare<[], [string, string]>('SELECT id, modified FROM osv_outside').raw()
+  return {
+    /** Returns whether upstream lists a record of this id whose content is out of scope. */
+    isOutside: exists<[id: string]>('SELECT 1 FROM osv_outside WHERE id = ?'),
+    /** `[id, modified]` of each of them, as judged. */
+    eachOutside: () => all.iterate(),
+  }
+}

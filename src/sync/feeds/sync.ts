@@ -3,14 +3,15 @@ import { counted } from '../../base/text.ts'
 import type { Document } from '../../store/feeds/documents.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
-import { PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
+import { FILTERED_FEEDS, PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
 import { fetchFeed } from '../../upstream/feeds.ts'
 import { refusePaged } from '../../upstream/whole-document.ts'
+import type { GuardVerdict } from '../../guard/verdict.ts'
+import { jsonTextOf } from '../../base/json/objects.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
-import { type PreparedDocument, absent, prepareDocument, digestOfFeeds } from './documents.ts'
-import { noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
+import { type PreparedDocument, absent, digestOfFeeds, prepareDocument } from './documents.ts'
+import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
 import { refuseRemoval } from '../removal-guard.ts'
-import { type FeedVerdict, judgeFeed } from './guard.ts'
 
 interface FetchedFeeds {
   prepared: PreparedDocument[]
@@ -241,4 +242,39 @@ async function commit(
 function recordFacts({ facts }: SyncContext, fetched: FetchedFeeds): void {
   facts['documents'] = fetched.prepared.map(({ document }) => document.path)
   if (fetched.failed.size > 0) facts['failed'] = [...fetched.failed].map(([path, why]) => `${path}: ${why}`)
+}
+
+/** What a feed of patches would hide, and how it is accounted for. */
+interface FeedVerdict {
+  readonly verdict: GuardVerdict
+  /** Accounts for it, in the transaction that publishes. */
+  readonly account: () => void
+}
+
+/** Judges a feed of patches that replaces the stored one; null: it is another document, or the guard is off. */
+async function judgeFeed(
+  context: SyncContext,
+  stored: Document | null,
+  { path, body }: Document,
+): Promise<FeedVerdict | null> {
+  const { config } = context
+  const before = stored?.body ?? null
+  if (config.guard.mode === 'off' || !FILTERED_FEEDS.has(path)) return null
+  if (before === null || body === null) return null
+  const { lostEntries } = await import('../../guard/feed-entries.ts')
+  const { createDoubtCount } = await import('../../guard/verdict.ts')
+  const { lost, total } = lostEntries(parsed(before), parsed(body))
+  const removal = { count: config.feeds.guardEntries, share: config.feeds.guardFraction }
+  const standard = createStandard(context, () => total, removal)
+  const count = createDoubtCount(standard)
+  for (const { name, because, isEnded } of lost) {
+    const kind = isEnded ? 'entriesEnded' : 'entriesLost'
+    count.note({ kind, name: `${path} ${name}`, content: '', because, packages: [], path })
+  }
+  const verdict = count.verdict()
+  return { verdict, account: () => accountDoubts(context, verdict, standard) }
+}
+
+function parsed(body: Buffer): unknown {
+  return JSON.parse(jsonTextOf(contentOf(body, sizeOf(body)))) as unknown
 }

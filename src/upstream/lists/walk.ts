@@ -5,7 +5,6 @@ import type { Meta } from '../http/response.ts'
 import { type Session, pathAsked } from '../http/session.ts'
 import { statusOf } from '../http/errors.ts'
 import type { KnownShape } from './shape.ts'
-import { MAX_EMPTY, type WalkBounds, createGuard } from './bounds.ts'
 import type { Next } from './cursor.ts'
 import { targetOf } from './page-key.ts'
 import { type KnownList, type Probed, type ReadPage, type Reading, readPage, unwalkable } from './page.ts'
@@ -313,5 +312,53 @@ async function detectVanished<T>(cursor: string | null, fetch: () => Promise<T>)
     if (cursor !== null && status !== null && VANISHED.has(status))
       throw new PageVanished(`page ${cursor} is missing`, { cause: error })
     throw error
+  }
+}
+
+/** Limits of one list's walk; a longer list counts as endless. */
+interface WalkBounds {
+  /** Milliseconds. */
+  timeoutMs: number
+  bytes: number
+  pages: number
+}
+
+/** Limits the consecutive empty pages that still name a next one. */
+const MAX_EMPTY = 3
+
+/** Creates the guard that ends a walk without progress, or beyond a list's limits. */
+function createGuard(path: string, bounds: WalkBounds, now: () => number) {
+  const seen = new Set<string>()
+  const startedAt = now()
+  let last: Buffer | null = null
+  let empty = 0
+  let bytes = 0
+  const endless = (what: string, setting: string): MirrorError =>
+    unwalkable(path, `it does not end after ${what} (${setting}), so none of it was stored`)
+  return {
+    begin(number: number): void {
+      if (number >= bounds.pages) throw endless(`${bounds.pages} pages`, 'catalog.maxListPages')
+      if (now() - startedAt > bounds.timeoutMs) throw endless(`${bounds.timeoutMs} ms`, 'catalog.listTimeoutMs')
+    },
+    /** Counts a page. Throws where the list is larger than its limit. */
+    page({ items, sha256 }: ReadPage, size: number): void {
+      bytes += size
+      if (bytes > bounds.bytes) throw endless(`${bounds.bytes} bytes`, 'catalog.maxListBytes')
+      empty = items.length === 0 ? empty + 1 : 0
+      last = sha256
+    },
+    /** Records a page that equals the stored one. */
+    kept(sha256: Buffer | null): void {
+      last = sha256
+    },
+    /** Returns whether a page with items is the one before it again. */
+    repeats: ({ items, sha256 }: ReadPage): boolean => items.length > 0 && last?.equals(sha256) === true,
+    /** Returns whether the last pages were all empty. */
+    isEmptyAgain: ({ items }: ReadPage): boolean => items.length === 0 && empty >= MAX_EMPTY,
+    /** Returns whether the walk has requested a page already. */
+    isAsked: (next: string): boolean => seen.has(next),
+    goTo(next: string): void {
+      seen.add(next)
+    },
   }
 }

@@ -6,18 +6,17 @@ import { shareFor } from '../../base/connections/responses.ts'
 import { messageOf } from '../../base/errors.ts'
 import type { Logger } from '../../base/log.ts'
 import {
-  type WebhookResponse,
-  type ReceiptOutcome,
   ACCEPTED,
   CLOSING,
   FULL,
   KNOWN,
+  type ReceiptOutcome,
   UNAVAILABLE,
+  type WebhookResponse,
   sendReply,
 } from './responses.ts'
 import { type Bodies, createBodies, discardRequest } from './body-reader.ts'
 import { type Result, type Rules, judgeBody, judgeHead, result, unauthentic, unread } from './validation.ts'
-import { createThrottledLog } from './throttled-log.ts'
 import type { NewDelivery, Received } from '../../store/webhooks/inbox.ts'
 import type { InboxThread } from '../inbox/thread.ts'
 import type { Verifier } from './signature.ts'
@@ -184,4 +183,26 @@ function within<T>(work: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new Error('the inbox took too long')), ms)
   return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+}
+
+/** Minimum interval between log lines for one reason, milliseconds: a flood must not fill a disk. */
+const EVERY_MS = 10_000
+
+/** Logs a line for a reason, or counts it for the next line with the same reason. */
+type ThrottledLog = (reason: string, fields: object, message: string) => void
+
+/** Creates a log with at most one line per reason and interval. Reasons are a fixed set, never a sender's text. */
+function createThrottledLog(log: Pick<Logger, 'warn'> | null, now: () => number): ThrottledLog {
+  const lastLines = new Map<string, { at: number; suppressed: number }>()
+  return (reason, fields, message) => {
+    const last = lastLines.get(reason)
+    const at = now()
+    if (last !== undefined && Math.abs(at - last.at) < EVERY_MS) {
+      last.suppressed++
+      return
+    }
+    lastLines.set(reason, { at, suppressed: 0 })
+    const more = last?.suppressed ?? 0
+    log?.warn({ ...fields, reason, ...(more > 0 && { alike: more }) }, message)
+  }
 }

@@ -5,8 +5,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import { freeWhole } from '../../../src/base/free-bytes.ts'
 import { sha256Hex } from '../../../src/base/digest.ts'
-import { createChunkBuffer } from '../../../src/store/catalog/chunk-buffer.ts'
-import { chunkContent, createDocumentStoreWriter } from '../../../src/store/catalog/documents.ts'
+import { chunkContent, createChunkBuffer, createDocumentStoreWriter } from '../../../src/store/catalog/documents.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 
 function opened() {

@@ -179,7 +179,7 @@ const CORE_MUTATIONS: readonly Mutation[] = [
     tests: ['test/features/findings/vex.test.ts'],
   }),
   mutation('a fix under another text of the same version is lowered', {
-    file: 'src/documents/differences/fixes.ts',
+    file: 'src/documents/differences/differences.ts',
     from: "if (difference < 0) return 'fix_lowered'",
     to: "if (difference <= 0) return 'fix_lowered'",
     tests: ['test/documents/differences/differences.test.ts'],

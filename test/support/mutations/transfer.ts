@@ -93,7 +93,7 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
     tests: ['test/features/relay/delivery-rule.test.ts'],
   }),
   mutation('a late success enables a target that was disabled', {
-    file: 'src/store/webhooks/outbox-results.ts',
+    file: 'src/store/webhooks/outbox.ts',
     from: "SET state = iif(state = 'disabled', state, 'ok'), failures = 0",
     to: "SET state = 'ok', failures = 0",
     tests: ['test/store/webhooks/outbox-results.test.ts'],

@@ -1,20 +1,27 @@
 import { statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { toIso, DAY_MS } from '../../../base/time.ts'
+import { Readable } from 'node:stream'
+import { createGzip, gzipSync } from 'node:zlib'
+import { DAY_MS, toIso } from '../../../base/time.ts'
 import { reserveFor, shownBytes } from '../../../base/disk-space.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import type { OnProgress } from '../../../base/domain/progress.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
 import type { SummaryHeader } from '../../../store/replication/summary.ts'
+import { readTrust } from '../../../documents/signatures/trust.ts'
+import { sha256Hex } from '../../../base/digest.ts'
+import { faultOfRecordId } from '../../../base/domain/record-id.ts'
+import type { RecordDates } from '../../../store/dates/reads.ts'
 import type { SigningKey } from '../format/keys.ts'
-import { countDoubts, writeDoubtNames } from './doubts.ts'
 import { FORMAT, type Manifest, type ManifestHead } from '../format/manifest.ts'
+import { LARGEST_TRUST, TRUST_HEADER } from '../format/trust-root.ts'
+import { DATES_HEADER, datesLine } from '../format/dates.ts'
+import { DOUBT_NAMES_HEADER, MOST_CARRIED, countsOfDoubts, isCarried } from '../format/doubts.ts'
+import type { Carried } from '../format/carried.ts'
 import { sizeOfData, writeData } from './blobs.ts'
 import { type Base, baseOfExport, baseOfNeed, findSince } from './delta-base.ts'
 import { describeState, recordState } from './record-state.ts'
-import { writeDates } from './dates.ts'
-import { writeTrustRoot } from './trust-root.ts'
 import { type RowsWritten, writeRows } from './rows.ts'
 import { verifyOwn } from './self-check.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
@@ -181,3 +188,116 @@ async function refuseFullDisk(path: string, bytes: number, isDelta: boolean): Pr
 
 /** Reserve for the manifest and the file system, bytes: least and most. */
 const MARGIN = [64_000, 4_000_000] as const
+
+/**
+ * Writes what this mirror trusts to sign artifacts, so that a mirror that trusts the bundle can verify them by it. `files`: as in
+ * `catalog.trustRoot`. Returns its count; none: nothing is trusted. Throws `config`.
+ */
+async function writeTrustRoot(
+  { reads }: ExportSnapshot,
+  files: readonly string[],
+  writer: BundleWriter,
+): Promise<ManifestHead['counts']> {
+  const { texts } = readTrust(files, reads.catalog.listCarriedTrust())
+  const size = texts.reduce((sum, text) => sum + text.length, 0)
+  if (size > LARGEST_TRUST)
+    throw new MirrorError(
+      'config',
+      `catalog.trustRoot: its files have ${size} characters, and a bundle carries ${LARGEST_TRUST}`,
+    )
+  const lines = texts.map((text) => JSON.stringify(text))
+  return writeCarried(writer, 'trust-root', { header: TRUST_HEADER, lines })
+}
+
+const PIECE = 65_536
+
+/**
+ * Writes the dates of records as the last member: of all, also of removed ones, or, with ids, of these. Returns how many;
+ * without any there is no member.
+ */
+async function writeDates(
+  { reads }: Pick<ExportSnapshot, 'reads'>,
+  ids: readonly string[] | null,
+  writer: BundleWriter,
+): Promise<number> {
+  const counted = { records: 0 }
+  const rows = ids === null ? reads.dates.eachDates() : datesOf(reads, ids)
+  const chunks: Buffer[] = []
+  for await (const chunk of Readable.from(textOf(rows, counted)).pipe(createGzip({ level: 6 })))
+    chunks.push(chunk as Buffer)
+  if (counted.records === 0) return 0
+  const bytes = Buffer.concat(chunks)
+  await writer.addStored(`blobs/${sha256Hex(bytes)}.gz`, bytes.length, [bytes])
+  return counted.records
+}
+
+function* datesOf({ dates }: ExportSnapshot['reads'], ids: readonly string[]): Generator<RecordDates> {
+  for (const id of ids) {
+    const one = dates.readDates(id)
+    if (one !== null) yield one
+  }
+}
+
+function* textOf(rows: Iterable<RecordDates>, counted: { records: number }): Generator<string> {
+  let text = `${DATES_HEADER}\n`
+  for (const row of rows) {
+    if (faultOfRecordId(row.id) !== null) continue // no mirror accepts it
+    counted.records++
+    text += `${datesLine(row)}\n`
+    if (text.length < PIECE) continue
+    yield text
+    text = ''
+  }
+  yield text
+}
+
+/** Doubts that a full bundle carries are younger than this. */
+const YOUNG_MS = 7 * DAY_MS
+
+/**
+ * Returns the counts of what was published although the guard doubted it: since the export on which a delta builds, or in a full
+ * bundle within the last days. `base`: the sequence of that export; null: a full bundle, or an unknown one. Unix milliseconds.
+ */
+function countDoubts(
+  { reads }: ExportSnapshot,
+  sources: readonly SourceName[],
+  base: number | null,
+  now: number,
+): ManifestHead['counts'] {
+  const since = sinceOf(reads, base, now)
+  const found = sources.map((source) => countsOfDoubts(source, reads.changes.countDoubts(source, since)))
+  return Object.assign({}, ...found) as ManifestHead['counts']
+}
+
+function sinceOf(reads: ExportSnapshot['reads'], base: number | null, now: number): number {
+  const exported = base === null ? null : reads.ledger.readExport(base)
+  return exported?.exportedAt ?? now - YOUNG_MS
+}
+
+/** Writes the first names of each kind as a member, before the dates of records. Returns their count; none: there is no member. */
+async function writeDoubtNames(
+  { reads }: ExportSnapshot,
+  sources: readonly SourceName[],
+  { base, now, writer }: { readonly base: number | null; readonly now: number; readonly writer: BundleWriter },
+): Promise<ManifestHead['counts']> {
+  const since = sinceOf(reads, base, now)
+  const lines: string[] = []
+  for (const source of sources)
+    for (const [kind, names] of reads.changes.listDoubtNames(source, since)) {
+      const short = names.filter(isCarried)
+      for (const name of short.slice(0, MOST_CARRIED.names)) lines.push(JSON.stringify([source, kind, name]))
+    }
+  return writeCarried(writer, 'doubt-names', { header: DOUBT_NAMES_HEADER, lines })
+}
+
+/** Writes lines that a bundle carries beside its state as a member. Returns their count; none: there is no member. */
+async function writeCarried(
+  writer: BundleWriter,
+  kind: Carried,
+  { header, lines }: { readonly header: string; readonly lines: readonly string[] },
+): Promise<ManifestHead['counts']> {
+  if (lines.length === 0) return {}
+  const bytes = gzipSync([header, ...lines, ''].join('\n'))
+  await writer.addStored(`blobs/${sha256Hex(bytes)}.gz`, bytes.length, [bytes])
+  return { [kind]: { put: lines.length, removed: 0 } }
+}

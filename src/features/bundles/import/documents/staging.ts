@@ -1,12 +1,19 @@
+import { createHash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
 import { freeBytes } from '../../../../base/free-bytes.ts'
 import type { OnProgress } from '../../../../base/domain/progress.ts'
 import type { SourceName } from '../../../../base/domain/sources.ts'
 import type { CatalogDocumentValue } from '../../../../store/replication/rows.ts'
 import type { Writes } from '../../../../store/writer.ts'
-import { type Checkpointer, createCheckpointer } from './checkpoints.ts'
+import { startWorker } from '../../../../base/threads/worker.ts'
+import { workerFile } from '../../../../base/threads/worker-file.ts'
+import { MirrorError } from '../../../../base/errors.ts'
+import { CHUNK_BYTES } from '../../../../store/catalog/documents.ts'
+import { sizeOf } from '../../../../store/database/gzip.ts'
 import type { Bundle } from '../open.ts'
 import { chunksOf, eachLine } from '../rows.ts'
-import { createContentProof } from './content-proof.ts'
+import type { ToCheckpointer } from './checkpoints.worker.ts'
 
 /** A document of a bundle that must be stored. */
 interface IncomingDocument {
@@ -172,4 +179,139 @@ function createCutter(lengths: readonly number[]): { cut(piece: Buffer): Generat
       }
     },
   }
+}
+
+/** Keeps the write-ahead log short while gigabytes are written. */
+interface Checkpointer {
+  /** Adds committed bytes; waits if the log would get much longer than `every`. */
+  written(bytes: number): Promise<void>
+  /** Ends it; commits copy the log again. */
+  close(): Promise<void>
+}
+
+/**
+ * Copies the log into the database in a thread of its own, each time `every` bytes were committed: the next bytes are
+ * written meanwhile, where a commit that copies would wait for the disk. The database is always consistent, as with any
+ * checkpoint. The thread starts at the first copy; if it ends, commits copy the log again.
+ */
+function createCheckpointer(store: Writes, dataDir: string, every: number): Checkpointer {
+  let thread: CopyingThread | null = null
+  let copying: Promise<void> | null = null
+  let waiting = 0
+  return {
+    async written(bytes) {
+      waiting += bytes
+      if (waiting < every) return
+      waiting = 0
+      await copying
+      thread ??= startThread(store, dataDir)
+      copying = thread.copy()
+    },
+    async close() {
+      await copying
+      await thread?.stop()
+    },
+  }
+}
+
+interface CopyingThread {
+  /** Resolves when the copy is done, or the thread has ended. */
+  copy(): Promise<void>
+  stop(): Promise<void>
+}
+
+function startThread(store: Writes, dataDir: string): CopyingThread {
+  let copied: (() => void) | null = null
+  const worker = startWorker<ToCheckpointer, 'copied'>(
+    { file: workerFile('checkpoints.worker', import.meta.url), data: { dataDir } },
+    { onMessage: () => copied?.(), onEnd: () => store.copyLogs(true) },
+  )
+  store.copyLogs(false)
+  return {
+    copy() {
+      const copying = new Promise<void>((resolve) => (copied = resolve))
+      worker.post('copy')
+      return Promise.race([worker.ended, copying])
+    },
+    stop() {
+      worker.post('stop')
+      return worker.ended
+    },
+  }
+}
+
+/** Proves that the inflated chunks of a document have its digest. */
+interface ContentProof {
+  /** Adds the next chunk; waits while too many are being inflated. `inflated` resolves when nothing reads it any more. */
+  add(chunk: Buffer): Promise<{ inflated: Promise<void> }>
+  /** Resolves if all chunks are correct; rejects with `bundle`. */
+  end(): Promise<void>
+}
+
+/** Chunks inflated concurrently in the thread pool, a mebibyte of memory each. */
+const MOST = 4
+
+const inflate: (chunk: Buffer, options: object) => Promise<Buffer> = promisify(gunzip)
+
+let active = 0
+let waitingForRoom: (() => void)[] = []
+
+/**
+ * Proves a document of a bundle while its chunks are written: each except the last has `CHUNK_BYTES`, all together the
+ * key's content.
+ */
+function createContentProof({ key, size }: { key: string; size: number }, chunks: number): ContentProof {
+  const hash = createHash('sha256')
+  let done: Promise<void> = Promise.resolve()
+  let number = 0
+  let content = 0
+  const take = async (inflating: Promise<Buffer>, isLast: boolean, before: Promise<void>): Promise<void> => {
+    const bytes = await inflating
+    await before
+    if (!isLast && bytes.length !== CHUNK_BYTES) throw unlike(key, size)
+    content += bytes.length
+    hash.update(bytes)
+    freeBytes(bytes)
+  }
+  return {
+    async add(chunk) {
+      while (active >= MOST) await new Promise<void>((resolve) => waitingForRoom.push(resolve))
+      active++
+      const inflating = contentOfChunk(key, chunk)
+      done = take(inflating, ++number === chunks, done).finally(() => {
+        active--
+        const waiting = waitingForRoom
+        waitingForRoom = []
+        for (const one of waiting) one()
+      })
+      done.catch(() => undefined) // reported by `end`
+      const ended = (): void => undefined
+      return { inflated: inflating.then(ended, ended) }
+    },
+    end: () => {
+      const end = done.then(() => {
+        if (number !== chunks || content !== size || hash.digest('hex') !== key) throw unlike(key, size)
+      })
+      end.catch(() => undefined) // reported to the caller
+      return end
+    },
+  }
+}
+
+async function contentOfChunk(key: string, chunk: Buffer): Promise<Buffer> {
+  const size = sizeOf(chunk)
+  const fault = `document ${key} is not in chunks of gzip`
+  if (chunk.readUInt16BE(0) !== 0x1f8b || size > CHUNK_BYTES) throw new MirrorError('bundle', fault)
+  try {
+    const limits = { chunkSize: Math.max(64, size + 16), maxOutputLength: size + 16 }
+    const content = await inflate(chunk, limits)
+    if (content.length === size) return content
+  } catch (error) {
+    throw new MirrorError('bundle', fault, { cause: error })
+  }
+  throw new MirrorError('bundle', fault)
+}
+
+function unlike(key: string, size: number): MirrorError {
+  return new MirrorError('bundle', `document ${key} does not have the ${size} bytes of its digest`)
 }

@@ -1,8 +1,15 @@
+import { createReadStream, createWriteStream, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import type { SourceName } from '../../../../base/domain/sources.ts'
 import { EMPTY_DIGEST } from '../../../../store/replication/rows.ts'
+import { digestOfChunks } from '../../../../base/digest.ts'
+import { refuseFullDisk } from '../../../../base/disk-space.ts'
+import { PRIVATE_FILE } from '../../../../base/files.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 import { type Generation, type NamedObject, sourcesOf } from '../format/generation.ts'
-import { downloadBundle, sweepDownloads } from './download.ts'
+import { fleetFolder } from '../position.ts'
+import { refuseGeneration } from '../format/refusals.ts'
 
 /** A bundle on the store, and the state that it leads to. */
 export interface ChosenBundle extends NamedObject {
@@ -40,4 +47,66 @@ export async function downloadBundles(
   const bundles: DownloadedBundle[] = []
   for (const one of chosen) bundles.push({ path: await downloadBundle(store, dataDir, one), digest: one.digest })
   return bundles
+}
+
+/**
+ * Downloads a bundle into the fleet's folder and returns its path. A download that broke off is continued where it ended;
+ * the result has the named size and SHA-256. Throws `fleet`, with the reason `missing` or `damaged`, and `storage`.
+ */
+export async function downloadBundle(store: ObjectStore, dataDir: string, named: NamedObject): Promise<string> {
+  const path = join(fleetFolder(dataDir), `${named.sha256}.zip`)
+  if ((await whyWrong(path, named)) === null) return path
+  const part = `${path}.part`
+  const done = sizeOf(part)
+  if (done > named.size) rmSync(part, { force: true })
+  const from = done > named.size ? 0 : done
+  if (from < named.size) {
+    await refuseFullDisk(dataDir, named.size - from)
+    await fetchRest(store, named, part, from)
+  }
+  const why = await whyWrong(part, named)
+  if (why !== null) {
+    if (sizeOf(part) >= named.size) rmSync(part, { force: true })
+    throw refuseGeneration(
+      'damaged',
+      `${named.key} on ${store.url} ${why}: the object or its download was damaged. It is fetched again; if that does ` +
+        'not help, publish a new full bundle',
+    )
+  }
+  renameSync(part, path)
+  return path
+}
+
+async function fetchRest(store: ObjectStore, { key, size }: NamedObject, part: string, from: number): Promise<void> {
+  const found = await store.get(key, { from, maxBytes: size - from })
+  if (found === null)
+    throw refuseGeneration(
+      'missing',
+      `${key} is missing on ${store.url}, and a generation names it: an object was deleted. Restore it, or publish a new ` +
+        'full bundle',
+    )
+  await pipeline(found.body, createWriteStream(part, { flags: 'a', mode: PRIVATE_FILE }))
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}
+
+/** Returns why a file is not the named object; null: it is. */
+async function whyWrong(path: string, { size, sha256 }: NamedObject): Promise<string | null> {
+  const stored = sizeOf(path)
+  if (stored !== size) return `has ${stored} bytes, not ${size}`
+  if ((await digestOfChunks(createReadStream(path))) === sha256) return null
+  return `does not have the SHA-256 ${sha256}`
+}
+
+const DOWNLOAD = /^[\da-f]{64}\.zip(?:\.part)?$/
+
+/** Removes downloads of other objects, as of a killed process or an outdated generation. */
+function sweepDownloads(dataDir: string, keep: readonly NamedObject[]): void {
+  const folder = fleetFolder(dataDir)
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name)
+    if (DOWNLOAD.test(name) && !keep.some(({ sha256 }) => name.startsWith(sha256))) rmSync(path, { force: true })
+  }
 }
