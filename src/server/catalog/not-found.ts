@@ -220,7 +220,7 @@ function throwIfChanged(config: Config, { reads }: Pick<Origins, 'reads'>, path:
 /** An artifact set has no list: whether the service has this one, the mirror cannot know. */
 function unnamed(config: Config, served: Pick<Origins, 'reads'>, path: string): Problem {
   throwIfChanged(config, served, path)
-  const why = 'this artifact set is not stored here; whether the service has it is not known'
+  const why = 'this artifact set is not stored; whether the service has it is not known here'
   return leftOut(catalogOwner(config), why, 'catalog.avrIds')
 }
 
