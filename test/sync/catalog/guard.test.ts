@@ -232,7 +232,7 @@ describe('a scope that changes', () => {
 })
 
 longTest('staged catalog answers survive repeated rollbacks of another source', async () => {
-  const made = await mirrored({ ...SMALL, tickets: LONG ? 1500 : 300 })
+  const made = await mirrored({ ...SMALL, tickets: LONG ? 3000 : 300 })
   const { service } = made.sandbox
   for (const id of service.ids('tags')) service.rotateArtifact('tag', id, 'sbom')
   service.addTicket()
