@@ -17,17 +17,6 @@ function partlyFast(): string[] {
   return tests.filter((path) => readFileSync(path, 'utf8').includes('support/tables.ts'))
 }
 
-/** Files that mostly wait for clocks: `.ci/run` has them in a lane of their own, so that no worker waits in the others. */
-const WAITS = ['crowds', 'daemon/clock', 'daemon/soak', 'fleet/takeover'].map((name) => `test/long/${name}.test.ts`)
-
-/** What the loops have in common. */
-const LOOPS = {
-  env: { TEST_TABLES: 'whole', TMPDIR: longSuiteFolder() },
-  // V8's baseline compiler can end a process by SIGSEGV in a garbage collection soon after its start (nodejs/node#62393, open
-  // for Node 24). These tests start a process for each file.
-  execArgv: ['--no-sparkplug'],
-}
-
 /** Loops, soaks, big data and whole tables: `npm run test:long`. */
 export default defineConfig({
   test: {
@@ -43,11 +32,14 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { ...LOOPS, name: 'loops', include: ['test/long/**/*.test.ts'], exclude: WAITS },
-      },
-      {
-        extends: true,
-        test: { ...LOOPS, name: 'waits', include: WAITS },
+        test: {
+          name: 'loops',
+          include: ['test/long/**/*.test.ts'],
+          env: { TEST_TABLES: 'whole', TMPDIR: longSuiteFolder() },
+          // V8's baseline compiler can end a process by SIGSEGV in a garbage collection soon after its start (nodejs/node#62393, open
+          // for Node 24). These tests start a process for each file.
+          execArgv: ['--no-sparkplug'],
+        },
       },
       {
         extends: true,
