@@ -1,3 +1,4 @@
+import { MirrorError } from '../../src/base/errors.ts'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -97,4 +98,15 @@ export function setSchema(path: string, number: number): void {
   const db = new Database(path)
   db.pragma(`user_version = ${number}`)
   db.close()
+}
+
+/** Returns the error with which work is refused; fails where it is not. */
+export function refusal(work: () => unknown): MirrorError {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof MirrorError) return error
+    throw error
+  }
+  throw new Error('it was not refused')
 }

@@ -32,18 +32,8 @@ import { openPinnedReads } from '../../../src/store/reads.ts'
 import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
 import { newestOf } from '../../../src/store/database/schema/schema.ts'
 import { startChild } from '../processes.ts'
-import { NOW, START, reads, record, scratch, snapshot, writes } from '../fixtures.ts'
+import { NOW, START, reads, record, refusal, scratch, snapshot, writes } from '../fixtures.ts'
 import { longTest } from '../../support/tables.ts'
-
-function refusal(work: () => unknown): MirrorError {
-  try {
-    work()
-  } catch (error) {
-    if (error instanceof MirrorError) return error
-    throw error
-  }
-  throw new Error('expected a refusal')
-}
 
 /** A database with some hundred records, closed. */
 function filled(): string {

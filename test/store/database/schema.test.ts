@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../../src/base/digest.ts'
-import { MirrorError } from '../../../src/base/errors.ts'
 import {
   type Db,
   databasePath,
@@ -14,7 +13,7 @@ import {
 import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
 import { newestOf } from '../../../src/store/database/schema/schema.ts'
 import { WEBHOOKS_SCHEMA } from '../../../src/store/database/schema/webhooks.ts'
-import { addStep, scratch, setSchema } from '../fixtures.ts'
+import { addStep, refusal, scratch, setSchema } from '../fixtures.ts'
 
 /** Returns the schema of a database: its version, and the definition of everything in it. */
 function schemaOf(db: Db): unknown {
@@ -26,17 +25,6 @@ function schemaOf(db: Db): unknown {
 function digestOf(step: string): string {
   const text = step.replace(/--.*$/gm, '').replace(/\s+/g, ' ').trim()
   return sha256Hex(Buffer.from(text)).slice(0, 16)
-}
-
-/** What opening says. */
-function refusal(open: () => unknown): MirrorError {
-  try {
-    open()
-  } catch (error) {
-    if (error instanceof MirrorError) return error
-    throw error
-  }
-  throw new Error('it was opened')
 }
 
 /** Digest of each step, in order. A step is never edited: folders that it made exist. */
