@@ -21,7 +21,7 @@ export default defineConfig({
     hookTimeout: HANGS_AFTER_MS,
     expect: { poll: { interval: 20, timeout: HANGS_AFTER_MS - 10_000 } },
     globalSetup: ['test/support/whole-suite.ts'],
-    setupFiles: ['test/support/seed.ts'],
+    setupFiles: ['test/support/seed.ts', 'test/support/shared-heap.ts'],
     env: { TMPDIR: suiteFolder() },
     sequence: { sequencer: ProcessesFirst },
     pool: 'forks',

@@ -49,6 +49,7 @@ export default defineConfig({
           env: { TEST_TABLES: 'whole', TMPDIR: suiteFolder() },
           execArgv: ['--max-semi-space-size=8', '--max-old-space-size=512'],
           isolate: false, // as in the fast suite
+          setupFiles: ['test/support/shared-heap.ts'],
         },
       },
     ],

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { collectHeap, createIdleCollection, heapBytes } from '../../../src/base/threads/idle-memory.ts'
 import { longTest } from '../../support/tables.ts'
 
@@ -57,6 +57,8 @@ test('the heap is collected after the start unless the thread is busy, and again
 const fill = (count: number) => Array.from({ length: count }, (_, n) => ({ n }))
 
 longTest('a collection returns what the heap does not need', () => {
+  vi.stubGlobal('gc', undefined) // the suite's own does nothing
+  onTestFinished(() => void vi.unstubAllGlobals())
   const kept = { objects: fill(1_500_000) } // nothing else may refer to them, not even an assertion
   const before = heapBytes()
   kept.objects = []
