@@ -1,6 +1,5 @@
-import type { RouteTools } from '../server/access/private-routes.ts'
-import type { PrivateRoute } from '../server/access/route-table.ts'
-import type { OwnPath, PeoplePages, PeopleTools } from '../server/people.ts'
+import type { PeoplePages, PeopleTools } from '../server/people.ts'
+import type { ServerPlugin } from '../server/plugin.ts'
 import type { ServerOptions } from '../server/server.ts'
 import type { Verbs } from '../cli/verbs/verb.ts'
 import type { Config } from '../config/schema.ts'
@@ -95,7 +94,8 @@ export interface Parts extends AnswerParts {
 export interface RunningPart {
   /** What the server shows of it. */
   readonly shown?: Partial<ShownParts>
-  readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
+  /** Add its paths to the server. */
+  readonly plugins?: readonly ServerPlugin[]
   /** Resolves when what is published from now on reaches it; never rejects. */
   readonly placed?: Promise<unknown>
   /** Ends what is under way, before the server. */
@@ -105,13 +105,13 @@ export interface RunningPart {
 /** What the status and the event stream have of features. */
 type ShownParts = Pick<
   ServerOptions,
-  'boxes' | 'edge' | 'findings' | 'findingsLog' | 'onFindingsServed' | 'relayTargets' | 'scanners' | 'views'
+  'boxes' | 'edge' | 'findings' | 'findingsLog' | 'onFindingsServed' | 'relayTargets' | 'views'
 >
 
 /** Paths of the mirror's own that features answer. */
 interface Answers {
   readonly people?: (tools: PeopleTools) => PeoplePages
-  readonly match?: (tools: PeopleTools) => OwnPath
+  readonly plugins?: readonly ServerPlugin[]
 }
 
 /** What a gate is made from: it acts by calls alone. */

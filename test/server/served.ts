@@ -13,7 +13,7 @@ import { TEST_KEY, bearer } from '../support/keys.ts'
 import { readHere } from '../support/read-here.ts'
 import { type FilledStore, FILLED_AT, openFilledStore } from '../support/filled-store.ts'
 import type { ViewsMaker } from '../../src/features/scanners/routes/generation.ts'
-import { createScannerPaths } from '../../src/features/scanners/routes/public-paths.ts'
+import { scannerRoutes } from '../../src/features/scanners/routes/public-paths.ts'
 
 /** An answer as it came, not decoded. */
 export interface Reply {
@@ -51,7 +51,8 @@ export interface ServedOptions {
   closeGraceMs?: number
   debug?: boolean
   nextRunAt?: () => number | null
-  routes?: ServerOptions['routes']
+  /** Add paths beside those that are always there. */
+  plugins?: ServerOptions['plugins']
   webhookLog?: ServerOptions['webhookLog']
   /** Makes the log of changed findings of a data folder. */
   findingsLog?: (config: Config) => NonNullable<ServerOptions['findingsLog']>
@@ -61,7 +62,6 @@ export interface ServedOptions {
   storage?: ServerOptions['storage']
   metrics?: ServerOptions['metrics']
   people?: (config: Config) => ServerOptions['people']
-  match?: (config: Config) => NonNullable<ServerOptions['match']>
   /** A data folder that is filled already; nothing is filled in then. */
   dir?: string
   /** Whether that folder stays. */
@@ -72,8 +72,14 @@ type Closers = (() => Promise<void>)[]
 
 const closers: Closers = []
 
-function scannersOf(maker: ViewsMaker | null) {
-  return { scanners: createScannerPaths(maker), ...(maker && { views: () => maker.report() }) }
+function pathsOf({
+  viewsMaker: maker = null,
+  plugins = [],
+}: {
+  viewsMaker?: ViewsMaker | null
+  plugins?: ServerOptions['plugins']
+}) {
+  return { plugins: [scannerRoutes(maker), ...plugins], ...(maker && { views: () => maker.report() }) }
 }
 
 /** Call after each test. */
@@ -137,14 +143,12 @@ async function start(fill: (store: FilledStore) => void, options: ServedOptions,
     nextRunAt,
     closeGraceMs,
     startReading: readHere,
-    ...(options.routes && { routes: options.routes }),
     ...(options.webhookLog && { webhookLog: options.webhookLog }),
     ...(options.findingsLog && { findingsLog: options.findingsLog(config) }),
     ...(options.storage && { storage: options.storage }),
     ...(options.metrics && { metrics: options.metrics }),
     ...peopleOf(config, options),
-    ...(options.match && { match: options.match(config) }),
-    ...scannersOf(options.viewsMaker ?? null),
+    ...pathsOf(options),
     ...(options.eventBounds && { eventBounds: options.eventBounds }),
   })
   const { port } = await server.listen()

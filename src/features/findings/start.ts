@@ -27,7 +27,7 @@ export function startFindings({ config, log, reads, signals }: FindingsParts): R
       findingsLog,
       ...(whyNoTags(config) === null && { findings: () => keeper.report() }),
     },
-    routes: createFindingsRoutes(config, reads.pinned),
+    plugins: [createFindingsRoutes(config, reads.pinned)],
     close: () => keeper.close(),
   }
 }
