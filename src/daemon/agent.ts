@@ -29,7 +29,14 @@ import type { Feature, Gate, GateParts, Parts } from './feature.ts'
 import { type InboxView, createInboxView } from './inbox-view.ts'
 import { type Signals, createSignals } from './signals.ts'
 import { tryStart } from './start-check.ts'
-import { type Answers, type RunningFeatures, answersOf, joinGate, loadFeatures, startFeatures } from './start-features.ts'
+import {
+  type Answers,
+  type RunningFeatures,
+  answersOf,
+  joinGate,
+  loadFeatures,
+  startFeatures,
+} from './start-features.ts'
 import { createArrivals } from './verification/arrivals.ts'
 import { applyLive } from './reload.ts'
 import { createRunLog, logPostponed, logRetries } from './log-lines.ts'
@@ -105,18 +112,24 @@ async function start(options: Wired, on: Running): ReturnType<Agent['start']> {
   followServed(parts, on)
   const server = (on.server = createServer({
     ...serverOptions(options, reads, on),
-    ...watched(core.storage),
     ...threadHooks(thread),
     ...pathsOf(webhooks, running, answersOf(features, options)),
-    ...running.shown,
-    webhooks: webhooks.report,
-    webhookLog: parts.inbox.webhookLog,
-    onServed: (upTo) => parts.signals.send('served', upTo),
-    instance: core.instance,
     metrics: core.metrics,
     account: core.account,
-    progressOf: options.progressOf,
-    ...(gate !== null && { fleet: gate.status }),
+    onUnreadable: core.storage.note,
+    shown: {
+      ...running.shown,
+      ...(gate !== null && { fleet: gate.status }),
+      webhooks: webhooks.report,
+      storage: core.storage.state,
+      instance: core.instance,
+      progressOf: options.progressOf,
+    },
+    followed: {
+      ...running.followed,
+      webhookLog: parts.inbox.webhookLog,
+      onServed: (upTo) => parts.signals.send('served', upTo),
+    },
   }))
   const startJobs = jobStarter(options, reads, thread, gate !== null)
   const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
@@ -356,10 +369,6 @@ function startWatch({ config, log, now }: Wired, on: Running): StorageWatch {
 
 function certificatesOf({ server, webhooks }: Config) {
   return { server: server.certFile, webhooks: webhooks.certFile }
-}
-
-function watched({ note, state }: StorageWatch) {
-  return { onUnreadable: note, storage: state }
 }
 
 /** Does a read that nothing waits for. What cannot be read is logged by what watches the data folder. */

@@ -1,6 +1,7 @@
 import type { PeoplePages, PeopleTools } from '../server/people.ts'
 import type { ServerPlugin } from '../server/plugin.ts'
-import type { ServerOptions } from '../server/server.ts'
+import type { FollowedParts } from '../server/followers/routes.ts'
+import type { ShownParts } from '../server/status/reports.ts'
 import type { Verbs } from '../cli/verbs/verb.ts'
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../base/log.ts'
@@ -83,7 +84,7 @@ export interface Parts extends AnswerParts {
   /** webhooks.db, as the serving thread reads it. */
   readonly inbox: InboxView
   /** How far the run of a source is; null: none is under way. */
-  readonly progressOf: NonNullable<ServerOptions['progressOf']>
+  readonly progressOf: NonNullable<ShownParts['progressOf']>
   /** Reports whether the cause of a fault is in the log, as that of a database which all parts use. */
   readonly isExplained: (message: string) => boolean
   /** Whether this mirror syncs and passes events on now. */
@@ -93,7 +94,9 @@ export interface Parts extends AnswerParts {
 /** A feature that runs. */
 export interface RunningPart {
   /** What the server shows of it. */
-  readonly shown?: Partial<ShownParts>
+  readonly shown?: ShownParts
+  /** What it adds to the stream of events, and is told of it. */
+  readonly followed?: FollowedParts
   /** Add its paths to the server. */
   readonly plugins?: readonly ServerPlugin[]
   /** Resolves when what is published from now on reaches it; never rejects. */
@@ -101,12 +104,6 @@ export interface RunningPart {
   /** Ends what is under way, before the server. */
   readonly close?: () => Promise<void> | void
 }
-
-/** What the status and the event stream have of features. */
-type ShownParts = Pick<
-  ServerOptions,
-  'boxes' | 'edge' | 'findings' | 'findingsLog' | 'onFindingsServed' | 'relayTargets' | 'views'
->
 
 /** Paths of the mirror's own that features answer. */
 interface Answers {

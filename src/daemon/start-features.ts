@@ -5,6 +5,7 @@ import type { DaemonPart, Feature, Gate, GateParts, Parts, RunningPart } from '.
 export interface RunningFeatures {
   /** What the server shows of them. */
   readonly shown: NonNullable<RunningPart['shown']>
+  readonly followed: NonNullable<RunningPart['followed']>
   readonly plugins: readonly ServerPlugin[]
   /** Resolves when what is published from now on reaches all of them. */
   readonly placed: Promise<unknown>
@@ -39,6 +40,7 @@ export function startFeatures(features: readonly DaemonPart[], parts: Parts): Ru
   }
   return {
     shown: Object.assign({}, ...running.map(({ shown }) => shown)) as RunningFeatures['shown'],
+    followed: Object.assign({}, ...running.map(({ followed }) => followed)) as RunningFeatures['followed'],
     plugins: running.flatMap(({ plugins = [] }) => plugins),
     placed: Promise.all(running.map(({ placed }) => placed ?? Promise.resolve())),
     close,

@@ -16,8 +16,7 @@ import { contractRoutes } from './contract/route.ts'
 import { feedRoutes } from './feeds/routes.ts'
 import { sbomRoute } from './program/sbom.ts'
 import { createEdgeFields } from './http/edge-fields.ts'
-import type { EventLog, FindingsLog } from './followers/event-log.ts'
-import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
+import { type FollowedParts, createFollowerRoutes } from './followers/routes.ts'
 import { createTrust } from './http/client-address.ts'
 import { type HttpHandler, createHttp, drain, traced, withReserve } from './http/node-server.ts'
 import { createPaths } from './http/paths.ts'
@@ -30,14 +29,9 @@ import type { ReadingData } from './reading/request.ts'
 import { type ReadingThread, openReading } from './reading/thread.ts'
 import { type SnapshotWatcher, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
-import type { BoxesStatus, EdgeTargetStatus } from '../base/reports/transfer.ts'
-import type { FleetStatus } from '../base/reports/fleet.ts'
-import type { TagFindingsStatus, ViewsStatus } from '../base/reports/scanners.ts'
-import type { WebhooksReport } from '../base/reports/webhooks.ts'
 import { isReserved, limitConnections } from '../base/connections/limit.ts'
 import { createDecisionLog } from './status/decisions.ts'
-import type { StatusOptions } from './status/report.ts'
-import { createStatusReports } from './status/reports.ts'
+import { type ShownParts, createStatusReports } from './status/reports.ts'
 import { type MetricsPage, statusRoutes } from './status/routes.ts'
 import { type PeoplePages, type PeopleTools, peopleRoutes } from './people.ts'
 import { type ServedRecords, openFastRecords } from './feeds/fast-records.ts'
@@ -58,45 +52,21 @@ export interface ServerOptions {
   readonly nextRunAt: (source: SourceName) => number | null
   /** How long requests in flight may take to finish on `close`; 10 seconds when not given. */
   readonly closeGraceMs?: number
-  /** Received events for `/-/events`; none when not given. */
-  readonly webhookLog?: EventLog
-  /** Changed findings of tags for `/-/events`; none when not given. */
-  readonly findingsLog?: FindingsLog
   /** Called when the derived archive is missing, at each request for it; it can be rebuilt. */
   readonly onArchiveLost?: () => void
-  /** How far runs are, for the status; not known when not given. */
-  readonly progressOf?: NonNullable<StatusOptions['progressOf']>
-  /** Id of the running daemon, for the status; none when not given. */
-  readonly instance?: string
-  /** State of the data folder; not checked when not given. */
-  readonly storage?: NonNullable<StatusOptions['storage']>
   /** Notes an error of a read; true when it says that stored data cannot be read: then its cause is in the log. */
   readonly onUnreadable?: (error: unknown) => boolean
-  /** Targets of the relay, for the status; none when not given. */
-  readonly relayTargets?: NonNullable<StatusOptions['relayTargets']>
-  readonly eventBounds?: EventBounds
-  /** Called with the last served entry of the change log whenever it changes. */
-  readonly onServed?: FollowerOptions['onServed']
-  readonly onFindingsServed?: FollowerOptions['onFindingsServed']
   /** Starts what answers beside the serving thread; a thread of its own when not given. */
   readonly startReading?: (data: ReadingData) => ReadingThread
+  /** What other modules report of themselves. */
+  readonly shown?: ShownParts
+  /** What they add to the stream of events. */
+  readonly followed?: FollowedParts
   /** Add the paths of other modules. */
   readonly plugins?: readonly ServerPlugin[]
-  /** For the status page. */
-  readonly webhooks?: () => Promise<WebhooksReport>
   readonly metrics?: MetricsPage
   /** What bodies and unsent answers count in; one of its own when not given. */
   readonly account?: Account
-  /** How far tags are judged; not shown when not given. */
-  readonly findings?: () => TagFindingsStatus
-  /** State of outbox and inbox; none when not given. */
-  readonly boxes?: () => BoxesStatus
-  /** Its part in a fleet; none when not given. */
-  readonly fleet?: () => FleetStatus
-  /** State of the shared caches to purge; none when not given. */
-  readonly edge?: () => readonly EdgeTargetStatus[]
-  /** State of what is made for scanners; none when not given. */
-  readonly views?: () => readonly ViewsStatus[]
   /** Creates the pages for people; none when not given. */
   readonly people?: (tools: PeopleTools) => PeoplePages
 }
@@ -121,7 +91,7 @@ const CLOSE_GRACE_MS = 10_000
 
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
-  const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
+  const { reads, dataDir, config, log, now, followed = {}, closeGraceMs = CLOSE_GRACE_MS } = options
   const served = createServedSnapshot(options, createStaleRule(config, now))
   const failures = createFailures(dataDir, log, options.onUnreadable)
   const ends = createEnds()
@@ -139,7 +109,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   })
   const gate = createGate({ ...options, listeningOn: () => boundAddress(app.server.address()) })
   const reading = openReading(options, served, ends.add)
-  const reports = createStatusReports({ ...options, look: () => follower.look() })
+  const reports = createStatusReports({ ...options, ...options.shown, look: () => follower.look() })
   const moved: (() => void)[] = []
   const tools: ServerTools = {
     ...publicTools(options),
@@ -155,7 +125,7 @@ export function createServer(options: ServerOptions): MirrorServer {
     follow: (refresh) => void moved.push(refresh),
     atEnd: ends.add,
   }
-  const followers = createFollowers(options, { ...gate, ...counts, served, reading })
+  const followers = createFollowerRoutes({ ...options, ...gate, ...counts, served, reading, followed })
   addRoutes(app, options, tools, followers.plugin)
   const others = { refresh: () => moved.forEach((one) => one()) }
   const follower = followAll(options, [served, others], [followers, gate.access, createDecisionLog(reads, log)])
@@ -205,7 +175,7 @@ function addRoutes(
   app.addHook('onRequest', createQueryHook({ strict, failures, people }))
   app.addHook('onRequest', createGateHook(tools))
   app.register(feedRoutes, tools)
-  app.register(statusRoutes, { ...options, paths, reports, people })
+  app.register(statusRoutes, { ...options, ...options.shown, paths, reports, people })
   app.register(followers)
   app.register(sbomRoute)
   app.register(contractRoutes, {
@@ -270,22 +240,6 @@ function createEnds() {
       for (const part of parts) part.close()
     },
   }
-}
-
-function createFollowers(
-  {
-    webhookLog,
-    findingsLog,
-    eventBounds: bounds = {},
-    now,
-    config,
-    onServed = () => undefined,
-    onFindingsServed = () => undefined,
-  }: ServerOptions,
-  parts: Pick<FollowerOptions, 'served' | 'access' | 'reading' | 'holderOf'>,
-) {
-  const logs = { webhooks: webhookLog ?? null, findings: findingsLog ?? null }
-  return createFollowerRoutes({ ...parts, ...logs, config, bounds, now, onServed, onFindingsServed })
 }
 
 /** What the connections of the server's port are served with. */

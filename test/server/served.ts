@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import type { ServerLog } from '../../src/server/http/problems.ts'
+import type { FollowedParts } from '../../src/server/followers/routes.ts'
+import type { ShownParts } from '../../src/server/status/reports.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../../src/server/server.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
@@ -53,13 +55,13 @@ export interface ServedOptions {
   nextRunAt?: () => number | null
   /** Add paths beside those that are always there. */
   plugins?: ServerOptions['plugins']
-  webhookLog?: ServerOptions['webhookLog']
+  webhookLog?: FollowedParts['webhookLog']
   /** Makes the log of changed findings of a data folder. */
-  findingsLog?: (config: Config) => NonNullable<ServerOptions['findingsLog']>
-  eventBounds?: ServerOptions['eventBounds']
+  findingsLog?: (config: Config) => NonNullable<FollowedParts['findingsLog']>
+  eventBounds?: FollowedParts['bounds']
   /** Makes what scanners read; none when not given: what is there is served. */
   viewsMaker?: ViewsMaker
-  storage?: ServerOptions['storage']
+  storage?: ShownParts['storage']
   metrics?: ServerOptions['metrics']
   people?: (config: Config) => ServerOptions['people']
   /** A data folder that is filled already; nothing is filled in then. */
@@ -72,14 +74,8 @@ type Closers = (() => Promise<void>)[]
 
 const closers: Closers = []
 
-function pathsOf({
-  viewsMaker: maker = null,
-  plugins = [],
-}: {
-  viewsMaker?: ViewsMaker | null
-  plugins?: ServerOptions['plugins']
-}) {
-  return { plugins: [scannerRoutes(maker), ...plugins], ...(maker && { views: () => maker.report() }) }
+function shownBy({ viewsMaker, storage }: ServedOptions): ShownParts {
+  return { ...(storage && { storage }), ...(viewsMaker && { views: () => viewsMaker.report() }) }
 }
 
 /** Call after each test. */
@@ -143,13 +139,15 @@ async function start(fill: (store: FilledStore) => void, options: ServedOptions,
     nextRunAt,
     closeGraceMs,
     startReading: readHere,
-    ...(options.webhookLog && { webhookLog: options.webhookLog }),
-    ...(options.findingsLog && { findingsLog: options.findingsLog(config) }),
-    ...(options.storage && { storage: options.storage }),
+    followed: {
+      ...(options.webhookLog && { webhookLog: options.webhookLog }),
+      ...(options.findingsLog && { findingsLog: options.findingsLog(config) }),
+      ...(options.eventBounds && { bounds: options.eventBounds }),
+    },
     ...(options.metrics && { metrics: options.metrics }),
     ...peopleOf(config, options),
-    ...pathsOf(options),
-    ...(options.eventBounds && { eventBounds: options.eventBounds }),
+    shown: shownBy(options),
+    plugins: [scannerRoutes(options.viewsMaker ?? null), ...(options.plugins ?? [])],
   })
   const { port } = await server.listen()
   closers.push(async () => {

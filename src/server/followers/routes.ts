@@ -27,28 +27,33 @@ import { describeDates, readUpstreamDates } from '../lookup/dates.ts'
 import { findMissingRecord } from '../lookup/missing-record.ts'
 
 /** Bounds of the stream of events; the defaults when not given. */
-export type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
+type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
+
+/** What other modules add to the stream of events, and are told of it. */
+export interface FollowedParts {
+  /** Received events; none when not given. */
+  readonly webhookLog?: EventLog
+  /** Changed findings of tags; none when not given. */
+  readonly findingsLog?: FindingsLog
+  readonly bounds?: EventBounds
+  /** Called with the last served entry of the change log, at first and whenever it changes. */
+  readonly onServed?: (log: number) => void
+  /** Called with whether the findings of tags are served, at first and whenever that changes. */
+  readonly onFindingsServed?: (isServed: boolean) => void
+}
 
 /** What the pages for followers are made from. */
-export interface FollowerOptions {
+interface FollowerOptions {
   readonly served: Pick<ServedSnapshot, 'reads' | 'servedPin' | 'originOf' | 'knownOrigin'>
   readonly access: Access
   readonly reading: ReadingThread
   /** Returns who sent a request. */
   readonly holderOf: ResponseAccount['holderOf']
-  /** Events that were received and passed on; null: no webhooks here. */
-  readonly webhooks: EventLog | null
-  /** What changed in the findings of tags; null: they are not judged here. */
-  readonly findings: FindingsLog | null
-  readonly bounds: EventBounds
+  readonly followed: FollowedParts
   /** Decides whether tags are judged, and where. */
   readonly config: RecordTagsSettings
   /** Unix milliseconds. */
   readonly now: () => number
-  /** Called with the last served entry of the change log, at first and whenever it changes. */
-  readonly onServed: (log: number) => void
-  /** Called with whether the findings of tags are served, at first and whenever that changes. */
-  readonly onFindingsServed: (isServed: boolean) => void
 }
 
 /** The pages for those who follow the mirror: `/-/changes`, `/-/events` and `/-/records/{id}`. */
@@ -61,23 +66,23 @@ const FINDINGS_OF = ['osv', 'catalog'] as const
 
 /** Creates the routes. They report the served snapshot only, so every reported change is already readable. */
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
-  const { served, access, webhooks, findings, bounds, onServed, onFindingsServed } = options
+  const { served, access, followed } = options
   const { reads } = served
   const snapshots = createSnapshotLog(reads.changes)
   const servesFindings = (): boolean => !FINDINGS_OF.some((source) => isRefused(served.knownOrigin(source)))
   const addressOf = (request: IncomingMessage): string => options.holderOf(request).address()
-  const sources = { snapshots, webhooks, findings, servesFindings }
-  const events = createEvents({ ...bounds, ...sources, access, addressOf })
+  const logs = { webhooks: followed.webhookLog ?? null, findings: followed.findingsLog ?? null }
+  const events = createEvents({ ...followed.bounds, ...logs, snapshots, servesFindings, access, addressOf })
   let lastServed: number = -1
   let servedFindings: boolean | null = null
   return {
     look() {
       events.look()
       const last = snapshots.last()
-      if (last !== lastServed) onServed(last)
+      if (last !== lastServed) followed.onServed?.(last)
       lastServed = last
       const isServed = servesFindings()
-      if (isServed !== servedFindings) onFindingsServed(isServed)
+      if (isServed !== servedFindings) followed.onFindingsServed?.(isServed)
       servedFindings = isServed
     },
     close: () => events.close(),

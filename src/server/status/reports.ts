@@ -13,7 +13,7 @@ import { problemsOf } from './problems.ts'
 import { type StatusOptions, buildStatus, unreadStatus } from './report.ts'
 
 /** What reports on the mirror are made from. */
-export interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
+export interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'>, ShownParts {
   readonly reads: PinnedReads
   readonly dataDir: string
   readonly config: Config
@@ -21,11 +21,20 @@ export interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'> {
   readonly look?: () => void
   /** Notes an error of a read; true when it says that stored data cannot be read. */
   readonly onUnreadable?: (error: unknown) => boolean
+}
+
+/** What other modules report of themselves; what is not given is not shown. */
+export interface ShownParts extends Pick<StatusOptions, 'progressOf' | 'instance' | 'storage' | 'relayTargets'> {
   readonly webhooks?: () => Promise<WebhooksReport>
+  /** State of what is made for scanners. */
   readonly views?: () => readonly ViewsStatus[]
+  /** How far tags are judged. */
   readonly findings?: () => TagFindingsStatus
+  /** State of outbox and inbox. */
   readonly boxes?: () => BoxesStatus
+  /** Its part in a fleet. */
   readonly fleet?: () => FleetStatus
+  /** State of the shared caches to purge. */
   readonly edge?: () => readonly EdgeTargetStatus[]
 }
 
