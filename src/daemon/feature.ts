@@ -95,7 +95,7 @@ export interface Parts extends AnswerParts {
 export interface RunningPart {
   /** What the server shows of it. */
   readonly shown?: ShownParts
-  /** What it adds to the stream of events, and is told of it. */
+  /** What it adds to the stream of events, and what it gets of that. */
   readonly followed?: FollowedParts
   /** Add its paths to the server. */
   readonly plugins?: readonly ServerPlugin[]

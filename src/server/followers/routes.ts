@@ -29,7 +29,7 @@ import { findMissingRecord } from '../lookup/missing-record.ts'
 /** Bounds of the stream of events; the defaults when not given. */
 type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
 
-/** What other modules add to the stream of events, and are told of it. */
+/** What other modules add to the stream of events, and get of it. */
 export interface FollowedParts {
   /** Received events; none when not given. */
   readonly webhookLog?: EventLog
