@@ -12,10 +12,11 @@ import type { Writes } from '../../store/writer.ts'
 import type { SyncContext } from '../context.ts'
 import { buildArchive } from '../../archive/build.ts'
 import { type BuiltArchive, type Draft } from '../../archive/draft.ts'
-import { closesQuarantine } from './approval.ts'
+import type { Approval } from './approval.ts'
 import { isWhole } from './outcome.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
+import type { Ids } from './id-table.ts'
 import { type PackedIndex, narrowIndex, packIndex } from './index-parser.ts'
 import { type Expected, patchArchive } from '../../archive/patch.ts'
 
@@ -37,17 +38,19 @@ interface ArchiveBefore {
  */
 export async function publishOsv(
   context: SyncContext,
+  approval: Approval,
   listed: ListedIndex,
   missing: ReadonlyMap<string, string>,
   { draft, wasDirty }: ArchiveBefore,
 ): Promise<number> {
   const { store, config, kind, full } = context
   context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
-  const { ids, scope } = listed.index
-  const whole = isWhole(listed.index, missing)
+  const { index } = listed
+  const ids = index.scope?.kept() ?? index.ids
+  const whole = isWhole(index, missing)
   const dir = derivedDir(config.data.dir)
   store.osv.clearMissing()
-  const served = whole && scope === null ? listedIndex(listed) : await narrowedIndex(store.osv, listed)
+  const served = whole && index.scope === null ? listedIndex(listed) : await narrowedIndex(store.osv, listed, ids)
   const isListed = (id: string): boolean => ids.get(id) !== undefined
   const published = store.snapshots.readSnapshot('osv')?.records ?? 0
   const isPatchable = kind === 'sync' && !full && published >= PATCH_FROM
@@ -56,16 +59,11 @@ export async function publishOsv(
   const listedIds = whole ? ids.size : stored
   const publish = (built: BuiltArchive): void => {
     if (built.members !== stored || stored !== listedIds) throw unproven(listedIds, stored, built.members)
-    replaceSnapshot(context, listed, { whole, served, built, upstream })
+    replaceSnapshot(context, approval, listed, { whole, served, built, upstream })
   }
   const listWritten = () => (wasDirty ? null : store.osv.listWritten())
   const patched = isPatchable
-    ? await patchArchive(
-        store.osv,
-        dir,
-        { ...expectedMembers(listed.index, isListed), written: listWritten() },
-        publish,
-      )
+    ? await patchArchive(store.osv, dir, { ...expectedMembers(index, isListed), written: listWritten() }, publish)
     : null
   const { file, members } =
     patched ??
@@ -100,11 +98,11 @@ interface Publication {
 
 /** Writes the snapshot with its index, archive and upstream state, and forgets what it supersedes. */
 function replaceSnapshot(
-  context: SyncContext,
+  { store, config, runId, kind, now }: SyncContext,
+  approval: Approval,
   { index: { scope }, etag, lastModified, gzip, asOf, proof }: ListedIndex,
   { whole, served, built, upstream }: Publication,
 ): void {
-  const { store, config, runId, kind, now } = context
   const notBefore = store.osv.readNewestModified(now())
   const times = { now: now(), notBefore, upstream }
   const changed = replaceIndex(store, served, built.members, times, kind === 'repair')
@@ -114,11 +112,11 @@ function replaceSnapshot(
   store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body })
   const publishedAt = now()
   const snapshot = { source: 'osv', id, runId, publishedAt, asOf, whole } as const
-  const counted = { records: built.members, scope: scope?.scope.text ?? null }
+  const counted = { records: built.members, scope: scope?.text ?? null }
   const change = store.snapshots.replaceSnapshot({ ...snapshot, ...counted }, proof)
   store.dates.noteDates(change, publishedAt)
   store.osv.forgetTombstones(timeOfAges(store, now()) - config.data.tombstoneDays * DAY_MS)
-  if (closesQuarantine(context)) store.quarantine.supersedeQuarantines(OSV_INDEX, now())
+  if (approval.closesQuarantine()) store.quarantine.supersedeQuarantines(OSV_INDEX, now())
 }
 
 function listedIndex({ index, gzip }: ListedIndex): PackedIndex {
@@ -133,9 +131,10 @@ function listedIndex({ index, gzip }: ListedIndex): PackedIndex {
 function narrowedIndex(
   osv: Pick<Writes['osv'], 'readEntry' | 'addMissing'>,
   { index, gzip }: ListedIndex,
+  ids: Ids,
 ): Promise<PackedIndex> {
   const keep = (id: string): boolean | { modified: string } => {
-    if (index.ids.get(id) === undefined) return false // out of scope
+    if (ids.get(id) === undefined) return false // out of scope
     const stored = osv.readEntry(id)
     if (stored === null) {
       osv.addMissing(id)
@@ -143,16 +142,16 @@ function narrowedIndex(
     }
     const own = { modified: stored.modified }
     if (index.unstamped.has(id)) return own
-    if (stored.modified === index.ids.stamp(id)) return true
+    if (stored.modified === ids.stamp(id)) return true
     osv.addMissing(id)
     return own
   }
   if (index.isList) return narrowIndex(gzip, keep)
-  return Promise.resolve(packIndex(keptEntries(index, keep)))
+  return Promise.resolve(packIndex(keptEntries(ids, keep)))
 }
 
 function* keptEntries(
-  { ids }: ListedIndex['index'],
+  ids: Ids,
   keep: (id: string) => boolean | { modified: string },
 ): Generator<{ id: string; modified: string }> {
   for (const id of ids.ids()) {

@@ -5,6 +5,7 @@ import { readHttpDate } from '../../base/time.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { downloadFile } from '../../upstream/http/download.ts'
 import { OSV_ARCHIVE } from '../../base/domain/feed-paths.ts'
+import { isKeyRefused } from '../../upstream/http/errors.ts'
 import { fetchArchiveRange } from '../../upstream/osv.ts'
 import { END_SPAN } from '../../archive/zip/directory.ts'
 import { type ArchiveReader, openArchive, openSource } from '../../archive/zip/reader.ts'
@@ -33,9 +34,28 @@ const CENTRAL_HEADER = 46
 const REMOTE_GAP = 1024
 
 /**
+ * Downloads the whole archive. Returns null when that fails and the wanted records may be fetched one by one, up to
+ * `osv.maxSingleFetches`. Not for a reconcile: without the archive it has compared nothing and must not report that it
+ * did.
+ */
+export async function downloadUnlessFew(context: SyncContext, wanted: number): Promise<UpstreamArchive | null> {
+  const { session, kind, config, facts } = context
+  try {
+    return await downloadArchive(context)
+  } catch (error) {
+    session.signal.throwIfAborted()
+    const isServiceError = error instanceof MirrorError && error.code !== 'storage' && !isKeyRefused(error)
+    const allowed = wanted <= config.osv.maxSingleFetches
+    if (!isServiceError || kind === 'reconcile' || !allowed) throw error
+    facts['archiveFailed'] = error.message
+    return null
+  }
+}
+
+/**
  * Downloads the whole archive (resuming an interrupted download) and opens it. A damaged one is downloaded once more.
  */
-export async function downloadArchive(context: SyncContext, again = false): Promise<UpstreamArchive> {
+async function downloadArchive(context: SyncContext, again = false): Promise<UpstreamArchive> {
   const { config, session, facts, progress } = context
   const target = downloadPath(config.data.dir)
   const meta = await downloadFile(session, OSV_ARCHIVE, {
@@ -122,16 +142,6 @@ export async function openRemoteArchive(
     return Promise.resolve()
   }
   return { reader, path: null, ...describe(meta), close: () => Promise.resolve(), dispose }
-}
-
-/** Asks whether upstream's archive is still the one that was last compared with the store; false when that is not known. */
-export async function isArchiveUnchanged({ session, config, store }: SyncContext): Promise<boolean> {
-  const known = store.feeds.readUpstreamState(OSV_ARCHIVE)
-  if (known?.etag === null && known.lastModified === null) return false
-  if (known === null) return false
-  const { archiveTimeoutMs } = config.upstream
-  const answer = await fetchArchiveRange(session, { suffix: 1 }, { known }, archiveTimeoutMs)
-  return answer === 'unchanged'
 }
 
 /** The archive changed between two range requests: everything read so far is discarded. */
