@@ -9,6 +9,7 @@ import type { OsvReader } from '../../store/osv/reads.ts'
 import type { ContentProof } from '../../store/runs/snapshots.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { Meta } from '../../upstream/http/response.ts'
+import type { Session } from '../../upstream/http/session.ts'
 import { fetchArchiveRange, fetchIndex, passIndex } from '../../upstream/osv.ts'
 import { deflate } from '../../archive/zip/member.ts'
 import { refusePaged } from '../../upstream/whole-document.ts'
@@ -87,7 +88,7 @@ async function askForIndex(context: SyncContext, scope: RunScope): Promise<Liste
  * upstream changed none of its records: one with stamps says that itself, for the others the archive must be the same.
  */
 async function confirmedIndex(
-  { store, session, config, facts }: SyncContext,
+  { session, store, config, facts }: SyncContext,
   asOf: number,
   isComplete: boolean,
 ): Promise<ListedIndex | NothingNew> {
@@ -99,13 +100,18 @@ async function confirmedIndex(
   const listed = { ...(await readStored(body)), stored: true, etag, lastModified, asOf, proof: null }
   if (!isComplete) return listed
   if (listed.index.unstamped.size > 0) {
-    const known = store.feeds.readUpstreamState(OSV_ARCHIVE)
-    if (known === null || (known.etag === null && known.lastModified === null)) return listed
-    const answer = await fetchArchiveRange(session, { suffix: 1 }, { known }, config.upstream.archiveTimeoutMs)
-    if (answer !== 'unchanged') return listed
+    if (!(await isArchiveUnchanged(session, store.feeds, config.upstream.archiveTimeoutMs))) return listed
     facts['silentChanges'] = 0
   }
   return { index: null, asOf }
+}
+
+/** Asks whether upstream's archive is still the one that was last compared with the store; false when that is not known. */
+async function isArchiveUnchanged(session: Session, feeds: Writes['feeds'], timeoutMs: number): Promise<boolean> {
+  const known = feeds.readUpstreamState(OSV_ARCHIVE)
+  if (known === null || (known.etag === null && known.lastModified === null)) return false
+  const answer = await fetchArchiveRange(session, { suffix: 1 }, { known }, timeoutMs)
+  return answer === 'unchanged'
 }
 
 /** The index that upstream sent, or the status of another response. */

@@ -13,12 +13,7 @@ import type { OsvPlan } from './diff.ts'
 import type { OsvIndex } from './index-parser.ts'
 import { type Comparison, type IngestTarget, ingestArchive } from './ingest.ts'
 import { compareStamps, fromAnswer, identify } from './record.ts'
-import {
-  type ArchiveValidators,
-  type UpstreamArchive,
-  downloadUnlessFew,
-  openRemoteArchive,
-} from './upstream-archive.ts'
+import { type ArchiveValidators, type UpstreamArchive, type Way, openUpstream } from './upstream-archive.ts'
 
 /** Result of fetching records. */
 interface FetchResult {
@@ -54,31 +49,27 @@ export type FetchedRecords =
 
 /** Fetches the records of the difference; a reconcile fetches those whose contents differ as well. */
 export async function fetchChanges(context: SyncContext, index: OsvIndex, plan: OsvPlan): Promise<FetchedRecords> {
-  const { staging } = context.store.osv
-  staging.clear()
-  const strategy = strategyOf(context, index, plan)
-  if (strategy === 'nothing') return nothingFetched()
-  if (strategy === 'ranges') {
-    const fetched = await fetchByRanges(context, index, plan)
-    if (fetched !== null) return fetched
-    staging.clear()
+  const { store, facts } = context
+  store.osv.staging.clear()
+  for (let way = strategyOf(context, index, plan); way !== 'nothing'; way = 'archive') {
+    try {
+      return await fetchBy(way, context, index, plan)
+    } catch (error) {
+      if (way !== 'ranges' || !(error instanceof MirrorError)) throw error
+      const isWithout = error.code === 'upstream_not_found' && index.unstamped.size > 0
+      if (error.code !== 'archive' && !isWithout) throw error
+      facts['rangesFailed'] = error.message
+      store.osv.staging.clear()
+    }
   }
-  const isWhole = context.full || index.unstamped.size > 0
-  const wanted = isWhole ? index.ids.size : plan.added.length + plan.changed.length
-  const archive = strategy === 'singles' ? null : await downloadUnlessFew(context, wanted)
-  if (archive !== null) {
-    const readInto = async (target: IngestTarget) => (await takeArchive(context, index, archive, target)).result
-    return { place: 'archive', readInto, compared: archive.validators, dispose: archive.dispose }
-  }
-  const ids = isWhole ? [...index.ids.ids()] : [...plan.added, ...plan.changed]
-  const result = await fetchSingles(context, index, ids)
-  const isStored = strategy === 'singles' && staging.isEmpty()
-  return { place: isStored ? 'store' : 'staging', result, compared: null }
+  return nothingFetched()
 }
 
-type Strategy = 'nothing' | 'singles' | 'archive' | 'ranges'
-
-function strategyOf({ kind, full, config }: SyncContext, { scope, unstamped }: OsvIndex, plan: OsvPlan): Strategy {
+function strategyOf(
+  { kind, full, config }: SyncContext,
+  { scope, unstamped }: OsvIndex,
+  plan: OsvPlan,
+): Way | 'nothing' {
   // Few records of many may be in scope: then the archive is not worth its bytes, and an empty store may be complete.
   if (full || (plan.stored === 0 && scope === null)) return 'archive'
   if (kind === 'reconcile' || unstamped.size > 0) return 'ranges'
@@ -91,29 +82,30 @@ function nothingFetched(): StagedRecords {
 }
 
 /**
- * Compares contents by the archive's directory and stages only the members that differ. Returns null when the archive
- * cannot be read in ranges.
+ * Fetches the records one by one, or from the archive: a downloaded one is written within the transaction; of one that is
+ * read in ranges, the members that differ by its directory are staged here. Throws `archive` when it cannot be read so.
  */
-async function fetchByRanges(context: SyncContext, index: OsvIndex, plan: OsvPlan): Promise<StagedRecords | null> {
-  const { facts, store } = context
+async function fetchBy(way: Way, context: SyncContext, index: OsvIndex, plan: OsvPlan): Promise<FetchedRecords> {
+  const { store, facts, full } = context
+  const isWhole = full || index.unstamped.size > 0
+  const wanted = isWhole ? index.ids.size : plan.added.length + plan.changed.length
   const known = plan.isEmpty ? store.feeds.readUpstreamState(OSV_ARCHIVE) : null
-  try {
-    const archive = await openRemoteArchive(context, known)
-    if (archive === 'unchanged') {
-      facts['silentChanges'] = 0
-      return nothingFetched()
-    }
-    if (archive === 'unavailable') throw new MirrorError('archive', 'upstream does not honour ranges of the archive')
-    const { agrees, result } = await takeArchive(context, index, archive, { kind: 'staging' })
-    const place = plan.isEmpty && agrees ? 'store' : 'staging'
-    return { place, result, compared: archive.validators }
-  } catch (error) {
-    if (!(error instanceof MirrorError)) throw error
-    const isWithout = error.code === 'upstream_not_found' && index.unstamped.size > 0
-    if (error.code !== 'archive' && !isWithout) throw error
-    facts['rangesFailed'] = error.message
-    return null
+  const archive = await openUpstream(context, way, wanted, known)
+  if (archive === 'unchanged') {
+    facts['silentChanges'] = 0
+    return nothingFetched()
   }
+  if (archive !== null) {
+    const { path, validators, dispose } = archive
+    const readInto = (target: IngestTarget) => takeArchive(context, index, archive, target)
+    if (path !== null) return { place: 'archive', readInto, compared: validators, dispose }
+    const result = await readInto({ kind: 'staging' })
+    return { place: plan.isEmpty && result.agrees ? 'store' : 'staging', result, compared: validators }
+  }
+  const ids = isWhole ? [...index.ids.ids()] : [...plan.added, ...plan.changed]
+  const result = await fetchSingles(context, index, ids)
+  const isStored = way === 'singles' && store.osv.staging.isEmpty()
+  return { place: isStored ? 'store' : 'staging', result, compared: null }
 }
 
 /**
@@ -125,7 +117,7 @@ async function takeArchive(
   index: OsvIndex,
   archive: UpstreamArchive,
   target: IngestTarget,
-): Promise<{ agrees: boolean; result: FetchResult }> {
+): Promise<FetchResult & { agrees: boolean }> {
   const { facts, config, store } = context
   const reading = prepareReading(context, archive, target.kind === 'empty store')
   const compared = await ingestArchive(context, index, archive, reading, target)
@@ -141,7 +133,7 @@ async function takeArchive(
   const { isStaged } = store.osv.staging
   const others = [...datedLater].filter((id) => isStaged(id)).length // upstream went back to other bytes
   facts['silentChanges'] = silent + others
-  return { agrees: written === 0 && unresolved.size === 0, result }
+  return { ...result, agrees: written === 0 && unresolved.size === 0 }
 }
 
 /** Returns what a run reports of an archive. */

@@ -1,20 +1,19 @@
 import type { Config } from '../../config/schema.ts'
 import { sha256Of } from '../../base/digest.ts'
 import { counted } from '../../base/text.ts'
-import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
-import type { SyncContext, SyncResult } from '../context.ts'
+import type { SyncContext } from '../context.ts'
 import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
-import { quarantineChange, refuseRemoval } from '../removal-guard.ts'
+import { refuseRemoval } from '../removal-guard.ts'
 import type { Approval } from './approval.ts'
 import type { OsvPlan } from './diff.ts'
-import type { ListedIndex } from './fetch-index.ts'
 import type { OsvIndex } from './index-parser.ts'
 import type { LeftRecord } from './scope.ts'
 
 /** What a run refuses: the digest of what it found, by which it can be approved, and why. */
 export interface Refusal {
+  readonly state: 'refused'
   readonly sha256: Buffer
   readonly reason: string
 }
@@ -27,19 +26,7 @@ export function refuseIndex(
   approval: Approval,
 ): Refusal | null {
   const reason = removalReason(osv, plan, (scope?.listed ?? ids).size, unnamed)
-  return reason === null || approval.allowsRemovals(sha256) ? null : { sha256, reason }
-}
-
-/** Ends a run that refuses what upstream serves: puts it into quarantine, where an operator can approve it. */
-export async function quarantineOsv(
-  context: SyncContext,
-  { gzip: body, etag, lastModified, asOf }: ListedIndex,
-  { sha256, reason }: Refusal,
-  approval: Approval,
-): Promise<SyncResult> {
-  await approval.keepRemovals()
-  const validators = { etag, lastModified, asOf }
-  return quarantineChange(context, { source: 'osv', path: OSV_INDEX, sha256, body, ...validators, reason })
+  return reason === null || approval.allowsRemovals(sha256) ? null : { state: 'refused', sha256, reason }
 }
 
 /** Judges the records that a run is about to store. */
@@ -52,8 +39,9 @@ export type OsvRecordGuard = Awaited<ReturnType<typeof openRecordGuard>>
 export async function openRecordGuard(context: SyncContext, plan: OsvPlan, approval: Approval) {
   const { config, suspectIds } = context
   const isOff = plan.stored === 0 || config.guard.mode === 'off'
-  const compared = isOff ? null : await openComparison(context, plan.stored)
   const left: LeftRecord[] = []
+  const withLeft = (compared: GuardVerdict | null) => judgeLeft(config.osv, plan, left, compared)
+  const compared = isOff ? null : await openComparison(context, plan.stored)
   return {
     /** Judges a record before it replaces the stored one. */
     see(record: RecordToStore): void {
@@ -71,7 +59,7 @@ export async function openRecordGuard(context: SyncContext, plan: OsvPlan, appro
     },
     /** Judges what was noted, and records in the facts of the run what is doubtful; null: nothing was judged. */
     verdict(): GuardVerdict | null {
-      const verdict = judgeLeft(config.osv, plan, left, compared?.guard.verdict() ?? null)
+      const verdict = withLeft(compared?.guard.verdict() ?? null)
       if (verdict !== null) recordDoubts(context, verdict)
       return verdict
     },

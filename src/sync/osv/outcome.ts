@@ -9,10 +9,12 @@ import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
+import { quarantineChange } from '../removal-guard.ts'
 import type { Approval } from './approval.ts'
 import type { OsvPlan } from './diff.ts'
 import type { ListedIndex } from './fetch-index.ts'
 import type { FetchedRecords, StagedRecords } from './fetch-records.ts'
+import type { Refusal } from './guard.ts'
 import type { OsvIndex } from './index-parser.ts'
 import type { RunScope } from './scope.ts'
 
@@ -25,6 +27,9 @@ export interface PublishedRecords {
   /** Says what of the committed changes is doubtful, or was approved; null: nothing. */
   doubts: string | null
 }
+
+/** How a run that listed something ended; `planned`: a dry run, which stores nothing. */
+export type OsvEnd = PublishedRecords | Refusal | { readonly state: 'planned' }
 
 /** Returns whether everything that the index lists is stored: nothing is missing, and no entry was skipped. */
 export function isWhole({ unusable }: OsvIndex, missing: ReadonlyMap<string, string>): boolean {
@@ -149,8 +154,28 @@ async function keepDated(store: Writes, now: number, runId: number): Promise<voi
   })
 }
 
+/**
+ * Returns the result of a run that listed something. What it refused is put into quarantine, where an operator can approve
+ * it.
+ */
+export async function resultOf(
+  context: SyncContext,
+  approval: Approval,
+  listed: ListedIndex,
+  plan: OsvPlan,
+  end: OsvEnd,
+): Promise<SyncResult> {
+  if (end.state === 'planned') return dryRunOutcome(plan)
+  if (end.state !== 'refused') return runOutcome(context, listed, plan, end)
+  const { sha256, reason } = end
+  const { gzip: body, etag, lastModified, asOf } = listed
+  const validators = { etag, lastModified, asOf }
+  await approval.keepRemovals()
+  return quarantineChange(context, { source: 'osv', path: OSV_INDEX, sha256, body, ...validators, reason })
+}
+
 /** Returns the result of a dry run. */
-export function dryRunOutcome({ added, changed, removed, dropped }: OsvPlan): SyncResult {
+function dryRunOutcome({ added, changed, removed, dropped }: OsvPlan): SyncResult {
   const scope = dropped.length > 0 ? `, ${dropped.length} out of scope to remove` : ''
   const message = `dry run: ${added.length} to add, ${changed.length} to change, ${removed.length} to remove${scope}; nothing was stored`
   return { outcome: 'complete', asOf: null, message }
@@ -160,7 +185,7 @@ export function dryRunOutcome({ added, changed, removed, dropped }: OsvPlan): Sy
  * Returns the result of a run that published or confirmed a snapshot, and records it in the facts: `complete` only
  * when nothing is missing and no entry was skipped.
  */
-export function runOutcome(
+function runOutcome(
   context: SyncContext,
   { index, asOf }: ListedIndex,
   plan: OsvPlan,

@@ -33,12 +33,32 @@ const CENTRAL_HEADER = 46
 /** Maximum bytes between two wanted members that are fetched along instead of sending another request. */
 const REMOTE_GAP = 1024
 
+/** How records are fetched: one by one, or from the archive, which is downloaded or read in ranges. */
+export type Way = 'singles' | 'archive' | 'ranges'
+
+/**
+ * Opens upstream's archive; null: the `wanted` records are to be fetched one by one. `unchanged` when ranges are to be read
+ * of the archive that was compared last, which is `known`. Throws `archive` when it cannot be read in ranges.
+ */
+export async function openUpstream(
+  context: SyncContext,
+  way: Way,
+  wanted: number,
+  known: ArchiveValidators | null,
+): Promise<UpstreamArchive | 'unchanged' | null> {
+  if (way === 'singles') return null
+  if (way === 'archive') return downloadUnlessFew(context, wanted)
+  const archive = await openRemoteArchive(context, known)
+  if (archive === 'unavailable') throw new MirrorError('archive', 'upstream does not honour ranges of the archive')
+  return archive
+}
+
 /**
  * Downloads the whole archive. Returns null when that fails and the wanted records may be fetched one by one, up to
  * `osv.maxSingleFetches`. Not for a reconcile: without the archive it has compared nothing and must not report that it
  * did.
  */
-export async function downloadUnlessFew(context: SyncContext, wanted: number): Promise<UpstreamArchive | null> {
+async function downloadUnlessFew(context: SyncContext, wanted: number): Promise<UpstreamArchive | null> {
   const { session, kind, config, facts } = context
   try {
     return await downloadArchive(context)
@@ -112,7 +132,7 @@ async function checkRoom(dir: string, bytes: number): Promise<void> {
  * the same version (If-Range). `unchanged` when it is the archive of the last reconcile; `unavailable` when ranges
  * are not supported or there is no validator for them.
  */
-export async function openRemoteArchive(
+async function openRemoteArchive(
   context: SyncContext,
   known: ArchiveValidators | null,
 ): Promise<UpstreamArchive | 'unchanged' | 'unavailable'> {

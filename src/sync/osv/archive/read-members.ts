@@ -1,8 +1,9 @@
 import { sha256Of } from '../../../base/digest.ts'
+import { freeBytes } from '../../../base/free-bytes.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { namesFix } from '../../../base/domain/named-fix.ts'
 import { type OsvScope, type ScopeSettings, createOsvScope } from '../../../base/domain/osv-scope.ts'
-import { TRANSFER_BYTES, type SendChunk } from '../../../base/threads/chunks.ts'
+import { type Chunk, type ChunkThread, TRANSFER_BYTES, type SendChunk } from '../../../base/threads/chunks.ts'
 import { type SecretSearch, createSecretSearch } from '../../../upstream/secret-search.ts'
 import type { Directory } from '../../../archive/zip/directory.ts'
 import type { Content, ZipFault } from '../../../archive/zip/member.ts'
@@ -34,7 +35,7 @@ export async function readRecords(
 }
 
 /** Creates a reader of some members after others. */
-export function createRecordReader(
+function createRecordReader(
   reader: ArchiveReader,
   { secrets, scope }: Omit<ReadingTask, 'numbers'>,
   send: SendChunk,
@@ -93,10 +94,17 @@ export interface SharedBlocks {
 }
 
 /** Some of the members, in order. */
-export interface MemberBlock {
+interface MemberBlock {
   /** The place of its first member in `numbers`. */
   readonly from: number
   readonly numbers: Uint32Array
+}
+
+/** Returns whether members have at least this number of compressed bytes together. */
+export function haveBytes(directory: Pick<Directory, 'compressedSize'>, numbers: Uint32Array, least: number): boolean {
+  let bytes = 0
+  for (let i = 0; i < numbers.length && bytes < least; i++) bytes += directory.compressedSize(numbers[i] ?? 0)
+  return bytes >= least
 }
 
 /** Divides the numbers into blocks, and copies them into shared memory. */
@@ -153,4 +161,65 @@ function blockAt({ numbers, ends }: SharedBlocks, index: number): MemberBlock | 
   if (end === undefined) return null
   const from = index === 0 ? 0 : (ends[index - 1] ?? 0)
   return { from, numbers: numbers.subarray(from, end) }
+}
+
+/** A task of which both threads do a part. */
+type SharedTask = ReadingTask & { readonly numbers: SharedBlocks }
+
+/**
+ * Uses the members that the thread reads, in order, and reads blocks itself while it would wait for the thread: which of the two
+ * has more to do depends on the machine. One block at most is read ahead here, and no large member.
+ */
+export async function shareReading(
+  thread: Pick<ChunkThread, 'begin' | 'stop'>,
+  reader: ArchiveReader,
+  task: SharedTask,
+  use: (chunk: Uint8Array) => number,
+): Promise<void> {
+  try {
+    const chunks = thread.begin(task)
+    const own = createOwnBlocks(reader, task)
+    const { length } = task.numbers.numbers
+    for (let taken = 0; taken < length;) {
+      if (own.has(taken)) taken += own.use(use)
+      else if (chunks.waiting() === 0 && (await own.readNext())) continue
+      else {
+        const chunk = await chunks.next()
+        if (chunk === null) throw new Error('the thread ended before its work did')
+        taken += use(chunk)
+        chunks.free(chunk)
+      }
+    }
+  } finally {
+    await thread.stop()
+  }
+}
+
+/** The block that this thread reads itself. */
+function createOwnBlocks(reader: ArchiveReader, task: SharedTask) {
+  let block: MemberBlock | null = null
+  let filled: Chunk[] = []
+  const read = createRecordReader(reader, task, (chunk) => {
+    filled.push(chunk)
+    return Promise.resolve(new Uint8Array(TRANSFER_BYTES))
+  })
+  return {
+    /** Whether the member at this place is in the block that was read. */
+    has: (place: number): boolean => block?.from === place,
+    /** Reads the next block; false: one that was read is not used yet, or none is left that is to be read here. */
+    async readNext(): Promise<boolean> {
+      if (block !== null) return false
+      block = takeSmallBlock(task.numbers, reader.directory)
+      if (block !== null) await read(block.numbers)
+      return block !== null
+    },
+    /** Passes its members on and forgets them; returns how many there are. */
+    use(pass: (chunk: Uint8Array) => number): number {
+      const count = filled.reduce((sum, chunk) => sum + pass(chunk), 0)
+      for (const chunk of filled) freeBytes(chunk)
+      filled = []
+      block = null
+      return count
+    },
+  }
 }

@@ -9,10 +9,10 @@ import {
   type SharedBlocks,
   readRecords,
   shareBlocks,
+  shareReading,
   takeBlock,
   takeSmallBlock,
 } from '../../../../src/sync/osv/archive/read-members.ts'
-import { shareReading } from '../../../../src/sync/osv/archive/reading.ts'
 import type { Chunk, ChunkThread } from '../../../../src/base/threads/chunks.ts'
 import { type ArchiveFile, openArchive } from '../../../../src/archive/zip/reader.ts'
 import { pack } from '../../../archive/zip/archives.ts'
