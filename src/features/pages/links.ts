@@ -9,13 +9,15 @@ interface PageTargets {
   /** Returns the page whose table begins behind this. */
   readonly pageAfter?: (after: string) => string
   readonly documentHref?: (link: DocumentLink) => string
+  /** The first page of a list; null: this is it. */
+  readonly first?: string | null
 }
 
 /** Returns an answer as blocks of a page. */
 export function answerBlocks(call: PageCall, answer: Pick<Answer, 'parts'>, targets: PageTargets = {}): AnswerBlock[] {
-  const { pageAt = () => '', pageAfter = () => '', documentHref = () => '' } = targets
+  const { pageAt = () => '', pageAfter = () => '', documentHref = () => '', first = null } = targets
   const hrefOf = (link: OwnLink): string => (link.kind === 'document' ? documentHref(link) : namedHref(call, link))
-  return htmlBlocks(answer, { now: call.now, hrefOf, pageAt, pageAfter })
+  return htmlBlocks(answer, { now: call.now, hrefOf, pageAt, pageAfter, first })
 }
 
 /** Returns where this site shows what an answer names. */
@@ -31,6 +33,8 @@ function namedHref({ ui, root }: PageCall, link: Exclude<OwnLink, DocumentLink>)
       return ui('search', { q: link.name })
     case 'tag':
       return ui('tag', { id: link.name })
+    case 'tags of':
+      return ui('tags', { image: link.name })
     case 'view':
       return ui('packages', { ecosystem: link.name })
     case 'package':

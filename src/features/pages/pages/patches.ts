@@ -1,10 +1,7 @@
-import { counted } from '../../../base/text.ts'
 import { RESOURCES } from '../../../base/domain/resources.ts'
-import { fieldsOfItem } from '../../../base/json/forms/item-fields.ts'
-import type { Fields } from '../../../base/json/objects.ts'
-import type { Block, FormField } from '../blocks.ts'
-import type { Tone } from '../../../answers/answer.ts'
-import { type Cell, code, plain, state, time } from '../../../answers/cells.ts'
+import { patchesTable } from '../../lookup/list-answers.ts'
+import type { FormField } from '../blocks.ts'
+import { answerBlocks } from '../links.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
 import { readListPage } from './list-page.ts'
 import { selectOf } from './runs/list.ts'
@@ -20,21 +17,19 @@ export function loadPatches(call: PageCall): PageView {
   )
   const wanted = new URLSearchParams(given.filter(([, value]) => value !== ''))
   const after = parameter(query, 'after')
-  const { items, next, total } = readListPage(call, PATH, {}, wanted, after)
+  const page = readListPage(call, PATH, {}, wanted, after)
   const filter = Object.fromEntries(given)
-  const table: Block = {
-    kind: 'table',
-    title: 'Patches',
-    ...(total !== null && { note: `${counted(total, 'fits', 'fit')} this filter.` }),
-    columns: ['CVE', 'Package', 'Ecosystem', 'Severity', 'Ticket', 'Patch', 'Updated'],
-    rows: items.map((item) => rowOf(call, item)),
-    empty: 'No patch fits this filter.',
-    first: after === '' ? null : ui('patches', filter),
-    next: next === null ? null : ui('patches', { ...filter, after: next }),
-  }
+  const table = answerBlocks(
+    call,
+    { parts: [patchesTable(page)] },
+    {
+      pageAfter: (cursor) => ui('patches', { ...filter, after: cursor }),
+      first: after === '' ? null : ui('patches', filter),
+    },
+  )
   const fields = FACETS.flatMap((facet) => fieldOf(facet, filter))
   const form = { kind: 'form', label: 'Filter of patches', action: ui('patches') } as const
-  return { title: 'Patches', blocks: [{ ...form, fields, button: 'Filter' }, table] }
+  return { title: 'Patches', blocks: [{ ...form, fields, button: 'Filter' }, ...table] }
 }
 
 function fieldOf({ param, values }: (typeof FACETS)[number], filter: Record<string, string>): FormField[] {
@@ -50,25 +45,4 @@ const LABELS: Readonly<Partial<Record<string, string>>> = {
   ecosystem: 'Ecosystem',
   severities: 'Severity',
   ticket_statuses: 'Ticket',
-}
-
-const TONES: ReadonlyMap<string, Tone> = new Map([
-  ['critical', 'bad'],
-  ['high', 'warn'],
-])
-
-function rowOf({ ui, now }: PageCall, listed: Fields): (Cell | Cell[])[] {
-  const item = fieldsOfItem(listed, 'patches')
-  const cve = item['cve_id']
-  const severity = item['severity']
-  const updated = item['updated_at']
-  return [
-    typeof cve === 'string' ? code(cve, ui('search', { q: cve.slice(0, 500) })) : plain(cve),
-    [plain(item['package_src_name']), code(plain(item['version']).text)],
-    [plain(item['ecosystem']), plain(item['os_distro_major'])],
-    typeof severity === 'string' ? state(plain(severity).text, TONES.get(severity) ?? 'plain') : plain(severity),
-    plain(item['ticket_status']),
-    plain(item['patch_status']),
-    typeof updated === 'string' ? time(updated, now) : plain(updated),
-  ]
 }
