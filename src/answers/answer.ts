@@ -49,7 +49,11 @@ export interface Table {
   /** Where further rows begin, of which the number is not known. */
   readonly next?: string
   /** The number of all rows of a list that is shown page by page; null: it is not known. */
-  readonly total?: { readonly count: number; readonly words: string } | null
+  readonly total?: number | null
+  /** For a page: in the terminal the head says enough. */
+  readonly about?: readonly string[]
+  /** For a terminal: how to see more rows; a page leads there. */
+  readonly more?: string
   /** Said instead of a table without rows. */
   readonly empty: string
 }
@@ -61,6 +65,8 @@ export interface Column {
   readonly width?: number
   /** Several values are parts of one text. */
   readonly isPhrase?: true
+  /** A terminal shows each of its values on a line below the row, and no head. */
+  readonly isBelow?: true
   /** Only a page has room for it. */
   readonly isDetail?: true
 }

@@ -93,11 +93,11 @@ function titleOf({ title }: Pick<Facts, 'title'>): { readonly title?: string } {
 }
 
 function tableOf(table: Table, place: PagePlace): AnswerBlock {
-  const { rows, at, of = rows.length, notes = [], total } = table
+  const { rows, at, of = rows.length, notes = [], about = [] } = table
   const from = at ?? 0
   const end = from + rows.length
   const nextRows = at !== undefined && end < of ? place.pageAt(end) : null
-  const note = [...rangeOf(table), ...(total ? [total.words] : []), ...notes].map(asSentence).join(' ')
+  const note = [...rangeOf(table), ...about, ...notes].map(asSentence).join(' ')
   return {
     kind: 'table',
     title: capitalized(table.title),

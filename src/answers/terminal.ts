@@ -39,6 +39,7 @@ function tableLines(given: Table): string[] {
   const { rows, of = rows.length, notes = [], empty } = given
   if (rows.length === 0) return [...[empty, ...notes].map(visible), ...nextLines(given)]
   const columns = columnsOf(given)
+  if (columns.some(({ isBelow }) => isBelow)) return [...outlineLines(columns, rows), ...nextLines(given)]
   const shown = columns.filter(({ isDetail }) => isDetail !== true)
   const cells = rows.map((row) =>
     columns.flatMap((column, at) => (column.isDetail === true ? [] : cellText(column, row[at] ?? []))),
@@ -49,10 +50,24 @@ function tableLines(given: Table): string[] {
   return [...notes.map(visible), table(head, cells), ...hint, ...nextLines(given)]
 }
 
+/** Returns each row as a line, a time apart from the rest, with the values of its columns below it. */
+function outlineLines(columns: readonly Column[], rows: Table['rows']): string[] {
+  return rows.flatMap((row) => {
+    const cells = columns.map((column, at) => ({ ...column, values: listOf(row[at] ?? []) }))
+    const heads = cells.filter(({ isBelow, isDetail }) => isBelow !== true && isDetail !== true)
+    const [times = [], others = []] = [true, false].map((isTime) =>
+      heads.filter(({ values }) => (values[0]?.kind === 'time') === isTime).map(({ values }) => textOfValues(values)),
+    )
+    const below = cells.flatMap(({ isBelow, values }) => (isBelow === true ? values : []))
+    return [visible([...times, others.join(': ')].join('  ')), ...below.map((one) => `  ${visible(textOfValue(one))}`)]
+  })
+}
+
 /** Says how many rows of a list are shown, and how to see the next ones. */
-function nextLines({ rows, next, total }: Table): string[] {
+function nextLines({ rows, next, total, more }: Table): string[] {
+  if (more !== undefined) return ['', more]
   if (next === undefined || total === undefined) return []
-  const count = total === null ? `${rows.length} shown` : `${rows.length} of ${total.count}`
+  const count = total === null ? `${rows.length} shown` : `${rows.length} of ${total}`
   return ['', `${count}; the next page: the same command with`, `--after ${next}`]
 }
 

@@ -170,7 +170,8 @@ const LIST: Table = {
     [[textValue('bash'), textValue(null)], textValue(null), textValue(null), codeValue('y')],
   ],
   next: 'cursor',
-  total: { count: 7, words: '7 things' },
+  total: 7,
+  about: ['7 things'],
   empty: 'no things',
 }
 
@@ -200,4 +201,38 @@ test('a page shows all columns of a list, how many rows it has, and links to its
   })
   expect(JSON.stringify(block)).toContain(`sha256:${'ab'.repeat(32)}`)
   expect(htmlBlocks({ parts: [LIST] }, place)[0]).toMatchObject({ first: null })
+})
+
+const OUTLINE: Table = {
+  kind: 'table',
+  title: 'changes',
+  about: ['for a page'],
+  columns: [
+    { name: 'when' },
+    { name: 'tag' },
+    { name: 'change' },
+    { name: 'first', isBelow: true },
+    { name: 'then', isDetail: true },
+  ],
+  rows: [
+    [timeValue(NOW), textValue('a:1'), textValue('1 new'), [textValue('x, y'), textValue('z')], textValue('7')],
+    [timeValue(NOW), textValue('b:1'), textValue('1 gone'), [], textValue('6')],
+  ],
+  more: 'more exist than these 2',
+  empty: 'nothing changed',
+}
+
+test('the terminal prints a change as a line, with its details below it, and a page as a row', () => {
+  expect(terminalLines({ parts: [OUTLINE] })).toEqual([
+    '2026-07-01T01:00:00.000Z  a:1: 1 new',
+    '  x, y',
+    '  z',
+    '2026-07-01T01:00:00.000Z  b:1: 1 gone',
+    '',
+    'more exist than these 2',
+  ])
+  expect(terminalLines({ parts: [{ ...OUTLINE, rows: [] }] })[0]).toBe('nothing changed')
+  const [block] = blocksOf(OUTLINE)
+  expect(block).toMatchObject({ note: 'For a page.', columns: ['When', 'Tag', 'Change', 'First', 'Then'] })
+  expect(JSON.stringify(block)).not.toContain('more exist')
 })

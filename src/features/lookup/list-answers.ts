@@ -82,7 +82,7 @@ export function imagesTable(page: Listed, isStored: (repository: string) => bool
     columns: [{ name: 'image' }, { name: 'changed' }, { name: 'id' }],
     rows: page.items.map((item) => imageRow(item, isStored)),
     words: (total) => counted(total, 'image'),
-    notes: ['the tags of an image are stored where it is in scope (catalog.scope, catalog.include, catalog.exclude)'],
+    about: ['the tags of an image are stored where it is in scope (catalog.scope, catalog.include, catalog.exclude)'],
   })
 }
 
@@ -123,17 +123,18 @@ function tagRow(item: Fields, listedUnder?: string): Value[] {
 }
 
 /** What is special to a list. */
-interface ListParts extends Pick<Table, 'columns' | 'rows' | 'notes'> {
+interface ListParts extends Pick<Table, 'columns' | 'rows' | 'about'> {
   /** Says how many there are. */
   readonly words: (total: number) => string
 }
 
-function listTable(name: string, { next, total }: Listed, { words, ...parts }: ListParts): Table {
+function listTable(name: string, { next, total }: Listed, { words, about = [], ...parts }: ListParts): Table {
   return {
     kind: 'table',
     title: name,
     ...parts,
-    total: total === null ? null : { count: total, words: words(total) },
+    total,
+    about: [...(total === null ? [] : [words(total)]), ...about],
     ...(next !== null && { next }),
     empty: `no ${name}: the service's list has none that fit`,
   }
