@@ -1,6 +1,6 @@
-import type { Answer, DocumentLink, OwnLink } from '../../answers/answer.ts'
+import type { Answer, DocumentLink, OwnLink, Table } from '../../answers/answer.ts'
 import { type AnswerBlock, htmlBlocks } from '../../answers/html.ts'
-import type { PageCall } from './page.ts'
+import { type PageCall, parameter } from './page.ts'
 
 /** Where a page leads beside the other pages: itself, and the documents that it shows. */
 interface PageTargets {
@@ -18,6 +18,19 @@ export function answerBlocks(call: PageCall, answer: Pick<Answer, 'parts'>, targ
   const { pageAt = () => '', pageAfter = () => '', documentHref = () => '', first = null } = targets
   const hrefOf = (link: OwnLink): string => (link.kind === 'document' ? documentHref(link) : namedHref(call, link))
   return htmlBlocks(answer, { now: call.now, hrefOf, pageAt, pageAfter, first })
+}
+
+/** Returns the table of a list that is shown page by page; `query`: the parameters of its first page. */
+export function listBlocks(
+  call: PageCall,
+  page: string,
+  table: Table,
+  query: Readonly<Record<string, string | number>>,
+  by: 'after' | 'before' = 'after',
+): AnswerBlock[] {
+  const isFirst = parameter(call.query, by) === ''
+  const pageAfter = (next: string): string => call.ui(page, { ...query, [by]: next })
+  return answerBlocks(call, { parts: [table] }, { pageAfter, first: isFirst ? null : call.ui(page, query) })
 }
 
 /** Returns where this site shows what an answer names. */

@@ -1,7 +1,7 @@
 import { RESOURCES } from '../../../base/domain/resources.ts'
 import { patchesTable } from '../../lookup/list-answers.ts'
 import type { FormField } from '../blocks.ts'
-import { answerBlocks } from '../links.ts'
+import { listBlocks } from '../links.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
 import { readListPage } from './list-page.ts'
 import { selectOf } from './runs/list.ts'
@@ -19,14 +19,7 @@ export function loadPatches(call: PageCall): PageView {
   const after = parameter(query, 'after')
   const page = readListPage(call, PATH, {}, wanted, after)
   const filter = Object.fromEntries(given)
-  const table = answerBlocks(
-    call,
-    { parts: [patchesTable(page)] },
-    {
-      pageAfter: (cursor) => ui('patches', { ...filter, after: cursor }),
-      first: after === '' ? null : ui('patches', filter),
-    },
-  )
+  const table = listBlocks(call, 'patches', patchesTable(page), filter)
   const fields = FACETS.flatMap((facet) => fieldOf(facet, filter))
   const form = { kind: 'form', label: 'Filter of patches', action: ui('patches') } as const
   return { title: 'Patches', blocks: [{ ...form, fields, button: 'Filter' }, ...table] }

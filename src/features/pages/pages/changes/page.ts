@@ -5,7 +5,7 @@ import { counted } from '../../../../base/text.ts'
 import type { ChangedName, LoggedSnapshot } from '../../../../store/changes/log.ts'
 import { type NamedChange, changedNames } from '../../../lookup/change-tables.ts'
 import type { Block } from '../../blocks.ts'
-import { answerBlocks } from '../../links.ts'
+import { listBlocks } from '../../links.ts'
 import { type Cell, code, count, link, plain, state, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
 import { askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
@@ -79,7 +79,7 @@ function entryParameters({ id, source }: LoggedSnapshot): Record<string, string 
 
 /** The names that one published snapshot changed. */
 function entryView(call: PageCall, id: number): PageView {
-  const { query, reads, ui, now, signedIn } = call
+  const { query, reads, now, signedIn } = call
   const row = reads.changes.readLogged(id)
   if (row === null || (isPrivateSource(row.source) && !signedIn))
     throw new MirrorError(
@@ -110,15 +110,10 @@ function entryView(call: PageCall, id: number): PageView {
     { title: 'what changed', empty: emptyText(row), total: null, ...(next !== undefined && { next }) },
     SHOWN,
   )
-  const blocks = answerBlocks(
-    call,
-    { parts: [table] },
-    {
-      pageAfter: (name) => ui('changes', { ...parameters, after: name }),
-      first: after === '' ? null : ui('changes', parameters),
-    },
-  )
-  return { title: `${row.source}: ${changeWords(row)}`, blocks: [facts, ...blocks] }
+  return {
+    title: `${row.source}: ${changeWords(row)}`,
+    blocks: [facts, ...listBlocks(call, 'changes', table, parameters)],
+  }
 }
 
 function emptyText({ previous, complete }: LoggedSnapshot): string {

@@ -9,7 +9,7 @@ import { type PageCall, type PageView, parameter } from '../../page.ts'
 import { readListPage } from '../list-page.ts'
 import { repositoryOfImage } from '../../../../server/lookup/tag-names.ts'
 import { imagesTable, tagsTable } from '../../../lookup/list-answers.ts'
-import { answerBlocks } from '../../links.ts'
+import { listBlocks } from '../../links.ts'
 
 const LIST = '/v1/images/'
 const TAGS_OF_IMAGE = '/v1/images/{repo}/tags'
@@ -23,11 +23,7 @@ export function loadImageList(call: PageCall): PageView {
   const page = readListPage(call, LIST, {}, NONE, after)
   const isStored = (repo: string): boolean =>
     call.reads.catalog.readList(requestedPath(TAGS_OF_IMAGE, { repo })) !== null
-  const table = answerBlocks(
-    call,
-    { parts: [{ ...imagesTable(page, isStored), title: 'images of the catalog' }] },
-    { pageAfter: (cursor) => ui('images', { after: cursor }), first: after === '' ? null : ui('images') },
-  )
+  const table = listBlocks(call, 'images', { ...imagesTable(page, isStored), title: 'images of the catalog' }, {})
   const all: Block = {
     kind: 'facts',
     rows: [['tags', link('all tags of all images', ui('tags'))]],
@@ -45,14 +41,7 @@ export function loadTagList(call: PageCall): PageView {
   const page = readListPage(call, path, params, NONE, after)
   const raw = repo === null ? '/v1/tags/' : `/v1/images/${pathOf(repo)}/tags`
   const title = repo === null ? 'Tags of all images' : clip(`Tags of ${repo}`)
-  const table = answerBlocks(
-    call,
-    { parts: [{ ...tagsTable(page, repo ?? undefined), title }] },
-    {
-      pageAfter: (cursor) => ui('tags', { image, after: cursor }),
-      first: after === '' ? null : ui('tags', { image }),
-    },
-  )
+  const table = listBlocks(call, 'tags', { ...tagsTable(page, repo ?? undefined), title }, { image })
   const from: Block = {
     kind: 'facts',
     rows: [

@@ -5,7 +5,7 @@ import { NOT_JUDGED, whyNoTags } from '../../../../store/findings/words.ts'
 import { MirrorError } from '../../../../base/errors.ts'
 import type { Block } from '../../blocks.ts'
 import { changedFindingsTable } from '../../../lookup/change-tables.ts'
-import { answerBlocks } from '../../links.ts'
+import { listBlocks } from '../../links.ts'
 import type { PageCall } from '../../page.ts'
 
 /**
@@ -30,8 +30,9 @@ export function requireTagFindings<T>(call: PageCall, use: (reads: FindingsReads
   return found
 }
 
-/** Returns the table of changes of tags, newest first. */
-export function changesBlocks(call: PageCall, changes: readonly LoggedFindings[], targets = {}, parts = {}): Block[] {
-  const table = changedFindingsTable(changes.map(changeMessage), { total: null, ...parts })
-  return answerBlocks(call, { parts: [table] }, targets)
+/** Returns the table of changes of tags, newest first; `next`: the last one shown, where there are more. */
+export function changesBlocks(call: PageCall, changes: readonly LoggedFindings[], next?: number): Block[] {
+  const more = next === undefined ? {} : { next: String(next) }
+  const table = changedFindingsTable(changes.map(changeMessage), { total: null, ...more })
+  return listBlocks(call, 'tag-changes', table, {}, 'before')
 }

@@ -32,10 +32,6 @@ export function loadTagChanges(call: PageCall): PageView {
   const { state, counts, refusals, tags, changes } = found
   const shown = changes.slice(0, MOST)
   const next = changes.length > MOST ? shown.at(-1)?.seq : undefined
-  const targets = {
-    pageAfter: (seq: string) => ui('tag-changes', { before: seq }),
-    first: before === null ? null : ui('tag-changes'),
-  }
   const judgedAt = toIsoOrNull(state?.judgedAt)
   const isWhole = (state?.beganAt ?? null) !== null
   return {
@@ -55,7 +51,7 @@ export function loadTagChanges(call: PageCall): PageView {
         ],
       },
       ...(before === null ? answerBlocks(call, { parts: [tagsToFix(tags, { about: [ORDER, NOT_COUNTED] })] }) : []),
-      ...changesBlocks(call, shown, targets, next === undefined ? {} : { next: String(next) }),
+      ...changesBlocks(call, shown, next),
     ],
   }
 }
