@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { SourceName } from '../../src/base/domain/sources.ts'
+import type { RunKind } from '../../src/base/reports/runs.ts'
 import { createChangeWriter } from '../../src/store/changes/log-writes.ts'
 import { createChangeTracker } from '../../src/store/changes/tracker.ts'
 import { deflatedOf } from '../../src/base/gzip/member.ts'
@@ -33,7 +34,7 @@ export interface FilledStore {
   publishOsv(records: Contents['records'], at?: number): { archive: Buffer; index: string }
   publishFeeds(feeds: Contents['feeds'], at?: number): void
   /** Leaves a row in the run log; without an end it stays running. */
-  addRun(source: SourceName, startedAt: number, end?: Partial<RunEnd>): number
+  addRun(source: SourceName, startedAt: number, end?: Partial<RunEnd>, kind?: RunKind): number
   /** Runs SQL as a fault would change the file. */
   damage(sql: string): void
   close(): void
@@ -128,8 +129,8 @@ export function openFilledStore(dir: string): FilledStore {
         publish('feeds', runId, id, at, Object.keys(feeds).length)
       })()
     },
-    addRun(source, startedAt, end) {
-      const id = runs.startRun({ source, kind: 'sync', trigger: 'schedule', startedAt })
+    addRun(source, startedAt, end, kind = 'sync') {
+      const id = runs.startRun({ source, kind, trigger: 'schedule', startedAt })
       const unknown = { asOf: null, snapshot: null, code: null, message: null, facts: {} }
       if (end !== undefined) runs.endRun(id, { ...unknown, state: 'complete', endedAt: startedAt + 1000, ...end })
       return id

@@ -2,8 +2,11 @@ import type { SourceName } from '../../src/base/domain/sources.ts'
 import type { SourceStatus } from '../../src/base/reports/sources.ts'
 import type { PageFigures } from '../../src/server/status/routes.ts'
 
-/** Returns a source of which nothing is wrong, as the status has it, but for what is given. */
+const WRONG = ['failed', 'quarantined', 'partial']
+
+/** Returns a source of which nothing is wrong, as the status has it, but for what is given. A wrong state is that of the last run. */
 export function sourceStatus(name: SourceName, more: Partial<SourceStatus> = {}): SourceStatus {
+  const { state = 'complete', lastRun = null } = more
   return {
     name,
     state: 'complete',
@@ -31,6 +34,7 @@ export function sourceStatus(name: SourceName, more: Partial<SourceStatus> = {})
     scopeChanged: null,
     signatures: null,
     lastRun: null,
+    wrongRun: WRONG.includes(state) ? lastRun : null,
     progress: null,
     nextRunAt: null,
     ...more,

@@ -112,6 +112,8 @@ export const SOURCE_STATUS = object(
     /** What the signatures of the stored artifacts came to; null: they are not verified, or another source. */
     signatures: brief(maybe(SIGNATURES)),
     lastRun: maybe(RUN_SUMMARY),
+    /** The run that the state is of while none is under way, if it failed, was quarantined or partial: a refresh may have come after it. */
+    wrongRun: brief(maybe(RUN_SUMMARY)),
     /** How far its run is, where this daemon runs it; null: no run, one of another process, or nothing is known yet. */
     progress: maybe(RUN_PROGRESS),
     nextRunAt: MAYBE_DATE,

@@ -19,8 +19,9 @@ export function openStatus(status: Status): Status {
 
 /** Returns one source of the report without upstream's messages and private paths. */
 export function openSourceStatus(source: SourceStatus): SourceStatus {
-  if (!PRIVATE.has(source.name)) return { ...source, lastRun: source.lastRun && withoutPeople(source.lastRun) }
-  const { partialLists, unprovedLists, lastRun, progress, waiting, signatures } = source
+  const { partialLists, unprovedLists, lastRun, wrongRun, progress, waiting, signatures } = source
+  if (!PRIVATE.has(source.name))
+    return { ...source, lastRun: lastRun && withoutPeople(lastRun), wrongRun: wrongRun && withoutPeople(wrongRun) }
   return {
     ...source,
     partialLists: partialLists.map(withoutPrivateNames),
@@ -28,6 +29,7 @@ export function openSourceStatus(source: SourceStatus): SourceStatus {
     waiting: waiting.map(({ run }) => ({ run, reason: null })),
     signatures: signatures && { ...signatures, unverified: [] },
     lastRun: lastRun && openRun(lastRun),
+    wrongRun: wrongRun && openRun(wrongRun),
     ...(progress?.retry && { progress: { ...progress, retry: openRetry(progress.retry) } }),
   }
 }

@@ -153,8 +153,8 @@ function failures(
 ): MirrorProblem[] {
   const isBusy = all.some(({ state }) => state === 'running')
   const failed = sources.filter(({ state }) => state === 'failed')
-  const own = failed.filter(({ lastRun }) => storage.state === 'ok' || !OF_STORAGE.includes(lastRun?.code ?? null))
-  const causes = Map.groupBy(own, ({ name, lastRun }) => sharedCause(lastRun?.code) ?? name)
+  const own = failed.filter(({ wrongRun }) => storage.state === 'ok' || !OF_STORAGE.includes(wrongRun?.code ?? null))
+  const causes = Map.groupBy(own, ({ name, wrongRun }) => sharedCause(wrongRun?.code) ?? name)
   return [...causes].map(([cause, ones]) => failureOf(cause, ones, config, isBusy))
 }
 
@@ -169,7 +169,7 @@ function failureOf(
   isBusy: boolean,
 ): MirrorProblem {
   const subject = ones.map(({ name }) => name).join(', ')
-  const messages = new Set(ones.flatMap(({ lastRun }) => lastRun?.message ?? []))
+  const messages = new Set(ones.flatMap(({ wrongRun }) => wrongRun?.message ?? []))
   const more = {
     detail: [...messages][0] ?? null,
     since: earliest(ones.map(({ failingSince }) => failingSince)),
@@ -178,7 +178,7 @@ function failureOf(
   }
   if (typeof cause !== 'string')
     return problem(cause.code, 'failed', subject, cause.text, { ...more, advice: [cause.advice] })
-  const runs = ones.flatMap(({ lastRun }) => (lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`]))
+  const runs = ones.flatMap(({ wrongRun }) => (wrongRun === null ? [] : [`patchmirror runs ${wrongRun.id}`]))
   const active = activeSources(config)
   const syncs = isBusy ? [] : ones.filter(({ name }) => active.includes(name))
   const advice = [...runs, ...syncs.map(({ name }) => `patchmirror sync ${name}`)]
@@ -290,12 +290,12 @@ function signatureProblem({ name, signatures }: SourceStatus): MirrorProblem[] {
   return [problem('signatures', 'warning', name, text, { detail, effect, advice })]
 }
 
-function partialProblem({ name, state, lastRun }: SourceStatus): MirrorProblem[] {
+function partialProblem({ name, state, wrongRun }: SourceStatus): MirrorProblem[] {
   if (state !== 'partial') return []
-  const advice = lastRun === null ? [] : [`patchmirror runs ${lastRun.id}`]
+  const advice = wrongRun === null ? [] : [`patchmirror runs ${wrongRun.id}`]
   return [
     problem('partial', 'warning', name, 'the last run was partial', {
-      detail: lastRun?.message ?? null,
+      detail: wrongRun?.message ?? null,
       advice,
     }),
   ]

@@ -22,10 +22,10 @@ export function judgeReadiness(
   const { sources, storage, fleet, views = [] } = status
   const own = sources.map(openSourceStatus).filter(({ name }) => active.includes(name))
   const judged = own.map((source): SourceReadiness => {
-    const { name, state, asOf, ageSeconds, progress, lastRun } = source
+    const { name, state, asOf, ageSeconds, progress, wrongRun } = source
     if (asOf === null) {
       const repeated = progress?.retry ? `; ${describeRetry(progress.retry)}` : ''
-      const failed = state === 'failed' ? `: the last run failed (${lastRun?.code ?? 'unknown'})` : ''
+      const failed = state === 'failed' ? `: the last run failed (${wrongRun?.code ?? 'unknown'})` : ''
       const why = state === 'running' ? `: the first run is in progress${repeated}` : failed
       return { name, ready: false, reason: `nothing mirrored yet${why}` }
     }

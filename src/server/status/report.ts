@@ -112,11 +112,13 @@ function sourceStatus(
   { reads, now, nextRunAt, servedId, config, progressOf }: StatusOptions,
 ): SourceStatus {
   const latest = reads.runs.readLatestRun(name)
+  const results = reads.runs.readResults(name)
+  const wrong = worstOf(results)
   const snapshot = reads.snapshots.readSnapshot(name)
   const asOf = snapshot === null ? null : reads.runs.readAsOf(name, snapshot)
   return {
     name,
-    state: stateOf(latest, reads.runs.readResults(name), snapshot !== null),
+    state: stateOf(latest, { wrong, hasEnded: results.length > 0 }, snapshot !== null),
     snapshot: snapshot?.id ?? null,
     contentDigest: snapshot?.contentDigest ?? null,
     served: servedId?.(name) ?? null,
@@ -138,6 +140,7 @@ function sourceStatus(
     scopeChanged: changedScopeText(reads.runs, config, name),
     signatures: name === 'catalog' ? signaturesOf(reads) : null,
     lastRun: latest === null ? null : summaryOf(latest, reads),
+    wrongRun: wrong === undefined ? null : summaryOf(wrong, reads),
     progress: latest?.state === 'running' ? (progressOf?.(name) ?? null) : null,
     nextRunAt: toIsoOrNull(nextRunAt(name)),
   }
@@ -171,15 +174,26 @@ function rejectedOf(reads: Reads, name: SourceName): SourceStatus['rejected'] {
 
 const WORST = ['failed', 'quarantined', 'partial'] as const
 
+type WrongRun = Run & { readonly state: (typeof WORST)[number] }
+
+/** Returns the worst of the last results, if one of them is wrong. */
+function worstOf(results: readonly Run[]): WrongRun | undefined {
+  const wrong = WORST.flatMap((state) => results.filter((run): run is WrongRun => run.state === state))
+  return wrong[0]
+}
+
 /**
  * A refresh looks at a part only, so that it ended well does not hide how the last run ended that looked at all. A run that was
  * stopped on request hides nothing that was wrong before it, nor that nothing is stored.
  */
-function stateOf(latest: Run | null, results: readonly Run[], isStored: boolean): SourceState {
+function stateOf(
+  latest: Run | null,
+  { wrong, hasEnded }: { readonly wrong: WrongRun | undefined; readonly hasEnded: boolean },
+  isStored: boolean,
+): SourceState {
   if (latest?.state === 'running') return 'running'
-  const wrong = WORST.find((state) => results.some((run) => run.state === state))
-  if (wrong !== undefined) return wrong
-  if (results.length === 0 && !isStored) return 'never'
+  if (wrong !== undefined) return wrong.state
+  if (!hasEnded && !isStored) return 'never'
   if (latest?.state === 'stopped') return 'stopped'
   return latest === null ? 'never' : 'complete'
 }

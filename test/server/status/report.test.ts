@@ -65,10 +65,30 @@ test('the status of an empty mirror has sources that never ran', async () => {
       scopeChanged: null,
       signatures: null,
       lastRun: null,
+      wrongRun: null,
       progress: null,
       nextRunAt: null,
     })),
   )
+})
+
+test('a problem names the run that failed, also when a refresh came after it', async () => {
+  const { get } = await serve((store) => {
+    store.publishOsv({ one: '{}' })
+    store.publishFeeds(FEEDS)
+    store.addRun('feeds', FILLED_AT + 1000, { state: 'failed', code: 'upstream_unreachable', message: 'no connection' })
+    store.addRun('feeds', FILLED_AT + 5000, { message: 'one feed was refreshed' }, 'refresh')
+  })
+  const report = jsonOf(await get('/-/status')) as unknown as Report & { problems: unknown[] }
+  const [feeds] = report.sources as unknown as [{ lastRun: { id: number }; wrongRun: { id: number } }]
+  expect(feeds).toMatchObject({
+    state: 'failed',
+    lastRun: { kind: 'refresh' },
+    wrongRun: { code: 'upstream_unreachable' },
+  })
+  expect(feeds.wrongRun.id).toBe(feeds.lastRun.id - 1)
+  expect(JSON.stringify(report.problems)).toContain('no connection')
+  expect(JSON.stringify(report.problems)).not.toContain('one feed was refreshed')
 })
 
 test('the status gives state, age and last run of each source, and nothing else', async () => {

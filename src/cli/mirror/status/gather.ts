@@ -38,8 +38,8 @@ function withOwnRuns(asked: Status, own: Status | null): Status {
   const sources = asked.sources.map((source) => {
     const same = own?.sources.find(({ name }) => name === source.name)
     if (same === undefined || same.lastRun?.id !== source.lastRun?.id) return source
-    const { lastRun, partialLists, unprovedLists } = same
-    return { ...source, lastRun, partialLists, unprovedLists }
+    const { lastRun, wrongRun, partialLists, unprovedLists } = same
+    return { ...source, lastRun, wrongRun, partialLists, unprovedLists }
   })
   const relay = own?.relay ?? []
   return { ...asked, sources, relay: relay.length === 0 ? asked.relay : relay } // none where the file is damaged
