@@ -165,7 +165,7 @@ function isCommand(program: Command, line: string): boolean {
   const command = path.at(-1)
   const names = path.slice(1).map((one) => one.name())
   const verb = VERBS.find((one) => one.path === names.join(' '))
-  if (command === undefined || verb?.load === undefined) return false
+  if (command === undefined || (verb?.load ?? verb?.forms) === undefined) return false
   const known = [...command.options, ...program.options].map(({ long }) => long)
   const areOptions = [...line.matchAll(/(?<=\s)--[\w-]+/g)].every(
     ([option]) => others.length > 0 || known.includes(option),

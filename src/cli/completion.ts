@@ -1,12 +1,14 @@
 import { MirrorError } from '../base/errors.ts'
 import { print } from './context.ts'
+import { type Flag, type Form, flagsOf } from './verbs/verb.ts'
 
 /** Of a command what its completion shows. */
 interface Completed {
   readonly path: string
   readonly alias?: string
   readonly summary: string
-  readonly options?: readonly (readonly [flags: string, ...rest: unknown[]])[]
+  readonly options?: readonly Flag[]
+  readonly forms?: readonly Form[]
 }
 
 /** What may follow the words of a command: the words of its own commands, and its options. */
@@ -42,13 +44,13 @@ function stepsOf(verbs: readonly Completed[]): Step[] {
     return {
       path,
       next,
-      flags: [...flagsOf(verbs.find((verb) => verb.path === path)), '--config', '--help'],
+      flags: [...wordsOf(verbs.find((verb) => verb.path === path)), '--config', '--help'],
     }
   })
 }
 
-function flagsOf(verb: Completed | undefined): string[] {
-  return (verb?.options ?? []).flatMap(([flags]) => /--[\w-]+/.exec(flags)?.[0] ?? [])
+function wordsOf(verb: Completed | undefined): string[] {
+  return (verb === undefined ? [] : flagsOf(verb)).flatMap(([flags]) => /--[\w-]+/.exec(flags)?.[0] ?? [])
 }
 
 const SCRIPTS: Readonly<Partial<Record<string, (steps: readonly Step[]) => string>>> = {

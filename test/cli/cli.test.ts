@@ -12,6 +12,8 @@ import { type Sandbox, createSandbox } from '../sandbox/server.ts'
 import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { operatorName } from '../../src/base/domain/run-facts.ts'
+import { listSynonyms } from '../../src/cli/verbs/synonyms.ts'
+import { flagsOf } from '../../src/cli/verbs/verb.ts'
 import { VERSION } from '../../src/base/version.ts'
 import { setSchema } from '../store/fixtures.ts'
 import { type Finished, MAIN } from '../support/command.ts'
@@ -88,15 +90,38 @@ async function refusalOf(args: readonly string[]): Promise<string> {
   return told
 }
 
+/** Reports whether a command has these words and options. */
+function isCommandLine(line: string): boolean {
+  const words = line.split(' ').filter((word) => /^[a-z-]+$/.test(word))
+  const flags = words.filter((word) => word.startsWith('--'))
+  const names = words.filter((word) => !word.startsWith('--'))
+  const verb = VERBS.find(({ path }) => path === names.join(' '))
+  return verb !== undefined && flags.every((flag) => flagsOf(verb).some(([known]) => known.split(' ')[0] === flag))
+}
+
 describe('the command line', () => {
-  test('--help names every command, the exit codes and an example, and exits 0', async () => {
+  test('--help has a line for each command in its group, and the exit codes, on one page', async () => {
     const { code, out } = await patchmirror('--help')
     expect(code).toBe(0)
-    for (const word of ['serve', 'sync', 'status', 'runs', 'approve', 'reject', 'verify', 'config', 'health']) {
-      expect(out).toContain(`  ${word}`)
-    }
-    expect(out).toMatch(/EXIT STATUS[\s\S]*quarantined[\s\S]*EXAMPLES/)
+    const rows = VERBS.filter(({ path }) => !path.includes(' ')).map(({ path }) => new RegExp(`^  ${path} `, 'm'))
+    for (const row of rows) expect(out).toMatch(row)
+    expect(out).toMatch(/Run:\n[\s\S]*Ask:\n[\s\S]*Keep:\n[\s\S]*Move:\n[\s\S]*Service:\n[\s\S]*EXIT STATUS/)
     expect(out.split('\n').filter((line) => line.length > 80)).toEqual([])
+  })
+
+  test('a synonym and a former name of a command are answered with the command, which exists', async () => {
+    const names = new Set(VERBS.map(({ path }) => path))
+    for (const [words, command] of listSynonyms()) {
+      expect([words, names.has(words)]).toEqual([words, false])
+      expect(await refusalOf(words.split(' '))).toContain(
+        `patchmirror: there is no command "${words}": it is "patchmirror ${command}"`,
+      )
+      if (!command.startsWith('-')) expect([command, isCommandLine(command)]).toEqual([command, true])
+    }
+    expect(await patchmirror('start')).toMatchObject({
+      code: 2,
+      err: 'patchmirror: there is no command "start": it is "patchmirror serve"\nusage: patchmirror [options] COMMAND\n',
+    })
   })
 
   test('--version prints the version of package.json', async () => {
@@ -120,22 +145,25 @@ describe('the command line', () => {
     ] as const
     for (const [args, usage] of LONG ? incomplete : incomplete.slice(2)) {
       const { code, err } = await patchmirror(...args)
-      expect([code, err]).toEqual([2, expect.stringContaining(`Usage: patchmirror ${usage}`)])
+      expect([code, err]).toEqual([2, expect.stringContaining(`usage: patchmirror ${usage}`)])
     }
   })
 
   longTest('gives the action of every command as many arguments as its row of the table declares', async () => {
-    for (const { path, arguments: given = '', load } of VERBS) {
+    for (const { path, arguments: given = '', load, forms = [] } of VERBS) {
       const declared = given === '' ? 0 : given.split(' ').length
-      if (load === undefined) continue
-      // behind them come the options, and the features for those that ask for them
-      expect([path, [1, 2]]).toEqual([path, expect.arrayContaining([(await load()).length - declared])])
+      const own = load === undefined ? [] : [{ load, takesArguments: true }]
+      for (const { load, takesArguments = false } of [...own, ...forms]) {
+        // behind them come the options, and the features for those that ask for them
+        const before = takesArguments ? declared : 0
+        expect([path, [1, 2]]).toEqual([path, expect.arrayContaining([(await load()).length - before])])
+      }
     }
   })
 
   test('has for every command an example that its help page shows and that parses', async () => {
-    for (const { path, example, load } of VERBS) {
-      if (load === undefined) continue
+    for (const { path, example, load, forms } of VERBS) {
+      if (load === undefined && forms === undefined) continue
       expect([path, example]).toEqual([path, expect.stringMatching(`^${path}( |$)`)])
       const calls: string[] = []
       const program = createProgram(FEATURES)
@@ -154,7 +182,7 @@ describe('the command line', () => {
     // The daemon logs JSON by itself; a script of a shell and a JSON Schema have one form.
     const others = ['serve', 'completion', 'config schema']
     const without = VERBS.filter(
-      ({ load, options = [] }) => load !== undefined && !options.some(([flags]) => flags.startsWith('--json')),
+      (verb) => (verb.load ?? verb.forms) !== undefined && !flagsOf(verb).some(([flags]) => flags === '--json'),
     )
     expect(without.map(({ path }) => path).sort()).toEqual(others.sort())
   })
@@ -163,7 +191,7 @@ describe('the command line', () => {
     const verbs = commandsOf(createProgram(FEATURES), [])
     expect(verbs.length).toBeGreaterThan(30)
     for (const { path, needsArgument } of verbs) {
-      const usage = expect.stringContaining(`Usage: patchmirror ${path.join(' ')}`) as string
+      const usage = expect.stringContaining(`usage: patchmirror ${path.join(' ')}`) as string
       const wrong = [[...path, '--no-such-option'], ...(needsArgument ? [path] : [])]
       for (const args of wrong) expect([args, await refusalOf(args)]).toEqual([args, usage])
     }

@@ -44,10 +44,9 @@ test('the completion script of each shell has every command, and an unknown shel
   expect(await run(['completion', 'tcsh'], {}, '/')).toMatchObject({ code: 2 })
 })
 
-test('the command version prints the version, and as JSON the formats of database and bundles', async () => {
-  expect(await run(['version'], {}, '/')).toMatchObject({ code: 0, out: `${VERSION}\n` })
+test('--version prints the version, and with --json the formats of database and bundles', async () => {
+  expect(await run(['--version'], {}, '/')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   for (const args of [
-    ['version', '--json'],
     ['--version', '--json'],
     ['--json', '-V'],
   ])

@@ -119,7 +119,9 @@ function commandsBelow(command: Command, name: string): NamedCommand[] {
 function cliPage(): string {
   const program = createProgram(FEATURES)
   const all = commandsBelow(program, 'patchmirror')
-  const paths = new Set(VERBS.filter(({ load }) => load !== undefined).map(({ path }) => path))
+  const paths = new Set(
+    VERBS.filter(({ load, forms }) => load !== undefined || forms !== undefined).map(({ path }) => path),
+  )
   const runnable = all.filter(({ name }) => paths.has(name.replace('patchmirror ', '')))
   return [
     '# Commands',

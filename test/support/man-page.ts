@@ -7,6 +7,32 @@ import { FEATURES } from '../../src/features.ts'
 
 const VERBS = verbsOf(FEATURES)
 
+/** What only the manual page has. */
+const FILES = `
+FILES
+  data/mirror.db     all stored data (data.dir sets the folder)
+  data/webhooks.db   received deliveries with their states, and events that
+                     wait to be sent to relay targets
+  data/derived/      all.zip and what scanners read (views/), rebuilt from the
+                     database; safe to delete while nothing runs
+  data/downloads/    unfinished downloads; they resume where they stopped
+  data/local.key     the first key for the private paths, made by the first
+                     "patchmirror serve"
+  data/webhook-secrets.json
+                     what webhooks are signed with (webhooks.secretFile)
+
+EXAMPLES
+  PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com patchmirror serve
+  patchmirror sync osv --reconcile
+  patchmirror status
+  patchmirror search CVE-2026-12345
+  patchmirror runs 42 && patchmirror approve 42
+  patchmirror export-db osv-scanner /var/lib/osv-db
+  patchmirror api-keys create mirror --role readonly --out /run/secrets/key
+  patchmirror webhooks register --url https://hooks.example.com/-/webhooks
+  patchmirror webhooks inbox
+`
+
 /** deploy/man/patchmirror.1 in the macros of man(7), from the table of commands and the texts of `patchmirror --help`. */
 export function manPage(): string {
   const program = createProgram(FEATURES)
@@ -27,10 +53,11 @@ export function manPage(): string {
     '.BR \\-h ", " \\-\\-help',
     'print the help page, or the one of a command',
     '.SH COMMANDS',
-    ...VERBS.flatMap(({ path, load, after, example }) =>
-      load === undefined ? [] : commandLines(find(program, path), { path, after, example }),
+    ...VERBS.flatMap(({ path, load, forms, after, example }) =>
+      load === undefined && forms === undefined ? [] : commandLines(find(program, path), { path, after, example }),
     ),
-    ...sections(AFTER),
+    ...sections(AFTER.replace(/OPTIONS[^]*?\n\n/, '')),
+    ...sections(FILES),
     '.SH SEE ALSO',
     'The guides and the reference are in the folder',
     '.I docs',

@@ -17,7 +17,7 @@ export const MIRROR_VERBS: readonly Verb[] = [
   {
     path: 'sync',
     arguments: '[source...]',
-    summary: 'sync now: feeds, osv, catalog, identity, or what is set up',
+    summary: 'sync now: feeds, osv, catalog, identity, or all of them',
     options: [
       ['--full', 'trust nothing that is known: fetch and compare everything'],
       ['--reconcile', 'find changes that lists do not announce (osv, catalog)'],
@@ -69,7 +69,7 @@ export const MIRROR_VERBS: readonly Verb[] = [
   {
     path: 'acknowledge',
     arguments: '<run>',
-    summary: 'end the warning of doubtful changes that a run published',
+    summary: 'end the warning of doubtful changes of a run',
     options: [JSON_FLAG],
     example: 'acknowledge 42',
     load: async () => (await import('../mirror/quarantine.ts')).acknowledgeCommand,
@@ -83,7 +83,7 @@ export const MIRROR_VERBS: readonly Verb[] = [
   },
   {
     path: 'reload',
-    summary: 'have the running daemon read its settings and files again',
+    summary: 'have the daemon read its settings and files again',
     options: [JSON_FLAG],
     example: 'reload',
     load: async () => (await import('../mirror/reload.ts')).reloadCommand,
@@ -95,7 +95,11 @@ export const MIRROR_VERBS: readonly Verb[] = [
     example: 'health --ready',
     load: async () => (await import('../mirror/health.ts')).healthCommand,
   },
-  { path: 'keys', summary: 'local keys: who may read the private paths of this mirror' },
+]
+
+/** The commands of the local keys. */
+export const KEY_VERBS: readonly Verb[] = [
+  { path: 'keys', summary: 'who may read the private paths' },
   {
     path: 'keys create',
     summary: 'make a key and show it, once',

@@ -12,8 +12,11 @@ export interface Verb {
   readonly alias?: string
   /** As commander writes them: `<required>`, `[optional]`, `<several...>`. */
   readonly arguments?: string
+  /** One line of the list of commands. */
   readonly summary: string
   readonly options?: readonly Flag[]
+  /** What else it does, each by an option of its own. */
+  readonly forms?: readonly Form[]
   /** A call of it that its help page shows, without `patchmirror`. A group has none. */
   readonly example?: string
   /** Text below the list of options. */
@@ -22,22 +25,27 @@ export interface Verb {
   readonly load?: () => Promise<Action>
 }
 
+/** What a command does where the first of these options is given; the others go with it alone. */
+export interface Form {
+  readonly options: readonly Flag[]
+  /** It takes the arguments of its command; otherwise none, and its action is called without them. */
+  readonly takesArguments?: boolean
+  readonly load: () => Promise<Action>
+}
+
+/** Returns every option of a command, with those of its forms. */
+export function flagsOf({ options = [], forms = [] }: Pick<Verb, 'options' | 'forms'>): readonly Flag[] {
+  const all = [...forms.flatMap((form) => form.options), ...options]
+  return [...new Map(all.map((flag) => [flag[0], flag])).values()]
+}
+
 /** Prints JSON instead of a text for people. */
 export const JSON_FLAG: Flag = ['--json', 'print JSON']
 /** Writes a secret into a file instead of the terminal. */
 export const OUT: Flag = ['--out <file>', 'write the secret into this new file, not to the terminal']
 
-/** The sections of the help page, in their order. */
-export const SECTIONS = [
-  'mirror',
-  'lookup',
-  'administration',
-  'bundles',
-  'fleet',
-  'program',
-  'service',
-  'webhooks',
-] as const
+/** The groups of the help page, in their order. */
+export const SECTIONS = ['run', 'ask', 'keep', 'move', 'service'] as const
 
-/** Commands by the section that they stand in. */
+/** Commands by the group that they stand in. */
 export type Verbs = Partial<Record<(typeof SECTIONS)[number], readonly Verb[]>>

@@ -10,7 +10,7 @@ const TEST_TAG: Flag = [
 
 /** Commands about events of the service. */
 export const WEBHOOK_VERBS: readonly Verb[] = [
-  { path: 'webhooks', summary: 'events of the service: subscriptions, deliveries, tools' },
+  { path: 'webhooks', summary: 'events' },
   {
     path: 'webhooks register',
     arguments: '[url]',

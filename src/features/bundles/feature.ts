@@ -4,7 +4,7 @@ import { BUNDLE_VERBS } from './verbs.ts'
 /** Carries the mirrored data across air gaps, in signed files. */
 export const bundles: Feature = {
   name: 'bundles',
-  verbs: { bundles: BUNDLE_VERBS },
+  verbs: { move: BUNDLE_VERBS },
   formats: async () => ({ bundleFormat: (await import('./format/manifest.ts')).FORMAT }),
   commands: async () => ({ statusLines: (await import('./cli/arrivals.ts')).describeArrivals }),
   daemon: async () => ({ start: (await import('./start.ts')).startBundles }),

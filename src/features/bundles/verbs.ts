@@ -38,7 +38,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
   {
     path: 'import',
     arguments: '<file...>',
-    summary: 'take in bundles, or the parts of one, in the order of their sequence',
+    summary: 'take in bundles, or the parts of one',
     options: [
       ['--dry-run', 'say what would change, store nothing'],
       ['--allow-rollback', 'also import a bundle that is older than the stored data; the ledger records it'],
@@ -53,7 +53,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
   {
     path: 'need',
     arguments: '<file>',
-    summary: 'write down what is stored here, for "export --for" on the source mirror',
+    summary: 'write down what is stored here, for an export made for it',
     options: [
       ['--brief', 'only which state: a kilobyte, for a mirror above that still knows it'],
       ['--sources <names>', 'of these sources alone, separated by commas; repeat it above'],
@@ -72,7 +72,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
   },
   {
     path: 'digest',
-    summary: 'one hash over all that is served: equal on both sides of a gap',
+    summary: 'one hash over all that is served',
     options: [['--content', 'over the content alone: equal on mirrors that synced by themselves'], JSON_FLAG],
     example: 'digest',
     load: async () => (await import('./cli/need.ts')).digestCommand,

@@ -4,7 +4,7 @@ import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
 export const CHANGES_VERBS: readonly Verb[] = [
   {
     path: 'since',
-    summary: 'since when records and their fixes are known here: the newest, or all of them',
+    summary: 'since when records and their fixes are known here',
     options: [
       ['--ecosystem <name>', 'only records of this ecosystem, such as npm'],
       ['--limit <n>', 'how many of the newest, at most 1000', '20'],
@@ -17,7 +17,7 @@ export const CHANGES_VERBS: readonly Verb[] = [
   },
   {
     path: 'changes',
-    summary: 'what changed in the records: fixes, ranges, severity, withdrawals, in words',
+    summary: 'what changed in the records, in words',
     options: [
       [
         '--since <time>',

@@ -5,7 +5,7 @@ import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
 export const DOCTOR_VERBS: readonly Verb[] = [
   {
     path: 'doctor',
-    summary: 'check settings, data folder, network, credential and all else; say what to do',
+    summary: 'check everything, and say what to do',
     options: [JSON_FLAG],
     after: MIRROR_DOCTOR,
     example: 'doctor',
@@ -14,7 +14,7 @@ export const DOCTOR_VERBS: readonly Verb[] = [
   {
     path: 'support',
     arguments: '<file>',
-    summary: 'write what a report of a problem needs into a new zip file, without secrets',
+    summary: 'write a report of a problem into a zip file, without secrets',
     options: [['--log <file>', 'also the end of this log file of the daemon'], JSON_FLAG],
     after: SUPPORT,
     example: 'support problem.zip --log /var/log/patchmirror.log',

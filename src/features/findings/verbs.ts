@@ -5,8 +5,8 @@ export const FINDINGS_VERBS: readonly Verb[] = [
   {
     path: 'findings',
     arguments: '[tag]',
-    summary:
-      'what changed in the findings of the mirrored tags, or the findings of a tag, by its name, digest or id, as numbers',
+    summary: 'what changed in the findings of tags, or those of one tag',
+    after: '\nThe tag by its name, digest or id; its findings are shown as numbers.',
     options: [
       ['--all', 'the judged tags with their numbers, those with the most findings that have a fix first'],
       [

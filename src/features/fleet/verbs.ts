@@ -3,7 +3,7 @@ import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
 
 /** Commands about the fleet of mirrors on an object store. */
 export const FLEET_VERBS: readonly Verb[] = [
-  { path: 'fleet', summary: 'mirrors that share their data through an object store: its generations' },
+  { path: 'fleet', summary: 'mirrors that share an object store' },
   {
     path: 'fleet check',
     summary: 'try whether the object store does what a fleet needs, with real writes that are deleted again',

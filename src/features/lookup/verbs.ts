@@ -23,8 +23,9 @@ export const LOOKUP_VERBS: readonly Verb[] = [
   {
     path: 'search',
     arguments: '<query>',
-    summary: 'find records, packages, images and tags by id, CVE, package name, purl, tag or digest',
+    summary: 'find records, packages, images and tags',
     options: [LIMIT, JSON_FLAG],
+    after: '\nBy an id, a CVE, the name of a package, a purl, a tag or a digest.',
     example: 'search pkg:npm/lodash',
     load: async () => (await import('./search.ts')).searchCommand,
   },
@@ -32,9 +33,10 @@ export const LOOKUP_VERBS: readonly Verb[] = [
     path: 'show',
     alias: 'record',
     arguments: '<name>',
-    summary:
-      'a record by its id, a tag by its reference, id or digest (its first 8 digits or more), or the tags of a repository',
+    summary: 'all about one record, tag or image',
     options: [['--limit <n>', 'how many affected packages, references or tags', '20'], JSON_FLAG],
+    after:
+      '\nA record by its id, a tag by its reference, id or digest (its first 8 digits or more),\nan image by its repository.',
     example: 'show CVE-2026-12345',
     load: async () => (await import('./show.ts')).showCommand,
   },

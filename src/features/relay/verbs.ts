@@ -2,7 +2,7 @@ import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
 
 /** The commands of this feature. */
 export const RELAY_VERBS: readonly Verb[] = [
-  { path: 'relay', summary: 'whom this mirror passes events on to' },
+  { path: 'relay', summary: 'where events are passed on to' },
   {
     path: 'relay status',
     summary: 'the state of each target',

@@ -1,0 +1,22 @@
+/** Words that people try, with the command that does it: words of other programs, and former names of commands. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  start: 'serve',
+  run: 'serve',
+  up: 'serve',
+  get: 'show',
+  info: 'show',
+  log: 'runs',
+  login: 'whoami',
+  version: '--version',
+}
+
+/** Returns the command that does what these words of a command line ask for; null where no synonym is known. */
+export function successorOf(words: readonly string[]): string | null {
+  const name = words.join(' ')
+  return Object.hasOwn(SYNONYMS, name) ? (SYNONYMS[name] ?? null) : null
+}
+
+/** Lists the synonyms with the commands that they stand for. */
+export function listSynonyms(): readonly (readonly [words: string, command: string])[] {
+  return Object.entries(SYNONYMS)
+}
