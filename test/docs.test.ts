@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { createProgram } from '../src/cli/program.ts'
 import { verbsOf } from '../src/cli/verbs.ts'
+import { isGroup } from '../src/cli/verbs/verb.ts'
 import { generatedPages } from './support/doc-pages.ts'
 import { FEATURES } from '../src/features.ts'
 
@@ -165,7 +166,7 @@ function isCommand(program: Command, line: string): boolean {
   const command = path.at(-1)
   const names = path.slice(1).map((one) => one.name())
   const verb = VERBS.find((one) => one.path === names.join(' '))
-  if (command === undefined || (verb?.load ?? verb?.forms) === undefined) return false
+  if (command === undefined || verb === undefined || isGroup(verb)) return false
   const known = [...command.options, ...program.options].map(({ long }) => long)
   const areOptions = [...line.matchAll(/(?<=\s)--[\w-]+/g)].every(
     ([option]) => others.length > 0 || known.includes(option),

@@ -6,7 +6,7 @@ import { AFTER, DESCRIPTION } from './manual.ts'
 import { sectionsOf } from './verbs.ts'
 import { actionOf } from './verbs/forms.ts'
 import { successorOf } from './verbs/synonyms.ts'
-import { type Verb, flagsOf } from './verbs/verb.ts'
+import { type Verb, flagsOf, isGroup } from './verbs/verb.ts'
 
 export { type Command, CommanderError }
 
@@ -63,14 +63,14 @@ function subcommandDescription(command: Command): string {
 
 /** Adds a command, which never ends the process by itself. */
 function addVerb(parent: Command, name: string, verb: Verb, features: readonly Feature[]): Command {
-  const { arguments: given = '', summary, after, example, load, forms } = verb
+  const { arguments: given = '', summary, after, example } = verb
   const command = parent.command(`${name} ${given}`.trim()).description(summary).helpCommand(false).exitOverride()
   speakOneVoice(command)
   if (verb.alias !== undefined) command.alias(verb.alias)
   for (const option of flagsOf(verb)) command.option(...option)
   if (after !== undefined) command.addHelpText('after', after)
   if (example !== undefined) command.addHelpText('after', `\nExample:\n  patchmirror ${example}`)
-  if (load === undefined && forms === undefined) return command
+  if (isGroup(verb)) return command
   return command.action(async () => {
     const given = command.options.filter((option) => command.getOptionValueSource(option.attributeName()) === 'cli')
     const flags = given.map((option) => option.flags)

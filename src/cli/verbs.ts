@@ -2,7 +2,7 @@ import type { Feature } from '../daemon/feature.ts'
 import { CONFIG_VERBS } from './verbs/administration.ts'
 import { KEY_VERBS, MIRROR_VERBS } from './verbs/mirror.ts'
 import { SERVICE_VERBS } from './verbs/service.ts'
-import { SECTIONS, type Verb, type Verbs } from './verbs/verb.ts'
+import { SECTIONS, type Verb, type VerbPart, type Verbs } from './verbs/verb.ts'
 import { WEBHOOK_VERBS } from './verbs/webhooks.ts'
 
 /** Commands about the program itself. */
@@ -35,7 +35,19 @@ interface Section {
 /** Returns the commands of the core and of these features by the groups of the help page, in its order. */
 export function sectionsOf(features: readonly Feature[]): readonly Section[] {
   const all = [CORE, ...features.map(({ verbs = {} }) => verbs)]
-  return SECTIONS.map((section) => ({ section, verbs: all.flatMap((verbs) => verbs[section] ?? []) }))
+  return SECTIONS.map((section) => ({ section, verbs: joinedByPath(all.flatMap((verbs) => verbs[section] ?? [])) }))
+}
+
+/** Returns each command once, with the options and forms of all its parts. */
+function joinedByPath(parts: readonly VerbPart[]): Verb[] {
+  const byPath = Map.groupBy(parts, ({ path }) => path)
+  return [...byPath].map(([path, same]) => same.reduce<Verb>(joined, { path, summary: '' }))
+}
+
+function joined(verb: Verb, part: VerbPart): Verb {
+  const options = [...(verb.options ?? []), ...(part.options ?? [])]
+  const forms = [...(verb.forms ?? []), ...(part.forms ?? [])]
+  return { ...verb, ...part, options, forms }
 }
 
 /** Returns every command of the core and of these features, in the order of the help pages. */

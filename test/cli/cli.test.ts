@@ -13,7 +13,7 @@ import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { operatorName } from '../../src/base/domain/run-facts.ts'
 import { listSynonyms } from '../../src/cli/verbs/synonyms.ts'
-import { flagsOf } from '../../src/cli/verbs/verb.ts'
+import { flagsOf, isGroup } from '../../src/cli/verbs/verb.ts'
 import { VERSION } from '../../src/base/version.ts'
 import { setSchema } from '../store/fixtures.ts'
 import { type Finished, MAIN } from '../support/command.ts'
@@ -162,8 +162,7 @@ describe('the command line', () => {
   })
 
   test('has for every command an example that its help page shows and that parses', async () => {
-    for (const { path, example, load, forms } of VERBS) {
-      if (load === undefined && forms === undefined) continue
+    for (const { path, example } of VERBS.filter((verb) => !isGroup(verb))) {
       expect([path, example]).toEqual([path, expect.stringMatching(`^${path}( |$)`)])
       const calls: string[] = []
       const program = createProgram(FEATURES)
@@ -180,11 +179,28 @@ describe('the command line', () => {
 
   test('accepts --json for every command that prints', () => {
     // The daemon logs JSON by itself; a script of a shell and a JSON Schema have one form.
-    const others = ['serve', 'completion', 'config schema']
-    const without = VERBS.filter(
-      (verb) => (verb.load ?? verb.forms) !== undefined && !flagsOf(verb).some(([flags]) => flags === '--json'),
-    )
+    const others = ['serve', 'completion']
+    const without = VERBS.filter((verb) => !isGroup(verb) && !flagsOf(verb).some(([flags]) => flags === '--json'))
     expect(without.map(({ path }) => path).sort()).toEqual(others.sort())
+  })
+
+  test('refuses options that do not go together, with the one that each of them needs', async () => {
+    const wrongs = [
+      [['doctor', '--repair'], '--repair goes with --data alone'],
+      [['doctor', '--data', '--save', 'x.zip'], '--data and --save do not go together: give one of them'],
+      [['status', '--ready', '--watch'], '--watch does not go with --ready'],
+      [['status', '--digest', 'all'], '--digest takes "content" or nothing: all'],
+    ] as const
+    for (const [args, why] of wrongs) {
+      const { code, err } = await patchmirror(...args)
+      const usage = `usage: patchmirror ${args[0]} [options]`
+      expect([args, code, err]).toEqual([args, 2, `patchmirror: ${why}\n${usage}\n`])
+    }
+  })
+
+  test('sync takes several sources, also separated by commas', async () => {
+    const { code, out } = await patchmirror('sync', 'feeds,osv')
+    expect([code, out]).toEqual([0, expect.stringMatching(/^feeds: complete .*\nosv: complete /)])
   })
 
   test('prints the usage of a command after an unknown option or a missing argument', async () => {
@@ -238,12 +254,12 @@ describe('the command line', () => {
     })
     for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
     new Database(path).exec('PRAGMA journal_mode = WAL').close() // as a start leaves it that is killed
-    const readers = [['runs'], ['status'], ['verify'], ['identity'], ['keys', 'list'], ['need', 'x']]
+    const readers = [['runs'], ['status'], ['doctor', '--data'], ['identity'], ['keys', 'list'], ['need', 'x']]
     for (const args of LONG ? readers : readers.slice(1, 3)) {
       const { code, err } = await patchmirror(...args)
       expect([args, code, err]).toEqual([
         args,
-        1,
+        3,
         expect.stringMatching(
           /is not migrated to the schema of this version .* start the daemon \("patchmirror serve"\)/,
         ),
@@ -251,13 +267,13 @@ describe('the command line', () => {
     }
   })
 
-  test('reports with health a server that is no mirror, and the mirror of another data folder', async () => {
+  test('reports with status --live a server that is no mirror, and the mirror of another data folder', async () => {
     await patchmirror('sync', 'feeds')
     const headers: Record<string, string> = {}
     const other = createServer((_request, response) => response.writeHead(200, headers).end('{"status":"ok"}'))
     const PATCHMIRROR_SERVER_PORT = String(await listen(other))
     const ask = (data: string) =>
-      run(['health'], { PATCHMIRROR_DATA_DIR: join(dir, data), PATCHMIRROR_SERVER_PORT }, dir)
+      run(['status', '--live'], { PATCHMIRROR_DATA_DIR: join(dir, data), PATCHMIRROR_SERVER_PORT }, dir)
     expect(await ask('data')).toMatchObject({
       code: 1,
       out: expect.stringContaining('something that is no Patchmirror answers') as string,
@@ -383,7 +399,7 @@ describe('the command line', () => {
   test('a decision about nothing names what waits, and creates no database', async () => {
     for (const decide of ['approve', 'reject']) {
       const { code, err } = await patchmirror(decide, '1')
-      expect([code, err]).toEqual([2, expect.stringContaining('there is no run 1: nothing has run')])
+      expect([code, err]).toEqual([1, expect.stringContaining('there is no run 1: nothing has run')])
     }
     expect(existsSync(join(dir, 'data', 'mirror.db'))).toBe(false)
     await patchmirror('sync')
@@ -464,42 +480,42 @@ describe('the command line', () => {
     expect(err).toMatch(/server\.port[\s\S]*osv\.schedule|osv\.schedule[\s\S]*server\.port/)
   })
 
-  test('names with config check all problems of a file, as JSON too, and prints config schema as JSON', async () => {
+  test('names with config --check all problems of a file, as JSON too, and prints with --schema the JSON Schema', async () => {
     const file = join(dir, 'settings.yaml')
     writeFileSync(file, 'server: { port: high }\nosv: { schedule: soon, maxAgeHours: 0 }\n')
-    const found = await run(['config', 'check', file, '--json'], {}, dir)
+    const found = await run(['config', '--check', file, '--json'], {}, dir)
     const { problems } = JSON.parse(found.out) as { problems: string[] }
     expect([found.code, problems.length]).toEqual([2, 3])
-    const told = await run(['config', 'check', file], {}, dir)
+    const told = await run(['config', '--check', file], {}, dir)
     expect([told.code, told.err]).toEqual([2, expect.stringContaining('line 2')])
     writeFileSync(file, 'server: { port: 8081 }\n')
-    expect(await run(['config', 'check', file], {}, dir)).toMatchObject({ code: 0 })
-    const { out } = await run(['config', 'schema'], {}, dir)
+    expect(await run(['config', '--check', file], {}, dir)).toMatchObject({ code: 0 })
+    const { out } = await run(['config', '--schema'], {}, dir)
     expect(JSON.parse(out)).toHaveProperty('properties.server.properties.port.maximum', 65_535)
     expect((await run(['config'], {}, dir)).out).toMatch(/server\.port +8080 +default/)
   })
 
-  test('exits 0 for verify after a sync, and 1 before the first sync', async () => {
-    expect((await patchmirror('verify')).code).toBe(1)
+  test('exits 0 for doctor --data after a sync, and 3 before the first sync', async () => {
+    expect((await patchmirror('doctor', '--data')).code).toBe(3)
     openWriter(join(dir, 'data')).close()
-    const none = await patchmirror('verify')
-    expect([none.code, none.out]).toEqual([1, expect.stringContaining('nothing is mirrored yet')])
+    const none = await patchmirror('doctor', '--data')
+    expect([none.code, none.out]).toEqual([3, expect.stringContaining('nothing is mirrored yet')])
     await patchmirror('sync', 'osv')
-    expect((await patchmirror('verify')).out).toContain('80 records, the index and the archive are')
+    expect((await patchmirror('doctor', '--data')).out).toContain('80 records, the index and the archive are')
     await patchmirror('sync')
-    const { code, out } = await patchmirror('verify')
+    const { code, out } = await patchmirror('doctor', '--data')
     expect(code).toBe(0)
     expect(out).toContain('80 records, the index, the feeds and the archive are sound')
   })
 
-  test('mirrors a damaged database again with verify --repair, and keeps the local keys', async () => {
+  test('mirrors a damaged database again with doctor --data --repair, and keeps the local keys', async () => {
     await patchmirror('sync')
     const { out: key } = await patchmirror('keys', 'create', '--name', 'ci')
     const before = (await patchmirror('keys', 'list', '--json')).out
     expect(key).toContain('pmk_')
     const log = (await patchmirror('since', '--json')).out
     overwriteTable(databasePath(join(dir, 'data')), 'osv_body')
-    const repaired = await patchmirror('verify', '--repair')
+    const repaired = await patchmirror('doctor', '--data', '--repair')
     expect(repaired.out).toContain('the damaged database is kept as ')
     expect(repaired.out).toContain(
       'kept: 1 local key, the secret that signs links, the identity of this mirror in bundles, the dates of records and the change log',
@@ -508,7 +524,7 @@ describe('the command line', () => {
     expect((await patchmirror('since', '--json')).out).toBe(log)
     expect((await patchmirror('keys', 'list', '--json')).out).toBe(before)
     overwriteTable(databasePath(join(dir, 'data')), 'local_key')
-    expect((await patchmirror('verify', '--repair')).out).toContain('make new ones')
-    expect((await patchmirror('verify')).code).toBe(0)
+    expect((await patchmirror('doctor', '--data', '--repair')).out).toContain('make new ones')
+    expect((await patchmirror('doctor', '--data')).code).toBe(0)
   })
 })

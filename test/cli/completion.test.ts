@@ -28,7 +28,8 @@ test.skipIf(BASH === null)(
     expect(await ask('webhooks', 'rep')).toEqual(['replay'])
     expect(await ask('webhooks', 'replay', '--f')).toEqual(['--failed'])
     expect(await ask('sync', 'osv', '--dry')).toEqual(['--dry-run'])
-    expect(await ask('config', 'ch')).toEqual(['check'])
+    expect(await ask('config', '--ch')).toEqual(['--check'])
+    expect(await ask('doctor', '--sa')).toEqual(['--save'])
     expect(await ask('rec')).toEqual(['record'])
     expect(await ask('record', '--l')).toEqual(['--limit'])
   },

@@ -9,6 +9,7 @@ import { manPage } from './man-page.ts'
 import { openApiPage } from './openapi-page.ts'
 import { NO_FIGURES } from './source-status.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
+import { isGroup } from '../../src/cli/verbs/verb.ts'
 import { settingsSchema } from '../../src/config/json-schema.ts'
 import { createMetrics } from '../../src/daemon/metrics/metrics.ts'
 import { FEATURES } from '../../src/features.ts'
@@ -119,9 +120,7 @@ function commandsBelow(command: Command, name: string): NamedCommand[] {
 function cliPage(): string {
   const program = createProgram(FEATURES)
   const all = commandsBelow(program, 'patchmirror')
-  const paths = new Set(
-    VERBS.filter(({ load, forms }) => load !== undefined || forms !== undefined).map(({ path }) => path),
-  )
+  const paths = new Set(VERBS.filter((verb) => !isGroup(verb)).map(({ path }) => path))
   const runnable = all.filter(({ name }) => paths.has(name.replace('patchmirror ', '')))
   return [
     '# Commands',
@@ -163,12 +162,12 @@ function exitCodesPage(): string {
         ),
         row(
           '1',
-          'failed: nothing was changed; the service refused; a webhook test was not delivered; a webhook subscription that was to be deleted is still at the service',
+          'failed: nothing was changed; what was asked for is not found; the service refused; a webhook test was not delivered; a webhook subscription that was to be deleted is still at the service',
         ),
         row('2', 'usage or settings are wrong, or the data folder is in use by another daemon'),
         row(
           '3',
-          'partial: published, but something that upstream lists is missing; `patchmirror sync` and `status` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)',
+          'partial, or not known: nothing is mirrored yet, or what is asked for is not mirrored here. Partial is what is published while something that upstream lists is missing; `patchmirror sync` and `status` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)',
         ),
         row(
           '4',

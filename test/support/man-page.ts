@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { createProgram } from '../../src/cli/program.ts'
 import { AFTER, DESCRIPTION } from '../../src/cli/manual.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
+import { isGroup } from '../../src/cli/verbs/verb.ts'
 import { VERSION } from '../../src/base/version.ts'
 import { FEATURES } from '../../src/features.ts'
 
@@ -53,9 +54,7 @@ export function manPage(): string {
     '.BR \\-h ", " \\-\\-help',
     'print the help page, or the one of a command',
     '.SH COMMANDS',
-    ...VERBS.flatMap(({ path, load, forms, after, example }) =>
-      load === undefined && forms === undefined ? [] : commandLines(find(program, path), { path, after, example }),
-    ),
+    ...VERBS.flatMap((verb) => (isGroup(verb) ? [] : commandLines(find(program, verb.path), verb))),
     ...sections(AFTER.replace(/OPTIONS[^]*?\n\n/, '')),
     ...sections(FILES),
     '.SH SEE ALSO',
@@ -76,8 +75,8 @@ function find(program: Command, path: string): Command {
 
 interface Described {
   readonly path: string
-  readonly after: string | undefined
-  readonly example: string | undefined
+  readonly after?: string
+  readonly example?: string
 }
 
 function commandLines(command: Command, { path, after, example }: Described): string[] {

@@ -8,6 +8,16 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   log: 'runs',
   login: 'whoami',
   version: '--version',
+  fix: 'doctor --data --repair',
+  // Former names.
+  acknowledge: 'approve',
+  verify: 'doctor --data',
+  support: 'doctor --save FILE',
+  health: 'status --live',
+  digest: 'status --digest',
+  reload: 'config --reload',
+  'config check': 'config --check FILE',
+  'config schema': 'config --schema',
 }
 
 /** Returns the command that does what these words of a command line ask for; null where no synonym is known. */

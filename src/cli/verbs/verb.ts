@@ -33,6 +33,11 @@ export interface Form {
   readonly load: () => Promise<Action>
 }
 
+/** Reports whether a command does nothing itself: it is a group of others. */
+export function isGroup({ load, forms = [] }: Pick<Verb, 'load' | 'forms'>): boolean {
+  return load === undefined && forms.length === 0
+}
+
 /** Returns every option of a command, with those of its forms. */
 export function flagsOf({ options = [], forms = [] }: Pick<Verb, 'options' | 'forms'>): readonly Flag[] {
   const all = [...forms.flatMap((form) => form.options), ...options]
@@ -48,4 +53,7 @@ export const OUT: Flag = ['--out <file>', 'write the secret into this new file, 
 export const SECTIONS = ['run', 'ask', 'keep', 'move', 'service'] as const
 
 /** Commands by the group that they stand in. */
-export type Verbs = Partial<Record<(typeof SECTIONS)[number], readonly Verb[]>>
+export type Verbs = Partial<Record<(typeof SECTIONS)[number], readonly VerbPart[]>>
+
+/** A command, or what a part of the program adds to a command of another. */
+export type VerbPart = Omit<Verb, 'summary'> & Partial<Pick<Verb, 'summary'>>

@@ -1,4 +1,4 @@
-import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
+import { JSON_FLAG, type Verb, type VerbPart } from '../../cli/verbs/verb.ts'
 
 /** Commands that carry data across an air gap. */
 export const BUNDLE_VERBS: readonly Verb[] = [
@@ -70,11 +70,21 @@ export const BUNDLE_VERBS: readonly Verb[] = [
     example: 'identity',
     load: async () => (await import('./cli/identity.ts')).identityCommand,
   },
-  {
-    path: 'digest',
-    summary: 'one hash over all that is served',
-    options: [['--content', 'over the content alone: equal on mirrors that synced by themselves'], JSON_FLAG],
-    example: 'digest',
-    load: async () => (await import('./cli/need.ts')).digestCommand,
-  },
 ]
+
+/** What commands of the core do with bundles in mind. */
+export const STATUS_PART: VerbPart = {
+  path: 'status',
+  forms: [
+    {
+      options: [
+        [
+          '--digest [content]',
+          'one hash over all that is served, equal on both sides of a gap; "content": over the content alone, equal on mirrors that synced by themselves',
+        ],
+        JSON_FLAG,
+      ],
+      load: async () => (await import('./cli/need.ts')).digestCommand,
+    },
+  ],
+}

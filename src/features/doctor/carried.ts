@@ -155,7 +155,7 @@ function certificate(
 
 async function views(world: DoctorWorld, config: Config): Promise<Finding> {
   if (!config.views.bucket && !config.views.vex && !config.views.query) return skipped('views are switched off')
-  const repair = 'Build them again: "patchmirror verify --repair".'
+  const repair = 'Build them again: "patchmirror doctor --data --repair".'
   const faults = checkViews(config.data.dir)
   if (faults.length > 0) return failure(faults.map(({ kind, fault }) => `${kind}: ${fault}`).join('; '), repair)
   const status = await world.readStatus(config)
@@ -171,7 +171,7 @@ async function views(world: DoctorWorld, config: Config): Promise<Finding> {
   if (unread > 0)
     return warning(
       `vex: ${counted(unread, 'damaged document')} missing in the repository`,
-      'Fetch what is damaged again: "patchmirror verify --repair".',
+      'Fetch what is damaged again: "patchmirror doctor --data --repair".',
     )
   const built = (['osv', 'vex'] as const).filter((kind) => readCurrentViews(config.data.dir, kind))
   if (built.length === 0) return skipped('none are built yet: a running daemon builds them')

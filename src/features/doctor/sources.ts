@@ -111,7 +111,7 @@ function ofDoubts(name: SourceName, reads: Reads, now: number): Finding[] {
 }
 
 function seeDoubts({ id }: Run): string {
-  return `See "patchmirror runs ${id}" for the records and what changed in them; "patchmirror acknowledge ${id}" ends this warning.`
+  return `See "patchmirror runs ${id}" for the records and what changed in them; "patchmirror approve ${id}" ends this warning.`
 }
 
 /** Says how the runs ended that the state of a source comes from. */

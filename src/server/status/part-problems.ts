@@ -34,7 +34,7 @@ function damageProblem({ verified = null, storage }: Status): MirrorProblem[] {
   const text = `${counted(damagedCount, 'part')} of what is stored ${damagedCount === 1 ? 'is' : 'are'} damaged`
   const detail = damaged.length === 0 ? null : damaged.slice(0, 3).join('; ')
   const effect = 'what cannot be read is answered with 503'
-  const advice = ['patchmirror verify']
+  const advice = ['patchmirror doctor --data']
   return [problem('damaged', 'failed', 'Data folder', text, { detail, since: endedAt, effect, advice })]
 }
 

@@ -164,7 +164,7 @@ export function addPages(app: FastifyInstance, options: PageOptions): void {
     return page(reply, 200, { name: 'patchmirror', version, mirrored: paths.all, own: OWN })
   })
   app.get('/-/health', (_request, reply) => {
-    // By it, "patchmirror health" knows the mirror of its own data folder.
+    // By it, "patchmirror status --live" knows the mirror of its own data folder.
     if (options.instance !== undefined) reply.header(INSTANCE_HEADER, options.instance)
     return page(reply, 200, { status: 'ok' })
   })

@@ -86,7 +86,7 @@ type StoredRecords = Pick<Reads, 'snapshots' | 'feeds' | 'osv'>
 async function proveStored({ store, config, dryRun, kind }: SyncContext): Promise<void> {
   const fault = faultOfStored(store)
   if (fault !== null) {
-    throw new MirrorError('proof', `upstream has nothing new, but ${fault}: run "patchmirror verify --repair"`)
+    throw new MirrorError('proof', `upstream has nothing new, but ${fault}: run "patchmirror doctor --data --repair"`)
   }
   if (!dryRun) await rebuildLostArchive(store.osv, config.data.dir, kind === 'reconcile')
 }

@@ -139,6 +139,6 @@ async function storedIndex({ store }: SyncContext): Promise<Omit<ListedIndex, 'a
     return { index, stored: true, gzip: body, etag, lastModified, proof: null }
   } catch (error) {
     const why = `upstream confirmed the stored index, but the stored index cannot be read (${messageOf(error)})`
-    throw new MirrorError('proof', `${why}: run "patchmirror verify --repair"`, { cause: error })
+    throw new MirrorError('proof', `${why}: run "patchmirror doctor --data --repair"`, { cause: error })
   }
 }

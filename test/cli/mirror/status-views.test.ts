@@ -26,7 +26,7 @@ test('the status has a line with the state of the views, their time and their fa
     / 1 record with an invalid package$/,
   )
   expect(describeViews({ kind: 'vex', state: 'behind', ...NONE, unread: 2 })).toBe(
-    'views of vex: behind, 2 documents are damaged and missing: patchmirror verify --repair',
+    'views of vex: behind, 2 documents are damaged and missing: patchmirror doctor --data --repair',
   )
   expect(describeViews({ kind: 'vex', state: 'current', ...NONE, unread: 0 })).toBe('views of vex: current')
 })

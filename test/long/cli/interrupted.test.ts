@@ -38,7 +38,7 @@ function namesIn(folder: string): string[] {
 
 /** The state digest of a mirror. */
 async function digestOf(env: World['env']): Promise<string> {
-  const finished = await start(['digest'], env, world.dir).finished
+  const finished = await start(['status', '--digest'], env, world.dir).finished
   expect(finished.code).toBe(0)
   expect(finished.out).toMatch(/^[0-9a-f]{64}\n/)
   return finished.out

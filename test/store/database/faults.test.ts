@@ -52,7 +52,7 @@ describe('an error of SQLite', () => {
     const { code, message } = told(error)
     expect(code).toBe('corrupt')
     expect(message).toMatch(/mirror\.db is damaged \(it has no table snapshot\)/)
-    expect(message).toContain('patchmirror verify --repair')
+    expect(message).toContain('patchmirror doctor --data --repair')
   })
 
   test('crosses threads with its code and its file', () => {

@@ -93,7 +93,7 @@ function swapBody({ sandbox }: Bench): string {
   return `UPDATE osv_body SET bytes = (${bytes}) WHERE rowid = ${BODY_OF}`
 }
 
-/** As `patchmirror verify --repair` does it. */
+/** As `patchmirror doctor --data --repair` does it. */
 async function repair(made: Bench): Promise<void> {
   const { damagedRecords } = await verify(made.dir)
   const common = { kind: 'repair', full: true } as const

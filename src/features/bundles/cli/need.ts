@@ -16,7 +16,7 @@ import { makeTemporary } from '../../../store/temporary.ts'
 import { type GlobalOptions, firstStep, print, printJson, settings } from '../../../cli/context.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
 
-/** Options of `patchmirror need` and `patchmirror digest`. */
+/** Options of `patchmirror need` and `patchmirror status --digest`. */
 interface NeedOptions extends GlobalOptions {
   /** Write only the state digest: enough while the exporting mirror still knows that state. */
   brief?: boolean
@@ -25,8 +25,8 @@ interface NeedOptions extends GlobalOptions {
   /** Replace a file of this name. */
   force?: boolean
   json?: boolean
-  /** The digest of the content alone. */
-  content?: boolean
+  /** `content`: of the content alone. */
+  digest?: true | string
 }
 
 /** `patchmirror need FILE`: what this mirror has, for `patchmirror export --for FILE` on the source mirror. */
@@ -63,12 +63,15 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
 }
 
 /**
- * `patchmirror digest`: one hash over all that is served, equal on both sides of a gap, and one for each source. With
- * `--content` over the content alone, computed from what is stored: equal on mirrors that synced by themselves.
+ * `patchmirror status --digest`: one hash over all that is served, equal on both sides of a gap, and one for each source. With
+ * `--digest content` over the content alone, computed from what is stored: equal on mirrors that synced by themselves.
  */
 export async function digestCommand(options: NeedOptions): Promise<number> {
+  const { digest: over = true } = options
+  if (over !== true && over !== 'content')
+    throw new MirrorError('usage', `--digest takes "content" or nothing: ${over}`)
   await withStored(options, (carried, _reads, sources, db) => {
-    const digestOf = options.content === true ? createContentDigester(db) : carried.digestOf
+    const digestOf = over === 'content' ? createContentDigester(db) : carried.digestOf
     const digests = Object.fromEntries(sources.map((source) => [source, digestOf(source)]))
     const digest = combineDigests(digests)
     if (options.json === true) {
