@@ -43,8 +43,13 @@ with their origin, and versions. Secrets are masked; names of hosts, users,
 folders and images are not. Read it before you send it.
 `
 /** Text of a help page, below the list of options. */
+export const FLEET_ROLLBACK = `
+The content of that generation becomes the next one. No node syncs until
+"fleet rollback --end".
+`
+/** Text of a help page, below the list of options. */
 export const FLEET_CHECK = `
-Each property is tried below probe/ of fleet.url: 32 conditional writes at
+Real objects are written and deleted again. Each property is tried below probe/ of fleet.url: 32 conditional writes at
 once, of which one must win; what was written is read, listed and continued at
 once. A reader only reads. Exit status 2: the store cannot decide which mirror
 leads (see fleet.soleWriter), or cannot keep a fleet at all; 1: it cannot be

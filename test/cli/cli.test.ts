@@ -190,12 +190,26 @@ describe('the command line', () => {
       [['doctor', '--data', '--save', 'x.zip'], '--data and --save do not go together: give one of them'],
       [['status', '--ready', '--watch'], '--watch does not go with --ready'],
       [['status', '--digest', 'all'], '--digest takes "content" or nothing: all'],
+      [['relay', '--secret', '--enable', '1'], '--enable and --secret do not go together: give one of them'],
     ] as const
     for (const [args, why] of wrongs) {
       const { code, err } = await patchmirror(...args)
       const usage = `usage: patchmirror ${args[0]} [options]`
       expect([args, code, err]).toEqual([args, 2, `patchmirror: ${why}\n${usage}\n`])
     }
+  })
+
+  test('a form of a command takes no argument of it, and another identity is made after a question alone', async () => {
+    const rollback = await patchmirror('fleet', 'rollback', '40', '--end')
+    expect([rollback.code, rollback.err]).toEqual([2, expect.stringContaining('--end takes no argument: 40')])
+    await patchmirror('sync', 'feeds')
+    const identity = (await patchmirror('bundle', 'inspect')).out
+    const asked = await patchmirror('bundle', 'inspect', '--new-identity')
+    expect([asked.code, asked.err]).toEqual([2, expect.stringContaining('there is no terminal: give --yes as well')])
+    expect((await patchmirror('bundle', 'inspect')).out).toBe(identity)
+    const { code, out } = await patchmirror('bundle', 'inspect', '--new-identity', '--yes')
+    expect([code, out === identity]).toEqual([0, false])
+    expect((await patchmirror('bundle', 'inspect')).out).toBe(out)
   })
 
   test('sync takes several sources, also separated by commas', async () => {
@@ -230,7 +244,7 @@ describe('the command line', () => {
     for (const args of [
       ['webhooks', 'doctor', 'none.txt'],
       ['webhooks', 'doctor', '-', ...secrets],
-      ['export', 'x.bundle', '--unsigned', '--for', 'none.txt'],
+      ['bundle', 'export', 'x.bundle', '--unsigned', '--for', 'none.txt'],
     ]) {
       const { code, err } = await patchmirror(...args)
       expect([args, code, err]).toEqual([
@@ -254,7 +268,14 @@ describe('the command line', () => {
     })
     for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
     new Database(path).exec('PRAGMA journal_mode = WAL').close() // as a start leaves it that is killed
-    const readers = [['runs'], ['status'], ['doctor', '--data'], ['identity'], ['keys', 'list'], ['need', 'x']]
+    const readers = [
+      ['runs'],
+      ['status'],
+      ['doctor', '--data'],
+      ['bundle', 'inspect'],
+      ['keys', 'list'],
+      ['bundle', 'need', 'x'],
+    ]
     for (const args of LONG ? readers : readers.slice(1, 3)) {
       const { code, err } = await patchmirror(...args)
       expect([args, code, err]).toEqual([

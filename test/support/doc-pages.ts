@@ -176,7 +176,7 @@ function exitCodesPage(): string {
       ],
     ),
     '`patchmirror status` exits with the first that applies: 1 when a source failed or the data folder cannot be read or written, 4 when one is ' +
-      'quarantined, 3 when one is partial, older than its `maxAgeHours`, not synced any more since its credential is not set, stored by a scope that the settings have changed since, or not mirrored yet (also where the data folder has no database), otherwise 0. With `--max-age` the first is 3, when a source is older than that or has no data yet; the other codes follow, with that age as the limit of every source. `patchmirror relay status` exits with 1 ' +
+      'quarantined, 3 when one is partial, older than its `maxAgeHours`, not synced any more since its credential is not set, stored by a scope that the settings have changed since, or not mirrored yet (also where the data folder has no database), otherwise 0. With `--max-age` the first is 3, when a source is older than that or has no data yet; the other codes follow, with that age as the limit of every source. `patchmirror relay` exits with 1 ' +
       'when a target is disabled. `patchmirror doctor` exits with 1 when a check failed, 3 when one only warns, otherwise 0.',
     '`patchmirror search`, `show`, `tags`, `findings`, `patches`, `changes` and `since` exit with 1 when the mirror does not have what was asked for, and with 3 when it cannot know: nothing is mirrored yet, the settings leave it out, or it is older than `staleAction: refuse` allows. `since` shows the stored dates however old the records are.',
     '',
@@ -210,7 +210,7 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_views_current: '`kind`: `osv`, `vex`',
   patchmirror_views_making: '`kind`: `osv`, `vex`',
   patchmirror_views_failing: '`kind`: `osv`, `vex`',
-  patchmirror_relay_target_state: '`target`: its number in `relay status`; `state`: `ok`, `failing`, `disabled`',
+  patchmirror_relay_target_state: '`target`: its number in `patchmirror relay`; `state`: `ok`, `failing`, `disabled`',
   patchmirror_relay_waiting: '`target`',
   patchmirror_relay_given_up_total: '`target`: events not accepted within `relay.maxDays`',
   patchmirror_inbox_bundles_total: '`outcome`: `imported`, `superseded`, `refused`',

@@ -9,4 +9,4 @@ export function describeUnread(unread: number): string {
 }
 
 /** What an operator reads while a rollback stops all syncs. */
-export const FLEET_PAUSED = 'a rollback was published: nothing is synced until "patchmirror fleet release"'
+export const FLEET_PAUSED = 'a rollback was published: nothing is synced until "patchmirror fleet rollback --end"'

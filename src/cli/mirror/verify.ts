@@ -144,7 +144,7 @@ function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
 }
 
 const NO_UPSTREAM =
-  'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
+  'there is no upstream here: "patchmirror bundle import --again FILE" writes the content of a full bundle again'
 
 /** What is damaged, and what an interrupted repair left. */
 interface ToRepair {

@@ -67,7 +67,7 @@ function wordsOnBox({ code, level, subject, text, detail }: MirrorProblem): read
   if (level === 'failed') return [`${subject}: ${text} (${detail ?? 'unknown'})`, 'Correct what is named.']
   return [
     `the inbox refused ${detail ?? 'a bundle'}`,
-    'See "patchmirror inspect FILE" and the log; then remove the file, or bring the bundle that it needs.',
+    'See "patchmirror bundle inspect FILE" and the log; then remove the file, or bring the bundle that it needs.',
   ]
 }
 
@@ -106,7 +106,7 @@ function keys(world: DoctorWorld, config: Config): Finding {
     findings.push(
       failure(
         `bundles are signed with the revoked key ${revoked.join(', ')}`,
-        'Make another with "patchmirror keygen FILE", name it in bundle.signingKeys, and have it trusted by the target mirrors.',
+        'Make another with "patchmirror bundle keygen FILE", name it in bundle.signingKeys, and have it trusted by the target mirrors.',
       ),
     )
   const valid = trusted.filter((id) => !bundle.revokedKeys.includes(id))

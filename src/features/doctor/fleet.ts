@@ -80,7 +80,7 @@ function wordsOnMember({ text, detail, since }: MirrorProblem): readonly [string
   if (text === FLEET_PAUSED)
     return [
       FLEET_PAUSED,
-      'Run "patchmirror fleet release" once the service has the right data: the data of all mirrors gets older.',
+      'Run "patchmirror fleet rollback --end" once the service has the right data: the data of all mirrors gets older.',
     ]
   if (since === null)
     return [detail ?? text, 'See the log of this mirror: it says what it downloads, and what refuses it.']

@@ -81,12 +81,12 @@ async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
     if (known?.state === 'disabled')
       return failure(
         `${url.origin} is disabled: ${known.reason ?? 'it refused events'}`,
-        `Correct the receiver, then run: patchmirror relay enable ${known.id}`,
+        `Correct the receiver, then run: patchmirror relay --enable ${known.id}`,
       )
     if (known?.state === 'failing')
       return warning(
         `${url.origin} fails, ${counted(known.pending, 'event is', 'events are')} waiting: ${known.reason ?? ''}`,
-        `Correct the receiver; "patchmirror relay enable ${known.id}" tries it at once.`,
+        `Correct the receiver; "patchmirror relay --enable ${known.id}" tries it at once.`,
       )
     const proxy = rule(url)
     try {

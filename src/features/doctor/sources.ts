@@ -171,7 +171,7 @@ function firstRun(config: Config): string {
   if (config.fleet.url !== null) return 'It comes from the mirror that leads: "patchmirror fleet status".'
   return activeSources(config).length > 0
     ? 'A daemon syncs by its schedule; "patchmirror sync" does it now.'
-    : 'It comes in a full bundle: "patchmirror import FILE".'
+    : 'It comes in a full bundle: "patchmirror bundle import FILE".'
 }
 
 /** Reports whether nothing but subscriptions makes a run partial: another check names these. */

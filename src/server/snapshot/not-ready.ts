@@ -79,7 +79,7 @@ function whyMissing(reads: RunReads, source: SourceName): string {
   if (isRunning)
     return `the first ${wordOf(latest)} has been running since ${toIso(latest.startedAt)}: try again when it has ended`
   if (reads.ledger.readLastImport() !== null)
-    return `no bundle that was imported has ${source}; "patchmirror export FILE --sources ${source}" on the source mirror makes one that brings it`
+    return `no bundle that was imported has ${source}; "patchmirror bundle export FILE --sources ${source}" on the source mirror makes one that brings it`
   return neverRun(source)
 }
 
@@ -107,6 +107,6 @@ function wordOf({ kind }: Run): string {
 function neverRun(source: SourceName): string {
   return (
     `no sync and no import of ${source} has run yet; "patchmirror sync ${source}" gets it now, a mirror of a fleet gets it from the ` +
-    `mirror that leads ("patchmirror fleet status"), a disconnected mirror gets it from a full bundle: "patchmirror export FILE --sources ${source}" on the source mirror, "patchmirror import FILE" here`
+    `mirror that leads ("patchmirror fleet status"), a disconnected mirror gets it from a full bundle: "patchmirror bundle export FILE --sources ${source}" on the source mirror, "patchmirror bundle import FILE" here`
   )
 }

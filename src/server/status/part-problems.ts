@@ -45,7 +45,7 @@ function fleetProblems({ fleet }: Served, config: Config, now: number): MirrorPr
   if (paused) {
     const detail = 'Release it once the service has the right data.'
     const effect = 'the data of all mirrors gets older'
-    const advice = ['patchmirror fleet release']
+    const advice = ['patchmirror fleet rollback --end']
     found.push(problem('fleet', 'warning', 'Fleet', FLEET_PAUSED, { detail, effect, advice }))
   }
   const { ready, reason } = judgeFleet(fleet, config.fleet.maxLagSeconds, now)
@@ -67,7 +67,7 @@ function relayProblems({ relay }: Status): MirrorProblem[] {
   const failing = relay.filter(({ state }) => state !== 'ok')
   return failing.map(({ id, target, state, reason, pending, since }) => {
     const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}`
-    const advice = [`patchmirror relay enable ${id}`]
+    const advice = [`patchmirror relay --enable ${id}`]
     return problem('relay', 'warning', `Relay target ${target ?? id}`, state, {
       detail,
       since,
@@ -137,7 +137,7 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
     )
   if (inbox !== null && inbox.lastRefused !== null) {
     const { file, why, at } = inbox.lastRefused
-    const more = { detail: `${file}: ${why}`, since: at, advice: ['patchmirror inspect FILE'] }
+    const more = { detail: `${file}: ${why}`, since: at, advice: ['patchmirror bundle inspect FILE'] }
     found.push(problem('inbox', 'warning', 'Bundle inbox', 'a bundle was refused', more))
   }
   return found

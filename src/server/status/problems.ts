@@ -259,7 +259,7 @@ function renewal(config: Config, name: SourceName): string {
   const { url, role } = config.fleet
   if (url !== null && role === 'reader') return 'patchmirror fleet status'
   if (activeSources(config).includes(name)) return `patchmirror sync ${name}`
-  return url === null ? 'patchmirror import FILE' : 'patchmirror fleet status'
+  return url === null ? 'patchmirror bundle import FILE' : 'patchmirror fleet status'
 }
 
 /** Snapshots that were stored at a time that is still to come: the clock was ahead then, or is behind now. */

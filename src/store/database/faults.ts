@@ -12,7 +12,7 @@ export function damagedContent(what: string): Error {
 }
 
 const CONTENT_ADVICE =
-  'Run "patchmirror doctor --data --repair": it fetches what is damaged again, beside a running daemon. Without an upstream, "patchmirror import --again FILE" of a full bundle does.'
+  'Run "patchmirror doctor --data --repair": it fetches what is damaged again, beside a running daemon. Without an upstream, "patchmirror bundle import --again FILE" of a full bundle does.'
 
 /** Reports whether an error says that stored data cannot be read: it is damaged, or its disk fails. */
 export function isUnreadable(error: unknown): boolean {

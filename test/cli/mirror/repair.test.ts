@@ -19,14 +19,15 @@ async function belowGap(): Promise<{ world: World; bundle: string; data: string 
   const key = keyPair(world.dir, 'key')
   const bundle = join(world.dir, 'full.zip')
   world.env['PATCHMIRROR_BUNDLE_SIGNING_KEYS'] = key.path
-  for (const args of [['sync'], ['export', bundle]]) expect(await world.patchmirror(...args)).toMatchObject({ code: 0 })
+  for (const args of [['sync'], ['bundle', 'export', bundle]])
+    expect(await world.patchmirror(...args)).toMatchObject({ code: 0 })
   const data = join(world.dir, 'below')
   delete world.env['PATCHMIRROR_UPSTREAM_API_ROOT']
   delete world.env['PATCHMIRROR_BUNDLE_SIGNING_KEYS']
   world.env['PATCHMIRROR_DATA_DIR'] = data
   world.env['PATCHMIRROR_BUNDLE_TRUSTED_KEYS'] = key.line
   for (const args of [
-    ['import', bundle],
+    ['bundle', 'import', bundle],
     ['keys', 'create', '--name', 'ci'],
   ])
     expect(await world.patchmirror(...args)).toMatchObject({ code: 0 })
@@ -40,14 +41,14 @@ longTest(
     const keys = (await world.patchmirror('keys', 'list', '--json')).out
     const digest = (await world.patchmirror('status', '--digest')).out
     overwriteTable(databasePath(data), 'osv_body')
-    const refused = await world.patchmirror('import', '--again', bundle)
+    const refused = await world.patchmirror('bundle', 'import', '--again', bundle)
     expect(refused.code).toBe(1)
     expect(refused.err).toContain('patchmirror doctor --data --repair')
     const repaired = await world.patchmirror('doctor', '--data', '--repair')
     expect(repaired.code).toBe(3)
     expect(repaired.out).toMatch(/kept: 1 local key, the secret that signs links/)
     expect(repaired.out).toMatch(/waits for a full bundle of mirror [0-9a-f]{32}, number 1 or later/)
-    expect(await world.patchmirror('import', bundle)).toMatchObject({ code: 0 })
+    expect(await world.patchmirror('bundle', 'import', bundle)).toMatchObject({ code: 0 })
     expect((await world.patchmirror('keys', 'list', '--json')).out).toBe(keys)
     expect((await world.patchmirror('status', '--digest')).out).toBe(digest)
     const daemon = await world.host({}, true)

@@ -601,7 +601,7 @@ const CASES: Case[] = [
     'a disabled relay target',
     'relay',
     'fail',
-    'relay enable 7',
+    'relay --enable 7',
     (made) => {
       made.env['PATCHMIRROR_RELAY_TARGETS'] = `${sandbox.url}/hook`
       const db = openInbox(made.dir)
@@ -615,7 +615,7 @@ const CASES: Case[] = [
     'a disabled relay target beside another on its host',
     'relay',
     'fail',
-    'relay enable 8',
+    'relay --enable 8',
     (made) => {
       made.env['PATCHMIRROR_RELAY_TARGETS'] = `${sandbox.url}/hook`
       made.env['PATCHMIRROR_RELAY_CHAT_TARGETS'] = `${sandbox.url}/chat`

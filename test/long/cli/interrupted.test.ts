@@ -53,8 +53,8 @@ function newFolder(): string {
 const WRITING: readonly [name: string, args: (file: string) => string[]][] = [
   ['backup', (file) => ['backup', file]],
   ['backup --private', (file) => ['backup', '--private', file]],
-  ['export', (file) => ['export', '--unsigned', file]],
-  ['export --split', (file) => ['export', '--unsigned', '--split', '64 KiB', file]],
+  ['export', (file) => ['bundle', 'export', '--unsigned', file]],
+  ['export --split', (file) => ['bundle', 'export', '--unsigned', '--split', '64 KiB', file]],
 ]
 
 for (const signal of SIGNALS)

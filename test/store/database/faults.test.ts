@@ -92,7 +92,7 @@ describe('the advice about a damaged database', () => {
     noteBackup(dir, '/safe/of-monday.pmb', '2026-11-23T04:00:00.000Z')
     const after = told(metBy(() => openReader(dir))).message
     expect(after).toContain('Restore the last backup (/safe/of-monday.pmb of 2026-11-23T04:00:00.000Z)')
-    expect(after.indexOf('Restore')).toBeLessThan(after.indexOf('verify --repair'))
+    expect(after.indexOf('Restore')).toBeLessThan(after.indexOf('doctor --data --repair'))
   })
 
   test('is another one for webhooks.db', () => {

@@ -16,7 +16,7 @@ import { makeTemporary } from '../../../store/temporary.ts'
 import { type GlobalOptions, firstStep, print, printJson, settings } from '../../../cli/context.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
 
-/** Options of `patchmirror need` and `patchmirror status --digest`. */
+/** Options of `patchmirror bundle need` and `patchmirror status --digest`. */
 interface NeedOptions extends GlobalOptions {
   /** Write only the state digest: enough while the exporting mirror still knows that state. */
   brief?: boolean
@@ -29,7 +29,7 @@ interface NeedOptions extends GlobalOptions {
   digest?: true | string
 }
 
-/** `patchmirror need FILE`: what this mirror has, for `patchmirror export --for FILE` on the source mirror. */
+/** `patchmirror bundle need FILE`: what this mirror has, for `patchmirror bundle export --for FILE` on the source mirror. */
 export async function needCommand(file: string, options: NeedOptions): Promise<number> {
   refuseUnwritable(file)
   if (options.force !== true && existsSync(file))
@@ -51,7 +51,7 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
       temporary.remove()
     }
     const only = options.sources === undefined ? '' : ` --sources ${sources.join(',')}`
-    const next = `patchmirror export OUT --for ${file}${only}`
+    const next = `patchmirror bundle export OUT --for ${file}${only}`
     if (options.json === true) {
       printJson({ file, digest: header.digest, sources, next })
       return
@@ -92,7 +92,7 @@ async function withStored(
   const { config } = settings(options, false, [])
   const isFilledByImport = config.upstream.apiRoot === null && config.fleet.url === null
   const first = isFilledByImport
-    ? 'import a full bundle first ("patchmirror export FILE" on the source mirror)'
+    ? 'import a full bundle first ("patchmirror bundle export FILE" on the source mirror)'
     : firstStep(config)
   const nothing = `nothing is stored in ${config.data.dir}: ${first}`
   await withStoredReads(config.data.dir, nothing, async (reads, db) => {

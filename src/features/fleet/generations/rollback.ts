@@ -39,7 +39,7 @@ export async function rollBackTo(deps: RollbackDeps, to: number): Promise<Publis
   if (last === null || target === null)
     throw new MirrorError(
       'usage',
-      `${to} is not an older generation of ${store.url}: the newest is ${number} ("patchmirror fleet log" lists them)`,
+      `${to} is not an older generation of ${store.url}: the newest is ${number} ("patchmirror fleet status --log" lists them)`,
     )
   await refuseUnavailable(store, target.generation, last.generation)
   beginRollback(dataDir, to)
