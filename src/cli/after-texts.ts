@@ -25,7 +25,7 @@ published doubtful changes, with a warning, it ends the warning: what was
 published stays.
 `
 /** Text of a help page, below the list of options. */
-export const DOCTOR = `
+export const DELIVERY = `
 FILE is the text of the HTTP request (headers, an empty line, the body), or
 JSON with "headers" and "body" or "bodyBase64". Every stored secret is tried
 in every form taken; no secret, signature or body is printed. Exit status 0:
@@ -36,7 +36,7 @@ export const MIRROR_DOCTOR = `
 Works with and without a running daemon, and changes nothing without --repair.
 What a failed check makes meaningless is skipped. Exit status 0: all is well;
 1: a check failed; 3: a check warns. With --data 1 for any damage, 0 when it is
-repaired. For a single webhook delivery that is refused, see "webhooks doctor".
+repaired. For a single webhook delivery that is refused, see "webhooks check".
 
 The file of --save has the results, the status, the last runs, the settings
 with their origin, and versions. Secrets are masked; names of hosts, users,

@@ -18,7 +18,6 @@ EXIT STATUS
   4   quarantined: see "patchmirror runs", then approve or reject
 
 SETTINGS
-  config/default.yaml names every setting with its reason. A file given by
-  --config or PATCHMIRROR_CONFIG overrides it, the environment overrides both:
-  upstream.apiRoot is PATCHMIRROR_UPSTREAM_API_ROOT.
+  config/default.yaml has all of them; --config FILE overrides it, and the
+  environment both: upstream.apiRoot is PATCHMIRROR_UPSTREAM_API_ROOT.
 `

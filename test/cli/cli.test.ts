@@ -92,9 +92,10 @@ async function refusalOf(args: readonly string[]): Promise<string> {
 
 /** Reports whether a command has these words and options. */
 function isCommandLine(line: string): boolean {
-  const words = line.split(' ').filter((word) => /^[a-z-]+$/.test(word))
+  const words = line.split(' ')
   const flags = words.filter((word) => word.startsWith('--'))
-  const names = words.filter((word) => !word.startsWith('--'))
+  const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word))
+  const names = end < 0 ? words : words.slice(0, end)
   const verb = VERBS.find(({ path }) => path === names.join(' '))
   return verb !== undefined && flags.every((flag) => flagsOf(verb).some(([known]) => known.split(' ')[0] === flag))
 }
@@ -105,6 +106,11 @@ describe('the command line', () => {
     expect(code).toBe(0)
     const rows = VERBS.filter(({ path }) => !path.includes(' ')).map(({ path }) => new RegExp(`^  ${path} `, 'm'))
     for (const row of rows) expect(out).toMatch(row)
+    const first = [...new Set(VERBS.map(({ path }) => path.split(' ')[0] ?? ''))]
+    const lines = first.map((word) => new RegExp(`^  ${word} .*$`, 'm').exec(out)?.[0] ?? word)
+    const below = lines.map((line) => out.slice(out.indexOf(line) + line.length + 1).split('\n')[0] ?? '')
+    expect(below.filter((line) => /^ {5}/.test(line))).toEqual([]) // a second line of a command
+    expect(out.trim().split('\n').length).toBeLessThanOrEqual(62)
     expect(out).toMatch(/Run:\n[\s\S]*Ask:\n[\s\S]*Keep:\n[\s\S]*Move:\n[\s\S]*Service:\n[\s\S]*EXIT STATUS/)
     expect(out.split('\n').filter((line) => line.length > 80)).toEqual([])
   })
@@ -242,8 +248,8 @@ describe('the command line', () => {
   test('names a missing file and what to do, whatever command reads it', async () => {
     const secrets = ['--secret-file', 'none.txt']
     for (const args of [
-      ['webhooks', 'doctor', 'none.txt'],
-      ['webhooks', 'doctor', '-', ...secrets],
+      ['webhooks', 'check', 'none.txt'],
+      ['webhooks', 'check', '-', ...secrets],
       ['bundle', 'export', 'x.bundle', '--unsigned', '--for', 'none.txt'],
     ]) {
       const { code, err } = await patchmirror(...args)

@@ -25,8 +25,8 @@ test.skipIf(BASH === null)(
       return (await runTool(BASH ?? '', ['-c', script])).out.trim().split(' ')
     }
     expect(await ask('webh')).toEqual(['webhooks'])
-    expect(await ask('webhooks', 'rep')).toEqual(['replay'])
-    expect(await ask('webhooks', 'replay', '--f')).toEqual(['--failed'])
+    expect(await ask('webhooks', 'res')).toEqual(['resolve'])
+    expect(await ask('webhooks', 'resolve', '--re')).toEqual(['--replay'])
     expect(await ask('sync', 'osv', '--dry')).toEqual(['--dry-run'])
     expect(await ask('config', '--ch')).toEqual(['--check'])
     expect(await ask('doctor', '--sa')).toEqual(['--save'])

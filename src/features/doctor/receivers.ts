@@ -107,6 +107,6 @@ function deadLetters(world: DoctorWorld, config: Config): Finding {
   if (counts.dead === 0) return fine('no event was given up')
   return warning(
     `${counted(counts.dead, 'event was', 'events were')} given up`,
-    'See "patchmirror webhooks dead-letters" for the reasons; "patchmirror webhooks replay --failed" tries them again, "patchmirror webhooks dismiss --all" ends this warning.',
+    'See "patchmirror webhooks inbox --state dead" for the reasons; "patchmirror webhooks resolve --replay --all" tries them again, "patchmirror webhooks resolve --dismiss --all" ends this warning.',
   )
 }

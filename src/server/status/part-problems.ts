@@ -111,7 +111,7 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
   const dead = counts?.dead ?? 0
   if (dead > 0) {
     const text = `${counted(dead, 'delivery was', 'deliveries were')} given up`
-    const more = { detail: GIVEN_UP, advice: ['patchmirror webhooks dead-letters'] }
+    const more = { detail: GIVEN_UP, advice: ['patchmirror webhooks inbox --state dead'] }
     found.push(problem('webhooks', 'warning', 'Webhooks', text, more))
   }
   return found

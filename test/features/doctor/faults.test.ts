@@ -632,7 +632,7 @@ const CASES: Case[] = [
     'events that were given up',
     'dead-letters',
     'warn',
-    '1 event was given up See "patchmirror webhooks dead-letters"',
+    '1 event was given up See "patchmirror webhooks inbox --state dead"',
     ({ dir }) => {
       const db = openInbox(dir)
       const about = {

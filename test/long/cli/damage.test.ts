@@ -34,9 +34,8 @@ const ARGUMENTS: Partial<Record<string, string | readonly string[] | null>> = {
   'keys create': '--name z',
   'keys revoke': '1',
   relay: ['', '--enable 1', '--secret'],
-  'webhooks show': '1',
-  'webhooks replay': '1',
-  'webhooks dismiss': '1',
+  'webhooks inbox': ['', '1', '--state dead'],
+  'webhooks resolve': ['--replay 1', '--dismiss 1'],
   serve: null,
   completion: null,
   bundle: null,
@@ -47,7 +46,7 @@ const ARGUMENTS: Partial<Record<string, string | readonly string[] | null>> = {
 /** The commands that read a data folder, each with arguments that it takes. */
 const COMMANDS = VERBS.map(({ path }) => path)
   .filter((path) => ARGUMENTS[path] !== null && !/^(fleet|whoami|users|api-keys|subscriptions)/.test(path))
-  .filter((path) => !['webhooks', 'webhooks send', 'webhooks doctor', 'webhooks rotate'].includes(path))
+  .filter((path) => !['webhooks', 'webhooks check', 'webhooks rotate'].includes(path))
   .filter((path) => !/^webhooks (register|list|test|delete)$/.test(path))
   .flatMap((path) => [ARGUMENTS[path] ?? ''].flat().map((text) => `${path} ${text}`.trim().split(' ')))
 
