@@ -5,7 +5,6 @@ import { type Flag, type Form, flagsOf } from './verbs/verb.ts'
 /** Of a command what its completion shows. */
 interface Completed {
   readonly path: string
-  readonly alias?: string
   readonly summary: string
   readonly options?: readonly Flag[]
   readonly forms?: readonly Form[]
@@ -23,14 +22,8 @@ export function printCompletion(shell: string, verbs: readonly Completed[]): num
   const script = SCRIPTS[shell]
   if (script === undefined)
     throw new MirrorError('usage', `there is no completion for ${shell}: name bash, zsh or fish`)
-  print(script(stepsOf(verbs.flatMap(namesOf))))
+  print(script(stepsOf(verbs)))
   return 0
-}
-
-/** A command by its name and, if it has one, by its alias. */
-function namesOf(verb: Completed): Completed[] {
-  const { path, alias } = verb
-  return alias === undefined ? [verb] : [verb, { ...verb, path: path.replace(/\S+$/, alias) }]
 }
 
 function stepsOf(verbs: readonly Completed[]): Step[] {

@@ -66,7 +66,6 @@ function addVerb(parent: Command, name: string, verb: Verb, features: readonly F
   const { arguments: given = '', summary, after, example } = verb
   const command = parent.command(`${name} ${given}`.trim()).description(summary).helpCommand(false).exitOverride()
   speakOneVoice(command)
-  if (verb.alias !== undefined) command.alias(verb.alias)
   for (const option of flagsOf(verb)) command.option(...option)
   if (after !== undefined) command.addHelpText('after', after)
   if (example !== undefined) command.addHelpText('after', `\nExample:\n  patchmirror ${example}`)

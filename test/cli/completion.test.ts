@@ -30,8 +30,8 @@ test.skipIf(BASH === null)(
     expect(await ask('sync', 'osv', '--dry')).toEqual(['--dry-run'])
     expect(await ask('config', '--ch')).toEqual(['--check'])
     expect(await ask('doctor', '--sa')).toEqual(['--save'])
-    expect(await ask('rec')).toEqual(['record'])
-    expect(await ask('record', '--l')).toEqual(['--limit'])
+    expect(await ask('list', 'pat')).toEqual(['patches'])
+    expect(await ask('list', 'patches', '--sev')).toEqual(['--severity'])
   },
 )
 
@@ -39,7 +39,7 @@ test('the completion script of each shell has every command, and an unknown shel
   for (const shell of ['bash', 'zsh', 'fish']) {
     const { out, code } = await run(['completion', shell], {}, '/')
     expect([shell, code]).toEqual([shell, 0])
-    const words = VERBS.flatMap(({ path, alias }) => [path.split(' ').at(-1) ?? '', alias ?? ''])
+    const words = VERBS.map(({ path }) => path.split(' ').at(-1) ?? '')
     expect([shell, words.filter((word) => !out.includes(word))]).toEqual([shell, []])
   }
   expect(await run(['completion', 'tcsh'], {}, '/')).toMatchObject({ code: 2 })

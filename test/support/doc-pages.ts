@@ -93,10 +93,9 @@ function optionList(command: Command): string {
 
 function commandText({ name, command }: NamedCommand): string {
   const usage = `${name} ${command.usage()}`
-  const alias = command.alias() as string | undefined // commander's type leaves out that most have none
   return [
     `## ${name.replace(/^patchmirror /, '')}`,
-    `${sentence(command.description())} Usage: ${code(usage)}.${alias === undefined ? '' : ` Another word for it is ${code(alias)}.`}`,
+    `${sentence(command.description())} Usage: ${code(usage)}.`,
     optionList(command),
   ]
     .filter((part) => part !== '')
@@ -178,7 +177,7 @@ function exitCodesPage(): string {
     '`patchmirror status` exits with the first that applies: 1 when a source failed or the data folder cannot be read or written, 4 when one is ' +
       'quarantined, 3 when one is partial, older than its `maxAgeHours`, not synced any more since its credential is not set, stored by a scope that the settings have changed since, or not mirrored yet (also where the data folder has no database), otherwise 0. With `--max-age` the first is 3, when a source is older than that or has no data yet; the other codes follow, with that age as the limit of every source. `patchmirror relay` exits with 1 ' +
       'when a target is disabled. `patchmirror doctor` exits with 1 when a check failed, 3 when one only warns, otherwise 0.',
-    '`patchmirror search`, `show`, `tags`, `findings`, `patches`, `changes` and `since` exit with 1 when the mirror does not have what was asked for, and with 3 when it cannot know: nothing is mirrored yet, the settings leave it out, or it is older than `staleAction: refuse` allows. `since` shows the stored dates however old the records are.',
+    '`patchmirror search`, `show`, `list`, `changes` and `vex` exit with 1 when the mirror does not have what was asked for, and with 3 when it cannot know: nothing is mirrored yet, the settings leave it out, or it is older than `staleAction: refuse` allows. `list records` shows the stored dates however old the records are.',
     '',
     '`patchmirror match` exits with 1 when there are findings of the kind that `--fail-on` names, or, for `unjudged`, packages that were not judged completely, with 2 for a file that is no SBOM (also `changes --sbom`), and with 3 when the mirror cannot know; with `--fail-on` this includes an SBOM of which no component could be judged, and what a partial snapshot or an unknown age leaves open.',
     '## Error codes',

@@ -82,10 +82,9 @@ interface Described {
 function commandLines(command: Command, { path, after, example }: Described): string[] {
   const summary = command.description()
   const text = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`.replace(/\.\.$/, '.')
-  const alias = command.alias() as string | undefined // commander's type leaves out that most have none
   return [
     `.SS ${quoted(`${path} ${command.usage()}`)}`,
-    ...paragraphs(alias === undefined ? text : `${text} Another word for it is "${alias}".`),
+    ...paragraphs(text),
     ...optionLines(command),
     ...(after === undefined ? [] : ['.PP', ...paragraphs(after)]),
     ...(example === undefined ? [] : ['.PP', 'Example:', '.PP', ...block([`patchmirror ${example}`])]),

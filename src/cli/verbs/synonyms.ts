@@ -9,7 +9,13 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   login: 'whoami',
   version: '--version',
   fix: 'doctor --data --repair',
+  ls: 'list',
   // Former names.
+  record: 'show NAME',
+  tags: 'list tags',
+  patches: 'list patches',
+  findings: 'list findings',
+  since: 'list records',
   acknowledge: 'approve',
   verify: 'doctor --data',
   support: 'doctor --save FILE',

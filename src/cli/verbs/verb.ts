@@ -8,8 +8,6 @@ export type Action = (...given: never[]) => number | Promise<number>
 export interface Verb {
   /** Its words after `patchmirror`, such as `webhooks register`; a group comes before what belongs to it. */
   readonly path: string
-  /** Another word for the last of them. */
-  readonly alias?: string
   /** As commander writes them: `<required>`, `[optional]`, `<several...>`. */
   readonly arguments?: string
   /** One line of the list of commands. */
@@ -48,6 +46,9 @@ export function flagsOf({ options = [], forms = [] }: Pick<Verb, 'options' | 'fo
 export const JSON_FLAG: Flag = ['--json', 'print JSON']
 /** Writes a secret into a file instead of the terminal. */
 export const OUT: Flag = ['--out <file>', 'write the secret into this new file, not to the terminal']
+
+/** The group of the lists, which several features fill. */
+export const LISTS: VerbPart = { path: 'list', summary: 'what is mirrored, with filters' }
 
 /** The groups of the help page, in their order. */
 export const SECTIONS = ['run', 'ask', 'keep', 'move', 'service'] as const

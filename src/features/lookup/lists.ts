@@ -10,6 +10,7 @@ import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../../cli/context.ts'
 import { cut, table } from '../../cli/output.ts'
 import { type LookupOptions } from './open.ts'
+import { filterName } from './filters.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
 
 /** Options of commands that show a list page by page. */
@@ -27,7 +28,7 @@ const PATCHES = '/v1/patches'
 /** The filters of `/v1/patches` by their parameters. */
 const FILTERS = RESOURCES.flatMap(({ list }) => (list?.path === PATCHES ? list.facets : []))
 
-/** `patchmirror tags [IMAGE]`: the tags of all images, or of one, by its repository or id. */
+/** `patchmirror list tags [IMAGE]`: the tags of all images, or of one, by its repository or id. */
 export function tagsCommand(image: string | undefined, options: ListOptions): Promise<number> {
   return runLookup(options, (stored) => {
     const page =
@@ -48,12 +49,12 @@ function repositoryOf({ reads }: LookupCall, image: string): string {
   return readText(fieldsOfItem(item, 'images'), IMAGE_NAME_FIELDS) ?? image
 }
 
-/** `patchmirror patches`: the list of `/v1/patches` with its filters. */
+/** `patchmirror list patches`: the list of `/v1/patches` with its filters. */
 export function patchesCommand(options: ListOptions & Record<string, unknown>): Promise<number> {
   return runLookup(options, (stored) => {
     const query = queryOf(options)
     for (const { param } of FILTERS) {
-      const value = param === null ? undefined : options[camel(param)]
+      const value = param === null ? undefined : options[filterName(param)]
       if (param !== null && typeof value === 'string') query.set(param, value)
     }
     const page = read(stored, PATCHES, {}, query)
@@ -81,11 +82,6 @@ export function tagCells(item: Fields, image?: string): string[] {
     digest === null ? '-' : digest.replace(/^sha256:/, '').slice(0, 12),
     textIn(fieldsOfItem(item, 'tags'), 'updated_at').slice(0, 10),
   ]
-}
-
-/** Commander's name of an option: `packageSrcName` for `--package-src-name`. */
-function camel(param: string): string {
-  return param.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 }
 
 /** Returns a field of an item as text, in any spelling of its name; `-` when it has none. */

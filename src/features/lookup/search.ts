@@ -90,7 +90,7 @@ function refuseEmpty(query: string, unknown: readonly string[]): never {
   if (unknown.length === 0)
     throw new MirrorError(
       'not_found',
-      `not found: nothing here is named ${query}; names are compared as a whole, and "patchmirror tags" lists the images`,
+      `not found: nothing here is named ${query}; names are compared as a whole, and "patchmirror list tags" lists the images`,
     )
   const why = unknown.join('; ')
   throw new MirrorError('not_ready', `nothing was found that is named ${query}; ${why}`)

@@ -94,7 +94,7 @@ function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | 
     `${text} names ${tags.length}${tags.length < MOST_TAGS ? '' : ' or more'} tags; show one by its name, digest or id:`,
     table([...TAG_COLUMNS, 'id'], rows),
     ...(tags.length > limit
-      ? [`… and ${tags.length - limit} more: --limit ${tags.length}, or "patchmirror tags"`]
+      ? [`… and ${tags.length - limit} more: --limit ${tags.length}, or "patchmirror list tags"`]
       : []),
   ]
   const isRepository = tags.every(({ item }) => isOfRepository(item, text))

@@ -95,7 +95,7 @@ function whatToDo(run: Run): string {
   const { id, state, source } = run
   const refused = refusedBy(run)
   if (state === 'quarantined') return `"patchmirror approve ${refused}" or "patchmirror reject ${refused}" decides`
-  const again = run.kind === 'import' ? 'import FILE' : `sync ${source}`
+  const again = run.kind === 'import' ? 'bundle import FILE' : `sync ${source}`
   return `"patchmirror ${again}" tries again, "patchmirror runs ${id}" shows that run`
 }
 

@@ -73,7 +73,7 @@ test.each<[string, Status, string]>([
   [
     'no tag has an SBOM',
     reported({ osv: 'a', catalog: 'b' }, { state: 'behind', tags: 4 }),
-    'behind, 0 of 4 tags are judged: "patchmirror findings --all" says why',
+    'behind, 0 of 4 tags are judged: "patchmirror list findings" says why',
   ],
   [
     'all have one',

@@ -39,6 +39,7 @@ const ARGUMENTS: Partial<Record<string, string | readonly string[] | null>> = {
   serve: null,
   completion: null,
   bundle: null,
+  list: null,
   fleet: null,
   keys: null,
 }

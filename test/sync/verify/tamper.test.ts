@@ -118,7 +118,7 @@ describe('a run after an alteration of the database', () => {
     damage(made)
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'failed', code: 'proof', asOf: null })
-    expect(report.message).toContain('verify --repair')
+    expect(report.message).toContain('doctor --data --repair')
   })
 
   test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
