@@ -171,6 +171,15 @@ describe('show', () => {
     expect(out).toMatch(/^first seen here +2026-07-01T00:00:00.000Z\nfix first seen +2026-07-01T/m)
   })
 
+  test('names the records of a package by its name or a purl, as search does', async () => {
+    for (const name of ['lodash', 'pkg:npm/lodash']) {
+      const shown = await ask('show', name)
+      expect([name, shown]).toEqual([name, await ask('search', name)])
+      expect([shown.code, shown.out]).toEqual([0, expect.stringMatching(/^(record|package) /m)])
+    }
+    expect((await ask('show', 'no-such-package')).code).toBe(1)
+  })
+
   test('prints a tag by its reference, its digest and its id', async () => {
     const { tags } = (await json('list', 'tags')) as { tags: { id: string; digest: string }[] }
     const [tag] = tags

@@ -50,10 +50,11 @@ export function searchCommand(query: string, options: LookupOptions): Promise<nu
   const text = referenceOfPurl(given) ?? given
   if (text === '' || text.length > MAX_QUERY) throw new MirrorError('usage', `QUERY takes 1 to ${MAX_QUERY} characters`)
   const limit = limitOf(options.limit, LIMIT)
-  return runLookup(options, (stored) => findingOf(stored, text, limit))
+  return runLookup(options, (stored) => searchResult(stored, text, limit))
 }
 
-function findingOf(stored: LookupCall, query: string, limit: number): LookupResult {
+/** Returns what is named by a text: records, packages, images and tags. Throws `not_found` and `not_ready` where nothing is. */
+export function searchResult(stored: LookupCall, query: string, limit: number): LookupResult {
   const withoutRecords = stored.use('osv')
   const isPurl = query.startsWith('pkg:')
   const withoutCatalog = isPurl ? null : stored.use('catalog')

@@ -37,10 +37,10 @@ export const LOOKUP_VERBS: readonly VerbPart[] = [
   {
     path: 'show',
     arguments: '<name>',
-    summary: 'all about one record, tag or image',
+    summary: 'all about one record, package, tag or image',
     options: [['--limit <n>', 'how many affected packages, references or tags', '20'], JSON_FLAG],
     after:
-      '\nA record by its id, a tag by its reference, id or digest (its first 8 digits or more),\nan image by its repository.',
+      '\nA record by its id or a CVE, a tag by its reference, id or digest (its first 8 digits\nor more), an image by its repository, a package by its name or a purl.',
     example: 'show CVE-2026-12345',
     load: async () => (await import('./show.ts')).showCommand,
   },
