@@ -9,14 +9,14 @@ import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 
 const TIMEOUT_MS = 5_000
 
-/** Options of `patchmirror status --live`. */
+/** Options of `patchmirror status --live` and `--ready`. */
 interface HealthOptions extends GlobalOptions {
   ready?: boolean
   json?: boolean
 }
 
 /**
- * `patchmirror status --live [--ready]`: asks the daemon of these settings and prints its state in one line, or the daemon's own answer as
+ * `patchmirror status --live`, `--ready`: asks the daemon of these settings and prints its state in one line, or the daemon's own answer as
  * JSON; exits with 0 when it is healthy and, if the data folder is readable here, when it serves this data folder. For container
  * health checks.
  */

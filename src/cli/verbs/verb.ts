@@ -36,10 +36,11 @@ export function isGroup({ load, forms = [] }: Pick<Verb, 'load' | 'forms'>): boo
   return load === undefined && forms.length === 0
 }
 
-/** Returns every option of a command, with those of its forms. */
+/** Returns every option of a command, with those of its forms; `--json` is the last. */
 export function flagsOf({ options = [], forms = [] }: Pick<Verb, 'options' | 'forms'>): readonly Flag[] {
-  const all = [...forms.flatMap((form) => form.options), ...options]
-  return [...new Map(all.map((flag) => [flag[0], flag])).values()]
+  const given = [...options, ...forms.flatMap((form) => form.options)]
+  const all = given.filter(([flags], i) => given.findIndex(([one]) => one === flags) === i)
+  return [...all.filter((flag) => flag !== JSON_FLAG), ...all.filter((flag) => flag === JSON_FLAG)]
 }
 
 /** Prints JSON instead of a text for people. */
