@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { createProgram } from '../src/cli/program.ts'
 import { verbsOf } from '../src/cli/verbs.ts'
+import { listSynonyms } from '../src/cli/verbs/synonyms.ts'
 import { isGroup } from '../src/cli/verbs/verb.ts'
 import { generatedPages } from './support/doc-pages.ts'
 import { FEATURES } from '../src/features.ts'
@@ -152,6 +153,21 @@ test('every patchmirror command of a shell block exists, with its options', () =
   expect(lines.filter(({ line }) => !isCommand(program, line))).toEqual([])
   expect(isCommand(program, 'webhooks list | tset ID')).toBe(false)
   expect(isCommand(program, 'serve --ofline')).toBe(false)
+})
+
+test('no document, message, alert or file of a deployment tells to run a command under a former name', () => {
+  const files = ['src', 'docs', 'deploy', 'config'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+  )
+  const texts = ['README.md', 'CONTRIBUTING.md', 'Dockerfile', ...files].filter((path) => statSync(path).isFile())
+  const names = listSynonyms().map(([words]) => words)
+  const former = new RegExp(`patchmirror (?:-- )?(?:${names.join('|')})(?![\\w\\\\-])`, 'g') // the manual page has export\-db
+  const found = texts.flatMap((path) =>
+    [...readFileSync(path, 'utf8').matchAll(former)].map(([text]) => `${path}: ${text}`),
+  )
+  expect(found).toEqual([])
+  expect('run "patchmirror verify --repair"').toMatch(former)
+  expect('run "patchmirror export-db"').not.toMatch(former)
 })
 
 /** Reports whether a line names a command and only options of it; `a x | y` names `a x` and `a y`. */
