@@ -102,7 +102,7 @@ export type Link = OwnLink | { readonly kind: 'web'; readonly url: string }
 
 /** What a value leads to on this mirror, by its kind and name: only a page knows where that is. */
 export type OwnLink =
-  | { readonly kind: 'record' | 'record file' | 'search' | 'tag' | 'view' | 'path'; readonly name: string }
+  | { readonly kind: 'record' | 'record file' | 'vulnerability' | 'tag' | 'view' | 'path'; readonly name: string }
   | DocumentLink
   | { readonly kind: 'package'; readonly ecosystem: string; readonly name: string }
   | { readonly kind: 'changes'; readonly source: SourceName; readonly since: string }

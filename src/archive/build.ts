@@ -6,7 +6,7 @@ import { derivedDir } from '../store/database/open.ts'
 import type { OsvReader } from '../store/osv/reads.ts'
 import { faultOfArchive } from './check.ts'
 import { type BuiltArchive, type Meanwhile, createDraft, dropUnfinished } from './draft.ts'
-import { isArchiveLost } from './lost.ts'
+import { isLost } from './lost.ts'
 
 /**
  * Builds `all.zip` from the stored streams, members in id order: the same records give the same bytes on any mirror. The
@@ -72,7 +72,7 @@ export async function rebuildLostArchive(store: OsvReader, dataDir: string, thor
   if (info === null) return false
   const parts = store.listParts()
   const path = join(dir, info.file)
-  const sound = thorough ? (await faultOfArchive(path, info, parts)) === null : !isArchiveLost(store, dataDir)
+  const sound = thorough ? (await faultOfArchive(path, info, parts)) === null : !isLost(path, info.size)
   if (sound) return false
   const built = await buildArchive(store, dir, () => true)
   if (parts.length > 0 && built.sha256 === info.sha256) return true

@@ -1,7 +1,7 @@
 import { readyFolder } from '../store/database/copies.ts'
 import { followNumbers } from '../store/restored.ts'
-import type { RouteTools } from '../server/access/private-routes.ts'
-import { createCatalogRoutes } from '../server/catalog/routes.ts'
+import { catalogRoutes } from '../server/catalog/routes.ts'
+import { deliveryRoutes } from '../server/deliveries.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../server/server.ts'
 import { createLiveConfig } from '../config/running/live.ts'
 import type { Config } from '../config/schema.ts'
@@ -29,7 +29,14 @@ import type { Feature, Gate, GateParts, Parts } from './feature.ts'
 import { type InboxView, createInboxView } from './inbox-view.ts'
 import { type Signals, createSignals } from './signals.ts'
 import { tryStart } from './start-check.ts'
-import { type RunningFeatures, answersOf, joinGate, loadFeatures, startFeatures } from './start-features.ts'
+import {
+  type Answers,
+  type RunningFeatures,
+  answersOf,
+  joinGate,
+  loadFeatures,
+  startFeatures,
+} from './start-features.ts'
 import { createArrivals } from './verification/arrivals.ts'
 import { applyLive } from './reload.ts'
 import { createRunLog, logPostponed, logRetries } from './log-lines.ts'
@@ -104,19 +111,25 @@ async function start(options: Wired, on: Running): ReturnType<Agent['start']> {
   const running = (on.features = startFeatures(features, parts))
   followServed(parts, on)
   const server = (on.server = createServer({
-    ...serverOptions(options, reads, on, running),
-    ...watched(core.storage),
+    ...serverOptions(options, reads, on),
     ...threadHooks(thread),
-    ...deliveryHooks(webhooks),
-    ...answersOf(features, options),
-    ...running.shown,
-    webhookLog: parts.inbox.webhookLog,
-    onServed: (upTo) => parts.signals.send('served', upTo),
-    instance: core.instance,
+    ...pathsOf(webhooks, running, answersOf(features, options)),
     metrics: core.metrics,
     account: core.account,
-    progressOf: options.progressOf,
-    ...(gate !== null && { fleet: gate.status }),
+    onUnreadable: core.storage.note,
+    shown: {
+      ...running.shown,
+      ...(gate !== null && { fleet: gate.status }),
+      webhooks: webhooks.report,
+      storage: core.storage.state,
+      instance: core.instance,
+      progressOf: options.progressOf,
+    },
+    followed: {
+      ...running.followed,
+      webhookLog: parts.inbox.webhookLog,
+      onServed: (upTo) => parts.signals.send('served', upTo),
+    },
   }))
   const startJobs = jobStarter(options, reads, thread, gate !== null)
   const begin = (): Schedule => (on.schedule = (on.startSchedule = startJobs)(config.sync))
@@ -227,9 +240,9 @@ function threadHooks(thread: SyncThread) {
   }
 }
 
-/** What the server passes to the receiver of deliveries, and shows of it. */
-function deliveryHooks({ handle, paths, report }: Webhooks) {
-  return { intercept: handle, hookPaths: paths, webhooks: report }
+/** The paths of all modules, those of the catalog last: they have what is left of its surfaces. */
+function pathsOf(webhooks: Webhooks, running: RunningFeatures, { plugins = [], ...answers }: Answers) {
+  return { ...answers, plugins: [...running.plugins, deliveryRoutes(webhooks), ...plugins, catalogRoutes] }
 }
 
 /** What runs by now. */
@@ -358,10 +371,6 @@ function certificatesOf({ server, webhooks }: Config) {
   return { server: server.certFile, webhooks: webhooks.certFile }
 }
 
-function watched({ note, state }: StorageWatch) {
-  return { onUnreadable: note, storage: state }
-}
-
 /** Does a read that nothing waits for. What cannot be read is logged by what watches the data folder. */
 function readOrNote(on: Running, read: () => void): void {
   try {
@@ -371,18 +380,11 @@ function readOrNote(on: Running, read: () => void): void {
   }
 }
 
-function serverOptions(
-  { config, version, log, now }: Wired,
-  reads: PinnedReads,
-  on: Running,
-  running: RunningFeatures,
-): ServerOptions {
-  const catalog = createCatalogRoutes(config)
-  const routes = (tools: RouteTools) => [...catalog(tools), ...running.routes(tools)]
+function serverOptions({ config, version, log, now }: Wired, reads: PinnedReads, on: Running): ServerOptions {
   const nextRunAt = (source: SourceName): number | null =>
     on.retries?.nextAt(source) ?? on.schedule?.nextRunAt(source) ?? null
   const dataDir = config.data.dir
-  return { reads, dataDir, config, version, now, log, nextRunAt, routes, startedAt: now() }
+  return { reads, dataDir, config, version, now, log, nextRunAt, startedAt: now() }
 }
 
 /** Takes the lock of the daemon, where locks of the data folder work. */

@@ -1,7 +1,7 @@
-import type { RouteTools } from '../server/access/private-routes.ts'
-import type { PrivateRoute } from '../server/access/route-table.ts'
-import type { OwnPath, PeoplePages, PeopleTools } from '../server/people.ts'
-import type { ServerOptions } from '../server/server.ts'
+import type { PeoplePages, PeopleTools } from '../server/people.ts'
+import type { ServerPlugin } from '../server/plugin.ts'
+import type { FollowedParts } from '../server/followers/routes.ts'
+import type { ShownParts } from '../server/status/reports.ts'
 import type { Verbs } from '../cli/verbs/verb.ts'
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../base/log.ts'
@@ -84,7 +84,7 @@ export interface Parts extends AnswerParts {
   /** webhooks.db, as the serving thread reads it. */
   readonly inbox: InboxView
   /** How far the run of a source is; null: none is under way. */
-  readonly progressOf: NonNullable<ServerOptions['progressOf']>
+  readonly progressOf: NonNullable<ShownParts['progressOf']>
   /** Reports whether the cause of a fault is in the log, as that of a database which all parts use. */
   readonly isExplained: (message: string) => boolean
   /** Whether this mirror syncs and passes events on now. */
@@ -94,24 +94,21 @@ export interface Parts extends AnswerParts {
 /** A feature that runs. */
 export interface RunningPart {
   /** What the server shows of it. */
-  readonly shown?: Partial<ShownParts>
-  readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
+  readonly shown?: ShownParts
+  /** What it adds to the stream of events, and what it gets of that. */
+  readonly followed?: FollowedParts
+  /** Add its paths to the server. */
+  readonly plugins?: readonly ServerPlugin[]
   /** Resolves when what is published from now on reaches it; never rejects. */
   readonly placed?: Promise<unknown>
   /** Ends what is under way, before the server. */
   readonly close?: () => Promise<void> | void
 }
 
-/** What the status and the event stream have of features. */
-type ShownParts = Pick<
-  ServerOptions,
-  'boxes' | 'edge' | 'findings' | 'findingsLog' | 'onFindingsServed' | 'relayTargets' | 'scanners' | 'views'
->
-
 /** Paths of the mirror's own that features answer. */
 interface Answers {
   readonly people?: (tools: PeopleTools) => PeoplePages
-  readonly match?: (tools: PeopleTools) => OwnPath
+  readonly plugins?: readonly ServerPlugin[]
 }
 
 /** What a gate is made from: it acts by calls alone. */

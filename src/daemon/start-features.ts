@@ -1,12 +1,12 @@
-import type { RouteTools } from '../server/access/private-routes.ts'
-import type { PrivateRoute } from '../server/access/route-table.ts'
+import type { ServerPlugin } from '../server/plugin.ts'
 import type { DaemonPart, Feature, Gate, GateParts, Parts, RunningPart } from './feature.ts'
 
 /** The features of a daemon, running. */
 export interface RunningFeatures {
   /** What the server shows of them. */
   readonly shown: NonNullable<RunningPart['shown']>
-  readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
+  readonly followed: NonNullable<RunningPart['followed']>
+  readonly plugins: readonly ServerPlugin[]
   /** Resolves when what is published from now on reaches all of them. */
   readonly placed: Promise<unknown>
   /** Ends what they have under way. */
@@ -40,15 +40,18 @@ export function startFeatures(features: readonly DaemonPart[], parts: Parts): Ru
   }
   return {
     shown: Object.assign({}, ...running.map(({ shown }) => shown)) as RunningFeatures['shown'],
-    routes: (tools) => running.flatMap(({ routes }) => routes?.(tools) ?? []),
+    followed: Object.assign({}, ...running.map(({ followed }) => followed)) as RunningFeatures['followed'],
+    plugins: running.flatMap(({ plugins = [] }) => plugins),
     placed: Promise.all(running.map(({ placed }) => placed ?? Promise.resolve())),
     close,
   }
 }
 
-type Answers = ReturnType<NonNullable<DaemonPart['answers']>>
+export type Answers = ReturnType<NonNullable<DaemonPart['answers']>>
 
 /** Returns what features answer of the mirror's own paths. */
 export function answersOf(features: readonly DaemonPart[], parts: Pick<Parts, 'config' | 'version'>): Answers {
-  return Object.assign({}, ...features.map(({ answers }) => answers?.(parts))) as Answers
+  const made = features.map(({ answers }) => answers?.(parts) ?? {})
+  const plugins = made.flatMap((one) => one.plugins ?? [])
+  return { ...(Object.assign({}, ...made) as Answers), plugins }
 }

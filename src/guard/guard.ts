@@ -28,7 +28,7 @@ interface StoredVersions {
 }
 
 /** Judges the records of one run, one after the other. */
-export interface RecordGuard {
+interface RecordGuard {
   /**
    * Compares a record that is about to be stored, with its stamp in the index, with the stored one. `stampBefore` is asked only
    * for a stamp that is far in the future.

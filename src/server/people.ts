@@ -2,7 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Access } from './access/access.ts'
 import type { OpenApiDocument } from './contract/openapi.ts'
 import type { Failures, Problem } from './http/problems.ts'
-import type { Reports } from './status/routes.ts'
+import type { FastifyPluginCallback } from 'fastify'
+import { type PeoplePage, PAGE_FILE_CONTRACT, pageContract } from './contract/people.ts'
+import { PAGES_ROOT } from './http/paths.ts'
+import type { Reports } from './status/reports.ts'
 import type { ServedSnapshot } from './snapshot/served.ts'
 
 /** What the pages for people are made from. */
@@ -19,25 +22,6 @@ export interface PeopleTools {
   readonly atEnd: (close: () => Promise<void>) => void
 }
 
-/** A path of the mirror's own that another module answers. */
-export interface OwnPath {
-  /** Answers a request for it; false when it is for another path. */
-  answer(request: IncomingMessage, response: ServerResponse): boolean
-}
-
-/** A page for people, as the contract names it. */
-export interface PeoplePage {
-  readonly path: string
-  /** Its name in the navigation; null where it has none. */
-  readonly label: string | null
-  /** `key`: only with a local key. `open`: shows more to clients with one. */
-  readonly access: 'open' | 'key'
-  /** Media type of what it is. */
-  readonly type: string
-  /** The parameters of its query, each with what it is. */
-  readonly parameters: Readonly<Record<string, string>>
-}
-
 /** The contract as a page. */
 interface ReferencePage {
   readonly html: Uint8Array
@@ -51,4 +35,23 @@ export interface PeoplePages {
   readonly reference: (document: OpenApiDocument, base: string) => Promise<ReferencePage>
   /** Answers a request for one of them, with `problem` where there is one; false when it is for another path. */
   answer(request: IncomingMessage, response: ServerResponse, problem?: Problem): boolean
+}
+
+/** The routes of the pages for people; `/` is answered by the mirror's own, which asks these first. */
+export function peopleRoutes(people: PeoplePages): FastifyPluginCallback {
+  return (app, _options, done) => {
+    const handler = app.onNode((request, response) => people.answer(request, response))
+    for (const page of people.pages) app.get(page.path, { schema: pageContract(page) }, handler)
+    const files = { schema: PAGE_FILE_CONTRACT, config: { path: `${PAGES_ROOT}{file}` } }
+    app.get(`${PAGES_ROOT}*`, files, handler)
+    const start = people.pages.find(({ path }) => path === PAGES_ROOT)
+    if (start !== undefined)
+      app.get(
+        PAGES_ROOT.slice(0, -1),
+        { schema: pageContract(start), config: { path: PAGES_ROOT, isAlias: true } },
+        handler,
+      )
+    app.answerRest((request, response) => people.answer(request, response))
+    done()
+  }
 }

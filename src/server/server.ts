@@ -1,4 +1,5 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
+import type { Server } from 'node:http'
 import type { Config } from '../config/schema.ts'
 import { type Account, createAccount } from '../base/connections/account.ts'
 import type { ResponseAccount } from '../base/connections/responses.ts'
@@ -6,34 +7,33 @@ import type { CertificateFollower } from '../base/certificate.ts'
 import type { SourceName } from '../base/domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
 import { createHolders } from './access/holders.ts'
-import { type Gate, type RouteTools, createGate } from './access/private-routes.ts'
-import type { PrivateRoute } from './access/route-table.ts'
-import { type ContractPageOptions, createContractPages } from './contract/route.ts'
-import { createSbomPage } from './program/sbom.ts'
+import { type Gate, createGate } from './access/gate.ts'
+import { createGateHook, createPrivateRest } from './access/private-routes.ts'
+import { createSegmentJoiner } from './access/segments.ts'
+import { createApp } from './app.ts'
+import { createQueryHook } from './contract/known-parameters.ts'
+import { contractRoutes } from './contract/route.ts'
+import { feedRoutes } from './feeds/routes.ts'
+import { sbomRoute } from './program/sbom.ts'
 import { createEdgeFields } from './http/edge-fields.ts'
-import type { EventLog, FindingsLog } from './followers/event-log.ts'
-import { type EventBounds, type FollowerOptions, createFollowerRoutes } from './followers/routes.ts'
+import { type FollowedParts, createFollowerRoutes } from './followers/routes.ts'
 import { createTrust } from './http/client-address.ts'
 import { type HttpHandler, createHttp, drain, traced, withReserve } from './http/node-server.ts'
-import { type Paths, createPaths } from './http/paths.ts'
+import { createPaths } from './http/paths.ts'
 import { type Failures, type ServerLog, createFailures } from './http/problems.ts'
 import { isPath, notPath, originForm } from './http/request-target.ts'
 import { type Heads, PUBLIC_CACHING, createHeads } from './http/response.ts'
 import { type ServerAddress, boundAddress, createListening } from './listen.ts'
-import { type FurtherPaths, createPublicSide } from './public-routes.ts'
+import type { ServerPlugin, ServerTools } from './plugin.ts'
 import type { ReadingData } from './reading/request.ts'
 import { type ReadingThread, openReading } from './reading/thread.ts'
 import { type SnapshotWatcher, createServedSnapshot, followStore } from './snapshot/served.ts'
 import { createStaleRule } from './snapshot/stale.ts'
-import type { BoxesStatus, EdgeTargetStatus } from '../base/reports/transfer.ts'
-import type { FleetStatus } from '../base/reports/fleet.ts'
-import type { TagFindingsStatus, ViewsStatus } from '../base/reports/scanners.ts'
-import type { WebhooksReport } from '../base/reports/webhooks.ts'
 import { isReserved, limitConnections } from '../base/connections/limit.ts'
 import { createDecisionLog } from './status/decisions.ts'
-import type { StatusOptions } from './status/report.ts'
-import { type MetricsPage, addPages, createApp, createStatusReports } from './status/routes.ts'
-import type { OwnPath, PeoplePages, PeopleTools } from './people.ts'
+import { type ShownParts, createStatusReports } from './status/reports.ts'
+import { type MetricsPage, statusRoutes } from './status/routes.ts'
+import { type PeoplePages, type PeopleTools, peopleRoutes } from './people.ts'
 import { type ServedRecords, openFastRecords } from './feeds/fast-records.ts'
 import { withRequestLog } from './access/request-log.ts'
 import { metricSurface } from './access/surface.ts'
@@ -52,55 +52,23 @@ export interface ServerOptions {
   readonly nextRunAt: (source: SourceName) => number | null
   /** How long requests in flight may take to finish on `close`; 10 seconds when not given. */
   readonly closeGraceMs?: number
-  /** Received events for `/-/events`; none when not given. */
-  readonly webhookLog?: EventLog
-  /** Changed findings of tags for `/-/events`; none when not given. */
-  readonly findingsLog?: FindingsLog
   /** Called when the derived archive is missing, at each request for it; it can be rebuilt. */
   readonly onArchiveLost?: () => void
-  /** How far runs are, for the status; not known when not given. */
-  readonly progressOf?: NonNullable<StatusOptions['progressOf']>
-  /** Id of the running daemon, for the status; none when not given. */
-  readonly instance?: string
-  /** State of the data folder; not checked when not given. */
-  readonly storage?: NonNullable<StatusOptions['storage']>
   /** Notes an error of a read; true when it says that stored data cannot be read: then its cause is in the log. */
   readonly onUnreadable?: (error: unknown) => boolean
-  /** Targets of the relay, for the status; none when not given. */
-  readonly relayTargets?: NonNullable<StatusOptions['relayTargets']>
-  readonly eventBounds?: EventBounds
-  /** Called with the last served entry of the change log whenever it changes. */
-  readonly onServed?: FollowerOptions['onServed']
-  readonly onFindingsServed?: FollowerOptions['onFindingsServed']
   /** Starts what answers beside the serving thread; a thread of its own when not given. */
   readonly startReading?: (data: ReadingData) => ReadingThread
-  /** Makes the private routes; none when not given. */
-  readonly routes?: (tools: RouteTools) => readonly PrivateRoute[]
-  /** Looks at requests before the pages do, bodies unread: true when it answers. It takes no mirrored path. */
-  readonly intercept?: (request: IncomingMessage, response: ServerResponse) => boolean
-  /** The paths that `intercept` answers, for the contract. */
-  readonly hookPaths?: readonly string[]
-  /** For the status page. */
-  readonly webhooks?: () => Promise<WebhooksReport>
+  /** What other modules report of themselves. */
+  readonly shown?: ShownParts
+  /** What they add to the stream of events. */
+  readonly followed?: FollowedParts
+  /** Add the paths of other modules. */
+  readonly plugins?: readonly ServerPlugin[]
   readonly metrics?: MetricsPage
   /** What bodies and unsent answers count in; one of its own when not given. */
   readonly account?: Account
-  /** How far tags are judged; not shown when not given. */
-  readonly findings?: () => TagFindingsStatus
-  /** State of outbox and inbox; none when not given. */
-  readonly boxes?: () => BoxesStatus
-  /** Its part in a fleet; none when not given. */
-  readonly fleet?: () => FleetStatus
-  /** State of the shared caches to purge; none when not given. */
-  readonly edge?: () => readonly EdgeTargetStatus[]
-  /** State of what is made for scanners; none when not given. */
-  readonly views?: () => readonly ViewsStatus[]
-  /** Makes further public paths; none when not given. */
-  readonly scanners?: FurtherPaths
   /** Creates the pages for people; none when not given. */
   readonly people?: (tools: PeopleTools) => PeoplePages
-  /** Creates what judges SBOMs; none when not given. */
-  readonly match?: (tools: PeopleTools) => OwnPath
 }
 
 /** The serving side of the program. */
@@ -123,49 +91,51 @@ const CLOSE_GRACE_MS = 10_000
 
 /** The read-only API: upstream's public and private paths, and the mirror's own under /-/. */
 export function createServer(options: ServerOptions): MirrorServer {
-  const { reads, dataDir, config, log, now, closeGraceMs = CLOSE_GRACE_MS } = options
-  const counts = countsOf(options, (request) => gate.access.hasKey(request))
+  const { reads, dataDir, config, log, now, followed = {}, closeGraceMs = CLOSE_GRACE_MS } = options
   const served = createServedSnapshot(options, createStaleRule(config, now))
-  const paths = pathsOf(options)
-  const edge = createEdgeFields(config.edge)
   const failures = createFailures(dataDir, log, options.onUnreadable)
-  const heads = createHeads(PUBLIC_CACHING, edge.of)
-  const shared = { served, paths, heads, edge, failures, onError: failures.answer }
-  const open = createPublicSide({ ...shared, dataDir, config, log, now }, options.scanners)
-  const state = { closing: false }
   const ends = createEnds()
-  const app = createApp(failures, (pages) => {
-    const handler = neverThrowing(failures.answer, (request, response) => {
-      if (state.closing) response.setHeader('Connection', 'close')
-      if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
-      if (!isPath(request)) return failures.answer(notPath(), request, response)
-      if (open.answer(request, response) || options.intercept?.(request, response) === true) return
-      const own = [contract, followers, sbom, gate, match, people]
-      if (!own.some((part) => part?.answer(request, response))) pages(request, response)
-    })
-    return createHttp(observed(options, withReserve(handler)), config.server, { log, counts, ...ends })
+  const state = { closing: false }
+  const segments = createSegmentJoiner()
+  const counts = countsOf(options, (request) => gate.access.hasKey(request))
+  const app = createApp({
+    failures,
+    rewrite: segments.join,
+    joinSegments: segments.add,
+    createHttpServer(routes) {
+      const handler = withReserve(inFrontOf(routes, failures, state))
+      return createHttp(observed(options, handler), config.server, { log, counts, ...ends })
+    },
   })
+  const gate = createGate({ ...options, listeningOn: () => boundAddress(app.server.address()) })
   const reading = openReading(options, served, ends.add)
-  const listeningOn = (): string | null => boundAddress(app.server.address())
-  const ownParts = { reads, served, failures, log, now, listeningOn, atEnd: ends.add, reading }
-  const gate = createGate({ ...ownParts, settings: config.server, routes: options.routes ?? (() => []) })
-  const followers = createFollowers(options, { served, ...gate, ...counts, failures, reading })
-  const reports = createStatusReports({ ...options, look: () => follower.look() })
-  const tools = { ...gate, reports, failures, now, served, atEnd: ends.add }
-  const people = options.people?.(tools)
-  const match = options.match?.(tools)
-  const contract = createContract(options, { paths, gate, people, failures })
-  const sbom = createSbomPage({ failures })
-  const follower = followAll(options, [served, open], [followers, gate.access, createDecisionLog(reads, log)])
-  addPages(app, { ...options, paths, reports })
-  const connected = { served, heads, closeGraceMs }
-  const connections = openConnections(app.server, { ...options, ...counts, ...connected })
+  const reports = createStatusReports({ ...options, ...options.shown, look: () => follower.look() })
+  const moved: (() => void)[] = []
+  const tools: ServerTools = {
+    ...publicTools(options),
+    ...gate,
+    config,
+    dataDir,
+    log,
+    now,
+    served,
+    failures,
+    reading,
+    reports,
+    follow: (refresh) => void moved.push(refresh),
+    atEnd: ends.add,
+  }
+  const followers = createFollowerRoutes({ ...options, ...gate, ...counts, served, reading, followed })
+  addRoutes(app, options, tools, followers.plugin)
+  const others = { refresh: () => moved.forEach((one) => one()) }
+  const follower = followAll(options, [served, others], [followers, gate.access, createDecisionLog(reads, log)])
+  const connections = openConnections(app.server, { ...options, ...counts, ...tools, closeGraceMs })
   const listening = createListening(app, config.server)
   return {
     ...listening,
     async listen() {
       const address = await listening.listen()
-      gate.announce()
+      gate.access.announce()
       follower.look()
       return address
     },
@@ -175,22 +145,63 @@ export function createServer(options: ServerOptions): MirrorServer {
       follower.stop()
       followers.close()
       await connections.close(app.close())
-      await ends.close([served, open])
+      await ends.close([served])
     },
     reload: () => ends.certificates.forEach((one) => one.renew()),
   }
 }
 
-function pathsOf({ config, reads }: ServerOptions): Paths {
+/** What public answers are made with. */
+function publicTools({ config, reads }: ServerOptions): Pick<ServerTools, 'paths' | 'edge' | 'publicHeads'> {
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
-  return createPaths(config.feeds.extraPaths, config.views, isStoredFeed)
+  const edge = createEdgeFields(config.edge)
+  return {
+    paths: createPaths(config.feeds.extraPaths, config.views, isStoredFeed),
+    edge,
+    publicHeads: createHeads(PUBLIC_CACHING, edge.of),
+  }
 }
 
-/** Whatever a part throws ends as the answer to its request: an error that is not caught would end the process. */
-function neverThrowing(answer: Failures['answer'], handler: HttpHandler): HttpHandler {
+/** Adds the hooks that all requests pass, and the routes: first those of the core, then those of other modules. */
+function addRoutes(
+  app: FastifyInstance,
+  options: ServerOptions,
+  tools: ServerTools,
+  followers: FastifyPluginCallback,
+): void {
+  const { failures, config, paths, reports, baseUrl } = tools
+  const { publicUrl, strictParameters: strict } = config.server
+  const people = options.people?.(tools)
+  app.addHook('onRequest', createQueryHook({ strict, failures, people }))
+  app.addHook('onRequest', createGateHook(tools))
+  app.register(feedRoutes, tools)
+  app.register(statusRoutes, { ...options, ...options.shown, paths, reports, people })
+  app.register(followers)
+  app.register(sbomRoute)
+  app.register(contractRoutes, {
+    version: options.version,
+    paths,
+    baseUrl,
+    reads: options.reads.pinned,
+    publicUrl,
+    people,
+  })
+  for (const plugin of options.plugins ?? []) app.register(plugin, tools)
+  if (people !== undefined) app.register(peopleRoutes(people))
+  app.register((last, _options, done) => {
+    last.answerRest(createPrivateRest(app, tools))
+    done()
+  })
+}
+
+/** What comes before the router. Whatever is thrown ends as the answer: an error that is not caught would end the process. */
+function inFrontOf(routes: HttpHandler, { answer }: Failures, state: { readonly closing: boolean }): HttpHandler {
   return (request, response) => {
     try {
-      handler(request, response)
+      if (state.closing) response.setHeader('Connection', 'close')
+      if (request.url?.startsWith('/') === false) request.url = originForm(request.url)
+      if (isPath(request)) routes(request, response)
+      else answer(notPath(), request, response)
     } catch (error) {
       answer(error, request, response)
     }
@@ -218,24 +229,6 @@ function countsOf(
   return { account, holderOf: createHolders(createTrust(config.server.trustProxy), hasKey) }
 }
 
-function createContract(
-  { version, reads, config, hookPaths = [] }: ServerOptions,
-  { paths, gate, people, ...page }: Routing & ContractParts,
-) {
-  const routes = { publicPaths: paths.all, privateRoutes: gate.routes, hookPaths }
-  const { publicUrl, strictParameters: strict } = config.server
-  const tables = { version, ...routes, people: people?.pages ?? [] }
-  const more = { tables, baseUrl: gate.baseUrl, publicUrl, strict, reads: reads.pinned }
-  return createContractPages({ ...page, ...more, people: people ?? null })
-}
-
-interface Routing {
-  paths: Paths
-  gate: Gate
-  people: PeoplePages | undefined
-}
-type ContractParts = Pick<ContractPageOptions, 'failures'>
-
 /** What ends with the server, and the certificates that it follows until then. */
 function createEnds() {
   const all: (() => Promise<void>)[] = []
@@ -249,29 +242,13 @@ function createEnds() {
   }
 }
 
-function createFollowers(
-  {
-    webhookLog,
-    findingsLog,
-    eventBounds: bounds = {},
-    now,
-    config,
-    onServed = () => undefined,
-    onFindingsServed = () => undefined,
-  }: ServerOptions,
-  parts: Pick<FollowerOptions, 'served' | 'access' | 'failures' | 'reading' | 'holderOf'>,
-) {
-  const logs = { webhooks: webhookLog ?? null, findings: findingsLog ?? null }
-  return createFollowerRoutes({ ...parts, ...logs, config, bounds, now, onServed, onFindingsServed })
-}
-
 /** What the connections of the server's port are served with. */
 interface ConnectionParts {
   readonly config: Config
   readonly log: ServerLog | null
   readonly metrics?: MetricsPage
   readonly served: ServedRecords
-  readonly heads: Heads
+  readonly publicHeads: Heads
   readonly closeGraceMs: number
   readonly account: Account
 }
@@ -287,9 +264,9 @@ const RESERVE = 16
 
 /** Opens the fast path of a server, and limits its connections. */
 function openConnections(server: Server, parts: ConnectionParts): Connections {
-  const { config, log, metrics, served, heads, closeGraceMs } = parts
+  const { config, log, metrics, served, publicHeads, closeGraceMs } = parts
   const isFast = (): boolean => !config.log.access && log?.isLevelEnabled('debug') !== true
-  const fastPath = openFastRecords(server, served, heads, {
+  const fastPath = openFastRecords(server, served, publicHeads, {
     keepAliveSeconds: config.server.keepAliveSeconds,
     isEnabled: isFast,
     event: config.server.certFile === null ? 'connection' : 'secureConnection',

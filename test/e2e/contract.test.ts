@@ -2,14 +2,14 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RECORD_DATES } from '../../src/base/reports/records.ts'
 import { STATUS } from '../../src/base/reports/status.ts'
-import { contractPath } from '../../src/server/contract/operations.ts'
+import { createReadRoutes } from '../../src/server/catalog/routes.ts'
+import type { ReadTools } from '../../src/server/catalog/answers.ts'
 import { endpointPath } from '../../src/config/kinds/webhooks.ts'
 import { UI } from '../../src/features/pages/page.ts'
 import { PAGES } from '../../src/features/pages/pages.ts'
 import { READING, allKnown } from '../support/catalog/contract.ts'
 import { bearer } from '../support/keys.ts'
 import { type ServedContract, createBodyCheck, faultsBy, templateOf, violations } from '../support/openapi.ts'
-import { privateRoutes } from '../support/openapi-page.ts'
 import { type WholeMirror, openWholeMirror } from '../support/whole-mirror.ts'
 import { LONG, longTest } from '../support/tables.ts'
 
@@ -42,7 +42,8 @@ test('the API document has every route of the running server, and no other', asy
   }
   const routes = [
     ...['/', ...(mirrored ?? []), ...(own ?? [])],
-    ...privateRoutes(mirror.config).map(({ path }) => contractPath(path)),
+    ...createReadRoutes(mirror.config, { served: {} } as ReadTools).map(({ path }) => path), // none is called
+    ...OF_FEATURES,
     ...webhooks.endpoints.map(({ path }) => path),
     ...[...PAGES.map(({ path }) => UI + path), `${UI}{file}`],
   ]
@@ -51,6 +52,16 @@ test('the API document has every route of the running server, and no other', asy
   for (const page of own ?? [])
     expect(endpointPath().check(page, { cwd: '/', validateCron: () => true })).toHaveProperty('fault')
 })
+
+/** The paths that take a key or a signed link, beside the service's. */
+const OF_FEATURES = [
+  '/-/documents/{digest}',
+  '/-/tags/changes',
+  '/-/tags/findings',
+  '/-/vex/{digest}',
+  '/.well-known/vex-repository.json',
+  '/vex/v0.1/vex-data.zip',
+]
 
 interface Asked {
   readonly path: string

@@ -1,8 +1,8 @@
 import { loadConfig } from '../../src/config/load.ts'
 import { createServer } from '../../src/server/server.ts'
-import { createMatchRoute } from '../../src/features/match/route.ts'
+import { matchRoute } from '../../src/features/match/route.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
-import { createScannerPaths } from '../../src/features/scanners/routes/public-paths.ts'
+import { scannerRoutes } from '../../src/features/scanners/routes/public-paths.ts'
 
 /** Serves a data folder that is filled, with all bounds as they are, until it is killed: `crowd-child.ts DATA-FOLDER`. */
 
@@ -12,7 +12,6 @@ const { config } = loadConfig({ env, cwd: dir })
 const reads = openPinnedReads(dir)
 if (reads === null) throw new Error('no database')
 const server = createServer({
-  scanners: createScannerPaths(null),
   reads,
   dataDir: dir,
   config,
@@ -21,7 +20,7 @@ const server = createServer({
   now: Date.now,
   log: null,
   nextRunAt: () => null,
-  match: createMatchRoute({ config }),
+  plugins: [scannerRoutes(null), matchRoute],
 })
 const { port } = await server.listen()
 process.stdout.write(`${port}\n`)

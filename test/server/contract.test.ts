@@ -1,8 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
-import { createCatalogRoutes } from '../../src/server/catalog/routes.ts'
+import { catalogRoutes } from '../../src/server/catalog/routes.ts'
 import { createWeb } from '../../src/features/pages/web.ts'
-import { loadConfig } from '../../src/config/load.ts'
-import { createMatchRoute } from '../../src/features/match/route.ts'
+import { matchRoute } from '../../src/features/match/route.ts'
 import { type ServedContract, createBodyCheck, faultsBy, violations } from '../support/openapi.ts'
 import { LEADER, READINESS } from '../../src/base/reports/readiness.ts'
 import { RECORD_DATES } from '../../src/base/reports/records.ts'
@@ -20,11 +19,9 @@ const ALL = {
 }
 
 test('the answers of an empty mirror have the headers that the API document requires, Retry-After on each 503', async () => {
-  const { config } = loadConfig({ env: ALL, cwd: '/' })
   const { get, port, own } = await serve(() => undefined, {
     env: ALL,
-    routes: createCatalogRoutes(config),
-    match: (settings) => createMatchRoute({ config: settings }),
+    plugins: [matchRoute, catalogRoutes],
     people: (settings) => createWeb({ config: settings, version: '9.9.9' }),
   })
   const contract = jsonOf(await get('/-/openapi.json')) as unknown as ServedContract

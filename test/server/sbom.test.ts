@@ -3,18 +3,22 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createFailures } from '../../src/server/http/problems.ts'
-import { createSbomPage } from '../../src/server/program/sbom.ts'
+import { createApp } from '../../src/server/app.ts'
+import { sbomRoute } from '../../src/server/program/sbom.ts'
 import { scratch } from '../config/loading.ts'
 import { listen } from '../support/origin.ts'
 
 async function serveSbom(file?: string): Promise<string> {
-  const failures = createFailures('', null)
-  const page = createSbomPage({ failures, ...(file !== undefined && { file }) })
-  const server = createServer((request, response) => {
-    if (!page.answer(request, response)) response.writeHead(418).end()
+  const app = createApp({
+    failures: createFailures('', null),
+    createHttpServer: (routes) => createServer(routes),
+    rewrite: (target) => target,
+    joinSegments: () => undefined,
   })
-  onTestFinished(() => void server.close())
-  return `http://127.0.0.1:${await listen(server)}`
+  app.register(sbomRoute, file === undefined ? {} : { file })
+  onTestFinished(() => app.close())
+  await app.ready()
+  return `http://127.0.0.1:${await listen(app.server)}`
 }
 
 test('the bill of materials is served as it was built, and revalidated by its tag', async () => {
@@ -27,7 +31,7 @@ test('the bill of materials is served as it was built, and revalidated by its ta
   const headers = { 'if-none-match': answer.headers.get('etag') ?? '' }
   expect((await fetch(`${url}/-/sbom`, { headers })).status).toBe(304)
   expect((await fetch(`${url}/-/sbom`, { method: 'DELETE' })).status).toBe(405)
-  expect((await fetch(`${url}/-/other`)).status).toBe(418)
+  expect((await fetch(`${url}/-/other`)).status).toBe(404)
 })
 
 test('a program that runs from its sources answers 404 with the reason', async () => {

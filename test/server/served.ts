@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import type { ServerLog } from '../../src/server/http/problems.ts'
+import type { FollowedParts } from '../../src/server/followers/routes.ts'
+import type { ShownParts } from '../../src/server/status/reports.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../../src/server/server.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/schema.ts'
@@ -13,7 +15,7 @@ import { TEST_KEY, bearer } from '../support/keys.ts'
 import { readHere } from '../support/read-here.ts'
 import { type FilledStore, FILLED_AT, openFilledStore } from '../support/filled-store.ts'
 import type { ViewsMaker } from '../../src/features/scanners/routes/generation.ts'
-import { createScannerPaths } from '../../src/features/scanners/routes/public-paths.ts'
+import { scannerRoutes } from '../../src/features/scanners/routes/public-paths.ts'
 
 /** An answer as it came, not decoded. */
 export interface Reply {
@@ -51,17 +53,17 @@ export interface ServedOptions {
   closeGraceMs?: number
   debug?: boolean
   nextRunAt?: () => number | null
-  routes?: ServerOptions['routes']
-  webhookLog?: ServerOptions['webhookLog']
+  /** Add paths beside those that are always there. */
+  plugins?: ServerOptions['plugins']
+  webhookLog?: FollowedParts['webhookLog']
   /** Makes the log of changed findings of a data folder. */
-  findingsLog?: (config: Config) => NonNullable<ServerOptions['findingsLog']>
-  eventBounds?: ServerOptions['eventBounds']
+  findingsLog?: (config: Config) => NonNullable<FollowedParts['findingsLog']>
+  eventBounds?: FollowedParts['bounds']
   /** Makes what scanners read; none when not given: what is there is served. */
   viewsMaker?: ViewsMaker
-  storage?: ServerOptions['storage']
+  storage?: ShownParts['storage']
   metrics?: ServerOptions['metrics']
   people?: (config: Config) => ServerOptions['people']
-  match?: (config: Config) => NonNullable<ServerOptions['match']>
   /** A data folder that is filled already; nothing is filled in then. */
   dir?: string
   /** Whether that folder stays. */
@@ -72,8 +74,8 @@ type Closers = (() => Promise<void>)[]
 
 const closers: Closers = []
 
-function scannersOf(maker: ViewsMaker | null) {
-  return { scanners: createScannerPaths(maker), ...(maker && { views: () => maker.report() }) }
+function shownBy({ viewsMaker, storage }: ServedOptions): ShownParts {
+  return { ...(storage && { storage }), ...(viewsMaker && { views: () => viewsMaker.report() }) }
 }
 
 /** Call after each test. */
@@ -137,15 +139,15 @@ async function start(fill: (store: FilledStore) => void, options: ServedOptions,
     nextRunAt,
     closeGraceMs,
     startReading: readHere,
-    ...(options.routes && { routes: options.routes }),
-    ...(options.webhookLog && { webhookLog: options.webhookLog }),
-    ...(options.findingsLog && { findingsLog: options.findingsLog(config) }),
-    ...(options.storage && { storage: options.storage }),
+    followed: {
+      ...(options.webhookLog && { webhookLog: options.webhookLog }),
+      ...(options.findingsLog && { findingsLog: options.findingsLog(config) }),
+      ...(options.eventBounds && { bounds: options.eventBounds }),
+    },
     ...(options.metrics && { metrics: options.metrics }),
     ...peopleOf(config, options),
-    ...(options.match && { match: options.match(config) }),
-    ...scannersOf(options.viewsMaker ?? null),
-    ...(options.eventBounds && { eventBounds: options.eventBounds }),
+    shown: shownBy(options),
+    plugins: [scannerRoutes(options.viewsMaker ?? null), ...(options.plugins ?? [])],
   })
   const { port } = await server.listen()
   closers.push(async () => {

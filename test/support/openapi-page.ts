@@ -1,37 +1,35 @@
-import type { RouteTools } from '../../src/server/access/private-routes.ts'
-import type { Reads } from '../../src/store/reads.ts'
-import { createCatalogRoutes } from '../../src/server/catalog/routes.ts'
-import { buildContract } from '../../src/server/contract/document/document.ts'
 import type { OpenApiDocument } from '../../src/server/contract/openapi.ts'
-import type { PrivateRoute } from '../../src/server/access/route-table.ts'
-import { createPaths } from '../../src/server/http/paths.ts'
-import { createVexRoutes } from '../../src/features/scanners/routes/vex.ts'
-import type { Config } from '../../src/config/schema.ts'
-import { createFindingsRoutes } from '../../src/features/findings/route.ts'
-import { endpointsOf } from '../../src/config/kinds/webhooks.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createAgent } from '../../src/daemon/agent.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { FEATURES } from '../../src/features.ts'
+import { pino } from 'pino'
 import { resolve } from './openapi.ts'
 
 type Operation = OpenApiDocument['paths'][string][string]
 
-/** The private routes as the daemon declares them; none is called. */
-export function privateRoutes(config: Config): PrivateRoute[] {
-  const tools = { served: {}, atEnd: () => undefined } as unknown as RouteTools // all that is used before a call
-  const maker = { wanted: () => undefined, damaged: () => undefined }
-  const vex = createVexRoutes({ config, expectsCatalog: true, maker })
-  const findings = createFindingsRoutes(config, {} as Reads)
-  return [...createCatalogRoutes(config)(tools), ...vex(tools), ...findings(tools)]
-}
-
-/** The document of a mirror with these settings, without the pages for people. */
-function documentOf(config: Config): OpenApiDocument {
-  return buildContract({
+/** The document of a mirror with no settings of its own, as it serves it, without the pages for people. */
+export async function ownDocument(): Promise<OpenApiDocument> {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-openapi-'))
+  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_PORT: '0' }, cwd: dir })
+  const agent = createAgent({
+    features: FEATURES,
+    config,
     version: '',
-    server: '/',
-    privateRoutes: privateRoutes(config),
-    publicPaths: createPaths(config.feeds.extraPaths, config.views).all,
-    hookPaths: endpointsOf(config.webhooks).map(({ path }) => path),
-    people: [],
+    log: pino({ level: 'silent' }),
+    offline: true,
+    onEnded: () => undefined,
   })
+  try {
+    const { url } = await agent.start()
+    const document = (await (await fetch(`${url}/-/openapi.json`)).json()) as OpenApiDocument
+    return { ...document, tags: document.tags.filter(({ name }) => name !== 'Pages') }
+  } finally {
+    await agent.close()
+    rmSync(dir, { recursive: true, force: true })
+  }
 }
 
 const code = (text: string): string => `\`${text}\``
@@ -81,11 +79,10 @@ function accepted({ schema }: Input): string {
 
 /** The Markdown page made from the document; `table` formats head and rows. */
 export function openApiPage(
-  config: Config,
+  document: OpenApiDocument,
   note: string,
   table: (head: readonly string[], rows: readonly (readonly string[])[]) => string,
 ): string {
-  const document = documentOf(config)
   const all = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({ path, method, operation })),
   )

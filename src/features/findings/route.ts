@@ -1,6 +1,7 @@
-import type { RouteTools } from '../../server/access/private-routes.ts'
-import type { PrivateRoute, RouteCall } from '../../server/access/route-table.ts'
-import { FINDINGS_CONTRACT, FINDINGS_LOG_CONTRACT } from '../../server/contract/findings.ts'
+import { addPrivateRoutes } from '../../server/access/private-routes.ts'
+import type { PrivateRoute, RouteCall } from '../../server/access/private-route.ts'
+import type { ServerPlugin, ServerTools } from '../../server/plugin.ts'
+import { FINDINGS_CONTRACT, FINDINGS_LOG_CONTRACT } from './contract.ts'
 import { respondUnstored } from '../../server/http/response.ts'
 import { missingOf } from '../../server/snapshot/missing.ts'
 import { refuseStale } from '../../server/snapshot/stale.ts'
@@ -23,17 +24,17 @@ const DIGEST = /(?:^|@)(?:sha\d+:)?[\da-f]{8,}$/i
 export function createFindingsRoutes(
   config: Config,
   reads: Pick<Reads, 'catalog' | 'changes' | 'snapshots' | 'runs' | 'osv'>,
-): (tools: RouteTools) => PrivateRoute[] {
+): ServerPlugin {
   const idsOfDigest = (text: string): string[] =>
     DIGEST.test(text) ? findTags(reads.catalog, text).map(({ id }) => id) : []
   const missing: MissingOf = (source, snapshot) => missingOf(reads, source, snapshot)
   const removedAt = (id: string): number | null => tagRemovedAt(reads, id)
   const route = (
     path: string,
-    contract: PrivateRoute['contract'] & object,
+    contract: PrivateRoute['contract'],
     answer: (reads: FindingsReads, question: FindingsQuestion) => object,
   ) => {
-    return ({ served, now }: RouteTools): PrivateRoute => ({
+    return ({ served, now }: ServerTools): PrivateRoute => ({
       path,
       contract,
       source: 'catalog',
@@ -52,7 +53,14 @@ export function createFindingsRoutes(
     })
   }
   const routes = [route(PATH, FINDINGS_CONTRACT, listTags), route(LOG_PATH, FINDINGS_LOG_CONTRACT, listChanges)]
-  return (tools) => routes.map((make) => make(tools))
+  return (app, tools, done) => {
+    addPrivateRoutes(
+      app,
+      tools,
+      routes.map((make) => make(tools)),
+    )
+    done()
+  }
 }
 
 function send({ request, response }: RouteCall, answer: object): void {

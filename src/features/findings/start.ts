@@ -23,11 +23,9 @@ export function startFindings({ config, log, reads, signals }: FindingsParts): R
   signals.on('served', look)
   signals.on('views', look)
   return {
-    shown: {
-      findingsLog,
-      ...(whyNoTags(config) === null && { findings: () => keeper.report() }),
-    },
-    routes: createFindingsRoutes(config, reads.pinned),
+    shown: whyNoTags(config) === null ? { findings: () => keeper.report() } : {},
+    followed: { findingsLog },
+    plugins: [createFindingsRoutes(config, reads.pinned)],
     close: () => keeper.close(),
   }
 }

@@ -146,7 +146,7 @@ function dateValue(value: unknown): Value {
 function idValues(value: unknown, most: number): Value[] {
   const list: unknown[] = Array.isArray(value) ? value : []
   const shown = list.slice(0, most).filter((one) => typeof one === 'string')
-  const values = shown.map((one) => codeValue(one, { kind: 'search', name: one.slice(0, MAX_NAME) }))
+  const values = shown.map((one) => codeValue(one, { kind: 'vulnerability', name: one.slice(0, MAX_NAME) }))
   return list.length > most ? [...values, textValue(`and ${list.length - most} more`)] : values
 }
 
@@ -234,7 +234,7 @@ export function datesFacts(dates: RecordDates | null): Facts[] {
 }
 
 /** Returns the mirrored tags with a record among their findings, or why they are not known. */
-function tagsPart(found: KnownRecordTags | string, most: number): Part {
+export function tagsPart(found: KnownRecordTags | string, most: number): Part {
   if (typeof found === 'string')
     return { kind: 'notice', level: 'note', title: 'the mirrored tags with it are not known', text: found }
   const { tags, tagCount, isCurrent } = found

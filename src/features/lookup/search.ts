@@ -15,7 +15,7 @@ const LIMIT = 20
 const MAX_QUERY = 1000
 
 /** A record that was found, and by what. */
-interface FoundRecord {
+export interface FoundRecord {
   readonly id: string
   readonly modified: string | null
   readonly by: 'id' | 'other id' | 'package'
@@ -166,7 +166,8 @@ export function moreNotice(limit: number, how: string): Part {
   return { kind: 'notice', level: 'note', title: `more exist than the first ${limit} of a kind`, text: how }
 }
 
-function recordTable({ records, isAnyVersion, next }: Shown): Table {
+/** Returns the table of records that were found. */
+export function recordTable({ records, isAnyVersion, next }: Pick<Shown, 'records' | 'isAnyVersion' | 'next'>): Table {
   return {
     kind: 'table',
     title: 'records',

@@ -7,7 +7,7 @@ export const match: Feature = {
   needs: ['lookup', 'scanners'],
   verbs: { ask: MATCH_VERBS },
   async daemon() {
-    const { createMatchRoute } = await import('./route.ts')
-    return { answers: ({ config }) => ({ match: createMatchRoute({ config }) }) }
+    const { matchRoute } = await import('./route.ts')
+    return { answers: () => ({ plugins: [matchRoute] }) }
   },
 }

@@ -4,7 +4,9 @@ import { type Problem, sendProblem } from '../../server/http/problems.ts'
 import { namedValue, rawTarget } from '../../server/http/request-target.ts'
 import { respondUnstored } from '../../server/http/response.ts'
 import { type BodyFault, readRequestBody } from '../../server/http/streams.ts'
-import type { OwnPath, PeopleTools } from '../../server/people.ts'
+import type { NodeAnswer } from '../../server/app.ts'
+import type { ServerPlugin, ServerTools } from '../../server/plugin.ts'
+import { MATCH_CONTRACT } from './contract.ts'
 import type { PinRequest } from '../../server/reading/request.ts'
 import { askingOf } from '../../server/reading/asking.ts'
 import { followPin } from '../../server/reading/thread.ts'
@@ -56,34 +58,32 @@ type MatchThread = RequestThread<MatchMessage | PinRequest, MatchReply>
  * Creates `POST /-/match`: the vulnerabilities of an SBOM's components. It takes no key, as the query API takes none; with a
  * key the mirrored VEX is applied. A thread of its own answers, which starts with the first request.
  */
-export function createMatchRoute({ config }: MatchData): (tools: PeopleTools) => OwnPath {
-  return (tools) => {
-    const file = workerFile('match.worker', import.meta.url)
-    const data: MatchData = { config }
-    const thread: MatchThread = createRequestThread({
-      file,
-      data,
-      limits: LIMITS,
-      unref: true,
-      maxWaiting: MAX_WAITING,
-      what: 'SBOMs',
-    })
-    tools.atEnd(() => thread.close())
-    if (config.views.query) followPin(thread, tools.served.servedPin)
-    return {
-      answer(request, response) {
-        if (rawTarget(request.url ?? '').path !== MATCH_PATH) return false
-        void answerMatch({ tools, thread, config }, request, response).catch((error: unknown) =>
-          tools.failures.answer(error, request, response),
-        )
-        return true
-      },
-    }
-  }
+export const matchRoute: ServerPlugin = (app, tools, done) => {
+  const { config } = tools
+  const file = workerFile('match.worker', import.meta.url)
+  const data: MatchData = { config }
+  const thread: MatchThread = createRequestThread({
+    file,
+    data,
+    limits: LIMITS,
+    unref: true,
+    maxWaiting: MAX_WAITING,
+    what: 'SBOMs',
+  })
+  tools.atEnd(() => thread.close())
+  if (config.views.query) followPin(thread, tools.served.servedPin)
+  const answer: NodeAnswer = (request, response) => answerMatch({ tools, thread, config }, request, response)
+  app.post(MATCH_PATH, { schema: MATCH_CONTRACT, ...app.onUnreadBody(answer) })
+  app.answerRest((request, response) => {
+    if (rawTarget(request.url ?? '').path !== MATCH_PATH) return false
+    refuse(request, response, config.views.query ? notPosted(request.method ?? '') : SWITCHED_OFF)
+    return true
+  })
+  done()
 }
 
 interface RouteParts extends MatchData {
-  readonly tools: PeopleTools
+  readonly tools: ServerTools
   readonly thread: MatchThread
 }
 
@@ -92,9 +92,7 @@ async function answerMatch(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { method = '' } = request
-  if (!config.views.query) throw new MirrorError('not_found', SWITCHED_OFF)
-  if (method !== 'POST') return refuse(request, response, notPosted(method))
+  if (!config.views.query) return sendProblem(request, response, SWITCHED_OFF)
   const denied = tools.access.judge(request)
   if (denied !== null && hasCredential(request)) return refuse(request, response, denied)
   const distro = distroIn(request)
@@ -142,7 +140,11 @@ function send(reply: MatchReply, request: IncomingMessage, response: ServerRespo
   respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin })
 }
 
-const SWITCHED_OFF = 'this mirror judges no SBOMs: views.query is off in its settings'
+const SWITCHED_OFF: Problem = {
+  status: 404,
+  error: 'not_found',
+  message: 'this mirror judges no SBOMs: views.query is off in its settings',
+}
 
 type Refusal = Pick<Problem, 'status' | 'error' | 'message' | 'headers'>
 

@@ -27,8 +27,8 @@ function namedHref({ ui, root }: PageCall, link: Exclude<OwnLink, DocumentLink>)
       return root(link.name)
     case 'record':
       return ui('record', { id: link.name })
-    case 'search':
-      return ui('search', { q: link.name })
+    case 'vulnerability':
+      return ui('cve', { id: link.name })
     case 'tag':
       return ui('tag', { id: link.name })
     case 'view':

@@ -27,6 +27,7 @@ import { loadEcosystemList, loadPackage, loadPackageList } from './pages/ecosyst
 import { loadImageList, loadTagList } from './pages/images/lists.ts'
 import { loadAvr, loadTag } from './pages/images/tag.ts'
 import { loadOverview } from './pages/overview.ts'
+import { loadCve } from './pages/cve.ts'
 import { loadPatches } from './pages/patches.ts'
 import { loadRecord } from './pages/record.ts'
 import { loadRuns } from './pages/runs/list.ts'
@@ -284,6 +285,7 @@ const LOADERS: Readonly<Record<PagePath, LoadPage>> = {
   ecosystems: loadEcosystemList,
   packages: loadPackageList,
   package: loadPackage,
+  cve: loadCve,
   patches: loadPatches,
   images: loadImageList,
   tags: loadTagList,

@@ -18,7 +18,7 @@ export const HTML = 'text/html'
 
 /** Where a page is, below `UI`; '' is the overview. */
 export type PagePath =
-  | ('' | 'search' | 'record' | 'ecosystems' | 'packages' | 'package')
+  | ('' | 'search' | 'cve' | 'record' | 'ecosystems' | 'packages' | 'package')
   | ('changes' | 'changes.atom' | 'runs' | 'run')
   | ('patches' | 'images' | 'tags' | 'tag' | 'avr')
   | ('tag-changes' | 'tag-changes.atom')

@@ -78,6 +78,7 @@ export const PAGES: readonly Page[] = [
       after: 'The record after which the page begins.',
     },
   },
+  { ...OPEN, path: 'cve', parameters: { id: 'A CVE, or another id of a vulnerability.' } },
   {
     ...OPEN,
     path: 'record',

@@ -37,8 +37,8 @@ export function startRelay(parts: RelayParts): RunningPart {
   signals.on('delivered', () => (thread === null ? startAfter(null) : undefined))
   signals.on('relaySettings', () => (thread !== null || isWanted(parts) ? startAfter(thread) : undefined))
   return {
-    shown: {
-      relayTargets: targetsOf(inbox),
+    shown: { relayTargets: targetsOf(inbox) },
+    followed: {
       onFindingsServed(isServed) {
         isFindingsServed = isServed
         ask((running) => running.servesFindings(isServed))

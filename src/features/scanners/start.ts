@@ -1,4 +1,4 @@
-import { createScannerPaths } from './routes/public-paths.ts'
+import { scannerRoutes } from './routes/public-paths.ts'
 import { createVexRoutes } from './routes/vex.ts'
 import { activeSources } from '../../base/domain/sources.ts'
 import { createViewsBuilder } from './views/builder.ts'
@@ -17,8 +17,8 @@ export function startViews({ config, log, reads, signals, progressOf }: Parts): 
   })
   signals.on('served', () => keeper.look())
   return {
-    shown: { views: () => keeper.report(), scanners: createScannerPaths(keeper) },
-    routes: createVexRoutes({ config, expectsCatalog, maker: keeper }),
+    shown: { views: () => keeper.report() },
+    plugins: [scannerRoutes(keeper), createVexRoutes({ config, expectsCatalog, maker: keeper })],
     close: () => keeper.close(),
   }
 }

@@ -1,172 +1,151 @@
-import type { Config } from '../../config/schema.ts'
-import type { PinnedReads } from '../../store/reads.ts'
-import { type Access, createAccess } from './access.ts'
-import { createTrust } from '../http/client-address.ts'
-import { arrivalOf, baseUrl } from '../http/forwarded.ts'
-import {
-  type Failures,
-  type ServerLog,
-  type Problem,
-  methodNotAllowed,
-  pathNotFound,
-  sendProblem,
-} from '../http/problems.ts'
-import { PRIVATE_CACHING, type Heads, createHeads } from '../http/response.ts'
-import type { ReadingThread } from '../reading/thread.ts'
-import { createLinkSecrets } from './link-secrets.ts'
-import { type Links, createLinks, linkProblem } from './signed-links.ts'
+import type { FastifyInstance, RouteHandlerMethod, onRequestHookHandler } from 'fastify'
+import type { IncomingMessage } from 'node:http'
+import { type RestOfPaths, isReadAt, patternOf } from '../app.ts'
+import { problems } from '../contract/answers.ts'
+import type { PathOperation, SecurityRequirement } from '../contract/openapi.ts'
+import { readRequestHeaders } from '../http/request-headers.ts'
+import { type Failures, type Problem, type ProblemForm, pathNotFound, sendProblem } from '../http/problems.ts'
+import type { SnapshotOrigin } from '../http/origin.ts'
+import { decodePart, rawTarget } from '../http/request-target.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { refuseStale } from '../snapshot/stale.ts'
-import { type PrivateRoute, type RouteMatch, type RouteTable, createRouteTable } from './route-table.ts'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Access } from './access.ts'
+import type { PrivateRoute } from './private-route.ts'
+import { type Links, linkProblem } from './signed-links.ts'
 import { errorForm, isPrivate, isWrittenAt, refuseWriting, surfaceOf } from './surface.ts'
-import { decodePart, rawTarget } from '../http/request-target.ts'
-import { readRequestHeaders } from '../http/request-headers.ts'
 
-/** What private routes are made from. */
-export interface RouteTools {
-  readonly served: ServedSnapshot
-  /** For `sendAnswer`: head fields that keep shared caches away from private answers. */
-  readonly heads: Heads
-  /** Signs local URLs; `RouteCall.baseUrl()` goes before them. */
-  readonly links: Links
-  /** Unix milliseconds. */
-  readonly now: () => number
-  /** Answers what would keep the serving thread for long. */
-  readonly reading: ReadingThread
-  /** Has something closed together with the server. */
-  readonly atEnd: (close: () => Promise<void>) => void
-}
-
-/** What the gate is made from. */
-interface GateOptions {
-  readonly reads: PinnedReads
-  /** Its keys are hashed at once, and not kept. */
-  readonly settings: Config['server']
-  /** The address that the server is bound to; null while it is not. */
-  readonly listeningOn: () => string | null
-  readonly served: ServedSnapshot
-  readonly failures: Failures
-  readonly routes: (tools: RouteTools) => readonly PrivateRoute[]
-  readonly log: ServerLog | null
-  readonly now: () => number
-  readonly reading: ReadingThread
-  readonly atEnd: RouteTools['atEnd']
-}
-
-/** The private side of the API. */
-export interface Gate {
-  /** Who may read; for pages that show more to those who may. */
-  readonly access: Access
-  readonly answer: PrivatePaths
-  /** The private routes, as they are declared. */
-  readonly routes: readonly PrivateRoute[]
-  /** Logs who may read private paths; called once the server listens. */
-  readonly announce: () => void
-  /** Returns the URL under which a client reaches the mirror, without a slash at the end. */
-  readonly baseUrl: (request: IncomingMessage) => string
-}
-
-/** Puts routes, keys and links together. Throws `config` for keys or proxies that cannot be. */
-export function createGate(options: GateOptions): Gate {
-  const { reads, settings, listeningOn, served, failures, log, now } = options
-  const { reading, atEnd } = options
-  const { publicUrl } = settings
-  const trusted = createTrust(settings.trustProxy)
-  const access = createAccess({ settings, reads, trusted, listeningOn, log, now })
-  const own = reads.live.secrets.readSecret('links')
-  const links = createLinks(createLinkSecrets(settings.linkSecretFile, own, { log }), now)
-  const heads = createHeads(PRIVATE_CACHING)
-  const tools = { served, heads, links, now, reading, atEnd }
-  const routes = createRouteTable(options.routes(tools))
-  const base = (request: IncomingMessage): string => baseUrl({ publicUrl, trusted }, arrivalOf(request))
-  const parts = { served, routes, access, links, failures, baseUrl: base }
-  const answer = createPrivatePaths(parts)
-  return { access, answer, routes: routes.declared, announce: access.announce, baseUrl: base }
-}
-
-/** What the private paths are answered from. */
-interface PrivateOptions {
+/** What decides who may read a private path, and what refusals are made from. */
+interface GateParts {
   readonly served: Pick<ServedSnapshot, 'knownOrigin'>
-  readonly routes: RouteTable
   readonly access: Access
-  readonly links: Links
+  readonly links: Pick<Links, 'verifyLink'>
   readonly failures: Failures
-  readonly baseUrl: (request: IncomingMessage) => string
 }
 
-/** Answers a request if it is for a private path; false when it is not. */
-type PrivatePaths = (request: IncomingMessage, response: ServerResponse) => boolean
+/** What private routes are answered with, beside what is theirs. */
+interface RouteParts extends GateParts {
+  readonly baseUrl: (request: IncomingMessage) => string
+}
 
 /**
- * The only entry to the routes that need a key. Checks in this order: the method (only GET and HEAD, for every client), the key
- * or the signed link, then the path. A client without a key therefore learns nothing about what exists.
+ * Creates the hook that every route with a `guard` passes: the key, or the signed link. Nothing of such a path is looked up
+ * before, so a client without a key learns nothing about what exists.
  */
-function createPrivatePaths(options: PrivateOptions): PrivatePaths {
-  const { served, routes, failures, baseUrl } = options
-  return (request, response) => {
-    const { path, query } = rawTarget(request.url ?? '')
-    const match = find(routes, path)
-    const surface = surfaceOf(match?.route.path ?? path)
-    if (match === null && !isPrivate(surface)) return false
-    const form = errorForm(surface)
-    const source = match?.route.source
-    const origin = source === undefined ? null : served.knownOrigin(source)
-    const refuse = (problem: Problem): void => sendProblem(request, response, { origin, ...problem }, form)
-    const fail = (error: unknown): void => failures.answer(error, request, response, { form, origin })
+export function createGateHook(parts: GateParts): onRequestHookHandler {
+  const { access, links, failures } = parts
+  return (request, reply, done) => {
+    const { guard, source } = request.routeOptions.config
+    if (guard === undefined || request.is404) return done()
+    const { raw } = request
+    const form = errorForm(surfaceOf(rawTarget(raw.url ?? '').path))
     try {
-      const found = open(options, request, path, match)
-      if ('status' in found) {
-        refuse(found)
-        return true
-      }
-      if (origin !== null) refuseStale(origin)
-      found.route
-        .answer({
-          request,
-          response,
-          requestHeaders: readRequestHeaders(request.rawHeaders),
-          params: found.params,
-          query: new URLSearchParams(query),
-          baseUrl: () => baseUrl(request),
-          refuse,
-        })
-        ?.catch(fail)
+      const denied = guard === 'link' ? linkProblem(links.verifyLink(raw.url ?? '')) : access.judge(raw)
+      if (denied === null) return done()
+      sendProblem(raw, reply.raw, denied, form)
     } catch (error) {
-      fail(error)
+      failures.answer(error, raw, reply.raw, { form, origin: originOf(parts, source) })
+    }
+  }
+}
+
+function originOf({ served }: Pick<GateParts, 'served'>, source: PrivateRoute['source']): SnapshotOrigin | null {
+  return source === undefined ? null : served.knownOrigin(source)
+}
+
+/**
+ * Answers what no route takes on the surfaces that need a key: a method that writes is refused for every client, an unknown
+ * path is 404 for clients with a key.
+ */
+export function createPrivateRest(app: FastifyInstance, { served, access, failures }: GateParts): RestOfPaths {
+  return (request, response) => {
+    const { url = '', method = '' } = request
+    const { path } = rawTarget(url)
+    const surface = surfaceOf(path)
+    if (!isPrivate(surface)) return false
+    const form = errorForm(surface)
+    const reads = method === 'GET' || method === 'HEAD'
+    try {
+      const isRefused = !reads && (isWrittenAt(path) || (isDecodable(path) && isReadAt(app, path)))
+      const origin = isRefused ? served.knownOrigin(surface === 'identity' ? 'identity' : 'catalog') : null
+      const problem = isRefused ? refuseWriting(method, path) : (access.judge(request) ?? unknown(path))
+      sendProblem(request, response, { origin, ...problem }, form)
+    } catch (error) {
+      failures.answer(error, request, response, { form })
     }
     return true
   }
 }
 
-function find(routes: RouteTable, path: string): RouteMatch | null {
+function isDecodable(path: string): boolean {
   try {
-    return routes.match(path)
+    decodePart(path)
+    return true
   } catch {
-    return null // not decodable: reported below, to clients with a key only
+    return false
   }
 }
 
-function open(
-  { access, links }: PrivateOptions,
-  request: IncomingMessage,
-  path: string,
-  match: RouteMatch | null,
-): RouteMatch | Problem {
-  const { method = '', url = '' } = request
-  const reads = method === 'GET' || method === 'HEAD'
-  const linked = match?.route.guard === 'link'
-  if (!reads && (match !== null || isWrittenAt(path)))
-    return linked ? methodNotAllowed(method) : refuseWriting(method, path)
-  const denied = linked ? linkProblem(links.verifyLink(url)) : access.judge(request)
-  if (denied !== null) return { ...denied, origin: null }
-  if (match !== null) return match
+/** 404 for a path that no route takes. Throws `bad_request` for one that cannot be decoded. */
+function unknown(path: string): Problem {
   const asked = decodePart(path)
-  return isWrittenAt(path) ? nothingToRead(asked) : pathNotFound(asked)
+  if (!isWrittenAt(path)) return pathNotFound(asked)
+  const message = 'there is nothing to read at this path: the service itself only takes orders here'
+  return { ...pathNotFound(asked), message }
 }
 
-/** 404 for a path at which the service only takes orders. */
-function nothingToRead(path: string): Problem {
-  const message = 'there is nothing to read at this path: the service itself only takes orders here'
-  return { ...pathNotFound(path), message }
+const KEY: readonly SecurityRequirement[] = [{ bearer: [] }, { basic: [] }]
+const LINK: readonly SecurityRequirement[] = [{ link: [] }]
+
+/** The route's contract, with what the hook adds: the credential, and problems in the surface's form. */
+function operationOf({ path, guard, contract }: PrivateRoute): PathOperation {
+  if (guard === 'link') return { ...contract, security: LINK }
+  const responses = { ...problems(errorForm(surfaceOf(path)), 400, 401, 404, 429, 500, 503), ...contract.responses }
+  return { ...contract, responses, security: KEY }
+}
+
+/** Adds private routes, each with and without a slash at its end. */
+export function addPrivateRoutes(app: FastifyInstance, parts: RouteParts, routes: readonly PrivateRoute[]): void {
+  for (const route of routes) {
+    const path = route.path.replaceAll('+}', '}')
+    const { guard = 'key', source } = route
+    const config = { path, guard, ...(source && { source }) }
+    const handler = handlerOf(app, parts, route)
+    const pattern = patternOf(path)
+    const other = pattern.endsWith('/') ? pattern.slice(0, -1) : `${pattern}/`
+    app.get(pattern, { schema: operationOf(route), config }, handler)
+    app.get(other, { schema: operationOf(route), config: { ...config, isAlias: true } }, handler)
+    if (path !== route.path) app.joinSegments(route.path.replace(/\/$/, ''))
+  }
+}
+
+function handlerOf(app: FastifyInstance, parts: RouteParts, route: PrivateRoute): RouteHandlerMethod {
+  const form = errorForm(surfaceOf(route.path))
+  return (request, reply) => {
+    const params = request.params as Readonly<Record<string, string>>
+    app.onNode((raw, response) => answer(parts, route, { raw, response, params, form }))(request, reply)
+  }
+}
+
+interface Asked {
+  readonly raw: Parameters<RestOfPaths>[0]
+  readonly response: Parameters<RestOfPaths>[1]
+  readonly params: Readonly<Record<string, string>>
+  readonly form: ProblemForm
+}
+
+function answer(parts: RouteParts, route: PrivateRoute, { raw, response, params, form }: Asked): void {
+  const { failures, baseUrl } = parts
+  const origin = originOf(parts, route.source)
+  const refuse = (problem: Problem): void => sendProblem(raw, response, { origin, ...problem }, form)
+  const fail = (error: unknown): void => failures.answer(error, raw, response, { form, origin })
+  const { path, query } = rawTarget(raw.url ?? '')
+  try {
+    if (Object.values(params).includes('')) return sendProblem(raw, response, unknown(path), form)
+    if (origin !== null) refuseStale(origin)
+    const exchange = { request: raw, response, requestHeaders: readRequestHeaders(raw.rawHeaders) }
+    const asked = { params, query: new URLSearchParams(query), baseUrl: () => baseUrl(raw), refuse }
+    route.answer({ ...exchange, ...asked })?.catch(fail)
+  } catch (error) {
+    fail(error)
+  }
 }

@@ -9,7 +9,7 @@ import { refuseStale } from '../snapshot/stale.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { chooseCoding } from '../http/request-headers.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
-import type { RouteCall } from '../access/route-table.ts'
+import type { RouteCall } from '../access/private-route.ts'
 import { writable } from '../http/streams.ts'
 
 /** Path prefix of stored documents; a signed link opens one. */

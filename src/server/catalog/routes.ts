@@ -10,14 +10,15 @@ import {
 import { type ReadTools, createAnswers } from './answers.ts'
 import { createLists } from './lists.ts'
 import { DOCUMENT_CONTRACT, artifactContract, itemContract, listContract } from '../contract/catalog.ts'
-import type { PathContract } from '../contract/openapi.ts'
+import type { PathOperation } from '../contract/openapi.ts'
 import { createMissing } from './not-found.ts'
 import { DOCUMENT_PATH, sendDocument } from './documents.ts'
-import type { RouteTools } from '../access/private-routes.ts'
+import { addPrivateRoutes } from '../access/private-routes.ts'
+import type { ServerPlugin, ServerTools } from '../plugin.ts'
 import { readLinkTerms } from '../access/signed-links.ts'
 import { askingOf } from '../reading/asking.ts'
 import type { ReadRequest, ReadRoute } from '../reading/request.ts'
-import type { PrivateRoute, RouteCall } from '../access/route-table.ts'
+import type { PrivateRoute, RouteCall } from '../access/private-route.ts'
 
 /**
  * What is behind a credential, from the same declarations that the crawl follows: lists, items, artifacts, the package
@@ -31,7 +32,7 @@ export function createReadRoutes(config: Config, tools: ReadTools): ReadRoute[] 
   const routesOf = (resource: CatalogResource): ReadRoute[] => {
     const { list, item, sublist, artifacts } = resource
     const source = resource.surface === 'identity' ? 'identity' : 'catalog'
-    const itemRoute = (path: string, template: string, contract: PathContract): ReadRoute => ({
+    const itemRoute = (path: string, template: string, contract: PathOperation): ReadRoute => ({
       path,
       source: 'catalog',
       contract,
@@ -73,32 +74,31 @@ function versioned({ identity }: Config): CatalogResource[] {
 }
 
 /** The local routes of the catalog, and of the documents that signed links lead to. */
-export function createCatalogRoutes(config: Config): (tools: RouteTools) => PrivateRoute[] {
-  return (tools) => {
-    const routes = createReadRoutes(config, { ...tools, orderings: null }).map(
-      ({ path, source, contract }): PrivateRoute => ({
-        path: path.replace('{repo}', '{repo+}').replace('{name}', '{name+}'),
-        source,
-        contract,
-        answer: (call) => pass(tools, path, call),
-      }),
-    )
-    const documents: PrivateRoute = {
-      path: `${DOCUMENT_PATH}{digest}`,
-      guard: 'link',
-      contract: DOCUMENT_CONTRACT,
-      answer(call: RouteCall) {
-        const { asOf, ...terms } = readLinkTerms(call.query)
-        const document = { digest: call.params['digest'] ?? '', ...terms }
-        return sendDocument(tools.served, call, document, asOf)
-      },
-    }
-    return [...routes, documents]
+export const catalogRoutes: ServerPlugin = (app, tools, done) => {
+  const routes = createReadRoutes(tools.config, { ...tools, orderings: null }).map(
+    ({ path, source, contract }): PrivateRoute => ({
+      path: path.replace('{repo}', '{repo+}').replace('{name}', '{name+}'),
+      source,
+      contract,
+      answer: (call) => pass(tools, path, call),
+    }),
+  )
+  const documents: PrivateRoute = {
+    path: `${DOCUMENT_PATH}{digest}`,
+    guard: 'link',
+    contract: DOCUMENT_CONTRACT,
+    answer(call: RouteCall) {
+      const { asOf, ...terms } = readLinkTerms(call.query)
+      const document = { digest: call.params['digest'] ?? '', ...terms }
+      return sendDocument(tools.served, call, document, asOf)
+    },
   }
+  addPrivateRoutes(app, tools, [...routes, documents])
+  done()
 }
 
 /** Passes a request to the reading thread and sends its reply. */
-async function pass({ served, now, links, reading }: RouteTools, path: string, call: RouteCall): Promise<void> {
+async function pass({ served, now, links, reading }: ServerTools, path: string, call: RouteCall): Promise<void> {
   const { request, response, requestHeaders, params, query } = call
   const asked: ReadRequest = {
     path,

@@ -2,7 +2,7 @@ import type { CatalogResource, Facet, ListPath } from '../../base/domain/resourc
 import { mirrored, problems } from './answers.ts'
 import { CONDITIONS, CURSOR, MIRRORED, RANGES, headersOf, ref } from './components.ts'
 import { idParameter } from './feeds.ts'
-import type { DeclaredAnswer, DeclaredAnswers, InputParameter, PathContract } from './openapi.ts'
+import type { DeclaredAnswer, DeclaredAnswers, InputParameter, PathOperation } from './openapi.ts'
 import { schemaOf } from './schema-ref.ts'
 
 /** Examples of values in paths. */
@@ -21,7 +21,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
 }
 
 /** The parameters of a path such as `/v1/tags/{id}/sbom`. */
-export function pathParameters(path: string): InputParameter[] {
+function pathParameters(path: string): InputParameter[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) =>
     idParameter(name, MEANINGS[name] ?? `The ${name}`, EXAMPLES[name] ?? '1'),
   )
@@ -81,21 +81,19 @@ const PAGING: readonly InputParameter[] = [
 ]
 
 /** The contract of a list. */
-export function listContract(resource: CatalogResource, list: ListPath): PathContract {
+export function listContract(resource: CatalogResource, list: ListPath): PathOperation {
   const isSublist = list === resource.sublist
   return {
-    get: {
-      summary: isSublist ? `The tags of one of the ${resource.name}` : `The list of ${resource.name}`,
-      tags: tagsOf(resource),
-      parameters: [...pathParameters(list.path), ...list.facets.flatMap(facetParameter), ...PAGING, ...CONDITIONS],
-      responses: {
-        ...mirrored({
-          description: 'A page of the list.',
-          schema: schemaOf('ServiceList'),
-          more: ['Link', 'X-Mirror-Ignored-Parameters', 'X-Mirror-Incomplete'],
-        }),
-        ...problems(resource.surface === 'identity' ? 'identity' : 'message', 403, 501),
-      },
+    summary: isSublist ? `The tags of one of the ${resource.name}` : `The list of ${resource.name}`,
+    tags: tagsOf(resource),
+    parameters: [...pathParameters(list.path), ...list.facets.flatMap(facetParameter), ...PAGING, ...CONDITIONS],
+    responses: {
+      ...mirrored({
+        description: 'A page of the list.',
+        schema: schemaOf('ServiceList'),
+        more: ['Link', 'X-Mirror-Ignored-Parameters', 'X-Mirror-Incomplete'],
+      }),
+      ...problems(resource.surface === 'identity' ? 'identity' : 'message', 403, 501),
     },
   }
 }
@@ -109,19 +107,17 @@ const NOTHING: DeclaredAnswers = {
 }
 
 /** The contract of one item, of a single document such as `/v1/me`, or of a part of the package catalog. */
-export function itemContract(resource: CatalogResource | null, path: string): PathContract {
+export function itemContract(resource: CatalogResource | null, path: string): PathOperation {
   const name = path.replace(/\/$/, '').split('/').at(-1) ?? ''
   const what = resource === null ? `${name} of a package` : `One of the ${resource.name}`
   return {
-    get: {
-      summary: path.includes('{') ? what : `The ${resource?.name ?? name}`,
-      tags: tagsOf(resource),
-      parameters: [...pathParameters(path), ...CONDITIONS],
-      responses: {
-        ...mirrored({ description: 'As the service gave it.' }),
-        ...NOTHING,
-        ...problems('message', 403),
-      },
+    summary: path.includes('{') ? what : `The ${resource?.name ?? name}`,
+    tags: tagsOf(resource),
+    parameters: [...pathParameters(path), ...CONDITIONS],
+    responses: {
+      ...mirrored({ description: 'As the service gave it.' }),
+      ...NOTHING,
+      ...problems('message', 403),
     },
   }
 }
@@ -143,57 +139,53 @@ const UNCHANGED: DeclaredAnswer = {
 }
 
 /** The contract of an artifact: JSON with links to documents, or the document itself, as the service has it. */
-export function artifactContract(resource: CatalogResource | null, path: string): PathContract {
+export function artifactContract(resource: CatalogResource | null, path: string): PathOperation {
   const name = path.split('/').at(resource === null ? -2 : -1) ?? ''
   return {
-    get: {
-      summary: `${name.toUpperCase()} of one of the ${resource?.name ?? 'packages'}`,
-      description: 'JSON with links that open for 15 minutes, or the document.',
-      tags: tagsOf(resource),
-      parameters: [...pathParameters(path), ...RANGES],
-      responses: {
-        200: {
-          description: 'As the service gave it.',
-          headers: {
-            ...OF_DOCUMENT,
-            ...headersOf('X-Mirror-Signature'),
-            ETag: ref('headers', 'ETagOfDocument'),
-            'Last-Modified': ref('headers', 'ChangedOfDocument'),
-          },
-          content: { 'application/json': { schema: schemaOf('ServiceJson') }, ...ANY_TYPE },
+    summary: `${name.toUpperCase()} of one of the ${resource?.name ?? 'packages'}`,
+    description: 'JSON with links that open for 15 minutes, or the document.',
+    tags: tagsOf(resource),
+    parameters: [...pathParameters(path), ...RANGES],
+    responses: {
+      200: {
+        description: 'As the service gave it.',
+        headers: {
+          ...OF_DOCUMENT,
+          ...headersOf('X-Mirror-Signature'),
+          ETag: ref('headers', 'ETagOfDocument'),
+          'Last-Modified': ref('headers', 'ChangedOfDocument'),
         },
-        206: PART,
-        304: UNCHANGED,
-        ...NOTHING,
-        ...problems('message', 403, 412, 416),
+        content: { 'application/json': { schema: schemaOf('ServiceJson') }, ...ANY_TYPE },
       },
+      206: PART,
+      304: UNCHANGED,
+      ...NOTHING,
+      ...problems('message', 403, 412, 416),
     },
   }
 }
 
 /** The contract of the documents behind signed links. */
-export const DOCUMENT_CONTRACT: PathContract = {
-  get: {
-    summary: 'A stored document, by a signed link',
-    tags: ['Catalog'],
-    parameters: [
-      idParameter('digest', 'SHA-256 of the document, hex', '0'.repeat(64)),
-      {
-        name: 'expires',
-        in: 'query',
-        required: true,
-        description: 'Part of the link.',
-        schema: { type: 'integer', minimum: 0 },
-      },
-      { name: 'as-of', in: 'query', description: 'Part of the link.', schema: { type: 'integer' } },
-      { name: 'type', in: 'query', description: 'Part of the link.', schema: { type: 'string' } },
-      ...RANGES,
-    ],
-    responses: {
-      200: { ...PART, description: 'The document.', headers: { ...UNCHANGED.headers } },
-      206: PART,
-      304: UNCHANGED,
-      ...problems('message', 403, 404, 412, 416, 500, 503),
+export const DOCUMENT_CONTRACT: PathOperation = {
+  summary: 'A stored document, by a signed link',
+  tags: ['Catalog'],
+  parameters: [
+    idParameter('digest', 'SHA-256 of the document, hex', '0'.repeat(64)),
+    {
+      name: 'expires',
+      in: 'query',
+      required: true,
+      description: 'Part of the link.',
+      schema: { type: 'integer', minimum: 0 },
     },
+    { name: 'as-of', in: 'query', description: 'Part of the link.', schema: { type: 'integer' } },
+    { name: 'type', in: 'query', description: 'Part of the link.', schema: { type: 'string' } },
+    ...RANGES,
+  ],
+  responses: {
+    200: { ...PART, description: 'The document.', headers: { ...UNCHANGED.headers } },
+    206: PART,
+    304: UNCHANGED,
+    ...problems('message', 403, 404, 412, 416, 500, 503),
   },
 }

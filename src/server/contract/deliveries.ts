@@ -1,6 +1,6 @@
 import { problems } from './answers.ts'
 import { headersOf } from './components.ts'
-import type { InputParameter, PathContract } from './openapi.ts'
+import type { InputParameter, PathOperation } from './openapi.ts'
 
 const TEXT = { type: 'string' }
 const DELIVERY_TAGS = ['Webhooks']
@@ -9,45 +9,45 @@ const SIGNED: readonly InputParameter[] = [
   ['webhook-timestamp', 'When it was sent, Unix seconds.'],
 ].map(([name = '', description = '']) => ({ name, in: 'header', description, schema: TEXT }))
 
-/** The contract of an endpoint that receives deliveries of the service. */
-export const DELIVERY_CONTRACT: PathContract = {
-  post: {
-    summary: 'A signed delivery of the service',
-    description: 'Verified as it came, answered when it is on disk.',
-    tags: DELIVERY_TAGS,
-    parameters: SIGNED,
-    requestBody: {
-      description: 'An event, at most `webhooks.maxBytes`.',
-      required: true,
-      content: { 'application/json': { schema: {} } },
-    },
-    responses: {
-      200: {
-        description: 'Stored before, or ignored.',
-        headers: headersOf('Cache-Control'),
-      },
-      202: { description: 'Stored.', headers: headersOf('Cache-Control') },
-      ...problems('message', 401, 408, 413, 415, 503),
-    },
-    security: [{ delivery: [] }],
+/** An endpoint that receives deliveries of the service. */
+export const DELIVERY_CONTRACT: PathOperation = {
+  summary: 'A signed delivery of the service',
+  description: 'Verified as it came, answered when it is on disk.',
+  tags: DELIVERY_TAGS,
+  parameters: SIGNED,
+  requestBody: {
+    description: 'An event, at most `webhooks.maxBytes`.',
+    required: true,
+    content: { 'application/json': { schema: {} } },
   },
-  options: {
-    summary: 'The handshake of CloudEvents web hooks',
-    tags: DELIVERY_TAGS,
-    parameters: [
-      {
-        name: 'WebHook-Request-Origin',
-        in: 'header',
-        description: 'The sender that asks.',
-        schema: TEXT,
-      },
-    ],
-    responses: {
-      200: {
-        description: 'One of `webhooks.allowedOrigins`.',
-        headers: headersOf('Cache-Control', 'Allow', 'WebHook-Allowed-Origin', 'WebHook-Allowed-Rate'),
-      },
-      ...problems('message', 503),
+  responses: {
+    200: {
+      description: 'Stored before, or ignored.',
+      headers: headersOf('Cache-Control'),
     },
+    202: { description: 'Stored.', headers: headersOf('Cache-Control') },
+    ...problems('message', 401, 408, 413, 415, 503),
+  },
+  security: [{ delivery: [] }],
+}
+
+/** What it answers before deliveries come. */
+export const HANDSHAKE_CONTRACT: PathOperation = {
+  summary: 'The handshake of CloudEvents web hooks',
+  tags: DELIVERY_TAGS,
+  parameters: [
+    {
+      name: 'WebHook-Request-Origin',
+      in: 'header',
+      description: 'The sender that asks.',
+      schema: TEXT,
+    },
+  ],
+  responses: {
+    200: {
+      description: 'One of `webhooks.allowedOrigins`.',
+      headers: headersOf('Cache-Control', 'Allow', 'WebHook-Allowed-Origin', 'WebHook-Allowed-Rate'),
+    },
+    ...problems('message', 503),
   },
 }

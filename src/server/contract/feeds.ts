@@ -3,7 +3,7 @@ import { FILTERED_FEEDS, OSV_ARCHIVE, OSV_INDEX, OSV_RECORD } from '../../base/d
 import { FILTER_NAMES } from '../snapshot/patch-filter.ts'
 import { UNFILTERED, mirrored, mirroredFile, problems } from './answers.ts'
 import { CONDITIONS, EDGE, RANGES } from './components.ts'
-import type { InputParameter, PathContract } from './openapi.ts'
+import type { InputParameter, PathOperation } from './openapi.ts'
 import { schemaOf } from './schema-ref.ts'
 
 const TAGS = ['Public feeds']
@@ -33,69 +33,61 @@ const FILTERS: readonly InputParameter[] = [
 ]
 
 /** The contract of a path under /external/: of OSV, or a feed that is one document. */
-export function feedContract(path: string): PathContract {
+export function feedContract(path: string): PathOperation {
   if (path === OSV_INDEX) return INDEX
   if (path === OSV_RECORD) return RECORD
   if (path === OSV_ARCHIVE) return ARCHIVE
   const isFiltered = FILTERED_FEEDS.has(path)
   const name = path.slice(path.lastIndexOf('/') + 1)
   return {
-    get: {
-      summary: `The feed ${name}`,
-      tags: TAGS,
-      parameters: [...(isFiltered ? FILTERS : []), ...CONDITIONS],
-      responses: {
-        ...mirrored({
-          description: isFiltered ? "The service's document, filtered." : "The service's document.",
-          more: isFiltered ? ['X-Mirror-Ignored-Parameters', ...EDGE] : EDGE,
-        }),
-        ...FAULTS,
-        ...(isFiltered && { ...problems('message', 501), ...UNFILTERED }),
-      },
+    summary: `The feed ${name}`,
+    tags: TAGS,
+    parameters: [...(isFiltered ? FILTERS : []), ...CONDITIONS],
+    responses: {
+      ...mirrored({
+        description: isFiltered ? "The service's document, filtered." : "The service's document.",
+        more: isFiltered ? ['X-Mirror-Ignored-Parameters', ...EDGE] : EDGE,
+      }),
+      ...FAULTS,
+      ...(isFiltered && { ...problems('message', 501), ...UNFILTERED }),
     },
   }
 }
 
-const INDEX: PathContract = {
-  get: {
-    summary: 'The index of OSV records',
-    tags: TAGS,
-    parameters: CONDITIONS,
-    responses: {
-      ...mirrored({
-        description: 'Id and date of each record.',
-        more: EDGE,
-      }),
-      ...FAULTS,
-    },
+const INDEX: PathOperation = {
+  summary: 'The index of OSV records',
+  tags: TAGS,
+  parameters: CONDITIONS,
+  responses: {
+    ...mirrored({
+      description: 'Id and date of each record.',
+      more: EDGE,
+    }),
+    ...FAULTS,
   },
 }
 
-const RECORD: PathContract = {
-  get: {
-    summary: 'An OSV record',
-    tags: TAGS,
-    parameters: [idParameter('id', 'Id of the record', 'ROOT-OS-DEBIAN-12-CVE-2026-1'), ...CONDITIONS],
-    responses: {
-      ...mirrored({
-        description: "The service's bytes.",
-        schema: schemaOf('OsvRecord'),
-        more: ['Content-Location', ...EDGE],
-      }),
-      ...FAULTS,
-    },
+const RECORD: PathOperation = {
+  summary: 'An OSV record',
+  tags: TAGS,
+  parameters: [idParameter('id', 'Id of the record', 'ROOT-OS-DEBIAN-12-CVE-2026-1'), ...CONDITIONS],
+  responses: {
+    ...mirrored({
+      description: "The service's bytes.",
+      schema: schemaOf('OsvRecord'),
+      more: ['Content-Location', ...EDGE],
+    }),
+    ...FAULTS,
   },
 }
 
-const ARCHIVE: PathContract = {
-  get: {
-    summary: 'All OSV records in one zip archive',
-    description: 'Without Content-Encoding.',
-    tags: TAGS,
-    parameters: RANGES,
-    responses: {
-      ...mirroredFile({ description: 'The archive.', more: ['x-goog-hash', ...EDGE] }),
-      ...FAULTS,
-    },
+const ARCHIVE: PathOperation = {
+  summary: 'All OSV records in one zip archive',
+  description: 'Without Content-Encoding.',
+  tags: TAGS,
+  parameters: RANGES,
+  responses: {
+    ...mirroredFile({ description: 'The archive.', more: ['x-goog-hash', ...EDGE] }),
+    ...FAULTS,
   },
 }

@@ -60,6 +60,9 @@ export interface PathOperation {
 /** The methods of a path. HEAD is left out: it is answered as GET is, without a body. */
 export type PathContract = Readonly<Partial<Record<'get' | 'post' | 'options', PathOperation>>>
 
+/** A path of the contract, and what it takes. */
+export type ContractEntry = readonly [path: string, contract: PathContract]
+
 /** An operation of the document, with its own name. */
 export type NamedOperation = PathOperation & { readonly operationId: string }
 

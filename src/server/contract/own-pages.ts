@@ -1,10 +1,7 @@
-import { FOLLOWER_CONTRACTS } from '../followers/contract.ts'
-import type { OWN } from '../http/paths.ts'
 import { problems, uncached } from './answers.ts'
 import { headersOf, ref } from './components.ts'
 import { pageAnswer } from './people.ts'
-import type { DeclaredAnswer, PathContract, PathOperation, SecurityRequirement } from './openapi.ts'
-import { MATCH_CONTRACT } from './scanners.ts'
+import type { DeclaredAnswer, PathOperation, SecurityRequirement } from './openapi.ts'
 import { schemaOf } from './schema-ref.ts'
 
 const TAGS = ['Mirror']
@@ -15,15 +12,13 @@ const KEY_OR_NONE: readonly SecurityRequirement[] = [{}, { bearer: [] }, { basic
 
 const OF_CONTRACT = ['ETag', 'Cache-Control', 'X-Accel-Expires', 'Vary'] as const
 
-function reportContract(summary: string, schema: object): PathContract {
+function reportContract(summary: string, schema: object): PathOperation {
   return {
-    get: {
-      summary,
-      tags: TAGS,
-      responses: {
-        200: uncached('The report.', { ...schema }),
-        ...problems('message', 400, 500, 503),
-      },
+    summary,
+    tags: TAGS,
+    responses: {
+      200: uncached('The report.', { ...schema }),
+      ...problems('message', 400, 500, 503),
     },
   }
 }
@@ -39,81 +34,70 @@ const ROOT = {
   },
 }
 
-/** The mirror's own pages; one without a contract here does not compile. */
-export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathContract>> = {
+/** What the mirror says of itself, and documents about the program. */
+export const STATUS_CONTRACTS = {
   '/': {
-    get: {
-      summary: 'Name, version and paths; the overview as HTML',
-      tags: TAGS,
-      responses: {
-        200: {
-          ...pageAnswer('The paths, or the page.'),
-          content: {
-            'application/json': { schema: ROOT },
-            'text/html': { schema: TEXT },
-          },
+    summary: 'Name, version and paths; the overview as HTML',
+    tags: TAGS,
+    responses: {
+      200: {
+        ...pageAnswer('The paths, or the page.'),
+        content: {
+          'application/json': { schema: ROOT },
+          'text/html': { schema: TEXT },
         },
-        401: pageAnswer('Of the page: the key is not valid.', ['WWW-Authenticate']),
-        ...problems('message', 500, 503),
       },
-      security: KEY_OR_NONE,
+      401: pageAnswer('Of the page: the key is not valid.', ['WWW-Authenticate']),
+      ...problems('message', 500, 503),
     },
+    security: KEY_OR_NONE,
   },
   '/-/health': {
-    get: {
-      summary: 'Whether the process answers',
-      tags: TAGS,
-      responses: {
-        200: uncached('It does.', { type: 'object', properties: { status: { const: 'ok' } } }, ['X-Mirror-Instance']),
-        ...problems('message', 500),
-      },
+    summary: 'Whether the process answers',
+    tags: TAGS,
+    responses: {
+      200: uncached('It does.', { type: 'object', properties: { status: { const: 'ok' } } }, ['X-Mirror-Instance']),
+      ...problems('message', 500),
     },
   },
   '/-/ready': {
-    get: {
-      summary: 'Whether every source is served and recent enough',
-      tags: TAGS,
-      responses: {
-        200: uncached('Ready.', schemaOf('Readiness')),
-        503: uncached(
-          'Not ready, or the report cannot be made.',
-          { anyOf: [schemaOf('Readiness'), schemaOf('Problem')] },
-          ['Retry-After'],
-        ),
-        ...problems('message', 500),
-      },
+    summary: 'Whether every source is served and recent enough',
+    tags: TAGS,
+    responses: {
+      200: uncached('Ready.', schemaOf('Readiness')),
+      503: uncached(
+        'Not ready, or the report cannot be made.',
+        { anyOf: [schemaOf('Readiness'), schemaOf('Problem')] },
+        ['Retry-After'],
+      ),
+      ...problems('message', 500),
     },
   },
   '/-/leader': {
-    get: {
-      summary: 'Whether this mirror leads its fleet',
-      description: 'A mirror without a fleet answers 200.',
-      tags: TAGS,
-      responses: {
-        200: uncached('It leads: it syncs and publishes.', schemaOf('Leader')),
-        503: uncached('Another mirror leads, or none.', { anyOf: [schemaOf('Leader'), schemaOf('Problem')] }, [
-          'Retry-After',
-        ]),
-        ...problems('message', 500),
-      },
+    summary: 'Whether this mirror leads its fleet',
+    description: 'A mirror without a fleet answers 200.',
+    tags: TAGS,
+    responses: {
+      200: uncached('It leads: it syncs and publishes.', schemaOf('Leader')),
+      503: uncached('Another mirror leads, or none.', { anyOf: [schemaOf('Leader'), schemaOf('Problem')] }, [
+        'Retry-After',
+      ]),
+      ...problems('message', 500),
     },
   },
   '/-/status': reportContract('State of every part of the mirror', schemaOf('Status')),
   '/-/metrics': {
-    get: {
-      summary: 'Metrics for Prometheus',
-      tags: TAGS,
-      responses: {
-        200: {
-          description: 'See docs/reference/metrics.md.',
-          headers: headersOf('Cache-Control'),
-          content: { 'text/plain': { schema: TEXT } },
-        },
-        ...problems('message', 400, 404, 500, 503),
+    summary: 'Metrics for Prometheus',
+    tags: TAGS,
+    responses: {
+      200: {
+        description: 'See docs/reference/metrics.md.',
+        headers: headersOf('Cache-Control'),
+        content: { 'text/plain': { schema: TEXT } },
       },
+      ...problems('message', 400, 404, 500, 503),
     },
   },
-  ...FOLLOWER_CONTRACTS,
   '/-/sbom': documentContract(
     {
       summary: 'The bill of materials of this program',
@@ -123,14 +107,13 @@ export const OWN_CONTRACTS: Readonly<Record<(typeof OWN)[number] | '/', PathCont
     { 'application/vnd.cyclonedx+json': { schema: { type: 'object' } } },
     404,
   ),
-  '/-/match': MATCH_CONTRACT,
   '/-/openapi.json': documentContract({ summary: 'This document' }, 'The contract of this mirror in OpenAPI 3.1.', {
     'application/json': { schema: { type: 'object' } },
   }),
   '/-/docs': documentContract({ summary: 'This document as a page' }, 'The reference page.', {
     'text/html': { schema: TEXT },
   }),
-}
+} as const satisfies Readonly<Record<string, PathOperation>>
 
 /** The contract of a document about the program; those that are pages have the header fields of pages. */
 function documentContract(
@@ -138,19 +121,17 @@ function documentContract(
   description: string,
   content: NonNullable<DeclaredAnswer['content']>,
   ...more: 404[]
-): PathContract {
+): PathOperation {
   const page = 'text/html' in content ? pageAnswer('').headers : {}
   const headers = { ...page, ...headersOf(...OF_CONTRACT) }
   return {
-    get: {
-      ...about,
-      tags: TAGS,
-      parameters: [ref('parameters', 'IfNoneMatch')],
-      responses: {
-        200: { description, headers: { ...headers, ...headersOf('Content-Encoding') }, content },
-        304: { description: 'The client has the current content.', headers },
-        ...problems('message', 400, ...more, 500),
-      },
+    ...about,
+    tags: TAGS,
+    parameters: [ref('parameters', 'IfNoneMatch')],
+    responses: {
+      200: { description, headers: { ...headers, ...headersOf('Content-Encoding') }, content },
+      304: { description: 'The client has the current content.', headers },
+      ...problems('message', 400, ...more, 500),
     },
   }
 }

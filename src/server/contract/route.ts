@@ -1,66 +1,60 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { FastifyPluginCallback } from 'fastify'
+import type { IncomingMessage } from 'node:http'
 import { MirrorError } from '../../base/errors.ts'
 import type { Reads } from '../../store/reads.ts'
-import { DOCS_PATH, OPENAPI_PATH } from '../http/paths.ts'
-import type { Failures } from '../http/problems.ts'
+import { DOCS_PATH, OPENAPI_PATH, type Paths } from '../http/paths.ts'
 import type { PeoplePages } from '../people.ts'
-import { type ServedDocument, createDocumentPage, makeServedDocument } from '../program/served-document.ts'
-import { createParameterCheck } from './known-parameters.ts'
-import type { OpenApiDocument } from './openapi.ts'
-import { type ContractTables, checkedContracts } from './operations.ts'
+import { type ServedDocument, answerWith, makeServedDocument } from '../program/served-document.ts'
+import { feedContract } from './feeds.ts'
+import type { ContractEntry, OpenApiDocument } from './openapi.ts'
+import { STATUS_CONTRACTS } from './own-pages.ts'
 
 /** What the pages of the contract are made from. */
-export interface ContractPageOptions {
-  /** The tables of routes of this server. */
-  readonly tables: Omit<ContractTables, 'server'>
+interface ContractOptions {
+  readonly version: string
+  readonly paths: Pick<Paths, 'feeds'>
   /** Returns the URL under which a client reaches the mirror, without a slash at the end. */
   readonly baseUrl: (request: IncomingMessage) => string
   readonly reads: Pick<Reads, 'feeds'>
   /** `server.publicUrl`. */
   readonly publicUrl: string | null
-  readonly failures: Failures
-  /** Makes the page; null where there are no pages for people. */
-  readonly people: PeoplePages | null
-  /** `server.strictParameters`. */
-  readonly strict: boolean
+  /** Makes the page; undefined where there are no pages for people. */
+  readonly people: PeoplePages | undefined
 }
 
 /**
- * Serves the contract of this mirror as an OpenAPI document, and as a page where there are pages for people. They are built
+ * The contract of this mirror as an OpenAPI document, and as a page where there are pages for people. They are built
  * at the first request, which loads their schemas, and again when a feed is stored that no setting names (an import adds them), or a proxy reports
- * another prefix of the path. They contain routes only: no data, no credential. What the routes declare is also what their
- * queries are checked by.
+ * another prefix of the path. They contain routes only: no data, no credential.
  */
-export function createContractPages(options: ContractPageOptions) {
-  const { tables, reads, failures, baseUrl, publicUrl, people, strict } = options
-  const refuseQuery = createParameterCheck({ entries: checkedContracts(tables), strict, failures, people })
+export const contractRoutes: FastifyPluginCallback<ContractOptions> = (app, options, done) => {
+  const { version, paths, reads, baseUrl, publicUrl, people } = options
   let made: MadeContract | null = null
   const current = (request: IncomingMessage): MadeContract => {
     // Without the host, which a client may invent: the prefix is what a trusted proxy or the settings name.
     const base = new URL(baseUrl(request)).pathname.replace(/\/+$/, '')
     const server = publicUrl ?? (base || '/')
-    const { publicPaths } = tables
-    const more = reads.feeds
-      .listDocuments('feeds')
-      .map(({ path }) => path)
-      .filter((path) => !publicPaths.includes(path))
-    const of = [server, base, ...more].join()
+    const stored = reads.feeds.listDocuments('feeds').map(({ path }) => path)
+    const of = [server, base, ...stored].join()
     if (made?.of === of) return made
     const build = async (): Promise<OpenApiDocument> => {
       const { buildContract } = await import('./document/document.ts')
-      return buildContract({ ...tables, server, publicPaths: [...publicPaths, ...more] })
+      return buildContract({ version, server, contracts: withFeeds(app.contracts(), [...paths.feeds, ...stored]) })
     }
     return (made = { of, ...lazily(build, base, people?.reference ?? null) })
   }
-  const pages = [
-    createDocumentPage({ failures, path: OPENAPI_PATH, current: (request) => current(request).json() }),
-    createDocumentPage({ failures, path: DOCS_PATH, current: (request) => current(request).html() }),
-  ]
-  return {
-    /** Answers a request for one of them, and any whose query is none of its path; false for others. */
-    answer: (request: IncomingMessage, response: ServerResponse): boolean =>
-      refuseQuery(request, response) || pages.some((one) => one.answer(request, response)),
-  }
+  const json = answerWith((request) => current(request).json())
+  app.get(OPENAPI_PATH, { schema: STATUS_CONTRACTS[OPENAPI_PATH] }, app.onNode(json))
+  const html = answerWith((request) => current(request).html())
+  app.get(DOCS_PATH, { schema: STATUS_CONTRACTS[DOCS_PATH] }, app.onNode(html))
+  done()
+}
+
+/** Adds the feeds that have no route of their own: those of the settings, and those that an import stored. */
+function withFeeds(contracts: readonly ContractEntry[], feeds: readonly string[]): ContractEntry[] {
+  const all = new Map(contracts)
+  for (const path of feeds) if (!all.has(path)) all.set(path, { get: feedContract(path) })
+  return [...all]
 }
 
 type Reference = PeoplePages['reference'] | null

@@ -11,13 +11,23 @@ import { otherParameters, readPatchFilter } from '../snapshot/patch-filter.ts'
 import { type RequestTarget, ignoredField, readTarget, readablePath } from '../http/request-target.ts'
 import { missingFeed, notReady, notSynced, scopeToCome } from '../snapshot/not-ready.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
-import { FILTERED_FEEDS, OSV_ARCHIVE, OSV_ROOT } from '../../base/domain/feed-paths.ts'
+import {
+  FEEDS_ROOT,
+  FILTERED_FEEDS,
+  OSV_ARCHIVE,
+  OSV_INDEX,
+  OSV_RECORD,
+  OSV_ROOT,
+  PUBLIC_FEEDS,
+} from '../../base/domain/feed-paths.ts'
+import { feedContract } from '../contract/feeds.ts'
+import { type ServerPlugin, below } from '../plugin.ts'
 import { type Paths, recordId } from '../http/paths.ts'
 import { findOtherRecord, findRecord, missingRecord, readRecordAnswer } from './osv.ts'
 import { sendArchive } from '../http/zip.ts'
 
 /** What the mirrored paths are answered from. */
-export interface MirrorOptions {
+interface MirrorOptions {
   readonly config: Config
   readonly served: ServedSnapshot
   readonly paths: Paths
@@ -27,14 +37,24 @@ export interface MirrorOptions {
   readonly onError: Failures['answer']
 }
 
+/** The routes of upstream's public feeds: its own ones, and below them whatever else is mirrored. */
+export const feedRoutes: ServerPlugin = (app, { publicHeads, ...tools }, done) => {
+  const answer = createMirror({ ...tools, heads: publicHeads, onError: tools.failures.answer })
+  const handler = app.onNode(answer)
+  for (const path of NAMED) app.get(path, { schema: feedContract(path) }, handler)
+  app.get(`${OSV_ROOT}*`, { schema: feedContract(OSV_RECORD), config: { path: OSV_RECORD } }, handler)
+  app.get(`${FEEDS_ROOT}*`, handler) // feeds that only the settings or an import name
+  app.answerRest(below([FEEDS_ROOT], answer))
+  done()
+}
+
+const NAMED = [OSV_INDEX, OSV_ARCHIVE, ...PUBLIC_FEEDS.map(({ path }) => path)]
+
 /** Answers every request under /external/. */
 type Mirror = (request: IncomingMessage, response: ServerResponse) => void
 
-/**
- * Upstream's documents on Node's own request and response, ahead of Fastify's router and reply: a record in the cache
- * costs one map look-up and one write. Everything else takes the longer way below.
- */
-export function createMirror(options: MirrorOptions): Mirror {
+/** Answers with upstream's documents: a record in the cache costs one map look-up and one write. */
+function createMirror(options: MirrorOptions): Mirror {
   const { served, heads, onError } = options
   const route = createRoutes(options)
   return (request, response) => {

@@ -1,10 +1,17 @@
+import { SOURCES } from '../../base/domain/sources.ts'
+import { problems, uncached } from '../contract/answers.ts'
+import { CURSOR, PURL, headersOf } from '../contract/components.ts'
+import type { InputParameter, PathOperation, SecurityRequirement } from '../contract/openapi.ts'
+import { schemaOf } from '../contract/schema-ref.ts'
+
+import type { FastifyPluginCallback } from 'fastify'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Access } from '../access/access.ts'
 import { answerChanges } from './changes.ts'
 import { asksForDifferences } from './changes-query.ts'
 import { type EventLog, type FindingsLog, createSnapshotLog } from './event-log.ts'
 import { type Events, type EventsOptions, createEvents } from './events.ts'
-import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
+import { pathNotFound, sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { isRefused, refuseStale } from '../snapshot/stale.ts'
 import type { ResponseAccount } from '../../base/connections/responses.ts'
@@ -20,35 +27,38 @@ import { describeDates, readUpstreamDates } from '../lookup/dates.ts'
 import { findMissingRecord } from '../lookup/missing-record.ts'
 
 /** Bounds of the stream of events; the defaults when not given. */
-export type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
+type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
+
+/** What other modules add to the stream of events, and get of it. */
+export interface FollowedParts {
+  /** Received events; none when not given. */
+  readonly webhookLog?: EventLog
+  /** Changed findings of tags; none when not given. */
+  readonly findingsLog?: FindingsLog
+  readonly bounds?: EventBounds
+  /** Called with the last served entry of the change log, at first and whenever it changes. */
+  readonly onServed?: (log: number) => void
+  /** Called with whether the findings of tags are served, at first and whenever that changes. */
+  readonly onFindingsServed?: (isServed: boolean) => void
+}
 
 /** What the pages for followers are made from. */
-export interface FollowerOptions {
+interface FollowerOptions {
   readonly served: Pick<ServedSnapshot, 'reads' | 'servedPin' | 'originOf' | 'knownOrigin'>
   readonly access: Access
-  readonly failures: Failures
   readonly reading: ReadingThread
   /** Returns who sent a request. */
   readonly holderOf: ResponseAccount['holderOf']
-  /** Events that were received and passed on; null: no webhooks here. */
-  readonly webhooks: EventLog | null
-  /** What changed in the findings of tags; null: they are not judged here. */
-  readonly findings: FindingsLog | null
-  readonly bounds: EventBounds
+  readonly followed: FollowedParts
   /** Decides whether tags are judged, and where. */
   readonly config: RecordTagsSettings
   /** Unix milliseconds. */
   readonly now: () => number
-  /** Called with the last served entry of the change log, at first and whenever it changes. */
-  readonly onServed: (log: number) => void
-  /** Called with whether the findings of tags are served, at first and whenever that changes. */
-  readonly onFindingsServed: (isServed: boolean) => void
 }
 
 /** The pages for those who follow the mirror: `/-/changes`, `/-/events` and `/-/records/{id}`. */
 interface FollowerRoutes extends Pick<Events, 'look' | 'close'> {
-  /** Answers a request for one of them; false when it is for another path. */
-  answer(request: IncomingMessage, response: ServerResponse): boolean
+  readonly plugin: FastifyPluginCallback
 }
 
 /** Sources without which the findings of tags are not served. */
@@ -56,55 +66,49 @@ const FINDINGS_OF = ['osv', 'catalog'] as const
 
 /** Creates the routes. They report the served snapshot only, so every reported change is already readable. */
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
-  const { served, access, failures, webhooks, findings, bounds, onServed, onFindingsServed } = options
+  const { served, access, followed } = options
   const { reads } = served
   const snapshots = createSnapshotLog(reads.changes)
   const servesFindings = (): boolean => !FINDINGS_OF.some((source) => isRefused(served.knownOrigin(source)))
   const addressOf = (request: IncomingMessage): string => options.holderOf(request).address()
-  const sources = { snapshots, webhooks, findings, servesFindings }
-  const events = createEvents({ ...bounds, ...sources, access, addressOf })
+  const logs = { webhooks: followed.webhookLog ?? null, findings: followed.findingsLog ?? null }
+  const events = createEvents({ ...followed.bounds, ...logs, snapshots, servesFindings, access, addressOf })
   let lastServed: number = -1
   let servedFindings: boolean | null = null
   return {
     look() {
       events.look()
       const last = snapshots.last()
-      if (last !== lastServed) onServed(last)
+      if (last !== lastServed) followed.onServed?.(last)
       lastServed = last
       const isServed = servesFindings()
-      if (isServed !== servedFindings) onFindingsServed(isServed)
+      if (isServed !== servedFindings) followed.onFindingsServed?.(isServed)
       servedFindings = isServed
     },
     close: () => events.close(),
-    answer(request, response) {
-      const { path, query } = rawTarget(request.url ?? '')
-      const isRecord = path.startsWith(RECORDS) && path !== RECORDS
-      if (path !== CHANGES && path !== EVENTS_PATH && !isRecord) return false
-      const { method = '' } = request
-      try {
-        const parameters = new URLSearchParams(query)
-        if (method !== 'GET' && method !== 'HEAD') sendProblem(request, response, methodNotAllowed(method))
-        else if (isRecord) sendRecordDates(options, request, response)
-        else if (path === EVENTS_PATH) events.open(request, response, parameters)
-        else
-          void sendChanges(options, request, response, parameters).catch((error: unknown) =>
-            failures.answer(error, request, response),
-          )
-      } catch (error) {
-        failures.answer(error, request, response)
-      }
-      return true
+    plugin(app, _options, done) {
+      const on = (answer: FollowerAnswer) => app.onNode((request, response) => answer(options, request, response))
+      const openEvents: FollowerAnswer = (_options, request, response) =>
+        events.open(request, response, queryOf(request))
+      app.get(CHANGES, { schema: FOLLOWER_CONTRACTS[CHANGES] }, on(sendChanges))
+      app.get(EVENTS_PATH, { schema: FOLLOWER_CONTRACTS[EVENTS_PATH] }, on(openEvents))
+      const record = `${RECORDS}{id}` as const
+      app.get(`${RECORDS}*`, { schema: FOLLOWER_CONTRACTS[record], config: { path: record } }, on(sendRecordDates))
+      done()
     },
   }
 }
+
+/** Answers one of the paths; what it throws is the answer. */
+type FollowerAnswer = (options: FollowerOptions, request: IncomingMessage, response: ServerResponse) => unknown
 
 /** Answers `/-/changes`; with differences on the reading thread, because of how long that takes. */
 async function sendChanges(
   { served, access, now, reading }: FollowerOptions,
   request: IncomingMessage,
   response: ServerResponse,
-  query: URLSearchParams,
 ): Promise<void> {
+  const query = queryOf(request)
   const { reads, servedPin } = served
   if (!asksForDifferences(query)) {
     const parts = { reads, now: now(), latest: null, judge: () => access.judge(request) }
@@ -124,6 +128,10 @@ async function sendChanges(
   }
   const reply = await reading.ask(asked, askingOf(response), 'later')
   if (reply !== null) sendReply(request, response, reply)
+}
+
+function queryOf({ url = '' }: IncomingMessage): URLSearchParams {
+  return new URLSearchParams(rawTarget(url).query)
 }
 
 function sendReply(request: IncomingMessage, response: ServerResponse, reply: ReadReply): void {
@@ -156,9 +164,10 @@ function sendRecordDates(
   response: ServerResponse,
 ): void {
   const { reads, knownOrigin } = served
+  const id = readTarget(request.url ?? '').path.slice(RECORDS.length)
+  if (id === '') return sendProblem(request, response, pathNotFound(RECORDS))
   const denied = access.judge(request)
   if (denied !== null && request.headers.authorization !== undefined) return sendProblem(request, response, denied)
-  const id = readTarget(request.url ?? '').path.slice(RECORDS.length)
   const dates = reads.dates.readDates(id)
   if (dates === null) {
     const missing = findMissingRecord(reads, id)
@@ -183,3 +192,100 @@ function sendRecordDates(
   const body = Buffer.from(JSON.stringify(answer))
   respondUnstored({ request, response }, { body, coding: 'identity', vary: null, origin: null })
 }
+
+const OF_MIRROR = ['Mirror']
+const TEXT = { type: 'string' }
+
+/** The public part is open; with a key it is everything. */
+const KEY_OR_NONE: readonly SecurityRequirement[] = [{}, { bearer: [] }, { basic: [] }]
+
+const SOURCE: InputParameter = {
+  name: 'source',
+  in: 'query',
+  description: 'Only this source.',
+  schema: { type: 'string', enum: [...SOURCES, ''] },
+}
+
+const asked = (name: string, description: string, schema: InputParameter['schema'] = TEXT): InputParameter => ({
+  name,
+  in: 'query',
+  description,
+  schema,
+})
+
+const NOT_EMPTY = { type: 'string', minLength: 1 }
+
+/** The paths for those who follow the mirror. */
+const FOLLOWER_CONTRACTS = {
+  '/-/changes': {
+    summary: 'What changed since a snapshot',
+    description: 'The public sources are open; catalog and identity take a key, and so does `tag`.',
+    tags: OF_MIRROR,
+    parameters: [
+      {
+        name: 'since',
+        in: 'query',
+        required: true,
+        description: 'A snapshot or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
+        schema: NOT_EMPTY,
+      },
+      SOURCE,
+      asked('detail', 'With `differences`: what changed in each record.', {
+        enum: ['names', 'differences'],
+        default: 'names',
+      }),
+      asked('ecosystem', 'Records about packages of this ecosystem alone, with what changed in them.', NOT_EMPTY),
+      asked('purl', 'Records about this package alone, whatever its version.', PURL),
+      asked('tag', 'Records about packages in the SBOM of this tag alone.', NOT_EMPTY),
+      asked('limit', 'Names on a page.', { type: 'integer', minimum: 1, maximum: 10_000, default: 1_000 }),
+      asked('after', 'The value of `next` of the page before.', CURSOR),
+    ],
+    responses: {
+      200: uncached('A page of changes.', schemaOf('Changes')),
+      ...problems('message', 400, 401, 404, 429, 500, 503),
+    },
+    security: KEY_OR_NONE,
+  },
+  '/-/events': {
+    summary: 'A stream of published snapshots and received webhooks',
+    description: 'Server-sent events. Without a key public snapshots alone.',
+    tags: OF_MIRROR,
+    parameters: [
+      SOURCE,
+      {
+        name: 'Last-Event-ID',
+        in: 'header',
+        schema: TEXT,
+        description: 'The stream continues behind this event.',
+      },
+    ],
+    responses: {
+      200: {
+        description: 'Events `snapshot`, `webhook`, `findings`, `reset`; a comment every 15 seconds.',
+        headers: headersOf('Cache-Control', 'X-Accel-Buffering'),
+        content: { 'text/event-stream': { schema: TEXT } },
+      },
+      ...problems('message', 400, 401, 429, 500, 503),
+    },
+    security: KEY_OR_NONE,
+  },
+  '/-/records/{id}': {
+    summary: 'Since when a record is known here',
+    description: 'Also of a removed record; with a key also its tags.',
+    tags: OF_MIRROR,
+    parameters: [
+      {
+        name: 'id',
+        in: 'path',
+        required: true,
+        description: 'The id of a record.',
+        schema: TEXT,
+      },
+    ],
+    responses: {
+      200: uncached('The dates.', schemaOf('RecordDates')),
+      ...problems('message', 400, 401, 404, 429, 500, 503),
+    },
+    security: KEY_OR_NONE,
+  },
+} as const satisfies Readonly<Record<string, PathOperation>>

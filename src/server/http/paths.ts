@@ -18,6 +18,9 @@ export const LEADER_PATH = '/-/leader'
 /** The contract of this mirror, as an OpenAPI document. */
 export const OPENAPI_PATH = '/-/openapi.json'
 
+/** Below it are the pages for people. */
+export const PAGES_ROOT = '/-/ui/'
+
 /** The same for people, as a page. */
 export const DOCS_PATH = '/-/docs'
 
@@ -27,7 +30,7 @@ export const SBOM_PATH = '/-/sbom'
 /** Takes an SBOM and answers the vulnerabilities of its components. */
 export const MATCH_PATH = '/-/match'
 
-/** The mirror's own pages, apart from `/`. Each has its contract in server/contract/own-pages.ts. */
+/** The mirror's own pages, apart from `/`. */
 export const OWN = [
   '/-/health',
   '/-/ready',
@@ -49,6 +52,8 @@ const SUFFIX = '.json'
 export interface Paths {
   /** Every mirrored path, `{id}` standing for a record's. */
   readonly all: readonly string[]
+  /** Those of upstream's feeds, records apart. */
+  readonly feeds: readonly string[]
   /** The source of a document path or of the archive; undefined for anything else. */
   sourceOf(path: string): SourceName | undefined
 }
@@ -73,6 +78,7 @@ export function createPaths(
   const all = [...fixed, OSV_RECORD, ...bucket, ...(query ? QUERY_PATHS : [])]
   return {
     all,
+    feeds: fixed,
     sourceOf: (path) => sources.get(path) ?? (isFeed(path) && isStoredFeed(path) ? 'feeds' : undefined),
   }
 }

@@ -1,9 +1,10 @@
+import type { FastifyPluginCallback } from 'fastify'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { SBOM_PATH } from '../http/paths.ts'
-import type { Failures } from '../http/problems.ts'
-import { type ServedDocument, createDocumentPage, makeServedDocument } from './served-document.ts'
+import { STATUS_CONTRACTS } from '../contract/own-pages.ts'
+import { type ServedDocument, answerWith, makeServedDocument } from './served-document.ts'
 
 /** Where `npm run build` writes it: at the top of the built program. */
 const FILE = fileURLToPath(new URL('../../sbom.cdx.json', import.meta.url))
@@ -11,16 +12,16 @@ const TYPE = 'application/vnd.cyclonedx+json; version=1.5'
 
 /** What the page of the SBOM is made from. */
 interface SbomPageOptions {
-  readonly failures: Failures
   /** Another file than the one of the built program. */
   readonly file?: string
 }
 
 /** Serves the bill of materials of this program, in CycloneDX. It is read at the first request. */
-export function createSbomPage({ failures, file = FILE }: SbomPageOptions) {
+export const sbomRoute: FastifyPluginCallback<SbomPageOptions> = (app, { file = FILE }, done) => {
   let read: ServedDocument | null = null
   const current = (): ServedDocument => (read ??= makeServedDocument(readSbom(file), TYPE))
-  return createDocumentPage({ path: SBOM_PATH, current, failures })
+  app.get(SBOM_PATH, { schema: STATUS_CONTRACTS[SBOM_PATH] }, app.onNode(answerWith(current)))
+  done()
 }
 
 function readSbom(file: string): Buffer {

@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
+import type { NodeAnswer } from '../app.ts'
 import { checkConditions } from '../http/conditions.ts'
-import { type Failures, methodNotAllowed, sendProblem } from '../http/problems.ts'
 import { type Coding, chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
-import { rawTarget } from '../http/request-target.ts'
 import { PUBLIC_CACHING, cacheFields, contentTag, entityTag } from '../http/response.ts'
 
 /** A document about the program in both codings, with its tag. */
@@ -13,12 +12,6 @@ export interface ServedDocument {
   readonly bodies: Readonly<Record<Coding, Buffer>>
   /** More header fields. */
   readonly headers: Readonly<Record<string, string>>
-}
-
-/** A path of the mirror's own that answers with a document. */
-interface DocumentPage {
-  /** Answers its path; false for a request for another path. */
-  answer(request: IncomingMessage, response: ServerResponse): boolean
 }
 
 /** Makes a document of its bytes and its media type. */
@@ -31,30 +24,11 @@ export function makeServedDocument(
   return { tag, type, bodies: { identity, gzip: gzipSync(identity, { level: 9 }) }, headers }
 }
 
-interface DocumentPageOptions {
-  readonly path: string
-  /** Returns the current document; what it throws is the answer. */
-  readonly current: (request: IncomingMessage) => ServedDocument | Promise<ServedDocument>
-  readonly failures: Failures
-}
-
-/** Creates a page that needs no key and is revalidated by its tag. */
-export function createDocumentPage(options: DocumentPageOptions): DocumentPage {
-  const { path, current, failures } = options
-  return {
-    answer(request, response) {
-      if (rawTarget(request.url ?? '').path !== path) return false
-      const { method = '' } = request
-      const isRead = method === 'GET' || method === 'HEAD'
-      if (!isRead) sendProblem(request, response, methodNotAllowed(method))
-      else
-        void Promise.resolve()
-          .then(() => current(request))
-          .then((document) => send(request, response, document))
-          .catch((error: unknown) => failures.answer(error, request, response))
-      return true
-    },
-  }
+/** Returns what answers with the current document: it needs no key and is revalidated by its tag. What `current` throws is the answer. */
+export function answerWith(
+  current: (request: IncomingMessage) => ServedDocument | Promise<ServedDocument>,
+): NodeAnswer {
+  return async (request, response) => send(request, response, await current(request))
 }
 
 function send(

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
-import type { RouteCall } from '../access/route-table.ts'
-import type { PathContract } from '../contract/openapi.ts'
+import type { RouteCall } from '../access/private-route.ts'
+import type { PathOperation } from '../contract/openapi.ts'
 import type { NamedDocument } from '../catalog/documents.ts'
 import type { Problem } from '../http/problems.ts'
 import type { RequestHeaders } from '../http/request-headers.ts'
@@ -72,6 +72,6 @@ export type ReadCall = Pick<RouteCall, 'params' | 'query' | 'baseUrl' | 'refuse'
 export interface ReadRoute {
   readonly path: string
   readonly source: SourceName
-  readonly contract: PathContract
+  readonly contract: PathOperation
   readonly answer: (call: ReadCall) => void
 }

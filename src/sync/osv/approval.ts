@@ -4,79 +4,98 @@ import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
 import { contentOf, sizeOf } from '../../store/database/gzip.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
+import type { RunKind } from '../../store/runs/runs.ts'
 import type { SyncContext } from '../context.ts'
-import { type ListedIndex, approvedIndex, listOsv } from './fetch-index.ts'
+import { parseMember } from './index-parser.ts'
+
+/** What operators decided, as far as a run goes by it. */
+export type Approval = ReturnType<typeof openApproval>
+
+/** Reads what operators decided. `approved` is the refused change that the run is to apply; null: none. */
+export function openApproval({ store, kind, facts, now }: SyncContext, approved: Quarantine | null) {
+  const ofIndex = approved !== null && isOfIndex(approved)
+  const publishedBy = store.snapshots.readSnapshot('osv')?.runId ?? 0
+  const ownKind = approved === null ? kind : kindOf(approved)
+  /** Throws when a run that found nothing to publish or to refuse is to apply an approval of records. */
+  const expectNoRecords = (): void => {
+    if (approved !== null && !ofIndex) throw isGone(approved)
+  }
+  return {
+    /** Whether the run applies an approved change. */
+    isGiven: approved !== null,
+    /** The kind of run: one that applies an approval is of the kind that was refused. */
+    kind: ownKind,
+    /**
+     * Reads the refused index, whose removals were approved, if nothing was published since; null: upstream's is to be
+     * applied, so that no older state replaces a newer one.
+     */
+    async readIndex() {
+      if (!ofIndex || approved.runId <= publishedBy) return null
+      const { body, etag, lastModified, asOf } = approved
+      return { index: await parseMember(body), stored: false, gzip: body, etag, lastModified, asOf, proof: null }
+    },
+    /** Throws when upstream does not serve the index that was refused. `sha256`: of the one to apply; null: nothing is new. */
+    expectIndex(sha256: Buffer | null): void {
+      if (approved === null) return
+      if (sha256 === null || (ofIndex && !sha256.equals(approved.sha256))) throw isGone(approved)
+    },
+    expectNoRecords,
+    /** Whether the removals of exactly this index are approved: by this run, or by an earlier one if nothing was published since. */
+    allowsRemovals(sha256: Buffer): boolean {
+      if (approved?.sha256.equals(sha256) === true) return true
+      return store.quarantine.isApprovedSince(OSV_INDEX, sha256, publishedBy)
+    },
+    /**
+     * Whether the run may publish its records: none is refused, or exactly these are approved. Throws when it is to apply an
+     * approval of records, and nothing that it fetched is refused.
+     */
+    admits(verdict: GuardVerdict | null): boolean {
+      if (verdict === null || approved?.sha256.equals(verdict.identity) === true) return true
+      if (verdict.refusal !== null) return false
+      expectNoRecords()
+      return true
+    },
+    /** Adds to the reason why records are refused that the approval is not theirs. */
+    explain(refusal: string): string {
+      if (approved === null) return refusal
+      const other = ofIndex
+        ? `what run ${approved.runId} would remove is approved now, these records need an approval of their own`
+        : `what run ${approved.runId} refused was something else`
+      return `${refusal}; ${other}`
+    },
+    /** Remembers approved removals where the records of their index are refused. */
+    async keepRemovals(): Promise<void> {
+      if (!ofIndex) return
+      await store.exclusive(() => store.quarantine.decideQuarantine(approved.runId, 'approved', now()))
+    },
+    /**
+     * Whether this run can close the open quarantine of the index. One about contents that changed silently needs a
+     * comparison of contents, which alone can say that upstream does not serve them any more.
+     */
+    closesQuarantine(): boolean {
+      const open = store.quarantine.listOpenQuarantines().find(({ path }) => path === OSV_INDEX)
+      if (open === undefined) return false
+      const silent = Number(silentChangesOf(open) ?? 0)
+      return silent === 0 || ownKind === 'reconcile' || facts['silentChanges'] !== undefined
+    },
+  }
+
+  /** Where the refused run compared contents, so must this one: the index does not say which of them changed. */
+  function kindOf(refused: Quarantine): RunKind {
+    return silentChangesOf(refused) === undefined ? kind : 'reconcile'
+  }
+
+  function silentChangesOf({ runId }: Pick<Quarantine, 'runId'>) {
+    return store.runs.readRun(runId)?.facts['silentChanges']
+  }
+}
 
 /** Reports whether a quarantine is about what an index would remove; otherwise it is about contents of records. */
-export function isOfIndex({ sha256, body }: Quarantine): boolean {
+function isOfIndex({ sha256, body }: Quarantine): boolean {
   return sha256Of(contentOf(body, sizeOf(body))).equals(sha256)
-}
-
-/**
- * Returns the index to apply for an approval: the refused one where its removals were approved and nothing was published
- * since; else upstream's, so that no older state replaces a newer one. Throws when upstream does not serve what was refused.
- */
-export async function listApproved(context: SyncContext, approved: Quarantine): Promise<ListedIndex> {
-  const ofIndex = isOfIndex(approved)
-  if (ofIndex && approved.runId > publishedBy(context)) return approvedIndex(approved)
-  const fetched = await listOsv(context)
-  if (fetched.index === null) throw isGone(approved)
-  if (ofIndex && !fetched.index.sha256.equals(approved.sha256)) throw isGone(approved)
-  return fetched
-}
-
-/** Returns the run that published the snapshot; 0: none did. */
-function publishedBy({ store }: Pick<SyncContext, 'store'>): number {
-  return store.snapshots.readSnapshot('osv')?.runId ?? 0
-}
-
-/** Reports whether an operator approved the removals of exactly this index, and nothing was published since. */
-export function isRemovalApproved(context: SyncContext, sha256: Buffer): boolean {
-  return context.store.quarantine.isApprovedSince(OSV_INDEX, sha256, publishedBy(context))
-}
-
-/** Remembers that the removals of an index are approved, where its records then need an approval of their own. */
-export async function keepRemovalApproval({ store, now }: SyncContext, { runId }: Quarantine): Promise<void> {
-  await store.exclusive(() => store.quarantine.decideQuarantine(runId, 'approved', now()))
-}
-
-/**
- * Reports whether a run may publish its records: none is refused, or an operator approved exactly these. Throws when the
- * run is to apply an approval of records, and nothing that it fetched is refused.
- */
-export function isAdmitted(verdict: GuardVerdict | null, approved: Quarantine | null): boolean {
-  if (verdict === null || approved?.sha256.equals(verdict.identity) === true) return true
-  if (verdict.refusal !== null) return false
-  expectNoRecords(approved)
-  return true
-}
-
-/** Throws when a run that found nothing to publish or to refuse is to apply an approval of records. */
-export function expectNoRecords(approved: Quarantine | null): void {
-  if (approved !== null && !isOfIndex(approved)) throw isGone(approved)
 }
 
 function isGone({ runId }: Quarantine): MirrorError {
   const message = `upstream serves something else now than run ${runId} refused, so nothing was published: run "patchmirror sync osv" for what it serves`
   return new MirrorError('usage', message)
-}
-
-/**
- * Returns the context of a run that applies what another one refused. Where that one compared contents, so must this one:
- * the index does not say which of them changed.
- */
-export function contextOfApproval(context: SyncContext, { runId }: Quarantine): SyncContext {
-  const compared = context.store.runs.readRun(runId)?.facts['silentChanges'] !== undefined
-  return compared ? { ...context, kind: 'reconcile' } : context
-}
-
-/**
- * Reports whether this run can close the open quarantine of the index. One about contents that changed silently needs a
- * comparison of contents, which alone can say that upstream does not serve them any more.
- */
-export function closesQuarantine({ store, kind, facts }: SyncContext): boolean {
-  const open = store.quarantine.listOpenQuarantines().find(({ path }) => path === OSV_INDEX)
-  if (open === undefined) return false
-  const silent = Number(store.runs.readRun(open.runId)?.facts['silentChanges'] ?? 0)
-  return silent === 0 || kind === 'reconcile' || facts['silentChanges'] !== undefined
 }

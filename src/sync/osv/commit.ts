@@ -1,129 +1,297 @@
+import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
-import { messageOf } from '../../base/errors.ts'
-import { dropArchives, sweepArchives } from '../../archive/build.ts'
-import { type Draft, createDraft } from '../../archive/draft.ts'
-import { OSV_ARCHIVE } from '../../base/domain/feed-paths.ts'
+import { join } from 'node:path'
+import { buildArchive, dropArchives, sweepArchives } from '../../archive/build.ts'
+import { type BuiltArchive, type Draft, createDraft } from '../../archive/draft.ts'
+import { type Expected, patchArchive } from '../../archive/patch.ts'
+import { countMembers } from '../../archive/zip/reader.ts'
+import { MirrorError, messageOf } from '../../base/errors.ts'
+import { OSV_ARCHIVE, OSV_INDEX } from '../../base/domain/feed-paths.ts'
+import { counted } from '../../base/text.ts'
+import { DAY_MS, readHttpDate } from '../../base/time.ts'
+import { sizeOf } from '../../store/database/gzip.ts'
 import { derivedDir } from '../../store/database/open.ts'
-import type { GuardVerdict } from '../../guard/verdict.ts'
-import type { Quarantine } from '../../store/runs/quarantine.ts'
+import { nextChanged } from '../../store/feeds/documents.ts'
+import { timeOfAges } from '../../store/runs/age-limit.ts'
+import type { Writes } from '../../store/writer.ts'
 import type { SyncContext } from '../context.ts'
+import type { Approval } from './approval.ts'
 import type { OsvPlan } from './diff.ts'
-import type { FetchedRecords } from './fetch-changes.ts'
 import type { ListedIndex } from './fetch-index.ts'
-import type { FetchResult } from './fetch-records.ts'
-import { isAdmitted, isRemovalApproved } from './approval.ts'
-import { noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
-import { type OsvRecordGuard, judgeLeft, openRecordGuard } from './guard.ts'
-import { type IngestTarget, ingestArchive } from './ingest.ts'
-import type { PublishedRecords } from './outcome.ts'
-import { publishOsv } from './publish.ts'
+import type { FetchedRecords } from './fetch-records.ts'
+import { type OsvRecordGuard, type Refusal, openRecordGuard } from './guard.ts'
+import type { Ids } from './id-table.ts'
+import { type OsvIndex, type PackedIndex, narrowIndex, packIndex } from './index-parser.ts'
+import type { IngestTarget } from './ingest.ts'
+import { type PublishedRecords, isWhole } from './outcome.ts'
 import { recordChanged } from './record.ts'
-import { type LeftRecord, withoutLeftOut, writeScope } from './scope/scope.ts'
+import type { RunScope } from './scope.ts'
+
+/** Minimum records for patching the published archive; a smaller archive is rebuilt from the store in milliseconds. */
+const PATCH_FROM = 2_000
 
 /**
- * Commits the fetched records, the removals and the state in one transaction. All or nothing. Releases a downloaded
- * archive. Returns a verdict, and commits nothing, when the records should not be believed and are not those approved.
+ * Commits the fetched records, the removals and the state in one transaction. All or nothing: commits nothing when the
+ * records should not be believed and are not those approved. Releases a downloaded archive.
  */
 export async function commitChanges(
   context: SyncContext,
+  { scope, approval }: { scope: RunScope; approval: Approval },
   listed: ListedIndex,
   plan: OsvPlan,
   fetched: FetchedRecords,
-  approved: Quarantine | null,
-): Promise<PublishedRecords | GuardVerdict> {
+): Promise<PublishedRecords | Refusal> {
   const { store, facts, config } = context
   const dir = derivedDir(config.data.dir)
   const previous = store.osv.readArchive()?.file ?? ''
   const isFirst = fetched.place === 'archive' && plan.stored === 0
   const write = isFirst ? store.fill : store.transaction
-  const guard = await openRecordGuard(context, plan.stored)
+  const guard = await openRecordGuard(context, plan, approval)
   // What the transaction will have superseded twice.
   const dropped = Promise.allSettled([dropArchives(dir, [previous])])
   const before = readdirSync(dir) // those too: after a failure only what is new is deleted
   try {
-    const published = await write(async () => {
+    const { end, records } = await write(async () => {
       const wasDirty = store.osv.hasDirtyParts()
-      const draft = isFirst ? draftOf(context, listed) : null
+      // The derived archive of an empty store is written along with its records.
+      const draft = isFirst ? createDraft(store.osv, dir, (id) => listed.index.ids.get(id) !== undefined) : null
+      draft?.begin('')
       try {
-        const { missing, left } = await writeChanges(context, listed, plan, fetched, draft, guard)
-        if (mayHide(context, listed, approved)) guard?.remove(plan.removed)
-        const verdict = judgeLeft(context, plan, left, guard?.verdict() ?? null)
-        if (verdict !== null) recordDoubts(context, verdict)
-        if (verdict !== null && !isAdmitted(verdict, approved)) return { commit: false, verdict }
-        const kept = withoutLeftOut(listed) // what the records themselves put out of scope
-        const last = store.changes.lastLogged()
-        const records = await publishOsv(context, kept, missing, { draft, wasDirty })
-        if (verdict !== null) guard?.account(verdict)
-        // What an operator approved is not doubted any more.
-        if (verdict !== null && approved === null) noteDoubts(context, last, verdict)
-        return {
-          commit: true,
-          missing,
-          records,
-          doubts: publishedDoubts(verdict, approved !== null),
+        const missing = await writeChanges(context, scope, listed.index, plan, fetched, draft, guard)
+        if (!approval.allowsRemovals(listed.index.sha256)) guard.remove(plan.removed)
+        const verdict = guard.verdict()
+        if (verdict !== null && !approval.admits(verdict)) {
+          const reason = approval.explain(verdict.refusal ?? '')
+          return { commit: false, records: 0, end: { state: 'refused', sha256: verdict.identity, reason } as const }
         }
+        const last = store.changes.lastLogged()
+        const records = await publishOsv(context, approval, listed, missing, draft, wasDirty)
+        const doubts = guard.account(verdict, last)
+        return { commit: true, records, end: { state: 'committed', missing, doubts } as const }
       } finally {
         draft?.close()
       }
     })
-    if ('verdict' in published) return published.verdict
+    if (end.state === 'refused') return end
     const [outcome] = await dropped
     // The next run tries again: what is published does not depend on it.
     if (outcome.status === 'rejected') facts['notDeleted'] = messageOf(outcome.reason)
-    facts['records'] = published.records
-    return { committed: true, missing: published.missing, doubts: published.doubts }
+    facts['records'] = records
+    return end
   } catch (error) {
     sweepArchives(dir, before) // an unpublished archive must not fill the disk
     throw error
   } finally {
-    if (fetched.place === 'archive') await fetched.archive.dispose()
+    if (fetched.place === 'archive') await fetched.dispose()
   }
 }
 
-/** Whether removals are counted: an operator has not approved those of this index. */
-function mayHide(context: SyncContext, { index: { sha256 } }: ListedIndex, approved: Quarantine | null): boolean {
-  return approved?.sha256.equals(sha256) !== true && !isRemovalApproved(context, sha256)
-}
-
-/** Creates the derived archive that is written along with the records of an empty store. */
-function draftOf({ store, config }: SyncContext, { index }: ListedIndex): Draft {
-  const dir = derivedDir(config.data.dir)
-  const draft = createDraft(store.osv, dir, (id) => index.ids.get(id) !== undefined)
-  draft.begin('')
-  return draft
-}
-
-/**
- * Writes the fetched records and the removals in the open transaction. Returns the listed ids that are missing, with
- * the reason, and the records whose new content is out of scope.
- */
+/** Writes the fetched records and the removals in the open transaction. Returns the listed ids that are missing, with the reason. */
 async function writeChanges(
-  context: SyncContext,
-  { index }: ListedIndex,
+  { store, runId, now }: SyncContext,
+  scope: RunScope,
+  index: OsvIndex,
   { removed, dropped }: OsvPlan,
   fetched: FetchedRecords,
   draft: Draft | null,
-  guard: OsvRecordGuard | null,
-): Promise<{ missing: FetchResult['missing']; left: readonly LeftRecord[] }> {
-  const { store, runId, now } = context
+  guard: OsvRecordGuard,
+): Promise<PublishedRecords['missing']> {
   const { staging } = store.osv
   const target: IngestTarget = draft === null ? { kind: 'store', guard } : { kind: 'empty store', draft }
-  const { result } =
-    fetched.place === 'archive' ? await ingestArchive(context, index, fetched.archive, target) : fetched
-  const { missing, suspectIds } = result
+  const { missing, suspectIds } = fetched.place === 'archive' ? await fetched.readInto(target) : fetched.result
   // While a record of the archive is missing, the next reconcile must read the archive again.
   if (fetched.compared !== null && missing.size === 0)
     store.feeds.replaceUpstreamState(OSV_ARCHIVE, { ...fetched.compared, body: null })
   if (staging.isEmpty()) draft?.end()
   else draft?.close() // it lacks the records that were fetched one by one
   staging.eachStaged((record) => {
-    guard?.see(record)
+    guard.see(record)
     store.osv.updateRecord(record, recordChanged(now(), now(), [record.modified]))
   })
   staging.clear()
   for (const id of removed) store.osv.removeRecord(id, runId, now())
-  const left = writeScope(context, index, dropped)
-  for (const one of left) guard?.leave(one)
+  guard.leave(scope.write(index, dropped))
   store.osv.replaceSuspectIds([...missing.keys(), ...suspectIds])
-  return { missing, left }
+  return missing
+}
+
+/**
+ * Publishes the open transaction as a snapshot: the index to serve, the archive rebuilt from the stored streams (an
+ * ordinary sync patches the published one, unless it differed from the store when the transaction began: `wasDirty`), and the
+ * proof that index ids = stored ids = archive members. Returns their number. Throws `proof` when they differ.
+ */
+async function publishOsv(
+  context: SyncContext,
+  approval: Approval,
+  listed: ListedIndex,
+  missing: ReadonlyMap<string, string>,
+  draft: Draft | null,
+  wasDirty: boolean,
+): Promise<number> {
+  const { store, config, kind, full } = context
+  context.progress({ source: 'osv', phase: 'publish', unit: 'records', done: 0, total: null })
+  const { index } = listed
+  const ids = index.scope?.kept() ?? index.ids
+  const whole = isWhole(index, missing)
+  const dir = derivedDir(config.data.dir)
+  store.osv.clearMissing()
+  const served = whole && index.scope === null ? listedIndex(listed) : await narrowedIndex(store.osv, listed, ids)
+  const isListed = (id: string): boolean => ids.get(id) !== undefined
+  const expected = expectedMembers(listed.index, isListed)
+  const published = store.snapshots.readSnapshot('osv')?.records ?? 0
+  const isPatchable = kind === 'sync' && !full && published >= PATCH_FROM
+  const upstream = readHttpDate(listed.lastModified)
+  const stored = store.osv.countRecords()
+  const listedIds = whole ? ids.size : stored
+  const publish = (built: BuiltArchive): void => {
+    if (built.members !== stored || stored !== listedIds) throw unproven(listedIds, stored, built.members)
+    replaceSnapshot(context, approval, listed, { whole, served, built, upstream })
+  }
+  const listWritten = () => (wasDirty ? null : store.osv.listWritten())
+  const patched = isPatchable
+    ? await patchArchive(store.osv, dir, { ...expected, written: listWritten() }, publish)
+    : null
+  const { file, members } =
+    patched ??
+    (draft?.isOpen() === true ? await draft.finish(publish) : null) ??
+    (await buildArchive(store.osv, dir, isListed, publish))
+  const read = await countMembers(join(dir, file)) // of the directory, read back from the disk
+  if (read !== members) throw unproven(listedIds, stored, read)
+  return members
+}
+
+/**
+ * Decides which members may be in a patched archive. Where the stored records were proved to be the published ones (an
+ * index known by its difference), its members were listed, and those that are not listed any more are known.
+ */
+function expectedMembers(
+  { ids, difference }: ListedIndex['index'],
+  isListed: (id: string) => boolean,
+): Omit<Expected, 'written'> {
+  if (difference === null) return { get: isListed, find: (bytes, from, to) => ids.find(bytes, from, to) !== undefined }
+  const removed = new Set(difference.removed)
+  return { get: (id) => !removed.has(id), find: null }
+}
+
+/** What a run publishes: the index to serve and the archive. */
+interface Publication {
+  whole: boolean
+  served: PackedIndex
+  built: BuiltArchive
+  /** Upstream's date of the index (Last-Modified), unix milliseconds; null: unknown. */
+  upstream: number | null
+}
+
+/** Writes the snapshot with its index, archive and upstream state, and forgets what it supersedes. */
+function replaceSnapshot(
+  { store, config, runId, kind, now }: SyncContext,
+  approval: Approval,
+  { index: { scope }, etag, lastModified, gzip, asOf, proof }: ListedIndex,
+  { whole, served, built, upstream }: Publication,
+): void {
+  const notBefore = store.osv.readNewestModified(now())
+  const times = { now: now(), notBefore, upstream }
+  const changed = replaceIndex(store, served, built.members, times, kind === 'repair')
+  replaceArchive(store.osv, built, changed, times)
+  const id = createHash('sha256').update(served.sha256).update(built.sha256, 'hex').digest('hex')
+  const body = whole && scope === null ? null : gzip
+  store.feeds.replaceUpstreamState(OSV_INDEX, { etag, lastModified, body })
+  const publishedAt = now()
+  const snapshot = { source: 'osv', id, runId, publishedAt, asOf, whole } as const
+  const counted = { records: built.members, scope: scope?.text ?? null }
+  const change = store.snapshots.replaceSnapshot({ ...snapshot, ...counted }, proof)
+  store.dates.noteDates(change, publishedAt)
+  store.osv.forgetTombstones(timeOfAges(store, now()) - config.data.tombstoneDays * DAY_MS)
+  if (approval.closesQuarantine()) store.quarantine.supersedeQuarantines(OSV_INDEX, now())
+}
+
+function listedIndex({ index, gzip }: ListedIndex): PackedIndex {
+  return { body: gzip, size: sizeOf(gzip), sha256: index.sha256 }
+}
+
+/**
+ * Returns an index that agrees with the store: each entry has the stored stamp, and what is missing or out of scope is
+ * not listed. Records that are missing, or stored in an older version than listed, are recorded for the answer to a
+ * request for them.
+ */
+function narrowedIndex(
+  osv: Pick<Writes['osv'], 'readEntry' | 'addMissing'>,
+  { index, gzip }: ListedIndex,
+  ids: Ids,
+): Promise<PackedIndex> {
+  const keep = (id: string): boolean | { modified: string } => {
+    if (ids.get(id) === undefined) return false // out of scope
+    const stored = osv.readEntry(id)
+    if (stored === null) {
+      osv.addMissing(id)
+      return false
+    }
+    const own = { modified: stored.modified }
+    if (index.unstamped.has(id)) return own
+    if (stored.modified === ids.stamp(id)) return true
+    osv.addMissing(id)
+    return own
+  }
+  if (index.isList) return narrowIndex(gzip, keep)
+  return Promise.resolve(packIndex(keptEntries(ids, keep)))
+}
+
+function* keptEntries(
+  ids: Ids,
+  keep: (id: string) => boolean | { modified: string },
+): Generator<{ id: string; modified: string }> {
+  for (const id of ids.ids()) {
+    const kept = keep(id)
+    if (kept !== false) yield { id, modified: kept === true ? ids.stamp(id) : kept.modified }
+  }
+}
+
+/** The times from which those of the served documents follow. */
+interface Times {
+  /** Unix milliseconds. */
+  now: number
+  /** Unix seconds; no served document may be older. */
+  notBefore: number | null
+  /** Upstream's date of the index, unix milliseconds. */
+  upstream: number | null
+}
+
+/** Writes the index to serve, unless it is served already and sound. Returns its Last-Modified, unix seconds. */
+function replaceIndex(
+  { feeds }: Pick<Writes, 'feeds'>,
+  served: PackedIndex,
+  entries: number,
+  { now, notBefore, upstream }: Times,
+  isRepair: boolean,
+): number {
+  const previous = feeds.readDocument(OSV_INDEX)
+  const same = previous?.sha256.equals(served.sha256) === true && previous.changed >= (notBefore ?? 0)
+  if (same && !isRepair) return previous.changed
+  const seconds = upstream === null ? null : Math.floor(upstream / 1000)
+  const changed = same ? previous.changed : nextChanged(previous?.changed ?? null, seconds, now, notBefore)
+  feeds.replaceDocument({ path: OSV_INDEX, source: 'osv', ...served, changed, entries })
+  return changed
+}
+
+function replaceArchive(
+  osv: Writes['osv'],
+  built: BuiltArchive,
+  indexChanged: number,
+  { now, notBefore }: Times,
+): void {
+  if (built.patched) osv.renewParts(built.written)
+  else osv.replaceParts(built.written)
+  const previous = osv.readArchive()
+  if (previous?.sha256 === built.sha256 && previous.changed >= (notBefore ?? 0)) return
+  const changed = nextChanged(previous?.changed ?? null, indexChanged, now, notBefore)
+  const { file, size, crc32c: crc, sha256 } = built
+  osv.replaceArchive({ file, size, crc32c: crc, sha256, changed })
+}
+
+function unproven(listed: number, stored: number, members: number): MirrorError {
+  return new MirrorError(
+    'proof',
+    `the index lists ${counted(listed, 'record')}, ${counted(stored, 'is', 'are')} stored and the archive has ${members}; nothing was published: ` +
+      'run "patchmirror doctor --data --repair"',
+  )
 }

@@ -1,28 +1,33 @@
+import { isUtf8 } from 'node:buffer'
+import { sha256Of } from '../../base/digest.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { freeBytes } from '../../base/free-bytes.ts'
-import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
-import { contentOf, documentMember, sizeOf } from '../../store/database/gzip.ts'
+import { OSV_ARCHIVE, OSV_INDEX } from '../../base/domain/feed-paths.ts'
+import { contentInPool, contentOf, documentMember, sizeOf } from '../../store/database/gzip.ts'
 import type { UpstreamState } from '../../store/feeds/documents.ts'
-import type { Quarantine } from '../../store/runs/quarantine.ts'
+import type { OsvReader } from '../../store/osv/reads.ts'
 import type { ContentProof } from '../../store/runs/snapshots.ts'
+import type { Writes } from '../../store/writer.ts'
 import type { Meta } from '../../upstream/http/response.ts'
-import { fetchIndex, passIndex } from '../../upstream/osv.ts'
+import type { Session } from '../../upstream/http/session.ts'
+import { fetchArchiveRange, fetchIndex, passIndex } from '../../upstream/osv.ts'
 import { deflate } from '../../archive/zip/member.ts'
 import { refusePaged } from '../../upstream/whole-document.ts'
 import type { SyncContext } from '../context.ts'
+import type { Approval } from './approval.ts'
 import {
   type IndexReader,
   type OsvIndex,
+  beginsPlain,
   createIndexReader,
   endOrReread,
   memberBeginsPlain,
   parseIndex,
   parseMember,
 } from './index-parser.ts'
-import { createIdTable } from './id-table.ts'
-import { comparedIndex, isComparable } from './index/published.ts'
-import { isScopeChanged } from './scope/scope.ts'
-import { isArchiveUnchanged } from './upstream-archive.ts'
+import { createIdTable, createLateIds } from './id-table.ts'
+import { type IndexDifference, differenceOfIndexes } from './index/difference.ts'
+import type { RunScope } from './scope.ts'
 
 /** Upstream's index as fetched by this run, with its response headers. */
 export interface ListedIndex {
@@ -42,12 +47,29 @@ export interface ListedIndex {
 /** Upstream has nothing new, and everything listed is stored; it confirmed that at `asOf`. */
 type NothingNew = { index: null } & Pick<ListedIndex, 'asOf'>
 
-/** Fetches the index conditionally. */
-export async function listOsv(context: SyncContext): Promise<ListedIndex | NothingNew> {
+/**
+ * Lists what there is to mirror: the refused index that was approved, or upstream's. Entries without a stamp have that of
+ * the stored record, and what is out of scope by its id is left out.
+ */
+export async function listOsv(
+  context: SyncContext,
+  scope: RunScope,
+  approval: Approval,
+): Promise<ListedIndex | NothingNew> {
   const { store } = context
+  const fetched = (await approval.readIndex()) ?? (await askForIndex(context, scope))
+  approval.expectIndex(fetched.index?.sha256 ?? null)
+  if (fetched.index === null) return fetched
+  return { ...fetched, index: scope.narrow(stamped(store.osv, fetched.index)) }
+}
+
+/** Fetches the index conditionally. */
+async function askForIndex(context: SyncContext, scope: RunScope): Promise<ListedIndex | NothingNew> {
+  const { store, kind, full } = context
   const snapshot = store.snapshots.readSnapshot('osv')
-  const state = snapshot === null || context.full ? null : store.feeds.readUpstreamState(OSV_INDEX)
-  const fetching = isComparable(context) ? fetchCompared : fetchParsed
+  const isWhole = snapshot?.whole === true && !scope.isChanged
+  const state = snapshot === null || full ? null : store.feeds.readUpstreamState(OSV_INDEX)
+  const fetching = isWhole && snapshot.scope === null && kind === 'sync' && !full ? fetchCompared : fetchParsed
   const answer = await fetching(context, state)
   if (answer.status === 200) {
     const { index, gzip, proof, meta } = answer
@@ -57,28 +79,39 @@ export async function listOsv(context: SyncContext): Promise<ListedIndex | Nothi
   }
   if (answer.status !== 304)
     throw new MirrorError('upstream_shape', `${OSV_INDEX}: upstream sent a partial response (206)`)
-  const isComplete = snapshot?.whole === true && store.osv.listSuspectIds().length === 0 && !isScopeChanged(context)
-  const asOf = answer.meta.date
-  const isConfirmed = isComplete && context.kind !== 'reconcile'
-  if (isConfirmed && (await isStamped(context))) return { index: null, asOf }
-  const listed = { ...(await storedIndex(context)), asOf }
-  if (!isConfirmed) return listed
-  return (await isUnchanged(context, listed)) ? { index: null, asOf } : listed
+  const isComplete = isWhole && store.osv.listSuspectIds().length === 0 && kind !== 'reconcile'
+  return confirmedIndex(context, answer.meta.date, isComplete)
 }
 
-/** Reports whether the stored index begins with a plain entry, which has a stamp, without reading it as a whole. */
-async function isStamped({ store }: SyncContext): Promise<boolean> {
-  const body = store.feeds.readUpstreamState(OSV_INDEX)?.body
-  const gzip = body ?? store.feeds.readDocument(OSV_INDEX)?.body ?? null
-  return gzip !== null && memberBeginsPlain(gzip)
+/**
+ * Returns the stored index, which upstream confirmed; nothing new where everything that it lists is stored (`isComplete`) and
+ * upstream changed none of its records: one with stamps says that itself, for the others the archive must be the same.
+ */
+async function confirmedIndex(
+  { session, store, config, facts }: SyncContext,
+  asOf: number,
+  isComplete: boolean,
+): Promise<ListedIndex | NothingNew> {
+  const state = store.feeds.readUpstreamState(OSV_INDEX)
+  const body = state?.body ?? store.feeds.readDocument(OSV_INDEX)?.body ?? null
+  // One that begins with a plain entry has stamps: it need not be read as a whole.
+  if (isComplete && body !== null && (await memberBeginsPlain(body))) return { index: null, asOf }
+  const { etag, lastModified } = state ?? { etag: null, lastModified: null }
+  const listed = { ...(await readStored(body)), stored: true, etag, lastModified, asOf, proof: null }
+  if (!isComplete) return listed
+  if (listed.index.unstamped.size > 0) {
+    if (!(await isArchiveUnchanged(session, store.feeds, config.upstream.archiveTimeoutMs))) return listed
+    facts['silentChanges'] = 0
+  }
+  return { index: null, asOf }
 }
 
-/** Reports whether upstream changed nothing, where it confirmed the index: one without stamps says nothing of records. */
-async function isUnchanged(context: SyncContext, { index }: ListedIndex): Promise<boolean> {
-  if (index.unstamped.size === 0) return true
-  if (!(await isArchiveUnchanged(context))) return false
-  context.facts['silentChanges'] = 0
-  return true
+/** Asks whether upstream's archive is still the one that was last compared with the store; false when that is not known. */
+async function isArchiveUnchanged(session: Session, feeds: Writes['feeds'], timeoutMs: number): Promise<boolean> {
+  const known = feeds.readUpstreamState(OSV_ARCHIVE)
+  if (known === null || (known.etag === null && known.lastModified === null)) return false
+  const answer = await fetchArchiveRange(session, { suffix: 1 }, { known }, timeoutMs)
+  return answer === 'unchanged'
 }
 
 /** The index that upstream sent, or the status of another response. */
@@ -87,11 +120,11 @@ type Fetched =
 
 /** Fetches the index to compare it with the published one, for which both must be in memory. */
 async function fetchCompared(context: SyncContext, state: UpstreamState | null): Promise<Fetched> {
-  const { session, config } = context
+  const { session, config, store } = context
   const answer = await fetchIndex(session, state, config.upstream.maxJsonBytes)
   if (answer.status !== 200) return { status: answer.status, meta: answer.meta }
   const { meta, body } = answer
-  const compared = await comparedIndex(context, body)
+  const compared = await comparedIndex(store, body)
   const { index, proof } = compared ?? { index: parseIndex(body), proof: null }
   const gzip = documentMember(body, answer.gzip, deflate)
   if (compared === null && answer.gzip !== null) freeBytes(body) // decoded, and not read again
@@ -108,35 +141,75 @@ async function fetchParsed({ session, config }: SyncContext, state: UpstreamStat
   return { status: 200, meta, index: endOrReread(reader, undefined, whole), gzip, proof: null }
 }
 
+/** An index that is known by its difference, and the proof that the stored records are the published ones. */
+interface ComparedIndex {
+  index: OsvIndex
+  proof: ContentProof
+}
+
+/**
+ * Returns a fetched index that is comparable by its difference to the published one, without parsing what is equal; the
+ * same value as `parseIndex` otherwise. The stored digests must prove that index and records are still the published
+ * ones: then the difference between the indexes is the difference to the stored records. Null when it must be parsed.
+ */
+async function comparedIndex(store: Writes, bytes: Buffer): Promise<ComparedIndex | null> {
+  const records = store.snapshots.readSnapshot('osv')?.records ?? 0
+  if (!isUtf8(bytes) || !beginsPlain(bytes)) return null
+  const inflated = readPublished(store) // in the thread pool, while this thread reads the records
+  const proof = store.snapshots.proveRecords()
+  const published = await inflated
+  if (published === null || proof?.records !== records) return null
+  const isPublished = (id: string): boolean => store.osv.readEntry(id) !== null
+  const found = differenceOfIndexes(bytes, published, records, isPublished)
+  return found === null ? null : { index: byDifference(bytes, found, records), proof }
+}
+
+/** Returns the published index; null when its bytes are not those of its digest. */
+async function readPublished(store: Writes): Promise<Buffer | null> {
+  const document = store.feeds.readDocument(OSV_INDEX)
+  if (document === null || document.body === null) return null
+  try {
+    const bytes = await contentInPool(document.body, document.size)
+    return sha256Of(bytes).equals(document.sha256) ? bytes : null
+  } catch {
+    return null // damaged; this run writes it again
+  }
+}
+
+function byDifference(bytes: Buffer, found: IndexDifference, records: number): OsvIndex {
+  const { listed, ...difference } = found
+  const size = records + found.added.length - found.removed.length
+  return {
+    sha256: sha256Of(bytes),
+    ids: createLateIds(size, listed, () => parseIndex(bytes).ids),
+    difference: { ...difference, stored: records },
+    duplicates: 0,
+    unusable: 0,
+    unnamed: 0,
+    skipped: [],
+    unstamped: new Set(),
+    isList: true,
+    scope: null,
+  }
+}
+
 /** Gives entries without a stamp that of the stored record: such an index says that it is listed, and nothing of changes. */
-export function stamped({ store }: SyncContext, listed: ListedIndex): ListedIndex {
-  const { ids, unstamped } = listed.index
-  if (unstamped.size === 0) return listed
+function stamped(osv: Pick<OsvReader, 'readEntry'>, index: OsvIndex): OsvIndex {
+  const { ids, unstamped } = index
+  if (unstamped.size === 0) return index
   const filled = createIdTable(ids.size * 32)
   for (const id of ids.ids()) {
-    const own = unstamped.has(id) ? store.osv.readEntry(id)?.modified : undefined
+    const own = unstamped.has(id) ? osv.readEntry(id)?.modified : undefined
     filled.set(id, own ?? ids.stamp(id))
   }
-  return { ...listed, index: { ...listed.index, ids: filled } }
+  return { ...index, ids: filled }
 }
 
-/** Returns the quarantined index that the operator approved. */
-export async function approvedIndex(approved: Quarantine): Promise<ListedIndex> {
-  const { body, etag, lastModified, asOf } = approved
-  const index = await parseMember(body)
-  return { index, stored: false, gzip: body, etag, lastModified, asOf, proof: null }
-}
-
-/** Returns upstream's last index from the store. */
-async function storedIndex({ store }: SyncContext): Promise<Omit<ListedIndex, 'asOf'>> {
-  const state = store.feeds.readUpstreamState(OSV_INDEX)
-  const document = store.feeds.readDocument(OSV_INDEX)
-  const body = state?.body ?? document?.body ?? null
-  const { etag, lastModified } = state ?? { etag: null, lastModified: null }
+/** Reads upstream's last index as it is stored. */
+async function readStored(body: Buffer | null): Promise<Pick<ListedIndex, 'index' | 'gzip'>> {
   try {
     if (body === null) throw new Error('there is none')
-    const index = await parseMember(body)
-    return { index, stored: true, gzip: body, etag, lastModified, proof: null }
+    return { index: await parseMember(body), gzip: body }
   } catch (error) {
     const why = `upstream confirmed the stored index, but the stored index cannot be read (${messageOf(error)})`
     throw new MirrorError('proof', `${why}: run "patchmirror doctor --data --repair"`, { cause: error })

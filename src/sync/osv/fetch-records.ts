@@ -2,16 +2,21 @@ import { isUtf8 } from 'node:buffer'
 import { counted } from '../../base/text.ts'
 import { readHttpDate } from '../../base/time.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
+import { OSV_ARCHIVE } from '../../base/domain/feed-paths.ts'
+import type { RunFacts } from '../../store/runs/runs.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { fetchRecord } from '../../upstream/osv.ts'
 import { isKeyRefused, retryAfterMs } from '../../upstream/http/errors.ts'
 import type { SyncContext } from '../context.ts'
+import { prepareReading } from './archive/reading.ts'
+import type { OsvPlan } from './diff.ts'
 import type { OsvIndex } from './index-parser.ts'
+import { type Comparison, type IngestTarget, ingestArchive } from './ingest.ts'
 import { compareStamps, fromAnswer, identify } from './record.ts'
-import { isLeftOut } from './scope/scope.ts'
+import { type ArchiveValidators, type UpstreamArchive, type Way, openUpstream } from './upstream-archive.ts'
 
 /** Result of fetching records. */
-export interface FetchResult {
+interface FetchResult {
   /** Ids that are listed but could not be fetched → reason. */
   missing: Map<string, string>
   /**
@@ -21,6 +26,126 @@ export interface FetchResult {
   suspectIds: string[]
 }
 
+/** Records that wait in the staging table; `store`: all that could be fetched are stored already. */
+export interface StagedRecords {
+  place: 'store' | 'staging'
+  result: FetchResult
+  /** Validators of the archive that was compared with the store; null: none was. */
+  compared: ArchiveValidators | null
+}
+
+/**
+ * The records that a run fetched, by the place where they wait for the commit. Those of a downloaded archive are
+ * written while it is read (`readInto`), within the transaction; `dispose` releases it if that did not happen.
+ */
+export type FetchedRecords =
+  | StagedRecords
+  | {
+      place: 'archive'
+      readInto: (target: IngestTarget) => Promise<FetchResult>
+      compared: ArchiveValidators
+      dispose: () => Promise<void>
+    }
+
+/** Fetches the records of the difference; a reconcile fetches those whose contents differ as well. */
+export async function fetchChanges(context: SyncContext, index: OsvIndex, plan: OsvPlan): Promise<FetchedRecords> {
+  const { store, facts } = context
+  store.osv.staging.clear()
+  for (let way = strategyOf(context, index, plan); way !== 'nothing'; way = 'archive') {
+    try {
+      return await fetchBy(way, context, index, plan)
+    } catch (error) {
+      if (way !== 'ranges' || !(error instanceof MirrorError)) throw error
+      const isWithout = error.code === 'upstream_not_found' && index.unstamped.size > 0
+      if (error.code !== 'archive' && !isWithout) throw error
+      facts['rangesFailed'] = error.message
+      store.osv.staging.clear()
+    }
+  }
+  return nothingFetched()
+}
+
+function strategyOf(
+  { kind, full, config }: SyncContext,
+  { scope, unstamped }: OsvIndex,
+  plan: OsvPlan,
+): Way | 'nothing' {
+  // Few records of many may be in scope: then the archive is not worth its bytes, and an empty store may be complete.
+  if (full || (plan.stored === 0 && scope === null)) return 'archive'
+  if (kind === 'reconcile' || unstamped.size > 0) return 'ranges'
+  if (plan.isEmpty) return 'nothing'
+  return plan.added.length + plan.changed.length > config.osv.archiveThreshold ? 'archive' : 'singles'
+}
+
+function nothingFetched(): StagedRecords {
+  return { place: 'store', result: { missing: new Map(), suspectIds: [] }, compared: null }
+}
+
+/**
+ * Fetches the records one by one, or from the archive: a downloaded one is written within the transaction; of one that is
+ * read in ranges, the members that differ by its directory are staged here. Throws `archive` when it cannot be read so.
+ */
+async function fetchBy(way: Way, context: SyncContext, index: OsvIndex, plan: OsvPlan): Promise<FetchedRecords> {
+  const { store, facts, full } = context
+  const isWhole = full || index.unstamped.size > 0
+  const wanted = isWhole ? index.ids.size : plan.added.length + plan.changed.length
+  const known = plan.isEmpty ? store.feeds.readUpstreamState(OSV_ARCHIVE) : null
+  const archive = await openUpstream(context, way, wanted, known)
+  if (archive === 'unchanged') {
+    facts['silentChanges'] = 0
+    return nothingFetched()
+  }
+  if (archive !== null) {
+    const { path, validators, dispose } = archive
+    const readInto = (target: IngestTarget) => takeArchive(context, index, archive, target)
+    if (path !== null) return { place: 'archive', readInto, compared: validators, dispose }
+    const result = await readInto({ kind: 'staging' })
+    return { place: plan.isEmpty && result.agrees ? 'store' : 'staging', result, compared: validators }
+  }
+  const ids = isWhole ? [...index.ids.ids()] : [...plan.added, ...plan.changed]
+  const result = await fetchSingles(context, index, ids)
+  const isStored = way === 'singles' && store.osv.staging.isEmpty()
+  return { place: isStored ? 'store' : 'staging', result, compared: null }
+}
+
+/**
+ * Writes the members of an archive that differ to a target, releases the archive, and fetches into the staging table the
+ * listed records that it contradicts. `agrees`: it has no record that differs, and lacks none.
+ */
+async function takeArchive(
+  context: SyncContext,
+  index: OsvIndex,
+  archive: UpstreamArchive,
+  target: IngestTarget,
+): Promise<FetchResult & { agrees: boolean }> {
+  const { facts, config, store } = context
+  const reading = prepareReading(context, archive, target.kind === 'empty store')
+  const compared = await ingestArchive(context, index, archive, reading, target)
+  Object.assign(facts, comparisonFacts(compared))
+  await archive.dispose() // a downloaded archive is large, and publishing needs the room
+  const { unresolved, datedLater, written, silent } = compared
+  const most = config.osv.maxSingleFetches
+  const contradicted = [...unresolved.keys()]
+  const result = await fetchSingles(context, index, contradicted.slice(0, most))
+  if (result.suspectIds.length > 0) facts['olderThanListed'] = result.suspectIds.length
+  for (const id of contradicted.slice(most))
+    result.missing.set(id, 'not requested yet: the run reached osv.maxSingleFetches')
+  const { isStaged } = store.osv.staging
+  const others = [...datedLater].filter((id) => isStaged(id)).length // upstream went back to other bytes
+  facts['silentChanges'] = silent + others
+  return { ...result, agrees: written === 0 && unresolved.size === 0 }
+}
+
+/** Returns what a run reports of an archive. */
+function comparisonFacts({ newer, behind, unlisted, unresolved }: Comparison): RunFacts {
+  const facts: RunFacts = { contradicted: unresolved.size }
+  if (newer > 0) facts['newerThanListed'] = newer
+  if (behind > 0) facts['archiveBehind'] = behind
+  if (unlisted > 0) facts['unlistedMembers'] = unlisted
+  facts['contradictions'] = [...unresolved].slice(0, 5).map(([id, why]) => `${id}: ${why}`)
+  return facts
+}
+
 /** Consecutive failures (after retries) after which upstream is considered down. */
 const MAX_CONSECUTIVE_FAILURES = 10
 
@@ -28,11 +153,7 @@ const MAX_CONSECUTIVE_FAILURES = 10
  * Fetches records one by one, with bounded concurrency, into the staging table. A record is staged only when it is
  * JSON with the requested id. Throws when upstream as a whole fails.
  */
-export async function fetchSingles(
-  context: SyncContext,
-  index: OsvIndex,
-  ids: readonly string[],
-): Promise<FetchResult> {
+async function fetchSingles(context: SyncContext, index: OsvIndex, ids: readonly string[]): Promise<FetchResult> {
   const result: FetchResult = { missing: new Map(), suspectIds: [] }
   const { concurrency } = context.config.upstream
   let next = 0
@@ -79,21 +200,6 @@ export async function fetchSingles(
   return result
 }
 
-/**
- * Fetches single records that an archive contradicts, up to `osv.maxSingleFetches`; the rest is left to the next run.
- */
-export async function fetchContradicted(
-  context: SyncContext,
-  index: OsvIndex,
-  ids: readonly string[],
-): Promise<FetchResult> {
-  const most = context.config.osv.maxSingleFetches
-  const result = await fetchSingles(context, index, ids.slice(0, most))
-  if (result.suspectIds.length > 0) context.facts['olderThanListed'] = result.suspectIds.length
-  for (const id of ids.slice(most)) result.missing.set(id, 'not requested yet: the run reached osv.maxSingleFetches')
-  return result
-}
-
 function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(messageOf(error), { cause: error })
 }
@@ -122,7 +228,7 @@ async function fetchOne(
   const record = fromAnswer(id, listed, body, publishedAt(meta))
   const stored = store.osv.readEntry(id)
   if (stored?.modified === listed && stored.crc32 === record.crc32 && stored.size === record.size) return
-  if (isLeftOut(index, id, identity.record)) return
+  if (index.scope?.admits(id, identity.record) === false) return
   if (order === 'older') result.suspectIds.push(id)
   if (isUnstamped && stored !== null) facts['silentChanges'] = Number(facts['silentChanges'] ?? 0) + 1
   store.osv.staging.stage(record)

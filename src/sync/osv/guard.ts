@@ -1,118 +1,120 @@
 import type { Config } from '../../config/schema.ts'
 import { sha256Of } from '../../base/digest.ts'
 import { counted } from '../../base/text.ts'
-import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
-import type { RecordGuard } from '../../guard/guard.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
 import type { RecordToStore } from '../../store/osv/reads.ts'
-import type { Quarantine } from '../../store/runs/quarantine.ts'
-import type { SyncContext, SyncResult } from '../context.ts'
-import { type SourceStandard, accountDoubts, createStandard } from '../doubts.ts'
-import { quarantineChange, refuseRemoval } from '../removal-guard.ts'
-import { isOfIndex, isRemovalApproved, keepRemovalApproval } from './approval.ts'
+import type { SyncContext } from '../context.ts'
+import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
+import { refuseRemoval } from '../removal-guard.ts'
+import type { Approval } from './approval.ts'
 import type { OsvPlan } from './diff.ts'
-import type { ListedIndex } from './fetch-index.ts'
 import type { OsvIndex } from './index-parser.ts'
-import type { LeftRecord } from './scope/scope.ts'
+import type { LeftRecord } from './scope.ts'
 
-/** Quarantines an index that would remove too many records. Returns null when the run may continue. */
-export function guardOsv(context: SyncContext, listed: ListedIndex, plan: OsvPlan): Promise<SyncResult> | null {
-  const reason = removalReason(context.config, listed.index, plan)
-  const { sha256 } = listed.index
-  if (reason === null || isRemovalApproved(context, sha256)) return null
-  return refuse(context, listed, sha256, reason)
+/** What a run refuses: the digest of what it found, by which it can be approved, and why. */
+export interface Refusal {
+  readonly state: 'refused'
+  readonly sha256: Buffer
+  readonly reason: string
 }
 
-function refuse(
-  context: SyncContext,
-  { gzip: body, etag, lastModified, asOf }: ListedIndex,
-  sha256: Buffer,
-  reason: string,
-): Promise<SyncResult> {
-  const validators = { etag, lastModified, asOf }
-  return quarantineChange(context, { source: 'osv', path: OSV_INDEX, sha256, body, ...validators, reason })
+/** Refuses an index that would remove too many records, unless that is approved; null: the run may continue. */
+export function refuseIndex(
+  { osv }: Pick<Config, 'osv'>,
+  { sha256, ids, unnamed, scope }: OsvIndex,
+  plan: OsvPlan,
+  approval: Approval,
+): Refusal | null {
+  const reason = removalReason(osv, plan, (scope?.listed ?? ids).size, unnamed)
+  return reason === null || approval.allowsRemovals(sha256) ? null : { state: 'refused', sha256, reason }
 }
 
-/** Judges the records that a run is about to store; `see` is called with each before it replaces the stored one. */
-export interface OsvRecordGuard {
-  see(record: RecordToStore): void
-  /** Notes a stored record that is removed because its new content is out of scope. */
-  leave(left: LeftRecord): void
-  /** Notes the records that the index does not list any more. */
-  remove(ids: readonly string[]): void
-  verdict(): GuardVerdict
-  /** Accounts for what a verdict says, in the transaction that publishes it. */
-  account(verdict: GuardVerdict): void
-}
+/** Judges the records that a run is about to store. */
+export type OsvRecordGuard = Awaited<ReturnType<typeof openRecordGuard>>
 
 /**
- * Creates the guard of a run's records; null when nothing is stored that they could be compared with, or it is off. Loads the code only then: it has the orders of all ecosystems.
+ * Opens the guard of a run's records. They are compared unless nothing is stored that they could be compared with, or it is off; what
+ * the scope removes is judged in any case. Loads the code that compares only then: it has the orders of all ecosystems.
  */
-export async function openRecordGuard(context: SyncContext, stored: number): Promise<OsvRecordGuard | null> {
-  const { config, store, suspectIds, now } = context
-  if (stored === 0 || config.guard.mode === 'off') return null
+export async function openRecordGuard(context: SyncContext, plan: OsvPlan, approval: Approval) {
+  const { config, suspectIds } = context
+  const isOff = plan.stored === 0 || config.guard.mode === 'off'
+  const left: LeftRecord[] = []
+  const withLeft = (compared: GuardVerdict | null) => judgeLeft(config.osv, plan, left, compared)
+  const compared = isOff ? null : await openComparison(context, plan.stored)
+  return {
+    /** Judges a record before it replaces the stored one. */
+    see(record: RecordToStore): void {
+      // Where its stored bytes are damaged, this repairs them.
+      if (!suspectIds.has(record.id)) compared?.see(record)
+    },
+    /** Notes stored records that are removed because their new content is out of scope. */
+    leave(records: readonly LeftRecord[]): void {
+      left.push(...records)
+      for (const [id, modified] of records) compared?.guard.leave(id, modified, OUT_OF_SCOPE)
+    },
+    /** Notes the records that the index does not list any more. */
+    remove(ids: readonly string[]): void {
+      for (const id of ids) compared?.guard.remove(id)
+    },
+    /** Judges what was noted, and records in the facts of the run what is doubtful; null: nothing was judged. */
+    verdict(): GuardVerdict | null {
+      const verdict = withLeft(compared?.guard.verdict() ?? null)
+      if (verdict !== null) recordDoubts(context, verdict)
+      return verdict
+    },
+    /**
+     * Accounts for what a verdict says, in the transaction that publishes it, after the row `last` of the log. What an operator
+     * approved is not doubted any more. Returns what is said of it; null: nothing.
+     */
+    account(verdict: GuardVerdict | null, last: number): string | null {
+      if (verdict === null) return null
+      if (compared !== null) accountDoubts(context, verdict, compared.standard, compared.restored())
+      if (!approval.isGiven) noteDoubts(context, last, verdict)
+      return publishedDoubts(verdict, approval.isGiven)
+    },
+  }
+}
+
+/** Opens the comparison of a run's records with the stored ones, and with those of the time when the window began. */
+async function openComparison(context: SyncContext, stored: number) {
+  const { config, store, now } = context
   const { createRecordGuard } = await import('../../guard/guard.ts')
   const { ruledOutIds } = await import('../../guard/ids.ts')
-  const standard = createStandard(context, () => stored, {
-    count: config.osv.guardRecords,
-    share: config.osv.guardFraction,
-  })
+  const removal = { count: config.osv.guardRecords, share: config.osv.guardFraction }
+  const standard = createStandard(context, () => stored, removal)
   const ruledOut = (ids: ReadonlySet<string>) => ruledOutIds(store.vex, ids)
-  const guard: RecordGuard = createRecordGuard({ ...standard, ruledOut }, stored, now())
+  const guard = createRecordGuard({ ...standard, ruledOut }, stored, now())
   const back: string[] = []
+  /** Returns a record as it was when the window began; null: it is the same now, or is not kept. */
+  const versionAtStart = (id: string) => {
+    const earlier = standard.settings.windowDays === 0 ? null : store.osv.readSince(id, standard.since)
+    const body = earlier?.body ?? null
+    return earlier === null || body === null ? null : { ...earlier, body }
+  }
   return {
-    verdict: () => guard.verdict(),
-    leave: ([id, modified]) => guard.leave(id, modified, OUT_OF_SCOPE),
-    remove: (ids) => {
-      for (const id of ids) guard.remove(id)
-    },
-    account: (verdict) => {
-      accountDoubts(context, verdict, standard, [...guard.restored(), ...back])
-    },
-    see(record) {
+    guard,
+    standard,
+    restored: () => [...guard.restored(), ...back],
+    see(record: RecordToStore): void {
       const { id } = record
-      if (suspectIds.has(id)) return // its stored bytes are damaged: this repairs them
       const own = store.osv.readRecord(id)
       // A record that was removed and comes back is compared with what it was.
       const removed = own === null ? store.osv.readRemoved(id) : null
       if (removed !== null) back.push(id)
       const before = own ?? removed
-      const atStart = before === null ? null : versionAtStart(context, standard, id)
+      const atStart = before === null ? null : versionAtStart(id)
       guard.see(record, { before, atStart }, () => store.osv.readEntry(id)?.modified ?? null)
     },
   }
-}
-
-/** Returns a record as it was when the window began; null: it is the same now, or is not kept. */
-function versionAtStart({ store }: SyncContext, { since, settings }: SourceStandard, id: string) {
-  if (settings.windowDays === 0) return null
-  const earlier = store.osv.readSince(id, since)
-  const body = earlier?.body ?? null
-  return earlier === null || body === null ? null : { ...earlier, body }
-}
-
-/** Quarantines the records of a run whose changes should not be believed. The doubts are among the run's facts. */
-export async function refuseRecords(
-  context: SyncContext,
-  listed: ListedIndex,
-  { identity, refusal }: GuardVerdict,
-  approved: Quarantine | null,
-): Promise<SyncResult> {
-  if (approved === null) return refuse(context, listed, identity, refusal ?? '')
-  const ofIndex = isOfIndex(approved)
-  if (ofIndex) await keepRemovalApproval(context, approved)
-  const other = ofIndex
-    ? `what run ${approved.runId} would remove is approved now, these records need an approval of their own`
-    : `what run ${approved.runId} refused was something else`
-  return refuse(context, listed, identity, `${refusal ?? ''}; ${other}`)
 }
 
 /**
  * Adds to a verdict what the scope would remove because contents changed, beside what the index removes: the limits are
  * those of removals. The identity is of the ids and stamps, since what is out of scope is removed whatever it says.
  */
-export function judgeLeft(
-  { config: { osv } }: Pick<SyncContext, 'config'>,
+function judgeLeft(
+  osv: Config['osv'],
   { stored, removed }: Pick<OsvPlan, 'stored' | 'removed'>,
   left: readonly LeftRecord[],
   verdict: GuardVerdict | null,
@@ -146,11 +148,12 @@ const LISTED = 20
 const OUT_OF_SCOPE = 'out of the mirrored scope now'
 
 function removalReason(
-  { osv }: Pick<Config, 'osv'>,
-  { ids, unnamed, scope }: OsvIndex,
+  osv: Config['osv'],
   { stored, removed, dropped, added }: OsvPlan,
+  listed: number,
+  unnamed: number,
 ): string | null {
-  if ((scope?.listed ?? ids).size === 0) return 'the index lists no record at all'
+  if (listed === 0) return 'the index lists no record at all'
   if (stored > 0 && dropped.length === stored && added.length === 0)
     return `the scope (osv.include, osv.exclude) would remove all ${stored} records, and nothing else that upstream lists is in it`
   if (unnamed > 0 && removed.length > 0) {

@@ -2,13 +2,12 @@ import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { sha256Of } from '../../base/digest.ts'
 import { createPacker } from '../../base/gzip/pieces.ts'
-import type { OsvScope } from '../../base/domain/osv-scope.ts'
 import { faultOfRecordId, shownId } from '../../base/domain/record-id.ts'
 import { readIndexForm } from '../../base/json/forms/index-forms.ts'
 import { refuseCostly } from '../../base/json/limits.ts'
 import { jsonTextOf } from '../../base/json/objects.ts'
 import { contentOf, contentPieces, sizeOf } from '../../store/database/gzip.ts'
-import { type IdTable, type Ids, createIdTable } from './id-table.ts'
+import { type Ids, createIdTable } from './id-table.ts'
 import {
   MAX_ENTRY_BYTES,
   NoEntryList,
@@ -60,15 +59,24 @@ export interface ListedDifference {
 
 /** What upstream lists and the scope leaves out. */
 export interface IndexScope {
-  readonly scope: OsvScope
+  /** The settings of the scope. */
+  readonly text: string
   /** Every id that upstream lists, with its stamp. */
   readonly listed: Ids
   /** Ids out of scope by their content, with the stamp that was judged; a run adds those that it judges. */
-  readonly outside: IdTable
+  readonly outside: Ids
   /** Number of ids in `outside` that were stored as such when the run began. */
   readonly stored: number
   /** Ids that were stored as out of scope and must be judged again, or are not listed any more. */
   readonly outdated: readonly string[]
+  /** Remembers under the listed stamp that a fetched record is out of scope. */
+  leaveOut(id: string): void
+  /** Returns whether a fetched record is in scope; one that is not is remembered as `leaveOut` does. */
+  admits(id: string, record: object): boolean
+  /** Returns the ids of the index without those that this run found to be out of scope. */
+  kept(): Ids
+  /** Returns the number of listed records that are out of scope. */
+  countLeftOut(): number
 }
 
 /** Maximum unusable entries that a run names. */

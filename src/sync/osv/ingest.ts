@@ -1,19 +1,17 @@
 import type { Draft } from '../../archive/draft.ts'
 import { freeBytes } from '../../base/free-bytes.ts'
 import type { RecordEntry, RecordToStore } from '../../store/osv/reads.ts'
-import type { ZipEntry } from '../../archive/zip/directory.ts'
+import type { Directory, ZipEntry } from '../../archive/zip/directory.ts'
 import type { SyncContext } from '../context.ts'
 import type { CheckedMember } from './archive/checked.ts'
-import { type Selection, endOfId, prepareReading } from './archive/reading.ts'
-import { type FetchResult, fetchContradicted } from './fetch-records.ts'
+import { type ArchiveReading, type Selection, endOfId } from './archive/reading.ts'
 import type { OsvRecordGuard } from './guard.ts'
 import type { OsvIndex } from './index-parser.ts'
 import { compareStamps, createChangedOf } from './record.ts'
-import { leaveOut } from './scope/scope.ts'
 import type { UpstreamArchive } from './upstream-archive.ts'
 
 /** What an archive and the index, or the store, disagree about. */
-interface Comparison {
+export interface Comparison {
   /** Listed ids that are missing in the archive, rejected, duplicated or older than listed → reason. */
   unresolved: Map<string, string>
   written: number
@@ -34,21 +32,16 @@ interface Comparison {
  * is empty (nothing is compared) or not, where the guard sees each record before it replaces another. The derived archive of an empty store is written along with it.
  */
 export type IngestTarget =
-  { kind: 'staging' } | { kind: 'empty store'; draft: Draft } | { kind: 'store'; guard: OsvRecordGuard | null }
-
-/** The end of an ingest. */
-interface IngestedRecords {
-  /** Whether the archive has no record that differs, and lacks none. */
-  agrees: boolean
-  /** The records that the archive contradicts, fetched one by one. */
-  result: FetchResult
-}
+  { kind: 'staging' } | { kind: 'empty store'; draft: Draft } | { kind: 'store'; guard: OsvRecordGuard }
 
 /** Marks an id that the archive contains more than once. */
 const TWICE = 0xffffffff
 
+/** What of its run an ingest needs. */
+type IngestContext = Pick<SyncContext, 'store' | 'suspectIds' | 'progress' | 'now'>
+
 interface Ingest {
-  context: SyncContext
+  context: IngestContext
   index: OsvIndex
   /** Date of the archive, unix milliseconds; null: unknown. */
   asOf: number | null
@@ -60,66 +53,44 @@ interface Ingest {
 
 /**
  * Writes the listed members of an archive that differ from the store: reads the members whose CRC-32 or size differ
- * (all of them into an empty store) and verifies each. Then releases the archive, and fetches into the staging table
- * the listed records that it contradicts.
+ * (all of them into an empty store) and verifies each. Returns what they disagree about.
  */
 export async function ingestArchive(
-  context: SyncContext,
+  context: IngestContext,
   index: OsvIndex,
-  archive: UpstreamArchive,
+  { reader, path, asOf }: Pick<UpstreamArchive, 'reader' | 'path' | 'asOf'>,
+  reading: ArchiveReading,
   target: IngestTarget,
-): Promise<IngestedRecords> {
-  const { asOf, dispose } = archive
-  const comparison = { silent: 0, newer: 0, behind: 0, datedLater: new Set<string>(), unlisted: 0 }
-  const result: Comparison = { unresolved: new Map(), written: 0, ...comparison }
+): Promise<Comparison> {
+  const counts = { written: 0, silent: 0, newer: 0, behind: 0, unlisted: 0 }
+  const result: Comparison = { ...counts, unresolved: new Map(), datedLater: new Set() }
   const now = context.now()
-  const changedOf = createChangedOf(asOf ?? now, now)
-  await writeMembers({ context, index, asOf, target, changedOf, result }, archive)
-  recordComparison(context, result)
-  await dispose() // a downloaded archive is large, and publishing needs the room
-  const agrees = result.written === 0 && result.unresolved.size === 0
-  const fetched = await fetchContradicted(context, index, [...result.unresolved.keys()])
-  const { isStaged } = context.store.osv.staging
-  const others = [...result.datedLater].filter((id) => isStaged(id)).length // upstream went back to other bytes
-  context.facts['silentChanges'] = result.silent + others
-  return { agrees, result: fetched }
-}
-
-/** Writes the members that differ, and counts what they mean. */
-async function writeMembers(ingest: Ingest, archive: UpstreamArchive): Promise<void> {
-  const { context, target } = ingest
-  const reading = prepareReading(context, archive, target.kind === 'empty store')
+  const ingest = { context, index, asOf, target, changedOf: createChangedOf(asOf ?? now, now), result }
+  const report = (done: number, total: number): void =>
+    context.progress({ source: 'osv', phase: 'ingest', unit: 'records', done, total })
   try {
-    const selection = select(ingest, archive)
+    const selection = select(ingest, reader.directory, path !== null)
     const { length } = selection.ordinals
-    report(context, 0, length)
+    report(0, length)
     let taken = 0
     await reading.read(selection, (member) => {
       take(ingest, selection.ordinals[taken++] ?? 0, member)
-      if (taken % 2048 === 0) report(context, taken, length)
+      if (taken % 2048 === 0) report(taken, length)
     })
     if (taken < length) throw new Error('not all members of the archive were read')
-    report(context, taken, taken)
+    report(taken, taken)
     freeBytes(selection.ordinals)
   } finally {
     await reading.stop()
   }
-}
-
-function recordComparison({ facts }: SyncContext, result: Comparison): void {
-  const { newer, behind, unlisted, unresolved } = result
-  facts['contradicted'] = unresolved.size
-  if (newer > 0) facts['newerThanListed'] = newer
-  if (behind > 0) facts['archiveBehind'] = behind
-  if (unlisted > 0) facts['unlistedMembers'] = unlisted
-  facts['contradictions'] = [...unresolved].slice(0, 5).map(([id, why]) => `${id}: ${why}`)
+  return result
 }
 
 /**
  * Selects the members to read. Those of a downloaded archive are read in the order of their ids, whatever the archive's:
  * a database is filled several times faster in order, and the derived archive has this order.
  */
-function select(ingest: Ingest, { reader: { directory }, path }: UpstreamArchive): Selection {
+function select(ingest: Ingest, directory: Directory, isDownloaded: boolean): Selection {
   const { index, result } = ingest
   const { ids } = index
   const numbers = new Uint32Array(ids.size) // ordinal → number of its member + 1, and `TWICE`
@@ -144,7 +115,7 @@ function select(ingest: Ingest, { reader: { directory }, path }: UpstreamArchive
     else if (wants(ingest, ordinal, directory.entry(number - 1))) wanted[count++] = ordinal
   }
   const numberOf = (ordinal: number): number => (numbers[ordinal] ?? 0) - 1
-  const compare = path === null ? (a: number, b: number) => numberOf(a) - numberOf(b) : ids.compare
+  const compare = isDownloaded ? ids.compare : (a: number, b: number) => numberOf(a) - numberOf(b)
   const ordinals = sorted(wanted.subarray(0, count), compare)
   const selected = ordinals.map(numberOf)
   freeBytes(numbers)
@@ -193,7 +164,7 @@ function take(ingest: Ingest, ordinal: number, member: CheckedMember): void {
     // Store it under its own stamp until the listed version is fetched; but never replace a stored record with it.
     if (stored) return
   }
-  if (member.kind === 'outside') return leaveOut(index, id)
+  if (member.kind === 'outside') return index.scope?.leaveOut(id)
   const { crc32, size, sha256, body, bodyCrc32, fix } = member
   const modified = order === 'older' || isUnstamped ? (own ?? listed) : listed
   const sums = { crc32, size, sha256, bodyCrc32 }
@@ -208,7 +179,7 @@ function write({ context, target, changedOf }: Ingest, record: RecordToStore, ow
   if (target.kind === 'staging') return osv.staging.stage(record)
   const changed = changedOf([record.modified, own])
   if (target.kind === 'store') {
-    target.guard?.see(record)
+    target.guard.see(record)
     return osv.updateRecord(record, changed)
   }
   osv.insertRecord(record, changed)
@@ -236,8 +207,4 @@ function differs(
   }
   result.silent++
   return true
-}
-
-function report(context: SyncContext, done: number, total: number): void {
-  context.progress({ source: 'osv', phase: 'ingest', unit: 'records', done, total })
 }

@@ -5,6 +5,7 @@ import { readHttpDate } from '../../base/time.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import { downloadFile } from '../../upstream/http/download.ts'
 import { OSV_ARCHIVE } from '../../base/domain/feed-paths.ts'
+import { isKeyRefused } from '../../upstream/http/errors.ts'
 import { fetchArchiveRange } from '../../upstream/osv.ts'
 import { END_SPAN } from '../../archive/zip/directory.ts'
 import { type ArchiveReader, openArchive, openSource } from '../../archive/zip/reader.ts'
@@ -32,10 +33,49 @@ const CENTRAL_HEADER = 46
 /** Maximum bytes between two wanted members that are fetched along instead of sending another request. */
 const REMOTE_GAP = 1024
 
+/** How records are fetched: one by one, or from the archive, which is downloaded or read in ranges. */
+export type Way = 'singles' | 'archive' | 'ranges'
+
+/**
+ * Opens upstream's archive; null: the `wanted` records are to be fetched one by one. `unchanged` when ranges are to be read
+ * of the archive that was compared last, which is `known`. Throws `archive` when it cannot be read in ranges.
+ */
+export async function openUpstream(
+  context: SyncContext,
+  way: Way,
+  wanted: number,
+  known: ArchiveValidators | null,
+): Promise<UpstreamArchive | 'unchanged' | null> {
+  if (way === 'singles') return null
+  if (way === 'archive') return downloadUnlessFew(context, wanted)
+  const archive = await openRemoteArchive(context, known)
+  if (archive === 'unavailable') throw new MirrorError('archive', 'upstream does not honour ranges of the archive')
+  return archive
+}
+
+/**
+ * Downloads the whole archive. Returns null when that fails and the wanted records may be fetched one by one, up to
+ * `osv.maxSingleFetches`. Not for a reconcile: without the archive it has compared nothing and must not report that it
+ * did.
+ */
+async function downloadUnlessFew(context: SyncContext, wanted: number): Promise<UpstreamArchive | null> {
+  const { session, kind, config, facts } = context
+  try {
+    return await downloadArchive(context)
+  } catch (error) {
+    session.signal.throwIfAborted()
+    const isServiceError = error instanceof MirrorError && error.code !== 'storage' && !isKeyRefused(error)
+    const allowed = wanted <= config.osv.maxSingleFetches
+    if (!isServiceError || kind === 'reconcile' || !allowed) throw error
+    facts['archiveFailed'] = error.message
+    return null
+  }
+}
+
 /**
  * Downloads the whole archive (resuming an interrupted download) and opens it. A damaged one is downloaded once more.
  */
-export async function downloadArchive(context: SyncContext, again = false): Promise<UpstreamArchive> {
+async function downloadArchive(context: SyncContext, again = false): Promise<UpstreamArchive> {
   const { config, session, facts, progress } = context
   const target = downloadPath(config.data.dir)
   const meta = await downloadFile(session, OSV_ARCHIVE, {
@@ -92,7 +132,7 @@ async function checkRoom(dir: string, bytes: number): Promise<void> {
  * the same version (If-Range). `unchanged` when it is the archive of the last reconcile; `unavailable` when ranges
  * are not supported or there is no validator for them.
  */
-export async function openRemoteArchive(
+async function openRemoteArchive(
   context: SyncContext,
   known: ArchiveValidators | null,
 ): Promise<UpstreamArchive | 'unchanged' | 'unavailable'> {
@@ -122,16 +162,6 @@ export async function openRemoteArchive(
     return Promise.resolve()
   }
   return { reader, path: null, ...describe(meta), close: () => Promise.resolve(), dispose }
-}
-
-/** Asks whether upstream's archive is still the one that was last compared with the store; false when that is not known. */
-export async function isArchiveUnchanged({ session, config, store }: SyncContext): Promise<boolean> {
-  const known = store.feeds.readUpstreamState(OSV_ARCHIVE)
-  if (known?.etag === null && known.lastModified === null) return false
-  if (known === null) return false
-  const { archiveTimeoutMs } = config.upstream
-  const answer = await fetchArchiveRange(session, { suffix: 1 }, { known }, archiveTimeoutMs)
-  return answer === 'unchanged'
 }
 
 /** The archive changed between two range requests: everything read so far is discarded. */

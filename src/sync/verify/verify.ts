@@ -15,7 +15,7 @@ import { digestOfFeeds } from '../feeds/documents.ts'
 import { faultOfArchive } from '../../archive/check.ts'
 import { type CatalogDocument, chunkContent } from '../../store/catalog/documents.ts'
 import { parseIndex } from '../osv/index-parser.ts'
-import { faultOfStored } from '../osv/confirm.ts'
+import { faultOfStored } from '../osv/outcome.ts'
 import { digestOfCatalog } from '../catalog/digest.ts'
 
 /** Findings of a verification. Empty lists: everything stored equals what was verified when it was stored. */

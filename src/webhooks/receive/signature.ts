@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createPrivateKey, createPublicKey, sign, timingSafeEqual, verify } from 'node:crypto'
-import { Webhook } from 'standardwebhooks'
+import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 import { SIGNATURE_DIALECTS } from '../../config/kinds/webhooks.ts'
 import { decodedKey, plainSecret, privateKeySeed, publicKeyBytes } from '../../config/kinds/keys.ts'
 import { type DeliveryHeaders, type HeaderRefusal, type Signature, clockFault, readHeaders } from './headers.ts'
@@ -27,6 +27,8 @@ export interface SigningSecret {
   readonly decoded: ((content: SignedContent) => Buffer) | null
   /** The digest by the whole secret as the key; null for a public key, whose text everybody may know. */
   readonly whole: ((content: SignedContent) => Buffer) | null
+  /** Whether one of the signatures, all base64, is that of the standard dialect; null when the secret is no base64, or no secret. */
+  readonly standard: ((content: SignedContent, signatures: readonly Signature[]) => boolean) | null
   /** Whether an Ed25519 signature (64 bytes) fits the public key; null for a secret. */
   readonly verifies: ((content: SignedContent, signature: Buffer) => boolean) | null
 }
@@ -38,11 +40,12 @@ export function createSigningSecret(label: string, given: string): SigningSecret
   if (publicKey !== null) {
     const check = createEd25519Check(publicKey)
     const verifies: SigningSecret['verifies'] = (content, given) => check(bytesOf(content), given)
-    return { label, decoded: null, whole: null, verifies }
+    return { label, decoded: null, whole: null, standard: null, verifies }
   }
   const key = decodedKey(secret)
   const whole = createDigest(Buffer.from(secret))
-  return { label, decoded: key && createDigest(key), whole, verifies: null }
+  const standard = key && createStandardCheck(key)
+  return { label, decoded: key && createDigest(key), whole, standard, verifies: null }
 }
 
 /** Checks `v1a` signatures (Standard Webhooks, asymmetric scheme): Ed25519 over id, time and body, joined by dots. */
@@ -71,18 +74,55 @@ function bytesOf({ id, timestamp, body }: SignedContent): Buffer {
 /** Largest body, bytes, for the library: it is written in JavaScript, and a longer body blocks the thread for milliseconds. */
 const LIBRARY_BYTES = 16 * 1024
 
-/**
- * HMAC-SHA256 by `standardwebhooks`. It takes bodies as text, so what is not UTF-8 would be signed as something else; that,
- * and what is large, goes to Node's own. Its `verify` is not used: it reads times and base64 leniently, knows neither hex
- * nor another clock, and parses.
- */
+/** The library takes bodies as text, so what is not UTF-8 would be signed as something else. */
+function isForLibrary({ body }: SignedContent): boolean {
+  return body.length <= LIBRARY_BYTES && isUtf8(body)
+}
+
+/** HMAC-SHA256 by `standardwebhooks`; what is not for it goes to Node's own. */
 function createDigest(key: Buffer): (content: SignedContent) => Buffer {
   const library = new Webhook(key, { format: 'raw' })
-  return ({ id, timestamp, body }) => {
-    if (body.length > LIBRARY_BYTES || !isUtf8(body))
-      return createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest()
+  return (content) => {
+    const { id, timestamp, body } = content
+    if (!isForLibrary(content)) return createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest()
     const signed = library.sign(id, new Date(timestamp * 1000), body)
     return Buffer.from(signed.slice('v1,'.length), 'base64')
+  }
+}
+
+/** Age up to which the library verifies, seconds: its own bound, by the system's clock, is five minutes. */
+const LIBRARY_AGE = 240
+
+/**
+ * Verification of the standard dialect by `standardwebhooks`. The headers were read and the time was judged before, by our rules;
+ * where those accept a time that the library would refuse, digests are compared here.
+ */
+function createStandardCheck(key: Buffer): NonNullable<SigningSecret['standard']> {
+  const library = new Webhook(key, { format: 'raw' })
+  const digestOf = createDigest(key)
+  return (content, signatures) => {
+    const age = Math.abs(Date.now() / 1000 - content.timestamp)
+    if (isForLibrary(content) && age < LIBRARY_AGE) return verifiesBy(library, content, signatures)
+    return isAmong(digestOf(content), signatures)
+  }
+}
+
+function verifiesBy(
+  library: Webhook,
+  { id, timestamp, body }: SignedContent,
+  signatures: readonly Signature[],
+): boolean {
+  const headers = {
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': signatures.map(({ digest }) => `v1,${digest.toString('base64')}`).join(' '),
+  }
+  try {
+    library.verify(body, headers, { jsonParse: false })
+    return true
+  } catch (error) {
+    if (error instanceof WebhookVerificationError) return false
+    throw error
   }
 }
 
@@ -143,20 +183,24 @@ function matchHmac(
   dialects: readonly SignatureDialect[],
 ): SignatureDialect | null {
   if (signatures.length === 0) return null
+  const own = dialects.filter((dialect) => dialect !== 'standard')
   const digests = {
-    decoded: needed('decoded', dialects, secret, content),
-    whole: needed('whole', dialects, secret, content),
+    decoded: needed('decoded', own, secret, content),
+    whole: needed('whole', own, secret, content),
   }
   let match: SignatureDialect | null = null
   for (const dialect of dialects) {
     const { key, form } = FORMS[dialect]
-    const digest = digests[key]
-    for (const signature of signatures) {
-      const fits = digest !== null && timingSafeEqual(digest, signature.digest)
-      if (fits && signature.form === form) match ??= dialect
-    }
+    const ofForm = signatures.filter((signature) => signature.form === form)
+    const fits = dialect === 'standard' ? secret.standard?.(content, ofForm) === true : isAmong(digests[key], ofForm)
+    if (fits) match ??= dialect
   }
   return match
+}
+
+/** Compares a digest with all of them, in constant time. */
+function isAmong(digest: Buffer | null, signatures: readonly Signature[]): boolean {
+  return digest !== null && signatures.filter((one) => timingSafeEqual(digest, one.digest)).length > 0
 }
 
 function matchEd25519(

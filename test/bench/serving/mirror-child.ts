@@ -2,7 +2,7 @@ import { createServer } from '../../../src/server/server.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { endWithParent, portOf } from './child.ts'
-import { createScannerPaths } from '../../../src/features/scanners/routes/public-paths.ts'
+import { scannerRoutes } from '../../../src/features/scanners/routes/public-paths.ts'
 
 /** The mirror's server over a data folder: `mirror-child.ts DIR CACHE_BYTES`. */
 const [dir = '', cacheBytes = ''] = process.argv.slice(2)
@@ -14,7 +14,7 @@ const { config } = loadConfig({ env, cwd: dir })
 const reads = openPinnedReads(dir)
 if (reads === null) throw new Error(`no database in ${dir}`)
 const server = createServer({
-  scanners: createScannerPaths(null),
+  plugins: [scannerRoutes(null)],
   reads,
   dataDir: dir,
   config,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { createCatalogRoutes } from '../../../src/server/catalog/routes.ts'
+import { catalogRoutes } from '../../../src/server/catalog/routes.ts'
 import type { ReadRequest, ReadingRequest } from '../../../src/server/reading/request.ts'
 import { createReadingThread } from '../../../src/server/reading/thread.ts'
 import { createServer } from '../../../src/server/server.ts'
@@ -8,7 +8,7 @@ import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../../support/keys.ts'
 import { type CatalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { longTest } from '../../support/tables.ts'
-import { createScannerPaths } from '../../../src/features/scanners/routes/public-paths.ts'
+import { scannerRoutes } from '../../../src/features/scanners/routes/public-paths.ts'
 
 const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 130 }
 const PATHS = [
@@ -54,7 +54,6 @@ describe('the serving thread', () => {
       catalog: { ...own.catalog, ...refused },
     })
     const server = createServer({
-      scanners: createScannerPaths(null),
       reads: { ...reads, pinned: all(reads.pinned), live: all(reads.live) },
       dataDir: made.dir,
       config: {
@@ -66,7 +65,7 @@ describe('the serving thread', () => {
       now: Date.now,
       log: null,
       nextRunAt: () => null,
-      routes: createCatalogRoutes(made.config),
+      plugins: [scannerRoutes(null), catalogRoutes],
     })
     const { url } = await server.listen()
     closing.push(async () => {
@@ -163,4 +162,12 @@ describe('the reading thread', () => {
     await made.run('catalog')
     expect(await total()).toBe(131)
   })
+})
+
+test('a refused method names the snapshot of what is read at the path', async () => {
+  const made = await mirrored()
+  const snapshotOf = async (method: string) =>
+    (await made.ask('/v1/tags', { method })).headers.get('x-mirror-snapshot')
+  expect(await snapshotOf('PUT')).toMatch(/^[\da-f]{8}/)
+  expect(await snapshotOf('PUT')).toBe(await snapshotOf('GET'))
 })

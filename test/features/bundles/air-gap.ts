@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { onTestFinished } from 'vitest'
-import { createCatalogRoutes } from '../../../src/server/catalog/routes.ts'
+import { catalogRoutes } from '../../../src/server/catalog/routes.ts'
 import { createServer } from '../../../src/server/server.ts'
 import { createVexRoutes } from '../../../src/features/scanners/routes/vex.ts'
 import { applyBundle } from '../../../src/features/bundles/import/apply.ts'
@@ -20,7 +20,7 @@ import { type Writes, openWrites } from '../../../src/store/writer.ts'
 import { keyPair, trust } from './fixtures.ts'
 import { readHere } from '../../support/read-here.ts'
 import { TEST_KEY, bearer } from '../../support/keys.ts'
-import { createScannerPaths } from '../../../src/features/scanners/routes/public-paths.ts'
+import { scannerRoutes } from '../../../src/features/scanners/routes/public-paths.ts'
 
 /** A folder that is gone when the test ends. */
 export function folder(): string {
@@ -135,7 +135,6 @@ export async function serveFolder(
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const server = createServer({
-    scanners: createScannerPaths(null),
     reads,
     dataDir: dir,
     version: 'test',
@@ -148,7 +147,7 @@ export async function serveFolder(
     },
     nextRunAt: () => null,
     startReading: readHere,
-    routes: (tools) => [...createCatalogRoutes(config)(tools), ...vexRoutes(config)(tools)],
+    plugins: [scannerRoutes(null), vexRoutes(config), catalogRoutes],
   })
   const { port } = await server.listen()
   const agent = new Agent({ keepAlive: true })

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import { createMatcher } from '../../../src/features/match/matcher.ts'
-import { createMatchRoute } from '../../../src/features/match/route.ts'
+import { matchRoute } from '../../../src/features/match/route.ts'
 import { readInputSbom } from '../../../src/documents/sboms/read.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
@@ -20,7 +20,7 @@ const RECORDS = [
   heldRecord('D-13', 'Debian:13', 'openssl', '3.5.1-1'),
 ]
 const open = servedToAll((store) => store.publishOsv(Object.fromEntries(RECORDS.map(({ id, text }) => [id, text]))), {
-  match: (config) => createMatchRoute({ config }),
+  plugins: [matchRoute],
 })
 
 let served: Served

@@ -2,9 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { createCatalogRoutes } from '../../../src/server/catalog/routes.ts'
+import { catalogRoutes } from '../../../src/server/catalog/routes.ts'
 import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
-import { loadConfig } from '../../../src/config/load.ts'
 import { closeAll, jsonOf, serve } from '../served.ts'
 
 afterEach(closeAll)
@@ -25,8 +24,7 @@ test.each([
     'come from the fleet',
   ],
 ])('a mirror %s answers the catalog with 503 until anything has come', async (_, env, source) => {
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: '/nowhere', ...env }, cwd: '/' })
-  const options = { env, routes: createCatalogRoutes(config) }
+  const options = { env, plugins: [catalogRoutes] }
   const ask = async ({ get }: Awaited<ReturnType<typeof serve>>, path = '/v1/tags') => {
     const reply = await get(path)
     return { status: reply.status, ...jsonOf(reply) }

@@ -1,5 +1,5 @@
 import { beforeAll, onTestFinished } from 'vitest'
-import { createCatalogRoutes } from '../../../src/server/catalog/routes.ts'
+import { catalogRoutes } from '../../../src/server/catalog/routes.ts'
 import { type MirrorServer, createServer } from '../../../src/server/server.ts'
 import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
 import type { ServiceOptions } from '../../sandbox/service/options.ts'
@@ -11,7 +11,7 @@ import { getUrl } from '../loopback.ts'
 import { copyFilledFolder } from '../filled-folder.ts'
 import { type Bench, type BenchOptions, createBench } from '../mirror.ts'
 import { readHere } from '../read-here.ts'
-import { createScannerPaths } from '../../../src/features/scanners/routes/public-paths.ts'
+import { scannerRoutes } from '../../../src/features/scanners/routes/public-paths.ts'
 
 /** Settings that mirror the sandbox's whole service. */
 export function catalogEnv(sandbox: Bench['sandbox']): Record<string, string> {
@@ -115,7 +115,6 @@ async function serverOf({ config, dir }: Bench, atEnd: AtEnd, now = Date.now): P
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const server = createServer({
-    scanners: createScannerPaths(null),
     reads,
     dataDir: dir,
     config: { ...config, server: { ...config.server, ...OWN } },
@@ -124,7 +123,7 @@ async function serverOf({ config, dir }: Bench, atEnd: AtEnd, now = Date.now): P
     now,
     log: null,
     nextRunAt: () => null,
-    routes: createCatalogRoutes(config),
+    plugins: [scannerRoutes(null), catalogRoutes],
     people: createWeb({ config, version: 'test' }),
     startReading: readHere,
   })

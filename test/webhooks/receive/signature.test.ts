@@ -262,7 +262,7 @@ describe('a public key', () => {
           for (const dialect of ['any', ...SIGNATURE_DIALECTS] as const)
             expect(judge({ headers, body: BODY, secrets: [whpk], dialect })).toEqual(refused)
         }
-    expect(createSigningSecret('one', whpk)).toMatchObject({ decoded: null, whole: null })
+    expect(createSigningSecret('one', whpk)).toMatchObject({ decoded: null, whole: null, standard: null })
     for (const dialect of SIGNATURE_DIALECTS)
       expect(signDelivery({ id: 'a', timestamp: 1, body: Buffer.from(BODY), secret: whpk, dialect })).toBeNull()
   })
@@ -281,6 +281,30 @@ describe('a public key', () => {
     for (const text of [whsk, `"${whsk}"`, `whsec_${whsk}`])
       expect(webhookSecretFault(text), text).toMatch(/private key/)
   })
+})
+
+test('a delivery of the standard dialect is judged the same by the clock of the library and by another one', () => {
+  for (const now of [NOW, Date.now()]) {
+    const timestamp = Math.floor(now / 1000)
+    const verdict = (headers: Record<string, string>, body: string | Buffer = BODY) =>
+      judge({ headers: raw(headers), body, now })
+    const accepted = { ok: true, dialect: 'standard', label: 'settings-1' }
+    const good = signed({ body: BODY, timestamp })
+    const other = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
+    const { 'webhook-signature': wrong = '' } = signed({ body: BODY, timestamp, secret: other })
+    const noText = Buffer.from([0x7b, 0xff, 0x7d])
+    const large = JSON.stringify({ a: 'x'.repeat(20_000) })
+    expect(verdict(good)).toMatchObject(accepted)
+    expect(verdict({ ...good, 'webhook-signature': `${wrong} ${good['webhook-signature']}` })).toMatchObject(accepted)
+    for (const body of [noText, large, '', 'no json'])
+      expect(verdict(signed({ body, timestamp }), body)).toMatchObject(accepted)
+    const refused = { ok: false, reason: 'signature' }
+    expect(verdict({ ...good, 'webhook-signature': wrong })).toEqual(refused)
+    expect(verdict({ ...good, 'webhook-id': 'evt_2' })).toEqual(refused)
+    expect(verdict(good, `${BODY} `)).toEqual(refused)
+    expect(verdict(signed({ body: BODY, timestamp: timestamp - 301 }))).toEqual({ ok: false, reason: 'too_old' })
+    expect(verdict(signed({ body: BODY, timestamp: timestamp - 299 }))).toMatchObject(accepted)
+  }
 })
 
 describe('a webhook secret', () => {

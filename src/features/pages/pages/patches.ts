@@ -6,6 +6,7 @@ import type { Block, FormField } from '../blocks.ts'
 import type { Tone } from '../../../answers/answer.ts'
 import { type Cell, code, plain, state, time } from '../../../answers/cells.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
+import type { ListPage } from '../../../server/reading/list-page.ts'
 import { readListPage } from './list-page.ts'
 import { selectOf } from './runs/list.ts'
 
@@ -20,21 +21,36 @@ export function loadPatches(call: PageCall): PageView {
   )
   const wanted = new URLSearchParams(given.filter(([, value]) => value !== ''))
   const after = parameter(query, 'after')
-  const { items, next, total } = readListPage(call, PATH, {}, wanted, after)
+  const page = readListPage(call, PATH, {}, wanted, after)
   const filter = Object.fromEntries(given)
-  const table: Block = {
-    kind: 'table',
+  const table = patchTable(call, page, {
     title: 'Patches',
-    ...(total !== null && { note: `${counted(total, 'fits', 'fit')} this filter.` }),
-    columns: ['CVE', 'Package', 'Ecosystem', 'Severity', 'Ticket', 'Patch', 'Updated'],
-    rows: items.map((item) => rowOf(call, item)),
     empty: 'No patch fits this filter.',
     first: after === '' ? null : ui('patches', filter),
-    next: next === null ? null : ui('patches', { ...filter, after: next }),
-  }
+    next: page.next === null ? null : ui('patches', { ...filter, after: page.next }),
+  })
   const fields = FACETS.flatMap((facet) => fieldOf(facet, filter))
   const form = { kind: 'form', label: 'Filter of patches', action: ui('patches') } as const
   return { title: 'Patches', blocks: [{ ...form, fields, button: 'Filter' }, table] }
+}
+
+/** What a table of patches is about, and where its other pages are. */
+interface PatchTable {
+  readonly title: string
+  readonly empty: string
+  readonly first?: string | null
+  readonly next: string | null
+}
+
+/** Makes the table of a page of the list of patches. */
+export function patchTable(call: PageCall, { items, total }: ListPage, about: PatchTable): Block {
+  return {
+    kind: 'table',
+    ...(total !== null && { note: `${counted(total, 'fits', 'fit')} this filter.` }),
+    columns: ['CVE', 'Package', 'Ecosystem', 'Severity', 'Ticket', 'Patch', 'Updated'],
+    rows: items.map((item) => rowOf(call, item)),
+    ...about,
+  }
 }
 
 function fieldOf({ param, values }: (typeof FACETS)[number], filter: Record<string, string>): FormField[] {
@@ -63,7 +79,7 @@ function rowOf({ ui, now }: PageCall, listed: Fields): (Cell | Cell[])[] {
   const severity = item['severity']
   const updated = item['updated_at']
   return [
-    typeof cve === 'string' ? code(cve, ui('search', { q: cve.slice(0, 500) })) : plain(cve),
+    typeof cve === 'string' ? code(cve, ui('cve', { id: cve.slice(0, 500) })) : plain(cve),
     [plain(item['package_src_name']), code(plain(item['version']).text)],
     [plain(item['ecosystem']), plain(item['os_distro_major'])],
     typeof severity === 'string' ? state(plain(severity).text, TONES.get(severity) ?? 'plain') : plain(severity),

@@ -32,6 +32,7 @@ export function loadSearch(call: PageCall): PageView {
     blocks: [
       ...(isEmpty && (hasIndex || named === null) ? [nothingFound(call, query, named !== null)] : []),
       ...(named === null ? [] : [packageBlock(call, named)]),
+      ...(CVE.test(query) ? [cveBlock(call, query.toUpperCase())] : []),
       ...answerBlocks(call, { parts }, { pageAfter }),
       ...(hasIndex ? [] : [noViews(call)]),
       ...(named === null ? signInNotice(call) : []),
@@ -59,6 +60,13 @@ const UNKNOWN_TYPE: Block = {
 function packageBlock({ ui }: PageCall, { ecosystem, name }: { ecosystem: string; name: string }): Block {
   const all = link(`All records of ${name} (${ecosystem})`, ui('package', { ecosystem, name }))
   return { kind: 'facts', rows: [['package', all]] }
+}
+
+const CVE = /^CVE-\d{4}-\d{4,}$/i
+
+/** Leads to all that is known of a CVE: also patches, VEX and tags. */
+function cveBlock({ ui }: PageCall, id: string): Block {
+  return { kind: 'facts', rows: [['vulnerability', link(`All about ${id}`, ui('cve', { id }))]] }
 }
 
 /** Says that nothing was found, or that a record of this id is missing here, or may be. */

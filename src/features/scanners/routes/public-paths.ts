@@ -1,35 +1,60 @@
-import { QUERY_API, lacksQueryBase } from '../../../server/http/paths.ts'
+import { BUCKET, BUCKET_PATHS, QUERY_API, QUERY_PATHS, lacksQueryBase } from '../../../server/http/paths.ts'
 import { PUBLIC_CACHING, createHeads } from '../../../server/http/response.ts'
 import { findMissingRecord } from '../../../server/lookup/missing-record.ts'
-import type { FurtherPaths } from '../../../server/public-routes.ts'
+import type { NodeAnswer } from '../../../server/app.ts'
+import { type ServerPlugin, type ServerTools, below } from '../../../server/plugin.ts'
 import { createBucket } from './bucket.ts'
+import { BUCKET_CONTRACTS, QUERY_CONTRACTS } from './contract.ts'
 import { type ViewsMaker, createViewOrigins, createViewsInUse } from './generation.ts'
 import { createOsvQuery } from './query-routes.ts'
 
-/** Creates the bucket and the query API. `maker`: makes what they are answered from; null: what is there is served. */
-export function createScannerPaths(maker: ViewsMaker | null): FurtherPaths {
-  return (parts) => {
-    const { config, dataDir, log, served, edge } = parts
-    const views = createViewsInUse(dataDir, maker, log, served)
-    const heads = createHeads(PUBLIC_CACHING, edge.ofViews)
-    const bucket = createBucket({ ...parts, heads, views, enabled: config.views.bucket })
-    const query = createOsvQuery({
-      ...parts,
-      heads: createHeads(PUBLIC_CACHING), // edges keep no answer of the query API
-      views,
-      originOf: createViewOrigins(served),
-      missing: (id) => findMissingRecord(served.reads, id),
-      enabled: config.views.query,
+/** Makes the routes of the bucket and the query API. `maker`: makes what they are answered from; null: what is there is served. */
+export function scannerRoutes(maker: ViewsMaker | null): ServerPlugin {
+  return (app, tools, done) => {
+    const { config } = tools
+    const { bucket, query } = createScannerPaths(maker, tools)
+    const ofBucket = app.onNode(bucket)
+    if (config.views.bucket)
+      for (const path of BUCKET_PATHS) {
+        const isRecord = path.includes('{id}')
+        const url = isRecord ? `${BUCKET}*` : path.replace('{ecosystem}', ':ecosystem')
+        app.get(url, { schema: BUCKET_CONTRACTS[path], config: { path } }, ofBucket)
+      }
+    if (config.views.query)
+      for (const path of QUERY_PATHS) {
+        const schema = QUERY_CONTRACTS[path]
+        if (path.includes('{id}')) app.get(path.replace('{id}', '*'), { schema, config: { path } }, app.onNode(query))
+        else app.post(path, { schema, ...app.onUnreadBody(query) })
+      }
+    app.get(`${QUERY_API}*`, app.onNode(query)) // not the bucket's
+    app.answerRest(below([QUERY_API], query))
+    app.answerRest((request, response) => {
+      const { url = '' } = request
+      if (!lacksQueryBase(url)) return bucket(request, response)
+      query(request, response)
+      return true
     })
-    return {
-      answer(request, response) {
-        const { url = '' } = request
-        if (!url.startsWith(QUERY_API) && !lacksQueryBase(url)) return bucket(request, response)
-        query(request, response)
-        return true
-      },
-      refresh: () => views.refresh(),
-      close: () => views.close(),
-    }
+    done()
   }
+}
+
+/** Creates what answers both, from one generation of views. */
+function createScannerPaths(maker: ViewsMaker | null, tools: ServerTools) {
+  const { config, dataDir, log, served, edge, failures } = tools
+  const views = createViewsInUse(dataDir, maker, log, served)
+  tools.follow(() => views.refresh())
+  tools.atEnd(() => Promise.resolve(views.close()))
+  const heads = createHeads(PUBLIC_CACHING, edge.ofViews)
+  const onError = failures.answer
+  const bucket = createBucket({ served, edge, views, heads, onError, enabled: config.views.bucket })
+  const query = createOsvQuery({
+    now: tools.now,
+    failures,
+    heads: createHeads(PUBLIC_CACHING), // edges keep no answer of the query API
+    views,
+    originOf: createViewOrigins(served),
+    missing: (id) => findMissingRecord(served.reads, id),
+    enabled: config.views.query,
+  })
+  return { bucket, query } satisfies Record<string, NodeAnswer>
 }

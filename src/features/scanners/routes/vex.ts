@@ -5,16 +5,17 @@ import { MirrorError } from '../../../base/errors.ts'
 import { type VexGeneration, readVexGeneration } from '../store/generations.ts'
 import { PRIVATE_CACHING, respond, contentTag } from '../../../server/http/response.ts'
 import { openArchiveFile } from '../../../server/http/send-file.ts'
-import type { RouteTools } from '../../../server/access/private-routes.ts'
+import { addPrivateRoutes } from '../../../server/access/private-routes.ts'
+import type { ServerPlugin, ServerTools } from '../../../server/plugin.ts'
 import type { ServedSnapshot } from '../../../server/snapshot/served.ts'
 import { refuseStale } from '../../../server/snapshot/stale.ts'
 import { type SnapshotOrigin, originNotAfter } from '../../../server/http/origin.ts'
 import { onlyValue } from '../../../server/http/request-target.ts'
 import { notReady } from '../../../server/snapshot/not-ready.ts'
 import { createImageVexReader, repositoriesIn } from './image-vex.ts'
-import type { PrivateRoute, RouteCall } from '../../../server/access/route-table.ts'
-import type { PathContract } from '../../../server/contract/openapi.ts'
-import { IMAGE_VEX_CONTRACT, VEX_ARCHIVE_CONTRACT, VEX_MANIFEST_CONTRACT } from '../../../server/contract/scanners.ts'
+import type { PrivateRoute, RouteCall } from '../../../server/access/private-route.ts'
+import type { PathOperation } from '../../../server/contract/openapi.ts'
+import { IMAGE_VEX_CONTRACT, VEX_ARCHIVE_CONTRACT, VEX_MANIFEST_CONTRACT } from './contract.ts'
 import { type ViewsMaker, isDamage } from './generation.ts'
 import { sendFile } from '../../../server/http/zip.ts'
 
@@ -46,10 +47,10 @@ interface VexRoutesOptions {
  * The VEX repository of the mirrored OpenVEX documents, for Trivy. It is made of the catalog, so it takes what opens
  * that: a local key.
  */
-export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) => PrivateRoute[] {
+export function createVexRoutes(options: VexRoutesOptions): ServerPlugin {
   const route = (
-    tools: RouteTools,
-    { path, contract }: { readonly path: string; readonly contract: PathContract },
+    tools: ServerTools,
+    { path, contract }: { readonly path: string; readonly contract: PathOperation },
     send: (call: RouteCall, made: VexGeneration, origin: SnapshotOrigin) => Promise<void> | undefined,
   ): PrivateRoute => ({
     path,
@@ -60,7 +61,7 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
       return made === null ? undefined : send(call, made, originOf(tools.served, made))
     },
   })
-  return (tools) => [
+  const routes = (tools: ServerTools): PrivateRoute[] => [
     route(tools, MANIFEST, (call, made, origin) => {
       const body = Buffer.from(JSON.stringify(manifestOf(call.baseUrl(), made), null, 1))
       const tag = contentTag(body)
@@ -76,10 +77,14 @@ export function createVexRoutes(options: VexRoutesOptions): (tools: RouteTools) 
     }),
     imageRoute(options, tools),
   ]
+  return (app, tools, done) => {
+    addPrivateRoutes(app, tools, routes(tools))
+    done()
+  }
 }
 
 /** What counts of the VEX about one image: it is made for each request, of the snapshot that is served. */
-function imageRoute({ expectsCatalog }: VexRoutesOptions, tools: RouteTools): PrivateRoute {
+function imageRoute({ expectsCatalog }: VexRoutesOptions, tools: ServerTools): PrivateRoute {
   const { served, heads, now } = tools
   const reader = createImageVexReader()
   return {
@@ -134,7 +139,7 @@ function originOf(
 }
 
 /** The repository in use; null when the request was refused. Throws `not_ready` before the first. */
-function read(options: VexRoutesOptions, { served }: RouteTools, call: RouteCall): VexGeneration | null {
+function read(options: VexRoutesOptions, { served }: ServerTools, call: RouteCall): VexGeneration | null {
   const { config, maker } = options
   const reason = whyNoRepository(options, served)
   if (reason !== null) {

@@ -1,8 +1,7 @@
 import { compareText } from '../../../base/versions/order.ts'
 import { HEADER_COMPONENTS, PROBLEM_RESPONSES } from '../answers.ts'
 import { PARAMETERS, SECURITY_SCHEMES } from '../components.ts'
-import type { OpenApiDocument } from '../openapi.ts'
-import { type ContractTables, contracts } from '../operations.ts'
+import type { ContractEntry, OpenApiDocument } from '../openapi.ts'
 import { SCHEMAS } from './schemas.ts'
 import { shareParts } from './shared-parts.ts'
 
@@ -26,10 +25,19 @@ const TAGS = [
   ['Webhooks', 'Deliveries of the service.'],
 ] as const
 
-/** Builds the document from the tables of routes. */
-export function buildContract({ version, server, ...tables }: ContractTables): OpenApiDocument {
+/** What the document is built from. */
+interface ContractParts {
+  readonly version: string
+  /** What the paths are below: `server.publicUrl`, or the path prefix that a proxy takes off, or `/`. */
+  readonly server: string
+  /** What the routes of the server declare. */
+  readonly contracts: readonly ContractEntry[]
+}
+
+/** Builds the document from what routes declare. */
+export function buildContract({ version, server, contracts }: ContractParts): OpenApiDocument {
   const written: OpenApiDocument['paths'] = Object.fromEntries(
-    contracts(tables).map(([path, contract]) => [
+    contracts.map(([path, contract]) => [
       path,
       Object.fromEntries(
         Object.entries(contract).map(([method, operation]) => [
@@ -64,8 +72,8 @@ type Paths = OpenApiDocument['paths']
 type PathEntry = readonly [path: string, operations: Paths[string]]
 
 /** Paths with the same answers stand together: gzip finds repetitions only nearby. */
-function compareAnswers([, one]: PathEntry, [, other]: PathEntry): number {
-  return compareText(answersOf(one), answersOf(other))
+function compareAnswers([path, one]: PathEntry, [otherPath, other]: PathEntry): number {
+  return compareText(answersOf(one), answersOf(other)) || compareText(path, otherPath)
 }
 
 function answersOf(operations: PathEntry[1]): string {

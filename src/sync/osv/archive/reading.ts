@@ -1,15 +1,13 @@
 import { freeBytes } from '../../../base/free-bytes.ts'
 import { type ChunkThread, startChunks } from '../../../base/threads/chunks.ts'
 import { workerFile } from '../../../base/threads/worker-file.ts'
-import type { Directory, MemberName } from '../../../archive/zip/directory.ts'
+import type { MemberName } from '../../../archive/zip/directory.ts'
 import type { SyncContext } from '../../context.ts'
-import { scopeSettings } from '../scope/scope.ts'
+import { scopeSettings } from '../scope.ts'
 import type { UpstreamArchive } from '../upstream-archive.ts'
-import { shareBlocks } from './blocks.ts'
 import { type CheckedMember, eachChecked } from './checked.ts'
 import type { MembersStart } from './members.worker.ts'
-import { RECORD_ENDING, type ReadingTask, readRecords } from './read-members.ts'
-import { shareReading } from './sharing.ts'
+import { RECORD_ENDING, type ReadingTask, haveBytes, readRecords, shareBlocks, shareReading } from './read-members.ts'
 
 /** The members to read of an archive, in this order. */
 export interface Selection {
@@ -27,7 +25,7 @@ const MOST_SHARED = 1 << 20
 const LIMITS = { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 }
 
 /** An archive of which members will be read. */
-interface ArchiveReading {
+export interface ArchiveReading {
   /**
    * Reads and checks the selected members, and calls `take` with each, in order; its buffers are valid during the call. Much of
    * a downloaded archive is read in a thread of its own, so that the caller can write at the same time, and here while the caller would
@@ -61,7 +59,7 @@ export function prepareReading(
         session.signal.throwIfAborted()
         return eachChecked(chunk, take)
       }
-      if (path !== null && isMuch(reader.directory, numbers)) thread ??= start(path)
+      if (path !== null && haveBytes(reader.directory, numbers, THREAD_FROM)) thread ??= start(path)
       if (thread !== null && numbers.length <= MOST_SHARED) {
         const blocks = shareBlocks(numbers, reader.directory)
         freeBytes(numbers)
@@ -78,12 +76,6 @@ export function prepareReading(
     },
     stop: async () => thread?.stop(),
   }
-}
-
-function isMuch(directory: Directory, numbers: Uint32Array): boolean {
-  let bytes = 0
-  for (let i = 0; i < numbers.length && bytes < THREAD_FROM; i++) bytes += directory.compressedSize(numbers[i] ?? 0)
-  return bytes >= THREAD_FROM
 }
 
 const ENDING = Buffer.from(RECORD_ENDING)

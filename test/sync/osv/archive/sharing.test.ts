@@ -3,10 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
-import { type SharedBlocks, shareBlocks, takeBlock, takeSmallBlock } from '../../../../src/sync/osv/archive/blocks.ts'
 import { eachChecked } from '../../../../src/sync/osv/archive/checked.ts'
-import { type ReadingTask, readRecords } from '../../../../src/sync/osv/archive/read-members.ts'
-import { shareReading } from '../../../../src/sync/osv/archive/sharing.ts'
+import {
+  type ReadingTask,
+  type SharedBlocks,
+  readRecords,
+  shareBlocks,
+  shareReading,
+  takeBlock,
+  takeSmallBlock,
+} from '../../../../src/sync/osv/archive/read-members.ts'
 import type { Chunk, ChunkThread } from '../../../../src/base/threads/chunks.ts'
 import { type ArchiveFile, openArchive } from '../../../../src/archive/zip/reader.ts'
 import { pack } from '../../../archive/zip/archives.ts'

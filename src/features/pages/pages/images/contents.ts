@@ -182,7 +182,7 @@ function statementRow({ ui }: PageCall, one: StatedWords): (Cell | Cell[])[] {
   const { vulnerability, status, justification, note, products, productCount } = one
   const more = productCount - products.length
   return [
-    vulnerability === '' ? plain(null) : code(vulnerability, ui('search', { q: vulnerability })),
+    vulnerability === '' ? plain(null) : code(vulnerability, ui('cve', { id: vulnerability.slice(0, 500) })),
     status === '' ? plain(null) : state(status, TONES.get(status) ?? 'plain'),
     plain(justification),
     [...products.map((product) => plain(product)), ...(more > 0 ? [plain(`and ${grouped(more)} more`)] : [])],

@@ -1,0 +1,191 @@
+import { type Part, type Table, codeValue, linkValue, textValue } from '../../../answers/answer.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { clip, counted } from '../../../base/text.ts'
+import { type VexReads, readVexStatements } from '../../../documents/vex/read.ts'
+import type { Statement } from '../../../documents/vex/statement.ts'
+import { whyOutOfScope } from '../../../server/feeds/osv.ts'
+import { findMissingNamed } from '../../../server/lookup/missing-record.ts'
+import { type KnownRecordTags, readRecordTags } from '../../../server/lookup/record-tags.ts'
+import type { VexDocument } from '../../../store/catalog/vex.ts'
+import { tagsPart } from '../../lookup/record.ts'
+import { type FoundRecord, recordTable } from '../../lookup/search.ts'
+import type { Block } from '../blocks.ts'
+import { link } from '../../../answers/cells.ts'
+import { answerBlocks } from '../links.ts'
+import { type PageCall, type PageView, parameter } from '../page.ts'
+import { readListPage } from './list-page.ts'
+import { patchTable } from './patches.ts'
+
+/** Rows of each kind on the page. */
+const MOST = { records: 50, statements: 100, tags: 100, products: 3 }
+/** VEX documents that are read for a page, bytes: more would keep other pages waiting for seconds. */
+const MOST_VEX_BYTES = 64 * 2 ** 20
+
+/** Loads the page of a CVE, or of any other id of a vulnerability: all that this mirror has about it. */
+export function loadCve(call: PageCall): PageView {
+  const id = parameter(call.query, 'id')
+  if (id === '') throw new MirrorError('bad_request', 'name a CVE: ?id=CVE-2026-1')
+  const records = recordsOf(call, id)
+  const blocks = [
+    ...recordBlocks(call, id, records),
+    ...(call.signedIn ? privateBlocks(call, id, records) : signIn(call)),
+  ]
+  return { title: id, blocks }
+}
+
+/** The records of this id, and those that name it as another id of theirs; null: what names it cannot be looked up now. */
+interface FoundByCve {
+  readonly own: readonly FoundRecord[]
+  readonly others: readonly FoundRecord[] | null
+}
+
+function recordsOf({ reads, views }: PageCall, id: string): FoundByCve {
+  if (reads.snapshots.readSnapshot('osv') === null) return { own: [], others: null }
+  const found = (by: FoundRecord['by']) => (name: string) => {
+    return { id: name, modified: reads.osv.readEntry(name)?.modified ?? null, by }
+  }
+  const own = [...new Set([id, id.toUpperCase()])].filter((one) => reads.osv.readEntry(one) !== null)
+  const others = views((open) => open.listAliasIds(id, '', MOST.records + 1))
+  return {
+    own: own.map(found('id')),
+    others: others === null ? null : others.filter((one) => !own.includes(one)).map(found('other id')),
+  }
+}
+
+function recordBlocks(call: PageCall, id: string, { own, others }: FoundByCve): Block[] {
+  const records = [...own, ...(others ?? [])].slice(0, MOST.records)
+  const isCut = own.length + (others?.length ?? 0) > records.length
+  const missing = records.length > 0 ? null : (whyNoRecord(call, id) ?? (others === null ? NO_INDEX : null))
+  if (missing !== null) return answerBlocks(call, { parts: [notKnown('records', missing)] })
+  const cut = `more records than ${MOST.records} name it: the search shows all`
+  const notes = [...(isCut ? [cut] : []), ...(others === null ? [NO_INDEX] : [])]
+  const table: Table = { ...recordTable({ records, isAnyVersion: false }), title: 'records', notes, empty: NO_RECORD }
+  return answerBlocks(call, { parts: [table] })
+}
+
+const NO_INDEX = 'which records name it as another id is not known now: the index of ids is not there'
+const NO_RECORD = 'no record of this mirror has this id, or names it'
+
+/** Returns why a record may be missing here; null where nothing says so. */
+function whyNoRecord({ reads }: PageCall, id: string): string | null {
+  if (reads.snapshots.readSnapshot('osv') === null) return 'no OSV records are mirrored yet'
+  return whyOutOfScope(reads, id) ?? findMissingNamed(reads, id)?.message ?? null
+}
+
+function notKnown(what: string, why: string): Part {
+  return { kind: 'notice', level: 'warning', title: `${what} are not known`, text: why }
+}
+
+/** What takes a key: patches and tickets, VEX, and the tags with one of the records. */
+function privateBlocks(call: PageCall, id: string, records: FoundByCve): Block[] {
+  if (call.reads.snapshots.readSnapshot('catalog') === null) return []
+  return [...patchBlocks(call, id), ...answerBlocks(call, { parts: [vexPart(call, id), tagPart(call, records)] })]
+}
+
+/** Says that more is shown to clients with a key, where this mirror has more. */
+function signIn({ reads, ui }: PageCall): Block[] {
+  if (reads.snapshots.readSnapshot('catalog') === null) return []
+  const text = 'Patches, tickets, VEX and mirrored tags are shown to clients with a local key.'
+  return [{ kind: 'notice', tone: 'plain', title: 'More about it', text, links: [link('Sign in', ui('sign-in'))] }]
+}
+
+function patchBlocks(call: PageCall, id: string): Block[] {
+  try {
+    const filter = { cve_id: id }
+    const page = readListPage(call, '/v1/patches', {}, new URLSearchParams(filter), '')
+    const all = call.ui('patches', filter)
+    return [
+      patchTable(call, page, { title: 'Patches and tickets', empty: NO_PATCH, next: page.next === null ? null : all }),
+    ]
+  } catch (error) {
+    if (!(error instanceof MirrorError) || !['not_found', 'not_ready', 'stale'].includes(error.code)) throw error
+    return answerBlocks(call, { parts: [notKnown('patches and tickets', error.message)] })
+  }
+}
+
+const NO_PATCH = 'No patch of the mirrored list names it.'
+
+/** A statement about the vulnerability, and the document that has it. */
+interface Stated {
+  readonly statement: Statement
+  readonly document: VexDocument
+}
+
+/** What the mirrored VEX says about a vulnerability, and how much of the VEX was looked at. */
+interface FoundVex {
+  readonly stated: readonly Stated[]
+  readonly documents: number
+  readonly unread: number
+}
+
+function vexPart(call: PageCall, id: string): Part {
+  try {
+    call.refuseOld('catalog')
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'stale') return notKnown('VEX statements', error.message)
+    throw error
+  }
+  const { stated, documents, unread } = findVex(call.reads.vex, id)
+  const looked = `${counted(documents - unread, 'mirrored VEX document was', 'mirrored VEX documents were')} looked at`
+  const doubt = `${counted(unread, 'document', 'documents')} could not be read, or would take too long: what ${unread === 1 ? 'it says' : 'they say'} is not known`
+  return {
+    kind: 'table',
+    title: 'VEX statements',
+    notes: [looked, ...(unread === 0 ? [] : [doubt])],
+    columns: ['status', 'product', 'of tag', 'reason'],
+    rows: stated.slice(0, MOST.statements).map(statementRow),
+    of: stated.length,
+    empty: 'no statement of these documents is about it',
+  }
+}
+
+function statementRow({ statement, document }: Stated): Table['rows'][number] {
+  const { status, justification, note, products } = statement
+  const names = products.flatMap((one) => one.names.map(({ purl }) => purl)).filter((purl) => purl !== '')
+  const more = names.length > MOST.products ? [textValue(`and ${names.length - MOST.products} more`)] : []
+  return [
+    textValue(status.replaceAll('_', ' ') || 'not said'),
+    [...names.slice(0, MOST.products).map((name) => codeValue(clip(name, 200))), ...more],
+    (document.tags ?? []).slice(0, MOST.products).map((tag) => linkValue(clip(tag, 100), { kind: 'tag', name: tag })),
+    textValue([justification.replaceAll('_', ' '), note].filter((one) => one !== '').join(': '), 300),
+  ]
+}
+
+/** Finds the statements about a vulnerability: that one of its names is this, in upper or lower case. */
+function findVex(reads: VexReads, id: string): FoundVex {
+  const wanted = id.toUpperCase()
+  const stated: Stated[] = []
+  let unread = 0
+  let bytes = 0
+  const documents = reads.listVexDocuments()
+  for (const document of documents) {
+    bytes += document.size
+    const statements = bytes > MOST_VEX_BYTES ? null : readVexStatements(reads, document)
+    if (statements === null) unread++
+    for (const statement of statements ?? [])
+      if (statement.vulnerabilities.some((one) => one.toUpperCase() === wanted)) stated.push({ statement, document })
+  }
+  return { stated, documents: documents.length, unread }
+}
+
+/** The mirrored tags with one of the records among their findings. */
+function tagPart({ config, reads, refuseOld }: PageCall, { own, others }: FoundByCve): Part {
+  const ids = [...own, ...(others ?? [])].slice(0, MOST.records).map(({ id }) => id)
+  if (ids.length === 0) return notKnown('mirrored tags with it', 'findings are made of records, and none is known here')
+  const refuse = (): void => {
+    for (const source of ['osv', 'catalog'] as const) refuseOld(source)
+  }
+  const found = ids.map((id) => readRecordTags(config, reads, id, refuse))
+  const unknown = found.find((one) => typeof one === 'string')
+  return tagsPart(unknown ?? joined(found.filter((one) => typeof one !== 'string')), MOST.tags)
+}
+
+/** Joins what is known of several records: a tag that has the same package by two of them is one row. */
+function joined(found: readonly KnownRecordTags[]): KnownRecordTags {
+  const rows = new Map(found.flatMap(({ tags }) => tags.map((one) => [`${one.id} ${one.package} ${one.version}`, one])))
+  const tags = [...rows.values()]
+  const distinct = new Set(tags.map(({ id }) => id)).size
+  const [{ counts }] = found as [KnownRecordTags]
+  const tagCount = Math.max(distinct, ...found.map((one) => one.tagCount))
+  return { tags, tagCount, counts, isCurrent: found.every((one) => one.isCurrent) }
+}

@@ -1,0 +1,90 @@
+import { afterEach, expect, test } from 'vitest'
+import { createWeb } from '../../../src/features/pages/web.ts'
+import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
+import { openShortReads } from '../../../src/store/reads.ts'
+import { closeAll, serve } from '../../server/served.ts'
+import { type CatalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
+
+const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 30 }
+const mirrored = (): Promise<CatalogBench> => filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })
+afterEach(closeAll)
+
+/** The text of a page, without its markup. */
+const textOf = (html: string): string =>
+  html
+    .replace(/<style[^]*?<\/style>/g, '')
+    .replace(/<[^>]+>/g, ' ')
+    .replace(/\s+/g, ' ')
+
+interface Patch {
+  readonly cve_id: string
+  readonly package_src_name: string
+}
+
+async function patchesOf({ ask }: CatalogBench): Promise<Patch[]> {
+  const listed = (await (await ask('/v1/patches?limit=100')).json()) as Record<string, unknown>
+  return Object.values(listed).find((one) => Array.isArray(one)) as Patch[]
+}
+
+test('every CVE of the page of patches has a page with its tickets', async () => {
+  const mirror = await mirrored()
+  const listed = await (await mirror.ask('/-/ui/patches')).text()
+  const links = [...listed.matchAll(/href="([^"]*\/-\/ui\/cve\?id=[^"]+)"/g)].map(([, href = '']) => href)
+  expect(links.length).toBeGreaterThan(20)
+  const patches = await patchesOf(mirror)
+  for (const link of links.slice(0, 8)) {
+    const answer = await mirror.ask(link)
+    const text = textOf(await answer.text())
+    const cve = decodeURIComponent(link.split('id=')[1] ?? '')
+    const own = patches.filter(({ cve_id }) => cve_id === cve)
+    expect([answer.status, text]).toEqual([200, expect.stringContaining(`${own.length} fit`)])
+    for (const { package_src_name: name } of own) expect(text).toContain(name)
+  }
+})
+
+test('a page shows the statements of VEX about the vulnerability, and of how many documents', async () => {
+  const mirror = await mirrored()
+  const reads = openShortReads(mirror.dir) ?? expect.fail('no database')
+  const documents = reads.reads.vex.listVexDocuments()
+  const content = reads.reads.vex.readVexContent(documents[0] ?? expect.fail('no VEX'))?.toString() ?? ''
+  reads.close()
+  const [id = ''] = /\bCVE-\d{4}-\d+\b/.exec(content) ?? []
+  const text = textOf(await (await mirror.ask(`/-/ui/cve?id=${id.toLowerCase()}`)).text())
+  expect(text).toContain(`${documents.length} mirrored VEX documents were looked at`)
+  expect(text).not.toContain('no statement of these documents')
+  expect(text).toMatch(/not affected|fixed|affected|under investigation/)
+})
+
+test('what is not there is not said to be nowhere: nothing is judged, no index of ids is made, a key is missing', async () => {
+  const mirror = await mirrored()
+  const unknown = textOf(await (await mirror.ask('/-/ui/cve?id=CVE-1999-00001')).text())
+  expect(unknown).toContain('none is known here')
+  expect(unknown).toContain('No patch of the mirrored list names it.')
+  expect(unknown).toContain('no OSV records are mirrored yet')
+  const open = textOf(await (await mirror.askOpen('/-/ui/cve?id=CVE-1999-00001')).text())
+  expect(open).toContain('shown to clients with a local key')
+  expect(open).not.toContain('No patch')
+  expect((await mirror.askOpen('/-/ui/cve')).status).toBe(400)
+})
+
+test('records are found by their own id and by another id of theirs', async () => {
+  const record = (id: string, aliases: string[]) => JSON.stringify({ id, aliases, modified: '2026-01-01T00:00:00Z' })
+  const served = await serve(
+    (store) => {
+      store.publishOsv({ 'GHSA-1': record('GHSA-1', ['CVE-2026-1000']), 'CVE-2026-1001': record('CVE-2026-1001', []) })
+    },
+    { people: (config) => createWeb({ config, version: '1' }) },
+  )
+  const page = async (id: string) =>
+    textOf((await served.get(`/-/ui/cve?id=${id}`, { authorization: '' })).body.toString())
+  expect(await page('CVE-2026-1000')).toContain('the index of ids is not there')
+  expect(await page('CVE-2026-1000')).not.toContain('No record of this mirror')
+  const reads = openShortReads(served.dir) ?? expect.fail('no database')
+  await makeOsvViews({ dataDir: served.dir, reads: reads.reads, vendors: [], pause: () => Promise.resolve() })
+  reads.close()
+  expect(await page('CVE-2026-1000')).toMatch(/GHSA-1 .* other id/)
+  expect(await page('cve-2026-1001')).toContain('CVE-2026-1001')
+  expect(await page('CVE-2026-1002')).toContain('No record of this mirror has this id')
+  const found = (await served.get('/-/ui/search?q=CVE-2026-1000', { authorization: '' })).body.toString()
+  expect(found).toContain('/-/ui/cve?id=CVE-2026-1000')
+})
