@@ -4,14 +4,6 @@ import { JSON_FLAG, type Verb, type VerbPart } from '../../cli/verbs/verb.ts'
 export const BUNDLE_VERBS: readonly Verb[] = [
   { path: 'bundle', summary: 'carry data across an air gap' },
   {
-    path: 'bundle keygen',
-    arguments: '<file>',
-    summary: 'make a key pair that signs bundles: FILE and FILE.pub',
-    options: [JSON_FLAG],
-    example: 'bundle keygen /etc/patchmirror/bundle-key',
-    load: async () => (await import('./cli/keygen.ts')).keygenCommand,
-  },
-  {
     path: 'bundle export',
     arguments: '<file>',
     summary: 'write what is mirrored into a signed bundle',
@@ -27,6 +19,21 @@ export const BUNDLE_VERBS: readonly Verb[] = [
     ],
     example: 'bundle export weekly.bundle --since 12',
     load: async () => (await import('./cli/export.ts')).exportCommand,
+  },
+  {
+    path: 'bundle import',
+    arguments: '<file...>',
+    summary: 'take in bundles, or the parts of one',
+    options: [
+      ['--dry-run', 'say what would change, store nothing'],
+      ['--allow-rollback', 'also import a bundle that is older than the stored data; the ledger records it'],
+      ['--allow-unsigned', 'also import an unsigned bundle, which anyone could have made'],
+      ['--again', 'write everything again from a full bundle, to repair damaged data'],
+      ['--offline', 'make sure of it: any attempt to connect is an error'],
+      JSON_FLAG,
+    ],
+    example: 'bundle import weekly.bundle --dry-run',
+    load: async () => (await import('./cli/import.ts')).importCommand,
   },
   {
     path: 'bundle inspect',
@@ -48,21 +55,6 @@ export const BUNDLE_VERBS: readonly Verb[] = [
     load: async () => (await import('./cli/inspect.ts')).inspectCommand,
   },
   {
-    path: 'bundle import',
-    arguments: '<file...>',
-    summary: 'take in bundles, or the parts of one',
-    options: [
-      ['--dry-run', 'say what would change, store nothing'],
-      ['--allow-rollback', 'also import a bundle that is older than the stored data; the ledger records it'],
-      ['--allow-unsigned', 'also import an unsigned bundle, which anyone could have made'],
-      ['--again', 'write everything again from a full bundle, to repair damaged data'],
-      ['--offline', 'make sure of it: any attempt to connect is an error'],
-      JSON_FLAG,
-    ],
-    example: 'bundle import weekly.bundle --dry-run',
-    load: async () => (await import('./cli/import.ts')).importCommand,
-  },
-  {
     path: 'bundle need',
     arguments: '<file>',
     summary: 'write down what is stored here, for an export made for it',
@@ -74,6 +66,14 @@ export const BUNDLE_VERBS: readonly Verb[] = [
     ],
     example: 'bundle need target.need --brief',
     load: async () => (await import('./cli/need.ts')).needCommand,
+  },
+  {
+    path: 'bundle keygen',
+    arguments: '<file>',
+    summary: 'make a key pair that signs bundles: FILE and FILE.pub',
+    options: [JSON_FLAG],
+    example: 'bundle keygen /etc/patchmirror/bundle-key',
+    load: async () => (await import('./cli/keygen.ts')).keygenCommand,
   },
 ]
 
