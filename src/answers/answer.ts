@@ -40,16 +40,35 @@ export interface Table {
   /** For a page: in the terminal the head says enough. */
   readonly title: string
   readonly notes?: readonly string[]
-  readonly columns: readonly string[]
+  readonly columns: readonly (string | Column)[]
   readonly rows: readonly (readonly (Value | readonly Value[])[])[]
   /** Number of all rows, where `rows` may be a part of them. */
   readonly of?: number
   /** Number of rows before these, where a page can begin at any row. */
   readonly at?: number
-  /** Where further rows begin, of which the number is not known; only a page leads there. */
+  /** Where further rows begin, of which the number is not known. */
   readonly next?: string
+  /** The number of all rows of a list that is shown page by page; null: it is not known. */
+  readonly total?: number | null
+  /** For a page: in the terminal the head says enough. */
+  readonly about?: readonly string[]
+  /** For a terminal: how to see more rows; a page leads there. */
+  readonly more?: string
   /** Said instead of a table without rows. */
   readonly empty: string
+}
+
+/** A column of a table: its name, and how a terminal shows it. */
+export interface Column {
+  readonly name: string
+  /** Longest text in a terminal, characters. */
+  readonly width?: number
+  /** Several values are parts of one text. */
+  readonly isPhrase?: true
+  /** A terminal shows each of its values on a line below the row, and no head. */
+  readonly isBelow?: true
+  /** Only a page has room for it. */
+  readonly isDetail?: true
 }
 
 /** A longer text; a page shows its line breaks. */
@@ -63,7 +82,7 @@ interface Prose {
 export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 
 /** A value: a printer chooses how a time or a size looks, and whether a link can be followed. */
-export type Value = TextValue | TimeValue | BytesValue | CountValue | NoValue
+export type Value = TextValue | TimeValue | BytesValue | CountValue | DigestValue | NoValue
 
 /** A text, an id or a name. */
 export interface TextValue {
@@ -80,6 +99,8 @@ interface TimeValue {
   readonly kind: 'time'
   /** Unix milliseconds, or as upstream writes it. */
   readonly at: number | string
+  /** A terminal shows the day alone. */
+  readonly isDay?: true
   readonly note?: string
 }
 
@@ -93,6 +114,12 @@ interface CountValue {
   readonly count: number
 }
 
+/** A digest: a terminal shows its first digits. */
+interface DigestValue {
+  readonly kind: 'digest'
+  readonly digest: string
+}
+
 interface NoValue {
   readonly kind: 'none'
 }
@@ -102,7 +129,10 @@ export type Link = OwnLink | { readonly kind: 'web'; readonly url: string }
 
 /** What a value leads to on this mirror, by its kind and name: only a page knows where that is. */
 export type OwnLink =
-  | { readonly kind: 'record' | 'record file' | 'vulnerability' | 'tag' | 'view' | 'path'; readonly name: string }
+  | {
+      readonly kind: 'record' | 'record file' | 'vulnerability' | 'tag' | 'tags of' | 'view' | 'path'
+      readonly name: string
+    }
   | DocumentLink
   | { readonly kind: 'package'; readonly ecosystem: string; readonly name: string }
   | { readonly kind: 'changes'; readonly source: SourceName; readonly since: string }
@@ -117,7 +147,7 @@ export interface DocumentLink {
 }
 
 /** The value of what is not there. */
-const NONE: NoValue = { kind: 'none' }
+export const NONE: NoValue = { kind: 'none' }
 
 /** Returns the value of anything of upstream's as text, cut to `longest` characters (300). */
 export function textValue(value: unknown, longest?: number): Value {
@@ -136,7 +166,7 @@ export function linkValue(text: string, link: Link): Value {
 }
 
 /** Returns the value of a time, Unix milliseconds or as upstream writes it; '' is no note. */
-export function timeValue(at: number | string, note = ''): Value {
+export function timeValue(at: number | string, note = ''): TimeValue {
   return { kind: 'time', at, ...(note !== '' && { note }) }
 }
 
@@ -145,9 +175,19 @@ export function bytesValue(bytes: number): Value {
   return { kind: 'bytes', bytes }
 }
 
+/** Returns the value of a digest. */
+export function digestValue(digest: string): Value {
+  return { kind: 'digest', digest }
+}
+
 /** Returns the value of a number of things. */
 export function countValue(count: number): Value {
   return { kind: 'count', count }
+}
+
+/** Returns the columns of a table, each with its name. */
+export function columnsOf({ columns }: Pick<Table, 'columns'>): Column[] {
+  return columns.map((column) => (typeof column === 'string' ? { name: column } : column))
 }
 
 /** Returns values as a list, one alone too. */

@@ -1,4 +1,4 @@
-import { type Cell, count, grouped, outside, plain, size, time } from './cells.ts'
+import { type Cell, code, count, grouped, outside, plain, size, time } from './cells.ts'
 import {
   type Answer,
   type Facts,
@@ -9,6 +9,7 @@ import {
   type TextValue,
   type Tone,
   type Value,
+  columnsOf,
   listOf,
 } from './answer.ts'
 
@@ -61,6 +62,8 @@ interface PagePlace {
   readonly pageAt: (at: number) => string
   /** Returns the address of the same page, its table beginning behind this. */
   readonly pageAfter: (after: string) => string
+  /** The address of the first page of its list; null or absent: this is it. */
+  readonly first?: string | null
 }
 
 /** Returns an answer as blocks of a page, below its title. */
@@ -90,21 +93,26 @@ function titleOf({ title }: Pick<Facts, 'title'>): { readonly title?: string } {
 }
 
 function tableOf(table: Table, place: PagePlace): AnswerBlock {
-  const { rows, at, of = rows.length, notes = [] } = table
+  const { rows, at, of = rows.length, notes = [], about = [] } = table
   const from = at ?? 0
   const end = from + rows.length
   const nextRows = at !== undefined && end < of ? place.pageAt(end) : null
-  const note = [...rangeOf(table), ...notes].map(asSentence).join(' ')
+  const note = [...rangeOf(table), ...about, ...notes].map(asSentence).join(' ')
   return {
     kind: 'table',
     title: capitalized(table.title),
     ...(note !== '' && { note }),
-    columns: table.columns.map(capitalized),
+    columns: columnsOf(table).map(({ name }) => capitalized(name)),
     rows: rows.map((row) => row.map((value) => cellsOf(value, place))),
     empty: asSentence(table.empty),
-    first: from > 0 ? place.pageAt(0) : null,
+    first: from > 0 ? place.pageAt(0) : firstOf(table, place),
     next: table.next === undefined ? nextRows : place.pageAfter(table.next),
   }
+}
+
+/** Only a list that is shown page by page has a first page behind which it may be. */
+function firstOf({ total }: Table, { first = null }: PagePlace): string | null {
+  return total === undefined ? null : first
 }
 
 /** Says which rows are shown, where they are a part of all. */
@@ -126,6 +134,8 @@ function cellOf(value: Value, place: PagePlace): Cell {
       return count(value.count)
     case 'bytes':
       return size(value.bytes)
+    case 'digest':
+      return code(value.digest)
     case 'time': {
       const cell = time(value.at, place.now)
       const notes = [cell.note, value.note].filter((note) => note !== undefined)

@@ -1,6 +1,6 @@
 import { toIso } from '../base/time.ts'
-import { table, visible } from '../cli/output.ts'
-import { type Answer, type Facts, type Part, type Table, type Value, listOf } from './answer.ts'
+import { cut, table, visible } from '../cli/output.ts'
+import { type Answer, type Column, type Facts, type Part, type Table, type Value, columnsOf, listOf } from './answer.ts'
 
 /** Returns an answer as lines of a terminal, without what could move its cursor: facts and tables stand between blank lines. */
 export function terminalLines({ title, parts }: Pick<Answer, 'parts'> & Partial<Answer>): string[] {
@@ -35,12 +35,47 @@ function factLines({ rows }: Facts): string[] {
   return rows.map(([name, value]) => visible(`${name.padEnd(width)}  ${textOfValues(value)}`))
 }
 
-function tableLines({ columns, rows, of = rows.length, notes = [], empty }: Table): string[] {
-  if (rows.length === 0) return [empty, ...notes].map(visible)
-  const cells = rows.map((row) => row.map(textOfValues))
+function tableLines(given: Table): string[] {
+  const { rows, of = rows.length, notes = [], empty } = given
+  if (rows.length === 0) return [...[empty, ...notes].map(visible), ...nextLines(given)]
+  const columns = columnsOf(given)
+  if (columns.some(({ isBelow }) => isBelow)) return [...outlineLines(columns, rows), ...nextLines(given)]
+  const shown = columns.filter(({ isDetail }) => isDetail !== true)
+  const cells = rows.map((row) =>
+    columns.flatMap((column, at) => (column.isDetail === true ? [] : cellText(column, row[at] ?? []))),
+  )
   const more = of - rows.length
   const hint = more > 0 ? [`… and ${more} more: --limit ${of}, or --json`] : []
-  return [...notes.map(visible), table(columns, cells), ...hint]
+  const head = shown.map(({ name }) => name)
+  return [...notes.map(visible), table(head, cells), ...hint, ...nextLines(given)]
+}
+
+/** Returns each row as a line, a time apart from the rest, with the values of its columns below it. */
+function outlineLines(columns: readonly Column[], rows: Table['rows']): string[] {
+  return rows.flatMap((row) => {
+    const cells = columns.map((column, at) => ({ ...column, values: listOf(row[at] ?? []) }))
+    const heads = cells.filter(({ isBelow, isDetail }) => isBelow !== true && isDetail !== true)
+    const [times = [], others = []] = [true, false].map((isTime) =>
+      heads.filter(({ values }) => (values[0]?.kind === 'time') === isTime).map(({ values }) => textOfValues(values)),
+    )
+    const below = cells.flatMap(({ isBelow, values }) => (isBelow === true ? values : []))
+    return [visible([...times, others.join(': ')].join('  ')), ...below.map((one) => `  ${visible(textOfValue(one))}`)]
+  })
+}
+
+/** Says how many rows of a list are shown, and how to see the next ones. */
+function nextLines({ rows, next, total, more }: Table): string[] {
+  if (more !== undefined) return ['', more]
+  if (next === undefined || total === undefined) return []
+  const count = total === null ? `${rows.length} shown` : `${rows.length} of ${total}`
+  return ['', `${count}; the next page: the same command with`, `--after ${next}`]
+}
+
+function cellText({ width = Infinity, isPhrase }: Column, values: Value | readonly Value[]): string {
+  if (isPhrase !== true) return cut(textOfValues(values), width)
+  const [first, ...others] = listOf(values)
+  const parts = [...listOf(first ?? []), ...others.filter(({ kind }) => kind !== 'none')]
+  return cut(parts.map(textOfValue).join(' '), width)
 }
 
 /** Returns values in a line; where one has a comma in it, they are separated by semicolons. */
@@ -57,8 +92,12 @@ function textOfValue(value: Value): string {
       return String(value.count)
     case 'bytes':
       return `${value.bytes} bytes`
-    case 'time':
-      return withNote(typeof value.at === 'number' ? toIso(value.at) : value.at, value.note)
+    case 'digest':
+      return value.digest.replace(/^sha256:/, '').slice(0, 12)
+    case 'time': {
+      const at = typeof value.at === 'number' ? toIso(value.at) : value.at
+      return withNote(value.isDay === true ? at.slice(0, 10) : at, value.note)
+    }
     case 'text':
       return withNote(value.text, value.note)
   }

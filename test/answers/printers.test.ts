@@ -4,6 +4,7 @@ import {
   type Table,
   bytesValue,
   codeValue,
+  digestValue,
   linkValue,
   textValue,
   timeValue,
@@ -148,4 +149,90 @@ test('an address of upstream is a link of a page only where it is one of the web
   ])
   expect(linked('javascript:alert(1)')).toMatchObject([{ rows: [[[{ text: 'javascript:alert(1)' }]]] }])
   expect(JSON.stringify(linked('javascript:alert(1)'))).not.toContain('href')
+})
+
+const LIST: Table = {
+  kind: 'table',
+  title: 'things',
+  columns: [
+    { name: 'package', width: 8, isPhrase: true },
+    { name: 'digest' },
+    { name: 'day' },
+    { name: 'id', isDetail: true },
+  ],
+  rows: [
+    [
+      [textValue('curl'), textValue('1.2.3')],
+      digestValue(`sha256:${'ab'.repeat(32)}`),
+      { ...timeValue(NOW), isDay: true },
+      codeValue('x'),
+    ],
+    [[textValue('bash'), textValue(null)], textValue(null), textValue(null), codeValue('y')],
+  ],
+  next: 'cursor',
+  total: 7,
+  about: ['7 things'],
+  empty: 'no things',
+}
+
+test('the terminal prints a list without its details, cuts what is wide, and names the next page', () => {
+  const lines = terminalLines({ parts: [LIST] })
+  expect(lines.join('\n').split('\n')).toEqual([
+    'package   digest        day',
+    'curl 1.…  abababababab  2026-07-01',
+    'bash      -             -',
+    '',
+    '2 of 7; the next page: the same command with',
+    '--after cursor',
+  ])
+  expect(terminalLines({ parts: [{ ...LIST, total: null }] })).toContain(
+    '2 shown; the next page: the same command with',
+  )
+})
+
+test('a page shows all columns of a list, how many rows it has, and links to its first and its next page', () => {
+  const place = { now: NOW, hrefOf: () => '', pageAt: () => '', pageAfter: (id: string) => `after ${id}` }
+  const [block] = htmlBlocks({ parts: [LIST] }, { ...place, first: 'first' })
+  expect(block).toMatchObject({
+    note: '7 things.',
+    columns: ['Package', 'Digest', 'Day', 'Id'],
+    first: 'first',
+    next: 'after cursor',
+  })
+  expect(JSON.stringify(block)).toContain(`sha256:${'ab'.repeat(32)}`)
+  expect(htmlBlocks({ parts: [LIST] }, place)[0]).toMatchObject({ first: null })
+})
+
+const OUTLINE: Table = {
+  kind: 'table',
+  title: 'changes',
+  about: ['for a page'],
+  columns: [
+    { name: 'when' },
+    { name: 'tag' },
+    { name: 'change' },
+    { name: 'first', isBelow: true },
+    { name: 'then', isDetail: true },
+  ],
+  rows: [
+    [timeValue(NOW), textValue('a:1'), textValue('1 new'), [textValue('x, y'), textValue('z')], textValue('7')],
+    [timeValue(NOW), textValue('b:1'), textValue('1 gone'), [], textValue('6')],
+  ],
+  more: 'more exist than these 2',
+  empty: 'nothing changed',
+}
+
+test('the terminal prints a change as a line, with its details below it, and a page as a row', () => {
+  expect(terminalLines({ parts: [OUTLINE] })).toEqual([
+    '2026-07-01T01:00:00.000Z  a:1: 1 new',
+    '  x, y',
+    '  z',
+    '2026-07-01T01:00:00.000Z  b:1: 1 gone',
+    '',
+    'more exist than these 2',
+  ])
+  expect(terminalLines({ parts: [{ ...OUTLINE, rows: [] }] })[0]).toBe('nothing changed')
+  const [block] = blocksOf(OUTLINE)
+  expect(block).toMatchObject({ note: 'For a page.', columns: ['When', 'Tag', 'Change', 'First', 'Then'] })
+  expect(JSON.stringify(block)).not.toContain('more exist')
 })

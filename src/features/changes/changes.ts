@@ -9,10 +9,11 @@ import {
   placesSince,
 } from '../../server/followers/since.ts'
 import { type ListedPackages, packagesIn } from '../../server/followers/tag-packages.ts'
+import { terminalLines } from '../../answers/terminal.ts'
+import { changedNames, notJudgedWords } from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
-import { counted, nounOf } from '../../base/text.ts'
+import { counted } from '../../base/text.ts'
 import { missingUnit, readSince, toIso } from '../../base/time.ts'
-import { doubtSentence } from '../../base/domain/doubts.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { readSbomFile } from '../match/cli/sbom-file.ts'
 import { type LookupOptions, refuseLookup, sinceGiven } from '../lookup/open.ts'
@@ -133,11 +134,9 @@ function shown(place: SincePlace, found: Collected, packages: AskedPackages | nu
   const { firstStored } = place
   const note = firstStoredText(place)
   const time = since === null ? `snapshot ${from.slice(0, 12)}` : since
-  const lines = changes.flatMap((one) => [
-    'id' in one ? one.id : one.path,
-    ...(one.doubts ?? []).map((doubt) => `  ${doubtSentence(doubt)}`),
-    ...(one.words ?? []).map((text) => `  ${text}`),
-  ])
+  const named = changes.map((one) => ({ ...one, name: 'id' in one ? one.id : one.path }))
+  const hint = `more exist than these ${changes.length}: --limit shows up to 1000`
+  const table = changedNames('osv', named, more ? { more: hint } : {})
   const source = packages?.from ?? null
   return {
     json: {
@@ -155,14 +154,8 @@ function shown(place: SincePlace, found: Collected, packages: AskedPackages | nu
       ...(note === null ? [] : [note]),
       ...(source === null ? [] : [packagesLine(source)]),
       '',
-      ...(lines.length === 0 ? ['nothing changed'] : lines),
-      ...(more ? ['', `more exist than these ${changes.length}: --limit shows up to 1000`] : []),
-      ...(notJudged > 0
-        ? [
-            '',
-            `${counted(notJudged, 'changed record is not listed: its', 'changed records are not listed: their')} earlier version is not stored, so it is not known whether ${nounOf(notJudged, 'it concerns', 'they concern')} what was asked`,
-          ]
-        : []),
+      ...terminalLines({ parts: [table] }),
+      ...(notJudged > 0 ? ['', notJudgedWords(notJudged)] : []),
     ],
   }
 }

@@ -75,8 +75,6 @@ async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe):
       `subscription ${dead.map((item) => String(itemIdOf(item))).join(', ')} is switched off at the service`,
       `Switch it on in the platform, or replace it: "patchmirror webhooks rotate ID".`,
     )
-  const suspicion = (await world.readStatus(config))?.webhooks?.refresh.misses?.warning ?? null
-  if (suspicion !== null) return warning(suspicion, 'Send a test event: "patchmirror webhooks test ID".')
   return fine(`the service has ${counted(items.length, 'webhook subscription')}, those of this mirror included`)
 }
 

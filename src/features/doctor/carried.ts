@@ -5,14 +5,13 @@ import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import { HIDE_KEYS, warnOfPlainKeys } from '../../config/rules/plain-keys.ts'
 import { readCertificate } from '../../base/certificate.ts'
 import { messageOf, systemCode } from '../../base/errors.ts'
-import { counted } from '../../base/text.ts'
+import { describeUnread } from '../../base/domain/status.ts'
 import { DAY_MS } from '../../base/time.ts'
 import { readPublicKey, readSigningKey } from '../bundles/format/keys.ts'
 import { readCurrentViews, unreadVexIn } from '../scanners/store/generations.ts'
 import { checkViews } from '../scanners/views/check.ts'
-import type { MirrorProblem } from '../../server/status/problem.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
-import { listedProblems } from './listed.ts'
+import { listedFindings } from './listed.ts'
 import type { DoctorWorld } from './world.ts'
 import { readNamedFile } from '../../base/files.ts'
 
@@ -54,21 +53,8 @@ async function boxes(world: DoctorWorld, config: Config): Promise<Finding> {
     return [failure(`${path} (${setting}) ${fault}`, action)]
   })
   const status = await world.readStatus(config)
-  findings.push(...listedProblems(world, config, status, ['outbox', 'inbox'], wordsOnBox))
+  findings.push(...listedFindings(world, config, status, 'boxes'))
   return worst(findings, skipped('neither bundle.inbox nor bundle.outbox is set'))
-}
-
-function wordsOnBox({ code, level, subject, text, detail }: MirrorProblem): readonly [string, string] {
-  if (code === 'outbox')
-    return [
-      `the last export into the outbox failed: ${detail ?? text}`,
-      'Correct what is named; the daemon tries again.',
-    ]
-  if (level === 'failed') return [`${subject}: ${text} (${detail ?? 'unknown'})`, 'Correct what is named.']
-  return [
-    `the inbox refused ${detail ?? 'a bundle'}`,
-    'See "patchmirror bundle inspect FILE" and the log; then remove the file, or bring the bundle that it needs.',
-  ]
 }
 
 function folderFault(path: string): string | null {
@@ -160,21 +146,13 @@ async function views(world: DoctorWorld, config: Config): Promise<Finding> {
   if (faults.length > 0) return failure(faults.map(({ kind, fault }) => `${kind}: ${fault}`).join('; '), repair)
   const status = await world.readStatus(config)
   if (status === null) return skipped('nothing is mirrored yet')
-  const listed = listedProblems(world, config, status, ['views'], ({ subject, text, detail }) => [
-    `${subject}: ${text}`,
-    `${detail ?? ''} ${repair}`.trim(),
-  ])
+  const listed = listedFindings(world, config, status, 'views')
   const [first] = listed
   if (first !== undefined) return worst(listed, first)
-  const states = status.views ?? null
   const unread = config.views.vex ? unreadVexIn(config.data.dir).length : 0
-  if (unread > 0)
-    return warning(
-      `vex: ${counted(unread, 'damaged document')} missing in the repository`,
-      'Fetch what is damaged again: "patchmirror doctor --data --repair".',
-    )
+  if (unread > 0) return warning(`Views (vex): ${describeUnread(unread)}`, repair)
   const built = (['osv', 'vex'] as const).filter((kind) => readCurrentViews(config.data.dir, kind))
   if (built.length === 0) return skipped('none are built yet: a running daemon builds them')
-  if (states === null) return fine(`no damage found in those of ${built.join(' and ')}`)
-  return fine(states.map(({ kind, state }) => `${kind}: ${state}`).join(', '))
+  if (status.views === undefined) return fine(`no damage found in those of ${built.join(' and ')}`)
+  return fine(status.views.map(({ kind, state }) => `${kind}: ${state}`).join(', '))
 }

@@ -1,13 +1,11 @@
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../base/errors.ts'
-import { FLEET_PAUSED } from '../../base/domain/status.ts'
 import { fleetTrust } from '../bundles/format/keys.ts'
 import { findNewest, readGeneration } from '../fleet/generations/chain.ts'
 import { type Lease, fetchLease } from '../fleet/lease/lease.ts'
 import { openObjectStore } from '../fleet/objects/open-store.ts'
-import type { MirrorProblem } from '../../server/status/problem.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
-import { listedProblems } from './listed.ts'
+import { listedFindings } from './listed.ts'
 import type { DoctorWorld } from './world.ts'
 
 /** Creates the checks of the fleet that this mirror belongs to. They only read the object store. */
@@ -72,20 +70,6 @@ async function member(world: DoctorWorld, config: Config): Promise<Finding> {
   const state = status?.fleet ?? null
   if (state === null) return skipped('no daemon of this data folder is running')
   const { seen, served, name, leads, role } = state
-  const findings = listedProblems(world, config, status, ['fleet'], wordsOnMember)
+  const findings = listedFindings(world, config, status, 'fleet')
   return worst(findings, fine(`generation ${served} of ${seen} is served by ${name} (${leads ? 'leader' : role})`))
-}
-
-function wordsOnMember({ text, detail, since }: MirrorProblem): readonly [string, string] {
-  if (text === FLEET_PAUSED)
-    return [
-      FLEET_PAUSED,
-      'Run "patchmirror fleet rollback --end" once the service has the right data: the data of all mirrors gets older.',
-    ]
-  if (since === null)
-    return [detail ?? text, 'See the log of this mirror: it says what it downloads, and what refuses it.']
-  return [
-    `since ${since}: ${detail ?? text}`,
-    'Correct what is named; the mirror serves what it has and tries again by itself.',
-  ]
 }

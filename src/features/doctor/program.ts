@@ -21,7 +21,7 @@ function logFileFault(file: string | null): string | null {
 }
 
 /** Reports whether the mirror has data, or a way to get some. */
-export function isFillable({ upstream, bundle, data, fleet }: Config): boolean {
+function isFillable({ upstream, bundle, data, fleet }: Config): boolean {
   return upstream.apiRoot !== null || bundle.trustedKeys.length > 0 || fleet.url !== null || hasData(data.dir)
 }
 

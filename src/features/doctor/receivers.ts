@@ -2,16 +2,16 @@ import { createProxyRule } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
 import { relayUrls } from '../../config/kinds/urls.ts'
 import { endpointsOf } from '../../config/kinds/webhooks.ts'
-import { counted } from '../../base/text.ts'
 import { agentName } from '../../upstream/client.ts'
 import { networkError } from '../../upstream/http/response.ts'
 import { servingDaemon } from '../../store/database/lock.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
+import { listedFindings } from './listed.ts'
 import { tryRequest, tryTcp } from './network/probes.ts'
 import type { DoctorWorld } from './world.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
 
-/** Creates the checks of where events arrive, and of where they are passed on to. */
+/** Creates the checks of where events arrive, of where they are passed on to, and of caches. */
 export function receiverChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
   return [
     {
@@ -31,6 +31,12 @@ export function receiverChecks(world: DoctorWorld, config: Config): DoctorCheck[
       title: 'events that were given up',
       needs: ['settings', 'database', 'schema'],
       run: () => deadLetters(world, config),
+    },
+    {
+      name: 'edge',
+      title: 'caches in front of this mirror',
+      needs: ['settings', 'database', 'schema'],
+      run: () => edge(world, config),
     },
   ]
 }
@@ -68,45 +74,42 @@ async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
   return worst(await Promise.all(findings), skipped('there is no endpoint'))
 }
 
-/** Names a target by its scheme and host: the rest of its URL may be a token. */
+/** What the list of problems has of the targets, and whether the hosts of the others accept connections. */
 async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
-  const urls = relayUrls(config.relay)
-  if (urls.length === 0) return skipped('no target is set (relay.targets)')
-  const targets = world.readTargets(config)
-  const rule = createProxyRule(null, world.env)
-  const { connectTimeoutMs } = boundedUpstream(config.upstream, world.timeoutMs)
-  const findings = urls.map(async (text): Promise<Finding> => {
-    const url = new URL(text)
-    const known = targets.find((one) => one.url === text)
-    if (known?.state === 'disabled')
-      return failure(
-        `${url.origin} is disabled: ${known.reason ?? 'it refused events'}`,
-        `Correct the receiver, then run: patchmirror relay --enable ${known.id}`,
-      )
-    if (known?.state === 'failing')
-      return warning(
-        `${url.origin} fails, ${counted(known.pending, 'event is', 'events are')} waiting: ${known.reason ?? ''}`,
-        `Correct the receiver; "patchmirror relay --enable ${known.id}" tries it at once.`,
-      )
-    const proxy = rule(url)
-    try {
-      await tryTcp(proxy === null ? url : new URL(proxy.url), connectTimeoutMs)
-      return fine(`${url.origin} accepts connections${proxy === null ? '' : ` through ${proxy.setting}`}`)
-    } catch (error) {
-      const { message } = networkError(error, url.origin, connectTimeoutMs)
-      return warning(message, 'Check the receiver, its address (relay.targets, relay.chatTargets) and the firewall.')
-    }
-  })
-  return worst(await Promise.all(findings), skipped('no target is set'))
+  const status = await world.readStatus(config)
+  const listed = listedFindings(world, config, status, 'relay')
+  const troubled = status?.relay.filter(({ state }) => state !== 'ok').map(({ target }) => target) ?? []
+  const urls = relayUrls(config.relay).map((text) => new URL(text))
+  const rest = urls.filter(({ origin }) => !troubled.includes(origin))
+  const probed = await Promise.all(rest.map((url) => probeTarget(world, config, url)))
+  return worst([...listed, ...probed], skipped('no target is set (relay.targets)'))
 }
 
-/** Warns of events that nothing handles any more until somebody decides. */
-function deadLetters(world: DoctorWorld, config: Config): Finding {
-  const counts = world.readInboxCounts(config)
-  if (counts === null) return skipped('no delivery is stored, or webhooks.db cannot be read yet')
-  if (counts.dead === 0) return fine('no event was given up')
-  return warning(
-    `${counted(counts.dead, 'event was', 'events were')} given up`,
-    'See "patchmirror webhooks inbox --state dead" for the reasons; "patchmirror webhooks resolve --replay --all" tries them again, "patchmirror webhooks resolve --dismiss --all" ends this warning.',
-  )
+/** Names a target by its scheme and host: the rest of its URL may be a token. */
+async function probeTarget(world: DoctorWorld, config: Config, url: URL): Promise<Finding> {
+  const proxy = createProxyRule(null, world.env)(url)
+  const { connectTimeoutMs } = boundedUpstream(config.upstream, world.timeoutMs)
+  try {
+    await tryTcp(proxy === null ? url : new URL(proxy.url), connectTimeoutMs)
+    return fine(`${url.origin} accepts connections${proxy === null ? '' : ` through ${proxy.setting}`}`)
+  } catch (error) {
+    const { message } = networkError(error, url.origin, connectTimeoutMs)
+    return warning(message, 'Check the receiver, its address (relay.targets, relay.chatTargets) and the firewall.')
+  }
+}
+
+/** What the list of problems has of webhooks: events that nothing handles until somebody decides, and events that stay away. */
+async function deadLetters(world: DoctorWorld, config: Config): Promise<Finding> {
+  const status = await world.readStatus(config)
+  const listed = listedFindings(world, config, status, 'dead-letters')
+  const isKnown = (status?.webhooks?.counts ?? null) !== null
+  return worst(listed, isKnown ? fine('no event was given up') : skipped('no delivery is stored'))
+}
+
+async function edge(world: DoctorWorld, config: Config): Promise<Finding> {
+  const status = await world.readStatus(config)
+  const caches = status?.edge ?? []
+  const sound = fine(caches.map(({ id, state }) => `${id}: ${state}`).join(', '))
+  const none = skipped('no running daemon has a cache to purge (edge)')
+  return worst(listedFindings(world, config, status, 'edge'), caches.length === 0 ? none : sound)
 }

@@ -1,5 +1,3 @@
-import type { InboxCounts } from '../../store/webhooks/inbox.ts'
-import type { RelayTarget } from '../../store/webhooks/outbox.ts'
 import type { Status } from '../../base/reports/status.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
@@ -42,10 +40,6 @@ export interface DoctorWorld {
   readonly findDaemon: (config: Config, port: number | null) => Promise<AnsweringDaemon | null>
   /** Returns the daemon's status, else the same from the data folder; null when nothing is stored. */
   readonly readStatus: (config: Config) => Promise<Status | null>
-  /** Returns the targets of the relay, with their addresses, which no page shows. */
-  readonly readTargets: (config: Config) => readonly RelayTarget[]
-  /** Returns how many deliveries are in each state; null when nothing is stored, or it cannot be read yet. */
-  readonly readInboxCounts: (config: Config) => InboxCounts | null
   /** Returns the webhook secrets in use. Throws `config`. */
   readonly readSecrets: (config: Config) => readonly KnownSecret[]
 }

@@ -1,3 +1,5 @@
+import { terminalLines } from '../../answers/terminal.ts'
+import { changedFindingsTable, tagsToFix } from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { SINCE_FORMS, missingUnit, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
@@ -5,17 +7,8 @@ import { type MissingParts, describeMissing, missingOf } from '../../server/snap
 import { tagRemovedAt } from '../../server/lookup/named.ts'
 import { answerFindings, listChanges, ownerNamed } from './answers.ts'
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
-import { table } from '../../cli/output.ts'
-import type { changeMessage } from '../../store/findings/message.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
-import {
-  NOT_JUDGED,
-  changedFindings,
-  detailWords,
-  findingWords,
-  judgedWords,
-  packageWords,
-} from '../../store/findings/words.ts'
+import { NOT_JUDGED, judgedWords, packageWords } from '../../store/findings/words.ts'
 import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
 import { idOfTag } from '../lookup/tag-sbom.ts'
@@ -66,8 +59,6 @@ function findingsCommand(options: FindingsOptions, all: boolean): Promise<number
   })
 }
 
-type Change = ReturnType<typeof changeMessage>
-
 /** Which changes are listed. */
 interface Asked {
   /** The time since which, as ISO 8601. */
@@ -83,15 +74,15 @@ interface Asked {
 function changesSince({ config, used, reads: stored }: LookupCall, asked: Asked): LookupResult {
   const json = answerFindings(config, missingBy(stored), (reads) => listSince(reads, asked, null))
   const { changes, next, counts, since } = json
-  const lines = changes.flatMap((one) => linesOf(one, `${one.at}  ${one.tag.name}: `))
+  const table = changedFindingsTable(changes, moreOf(next, changes.length))
+  const none = '"patchmirror list findings" says why none is judged'
   return {
     json,
     lines: [
       `changes of findings since ${since}; ${judgedWords(counts, true)}`,
-      ...(counts.judged === 0 && counts.tags > 0 ? ['"patchmirror list findings" says why none is judged'] : []),
+      ...(counts.judged === 0 && counts.tags > 0 ? [none] : []),
       '',
-      ...(lines.length === 0 ? ['nothing changed'] : lines),
-      ...(next === null ? [] : ['', moreLine(changes.length)]),
+      ...terminalLines({ parts: [table] }),
       '',
       judgedLine(json, used()),
     ],
@@ -131,7 +122,8 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
   const [tag] = json.tags
   const { counts, notJudgedReason } = tag ?? {}
   const { since, changes, next } = json
-  const lines = changes.flatMap((one) => linesOf(one, `${one.at}  `))
+  const empty = `no change since ${since}`
+  const table = changedFindingsTable(changes, { empty, ...moreOf(next, changes.length) }, true)
   return {
     json,
     lines: [
@@ -142,8 +134,8 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
       ...(tag !== undefined && counts === undefined ? [`not judged: ${notJudgedReason ?? 'unknown'}`] : []),
       ...(counts === undefined ? [] : countLines(counts)),
       '',
-      ...(lines.length === 0 ? [`no change since ${since}`] : [`changes since ${since}`, ...lines]),
-      ...(next === null ? [] : ['', moreLine(changes.length)]),
+      ...(changes.length === 0 ? [] : [`changes since ${since}`]),
+      ...terminalLines({ parts: [table] }),
       '',
       judgedLine(json, stored.used()),
     ],
@@ -162,8 +154,9 @@ function idOfJudged(stored: LookupCall, reads: FindingsReads, name: string): str
   }
 }
 
-function moreLine(shown: number): string {
-  return `more exist than these ${shown}: --limit shows up to 1000, --since later ones`
+/** Says how to see more, where there is more. */
+function moreOf(next: string | null, shown: number): { readonly more?: string } {
+  return next === null ? {} : { more: `more exist than these ${shown}: --limit shows up to 1000, --since later ones` }
 }
 
 type Judged = NonNullable<ReturnType<typeof stateMessage>>
@@ -208,23 +201,6 @@ function countLines(counts: Counts): string[] {
   ]
 }
 
-function linesOf(one: Change, before: string): string[] {
-  const counts = {
-    found: one.newFindings,
-    foundFixable: one.newFixable,
-    gone: one.goneFindings,
-    goneFixable: one.goneFixable,
-    fixes: one.newFixes,
-    fixesGone: one.goneFixes,
-  }
-  const details = one.changes.map(({ change, id, package: name, version, fixable, source }) =>
-    detailWords([change, id, name, version, fixable ? 1 : 0, source ?? '']),
-  )
-  const unlisted = changedFindings(counts) - details.length
-  const rest = unlisted > 0 ? [`and ${unlisted} more`] : []
-  return [before + findingWords(counts), ...[...details, ...rest].map((text) => `  ${text}`)]
-}
-
 /** Reasons why tags are not judged that are shown. */
 const MOST_REASONS = 5
 
@@ -240,18 +216,14 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
     tags: reads.listTagsToFix(limit),
   }))
   const { counts } = json
-  const rows = tags.map((tag) => [
-    tag.name,
-    ...[tag.fixable, tag.findings, tag.critical, tag.high, tag.suppressed].map(String),
-  ])
-  const head = ['tag', 'with a fix', 'findings', 'critical', 'high', 'ruled out by VEX']
+  const more = `more exist than these ${tags.length}: --limit shows up to 1000`
+  const table = tagsToFix(tags, tags.length < counts.judged ? { more } : {})
   return {
     json: { ...json, tags: tags.map(tagMessage), notJudged: reasons },
     lines: [
       judgedWords(counts, true),
       ...reasons.map(({ reason, tags: of }) => `not judged: ${counted(of, 'tag')}: ${reason}`),
-      ...(rows.length === 0 ? [] : ['', ...table(head, rows).split('\n')]),
-      ...(rows.length < counts.judged ? ['', `more exist than these ${rows.length}: --limit shows up to 1000`] : []),
+      ...(tags.length === 0 ? [] : ['', ...terminalLines({ parts: [table] })]),
     ],
   }
 }

@@ -1,14 +1,15 @@
+import type { Table } from '../../answers/answer.ts'
+import { terminalLines } from '../../answers/terminal.ts'
 import { type ListPage, parseListPage } from '../../server/reading/list-page.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { canonicalPath, fillPath } from '../../base/domain/path-templates.ts'
 import { RESOURCES } from '../../base/domain/resources.ts'
-import { readText, resolveField } from '../../base/json/field-names.ts'
+import { readText } from '../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import { IMAGE_NAME_FIELDS } from '../../base/json/forms/listed-names.ts'
 import type { Fields } from '../../base/json/objects.ts'
-import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../../cli/context.ts'
-import { cut, table } from '../../cli/output.ts'
+import { patchesTable, tagsTable } from './list-answers.ts'
 import { type LookupOptions } from './open.ts'
 import { filterName } from './filters.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
@@ -35,8 +36,7 @@ export function tagsCommand(image: string | undefined, options: ListOptions): Pr
       image === undefined
         ? read(stored, TAGS, {}, queryOf(options))
         : read(stored, TAGS_OF, { repo: repositoryOf(stored, image) }, queryOf(options))
-    const rows = page.items.map((item) => tagCells(item, image))
-    return listed('tags', page, TAG_COLUMNS, rows)
+    return listed('tags', page, tagsTable(page, image))
   })
 }
 
@@ -58,37 +58,8 @@ export function patchesCommand(options: ListOptions & Record<string, unknown>): 
       if (param !== null && typeof value === 'string') query.set(param, value)
     }
     const page = read(stored, PATCHES, {}, query)
-    const items = page.items.map((item) => fieldsOfItem(item, 'patches'))
-    const rows = items.map((item) => [
-      cut(textIn(item, 'cve_id'), 17),
-      cut(`${textIn(item, 'package_src_name')} ${textIn(item, 'version')}`, 26),
-      cut(`${textIn(item, 'ecosystem')} ${textIn(item, 'os_distro_major')}`.replace(/ -$/, ''), 13),
-      cut(textIn(item, 'severity'), 10),
-      cut(textIn(item, 'ticket_status'), 12),
-    ])
-    return listed('patches', page, ['CVE', 'source package', 'ecosystem', 'severity', 'ticket'], rows)
+    return listed('patches', page, patchesTable(page))
   })
-}
-
-/** Heads of the cells of `tagCells`. */
-export const TAG_COLUMNS: readonly string[] = ['tag', 'digest', 'updated']
-
-/** Returns the cells of a listed tag. `image`: the repository that it is listed under, where it names none. */
-export function tagCells(item: Fields, image?: string): string[] {
-  const { repository, tag, digest } = namesOfTag({ ...item })
-  const names = [repository ?? (image === undefined ? null : cut(image, 60)), tag]
-  return [
-    names.filter((part) => part !== null).join(':'),
-    digest === null ? '-' : digest.replace(/^sha256:/, '').slice(0, 12),
-    textIn(fieldsOfItem(item, 'tags'), 'updated_at').slice(0, 10),
-  ]
-}
-
-/** Returns a field of an item as text, in any spelling of its name; `-` when it has none. */
-function textIn(item: Fields, field: string): string {
-  const [name] = resolveField(field, Object.keys(item))
-  const value = name === undefined ? undefined : item[name]
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : '-'
 }
 
 function queryOf({ limit, after, order }: ListOptions): URLSearchParams {
@@ -119,17 +90,6 @@ function read(
   return parseListPage(stored.reads, fillPath(path, params), reply)
 }
 
-function listed(
-  name: string,
-  { items, texts, next, total }: ListPage,
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-): LookupResult {
-  const count = total === null ? `${items.length} shown` : `${items.length} of ${total}`
-  const more = next === null ? [] : ['', `${count}; the next page: the same command with`, `--after ${next}`]
-  const none = items.length === 0 ? [`no ${name}: the service's list has none that fit`] : []
-  return {
-    json: { [name]: texts().map(upstreamJson), total, next },
-    lines: [...(items.length === 0 ? none : [table(head, rows)]), ...more],
-  }
+function listed(name: string, { texts, next, total }: ListPage, table: Table): LookupResult {
+  return { json: { [name]: texts().map(upstreamJson), total, next }, lines: terminalLines({ parts: [table] }) }
 }

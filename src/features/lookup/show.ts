@@ -11,8 +11,7 @@ import { type Fields, fieldsOf, jsonTextOf } from '../../base/json/objects.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../../cli/context.ts'
-import { table } from '../../cli/output.ts'
-import { TAG_COLUMNS, tagCells } from './lists.ts'
+import { tagsTable } from './list-answers.ts'
 import { type LookupOptions } from './open.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
 import { recordAnswer, recordContent } from './record.ts'
@@ -96,18 +95,19 @@ function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | 
   if (only === undefined) return null
   if (named.length === 1) return tagFinding(stored, only.id, only.body)
   const tags = named.map(({ id, body }) => ({ id, body, item: fieldsOf(JSON.parse(body.toString('utf8'))) }))
-  const rows = tags.slice(0, limit).map(({ id, item }) => [...tagCells(item), id])
+  const items = tags.slice(0, limit).map(({ id, item }) => ({ ...item, id }))
+  const table = tagsTable({ items, next: null, total: null }, undefined, true)
   const lines = [
     `${text} names ${tags.length}${tags.length < MOST_TAGS ? '' : ' or more'} tags; show one by its name, digest or id:`,
-    table([...TAG_COLUMNS, 'id'], rows),
+    ...terminalLines({ parts: [table] }),
     ...(tags.length > limit
       ? [`… and ${tags.length - limit} more: --limit ${tags.length}, or "patchmirror list tags"`]
       : []),
   ]
   const isRepository = tags.every(({ item }) => isOfRepository(item, text))
   if (!isRepository) throw new MirrorError('not_found', `not found: ${lines.join('\n')}`)
-  const items = tags.slice(0, limit).map(({ body }) => upstreamJson(body.toString('utf8')))
-  return { json: { kind: 'repository', repository: text, total: tags.length, tags: items }, lines }
+  const bodies = tags.slice(0, limit).map(({ body }) => upstreamJson(body.toString('utf8')))
+  return { json: { kind: 'repository', repository: text, total: tags.length, tags: bodies }, lines }
 }
 
 /** Returns a listed tag: its names, its fields and its artifacts. */

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { doctorWorld } from '../../../src/features/doctor/cli/world.ts'
 import { loadConfig } from '../../../src/config/load.ts'
+import type { SourceName } from '../../../src/base/domain/sources.ts'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { type CheckResult, checksExitCode } from '../../../src/features/doctor/check.ts'
 import { examineMirror } from '../../../src/features/doctor/doctor.ts'
@@ -44,6 +45,7 @@ afterAll(() => sandbox.close())
 
 async function mirror(): Promise<Mirror> {
   const dir = await copyFilledFolder({ sandbox: { records: 3 } }, ['feeds'])
+  storeSnapshots(dir, ['osv', 'catalog'])
   return {
     dir,
     env: {
@@ -85,7 +87,7 @@ const fault = (path: string, given: Parameters<Sandbox['faults']['set']>[1]) => 
 }
 const upstreamAt = (made: Mirror, url: string): void => {
   made.env['PATCHMIRROR_UPSTREAM_API_ROOT'] = url
-  delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
+  withoutCredential(made)
 }
 /** A port on which nothing listens. */
 const CLOSED = 'http://127.0.0.1:1'
@@ -124,11 +126,37 @@ const keepSecret = ({ dir }: Mirror, subscription: string | null): void => {
   writeFileSync(join(dir, 'webhook-secrets.json'), JSON.stringify({ secrets }), { mode: 0o600 })
 }
 
-/** A snapshot of the catalog. */
-function storeCatalog({ dir }: Mirror): void {
+function storeSnapshots(dir: string, sources: readonly SourceName[]): void {
   const store = openWrites(dir)
   const stamps = { publishedAt: Date.now(), asOf: Date.now() }
-  store.snapshots.replaceSnapshot({ source: 'catalog', id: 'c1', runId: 1, ...stamps, records: 1, whole: true })
+  for (const source of sources)
+    store.snapshots.replaceSnapshot({ source, id: 'c1', runId: 1, ...stamps, records: 1, whole: true })
+  store.close()
+}
+
+/** Takes the credential from a mirror, and what it mirrored by it. */
+function withoutCredential({ dir, env }: Mirror): void {
+  delete env['PATCHMIRROR_UPSTREAM_API_KEY']
+  const db = openWriter(dir)
+  db.exec("DELETE FROM snapshot WHERE source = 'catalog'")
+  db.close()
+}
+
+/** Keeps what a run refused, for somebody to decide. */
+function keepRefused(dir: string, runId: number, decision: 'rejected' | null): void {
+  const store = openWrites(dir)
+  const none = Buffer.alloc(0)
+  const dates = { etag: null, lastModified: null, asOf: 1 }
+  const refused = {
+    source: 'catalog',
+    path: 'catalog',
+    reason: 'too much',
+    sha256: none,
+    body: none,
+    ...dates,
+  } as const
+  store.quarantine.keepQuarantine({ ...refused, runId })
+  if (decision !== null) store.quarantine.decideQuarantine(runId, decision, 1)
   store.close()
 }
 
@@ -466,8 +494,8 @@ const CASES: Case[] = [
   [
     'a mirror in which nothing is',
     'sources',
-    'warn',
-    'nothing is mirrored yet A daemon syncs by its schedule',
+    'fail',
+    'nothing is mirrored yet; nothing is mirrored yet A daemon syncs by its schedule',
     ({ dir }) => {
       const db = openWriter(dir)
       db.exec('DELETE FROM snapshot; DELETE FROM run')
@@ -480,7 +508,7 @@ const CASES: Case[] = [
     'sources',
     'warn',
     'what changed in them',
-    ({ dir }) => logRun(dir, { doubts: '57' }, 'complete'),
+    ({ dir }) => logRun(dir, { doubts: '57' }, 'complete', Date.now()),
   ],
   [
     'such a change before a complete run',
@@ -492,52 +520,45 @@ const CASES: Case[] = [
       logRun(dir, {}, 'complete')
     },
   ],
-  ['a quarantined run', 'sources', 'warn', 'patchmirror approve', ({ dir }) => logRun(dir, {}, 'quarantined')],
+  [
+    'a quarantined run',
+    'sources',
+    'fail',
+    'catalog: a change waits for your decision (too much) Commands: "patchmirror approve',
+    ({ dir }) => keepRefused(dir, logRun(dir, {}, 'quarantined'), null),
+  ],
   [
     'a refused change that a later run met again',
     'sources',
-    'warn',
-    'then "patchmirror approve 77" or',
-    ({ dir }) => logRun(dir, { quarantine: 77 }, 'quarantined'),
+    'fail',
+    'Commands: "patchmirror approve 2"',
+    ({ dir }) => {
+      const first = logRun(dir, {}, 'quarantined')
+      keepRefused(dir, first, null)
+      logRun(dir, { quarantine: first }, 'quarantined')
+    },
   ],
   [
     'a rejected change that is still offered',
     'sources',
     'warn',
-    'was rejected; nothing newer is published until upstream corrects it, or the settings of its scope change "patchmirror approve',
-    ({ dir }) => {
-      const runId = logRun(dir, {}, 'quarantined')
-      const store = openWrites(dir)
-      const none = Buffer.alloc(0)
-      const refused = {
-        source: 'catalog',
-        path: 'catalog',
-        reason: 'too much',
-        sha256: none,
-        body: none,
-        etag: null,
-        lastModified: null,
-        asOf: 1,
-      } as const
-      store.quarantine.keepQuarantine({ ...refused, runId })
-      store.quarantine.decideQuarantine(runId, 'rejected', 1)
-      store.close()
-    },
+    'a rejected change is still offered; nothing newer is published until upstream corrects it, or the settings of its scope change To approve it undoes that. Commands: "patchmirror approve',
+    ({ dir }) => keepRefused(dir, logRun(dir, {}, 'quarantined'), 'rejected'),
   ],
   [
     'a stored catalog without a credential',
     'sources',
-    'warn',
+    'fail',
     'PATCHMIRROR_UPSTREAM_API_KEY_FILE',
     (made) => {
-      storeCatalog(made)
-      delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
+      withoutCredential(made)
+      storeSnapshots(made.dir, ['catalog'])
     },
   ],
   [
     'data that is older than its setting allows',
     'sources',
-    'warn',
+    'fail',
     'feeds.maxAgeHours',
     ({ dir }) => {
       const db = openWriter(dir)
@@ -548,7 +569,7 @@ const CASES: Case[] = [
   [
     'data that is dated later than the clock',
     'sources',
-    'warn',
+    'fail',
     'Set the clock of this machine',
     ({ dir }) => {
       const db = openWriter(dir)
@@ -600,7 +621,7 @@ const CASES: Case[] = [
   [
     'a disabled relay target',
     'relay',
-    'fail',
+    'warn',
     'relay --enable 7',
     (made) => {
       made.env['PATCHMIRROR_RELAY_TARGETS'] = `${sandbox.url}/hook`
@@ -614,7 +635,7 @@ const CASES: Case[] = [
   [
     'a disabled relay target beside another on its host',
     'relay',
-    'fail',
+    'warn',
     'relay --enable 8',
     (made) => {
       made.env['PATCHMIRROR_RELAY_TARGETS'] = `${sandbox.url}/hook`
@@ -632,7 +653,7 @@ const CASES: Case[] = [
     'events that were given up',
     'dead-letters',
     'warn',
-    '1 event was given up See "patchmirror webhooks inbox --state dead"',
+    '1 delivery was given up',
     ({ dir }) => {
       const db = openInbox(dir)
       const about = {
@@ -737,7 +758,7 @@ const CASES: Case[] = [
     'VEX documents that are damaged and missing',
     'views',
     'warn',
-    'vex: 1 damaged document',
+    '1 document is damaged and missing',
     async ({ dir }) => {
       const reads = { listVexDocuments: () => [{ digest: 'ab', size: 1, changed: 1 }], readVexContent: () => null }
       const snapshot = { id: 'c1', asOf: 1 }
@@ -784,7 +805,7 @@ describe('the doctor', () => {
 
   test('says what a mirror without a credential does not mirror, and which settings give it one', async () => {
     const made = await mirror()
-    delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
+    withoutCredential(made)
     const results = await examine(made)
     expect(troubled(results)).toEqual([])
     const found = results.find(({ name }) => name === 'credential')
@@ -795,9 +816,9 @@ describe('the doctor', () => {
 
   test('names a doubtful change once where the last run published it', async () => {
     const made = await mirror()
-    const id = logRun(made.dir, { doubts: '57' }, 'complete', Date.now())
+    logRun(made.dir, { doubts: '57' }, 'complete', Date.now())
     const found = (await examine(made)).find(({ name }) => name === 'sources')?.found ?? ''
-    expect(found.split(`run ${id} of catalog`)).toHaveLength(2)
+    expect(found.split('changes were published that should not be believed')).toHaveLength(2)
   })
 
   test('warns of no doubtful change that is acknowledged', async () => {
@@ -846,7 +867,7 @@ describe('the doctor', () => {
 test('the doctor names the skipped network checks of a target mirror without a service', async () => {
   const made = await mirror()
   delete made.env['PATCHMIRROR_UPSTREAM_API_ROOT']
-  delete made.env['PATCHMIRROR_UPSTREAM_API_KEY']
+  withoutCredential(made)
   const results = await examine(made)
   expect(troubled(results)).toEqual([])
   const network = ['proxy', 'dns', 'tcp', 'tls', 'service', 'clock', 'credential', 'rate']
@@ -895,7 +916,7 @@ function logRun(
     trigger: 'command',
     startedAt: 1,
   })
-  const end = { asOf: 1, snapshot: null, code: null, message: state, state }
+  const end = { asOf: Date.now(), snapshot: null, code: null, message: state, state }
   store.runs.endRun(id, { ...end, endedAt, facts })
   store.close()
   return id

@@ -3,13 +3,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { FleetStatus } from '../../../src/base/reports/fleet.ts'
+import type { ProblemCode } from '../../../src/base/reports/problems.ts'
+import type { SourceStatus } from '../../../src/base/reports/sources.ts'
 import type { Status } from '../../../src/base/reports/status.ts'
+import { describeProblems } from '../../../src/cli/mirror/status/problems.ts'
 import { loadConfig } from '../../../src/config/load.ts'
+import type { Config } from '../../../src/config/schema.ts'
 import { carriedChecks } from '../../../src/features/doctor/carried.ts'
-import type { Finding } from '../../../src/features/doctor/check.ts'
+import { type CheckResult, runChecks } from '../../../src/features/doctor/check.ts'
 import { doctorWorld } from '../../../src/features/doctor/cli/world.ts'
 import { fleetChecks } from '../../../src/features/doctor/fleet.ts'
+import { receiverChecks } from '../../../src/features/doctor/receivers.ts'
+import { sourceChecks } from '../../../src/features/doctor/sources.ts'
+import { problemNotices } from '../../../src/features/pages/pages/problems.ts'
 import { problemsOf } from '../../../src/server/status/problems.ts'
+import { judgeReadiness } from '../../../src/server/status/readiness.ts'
+import { openWriter } from '../../../src/store/database/open.ts'
+import { sourceStatus } from '../../support/source-status.ts'
 
 const NOW = Date.parse('2026-07-01T12:00:00.000Z')
 const SINCE = '2026-07-01T11:59:00.000Z'
@@ -18,7 +28,7 @@ const STATUS: Status = {
   version: 'test',
   instance: 'a',
   uptimeSeconds: 1,
-  sources: [],
+  sources: [sourceStatus('feeds')],
   contentDigest: null,
   storage: { state: 'ok', reason: null, freeBytes: null },
   relay: [],
@@ -47,32 +57,6 @@ const FLEET: FleetStatus = {
   bytes: { up: 0, down: 0 },
 }
 
-/** Returns what a check finds where a daemon reports this, and the levels of the list's problems of the same codes. */
-async function judge(name: string, parts: Partial<Status>): Promise<Finding & { listed: string[] }> {
-  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-listed-'))
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
-  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_BUCKET: 'true' }
-  const { config: plain } = loadConfig({ env, cwd: dir })
-  const config = { ...plain, fleet: { ...plain.fleet, url: 'file:///fleet' } }
-  const status = { ...STATUS, ...parts }
-  const world = {
-    ...doctorWorld({}),
-    now: () => NOW,
-    readStatus: () => Promise.resolve(status),
-    env: {},
-    loaded: null,
-    problem: null,
-    timeoutMs: 1000,
-    fileSystemType: () => 0xef53,
-    probeStorage: () => STATUS.storage,
-  }
-  const check = [...carriedChecks(world, config), ...fleetChecks(world, config)].find((one) => one.name === name)
-  if (check === undefined) throw new Error(`no check ${name}`)
-  const codes: readonly string[] = name === 'boxes' ? ['outbox', 'inbox'] : [name]
-  const problems = problemsOf(status, config, NOW).filter(({ code }) => codes.includes(code))
-  return { ...(await check.run()), listed: problems.map(({ level }) => level) }
-}
-
 const VIEWS = {
   kind: 'osv',
   state: 'behind',
@@ -83,49 +67,131 @@ const VIEWS = {
   odd: 0,
   unread: null,
 } as const
-const INBOX = { waiting: [], imported: 0, superseded: 0, refused: 1, problem: null }
+const INBOX = { waiting: [], imported: 0, superseded: 0, refused: 1, problem: null, lastRefused: null }
 const OUTBOX = { last: null, exporting: false, problem: 'bundle', reason: 'no key of bundle.signingKeys can be read' }
-const failing = { since: SINCE, refused: null, message: 'connect ECONNREFUSED' }
+const COUNTS = { pending: 0, processing: 0, done: 0, dead: 0, dismissed: 0, unconfirmed: 0, ignored: 0 }
+const TARGET = { id: 7, target: 'https://chat.test', givenUp: 0, failedAt: SINCE, deliveredAt: null, since: SINCE }
 
-test.each<[what: string, check: string, parts: Partial<Status>, state: Finding['state'], found: string]>([
-  ['a store that fails', 'fleet', { fleet: { ...FLEET, failing } }, 'warn', `since ${SINCE}: connect ECONNREFUSED`],
-  ['a rollback', 'fleet', { fleet: { ...FLEET, paused: true } }, 'warn', 'a rollback was published'],
-  [
-    'a late generation',
-    'fleet',
+const failing = { since: SINCE, refused: null, message: 'connect ECONNREFUSED' }
+const of = (more: Partial<SourceStatus>): Partial<Status> => ({ sources: [sourceStatus('feeds', more)] })
+const failed = (code: string): Partial<Status> => {
+  const run = { id: 7, kind: 'sync', state: 'failed', facts: {}, startedAt: SINCE, endedAt: SINCE } as const
+  return of({ state: 'failed', failingSince: SINCE, lastRun: { ...run, code, message: 'why' } })
+}
+const webhooks = (more: object): Partial<Status> => ({
+  webhooks: { state: 'on', counts: COUNTS, refresh: { misses: null }, ...more } as unknown as NonNullable<
+    Status['webhooks']
+  >,
+})
+
+/** A status for everything that the list of problems can have; some have more than one. */
+const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
+  storage: [
+    { storage: { state: 'full', reason: 'no space', freeBytes: 0 } },
+    { storage: { state: 'damaged', reason: 'x', freeBytes: 1 } },
+  ],
+  damaged: [{ verified: { endedAt: SINCE, damaged: ['record A'], damagedCount: 1, healed: '' } }],
+  unreachable: [failed('upstream_unreachable')],
+  unauthorized: [failed('upstream_auth')],
+  run_failed: [failed('upstream_shape')],
+  age_unknown: [of({ ageSeconds: null })],
+  old: [of({ ageSeconds: 1e6 })],
+  empty: [of({ asOf: null, snapshot: null, state: 'never' })],
+  first_run: [of({ asOf: null, snapshot: null, state: 'running' })],
+  quarantined: [of({ waiting: [{ run: 7, reason: 'too much' }] }), of({ state: 'quarantined' })],
+  partial: [of({ state: 'partial' })],
+  doubtful: [of({ doubtful: { run: 7, words: ['57 records'], message: null } as unknown as SourceStatus['doubtful'] })],
+  rejected: [of({ rejected: { run: 7, effect: 'nothing newer is published' } })],
+  unsynced: [of({ unsynced: 'upstream.apiKey is not set' })],
+  scope_changed: [of({ scopeChanged: 'run 3 used another osv.exclude' })],
+  signatures: [
+    of({
+      signatures: { failed: 1, none: 0, enforced: false, unverified: [] } as unknown as SourceStatus['signatures'],
+    }),
+  ],
+  future: [of({ lastChangeAt: '2026-07-02T00:00:00.000Z' })],
+  fleet: [
+    { fleet: { ...FLEET, failing } },
+    { fleet: { ...FLEET, paused: true } },
     { fleet: { ...FLEET, served: 5, lagSeconds: 9999 } },
-    'fail',
-    'generation 5 is served',
+    { fleet: { ...FLEET, served: 0, seen: 0 } },
   ],
-  ['no generation', 'fleet', { fleet: { ...FLEET, served: 0, seen: 0 } }, 'fail', 'no generation is served yet'],
-  ['a sound member', 'fleet', { fleet: FLEET }, 'ok', 'generation 7 of 7 is served by a (reader)'],
-  ['views that fail', 'views', { views: [{ ...VIEWS, failing: true }] }, 'warn', 'Views (osv): they cannot be built'],
-  ['missing documents', 'views', { views: [{ ...VIEWS, kind: 'vex', unread: 2 }] }, 'warn', '2 documents are damaged'],
-  [
-    'an export',
-    'boxes',
-    { boxes: { outbox: OUTBOX, inbox: null } },
-    'fail',
-    'the last export into the outbox failed: no',
+  relay: [
+    { relay: [{ ...TARGET, state: 'disabled', reason: 'answered 410', pending: 0 }] },
+    { relay: [{ ...TARGET, state: 'failing', reason: null, pending: 3 }] },
   ],
-  [
-    'a refused bundle',
-    'boxes',
+  edge: [{ edge: [{ id: 1, state: 'failing', reason: '503' }] as unknown as NonNullable<Status['edge']> }],
+  webhooks: [
+    webhooks({ counts: null }),
+    webhooks({ counts: { ...COUNTS, dead: 2 } }),
+    webhooks({ refresh: { misses: { warning: '5 changes came without an event' } } }),
+  ],
+  outbox: [{ boxes: { outbox: OUTBOX, inbox: null } }],
+  inbox: [
     { boxes: { outbox: null, inbox: { ...INBOX, lastRefused: { file: 'x.zip', at: SINCE, why: 'unsigned' } } } },
-    'warn',
-    'the inbox refused x.zip: unsigned',
+    { boxes: { outbox: null, inbox: { ...INBOX, problem: 'EACCES' } } },
   ],
-  [
-    'an inbox',
-    'boxes',
-    { boxes: { outbox: null, inbox: { ...INBOX, problem: 'EACCES', lastRefused: null } } },
-    'fail',
-    'the folder cannot be read (EACCES)',
+  views: [
+    { views: [{ ...VIEWS, failing: true }] },
+    { views: [{ ...VIEWS, state: 'unreadable' }] },
+    { views: [{ ...VIEWS, kind: 'vex', unread: 2 }] },
   ],
-])('the doctor is as severe about %s as the list of problems', async (_, check, parts, state, found) => {
-  const finding = await judge(check, parts)
-  expect(finding.state).toBe(state)
-  expect(finding.found).toContain(found)
-  const worst = finding.listed.includes('failed') ? 'fail' : 'warn'
-  expect(finding.listed.length === 0 ? 'ok' : worst).toBe(state)
+  findings: [{ findings: { failing: true } as unknown as NonNullable<Status['findings']> }],
+}
+
+/** Settings of a mirror of a fleet, on a folder in which nothing is stored. */
+function settings(): Config {
+  const dir = mkdtempSync(join(tmpdir(), 'patchmirror-listed-'))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  openWriter(dir).close()
+  const env = {
+    PATCHMIRROR_DATA_DIR: dir,
+    PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
+    PATCHMIRROR_VIEWS_BUCKET: 'true',
+  }
+  const { config } = loadConfig({ env, cwd: dir })
+  return { ...config, fleet: { ...config.fleet, url: 'file:///nowhere' } }
+}
+
+/** What the checks of the doctor find that say what the list has, where a daemon reports this. */
+function examine(config: Config, status: Status): Promise<CheckResult[]> {
+  const world = { ...doctorWorld({}), now: () => NOW, readStatus: () => Promise.resolve(status), env: {} }
+  const checks = [carriedChecks, fleetChecks, receiverChecks, sourceChecks].flatMap((make) => make(world, config))
+  const free = checks.filter(({ name }) => name !== 'fleet-store').map((check) => ({ ...check, needs: [] }))
+  return runChecks(free, 10_000)
+}
+
+const every = Object.entries(CASES).flatMap(([code, all]) => all.map((parts, at) => [code, at, parts] as const))
+
+test.each(every)(
+  'doctor, status, page and readiness agree on the severity and the words of %s (%i)',
+  async (code, _, parts) => {
+    const config = settings()
+    const status = { ...STATUS, ...parts }
+    const problems = problemsOf(status, config, NOW)
+    expect(problems.map((one) => one.code)).toEqual([code])
+    const [problem] = problems
+    const head = `${problem?.subject}: ${problem?.text}`
+    const isFailed = problem?.level === 'failed'
+
+    const troubled = (await examine(config, status)).filter(({ state }) => state === 'warn' || state === 'fail')
+    expect(troubled).toEqual([expect.objectContaining({ state: isFailed ? 'fail' : 'warn' })])
+    for (const words of [head, problem?.detail ?? '', problem?.effect ?? '', problem?.since ?? ''])
+      expect(troubled[0]?.found).toContain(words)
+
+    expect(describeProblems(status, config, NOW)[0]).toContain(`${isFailed ? 'PROBLEM' : 'WARNING'}: ${head}`)
+    const notices = problemNotices({ config, ui: () => '/', now: NOW }, status)
+    expect(notices).toMatchObject([{ title: head, tone: isFailed ? 'bad' : 'warn' }])
+    const active = status.sources.map(({ name }) => name)
+    expect(judgeReadiness(status, config, active, NOW).ready).toBe(problem?.unready !== true)
+  },
+)
+
+test('the doctor finds nothing where the list of problems is empty', async () => {
+  const config = settings()
+  const status = { ...STATUS, fleet: FLEET }
+  expect(problemsOf(status, config, NOW)).toEqual([])
+  const found = await examine(config, status)
+  expect(found.filter(({ state }) => state === 'warn' || state === 'fail')).toEqual([])
+  expect(found.find(({ name }) => name === 'fleet')?.found).toBe('generation 7 of 7 is served by a (reader)')
 })

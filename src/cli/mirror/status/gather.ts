@@ -4,8 +4,7 @@ import type { Status } from '../../../base/reports/status.ts'
 import { servedSources } from '../../../base/domain/sources.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
-import { type Db, openInboxReader } from '../../../store/database/open.ts'
-import { type InboxCounts, createInboxReads } from '../../../store/webhooks/inbox.ts'
+import { openInboxReader } from '../../../store/database/open.ts'
 import { type RelayTarget, createOutboxReads } from '../../../store/webhooks/outbox.ts'
 import { isUnreadable } from '../../../store/database/faults.ts'
 import { isLocked, servingDaemon } from '../../../store/database/lock.ts'
@@ -77,21 +76,12 @@ function readOwnStatus(config: Config): Status | null {
 }
 
 /** Returns the targets of the relay; none when the file is damaged: that ends no report on everything else. */
-export function readTargets(dataDir: string): RelayTarget[] {
-  return fromInbox(dataDir, (db) => createOutboxReads(db).listTargets()) ?? []
-}
-
-/** Returns how many deliveries are in each state; null when nothing is stored, or the file cannot be read: it is damaged, or not migrated. */
-export function readInboxCounts(dataDir: string): InboxCounts | null {
-  return fromInbox(dataDir, (db) => createInboxReads(db).counts())
-}
-
-function fromInbox<T>(dataDir: string, read: (db: Db) => T): T | null {
+function readTargets(dataDir: string): RelayTarget[] {
   try {
     const db = openInboxReader(dataDir)
-    return db === null ? null : closing(db, () => read(db))
+    return db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
   } catch (error) {
-    if (error instanceof MirrorError) return null
+    if (error instanceof MirrorError) return []
     throw error
   }
 }

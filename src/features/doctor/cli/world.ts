@@ -7,7 +7,7 @@ import type { AnsweringDaemon, DoctorWorld } from '../world.ts'
 import { probeStorage } from '../../../store/disk-state.ts'
 import { type GlobalOptions, loadSettings } from '../../../cli/context.ts'
 import { askDaemon, daemonUrl } from '../../../cli/daemon-client.ts'
-import { gatherStatus, readInboxCounts, readTargets } from '../../../cli/mirror/status/gather.ts'
+import { gatherStatus } from '../../../cli/mirror/status/gather.ts'
 import { readKeptSecrets } from '../../../cli/webhooks/secrets.ts'
 
 /** Limit of each check, milliseconds; the quick check of a large database is not bounded by it. */
@@ -27,8 +27,6 @@ export function doctorWorld(options: GlobalOptions): DoctorWorld {
     probeStorage,
     findDaemon,
     readStatus: async (config) => (await gatherStatus(config)).status,
-    readTargets: ({ data }) => readTargets(data.dir),
-    readInboxCounts: ({ data }) => readInboxCounts(data.dir),
     readSecrets: (config) => [
       ...config.webhooks.secrets.map(() => ({ subscription: null, notAfter: null })),
       ...readKeptSecrets(config).map(({ subscription, notAfter }) => ({ subscription, notAfter })),

@@ -7,14 +7,14 @@ import { whyOutOfScope } from '../../../server/feeds/osv.ts'
 import { findMissingNamed } from '../../../server/lookup/missing-record.ts'
 import { type KnownRecordTags, readRecordTags } from '../../../server/lookup/record-tags.ts'
 import type { VexDocument } from '../../../store/catalog/vex.ts'
+import { patchesTable } from '../../lookup/list-answers.ts'
 import { tagsPart } from '../../lookup/record.ts'
 import { type FoundRecord, recordTable } from '../../lookup/search.ts'
 import type { Block } from '../blocks.ts'
 import { link } from '../../../answers/cells.ts'
-import { answerBlocks } from '../links.ts'
+import { answerBlocks, listBlocks } from '../links.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
 import { readListPage } from './list-page.ts'
-import { patchTable } from './patches.ts'
 
 /** Rows of each kind on the page. */
 const MOST = { records: 50, statements: 100, tags: 100, products: 3 }
@@ -93,17 +93,15 @@ function patchBlocks(call: PageCall, id: string): Block[] {
   try {
     const filter = { cve_id: id }
     const page = readListPage(call, '/v1/patches', {}, new URLSearchParams(filter), '')
-    const all = call.ui('patches', filter)
-    return [
-      patchTable(call, page, { title: 'Patches and tickets', empty: NO_PATCH, next: page.next === null ? null : all }),
-    ]
+    const table = { ...patchesTable(page), title: 'patches and tickets', empty: NO_PATCH }
+    return listBlocks(call, 'patches', table, filter)
   } catch (error) {
     if (!(error instanceof MirrorError) || !['not_found', 'not_ready', 'stale'].includes(error.code)) throw error
     return answerBlocks(call, { parts: [notKnown('patches and tickets', error.message)] })
   }
 }
 
-const NO_PATCH = 'No patch of the mirrored list names it.'
+const NO_PATCH = 'no patch of the mirrored list names it'
 
 /** A statement about the vulnerability, and the document that has it. */
 interface Stated {

@@ -1,12 +1,8 @@
-import { counted } from '../../../base/text.ts'
 import { RESOURCES } from '../../../base/domain/resources.ts'
-import { fieldsOfItem } from '../../../base/json/forms/item-fields.ts'
-import type { Fields } from '../../../base/json/objects.ts'
-import type { Block, FormField } from '../blocks.ts'
-import type { Tone } from '../../../answers/answer.ts'
-import { type Cell, code, plain, state, time } from '../../../answers/cells.ts'
+import { patchesTable } from '../../lookup/list-answers.ts'
+import type { FormField } from '../blocks.ts'
+import { listBlocks } from '../links.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
-import type { ListPage } from '../../../server/reading/list-page.ts'
 import { readListPage } from './list-page.ts'
 import { selectOf } from './runs/list.ts'
 
@@ -23,34 +19,10 @@ export function loadPatches(call: PageCall): PageView {
   const after = parameter(query, 'after')
   const page = readListPage(call, PATH, {}, wanted, after)
   const filter = Object.fromEntries(given)
-  const table = patchTable(call, page, {
-    title: 'Patches',
-    empty: 'No patch fits this filter.',
-    first: after === '' ? null : ui('patches', filter),
-    next: page.next === null ? null : ui('patches', { ...filter, after: page.next }),
-  })
+  const table = listBlocks(call, 'patches', patchesTable(page), filter)
   const fields = FACETS.flatMap((facet) => fieldOf(facet, filter))
   const form = { kind: 'form', label: 'Filter of patches', action: ui('patches') } as const
-  return { title: 'Patches', blocks: [{ ...form, fields, button: 'Filter' }, table] }
-}
-
-/** What a table of patches is about, and where its other pages are. */
-interface PatchTable {
-  readonly title: string
-  readonly empty: string
-  readonly first?: string | null
-  readonly next: string | null
-}
-
-/** Makes the table of a page of the list of patches. */
-export function patchTable(call: PageCall, { items, total }: ListPage, about: PatchTable): Block {
-  return {
-    kind: 'table',
-    ...(total !== null && { note: `${counted(total, 'fits', 'fit')} this filter.` }),
-    columns: ['CVE', 'Package', 'Ecosystem', 'Severity', 'Ticket', 'Patch', 'Updated'],
-    rows: items.map((item) => rowOf(call, item)),
-    ...about,
-  }
+  return { title: 'Patches', blocks: [{ ...form, fields, button: 'Filter' }, ...table] }
 }
 
 function fieldOf({ param, values }: (typeof FACETS)[number], filter: Record<string, string>): FormField[] {
@@ -66,25 +38,4 @@ const LABELS: Readonly<Partial<Record<string, string>>> = {
   ecosystem: 'Ecosystem',
   severities: 'Severity',
   ticket_statuses: 'Ticket',
-}
-
-const TONES: ReadonlyMap<string, Tone> = new Map([
-  ['critical', 'bad'],
-  ['high', 'warn'],
-])
-
-function rowOf({ ui, now }: PageCall, listed: Fields): (Cell | Cell[])[] {
-  const item = fieldsOfItem(listed, 'patches')
-  const cve = item['cve_id']
-  const severity = item['severity']
-  const updated = item['updated_at']
-  return [
-    typeof cve === 'string' ? code(cve, ui('cve', { id: cve.slice(0, 500) })) : plain(cve),
-    [plain(item['package_src_name']), code(plain(item['version']).text)],
-    [plain(item['ecosystem']), plain(item['os_distro_major'])],
-    typeof severity === 'string' ? state(plain(severity).text, TONES.get(severity) ?? 'plain') : plain(severity),
-    plain(item['ticket_status']),
-    plain(item['patch_status']),
-    typeof updated === 'string' ? time(updated, now) : plain(updated),
-  ]
 }

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import type { Frame } from '../../../../src/base/json/envelope.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createPageMaker } from '../../../../src/features/pages/make-page.ts'
 import { makeOsvViews } from '../../../../src/features/scanners/views/osv/views.ts'
@@ -79,6 +80,48 @@ const TAGS = {
   empty: {},
 }
 
+const PATCHES = {
+  p1: {
+    id: 'p1',
+    cve_id: 'CVE-2026-1',
+    package_src_name: 'openssl',
+    version: '3.0.11-1~deb12u2+root.io.1',
+    ecosystem: 'debian',
+    os_distro_major: '12',
+    severity: 'critical',
+    ticket_status: 'open',
+    patch_status: 'available',
+    updated_at: '2026-06-03T00:00:00Z',
+  },
+  p2: { id: 'p2', cveId: 'CVE-2026-2', packageSrcName: 'curl', ecosystem: 'npm', severity: 'low' },
+  p3: { id: 'p3', cve_id: HOSTILE, package_src_name: HOSTILE, version: HOSTILE, updated_at: HOSTILE },
+}
+
+const IMAGES = {
+  i1: { id: 'i1', repository: 'library/python', updated_at: '2026-06-03T00:00:00Z' },
+  i2: { id: 'i2', name: HOSTILE },
+}
+
+/** How a page of a list is made: `{"items": [], "next": null, "total": 0}`. */
+const FRAME: Frame = {
+  envelope: { items: [], next: null, total: 0 },
+  items: ['items'],
+  cursor: ['next'],
+  url: false,
+  link: null,
+  also: [],
+  ending: 'null',
+  total: ['total'],
+  limit: null,
+  shown: null,
+  pages: null,
+  more: [],
+  back: [],
+  learned: true,
+}
+const FIELDS = ['id', 'cve_id', 'ecosystem', 'severity']
+const LISTS = { tags: TAGS, patches: PATCHES, images: IMAGES }
+
 const run = commandHost()
 const dir = mkdtempSync(join(tmpdir(), 'patchmirror-answers-'))
 let page: (path: string, query: string, env?: Record<string, string>) => string
@@ -137,13 +180,15 @@ async function storeTags(store: Writes): Promise<void> {
     { path: '/v1/subscriptions', resource: 'subscriptions', reason: 'upstream answers 500' },
     { path: '/v1/tags/parts/provenance', resource: 'tags', reason: `upstream answers ${HOSTILE}` },
   ]
-  const entries = Object.entries(TAGS).map(([id, item]) => {
-    return { id, body: Buffer.from(JSON.stringify(item)), sha: Buffer.alloc(16, 'x'), facets: [] }
-  })
   await store.transaction(() => {
-    const page = { cursor: null, next: null, etag: null, lastModified: null, number: 0 }
-    store.catalog.staging.stagePage('/v1/tags', { ...page, sha256: Buffer.alloc(32), entries: entries.length }, entries)
-    store.catalog.replaceList('/v1/tags', 'tags', '{}', [], FILLED_AT)
+    for (const [resource, items] of Object.entries(LISTS)) {
+      const entries = Object.entries(items).map(([id, item]) => {
+        return { id, body: Buffer.from(JSON.stringify(item)), sha: Buffer.alloc(16, 'x'), facets: [] }
+      })
+      const page = { cursor: null, next: null, etag: null, lastModified: null, number: 0, entries: entries.length }
+      store.catalog.staging.stagePage(`/v1/${resource}`, { ...page, sha256: Buffer.alloc(32) }, entries)
+      store.catalog.replaceList(`/v1/${resource}`, resource, JSON.stringify(FRAME), FIELDS, FILLED_AT)
+    }
     store.catalog.publishPaths(paths, FILLED_AT)
     store.catalog.replaceMissingPaths(() => true, missing)
     const runId = store.runs.startRun({ source: 'catalog', kind: 'sync', trigger: 'start', startedAt: FILLED_AT })
@@ -213,6 +258,23 @@ test('the answer to a search stays as it is, in the terminal and on a page', asy
   parts.push(`=== JSON\n${await terminal(['search', 'CVE-2026-1', '--json'])}`)
   parts.push(`=== JSON\n${await terminal(['search', 'library/python', '--json', '--limit', '1'])}`)
   await expect(parts.join('\n')).toMatchFileSnapshot('./search.txt')
+})
+
+test('the lists of the catalog stay as they are, in the terminal and on a page', async () => {
+  const lists: [string, string[]][] = [
+    ['patches', ['list', 'patches']],
+    ['patches?after=', ['list', 'patches', '--limit', '1']],
+    ['patches?cve_id=CVE-1', ['list', 'patches', '--cve', 'CVE-1']],
+    ['tags', ['list', 'tags']],
+    ['tags', ['list', 'tags', '--limit', '2', '--json']],
+  ]
+  const parts: string[] = []
+  for (const [shown, args] of lists) {
+    const [name = '', query = ''] = shown.split('?')
+    parts.push(`=== ${args.join(' ')}\n--- terminal\n${await terminal(args)}--- page\n${page(name, query)}`)
+  }
+  parts.push(`=== images\n${page('images', '')}`)
+  await expect(parts.join('\n')).toMatchFileSnapshot('./lists.txt')
 })
 
 test('the pages of a search show each record by another id, page by page', () => {

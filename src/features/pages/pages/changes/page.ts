@@ -3,11 +3,13 @@ import { createDetailer } from '../../../../server/followers/details.ts'
 import { MirrorError } from '../../../../base/errors.ts'
 import { counted } from '../../../../base/text.ts'
 import type { ChangedName, LoggedSnapshot } from '../../../../store/changes/log.ts'
+import { type NamedChange, changedNames } from '../../../lookup/change-tables.ts'
 import type { Block } from '../../blocks.ts'
+import { listBlocks } from '../../links.ts'
 import { type Cell, code, count, link, plain, state, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
 import { askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
-import { beginning, changeCell, formBlock, nameCell, wordCells } from './parts.ts'
+import { SHOWN, beginning, formBlock } from './parts.ts'
 import { sinceView } from './since.ts'
 
 /** Rows on a page. */
@@ -77,7 +79,7 @@ function entryParameters({ id, source }: LoggedSnapshot): Record<string, string 
 
 /** The names that one published snapshot changed. */
 function entryView(call: PageCall, id: number): PageView {
-  const { query, reads, ui, now, signedIn } = call
+  const { query, reads, now, signedIn } = call
   const row = reads.changes.readLogged(id)
   if (row === null || (isPrivateSource(row.source) && !signedIn))
     throw new MirrorError(
@@ -100,20 +102,18 @@ function entryView(call: PageCall, id: number): PageView {
     ],
   }
   const describe = row.source === 'osv' ? describerOf(call, row) : null
-  const table: Block = {
-    kind: 'table',
-    title: 'What changed',
-    columns: ['Change', 'Name', ...(describe === null ? [] : ['What'])],
-    rows: shown.map((one) => [
-      changeCell(one.change),
-      nameCell(call, row.source, one.name),
-      ...(describe === null ? [] : [describe(one)]),
-    ]),
-    empty: emptyText(row),
-    first: after === '' ? null : ui('changes', parameters),
-    next: names.length > PAGE ? ui('changes', { ...parameters, after: shown.at(-1)?.name }) : null,
+  const next = names.length > PAGE ? shown.at(-1)?.name : undefined
+  const named = shown.map((one) => ({ name: one.name, change: one.change, ...describe?.(one) }))
+  const table = changedNames(
+    row.source,
+    named,
+    { title: 'what changed', empty: emptyText(row), total: null, ...(next !== undefined && { next }) },
+    SHOWN,
+  )
+  return {
+    title: `${row.source}: ${changeWords(row)}`,
+    blocks: [facts, ...listBlocks(call, 'changes', table, parameters)],
   }
-  return { title: `${row.source}: ${changeWords(row)}`, blocks: [facts, table] }
 }
 
 function emptyText({ previous, complete }: LoggedSnapshot): string {
@@ -126,10 +126,10 @@ function describerOf({ reads }: PageCall, row: LoggedSnapshot) {
   const { id, snapshot } = row
   const detailer = createDetailer(reads, id, null)
   const doubted = doubtsIn(reads, row)
-  return (one: Pick<ChangedName, 'name' | 'change'>): Cell[] => {
+  return (one: Pick<ChangedName, 'name' | 'change'>): Pick<NamedChange, 'words' | 'doubts'> => {
     const words = detailer.isFull()
       ? ['not compared: this page has much content']
       : detailer.describe({ ...one, log: id, snapshot })?.words
-    return wordCells(words, doubted.get(one.name))
+    return { words, doubts: doubted.get(one.name) }
   }
 }

@@ -1,8 +1,7 @@
 import { toIso } from '../../../../base/time.ts'
-import { type PublishedDoubt, doubtSentence } from '../../../../base/domain/doubts.ts'
 import { type SourceName, SOURCES, isPrivateSource } from '../../../../base/domain/sources.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, code, link, plain, state, time } from '../../../../answers/cells.ts'
+import { type Cell, link, time } from '../../../../answers/cells.ts'
 import { type PageCall, parameter } from '../../page.ts'
 import { selectOf } from '../runs/list.ts'
 
@@ -63,29 +62,5 @@ export function knownRows(
   return [['what is known', link(text, ui('changes', query))]]
 }
 
-/** Sentences of a record that a row shows. */
-const MAX_WORDS = 10
-
-/** Returns why the change of a record is doubted, and the first sentences about it. */
-export function wordCells(words: readonly string[] = [], doubts: readonly PublishedDoubt[] = []): Cell[] {
-  return [...doubts.map((doubt) => state(doubtSentence(doubt), 'warn')), ...firstCells(words)]
-}
-
-function firstCells(words: readonly string[]): Cell[] {
-  const more = words.length - MAX_WORDS
-  const shown = words.slice(0, MAX_WORDS).map((text) => plain(text))
-  return more > 0 ? [...shown, plain(`… and ${more} more`)] : shown
-}
-
-const TONES = { added: 'good', changed: 'plain', removed: 'warn' } as const
-
-/** Returns the cell of what became of a name. */
-export function changeCell(change: keyof typeof TONES): Cell {
-  return state(change, TONES[change])
-}
-
-/** A record leads to its page, a path to what the mirror serves there. */
-export function nameCell({ ui, root }: PageCall, source: SourceName, name: string): Cell {
-  if (source === 'osv' && name.length <= 500) return code(name, ui('record', { id: name }))
-  return /^\/(?![/\\])[^\p{Cc}]*$/u.test(name) ? code(name, root(name)) : code(name)
-}
+/** Sentences of a record that a row shows, and the characters of each. */
+export const SHOWN = { words: 10, length: 300 }

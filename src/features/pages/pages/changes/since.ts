@@ -7,15 +7,17 @@ import {
   placesSince,
 } from '../../../../server/followers/since.ts'
 import { MirrorError } from '../../../../base/errors.ts'
-import { clip, counted, nounOf } from '../../../../base/text.ts'
+import { clip } from '../../../../base/text.ts'
 import { SINCE_FORMS, readSince, toIso } from '../../../../base/time.ts'
 import { type SourceName, SOURCES } from '../../../../base/domain/sources.ts'
+import { changedNames, notJudgedWords } from '../../../lookup/change-tables.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, code, plain } from '../../../../answers/cells.ts'
+import { answerBlocks } from '../../links.ts'
+import { type Cell, plain } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
 import { askedSources } from './log.ts'
 import { askedPackages } from './packages.ts'
-import { beginning, changeCell, formBlock, knownRows, nameCell, sinceBeginning, wordCells } from './parts.ts'
+import { SHOWN, beginning, formBlock, knownRows, sinceBeginning } from './parts.ts'
 
 /** Rows on a page. */
 const PAGE = 100
@@ -65,7 +67,7 @@ export function sinceView(call: PageCall): PageView {
   }
   const first = asked.after === null ? null : { source, since, purl, tag }
   const next = found.next === null ? null : { source, since: place?.snapshot, purl, tag, after: found.next }
-  return { title, blocks: [...blocks, tableOf(call, found, { first, next })] }
+  return { title, blocks: [...blocks, ...tableOf(call, found, { first, next })] }
 }
 
 /** Pages of changes that are compared until one has what a filter asks for. */
@@ -98,31 +100,23 @@ function tableOf(
   call: PageCall,
   found: FoundChanges,
   { first, next }: { readonly first: PageParameters | null; readonly next: PageParameters | null },
-): Block {
-  const hasWords = found.source === 'osv'
-  const { notJudged = 0 } = found
-  const unknown =
-    notJudged === 0
-      ? ''
-      : ` Of ${counted(notJudged, 'changed record')} it is not known whether ${nounOf(notJudged, 'it concerns this: its', 'they concern this: their')} earlier version is not stored.`
-  return {
-    kind: 'table',
-    title: 'Names that differ, each once',
-    note: `From snapshot ${found.from.slice(0, 12)} to ${found.to.slice(0, 12)}.${unknown}`,
-    columns: ['Change', 'Name', ...(hasWords ? ['What'] : []), 'Last in snapshot'],
-    rows: found.changes.map((one) => [
-      changeCell(one.change),
-      nameCell(call, found.source, 'id' in one ? one.id : one.path),
-      ...(hasWords ? [wordCells(one.words, one.doubts)] : []),
-      code(one.snapshot.slice(0, 12)),
-    ]),
-    empty:
-      next === null
-        ? 'Nothing changed since then.'
-        : 'None of the names compared so far concerns it; the next page compares further ones.',
-    first: first && call.ui('changes', first),
-    next: next && call.ui('changes', next),
-  }
+): Block[] {
+  const { source, from, to, notJudged = 0 } = found
+  const named = found.changes.map((one) => ({ ...one, name: 'id' in one ? one.id : one.path }))
+  const unknown = notJudged === 0 ? [] : [notJudgedWords(notJudged)]
+  const further = 'none of the names compared so far concerns it; the next page compares further ones'
+  const table = changedNames(
+    source,
+    named,
+    {
+      about: [`from snapshot ${from.slice(0, 12)} to ${to.slice(0, 12)}`, ...unknown],
+      total: null,
+      ...(next !== null && { next: next['after'] ?? '', empty: further }),
+    },
+    SHOWN,
+  )
+  const pageAfter = (): string => (next === null ? '' : call.ui('changes', next))
+  return answerBlocks(call, { parts: [table] }, { pageAfter, first: first && call.ui('changes', first) })
 }
 
 function youngNotice(text: string): Block {

@@ -12,7 +12,7 @@ import { type PageCall, type PageView, parameter } from '../../page.ts'
 import { type ShownArtifact, shownArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
 import { NOT_JUDGED, packageWords, whyNoTags } from '../../../../store/findings/words.ts'
-import { changesTable, readTagFindings } from '../tags/log.ts'
+import { changesBlocks, readTagFindings } from '../tags/log.ts'
 
 const ITEM = '/v1/tags/{id}'
 
@@ -82,7 +82,7 @@ function findingBlocks(call: PageCall, id: string): Block[] {
       ['all tags', link('changes of findings', call.ui('tag-changes'))],
     ],
   }
-  return [heading, counts, changesTable(call, changes)]
+  return [heading, counts, ...changesBlocks(call, changes)]
 }
 
 function notJudgedNotice(text: string): Block {

@@ -1,11 +1,11 @@
+import { changeMessage } from '../../../../store/findings/message.ts'
 import { readFindings } from '../../../../store/findings/database.ts'
 import type { FindingsReads, LoggedFindings } from '../../../../store/findings/reads.ts'
-import { NOT_JUDGED, detailWords, findingWords, whyNoTags } from '../../../../store/findings/words.ts'
-import { clip } from '../../../../base/text.ts'
+import { NOT_JUDGED, whyNoTags } from '../../../../store/findings/words.ts'
 import { MirrorError } from '../../../../base/errors.ts'
-import { toIso } from '../../../../base/time.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, grouped, link, plain, time } from '../../../../answers/cells.ts'
+import { changedFindingsTable } from '../../../lookup/change-tables.ts'
+import { listBlocks } from '../../links.ts'
 import type { PageCall } from '../../page.ts'
 
 /**
@@ -30,24 +30,9 @@ export function requireTagFindings<T>(call: PageCall, use: (reads: FindingsReads
   return found
 }
 
-/** Returns the table of changes of tags, newest first. */
-export function changesTable(
-  { ui, now }: PageCall,
-  changes: readonly LoggedFindings[],
-): Block & { readonly kind: 'table' } {
-  const rows = changes.map((one): (Cell | Cell[])[] => [
-    time(toIso(one.at), now),
-    link(clip(one.name, 200), ui('tag', { id: one.owner })),
-    plain(findingWords(one)),
-    plain(one.details.map(detailWords).join('; '), 600),
-    plain(`${grouped(one.findings)}, ${grouped(one.fixable)} with a fix`),
-  ])
-  return {
-    kind: 'table',
-    title: 'Changes of findings',
-    note: 'By other records, SBOMs, VEX or patches. What VEX rules out does not count.',
-    columns: ['When', 'Tag', 'Change', 'The first of them', 'Findings then'],
-    rows,
-    empty: 'No finding changed.',
-  }
+/** Returns the table of changes of tags, newest first; `next`: the last one shown, where there are more. */
+export function changesBlocks(call: PageCall, changes: readonly LoggedFindings[], next?: number): Block[] {
+  const more = next === undefined ? {} : { next: String(next) }
+  const table = changedFindingsTable(changes.map(changeMessage), { total: null, ...more })
+  return listBlocks(call, 'tag-changes', table, {}, 'before')
 }

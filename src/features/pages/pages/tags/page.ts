@@ -1,12 +1,13 @@
 import { describeMissing, missingOf } from '../../../../server/snapshot/missing.ts'
 import { toIsoOrNull } from '../../../../base/time.ts'
-import { clip, counted } from '../../../../base/text.ts'
-import type { FindingsState, TagFindings } from '../../../../store/findings/reads.ts'
+import { counted } from '../../../../base/text.ts'
+import type { FindingsState } from '../../../../store/findings/reads.ts'
 import { judgedWords } from '../../../../store/findings/words.ts'
-import type { Block } from '../../blocks.ts'
-import { type Cell, grouped, link, plain, time } from '../../../../answers/cells.ts'
+import { tagsToFix } from '../../../lookup/change-tables.ts'
+import { answerBlocks } from '../../links.ts'
+import { type Cell, plain, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
-import { changesTable, requireTagFindings } from './log.ts'
+import { changesBlocks, requireTagFindings } from './log.ts'
 
 /** Changes on a page. */
 const MOST = 100
@@ -14,20 +15,8 @@ const MOST = 100
 /** Reasons why tags are not judged that are shown. */
 const MOST_REASONS = 3
 
-/** Returns the table of judged tags, those with the most findings that have a fix first. */
-function tagsTable({ ui }: PageCall, tags: readonly TagFindings[]): Block {
-  return {
-    kind: 'table',
-    title: 'Tags with a fix',
-    note: `Those with the most findings that have a fix first, ${MOST} at most; /-/tags/findings has all. What VEX rules out does not count.`,
-    columns: ['Tag', 'With a fix', 'Findings', 'Critical', 'High', 'Ruled out by VEX'],
-    rows: tags.map((tag) => [
-      link(clip(tag.name, 200), ui('tag', { id: tag.owner })),
-      ...[tag.fixable, tag.findings, tag.critical, tag.high, tag.suppressed].map((count) => plain(grouped(count))),
-    ]),
-    empty: 'No tag is judged.',
-  }
-}
+const NOT_COUNTED = 'what VEX rules out does not count'
+const ORDER = `those with the most findings that have a fix first, ${MOST} at most; /-/tags/findings has all`
 
 /** Loads the page of the findings of tags, and of what changed in the findings of tags. */
 export function loadTagChanges(call: PageCall): PageView {
@@ -42,6 +31,7 @@ export function loadTagChanges(call: PageCall): PageView {
   }))
   const { state, counts, refusals, tags, changes } = found
   const shown = changes.slice(0, MOST)
+  const next = changes.length > MOST ? shown.at(-1)?.seq : undefined
   const judgedAt = toIsoOrNull(state?.judgedAt)
   const isWhole = (state?.beganAt ?? null) !== null
   return {
@@ -60,12 +50,8 @@ export function loadTagChanges(call: PageCall): PageView {
           ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],
         ],
       },
-      ...(before === null ? [tagsTable(call, tags)] : []),
-      {
-        ...changesTable(call, shown),
-        first: before === null ? null : ui('tag-changes'),
-        next: changes.length > MOST ? ui('tag-changes', { before: shown.at(-1)?.seq }) : null,
-      },
+      ...(before === null ? answerBlocks(call, { parts: [tagsToFix(tags, { about: [ORDER, NOT_COUNTED] })] }) : []),
+      ...changesBlocks(call, shown, next),
     ],
   }
 }

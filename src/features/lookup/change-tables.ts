@@ -1,0 +1,156 @@
+import {
+  type Table,
+  type Tone,
+  type Value,
+  codeValue,
+  countValue,
+  linkValue,
+  textValue,
+  timeValue,
+} from '../../answers/answer.ts'
+import { grouped } from '../../answers/cells.ts'
+import { type PublishedDoubt, doubtSentence } from '../../base/domain/doubts.ts'
+import type { SourceName } from '../../base/domain/sources.ts'
+import { counted, nounOf } from '../../base/text.ts'
+import type { changeMessage } from '../../store/findings/message.ts'
+import type { TagFindings } from '../../store/findings/reads.ts'
+import { changedFindings, detailWords, findingWords } from '../../store/findings/words.ts'
+
+/*
+ * Makes tables of what changed, and of findings: in a terminal a change is a line, with its details below it.
+ */
+
+/** What is special to one of the tables. */
+type Parts = Partial<Pick<Table, 'title' | 'about' | 'next' | 'total' | 'more' | 'empty'>>
+
+/** How much of a change is shown: sentences, and the characters of each. */
+interface Extent {
+  readonly words: number
+  readonly length: number
+}
+const EVERYTHING: Extent = { words: Infinity, length: Infinity }
+
+/** What became of a name of a source. */
+export interface NamedChange {
+  readonly name: string
+  readonly change: 'added' | 'changed' | 'removed'
+  /** The snapshot that it is in last; absent: the table is of one snapshot. */
+  readonly snapshot?: string
+  readonly words?: readonly string[] | undefined
+  readonly doubts?: readonly PublishedDoubt[] | undefined
+}
+
+const TONES = { added: 'good', changed: 'plain', removed: 'warn' } as const satisfies Record<string, Tone>
+
+/** Returns the table of what became of the names of a source. */
+export function changedNames(
+  source: SourceName,
+  changes: readonly NamedChange[],
+  parts: Parts,
+  extent = EVERYTHING,
+): Table {
+  const hasWords = source === 'osv'
+  const hasSnapshot = changes.some(({ snapshot }) => snapshot !== undefined)
+  return {
+    kind: 'table',
+    title: 'names that differ, each once',
+    columns: [
+      { name: 'change', isDetail: true },
+      { name: 'name' },
+      ...(hasWords ? [{ name: 'what', isBelow: true } as const] : []),
+      ...(hasSnapshot ? [{ name: 'last in snapshot', isDetail: true } as const] : []),
+    ],
+    rows: changes.map((one) => [
+      { kind: 'text', text: one.change, tone: TONES[one.change] },
+      nameValue(source, one.name),
+      ...(hasWords ? [wordValues(one, extent)] : []),
+      ...(hasSnapshot ? [codeValue((one.snapshot ?? '').slice(0, 12))] : []),
+    ]),
+    empty: 'nothing changed',
+    ...parts,
+  }
+}
+
+/** A record leads to its page, a path to what the mirror serves there. */
+function nameValue(source: SourceName, name: string): Value {
+  if (source === 'osv' && name.length <= 500) return codeValue(name, { kind: 'record', name })
+  return /^\/(?![/\\])[^\p{Cc}]*$/u.test(name) ? codeValue(name, { kind: 'path', name }) : codeValue(name)
+}
+
+/** Returns why the change of a record is doubted, and the sentences about it. */
+function wordValues({ words = [], doubts = [] }: NamedChange, { words: most, length }: Extent): Value[] {
+  const doubted = doubts.map((doubt): Value => ({ kind: 'text', text: doubtSentence(doubt), tone: 'warn' }))
+  const more = words.length - most
+  const shown = words.slice(0, most).map((text) => textValue(text, length))
+  return [...doubted, ...shown, ...(more > 0 ? [textValue(`… and ${more} more`)] : [])]
+}
+
+/** Says that changes are not listed which may concern what was asked. */
+export function notJudgedWords(records: number): string {
+  const what = counted(records, 'changed record is not listed: its', 'changed records are not listed: their')
+  const whether = nounOf(records, 'it concerns', 'they concern')
+  return `${what} earlier version is not stored, so it is not known whether ${whether} what was asked`
+}
+
+/** Returns the table of judged tags by their findings. */
+export function tagsToFix(tags: readonly TagFindings[], parts: Parts): Table {
+  return {
+    kind: 'table',
+    title: 'tags with a fix',
+    columns: ['tag', 'with a fix', 'findings', 'critical', 'high', 'ruled out by VEX'],
+    rows: tags.map((tag) => [
+      linkValue(tag.name, { kind: 'tag', name: tag.owner }),
+      ...[tag.fixable, tag.findings, tag.critical, tag.high, tag.suppressed].map(countValue),
+    ]),
+    empty: 'no tag is judged',
+    ...parts,
+  }
+}
+
+type FindingsChange = ReturnType<typeof changeMessage>
+
+/** Returns the table of what changed in the findings of tags; `isOfOne`: a terminal has named the tag before. */
+export function changedFindingsTable(changes: readonly FindingsChange[], parts: Parts, isOfOne = false): Table {
+  return {
+    kind: 'table',
+    title: 'changes of findings',
+    about: ['by other records, SBOMs, VEX or patches', 'what VEX rules out does not count'],
+    columns: [
+      { name: 'when' },
+      { name: 'tag', ...(isOfOne && { isDetail: true }) },
+      { name: 'change' },
+      { name: 'the first of them', isBelow: true },
+      { name: 'findings then', isDetail: true },
+    ],
+    rows: changes.map((one) => [
+      timeValue(one.at),
+      linkValue(one.tag.name, { kind: 'tag', name: one.tag.id }),
+      textValue(findingWords(numbersOf(one)), Infinity),
+      detailsOf(one),
+      textValue(`${grouped(one.counts.findings)}, ${grouped(one.counts.fixable)} with a fix`),
+    ]),
+    empty: 'nothing changed',
+    ...parts,
+  }
+}
+
+function numbersOf(one: FindingsChange) {
+  return {
+    found: one.newFindings,
+    foundFixable: one.newFixable,
+    gone: one.goneFindings,
+    goneFixable: one.goneFixable,
+    fixes: one.newFixes,
+    fixesGone: one.goneFixes,
+  }
+}
+
+/** The findings that are named of a change, and how many are not. */
+function detailsOf(one: FindingsChange): Value[] {
+  const details = one.changes.map(({ change, id, package: name, version, fixable, source }) =>
+    detailWords([change, id, name, version, fixable ? 1 : 0, source ?? '']),
+  )
+  const unlisted = changedFindings(numbersOf(one)) - details.length
+  const rest = unlisted > 0 ? [`and ${unlisted} more`] : []
+  return [...details, ...rest].map((text) => textValue(text, 1000))
+}
