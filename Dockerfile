@@ -33,7 +33,7 @@ USER node
 VOLUME /data
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=6s --start-period=20s \
-  CMD ["node", "--node-snapshot", "/app/dist/main.js", "health"]
+  CMD ["node", "--node-snapshot", "/app/dist/main.js", "status", "--live"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["node", "/app/dist/main.js"]
 CMD ["serve"]

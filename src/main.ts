@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { type Command, CommanderError, argumentsOf, createProgram, usageOf } from './cli/program.ts'
+import { type Command, CommanderError, asksVersionAsJson, createProgram, usageOf } from './cli/program.ts'
 import { FEATURES } from './features.ts'
 import { MirrorError, exitCode, messageOf } from './base/errors.ts'
 
@@ -26,7 +26,9 @@ let running = null as Command | null // set by the hook, which the compiler does
 try {
   const program = createProgram(FEATURES)
   program.hook('preAction', (_, action) => void (running = action))
-  await program.parseAsync(argumentsOf(process.argv.slice(2)), { from: 'user' })
+  const given = process.argv.slice(2)
+  if (asksVersionAsJson(given)) await (await import('./cli/version.ts')).printVersion(FEATURES)
+  else await program.parseAsync(given, { from: 'user' })
 } catch (error) {
   // Commander has printed its own message already; 0 is --help and --version.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2

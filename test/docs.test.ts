@@ -4,6 +4,8 @@ import type { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { createProgram } from '../src/cli/program.ts'
 import { verbsOf } from '../src/cli/verbs.ts'
+import { listSynonyms } from '../src/cli/verbs/synonyms.ts'
+import { isGroup } from '../src/cli/verbs/verb.ts'
 import { generatedPages } from './support/doc-pages.ts'
 import { FEATURES } from '../src/features.ts'
 
@@ -153,6 +155,21 @@ test('every patchmirror command of a shell block exists, with its options', () =
   expect(isCommand(program, 'serve --ofline')).toBe(false)
 })
 
+test('no document, message, alert or file of a deployment tells to run a command under a former name', () => {
+  const files = ['src', 'docs', 'deploy', 'config'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+  )
+  const texts = ['README.md', 'CONTRIBUTING.md', 'Dockerfile', ...files].filter((path) => statSync(path).isFile())
+  const names = listSynonyms().map(([words]) => words)
+  const former = new RegExp(`patchmirror (?:-- )?(?:${names.join('|')})(?![\\w\\\\-])`, 'g') // the manual page has export\-db
+  const found = texts.flatMap((path) =>
+    [...readFileSync(path, 'utf8').matchAll(former)].map(([text]) => `${path}: ${text}`),
+  )
+  expect(found).toEqual([])
+  expect('run "patchmirror verify --repair"').toMatch(former)
+  expect('run "patchmirror export-db"').not.toMatch(former)
+})
+
 /** Reports whether a line names a command and only options of it; `a x | y` names `a x` and `a y`. */
 function isCommand(program: Command, line: string): boolean {
   const [first = '', ...others] = line.split(' | ')
@@ -165,7 +182,7 @@ function isCommand(program: Command, line: string): boolean {
   const command = path.at(-1)
   const names = path.slice(1).map((one) => one.name())
   const verb = VERBS.find((one) => one.path === names.join(' '))
-  if (command === undefined || verb?.load === undefined) return false
+  if (command === undefined || verb === undefined || isGroup(verb)) return false
   const known = [...command.options, ...program.options].map(({ long }) => long)
   const areOptions = [...line.matchAll(/(?<=\s)--[\w-]+/g)].every(
     ([option]) => others.length > 0 || known.includes(option),

@@ -84,6 +84,6 @@ export async function rebuildLostArchive(store: OsvReader, dataDir: string, thor
   rmSync(rebuilt, { force: true })
   throw new MirrorError(
     'corrupt',
-    'the stored records do not make up the published archive any more: run "patchmirror verify --repair"',
+    'the stored records do not make up the published archive any more: run "patchmirror doctor --data --repair"',
   )
 }

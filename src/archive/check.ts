@@ -29,7 +29,7 @@ export async function faultOfArchive(
     }
   } catch (error) {
     return systemCode(error) === 'ENOENT'
-      ? 'is missing; the daemon, the next run or "patchmirror verify --repair" rebuilds it'
+      ? 'is missing; the daemon, the next run or "patchmirror doctor --data --repair" rebuilds it'
       : `cannot be read: ${messageOf(error)}`
   }
 }
@@ -102,6 +102,6 @@ export function checkTrailer(id: string, body: Buffer, crc32: number, size: numb
   if (sound) return
   throw new MirrorError(
     'proof',
-    `the stored bytes of record ${id} do not match its checksum: run "patchmirror verify --repair"`,
+    `the stored bytes of record ${id} do not match its checksum: run "patchmirror doctor --data --repair"`,
   )
 }

@@ -45,9 +45,16 @@ export class MirrorError extends Error {
   }
 }
 
-const EXIT: Partial<Record<ErrorCode, number>> = { usage: 2, config: 2, locked: 2, schema: 2 }
+const EXIT: Partial<Record<ErrorCode, number>> = {
+  usage: 2,
+  config: 2,
+  locked: 2,
+  schema: 2,
+  not_ready: 3,
+  stale: 3,
+}
 
-/** Exit codes of the `patchmirror` command: 0 complete, 1 failed, 2 usage or configuration, 3 partial, 4 quarantined. */
+/** Exit codes of the `patchmirror` command: 0 complete, 1 failed, 2 usage or configuration, 3 partial or not known, 4 quarantined. */
 export function exitCode(error: unknown): number {
   return error instanceof MirrorError ? (EXIT[error.code] ?? 1) : 1
 }

@@ -202,6 +202,11 @@ const UNITS = new Map([
 export const SINCE_FORMS =
   'a date such as 2026-01-31, a time such as 2026-01-31T12:00:00Z, today, yesterday, a weekday, or an age such as 30m, 12h, 7d or 2w'
 
+/** Returns the question for a number without a unit, to follow it; empty for any other text. */
+export function missingUnit(since: string): string {
+  return /^\d{1,5}$/.test(since) ? ` (${since}d?)` : ''
+}
+
 /**
  * Returns the Unix milliseconds of a time as people write it, in UTC: a date is its beginning, a weekday the beginning of
  * the last such day (today included), an age is counted back from now. Null for any other text.

@@ -1,12 +1,13 @@
 import { MirrorError } from '../base/errors.ts'
 import { print } from './context.ts'
+import { type Flag, type Form, flagsOf } from './verbs/verb.ts'
 
 /** Of a command what its completion shows. */
 interface Completed {
   readonly path: string
-  readonly alias?: string
   readonly summary: string
-  readonly options?: readonly (readonly [flags: string, ...rest: unknown[]])[]
+  readonly options?: readonly Flag[]
+  readonly forms?: readonly Form[]
 }
 
 /** What may follow the words of a command: the words of its own commands, and its options. */
@@ -21,14 +22,8 @@ export function printCompletion(shell: string, verbs: readonly Completed[]): num
   const script = SCRIPTS[shell]
   if (script === undefined)
     throw new MirrorError('usage', `there is no completion for ${shell}: name bash, zsh or fish`)
-  print(script(stepsOf(verbs.flatMap(namesOf))))
+  print(script(stepsOf(verbs)))
   return 0
-}
-
-/** A command by its name and, if it has one, by its alias. */
-function namesOf(verb: Completed): Completed[] {
-  const { path, alias } = verb
-  return alias === undefined ? [verb] : [verb, { ...verb, path: path.replace(/\S+$/, alias) }]
 }
 
 function stepsOf(verbs: readonly Completed[]): Step[] {
@@ -42,13 +37,13 @@ function stepsOf(verbs: readonly Completed[]): Step[] {
     return {
       path,
       next,
-      flags: [...flagsOf(verbs.find((verb) => verb.path === path)), '--config', '--help'],
+      flags: [...wordsOf(verbs.find((verb) => verb.path === path)), '--config', '--help'],
     }
   })
 }
 
-function flagsOf(verb: Completed | undefined): string[] {
-  return (verb?.options ?? []).flatMap(([flags]) => /--[\w-]+/.exec(flags)?.[0] ?? [])
+function wordsOf(verb: Completed | undefined): string[] {
+  return (verb === undefined ? [] : flagsOf(verb)).flatMap(([flags]) => /--[\w-]+/.exec(flags)?.[0] ?? [])
 }
 
 const SCRIPTS: Readonly<Partial<Record<string, (steps: readonly Step[]) => string>>> = {

@@ -118,8 +118,8 @@ export function isServed(dataDir: string): boolean {
 /** How a mirror gets its first data: from its fleet, by a sync where it has an upstream, else by a bundle. */
 export function firstStep({ upstream, fleet }: LoadedConfig['config']): string {
   if (fleet.url !== null && fleet.role === 'reader')
-    return 'run "patchmirror serve", which fetches what the fleet published ("patchmirror fleet log" lists it)'
+    return 'run "patchmirror serve", which fetches what the fleet published ("patchmirror fleet status --log" lists it)'
   return upstream.apiRoot === null
-    ? 'name the settings of the mirror with --config FILE, import a bundle ("patchmirror import FILE"), or set upstream.apiRoot and sync'
+    ? 'name the settings of the mirror with --config FILE, import a bundle ("patchmirror bundle import FILE"), or set upstream.apiRoot and sync'
     : 'run "patchmirror sync"'
 }

@@ -1,10 +1,12 @@
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, Help, type Option } from 'commander'
 import { VERSION } from '../base/version.ts'
 import { nameStorageError } from '../store/database/faults.ts'
-import { AFTER, DESCRIPTION } from './manual.ts'
 import type { Feature } from '../daemon/feature.ts'
-import { verbsOf } from './verbs.ts'
-import type { Verb } from './verbs/verb.ts'
+import { AFTER, DESCRIPTION } from './manual.ts'
+import { sectionsOf } from './verbs.ts'
+import { actionOf } from './verbs/forms.ts'
+import { successorOf } from './verbs/synonyms.ts'
+import { type Verb, flagsOf, isGroup } from './verbs/verb.ts'
 
 export { type Command, CommanderError }
 
@@ -12,45 +14,66 @@ export { type Command, CommanderError }
 export function createProgram(features: readonly Feature[]): Command {
   const program = new Command('patchmirror')
     .description(DESCRIPTION)
-    .version(VERSION, '-V, --version', 'print the version; with --json as "version --json" does')
+    .usage('[options] COMMAND')
+    .version(VERSION, '-V, --version', 'print the version; with --json also the formats of database and bundles')
     .option('-c, --config <file>', 'settings file; also PATCHMIRROR_CONFIG')
     .helpOption('-h, --help', 'print this page, or the one of a command')
-    .helpCommand('help [command]', 'print the page of a command')
     .addHelpText('after', AFTER)
-    .configureHelp({ showGlobalOptions: true })
-    .showHelpAfterError('(run "patchmirror --help" for the commands)')
+    .configureHelp({ showGlobalOptions: true, visibleOptions, subcommandTerm, subcommandDescription })
     .exitOverride()
+  const help = new Command('help').argument('[command]').description('print the page of a command')
+  program.addHelpCommand(help.helpGroup('Service:'))
+  speakOneVoice(program)
   const parents = new Map([['', program]])
-  for (const verb of verbsOf(features)) {
-    const words = verb.path.split(' ')
-    const name = words.pop() ?? ''
-    const parent = parents.get(words.join(' '))
-    if (parent === undefined) throw new Error(`the group of "${verb.path}" must be listed before it`)
-    parents.set(verb.path, addVerb(parent, name, verb, features))
-  }
+  for (const { section, verbs } of sectionsOf(features))
+    for (const verb of verbs) {
+      const words = verb.path.split(' ')
+      const name = words.pop() ?? ''
+      const parent = parents.get(words.join(' '))
+      if (parent === undefined) throw new Error(`the group of "${verb.path}" must be listed before it`)
+      const command = addVerb(parent, name, verb, features)
+      if (parent === program) command.helpGroup(`${section.charAt(0).toUpperCase()}${section.slice(1)}:`)
+      parents.set(verb.path, command)
+    }
   return program
 }
 
-/** Returns the arguments of a command line; `--version --json` is `version --json`. */
-export function argumentsOf(given: readonly string[]): readonly string[] {
-  const asksVersion = given.some((one) => one === '-V' || one === '--version')
+/** Reports whether a command line asks for the version as JSON. */
+export function asksVersionAsJson(given: readonly string[]): boolean {
   const others = given.filter((one) => one !== '-V' && one !== '--version')
-  return asksVersion && others.join() === '--json' ? ['version', '--json'] : given
+  return others.length < given.length && others.join() === '--json'
+}
+
+/** Returns the options that a page lists: those of every command are in the text of the first page. */
+function visibleOptions(command: Command): Option[] {
+  return command.parent === null ? [] : new Help().visibleOptions(command)
+}
+
+/** Returns what the list of commands has of one: on the first page its name alone. */
+function subcommandTerm(command: Command): string {
+  const isFirstPage = (command.parent?.parent ?? null) === null // "help" has no parent
+  return isFirstPage ? command.name() : `${command.name()} ${command.usage()}`
+}
+
+/** Returns the summary of a command, of a group also the names of its commands. */
+function subcommandDescription(command: Command): string {
+  const below = command.commands.map((one) => one.name()).join(' ')
+  return below === '' ? command.description() : `${command.description()}: ${below}`
 }
 
 /** Adds a command, which never ends the process by itself. */
 function addVerb(parent: Command, name: string, verb: Verb, features: readonly Feature[]): Command {
-  const { arguments: given = '', summary, options = [], after, example, load } = verb
-  const command = parent.command(`${name} ${given}`.trim()).description(summary).showHelpAfterError().exitOverride()
-  if (verb.alias !== undefined) command.alias(verb.alias)
-  for (const option of options) command.option(...option)
+  const { arguments: given = '', summary, after, example } = verb
+  const command = parent.command(`${name} ${given}`.trim()).description(summary).helpCommand(false).exitOverride()
+  speakOneVoice(command)
+  for (const option of flagsOf(verb)) command.option(...option)
   if (after !== undefined) command.addHelpText('after', after)
   if (example !== undefined) command.addHelpText('after', `\nExample:\n  patchmirror ${example}`)
-  if (load === undefined) return command
+  if (isGroup(verb)) return command
   return command.action(async () => {
-    // Commander parses arguments and options into the types that the action has for them; no type says so.
-    const action = (await load()) as (...given: unknown[]) => number | Promise<number>
-    const values: unknown[] = command.processedArgs
+    const given = command.options.filter((option) => command.getOptionValueSource(option.attributeName()) === 'cli')
+    const flags = given.map((option) => option.flags)
+    const { action, values } = await actionOf(verb, { flags, words: command.args, values: command.processedArgs })
     try {
       process.exitCode = await action(...values, command.optsWithGlobals(), features)
     } catch (error) {
@@ -59,9 +82,29 @@ function addVerb(parent: Command, name: string, verb: Verb, features: readonly F
   })
 }
 
+/** Has a command print what is wrong with a command line as the program prints all else that is wrong, with its usage. */
+function speakOneVoice(command: Command): void {
+  command.configureOutput({
+    outputError: (text, write) => {
+      const words = [...namesOf(command), command.args[0] ?? '']
+      const successor = successorOf(words)
+      const found = text
+        .replace(/^error: /, '')
+        .replace(/\n(?=.)/g, ' ')
+        .trim()
+      const message =
+        successor === null ? found : `there is no command "${words.join(' ')}": it is "patchmirror ${successor}"`
+      write(`patchmirror: ${message}\n${usageOf(command)}\n`)
+    },
+  })
+}
+
+/** The words after `patchmirror` that call a command. */
+function namesOf(command: Command): string[] {
+  return command.parent === null ? [] : [...namesOf(command.parent), command.name()]
+}
+
 /** The command whose action runs, as a line of usage: `patchmirror runs [options] [run]`. */
 export function usageOf(command: Command): string {
-  const names: string[] = []
-  for (let at: Command | null = command; at !== null; at = at.parent) names.unshift(at.name())
-  return `usage: ${names.join(' ')} ${command.usage()}`
+  return `usage: ${['patchmirror', ...namesOf(command), command.usage()].join(' ')}`
 }

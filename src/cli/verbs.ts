@@ -1,19 +1,12 @@
 import type { Feature } from '../daemon/feature.ts'
 import { CONFIG_VERBS } from './verbs/administration.ts'
-import { MIRROR_VERBS } from './verbs/mirror.ts'
+import { KEY_VERBS, MIRROR_VERBS } from './verbs/mirror.ts'
 import { SERVICE_VERBS } from './verbs/service.ts'
-import { JSON_FLAG, SECTIONS, type Verb, type Verbs } from './verbs/verb.ts'
+import { SECTIONS, type Verb, type VerbPart, type Verbs } from './verbs/verb.ts'
 import { WEBHOOK_VERBS } from './verbs/webhooks.ts'
 
 /** Commands about the program itself. */
 const PROGRAM_VERBS: readonly Verb[] = [
-  {
-    path: 'version',
-    summary: 'the version; as JSON also the formats of database and bundles',
-    options: [JSON_FLAG],
-    example: 'version --json',
-    load: async () => (await import('./version.ts')).versionCommand,
-  },
   {
     path: 'completion',
     arguments: '<shell>',
@@ -28,15 +21,36 @@ const PROGRAM_VERBS: readonly Verb[] = [
 ]
 
 const CORE: Verbs = {
-  mirror: MIRROR_VERBS,
-  administration: CONFIG_VERBS,
-  program: PROGRAM_VERBS,
-  service: SERVICE_VERBS,
-  webhooks: WEBHOOK_VERBS,
+  run: [...MIRROR_VERBS, ...CONFIG_VERBS],
+  keep: KEY_VERBS,
+  service: [...SERVICE_VERBS, ...WEBHOOK_VERBS, ...PROGRAM_VERBS],
+}
+
+/** A group of the help page with its commands. */
+interface Section {
+  readonly section: (typeof SECTIONS)[number]
+  readonly verbs: readonly Verb[]
+}
+
+/** Returns the commands of the core and of these features by the groups of the help page, in its order. */
+export function sectionsOf(features: readonly Feature[]): readonly Section[] {
+  const all = [CORE, ...features.map(({ verbs = {} }) => verbs)]
+  return SECTIONS.map((section) => ({ section, verbs: joinedByPath(all.flatMap((verbs) => verbs[section] ?? [])) }))
+}
+
+/** Returns each command once, with the options and forms of all its parts. */
+function joinedByPath(parts: readonly VerbPart[]): Verb[] {
+  const byPath = Map.groupBy(parts, ({ path }) => path)
+  return [...byPath].map(([path, same]) => same.reduce<Verb>(joined, { path, summary: '' }))
+}
+
+function joined(verb: Verb, part: VerbPart): Verb {
+  const options = [...(verb.options ?? []), ...(part.options ?? [])]
+  const forms = [...(verb.forms ?? []), ...(part.forms ?? [])]
+  return { ...verb, ...part, options, forms }
 }
 
 /** Returns every command of the core and of these features, in the order of the help pages. */
 export function verbsOf(features: readonly Feature[]): readonly Verb[] {
-  const all = [CORE, ...features.map(({ verbs = {} }) => verbs)]
-  return SECTIONS.flatMap((section) => all.flatMap((verbs) => verbs[section] ?? []))
+  return sectionsOf(features).flatMap(({ verbs }) => verbs)
 }

@@ -17,9 +17,9 @@ export interface Feature {
   readonly name: string
   /** The features whose modules it imports. */
   readonly needs?: readonly string[]
-  /** Its commands, by the section of the help page. */
+  /** Its commands, by the group of the help page. */
   readonly verbs?: Verbs
-  /** Returns the numbers of the formats that it reads and writes, for `patchmirror version`. */
+  /** Returns the numbers of the formats that it reads and writes, for `patchmirror --version --json`. */
   readonly formats?: () => Promise<Readonly<Record<string, number>>>
   /** Loads what it adds to commands of the core. */
   readonly commands?: () => Promise<CommandPart>

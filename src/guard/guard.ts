@@ -276,4 +276,4 @@ function parse(content: Buffer | null): ParsedVersion {
 }
 
 const TOO_LARGE = `not compared: larger than ${MAX_COMPARED} bytes`
-const DAMAGED = 'not compared: its stored bytes cannot be read (run "patchmirror verify")'
+const DAMAGED = 'not compared: its stored bytes cannot be read (run "patchmirror doctor --data")'

@@ -12,6 +12,8 @@ import { type Sandbox, createSandbox } from '../sandbox/server.ts'
 import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { operatorName } from '../../src/base/domain/run-facts.ts'
+import { listSynonyms } from '../../src/cli/verbs/synonyms.ts'
+import { flagsOf, isGroup } from '../../src/cli/verbs/verb.ts'
 import { VERSION } from '../../src/base/version.ts'
 import { setSchema } from '../store/fixtures.ts'
 import { type Finished, MAIN } from '../support/command.ts'
@@ -88,15 +90,44 @@ async function refusalOf(args: readonly string[]): Promise<string> {
   return told
 }
 
+/** Reports whether a command has these words and options. */
+function isCommandLine(line: string): boolean {
+  const words = line.split(' ')
+  const flags = words.filter((word) => word.startsWith('--'))
+  const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word))
+  const names = end < 0 ? words : words.slice(0, end)
+  const verb = VERBS.find(({ path }) => path === names.join(' '))
+  return verb !== undefined && flags.every((flag) => flagsOf(verb).some(([known]) => known.split(' ')[0] === flag))
+}
+
 describe('the command line', () => {
-  test('--help names every command, the exit codes and an example, and exits 0', async () => {
+  test('--help has a line for each command in its group, and the exit codes, on one page', async () => {
     const { code, out } = await patchmirror('--help')
     expect(code).toBe(0)
-    for (const word of ['serve', 'sync', 'status', 'runs', 'approve', 'reject', 'verify', 'config', 'health']) {
-      expect(out).toContain(`  ${word}`)
-    }
-    expect(out).toMatch(/EXIT STATUS[\s\S]*quarantined[\s\S]*EXAMPLES/)
+    const rows = VERBS.filter(({ path }) => !path.includes(' ')).map(({ path }) => new RegExp(`^  ${path} `, 'm'))
+    for (const row of rows) expect(out).toMatch(row)
+    const first = [...new Set(VERBS.map(({ path }) => path.split(' ')[0] ?? ''))]
+    const lines = first.map((word) => new RegExp(`^  ${word} .*$`, 'm').exec(out)?.[0] ?? word)
+    const below = lines.map((line) => out.slice(out.indexOf(line) + line.length + 1).split('\n')[0] ?? '')
+    expect(below.filter((line) => /^ {5}/.test(line))).toEqual([]) // a second line of a command
+    expect(out.trim().split('\n').length).toBeLessThanOrEqual(60)
+    expect(out).toMatch(/Run:\n[\s\S]*Ask:\n[\s\S]*Keep:\n[\s\S]*Move:\n[\s\S]*Service:\n[\s\S]*EXIT STATUS/)
     expect(out.split('\n').filter((line) => line.length > 80)).toEqual([])
+  })
+
+  test('a synonym and a former name of a command are answered with the command, which exists', async () => {
+    const names = new Set(VERBS.map(({ path }) => path))
+    for (const [words, command] of listSynonyms()) {
+      expect([words, names.has(words)]).toEqual([words, false])
+      expect(await refusalOf(words.split(' '))).toContain(
+        `patchmirror: there is no command "${words}": it is "patchmirror ${command}"`,
+      )
+      if (!command.startsWith('-')) expect([command, isCommandLine(command)]).toEqual([command, true])
+    }
+    expect(await patchmirror('start')).toMatchObject({
+      code: 2,
+      err: 'patchmirror: there is no command "start": it is "patchmirror serve"\nusage: patchmirror [options] COMMAND\n',
+    })
   })
 
   test('--version prints the version of package.json', async () => {
@@ -120,22 +151,24 @@ describe('the command line', () => {
     ] as const
     for (const [args, usage] of LONG ? incomplete : incomplete.slice(2)) {
       const { code, err } = await patchmirror(...args)
-      expect([code, err]).toEqual([2, expect.stringContaining(`Usage: patchmirror ${usage}`)])
+      expect([code, err]).toEqual([2, expect.stringContaining(`usage: patchmirror ${usage}`)])
     }
   })
 
   longTest('gives the action of every command as many arguments as its row of the table declares', async () => {
-    for (const { path, arguments: given = '', load } of VERBS) {
+    for (const { path, arguments: given = '', load, forms = [] } of VERBS) {
       const declared = given === '' ? 0 : given.split(' ').length
-      if (load === undefined) continue
-      // behind them come the options, and the features for those that ask for them
-      expect([path, [1, 2]]).toEqual([path, expect.arrayContaining([(await load()).length - declared])])
+      const own = load === undefined ? [] : [{ load, takesArguments: true }]
+      for (const { load, takesArguments = false } of [...own, ...forms]) {
+        // behind them come the options, and the features for those that ask for them
+        const before = takesArguments ? declared : 0
+        expect([path, [1, 2]]).toEqual([path, expect.arrayContaining([(await load()).length - before])])
+      }
     }
   })
 
   test('has for every command an example that its help page shows and that parses', async () => {
-    for (const { path, example, load } of VERBS) {
-      if (load === undefined) continue
+    for (const { path, example } of VERBS.filter((verb) => !isGroup(verb))) {
       expect([path, example]).toEqual([path, expect.stringMatching(`^${path}( |$)`)])
       const calls: string[] = []
       const program = createProgram(FEATURES)
@@ -152,18 +185,49 @@ describe('the command line', () => {
 
   test('accepts --json for every command that prints', () => {
     // The daemon logs JSON by itself; a script of a shell and a JSON Schema have one form.
-    const others = ['serve', 'completion', 'config schema']
-    const without = VERBS.filter(
-      ({ load, options = [] }) => load !== undefined && !options.some(([flags]) => flags.startsWith('--json')),
-    )
+    const others = ['serve', 'completion']
+    const without = VERBS.filter((verb) => !isGroup(verb) && !flagsOf(verb).some(([flags]) => flags === '--json'))
     expect(without.map(({ path }) => path).sort()).toEqual(others.sort())
+  })
+
+  test('refuses options that do not go together, with the one that each of them needs', async () => {
+    const wrongs = [
+      [['doctor', '--repair'], '--repair goes with --data alone'],
+      [['doctor', '--data', '--save', 'x.zip'], '--data and --save do not go together: give one of them'],
+      [['status', '--ready', '--watch'], '--watch does not go with --ready'],
+      [['status', '--digest', 'all'], '--digest takes "content" or nothing: all'],
+      [['relay', '--secret', '--enable', '1'], '--enable and --secret do not go together: give one of them'],
+    ] as const
+    for (const [args, why] of wrongs) {
+      const { code, err } = await patchmirror(...args)
+      const usage = `usage: patchmirror ${args[0]} [options]`
+      expect([args, code, err]).toEqual([args, 2, `patchmirror: ${why}\n${usage}\n`])
+    }
+  })
+
+  test('a form of a command takes no argument of it, and another identity is made after a question alone', async () => {
+    const rollback = await patchmirror('fleet', 'rollback', '40', '--end')
+    expect([rollback.code, rollback.err]).toEqual([2, expect.stringContaining('--end takes no argument: 40')])
+    await patchmirror('sync', 'feeds')
+    const identity = (await patchmirror('bundle', 'inspect')).out
+    const asked = await patchmirror('bundle', 'inspect', '--new-identity')
+    expect([asked.code, asked.err]).toEqual([2, expect.stringContaining('there is no terminal: give --yes as well')])
+    expect((await patchmirror('bundle', 'inspect')).out).toBe(identity)
+    const { code, out } = await patchmirror('bundle', 'inspect', '--new-identity', '--yes')
+    expect([code, out === identity]).toEqual([0, false])
+    expect((await patchmirror('bundle', 'inspect')).out).toBe(out)
+  })
+
+  test('sync takes several sources, also separated by commas', async () => {
+    const { code, out } = await patchmirror('sync', 'feeds,osv')
+    expect([code, out]).toEqual([0, expect.stringMatching(/^feeds: complete .*\nosv: complete /)])
   })
 
   test('prints the usage of a command after an unknown option or a missing argument', async () => {
     const verbs = commandsOf(createProgram(FEATURES), [])
     expect(verbs.length).toBeGreaterThan(30)
     for (const { path, needsArgument } of verbs) {
-      const usage = expect.stringContaining(`Usage: patchmirror ${path.join(' ')}`) as string
+      const usage = expect.stringContaining(`usage: patchmirror ${path.join(' ')}`) as string
       const wrong = [[...path, '--no-such-option'], ...(needsArgument ? [path] : [])]
       for (const args of wrong) expect([args, await refusalOf(args)]).toEqual([args, usage])
     }
@@ -184,9 +248,9 @@ describe('the command line', () => {
   test('names a missing file and what to do, whatever command reads it', async () => {
     const secrets = ['--secret-file', 'none.txt']
     for (const args of [
-      ['webhooks', 'doctor', 'none.txt'],
-      ['webhooks', 'doctor', '-', ...secrets],
-      ['export', 'x.bundle', '--unsigned', '--for', 'none.txt'],
+      ['webhooks', 'check', 'none.txt'],
+      ['webhooks', 'check', '-', ...secrets],
+      ['bundle', 'export', 'x.bundle', '--unsigned', '--for', 'none.txt'],
     ]) {
       const { code, err } = await patchmirror(...args)
       expect([args, code, err]).toEqual([
@@ -210,12 +274,19 @@ describe('the command line', () => {
     })
     for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
     new Database(path).exec('PRAGMA journal_mode = WAL').close() // as a start leaves it that is killed
-    const readers = [['runs'], ['status'], ['verify'], ['identity'], ['keys', 'list'], ['need', 'x']]
+    const readers = [
+      ['runs'],
+      ['status'],
+      ['doctor', '--data'],
+      ['bundle', 'inspect'],
+      ['keys', 'list'],
+      ['bundle', 'need', 'x'],
+    ]
     for (const args of LONG ? readers : readers.slice(1, 3)) {
       const { code, err } = await patchmirror(...args)
       expect([args, code, err]).toEqual([
         args,
-        1,
+        3,
         expect.stringMatching(
           /is not migrated to the schema of this version .* start the daemon \("patchmirror serve"\)/,
         ),
@@ -223,13 +294,13 @@ describe('the command line', () => {
     }
   })
 
-  test('reports with health a server that is no mirror, and the mirror of another data folder', async () => {
+  test('reports with status --live a server that is no mirror, and the mirror of another data folder', async () => {
     await patchmirror('sync', 'feeds')
     const headers: Record<string, string> = {}
     const other = createServer((_request, response) => response.writeHead(200, headers).end('{"status":"ok"}'))
     const PATCHMIRROR_SERVER_PORT = String(await listen(other))
     const ask = (data: string) =>
-      run(['health'], { PATCHMIRROR_DATA_DIR: join(dir, data), PATCHMIRROR_SERVER_PORT }, dir)
+      run(['status', '--live'], { PATCHMIRROR_DATA_DIR: join(dir, data), PATCHMIRROR_SERVER_PORT }, dir)
     expect(await ask('data')).toMatchObject({
       code: 1,
       out: expect.stringContaining('something that is no Patchmirror answers') as string,
@@ -355,7 +426,7 @@ describe('the command line', () => {
   test('a decision about nothing names what waits, and creates no database', async () => {
     for (const decide of ['approve', 'reject']) {
       const { code, err } = await patchmirror(decide, '1')
-      expect([code, err]).toEqual([2, expect.stringContaining('there is no run 1: nothing has run')])
+      expect([code, err]).toEqual([1, expect.stringContaining('there is no run 1: nothing has run')])
     }
     expect(existsSync(join(dir, 'data', 'mirror.db'))).toBe(false)
     await patchmirror('sync')
@@ -436,51 +507,51 @@ describe('the command line', () => {
     expect(err).toMatch(/server\.port[\s\S]*osv\.schedule|osv\.schedule[\s\S]*server\.port/)
   })
 
-  test('names with config check all problems of a file, as JSON too, and prints config schema as JSON', async () => {
+  test('names with config --check all problems of a file, as JSON too, and prints with --schema the JSON Schema', async () => {
     const file = join(dir, 'settings.yaml')
     writeFileSync(file, 'server: { port: high }\nosv: { schedule: soon, maxAgeHours: 0 }\n')
-    const found = await run(['config', 'check', file, '--json'], {}, dir)
+    const found = await run(['config', '--check', file, '--json'], {}, dir)
     const { problems } = JSON.parse(found.out) as { problems: string[] }
     expect([found.code, problems.length]).toEqual([2, 3])
-    const told = await run(['config', 'check', file], {}, dir)
+    const told = await run(['config', '--check', file], {}, dir)
     expect([told.code, told.err]).toEqual([2, expect.stringContaining('line 2')])
     writeFileSync(file, 'server: { port: 8081 }\n')
-    expect(await run(['config', 'check', file], {}, dir)).toMatchObject({ code: 0 })
-    const { out } = await run(['config', 'schema'], {}, dir)
+    expect(await run(['config', '--check', file], {}, dir)).toMatchObject({ code: 0 })
+    const { out } = await run(['config', '--schema'], {}, dir)
     expect(JSON.parse(out)).toHaveProperty('properties.server.properties.port.maximum', 65_535)
     expect((await run(['config'], {}, dir)).out).toMatch(/server\.port +8080 +default/)
   })
 
-  test('exits 0 for verify after a sync, and 1 before the first sync', async () => {
-    expect((await patchmirror('verify')).code).toBe(1)
+  test('exits 0 for doctor --data after a sync, and 3 before the first sync', async () => {
+    expect((await patchmirror('doctor', '--data')).code).toBe(3)
     openWriter(join(dir, 'data')).close()
-    const none = await patchmirror('verify')
-    expect([none.code, none.out]).toEqual([1, expect.stringContaining('nothing is mirrored yet')])
+    const none = await patchmirror('doctor', '--data')
+    expect([none.code, none.out]).toEqual([3, expect.stringContaining('nothing is mirrored yet')])
     await patchmirror('sync', 'osv')
-    expect((await patchmirror('verify')).out).toContain('80 records, the index and the archive are')
+    expect((await patchmirror('doctor', '--data')).out).toContain('80 records, the index and the archive are')
     await patchmirror('sync')
-    const { code, out } = await patchmirror('verify')
+    const { code, out } = await patchmirror('doctor', '--data')
     expect(code).toBe(0)
     expect(out).toContain('80 records, the index, the feeds and the archive are sound')
   })
 
-  test('mirrors a damaged database again with verify --repair, and keeps the local keys', async () => {
+  test('mirrors a damaged database again with doctor --data --repair, and keeps the local keys', async () => {
     await patchmirror('sync')
     const { out: key } = await patchmirror('keys', 'create', '--name', 'ci')
     const before = (await patchmirror('keys', 'list', '--json')).out
     expect(key).toContain('pmk_')
-    const log = (await patchmirror('since', '--json')).out
+    const log = (await patchmirror('list', 'records', '--json')).out
     overwriteTable(databasePath(join(dir, 'data')), 'osv_body')
-    const repaired = await patchmirror('verify', '--repair')
+    const repaired = await patchmirror('doctor', '--data', '--repair')
     expect(repaired.out).toContain('the damaged database is kept as ')
     expect(repaired.out).toContain(
       'kept: 1 local key, the secret that signs links, the identity of this mirror in bundles, the dates of records and the change log',
     )
     expect(repaired.code).toBe(0)
-    expect((await patchmirror('since', '--json')).out).toBe(log)
+    expect((await patchmirror('list', 'records', '--json')).out).toBe(log)
     expect((await patchmirror('keys', 'list', '--json')).out).toBe(before)
     overwriteTable(databasePath(join(dir, 'data')), 'local_key')
-    expect((await patchmirror('verify', '--repair')).out).toContain('make new ones')
-    expect((await patchmirror('verify')).code).toBe(0)
+    expect((await patchmirror('doctor', '--data', '--repair')).out).toContain('make new ones')
+    expect((await patchmirror('doctor', '--data')).code).toBe(0)
   })
 })

@@ -25,12 +25,13 @@ test.skipIf(BASH === null)(
       return (await runTool(BASH ?? '', ['-c', script])).out.trim().split(' ')
     }
     expect(await ask('webh')).toEqual(['webhooks'])
-    expect(await ask('webhooks', 'rep')).toEqual(['replay'])
-    expect(await ask('webhooks', 'replay', '--f')).toEqual(['--failed'])
+    expect(await ask('webhooks', 'res')).toEqual(['resolve'])
+    expect(await ask('webhooks', 'resolve', '--re')).toEqual(['--replay'])
     expect(await ask('sync', 'osv', '--dry')).toEqual(['--dry-run'])
-    expect(await ask('config', 'ch')).toEqual(['check'])
-    expect(await ask('rec')).toEqual(['record'])
-    expect(await ask('record', '--l')).toEqual(['--limit'])
+    expect(await ask('config', '--ch')).toEqual(['--check'])
+    expect(await ask('doctor', '--sa')).toEqual(['--save'])
+    expect(await ask('list', 'pat')).toEqual(['patches'])
+    expect(await ask('list', 'patches', '--sev')).toEqual(['--severity'])
   },
 )
 
@@ -38,16 +39,15 @@ test('the completion script of each shell has every command, and an unknown shel
   for (const shell of ['bash', 'zsh', 'fish']) {
     const { out, code } = await run(['completion', shell], {}, '/')
     expect([shell, code]).toEqual([shell, 0])
-    const words = VERBS.flatMap(({ path, alias }) => [path.split(' ').at(-1) ?? '', alias ?? ''])
+    const words = VERBS.map(({ path }) => path.split(' ').at(-1) ?? '')
     expect([shell, words.filter((word) => !out.includes(word))]).toEqual([shell, []])
   }
   expect(await run(['completion', 'tcsh'], {}, '/')).toMatchObject({ code: 2 })
 })
 
-test('the command version prints the version, and as JSON the formats of database and bundles', async () => {
-  expect(await run(['version'], {}, '/')).toMatchObject({ code: 0, out: `${VERSION}\n` })
+test('--version prints the version, and with --json the formats of database and bundles', async () => {
+  expect(await run(['--version'], {}, '/')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   for (const args of [
-    ['version', '--json'],
     ['--version', '--json'],
     ['--json', '-V'],
   ])

@@ -10,15 +10,18 @@ import { createBench } from '../support/mirror.ts'
 
 const run = commandHost()
 
-test('findings lists what changed in the tags, and the numbers of one', async () => {
+test('"changes --findings" lists what changed in the tags, "list findings" their numbers or those of one', async () => {
   const bench = await openFindingsBench()
   const { dir } = bench
   const env = { PATCHMIRROR_DATA_DIR: dir }
-  const ask = (...args: string[]) => run(['findings', ...args], env, dir)
-  const json = async (...args: string[]): Promise<Record<string, unknown>> => {
-    const { code, out } = await ask(...args, '--json')
+  const ask = (...args: string[]) => run(['changes', '--findings', ...args], env, dir)
+  const list = (...args: string[]) => run(['list', 'findings', ...args], env, dir)
+  const parsed = async (asked: ReturnType<typeof ask>): Promise<Record<string, unknown>> => {
+    const { code, out } = await asked
     return { code, ...(JSON.parse(out) as Record<string, unknown>) }
   }
+  const json = (...args: string[]) => parsed(ask(...args, '--json'))
+  const listJson = (...args: string[]) => parsed(list(...args, '--json'))
   expect(await json()).toMatchObject({ code: 3, found: false, reason: 'not_mirrored' })
   await bench.crawl()
   await bench.publish({})
@@ -31,9 +34,9 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   const findings = openFindings(dir, () => undefined)
   findings.exec('UPDATE state SET began_at = NULL, judged_at = NULL')
   const inPart = 'the tags are not all judged yet: the first judgement is in progress, 4 tags so far'
-  for (const args of [[], ['--all'], ['library/nothing:1']]) {
-    const { code, err } = await ask(...args)
-    expect([code, err], args.join(' ')).toEqual([3, expect.stringContaining(inPart)])
+  for (const asked of [ask(), list(), list('library/nothing:1')]) {
+    const { code, err } = await asked
+    expect([code, err]).toEqual([3, expect.stringContaining(inPart)])
   }
   findings.exec(`UPDATE state SET began_at = ${began}, judged_at = ${began}`)
   findings.close()
@@ -51,7 +54,7 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   }
   const words = 'partial: some listed records are missing or outdated'
   expect((await partial(0)).out).toMatch(new RegExp(`^judged .*; osv is ${words}`, 'm'))
-  expect(await json('--all')).toMatchObject({ osv: { partial: true, missing: null } })
+  expect(await listJson()).toMatchObject({ osv: { partial: true, missing: null } })
   expect((await partial(1)).out).not.toContain('partial')
   const unknown = await ask('--since', '900d')
   expect(unknown.err).toContain('since 900d is not known here: they are known since')
@@ -71,32 +74,34 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   expect(listed.out).toContain(`new finding, with a fix: T-1 in ${name} `)
   if (changes.length > 1) expect(listed.out).toContain('more exist than these 1')
   expect((await ask('--since', 'someday')).code).toBe(2)
+  expect((await ask('7d', '--since', '7d')).err).toContain('give one time: 7d, or --since 7d')
+  expect(await ask('30')).toMatchObject({ code: 2, err: expect.stringContaining('--since 30 (30d?)') as string })
 
-  const tag = await ask(owner)
+  const tag = await list(owner)
   expect(tag.out).toContain(`tag ${own?.tag.name ?? ''}\n`)
   expect(tag.out).toMatch(/\n\d+ findings?: \d+ with a fix, 0 critical, \d+ high\n/)
   expect(tag.out).toMatch(/\nchanges since \S+Z\n\S+ {2}\d+ new findings? \((all )?with a fix\)/)
-  expect(await json(owner)).toMatchObject({
+  expect(await listJson(owner)).toMatchObject({
     tags: [{ id: owner }],
     changes: [{ tag: { id: owner } }],
   })
   await bench.publish({ 'T-2': affecting(ecosystem, name, null) })
   await bench.judge()
   const lengthOf = ({ changes }: Record<string, unknown>) => (changes as object[]).length
-  const recent = await json(owner, '--since', '1h')
-  const all = await json(owner)
+  const recent = await listJson(owner, '--since', '1h')
+  const all = await json('--tag', owner)
   expect([lengthOf(recent), lengthOf(all)]).toEqual([1, 2])
-  const table = await ask('--all')
+  const table = await list()
   expect(table.out).toMatch(/^4 of 4 tags are judged\n\ntag +with a fix +findings/)
   expect(table.out).toContain(own?.tag.name ?? 'none')
-  expect((await ask('--all', '--limit', '1')).out).toContain('more exist than these 1')
-  const listedAll = (await json('--all'))['tags'] as { counts: { fixable: number } }[]
+  expect((await list('--limit', '1')).out).toContain('more exist than these 1')
+  const listedAll = (await listJson())['tags'] as { counts: { fixable: number } }[]
   const fixes = listedAll.map(({ counts }) => counts.fixable)
   expect(fixes).toEqual(fixes.toSorted((a, b) => b - a))
-  expect([fixes.length, (await ask(owner, '--all')).code]).toEqual([4, 2])
-  expect((await ask(owner, '--limit', '1')).out).toContain('more exist than these 1')
-  expect((await ask(owner, '--since', '0m')).out).toMatch(/\nno change since 20\S+Z\n/)
-  const hour = String((await json(owner, '--since', '1h'))['since'])
+  expect([fixes.length, (await list('--since', '1h')).code]).toEqual([4, 2])
+  expect((await list(owner, '--limit', '1')).out).toContain('more exist than these 1')
+  expect((await ask('0m', '--tag', owner)).out).toMatch(/\nno change since 20\S+Z\n/)
+  const hour = String((await listJson(owner, '--since', '1h'))['since'])
   expect(Math.abs(Date.now() - HOUR_MS - Date.parse(hour))).toBeLessThan(HOUR_MS)
   expect(hour).toBe(toIso(Date.parse(hour)))
   const db = openFindings(dir, () => undefined)
@@ -105,10 +110,10 @@ test('findings lists what changed in the tags, and the numbers of one', async ()
   const forgotten = await ask('--since', '900d')
   expect([forgotten.code, forgotten.err]).toEqual([3, expect.stringContaining('(data.changeDays)')])
 
-  const later = await run(['findings', owner, '--since', '9998-01-01'], env, dir)
+  const later = await list(owner, '--since', '9998-01-01')
   expect([later.code, later.err]).toEqual([2, expect.stringContaining('is in the future')])
-  expect(await json('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })
-  const off = await run(['findings'], { ...env, PATCHMIRROR_MATCH_TAGS: 'false' }, dir)
+  expect(await listJson('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })
+  const off = await run(['list', 'findings'], { ...env, PATCHMIRROR_MATCH_TAGS: 'false' }, dir)
   expect([off.code, off.err]).toEqual([1, expect.stringContaining('match.tags is off')])
 })
 
@@ -160,7 +165,7 @@ test('findings of a tag that was removed says when, and what changed in it befor
   await bench.publish({ 'T-1': affecting(one.ecosystem, one.name, '99999.0') })
   await bench.judge()
   const ask = async (tag: string) => {
-    const { out } = await run(['findings', tag, '--json'], { PATCHMIRROR_DATA_DIR: dir }, dir)
+    const { out } = await run(['list', 'findings', tag, '--json'], { PATCHMIRROR_DATA_DIR: dir }, dir)
     return JSON.parse(out) as {
       tag: { id: string; name: string }
       tags: object[]
@@ -192,7 +197,7 @@ test('findings of a tag that was removed says when, and what changed in it befor
       tags: [],
       changes: before.changes,
     })
-  const { out } = await run(['findings', tag.name], { PATCHMIRROR_DATA_DIR: dir }, dir)
+  const { out } = await run(['list', 'findings', tag.name], { PATCHMIRROR_DATA_DIR: dir }, dir)
   expect(out).toMatch(new RegExp(`^tag ${tag.name}\\nremoved 20\\S+Z; what changed before is kept\\n\\nchanges since`))
 })
 

@@ -131,7 +131,7 @@ describe('search', () => {
       expect(await json('search', 'pkg:npm/lodash@1.0.0')).toMatchObject({
         records: [{ id: 'GHSA-1' }, { id: 'GHSA-2' }],
       })
-      const { tags } = (await json('tags')) as { tags: { digest: string }[] }
+      const { tags } = (await json('list', 'tags')) as { tags: { digest: string }[] }
       expect(await json('search', tags[0]?.digest ?? '')).toMatchObject({
         items: [{ list: '/v1/tags', digest: tags[0]?.digest }],
       })
@@ -171,8 +171,17 @@ describe('show', () => {
     expect(out).toMatch(/^first seen here +2026-07-01T00:00:00.000Z\nfix first seen +2026-07-01T/m)
   })
 
+  test('names the records of a package by its name or a purl, as search does', async () => {
+    for (const name of ['lodash', 'pkg:npm/lodash']) {
+      const shown = await ask('show', name)
+      expect([name, shown]).toEqual([name, await ask('search', name)])
+      expect([shown.code, shown.out]).toEqual([0, expect.stringMatching(/^(record|package) /m)])
+    }
+    expect((await ask('show', 'no-such-package')).code).toBe(1)
+  })
+
   test('prints a tag by its reference, its digest and its id', async () => {
-    const { tags } = (await json('tags')) as { tags: { id: string; digest: string }[] }
+    const { tags } = (await json('list', 'tags')) as { tags: { id: string; digest: string }[] }
     const [tag] = tags
     const { repository, name } = await json('show', tag?.id ?? '')
     const reference = `${String(repository)}:${String(name)}`
@@ -186,7 +195,7 @@ describe('show', () => {
   })
 
   test('finds a digest by its first eight digits, within a repository too, and lists what several digits may be', async () => {
-    const { tags } = (await json('tags')) as { tags: { id: string; digest: string }[] }
+    const { tags } = (await json('list', 'tags')) as { tags: { id: string; digest: string }[] }
     const { id, digest } = tags[0] ?? { id: '', digest: '' }
     const { repository } = await json('show', id)
     const digits = digest.slice('sha256:'.length)
@@ -201,7 +210,7 @@ describe('show', () => {
   })
 
   test('lists the tags of a repository with digest, date and id', async () => {
-    const { tags } = (await json('tags')) as { tags: { id: string; digest: string }[] }
+    const { tags } = (await json('list', 'tags')) as { tags: { id: string; digest: string }[] }
     const { repository } = await json('show', tags[0]?.id ?? '')
     const { code, out } = await ask('show', `cr.example.com/${String(repository)}`)
     expect(code).toBe(0)
@@ -519,7 +528,7 @@ describe('match', () => {
 test.each([
   ['search', 'CVE-2026-1'],
   ['show', 'CVE-2026-1'],
-  ['since', '--ecosystem', 'npm'],
+  ['list', 'records', '--ecosystem', 'npm'],
 ])('"patchmirror %s %s" builds the index of packages where no daemon has built it', async (...args) => {
   const own = mkdtempSync(join(tmpdir(), 'patchmirror-unbuilt-'))
   onTestFinished(() => rmSync(own, { recursive: true, force: true }))
@@ -535,25 +544,25 @@ test.each([
 
 describe('a list', () => {
   test('of tags or patches is read page by page with the filters of the API', async () => {
-    const first = (await json('patches', '--limit', '5')) as { patches: unknown[]; next: string }
+    const first = (await json('list', 'patches', '--limit', '5')) as { patches: unknown[]; next: string }
     expect(first.patches).toHaveLength(5)
-    expect((await ask('patches', '--limit', '5')).out).toContain(`5 of 9; the next page`)
-    const second = await json('patches', '--limit', '5', '--after', first.next)
+    expect((await ask('list', 'patches', '--limit', '5')).out).toContain(`5 of 9; the next page`)
+    const second = await json('list', 'patches', '--limit', '5', '--after', first.next)
     expect(second).toMatchObject({ next: null, total: 9 })
-    const open = (await json('patches', '--ticket-statuses', 'open,done')) as {
+    const open = (await json('list', 'patches', '--status', 'open,done')) as {
       patches: { ticket_status: string }[]
     }
     expect(open.patches.filter(({ ticket_status }) => !/^(open|done)$/.test(ticket_status))).toEqual([])
-    expect(await ask('patches', '--severities', 'huge')).toMatchObject({
+    expect(await ask('list', 'patches', '--severity', 'huge')).toMatchObject({
       code: 2,
       err: expect.stringContaining('critical, high, medium, low') as string,
     })
-    expect(await json('tags', 'no/such/image')).toMatchObject({ found: false, reason: 'not_found' })
+    expect(await json('list', 'tags', 'no/such/image')).toMatchObject({ found: false, reason: 'not_found' })
   })
 
   test('as JSON has every number with all its digits', async () => {
     expect(String(Number(reference))).not.toBe(reference)
-    expect((await ask('patches', '--json')).out).toMatch(new RegExp(`: ?${reference}\\b`))
+    expect((await ask('list', 'patches', '--json')).out).toMatch(new RegExp(`: ?${reference}\\b`))
   })
 })
 
@@ -561,28 +570,28 @@ describe('since', () => {
   const AT = '2026-07-01T00:00:00.000Z'
 
   test('lists the records first seen last, also removed ones', async () => {
-    const { code, out } = await ask('since')
+    const { code, out } = await ask('list', 'records')
     expect(code).toBe(0)
     expect(out).toMatch(new RegExp(`^GHSA-1 +${AT} +${AT} +present$`, 'm'))
     expect(out).toMatch(new RegExp(`^GONE-1 +${AT} +no fix named yet +removed$`, 'm'))
-    const few = await ask('since', '--limit', '1')
+    const few = await ask('list', 'records', '--limit', '1')
     expect(few.out).toContain('the newest 1 of 4 records; --csv and --json print all')
   })
 
   test('exports all of them as CSV and JSON, or those of an ecosystem', async () => {
-    const { out } = await ask('since', '--csv')
+    const { out } = await ask('list', 'records', '--csv')
     expect(out.trimEnd().split('\n')).toEqual([
       'id,state,first_seen,first_seen_exact,fix_seen,fix_seen_exact,changed,changed_exact,removed,returned,upstream_published,upstream_modified',
       ...['GHSA-1', 'GHSA-2'].map((id) => `${id},present,${AT},true,${AT},true,${AT},true,,,,2026-06-01T00:00:00Z`),
       `GONE-1,removed,${AT},true,,,${AT},true,${AT},,,`,
       `VEX-1,present,${AT},true,,,${AT},true,,,,2026-06-01T00:00:00Z`,
     ])
-    const listed = JSON.parse((await ask('since', '--json')).out) as { id: string; upstream: unknown }[]
+    const listed = JSON.parse((await ask('list', 'records', '--json')).out) as { id: string; upstream: unknown }[]
     expect(listed.map(({ id }) => id)).toEqual(['GHSA-1', 'GHSA-2', 'GONE-1', 'VEX-1'])
     expect(listed[0]?.upstream).toMatchObject({ published: null, modified: '2026-06-01T00:00:00Z' })
-    const ofNpm = (await ask('since', '--json', '--ecosystem', 'npm')).out
+    const ofNpm = (await ask('list', 'records', '--json', '--ecosystem', 'npm')).out
     expect((JSON.parse(ofNpm) as unknown[]).length).toBe(2)
-    expect((await ask('since', '--csv', '--ecosystem', 'PyPI')).out.split('\n')).toHaveLength(2)
+    expect((await ask('list', 'records', '--csv', '--ecosystem', 'PyPI')).out.split('\n')).toHaveLength(2)
     for (const [name, message] of [
       ['nope', 'the ecosystem nope is none that'],
       ['NPM', 'the ecosystem NPM is none that'],
@@ -593,16 +602,16 @@ describe('since', () => {
       ['Root:npm:1', 'use --ecosystem npm\n'],
       ['Root:Maven', 'use --ecosystem Root\n'], // there is no record of Maven
     ] as const)
-      expect(await ask('since', '--ecosystem', name)).toMatchObject({
+      expect(await ask('list', 'records', '--ecosystem', name)).toMatchObject({
         code: 2,
         out: '',
         err: expect.stringContaining(message) as string,
       })
     const whole = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_DERIVED: 'false' } // no view npm has what a vendor patched
-    const ofVendor = await run(['since', '--ecosystem', 'Root:npm'], whole, '/')
+    const ofVendor = await run(['list', 'records', '--ecosystem', 'Root:npm'], whole, '/')
     expect([ofVendor.code, ofVendor.err]).toEqual([2, expect.stringContaining('use --ecosystem Root\n')])
-    expect((await ask('since', '--ecosystem', 'Root')).code).toBe(0)
-    expect(await ask('since', '--csv', '--json')).toMatchObject({ code: 2 })
+    expect((await ask('list', 'records', '--ecosystem', 'Root')).code).toBe(0)
+    expect(await ask('list', 'records', '--csv', '--json')).toMatchObject({ code: 2 })
   })
 })
 
@@ -621,12 +630,18 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
   const empty = { PATCHMIRROR_DATA_DIR: join(scratch(), 'data') }
   const bom = join(scratch(), 'bom.json')
   writeFileSync(bom, '{"bomFormat":"CycloneDX","specVersion":"1.6"}')
-  for (const args of [['search', 'x'], ['show', 'x'], ['tags'], ['patches'], ['match', bom]]) {
+  for (const args of [
+    ['search', 'x'],
+    ['show', 'x'],
+    ['list', 'tags'],
+    ['list', 'patches'],
+    ['match', bom],
+  ]) {
     const { code, err } = await run(args, empty, '/')
     expect([args, code, err]).toEqual([args, 3, expect.stringMatching(/^no snapshot yet: /)])
   }
   expect((await run(['changes'], empty, '/')).code).toBe(3)
-  expect((await run(['since'], empty, '/')).code).toBe(3)
+  expect((await run(['list', 'records'], empty, '/')).code).toBe(3)
   const old = {
     PATCHMIRROR_DATA_DIR: dir,
     PATCHMIRROR_OSV_MAX_AGE_HOURS: '1',
@@ -640,8 +655,8 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
   }
   const why = 'older than osv.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
-  const listed = await run(['since'], old, '/')
-  const exported = await run(['since', '--csv'], old, '/')
+  const listed = await run(['list', 'records'], old, '/')
+  const exported = await run(['list', 'records', '--csv'], old, '/')
   expect([listed.code, listed.out.includes('GHSA-1'), listed.out.endsWith(why)]).toEqual([0, true, true])
   expect([exported.code, exported.out.split('\n')[0], exported.err.endsWith(why)]).toEqual([
     0,
@@ -746,7 +761,7 @@ describe('changes', () => {
     const unknown = await ask('changes', '--sbom', bom)
     expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining('lists no package')])
 
-    const { tags } = (await json('tags')) as { tags: { id: string; digest: string }[] }
+    const { tags } = (await json('list', 'tags')) as { tags: { id: string; digest: string }[] }
     const [tag = { id: '', digest: '' }] = tags
     for (const name of [tag.id, tag.digest.slice(0, 19)])
       expect(await json('changes', '--since', '1', '--tag', name)).toMatchObject({ changes: [], notJudged: 0 })
@@ -767,7 +782,8 @@ describe('changes', () => {
     })
     const begun = await ask('changes', '--since', '2026-07-01T00:00:00.000Z')
     expect(begun.code).toBe(0)
-    expect(await ask('changes', '--since', 'someday')).toMatchObject({
+    expect((await ask('changes', '30')).err).toContain('what changed since 30 (30d?) is not known here')
+    expect(await ask('changes', 'someday')).toMatchObject({
       code: 2,
       err: expect.stringContaining('a weekday') as string,
     })

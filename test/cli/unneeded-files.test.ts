@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { exportCommand } from '../../src/features/bundles/cli/export.ts'
-import { identityCommand } from '../../src/features/bundles/cli/identity.ts'
+import { showIdentity } from '../../src/features/bundles/cli/identity.ts'
 import { listKeysCommand } from '../../src/cli/mirror/keys.ts'
 import { digestCommand, needCommand } from '../../src/features/bundles/cli/need.ts'
 import { relayStatusCommand } from '../../src/features/relay/cli.ts'
@@ -46,15 +46,15 @@ const WITHOUT = (...used: string[]): Record<string, string> =>
 const VERBS: Record<string, [used: string[], run: () => number | Promise<number>]> = {
   sync: [['CA_FILE'], () => syncCommand(['feeds', 'osv'], {}, FEATURES)],
   'sync --reconcile': [['CA_FILE'], () => syncCommand([], { reconcile: true }, FEATURES)],
-  'webhooks inbox': [[], () => inboxCommand({})],
-  'relay status': [[], () => relayStatusCommand({})],
+  'webhooks inbox': [[], () => inboxCommand(undefined, {})],
+  relay: [[], () => relayStatusCommand({})],
   export: [[], () => exportCommand(join(folder(), 'all.zip'), { unsigned: true })],
   need: [[], () => needCommand(join(folder(), 'need'), {})],
   digest: [[], () => digestCommand({})],
   verify: [[], () => verifyCommand({}, FEATURES)],
   runs: [[], () => runsCommand(undefined, { limit: '20' })],
   'keys list': [[], () => listKeysCommand({})],
-  identity: [[], () => identityCommand({})],
+  identity: [[], () => showIdentity({})],
 }
 
 test.each(Object.keys(VERBS))('the command %s does not require the files that it does not use', async (verb) => {

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { pino } from 'pino'
 import { createProgram } from '../../src/cli/program.ts'
+import { verbsOf } from '../../src/cli/verbs.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createAgent } from '../../src/daemon/agent.ts'
 import { FEATURES } from '../../src/features.ts'
@@ -43,13 +44,17 @@ test('a program without any feature starts, mirrors, serves, and receives webhoo
 })
 
 test('the commands of a feature come and go with it', () => {
-  const named = (features: typeof FEATURES): string[] => createProgram(features).commands.map((one) => one.name())
-  expect(named([])).toEqual(expect.arrayContaining(['serve', 'sync', 'status', 'verify', 'keys', 'webhooks']))
-  expect(named([])).not.toContain('export')
+  const named = (features: typeof FEATURES): string[] =>
+    verbsOf(features)
+      .filter(({ load }) => load !== undefined)
+      .map(({ path }) => path)
+  expect(named([])).toEqual(expect.arrayContaining(['serve', 'sync', 'status', 'keys list', 'webhooks inbox']))
+  expect(createProgram([]).commands.map((one) => one.name())).toContain('doctor') // with --data
+  expect(named([])).not.toContain('bundle export')
   for (const feature of FEATURES) {
     const others = named(FEATURES.filter((one) => one !== feature))
-    const own = Object.values(feature.verbs ?? {}).flatMap((verbs) => verbs.map(({ path }) => path))
-    const names = own.filter((path) => !path.startsWith('webhooks ')).map((path) => path.split(' ', 1).join())
+    const own = Object.values(feature.verbs ?? {}).flatMap((verbs) => verbs.filter(({ load }) => load !== undefined))
+    const names = own.map(({ path }) => path)
     expect([feature.name, names.filter((name) => others.includes(name))]).toEqual([feature.name, []])
   }
 })

@@ -23,7 +23,7 @@ test('damage that nothing here can fetch again is a problem until a verification
   const { said, verify } = scrubOf(alone)
   await verify()
   expect(said).toEqual([
-    'verified: 1 part of what is stored is damaged, and nothing was fetched again: run "patchmirror verify", which says what helps',
+    'verified: 1 part of what is stored is damaged, and nothing was fetched again: run "patchmirror doctor --data", which says what helps',
   ])
   const status = statusOf(alone)
   expect(status.verified).toMatchObject({

@@ -53,7 +53,7 @@ longTest('a daemon whose database is overwritten lives on, says that it is damag
   const log = await daemon.said(/is damaged/)
   const errors = log.split('\n').filter((line) => line.includes('"level":50'))
   expect(errors).toHaveLength(1)
-  expect(errors[0]).toMatch(/mirror\.db is damaged .*patchmirror verify --repair/)
+  expect(errors[0]).toMatch(/mirror\.db is damaged .*patchmirror doctor --data --repair/)
   expect(errors[0]).not.toContain('stack')
 })
 
@@ -123,7 +123,7 @@ test('a record whose bytes are damaged is noted, with what fetches it again', as
   const { watched, lines } = watch(dir)
   expect(watched.note(damagedContent('the stored bytes of a record are damaged'))).toBe(true)
   expect(watched.state()).toMatchObject({ state: 'damaged' })
-  expect(lines[0]?.msg).toMatch(/^the stored bytes .* "patchmirror verify --repair"/)
+  expect(lines[0]?.msg).toMatch(/^the stored bytes .* "patchmirror doctor --data --repair"/)
 })
 
 test('errors that are not about stored data are not noted', async () => {

@@ -54,7 +54,7 @@ longTest(
     const changes = await fetch(`${daemon.url}/-/changes?since=${first?.snapshot ?? ''}`)
     expect(await changes.json()).toMatchObject({ to: second?.snapshot, changes: second?.changes })
 
-    const secret = (await world.patchmirror('relay', 'secret')).out.trim()
+    const secret = (await world.patchmirror('relay', '--secret')).out.trim()
     const key = Buffer.from(secret.replace('whsec_', ''), 'base64')
     for (const { id, timestamp, body, headers } of to.got) {
       const mac = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body)
@@ -76,17 +76,17 @@ longTest('a disabled target is in the status without its address, and can be ena
   const relay = (): Promise<object[]> => targetsOf(daemon)
   const disabled = { id: 1, state: 'disabled', target: null, reason: null }
   await expect.poll(relay).toMatchObject([disabled])
-  const status = await world.patchmirror('relay', 'status')
+  const status = await world.patchmirror('relay')
   expect([status.code, status.out]).toEqual([1, expect.stringMatching(FAILED)])
   expect(status.out).toMatch(/^id +target +kind +state/m)
   expect(status.out).toMatch(/ standard +disabled /)
   expect(status.out).not.toContain('private')
   expect((await world.patchmirror('status')).out).toMatch(/Relay target \S+: disabled/)
-  expect((await world.patchmirror('relay', 'enable', '9')).code).toBe(2)
+  expect((await world.patchmirror('relay', '--enable', '9')).code).toBe(1)
   to.manner = 204
-  expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
+  expect((await world.patchmirror('relay', '--enable', '1')).code).toBe(0)
   await expect.poll(relay).toMatchObject([{ id: 1, state: 'ok', pending: 0 }])
-  const after = await world.patchmirror('relay', 'status')
+  const after = await world.patchmirror('relay')
   expect([after.code, after.out]).toEqual([0, expect.stringMatching(FAILED_EARLIER)])
 })
 
@@ -114,11 +114,11 @@ longTest('the relay continues with another target alone once a reload of the set
 })
 
 test('a mirror without relay targets relays nothing, and the relay commands say so', async () => {
-  const none = await world.patchmirror('relay', 'status')
+  const none = await world.patchmirror('relay')
   expect([none.code, none.out]).toEqual([0, expect.stringContaining('relay.targets')])
-  const secret = await world.patchmirror('relay', 'secret')
+  const secret = await world.patchmirror('relay', '--secret')
   expect([secret.code, secret.out]).toEqual([0, expect.stringMatching(/^whsec_/)])
-  expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(2)
+  expect((await world.patchmirror('relay', '--enable', '1')).code).toBe(1)
 })
 
 longTest('a second mirror syncs when the first one notifies it, and relays deliveries unchanged', async () => {
@@ -145,7 +145,7 @@ longTest('a second mirror syncs when the first one notifies it, and relays deliv
     return status.webhooks.counts
   }
   // Two snapshots were published before the second mirror was there: they waited for it.
-  expect((await world.patchmirror('relay', 'enable', '1')).code).toBe(0)
+  expect((await world.patchmirror('relay', '--enable', '1')).code).toBe(0)
   await expect.poll(counts).toMatchObject({ pending: 0, done: 2 })
   world.sandbox.feed.add(3)
   expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
@@ -153,7 +153,7 @@ longTest('a second mirror syncs when the first one notifies it, and relays deliv
   await expect.poll(() => index(first.url)).toBe(world.sandbox.feed.index().toString())
   await expect.poll(() => index(url)).toBe(await index(first.url))
   world.env['PATCHMIRROR_RELAY_TARGETS'] = hook
-  expect((await world.patchmirror('relay', 'status')).out).toMatch(/ ok /)
+  expect((await world.patchmirror('relay')).out).toMatch(/ ok /)
 
   expect(await deliver(below, BODY, second.PATCHMIRROR_DATA_DIR)).toContain('"webhookId":"msg_1"')
   await expect.poll(() => to.ids()).toContain('msg_1')

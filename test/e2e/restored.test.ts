@@ -82,7 +82,7 @@ async function filled(): Promise<{ world: World; from: string; digest: string }>
 
 async function digestOf(world: World, dir: string): Promise<string> {
   const at = { ...world.env, PATCHMIRROR_DATA_DIR: dir }
-  const { out } = await command(['digest', '--json'], at, world.dir)
+  const { out } = await command(['status', '--digest', '--json'], at, world.dir)
   return (JSON.parse(out) as { digest: string }).digest
 }
 

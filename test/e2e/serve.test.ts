@@ -31,14 +31,14 @@ describe('patchmirror serve', () => {
     const copy = join(world.dir, 'copy')
     cpSync(world.data, copy, { recursive: true })
     const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
-    const health = await command(['health'], at, world.dir)
+    const health = await command(['status', '--live'], at, world.dir)
     expect([health.code, health.out]).toEqual([
       0,
       expect.stringMatching(/^healthy: the daemon on http:\S+ answers; [^\n]*\n$/),
     ])
-    const asJson = await command(['health', '--json'], at, world.dir)
+    const asJson = await command(['status', '--live', '--json'], at, world.dir)
     expect([asJson.code, JSON.parse(asJson.out)]).toEqual([0, { status: 'ok' }])
-    const ready = await command(['health', '--ready'], at, world.dir)
+    const ready = await command(['status', '--ready'], at, world.dir)
     expect([ready.code, ready.out]).toEqual([
       0,
       expect.stringMatching(/^ready: feeds: as of [^\n]*; osv: as of [^\n]*, within osv\.maxAgeHours[^\n]*\n$/),
@@ -53,7 +53,7 @@ describe('patchmirror serve', () => {
     const { code, signal, err } = await daemon.finished
     expect({ code, signal, err }).toMatchObject({ code: 0, signal: null })
     expect(err).toContain('"msg":"stopped"')
-    expect(await command(['health'], at, world.dir)).toMatchObject({ code: 1 })
+    expect(await command(['status', '--live'], at, world.dir)).toMatchObject({ code: 1 })
   })
 
   longTest('serves what a sync from the command line has published as soon as the command returns', async () => {
@@ -90,12 +90,12 @@ describe('patchmirror serve', () => {
     const daemon = await world.host({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
     await daemon.said(/osv sync: failed/)
     const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
-    const { code, out } = await command(['health', '--ready'], at, world.dir)
+    const { code, out } = await command(['status', '--ready'], at, world.dir)
     expect([code, out]).toEqual([
       1,
       expect.stringMatching(/^not ready: [^\n]*osv: nothing mirrored yet[^\n]*"patchmirror doctor" what to do\n$/),
     ])
-    const asJson = await command(['health', '--ready', '--json'], at, world.dir)
+    const asJson = await command(['status', '--ready', '--json'], at, world.dir)
     expect([asJson.code, JSON.parse(asJson.out)]).toEqual([1, expect.objectContaining({ ready: false })])
   })
 
@@ -153,9 +153,9 @@ describe('patchmirror serve', () => {
         return checks.find(({ name }) => name === 'settings-in-use')?.found ?? ''
       }
       expect(await inUse()).toMatch(
-        /: osv\.schedule, server\.maxConnections, log\.level \(.*"patchmirror reload"\); osv\.maxAgeHours, bundle\.trustedKeys \(.*restart\)$/,
+        /: osv\.schedule, server\.maxConnections, log\.level \(.*"patchmirror config --reload"\); osv\.maxAgeHours, bundle\.trustedKeys \(.*restart\)$/,
       )
-      const asked = await command(['reload'], { ...world.env, ...more }, world.dir)
+      const asked = await command(['config', '--reload'], { ...world.env, ...more }, world.dir)
       expect(asked.code).toBe(0)
       expect(asked.out).toContain(
         `process ${daemon.child.pid} has read its settings and files again\n` +
@@ -178,19 +178,19 @@ describe('patchmirror serve', () => {
       expect(await status('Xq7-first-of-the-keys-92')).toBe(401)
       // Neither is applied: not the sound one either.
       writeFileSync(settingsFile, "osv: { maxAgeHours: many, schedule: '6 6 6 6 *' }\n")
-      const refused = await command(['reload'], { ...world.env, ...more }, world.dir)
+      const refused = await command(['config', '--reload'], { ...world.env, ...more }, world.dir)
       expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('osv.maxAgeHours')])
       daemon.child.kill('SIGHUP')
       await daemon.said(/SIGHUP: the settings cannot be used[^"]*osv\.maxAgeHours/)
       // The daemon reads its own settings, which may be others than those of the command.
-      const own = await command(['reload'], { ...world.env, ...more, PATCHMIRROR_CONFIG: '' }, world.dir)
+      const own = await command(['config', '--reload'], { ...world.env, ...more, PATCHMIRROR_CONFIG: '' }, world.dir)
       expect([own.code, own.err]).toEqual([2, expect.stringMatching(/process \d+ cannot use.*osv\.maxAgeHours/s)])
       const json = readFileSync(join(world.data, 'serve.settings'), 'utf8')
       expect(json).not.toMatch(/Xq7-|maxAgeHours":"?30[",]/)
       expect(await nextRunAt()).toMatch(/-05-05T/)
       expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
       writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\nlog: { level: info }\n')
-      const back = await command(['reload', '--json'], { ...world.env, ...more }, world.dir)
+      const back = await command(['config', '--reload', '--json'], { ...world.env, ...more }, world.dir)
       expect(JSON.parse(back.out)).toEqual({
         signalled: daemon.child.pid,
         inForce: ['osv.schedule', 'server.maxConnections'],

@@ -41,10 +41,10 @@ test('killed at any moment, an import has done nothing or all of it, and the nex
     if (before !== null) cpSync(held.dir, work, { recursive: true })
     if (loop === 0) {
       const begun = performance.now()
-      expect((await run(['import', ...files], env, media)).code).toBe(0)
+      expect((await run(['bundle', 'import', ...files], env, media)).code).toBe(0)
       completed(begun)
     } else {
-      const { child, finished } = start(['import', ...files], env, media)
+      const { child, finished } = start(['bundle', 'import', ...files], env, media)
       await pause(whole * (0.1 + 0.9 * Math.random()))
       if (child.kill('SIGKILL')) killed++
       await finished
@@ -53,7 +53,7 @@ test('killed at any moment, an import has done nothing or all of it, and the nex
     states.add(digest === manifest.digest ? 'all of it' : 'nothing')
     expect([manifest.digest, before?.manifest.digest ?? 'none']).toContain(digest)
     const begun = performance.now()
-    const again = await run(['import', '--json', ...files], env, media)
+    const again = await run(['bundle', 'import', '--json', ...files], env, media)
     if (digest !== manifest.digest) completed(begun)
     expect(again.code, again.err).toBe(0)
     expect(digestIn(work)).toBe(manifest.digest)

@@ -169,7 +169,7 @@ function subscribedTag({ service }: Sandbox): string {
   return service.ids('tags')[0] ?? ''
 }
 
-/** Resolves with a signal that ends the demo. SIGHUP does where its terminal was closed; else it is `patchmirror reload`. */
+/** Resolves with a signal that ends the demo. SIGHUP does where its terminal was closed; else it is `patchmirror config --reload`. */
 function signalled(): Promise<NodeJS.Signals> {
   const hadTerminal = hasTerminal()
   return new Promise((resolve) => {

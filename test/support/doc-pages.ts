@@ -9,6 +9,7 @@ import { manPage } from './man-page.ts'
 import { openApiPage, ownDocument } from './openapi-page.ts'
 import { NO_FIGURES } from './source-status.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
+import { isGroup } from '../../src/cli/verbs/verb.ts'
 import { settingsSchema } from '../../src/config/json-schema.ts'
 import { createMetrics } from '../../src/daemon/metrics/metrics.ts'
 import { FEATURES } from '../../src/features.ts'
@@ -92,10 +93,9 @@ function optionList(command: Command): string {
 
 function commandText({ name, command }: NamedCommand): string {
   const usage = `${name} ${command.usage()}`
-  const alias = command.alias() as string | undefined // commander's type leaves out that most have none
   return [
     `## ${name.replace(/^patchmirror /, '')}`,
-    `${sentence(command.description())} Usage: ${code(usage)}.${alias === undefined ? '' : ` Another word for it is ${code(alias)}.`}`,
+    `${sentence(command.description())} Usage: ${code(usage)}.`,
     optionList(command),
   ]
     .filter((part) => part !== '')
@@ -119,7 +119,7 @@ function commandsBelow(command: Command, name: string): NamedCommand[] {
 function cliPage(): string {
   const program = createProgram(FEATURES)
   const all = commandsBelow(program, 'patchmirror')
-  const paths = new Set(VERBS.filter(({ load }) => load !== undefined).map(({ path }) => path))
+  const paths = new Set(VERBS.filter((verb) => !isGroup(verb)).map(({ path }) => path))
   const runnable = all.filter(({ name }) => paths.has(name.replace('patchmirror ', '')))
   return [
     '# Commands',
@@ -161,12 +161,12 @@ function exitCodesPage(): string {
         ),
         row(
           '1',
-          'failed: nothing was changed; the service refused; a webhook test was not delivered; a webhook subscription that was to be deleted is still at the service',
+          'failed: nothing was changed; what was asked for is not found; the service refused; a webhook test was not delivered; a webhook subscription that was to be deleted is still at the service',
         ),
         row('2', 'usage or settings are wrong, or the data folder is in use by another daemon'),
         row(
           '3',
-          'partial: published, but something that upstream lists is missing; `patchmirror sync` and `status` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)',
+          'partial, or not known: nothing is mirrored yet, or what is asked for is not mirrored here. Partial is what is published while something that upstream lists is missing; `patchmirror sync` and `status` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)',
         ),
         row(
           '4',
@@ -175,9 +175,9 @@ function exitCodesPage(): string {
       ],
     ),
     '`patchmirror status` exits with the first that applies: 1 when a source failed or the data folder cannot be read or written, 4 when one is ' +
-      'quarantined, 3 when one is partial, older than its `maxAgeHours`, not synced any more since its credential is not set, stored by a scope that the settings have changed since, or not mirrored yet (also where the data folder has no database), otherwise 0. With `--max-age` the first is 3, when a source is older than that or has no data yet; the other codes follow, with that age as the limit of every source. `patchmirror relay status` exits with 1 ' +
+      'quarantined, 3 when one is partial, older than its `maxAgeHours`, not synced any more since its credential is not set, stored by a scope that the settings have changed since, or not mirrored yet (also where the data folder has no database), otherwise 0. With `--max-age` the first is 3, when a source is older than that or has no data yet; the other codes follow, with that age as the limit of every source. `patchmirror relay` exits with 1 ' +
       'when a target is disabled. `patchmirror doctor` exits with 1 when a check failed, 3 when one only warns, otherwise 0.',
-    '`patchmirror search`, `show`, `tags`, `findings`, `patches`, `changes` and `since` exit with 1 when the mirror does not have what was asked for, and with 3 when it cannot know: nothing is mirrored yet, the settings leave it out, or it is older than `staleAction: refuse` allows. `since` shows the stored dates however old the records are.',
+    '`patchmirror search`, `show`, `list`, `changes` and `vex` exit with 1 when the mirror does not have what was asked for, and with 3 when it cannot know: nothing is mirrored yet, the settings leave it out, or it is older than `staleAction: refuse` allows. `list records` shows the stored dates however old the records are.',
     '',
     '`patchmirror match` exits with 1 when there are findings of the kind that `--fail-on` names, or, for `unjudged`, packages that were not judged completely, with 2 for a file that is no SBOM (also `changes --sbom`), and with 3 when the mirror cannot know; with `--fail-on` this includes an SBOM of which no component could be judged, and what a partial snapshot or an unknown age leaves open.',
     '## Error codes',
@@ -209,7 +209,7 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_views_current: '`kind`: `osv`, `vex`',
   patchmirror_views_making: '`kind`: `osv`, `vex`',
   patchmirror_views_failing: '`kind`: `osv`, `vex`',
-  patchmirror_relay_target_state: '`target`: its number in `relay status`; `state`: `ok`, `failing`, `disabled`',
+  patchmirror_relay_target_state: '`target`: its number in `patchmirror relay`; `state`: `ok`, `failing`, `disabled`',
   patchmirror_relay_waiting: '`target`',
   patchmirror_relay_given_up_total: '`target`: events not accepted within `relay.maxDays`',
   patchmirror_inbox_bundles_total: '`outcome`: `imported`, `superseded`, `refused`',

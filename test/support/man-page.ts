@@ -2,10 +2,37 @@ import type { Command } from 'commander'
 import { createProgram } from '../../src/cli/program.ts'
 import { AFTER, DESCRIPTION } from '../../src/cli/manual.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
+import { isGroup } from '../../src/cli/verbs/verb.ts'
 import { VERSION } from '../../src/base/version.ts'
 import { FEATURES } from '../../src/features.ts'
 
 const VERBS = verbsOf(FEATURES)
+
+/** What only the manual page has. */
+const FILES = `
+FILES
+  data/mirror.db     all stored data (data.dir sets the folder)
+  data/webhooks.db   received deliveries with their states, and events that
+                     wait to be sent to relay targets
+  data/derived/      all.zip and what scanners read (views/), rebuilt from the
+                     database; safe to delete while nothing runs
+  data/downloads/    unfinished downloads; they resume where they stopped
+  data/local.key     the first key for the private paths, made by the first
+                     "patchmirror serve"
+  data/webhook-secrets.json
+                     what webhooks are signed with (webhooks.secretFile)
+
+EXAMPLES
+  PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com patchmirror serve
+  patchmirror sync osv --reconcile
+  patchmirror status
+  patchmirror search CVE-2026-12345
+  patchmirror runs 42 && patchmirror approve 42
+  patchmirror export-db osv-scanner /var/lib/osv-db
+  patchmirror api-keys create mirror --role readonly --out /run/secrets/key
+  patchmirror webhooks register --url https://hooks.example.com/-/webhooks
+  patchmirror webhooks inbox
+`
 
 /** deploy/man/patchmirror.1 in the macros of man(7), from the table of commands and the texts of `patchmirror --help`. */
 export function manPage(): string {
@@ -27,10 +54,9 @@ export function manPage(): string {
     '.BR \\-h ", " \\-\\-help',
     'print the help page, or the one of a command',
     '.SH COMMANDS',
-    ...VERBS.flatMap(({ path, load, after, example }) =>
-      load === undefined ? [] : commandLines(find(program, path), { path, after, example }),
-    ),
-    ...sections(AFTER),
+    ...VERBS.flatMap((verb) => (isGroup(verb) ? [] : commandLines(find(program, verb.path), verb))),
+    ...sections(AFTER.replace(/OPTIONS[^]*?\n\n/, '')),
+    ...sections(FILES),
     '.SH SEE ALSO',
     'The guides and the reference are in the folder',
     '.I docs',
@@ -49,17 +75,16 @@ function find(program: Command, path: string): Command {
 
 interface Described {
   readonly path: string
-  readonly after: string | undefined
-  readonly example: string | undefined
+  readonly after?: string
+  readonly example?: string
 }
 
 function commandLines(command: Command, { path, after, example }: Described): string[] {
   const summary = command.description()
   const text = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`.replace(/\.\.$/, '.')
-  const alias = command.alias() as string | undefined // commander's type leaves out that most have none
   return [
     `.SS ${quoted(`${path} ${command.usage()}`)}`,
-    ...paragraphs(alias === undefined ? text : `${text} Another word for it is "${alias}".`),
+    ...paragraphs(text),
     ...optionLines(command),
     ...(after === undefined ? [] : ['.PP', ...paragraphs(after)]),
     ...(example === undefined ? [] : ['.PP', 'Example:', '.PP', ...block([`patchmirror ${example}`])]),

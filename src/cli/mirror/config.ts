@@ -9,21 +9,21 @@ export function configCommand(options: GlobalOptions & { json?: boolean }): numb
   return 0
 }
 
-/** `patchmirror config check FILE`: all problems of a file of settings, with the environment over it. Exit 2 for any. */
-export function checkConfigCommand(file: string, options: { json?: boolean }): number {
+/** `patchmirror config --check FILE`: all problems of a file of settings, with the environment over it. Exit 2 for any. */
+export function checkConfigCommand({ check: file, json }: { check: string; json?: boolean }): number {
   try {
     const { warnings } = settings({ config: file }, false)
-    if (options.json === true) printJson({ file, problems: [], warnings })
+    if (json === true) printJson({ file, problems: [], warnings })
     else print(`${file}: no problem in the settings`)
     return 0
   } catch (error) {
-    if (options.json !== true || !(error instanceof ConfigError)) throw error
+    if (json !== true || !(error instanceof ConfigError)) throw error
     printJson({ file, problems: error.problems, warnings: [] })
     return 2
   }
 }
 
-/** `patchmirror config schema`: the JSON Schema of a file of settings. */
+/** `patchmirror config --schema`: the JSON Schema of a file of settings. */
 export function configSchemaCommand(_options: GlobalOptions): number {
   printJson(settingsSchema())
   return 0

@@ -9,14 +9,14 @@ import { type GlobalOptions, print, printJson, settings } from '../context.ts'
 
 const TIMEOUT_MS = 5_000
 
-/** Options of `patchmirror health`. */
+/** Options of `patchmirror status --live` and `--ready`. */
 interface HealthOptions extends GlobalOptions {
   ready?: boolean
   json?: boolean
 }
 
 /**
- * `patchmirror health [--ready]`: asks the daemon of these settings and prints its state in one line, or the daemon's own answer as
+ * `patchmirror status --live`, `--ready`: asks the daemon of these settings and prints its state in one line, or the daemon's own answer as
  * JSON; exits with 0 when it is healthy and, if the data folder is readable here, when it serves this data folder. For container
  * health checks.
  */
@@ -56,7 +56,7 @@ function describe(answer: DaemonAnswer, url: string, asksReady: boolean): string
   const readiness = asksReady ? readinessOf(answer.text) : null
   if (readiness !== null) return describeReadiness(readiness)
   return isFine(answer)
-    ? `healthy: the daemon on ${url} answers; "patchmirror health --ready" says whether its data is fresh enough`
+    ? `healthy: the daemon on ${url} answers; "patchmirror status --ready" says whether its data is fresh enough`
     : `not healthy: the daemon on ${url} answers with HTTP ${answer.status}: its log says why`
 }
 

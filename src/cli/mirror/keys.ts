@@ -66,7 +66,8 @@ export async function revokeKeyCommand(id: string, options: GlobalOptions & { js
     if (hash !== undefined) discardLocalKey(dataDir, hash, store.secrets.readSecret('keys'))
     return key
   })
-  if (known === undefined) throw new MirrorError('usage', `there is no key ${id}; "patchmirror keys list" shows all`)
+  if (known === undefined)
+    throw new MirrorError('not_found', `there is no key ${id}; "patchmirror keys list" shows all`)
   if (options.json === true) {
     printJson({ id: known.id, name: known.name, revoked: true, already: known.revokedAt !== null })
     return 0

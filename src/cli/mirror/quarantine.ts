@@ -11,21 +11,23 @@ import { otherSettings } from '../../store/runs/run-scope.ts'
 import type { Run } from '../../store/runs/runs.ts'
 import { type Writes } from '../../store/writer.ts'
 import { createProgress } from '../progress.ts'
-import { type GlobalOptions, SERVICE_FILES, print, printJson, settings } from '../context.ts'
+import { type GlobalOptions, SERVICE_FILES, loadSettings, print, printJson, settings } from '../context.ts'
 import { withRunner } from '../runner.ts'
 import { describe, runsExitCode } from './sync.ts'
 
-/** Options of `patchmirror approve`, `patchmirror reject` and `patchmirror acknowledge`. */
+/** Options of `patchmirror approve` and `patchmirror reject`. */
 interface DecisionOptions extends GlobalOptions {
   json?: boolean
 }
 
-/** `patchmirror approve RUN`: lets in exactly what that run refused. */
+/** `patchmirror approve RUN`: lets in exactly what that run refused, or ends the warning of a run that published doubtful changes. */
 export async function approveCommand(
   run: string,
   options: DecisionOptions,
   features: readonly Feature[],
 ): Promise<number> {
+  const { config } = loadSettings(options, false, [])
+  if (await isDoubtful(config, run)) return acknowledge(run, options)
   const display = createProgress(options.json === true)
   const loaded = settings(options, true, SERVICE_FILES)
   requireChange(loaded.config, run)
@@ -81,20 +83,29 @@ export async function rejectCommand(run: string, options: DecisionOptions): Prom
   return 0
 }
 
-/** `patchmirror acknowledge RUN`: somebody has looked at the doubtful changes that the run published. */
-export async function acknowledgeCommand(run: string, options: DecisionOptions): Promise<number> {
+/** Reports whether a run published what should not be believed. */
+async function isDoubtful({ data: { dir } }: Config, run: string): Promise<boolean> {
+  const look = (reads: Pick<RefusalReads, 'runs'>): boolean => doubtfulRun(reads, run) !== null
+  return hasUnreadDatabase(dir) ? withWrites(dir, look) : (withReads(dir, look) ?? false)
+}
+
+/** Records that somebody has looked at the doubtful changes that the run published. */
+async function acknowledge(run: string, options: DecisionOptions): Promise<number> {
   const { config } = settings(options, false, [])
   const { dir } = config.data
-  const isStored = withReads(dir, (reads) => doubtfulRun(reads, run)) !== null || hasUnreadDatabase(dir)
-  if (!isStored) throw nothingRan(dir, run)
-  const { id, facts, message } = await withWrites(dir, (store) => {
+  const acknowledged = await withWrites(dir, (store) => {
     const found = doubtfulRun(store, run)
-    if (!isAcknowledged(found)) store.runs.recordDecision(found.id, 'acknowledged', operatorName())
+    if (found !== null && !isAcknowledged(found)) store.runs.recordDecision(found.id, 'acknowledged', operatorName())
     return found
   })
+  if (acknowledged === null) throw nothingRan(dir, run)
+  const { id, facts, message } = acknowledged
   if (options.json === true) printJson({ run: id, decision: 'acknowledged', message })
-  else if (isAcknowledged({ facts })) print(`run ${id} is acknowledged already`)
-  else print(`run ${id} acknowledged: what it published stays, and lists of changes still mark it as doubtful`)
+  else if (isAcknowledged({ facts })) print(`run ${id} is approved already: its warning has ended`)
+  else
+    print(
+      `run ${id} approved, its warning ends: what it published stays, and lists of changes still mark it as doubtful`,
+    )
   return 0
 }
 
@@ -102,19 +113,11 @@ function isAcknowledged({ facts }: Pick<Run, 'facts'>): boolean {
   return facts['decision'] === 'acknowledged'
 }
 
-/** Returns a run that published what should not be believed. Throws `usage`. */
-function doubtfulRun({ runs }: Pick<RefusalReads, 'runs'>, text: string): Run {
-  const id = runNumber(text)
-  const run = runs.readRun(id)
-  if (run === null) throw new MirrorError('usage', `there is no run ${id}: "patchmirror runs" lists them`)
-  if (run.state === 'quarantined')
-    throw new MirrorError(
-      'usage',
-      `run ${id} is quarantined, it published nothing: "patchmirror approve ${id}" or "patchmirror reject ${id}" decides`,
-    )
-  const hasPublished = run.state === 'complete' || run.state === 'partial'
-  if (hasPublished && run.facts['doubts'] !== undefined && run.kind !== 'approve') return run
-  throw new MirrorError('usage', `run ${id} is ${run.state}: it published nothing that is doubtful`)
+/** Returns a run that published what should not be believed; null: it did not, or there is none. Throws `usage`. */
+function doubtfulRun({ runs }: Pick<RefusalReads, 'runs'>, text: string): Run | null {
+  const run = runs.readRun(runNumber(text))
+  const hasPublished = run?.state === 'complete' || run?.state === 'partial'
+  return hasPublished && run.facts['doubts'] !== undefined && run.kind !== 'approve' ? run : null
 }
 
 /** Stores a decision, and in the run who made it. */
@@ -135,7 +138,7 @@ function requireChange({ data: { dir } }: Config, run: string): void {
 }
 
 function nothingRan(dir: string, run: string): MirrorError {
-  return new MirrorError('usage', `there is no run ${runNumber(run)}: nothing has run yet in ${dir}`)
+  return new MirrorError('not_found', `there is no run ${runNumber(run)}: nothing has run yet in ${dir}`)
 }
 
 /** Returns the change to decide about: an open one, or a rejected one, which may be approved. Throws `usage`. */
@@ -145,7 +148,7 @@ function refusedChange({ runs, quarantine }: RefusalReads, text: string): Quaran
   const found = quarantine.readQuarantine(run === null ? runId : refusedBy(run))
   if (found?.decision === null || found?.decision === 'rejected') return found
   if (found !== null) throw new MirrorError('usage', `what run ${runId} refused is settled already: ${found.decision}`)
-  if (run === null) throw new MirrorError('usage', `there is no run ${runId}: "patchmirror runs" lists them`)
+  if (run === null) throw new MirrorError('not_found', `there is no run ${runId}: "patchmirror runs" lists them`)
   const open = quarantine.listOpenQuarantines().map((one) => `run ${one.runId} of ${one.source}`)
   const waiting = open.length === 0 ? 'nothing else waits either' : `waiting: ${open.join(', ')}`
   throw new MirrorError('usage', `run ${runId} is ${run.state}: nothing of it waits for a decision; ${waiting}`)

@@ -182,11 +182,11 @@ function awaitBundle({ config: { bundle, data } }: LoadedConfig): number {
       : `a full bundle of mirror ${last.mirror}, number ${last.sequence} or later (number ${last.sequence} is as of ${toIso(last.asOf)})`
   const where =
     bundle.inbox === null
-      ? 'patchmirror import FILE'
-      : `put it into ${bundle.inbox} (bundle.inbox) and start the daemon, or patchmirror import FILE`
+      ? 'patchmirror bundle import FILE'
+      : `put it into ${bundle.inbox} (bundle.inbox) and start the daemon, or patchmirror bundle import FILE`
   print(`there is no upstream here: this mirror waits for ${which}`)
   print(`  ${where}`)
-  print('  the mirror that has an upstream makes it: patchmirror export FILE')
+  print('  the mirror that has an upstream makes it: patchmirror bundle export FILE')
   return 3
 }
 

@@ -9,7 +9,7 @@ const WAIT_MS = 10_000
 const LOOK_MS = 50
 
 /**
- * `patchmirror reload`: has the daemon of this data folder read its settings and files again, and says what is in force and what
+ * `patchmirror config --reload`: has the daemon of this data folder read its settings and files again, and says what is in force and what
  * requires a restart. Settings that cannot be used are refused here already, before the daemon is signalled.
  */
 export async function reloadCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {

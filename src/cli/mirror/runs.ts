@@ -66,7 +66,7 @@ function tookCell(ms: number | null): string {
 
 function printRun(reads: Reads, id: number, json: boolean): void {
   const run = reads.runs.readRun(id)
-  if (run === null) throw new MirrorError('usage', `there is no run ${id}; "patchmirror runs" lists them`)
+  if (run === null) throw new MirrorError('not_found', `there is no run ${id}; "patchmirror runs" lists them`)
   if (json) return printJson(run)
   const { facts, ...rest } = run
   const shown = Object.entries({ ...rest, message: messageNow(reads, run.message), ...facts })

@@ -91,7 +91,7 @@ function announceUsed(dir: string, used: DaemonSettings, warn: (text: string) =>
   try {
     announceSettings(dir, used)
   } catch (error) {
-    warn(`"patchmirror reload" and "doctor" cannot compare the settings in use: ${messageOf(error)}`)
+    warn(`"patchmirror config --reload" and "doctor" cannot compare the settings in use: ${messageOf(error)}`)
   }
 }
 

@@ -43,10 +43,11 @@ export function runsExitCode(reports: readonly RunReport[]): number {
 
 /** `patchmirror sync`: one run of each source named, now, in this process. */
 export async function syncCommand(
-  names: string[],
+  given: string[],
   options: SyncOptions,
   features: readonly Feature[],
 ): Promise<number> {
+  const names = given.flatMap((text) => text.split(',')).filter((name) => name !== '')
   const named = options.reconcile === true && names.length === 0 ? ['osv'] : names
   refuseReader(loadSettings(options, false, []).config) // it has no upstream, which would be asked for
   const loaded = settings(options, true, sourceFiles(named))

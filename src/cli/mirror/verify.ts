@@ -28,15 +28,15 @@ import { listRepairLeft } from '../../store/salvage.ts'
 import { continueRepair, moveDamaged, rebuildMirror } from './rebuild.ts'
 import { describe, runsExitCode } from './sync.ts'
 
-/** Options of `patchmirror verify`. */
+/** Options of `patchmirror doctor --data`. */
 export interface VerifyOptions extends GlobalOptions {
   repair?: boolean
   json?: boolean
 }
 
 /**
- * `patchmirror verify [--repair]`: exits with 0 when everything is valid or was repaired, 1 when not, 3 when a mirror without
- * upstream waits for a bundle.
+ * `patchmirror doctor --data [--repair]`: exits with 0 when everything is valid or was repaired, 1 when not, 3 when nothing
+ * is there yet, and when a mirror without upstream waits for a bundle.
  */
 export async function verifyCommand(options: VerifyOptions, features: readonly Feature[]): Promise<number> {
   const derived = await loadDerived(features)
@@ -54,7 +54,7 @@ export async function verifyCommand(options: VerifyOptions, features: readonly F
   const isSound = isSoundVerdict(report)
   const left = sourcesLeft(loaded, report)
   if (options.repair === true) removeDamaged(dir, others)
-  if (isSound && report.sources.length === 0 && left.length === 0) return 1 // nothing was there to verify
+  if (isSound && report.sources.length === 0 && left.length === 0) return 3 // nothing was there to verify
   if (options.repair === true) {
     // Neither that nor the rebuilding of derived data needs a connection.
     const dropped = report.structure.length === 0 ? await dropVersions(loaded, report) : null
@@ -81,7 +81,9 @@ function sourcesLeft({ config }: LoadedConfig, report: VerifyReport): readonly S
 function describeLeft(left: readonly SourceName[]): string[] {
   if (left.length === 0) return []
   const names = left.join(', ')
-  return [`a repair was interrupted: not mirrored again yet: ${names}. "patchmirror verify --repair" goes on with it`]
+  return [
+    `a repair was interrupted: not mirrored again yet: ${names}. "patchmirror doctor --data --repair" goes on with it`,
+  ]
 }
 
 /** The settings that a repair needs: those of an upstream where it fetches, and where there is one. */
@@ -134,15 +136,15 @@ function adviceFor({ config }: LoadedConfig, report: VerifyReport): string {
       : '; it removes damaged superseded versions, which nothing brings back: differences to them are not described any more'
   if (isSoundVerdict(report)) {
     const what = versions === '' ? 'to rebuild it' : `where damage is to be removed${versions}`
-    return `run "patchmirror verify --repair" ${what}`
+    return `run "patchmirror doctor --data --repair" ${what}`
   }
   if (config.upstream.apiRoot !== null)
-    return `run "patchmirror verify --repair" to fetch what is damaged again${versions}`
+    return `run "patchmirror doctor --data --repair" to fetch what is damaged again${versions}`
   return NO_UPSTREAM
 }
 
 const NO_UPSTREAM =
-  'there is no upstream here: "patchmirror import --again FILE" writes the content of a full bundle again'
+  'there is no upstream here: "patchmirror bundle import --again FILE" writes the content of a full bundle again'
 
 /** What is damaged, and what an interrupted repair left. */
 interface ToRepair {

@@ -22,7 +22,7 @@ export async function whoamiCommand(options: ServiceCommandOptions): Promise<num
 
 const COLUMNS = ['id', 'user_id', 'email', 'name', 'role', 'active', 'created_at', 'last_login', 'last_login_at']
 
-/** `patchmirror users list`: the users of the organization, from the identity surface. */
+/** `patchmirror users`: the users of the organization, from the identity surface. */
 export async function listUsersCommand(options: ServiceCommandOptions): Promise<number> {
   const users = await withSession(options, 'identity', (session, { upstream }) =>
     fetchUsers(session, upstream.maxJsonBytes),

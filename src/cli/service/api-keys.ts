@@ -38,23 +38,15 @@ function instant(text: string): string {
   throw new MirrorError('usage', `--expires ${text}: not a time such as 2030-01-31T00:00:00Z`)
 }
 
-/** `patchmirror api-keys list`. */
-export async function listApiKeysCommand(options: ServiceCommandOptions): Promise<number> {
-  printItems(await withKeys(options, (keys) => keys.list()), COLUMNS, options)
-  return 0
-}
-
-/** `patchmirror api-keys show ID`. */
-export async function showKeyCommand(id: string, options: ServiceCommandOptions): Promise<number> {
-  const what = `API key ${id}`
-  printItem(
-    await named(
-      what,
-      LIST,
-      withKeys(options, (keys) => keys.show(id)),
-    ),
-    options,
-  )
+/** `patchmirror api-keys list [ID]`. */
+export async function listApiKeysCommand(id: string | undefined, options: ServiceCommandOptions): Promise<number> {
+  if (id === undefined) {
+    const all = await withKeys(options, (keys) => keys.list())
+    printItems(all, COLUMNS, options)
+    return 0
+  }
+  const shown = withKeys(options, (keys) => keys.show(id))
+  printItem(await named(`API key ${id}`, LIST, shown), options)
   return 0
 }
 

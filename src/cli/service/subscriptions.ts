@@ -36,18 +36,11 @@ export async function addSubscriptionsCommand(options: AddOptions): Promise<numb
   })
 }
 
-/** `patchmirror subscriptions list`. */
-export function listSubscriptionsCommand(options: ServiceCommandOptions): Promise<number> {
+/** `patchmirror subscriptions list [ID]`. */
+export function listSubscriptionsCommand(id: string | undefined, options: ServiceCommandOptions): Promise<number> {
   return withSubscriptions(options, async (api, columns) => {
-    printItems(await api.list(), columns, options)
-    return 0
-  })
-}
-
-/** `patchmirror subscriptions show ID`. */
-export function showSubscriptionCommand(id: string, options: ServiceCommandOptions): Promise<number> {
-  return withSubscriptions(options, async (api) => {
-    printItem(await named(`subscription ${id}`, LIST, api.show(id)), options)
+    if (id === undefined) printItems(await api.list(), columns, options)
+    else printItem(await named(`subscription ${id}`, LIST, api.show(id)), options)
     return 0
   })
 }

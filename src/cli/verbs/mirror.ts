@@ -1,8 +1,13 @@
+import { APPROVE, MIRROR_DOCTOR } from '../after-texts.ts'
 import { JSON_FLAG, type Action, type Verb } from './verb.ts'
 
 async function loadServe(): Promise<Action> {
   process.on('SIGHUP', () => undefined) // it never ends the daemon, not even while that is being loaded
   return (await import('../mirror/serve.ts')).serveCommand
+}
+
+async function loadHealth(): Promise<Action> {
+  return (await import('../mirror/health.ts')).healthCommand
 }
 
 /** The commands that run, check and read the mirror as a whole, and its local keys. */
@@ -17,7 +22,7 @@ export const MIRROR_VERBS: readonly Verb[] = [
   {
     path: 'sync',
     arguments: '[source...]',
-    summary: 'sync now: feeds, osv, catalog, identity, or what is set up',
+    summary: 'sync now: feeds, osv, catalog, identity, or all of them',
     options: [
       ['--full', 'trust nothing that is known: fetch and compare everything'],
       ['--reconcile', 'find changes that lists do not announce (osv, catalog)'],
@@ -34,6 +39,16 @@ export const MIRROR_VERBS: readonly Verb[] = [
       ['--max-age <age>', 'exit with 3 when a source is older than this, such as 90m, 26h or 7d'],
       ['--watch', 'show it again every two seconds until Ctrl-C'],
       JSON_FLAG,
+    ],
+    forms: [
+      {
+        options: [['--live', 'ask the running daemon whether it is well; exit status 0 or 1'], JSON_FLAG],
+        load: loadHealth,
+      },
+      {
+        options: [['--ready', 'and whether everything is fresh enough; exit status 0 or 1'], JSON_FLAG],
+        load: loadHealth,
+      },
     ],
     example: 'status --max-age 26h',
     load: async () => (await import('../mirror/status/status.ts')).statusCommand,
@@ -53,8 +68,9 @@ export const MIRROR_VERBS: readonly Verb[] = [
   {
     path: 'approve',
     arguments: '<run>',
-    summary: 'let in what a quarantined run refused',
+    summary: 'let in what a run refused, or end its warning',
     options: [JSON_FLAG],
+    after: APPROVE,
     example: 'approve 42',
     load: async () => (await import('../mirror/quarantine.ts')).approveCommand,
   },
@@ -67,35 +83,26 @@ export const MIRROR_VERBS: readonly Verb[] = [
     load: async () => (await import('../mirror/quarantine.ts')).rejectCommand,
   },
   {
-    path: 'acknowledge',
-    arguments: '<run>',
-    summary: 'end the warning of doubtful changes that a run published',
-    options: [JSON_FLAG],
-    example: 'acknowledge 42',
-    load: async () => (await import('../mirror/quarantine.ts')).acknowledgeCommand,
+    path: 'doctor',
+    summary: 'check everything, and say what to do',
+    forms: [
+      {
+        options: [
+          ['--data', 'check the stored data against its digests instead'],
+          ['--repair', 'with --data: fetch what is damaged again, or mirror a damaged database again'],
+          JSON_FLAG,
+        ],
+        load: async () => (await import('../mirror/verify.ts')).verifyCommand,
+      },
+    ],
+    after: MIRROR_DOCTOR,
+    example: 'doctor --data --repair',
   },
-  {
-    path: 'verify',
-    summary: 'check the stored data against its digests',
-    options: [['--repair', 'fetch what is damaged again, or mirror a damaged database again'], JSON_FLAG],
-    example: 'verify --repair',
-    load: async () => (await import('../mirror/verify.ts')).verifyCommand,
-  },
-  {
-    path: 'reload',
-    summary: 'have the running daemon read its settings and files again',
-    options: [JSON_FLAG],
-    example: 'reload',
-    load: async () => (await import('../mirror/reload.ts')).reloadCommand,
-  },
-  {
-    path: 'health',
-    summary: 'ask the running daemon whether it is well',
-    options: [['--ready', 'whether everything is fresh enough, too'], JSON_FLAG],
-    example: 'health --ready',
-    load: async () => (await import('../mirror/health.ts')).healthCommand,
-  },
-  { path: 'keys', summary: 'local keys: who may read the private paths of this mirror' },
+]
+
+/** The commands of the local keys. */
+export const KEY_VERBS: readonly Verb[] = [
+  { path: 'keys', summary: 'who may read the private paths' },
   {
     path: 'keys create',
     summary: 'make a key and show it, once',

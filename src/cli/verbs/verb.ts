@@ -8,12 +8,13 @@ export type Action = (...given: never[]) => number | Promise<number>
 export interface Verb {
   /** Its words after `patchmirror`, such as `webhooks register`; a group comes before what belongs to it. */
   readonly path: string
-  /** Another word for the last of them. */
-  readonly alias?: string
   /** As commander writes them: `<required>`, `[optional]`, `<several...>`. */
   readonly arguments?: string
+  /** One line of the list of commands. */
   readonly summary: string
   readonly options?: readonly Flag[]
+  /** What else it does, each by an option of its own. */
+  readonly forms?: readonly Form[]
   /** A call of it that its help page shows, without `patchmirror`. A group has none. */
   readonly example?: string
   /** Text below the list of options. */
@@ -22,22 +23,39 @@ export interface Verb {
   readonly load?: () => Promise<Action>
 }
 
+/** What a command does where the first of these options is given; the others go with it alone. */
+export interface Form {
+  readonly options: readonly Flag[]
+  /** It takes the arguments of its command; otherwise none, and its action is called without them. */
+  readonly takesArguments?: boolean
+  readonly load: () => Promise<Action>
+}
+
+/** Reports whether a command does nothing itself: it is a group of others. */
+export function isGroup({ load, forms = [] }: Pick<Verb, 'load' | 'forms'>): boolean {
+  return load === undefined && forms.length === 0
+}
+
+/** Returns every option of a command, with those of its forms; `--json` is the last. */
+export function flagsOf({ options = [], forms = [] }: Pick<Verb, 'options' | 'forms'>): readonly Flag[] {
+  const given = [...options, ...forms.flatMap((form) => form.options)]
+  const all = given.filter(([flags], i) => given.findIndex(([one]) => one === flags) === i)
+  return [...all.filter((flag) => flag !== JSON_FLAG), ...all.filter((flag) => flag === JSON_FLAG)]
+}
+
 /** Prints JSON instead of a text for people. */
 export const JSON_FLAG: Flag = ['--json', 'print JSON']
 /** Writes a secret into a file instead of the terminal. */
 export const OUT: Flag = ['--out <file>', 'write the secret into this new file, not to the terminal']
 
-/** The sections of the help page, in their order. */
-export const SECTIONS = [
-  'mirror',
-  'lookup',
-  'administration',
-  'bundles',
-  'fleet',
-  'program',
-  'service',
-  'webhooks',
-] as const
+/** The group of the lists, which several features fill. */
+export const LISTS: VerbPart = { path: 'list', summary: 'what is mirrored, with filters' }
 
-/** Commands by the section that they stand in. */
-export type Verbs = Partial<Record<(typeof SECTIONS)[number], readonly Verb[]>>
+/** The groups of the help page, in their order. */
+export const SECTIONS = ['run', 'ask', 'keep', 'move', 'service'] as const
+
+/** Commands by the group that they stand in. */
+export type Verbs = Partial<Record<(typeof SECTIONS)[number], readonly VerbPart[]>>
+
+/** A command, or what a part of the program adds to a command of another. */
+export type VerbPart = Omit<Verb, 'summary'> & Partial<Pick<Verb, 'summary'>>

@@ -7,7 +7,7 @@ import { type GlobalOptions, print, settings } from '../context.ts'
 import { table, visible } from '../output.ts'
 import { readNamedFile } from '../../base/files.ts'
 
-/** Options of `patchmirror webhooks doctor`. */
+/** Options of `patchmirror webhooks check`. */
 interface DoctorOptions extends GlobalOptions {
   secretFile?: string
   at?: string
@@ -18,7 +18,7 @@ interface DoctorOptions extends GlobalOptions {
 const MAX_BYTES = 64 * 1024 * 1024
 
 /**
- * `patchmirror webhooks doctor FILE`: why a captured delivery was refused. 0 when this mirror takes it, else 1. Neither
+ * `patchmirror webhooks check FILE`: why a captured delivery was refused. 0 when this mirror takes it, else 1. Neither
  * secret nor signature nor body is printed.
  */
 export function doctorCommand(file: string, options: DoctorOptions): number {

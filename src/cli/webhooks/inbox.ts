@@ -6,46 +6,41 @@ import { nameOf, shownRow, withDecisions, withInbox } from './inbox-rows.ts'
 import { type GlobalOptions, isServed, print, settings } from '../context.ts'
 import { duration, timeOf, table, visible } from '../output.ts'
 
-/** Options of `patchmirror webhooks inbox` and `dead-letters`. */
+/** Options of `patchmirror webhooks inbox`. */
 export interface InboxOptions extends GlobalOptions {
   state?: string
   limit?: string
+  body?: boolean
   json?: boolean
 }
 
 const STATES: readonly InboxState[] = ['pending', 'done', 'ignored', 'dead']
 
-/** `patchmirror webhooks inbox`: the newest deliveries, of one state or of all. */
-export function inboxCommand(options: InboxOptions): number {
+/** `patchmirror webhooks inbox [ID]`: the newest deliveries, of one state or of all; or all about one. */
+export function inboxCommand(id: string | undefined, options: InboxOptions): number {
+  if (id !== undefined) return showDelivery(id, options)
+  if (options.body === true) throw new MirrorError('usage', '--body is of one delivery: give its id')
   const state = stateOf(options.state)
   const rows = listRows(state, options)
   if (options.json === true) print(JSON.stringify(rows.map(shownRow), null, 2))
   else if (rows.length === 0) print(`no deliveries${state === null ? ' yet' : ` are ${state}`}`)
+  else if (state === 'dead') printDeadLetters(rows)
   else print(table(HEAD, rows.map(cells)))
   return 0
 }
 
-/** `patchmirror webhooks dead-letters`: what was given up, and why. */
-export function deadLettersCommand(options: InboxOptions): number {
-  const rows = listRows('dead', options)
-  if (options.json === true) {
-    print(JSON.stringify(rows.map(shownRow), null, 2))
-    return 0
-  }
-  if (rows.length === 0) print('no dead letters')
-  else {
-    const lines = rows.map((row) => [
-      String(row.id),
-      timeOf(row.receivedAt),
-      row.type ?? '-',
-      nameOf(row.target),
-      row.reason ?? '',
-    ])
-    print(table(['id', 'received', 'type', 'names', 'why'], lines))
-    print('\nagain: patchmirror webhooks replay ID, or replay --failed for all')
-    print('seen: patchmirror webhooks dismiss ID, or dismiss --all')
-  }
-  return 0
+/** Prints what was given up, and why. */
+function printDeadLetters(rows: readonly InboxRow[]): void {
+  const lines = rows.map((row) => [
+    String(row.id),
+    timeOf(row.receivedAt),
+    row.type ?? '-',
+    nameOf(row.target),
+    row.reason ?? '',
+  ])
+  print(table(['id', 'received', 'type', 'names', 'why'], lines))
+  print('\nagain: patchmirror webhooks resolve --replay ID, or --all')
+  print('seen: patchmirror webhooks resolve --dismiss ID, or --all')
 }
 
 const HEAD = ['id', 'received', 'state', 'type', 'names', 'visible after', 'failed tries', 'note']
@@ -69,8 +64,9 @@ function noteOf({ state, reason, dueAt, attempts, refreshedAt }: InboxRow): stri
   return [reason ?? '', waits ? `next try ${timeOf(dueAt)}` : ''].filter(Boolean).join('; ')
 }
 
-/** `patchmirror webhooks show ID`: all about one delivery; its body only when it is asked for, byte for byte. */
-export function showDeliveryCommand(id: string, options: GlobalOptions & { json?: boolean; body?: boolean }): number {
+/** Prints all about one delivery; its body only when it is asked for, byte for byte. */
+function showDelivery(id: string, options: InboxOptions): number {
+  if (options.state !== undefined) throw new MirrorError('usage', '--state is of the list: give it without an id')
   const { config } = settings(options, false, [])
   const stored = withInbox(config, null, (db) => createInboxReads(db).readRow(numberOf(id)))
   const [row] = stored === null ? [] : withDecisions(config, [stored])
@@ -88,7 +84,7 @@ export function showDeliveryCommand(id: string, options: GlobalOptions & { json?
   const flat = { ...shown, target: nameOf(row.target), ...timingsOf(row) }
   const rows = Object.entries(flat).map(([name, value]) => [name, textOf(value)])
   print(table(['field', 'value'], rows))
-  if (row.body.length > 0) print(`\nits body, as it came: patchmirror webhooks show ${row.id} --body`)
+  if (row.body.length > 0) print(`\nits body, as it came: patchmirror webhooks inbox ${row.id} --body`)
   return 0
 }
 
@@ -101,25 +97,25 @@ function timingsOf({ receivedAt, storedAt, refreshedAt, visibleAt }: InboxRow): 
   }
 }
 
-/** `patchmirror webhooks replay ID… | --failed`: makes deliveries pending again; a running daemon takes them up by itself. */
+/** `patchmirror webhooks resolve --replay ID… | --all`: makes deliveries pending again; a running daemon takes them up by itself. */
 export function replayCommand(
   ids: readonly string[],
-  options: GlobalOptions & { failed?: boolean; json?: boolean },
+  options: GlobalOptions & { all?: boolean; json?: boolean },
 ): number {
-  if (ids.length > 0 === (options.failed === true))
-    throw new MirrorError('usage', 'give the ids of deliveries, or --failed for all dead letters')
+  if (ids.length > 0 === (options.all === true))
+    throw new MirrorError('usage', 'give the ids of deliveries, or --all for all dead letters')
   const { config } = settings(options, false, [])
   const numbers = ids.map(numberOf)
   const replayed = withInbox(config, null, (db) => {
     const inbox = createInbox(db)
     const replay = db.transaction(() => {
-      if (options.failed === true) return inbox.replayDead(Date.now())
+      if (options.all === true) return inbox.replayDead(Date.now())
       for (const id of numbers) refuse(id, inbox.readRow(id))
       return numbers.filter((id) => inbox.replay(id, Date.now())).length
     })
     return replay.immediate()
   })
-  if (replayed === null && options.failed !== true) throw unknown(ids[0] ?? '')
+  if (replayed === null && options.all !== true) throw unknown(ids[0] ?? '')
   const count = replayed ?? 0
   if (options.json === true) print(JSON.stringify({ replayed: count }))
   else {
@@ -141,7 +137,7 @@ function nothingReplayed(ids: readonly number[]): string {
   return `${which} pending already: the mirror refreshes for what is pending without a replay`
 }
 
-/** `patchmirror webhooks dismiss ID… | --all`: takes dead letters off the list; they are remembered until they are pruned. */
+/** `patchmirror webhooks resolve --dismiss ID… | --all`: takes dead letters off the list; they are remembered until they are pruned. */
 export function dismissCommand(
   ids: readonly string[],
   options: GlobalOptions & { all?: boolean; json?: boolean },
@@ -197,7 +193,7 @@ function numberOf(text: string): number {
 
 function unknown(id: string): MirrorError {
   const text = `there is no delivery ${id}; "patchmirror webhooks inbox" lists the newest`
-  return new MirrorError('usage', text)
+  return new MirrorError('not_found', text)
 }
 
 function textOf(value: unknown): string {

@@ -179,7 +179,7 @@ export function printTest(test: TriedOut | null): void {
   if (test === null) notice('no test was sent: no tag is known yet (--test-tag ID; /v1/tags/ lists them)')
   else if (test.delivered) notice('a test event was delivered; see "patchmirror webhooks inbox"')
   else {
-    const next = 'see "patchmirror webhooks doctor --help" and docs/troubleshooting.md'
+    const next = 'see "patchmirror webhooks check --help" and docs/troubleshooting.md'
     warnSecret(`the test event was not delivered: ${test.problem ?? ''}; ${next}`)
   }
 }

@@ -12,7 +12,7 @@ import { type StoredSecret, readStoredSecrets, readSecretLines } from './secrets
 import { type GlobalOptions, print, settings } from '../context.ts'
 import { table, visible } from '../output.ts'
 
-/** Options of `patchmirror webhooks send`. */
+/** Options of `patchmirror webhooks test --url`. */
 interface SendOptions extends GlobalOptions {
   url?: string
   secretFile?: string
@@ -38,7 +38,7 @@ interface Sent {
 const TIMEOUT_MS = 15_000
 const SHOWN = 500
 
-/** `patchmirror webhooks send --url URL`: signs a made-up event and sends it once. 0 when the answer is 2xx, else 1. */
+/** `patchmirror webhooks test --url URL`: signs a made-up event and sends it once. 0 when the answer is 2xx, else 1. */
 export async function sendCommand(options: SendOptions): Promise<number> {
   const secrets = options.secretFile === undefined ? ['webhooks.secrets'] : []
   const { config } = settings(options, false, ['upstream.caFile', ...secrets])

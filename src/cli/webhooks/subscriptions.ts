@@ -54,10 +54,12 @@ export function listWebhooksCommand(options: ServiceCommandOptions): Promise<num
 
 /** `patchmirror webhooks test ID [TAG]`: a real delivery, without TAG about one that is mirrored. 1 when it failed. */
 export function testWebhookCommand(
-  id: string,
+  id: string | undefined,
   given: string | undefined,
   options: ServiceCommandOptions & { tag?: string },
 ): Promise<number> {
+  if (id === undefined)
+    throw new MirrorError('usage', `name a subscription ("patchmirror ${LIST}" shows them), or an endpoint with --url`)
   return withWebhooks(options, async (api, config) => {
     const tagId = given ?? options.tag ?? anyMirroredTag(config)
     if (tagId === null) throw new MirrorError('usage', NO_TAG)

@@ -161,7 +161,7 @@ function readPublicKey(value: string, context: CheckContext): Parsed<string> {
     return pem.includes('-----BEGIN PUBLIC KEY-----') ? null : 'contains no PEM public key (no "BEGIN PUBLIC KEY" line)'
   })
   return 'fault' in read && BARE_KEY.test(given)
-    ? { fault: 'may be a key: "ed25519:" goes before it, as "patchmirror keygen" prints it' }
+    ? { fault: 'may be a key: "ed25519:" goes before it, as "patchmirror bundle keygen" prints it' }
     : read
 }
 
@@ -171,7 +171,7 @@ export function publicKeySetting(): Setting<string> {
   return textSetting(allowed, '/etc/patchmirror/bundle.pub.pem', readPublicKey)
 }
 
-/** The id of a bundle key, as `patchmirror keygen` and `inspect` print it. */
+/** The id of a bundle key, as `patchmirror bundle keygen` and `inspect` print it. */
 export function keyId(): Setting<string> {
   return textSetting('key ids of 16 hex digits', '9f86d081884c7d65', (value) =>
     /^[\da-f]{16}$/i.test(value.trim()) ? { value: value.trim().toLowerCase() } : { fault: 'is not a key id' },

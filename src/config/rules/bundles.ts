@@ -15,7 +15,7 @@ export function checkBundles(checked: Checked): string[] {
     ...needs(
       'bundle.outbox',
       'bundle.signingKeys',
-      'there is no key to sign with ("patchmirror keygen FILE" makes one)',
+      'there is no key to sign with ("patchmirror bundle keygen FILE" makes one)',
     ),
     ...needs('bundle.inbox', 'bundle.trustedKeys', 'no key is trusted, so every bundle would be refused'),
     ...checkFolders(checked),

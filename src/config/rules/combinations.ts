@@ -48,8 +48,8 @@ function checkUpstream({ values, refused }: Checked): string[] {
   return [
     `${key}: not set, and there is no default. Give the root URL of the service in the file ` +
       '(upstream: { apiRoot: https://api.example.com }) or as ' +
-      'PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com. Where no network leads, "patchmirror import FILE" takes ' +
-      'bundles instead, and "patchmirror import --again FILE" (a full one) repairs what is damaged.',
+      'PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com. Where no network leads, "patchmirror bundle import FILE" takes ' +
+      'bundles instead, and "patchmirror bundle import --again FILE" (a full one) repairs what is damaged.',
   ]
 }
 

@@ -28,7 +28,7 @@ function checkRoleKeys(checked: Checked): string[] {
   const what =
     role === 'reader'
       ? 'a reader needs the public keys of the writers. Give bundle.trustedKeys.'
-      : `the role ${String(role)} publishes, and there is no key to sign with ("patchmirror keygen FILE" makes one). ` +
+      : `the role ${String(role)} publishes, and there is no key to sign with ("patchmirror bundle keygen FILE" makes one). ` +
         'Give bundle.signingKeys, or set fleet.role: reader.'
   return [`${place(checked, 'fleet.url')}: ${what}`]
 }

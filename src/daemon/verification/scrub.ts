@@ -132,7 +132,7 @@ async function scrubOnce(options: Clocked, verify: () => Promise<ScrubReport>): 
 function damageText(count: number, isHealed: boolean): string {
   const what = `verified: ${counted(count, 'part')} of what is stored ${count === 1 ? 'is' : 'are'} damaged`
   if (isHealed) return `${what}: fetched again now`
-  return `${what}, and nothing was fetched again: run "patchmirror verify", which says what helps`
+  return `${what}, and nothing was fetched again: run "patchmirror doctor --data", which says what helps`
 }
 
 function note({ config, now }: Clocked, { damaged }: NonNullable<ScrubReport>, before: readonly string[]): void {

@@ -5,5 +5,5 @@ import { BACKUP_VERBS } from './verbs.ts'
 export const backup: Feature = {
   name: 'backup',
   needs: ['bundles'],
-  verbs: { administration: BACKUP_VERBS },
+  verbs: { keep: BACKUP_VERBS },
 }

@@ -32,7 +32,7 @@ export interface BackupManifest {
   readonly private: boolean
   /** Identity of the mirror in its bundles. */
   readonly identity: string
-  /** What `patchmirror digest` prints, hex; null for a private backup, and where nothing is stored. */
+  /** What `patchmirror status --digest` prints, hex; null for a private backup, and where nothing is stored. */
   readonly digest: string | null
   /** The same of each source. */
   readonly sources: Partial<Record<SourceName, string>>

@@ -5,12 +5,13 @@ export const BACKUP_VERBS: readonly Verb[] = [
   {
     path: 'backup',
     arguments: '<file>',
-    summary: 'write a checked copy of the databases, keys and webhook secrets, also beside a running daemon',
+    summary: 'write a checked copy of the data, keys and secrets',
     options: [
       ['--private', 'only what no sync and no bundle brings back: keys, secrets, identity, ledger, deliveries'],
       ['--force', 'replace a file of this name'],
       JSON_FLAG,
     ],
+    after: '\nAlso beside a running daemon.',
     example: 'backup /backup/mirror.zip --force',
     load: async () => (await import('./cli/backup.ts')).backupCommand,
   },

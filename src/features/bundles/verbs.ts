@@ -1,17 +1,10 @@
-import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
+import { JSON_FLAG, type Verb, type VerbPart } from '../../cli/verbs/verb.ts'
 
 /** Commands that carry data across an air gap. */
 export const BUNDLE_VERBS: readonly Verb[] = [
+  { path: 'bundle', summary: 'carry data across an air gap' },
   {
-    path: 'keygen',
-    arguments: '<file>',
-    summary: 'make a key pair that signs bundles: FILE and FILE.pub',
-    options: [JSON_FLAG],
-    example: 'keygen /etc/patchmirror/bundle-key',
-    load: async () => (await import('./cli/keygen.ts')).keygenCommand,
-  },
-  {
-    path: 'export',
+    path: 'bundle export',
     arguments: '<file>',
     summary: 'write what is mirrored into a signed bundle',
     options: [
@@ -24,21 +17,13 @@ export const BUNDLE_VERBS: readonly Verb[] = [
       ['--unsigned', 'without a signature: anybody could have made it'],
       JSON_FLAG,
     ],
-    example: 'export weekly.bundle --since 12',
+    example: 'bundle export weekly.bundle --since 12',
     load: async () => (await import('./cli/export.ts')).exportCommand,
   },
   {
-    path: 'inspect',
+    path: 'bundle import',
     arguments: '<file...>',
-    summary: 'what a bundle says of itself; nothing is imported',
-    options: [['--verify', 'read every byte of it'], JSON_FLAG],
-    example: 'inspect weekly.bundle --verify',
-    load: async () => (await import('./cli/inspect.ts')).inspectCommand,
-  },
-  {
-    path: 'import',
-    arguments: '<file...>',
-    summary: 'take in bundles, or the parts of one, in the order of their sequence',
+    summary: 'take in bundles, or the parts of one',
     options: [
       ['--dry-run', 'say what would change, store nothing'],
       ['--allow-rollback', 'also import a bundle that is older than the stored data; the ledger records it'],
@@ -47,34 +32,64 @@ export const BUNDLE_VERBS: readonly Verb[] = [
       ['--offline', 'make sure of it: any attempt to connect is an error'],
       JSON_FLAG,
     ],
-    example: 'import weekly.bundle --dry-run',
+    example: 'bundle import weekly.bundle --dry-run',
     load: async () => (await import('./cli/import.ts')).importCommand,
   },
   {
-    path: 'need',
+    path: 'bundle inspect',
+    arguments: '[file...]',
+    summary: 'what a bundle says of itself, or who this mirror is in bundles',
+    options: [['--verify', 'read every byte of it'], JSON_FLAG],
+    forms: [
+      {
+        options: [
+          ['--new-identity', 'be another mirror in bundles: after a backup was restored, or a data folder copied'],
+          ['--yes', 'with --new-identity: do not ask'],
+          JSON_FLAG,
+        ],
+        load: async () => (await import('./cli/identity.ts')).newIdentityCommand,
+      },
+    ],
+    after: '\nNothing is imported. Without a file: the identity of this mirror.',
+    example: 'bundle inspect weekly.bundle --verify',
+    load: async () => (await import('./cli/inspect.ts')).inspectCommand,
+  },
+  {
+    path: 'bundle need',
     arguments: '<file>',
-    summary: 'write down what is stored here, for "export --for" on the source mirror',
+    summary: 'write down what is stored here, for an export made for it',
     options: [
       ['--brief', 'only which state: a kilobyte, for a mirror above that still knows it'],
       ['--sources <names>', 'of these sources alone, separated by commas; repeat it above'],
       ['--force', 'replace a file of this name'],
       JSON_FLAG,
     ],
-    example: 'need target.need --brief',
+    example: 'bundle need target.need --brief',
     load: async () => (await import('./cli/need.ts')).needCommand,
   },
   {
-    path: 'identity',
-    summary: 'who this mirror is in the bundles that it exports',
-    options: [['--new', 'be another from now on: after a backup was restored, or a data folder copied'], JSON_FLAG],
-    example: 'identity',
-    load: async () => (await import('./cli/identity.ts')).identityCommand,
-  },
-  {
-    path: 'digest',
-    summary: 'one hash over all that is served: equal on both sides of a gap',
-    options: [['--content', 'over the content alone: equal on mirrors that synced by themselves'], JSON_FLAG],
-    example: 'digest',
-    load: async () => (await import('./cli/need.ts')).digestCommand,
+    path: 'bundle keygen',
+    arguments: '<file>',
+    summary: 'make a key pair that signs bundles: FILE and FILE.pub',
+    options: [JSON_FLAG],
+    example: 'bundle keygen /etc/patchmirror/bundle-key',
+    load: async () => (await import('./cli/keygen.ts')).keygenCommand,
   },
 ]
+
+/** What commands of the core do with bundles in mind. */
+export const STATUS_PART: VerbPart = {
+  path: 'status',
+  forms: [
+    {
+      options: [
+        [
+          '--digest [content]',
+          'one hash over all that is served, equal on both sides of a gap; "content": over the content alone, equal on mirrors that synced by themselves',
+        ],
+        JSON_FLAG,
+      ],
+      load: async () => (await import('./cli/need.ts')).digestCommand,
+    },
+  ],
+}

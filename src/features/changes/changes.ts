@@ -13,10 +13,10 @@ import { terminalLines } from '../../answers/terminal.ts'
 import { changedNames, notJudgedWords } from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
-import { readSince, toIso } from '../../base/time.ts'
+import { missingUnit, readSince, toIso } from '../../base/time.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { readSbomFile } from '../match/cli/sbom-file.ts'
-import { type LookupOptions, refuseLookup } from '../lookup/open.ts'
+import { type LookupOptions, refuseLookup, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
 import { sbomsOfTag } from '../lookup/tag-sbom.ts'
 
@@ -40,9 +40,10 @@ interface AskedPackages {
 
 const LIMIT = 100
 
-/** `patchmirror changes`: what changed in the records since a time or a snapshot, from the data folder. */
-export async function changesCommand(options: ChangesOptions): Promise<number> {
-  const { since, ecosystem, purl, tag, sbom } = options
+/** `patchmirror changes [SINCE]`: what changed in the records since a time or a snapshot, from the data folder. */
+export async function changesCommand(given: string | undefined, options: ChangesOptions): Promise<number> {
+  const since = sinceGiven(given, options.since)
+  const { ecosystem, purl, tag, sbom } = options
   const limit = limitOf(options.limit, LIMIT)
   if ([tag, sbom, ecosystem ?? purl].filter((one) => one !== undefined).length > 1)
     throw new MirrorError('usage', '--tag, --sbom, and --ecosystem or --purl exclude each other')
@@ -83,7 +84,7 @@ function placeOf({ reads }: LookupCall, since: string | undefined): SincePlace {
   const begins = toIso(oldest.publishedAt)
   throw new MirrorError(
     'not_ready',
-    `what changed since ${since} is not known here: the log of changes begins on ${begins} (data.changeDays, history.keepDays); use --since ${begins}`,
+    `what changed since ${since}${missingUnit(since)} is not known here: the log of changes begins on ${begins} (data.changeDays, history.keepDays); use --since ${begins}`,
   )
 }
 

@@ -5,5 +5,5 @@ import { CHANGES_VERBS } from './verbs.ts'
 export const changes: Feature = {
   name: 'changes',
   needs: ['lookup', 'match', 'scanners'],
-  verbs: { lookup: CHANGES_VERBS },
+  verbs: { ask: CHANGES_VERBS },
 }

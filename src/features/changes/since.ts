@@ -19,7 +19,7 @@ import { noIndex } from '../lookup/search.ts'
 import { refuseLookup } from '../lookup/open.ts'
 import { limitOf } from '../lookup/snapshot.ts'
 
-/** Options of `patchmirror since`. */
+/** Options of `patchmirror list records`. */
 interface SinceOptions extends GlobalOptions {
   ecosystem?: string
   json?: boolean
@@ -29,7 +29,7 @@ interface SinceOptions extends GlobalOptions {
 
 const LIMIT = 20
 
-/** `patchmirror since`: the records first seen last, or with --csv or --json the dates of all, in the order of their ids. */
+/** `patchmirror list records`: the records first seen last, or with --csv or --json the dates of all, in the order of their ids. */
 export async function sinceCommand(options: SinceOptions): Promise<number> {
   if (options.json === true && options.csv === true)
     throw new MirrorError('usage', '--json and --csv exclude each other')

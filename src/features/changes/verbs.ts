@@ -1,10 +1,11 @@
-import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
+import { JSON_FLAG, LISTS, type VerbPart } from '../../cli/verbs/verb.ts'
 
 /** The commands of this feature. */
-export const CHANGES_VERBS: readonly Verb[] = [
+export const CHANGES_VERBS: readonly VerbPart[] = [
+  LISTS,
   {
-    path: 'since',
-    summary: 'since when records and their fixes are known here: the newest, or all of them',
+    path: 'list records',
+    summary: 'the records, with the dates since which they and their fixes are known',
     options: [
       ['--ecosystem <name>', 'only records of this ecosystem, such as npm'],
       ['--limit <n>', 'how many of the newest, at most 1000', '20'],
@@ -12,12 +13,13 @@ export const CHANGES_VERBS: readonly Verb[] = [
       ['--json', 'all records as JSON'],
     ],
     after: '\nOf a single record: patchmirror show ID',
-    example: 'since --ecosystem Debian --csv',
+    example: 'list records --ecosystem Debian --csv',
     load: async () => (await import('./since.ts')).sinceCommand,
   },
   {
     path: 'changes',
-    summary: 'what changed in the records: fixes, ranges, severity, withdrawals, in words',
+    arguments: '[since]',
+    summary: 'what changed in the records, or in the findings of tags',
     options: [
       [
         '--since <time>',
@@ -25,12 +27,15 @@ export const CHANGES_VERBS: readonly Verb[] = [
       ],
       ['--ecosystem <name>', 'records about packages of this ecosystem alone'],
       ['--purl <purl>', 'records about this package alone'],
-      ['--tag <name>', 'records about the packages in the mirrored SBOM of a tag, by its name, digest or id'],
+      [
+        '--tag <name>',
+        'records about the packages in the mirrored SBOM of a tag, by its name, digest or id; with --findings: its findings',
+      ],
       ['--sbom <file>', 'records about the packages in an SBOM, - for standard input'],
       ['--limit <n>', 'how many records, at most 1000', '100'],
       JSON_FLAG,
     ],
-    example: 'changes --since monday --ecosystem npm',
+    example: 'changes monday --ecosystem npm',
     load: async () => (await import('./changes.ts')).changesCommand,
   },
 ]

@@ -92,7 +92,7 @@ function keys(world: DoctorWorld, config: Config): Finding {
     findings.push(
       failure(
         `bundles are signed with the revoked key ${revoked.join(', ')}`,
-        'Make another with "patchmirror keygen FILE", name it in bundle.signingKeys, and have it trusted by the target mirrors.',
+        'Make another with "patchmirror bundle keygen FILE", name it in bundle.signingKeys, and have it trusted by the target mirrors.',
       ),
     )
   const valid = trusted.filter((id) => !bundle.revokedKeys.includes(id))
@@ -141,7 +141,7 @@ function certificate(
 
 async function views(world: DoctorWorld, config: Config): Promise<Finding> {
   if (!config.views.bucket && !config.views.vex && !config.views.query) return skipped('views are switched off')
-  const repair = 'Build them again: "patchmirror verify --repair".'
+  const repair = 'Build them again: "patchmirror doctor --data --repair".'
   const faults = checkViews(config.data.dir)
   if (faults.length > 0) return failure(faults.map(({ kind, fault }) => `${kind}: ${fault}`).join('; '), repair)
   const status = await world.readStatus(config)

@@ -76,7 +76,7 @@ async function withinLimit(run: DoctorCheck['run'], limitMs: number): Promise<Fi
     const action =
       error instanceof MirrorError
         ? 'The message says what to change.'
-        : 'This is a defect of Patchmirror: report it with the support archive ("patchmirror support FILE.zip").'
+        : 'This is a defect of Patchmirror: report it with the support archive ("patchmirror doctor --save FILE.zip").'
     return failure(messageOf(error), action)
   } finally {
     clearTimeout(timer)

@@ -42,7 +42,7 @@ function soundness(dir: string): Finding {
   const damaged = databases.filter(({ faults }) => faults.length > 0)
   if (damaged.length === 0)
     return fine(
-      `${databases.map(({ path }) => basename(path)).join(' and ')}: no damage found in the structure; "patchmirror verify" checks the contents`,
+      `${databases.map(({ path }) => basename(path)).join(' and ')}: no damage found in the structure; "patchmirror doctor --data" checks the contents`,
     )
   return failure(
     damaged.map(({ path, faults }) => `${basename(path)}: ${faults.join('; ')}`).join('; '),

@@ -67,12 +67,12 @@ function compare(config: Config): Finding {
   const { reload, restart } = compareSettings(used, config)
   if (reload.length + restart.length === 0) return fine('the daemon uses the settings as they are')
   const parts = [
-    ...(reload.length === 0 ? [] : [`${reload.join(', ')} (in force after "patchmirror reload")`]),
+    ...(reload.length === 0 ? [] : [`${reload.join(', ')} (in force after "patchmirror config --reload")`]),
     ...(restart.length === 0 ? [] : [`${restart.join(', ')} (in force only after a restart)`]),
   ]
   return warning(
     `the running daemon uses other values than the settings have now: ${parts.join('; ')}`,
-    `${restart.length === 0 ? 'Run "patchmirror reload"' : 'Restart the daemon'}. ` +
+    `${restart.length === 0 ? 'Run "patchmirror config --reload"' : 'Restart the daemon'}. ` +
       'If the daemon gets variables that this command did not, as from a unit, run the doctor with the same ones.',
   )
 }

@@ -5,5 +5,5 @@ import { DOCTOR_VERBS } from './verbs.ts'
 export const doctor: Feature = {
   name: 'doctor',
   needs: ['bundles', 'fleet', 'scanners'],
-  verbs: { administration: DOCTOR_VERBS },
+  verbs: { run: DOCTOR_VERBS },
 }

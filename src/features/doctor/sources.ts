@@ -34,7 +34,7 @@ export function sourceChecks(world: DoctorWorld, config: Config): DoctorCheck[] 
       name: 'damage',
       title: 'damage that the last verification found',
       needs: ['disk', 'database', 'schema'],
-      run: () => listed(world, config, 'damage', 'none is known; "patchmirror verify" checks the contents'),
+      run: () => listed(world, config, 'damage', 'none is known; "patchmirror doctor --data" checks the contents'),
     },
   ]
 }

@@ -1,23 +1,20 @@
-import { MIRROR_DOCTOR, SUPPORT } from '../../cli/after-texts.ts'
-import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
+import { JSON_FLAG, type VerbPart } from '../../cli/verbs/verb.ts'
 
-/** Commands that look for what is wrong. */
-export const DOCTOR_VERBS: readonly Verb[] = [
+/** What looks for whatever is wrong. */
+export const DOCTOR_VERBS: readonly VerbPart[] = [
   {
     path: 'doctor',
-    summary: 'check settings, data folder, network, credential and all else; say what to do',
     options: [JSON_FLAG],
-    after: MIRROR_DOCTOR,
-    example: 'doctor',
+    forms: [
+      {
+        options: [
+          ['--save <file>', 'write what a report of a problem needs into this new zip file, without secrets'],
+          ['--log <file>', 'with --save: also the end of this log file of the daemon'],
+          JSON_FLAG,
+        ],
+        load: async () => (await import('./cli/support.ts')).supportCommand,
+      },
+    ],
     load: async () => (await import('./cli/doctor.ts')).mirrorDoctorCommand,
-  },
-  {
-    path: 'support',
-    arguments: '<file>',
-    summary: 'write what a report of a problem needs into a new zip file, without secrets',
-    options: [['--log <file>', 'also the end of this log file of the daemon'], JSON_FLAG],
-    after: SUPPORT,
-    example: 'support problem.zip --log /var/log/patchmirror.log',
-    load: async () => (await import('./cli/support.ts')).supportCommand,
   },
 ]

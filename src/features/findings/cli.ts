@@ -2,35 +2,47 @@ import { terminalLines } from '../../answers/terminal.ts'
 import { changedFindingsTable, tagsToFix } from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
-import { SINCE_FORMS, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
+import { SINCE_FORMS, missingUnit, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
 import { type MissingParts, describeMissing, missingOf } from '../../server/snapshot/missing.ts'
 import { tagRemovedAt } from '../../server/lookup/named.ts'
 import { answerFindings, listChanges, ownerNamed } from './answers.ts'
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
 import { NOT_JUDGED, judgedWords, packageWords } from '../../store/findings/words.ts'
-import type { LookupOptions } from '../lookup/open.ts'
+import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
 import { idOfTag } from '../lookup/tag-sbom.ts'
 
-/** Options of `patchmirror findings`. */
+/** Options of `patchmirror list findings` and `patchmirror changes --findings`. */
 interface FindingsOptions extends LookupOptions {
   since?: string
-  all?: boolean
+  /** By its name, digest or id. */
+  tag?: string
 }
 
 const LIMIT = 100
 /** Time within which changes are listed when none is named, or as far back as they are known. */
 const SINCE = '7d'
 
-/** `patchmirror findings [TAG]`: what changed in the findings of the mirrored tags, or what they are of one tag, or of all. */
-export function findingsCommand(tag: string | undefined, options: FindingsOptions): Promise<number> {
-  const { since, all = false } = options
-  if (all && (tag !== undefined || since !== undefined))
-    throw new MirrorError('usage', '--all lists the tags as they are now: omit TAG and --since')
+/** `patchmirror list findings [TAG]`: the tags with the numbers of their findings, or those of one and what changed in them. */
+export function listFindingsCommand(tag: string | undefined, options: FindingsOptions): Promise<number> {
+  if (tag !== undefined) return findingsCommand({ ...options, tag }, false)
+  if (options.since === undefined) return findingsCommand(options, true)
+  throw new MirrorError('usage', '--since is of one tag: name it, or ask "patchmirror changes --findings" for all')
+}
+
+/** `patchmirror changes [SINCE] --findings`: what changed in the findings of the mirrored tags, or of one. */
+export function changedFindingsCommand(given: string | undefined, options: FindingsOptions): Promise<number> {
+  const since = sinceGiven(given, options.since)
+  return findingsCommand({ ...options, ...(since !== undefined && { since }) }, false)
+}
+
+function findingsCommand(options: FindingsOptions, all: boolean): Promise<number> {
+  const { since, tag } = options
   const limit = limitOf(options.limit, LIMIT)
   const at = readSince(since ?? SINCE, Date.now())
-  if (at === null) throw new MirrorError('usage', `--since ${since} is none of: ${SINCE_FORMS}`)
+  if (at === null)
+    throw new MirrorError('usage', `--since ${since}${missingUnit(since ?? '')} is none of: ${SINCE_FORMS}`)
   if (at > Date.now()) throw new MirrorError('usage', `--since ${since} is in the future`)
   return runLookup(options, (stored) => {
     for (const source of ['osv', 'catalog'] as const) {
@@ -63,7 +75,7 @@ function changesSince({ config, used, reads: stored }: LookupCall, asked: Asked)
   const json = answerFindings(config, missingBy(stored), (reads) => listSince(reads, asked, null))
   const { changes, next, counts, since } = json
   const table = changedFindingsTable(changes, moreOf(next, changes.length))
-  const none = '"patchmirror findings --all" says why none is judged'
+  const none = '"patchmirror list findings" says why none is judged'
   return {
     json,
     lines: [

@@ -5,6 +5,6 @@ import { FINDINGS_VERBS } from './verbs.ts'
 export const findings: Feature = {
   name: 'findings',
   needs: ['lookup', 'match', 'scanners'],
-  verbs: { lookup: FINDINGS_VERBS },
+  verbs: { ask: FINDINGS_VERBS },
   daemon: async () => ({ start: (await import('./start.ts')).startFindings }),
 }

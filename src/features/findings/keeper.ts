@@ -233,7 +233,7 @@ function tell(
   if (unread && !wasUnread)
     log.warn(
       {},
-      'SBOMs or VEX of the tags are damaged, and their findings are without them: "patchmirror verify --repair" fetches them again',
+      'SBOMs or VEX of the tags are damaged, and their findings are without them: "patchmirror doctor --data --repair" fetches them again',
     )
   if (records.components + read + gone + tags === 0) return
   const fields = { records, read, gone, tags }

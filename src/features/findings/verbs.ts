@@ -1,22 +1,41 @@
-import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
+import { JSON_FLAG, LISTS, type Flag, type VerbPart } from '../../cli/verbs/verb.ts'
+
+const SINCE: Flag = [
+  '--since <time>',
+  'a date, a time, yesterday, monday or 7d; times are in UTC (the last 7 days, or since they are known)',
+]
 
 /** The commands of this feature. */
-export const FINDINGS_VERBS: readonly Verb[] = [
+export const FINDINGS_VERBS: readonly VerbPart[] = [
+  LISTS,
   {
-    path: 'findings',
+    path: 'list findings',
     arguments: '[tag]',
-    summary:
-      'what changed in the findings of the mirrored tags, or the findings of a tag, by its name, digest or id, as numbers',
+    summary: 'the judged tags with the numbers of their findings, or one of them',
     options: [
-      ['--all', 'the judged tags with their numbers, those with the most findings that have a fix first'],
-      [
-        '--since <time>',
-        'a date, a time, yesterday, monday or 7d; times are in UTC (the last 7 days, or since they are known)',
-      ],
-      ['--limit <n>', 'how many changes or tags, at most 1000', '100'],
+      ['--since <time>', `of one tag: what changed since ${SINCE[1]}`],
+      ['--limit <n>', 'how many, at most 1000', '100'],
       JSON_FLAG,
     ],
-    example: 'findings --since monday',
-    load: async () => (await import('./cli.ts')).findingsCommand,
+    after: '\nThose with the most findings that have a fix first. A tag by its name, digest or id.',
+    example: 'list findings library/python:3.12',
+    load: async () => (await import('./cli.ts')).listFindingsCommand,
+  },
+  {
+    path: 'changes',
+    arguments: '[since]',
+    forms: [
+      {
+        options: [
+          ['--findings', 'what changed in the findings of the mirrored tags instead'],
+          SINCE,
+          ['--tag <name>', 'those of one tag'],
+          ['--limit <n>', 'how many changes, at most 1000', '100'],
+          JSON_FLAG,
+        ],
+        takesArguments: true,
+        load: async () => (await import('./cli.ts')).changedFindingsCommand,
+      },
+    ],
   },
 ]

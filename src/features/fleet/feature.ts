@@ -5,7 +5,7 @@ import { FLEET_VERBS } from './verbs.ts'
 export const fleet: Feature = {
   name: 'fleet',
   needs: ['bundles'],
-  verbs: { fleet: FLEET_VERBS },
+  verbs: { move: FLEET_VERBS },
   commands: async () => ({ refuseRun: (await import('./cli/paused.ts')).refuseUnpublished }),
   daemon: async () => ({ gate: (await import('./join.ts')).joinFleet }),
 }

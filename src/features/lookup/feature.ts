@@ -5,5 +5,5 @@ import { LOOKUP_VERBS } from './verbs.ts'
 export const lookup: Feature = {
   name: 'lookup',
   needs: ['scanners'],
-  verbs: { lookup: LOOKUP_VERBS },
+  verbs: { ask: LOOKUP_VERBS },
 }

@@ -11,6 +11,7 @@ import type { Fields } from '../../base/json/objects.ts'
 import { upstreamJson } from '../../cli/context.ts'
 import { patchesTable, tagsTable } from './list-answers.ts'
 import { type LookupOptions } from './open.ts'
+import { filterName } from './filters.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
 
 /** Options of commands that show a list page by page. */
@@ -28,7 +29,7 @@ const PATCHES = '/v1/patches'
 /** The filters of `/v1/patches` by their parameters. */
 const FILTERS = RESOURCES.flatMap(({ list }) => (list?.path === PATCHES ? list.facets : []))
 
-/** `patchmirror tags [IMAGE]`: the tags of all images, or of one, by its repository or id. */
+/** `patchmirror list tags [IMAGE]`: the tags of all images, or of one, by its repository or id. */
 export function tagsCommand(image: string | undefined, options: ListOptions): Promise<number> {
   return runLookup(options, (stored) => {
     const page =
@@ -48,22 +49,17 @@ function repositoryOf({ reads }: LookupCall, image: string): string {
   return readText(fieldsOfItem(item, 'images'), IMAGE_NAME_FIELDS) ?? image
 }
 
-/** `patchmirror patches`: the list of `/v1/patches` with its filters. */
+/** `patchmirror list patches`: the list of `/v1/patches` with its filters. */
 export function patchesCommand(options: ListOptions & Record<string, unknown>): Promise<number> {
   return runLookup(options, (stored) => {
     const query = queryOf(options)
     for (const { param } of FILTERS) {
-      const value = param === null ? undefined : options[camel(param)]
+      const value = param === null ? undefined : options[filterName(param)]
       if (param !== null && typeof value === 'string') query.set(param, value)
     }
     const page = read(stored, PATCHES, {}, query)
     return listed('patches', page, patchesTable(page))
   })
-}
-
-/** Commander's name of an option: `packageSrcName` for `--package-src-name`. */
-function camel(param: string): string {
-  return param.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 }
 
 function queryOf({ limit, after, order }: ListOptions): URLSearchParams {

@@ -26,6 +26,13 @@ export function openLookup(config: Config): NonNullable<ReturnType<typeof openSh
   throw whyUnread(dir, `no snapshot yet: nothing is mirrored in ${dir}: ${firstStep(config)}`)
 }
 
+/** Returns the time that is given as an argument or as `--since`. Throws `usage` for both. */
+export function sinceGiven(argument: string | undefined, option: string | undefined): string | undefined {
+  if (argument !== undefined && option !== undefined)
+    throw new MirrorError('usage', `give one time: ${argument}, or --since ${option}`)
+  return argument ?? option
+}
+
 const REASONS = { not_found: 'not_found', not_ready: 'not_mirrored', stale: 'stale' } as const
 
 /** Prints why nothing is shown and returns the exit code; throws every other error on. */

@@ -50,10 +50,11 @@ export function searchCommand(query: string, options: LookupOptions): Promise<nu
   const text = referenceOfPurl(given) ?? given
   if (text === '' || text.length > MAX_QUERY) throw new MirrorError('usage', `QUERY takes 1 to ${MAX_QUERY} characters`)
   const limit = limitOf(options.limit, LIMIT)
-  return runLookup(options, (stored) => findingOf(stored, text, limit))
+  return runLookup(options, (stored) => searchResult(stored, text, limit))
 }
 
-function findingOf(stored: LookupCall, query: string, limit: number): LookupResult {
+/** Returns what is named by a text: records, packages, images and tags. Throws `not_found` and `not_ready` where nothing is. */
+export function searchResult(stored: LookupCall, query: string, limit: number): LookupResult {
   const withoutRecords = stored.use('osv')
   const isPurl = query.startsWith('pkg:')
   const withoutCatalog = isPurl ? null : stored.use('catalog')
@@ -90,7 +91,7 @@ function refuseEmpty(query: string, unknown: readonly string[]): never {
   if (unknown.length === 0)
     throw new MirrorError(
       'not_found',
-      `not found: nothing here is named ${query}; names are compared as a whole, and "patchmirror tags" lists the images`,
+      `not found: nothing here is named ${query}; names are compared as a whole, and "patchmirror list tags" lists the images`,
     )
   const why = unknown.join('; ')
   throw new MirrorError('not_ready', `nothing was found that is named ${query}; ${why}`)

@@ -3,7 +3,7 @@ import { whyOutOfScope } from '../../server/feeds/osv.ts'
 import { dateInWords, datesInWords, describeDates } from '../../server/lookup/dates.ts'
 import { findMissingRecord } from '../../server/lookup/missing-record.ts'
 import { readRecordTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
-import { MOST_TAGS, findRecordIds, findTags, recordNamed } from '../../server/lookup/named.ts'
+import { MOST_TAGS, findRecordIds, findTags, recordNamed, referenceOfPurl } from '../../server/lookup/named.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { plainRepository } from '../../base/domain/image-reference.ts'
 import { toIso } from '../../base/time.ts'
@@ -15,7 +15,7 @@ import { tagsTable } from './list-answers.ts'
 import { type LookupOptions } from './open.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
 import { recordAnswer, recordContent } from './record.ts'
-import { noIndex } from './search.ts'
+import { findRecords, noIndex, searchCommand, searchResult } from './search.ts'
 import { readArtifacts, tagAnswer } from './tag.ts'
 
 const LIMIT = 20
@@ -25,11 +25,12 @@ const NAMED = 10
 const MOST_IDS = 50
 
 /**
- * `patchmirror show ID|TAG`: a record by its id, or an id that one record names; a tag by its reference, id or digest, which may be
- * shortened; the tags of a repository.
+ * `patchmirror show NAME`: a record by its id, or an id that one record names; a tag by its reference, id or digest, which may be
+ * shortened; the tags of a repository; the records of a package, by its name or a purl.
  */
 export function showCommand(name: string, options: LookupOptions): Promise<number> {
   const text = name.trim()
+  if (text.startsWith('pkg:') && referenceOfPurl(text) === null) return searchCommand(text, options)
   const limit = limitOf(options.limit, LIMIT)
   return runLookup(options, (stored) => {
     const withoutRecords = stored.use('osv')
@@ -38,8 +39,14 @@ export function showCommand(name: string, options: LookupOptions): Promise<numbe
     const withoutCatalog = stored.use('catalog')
     const tag = withoutCatalog === null ? tagOf(stored, text, limit) : null
     if (tag !== null) return tag
+    if (withoutRecords === null && isPackage(stored, text)) return searchResult(stored, text, limit)
     return refuseMissing(stored, text, [withoutRecords, withoutCatalog])
   })
+}
+
+function isPackage(stored: LookupCall, text: string): boolean {
+  const found = findRecords(stored, text, 1)
+  return found !== null && found.packages.length > 0
 }
 
 function recordOf(stored: LookupCall, name: string, limit: number): LookupResult | null {
@@ -94,7 +101,7 @@ function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | 
     `${text} names ${tags.length}${tags.length < MOST_TAGS ? '' : ' or more'} tags; show one by its name, digest or id:`,
     ...terminalLines({ parts: [table] }),
     ...(tags.length > limit
-      ? [`… and ${tags.length - limit} more: --limit ${tags.length}, or "patchmirror tags"`]
+      ? [`… and ${tags.length - limit} more: --limit ${tags.length}, or "patchmirror list tags"`]
       : []),
   ]
   const isRepository = tags.every(({ item }) => isOfRepository(item, text))

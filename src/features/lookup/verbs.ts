@@ -1,5 +1,7 @@
 import { RESOURCES } from '../../base/domain/resources.ts'
-import { type Flag, JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
+import { type Flag, JSON_FLAG, LISTS, type VerbPart } from '../../cli/verbs/verb.ts'
+import { filterName } from './filters.ts'
+import type { LookupOptions } from './open.ts'
 
 const LIMIT: Flag = ['--limit <n>', 'how many of each kind, at most 1000', '20']
 const PAGE: readonly Flag[] = [
@@ -15,42 +17,47 @@ const PATCH_FILTERS: readonly Flag[] = RESOURCES.flatMap(({ name, list }) =>
   if (param === null) return []
   const several = many ? ', several separated by commas' : ''
   const accepted = values === undefined ? 'exactly this value' : `one of: ${values.join(', ')}`
-  return [[`--${param.replaceAll('_', '-')} <${many ? 'names' : 'name'}>`, `${accepted}${several}`]]
+  return [[`--${filterName(param)} <${many ? 'names' : 'name'}>`, `${accepted}${several}`]]
 })
 
 /** Commands that answer questions from the data folder. They only read. */
-export const LOOKUP_VERBS: readonly Verb[] = [
+export const LOOKUP_VERBS: readonly VerbPart[] = [
   {
     path: 'search',
-    arguments: '<query>',
-    summary: 'find records, packages, images and tags by id, CVE, package name, purl, tag or digest',
+    arguments: '<text...>',
+    summary: 'find records, packages, images and tags',
     options: [LIMIT, JSON_FLAG],
+    after: '\nBy an id, a CVE, the name of a package, a purl, a tag or a digest.',
     example: 'search pkg:npm/lodash',
-    load: async () => (await import('./search.ts')).searchCommand,
+    load: async () => {
+      const { searchCommand } = await import('./search.ts')
+      return (words: readonly string[], options: LookupOptions) => searchCommand(words.join(' '), options)
+    },
   },
   {
     path: 'show',
-    alias: 'record',
     arguments: '<name>',
-    summary:
-      'a record by its id, a tag by its reference, id or digest (its first 8 digits or more), or the tags of a repository',
+    summary: 'all about one record, package, tag or image',
     options: [['--limit <n>', 'how many affected packages, references or tags', '20'], JSON_FLAG],
+    after:
+      '\nA record by its id or a CVE, a tag by its reference, id or digest (its first 8 digits\nor more), an image by its repository, a package by its name or a purl.',
     example: 'show CVE-2026-12345',
     load: async () => (await import('./show.ts')).showCommand,
   },
+  LISTS,
   {
-    path: 'tags',
+    path: 'list tags',
     arguments: '[image]',
     summary: 'the tags of all images, or of an image by its repository or id',
     options: [...PAGE, JSON_FLAG],
-    example: 'tags library/python',
+    example: 'list tags library/python',
     load: async () => (await import('./lists.ts')).tagsCommand,
   },
   {
-    path: 'patches',
-    summary: 'the list of patches, with the filters of /v1/patches',
+    path: 'list patches',
+    summary: 'the patches, with the filters of /v1/patches',
     options: [...PATCH_FILTERS, ...PAGE, JSON_FLAG],
-    example: 'patches --ecosystem debian --severities critical,high',
+    example: 'list patches --ecosystem debian --severity critical,high',
     load: async () => (await import('./lists.ts')).patchesCommand,
   },
 ]

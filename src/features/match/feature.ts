@@ -5,7 +5,7 @@ import { MATCH_VERBS } from './verbs.ts'
 export const match: Feature = {
   name: 'match',
   needs: ['lookup', 'scanners'],
-  verbs: { lookup: MATCH_VERBS },
+  verbs: { ask: MATCH_VERBS },
   async daemon() {
     const { matchRoute } = await import('./route.ts')
     return { answers: () => ({ plugins: [matchRoute] }) }

@@ -5,7 +5,7 @@ export const MATCH_VERBS: readonly Verb[] = [
   {
     path: 'match',
     arguments: '<sbom>',
-    summary: 'the vulnerabilities of the components of an SBOM (CycloneDX, SPDX; - reads standard input)',
+    summary: 'the vulnerabilities of the components of an SBOM',
     options: [
       ['--format <name>', 'table (the default), json, cyclonedx (a vulnerability disclosure report) or sarif'],
       JSON_FLAG,
@@ -19,14 +19,15 @@ export const MATCH_VERBS: readonly Verb[] = [
       ],
       ['--no-vex', 'do not apply the mirrored VEX: what it rules out is among the findings'],
     ],
+    after: '\nThe SBOM is CycloneDX or SPDX, as JSON; - reads standard input.',
     example: 'match sbom.cdx.json --fail-on fixable',
     load: async () => (await import('./cli/match.ts')).matchCommand,
   },
   {
     path: 'vex',
     arguments: '<image>',
-    summary:
-      'what counts of the mirrored VEX about one image, as OpenVEX for scanners: by its digest, or by a tag, its name or id',
+    summary: 'what the mirrored VEX says of one image, as OpenVEX',
+    after: '\nThe image by its digest, or by a tag, its name or id.',
     options: [
       ['--name <repositories>', 'further repositories under which the image is scanned, separated by commas'],
       [

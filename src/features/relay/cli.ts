@@ -10,7 +10,7 @@ import { createSecretReader } from '../../store/secret.ts'
 import { type GlobalOptions, print, printJson, settings } from '../../cli/context.ts'
 import { timeOf, table } from '../../cli/output.ts'
 
-/** `patchmirror relay secret`: prints the secret or key that a receiver needs to verify forwarded events. */
+/** `patchmirror relay --secret`: prints the secret or key that a receiver needs to verify forwarded events. */
 export function relaySecretCommand(options: GlobalOptions & { json?: boolean }): number {
   const { relay, data } = settings(options, false, ['relay.secret']).config
   // Before the first sync or import too: the secret is made with the database.
@@ -25,7 +25,7 @@ function ownKey(dataDir: string): Buffer {
   return closing(db, () => createSecretReader(db).readSecret('relay'))
 }
 
-/** `patchmirror relay status`: the state of each target. Exit code 1 when one is disabled. */
+/** `patchmirror relay`: the state of each target. Exit code 1 when one is disabled. */
 export function relayStatusCommand(options: GlobalOptions & { json?: boolean }): number {
   const { data, relay } = settings(options, false, []).config
   const db = openInboxReader(data.dir)
@@ -75,17 +75,18 @@ function lastFailure({ state, reason, failedAt }: RelayTarget): string {
   return `${state === 'ok' ? 'earlier: ' : ''}${when}${reason}`
 }
 
-/** `patchmirror relay enable ID`: a disabled target receives new events again; a failing one is retried at once. */
-export function enableTargetCommand(id: string, options: GlobalOptions & { json?: boolean }): number {
+/** `patchmirror relay --enable TARGET`: a disabled target receives new events again; a failing one is retried at once. */
+export function enableTargetCommand(options: GlobalOptions & { enable: string; json?: boolean }): number {
   const { dir } = settings(options, false, []).config.data
-  const number = /^\d{1,15}$/.test(id) ? Number(id) : 0
   const known = openInboxReader(dir)
   known?.close()
   const db = known === null ? null : openInbox(dir)
-  const before = db === null ? null : closing(db, () => guarded(dir, () => enable(db, number), inboxPath(dir)))
-  if (before === null) throw new MirrorError('usage', `there is no target ${id}; "patchmirror relay status" shows all`)
-  if (options.json === true) printJson({ id: number, enabled: true, before })
-  else print(`target ${number} ${ENABLED[before]}`)
+  const found = db === null ? null : closing(db, () => guarded(dir, () => enable(db, options.enable), inboxPath(dir)))
+  if (found === null)
+    throw new MirrorError('not_found', `there is no target ${options.enable}; "patchmirror relay" shows all`)
+  const { id, state: before } = found
+  if (options.json === true) printJson({ id, enabled: true, before })
+  else print(`target ${id} ${ENABLED[before]}`)
   return 0
 }
 
@@ -96,10 +97,15 @@ const ENABLED: Readonly<Record<RelayTarget['state'], string>> = {
   ok: 'was not disabled: nothing was changed',
 }
 
-/** Enables a target; returns the state that it had, null where there is none. */
-function enable(db: Db, id: number): RelayTarget['state'] | null {
+/** Enables a target by its id or as the list names it; returns it as it was, null where there is none. Throws `usage` for several. */
+function enable(db: Db, name: string): RelayTarget | null {
   const outbox = createRelayOutbox(db)
-  const target = outbox.listTargets().find((one) => one.id === id)
-  outbox.enableTarget(id)
-  return target?.state ?? null
+  const named = outbox.listTargets().filter((one) => String(one.id) === name || relayStatus(one).target === name)
+  if (named.length > 1) {
+    const ids = named.map(({ id }) => id).join(', ')
+    throw new MirrorError('usage', `several targets are named ${name}: give the id of one: ${ids}`)
+  }
+  const target = named[0] ?? null
+  if (target !== null) outbox.enableTarget(target.id)
+  return target
 }

@@ -4,6 +4,6 @@ import { RELAY_VERBS } from './verbs.ts'
 /** Passes events on to receivers. */
 export const relay: Feature = {
   name: 'relay',
-  verbs: { mirror: RELAY_VERBS },
+  verbs: { move: RELAY_VERBS },
   daemon: async () => ({ start: (await import('./start.ts')).startRelay }),
 }

@@ -76,14 +76,14 @@ function begin(parts: RelayParts): Promise<RelayThread> {
   })
 }
 
-/** One line for a target that begins to fail, is disabled, or is back; its number is that of `relay status`. */
+/** One line for a target that begins to fail, is disabled, or is back; its number is that of `patchmirror relay`. */
 function logStateChange(log: RelayParts['log'], { id, state, reason }: RelayStateChange): void {
   const fields = { target: id, state }
   if (state === 'ok') log.info(fields, `relay: target ${id} takes events again`)
   else if (state === 'failing')
     log.warn({ ...fields, reason }, `relay: target ${id} fails; it is tried again, later and later`)
   else {
-    const todo = `"patchmirror relay enable ${id}" takes it back`
+    const todo = `"patchmirror relay --enable ${id}" takes it back`
     log.warn({ ...fields, reason }, `relay: target ${id} is disabled and gets nothing more; ${todo}`)
   }
 }

@@ -1,28 +1,23 @@
 import { JSON_FLAG, type Verb } from '../../cli/verbs/verb.ts'
 
-/** The commands of this feature. */
+/** The command of this feature. */
 export const RELAY_VERBS: readonly Verb[] = [
-  { path: 'relay', summary: 'whom this mirror passes events on to' },
   {
-    path: 'relay status',
-    summary: 'the state of each target',
+    path: 'relay',
+    summary: 'where events are passed on to, and the state of each target',
     options: [JSON_FLAG],
-    example: 'relay status',
+    forms: [
+      {
+        options: [['--enable <target>', 'send to a disabled target again; try a failing one at once'], JSON_FLAG],
+        load: async () => (await import('./cli.ts')).enableTargetCommand,
+      },
+      {
+        options: [['--secret', 'what a receiver needs to verify what this mirror passes on'], JSON_FLAG],
+        load: async () => (await import('./cli.ts')).relaySecretCommand,
+      },
+    ],
+    after: '\nA target is named by its id or as the list names it. Exit status 1: one is disabled.',
+    example: 'relay --enable 1',
     load: async () => (await import('./cli.ts')).relayStatusCommand,
-  },
-  {
-    path: 'relay enable',
-    arguments: '<id>',
-    summary: 'send to a disabled target again; try a failing one at once',
-    options: [JSON_FLAG],
-    example: 'relay enable 1',
-    load: async () => (await import('./cli.ts')).enableTargetCommand,
-  },
-  {
-    path: 'relay secret',
-    summary: 'what a receiver needs to verify what this mirror passes on',
-    options: [JSON_FLAG],
-    example: 'relay secret',
-    load: async () => (await import('./cli.ts')).relaySecretCommand,
   },
 ]

@@ -98,7 +98,7 @@ function contentOfAnswer({ body, size, path }: CatalogAnswer): Buffer {
   try {
     return contentOf(body ?? Buffer.alloc(0), size)
   } catch (error) {
-    const advice = 'are damaged: run "patchmirror verify --repair"'
+    const advice = 'are damaged: run "patchmirror doctor --data --repair"'
     throw new Error(`the stored bytes of ${path} ${advice}`, { cause: error })
   }
 }

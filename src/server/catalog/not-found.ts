@@ -81,7 +81,7 @@ export function createMissing(config: Config, served: Origins): Missing {
       const why =
         owner === WRITER
           ? `nothing of the ${source} has come from the fleet’s store: ${WRITER} needs ${setting}`
-          : `nothing of the ${source} has come in a bundle: the source mirror needs ${setting}, and exports it with "patchmirror export FILE --sources ${source}"`
+          : `nothing of the ${source} has come in a bundle: the source mirror needs ${setting}, and exports it with "patchmirror bundle export FILE --sources ${source}"`
       return { status: 404, error: 'not_in_scope', message: why, fields: { setting } }
     },
     explain: (resource, params, path) => explainMissing(config, served, resource, params, path),

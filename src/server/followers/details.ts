@@ -249,8 +249,8 @@ const OUTSIDE =
   'record removed from this mirror: upstream lists it, and it is out of the scope (osv.include, osv.exclude)'
 /** Upstream does not have these any more. */
 const DAMAGED_EARLIER =
-  'changed (the stored bytes of its earlier version are damaged: "patchmirror verify --repair" removes it)'
-const DAMAGED = 'changed (its stored bytes cannot be read: run "patchmirror verify")'
+  'changed (the stored bytes of its earlier version are damaged: "patchmirror doctor --data --repair" removes it)'
+const DAMAGED = 'changed (its stored bytes cannot be read: run "patchmirror doctor --data")'
 
 /**
  * The packages of versions that were read last, by the digest of the version: most of what a filter is asked about is ruled out, for

@@ -79,7 +79,7 @@ function whyMissing(reads: RunReads, source: SourceName): string {
   if (isRunning)
     return `the first ${wordOf(latest)} has been running since ${toIso(latest.startedAt)}: try again when it has ended`
   if (reads.ledger.readLastImport() !== null)
-    return `no bundle that was imported has ${source}; "patchmirror export FILE --sources ${source}" on the source mirror makes one that brings it`
+    return `no bundle that was imported has ${source}; "patchmirror bundle export FILE --sources ${source}" on the source mirror makes one that brings it`
   return neverRun(source)
 }
 
@@ -95,7 +95,7 @@ function whatToDo(run: Run): string {
   const { id, state, source } = run
   const refused = refusedBy(run)
   if (state === 'quarantined') return `"patchmirror approve ${refused}" or "patchmirror reject ${refused}" decides`
-  const again = run.kind === 'import' ? 'import FILE' : `sync ${source}`
+  const again = run.kind === 'import' ? 'bundle import FILE' : `sync ${source}`
   return `"patchmirror ${again}" tries again, "patchmirror runs ${id}" shows that run`
 }
 
@@ -107,6 +107,6 @@ function wordOf({ kind }: Run): string {
 function neverRun(source: SourceName): string {
   return (
     `no sync and no import of ${source} has run yet; "patchmirror sync ${source}" gets it now, a mirror of a fleet gets it from the ` +
-    `mirror that leads ("patchmirror fleet status"), a disconnected mirror gets it from a full bundle: "patchmirror export FILE --sources ${source}" on the source mirror, "patchmirror import FILE" here`
+    `mirror that leads ("patchmirror fleet status"), a disconnected mirror gets it from a full bundle: "patchmirror bundle export FILE --sources ${source}" on the source mirror, "patchmirror bundle import FILE" here`
   )
 }

@@ -34,7 +34,7 @@ function damageProblem({ verified = null, storage }: Status): MirrorProblem[] {
   const text = `${counted(damagedCount, 'part')} of what is stored ${damagedCount === 1 ? 'is' : 'are'} damaged`
   const detail = damaged.length === 0 ? null : damaged.slice(0, 3).join('; ')
   const effect = 'what cannot be read is answered with 503'
-  const advice = ['patchmirror verify']
+  const advice = ['patchmirror doctor --data']
   return [problem('damaged', 'failed', 'Data folder', text, { detail, since: endedAt, effect, advice })]
 }
 
@@ -45,7 +45,7 @@ function fleetProblems({ fleet }: Served, config: Config, now: number): MirrorPr
   if (paused) {
     const detail = 'Release it once the service has the right data.'
     const effect = 'the data of all mirrors gets older'
-    const advice = ['patchmirror fleet release']
+    const advice = ['patchmirror fleet rollback --end']
     found.push(problem('fleet', 'warning', 'Fleet', FLEET_PAUSED, { detail, effect, advice }))
   }
   const { ready, reason } = judgeFleet(fleet, config.fleet.maxLagSeconds, now)
@@ -67,7 +67,7 @@ function relayProblems({ relay }: Status): MirrorProblem[] {
   const failing = relay.filter(({ state }) => state !== 'ok')
   return failing.map(({ id, target, state, reason, pending, since }) => {
     const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}`
-    const advice = [`patchmirror relay enable ${id}`]
+    const advice = [`patchmirror relay --enable ${id}`]
     return problem('relay', 'warning', `Relay target ${target ?? id}`, state, {
       detail,
       since,
@@ -111,7 +111,7 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
   const dead = counts?.dead ?? 0
   if (dead > 0) {
     const text = `${counted(dead, 'delivery was', 'deliveries were')} given up`
-    const more = { detail: GIVEN_UP, advice: ['patchmirror webhooks dead-letters'] }
+    const more = { detail: GIVEN_UP, advice: ['patchmirror webhooks inbox --state dead'] }
     found.push(problem('webhooks', 'warning', 'Webhooks', text, more))
   }
   return found
@@ -137,7 +137,7 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
     )
   if (inbox !== null && inbox.lastRefused !== null) {
     const { file, why, at } = inbox.lastRefused
-    const more = { detail: `${file}: ${why}`, since: at, advice: ['patchmirror inspect FILE'] }
+    const more = { detail: `${file}: ${why}`, since: at, advice: ['patchmirror bundle inspect FILE'] }
     found.push(problem('inbox', 'warning', 'Bundle inbox', 'a bundle was refused', more))
   }
   return found

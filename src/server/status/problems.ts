@@ -60,7 +60,7 @@ function storageProblem({ storage }: Pick<Status, 'storage'>): MirrorProblem[] {
   const { state, reason, since = null } = storage
   const effect =
     state === 'damaged' ? 'what cannot be read is answered with 503' : 'what is stored is served, nothing new is stored'
-  const advice = state === 'damaged' ? ['patchmirror verify'] : ['patchmirror doctor']
+  const advice = state === 'damaged' ? ['patchmirror doctor --data'] : ['patchmirror doctor']
   return [
     {
       code: 'storage',
@@ -122,7 +122,7 @@ function decisions({ name, state, waiting, rejected, doubtful }: SourceStatus): 
     )
   }
   if (doubtful) {
-    const advice = ['runs', 'acknowledge'].map((verb) => `patchmirror ${verb} ${doubtful.run}`)
+    const advice = ['runs', 'approve'].map((verb) => `patchmirror ${verb} ${doubtful.run}`)
     const text = 'changes were published that should not be believed'
     const detail = doubtful.words.length > 0 ? doubtful.words.join('; ') : doubtful.message
     found.push(problem('doubtful', 'warning', name, text, { detail, advice }))
@@ -259,7 +259,7 @@ function renewal(config: Config, name: SourceName): string {
   const { url, role } = config.fleet
   if (url !== null && role === 'reader') return 'patchmirror fleet status'
   if (activeSources(config).includes(name)) return `patchmirror sync ${name}`
-  return url === null ? 'patchmirror import FILE' : 'patchmirror fleet status'
+  return url === null ? 'patchmirror bundle import FILE' : 'patchmirror fleet status'
 }
 
 /** Snapshots that were stored at a time that is still to come: the clock was ahead then, or is behind now. */

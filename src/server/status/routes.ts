@@ -45,7 +45,7 @@ export const statusRoutes: FastifyPluginCallback<StatusPageOptions> = (app, opti
     return page(reply, 200, { name: 'patchmirror', version, mirrored: paths.all, own: OWN })
   })
   app.get('/-/health', { schema: STATUS_CONTRACTS['/-/health'], config: MONITORED }, (_request, reply) => {
-    // By it, "patchmirror health" knows the mirror of its own data folder.
+    // By it, "patchmirror status --live" knows the mirror of its own data folder.
     if (options.instance !== undefined) reply.header(INSTANCE_HEADER, options.instance)
     return page(reply, 200, { status: 'ok' })
   })

@@ -12,7 +12,7 @@ export function damagedContent(what: string): Error {
 }
 
 const CONTENT_ADVICE =
-  'Run "patchmirror verify --repair": it fetches what is damaged again, beside a running daemon. Without an upstream, "patchmirror import --again FILE" of a full bundle does.'
+  'Run "patchmirror doctor --data --repair": it fetches what is damaged again, beside a running daemon. Without an upstream, "patchmirror bundle import --again FILE" of a full bundle does.'
 
 /** Reports whether an error says that stored data cannot be read: it is damaged, or its disk fails. */
 export function isUnreadable(error: unknown): boolean {
@@ -78,17 +78,17 @@ const DERIVED = 'It is made from mirror.db: the daemon makes it again at its nex
 export function damageAdvice(file: string | null): string {
   const name = file === null ? 'mirror.db' : basename(file)
   if (name === 'webhooks.db')
-    return `Stop the daemon and run "patchmirror verify --repair": it moves the file aside. ${LOST_WITH_INBOX}`
+    return `Stop the daemon and run "patchmirror doctor --data --repair": it moves the file aside. ${LOST_WITH_INBOX}`
   if (name.endsWith('.lock'))
     return 'End every Patchmirror that uses the folder, then remove the file: it holds no data.'
-  if (name === 'findings.db') return `${DERIVED}, or "patchmirror verify --repair" removes it.`
-  if (name === 'views.db') return `${DERIVED}, or "patchmirror verify --repair" does.`
+  if (name === 'findings.db') return `${DERIVED}, or "patchmirror doctor --data --repair" removes it.`
+  if (name === 'views.db') return `${DERIVED}, or "patchmirror doctor --data --repair" does.`
   const backup = file === null ? null : describeLastBackup(dirname(file))
   const first =
     backup === null
       ? 'If there is a backup, restore it into a new data folder ("patchmirror restore FILE").'
       : `Restore the last backup (${backup}) into a new data folder first: "patchmirror restore FILE".`
-  return `${first} Else stop the daemon and run "patchmirror verify --repair". ${KEPT_BY_REPAIR}.`
+  return `${first} Else stop the daemon and run "patchmirror doctor --data --repair". ${KEPT_BY_REPAIR}.`
 }
 
 const FOLDER = 'data.dir must be a folder that this user may write'

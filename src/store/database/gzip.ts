@@ -21,7 +21,7 @@ export function contentOf(member: Buffer, size: number): Buffer {
 }
 
 function damaged(error: unknown): MirrorError {
-  const text = `stored content is damaged (${messageOf(error)}): "patchmirror verify --repair" fetches it again`
+  const text = `stored content is damaged (${messageOf(error)}): "patchmirror doctor --data --repair" fetches it again`
   return new MirrorError('corrupt', text, { cause: error })
 }
 

@@ -118,7 +118,7 @@ export function fixIn(bytes: Buffer | null, size: number | null): number | null 
   try {
     return namesFix(contentOf(bytes, size)) ? 1 : 0
   } catch {
-    return null // "verify" reports and repairs it
+    return null // "doctor --data" reports it
   }
 }
 

@@ -149,6 +149,6 @@ function isSource(name: string, value: unknown): boolean {
 }
 
 function bad(why: string, cause?: unknown): MirrorError {
-  const text = `this file was not written by "patchmirror need", or it is damaged: ${why}`
+  const text = `this file was not written by "patchmirror bundle need", or it is damaged: ${why}`
   return new MirrorError('bundle', text, { cause })
 }

@@ -292,6 +292,6 @@ function unproven(listed: number, stored: number, members: number): MirrorError 
   return new MirrorError(
     'proof',
     `the index lists ${counted(listed, 'record')}, ${counted(stored, 'is', 'are')} stored and the archive has ${members}; nothing was published: ` +
-      'run "patchmirror verify --repair"',
+      'run "patchmirror doctor --data --repair"',
   )
 }

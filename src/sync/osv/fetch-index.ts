@@ -212,6 +212,6 @@ async function readStored(body: Buffer | null): Promise<Pick<ListedIndex, 'index
     return { index: await parseMember(body), gzip: body }
   } catch (error) {
     const why = `upstream confirmed the stored index, but the stored index cannot be read (${messageOf(error)})`
-    throw new MirrorError('proof', `${why}: run "patchmirror verify --repair"`, { cause: error })
+    throw new MirrorError('proof', `${why}: run "patchmirror doctor --data --repair"`, { cause: error })
   }
 }

@@ -104,7 +104,7 @@ async function confirmStored(
 ): Promise<void> {
   const fault = faultOfStored(store)
   if (fault !== null) {
-    throw new MirrorError('proof', `upstream has nothing new, but ${fault}: run "patchmirror verify --repair"`)
+    throw new MirrorError('proof', `upstream has nothing new, but ${fault}: run "patchmirror doctor --data --repair"`)
   }
   if (dryRun) return
   await rebuildLostArchive(store.osv, config.data.dir, kind === 'reconcile')

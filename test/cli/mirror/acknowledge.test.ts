@@ -27,7 +27,7 @@ async function doubtful() {
   return { made, command, osv, id, snapshot, message, doubts: Number(facts['doubts']), listed }
 }
 
-test('a doubtful run is in the status, with the records that it names, until it is acknowledged', async () => {
+test('a doubtful run is in the status, with the records that it names, until it is approved', async () => {
   const { made, command, osv, id, snapshot, message, doubts, listed } = await doubtful()
   const { doubtful: shown } = (await osv()) ?? {}
   expect(shown).toMatchObject({ run: id, snapshot, message })
@@ -35,41 +35,49 @@ test('a doubtful run is in the status, with the records that it names, until it 
   expect(more).toEqual([])
   expect(kind).toMatchObject({ kind: 'affectedLost', records: doubts })
   expect(kind?.ids).toEqual(listed.map((line) => line.replace(/: .*/s, '')))
-  expect((await command('status')).out).toContain(`patchmirror runs ${id} | patchmirror acknowledge ${id}`)
-  const done = await command('acknowledge', String(id))
-  expect(done).toMatchObject({ code: 0, out: expect.stringContaining(`run ${id} acknowledged`) as string })
+  expect((await command('status')).out).toContain(`patchmirror runs ${id} | patchmirror approve ${id}`)
+  const done = await command('approve', String(id))
+  expect(done).toMatchObject({
+    code: 0,
+    out: expect.stringContaining(`run ${id} approved, its warning ends`) as string,
+  })
   expect((await osv())?.doubtful).toBe(null)
   expect((await command('status')).out).not.toContain(WARNING)
   const by = operatorName({})
   expect(JSON.parse((await command('runs', String(id), '--json')).out)).toMatchObject({
     facts: { decision: 'acknowledged', decidedBy: by, doubts },
   })
-  expect((await command('acknowledge', String(id))).out).toContain('acknowledged already')
-  const json = await command('acknowledge', String(id), '--json')
+  expect((await command('approve', String(id))).out).toContain('approved already: its warning has ended')
+  const json = await command('approve', String(id), '--json')
   expect(JSON.parse(json.out)).toEqual({ run: id, decision: 'acknowledged', message })
   const { out } = await command('changes', '--since', '1')
   expect(out).toContain(`(affectedLost, run ${id})`) // what was published stays doubtful
   await made.close()
 })
 
-test('an acknowledgement of anything else says why it is none, and creates no database', async () => {
+test('an approval of a run that waits for none says so, and creates no database', async () => {
   const made = await synced()
-  attack(made)
-  const { id } = await made.run('osv')
   const command = (...args: string[]): Promise<Finished> =>
-    run(['acknowledge', ...args], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
-  for (const [given, why] of [
-    ['1', 'run 1 is complete: it published nothing that is doubtful'],
-    [String(id), `run ${id} is quarantined, it published nothing: "patchmirror approve ${id}"`],
-    ['999', 'there is no run 999: "patchmirror runs" lists them'],
-    ['x', 'x is not a run number'],
+    run(
+      ['approve', ...args],
+      { PATCHMIRROR_DATA_DIR: made.dir, PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1' },
+      '/',
+    )
+  for (const [given, exit, why] of [
+    ['1', 2, 'run 1 is complete: nothing of it waits for a decision'],
+    ['999', 1, 'there is no run 999: "patchmirror runs" lists them'],
+    ['x', 2, 'x is not a run number'],
   ] as const)
     expect([given, await command(given)]).toMatchObject([
       given,
-      { code: 2, err: expect.stringContaining(why) as string },
+      { code: exit, err: expect.stringContaining(why) as string },
     ])
   const dir = scratch()
-  const { code, err } = await run(['acknowledge', '1'], { PATCHMIRROR_DATA_DIR: dir }, '/')
-  expect([code, err]).toEqual([2, expect.stringContaining('there is no run 1: nothing has run')])
+  const { code, err } = await run(
+    ['approve', '1'],
+    { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1' },
+    '/',
+  )
+  expect([code, err]).toEqual([1, expect.stringContaining('there is no run 1: nothing has run')])
   expect(existsSync(join(dir, 'mirror.db'))).toBe(false)
 })

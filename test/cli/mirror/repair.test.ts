@@ -19,14 +19,15 @@ async function belowGap(): Promise<{ world: World; bundle: string; data: string 
   const key = keyPair(world.dir, 'key')
   const bundle = join(world.dir, 'full.zip')
   world.env['PATCHMIRROR_BUNDLE_SIGNING_KEYS'] = key.path
-  for (const args of [['sync'], ['export', bundle]]) expect(await world.patchmirror(...args)).toMatchObject({ code: 0 })
+  for (const args of [['sync'], ['bundle', 'export', bundle]])
+    expect(await world.patchmirror(...args)).toMatchObject({ code: 0 })
   const data = join(world.dir, 'below')
   delete world.env['PATCHMIRROR_UPSTREAM_API_ROOT']
   delete world.env['PATCHMIRROR_BUNDLE_SIGNING_KEYS']
   world.env['PATCHMIRROR_DATA_DIR'] = data
   world.env['PATCHMIRROR_BUNDLE_TRUSTED_KEYS'] = key.line
   for (const args of [
-    ['import', bundle],
+    ['bundle', 'import', bundle],
     ['keys', 'create', '--name', 'ci'],
   ])
     expect(await world.patchmirror(...args)).toMatchObject({ code: 0 })
@@ -38,18 +39,18 @@ longTest(
   async () => {
     const { world, bundle, data } = await belowGap()
     const keys = (await world.patchmirror('keys', 'list', '--json')).out
-    const digest = (await world.patchmirror('digest')).out
+    const digest = (await world.patchmirror('status', '--digest')).out
     overwriteTable(databasePath(data), 'osv_body')
-    const refused = await world.patchmirror('import', '--again', bundle)
+    const refused = await world.patchmirror('bundle', 'import', '--again', bundle)
     expect(refused.code).toBe(1)
-    expect(refused.err).toContain('patchmirror verify --repair')
-    const repaired = await world.patchmirror('verify', '--repair')
+    expect(refused.err).toContain('patchmirror doctor --data --repair')
+    const repaired = await world.patchmirror('doctor', '--data', '--repair')
     expect(repaired.code).toBe(3)
     expect(repaired.out).toMatch(/kept: 1 local key, the secret that signs links/)
     expect(repaired.out).toMatch(/waits for a full bundle of mirror [0-9a-f]{32}, number 1 or later/)
-    expect(await world.patchmirror('import', bundle)).toMatchObject({ code: 0 })
+    expect(await world.patchmirror('bundle', 'import', bundle)).toMatchObject({ code: 0 })
     expect((await world.patchmirror('keys', 'list', '--json')).out).toBe(keys)
-    expect((await world.patchmirror('digest')).out).toBe(digest)
+    expect((await world.patchmirror('status', '--digest')).out).toBe(digest)
     const daemon = await world.host({}, true)
     expect((await fetch(`${daemon.url}/-/ready`)).status).toBe(200)
   },
@@ -66,13 +67,13 @@ longTest(
     const before = readFileSync(databasePath(world.data))
     const { PATCHMIRROR_UPSTREAM_API_ROOT: service = '' } = world.env
     world.env['PATCHMIRROR_UPSTREAM_API_ROOT'] = 'http://127.0.0.1:9'
-    const refused = await world.patchmirror('verify', '--repair')
+    const refused = await world.patchmirror('doctor', '--data', '--repair')
     expect(refused.code).not.toBe(0)
     expect(refused.err).toContain('Nothing was repaired or moved')
     expect(readdirSync(world.data).filter((name) => name.includes('damaged'))).toEqual([])
     expect(readFileSync(databasePath(world.data)).equals(before)).toBe(true)
     world.env['PATCHMIRROR_UPSTREAM_API_ROOT'] = service
-    expect(await world.patchmirror('verify', '--repair')).toMatchObject({ code: 0 })
+    expect(await world.patchmirror('doctor', '--data', '--repair')).toMatchObject({ code: 0 })
     expect(contentOf(world.data)).toEqual(content)
   },
 )
@@ -83,14 +84,14 @@ test('a repair that was interrupted goes on: verify says so, and --repair mirror
   const db = openWriter(world.data)
   beginRepair(db, ['feeds', 'osv'], salvageInto(db, join(world.dir, 'none'), Date.now()))
   db.close()
-  const found = await world.patchmirror('verify')
+  const found = await world.patchmirror('doctor', '--data')
   expect([found.code, found.out]).toEqual([
     1,
     expect.stringContaining('a repair was interrupted: not mirrored again yet: feeds, osv'),
   ])
-  const repaired = await world.patchmirror('verify', '--repair')
+  const repaired = await world.patchmirror('doctor', '--data', '--repair')
   expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('mirroring again: feeds, osv')])
-  expect(await world.patchmirror('verify')).toMatchObject({ code: 0 })
+  expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 0 })
   expect(flagsOfDates(world.data)).toEqual([7])
 })
 
@@ -101,15 +102,15 @@ longTest('a repair that is killed while it mirrors ends as one that was not, at 
   const content = contentOf(world.data)
   overwriteTable(databasePath(world.data), 'osv_dates')
   const stalled = world.sandbox.faults.set('/external/osv/all.json', STALL, { after: 1 })
-  const { child, finished } = start(['verify', '--repair'], world.env, world.dir)
+  const { child, finished } = start(['doctor', '--data', '--repair'], world.env, world.dir)
   await expect.poll(() => stalled.hits(), { timeout: 20_000 }).toBe(1)
   child.kill('SIGKILL')
   expect(await finished).toMatchObject({ signal: 'SIGKILL' })
   stalled.clear()
-  const repaired = await world.patchmirror('verify', '--repair')
+  const repaired = await world.patchmirror('doctor', '--data', '--repair')
   expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('it goes on')])
   expect(contentOf(world.data)).toEqual(content)
-  expect(await world.patchmirror('verify')).toMatchObject({ code: 0 })
+  expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 0 })
   expect(flagsOfDates(world.data)).toEqual([7])
 })
 
@@ -142,12 +143,12 @@ test('a damaged webhooks.db is moved aside by a repair, and found without one', 
   await daemon.said(/feeds sync: complete/)
   await daemon.close()
   DAMAGES.header(join(world.data, 'webhooks.db'))
-  const found = await world.patchmirror('verify')
+  const found = await world.patchmirror('doctor', '--data')
   expect([found.code, found.out]).toEqual([1, expect.stringMatching(/webhooks\.db: .*moves the file aside/)])
-  const repaired = await world.patchmirror('verify', '--repair')
+  const repaired = await world.patchmirror('doctor', '--data', '--repair')
   expect(repaired.code).toBe(0)
   expect(readdirSync(world.data).some((name) => name.startsWith('webhooks.db.damaged-'))).toBe(true)
-  expect(await world.patchmirror('verify')).toMatchObject({ code: 0 })
+  expect(await world.patchmirror('doctor', '--data')).toMatchObject({ code: 0 })
 })
 
 const SECRET = 'whsec_e3yNhqksL/3XRORmZzz0sZUzqF/kAdxd'

@@ -26,7 +26,7 @@ test('the status has a line with the state of the views, their time and their fa
     / 1 record with an invalid package$/,
   )
   expect(describeViews({ kind: 'vex', state: 'behind', ...NONE, unread: 2 })).toBe(
-    'views of vex: behind, 2 documents are damaged and missing: patchmirror verify --repair',
+    'views of vex: behind, 2 documents are damaged and missing: patchmirror doctor --data --repair',
   )
   expect(describeViews({ kind: 'vex', state: 'current', ...NONE, unread: 0 })).toBe('views of vex: current')
 })
@@ -73,7 +73,7 @@ test.each<[string, Status, string]>([
   [
     'no tag has an SBOM',
     reported({ osv: 'a', catalog: 'b' }, { state: 'behind', tags: 4 }),
-    'behind, 0 of 4 tags are judged: "patchmirror findings --all" says why',
+    'behind, 0 of 4 tags are judged: "patchmirror list findings" says why',
   ],
   [
     'all have one',

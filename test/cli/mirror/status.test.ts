@@ -114,7 +114,7 @@ test('the command status says of sources that are older than their setting what 
   ])
   expect(describeProblems(old, config).at(-1)).toBe('  patchmirror sync feeds')
   const target = { ...config, upstream: { ...config.upstream, apiRoot: null } }
-  expect(describeProblems(old, target).at(-1)).toBe('  patchmirror import FILE')
+  expect(describeProblems(old, target).at(-1)).toBe('  patchmirror bundle import FILE')
   const reader = {
     ...target,
     fleet: { ...config.fleet, url: 'file:///store', role: 'reader' as const },

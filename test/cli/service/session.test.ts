@@ -53,7 +53,7 @@ describe('the command api-keys', () => {
     const [held] = ((await json('api-keys', 'list')) as Items).filter(({ name }) => name === 'mirror')
     expect(held).toMatchObject({ role: 'readonly', expires_at: '2030-01-31T00:00:00Z' })
     const id = String(held?.['id'])
-    const shown = await patchmirror(['api-keys', 'show', id])
+    const shown = await patchmirror(['api-keys', 'list', id])
     expect(shown.out).toMatch(/name +mirror/)
     expect(shown.out + (await patchmirror(['api-keys', 'list'])).out).not.toContain(key)
     expect(await patchmirror(['api-keys', 'delete', id])).toMatchObject({
@@ -124,7 +124,7 @@ describe('the command api-keys', () => {
   })
 
   test('reports an unknown key and a malformed time', async () => {
-    const { code, err } = await patchmirror(['api-keys', 'show', 'nope'])
+    const { code, err } = await patchmirror(['api-keys', 'list', 'nope'])
     expect(code).toBe(1)
     expect(err).toContain('the service has no API key nope; "patchmirror api-keys list" shows')
     expect((await patchmirror(['api-keys', 'create', 'x', '--expires', 'soon'])).code).toBe(2)
@@ -135,7 +135,7 @@ describe('the command subscriptions', () => {
   test('adds, lists, shows and removes subscriptions, several at once', async () => {
     const before = (await json('subscriptions', 'list')) as Items
     const [removed, kept] = before.map(({ id }) => String(id)) as [string, string]
-    expect(await json('subscriptions', 'show', kept)).toMatchObject({ id: kept })
+    expect(await json('subscriptions', 'list', kept)).toMatchObject({ id: kept })
     const gone = await patchmirror(['subscriptions', 'remove', removed])
     expect(gone).toMatchObject({ code: 0, out: `subscription ${removed} is removed\n` })
     const tag = String(before[0]?.['service_registry_tag_id'])
@@ -195,10 +195,10 @@ describe('the commands of the identity surface', () => {
       PATCHMIRROR_IDENTITY_CLIENT_SECRET: SANDBOX_CLIENT.secret,
       PATCHMIRROR_IDENTITY_AUTH_URL: sandbox.authUrl,
     }
-    const { code, out, err } = await patchmirror(['users', 'list'], identity)
+    const { code, out, err } = await patchmirror(['users'], identity)
     expect(code, err).toBe(0)
     expect(out).toMatch(/^user_id +email/)
-    const without = await patchmirror(['users', 'list'])
+    const without = await patchmirror(['users'])
     expect(without.code).toBe(2)
     expect(without.err).toContain('identity.apiUrl is not set (PATCHMIRROR_IDENTITY_API_URL)')
   })

@@ -96,7 +96,7 @@ describe('webhooks register', () => {
     const [delivered] = heard
     const capture = join(dir, 'capture.json')
     writeFileSync(capture, JSON.stringify({ rawHeaders: delivered?.headers, body: delivered?.body }))
-    const judged = await patchmirror(['doctor', capture, '--json'])
+    const judged = await patchmirror(['check', capture, '--json'])
     expect(judged.code, judged.out).toBe(0)
     expect(one(judged.out)).toMatchObject({ match: { secret: held()[1]?.label } })
     const listed = await patchmirror(['list', '--json'])
@@ -353,13 +353,13 @@ function fill(): void {
   db.close()
 }
 
-describe('webhooks inbox, show, replay and dead-letters', () => {
+describe('webhooks inbox and resolve', () => {
   test('report an empty inbox', async () => {
     expect(await patchmirror(['inbox'])).toMatchObject({ code: 0, out: 'no deliveries yet\n' })
-    expect(await patchmirror(['dead-letters'])).toMatchObject({ code: 0, out: 'no dead letters\n' })
+    expect(await patchmirror(['inbox', '--state', 'dead'])).toMatchObject({ code: 0, out: 'no deliveries are dead\n' })
     expect(await patchmirror(['inbox', '--json'])).toMatchObject({ out: '[]\n' })
-    expect(await patchmirror(['show', '1'])).toMatchObject({ code: 2 })
-    expect(await patchmirror(['replay', '--failed'])).toMatchObject({
+    expect(await patchmirror(['inbox', '1'])).toMatchObject({ code: 1 })
+    expect(await patchmirror(['resolve', '--replay', '--all'])).toMatchObject({
       code: 0,
       out: 'nothing to replay\n',
     })
@@ -381,23 +381,23 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
       ({ out }: Finished) => (JSON.parse(out) as object[]).length === 1,
     )
     expect((await patchmirror(['inbox', '--state', 'lost'])).err).toContain('pending, done, ignored, dead')
-    const letters = await patchmirror(['dead-letters'])
+    const letters = await patchmirror(['inbox', '--state', 'dead'])
     expect(letters.out).toMatch(/- +- +not JSON/)
-    expect(letters.out).toContain('replay --failed')
+    expect(letters.out).toContain('resolve --replay ID, or --all')
   })
 
   test('show times and the digest of the body, and the body itself only on request', async () => {
     fill()
-    const shown = await patchmirror(['show', '1'])
+    const shown = await patchmirror(['inbox', '1'])
     expect(shown.out).toMatch(/visibleAfter +3500 ms/)
     expect(shown.out).toMatch(/bodySha256 +[0-9a-f]{64}/)
     expect(shown.out).not.toContain('{"type"')
-    expect((await patchmirror(['show', '1', '--body'])).out).toBe(delivery().body.toString())
-    expect(one((await patchmirror(['show', '1', '--json'])).out)).toMatchObject({
+    expect((await patchmirror(['inbox', '1', '--body'])).out).toBe(delivery().body.toString())
+    expect(one((await patchmirror(['inbox', '1', '--json'])).out)).toMatchObject({
       id: 1,
       state: 'done',
     })
-    expect((await patchmirror(['show', '99'])).err).toContain('there is no delivery 99')
+    expect((await patchmirror(['inbox', '99'])).err).toContain('there is no delivery 99')
   })
 
   longTest('say what was decided since about the run that a note names', async () => {
@@ -411,7 +411,7 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
     createInbox(inbox).settle([{ id: 2, state: 'dead', attempts: 1, reason }])
     inbox.close()
     const notes = async (): Promise<string[]> => {
-      const asked = ['inbox', 'dead-letters', 'show 2'].map((text) => patchmirror(text.split(' ')))
+      const asked = ['inbox', 'inbox --state dead', 'inbox 2'].map((text) => patchmirror(text.split(' ')))
       return (await Promise.all(asked)).map(({ out }) => out.replace(/\s+/g, ' '))
     }
     for (const out of await notes()) expect(out).toContain(`approve or reject run ${run}`)
@@ -425,10 +425,10 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
 
   test('make rows pending again by replay, one by one or all that failed', async () => {
     fill()
-    expect((await patchmirror(['replay', '1'])).out).toContain(
+    expect((await patchmirror(['resolve', '--replay', '1'])).out).toContain(
       '1 delivery is pending again: the next "patchmirror serve"',
     )
-    expect(JSON.parse((await patchmirror(['replay', '--failed', '--json'])).out)).toEqual({
+    expect(JSON.parse((await patchmirror(['resolve', '--replay', '--all', '--json'])).out)).toEqual({
       replayed: 2,
     })
     const pending = JSON.parse((await patchmirror(['inbox', '--state', 'pending', '--json'])).out) as object[]
@@ -437,47 +437,47 @@ describe('webhooks inbox, show, replay and dead-letters', () => {
       { id: 2, type: null, reason: null },
       { id: 1, refreshedAt: null }, // when it became visible stays
     ])
-    expect((await patchmirror(['show', '1'])).out).toMatch(/replays +1/)
-    const again = await patchmirror(['replay', '1', '4'])
+    expect((await patchmirror(['inbox', '1'])).out).toMatch(/replays +1/)
+    const again = await patchmirror(['resolve', '--replay', '1', '4'])
     expect([again.code, again.out]).toEqual([0, expect.stringContaining('are pending already')])
-    const lost = await patchmirror(['replay', '3', '99'])
-    expect([lost.code, lost.err]).toEqual([2, expect.stringContaining('no delivery 99')])
-    expect((await patchmirror(['show', '3', '--json'])).out).toContain('ignored') // all or nothing
-    expect((await patchmirror(['replay'])).code).toBe(2)
-    expect((await patchmirror(['replay', '1', '--failed'])).code).toBe(2)
+    const lost = await patchmirror(['resolve', '--replay', '3', '99'])
+    expect([lost.code, lost.err]).toEqual([1, expect.stringContaining('no delivery 99')])
+    expect((await patchmirror(['inbox', '3', '--json'])).out).toContain('ignored') // all or nothing
+    expect((await patchmirror(['resolve', '--replay'])).code).toBe(2)
+    expect((await patchmirror(['resolve', '--replay', '1', '--all'])).code).toBe(2)
   })
 })
 
-describe('webhooks dismiss', () => {
+describe('webhooks resolve --dismiss', () => {
   test('removes dead letters from the list, one by one or all, and nothing else', async () => {
-    expect((await patchmirror(['dismiss', '1'])).err).toContain('there is no delivery 1')
-    expect((await patchmirror(['dismiss', '--all'])).out).toBe('no dead letters\n')
+    expect((await patchmirror(['resolve', '--dismiss', '1'])).err).toContain('there is no delivery 1')
+    expect((await patchmirror(['resolve', '--dismiss', '--all'])).out).toBe('no dead letters\n')
     fill()
-    const alive = await patchmirror(['dismiss', '4', '1'])
+    const alive = await patchmirror(['resolve', '--dismiss', '4', '1'])
     expect([alive.code, alive.err]).toEqual([2, expect.stringContaining('1 is no dead letter')])
-    expect((await patchmirror(['dismiss', '4', '99'])).err).toContain('there is no delivery 99')
-    expect((await patchmirror(['dismiss', '4', '4'])).out).toBe('1 dismissed\n')
-    expect(one((await patchmirror(['show', '4', '--json'])).out)).toMatchObject({
+    expect((await patchmirror(['resolve', '--dismiss', '4', '99'])).err).toContain('there is no delivery 99')
+    expect((await patchmirror(['resolve', '--dismiss', '4', '4'])).out).toBe('1 dismissed\n')
+    expect(one((await patchmirror(['inbox', '4', '--json'])).out)).toMatchObject({
       state: 'ignored',
       reason: 'dismissed',
     })
-    expect((await patchmirror(['dead-letters'])).out).toContain('dismiss --all')
-    expect(one((await patchmirror(['dismiss', '--all', '--json'])).out)).toEqual({ dismissed: 1 })
-    expect((await patchmirror(['dead-letters'])).out).toBe('no dead letters\n')
-    expect((await patchmirror(['replay', '4'])).out).toContain('1 delivery is pending again')
-    expect((await patchmirror(['dismiss'])).code).toBe(2)
-    expect((await patchmirror(['dismiss', '1', '--all'])).code).toBe(2)
-    expect((await patchmirror(['dismiss', 'x'])).err).toContain('not a number')
+    expect((await patchmirror(['inbox', '--state', 'dead'])).out).toContain('resolve --dismiss ID, or --all')
+    expect(one((await patchmirror(['resolve', '--dismiss', '--all', '--json'])).out)).toEqual({ dismissed: 1 })
+    expect((await patchmirror(['inbox', '--state', 'dead'])).out).toBe('no deliveries are dead\n')
+    expect((await patchmirror(['resolve', '--replay', '4'])).out).toContain('1 delivery is pending again')
+    expect((await patchmirror(['resolve', '--dismiss'])).code).toBe(2)
+    expect((await patchmirror(['resolve', '--dismiss', '1', '--all'])).code).toBe(2)
+    expect((await patchmirror(['resolve', '--dismiss', 'x'])).err).toContain('not a number')
   })
 })
 
-describe('webhooks send and doctor', () => {
+describe('webhooks test --url and check', () => {
   test.each(telling(['standard', 'vendor', 'whole-base64', 'decoded-hex'], 'standard', 'vendor'))(
     'send signs in the form %s so that the doctor takes it, and shows no secret',
     async (dialect) => {
       await register()
       const tag = `library/python:3.12@sha256:${'b'.repeat(64)}`
-      const sent = await patchmirror(['send', '--url', url, '--dialect', dialect, '--tag', tag, '--json'])
+      const sent = await patchmirror(['test', '--url', url, '--dialect', dialect, '--tag', tag, '--json'])
       expect(sent.code, sent.err).toBe(0)
       expect(one(sent.out)).toMatchObject({ status: 202, answer: 'heard', dialect })
       const [got] = heard
@@ -490,7 +490,7 @@ describe('webhooks send and doctor', () => {
       )
       const capture = join(dir, 'capture.txt')
       writeFileSync(capture, ['POST /-/webhooks HTTP/1.1', ...lines, '', got?.body].join('\r\n'))
-      const judged = await patchmirror(['doctor', capture])
+      const judged = await patchmirror(['check', capture])
       expect(judged.code, judged.out).toBe(0)
       expect(sent.out + sent.err + judged.out).not.toContain(held()[0]?.secret ?? '')
     },
@@ -500,14 +500,14 @@ describe('webhooks send and doctor', () => {
     const { whpk, whsk } = keyPair()
     writeFileSync(join(dir, 'private'), `${whsk}\n`)
     writeFileSync(join(dir, 'public'), `${whpk}\n`)
-    const sent = await patchmirror(['send', '--url', url, '--secret-file', 'private', '--json'])
+    const sent = await patchmirror(['test', '--url', url, '--secret-file', 'private', '--json'])
     expect([sent.code, one(sent.out)]).toMatchObject([0, { status: 202, dialect: 'ed25519' }])
     writeFileSync(join(dir, 'got.json'), JSON.stringify({ rawHeaders: heard[0]?.headers, body: heard[0]?.body }))
-    const judged = await patchmirror(['doctor', 'got.json', '--secret-file', 'public'])
+    const judged = await patchmirror(['check', 'got.json', '--secret-file', 'public'])
     expect([judged.code, judged.out]).toEqual([0, expect.stringContaining('ed25519')])
-    const wrong = await patchmirror(['send', '--url', url, '--secret-file', 'public'])
+    const wrong = await patchmirror(['test', '--url', url, '--secret-file', 'public'])
     expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('cannot sign')])
-    const other = await patchmirror(['doctor', 'got.json', '--secret-file', 'private'])
+    const other = await patchmirror(['check', 'got.json', '--secret-file', 'private'])
     expect([other.code, other.err]).toEqual([2, expect.stringContaining('private key')])
     const start = await patchmirror(['list'], { PATCHMIRROR_WEBHOOKS_SECRETS: whsk })
     expect([start.code, start.err]).toEqual([2, expect.stringContaining('private key')])
@@ -519,14 +519,14 @@ describe('webhooks send and doctor', () => {
     writeFileSync(secrets, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n')
     status = 401
     const args = ['--url', url, '--secret-file', secrets, '--clock', '-400', '--id', 'evt_7']
-    const sent = await patchmirror(['send', ...args])
+    const sent = await patchmirror(['test', ...args])
     expect([sent.code, sent.out]).toEqual([1, expect.stringMatching(/status +401/)])
     const capture = join(dir, 'capture.json')
     writeFileSync(capture, JSON.stringify({ headers: pairs(heard[0]?.headers ?? []), body: heard[0]?.body }))
-    const judged = await patchmirror(['doctor', capture, '--secret-file', secrets])
+    const judged = await patchmirror(['check', capture, '--secret-file', secrets])
     expect([judged.code, judged.out]).toEqual([1, expect.stringContaining('s old, 300 s are allowed')])
     const then = new Date(Date.now() - 400_000).toISOString()
-    expect((await patchmirror(['doctor', capture, '--secret-file', secrets, '--at', then])).code).toBe(0)
+    expect((await patchmirror(['check', capture, '--secret-file', secrets, '--at', then])).code).toBe(0)
   })
 
   test.skipIf(!hasOpenssl)(
@@ -538,7 +538,7 @@ describe('webhooks send and doctor', () => {
       const there = await createOrigin((_, response) => response.writeHead(202).end(), tls)
       const secrets = join(dir, 'secret')
       writeFileSync(secrets, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n')
-      const args = ['send', '--url', `${there.url}/-/webhooks`, '--secret-file', secrets]
+      const args = ['test', '--url', `${there.url}/-/webhooks`, '--secret-file', secrets]
       const refused = await patchmirror(args)
       expect([refused.code, there.requests.length]).toEqual([1, 0])
       expect(refused.err).toMatch(/localhost.+certificate is not trusted.+upstream\.caFile/)
@@ -549,19 +549,22 @@ describe('webhooks send and doctor', () => {
 
   test('refuse contradicting arguments with their usage', async () => {
     const bad: [string[], string][] = [
-      [['send'], '--url takes'],
-      [['send', '--url', 'ftp://x'], '--url takes'],
-      [['send', '--url', url], 'has no webhook secret'],
-      [['send', '--url', url, '--dialect', 'hex'], 'standard, vendor'],
-      [['send', '--url', url, '--secret-file', 'no-such'], 'there is no such file'],
-      [['doctor', 'no-such'], 'there is no such file'],
+      [['test'], 'name a subscription ("patchmirror webhooks list" shows them), or an endpoint with --url'],
+      [['inbox', '--body'], '--body is of one delivery: give its id'],
+      [['resolve', '1'], 'one of these is needed: --replay, --dismiss'],
+      [['test', '--url', ''], '--url takes'],
+      [['test', '--url', 'ftp://x'], '--url takes'],
+      [['test', '--url', url], 'has no webhook secret'],
+      [['test', '--url', url, '--dialect', 'hex'], 'standard, vendor'],
+      [['test', '--url', url, '--secret-file', 'no-such'], 'there is no such file'],
+      [['check', 'no-such'], 'there is no such file'],
     ]
     for (const [args, message] of bad) {
       const { code, err } = await patchmirror(args)
       expect([code, err]).toEqual([2, expect.stringContaining(message)])
     }
     writeFileSync(join(dir, 'weak'), 'whsec_\n')
-    const weak = await patchmirror(['send', '--url', url, '--secret-file', 'weak'])
+    const weak = await patchmirror(['test', '--url', url, '--secret-file', 'weak'])
     expect([weak.code, weak.err]).toEqual([2, expect.stringContaining('line 1')])
   })
 })

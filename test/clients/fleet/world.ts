@@ -85,7 +85,7 @@ export async function openSiteFleet({ env: more, roomMb }: FleetOptions): Promis
     })
     ends.push(() => world.close())
     for (const name of LEADERS) {
-      const made = await world.patchmirror('keygen', join(world.dir, `${name}.key`))
+      const made = await world.patchmirror('bundle', 'keygen', join(world.dir, `${name}.key`))
       if (made.code !== 0) throw new Error(made.err)
     }
     const { store, urls, end } = await openStore(world, sites)

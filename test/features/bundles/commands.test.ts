@@ -95,7 +95,7 @@ longTest('an import of several bundles imports the good ones, and names the othe
 test('a mirror without an upstream never advises a sync, and has a relay secret before the first import', async () => {
   const env = { PATCHMIRROR_DATA_DIR: folder() }
   const status = await spoken(env, () => statusCommand({}, FEATURES))
-  expect(status.said).toContain('"patchmirror import FILE"')
+  expect(status.said).toContain('"patchmirror bundle import FILE"')
   expect(status.said).not.toContain('run "patchmirror sync"')
   const secret = () => spoken(env, () => Promise.resolve(relaySecretCommand({})))
   const first = await secret()
@@ -139,10 +139,10 @@ longTest('verify without an upstream advises an import that repairs the damage',
   db.close()
   const seen = await spoken(envOf(there.dir), () => verifyCommand({}, FEATURES))
   expect(seen.code).toBe(1)
-  expect(seen.said).toMatch(/no upstream here: "patchmirror import --again FILE"/)
+  expect(seen.said).toMatch(/no upstream here: "patchmirror bundle import --again FILE"/)
   const repair = await spoken(envOf(there.dir), () => verifyCommand({ repair: true }, FEATURES))
   expect(repair.code).toBe('config')
-  expect(repair.said).toMatch(/upstream\.apiRoot is not set.*"patchmirror import --again FILE"/)
+  expect(repair.said).toMatch(/upstream\.apiRoot is not set.*"patchmirror bundle import --again FILE"/)
 })
 
 test('a file that cannot be written or read is a usage error, and nothing is overwritten', async () => {

@@ -622,7 +622,7 @@ const CASES: Case[] = [
     'a disabled relay target',
     'relay',
     'warn',
-    'relay enable 7',
+    'relay --enable 7',
     (made) => {
       made.env['PATCHMIRROR_RELAY_TARGETS'] = `${sandbox.url}/hook`
       const db = openInbox(made.dir)
@@ -636,7 +636,7 @@ const CASES: Case[] = [
     'a disabled relay target beside another on its host',
     'relay',
     'warn',
-    'relay enable 8',
+    'relay --enable 8',
     (made) => {
       made.env['PATCHMIRROR_RELAY_TARGETS'] = `${sandbox.url}/hook`
       made.env['PATCHMIRROR_RELAY_CHAT_TARGETS'] = `${sandbox.url}/chat`

@@ -178,7 +178,7 @@ test('a support archive contains none of forty secrets, and only its owner may r
   expect(Object.keys(seeds).length).toBeGreaterThanOrEqual(40)
   const file = join(dir, 'support.zip')
   const log = join(dir, 'daemon.log')
-  const { code, out, err } = await command(['support', file, '--log', log], env, dir)
+  const { code, out, err } = await command(['doctor', '--save', file, '--log', log], env, dir)
   expect([code, err]).toEqual([0, ''])
   expect(statSync(file).mode & 0o777).toBe(0o600)
   const members = new AdmZip(file).getEntries().map((entry) => [entry.entryName, entry.getData().toString()] as const)
@@ -205,7 +205,7 @@ test('a support archive contains none of forty secrets, and only its owner may r
   expect(all.get('log-tail.txt')).toContain('upstream answered 401')
 
   const before = readFileSync(file)
-  const again = await command(['support', file], env, dir)
+  const again = await command(['doctor', '--save', file], env, dir)
   expect([again.code, again.err]).toEqual([2, expect.stringContaining('there is a file of this name')])
   expect(readFileSync(file).equals(before)).toBe(true)
 })

@@ -182,7 +182,7 @@ test('what is damaged keeps the findings behind, is warned of once, and is read 
   keeper.look()
   await expect.poll(() => keeper.begun()).toBeGreaterThan(2)
   expect(keeper.report()).toMatchObject({ state: 'behind', judged: 0, failing: false })
-  expect(keeper.logged.filter((text) => text.includes('verify --repair'))).toHaveLength(1)
+  expect(keeper.logged.filter((text) => text.includes('doctor --data --repair'))).toHaveLength(1)
   for (const { digest, number, bytes } of chunks) put.run(bytes, digest, number)
   await expect.poll(() => keeper.report().state).toBe('current')
   expect(keeper.report().judged).toBeGreaterThan(0)

@@ -119,7 +119,7 @@ test('the overview warns for 24 hours of a published change that should not be b
 })
 
 test('the overview names how many VEX documents the views lack, in its findings and its parts', async () => {
-  const lacking = '2 documents are damaged and missing: patchmirror verify --repair'
+  const lacking = '2 documents are damaged and missing: patchmirror doctor --data --repair'
   const html = await page('')
   expect(html).toContain(`Views (vex): ${lacking}`)
   expect(html).toContain(`vex: behind, ${lacking}`)

@@ -38,7 +38,7 @@ test.each(telling(UNREADABLE, 'emptied'))(
     const overview = await pageOf(port, '/')
     expect(overview.status).toBe(503)
     expect(overview.text).toContain('Data folder: damaged')
-    expect(overview.text).toContain('patchmirror verify')
+    expect(overview.text).toContain('patchmirror doctor --data')
     const search = await pageOf(port, '/-/ui/search?q=one')
     expect(search.status).toBe(503)
     expect(search.text).toContain('patchmirror doctor')

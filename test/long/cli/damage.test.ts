@@ -12,17 +12,16 @@ const VERBS = verbsOf(FEATURES)
 const run = commandHost()
 const SECRET = 'whsec_e3yNhqksL/3XRORmZzz0sZUzqF/kAdxd'
 
-/** Arguments of the commands that take some; null: it talks to the service alone, or does not end by itself. */
-const ARGUMENTS: Partial<Record<string, string | null>> = {
-  'config check': 'settings.yaml',
-  support: 'support.zip',
+/** Arguments of the commands that take some, a text for each call; null: it talks to the service alone, or does not end by itself. */
+const ARGUMENTS: Partial<Record<string, string | readonly string[] | null>> = {
+  config: ['', '--check settings.yaml'],
   backup: 'backup.zip',
   restore: 'none.zip',
-  keygen: 'key',
-  export: 'bundle.zip',
-  inspect: 'none.zip',
-  import: 'none.zip',
-  need: 'need.json',
+  'bundle keygen': 'key',
+  'bundle export': 'bundle.zip',
+  'bundle inspect': ['', 'none.zip', '--new-identity --yes'],
+  'bundle import': 'none.zip',
+  'bundle need': 'need.json',
   search: 'x',
   show: 'x',
   match: 'sbom.json',
@@ -30,27 +29,27 @@ const ARGUMENTS: Partial<Record<string, string | null>> = {
   runs: '1',
   approve: '1',
   reject: '1',
-  acknowledge: '1',
-  verify: '',
+  doctor: ['', '--data', '--save support.zip'],
+  status: ['', '--live', '--ready', '--digest'],
   'keys create': '--name z',
   'keys revoke': '1',
-  'relay enable': '1',
-  'webhooks show': '1',
-  'webhooks replay': '1',
-  'webhooks dismiss': '1',
+  relay: ['', '--enable 1', '--secret'],
+  'webhooks inbox': ['', '1', '--state dead'],
+  'webhooks resolve': ['--replay 1', '--dismiss 1'],
   serve: null,
   completion: null,
+  bundle: null,
+  list: null,
   fleet: null,
   keys: null,
-  relay: null,
 }
 
 /** The commands that read a data folder, each with arguments that it takes. */
 const COMMANDS = VERBS.map(({ path }) => path)
   .filter((path) => ARGUMENTS[path] !== null && !/^(fleet|whoami|users|api-keys|subscriptions)/.test(path))
-  .filter((path) => !['webhooks', 'webhooks send', 'webhooks doctor', 'webhooks rotate'].includes(path))
+  .filter((path) => !['webhooks', 'webhooks check', 'webhooks rotate'].includes(path))
   .filter((path) => !/^webhooks (register|list|test|delete)$/.test(path))
-  .map((path) => [...path.split(' '), ...(ARGUMENTS[path] ?? '').split(' ').filter((one) => one !== '')])
+  .flatMap((path) => [ARGUMENTS[path] ?? ''].flat().map((text) => `${path} ${text}`.trim().split(' ')))
 
 let world: World
 let sound: string

@@ -38,7 +38,7 @@ function namesIn(folder: string): string[] {
 
 /** The state digest of a mirror. */
 async function digestOf(env: World['env']): Promise<string> {
-  const finished = await start(['digest'], env, world.dir).finished
+  const finished = await start(['status', '--digest'], env, world.dir).finished
   expect(finished.code).toBe(0)
   expect(finished.out).toMatch(/^[0-9a-f]{64}\n/)
   return finished.out
@@ -53,8 +53,8 @@ function newFolder(): string {
 const WRITING: readonly [name: string, args: (file: string) => string[]][] = [
   ['backup', (file) => ['backup', file]],
   ['backup --private', (file) => ['backup', '--private', file]],
-  ['export', (file) => ['export', '--unsigned', file]],
-  ['export --split', (file) => ['export', '--unsigned', '--split', '64 KiB', file]],
+  ['export', (file) => ['bundle', 'export', '--unsigned', file]],
+  ['export --split', (file) => ['bundle', 'export', '--unsigned', '--split', '64 KiB', file]],
 ]
 
 for (const signal of SIGNALS)

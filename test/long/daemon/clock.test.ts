@@ -136,7 +136,7 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
     const { line } = createKeyFiles(join(world.dir, 'key'))
     Object.assign(world.env, { PATCHMIRROR_BUNDLE_SIGNING_KEYS: join(world.dir, 'key') })
     expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
-    expect((await world.patchmirror('export', join(box, 'full.zip'))).code).toBe(0)
+    expect((await world.patchmirror('bundle', 'export', join(box, 'full.zip'))).code).toBe(0)
     const clock = createFakeClock(world.dir, Date.now() - 365 * 24 * HOUR)
     const { url } = await world.serve({
       ...clock.env,

@@ -21,8 +21,8 @@ const loose = (dir: string): string[] => pathsBelow(dir).filter((path) => (lstat
 async function expectPrivateBelow(world: World, env: Record<string, string>): Promise<void> {
   const file = (name: string): string => join(world.dir, name)
   const below = { ...env, PATCHMIRROR_DATA_DIR: file('below') }
-  expect((await run(['import', file('all.zip')], below, world.dir)).code).toBe(0)
-  expect((await run(['need', file('need')], below, world.dir)).code).toBe(0)
+  expect((await run(['bundle', 'import', file('all.zip')], below, world.dir)).code).toBe(0)
+  expect((await run(['bundle', 'need', file('need')], below, world.dir)).code).toBe(0)
   expect((await run(['export-db', 'osv-scanner', file('db')], env, world.dir)).code).toBe(0)
   for (const name of ['below', 'need', 'db']) expect(loose(file(name))).toEqual([])
 }
@@ -41,13 +41,13 @@ test('every file that the program creates is private to its user, and looser mod
   expect(loose(data)).toEqual([])
 
   const file = (name: string): string => join(world.dir, name)
-  expect((await world.patchmirror('keygen', file('key'))).code).toBe(0)
+  expect((await world.patchmirror('bundle', 'keygen', file('key'))).code).toBe(0)
   const env = {
     ...world.env,
     PATCHMIRROR_BUNDLE_SIGNING_KEYS: file('key'),
     PATCHMIRROR_BUNDLE_TRUSTED_KEYS: file('key.pub'),
   }
-  expect((await run(['export', file('all.zip')], env, world.dir)).code).toBe(0)
+  expect((await run(['bundle', 'export', file('all.zip')], env, world.dir)).code).toBe(0)
   for (const name of ['all.zip', 'key']) expect(loose(file(name))).toEqual([])
   if (LONG) await expectPrivateBelow(world, env)
 

@@ -30,7 +30,7 @@ test('a tag announced while the mirror was stopped is readable with its SBOM aft
   const counts = async () => (await webhooksOf(daemon)).counts
   const refreshes = async (): Promise<number> => (await webhooksOf(daemon)).refresh.refreshes
   const before = await refreshes()
-  const replayed = await world.patchmirror('webhooks', 'replay', '1')
+  const replayed = await world.patchmirror('webhooks', 'resolve', '--replay', '1')
   expect([replayed.code, replayed.out]).toEqual([0, expect.stringContaining('within two seconds')])
   await expect.poll(refreshes, PATIENT).toBe(before + 1)
   await expect.poll(counts, PATIENT).toMatchObject({ pending: 0, done: 2 })
@@ -55,7 +55,7 @@ test('an event that comes before its tag is listed stays pending with the reason
   const listed = await world.patchmirror('webhooks', 'inbox', '--state', 'pending')
   expect(listed.out).toMatch(/not yet: the tag is not listed; next try/)
   deliveries.reveal()
-  expect((await world.patchmirror('webhooks', 'replay', '2')).code).toBe(0)
+  expect((await world.patchmirror('webhooks', 'resolve', '--replay', '2')).code).toBe(0)
   await expect.poll(() => isServed(daemon, tag), PATIENT).toBe(200)
   const counts = async () => (await webhooksOf(daemon)).counts
   await expect.poll(counts, PATIENT).toMatchObject({ pending: 0, done: 2 })

@@ -29,14 +29,14 @@ test('goes back to an older generation beside the daemons, and syncs only after 
   const refused = await world.patchmirror('sync', 'osv')
   expect([refused.code === 0, refused.err]).toEqual([
     false,
-    expect.stringContaining('run "patchmirror fleet release" first'),
+    expect.stringContaining('run "patchmirror fleet rollback --end" first'),
   ])
   expect((await world.patchmirror('fleet', 'status')).out).toContain('nothing is synced until')
   expect((await world.patchmirror('status')).out).toMatch(/^fleet: .*nothing is synced until/m)
   expect(await ids(leader)).toBe(before)
 
   const { served } = await fleetStatus(leader)
-  expect((await world.patchmirror('fleet', 'release')).code).toBe(0)
+  expect((await world.patchmirror('fleet', 'rollback', '--end')).code).toBe(0)
   await leader.said(/this mirror syncs again/)
   await untilFleet(leader, ({ paused }) => !paused)
   leader.agent.requestSync('osv', 'sync')

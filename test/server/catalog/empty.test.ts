@@ -36,7 +36,7 @@ test.each([
   const empty = await ask(none)
   expect(empty).toMatchObject({ status: 503, error: 'not_ready' })
   expect(empty).toMatchObject({
-    message: expect.stringMatching(/mirror that leads .* "patchmirror import FILE" here$/) as string,
+    message: expect.stringMatching(/mirror that leads .* "patchmirror bundle import FILE" here$/) as string,
   })
   const filled = await ask(await serve((store) => store.publishOsv({ one: '{}' }), options))
   expect(filled).toMatchObject({ status: 404, error: 'not_in_scope' })

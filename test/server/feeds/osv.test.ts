@@ -244,7 +244,7 @@ test.each<[string, Partial<RunEnd> | null, RegExp]>([
   const { get, store, server, dir } = await serve(() => undefined)
   for (const path of ['/external/osv/all.zip', '/external/patch_feed', '/osv/all.zip', '/osv/npm/all.zip'])
     expect(jsonOf(await get(path))['message']).toMatch(
-      /: no sync and no import of (osv|feeds) has run yet; "patchmirror sync (osv|feeds)" gets it now, .*"patchmirror import FILE" here$/,
+      /: no sync and no import of (osv|feeds) has run yet; "patchmirror sync (osv|feeds)" gets it now, .*"patchmirror bundle import FILE" here$/,
     )
   for (const source of EITHER) store.addRun(source, FILLED_AT, end ?? undefined)
   server.snapshotChanged()

@@ -52,7 +52,7 @@ describe('an error of SQLite', () => {
     const { code, message } = told(error)
     expect(code).toBe('corrupt')
     expect(message).toMatch(/mirror\.db is damaged \(it has no table snapshot\)/)
-    expect(message).toContain('patchmirror verify --repair')
+    expect(message).toContain('patchmirror doctor --data --repair')
   })
 
   test('crosses threads with its code and its file', () => {
@@ -92,7 +92,7 @@ describe('the advice about a damaged database', () => {
     noteBackup(dir, '/safe/of-monday.pmb', '2026-11-23T04:00:00.000Z')
     const after = told(metBy(() => openReader(dir))).message
     expect(after).toContain('Restore the last backup (/safe/of-monday.pmb of 2026-11-23T04:00:00.000Z)')
-    expect(after.indexOf('Restore')).toBeLessThan(after.indexOf('verify --repair'))
+    expect(after.indexOf('Restore')).toBeLessThan(after.indexOf('doctor --data --repair'))
   })
 
   test('is another one for webhooks.db', () => {

@@ -152,7 +152,7 @@ describe('a damaged database', () => {
     for (const open of [openWriter, openReader, openPinnedReads]) {
       const { code, message } = refusal(() => open(dir))
       expect(code).toBe('corrupt')
-      expect(message).toContain('patchmirror verify --repair')
+      expect(message).toContain('patchmirror doctor --data --repair')
     }
   })
 

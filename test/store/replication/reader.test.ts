@@ -135,7 +135,7 @@ describe('the digests and summaries of a state', () => {
       summary(JSON.stringify(HEADER), ...['b', 'a'].map((key) => `osv osv-record ${'0'.repeat(32)} ${key}`), ''),
     ],
   ])('are refused as a file that %s', async (_, chunks) => {
-    await expect(rowsOf(chunks)).rejects.toThrow(/was not written by "patchmirror need"/)
+    await expect(rowsOf(chunks)).rejects.toThrow(/was not written by "patchmirror bundle need"/)
   })
 })
 

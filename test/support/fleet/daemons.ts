@@ -28,7 +28,7 @@ export async function openFleet(leaseSeconds: number): Promise<Fleet> {
   const service = { images: 2, tags: 4, packages: 2, tickets: 5 }
   const world = await openWorld({ records: 40, service })
   onTestFinished(() => world.close())
-  const made = await world.patchmirror('keygen', join(world.dir, 'key'))
+  const made = await world.patchmirror('bundle', 'keygen', join(world.dir, 'key'))
   if (made.code !== 0) throw new Error(made.err)
   const store = join(world.dir, 'store')
   mkdirSync(store)

@@ -140,7 +140,7 @@ describe('a doubt', () => {
         code: 'doubtful',
         subject: 'osv',
         text: 'changes were published that should not be believed',
-        advice: [`patchmirror runs ${report.id}`, `patchmirror acknowledge ${report.id}`],
+        advice: [`patchmirror runs ${report.id}`, `patchmirror approve ${report.id}`],
       },
     ])
   })

@@ -48,14 +48,14 @@ test('a superseded version is verified, and removed by a repair, which needs no 
   expect(isSoundVerdict(report)).toBe(true) // what is served
 
   const env = { PATCHMIRROR_DATA_DIR: made.dir }
-  const found = await patchmirror(['verify'], env, made.dir)
+  const found = await patchmirror(['doctor', '--data'], env, made.dir)
   expect(found.code).toBe(1)
   expect(found.out).toContain('40 records, the index, the feeds and the archive are sound')
   expect(found.out).toContain(
     `superseded version of record ${cut}, replaced by the snapshot of entry ${first} in the log of changes: damaged or lost`,
   )
   expect(found.out).toContain('which nothing brings back')
-  const repaired = await patchmirror(['verify', '--repair'], env, made.dir)
+  const repaired = await patchmirror(['doctor', '--data', '--repair'], env, made.dir)
   expect([repaired.code, repaired.out]).toEqual([0, expect.stringContaining('2 damaged superseded versions removed')])
   await expectSound(made.dir)
 
@@ -99,7 +99,7 @@ longTest('a row that another record uses by now stays, and a writer is waited fo
   const env = { PATCHMIRROR_DATA_DIR: made.dir }
   const writer = new Database(join(made.dir, 'mirror.db'))
   writer.exec('BEGIN IMMEDIATE')
-  const repairing = patchmirror(['verify', '--repair', '--json'], env, made.dir)
+  const repairing = patchmirror(['doctor', '--data', '--repair', '--json'], env, made.dir)
   await delay(1500)
   writer.exec('COMMIT')
   writer.close()
@@ -120,7 +120,7 @@ test('a repair removes versions before it asks for the upstream that records nee
     'UPDATE osv_body SET bytes = zeroblob(99) WHERE rowid = (SELECT body FROM osv_record WHERE id = ?)',
     live,
   )
-  const repaired = await patchmirror(['verify', '--repair'], { PATCHMIRROR_DATA_DIR: made.dir }, made.dir)
+  const repaired = await patchmirror(['doctor', '--data', '--repair'], { PATCHMIRROR_DATA_DIR: made.dir }, made.dir)
   expect(repaired.code).toBe(2)
   expect(repaired.out).toContain('1 damaged superseded version removed')
   expect(repaired.err).toContain('upstream.apiRoot')

@@ -93,7 +93,7 @@ function swapBody({ sandbox }: Bench): string {
   return `UPDATE osv_body SET bytes = (${bytes}) WHERE rowid = ${BODY_OF}`
 }
 
-/** As `patchmirror verify --repair` does it. */
+/** As `patchmirror doctor --data --repair` does it. */
 async function repair(made: Bench): Promise<void> {
   const { damagedRecords } = await verify(made.dir)
   const common = { kind: 'repair', full: true } as const
@@ -118,7 +118,7 @@ describe('a run after an alteration of the database', () => {
     damage(made)
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'failed', code: 'proof', asOf: null })
-    expect(report.message).toContain('verify --repair')
+    expect(report.message).toContain('doctor --data --repair')
   })
 
   test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(

@@ -58,7 +58,7 @@ test('a damaged webhooks.db is one line of the log, and one problem with its sta
   expect(await deliver(port)).toBe(503)
   expect(more).toEqual([])
   expect(problem).toMatchObject({
-    detail: expect.stringMatching(/^webhooks\.db is damaged .*verify --repair/) as string,
+    detail: expect.stringMatching(/^webhooks\.db is damaged .*doctor --data --repair/) as string,
     since: expect.stringMatching(/^\d{4}-.*Z$/) as string,
     effect: expect.stringContaining('events that waited for the relay are lost') as string,
   })

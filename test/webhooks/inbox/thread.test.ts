@@ -183,7 +183,7 @@ longTest('an inbox database that cannot be opened is reported, and opened as soo
     onRevived: () => revived.resolve(undefined),
   })
   expect(inbox.failures[0]).toContain('webhooks.db is damaged')
-  expect(inbox.failures[0]).toContain('"patchmirror verify --repair": it moves the file aside')
+  expect(inbox.failures[0]).toContain('"patchmirror doctor --data --repair": it moves the file aside')
   await expect(inbox.receive(delivery())).rejects.toMatchObject({ code: 'storage' })
   writeFileSync(join(dir, 'webhooks.db'), '')
   await revived.promise

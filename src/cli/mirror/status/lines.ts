@@ -108,7 +108,7 @@ export function describeFindings(config: Config, status: Status): string | null 
   const { state, tags, judged, judging, failing } = findings
   const more = `${judging ? ', being judged' : ''}${failing ? ', the last try failed: see the log' : ''}`
   if (state !== 'none') {
-    const why = judged === 0 && tags > 0 ? ': "patchmirror findings --all" says why' : ''
+    const why = judged === 0 && tags > 0 ? ': "patchmirror list findings" says why' : ''
     return line(`${state}${partialWords(sources)}, ${judgedWords({ tags, judged }, true)}${why}${more}`)
   }
   if (snapshotOf('catalog') === undefined) return line('none: this mirror has no catalog')

@@ -34,7 +34,7 @@ export async function backupCommand(path: string, options: BackupCommandOptions)
   if (report.manifest.private)
     print('  only keys, secrets, identity, ledger and deliveries: a sync or a full bundle adds the data')
   else print(`  state digest ${digest ?? 'none: nothing is mirrored yet'}`)
-  print('  it keeps contents as they are: "patchmirror verify" checks them')
+  print('  it keeps contents as they are: "patchmirror doctor --data" checks them')
   print('  it contains secrets: store it where only you may read it')
   return 0
 }

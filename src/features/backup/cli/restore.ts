@@ -35,6 +35,8 @@ export async function restoreCommand(path: string, options: RestoreCommandOption
         `${counted(dropped.relayed, 'event')} to relay, ${counted(dropped.received, 'received delivery', 'received deliveries')}`,
     )
   if (!newIdentity)
-    print('  if the old mirror may still run, stop one of them, or run "patchmirror identity --new" here')
+    print(
+      '  if the old mirror may still run, stop one of them, or run "patchmirror bundle inspect --new-identity" here',
+    )
   return 0
 }

@@ -82,7 +82,7 @@ function refuseRestored(files: readonly OutboxFile[], { mirror, last }: Publishe
   throw new MirrorError(
     'bundle',
     `${newest.name} is of this mirror (${mirror}), whose last recorded export is ${last}: the mirror was restored from a ` +
-      'backup. Run "patchmirror identity --new", then target mirrors accept its exports again',
+      'backup. Run "patchmirror bundle inspect --new-identity", then target mirrors accept its exports again',
   )
 }
 

@@ -15,7 +15,7 @@ import { createBundleProgress } from '../../../cli/progress.ts'
 import { type GlobalOptions, print, printJson, settings } from '../../../cli/context.ts'
 import { readNamedFile } from '../../../base/files.ts'
 
-/** Options of `patchmirror export`. */
+/** Options of `patchmirror bundle export`. */
 interface ExportCommandOptions extends GlobalOptions {
   since?: string
   for?: string
@@ -30,7 +30,7 @@ interface ExportCommandOptions extends GlobalOptions {
 const LARGEST_NEED = 512 * 2 ** 20
 const SMALLEST_PART = 64 * 1024
 
-/** `patchmirror export FILE`: 0 when the bundle is there and verified, 3 when a source in it was not whole. */
+/** `patchmirror bundle export FILE`: 0 when the bundle is there and verified, 3 when a source in it was not whole. */
 export async function exportCommand(path: string, options: ExportCommandOptions): Promise<number> {
   const files = ['catalog.trustRoot', ...(options.unsigned === true ? [] : ['bundle.signingKeys'])]
   const { config } = settings(options, false, files)
@@ -70,7 +70,7 @@ function signingKeys({ bundle }: Config, unsigned: boolean): readonly string[] {
   if (bundle.signingKeys.length === 0)
     throw new MirrorError(
       'config',
-      'there is no key to sign with: "patchmirror keygen FILE" makes one, bundle.signingKeys ' +
+      'there is no key to sign with: "patchmirror bundle keygen FILE" makes one, bundle.signingKeys ' +
         '(PATCHMIRROR_BUNDLE_SIGNING_KEYS) names it. --unsigned exports without a signature',
     )
   for (const file of bundle.signingKeys) readSigningKey(file)

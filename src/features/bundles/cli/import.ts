@@ -13,7 +13,7 @@ import type { SourceName } from '../../../base/domain/sources.ts'
 import { type GlobalOptions, print, printJson, settings } from '../../../cli/context.ts'
 import { createBundleProgress } from '../../../cli/progress.ts'
 
-/** Options of `patchmirror import`. */
+/** Options of `patchmirror bundle import`. */
 interface ImportCommandOptions extends GlobalOptions {
   dryRun?: boolean
   allowRollback?: boolean
@@ -39,7 +39,7 @@ interface Opened {
 }
 
 /**
- * `patchmirror import FILE…`: exits with 0 when all is stored, 1 when a bundle was refused. Several bundles are imported in
+ * `patchmirror bundle import FILE…`: exits with 0 when all is stored, 1 when a bundle was refused. Several bundles are imported in
  * the order of their sequence. A dry run checks each against the state stored now, and reports which it could not check.
  */
 export async function importCommand(files: readonly string[], options: ImportCommandOptions): Promise<number> {

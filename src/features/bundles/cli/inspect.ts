@@ -4,12 +4,13 @@ import { type Bundle, inspectBundle } from '../import/open.ts'
 import { groupFiles } from '../format/split-names.ts'
 import { shownBytes } from '../../../base/disk-space.ts'
 import type { Claims } from '../import/envelope.ts'
-import { messageOf } from '../../../base/errors.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { showIdentity } from './identity.ts'
 import { createBundleProgress } from '../../../cli/progress.ts'
 import { type GlobalOptions, print, printJson, settings } from '../../../cli/context.ts'
 import { table } from '../../../cli/output.ts'
 
-/** Options of `patchmirror inspect`. */
+/** Options of `patchmirror bundle inspect`. */
 interface InspectOptions extends GlobalOptions {
   verify?: boolean
   json?: boolean
@@ -30,10 +31,14 @@ interface Known {
 }
 
 /**
- * `patchmirror inspect FILE…`: prints a bundle's own statements. It verifies no origin and needs neither data folder nor
+ * `patchmirror bundle inspect FILE…`: prints a bundle's own statements. It verifies no origin and needs neither data folder nor
  * trusted keys: exits with 0 when the structure is valid (with --verify: every byte), 1 when not.
  */
 export async function inspectCommand(files: readonly string[], options: InspectOptions): Promise<number> {
+  if (files.length === 0) {
+    if (options.verify === true) throw new MirrorError('usage', '--verify reads a bundle: name its file')
+    return showIdentity(options)
+  }
   const known = knownKeys(options)
   const found: object[] = []
   for (const group of groupFiles(files)) {

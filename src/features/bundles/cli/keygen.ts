@@ -1,7 +1,7 @@
 import { createKeyFiles } from '../format/keys.ts'
 import { type GlobalOptions, print, printJson } from '../../../cli/context.ts'
 
-/** `patchmirror keygen FILE`: a key pair for bundles. It needs no settings and touches no data folder. */
+/** `patchmirror bundle keygen FILE`: a key pair for bundles. It needs no settings and touches no data folder. */
 export function keygenCommand(file: string, options: GlobalOptions & { json?: boolean }): number {
   const { id, line } = createKeyFiles(file)
   if (options.json === true) {

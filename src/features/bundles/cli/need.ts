@@ -16,7 +16,7 @@ import { makeTemporary } from '../../../store/temporary.ts'
 import { type GlobalOptions, firstStep, print, printJson, settings } from '../../../cli/context.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
 
-/** Options of `patchmirror need` and `patchmirror digest`. */
+/** Options of `patchmirror bundle need` and `patchmirror status --digest`. */
 interface NeedOptions extends GlobalOptions {
   /** Write only the state digest: enough while the exporting mirror still knows that state. */
   brief?: boolean
@@ -25,11 +25,11 @@ interface NeedOptions extends GlobalOptions {
   /** Replace a file of this name. */
   force?: boolean
   json?: boolean
-  /** The digest of the content alone. */
-  content?: boolean
+  /** `content`: of the content alone. */
+  digest?: true | string
 }
 
-/** `patchmirror need FILE`: what this mirror has, for `patchmirror export --for FILE` on the source mirror. */
+/** `patchmirror bundle need FILE`: what this mirror has, for `patchmirror bundle export --for FILE` on the source mirror. */
 export async function needCommand(file: string, options: NeedOptions): Promise<number> {
   refuseUnwritable(file)
   if (options.force !== true && existsSync(file))
@@ -51,7 +51,7 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
       temporary.remove()
     }
     const only = options.sources === undefined ? '' : ` --sources ${sources.join(',')}`
-    const next = `patchmirror export OUT --for ${file}${only}`
+    const next = `patchmirror bundle export OUT --for ${file}${only}`
     if (options.json === true) {
       printJson({ file, digest: header.digest, sources, next })
       return
@@ -63,12 +63,15 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
 }
 
 /**
- * `patchmirror digest`: one hash over all that is served, equal on both sides of a gap, and one for each source. With
- * `--content` over the content alone, computed from what is stored: equal on mirrors that synced by themselves.
+ * `patchmirror status --digest`: one hash over all that is served, equal on both sides of a gap, and one for each source. With
+ * `--digest content` over the content alone, computed from what is stored: equal on mirrors that synced by themselves.
  */
 export async function digestCommand(options: NeedOptions): Promise<number> {
+  const { digest: over = true } = options
+  if (over !== true && over !== 'content')
+    throw new MirrorError('usage', `--digest takes "content" or nothing: ${over}`)
   await withStored(options, (carried, _reads, sources, db) => {
-    const digestOf = options.content === true ? createContentDigester(db) : carried.digestOf
+    const digestOf = over === 'content' ? createContentDigester(db) : carried.digestOf
     const digests = Object.fromEntries(sources.map((source) => [source, digestOf(source)]))
     const digest = combineDigests(digests)
     if (options.json === true) {
@@ -89,7 +92,7 @@ async function withStored(
   const { config } = settings(options, false, [])
   const isFilledByImport = config.upstream.apiRoot === null && config.fleet.url === null
   const first = isFilledByImport
-    ? 'import a full bundle first ("patchmirror export FILE" on the source mirror)'
+    ? 'import a full bundle first ("patchmirror bundle export FILE" on the source mirror)'
     : firstStep(config)
   const nothing = `nothing is stored in ${config.data.dir}: ${first}`
   await withStoredReads(config.data.dir, nothing, async (reads, db) => {

@@ -91,5 +91,5 @@ function* chunksOf(
 }
 
 function lost(what: string): never {
-  throw new MirrorError('corrupt', `the bytes of ${what} are lost: run "patchmirror verify --repair"`)
+  throw new MirrorError('corrupt', `the bytes of ${what} are lost: run "patchmirror doctor --data --repair"`)
 }

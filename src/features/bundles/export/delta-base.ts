@@ -48,7 +48,7 @@ function usable(found: ExportedState | undefined, name: string): ExportedState {
   throw new MirrorError(
     'usage',
     `${name} was exported, but its summary is not stored any more (bundle.keep): ${HOW}, or run ` +
-      '"patchmirror need FILE" on the target mirror and use --for FILE here',
+      '"patchmirror bundle need FILE" on the target mirror and use --for FILE here',
   )
 }
 
@@ -118,7 +118,7 @@ export async function baseOfNeed(ledger: LedgerReader, need: Buffer, sources: re
     throw new MirrorError(
       'usage',
       'this brief need file names a state whose summary is not stored here: write one with ' +
-        `"patchmirror need FILE" (without --brief) on the target mirror, or ${HOW}`,
+        `"patchmirror bundle need FILE" (without --brief) on the target mirror, or ${HOW}`,
     )
   const digests = digestsBySource(sources, (source) => header.sources[source]?.digest)
   const states = Object.fromEntries(

@@ -72,7 +72,7 @@ async function contentDigest(bundle: Bundle, name: string): Promise<string> {
 function damaged(what: string): MirrorError {
   return new MirrorError(
     'corrupt',
-    `${what} is damaged on this mirror and is not exported: run "patchmirror verify --repair"`,
+    `${what} is damaged on this mirror and is not exported: run "patchmirror doctor --data --repair"`,
   )
 }
 
@@ -90,7 +90,7 @@ async function verifyRows(bundle: Bundle): Promise<void> {
   } catch (error) {
     throw new MirrorError(
       'corrupt',
-      `no mirror would accept this bundle: ${messageOf(error)}. Replace the stored data and export again: "patchmirror sync --full" or "patchmirror verify --repair", or, where no upstream is set (upstream.apiRoot), import a full bundle`,
+      `no mirror would accept this bundle: ${messageOf(error)}. Replace the stored data and export again: "patchmirror sync --full" or "patchmirror doctor --data --repair", or, where no upstream is set (upstream.apiRoot), import a full bundle`,
       { cause: error },
     )
   }

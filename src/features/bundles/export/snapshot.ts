@@ -33,7 +33,7 @@ export async function pinExportSnapshot(dataDir: string, withArchive: boolean): 
       if (fd !== null && fault === null) return createSnapshot(db, reads, { fd, info })
       if (fd !== null) closeSync(fd)
       if (left === 0 || existsSync(path))
-        throw new MirrorError('corrupt', `the archive ${path} ${fault ?? ''}: run "patchmirror verify --repair"`)
+        throw new MirrorError('corrupt', `the archive ${path} ${fault ?? ''}: run "patchmirror doctor --data --repair"`)
       db.exec('COMMIT')
     }
   } catch (error) {

@@ -72,7 +72,7 @@ function publicKeyOf(key: KeyObject, where: string): PublicKey {
     throw new MirrorError(
       'config',
       `${where} is a key of type ${key.asymmetricKeyType ?? 'unknown'}; bundles are signed with Ed25519 ` +
-        '("patchmirror keygen" creates one)',
+        '("patchmirror bundle keygen" creates one)',
     )
   const der = key.export({ type: 'spki', format: 'der' })
   return {

@@ -62,7 +62,7 @@ function refuseRestored(manifest: Manifest, stored: StoredSources): void {
     throw bundleRefusal(
       { kind: 'restored' },
       `the sequence of the source mirror went backwards (it was restored from a backup, or two mirrors export under one identity, as a copied data folder does): ${why}. ` +
-        'Run "patchmirror identity --new" on the source mirror and export a full bundle; --allow-rollback applies this one',
+        'Run "patchmirror bundle inspect --new-identity" on the source mirror and export a full bundle; --allow-rollback applies this one',
     )
   }
 }
@@ -126,7 +126,7 @@ function refuseGap({ kind, base, sources }: Manifest, stored: StoredSources): vo
     throw bundleRefusal(
       { kind: 'base', sequence },
       `it only has the changes since ${since}, which is missing here (${is}; ${name} is in another state). ` +
-        `Import ${first}a full one; or run "patchmirror need FILE" here and "patchmirror export OUT --for FILE" on the source mirror`,
+        `Import ${first}a full one; or run "patchmirror bundle need FILE" here and "patchmirror bundle export OUT --for FILE" on the source mirror`,
     )
   }
 }

@@ -139,7 +139,7 @@ export function answerBody({ key: at, value, extra }: PutLine<'catalog-answer'>)
   // An answer that is a document itself has its bytes in that document.
   if (base64 === null && (isNone(value) || value.links.startsWith('[{"at":[],'))) return null
   const body = typeof base64 === 'string' ? Buffer.from(base64, 'base64') : null
-  // An answer that "verify" found damaged has no digest: it is transferred unchanged, and the source mirror fetches
+  // An answer that "doctor --data" found damaged has no digest: it is transferred unchanged, and the source mirror fetches
   // it again.
   if (body !== null && (value.sha256 === '' || isContent(body, value.size, value.sha256))) return body
   throw new MirrorError('bundle', `the answer ${at} does not have the bytes that its row names`)

@@ -55,7 +55,7 @@ export interface ImportReport {
   kind: 'full' | 'delta'
   /** Combined digest of the bundle's sources. */
   digest: string
-  /** Digest of everything that the mirror stores afterwards: what `patchmirror digest` prints there. */
+  /** Digest of everything that the mirror stores afterwards: what `patchmirror status --digest` prints there. */
   held: string
   /** The trusted signing key; null: unsigned. */
   key: string | null

@@ -21,11 +21,17 @@ import { doctorWorld } from './world.ts'
 const RUNS = 100
 const LOG_BYTES = 2_000_000
 
-/** `patchmirror support FILE.zip`: never replaces a file. Throws `usage`. */
-export async function supportCommand(
-  file: string,
-  options: GlobalOptions & { log?: string; json?: boolean },
-): Promise<number> {
+/** Options of `patchmirror doctor --save`. */
+interface SupportOptions extends GlobalOptions {
+  /** The zip file. */
+  save: string
+  log?: string
+  json?: boolean
+}
+
+/** `patchmirror doctor --save FILE.zip`: never replaces a file. Throws `usage`. */
+export async function supportCommand(options: SupportOptions): Promise<number> {
+  const file = options.save
   const world = doctorWorld(options)
   const { loaded, problem } = world
   // Without the settings it is not known what is secret.

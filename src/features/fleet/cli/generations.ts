@@ -20,7 +20,7 @@ interface GenerationOptions extends GlobalOptions {
 
 const MOST_SHOWN = 1000
 
-/** `patchmirror fleet log`: the newest generations, each verified. */
+/** `patchmirror fleet status --log`: the newest generations, each verified. */
 export async function fleetLogCommand(options: GenerationOptions): Promise<number> {
   const limit = wholeNumber(options.limit ?? '10', '--limit', MOST_SHOWN)
   return withFleetStore(options, async ({ store, trust }) => {
@@ -76,8 +76,10 @@ function cellsOf({ generation }: KnownGeneration): string[] {
   return [number, publishedAt, kindOf(generation), changed, size, by]
 }
 
-/** `patchmirror fleet rollback N`: the content of generation N becomes the next generation; nothing is synced until `fleet release`. */
-export async function fleetRollbackCommand(to: string, options: GenerationOptions): Promise<number> {
+/** `patchmirror fleet rollback N`: the content of generation N becomes the next generation; nothing is synced until `fleet rollback --end`. */
+export async function fleetRollbackCommand(to: string | undefined, options: GenerationOptions): Promise<number> {
+  if (to === undefined)
+    throw new MirrorError('usage', 'name the generation ("patchmirror fleet status --log" lists them), or give --end')
   const number = wholeNumber(to, 'the generation', Number.MAX_SAFE_INTEGER)
   return withFleetStore(options, async ({ config, store, trust }) => {
     const keys = config.bundle.signingKeys.map(readSigningKey)
@@ -93,12 +95,15 @@ export async function fleetRollbackCommand(to: string, options: GenerationOption
       throw new MirrorError('fleet', 'another node published a generation meanwhile: run the same command again')
     const published = generation.generation.generation
     if (options.json === true) printJson({ to: number, ...describe(generation) })
-    else print(`generation ${published} has the content of ${number}. No node syncs until "patchmirror fleet release"`)
+    else
+      print(
+        `generation ${published} has the content of ${number}. No node syncs until "patchmirror fleet rollback --end"`,
+      )
     return 0
   })
 }
 
-/** `patchmirror fleet release`: nodes sync again after a rollback. */
+/** `patchmirror fleet rollback --end`: nodes sync again after a rollback. */
 export async function fleetReleaseCommand(options: GenerationOptions): Promise<number> {
   return withFleetStore(options, async ({ config, store, trust }) => {
     endRollback(config.data.dir)
@@ -114,7 +119,7 @@ export async function fleetReleaseCommand(options: GenerationOptions): Promise<n
   })
 }
 
-/** `patchmirror fleet gc`: deletes bundles and changes that no generation needs. */
+/** `patchmirror fleet check --gc`: deletes bundles and changes that no generation needs. */
 export async function fleetGcCommand(options: GenerationOptions): Promise<number> {
   return withFleetStore(options, async ({ config, store, trust }) => {
     const dryRun = options.dryRun === true

@@ -12,14 +12,14 @@ export async function refuseUnpublished(config: Config): Promise<void> {
   if (isRollingBack(config.data.dir))
     throw new MirrorError(
       'config',
-      'a rollback of this data folder is not published yet: run the same "patchmirror fleet rollback" again, or give it up with "patchmirror fleet release"',
+      'a rollback of this data folder is not published yet: run the same "patchmirror fleet rollback" again, or give it up with "patchmirror fleet rollback --end"',
     )
   const store = await openObjectStore(config.fleet)
   try {
     if (await isPaused(store, config))
       throw new MirrorError(
         'config',
-        'a rollback was published, and nothing is synced until its release: run "patchmirror fleet release" first',
+        'a rollback was published, and nothing is synced until its release: run "patchmirror fleet rollback --end" first',
       )
   } finally {
     store.close()

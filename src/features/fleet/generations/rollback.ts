@@ -38,8 +38,8 @@ export async function rollBackTo(deps: RollbackDeps, to: number): Promise<Publis
   const target = to < number ? await readGeneration(store, to, trust) : null
   if (last === null || target === null)
     throw new MirrorError(
-      'usage',
-      `${to} is not an older generation of ${store.url}: the newest is ${number} ("patchmirror fleet log" lists them)`,
+      'not_found',
+      `${to} is not an older generation of ${store.url}: the newest is ${number} ("patchmirror fleet status --log" lists them)`,
     )
   await refuseUnavailable(store, target.generation, last.generation)
   beginRollback(dataDir, to)

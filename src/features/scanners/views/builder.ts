@@ -125,7 +125,7 @@ function createTeller({ log, config }: ViewsBuilderOptions) {
     if (unread.length > 0 && !isTold)
       log.warn(
         { kind: 'vex' },
-        `views: VEX documents that are damaged and missing in the repository: ${unread.length}; "patchmirror verify --repair" fetches them again`,
+        `views: VEX documents that are damaged and missing in the repository: ${unread.length}; "patchmirror doctor --data --repair" fetches them again`,
       )
   }
   const tell = (kind: ViewsKind, outcome: ViewsOutcome): void => {

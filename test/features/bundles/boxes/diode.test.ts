@@ -2,7 +2,7 @@ import { copyFileSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { fillOutbox, keptFiles } from '../../../../src/features/bundles/boxes/outbox.ts'
-import { identityCommand } from '../../../../src/features/bundles/cli/identity.ts'
+import { newIdentityCommand, showIdentity } from '../../../../src/features/bundles/cli/identity.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
 import { forge } from '../forged.ts'
 import { below, carry, folder, signer } from '../air-gap.ts'
@@ -99,12 +99,12 @@ test('bundles of a restored source mirror are refused until it has another ident
   expect(inbox.status().lastRefused?.file).toBe('back-2.zip')
   const why = (name: string): string => readFileSync(join(box, 'refused', `${name}.txt`), 'utf8')
   expect(why('back-1.zip')).toMatch(
-    /sequence of the source mirror went backwards.*same sequence 1 was imported.*"patchmirror identity --new"/,
+    /sequence of the source mirror went backwards.*same sequence 1 was imported.*"patchmirror bundle inspect --new-identity"/,
   )
   expect(why('back-2.zip')).toMatch(/went backwards.*lower sequence 2/)
   const env = { PATCHMIRROR_DATA_DIR: bench.dir }
-  const before = await spoken(env, () => identityCommand({}))
-  const after = await spoken(env, () => identityCommand({ new: true }))
+  const before = await spoken(env, () => showIdentity({}))
+  const after = await spoken(env, () => newIdentityCommand({ yes: true }))
   const mirror = states[0]?.manifest.mirror ?? ''
   expect(before.said.trim()).toBe(mirror)
   expect(after.said).toContain(`this mirror was ${mirror}`)
@@ -127,9 +127,9 @@ longTest(
     const later = (first?.file ?? '').replace('00000001', '00000005')
     copyFileSync(join(box, first?.file ?? ''), join(box, later))
     await expect(fill()).rejects.toThrow(
-      /last recorded export is 1: the mirror was restored.*"patchmirror identity --new"/,
+      /last recorded export is 1: the mirror was restored.*"patchmirror bundle inspect --new-identity"/,
     )
-    await spoken({ PATCHMIRROR_DATA_DIR: bench.dir }, () => identityCommand({ new: true }))
+    await spoken({ PATCHMIRROR_DATA_DIR: bench.dir }, () => newIdentityCommand({ yes: true }))
     expect(await fill()).toMatchObject({ kind: 'full' })
     expect(await fill()).toBeNull()
   },

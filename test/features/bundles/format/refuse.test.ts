@@ -67,7 +67,7 @@ describe('a bundle that does not match the stored data', () => {
     const before = stateOf(there)
     const why = await there.refuses(third.files)
     expect(why).toMatch(/since bundle 2, which is missing here \(the last imported has 1;/)
-    expect(why).toContain('"patchmirror need FILE" here')
+    expect(why).toContain('"patchmirror bundle need FILE" here')
     expect(why).not.toContain('\n')
     expect(stateOf(there)).toEqual(before)
     for (const next of [second, third]) {

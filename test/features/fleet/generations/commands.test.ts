@@ -44,22 +44,22 @@ test('the commands of a fleet list its generations, go back, release and collect
     expect([code, err]).toEqual([0, ''])
     return JSON.parse(out)
   }
-  expect((await run(['fleet', 'log'], env, home)).out).toMatch(
+  expect((await run(['fleet', 'status', '--log'], env, home)).out).toMatch(
     /^generation +published +kind +names that differ .*\n2 +\S+Z +delta +\+0 -0 ~1 .* \S+ \([\da-f]{8}\) \(epoch 1\)\n1 +\S+Z +full/,
   )
   expect(await command('rollback', '1')).toMatchObject({ generation: 3, reason: 'rollback', to: 1 })
   expect(existsSync(join(bench.dir, 'fleet', 'rollback.json'))).toBe(false)
-  expect(await command('log', '--limit', '2')).toMatchObject({
+  expect(await command('status', '--log', '--limit', '2')).toMatchObject({
     generations: [
       { generation: 3, kind: 'rollback', counts: { added: 0, removed: 0, changed: 1 } },
       { generation: 2, kind: 'delta' },
     ],
   })
-  expect(await command('release')).toEqual({ generation: 3, released: true })
-  expect(await command('release')).toEqual({ generation: 3, released: false })
-  expect(await command('gc', '--dry-run')).toMatchObject({ deleted: [], planned: [], kept: 6 })
+  expect(await command('rollback', '--end')).toEqual({ generation: 3, released: true })
+  expect(await command('rollback', '--end')).toEqual({ generation: 3, released: false })
+  expect(await command('check', '--gc', '--dry-run')).toMatchObject({ deleted: [], planned: [], kept: 6 })
   const wrong = await run(['fleet', 'rollback', '7'], env, home)
-  expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('the newest is 3')])
+  expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining('the newest is 3')])
 })
 
 test('the differences of a generation are counted once for each name, between its ends', () => {

@@ -262,11 +262,11 @@ test('the answer to a search stays as it is, in the terminal and on a page', asy
 
 test('the lists of the catalog stay as they are, in the terminal and on a page', async () => {
   const lists: [string, string[]][] = [
-    ['patches', ['patches']],
-    ['patches?after=', ['patches', '--limit', '1']],
-    ['patches?cve_id=CVE-1', ['patches', '--cve-id', 'CVE-1']],
-    ['tags', ['tags']],
-    ['tags', ['tags', '--limit', '2', '--json']],
+    ['patches', ['list', 'patches']],
+    ['patches?after=', ['list', 'patches', '--limit', '1']],
+    ['patches?cve_id=CVE-1', ['list', 'patches', '--cve', 'CVE-1']],
+    ['tags', ['list', 'tags']],
+    ['tags', ['list', 'tags', '--limit', '2', '--json']],
   ]
   const parts: string[] = []
   for (const [shown, args] of lists) {

@@ -94,7 +94,7 @@ test('a VEX document that is still damaged is warned of once for each start, cou
   await expect.poll(builder.ended, SOON).toBe(1)
   expect(builder.stateOf('vex')).toMatchObject({ state: 'behind', unread: 1, making: false })
   expect(builder.stateOf('osv')).toMatchObject({ state: 'current', unread: null })
-  expect(builder.warned).toEqual([expect.stringMatching(/missing .*: 1; .*verify --repair/)])
+  expect(builder.warned).toEqual([expect.stringMatching(/missing .*: 1; .*doctor --data --repair/)])
 
   builder.look() // nothing is new
   await setTimeout(20)

@@ -21,7 +21,7 @@ export function loadRelay({ status, now }: PageCall): PageView {
     tone: 'warn',
     title: clip(`${target ?? `target ${id}`}: ${is}`),
     text: 'Correct what the reason names, then have it tried again at once.',
-    commands: [`patchmirror relay enable ${id}`],
+    commands: [`patchmirror relay --enable ${id}`],
   }))
   return { title: 'Relay', blocks: [...notices, table] }
 }

@@ -80,11 +80,11 @@ test('a generation whose sum is lost is damaged, and is made again from the begi
   expect(checkViews(bench.dir)).toEqual([])
 })
 
-longTest('patchmirror verify names views whose database has another byte', async () => {
+longTest('patchmirror doctor --data names views whose database has another byte', async () => {
   const bench = openBench()
   bench.store.publishOsv(RECORDS)
   await bench.make()
-  const verify = () => run(['verify'], { PATCHMIRROR_DATA_DIR: bench.dir }, bench.dir)
+  const verify = () => run(['doctor', '--data'], { PATCHMIRROR_DATA_DIR: bench.dir }, bench.dir)
   expect((await verify()).out).not.toContain('views for scanners')
   flipStamp(bench.folder())
   const { code, out } = await verify()
