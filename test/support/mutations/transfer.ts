@@ -64,8 +64,8 @@ export const TRANSFER_MUTATIONS: readonly Mutation[] = [
   }),
   mutation('a hex signature fits a dialect that writes base64', {
     file: 'src/webhooks/receive/signature.ts',
-    from: 'if (fits && signature.form === form)',
-    to: "if (fits && (signature.form === form || form === 'base64'))",
+    from: 'signatures.filter((signature) => signature.form === form)',
+    to: "signatures.filter((signature) => signature.form === form || form === 'base64')",
     tests: ['test/webhooks/receive/signature.test.ts'],
   }),
   mutation('the inbox stores one event more than it may hold', {
