@@ -51,7 +51,7 @@ test('the steps of the image build the program, and it runs with the libraries t
   const steps = buildSteps()
   expect(steps).toContain('RUN npm run build')
   for (const step of steps) await run(step)
-  const ran = await runTool(process.execPath, ['dist/main.js', 'version'], { cwd: app, env })
+  const ran = await runTool(process.execPath, ['dist/main.js', '--version'], { cwd: app, env })
   expect([ran.code, ran.out]).toEqual([0, `${VERSION}\n`])
   // Without the settings in its first stage the image would parse the defaults at each start.
   const defaults = readFileSync(join(app, 'dist/config/defaults.json'), 'utf8')

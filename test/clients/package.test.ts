@@ -47,7 +47,7 @@ afterAll(async () => {
 })
 
 test('the package runs with npx, checks settings and has its manual page', async () => {
-  expect(await npx('version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
+  expect(await npx('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   const settings = join(dir, 'settings.yaml')
   writeFileSync(settings, 'server: { port: 0 }\n')
   const checked = await npx('config', '--check', settings)
