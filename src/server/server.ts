@@ -162,7 +162,7 @@ function publicTools({ config, reads }: ServerOptions): Pick<ServerTools, 'paths
   }
 }
 
-/** Adds the hooks that all requests pass, and the routes: first those of the core, then those of other modules. */
+/** Adds the hooks that all requests pass, and the routes: those of the server itself, then those that the daemon passes (daemon/agent.ts), the catalog among them. */
 function addRoutes(
   app: FastifyInstance,
   options: ServerOptions,

@@ -8,7 +8,7 @@ export type RequestOutcome = { report: RunReport } | { failure: string }
 
 /** Queue of run requests: per source, one run in progress and one waiting. */
 export interface RunQueue {
-  /** RunQueue a run that starts after this call. `onOutcome` is called exactly once. */
+  /** Queues a run that starts after this call. `onOutcome` is called exactly once. */
   ask(request: RunRequest, onOutcome?: (outcome: RequestOutcome) => void): void
   /** Records the end of a source's run and starts the waiting one. */
   ended(source: SourceName, outcome: RequestOutcome): void

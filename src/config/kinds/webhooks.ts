@@ -12,9 +12,9 @@ export const dialectChoice = () => choice(['any', ...SIGNATURE_DIALECTS], 'any')
 
 const PLAIN_PATH = /^(\/[\w~-][\w.~-]*)+$|^(\/-)(\/[\w~-][\w.~-]*)+$/
 /** What the mirror serves itself; a webhook endpoint may take the place of none of it. */
-const TAKEN = /^\/(external|v\d+|packages)(\/|$)/
+const TAKEN = /^\/(external|v\d+(-\w+)?|oauth|packages|osv|vex)(\/|$)/
 const OWN =
-  /^\/-\/(health|ready|leader|status|metrics|changes|events|records|tags|ui|sbom|match|docs|openapi\.json)(\/|$)/
+  /^\/-\/(health|ready|leader|status|metrics|changes|events|records|tags|vex|documents|ui|sbom|match|docs|openapi\.json)(\/|$)/
 
 function pathFault(path: string): string | null {
   if (!PLAIN_PATH.test(path))

@@ -7,7 +7,7 @@ import type { PathOperation } from '../contract/openapi.ts'
 export interface RouteCall extends Exchange {
   /** Values of the path's parameters, decoded; never empty. */
   readonly params: Readonly<Record<string, string>>
-  /** Read a parameter with `onlyValue` (query.ts), which refuses one that is given twice. */
+  /** Read a parameter with `onlyValue` (request-target.ts), which refuses one that is given twice. */
   readonly query: URLSearchParams
   /** Where this client reaches the mirror, without a slash at the end: what a signed link is put after. */
   readonly baseUrl: () => string

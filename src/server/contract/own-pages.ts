@@ -1,3 +1,4 @@
+import type { OWN } from '../http/paths.ts'
 import { problems, uncached } from './answers.ts'
 import { headersOf, ref } from './components.ts'
 import { pageAnswer } from './people.ts'
@@ -113,7 +114,7 @@ export const STATUS_CONTRACTS = {
   '/-/docs': documentContract({ summary: 'This document as a page' }, 'The reference page.', {
     'text/html': { schema: TEXT },
   }),
-} as const satisfies Readonly<Record<string, PathOperation>>
+} as const satisfies Readonly<Partial<Record<(typeof OWN)[number] | '/', PathOperation>>>
 
 /** The contract of a document about the program; those that are pages have the header fields of pages. */
 function documentContract(

@@ -89,6 +89,8 @@ test.each([
   ['webhooks.path', '/v1/hooks', 'is a path that the mirror itself answers'],
   ['webhooks.path', '/external/hooks', 'is a path that the mirror itself answers'],
   ['webhooks.path', '/packages', 'is a path that the mirror itself answers'],
+  ['webhooks.path', '/osv/v1/query', 'is a path that the mirror itself answers'],
+  ['webhooks.path', '/-/vex/hooks', 'is a path that the mirror itself answers'],
   ['webhooks.path', '/-/status', 'is a path that the mirror itself answers'],
   ['webhooks.endpoints', ['/hooks'], '(entry 1) does not have the form NAME=/path'],
   ['webhooks.endpoints', ['a b=/hooks'], '(entry 1) does not have the form NAME=/path'],
