@@ -180,19 +180,11 @@ export const SCHEMA = {
     secretFile: fileInData(),
     dialect: dialectChoice(),
     types: list(typePattern()),
-    toleranceSeconds: integerSetting({ min: 1, max: 3600, example: 300 }),
     host: nullable(hostName()),
     port: nullable(integerSetting({ min: 0, max: 65_535, example: 8443 })),
     certFile: nullable(certificateFile()),
     keyFile: nullable(privateKeyFile()),
     allowedOrigins: list(senderOrigin()),
-    maxBytes: bytes({ min: '1 KiB', max: '16 MiB', example: '256 KiB' }),
-    // 600 seconds, twice the usual tolerance: what is still accepted by its time must still be known.
-    keepDays: {
-      ...number({ min: 600 / 86_400, max: 36_500, example: 30 }),
-      allowed: 'a number of days from 0.007 (ten minutes) to 36500',
-    },
-    maxPending: integerSetting({ min: 1, max: 100_000_000, example: 100_000 }),
     debounceMs: integerSetting({ min: 0, max: MAX_MS, example: 2000 }),
     debounceMaxMs: integerSetting({ min: 0, max: MAX_MS, example: 30_000 }),
   },
@@ -203,9 +195,6 @@ export const SCHEMA = {
     events: list(choice(['webhook', 'snapshot', 'findings'], 'snapshot')),
     waitVisible: flag(true),
     allowPlainHttp: flag(false),
-    timeoutMs: integerSetting({ min: 1, max: MAX_MS, example: 15_000 }),
-    maxDays: number({ min: 0.01, max: 365, example: 4 }),
-    concurrency: integerSetting({ min: 1, max: 64, example: 4 }),
   },
   edge: {
     maxAgeSeconds: integerSetting({ min: 0, max: 31_536_000, example: 3600 }),
@@ -226,7 +215,6 @@ export const SCHEMA = {
     format: choice(['auto', 'json', 'pretty'], 'auto'),
     access: flag(false),
     file: nullable(filePath('/var/log/patchmirror/patchmirror.log')),
-    fileMode: fileMode(),
   },
 }
 

@@ -186,15 +186,11 @@ test('the defaults are those that the manual documents', () => {
         'io.{vendor}.cr.image.created.v*',
         'io.patchmirror.snapshot.published.v*',
       ],
-      toleranceSeconds: 300,
       host: null,
       port: null,
       certFile: null,
       keyFile: null,
       allowedOrigins: [],
-      maxBytes: 262_144,
-      keepDays: 30,
-      maxPending: 100_000,
       debounceMs: 2000,
       debounceMaxMs: 30_000,
     },
@@ -205,9 +201,6 @@ test('the defaults are those that the manual documents', () => {
       events: ['snapshot', 'webhook'],
       waitVisible: true,
       allowPlainHttp: false,
-      timeoutMs: 15_000,
-      maxDays: 4,
-      concurrency: 4,
     },
     edge: { maxAgeSeconds: 0, tagHeader: 'none', purge: [] },
     views: { bucket: true, derived: true, vendors: ['Root'], query: true, vex: true },
@@ -221,7 +214,6 @@ test('the defaults are those that the manual documents', () => {
       inbox: null,
       keep: 30,
       fullDays: 7,
-      dateHours: 6,
       pollSeconds: 10,
     },
     fleet: {
@@ -240,7 +232,7 @@ test('the defaults are those that the manual documents', () => {
       keepDays: 14,
       graceHours: 24,
     },
-    log: { level: 'info', format: 'auto', access: false, file: null, fileMode: '0600' },
+    log: { level: 'info', format: 'auto', access: false, file: null },
   })
 })
 

@@ -20,6 +20,24 @@ describe('a setting of an earlier version', () => {
     )
   })
 
+  test.each([
+    ['webhooks.toleranceSeconds', 'PATCHMIRROR_WEBHOOKS_TOLERANCE_SECONDS', '300 seconds'],
+    ['webhooks.maxBytes', 'PATCHMIRROR_WEBHOOKS_MAX_BYTES', '256 KiB'],
+    ['webhooks.keepDays', 'PATCHMIRROR_WEBHOOKS_KEEP_DAYS', '30 days'],
+    ['webhooks.maxPending', 'PATCHMIRROR_WEBHOOKS_MAX_PENDING', '100000 deliveries'],
+    ['relay.timeoutMs', 'PATCHMIRROR_RELAY_TIMEOUT_MS', '15 seconds'],
+    ['relay.maxDays', 'PATCHMIRROR_RELAY_MAX_DAYS', '4 days'],
+    ['relay.concurrency', 'PATCHMIRROR_RELAY_CONCURRENCY', '4 requests'],
+    ['bundle.dateHours', 'PATCHMIRROR_BUNDLE_DATE_HOURS', '6 hours'],
+    ['log.fileMode', 'PATCHMIRROR_LOG_FILE_MODE', '0600; a file that exists keeps its mode'],
+  ])('is named with its value where that is a constant now: %s', (key, variable, value) => {
+    const [section = '', name = ''] = key.split('.')
+    const path = fileWith(`${section}:\n  ${name}: 1\n`)
+    const text = `there is no such setting any more, and the value is always ${value}; remove it`
+    expect(refusal(() => load({ file: path }))).toContain(`${key} (file ${path}, line 2): ${text}`)
+    expect(refusal(() => load({ env: { [variable]: '1' } }))).toContain(`${variable}: ${text}`)
+  })
+
   test.each(['server.cacheMaxAgeSeconds', 'relay.chatTemplate', 'relay.dialect'])(
     'is named as one that nothing replaces: %s',
     (key) => {

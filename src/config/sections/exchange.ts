@@ -15,7 +15,6 @@ export const EXCHANGE = {
     inbox: nullable(directory()),
     keep: integerSetting({ min: 1, max: 10_000, example: 30 }),
     fullDays: number({ min: 0, max: 3650, example: 7 }),
-    dateHours: number({ min: 0.01, max: 87_600, example: 6 }),
     pollSeconds: integerSetting({ min: 1, max: 86_400, example: 10 }),
   },
   fleet: {

@@ -2,6 +2,9 @@ import type { RelayStatus } from '../../base/reports/transfer.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
 
+/** How long an event is tried, and kept for readers of `/-/events` that come back, days: it bridges a long weekend. */
+export const RELAY_DAYS = 4
+
 /** A target of the relay. Times are unix milliseconds. */
 export interface RelayTarget {
   id: number
