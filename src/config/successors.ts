@@ -29,6 +29,15 @@ const SUCCESSORS: ReadonlyMap<string, string | null> = new Map<string, string | 
 
 /** Settings that are constants now, with their value: what no two installations need to be different. */
 const CONSTANTS: ReadonlyMap<string, string> = new Map([
+  ['upstream.connectTimeoutMs', '10 seconds'],
+  ['upstream.archiveTimeoutMs', 'one hour, and the next run resumes a download'],
+  ['upstream.retryMinMs', 'half a second'],
+  ['upstream.retryAfterMaxSeconds', '300 seconds'],
+  ['catalog.reconcileSchedule', 'each 15 minutes'],
+  ['catalog.maxListPages', '10000 pages'],
+  ['catalog.listTimeoutMs', '15 minutes'],
+  ['catalog.maxArtifactBytes', '1 GB'],
+  ['catalog.artifactTimeoutMs', '10 minutes'],
   ['webhooks.toleranceSeconds', '300 seconds'],
   ['webhooks.maxBytes', '256 KiB'],
   ['webhooks.keepDays', '30 days'],
@@ -37,7 +46,7 @@ const CONSTANTS: ReadonlyMap<string, string> = new Map([
   ['relay.maxDays', '4 days'],
   ['relay.concurrency', '4 requests'],
   ['bundle.dateHours', '6 hours'],
-  ['log.fileMode', '0600; a file that exists keeps its mode'],
+  ['log.fileMode', '0600, and a file that exists keeps its mode'],
 ])
 
 /** Returns what took the place of a setting of an earlier version, as the end of a message; null: it never was one. */

@@ -12,7 +12,6 @@ import { isLoopbackHost } from '../kinds/urls.ts'
 export function checkTogether(checked: Checked, requireUpstream: boolean): string[] {
   return [
     ...checkPresence(checked),
-    ...checkOrder(checked, 'upstream.retryMinMs', 'upstream.retryMaxMs'),
     ...checkCredentials(checked),
     ...checkOrder(checked, 'webhooks.debounceMs', 'webhooks.debounceMaxMs'),
     ...checkServer(checked),

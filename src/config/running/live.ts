@@ -5,7 +5,7 @@ import { followConfig } from '../secret-files.ts'
 const LIVE = {
   osv: ['schedule', 'reconcileSchedule'],
   feeds: ['schedule'],
-  catalog: ['schedule', 'reconcileSchedule'],
+  catalog: ['schedule'],
   identity: ['schedule'],
   sync: ['jitterSeconds'],
   server: ['keys', 'maxConnections', 'maxConnectionsPerAddress'],

@@ -10,6 +10,7 @@ import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst 
 import { tryRequest, tryTcp } from './network/probes.ts'
 import type { DoctorWorld } from './world.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
+import { connectTimeoutOf } from '../../upstream/http/transport.ts'
 
 /** Creates the checks of where events arrive, and of where they are passed on to. */
 export function receiverChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
@@ -74,7 +75,7 @@ async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
   if (urls.length === 0) return skipped('no target is set (relay.targets)')
   const targets = world.readTargets(config)
   const rule = createProxyRule(null, world.env)
-  const { connectTimeoutMs } = boundedUpstream(config.upstream, world.timeoutMs)
+  const connectTimeoutMs = connectTimeoutOf(boundedUpstream(config.upstream, world.timeoutMs))
   const findings = urls.map(async (text): Promise<Finding> => {
     const url = new URL(text)
     const known = targets.find((one) => one.url === text)

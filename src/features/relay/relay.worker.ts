@@ -121,7 +121,6 @@ async function connect(
     proxy: null, // that is upstream's proxy; targets use HTTPS_PROXY and NO_PROXY
     // Connections are limited by host, requests by target: several targets may be on one host.
     concurrency: CONCURRENCY * Math.max(1, settings.targets.length),
-    connectTimeoutMs: Math.min(upstream.connectTimeoutMs, TIMEOUT_MS),
     requestTimeoutMs: TIMEOUT_MS,
   })
   const sign = createSigner(settings.secret ?? formatSecret(reads.secrets.readSecret('relay')))

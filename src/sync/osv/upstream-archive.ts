@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { MirrorError } from '../../base/errors.ts'
 import { readHttpDate } from '../../base/time.ts'
 import type { Meta } from '../../upstream/http/response.ts'
-import { downloadFile } from '../../upstream/http/download.ts'
+import { ARCHIVE_TIMEOUT_MS, downloadFile } from '../../upstream/http/download.ts'
 import { OSV_ARCHIVE } from '../../base/domain/feed-paths.ts'
 import { isKeyRefused } from '../../upstream/http/errors.ts'
 import { fetchArchiveRange } from '../../upstream/osv.ts'
@@ -138,7 +138,7 @@ async function openRemoteArchive(
 ): Promise<UpstreamArchive | 'unchanged' | 'unavailable'> {
   const { session, config, facts, store } = context
   const before = session.cost.bytes
-  const ends = performance.now() + config.upstream.archiveTimeoutMs // one deadline for all ranges
+  const ends = performance.now() + ARCHIVE_TIMEOUT_MS // one deadline for all ranges
   const left = (): number => Math.max(1, Math.floor(ends - performance.now()))
   const end = { suffix: expectedDirectory(store.osv) }
   const tail = await fetchArchiveRange(session, end, { known }, left())

@@ -168,19 +168,6 @@ describe('the download of the archive', () => {
     expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'upstream_unreachable' })
   })
 
-  longTest('ends at its deadline', async () => {
-    const env = {
-      ...NO_SINGLES,
-      PATCHMIRROR_UPSTREAM_ARCHIVE_TIMEOUT_MS: '400',
-      PATCHMIRROR_UPSTREAM_LOW_SPEED_BYTES_PER_SECOND: '0',
-    }
-    const made = await bench({ sandbox: { records: 60 }, env })
-    made.sandbox.faults.set(ARCHIVE, { kind: 'slow', bytesPerSecond: 5000 })
-    const report = await made.run('osv')
-    expect(told(report)).toEqual({ state: 'failed', code: 'upstream_unreachable' })
-    expect(report.message).toContain('400 ms')
-  })
-
   test('ends at once when the run is stopped', async () => {
     let stop = (): void => undefined
     const made = await bench({
