@@ -33,6 +33,8 @@ const CONSTANTS: ReadonlyMap<string, string> = new Map([
   ['upstream.archiveTimeoutMs', 'one hour, and the next run resumes a download'],
   ['upstream.retryMinMs', 'half a second'],
   ['upstream.retryAfterMaxSeconds', '300 seconds'],
+  ['data.keepRuns', '500 runs of each source'],
+  ['osv.maxSingleFetches', '5000 records'],
   ['catalog.reconcileSchedule', 'each 15 minutes'],
   ['catalog.maxListPages', '10000 pages'],
   ['catalog.listTimeoutMs', '15 minutes'],
@@ -46,6 +48,7 @@ const CONSTANTS: ReadonlyMap<string, string> = new Map([
   ['relay.maxDays', '4 days'],
   ['relay.concurrency', '4 requests'],
   ['bundle.dateHours', '6 hours'],
+  ['fleet.graceHours', '24 hours'],
   ['log.fileMode', '0600, and a file that exists keeps its mode'],
 ])
 

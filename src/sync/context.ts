@@ -16,6 +16,10 @@ export interface Progress extends RunProgress {
 
 /** Limits of a run where they are others than usual; the usual ones are constants beside the code that uses them. */
 export interface RunLimits {
+  /** Rows of the run log for each source. */
+  readonly keepRuns?: number
+  /** Single records that a run fetches to settle what an archive contradicts, or in its place. */
+  readonly singleFetches?: number
   /** Pages of one list of the catalog. */
   readonly listPages?: number
   /** Bytes of one document, inflated. */

@@ -89,13 +89,12 @@ test('the defaults are those that the manual documents', () => {
       retryMaxMs: 30_000,
       concurrency: 16,
     },
-    data: { dir: '/srv/mirror/data', tombstoneDays: 30, changeDays: 30, keepRuns: 500 },
+    data: { dir: '/srv/mirror/data', tombstoneDays: 30, changeDays: 30 },
     history: { keepDays: 90 },
     osv: {
       schedule: '7 * * * *',
       reconcileSchedule: '23 3 * * *',
       archiveThreshold: 250,
-      maxSingleFetches: 5000,
       maxAgeHours: 26,
       staleAction: 'serve',
       guardFraction: 0.1,
@@ -221,7 +220,6 @@ test('the defaults are those that the manual documents', () => {
       maxLagSeconds: 60,
       leaseSeconds: 30,
       keepDays: 14,
-      graceHours: 24,
     },
     log: { level: 'info', format: 'auto', access: false, file: null },
   })

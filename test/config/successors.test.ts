@@ -29,6 +29,8 @@ describe('a setting of an earlier version', () => {
     ],
     ['upstream.retryMinMs', 'PATCHMIRROR_UPSTREAM_RETRY_MIN_MS', 'half a second'],
     ['upstream.retryAfterMaxSeconds', 'PATCHMIRROR_UPSTREAM_RETRY_AFTER_MAX_SECONDS', '300 seconds'],
+    ['data.keepRuns', 'PATCHMIRROR_DATA_KEEP_RUNS', '500 runs of each source'],
+    ['osv.maxSingleFetches', 'PATCHMIRROR_OSV_MAX_SINGLE_FETCHES', '5000 records'],
     ['catalog.reconcileSchedule', 'PATCHMIRROR_CATALOG_RECONCILE_SCHEDULE', 'each 15 minutes'],
     ['catalog.maxListPages', 'PATCHMIRROR_CATALOG_MAX_LIST_PAGES', '10000 pages'],
     ['catalog.listTimeoutMs', 'PATCHMIRROR_CATALOG_LIST_TIMEOUT_MS', '15 minutes'],
@@ -42,6 +44,7 @@ describe('a setting of an earlier version', () => {
     ['relay.maxDays', 'PATCHMIRROR_RELAY_MAX_DAYS', '4 days'],
     ['relay.concurrency', 'PATCHMIRROR_RELAY_CONCURRENCY', '4 requests'],
     ['bundle.dateHours', 'PATCHMIRROR_BUNDLE_DATE_HOURS', '6 hours'],
+    ['fleet.graceHours', 'PATCHMIRROR_FLEET_GRACE_HOURS', '24 hours'],
     ['log.fileMode', 'PATCHMIRROR_LOG_FILE_MODE', '0600, and a file that exists keeps its mode'],
   ])('is named with its value where that is a constant now: %s', (key, variable, value) => {
     const [section = '', name = ''] = key.split('.')

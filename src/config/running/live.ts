@@ -11,7 +11,7 @@ const LIVE = {
   server: ['keys', 'maxConnections', 'maxConnectionsPerAddress'],
   webhooks: ['secrets'],
   relay: Object.keys(SCHEMA.relay) as (keyof Config['relay'])[],
-  fleet: ['pollSeconds', 'maxLagSeconds', 'leaseSeconds', 'keepDays', 'graceHours'],
+  fleet: ['pollSeconds', 'maxLagSeconds', 'leaseSeconds', 'keepDays'],
   log: ['level', 'access'],
 } as const satisfies { [Name in keyof Config]?: readonly (keyof Config[Name])[] }
 

@@ -31,6 +31,5 @@ export const EXCHANGE = {
     maxLagSeconds: integerSetting({ min: 3, max: 86_400, example: 60 }),
     leaseSeconds: integerSetting({ min: 3, max: 3600, example: 30 }),
     keepDays: number({ min: 1, max: 3650, example: 14 }),
-    graceHours: number({ min: 1, max: 8760, example: 24 }),
   },
 }
