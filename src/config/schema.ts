@@ -174,15 +174,14 @@ export const SCHEMA = {
     certFile: nullable(certificateFile()),
     keyFile: nullable(privateKeyFile()),
     allowedOrigins: list(senderOrigin()),
-    debounceMs: integerSetting({ min: 0, max: MAX_MS, example: 2000 }),
-    debounceMaxMs: integerSetting({ min: 0, max: MAX_MS, example: 30_000 }),
+    // At most the time after which a refresh begins in any case (webhooks/refresh/coalescer.ts).
+    debounceMs: integerSetting({ min: 0, max: 30_000, example: 2000 }),
   },
   relay: {
     targets: secret(list(relayTarget())),
     chatTargets: secret(list(relayTarget())),
     secret: secret(nullable(signingSecret())),
     events: list(choice(['webhook', 'snapshot', 'findings'], 'snapshot')),
-    waitVisible: flag(true),
     allowPlainHttp: flag(false),
   },
   edge: {

@@ -44,6 +44,8 @@ const CONSTANTS: ReadonlyMap<string, string> = new Map([
   ['webhooks.maxBytes', '256 KiB'],
   ['webhooks.keepDays', '30 days'],
   ['webhooks.maxPending', '100000 deliveries'],
+  ['webhooks.debounceMaxMs', '30 seconds'],
+  ['relay.waitVisible', 'true'],
   ['relay.timeoutMs', '15 seconds'],
   ['relay.maxDays', '4 days'],
   ['relay.concurrency', '4 requests'],

@@ -83,14 +83,3 @@ test('the upstream is required only of commands that ask for it', () => {
   const env = { PATCHMIRROR_UPSTREAM_API_ROOT: 'nonsense' }
   expect(refusal(() => load({ env, requireUpstream: true }))).not.toContain('not set')
 })
-
-test('the shortest wait for more events may equal the longest but not exceed it', () => {
-  const equal = 'webhooks: { debounceMs: 700, debounceMaxMs: 700 }'
-  expect(loadYaml(equal).config.webhooks.debounceMaxMs).toBe(700)
-  const env = { PATCHMIRROR_WEBHOOKS_DEBOUNCE_MAX_MS: '100' }
-  expect(refusal(() => load({ env }))).toContain(
-    'webhooks.debounceMs (default): 2000 is above webhooks.debounceMaxMs (env PATCHMIRROR_WEBHOOKS_DEBOUNCE_MAX_MS), which is 100',
-  )
-  const refused = refusal(() => loadYaml('webhooks: { debounceMs: -1, debounceMaxMs: 100 }'))
-  expect(refused).not.toContain('is above')
-})

@@ -40,6 +40,8 @@ describe('a setting of an earlier version', () => {
     ['webhooks.maxBytes', 'PATCHMIRROR_WEBHOOKS_MAX_BYTES', '256 KiB'],
     ['webhooks.keepDays', 'PATCHMIRROR_WEBHOOKS_KEEP_DAYS', '30 days'],
     ['webhooks.maxPending', 'PATCHMIRROR_WEBHOOKS_MAX_PENDING', '100000 deliveries'],
+    ['webhooks.debounceMaxMs', 'PATCHMIRROR_WEBHOOKS_DEBOUNCE_MAX_MS', '30 seconds'],
+    ['relay.waitVisible', 'PATCHMIRROR_RELAY_WAIT_VISIBLE', 'true'],
     ['relay.timeoutMs', 'PATCHMIRROR_RELAY_TIMEOUT_MS', '15 seconds'],
     ['relay.maxDays', 'PATCHMIRROR_RELAY_MAX_DAYS', '4 days'],
     ['relay.concurrency', 'PATCHMIRROR_RELAY_CONCURRENCY', '4 requests'],

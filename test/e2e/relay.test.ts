@@ -131,7 +131,6 @@ longTest('a second mirror syncs when the first one notifies it, and relays deliv
     PATCHMIRROR_SERVER_PORT: String(await freePort()),
     PATCHMIRROR_RELAY_TARGETS: to.url,
     PATCHMIRROR_RELAY_EVENTS: 'webhook',
-    PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
   }
   world.env['PATCHMIRROR_RELAY_SECRET'] = SECRET
   const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`

@@ -21,7 +21,6 @@ import { type RelayStateChange, createStateChanges } from './state-changes.ts'
 export interface RelaySettings {
   readonly targets: readonly string[]
   readonly events: readonly string[]
-  readonly waitVisible: boolean
   /** Requests at the same time to one target. */
   readonly concurrency: number
 }
@@ -217,7 +216,7 @@ function collect(deps: RelayDeps, tags: ReturnType<typeof createFindingsCollecto
   const { settings, outbox, reads, now } = deps
   const webhooks = settings.targets.length > 0 && settings.events.includes('webhook')
   for (;;) {
-    const ready = outbox.listReady(settings.waitVisible, BATCH)
+    const ready = outbox.listReady(BATCH)
     if (ready.length === 0) break
     outbox.passOn(ready, webhooks, now())
   }

@@ -71,7 +71,7 @@ test.each([
   [{ port: 8080 }, 'webhooks.port: 8080 is server.port'],
   [{ endpoints: ['a=/-/webhooks'] }, 'default=/-/webhooks and a=/-/webhooks'],
   [{ endpoints: ['a=/a', 'a=/b'] }, 'a=/a and a=/b have the same name'],
-  [{ debounceMs: 5000, debounceMaxMs: 4000 }, 'webhooks.debounceMs (file '],
+  [{ debounceMs: 30_001 }, '30001 is too large. Allowed: a whole number from 0 to 30000'],
   [{ dialect: 'standard', secrets: [SECRET, OTHER] }, '(entry 2) is not base64'],
 ])('webhook settings that contradict each other are refused: %j', (settings, fault) => {
   expect(refusal(() => loadYaml(JSON.stringify({ webhooks: made(settings) })))).toContain(fault)
@@ -81,6 +81,7 @@ test.each([
   [{ certFile: PEM, keyFile: KEY, port: 8443, host: '0.0.0.0' }],
   [{ port: 8080, host: '192.0.2.1' }],
   [{ port: 0 }],
+  [{ debounceMs: 30_000 }],
   [{ dialect: 'vendor', secrets: [OTHER] }],
   [{ dialect: 'decoded-hex', secrets: [SECRET] }],
 ])('webhook settings that agree are accepted: %j', (settings) => {
