@@ -72,14 +72,14 @@ export interface LogFile {
 }
 
 interface LogFileOptions {
-  /** Octal digits of the mode of a new file; one that exists keeps its own. */
-  readonly mode: string
   /** Takes lines while the file cannot be written, and a line that says so. */
   readonly fallback: (line: string) => void
 }
 
 /** Faults of the settings, which stop the start; any other, such as a full disk, does not. */
 const REFUSED: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'ELOOP'])
+/** The mode of a new file: for its owner alone, since lines name clients. One that exists keeps its own, as after logrotate. */
+const FILE_MODE = 0o600
 /** How often a file that could not be opened is tried again, milliseconds. */
 const RETRY_MS = 1_000
 
@@ -87,7 +87,7 @@ const RETRY_MS = 1_000
  * Opens a log file for appending. While it cannot be written (the disk is full), lines go to the fallback, and the file is
  * tried again with each line. Throws `config` for a path that cannot be a log file of this user.
  */
-export function openLogFile(path: string, { mode, fallback }: LogFileOptions): LogFile {
+export function openLogFile(path: string, { fallback }: LogFileOptions): LogFile {
   let fd: number | null = null
   let triedAt = -Infinity
   let isCut = false // the last line was written in part
@@ -99,7 +99,7 @@ export function openLogFile(path: string, { mode, fallback }: LogFileOptions): L
   }
   const open = (): void => {
     triedAt = performance.now()
-    const opened = openForAppending(path, Number.parseInt(mode, 8))
+    const opened = openForAppending(path, FILE_MODE)
     if (fd !== null) closeSync(fd)
     fd = opened
     isCut = false

@@ -292,7 +292,7 @@ async function readyData({ config, log, now }: Wired, on: Running) {
   const { data, server } = config
   await tryStart(config, now)
   readyFolder(data.dir, (text) => log.info({}, text))
-  on.stops.push(followNumbers(data.dir, config.relay.maxDays, log, now()))
+  on.stops.push(followNumbers(data.dir, log, now()))
   if (server.keys.length === 0) on.stops.push(startLocalKey(data.dir, now, log))
 }
 

@@ -51,7 +51,7 @@ function scheduledJobs(
   }
   const again: ScheduledJob = {
     name: 'catalog reconcile',
-    expression: config.catalog.reconcileSchedule,
+    expression: CATALOG_RECONCILE,
     // Nothing is missed while the program is down: what is due stays due.
     lastSuccess: now(),
     run: (cause) => thread.requestSync('catalog', 'reconcile', cause),
@@ -61,6 +61,8 @@ function scheduledJobs(
   return [...polls, reconcile, ...(hasCatalog ? [again] : [])]
 }
 
+/** How often answers of the catalog that are due are asked for: `catalog.reconcileHours` spreads them over the day. */
+const CATALOG_RECONCILE = '*/15 * * * *'
 /** Pause before a first sync that failed is tried again, milliseconds; one that was postponed waits as long. */
 const RETRY_MS = 60_000
 

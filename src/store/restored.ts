@@ -4,6 +4,7 @@ import { DAY_MS, HOUR_MS, toIso } from '../base/time.ts'
 import { type GivenNumbers, givenNumbers, noteGivenNumbers } from './database/daemon-settings.ts'
 import { openInbox, openInboxReader, openReader, openWriter } from './database/open.ts'
 import type { Db } from './database/sqlite.ts'
+import { RELAY_DAYS } from './webhooks/outbox.ts'
 
 /** What a mirror is to know that was restored from a backup. */
 interface RestoredAt {
@@ -71,10 +72,10 @@ const EVENTS = ['relay_event', 'inbox']
 
 /**
  * Settles databases that were put in place by hand, before anything is read; then notes each hour, and at the end, how far the
- * numbers of the folder are. Returns what ends it. `maxDays`: `relay.maxDays`; `now`: Unix milliseconds.
+ * numbers of the folder are. Returns what ends it. `now`: Unix milliseconds.
  */
-export function followNumbers(dataDir: string, maxDays: number, log: Pick<Logger, 'warn'>, now: number): () => void {
-  const at = { now, before: now - maxDays * DAY_MS }
+export function followNumbers(dataDir: string, log: Pick<Logger, 'warn'>, now: number): () => void {
+  const at = { now, before: now - RELAY_DAYS * DAY_MS }
   for (const text of settleCopies(dataDir, at)) log.warn({}, text)
   const note = (): void => {
     try {
@@ -122,7 +123,7 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
   if (isBehind(events, noted)) {
     const { relayed, received } = change(openInbox(dataDir), (db) => settleOldInbox(db, beyond))
     sentences.push(
-      `webhooks.db is a copy from before: ${relayed} relayed events and ${received} deliveries from before ${toIso(at.before)} are given up (relay.maxDays)`,
+      `webhooks.db is a copy from before: ${relayed} relayed events and ${received} deliveries from before ${toIso(at.before)} are given up`,
     )
   }
   return sentences

@@ -14,6 +14,18 @@ export interface Progress extends RunProgress {
   readonly source: SourceName
 }
 
+/** Limits of a run where they are others than usual; the usual ones are constants beside the code that uses them. */
+export interface RunLimits {
+  /** Rows of the run log for each source. */
+  readonly keepRuns?: number
+  /** Single records that a run fetches to settle what an archive contradicts, or in its place. */
+  readonly singleFetches?: number
+  /** Pages of one list of the catalog. */
+  readonly listPages?: number
+  /** Bytes of one document, inflated. */
+  readonly artifactBytes?: number
+}
+
 /** The dependencies and parameters of one source's run, including the clock. */
 export interface SyncContext {
   source: SourceName
@@ -30,6 +42,7 @@ export interface SyncContext {
   suspectIds: ReadonlySet<string>
   /** Images and tags that webhook events name; used by the catalog only. */
   targets: readonly EventTarget[]
+  limits: RunLimits
   now: () => number
   progress: (progress: Progress) => void
   /** Facts of the run row, added during the run, so that a failed run still reports what it found. */
@@ -71,5 +84,6 @@ export interface RunnerDeps {
   upstream: () => Upstream | Promise<Upstream>
   now: () => number
   signal: AbortSignal
+  limits?: RunLimits
   onProgress?: (progress: Progress) => void
 }

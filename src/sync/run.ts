@@ -54,7 +54,7 @@ export async function executeRun(deps: ConnectedDeps, request: RunRequest, runId
 }
 
 function contextOf(
-  { config, store, now }: ConnectedDeps,
+  { config, store, now, limits = {} }: ConnectedDeps,
   { source, kind, full = false, dryRun = false, suspectIds = [], targets = [] }: RunRequest,
   sessions: Sessions,
 ): Omit<SyncContext, 'runId' | 'progress' | 'facts'> {
@@ -70,6 +70,7 @@ function contextOf(
     dryRun,
     suspectIds: suspects,
     targets,
+    limits,
     now,
   }
 }

@@ -105,7 +105,7 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   const snapshot = store.snapshots.readSnapshot(source)?.id ?? null
   await store.exclusive(() => {
     store.runs.endRun(runId, { ...ended, snapshot, endedAt: now() })
-    store.runs.pruneRuns(source, config.data.keepRuns)
+    store.runs.pruneRuns(source, deps.limits?.keepRuns)
     const at = timeOfAges(store, now())
     store.quarantine.forgetQuarantines(at - config.data.tombstoneDays * DAY_MS)
     store.changes.forgetOldChanges(source, at, config)

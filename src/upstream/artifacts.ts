@@ -186,6 +186,9 @@ function placeOf({ protocol, host }: URL): string {
   return host === '' ? `a ${protocol} URL` : `the document at ${host}`
 }
 
+/** The largest document that is mirrored, bytes: an SBOM of a large image has tens of megabytes, and the disk is protected. */
+export const MAX_ARTIFACT_BYTES = 1_000_000_000
+
 /** Hint for URLs that a setting can allow. */
 const ALLOW_HINT = '; to allow it, set catalog.allowPrivateArtifacts'
 
@@ -196,6 +199,6 @@ function refused(place: string, why: string): MirrorError {
 function tooLarge(place: string, size: number, cap: number): MirrorError {
   return new MirrorError(
     'upstream_too_large',
-    `${place}: ${size} bytes or more, the cap (catalog.maxArtifactBytes) is ${cap}`,
+    `${place}: ${size} bytes or more, the most that is mirrored is ${cap}; fetch it from the service itself`,
   )
 }

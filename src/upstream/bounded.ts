@@ -6,7 +6,6 @@ export function boundedUpstream(upstream: Config['upstream'], limitMs: number): 
   return {
     ...upstream,
     retries: 0,
-    connectTimeoutMs: Math.min(upstream.connectTimeoutMs, most),
     requestTimeoutMs: Math.min(upstream.requestTimeoutMs, most),
   }
 }

@@ -1,14 +1,14 @@
 import type { Config } from '../config/schema.ts'
 import { followSecret } from '../config/secret-files.ts'
 import { MirrorError } from '../base/errors.ts'
-import { type ArtifactOptions, type ArtifactSink, fetchArtifact } from './artifacts.ts'
+import { type ArtifactOptions, type ArtifactSink, MAX_ARTIFACT_BYTES, fetchArtifact } from './artifacts.ts'
 import { type Authorization, basicKey, bearer } from './http/credentials.ts'
 import { type ClockWatch, createClockWatch } from './clock-check.ts'
 import { type Client, type ClientDeps, agentName, createClient, realDelay } from './client.ts'
 import { type HostLimiter, createLimiter } from './http/limiter.ts'
 import { clientCredentials } from './oauth.ts'
 import type { RunSignal } from './http/request.ts'
-import { type Delay, countRetries, createRetrying } from './http/retry.ts'
+import { type Delay, RETRY_AFTER_MAX_MS, countRetries, createRetrying } from './http/retry.ts'
 import { type SecretSearch, createSecretSearch } from './secret-search.ts'
 import { type Transport, createTransport } from './http/transport.ts'
 
@@ -41,6 +41,8 @@ export interface UpstreamDeps {
   version: string
   now: () => number
   delay?: Delay
+  /** Limits of one document, if others than usual. */
+  artifacts?: Partial<Pick<ArtifactOptions, 'maxBytes' | 'timeoutMs'>>
   /** Logs a warning that is not part of a run: a secret file that cannot be used. */
   warn?: (text: string) => void
   /** Sees the headers of all responses; without it, they are compared with the clock of this machine. */
@@ -60,9 +62,8 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
   const limiterFor = (host: string): HostLimiter => {
     const { apiUrl, tier } = config.identity
     const perMinute = apiUrl !== null && new URL(apiUrl).host === host ? TIERS[tier] : null
-    const maxRetryAfterMs = config.upstream.retryAfterMaxSeconds * 1000
-    const maxWaitMs = Math.max(60_000, maxRetryAfterMs) // a window is a minute
-    return createLimiter({ host, perMinute, maxWaitMs, maxRetryAfterMs, now, elapsed, delay })
+    const waits = { maxWaitMs: RETRY_AFTER_MAX_MS, maxRetryAfterMs: RETRY_AFTER_MAX_MS } // a window is a minute
+    return createLimiter({ host, perMinute, ...waits, now, elapsed, delay })
   }
   const limiter = memoize(limiterFor)
   // The service limits requests with a credential; requests to the public feeds on the same host do not share that
@@ -125,21 +126,23 @@ function joined(listsOf: () => readonly (readonly string[])[]): () => readonly s
   }
 }
 
+/** Deadline of one document, from the request to the last byte, milliseconds: 1 GB over a line of 14 Mbit/s. */
+const ARTIFACT_TIMEOUT_MS = 600_000
+
 /** The run that a document is fetched for. */
 type DocumentRun = Pick<RunSignal, 'signal' | 'cost' | 'onRetry'>
 
 function artifactOptions(
-  { config, version, now }: UpstreamDeps,
+  { config, version, now, artifacts }: UpstreamDeps,
   transport: Transport,
   secrets: SecretSearch,
   cost: DocumentRun['cost'],
 ): ArtifactOptions {
-  const { allowPrivateArtifacts, maxArtifactBytes, artifactTimeoutMs } = config.catalog
   return {
     transport,
-    allowPrivate: allowPrivateArtifacts,
-    maxBytes: maxArtifactBytes,
-    timeoutMs: artifactTimeoutMs,
+    allowPrivate: config.catalog.allowPrivateArtifacts,
+    maxBytes: artifacts?.maxBytes ?? MAX_ARTIFACT_BYTES,
+    timeoutMs: artifacts?.timeoutMs ?? ARTIFACT_TIMEOUT_MS,
     userAgent: agentName(config.upstream, version),
     secrets,
     now,

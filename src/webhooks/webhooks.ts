@@ -6,7 +6,9 @@ import type { Account } from '../base/connections/account.ts'
 import type { ConnectionOptions } from '../base/connections/limit.ts'
 import { messageOf } from '../base/errors.ts'
 import type { Logger } from '../base/log.ts'
+import { MAX_DELIVERY_BYTES } from './receive/body-reader.ts'
 import { createTypeFilter } from './receive/event.ts'
+import { TOLERANCE_SECONDS } from './receive/headers.ts'
 import { type Listener, startListener, tryListener } from './receive/listener.ts'
 import { type DeliveryFollower, type ReceiverOptions, createReceiver } from './receive/receiver.ts'
 import { maySync } from '../base/domain/sources.ts'
@@ -68,15 +70,15 @@ export interface Webhooks {
 }
 
 const PRUNE_MS = HOUR_MS
+/** How long a delivery is remembered, so that a repeat is known: senders try for days, and a month outlasts them all. */
+const KEEP_MS = 30 * DAY_MS
 const GRACE_MS = 10_000
 
 /** Starts the inbox thread with the settings: where nothing can be received and nothing was, with the first delivery. */
 export function startInbox({ config, fault }: Pick<WebhooksOptions, 'config' | 'fault'>) {
-  const { keepDays, maxPending } = config.webhooks
   return startInboxThread({
     dataDir: config.data.dir,
-    keepMs: keepDays * DAY_MS,
-    maxPending,
+    keepMs: KEEP_MS,
     isEmpty: !mayReceive(config) && isInboxEmpty(config.data.dir),
     onFailed: fault.note,
     onRevived: fault.end,
@@ -97,7 +99,7 @@ export async function tryWebhooks(config: Config, now: () => number): Promise<vo
 export function startWebhooks(options: WebhooksOptions): Webhooks {
   const { config, log, now, inbox, counters, reads } = options
   const settings = config.webhooks
-  const { dialect, toleranceSeconds, allowedOrigins, maxBytes } = settings
+  const { dialect, allowedOrigins } = settings
   const endpoints = endpointsOf(settings)
   const secrets = createSecrets({
     settings: () => settings.secrets,
@@ -113,10 +115,10 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
     endpoints,
     inbox,
     allowedOrigins,
-    maxBytes,
+    maxBytes: MAX_DELIVERY_BYTES,
     now,
     log,
-    verify: createVerifier({ secrets: secrets.active, dialect, toleranceSeconds, now }),
+    verify: createVerifier({ secrets: secrets.active, dialect, toleranceSeconds: TOLERANCE_SECONDS, now }),
     isSetUp: isOn,
     refusal: options.refusal,
     isWanted: createTypeFilter(settings.types, config.upstream.vendor),

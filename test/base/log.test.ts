@@ -23,9 +23,9 @@ test.skipIf(!existsSync('/dev/full'))('a log that cannot be written drops the li
 })
 
 describe('a log file', () => {
-  const make = (path: string, mode = '0640') => {
+  const make = (path: string) => {
     const said: string[] = []
-    return { said, file: openLogFile(path, { mode, fallback: (line) => said.push(line) }) }
+    return { said, file: openLogFile(path, { fallback: (line) => said.push(line) }) }
   }
 
   test('is created with its mode, appended to, and opened again under its name after a rename', () => {
@@ -39,7 +39,7 @@ describe('a log file', () => {
     file.write('three\n')
     expect(readFileSync(`${path}.1`, 'utf8')).toBe('before\none\ntwo\n')
     expect(readFileSync(path, 'utf8')).toBe('three\n')
-    expect(statSync(path).mode & 0o777).toBe(0o640)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
   })
 
   test('that cannot be written gives its lines to standard error, and says afterwards how many', () => {

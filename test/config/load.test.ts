@@ -44,7 +44,7 @@ test('the configuration is frozen in all its depth', () => {
 })
 
 test('all problems of all sources come in one message, one a line', () => {
-  const file = fileWith('server:\n  prot: 1\nosv:\n  guardFraction: 7\nupstream:\n  retryMinMs: 99999\n')
+  const file = fileWith('server:\n  prot: 1\nosv:\n  guardFraction: 7\nwebhooks:\n  host: 0.0.0.0\n')
   const env = { PATCHMIRROR_LOG_LEVEL: 'loud', PATCHMIRROR_NONSENSE: '1' }
   const message = refusal(() => load({ file, env, requireUpstream: true }))
   expect(message.split('\n')).toHaveLength(7)
@@ -53,7 +53,7 @@ test('all problems of all sources come in one message, one a line', () => {
   expect(message).toContain(
     `osv.guardFraction (file ${file}, line 4): 7 is too large. Allowed: a number from 0 to 1; for example 0.1.`,
   )
-  expect(message).toContain(`upstream.retryMinMs (file ${file}): 99999 is above`)
+  expect(message).toContain(`webhooks.port: not set, though webhooks.host (file ${file}) is`)
   expect(message).toContain('log.level (env PATCHMIRROR_LOG_LEVEL): "loud" is not one of')
   expect(message).toContain('PATCHMIRROR_NONSENSE: unknown environment variable')
   expect(message).toContain('upstream.apiRoot: not set')
@@ -82,15 +82,4 @@ test('the upstream is required only of commands that ask for it', () => {
   expect(message).toContain('PATCHMIRROR_UPSTREAM_API_ROOT=https://')
   const env = { PATCHMIRROR_UPSTREAM_API_ROOT: 'nonsense' }
   expect(refusal(() => load({ env, requireUpstream: true }))).not.toContain('not set')
-})
-
-test('the smallest retry pause may equal the largest but not exceed it', () => {
-  const equal = 'upstream: { retryMinMs: 700, retryMaxMs: 700 }'
-  expect(loadYaml(equal).config.upstream.retryMaxMs).toBe(700)
-  const env = { PATCHMIRROR_UPSTREAM_RETRY_MAX_MS: '100' }
-  expect(refusal(() => load({ env }))).toContain(
-    'upstream.retryMinMs (default): 500 is above upstream.retryMaxMs (env PATCHMIRROR_UPSTREAM_RETRY_MAX_MS), which is 100',
-  )
-  const refused = refusal(() => loadYaml('upstream: { retryMinMs: -1, retryMaxMs: 100 }'))
-  expect(refused).not.toContain('is above')
 })

@@ -20,6 +20,42 @@ describe('a setting of an earlier version', () => {
     )
   })
 
+  test.each([
+    ['upstream.connectTimeoutMs', 'PATCHMIRROR_UPSTREAM_CONNECT_TIMEOUT_MS', '10 seconds'],
+    [
+      'upstream.archiveTimeoutMs',
+      'PATCHMIRROR_UPSTREAM_ARCHIVE_TIMEOUT_MS',
+      'one hour, and the next run resumes a download',
+    ],
+    ['upstream.retryMinMs', 'PATCHMIRROR_UPSTREAM_RETRY_MIN_MS', 'half a second'],
+    ['upstream.retryAfterMaxSeconds', 'PATCHMIRROR_UPSTREAM_RETRY_AFTER_MAX_SECONDS', '300 seconds'],
+    ['data.keepRuns', 'PATCHMIRROR_DATA_KEEP_RUNS', '500 runs of each source'],
+    ['osv.maxSingleFetches', 'PATCHMIRROR_OSV_MAX_SINGLE_FETCHES', '5000 records'],
+    ['catalog.reconcileSchedule', 'PATCHMIRROR_CATALOG_RECONCILE_SCHEDULE', 'each 15 minutes'],
+    ['catalog.maxListPages', 'PATCHMIRROR_CATALOG_MAX_LIST_PAGES', '10000 pages'],
+    ['catalog.listTimeoutMs', 'PATCHMIRROR_CATALOG_LIST_TIMEOUT_MS', '15 minutes'],
+    ['catalog.maxArtifactBytes', 'PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES', '1 GB'],
+    ['catalog.artifactTimeoutMs', 'PATCHMIRROR_CATALOG_ARTIFACT_TIMEOUT_MS', '10 minutes'],
+    ['webhooks.toleranceSeconds', 'PATCHMIRROR_WEBHOOKS_TOLERANCE_SECONDS', '300 seconds'],
+    ['webhooks.maxBytes', 'PATCHMIRROR_WEBHOOKS_MAX_BYTES', '256 KiB'],
+    ['webhooks.keepDays', 'PATCHMIRROR_WEBHOOKS_KEEP_DAYS', '30 days'],
+    ['webhooks.maxPending', 'PATCHMIRROR_WEBHOOKS_MAX_PENDING', '100000 deliveries'],
+    ['webhooks.debounceMaxMs', 'PATCHMIRROR_WEBHOOKS_DEBOUNCE_MAX_MS', '30 seconds'],
+    ['relay.waitVisible', 'PATCHMIRROR_RELAY_WAIT_VISIBLE', 'true'],
+    ['relay.timeoutMs', 'PATCHMIRROR_RELAY_TIMEOUT_MS', '15 seconds'],
+    ['relay.maxDays', 'PATCHMIRROR_RELAY_MAX_DAYS', '4 days'],
+    ['relay.concurrency', 'PATCHMIRROR_RELAY_CONCURRENCY', '4 requests'],
+    ['bundle.dateHours', 'PATCHMIRROR_BUNDLE_DATE_HOURS', '6 hours'],
+    ['fleet.graceHours', 'PATCHMIRROR_FLEET_GRACE_HOURS', '24 hours'],
+    ['log.fileMode', 'PATCHMIRROR_LOG_FILE_MODE', '0600, and a file that exists keeps its mode'],
+  ])('is named with its value where that is a constant now: %s', (key, variable, value) => {
+    const [section = '', name = ''] = key.split('.')
+    const path = fileWith(`${section}:\n  ${name}: 1\n`)
+    const text = `there is no such setting any more, and the value is always ${value}; remove it`
+    expect(refusal(() => load({ file: path }))).toContain(`${key} (file ${path}, line 2): ${text}`)
+    expect(refusal(() => load({ env: { [variable]: '1' } }))).toContain(`${variable}: ${text}`)
+  })
+
   test.each(['server.cacheMaxAgeSeconds', 'relay.chatTemplate', 'relay.dialect'])(
     'is named as one that nothing replaces: %s',
     (key) => {

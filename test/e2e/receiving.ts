@@ -29,7 +29,6 @@ export async function open(service: ServiceOptions = {}, command?: typeof run): 
     PATCHMIRROR_SERVER_KEYS: TEST_KEY,
     PATCHMIRROR_CATALOG_SCOPE: 'all',
     PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
-    PATCHMIRROR_WEBHOOKS_DEBOUNCE_MAX_MS: '120000',
   })
   const options = { records: 5, service: { ...small, ...service } }
   const world = await openWorld(options, envOf, command)

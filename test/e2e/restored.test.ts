@@ -19,7 +19,7 @@ async function restored(from: string, to: string, newIdentity = false, isPrivate
   const secretFile = join(from, 'webhook-secrets.json')
   const fixed = { force: true, program: 'patchmirror/test', now: Date.now }
   await writeBackup({ ...fixed, dataDir: from, path, isPrivate, secretFile })
-  await restoreBackup({ path, dataDir: to, newIdentity, maxDays: 4, now: Date.now })
+  await restoreBackup({ path, dataDir: to, newIdentity, now: Date.now })
 }
 
 /** Copies each database of a folder in some way. */

@@ -75,7 +75,7 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
     const dataDir = join(disk, 'data')
     mkdirSync(dataDir)
     const restore = (onStep: (step: string) => void) =>
-      restoreBackup({ path, dataDir, newIdentity: false, maxDays: 4, now: Date.now, onStep })
+      restoreBackup({ path, dataDir, newIdentity: false, now: Date.now, onStep })
     fillDisk(disk, 500_000)
     await expect(restore(() => undefined)).rejects.toMatchObject(FULL)
     expect(readdirSync(dataDir)).toEqual([])

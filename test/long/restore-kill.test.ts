@@ -37,7 +37,7 @@ function restoreKilled(path: string, dataDir: string, at: number, newIdentity: b
       if (steps === ${at}) process.kill(process.pid, 'SIGKILL')
       writeSync(1, String(steps++) + ' ')
     }
-    await restoreBackup({ ...${JSON.stringify({ path, dataDir, newIdentity, maxDays: 4 })}, now: Date.now, onStep })`
+    await restoreBackup({ ...${JSON.stringify({ path, dataDir, newIdentity })}, now: Date.now, onStep })`
   const { stdout, signal, status } = spawnSync(process.execPath, ['--input-type=module', '-e', code])
   expect(signal === 'SIGKILL' || status === 0).toBe(true)
   return stdout.toString().trim().split(' ').filter(Boolean).length
@@ -66,7 +66,7 @@ test.each([false, true])(
         break
       }
       expect(() => openReader(dataDir)).toThrow('was not completely restored')
-      await restoreBackup({ path, dataDir, newIdentity, maxDays: 4, now: Date.now })
+      await restoreBackup({ path, dataDir, newIdentity, now: Date.now })
       expect(digestOf(dataDir)).toBe(whole)
     }
     expect(at).toBeGreaterThan(4) // extract, check, publish, each file, finish

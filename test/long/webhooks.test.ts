@@ -7,7 +7,7 @@ import { receiving } from '../webhooks/receive/receivers.ts'
 
 const EVENTS = 2_000
 
-test('two thousand events cause at most two refreshes, and all are settled', async () => {
+test('two thousand events within half a minute cause at most two refreshes, and all are settled', async () => {
   const world = await open()
   world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET
   const served = await serve(world, { PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '10000' })
@@ -18,14 +18,16 @@ test('two thousand events cause at most two refreshes, and all are settled', asy
     for (let tag = left.pop(); tag !== undefined; tag = left.pop())
       expect(await send(world, served.hook, tag)).toBe(202)
   }
+  const began = performance.now()
   await Promise.all(Array.from({ length: 32 }, sender))
+  const halfMinutes = Math.floor((performance.now() - began) / 30_000) // none: events wait that long at most
   await expect
     .poll(async () => (await webhooksOf(served)).counts, PATIENT)
     .toMatchObject({
       pending: 0,
       done: EVENTS,
     })
-  expect((await webhooksOf(served)).refresh.refreshes).toBeLessThanOrEqual(2)
+  expect((await webhooksOf(served)).refresh.refreshes).toBeLessThanOrEqual(2 + halfMinutes)
   for (const tag of tags) expect(await isServed(served, tag)).toBe(200)
 }, 240_000)
 

@@ -6,14 +6,13 @@ import type { Config } from '../../src/config/schema.ts'
 import { type Sandbox, type SandboxOptions, createSandbox } from '../sandbox/server.ts'
 import { contentOf } from '../../src/store/database/gzip.ts'
 import { type Writes, openWrites } from '../../src/store/writer.ts'
-import type { Progress } from '../../src/sync/context.ts'
+import type { Progress, RunLimits } from '../../src/sync/context.ts'
 import { type RunReport, type RunRequest, createRunner } from '../../src/sync/runner.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 
 /** Settings that make a test quick: short pauses, short deadlines. Dotted keys as environment variables. */
 export const QUICK = {
   PATCHMIRROR_UPSTREAM_RETRIES: '2',
-  PATCHMIRROR_UPSTREAM_RETRY_MIN_MS: '1',
   PATCHMIRROR_UPSTREAM_RETRY_MAX_MS: '5',
   PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: '60000',
   PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '60',
@@ -44,6 +43,10 @@ export interface BenchOptions {
   envOf?: (sandbox: Sandbox) => Record<string, string>
   dir?: string
   now?: () => number
+  /** Limits of the runs that are others than usual. */
+  limits?: RunLimits
+  /** Deadline of one document, milliseconds, if another than usual. */
+  artifactTimeoutMs?: number
   onProgress?: (progress: Progress) => void
 }
 
@@ -67,13 +70,19 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
   const store = openWrites(dir)
   const onProgress = options.onProgress ?? ((): void => undefined)
   const connect = (config: Config) => {
-    const upstream = createUpstream({ config, version: 'test', now })
+    const { limits = {}, artifactTimeoutMs: timeoutMs } = options
+    const artifacts = {
+      ...(limits.artifactBytes !== undefined && { maxBytes: limits.artifactBytes }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+    }
+    const upstream = createUpstream({ config, version: 'test', now, artifacts })
     const runner = createRunner({
       config,
       store,
       upstream: () => upstream,
       now,
       signal: stop.signal,
+      limits,
       onProgress,
     })
     return { upstream, runner }

@@ -32,7 +32,7 @@ export async function bench(options: BenchOptions = {}): Promise<Bench> {
  * copy of the folder that such a sync left earlier in this process.
  */
 export async function synced(options: BenchOptions = {}): Promise<Bench> {
-  const { now, dir, onProgress: _progress, ...origin } = options
+  const { now, dir, onProgress: _progress, limits: _limits, ...origin } = options
   if (now === undefined && dir === undefined) return bench({ ...options, dir: await copyFilledFolder(origin, ['osv']) })
   const made = await bench(options)
   expect(await made.run('osv')).toMatchObject({ state: 'complete' })

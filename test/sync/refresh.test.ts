@@ -374,7 +374,7 @@ test('a tag that is announced before it is listed is found by a later refresh', 
 })
 
 longTest('many refreshes do not push complete syncs out of the run log', async () => {
-  const made = await mirrored(SMALL, { PATCHMIRROR_DATA_KEEP_RUNS: '10' })
+  const made = await mirrored(SMALL, {}, { limits: { keepRuns: 10 } })
   const confirmed = made.store.runs.readConfirmedAt('catalog')
   for (let i = 0; i < 12; i++) await refresh(made)
   const kinds = made.store.runs.listRuns(100).map(({ kind }) => kind)

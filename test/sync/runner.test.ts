@@ -49,7 +49,7 @@ describe('every run leaves a row', () => {
   })
 
   test('and old rows are removed, except the last that published and those with an open quarantine', async () => {
-    const made = await synced({ env: { PATCHMIRROR_DATA_KEEP_RUNS: '3' } })
+    const made = await synced({ limits: { keepRuns: 3 } })
     made.sandbox.faults.set(INDEX, { kind: 'shrinkIndex' }, { times: 1 })
     const { id } = await made.run('osv')
     made.sandbox.faults.set(INDEX, { kind: 'status', status: 500 })

@@ -10,6 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { openInbox } from '../../src/store/database/open.ts'
 import { createInbox } from '../../src/store/webhooks/inbox.ts'
 import { replaceSecretFile } from '../../src/webhooks/receive/secret-file.ts'
+import { createSandbox } from '../sandbox/server.ts'
 import { openFilledStore } from '../support/filled-store.ts'
 import { commandHost } from '../support/hosted.ts'
 import { seconds, startDaemon } from './daemons.ts'
@@ -83,9 +84,11 @@ describe('a daemon that receives webhooks', () => {
   })
 
   test('answers 503 without a secret and while it shuts down, and uses the first secret without a restart', async () => {
+    const sandbox = await createSandbox({ records: 3, service: false }) // readers are told once a refresh is done
+    onTestFinished(() => sandbox.close())
     const { agent, port, dir, lines } = await startDaemon({
+      PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
       PATCHMIRROR_WEBHOOKS_SECRETS: '',
-      PATCHMIRROR_RELAY_WAIT_VISIBLE: 'false',
     })
     expect(lines.join('')).toContain('no secret is configured')
     expect((await deliver(port)).status).toBe(503)

@@ -31,7 +31,7 @@ const WRONG: ReadonlySet<string> = new Set(['failed', 'partial', 'quarantined'])
 function listed({ runs }: Reads, { limit = '20', failed = false }: RunsOptions): Run[] {
   const count = countOf(limit)
   if (!failed) return [...runs.listRuns(count)]
-  // The log has at most data.keepRuns rows.
+  // The log has some hundred rows for each source at most.
   return runs
     .listRuns(Number.MAX_SAFE_INTEGER)
     .filter(({ state }) => WRONG.has(state))

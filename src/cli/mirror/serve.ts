@@ -81,9 +81,9 @@ function warningsAtStart(config: Config, offline: boolean): string[] {
 }
 
 /** Opens the file of `log.file`; null: the log goes to standard error. */
-function openOwnLog({ file, fileMode }: Config['log']): LogFile | null {
+function openOwnLog({ file }: Config['log']): LogFile | null {
   if (file === null) return null
-  return openLogFile(file, { mode: fileMode, fallback: (line) => writeLine(line) })
+  return openLogFile(file, { fallback: (line) => writeLine(line) })
 }
 
 /** Tells other commands which settings are in use. Where the disk is full they do not learn it, and the daemon goes on. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { MirrorError, whyUnreadable } from '../../base/errors.ts'
 import { readCapture } from '../../webhooks/doctor/capture.ts'
 import { type Diagnosis, diagnose } from '../../webhooks/doctor/diagnosis.ts'
+import { TOLERANCE_SECONDS } from '../../webhooks/receive/headers.ts'
 import { readStoredSecrets, readSecretLines } from './secrets.ts'
 import { type GlobalOptions, print, settings } from '../context.ts'
 import { table, visible } from '../output.ts'
@@ -25,13 +26,12 @@ export function doctorCommand(file: string, options: DoctorOptions): number {
   const { secretFile } = options
   const { config } = settings(options, false, secretFile === undefined ? ['webhooks.secrets'] : [])
   const secrets = secretFile === undefined ? readStoredSecrets(config) : readSecretLines(secretFile)
-  const { dialect, toleranceSeconds } = config.webhooks
   const diagnosis = diagnose({
     capture: readCapture(read(file)),
     secrets,
     now: timeOf(options.at),
-    dialect,
-    toleranceSeconds,
+    dialect: config.webhooks.dialect,
+    toleranceSeconds: TOLERANCE_SECONDS,
     canRegister: config.upstream.apiRoot !== null,
   })
   if (options.json === true) print(JSON.stringify(diagnosis, null, 2))

@@ -12,9 +12,7 @@ import { isLoopbackHost } from '../kinds/urls.ts'
 export function checkTogether(checked: Checked, requireUpstream: boolean): string[] {
   return [
     ...checkPresence(checked),
-    ...checkOrder(checked, 'upstream.retryMinMs', 'upstream.retryMaxMs'),
     ...checkCredentials(checked),
-    ...checkOrder(checked, 'webhooks.debounceMs', 'webhooks.debounceMaxMs'),
     ...checkServer(checked),
     ...checkWebhooks(checked),
     ...checkRelay(checked),
@@ -31,15 +29,6 @@ function checkPresence({ values, refused }: Checked): string[] {
   return SETTINGS.filter(({ key }) => !values.has(key) && !refused.has(key)).map(
     ({ key }) => `${key}: missing from the shipped defaults; restore config/default.yaml`,
   )
-}
-
-function checkOrder({ values, origins, refused }: Checked, low: string, high: string): string[] {
-  const min = values.get(low)
-  const max = values.get(high)
-  if (refused.has(low) || refused.has(high)) return []
-  if (typeof min !== 'number' || typeof max !== 'number' || min <= max) return []
-  const place = (key: string): string => `${key} (${origins.get(key) ?? 'not set'})`
-  return [`${place(low)}: ${min} is above ${place(high)}, which is ${max}. Allowed: at most that.`]
 }
 
 function checkUpstream({ values, refused }: Checked): string[] {

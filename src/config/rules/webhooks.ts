@@ -5,7 +5,7 @@ import { endpointsOf } from '../kinds/webhooks.ts'
 
 /** Problems of the webhook settings that show only together. No secret is quoted. */
 export function checkWebhooks(checked: Checked): string[] {
-  return [...checkListener(checked), ...checkEndpoints(checked), ...checkMemory(checked), ...checkDialect(checked)]
+  return [...checkListener(checked), ...checkEndpoints(checked), ...checkDialect(checked)]
 }
 
 /** `webhooks.certFile (env PATCHMIRROR_WEBHOOKS_CERT_FILE)` */
@@ -58,24 +58,6 @@ function checkEndpoints({ values, refused }: Checked): string[] {
     return other === undefined ? [] : [`${other.name}=${other.path} and ${one.name}=${one.path}`]
   })
   return twice.map((both) => `webhooks.endpoints: ${both} have the same name or the same path. Give each its own.`)
-}
-
-/** A delivery is accepted until its time is `toleranceSeconds` behind, and its time may be that far in the future on arrival. */
-function checkMemory({ values, refused }: Checked): string[] {
-  const keep = values.get('webhooks.keepDays')
-  const tolerance = values.get('webhooks.toleranceSeconds')
-  if (refused.has('webhooks.keepDays') || refused.has('webhooks.toleranceSeconds')) return []
-  if (typeof keep !== 'number' || typeof tolerance !== 'number') return []
-  if (keep * 86_400 >= 2 * tolerance) return []
-  return [
-    `webhooks.keepDays: ${keep} is less than twice webhooks.toleranceSeconds (${tolerance}), so a delivery would be ` +
-      `forgotten while it is still accepted. Allowed: at least ${inDays(2 * tolerance)}.`,
-  ]
-}
-
-/** `0.0139 (1200 seconds)`: rounded up, so that it is allowed itself. */
-function inDays(seconds: number): string {
-  return `${Math.ceil((seconds / 86_400) * 10_000) / 10_000} (${seconds} seconds)`
 }
 
 const DECODED: ReadonlySet<unknown> = new Set(['standard', 'decoded-hex'])

@@ -5,13 +5,13 @@ import { followConfig } from '../secret-files.ts'
 const LIVE = {
   osv: ['schedule', 'reconcileSchedule'],
   feeds: ['schedule'],
-  catalog: ['schedule', 'reconcileSchedule'],
+  catalog: ['schedule'],
   identity: ['schedule'],
   sync: ['jitterSeconds'],
   server: ['keys', 'maxConnections', 'maxConnectionsPerAddress'],
   webhooks: ['secrets'],
   relay: Object.keys(SCHEMA.relay) as (keyof Config['relay'])[],
-  fleet: ['pollSeconds', 'maxLagSeconds', 'leaseSeconds', 'keepDays', 'graceHours'],
+  fleet: ['pollSeconds', 'maxLagSeconds', 'leaseSeconds', 'keepDays'],
   log: ['level', 'access'],
 } as const satisfies { [Name in keyof Config]?: readonly (keyof Config[Name])[] }
 

@@ -15,7 +15,6 @@ export const EXCHANGE = {
     inbox: nullable(directory()),
     keep: integerSetting({ min: 1, max: 10_000, example: 30 }),
     fullDays: number({ min: 0, max: 3650, example: 7 }),
-    dateHours: number({ min: 0.01, max: 87_600, example: 6 }),
     pollSeconds: integerSetting({ min: 1, max: 86_400, example: 10 }),
   },
   fleet: {
@@ -32,6 +31,5 @@ export const EXCHANGE = {
     maxLagSeconds: integerSetting({ min: 3, max: 86_400, example: 60 }),
     leaseSeconds: integerSetting({ min: 3, max: 3600, example: 30 }),
     keepDays: number({ min: 1, max: 3650, example: 14 }),
-    graceHours: number({ min: 1, max: 8760, example: 24 }),
   },
 }

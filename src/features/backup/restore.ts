@@ -9,6 +9,7 @@ import { nameStorageError } from '../../store/database/faults.ts'
 import { type Db, guarded, inboxPath, openInbox, openWriter } from '../../store/database/open.ts'
 import { refuseForeignRoot, restoringDir } from '../../store/database/unfinished.ts'
 import { type DroppedEvents, forgetRelayed, renumberChanges, settleOldEvents } from '../../store/restored.ts'
+import { RELAY_DAYS } from '../../store/webhooks/outbox.ts'
 import { createLedgerWriter } from '../../store/replication/ledger.ts'
 import { type BackupManifest, FILE_NAMES, notABackup } from './format.ts'
 import { openBackup } from './read.ts'
@@ -21,8 +22,6 @@ interface RestoreOptions {
   readonly dataDir: string
   /** Whether the mirror gets another identity: the old one may still be running. */
   readonly newIdentity: boolean
-  /** How long events are relayed, days (`relay.maxDays`): what waits since before is not announced any more. */
-  readonly maxDays: number
   /** Unix milliseconds. */
   readonly now: () => number
   /** Called before each step, by tests that stop at one. */
@@ -125,7 +124,7 @@ function check(options: RestoreOptions, manifest: BackupManifest, staging: strin
     throw error
   }
   const now = options.now()
-  const at = { now, before: now - options.maxDays * DAY_MS }
+  const at = { now, before: now - RELAY_DAYS * DAY_MS } // what waits since before is not announced any more
   const identity = inOneFile(openWriter(staging), (db) => {
     renumberChanges(db, at)
     return options.newIdentity ? createLedgerWriter(db).renewIdentity() : manifest.identity

@@ -10,6 +10,7 @@ import { listedFindings } from './listed.ts'
 import { tryRequest, tryTcp } from './network/probes.ts'
 import type { DoctorWorld } from './world.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
+import { connectTimeoutOf } from '../../upstream/http/transport.ts'
 
 /** Creates the checks of where events arrive, of where they are passed on to, and of caches. */
 export function receiverChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
@@ -88,7 +89,7 @@ async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
 /** Names a target by its scheme and host: the rest of its URL may be a token. */
 async function probeTarget(world: DoctorWorld, config: Config, url: URL): Promise<Finding> {
   const proxy = createProxyRule(null, world.env)(url)
-  const { connectTimeoutMs } = boundedUpstream(config.upstream, world.timeoutMs)
+  const connectTimeoutMs = connectTimeoutOf(boundedUpstream(config.upstream, world.timeoutMs))
   try {
     await tryTcp(proxy === null ? url : new URL(proxy.url), connectTimeoutMs)
     return fine(`${url.origin} accepts connections${proxy === null ? '' : ` through ${proxy.setting}`}`)

@@ -26,10 +26,7 @@ import { whyGenerationRefused } from './generations/format/refusals.ts'
 import { hasUnpublished } from './generations/position.ts'
 
 /** Settings of a fleet that a running thread takes over. */
-export type LiveFleetSettings = Pick<
-  Config['fleet'],
-  'pollSeconds' | 'maxLagSeconds' | 'leaseSeconds' | 'keepDays' | 'graceHours'
->
+export type LiveFleetSettings = Pick<Config['fleet'], 'pollSeconds' | 'maxLagSeconds' | 'leaseSeconds' | 'keepDays'>
 
 /** Start data of the thread of a fleet. */
 export interface FleetStart {

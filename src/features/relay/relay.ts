@@ -4,7 +4,13 @@ import { announce } from '../../store/changes/message.ts'
 import { nameStorageError } from '../../store/database/faults.ts'
 import type { Reads } from '../../store/reads.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
-import type { DeliveryResult, DueDelivery, RelayOutbox, RelayTarget } from '../../store/webhooks/outbox.ts'
+import {
+  type DeliveryResult,
+  type DueDelivery,
+  RELAY_DAYS,
+  type RelayOutbox,
+  type RelayTarget,
+} from '../../store/webhooks/outbox.ts'
 import { announceFindings } from '../../store/findings/message.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
 import { LONGEST_PAUSE_MS, type TargetResponse, isDue, outcomeOf } from './delivery-rule.ts'
@@ -15,8 +21,6 @@ import { type RelayStateChange, createStateChanges } from './state-changes.ts'
 export interface RelaySettings {
   readonly targets: readonly string[]
   readonly events: readonly string[]
-  readonly waitVisible: boolean
-  readonly maxDays: number
   /** Requests at the same time to one target. */
   readonly concurrency: number
 }
@@ -165,10 +169,10 @@ function createPruning(deps: RelayDeps): () => void {
 }
 
 /** Events before this time are given up, Unix milliseconds. */
-function oldestKept({ settings, reads, now }: RelayDeps): number {
+function oldestKept({ reads, now }: RelayDeps): number {
   const store = reads()
   const time = store === null ? now() : timeOfAges(store, now())
-  return time - settings.maxDays * DAY_MS
+  return time - RELAY_DAYS * DAY_MS
 }
 
 /**
@@ -212,7 +216,7 @@ function collect(deps: RelayDeps, tags: ReturnType<typeof createFindingsCollecto
   const { settings, outbox, reads, now } = deps
   const webhooks = settings.targets.length > 0 && settings.events.includes('webhook')
   for (;;) {
-    const ready = outbox.listReady(settings.waitVisible, BATCH)
+    const ready = outbox.listReady(BATCH)
     if (ready.length === 0) break
     outbox.passOn(ready, webhooks, now())
   }

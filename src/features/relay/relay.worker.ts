@@ -31,6 +31,10 @@ export type ToRelay =
 export type FromRelay =
   { readonly type: 'fault'; readonly message: string } | { readonly type: 'turn'; readonly turn: RelayStateChange }
 
+/** Requests at the same time to one target: a burst is quick, and a receiver is not flooded. */
+const CONCURRENCY = 4
+/** Deadline of one attempt, milliseconds. A receiver answers at once and works later; slow ones do not delay others. */
+const TIMEOUT_MS = 15_000
 /** Interval between checks for due deliveries, milliseconds. */
 const CHECK_MS = 1_000
 
@@ -43,7 +47,7 @@ function main(port: MessagePort): void {
   collectWhenIdle()
   const { outbox: db, mirror } = opened
   const reads = createReads(mirror)
-  const settings = { ...config.relay, targets: relayUrls(config.relay) }
+  const settings = { ...config.relay, concurrency: CONCURRENCY, targets: relayUrls(config.relay) }
   const sending = createSending(() => connect(config, settings, version, reads))
   let served = 0
   let servesFindings = false
@@ -103,7 +107,7 @@ type RelaySend = Parameters<typeof createRelay>[0]['send']
 /** Loads what sends, with the first delivery: the modules of an HTTP client take more memory than all others of this thread. */
 async function connect(
   { relay, upstream }: RelayStart['config'],
-  settings: RelaySettings & Pick<Config['relay'], 'timeoutMs' | 'secret'>,
+  settings: RelaySettings & Pick<Config['relay'], 'secret'>,
   version: string,
   reads: Pick<Reads, 'secrets' | 'catalog' | 'runs' | 'snapshots'>,
 ) {
@@ -112,20 +116,18 @@ async function connect(
     import('./sender.ts'),
     import('./news.ts'),
   ])
-  const { timeoutMs, concurrency, targets } = settings
   const transport = createTransport({
     ...upstream,
     proxy: null, // that is upstream's proxy; targets use HTTPS_PROXY and NO_PROXY
     // Connections are limited by host, requests by target: several targets may be on one host.
-    concurrency: concurrency * Math.max(1, targets.length),
-    connectTimeoutMs: Math.min(upstream.connectTimeoutMs, timeoutMs),
-    requestTimeoutMs: timeoutMs,
+    concurrency: CONCURRENCY * Math.max(1, settings.targets.length),
+    requestTimeoutMs: TIMEOUT_MS,
   })
   const sign = createSigner(settings.secret ?? formatSecret(reads.secrets.readSecret('relay')))
   const isOld = (body: Uint8Array): boolean => isOldNews(body, reads.catalog, timeOfAges(reads, Date.now()))
   const chat = { urls: new Set(relay.chatTargets), isOld }
   const userAgent = `patchmirror/${version}`
-  const send = createSender({ transport, sign, chat, timeoutMs, userAgent, now: Date.now })
+  const send = createSender({ transport, sign, chat, timeoutMs: TIMEOUT_MS, userAgent, now: Date.now })
   return { transport, send }
 }
 

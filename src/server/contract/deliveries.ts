@@ -16,7 +16,7 @@ export const DELIVERY_CONTRACT: PathOperation = {
   tags: DELIVERY_TAGS,
   parameters: SIGNED,
   requestBody: {
-    description: 'An event, at most `webhooks.maxBytes`.',
+    description: 'An event, at most 256 KiB.',
     required: true,
     content: { 'application/json': { schema: {} } },
   },

@@ -153,6 +153,9 @@ export function createRunReader(db: Db) {
   }
 }
 
+/** Runs that are kept of each source, and refreshes apart: about three weeks of hourly ones. */
+const KEEP_RUNS = 500
+
 /** Creates writes of the run log. Every run has a row; a row without an end is running, or its process died. */
 export function createRunWriter(db: Db) {
   const insert = db.prepare(
@@ -195,7 +198,7 @@ export function createRunWriter(db: Db) {
      * Deletes old runs, but not the last of everything that published: what is stored follows its settings. Partial runs are counted separately: many events do not displace the runs that determine the
      * data's age.
      */
-    pruneRuns: (source: SourceName, keep: number): void => {
+    pruneRuns: (source: SourceName, keep = KEEP_RUNS): void => {
       for (const part of [0, 1]) prune.run({ source, keep, part })
     },
   }

@@ -2,6 +2,9 @@ import type { RelayStatus } from '../../base/reports/transfer.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
 
+/** How long an event is tried, and kept for readers of `/-/events` that come back, days: it bridges a long weekend. */
+export const RELAY_DAYS = 4
+
 /** A target of the relay. Times are unix milliseconds. */
 export interface RelayTarget {
   id: number
@@ -118,8 +121,8 @@ export function createRelayOutbox(db: Db) {
       settling.advance(id, 0)
       return sql.enable.run(id).changes > 0
     }),
-    /** Up to `limit` inbox deliveries that were not relayed yet; with `visible` only those that are done. */
-    listReady: (visible: boolean, limit: number): number[] => sql.ready.all(visible ? 1 : 0, limit),
+    /** Up to `limit` inbox deliveries that are done and were not relayed yet: their receivers can read here what they announce. */
+    listReady: (limit: number): number[] => sql.ready.all(limit),
     /** Relays inbox deliveries, each once; the same event at two endpoints is one. */
     passOn: inOne((ids: readonly number[], deliver: boolean, now: number): void => {
       for (const id of ids) {
@@ -204,9 +207,9 @@ function prepareWrites(db: Db) {
 function prepareRelay(db: Db) {
   return {
     ready: db
-      .prepare<[number, number], number>(
+      .prepare<[number], number>(
         `SELECT inbox FROM relay_ready JOIN inbox ON inbox.id = relay_ready.inbox
-         WHERE inbox.state = 'done' OR ? = 0 ORDER BY inbox LIMIT ?`,
+         WHERE inbox.state = 'done' ORDER BY inbox LIMIT ?`,
       )
       .pluck(),
     received: db.prepare<[number], Pick<RelayEvent, 'webhookId' | 'body'>>(

@@ -8,6 +8,7 @@ import type { UpstreamState } from '../../store/feeds/documents.ts'
 import type { OsvReader } from '../../store/osv/reads.ts'
 import type { ContentProof } from '../../store/runs/snapshots.ts'
 import type { Writes } from '../../store/writer.ts'
+import { ARCHIVE_TIMEOUT_MS } from '../../upstream/http/download.ts'
 import type { Meta } from '../../upstream/http/response.ts'
 import type { Session } from '../../upstream/http/session.ts'
 import { fetchArchiveRange, fetchIndex, passIndex } from '../../upstream/osv.ts'
@@ -88,7 +89,7 @@ async function askForIndex(context: SyncContext, scope: RunScope): Promise<Liste
  * upstream changed none of its records: one with stamps says that itself, for the others the archive must be the same.
  */
 async function confirmedIndex(
-  { session, store, config, facts }: SyncContext,
+  { session, store, facts }: SyncContext,
   asOf: number,
   isComplete: boolean,
 ): Promise<ListedIndex | NothingNew> {
@@ -100,17 +101,17 @@ async function confirmedIndex(
   const listed = { ...(await readStored(body)), stored: true, etag, lastModified, asOf, proof: null }
   if (!isComplete) return listed
   if (listed.index.unstamped.size > 0) {
-    if (!(await isArchiveUnchanged(session, store.feeds, config.upstream.archiveTimeoutMs))) return listed
+    if (!(await isArchiveUnchanged(session, store.feeds))) return listed
     facts['silentChanges'] = 0
   }
   return { index: null, asOf }
 }
 
 /** Asks whether upstream's archive is still the one that was last compared with the store; false when that is not known. */
-async function isArchiveUnchanged(session: Session, feeds: Writes['feeds'], timeoutMs: number): Promise<boolean> {
+async function isArchiveUnchanged(session: Session, feeds: Writes['feeds']): Promise<boolean> {
   const known = feeds.readUpstreamState(OSV_ARCHIVE)
   if (known === null || (known.etag === null && known.lastModified === null)) return false
-  const answer = await fetchArchiveRange(session, { suffix: 1 }, { known }, timeoutMs)
+  const answer = await fetchArchiveRange(session, { suffix: 1 }, { known }, ARCHIVE_TIMEOUT_MS)
   return answer === 'unchanged'
 }
 

@@ -13,7 +13,13 @@ import type { OsvPlan } from './diff.ts'
 import type { OsvIndex } from './index-parser.ts'
 import { type Comparison, type IngestTarget, ingestArchive } from './ingest.ts'
 import { compareStamps, fromAnswer, identify } from './record.ts'
-import { type ArchiveValidators, type UpstreamArchive, type Way, openUpstream } from './upstream-archive.ts'
+import {
+  type ArchiveValidators,
+  type UpstreamArchive,
+  type Way,
+  openUpstream,
+  singleFetchesOf,
+} from './upstream-archive.ts'
 
 /** Result of fetching records. */
 interface FetchResult {
@@ -118,18 +124,18 @@ async function takeArchive(
   archive: UpstreamArchive,
   target: IngestTarget,
 ): Promise<FetchResult & { agrees: boolean }> {
-  const { facts, config, store } = context
+  const { facts, store } = context
   const reading = prepareReading(context, archive, target.kind === 'empty store')
   const compared = await ingestArchive(context, index, archive, reading, target)
   Object.assign(facts, comparisonFacts(compared))
   await archive.dispose() // a downloaded archive is large, and publishing needs the room
   const { unresolved, datedLater, written, silent } = compared
-  const most = config.osv.maxSingleFetches
+  const most = singleFetchesOf(context)
   const contradicted = [...unresolved.keys()]
   const result = await fetchSingles(context, index, contradicted.slice(0, most))
   if (result.suspectIds.length > 0) facts['olderThanListed'] = result.suspectIds.length
   for (const id of contradicted.slice(most))
-    result.missing.set(id, 'not requested yet: the run reached osv.maxSingleFetches')
+    result.missing.set(id, `not requested yet: the run fetched ${most} singly, and the next run goes on`)
   const { isStaged } = store.osv.staging
   const others = [...datedLater].filter((id) => isStaged(id)).length // upstream went back to other bytes
   facts['silentChanges'] = silent + others

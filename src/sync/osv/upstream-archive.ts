@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { MirrorError } from '../../base/errors.ts'
 import { readHttpDate } from '../../base/time.ts'
 import type { Meta } from '../../upstream/http/response.ts'
-import { downloadFile } from '../../upstream/http/download.ts'
+import { ARCHIVE_TIMEOUT_MS, downloadFile } from '../../upstream/http/download.ts'
 import { OSV_ARCHIVE } from '../../base/domain/feed-paths.ts'
 import { isKeyRefused } from '../../upstream/http/errors.ts'
 import { fetchArchiveRange } from '../../upstream/osv.ts'
@@ -53,19 +53,27 @@ export async function openUpstream(
   return archive
 }
 
+/** Single records that one run fetches: an archive is kinder to the service than more of them. The rest waits for the next run. */
+const MAX_SINGLE_FETCHES = 5000
+
+/** Returns how many single records a run may fetch to settle what an archive contradicts, or in its place. */
+export function singleFetchesOf({ limits }: Pick<SyncContext, 'limits'>): number {
+  return limits.singleFetches ?? MAX_SINGLE_FETCHES
+}
+
 /**
  * Downloads the whole archive. Returns null when that fails and the wanted records may be fetched one by one, up to
- * `osv.maxSingleFetches`. Not for a reconcile: without the archive it has compared nothing and must not report that it
+ * `MAX_SINGLE_FETCHES`. Not for a reconcile: without the archive it has compared nothing and must not report that it
  * did.
  */
 async function downloadUnlessFew(context: SyncContext, wanted: number): Promise<UpstreamArchive | null> {
-  const { session, kind, config, facts } = context
+  const { session, kind, facts } = context
   try {
     return await downloadArchive(context)
   } catch (error) {
     session.signal.throwIfAborted()
     const isServiceError = error instanceof MirrorError && error.code !== 'storage' && !isKeyRefused(error)
-    const allowed = wanted <= config.osv.maxSingleFetches
+    const allowed = wanted <= singleFetchesOf(context)
     if (!isServiceError || kind === 'reconcile' || !allowed) throw error
     facts['archiveFailed'] = error.message
     return null
@@ -138,7 +146,7 @@ async function openRemoteArchive(
 ): Promise<UpstreamArchive | 'unchanged' | 'unavailable'> {
   const { session, config, facts, store } = context
   const before = session.cost.bytes
-  const ends = performance.now() + config.upstream.archiveTimeoutMs // one deadline for all ranges
+  const ends = performance.now() + ARCHIVE_TIMEOUT_MS // one deadline for all ranges
   const left = (): number => Math.max(1, Math.floor(ends - performance.now()))
   const end = { suffix: expectedDirectory(store.osv) }
   const tail = await fetchArchiveRange(session, end, { known }, left())

@@ -5,13 +5,20 @@ import type { Config } from '../../config/schema.ts'
 import { type Meta, type OpenAnswer, isPlain, networkError, parseContentRange, refuseHtml } from './response.ts'
 import { type Session, pathAsked } from './session.ts'
 
+/** Deadline of an archive, milliseconds: hundreds of megabytes over a slow line. What is not done then is resumed by the next run. */
+export const ARCHIVE_TIMEOUT_MS = 3_600_000
+
+function timeoutOf({ timeoutMs = ARCHIVE_TIMEOUT_MS }: DownloadOptions): number {
+  return timeoutMs
+}
+
 /**
  * Downloads a file of any size to disk. An interrupted download is resumed (Range and If-Range with a strong
  * validator), in this run or a later one, and restarted when the file changed upstream. Size cap, low-speed limit and
  * deadline apply to the whole download. Returns the headers of the finished file's response.
  */
 export async function downloadFile(session: Session, path: string, options: DownloadOptions): Promise<Meta> {
-  const deadline = AbortSignal.timeout(options.config.archiveTimeoutMs)
+  const deadline = AbortSignal.timeout(timeoutOf(options))
   let furthest = await sizeOfPart(`${options.target}.part`)
   let reached = furthest
   let late = null as Error | null // set below, which the compiler does not track
@@ -157,10 +164,9 @@ async function sizeOfPart(path: string): Promise<number> {
 export interface DownloadOptions {
   /** Final file; the partial one is stored next to it as `.part`, its validators as `.part.json`. */
   target: string
-  config: Pick<
-    Config['upstream'],
-    'maxArchiveBytes' | 'archiveTimeoutMs' | 'lowSpeedBytesPerSecond' | 'lowSpeedSeconds'
-  >
+  config: Pick<Config['upstream'], 'maxArchiveBytes' | 'lowSpeedBytesPerSecond' | 'lowSpeedSeconds'>
+  /** Deadline of the whole, milliseconds, if another than usual. */
+  timeoutMs?: number
   onProgress(received: number, total: number | null): void
   /** Called with the remaining bytes before they are written; throws when the disk is too full. */
   checkRoom(bytes: number): Promise<void>
@@ -204,7 +210,7 @@ async function append(session: Session, { body }: OpenAnswer, transfer: Transfer
     }
     const reached = from + progress.received
     if (reached === total) return // the connection failed after the last byte
-    throw networkError(error, `${path}: the download broke off after ${reached} bytes`, options.config.archiveTimeoutMs)
+    throw networkError(error, `${path}: the download broke off after ${reached} bytes`, timeoutOf(options))
   } finally {
     unwatch()
     await file.close()

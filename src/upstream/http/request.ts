@@ -3,7 +3,7 @@ import { MirrorError } from '../../base/errors.ts'
 import { type Meta, discardBody, metaOf, networkError } from './response.ts'
 import type { ClockWatch } from '../clock-check.ts'
 import type { Authorization } from './credentials.ts'
-import type { Deadline, Delay, OnRetry } from './retry.ts'
+import { type Deadline, type Delay, type OnRetry, RETRY_AFTER_MAX_MS } from './retry.ts'
 import type { HostLimiter } from './limiter.ts'
 import type { Priority } from './quota.ts'
 import { originOf } from './destinations.ts'
@@ -78,10 +78,10 @@ function isRefusal(error: MirrorError): boolean {
   return isKeyRefused(error) || proxyStatus(error.cause) === 407
 }
 
-/** Returns whether a 429 requests a longer wait than `upstream.retryAfterMaxSeconds`: this ends the run. */
-function isLongWait({ config, now }: Wire, { status, headers }: RawAnswer): boolean {
+/** Returns whether a 429 requests a longer wait than `RETRY_AFTER_MAX_MS`: this ends the run. */
+function isLongWait({ now }: Wire, { status, headers }: RawAnswer): boolean {
   if (status !== 429) return false
-  return (readRetryAfter(headers['retry-after'], now()) ?? 0) > config.retryAfterMaxSeconds * 1000
+  return (readRetryAfter(headers['retry-after'], now()) ?? 0) > RETRY_AFTER_MAX_MS
 }
 
 async function withCredential(

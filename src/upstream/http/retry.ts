@@ -47,13 +47,19 @@ export function createRetrying(
   }
 }
 
+/** The first pause, milliseconds, which the next ones double: short, since most failures of a network pass at once. */
+const RETRY_MIN_MS = 500
+/** The longest Retry-After that is waited for, milliseconds: a longer one ends the run, so that none is blocked for hours. */
+export const RETRY_AFTER_MAX_MS = 300_000
+
 /** Returns the pause before the next attempt: the own, growing one, which a Retry-After can lengthen only. */
 function pause(config: Config['upstream'], failures: number, error: unknown): number {
-  const ceiling = Math.min(config.retryMaxMs, config.retryMinMs * 2 ** (failures - 1))
+  const ceiling = Math.min(config.retryMaxMs, RETRY_MIN_MS * 2 ** (failures - 1))
   const jittered = ceiling / 2 + Math.random() * (ceiling / 2)
   const asked = retryAfterMs(error)
   if (asked === null) return jittered
-  if (asked <= config.retryAfterMaxSeconds * 1000) return Math.max(jittered, asked + Math.random() * config.retryMinMs)
+  const apart = Math.random() * Math.min(config.retryMaxMs, RETRY_MIN_MS)
+  if (asked <= RETRY_AFTER_MAX_MS) return Math.max(jittered, asked + apart)
   throw error
 }
 

@@ -156,6 +156,14 @@ export function authoritiesOf({ caFile }: Pick<Config['upstream'], 'caFile'>): s
   return [...getCACertificates('default'), readNamedFile(caFile).toString('utf8')]
 }
 
+/** How long to wait for a connection, TLS included, milliseconds: it outlasts a lost SYN or two; what is silent then stays so. */
+const CONNECT_TIMEOUT_MS = 10_000
+
+/** Returns how long a connection may take to open, milliseconds: no longer than the whole request may. */
+export function connectTimeoutOf({ requestTimeoutMs }: Pick<Config['upstream'], 'requestTimeoutMs'>): number {
+  return Math.min(CONNECT_TIMEOUT_MS, requestTimeoutMs)
+}
+
 /** Creates a dispatcher for direct connections and one per proxy, each on first use. */
 function createDispatchers(config: Config['upstream'], { publicOnly = false, own }: TransportOptions) {
   const ca = authoritiesOf(config)
@@ -164,11 +172,11 @@ function createDispatchers(config: Config['upstream'], { publicOnly = false, own
     connections: config.concurrency,
     pipelining: 1,
     allowH2: false,
-    connectTimeout: config.connectTimeoutMs,
+    connectTimeout: connectTimeoutOf(config),
     headersTimeout: config.requestTimeoutMs,
     bodyTimeout: config.lowSpeedBytesPerSecond === 0 ? 0 : config.lowSpeedSeconds * 1000,
     connect: {
-      timeout: config.connectTimeoutMs,
+      timeout: connectTimeoutOf(config),
       ...tls,
       ...(publicOnly && { lookup: lookupPublic }),
       ...(own && { rejectUnauthorized: false }),

@@ -333,17 +333,19 @@ function createGuard(path: string, bounds: WalkBounds, now: () => number) {
   let last: Buffer | null = null
   let empty = 0
   let bytes = 0
-  const endless = (what: string, setting: string): MirrorError =>
-    unwalkable(path, `it does not end after ${what} (${setting}), so none of it was stored`)
+  const endless = (what: string): MirrorError =>
+    unwalkable(path, `it does not end after ${what}, so none of it was stored`)
   return {
     begin(number: number): void {
-      if (number >= bounds.pages) throw endless(`${bounds.pages} pages`, 'catalog.maxListPages')
-      if (now() - startedAt > bounds.timeoutMs) throw endless(`${bounds.timeoutMs} ms`, 'catalog.listTimeoutMs')
+      if (number >= bounds.pages)
+        throw endless(`${bounds.pages} pages; ask the service to end it, or to give larger pages`)
+      if (now() - startedAt > bounds.timeoutMs)
+        throw endless(`${bounds.timeoutMs} ms; ask the service to answer sooner, or to give larger pages`)
     },
     /** Counts a page. Throws where the list is larger than its limit. */
     page({ items, sha256 }: ReadPage, size: number): void {
       bytes += size
-      if (bytes > bounds.bytes) throw endless(`${bounds.bytes} bytes`, 'catalog.maxListBytes')
+      if (bytes > bounds.bytes) throw endless(`${bounds.bytes} bytes (catalog.maxListBytes)`)
       empty = items.length === 0 ? empty + 1 : 0
       last = sha256
     },

@@ -43,8 +43,6 @@ export interface InboxThreadDeps {
   readonly dataDir: string
   /** How long deliveries are remembered, milliseconds. */
   readonly keepMs: number
-  /** So many rows may be pending; no bound when not given. */
-  readonly maxPending?: number
   /** Nothing is stored: the thread starts with the first delivery, and until then every answer is that of an empty inbox. */
   readonly isEmpty?: boolean
   /** The thread has died, could not start, or met damage; it is tried again. */
@@ -54,6 +52,9 @@ export interface InboxThreadDeps {
   /** Pause before a thread that died is replaced, milliseconds; five seconds when not given. */
   readonly restartMs?: number
 }
+
+/** So many deliveries may be pending: more than any release announces, and about 200 MB if a signed sender runs wild. */
+export const MAX_PENDING = 100_000
 
 const UNAVAILABLE = 'the inbox is not available now; the log says why'
 
@@ -83,7 +84,7 @@ export function startInboxThread(deps: InboxThreadDeps): InboxThread {
     }
   }
   return {
-    receive: (delivery) => call('receive', exactBody(delivery), deps.maxPending),
+    receive: (delivery) => call('receive', exactBody(delivery), MAX_PENDING),
     pending: async (...args) => (await call('pending', ...args)).map(withBuffer),
     nextDueAt: () => call('nextDueAt'),
     settle: (settlements) => call('settle', settlements),

@@ -23,6 +23,9 @@ export interface Bodies {
   reserve(bytes: number): () => void
 }
 
+/** The largest delivery accepted, bytes: events are about a kilobyte, and a forged one is read before its signature is judged. */
+export const MAX_DELIVERY_BYTES = 256 * 1024
+
 /** Pieces that may be in memory at once, of all deliveries: each takes nearly a kilobyte, even for a chunk of one byte. */
 const MAX_PIECES = 16_384
 /** Pieces that any body may have; with more of them they must have `FULL_BYTES` each, on average. */

@@ -102,6 +102,9 @@ function readSignature(text: string): Signature | null {
   return digest.toString('base64') === text ? { digest, form: 'base64' } : null
 }
 
+/** How old, or how far ahead, the time of a delivery may be: the contract's word. It bounds replays of a recorded delivery. */
+export const TOLERANCE_SECONDS = 300
+
 /** What is wrong with a time by the receiver's clock (unix milliseconds), or null. */
 export function clockFault(timestamp: number, now: number, toleranceSeconds: number): 'too_old' | 'too_new' | null {
   const age = Math.floor(now / 1000) - timestamp

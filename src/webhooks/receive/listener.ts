@@ -9,6 +9,7 @@ import {
 } from '../../base/certificate.ts'
 import type { Account } from '../../base/connections/account.ts'
 import { bodyTimeMs } from '../../base/connections/body-time.ts'
+import { MAX_DELIVERY_BYTES } from './body-reader.ts'
 import { http } from '../../base/connections/http.ts'
 import { type ConnectionOptions, limitConnections } from '../../base/connections/limit.ts'
 import type { Holder } from '../../base/connections/ledger.ts'
@@ -47,13 +48,11 @@ export interface Listener {
   close(graceMs: number): Promise<void>
 }
 
-/** The most that `webhooks.maxBytes` can be, bytes; the receiver ends a body that comes more slowly than it has to. */
-const LARGEST_BODY = 16 * 2 ** 20
 /** Deliveries are small and their senders are programs: no head of theirs takes this long. */
 const LIMITS = {
   maxHeaderSize: 16 * 1024,
   headersTimeout: 10_000,
-  requestTimeout: bodyTimeMs(LARGEST_BODY),
+  requestTimeout: 2 * bodyTimeMs(MAX_DELIVERY_BYTES), // after the receiver, which ends a body that comes too slowly
   keepAliveTimeout: 75_000,
   connectionsCheckingInterval: 5_000,
   handshakeTimeout: 10_000,

@@ -18,7 +18,7 @@ import {
 import { type Bodies, createBodies, discardRequest } from './body-reader.ts'
 import { type Result, type Rules, judgeBody, judgeHead, result, unauthentic, unread } from './validation.ts'
 import type { NewDelivery, Received } from '../../store/webhooks/inbox.ts'
-import type { InboxThread } from '../inbox/thread.ts'
+import { type InboxThread, MAX_PENDING } from '../inbox/thread.ts'
 import type { Verifier } from './signature.ts'
 
 /** What a receiver is made from. */
@@ -174,7 +174,7 @@ function storedResult(outcome: Received, state: NewDelivery['state']): Result {
   return state === 'ignored' ? result(KNOWN, 'ignored') : result(ACCEPTED, 'new')
 }
 
-const FULL_TEXT = 'as many are pending as webhooks.maxPending allows'
+const FULL_TEXT = `as many deliveries are pending as are kept (${MAX_PENDING}); "patchmirror webhooks inbox" shows why they wait`
 
 /** Time limit for storing a delivery, milliseconds: longer than a healthy disk takes, shorter than senders wait. */
 const STORE_MS = 8_000

@@ -17,7 +17,6 @@ import { type AnnouncedReader, pauseMs } from './settlement.ts'
 /** What the coalescer is made from. Times in unix milliseconds. */
 interface CoalescerDeps {
   readonly debounceMs: number
-  readonly debounceMaxMs: number
   readonly inbox: WaitingRows
   readonly sync: RefreshRunner
   /** As readers see it; null: no catalog is mirrored, so nothing that is announced can be seen. */
@@ -84,7 +83,7 @@ const NOTHING_YET: CoalescerState = {
 /**
  * Runs one refresh at a time, and begins at most one per `debounceMs`. The first event after a quiet `debounceMs` is
  * refreshed at once; those that follow a refresh sooner wait together until `debounceMs` after the last of them, at most
- * `debounceMaxMs` after the first. A row is settled only by a refresh that began after it was read here, so after it was
+ * `DEBOUNCE_MAX_MS` after the first. A row is settled only by a refresh that began after it was read here, so after it was
  * stored; until then it stays pending in the inbox, and so survives the end of this process.
  */
 export function createCoalescer(deps: CoalescerDeps): Coalescer {
@@ -180,10 +179,13 @@ interface Wave {
   last: number
 }
 
+/** How long events wait for more of them at most, milliseconds: most releases have announced all their tags by then. */
+const DEBOUNCE_MAX_MS = 30_000
+
 /** When the refresh for a wave begins, unix milliseconds. */
-function endOf({ first, last }: Wave, quietFrom: number, { debounceMs, debounceMaxMs }: CoalescerDeps): number {
+function endOf({ first, last }: Wave, quietFrom: number, { debounceMs }: CoalescerDeps): number {
   if (first >= quietFrom) return first
-  return Math.min(last + debounceMs, first + debounceMaxMs)
+  return Math.min(last + debounceMs, first + DEBOUNCE_MAX_MS)
 }
 
 /** One alarm at most; a new time takes the place of the old one. */

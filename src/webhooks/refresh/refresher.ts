@@ -49,12 +49,11 @@ const SYSTEM: Omit<TimeSource, 'now'> = {
 /** Starts turning events into refreshes: what is pending since before, what arrives, what is replayed. */
 export function startRefresher(options: RefresherOptions): Refresher {
   const { config, log, now, inbox, sync, reads } = options
-  const { debounceMs, debounceMaxMs } = config.webhooks
+  const { debounceMs } = config.webhooks
   const catalog = activeSources(config).includes('catalog') ? reads.pinned.catalog : null
   const time = { ...SYSTEM, now }
   const coalescer = createCoalescer({
     debounceMs,
-    debounceMaxMs,
     inbox,
     sync,
     catalog,

@@ -274,13 +274,12 @@ test('a list without an end is reported and skipped, the others are mirrored', a
     const at = Number(url.searchParams.get('after') ?? 0)
     return { body: { data: [{ id: `p-${at}` }], cursor: { after: String(at + 1) } } }
   }
-  const made = await plainBench(
-    { [PATH]: () => ({ body: ALL }), '/v1/packages/': endless },
-    { PATCHMIRROR_CATALOG_MAX_LIST_PAGES: '20' },
-  )
+  const made = await plainBench({ [PATH]: () => ({ body: ALL }), '/v1/packages/': endless }, {}, undefined, {
+    listPages: 20,
+  })
   const report = await made.run('catalog')
   expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1 } })
-  expect(String(report.facts['lackingIds'])).toContain('does not end after 20 pages (catalog.maxListPages)')
+  expect(String(report.facts['lackingIds'])).toContain('does not end after 20 pages; ask the service to end it')
   expect(made.asked('/v1/packages/')).toHaveLength(20)
   expect(idsOf(made)).toHaveLength(10)
 })

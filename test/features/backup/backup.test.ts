@@ -127,7 +127,6 @@ longTest('a backup beside a writing process has the state of one snapshot', asyn
     path: options.path,
     dataDir: target,
     newIdentity: false,
-    maxDays: 4,
     now: Date.now,
   })
   expect(digestOf(target)).toBe(manifest.digest)
@@ -145,7 +144,6 @@ test('a restored mirror answers every path byte for byte as the original, with t
     path: options.path,
     dataDir: target,
     newIdentity: false,
-    maxDays: 4,
     now: Date.now,
   })
   expect(existsSync(join(target, '.restoring'))).toBe(false)
@@ -172,14 +170,12 @@ test('keys and identity are restored; --new-identity gives another one', async (
     path: packed,
     dataDir: same,
     newIdentity: false,
-    maxDays: 4,
     now: Date.now,
   })
   const second = await restoreBackup({
     path: packed,
     dataDir: other,
     newIdentity: true,
-    maxDays: 4,
     now: Date.now,
   })
   expect(second.identity).not.toBe(first.identity)
@@ -241,7 +237,7 @@ test('a backup of an older schema is migrated when it is restored, and answers',
   const path = packByHand(databasePath(older), identity, newestOf(MIRROR_SCHEMA))
   addStep()
   const target = join(folder(), 'data')
-  await restoreBackup({ path, dataDir: target, newIdentity: false, maxDays: 4, now: Date.now })
+  await restoreBackup({ path, dataDir: target, newIdentity: false, now: Date.now })
   const writes = openWrites(target)
   onTestFinished(() => writes.close())
   expect(writes.keys.listKeys().map(({ name }) => name)).toEqual(['old'])
@@ -257,7 +253,6 @@ test('a private backup has keys, secret, identity and ledger, and no data', asyn
     path: options.path,
     dataDir,
     newIdentity: false,
-    maxDays: 4,
     now: Date.now,
   })
   const [old, restored] = [made, dataDir].map((dir) => openReader(dir))
@@ -273,7 +268,7 @@ test('a private backup has keys, secret, identity and ledger, and no data', asyn
 test('a restore requires an empty folder', async () => {
   const dataDir = folder()
   writeFileSync(join(dataDir, 'mine'), '')
-  const restore = () => restoreBackup({ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now })
+  const restore = () => restoreBackup({ path: packed, dataDir, newIdentity: false, now: Date.now })
   await expect(restore()).rejects.toThrow(/is not empty \(mine\)/)
   expect(readdirSync(dataDir)).toEqual(['mine'])
   mkdirSync(join(dataDir, '.restoring'))
@@ -284,7 +279,7 @@ test('a restore requires an empty folder', async () => {
 test('a restore works in the root folder of a new file system', async () => {
   const dataDir = folder()
   mkdirSync(join(dataDir, 'lost+found'))
-  await restoreBackup({ path: packed, dataDir, newIdentity: false, maxDays: 4, now: Date.now })
+  await restoreBackup({ path: packed, dataDir, newIdentity: false, now: Date.now })
   expect(readdirSync(dataDir)).toEqual(expect.arrayContaining(['lost+found', 'mirror.db']))
 })
 
@@ -295,7 +290,6 @@ test('a data folder whose restore was stopped is never opened, and the restore c
     path: packed,
     dataDir,
     newIdentity: false,
-    maxDays: 4,
     now: Date.now,
     onStep(step) {
       const copy = join(dataDir, '..', `${stopped.length}`)
@@ -320,7 +314,6 @@ test('a data folder whose restore was stopped is never opened, and the restore c
       path: packed,
       dataDir: copy,
       newIdentity: false,
-      maxDays: 4,
       now: Date.now,
     })
     expect([step, digestOf(copy)]).toEqual([step, digestOf(made)])
@@ -334,7 +327,6 @@ describe('a restore refuses a damaged backup and leaves the data folder empty:',
       path,
       dataDir,
       newIdentity: false,
-      maxDays: 4,
       now: Date.now,
     }).then(
       () => new Error('it was restored'),

@@ -24,7 +24,7 @@ async function restoredAt(dataDir: string, now: number) {
   const options = { dataDir, path, force: false, isPrivate: false, program: 'patchmirror/test' }
   await writeBackup({ ...options, secretFile: join(dataDir, 'none'), now: () => NOW })
   const dir = join(scratch(), 'data')
-  const times = { maxDays: MAX_DAYS, now: () => now }
+  const times = { now: () => now }
   const { dropped } = await restoreBackup({ path, dataDir: dir, newIdentity: false, ...times })
   return { dir, dropped }
 }

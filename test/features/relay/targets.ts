@@ -153,6 +153,7 @@ export function bench(
   const relay = createRelay({
     settings: {
       ...config.relay,
+      concurrency: 4,
       ...rest,
       targets: [...(more.targets ?? []), ...(chatTargets ?? [])],
     },

@@ -64,7 +64,7 @@ test('an event that comes before its tag is listed stays pending with the reason
 test('a daemon that is killed stores each event once, and refreshes for acknowledged events after its restart', async () => {
   const world = await open({}, command)
   world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET
-  const first = await world.serve({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '120000' })
+  const first = await world.serve({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '30000' })
   world.env['PATCHMIRROR_SERVER_PORT'] = new URL(first.url).port
   await synced(first)
   const hook = `${first.url}/-/webhooks`

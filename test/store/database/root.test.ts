@@ -29,7 +29,6 @@ describe.skipIf(process.geteuid?.() !== 0)('root, at a data folder of another us
           path: file,
           dataDir: dir,
           newIdentity: false,
-          maxDays: 4,
           now: Date.now,
         }),
     ]

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type Origin, createOrigin } from '../origin.ts'
+import type { RunLimits } from '../../../src/sync/context.ts'
 import { type CatalogBench, catalogBench } from './mirror.ts'
 
 /** What a path answers: JSON of `body` unless that is a text or bytes. */
@@ -29,6 +30,7 @@ export async function plainBench(
   paths: Record<string, Saying>,
   env: Record<string, string> | ((origin: string) => Record<string, string>) = {},
   now?: () => number,
+  limits: RunLimits = {},
 ): Promise<PlainBench> {
   let said = paths
   const origin = await createOrigin((request, response) => {
@@ -45,6 +47,7 @@ export async function plainBench(
     {},
     {
       ...(now && { now }),
+      limits,
       env: {
         PATCHMIRROR_CATALOG_SCOPE: 'all',
         PATCHMIRROR_UPSTREAM_API_ROOT: origin.url,

@@ -59,8 +59,9 @@ export async function bench(
 export async function mirrored(
   service: ServiceOptions = SMALL,
   env: Record<string, string> = {},
+  options: BenchOptions = {},
 ): Promise<CatalogBench> {
-  return filledCatalogBench(service, { ...ALL, ...env })
+  return filledCatalogBench(service, { ...ALL, ...env }, options)
 }
 
 /** A data folder whose first sync of the catalog, and of other sources if given, is done. */

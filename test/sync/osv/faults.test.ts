@@ -227,8 +227,7 @@ describe('an unusable archive:', () => {
 
   const MANY = telling(BROKEN, 'a 503')
   test.each(MANY)('%s fails a run with too many records for that', async (_name, fault) => {
-    const env = { ...CAPS, PATCHMIRROR_OSV_MAX_SINGLE_FETCHES: '10' }
-    const made = await bench({ sandbox: SMALL, env })
+    const made = await bench({ sandbox: SMALL, env: CAPS, limits: { singleFetches: 10 } })
     made.sandbox.faults.set(ARCHIVE, fault)
     expect(await made.run('osv')).toMatchObject({ state: 'failed' })
     expect(made.store.osv.countRecords()).toBe(0)

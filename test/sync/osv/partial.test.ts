@@ -82,8 +82,7 @@ describe('listed ids without a record', () => {
   })
 
   longTest('beyond the bound of single fetches wait for the next runs', async () => {
-    const env = { PATCHMIRROR_OSV_MAX_SINGLE_FETCHES: '15' }
-    const made = await bench({ sandbox: SMALL, env })
+    const made = await bench({ sandbox: SMALL, limits: { singleFetches: 15 } })
     made.sandbox.feed.archive()
     made.sandbox.feed.freezeArchive()
     made.sandbox.feed.add(40)

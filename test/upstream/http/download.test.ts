@@ -149,6 +149,16 @@ describe('a download', () => {
     expect(connection.session.cost.requests).toBeLessThanOrEqual(5)
   })
 
+  longTest('ends at its deadline, also while bytes come', async () => {
+    const service = await sandbox({ records: 60 })
+    service.faults.set(OSV_ARCHIVE, { kind: 'slow', bytesPerSecond: 5000 })
+    const connection = connect(service.url, { LOW_SPEED_BYTES_PER_SECOND: '0' })
+    const options = into(connection, { timeoutMs: 400 })
+    const { message } = await refusal('upstream_unreachable', downloadFile(connection.session, OSV_ARCHIVE, options))
+    expect(message).toContain('400 ms')
+    expect(existsSync(options.target)).toBe(false)
+  })
+
   test('of an earlier run is resumed by the next one', async () => {
     const first = await breaking(4000, Infinity, { RETRIES: '0' })
     await refusal('upstream_unreachable', download(first.session, first.options))
@@ -387,11 +397,9 @@ describe('a slow or stalled download', () => {
     const { url } = await createOrigin((_request, response) => {
       response.writeHead(200, { 'Content-Length': FILE.length }).write('x')
     })
-    const connection = connect(url, {
-      ARCHIVE_TIMEOUT_MS: '200',
-      LOW_SPEED_SECONDS: '30',
-    })
-    const { message } = await refusal('upstream_unreachable', download(connection.session, into(connection)))
+    const connection = connect(url, { LOW_SPEED_SECONDS: '30' })
+    const options = into(connection, { timeoutMs: 200 })
+    const { message } = await refusal('upstream_unreachable', download(connection.session, options))
     expect(message).toContain('no complete answer within')
   })
 

@@ -65,7 +65,7 @@ export async function startInbox(
  * The operations of the inbox thread over a real database, in this thread: for tests of what is around the inbox. What comes
  * in one iteration of the event loop is one batch, as in the thread.
  */
-export function openInboxHere(dir: string, { maxPending }: Pick<InboxThreadDeps, 'maxPending'> = {}): InboxThread {
+export function openInboxHere(dir: string, { maxPending }: { maxPending?: number } = {}): InboxThread {
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
   const operations = createOperations(db)

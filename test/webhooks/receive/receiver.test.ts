@@ -333,7 +333,7 @@ describe('a delivery is a 503 with Retry-After', () => {
       ['unavailable', 'full'],
       ['duplicate', ''],
     ])
-    expect(told[0]?.fields['detail']).toContain('webhooks.maxPending')
+    expect(told[0]?.fields['detail']).toContain('"patchmirror webhooks inbox" shows why they wait')
     expect(await inbox.counts()).toMatchObject({ pending: 2, dead: 0 })
     await inbox.settle([{ id: 1, state: 'done' }])
     expect((await deliver({ id: 'evt_3' })).status).toBe(202)

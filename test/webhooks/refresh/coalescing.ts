@@ -145,7 +145,6 @@ export function createWorld(answer: Answer, look: (target: EventTarget) => Shown
       sync: { refresh },
       catalog: { findAnnounced: (target) => ANNOUNCED[look(target)] },
       debounceMs: 2_000,
-      debounceMaxMs: 30_000,
       time: {
         now: clock.now,
         after: clock.after,

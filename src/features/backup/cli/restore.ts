@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { restoreBackup } from '../restore.ts'
 import { counted } from '../../../base/text.ts'
 import { secretFilePath } from '../../../config/kinds/webhooks.ts'
+import { RELAY_DAYS } from '../../../store/webhooks/outbox.ts'
 import { type GlobalOptions, firstStep, print, printJson, settings, warn } from '../../../cli/context.ts'
 
 /** Options of `patchmirror restore`. */
@@ -15,8 +16,7 @@ export async function restoreCommand(path: string, options: RestoreCommandOption
   const { config } = settings(options, false, [])
   const { dir } = config.data
   const newIdentity = options.newIdentity === true
-  const { maxDays } = config.relay
-  const restored = await restoreBackup({ path, dataDir: dir, newIdentity, maxDays, now: Date.now })
+  const restored = await restoreBackup({ path, dataDir: dir, newIdentity, now: Date.now })
   const { manifest, identity, dropped } = restored
   const secrets = secretFilePath(config)
   const restoredSecrets = join(dir, 'webhook-secrets.json')
@@ -31,7 +31,7 @@ export async function restoreCommand(path: string, options: RestoreCommandOption
   if (manifest.private) print(`  it has no data yet: ${firstStep(config)}`)
   if (dropped.relayed + dropped.received > 0)
     print(
-      `  older than ${counted(maxDays, 'day')} (relay.maxDays), so not announced any more: ` +
+      `  older than ${counted(RELAY_DAYS, 'day')}, so not announced any more: ` +
         `${counted(dropped.relayed, 'event')} to relay, ${counted(dropped.received, 'received delivery', 'received deliveries')}`,
     )
   if (!newIdentity)

@@ -13,7 +13,7 @@ import { inspectBundle } from '../import/open.ts'
 
 /** Dependencies of an outbox. */
 interface OutboxDeps {
-  readonly settings: Pick<Config['bundle'], 'keep' | 'fullDays' | 'dateHours' | 'expireDays'>
+  readonly settings: Pick<Config['bundle'], 'keep' | 'fullDays' | 'expireDays'>
   readonly folder: string
   readonly dataDir: string
   readonly keys: readonly SigningKey[]
@@ -32,12 +32,15 @@ export interface Shipped {
   readonly partial: readonly string[]
 }
 
+/** How old the dates in the outbox may be, hours, while nothing changes: well below the `maxAgeHours` of target mirrors. */
+const DATE_HOURS = 6
+
 /** Temporary name; renamed when complete. */
 const DRAFT = '.patchmirror-export.zip'
 
 /**
  * Exports the published state into the outbox: a full bundle when the last one is `fullDays` old, else a delta since it.
- * Returns null if the state is there already, with a date within `dateHours`, or nothing is published. Throws as
+ * Returns null if the state is there already, with a date within `DATE_HOURS`, or nothing is published. Throws as
  * `exportBundle`, the system's errors for its folder, and `bundle` for a mirror that was restored from a backup.
  */
 export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
@@ -96,7 +99,7 @@ async function ageOf({ folder, settings, now }: OutboxDeps, { name, sequence }: 
 
 /** Reports whether the newest bundle in the outbox is the published state, with a recent date. */
 async function isThere(
-  { folder, settings }: OutboxDeps,
+  { folder }: OutboxDeps,
   files: readonly OutboxFile[],
   { current, asOf }: PublishedState,
 ): Promise<boolean> {
@@ -110,7 +113,7 @@ async function isThere(
       if (date > (exportedDates[source] ?? 0)) exportedDates[source] = date
     }
   }
-  return SOURCES.every((source) => (asOf[source] ?? 0) - (exportedDates[source] ?? 0) < settings.dateHours * HOUR_MS)
+  return SOURCES.every((source) => (asOf[source] ?? 0) - (exportedDates[source] ?? 0) < DATE_HOURS * HOUR_MS)
 }
 
 /** Returns null for an unreadable bundle. */

@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS } from '../../../base/time.ts'
+import { HOUR_MS } from '../../../base/time.ts'
 import type { ImportResult } from './inbox.ts'
 import type { Shipped } from './outbox.ts'
 import { supervise } from '../../../base/threads/supervisor.ts'
@@ -25,10 +25,8 @@ interface BoxesThreadDeps extends Omit<BoxesStart, 'before'> {
 /** How long an export or import that is under way may take to end, milliseconds. */
 const STOP_TIMEOUT_MS = 5_000
 
-/** Shortest interval of checks whether the date in the outbox is outdated, hours, if dates may be as old. */
-const DATE_HOURS = 1 / 12
-/** The share of `bundle.dateHours` that passes between two of them. */
-const DATE_SHARE = 1 / 12
+/** Interval of checks whether the date in the outbox is outdated: a twelfth of the six hours that it may be old. */
+const DATE_CHECK_MS = HOUR_MS / 2
 
 /** Starts the thread. Never throws: a thread that ends is reported and replaced. */
 export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
@@ -47,10 +45,10 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
     },
     onFailed: (message) => onFault(`${message}; it is tried again`),
   })
-  const { outbox, dateHours } = data.config.bundle
+  const { outbox } = data.config.bundle
   const published = (): void => supervisor.post({ type: 'published' })
   // A run that finds nothing new publishes no snapshot, but confirms a later date.
-  const dating = outbox === null ? undefined : setInterval(published, dateIntervalOf(dateHours))
+  const dating = outbox === null ? undefined : setInterval(published, DATE_CHECK_MS)
   return {
     published,
     status: () => status,
@@ -59,10 +57,4 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
       return supervisor.stop()
     },
   }
-}
-
-/** Returns the interval of checks of the date in the outbox, milliseconds: a day at most, since timers have a limit. */
-export function dateIntervalOf(dateHours: number): number {
-  const share = Math.max(DATE_HOURS, dateHours * DATE_SHARE)
-  return Math.min(dateHours * HOUR_MS, share * HOUR_MS, DAY_MS)
 }

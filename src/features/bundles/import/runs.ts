@@ -25,7 +25,7 @@ type Counted = Partial<Record<RowKind, RowCounts>>
 
 /** Starts a run for each source of an import. */
 export async function startRuns(
-  { store, bundle, trigger, now, config, file }: ImportOptions,
+  { store, bundle, trigger, now, file }: ImportOptions,
   sources: readonly SourceName[],
   manifests: readonly Manifest[] = [bundle.manifest],
 ): Promise<ImportRuns> {
@@ -64,7 +64,7 @@ export async function startRuns(
           },
           endedAt: now(),
         })
-        store.runs.pruneRuns(source, config.data.keepRuns)
+        store.runs.pruneRuns(source)
       }
     },
     async fail(error) {

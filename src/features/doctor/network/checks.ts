@@ -4,7 +4,7 @@ import { messageOf } from '../../../base/errors.ts'
 import { agentName } from '../../../upstream/client.ts'
 import { networkError } from '../../../upstream/http/response.ts'
 import { isCertificateError } from '../../../upstream/http/certificates.ts'
-import { proxyStatus } from '../../../upstream/http/transport.ts'
+import { connectTimeoutOf, proxyStatus } from '../../../upstream/http/transport.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, worst } from '../check.ts'
 import type { DoctorWorld } from '../world.ts'
 import { resolveHost, tryRequest, tryTcp, tryTls } from './probes.ts'
@@ -17,7 +17,7 @@ type AtTarget = (target: NetworkTarget) => Promise<Finding | null>
 /** Creates the checks of the way to the service: proxy, DNS, TCP, TLS. */
 export function networkChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
   const limits = boundedUpstream(config.upstream, world.timeoutMs)
-  const ms = limits.connectTimeoutMs
+  const ms = connectTimeoutOf(limits)
   const targets = (): NetworkTarget[] => networkTargets(config, world.env)
   /** The result of one request through a proxy, for all checks that it concerns; null: it succeeded. */
   const proxied = memoizeByOrigin(async ({ url }: NetworkTarget): Promise<{ error: unknown } | null> => {
@@ -126,10 +126,10 @@ function beyondProxy(target: NetworkTarget, outcome: Outcome): Finding {
 
 async function tls(target: NetworkTarget, limits: Config['upstream']): Promise<Finding> {
   try {
-    const { issuer, validTo } = await tryTls(target.url, limits, limits.connectTimeoutMs)
+    const { issuer, validTo } = await tryTls(target.url, limits, connectTimeoutOf(limits))
     return fine(`${target.url.host} has a trusted certificate of ${issuer}, valid to ${validTo}`)
   } catch (error) {
-    return tlsFailure(target, error, limits.connectTimeoutMs)
+    return tlsFailure(target, error, connectTimeoutOf(limits))
   }
 }
 

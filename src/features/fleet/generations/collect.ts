@@ -53,9 +53,12 @@ interface Plan {
 const PLAN_AGE_MS = HOUR_MS
 const PLAN_BYTES = 64 * 2 ** 20
 
+/** How old an object is at least when it is deleted, milliseconds: longer than any download takes. */
+const GRACE_MS = DAY_MS
+
 /**
  * Deletes bundles and changes that no generation of the last `fleet.keepDays` days and not the newest one names, and that
- * are older than `fleet.graceHours` and than the newest generation: others may belong to a publication that has not ended.
+ * are older than a day and than the newest generation: others may belong to a publication that has not ended.
  * A publication that was suspended, for however long, cannot name what is deleted: the number that it wants exists. Also
  * deletes the reports of mirrors that were not written again for `fleet.keepDays` days. An object is planned in one run and
  * deleted in a later one, if all that is still true. When a generation cannot be read, nothing is deleted. Throws `fleet`.
@@ -68,7 +71,7 @@ export async function collectGarbage(deps: CollectDeps): Promise<Collected> {
   // Both clocks have to say that days have passed: one that is ahead deletes nothing early.
   const since = Math.min(now(), created) - config.fleet.keepDays * DAY_MS
   const named = await readNamed(deps, newest, since)
-  const before = Math.min(now() - config.fleet.graceHours * HOUR_MS, created)
+  const before = Math.min(now() - GRACE_MS, created)
   const ends = [
     [BUNDLE_FOLDER, before],
     [CHANGE_FOLDER, before],

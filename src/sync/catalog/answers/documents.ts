@@ -1,6 +1,7 @@
 import { MirrorError } from '../../../base/errors.ts'
 import type { CatalogLink } from '../../../store/catalog/answers.ts'
 import type { DocumentSink } from '../../../store/catalog/documents.ts'
+import { MAX_ARTIFACT_BYTES } from '../../../upstream/artifacts.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Task } from './plan.ts'
 import { type DocumentContent, servedType } from './document-type.ts'
@@ -53,9 +54,9 @@ export async function streamDocument(context: CatalogContext, url: string, task:
 }
 
 function createIncoming(context: CatalogContext, { document, surface, path }: Task) {
-  const { store, config } = context
+  const { store } = context
   const { secrets } = context.sessionOf(surface)
-  const { maxArtifactBytes: maxBytes } = config.catalog
+  const { artifactBytes: maxBytes = MAX_ARTIFACT_BYTES } = context.limits
   let current: { sink: DocumentSink; check: FileCheck; given: string } | null = null
   const abort = async (): Promise<void> => {
     const { sink } = current ?? {}

@@ -103,7 +103,7 @@ function createTaker(
       if (size > maxBytes)
         throw new MirrorError(
           'upstream_too_large',
-          `${place}: inflates to more than ${maxBytes} bytes, the cap (catalog.maxArtifactBytes)`,
+          `${place}: inflates to more than ${maxBytes} bytes, the most that is mirrored; fetch it from the service itself`,
         )
       search(piece)
     } catch (error) {

@@ -155,6 +155,11 @@ function goneIn({ store }: CatalogContext, { canonical }: Target, stored: Catalo
   return new Set(stored === null ? [] : store.catalog.eachGone(stored.id, canonical))
 }
 
+/** Pages after which a list counts as endless: they have up to 1,000 items each, which is enough for any account. */
+const MAX_LIST_PAGES = 10_000
+/** Time after which a list counts as endless, milliseconds: the other lists of the run wait for it. */
+const LIST_TIMEOUT_MS = 900_000
+
 function walkOptions(
   context: CatalogContext,
   resource: CatalogResource,
@@ -162,11 +167,14 @@ function walkOptions(
   { known, judged }: Stored,
 ): WalkOptions {
   const { upstream, catalog } = context.config
-  const { listTimeoutMs: timeoutMs, maxListBytes: bytes, maxListPages } = catalog
   return {
     limit: LIMIT,
     maxBytes: upstream.maxJsonBytes,
-    bounds: { timeoutMs, bytes, pages: maxListPages },
+    bounds: {
+      timeoutMs: LIST_TIMEOUT_MS,
+      bytes: catalog.maxListBytes,
+      pages: context.limits.listPages ?? MAX_LIST_PAGES,
+    },
     stored: (number: number) => (context.full ? null : (pages[number] ?? null)),
     refuse: refuseCostly,
     idOf: (item) => idOfItem(resource, item),

@@ -1,7 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { dateIntervalOf } from '../../../../src/features/bundles/boxes/thread.ts'
 import { nameBoxFault, stripPaths } from '../../../../src/features/bundles/boxes/inbox-files.ts'
 import { BOXES } from '../../../../src/base/reports/transfer.ts'
 import { faultsBy } from '../../../support/openapi.ts'
@@ -30,7 +29,7 @@ async function change(bench: Bench): Promise<void> {
 }
 
 describe('the outbox', () => {
-  const settings = { keep: 3, fullDays: 7, dateHours: 6, expireDays: 90 }
+  const settings = { keep: 3, fullDays: 7, expireDays: 90 }
 
   test('gets a full bundle first, then what changed since it, and nothing when nothing is new', async () => {
     const bench = await above()
@@ -442,13 +441,4 @@ describe('the inbox', () => {
     await look()
     expect(inbox.status().problem).toBeNull()
   })
-})
-
-test.each([
-  [0.01, 36_000],
-  [1, 300_000],
-  [6, 1_800_000],
-  [87_600, 86_400_000],
-])('the date in an outbox that may be %d hours old is checked every %d ms', (hours, ms) => {
-  expect(dateIntervalOf(hours)).toBe(ms)
 })

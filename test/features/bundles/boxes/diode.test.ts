@@ -23,7 +23,7 @@ test('the date of an unchanged upstream crosses in a delta of its own, and repla
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   const box = folder()
-  const settings = { keep: 2, fullDays: 7, dateHours: 6, expireDays: 90 }
+  const settings = { keep: 2, fullDays: 7, expireDays: 90 }
   const fill = async (hours: number): Promise<string | null> => {
     now += hours * HOUR
     await bench.run('osv')
@@ -119,7 +119,7 @@ longTest(
   async () => {
     const bench = await above()
     const box = folder()
-    const settings = { keep: 2, fullDays: 0, dateHours: 6, expireDays: 90 }
+    const settings = { keep: 2, fullDays: 0, expireDays: 90 }
     const deps = { settings, folder: box, dataDir: bench.dir, keys: [signer()], trustRoot: [] }
     const fill = () => fillOutbox({ ...deps, program: 'patchmirror/test', now: Date.now })
     const first = await fill()

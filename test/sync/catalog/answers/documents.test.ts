@@ -121,10 +121,7 @@ describe('an invalid document', () => {
   ]
   const FEW = telling(ways, ...['a page of HTML', 'one that breaks off'])
   test.each(FEW)('%s: is named and not stored, and the previous document is served', async (_how, fault, why) => {
-    const made = await mirrored(ONE, {
-      PATCHMIRROR_CATALOG_ARTIFACT_TIMEOUT_MS: '2000',
-      PATCHMIRROR_UPSTREAM_RETRIES: '0',
-    })
+    const made = await mirrored(ONE, { PATCHMIRROR_UPSTREAM_RETRIES: '0' }, { artifactTimeoutMs: 2000 })
     const [tag = ''] = made.sandbox.service.ids('tags')
     const path = `/v1/tags/${tag}/sbom`
     const before = await compare(made, path)
@@ -149,11 +146,10 @@ describe('a document of 2 GB', () => {
   test.each(LONG ? [true, false] : [false])(
     'is refused at the cap when its length is declared: %s',
     async (declared) => {
-      const cap = { PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES: '4 MB' }
-      const made = await catalogBench(ONE, { env: { ...ALL, ...cap } })
+      const made = await catalogBench(ONE, { env: ALL, limits: { artifactBytes: 4_000_000 } })
       made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'hugeDocument', declared })
       const before = process.memoryUsage().rss
-      expect(await sbomFails(made)).toMatch(/catalog\.maxArtifactBytes\) is 4000000/)
+      expect(await sbomFails(made)).toMatch(/the most that is mirrored is 4000000;/)
       expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
       expect(statSync(join(made.dir, 'mirror.db')).size).toBeLessThan(2_000_000)
       const sent = made.sandbox.requests.entries.filter(({ path }) => DOCUMENT.test(path))
@@ -162,8 +158,7 @@ describe('a document of 2 GB', () => {
   )
 
   longTest('below the cap needs one chunk of memory and its size on disk', async () => {
-    const cap = { PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES: '200 MB' }
-    const made = await bench(ONE, { env: cap })
+    const made = await bench(ONE, { limits: { artifactBytes: 200_000_000 } })
     made.sandbox.faults.set(/^\/artifacts\/sbom/, { kind: 'hugeDocument', bytes: 80_000_000 })
     const before = process.memoryUsage().rss
     expect(await sbomFails(made)).toMatch(/it is not a CycloneDX/) // it never closes its brackets

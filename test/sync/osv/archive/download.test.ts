@@ -5,7 +5,7 @@ import { type Bench, differences } from '../../../support/mirror.ts'
 import { LONG, longTest, telling } from '../../../support/tables.ts'
 import { ARCHIVE, bench, expectAgreement, told } from '../../fixtures.ts'
 
-const NO_SINGLES = { PATCHMIRROR_OSV_MAX_SINGLE_FETCHES: '0' }
+const NO_SINGLES = { singleFetches: 0 }
 const PART = join('downloads', 'osv-all.zip.part')
 
 function archiveRequests({ sandbox }: Bench) {
@@ -15,11 +15,10 @@ function archiveRequests({ sandbox }: Bench) {
 /** A first run that breaks off after this many bytes of the archive, and does not try again. */
 async function brokenOff(bytes: number, sandbox: object = {}): Promise<Bench> {
   const env = {
-    ...NO_SINGLES,
     PATCHMIRROR_UPSTREAM_RETRIES: '0',
     PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
   }
-  const made = await bench({ env, sandbox: { records: 300, ...sandbox } })
+  const made = await bench({ env, limits: NO_SINGLES, sandbox: { records: 300, ...sandbox } })
   made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes })
   expect(await made.run('osv')).toMatchObject({ state: 'failed', code: 'upstream_unreachable' })
   made.sandbox.faults.clear()
@@ -33,7 +32,7 @@ describe('the download of the archive', () => {
   const CUT = 110_000
 
   longTest('is resumed within the run after an interruption', async () => {
-    const made = await bench({ sandbox: LARGE, env: NO_SINGLES })
+    const made = await bench({ sandbox: LARGE, limits: NO_SINGLES })
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: CUT }, { times: 2 })
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { requests: 4 } })
     const sent = archiveRequests(made)
@@ -46,7 +45,7 @@ describe('the download of the archive', () => {
   })
 
   test('continues through any number of interruptions as long as each attempt makes progress', async () => {
-    const made = await bench({ sandbox: LARGE, env: NO_SINGLES })
+    const made = await bench({ sandbox: LARGE, limits: NO_SINGLES })
     const size = made.sandbox.feed.archive().length
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: Math.ceil(size / 5) })
     expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
@@ -123,7 +122,7 @@ describe('the download of the archive', () => {
   })
 
   test('ends after the retries when every attempt breaks off at the same place', async () => {
-    const made = await bench({ sandbox: { records: 300, validators: false }, env: NO_SINGLES })
+    const made = await bench({ sandbox: { records: 300, validators: false }, limits: NO_SINGLES })
     made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes: 50_000 })
     expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'upstream_unreachable' })
     expect(archiveRequests(made).length).toBeLessThanOrEqual(5)
@@ -134,8 +133,8 @@ describe('the download of the archive', () => {
     ['announced', {}],
     ['not announced', { kind: 'chunked' }],
   ])('stops at the size cap when its length is %s', async (_name, { kind }: { kind?: string }) => {
-    const env = { ...NO_SINGLES, PATCHMIRROR_UPSTREAM_MAX_ARCHIVE_BYTES: '50 KB' }
-    const made = await bench({ sandbox: { records: 300 }, env })
+    const env = { PATCHMIRROR_UPSTREAM_MAX_ARCHIVE_BYTES: '50 KB' }
+    const made = await bench({ sandbox: { records: 300 }, env, limits: NO_SINGLES })
     if (kind === 'chunked') made.sandbox.faults.set(ARCHIVE, { kind: 'wrongLength', by: -1e9 })
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'failed' })
@@ -146,11 +145,10 @@ describe('the download of the archive', () => {
 
   longTest('gives up a transfer that is too slow', async () => {
     const env = {
-      ...NO_SINGLES,
       PATCHMIRROR_UPSTREAM_RETRIES: '0',
       PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
     }
-    const made = await bench({ sandbox: { records: 60 }, env })
+    const made = await bench({ sandbox: { records: 60 }, env, limits: NO_SINGLES })
     made.sandbox.faults.set(ARCHIVE, { kind: 'slow', bytesPerSecond: 100 })
     const report = await made.run('osv')
     expect(told(report)).toEqual({ state: 'failed', code: 'upstream_unreachable' })
@@ -159,26 +157,12 @@ describe('the download of the archive', () => {
 
   longTest('gives up a stalled transfer', async () => {
     const env = {
-      ...NO_SINGLES,
       PATCHMIRROR_UPSTREAM_RETRIES: '0',
       PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
     }
-    const made = await bench({ sandbox: { records: 60 }, env })
+    const made = await bench({ sandbox: { records: 60 }, env, limits: NO_SINGLES })
     made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body', bytes: 9000 })
     expect(told(await made.run('osv'))).toEqual({ state: 'failed', code: 'upstream_unreachable' })
-  })
-
-  longTest('ends at its deadline', async () => {
-    const env = {
-      ...NO_SINGLES,
-      PATCHMIRROR_UPSTREAM_ARCHIVE_TIMEOUT_MS: '400',
-      PATCHMIRROR_UPSTREAM_LOW_SPEED_BYTES_PER_SECOND: '0',
-    }
-    const made = await bench({ sandbox: { records: 60 }, env })
-    made.sandbox.faults.set(ARCHIVE, { kind: 'slow', bytesPerSecond: 5000 })
-    const report = await made.run('osv')
-    expect(told(report)).toEqual({ state: 'failed', code: 'upstream_unreachable' })
-    expect(report.message).toContain('400 ms')
   })
 
   test('ends at once when the run is stopped', async () => {
