@@ -57,7 +57,7 @@ declare module 'fastify' {
 /** Answers a request below its paths that no route takes; false when it is for another path. */
 export type RestOfPaths = (request: IncomingMessage, response: ServerResponse) => boolean
 
-/** Answers on Node's own request and response; what it throws is the answer. */
+/** Answers on Node's own request and response; what it throws is the answer. False: it has none, which is a 404. */
 export type NodeAnswer = (request: IncomingMessage, response: ServerResponse) => unknown
 
 type NodeHandler = (request: FastifyRequest, reply: FastifyReply) => void
@@ -101,7 +101,7 @@ export function createApp({ failures, createHttpServer, rewrite, joinSegments }:
   app.decorate('onUnreadBody', (answer: NodeAnswer) => ({ onRequest: onNode(answer), handler: answeredBefore }))
   app.addHook('onRequest', (request, reply, done) => {
     // Before the body is read: a route for unknown paths would parse it first.
-    if (!request.is404) return done()
+    if (!request.is404 && isMeant(request)) return done()
     if (!answerRest(request.raw, reply.raw)) sendProblem(request.raw, reply.raw, noRoute(app, request))
   })
   return app
@@ -116,8 +116,19 @@ function noRoute(app: FastifyInstance, { method, raw, originalUrl }: FastifyRequ
 
 /** Reports whether a route reads at this path, which can be decoded. */
 export function isReadAt(app: FastifyInstance, path: string): boolean {
-  const found = app.findRoute({ method: 'GET', url: path }) as object | null // its type leaves out that there may be none
-  return found !== null
+  if (!path.startsWith('/')) return false
+  // Its type leaves out that there may be none.
+  const found = app.findRoute({ method: 'GET', url: path }) as { readonly params: object } | null
+  return found !== null && !hasEmpty(found.params)
+}
+
+/** Reports whether the parameters of the route that the router found are not empty. */
+function isMeant({ params }: FastifyRequest): boolean {
+  return !hasEmpty(params as object)
+}
+
+function hasEmpty(params: object): boolean {
+  return Object.values(params).includes('')
 }
 
 /** Collects what routes declare from now on. HEAD is answered as GET is, so it has no contract of its own. */
@@ -152,6 +163,7 @@ function answeringOnNode(failures: Failures): FastifyInstance['onNode'] {
       const fail = (error: unknown): void => failures.answer(error, request, response)
       try {
         const answered = answer(request, response)
+        if (answered === false) sendProblem(request, response, pathNotFound(rawTarget(request.url ?? '').path))
         if (answered instanceof Promise) answered.catch(fail)
       } catch (error) {
         fail(error)

@@ -6,7 +6,7 @@ import type { PathOperation, SecurityRequirement } from '../contract/openapi.ts'
 import { readRequestHeaders } from '../http/request-headers.ts'
 import { type Failures, type Problem, type ProblemForm, pathNotFound, sendProblem } from '../http/problems.ts'
 import type { SnapshotOrigin } from '../http/origin.ts'
-import { decodePart, rawTarget } from '../http/request-target.ts'
+import { decodePart, rawTarget, readablePath } from '../http/request-target.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { refuseStale } from '../snapshot/stale.ts'
 import type { Access } from './access.ts'
@@ -34,10 +34,10 @@ interface RouteParts extends GateParts {
 export function createGateHook(parts: GateParts): onRequestHookHandler {
   const { access, links, failures } = parts
   return (request, reply, done) => {
-    const { guard, source } = request.routeOptions.config
+    const { guard, source, path = '' } = request.routeOptions.config
     if (guard === undefined || request.is404) return done()
     const { raw } = request
-    const form = errorForm(surfaceOf(rawTarget(raw.url ?? '').path))
+    const form = errorForm(surfaceOf(path))
     try {
       const denied = guard === 'link' ? linkProblem(links.verifyLink(raw.url ?? '')) : access.judge(raw)
       if (denied === null) return done()
@@ -60,13 +60,14 @@ export function createPrivateRest(app: FastifyInstance, { served, access, failur
   return (request, response) => {
     const { url = '', method = '' } = request
     const { path } = rawTarget(url)
-    const surface = surfaceOf(path)
+    const surface = surfaceOf(readablePath(url))
     if (!isPrivate(surface)) return false
     const form = errorForm(surface)
     const reads = method === 'GET' || method === 'HEAD'
     try {
-      const isRefused = !reads && (isWrittenAt(path) || (isDecodable(path) && isReadAt(app, path)))
-      const origin = isRefused ? served.knownOrigin(surface === 'identity' ? 'identity' : 'catalog') : null
+      const isRead = isDecodable(path) && isReadAt(app, path)
+      const isRefused = !reads && (isWrittenAt(path) || isRead)
+      const origin = isRefused && isRead ? served.knownOrigin(surface === 'identity' ? 'identity' : 'catalog') : null
       const problem = isRefused ? refuseWriting(method, path) : (access.judge(request) ?? unknown(path))
       sendProblem(request, response, { origin, ...problem }, form)
     } catch (error) {
@@ -138,9 +139,8 @@ function answer(parts: RouteParts, route: PrivateRoute, { raw, response, params,
   const origin = originOf(parts, route.source)
   const refuse = (problem: Problem): void => sendProblem(raw, response, { origin, ...problem }, form)
   const fail = (error: unknown): void => failures.answer(error, raw, response, { form, origin })
-  const { path, query } = rawTarget(raw.url ?? '')
+  const { query } = rawTarget(raw.url ?? '')
   try {
-    if (Object.values(params).includes('')) return sendProblem(raw, response, unknown(path), form)
     if (origin !== null) refuseStale(origin)
     const exchange = { request: raw, response, requestHeaders: readRequestHeaders(raw.rawHeaders) }
     const asked = { params, query: new URLSearchParams(query), baseUrl: () => baseUrl(raw), refuse }

@@ -11,7 +11,7 @@ import { answerChanges } from './changes.ts'
 import { asksForDifferences } from './changes-query.ts'
 import { type EventLog, type FindingsLog, createSnapshotLog } from './event-log.ts'
 import { type Events, type EventsOptions, createEvents } from './events.ts'
-import { pathNotFound, sendProblem } from '../http/problems.ts'
+import { sendProblem } from '../http/problems.ts'
 import type { ServedSnapshot } from '../snapshot/served.ts'
 import { isRefused, refuseStale } from '../snapshot/stale.ts'
 import type { ResponseAccount } from '../../base/connections/responses.ts'
@@ -165,7 +165,6 @@ function sendRecordDates(
 ): void {
   const { reads, knownOrigin } = served
   const id = readTarget(request.url ?? '').path.slice(RECORDS.length)
-  if (id === '') return sendProblem(request, response, pathNotFound(RECORDS))
   const denied = access.judge(request)
   if (denied !== null && request.headers.authorization !== undefined) return sendProblem(request, response, denied)
   const dates = reads.dates.readDates(id)
