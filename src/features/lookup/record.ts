@@ -14,7 +14,7 @@ import {
 import { readOrigin } from '../../server/http/origin.ts'
 import { describeAffected, describeSeverity } from '../../server/lookup/affected.ts'
 import { datesInWords } from '../../server/lookup/dates.ts'
-import { type KnownRecordTags, JUDGED_BEFORE, foundPackage, noTagHasIt } from '../../server/lookup/record-tags.ts'
+import { type KnownRecordTags, JUDGED_BEFORE, foundPackage, tagsThatHaveIt } from '../../server/lookup/record-tags.ts'
 import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../base/json/objects.ts'
 import { clip, counted } from '../../base/text.ts'
 import type { Config } from '../../config/schema.ts'
@@ -237,7 +237,7 @@ export function datesFacts(dates: RecordDates | null): Facts[] {
 export function tagsPart(found: KnownRecordTags | string, most: number): Part {
   if (typeof found === 'string')
     return { kind: 'notice', level: 'note', title: 'the mirrored tags with it are not known', text: found }
-  const { tags, tagCount, isCurrent } = found
+  const { tags, isCurrent } = found
   const rows = tags
     .slice(0, most)
     .map((one) => [
@@ -246,15 +246,15 @@ export function tagsPart(found: KnownRecordTags | string, most: number): Part {
       textValue(one.version, 200),
       textValue(fixWords(one)),
     ])
-  const count = tagCount === 0 ? [] : [counted(tagCount, 'mirrored tag has it', 'mirrored tags have it')]
+  const words = tagsThatHaveIt(found)
   return {
     kind: 'table',
     title: 'mirrored tags with it',
-    notes: [...count, ...(isCurrent ? [] : [JUDGED_BEFORE])],
+    notes: [...(tags.length === 0 ? [] : [words]), ...(isCurrent ? [] : [JUDGED_BEFORE])],
     columns: ['tag', 'package', 'version', 'with a fix'],
     rows,
     of: tags.length,
-    empty: noTagHasIt(found),
+    empty: words,
   }
 }
 

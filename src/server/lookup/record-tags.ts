@@ -57,11 +57,13 @@ export function foundPackage(one: RecordTags['tags'][number]): string {
   return one.source === null ? one.package : `${one.package} (by its source package ${one.source})`
 }
 
-/** Returns that no judged tag has a record, in words. */
-export function noTagHasIt({ counts: { tags, judged } }: KnownRecordTags): string {
+/** Returns how many of the judged tags have a record, in words, and of how many that is not known. */
+export function tagsThatHaveIt({ tagCount, counts: { tags, judged } }: KnownRecordTags): string {
   const others = tags - judged
+  const some = `${tagCount} of ${counted(judged, 'judged tag', 'judged tags')} ${tagCount === 1 ? 'has' : 'have'} it`
   const none = judged === 1 ? 'the judged tag does not have it' : `none of the ${judged} judged tags has it`
-  return others === 0 ? none : `${none}; ${counted(others, 'tag is', 'tags are')} not judged`
+  const found = tagCount === 0 ? none : some
+  return others === 0 ? found : `${found}; ${counted(others, 'tag is', 'tags are')} not judged`
 }
 
 /** Says that tags were judged by earlier records or tags than those that are served. */
