@@ -39,7 +39,8 @@ function open(path: string): number {
     return openSync(path, 'wx', PRIVATE_FILE)
   } catch (error) {
     const taken = systemCode(error) === 'EEXIST'
-    const why = taken ? 'it exists already, and is not overwritten' : messageOf(error)
+    const missing = systemCode(error) === 'ENOENT' ? 'its folder does not exist: create it' : messageOf(error)
+    const why = taken ? 'it exists already, and is not overwritten' : missing
     throw new MirrorError('usage', `--out ${path}: ${why}. Nothing was created.`, { cause: error })
   }
 }

@@ -175,7 +175,7 @@ test('findings of a tag that was removed says when, and what changed in it befor
   const shown = async (...more: string[]) =>
     (await run(['show', 'T-1', ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)).out
   expect(await shown()).toMatch(
-    /\n\d mirrored tags? ha(s|ve) it\ntag +package +version +with a fix\n\S+ +\S+ +\S+ +yes\n/,
+    /\n\d of \d+ judged tags? ha(s|ve) it\ntag +package +version +with a fix\n\S+ +\S+ +\S+ +yes\n/,
   )
   const {
     tags: { listed, count },

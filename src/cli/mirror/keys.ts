@@ -67,7 +67,7 @@ export async function revokeKeyCommand(id: string, options: GlobalOptions & { js
     return key
   })
   if (known === undefined)
-    throw new MirrorError('not_found', `there is no key ${id}; "patchmirror keys list" shows all`)
+    throw new MirrorError('not_found', `there is no key ${id}: name it by its id, which "patchmirror keys list" shows`)
   if (options.json === true) {
     printJson({ id: known.id, name: known.name, revoked: true, already: known.revokedAt !== null })
     return 0

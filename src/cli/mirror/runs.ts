@@ -41,7 +41,7 @@ function listed({ runs }: Reads, { limit = '20', failed = false }: RunsOptions):
 function countOf(text: string): number {
   const count = Number(text)
   if (Number.isSafeInteger(count) && count > 0) return count
-  throw new MirrorError('usage', `${text} is not a number above 0; "patchmirror runs" lists the runs`)
+  throw new MirrorError('usage', `--limit takes a whole number above 0, not ${text}`)
 }
 
 function printRuns(reads: Reads, runs: readonly Run[], json: boolean): void {

@@ -10,6 +10,11 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   version: '--version',
   fix: 'doctor --data --repair',
   ls: 'list',
+  records: 'list records',
+  images: 'list tags',
+  query: 'search TEXT',
+  diff: 'changes SINCE',
+  gc: 'fleet check --gc',
   // Former names.
   record: 'show NAME',
   tags: 'list tags',

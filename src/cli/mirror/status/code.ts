@@ -88,14 +88,14 @@ function servedHere({ sources }: Status, config: Config): SourceName[] {
   return servedSources(config, (name) => sources.some((source) => source.name === name && source.snapshot !== null))
 }
 
-const HOURS: Readonly<Record<string, number>> = { m: 1 / 60, h: 1, d: 24 }
-const AGE = /^(\d+(?:\.\d+)?)\s*([mhd])$/
+const HOURS: Readonly<Record<string, number>> = { s: 1 / 3600, m: 1 / 60, h: 1, d: 24 }
+const AGE = /^(\d+(?:\.\d+)?)\s*([smhd])$/
 
 /** Parses an age such as `90m`, `26h` or `7d` into hours. Throws `usage`. */
 export function parseMaxAge(text: string): number {
   const [, number = '', unit = ''] = AGE.exec(text.trim().toLowerCase()) ?? []
   const hours = Number(number) * (HOURS[unit] ?? 0)
   if (hours > 0 && Number.isFinite(hours)) return hours
-  const allowed = 'a number greater than 0 and a unit, such as 90m, 26h or 7d'
+  const allowed = 'a number greater than 0 and a unit, such as 30s, 90m, 26h or 7d'
   throw new MirrorError('usage', `--max-age ${JSON.stringify(text)} is not an age: write ${allowed}`)
 }
