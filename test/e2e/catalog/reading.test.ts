@@ -166,8 +166,7 @@ describe('the reading thread', () => {
 
 test('a refused method names the snapshot of what is read at the path', async () => {
   const made = await mirrored()
-  const snapshotOf = async (method: string) =>
-    (await made.ask('/v1/tags', { method })).headers.get('x-mirror-snapshot')
+  const snapshotOf = async (method: string) => (await made.ask('/v1/tags', { method })).headers.get('x-mirror-snapshot')
   expect(await snapshotOf('PUT')).toMatch(/^[\da-f]{8}/)
   expect(await snapshotOf('PUT')).toBe(await snapshotOf('GET'))
 })

@@ -24,7 +24,7 @@ import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { createProxy } from '../../support/proxy.ts'
 import { hasOpenssl, makeTls } from '../../support/tls.ts'
-import { telling } from '../../support/tables.ts'
+import { longTest, telling } from '../../support/tables.ts'
 
 /** A mirror to examine: its settings by variable, its folder, and what of the doctor's means is replaced. */
 interface Mirror {
@@ -192,16 +192,6 @@ const CASES: Case[] = [
     'fail',
     'log.file',
     withSetting('PATCHMIRROR_LOG_FILE', '/nowhere/a.log'),
-  ],
-  [
-    'a folder in which nothing is stored, and no way to fill it',
-    'settings',
-    'warn',
-    '--config FILE',
-    (made) => {
-      openWriter(join(made.dir, 'empty')).close()
-      made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_PORT: '0' }
-    },
   ],
   [
     'an empty folder and no way to fill it',
@@ -833,6 +823,19 @@ describe('the doctor', () => {
     const found = (await examine(made)).find(({ name }) => name === 'subscriptions')
     expect([found?.state, found?.found]).toEqual(['skipped', expect.stringContaining('not known')])
   })
+
+  longTest(
+    'of a database in which nothing is stored names that nothing can fill it, and that no source is there',
+    async () => {
+      const made = await mirror()
+      openWriter(join(made.dir, 'empty')).close()
+      made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_PORT: '0' }
+      expect(troubled(await examine(made))).toEqual([
+        expect.stringMatching(/^settings warn: .*this mirror can sync nothing/),
+        expect.stringContaining('sources fail: feeds, osv: nothing is mirrored yet'),
+      ])
+    },
+  )
 
   test.each(telling(CASES, ...FEW))('names %s by the check %s alone', async (_what, check, state, says, arrange) => {
     const made = await mirror()
