@@ -19,8 +19,6 @@ import { findRecords, noIndex, searchCommand, searchResult } from './search.ts'
 import { readArtifacts, tagAnswer } from './tag.ts'
 
 const LIMIT = 20
-/** Names of records or tags that a message lists. */
-const NAMED = 10
 /** Other ids of a record of one kind that are printed. */
 const MOST_IDS = 50
 
@@ -53,13 +51,11 @@ function recordOf(stored: LookupCall, name: string, limit: number): LookupResult
   const id = recordNamed(stored.reads.osv, name)
   if (id !== null) return recordFinding(stored, id, limit)
   const text = name.trim()
-  const naming = stored.views((views) => views.listAliasIds(text, '', NAMED + 1)) ?? []
+  const naming = stored.views((views) => views.listAliasIds(text, '', 2)) ?? []
   const [only] = naming
   if (only === undefined) return null
   if (naming.length === 1) return recordFinding(stored, only, limit, text)
-  const listed = naming.slice(0, NAMED).join(', ')
-  const more = naming.length > NAMED ? ' and more' : ''
-  throw new MirrorError('not_found', `not found: no record has the id ${text}; records that name it: ${listed}${more}`)
+  return searchResult(stored, text, limit)
 }
 
 /** Returns a stored record. `alias`: the other id by which it was found. */
