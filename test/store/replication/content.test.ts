@@ -56,6 +56,20 @@ longTest(
   },
 )
 
+test('the digest of all sources is not known while that of one is not computed, and of nothing there is none', () => {
+  const of = (digests: Record<string, string | null>) =>
+    contentDigestOf({
+      readSnapshot(source) {
+        const contentDigest = digests[source]
+        return contentDigest === undefined ? null : { contentDigest }
+      },
+    })
+  expect(of({})).toEqual({ digest: null, sources: {} })
+  expect(of({ osv: 'aa', feeds: null })).toEqual({ digest: null, sources: { osv: 'aa', feeds: null } })
+  expect(of({ osv: 'aa', feeds: 'bb' }).digest).toMatch(/^[\da-f]{64}$/)
+  expect(of({ osv: 'aa', feeds: 'bb' }).digest).not.toBe(of({ osv: 'aa' }).digest)
+})
+
 test('the lines of records are JSON as JavaScript writes it, whatever characters ids and stamps have', async () => {
   const dir = folder()
   const store = openWrites(dir)
