@@ -9,14 +9,11 @@ interface Receiver {
   readonly paths: readonly string[]
 }
 
-/** A path without what has a meaning in a pattern of the router. */
-const PLAIN = /^[\w./~-]+$/
-
 /** Makes the routes of the endpoints on this listener. */
 export function deliveryRoutes({ handle, paths }: Receiver): ServerPlugin {
   return (app, _tools, done) => {
     const taken = app.onUnreadBody(handle)
-    for (const url of paths.filter((path) => PLAIN.test(path))) {
+    for (const url of paths) {
       app.post(url, { schema: DELIVERY_CONTRACT, config: { takesAnyQuery: true }, ...taken })
       app.options(url, { schema: HANDSHAKE_CONTRACT, config: { takesAnyQuery: true }, ...taken })
     }

@@ -1,9 +1,11 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { closeAll, serve } from '../../server/served.ts'
-import { type CatalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
+import { type CatalogBench, catalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
 
 const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 30 }
 const mirrored = (): Promise<CatalogBench> => filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })
@@ -39,6 +41,8 @@ test('every CVE of the page of patches has a page with its tickets', async () =>
     const own = patches.filter(({ cve_id }) => cve_id === cve)
     expect([answer.status, text]).toEqual([200, expect.stringContaining(`${own.length} fit`)])
     for (const { package_src_name: name } of own) expect(text).toContain(name)
+    const lower = await mirror.ask(link.replace(cve, cve.toLowerCase()))
+    expect(textOf(await lower.text())).toBe(text)
   }
 })
 
@@ -53,6 +57,26 @@ test('a page shows the statements of VEX about the vulnerability, and of how man
   expect(text).toContain(`${documents.length} mirrored VEX documents were looked at`)
   expect(text).not.toContain('no statement of these documents')
   expect(text).toMatch(/not affected|fixed|affected|under investigation/)
+})
+
+/** The page of a CVE on a mirror that enforces signatures, of which the service has none. */
+async function unsignedPage(isMirroredBefore: boolean): Promise<string> {
+  const service = { images: 1, tags: 2, packages: 0, tickets: 3, avrs: 0 }
+  const mirror = await catalogBench(service, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+  const file = join(mirror.dir, 'trusted.pem')
+  writeFileSync(file, mirror.sandbox.service.publicKey())
+  if (isMirroredBefore) await mirror.run('catalog')
+  await mirror.runWith({ PATCHMIRROR_CATALOG_TRUST_ROOT: file, PATCHMIRROR_CATALOG_SIGNATURES: 'enforce' }, 'catalog')
+  return textOf(await (await mirror.ask('/-/ui/cve?id=CVE-2026-1234')).text())
+}
+
+test('a page names the VEX that could not be fetched, and the rulings that are left out', async () => {
+  expect(await unsignedPage(true)).toMatch(
+    /What 2 documents rule out is left out, because no signature of that is verified/,
+  )
+  expect(await unsignedPage(false)).toMatch(
+    /0 mirrored VEX documents were looked at. The catalog is partial: VEX that could/,
+  )
 })
 
 test('what is not there is not said to be nowhere: nothing is judged, no index of ids is made, a key is missing', async () => {

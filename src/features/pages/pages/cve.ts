@@ -6,7 +6,7 @@ import type { Statement } from '../../../documents/vex/statement.ts'
 import { whyOutOfScope } from '../../../server/feeds/osv.ts'
 import { findMissingNamed } from '../../../server/lookup/missing-record.ts'
 import { type KnownRecordTags, readRecordTags } from '../../../server/lookup/record-tags.ts'
-import type { VexDocument } from '../../../store/catalog/vex.ts'
+import { type VexDocument, tagsBelieving } from '../../../store/catalog/vex.ts'
 import { patchesTable } from '../../lookup/list-answers.ts'
 import { tagsPart } from '../../lookup/record.ts'
 import { type FoundRecord, recordTable } from '../../lookup/search.ts'
@@ -21,9 +21,12 @@ const MOST = { records: 50, statements: 100, tags: 100, products: 3 }
 /** VEX documents that are read for a page, bytes: more would keep other pages waiting for seconds. */
 const MOST_VEX_BYTES = 64 * 2 ** 20
 
+const CVE = /^CVE-\d{4}-\d{4,}$/i
+
 /** Loads the page of a CVE, or of any other id of a vulnerability: all that this mirror has about it. */
 export function loadCve(call: PageCall): PageView {
-  const id = parameter(call.query, 'id')
+  const given = parameter(call.query, 'id')
+  const id = CVE.test(given) ? given.toUpperCase() : given // a filter of the catalog compares it as it is
   if (id === '') throw new MirrorError('bad_request', 'name a CVE: ?id=CVE-2026-1')
   const records = recordsOf(call, id)
   const blocks = [
@@ -54,13 +57,19 @@ function recordsOf({ reads, views }: PageCall, id: string): FoundByCve {
 
 function recordBlocks(call: PageCall, id: string, { own, others }: FoundByCve): Block[] {
   const records = [...own, ...(others ?? [])].slice(0, MOST.records)
-  const isCut = own.length + (others?.length ?? 0) > records.length
   const missing = records.length > 0 ? null : (whyNoRecord(call, id) ?? (others === null ? NO_INDEX : null))
   if (missing !== null) return answerBlocks(call, { parts: [notKnown('records', missing)] })
-  const cut = `more records than ${MOST.records} name it: the search shows all`
-  const notes = [...(isCut ? [cut] : []), ...(others === null ? [NO_INDEX] : [])]
+  const notes = whyFewer({ own, others })
   const table: Table = { ...recordTable({ records, isAnyVersion: false }), title: 'records', notes, empty: NO_RECORD }
   return answerBlocks(call, { parts: [table] })
+}
+
+/** Returns why there may be more records than are looked at. */
+function whyFewer({ own, others }: FoundByCve): string[] {
+  if (others === null) return [NO_INDEX]
+  return own.length + others.length > MOST.records
+    ? [`more than ${MOST.records} records name it: the search shows all`]
+    : []
 }
 
 const NO_INDEX = 'which records name it as another id is not known now: the index of ids is not there'
@@ -114,6 +123,8 @@ interface FoundVex {
   readonly stated: readonly Stated[]
   readonly documents: number
   readonly unread: number
+  /** Those of which what rules out is left out, because their signature is not verified. */
+  readonly unbelieved: number
 }
 
 function vexPart(call: PageCall, id: string): Part {
@@ -123,18 +134,30 @@ function vexPart(call: PageCall, id: string): Part {
     if (error instanceof MirrorError && error.code === 'stale') return notKnown('VEX statements', error.message)
     throw error
   }
-  const { stated, documents, unread } = findVex(call.reads.vex, id)
-  const looked = `${counted(documents - unread, 'mirrored VEX document was', 'mirrored VEX documents were')} looked at`
-  const doubt = `${counted(unread, 'document', 'documents')} could not be read, or would take too long: what ${unread === 1 ? 'it says' : 'they say'} is not known`
+  const found = findVex(call.reads.vex, id)
+  const isPartial = call.reads.snapshots.readSnapshot('catalog')?.whole === false
   return {
     kind: 'table',
     title: 'VEX statements',
-    notes: [looked, ...(unread === 0 ? [] : [doubt])],
+    notes: [...lookedAt(found), ...(isPartial ? [PARTIAL] : [])],
     columns: ['status', 'product', 'of tag', 'reason'],
-    rows: stated.slice(0, MOST.statements).map(statementRow),
-    of: stated.length,
+    rows: found.stated.slice(0, MOST.statements).map(statementRow),
+    of: found.stated.length,
     empty: 'no statement of these documents is about it',
   }
+}
+
+const PARTIAL = 'the catalog is partial: VEX that could not be fetched is not among them'
+
+/** Says how many documents were looked at, and of how many what they say is not known. */
+function lookedAt({ documents, unread, unbelieved }: FoundVex): string[] {
+  const looked = `${counted(documents - unread, 'mirrored VEX document was', 'mirrored VEX documents were')} looked at`
+  const unknown = `what ${counted(unread, 'document says', 'documents say')} is not known: not readable, or too long to read for a page`
+  return [looked, ...(unread === 0 ? [] : [unknown]), ...(unbelieved === 0 ? [] : [withoutRulings(unbelieved)])]
+}
+
+function withoutRulings(documents: number): string {
+  return `what ${counted(documents, 'document rules', 'documents rule')} out is left out, because no signature of that is verified`
 }
 
 function statementRow({ statement, document }: Stated): Table['rows'][number] {
@@ -154,20 +177,23 @@ function findVex(reads: VexReads, id: string): FoundVex {
   const wanted = id.toUpperCase()
   const stated: Stated[] = []
   let unread = 0
+  let unbelieved = 0
   let bytes = 0
   const documents = reads.listVexDocuments()
   for (const document of documents) {
     bytes += document.size
     const statements = bytes > MOST_VEX_BYTES ? null : readVexStatements(reads, document)
     if (statements === null) unread++
+    else if (tagsBelieving(document) === null) unbelieved++
     for (const statement of statements ?? [])
       if (statement.vulnerabilities.some((one) => one.toUpperCase() === wanted)) stated.push({ statement, document })
   }
-  return { stated, documents: documents.length, unread }
+  return { stated, documents: documents.length, unread, unbelieved }
 }
 
-/** The mirrored tags with one of the records among their findings. */
-function tagPart({ config, reads, refuseOld }: PageCall, { own, others }: FoundByCve): Part {
+/** The mirrored tags with one of the records among their findings: of records that are not known here nothing is said. */
+function tagPart({ config, reads, refuseOld }: PageCall, records: FoundByCve): Part {
+  const { own, others } = records
   const ids = [...own, ...(others ?? [])].slice(0, MOST.records).map(({ id }) => id)
   if (ids.length === 0) return notKnown('mirrored tags with it', 'findings are made of records, and none is known here')
   const refuse = (): void => {
@@ -175,7 +201,10 @@ function tagPart({ config, reads, refuseOld }: PageCall, { own, others }: FoundB
   }
   const found = ids.map((id) => readRecordTags(config, reads, id, refuse))
   const unknown = found.find((one) => typeof one === 'string')
-  return tagsPart(unknown ?? joined(found.filter((one) => typeof one !== 'string')), MOST.tags)
+  if (unknown !== undefined) return tagsPart(unknown, MOST.tags)
+  const part = tagsPart(joined(found.filter((one) => typeof one !== 'string')), MOST.tags)
+  const of = `by ${counted(ids.length, 'record', 'records')} that this page names`
+  return part.kind === 'table' ? { ...part, notes: [of, ...whyFewer(records), ...(part.notes ?? [])] } : part
 }
 
 /** Joins what is known of several records: a tag that has the same package by two of them is one row. */
