@@ -37,7 +37,6 @@ const TABLES = `
     gap INTEGER NOT NULL,         -- why it is not judged, or not completely: 0 it is, 1 not compared, 2 no records, 3 ambiguous
     UNIQUE (name, ecosystem, version, packages, asked)
   ) STRICT;
-  CREATE INDEX component_by_ecosystem ON component (ecosystem, gap);
   CREATE TABLE component_name (   -- the names by which records are asked about a component, as the views' index has them
     name TEXT NOT NULL,
     component INTEGER NOT NULL,
@@ -117,7 +116,7 @@ const TABLES = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX vex_place_of_owner ON vex_place (kind, owner);
   CREATE TABLE followed (         -- up to which state of the catalog
-    name TEXT PRIMARY KEY,        -- vex, basis of vex, images, patches, tags
+    name TEXT PRIMARY KEY,        -- vex, basis of vex, ecosystems, images, patches, tags
     state TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE log (              -- what changed in the findings of a tag

@@ -158,29 +158,11 @@ function createFindingRows(db: Db) {
   }
 }
 
-/** No record of their ecosystem or release is known: the gap of `no_records`. */
-const NO_RECORDS: ComponentGap = 2
-
 function createGapStore(db: Db) {
   const { run } = queries(db)
   const put = db.prepare('UPDATE component SET gap = ? WHERE id = ?')
   const clear = db.prepare('DELETE FROM uncompared WHERE component = ?')
   const add = db.prepare('INSERT INTO uncompared (record, component) VALUES (?, ?)')
-  // One step of the index for each ecosystem: DISTINCT would read every component.
-  const ecosystems = db
-    .prepare<[], string>(
-      `WITH RECURSIVE e (name) AS (
-         SELECT min(ecosystem) FROM component
-         UNION ALL SELECT (SELECT min(ecosystem) FROM component WHERE ecosystem > e.name) FROM e WHERE e.name IS NOT NULL)
-       SELECT name FROM e WHERE name IS NOT NULL`,
-    )
-    .pluck()
-  const without = db.prepare<[string, number], FindingComponent>(
-    `SELECT ${COMPONENT} FROM component WHERE ecosystem = ? AND gap = ?`,
-  )
-  const others = db.prepare<[string, number], FindingComponent>(
-    `SELECT ${COMPONENT} FROM component WHERE ecosystem = ? AND gap <> ?`,
-  )
   return {
     putGap: (component: number, gap: ComponentGap): void => void put.run(gap, component),
     /** Stores the records that cannot be compared with the version of a component. */
@@ -188,11 +170,6 @@ function createGapStore(db: Db) {
       clear.run(component)
       for (const record of records) add.run(record, component)
     },
-    /** The ecosystems of all components, with their releases. */
-    listEcosystems: (): string[] => ecosystems.all(),
-    /** Components of an ecosystem that are stored as without records (`withoutRecords`), or all others. */
-    listComponentsOf: (ecosystem: string, withoutRecords: boolean): FindingComponent[] =>
-      (withoutRecords ? without : others).all(ecosystem, NO_RECORDS),
     /** Counts the packages of a tag that are not judged, or not completely; null: of every tag. */
     countNotJudged: run<[tag: number | null]>(
       `UPDATE tag SET not_judged = unidentified + (

@@ -1,4 +1,6 @@
+import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
+import { findingsPath } from '../../../src/store/findings/database.ts'
 import {
   type FindingsBench,
   affecting,
@@ -142,4 +144,36 @@ test('packages without a record of their release, or none that can be compared, 
   expect(await notJudged()).toBe(1)
   await bench.publish({ 'M-9': affecting('Mageia:9', 'other', null) })
   expect(await notJudged()).toBe(0)
+})
+
+const APK = 'pkg:apk/alpine/libcrypto3@3.1.4-r0?distro=alpine-3.18.6&upstream=openssl'
+
+test('an image that came after the last look at releases is judged when the first record of its release comes', async () => {
+  const bench = await openTag([])
+  await bench.publish({ 'A-19': affecting('Alpine:v3.19', 'other', null), A: affecting('Alpine', 'other', null) })
+  await bench.judge()
+  bench.write([APK], null)
+  await bench.crawl()
+  await bench.judge()
+  expect(countsOf(bench, bench.tag)?.notJudged).toBe(1)
+  await bench.publish({ 'A-18': affecting('Alpine:v3.18', 'other', null) })
+  await bench.judge()
+  expect(countsOf(bench, bench.tag)?.notJudged).toBe(0)
+  await expectAgreement(bench)
+})
+
+test('the last record of a release goes after a judgement of everything: its packages are not judged any more', async () => {
+  const bench = await openTag([APK])
+  await bench.publish({ 'A-19': affecting('Alpine:v3.19', 'other', null), A: affecting('Alpine', 'other', null) })
+  await bench.judge()
+  await bench.publish({ 'A-18': affecting('Alpine:v3.18', 'other', null) })
+  const findings = new Database(findingsPath(bench.dir))
+  findings.exec("UPDATE state SET form = 'of an earlier version'") // everything is compared
+  findings.close()
+  expect(await bench.judge()).toMatchObject({ records: { records: null } })
+  expect(countsOf(bench, bench.tag)?.notJudged).toBe(0)
+  await bench.publish({ 'A-18': null })
+  await bench.judge()
+  expect(countsOf(bench, bench.tag)?.notJudged).toBe(1)
+  await expectAgreement(bench)
 })

@@ -1,19 +1,19 @@
 import { querySourceOf } from '../../scanners/routes/query-source.ts'
-import { ecosystemsOf } from '../../match/judging/package-source.ts'
+import { listRecorded } from '../../match/judging/package-source.ts'
 import type { QuerySource } from '../../../documents/records/search.ts'
 import type { FindingComponent, FindingsStore, StoredFinding } from '../../../store/findings/writes.ts'
 import type { Reads } from '../../../store/reads.ts'
 import { folderOf } from '../../scanners/store/generations.ts'
 import type { Views } from '../../scanners/store/reads.ts'
 import { type Evaluate, createChangedRecords, createEvaluation } from './evaluate.ts'
-import { type Gaps, createGaps } from './gaps.ts'
+import { type Gaps, createGaps, putRecorded } from './gaps.ts'
 import { readNames } from './names.ts'
 import type { IsPatched } from './patches.ts'
 import { type Hidden, type Tally, createTally, hiddenOf } from './tally.ts'
 import type { VexQuestion, VexRules } from './vex.ts'
 
 /** Counts up when the same records make other findings here. Where the same VEX rules out others, the database must be made again. */
-const RULES = 4
+const RULES = 5
 /** Changed records that are looked at one by one; with more of them everything is compared. */
 const MOST_NAMED = 10_000
 /** Components that are read at a time. */
@@ -52,12 +52,14 @@ export async function followRecords(input: RecordsInput): Promise<RecordsReport>
   const isSame = state?.osv === osv && state.form === form
   if (state === null || isSame) {
     if (state?.generation !== generation) store.putRecordState(next)
+    if (state === null) putRecorded(store, listRecorded(views))
     return { records: 0, components: 0, tags: 0 }
   }
   const changed = state.form === form ? changedBetween(state.osv, osv) : null
   return store.inOne(async () => {
     const tally = createTally(store)
     const components = await (changed === null ? compareAll(input, tally) : compareSome(input, tally, changed))
+    putRecorded(store, listRecorded(views))
     const tags = tally.close({ at: input.now, cause: 'records', snapshot: osv })
     store.putRecordState(next)
     return { records: changed?.length ?? null, components, tags }
@@ -102,7 +104,7 @@ function comparing({ store, isPatched, views }: RecordsInput, tally: Tally, some
     tally,
     evaluate: some === null ? all : createEvaluation(some, isPatched),
     isWhole: some === null,
-    gaps: createGaps({ store, evaluate: all, recorded: ecosystemsOf(views) }),
+    gaps: createGaps({ store, evaluate: all, recorded: listRecorded(views) }),
     namesBefore(record) {
       const before = names.has(record) ? names.get(record) : store.readNames(record)
       names.set(record, before ?? null)

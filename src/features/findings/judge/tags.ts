@@ -17,7 +17,7 @@ import { surroundingsOf } from '../../../base/identity/surroundings.ts'
 import type { Identity } from '../../../base/identity/identity.ts'
 import { writeDescribed } from '../../../documents/vex/described.ts'
 import { NO_RECORDS } from '../../match/judging/compared.ts'
-import { ecosystemsOf } from '../../match/judging/package-source.ts'
+import { ecosystemsOf, listRecorded } from '../../match/judging/package-source.ts'
 import { identityOf } from '../../match/judging/components.ts'
 import { readAsked, writeAsked } from './asked.ts'
 import { createEvaluation } from './evaluate.ts'
@@ -217,7 +217,7 @@ async function addComponents(
   const known = components.flatMap((one) => store.findComponent(one) ?? [])
   const added = components.filter((one) => store.findComponent(one) === null)
   const evaluate = createEvaluation(querySourceOf(views), isPatched)
-  const recorded = ecosystemsOf(views)
+  const recorded = ecosystemsOf(listRecorded(views))
   const isRecorded = recordedIn(views, added)
   const ids: number[] = []
   for (const one of added.sort((a, b) => (a.name < b.name ? -1 : 1))) {

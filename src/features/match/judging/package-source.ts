@@ -28,7 +28,7 @@ export function judgeSourceOf(views: Views): JudgeSource {
   return {
     ...querySourceOf(views),
     listPackageRecords: (ecosystem, names, limit) => views.listPackageRecords(ecosystem, names, limit),
-    ...ecosystemsOf(views),
+    ...ecosystemsOf(listRecorded(views)),
   }
 }
 
@@ -40,11 +40,15 @@ export interface RecordedEcosystems {
   readonly hasRelease: (name: string) => boolean
 }
 
-/** Returns what is known of the ecosystems that views have records of. */
-export function ecosystemsOf(views: Pick<Views, 'hasView' | 'listEcosystems'>): RecordedEcosystems {
-  const recorded = views.listEcosystems()
+/** Returns the ecosystems that views have records of, as the records name them. */
+export function listRecorded(views: Pick<Views, 'hasView' | 'listEcosystems'>): string[] {
+  return views.listEcosystems().filter((name) => views.hasView(folderOf(name)))
+}
+
+/** Returns what is known where records of these ecosystems are there. */
+export function ecosystemsOf(recorded: readonly string[]): RecordedEcosystems {
   return {
-    hasEcosystem: remembered((name) => views.hasView(folderOf(name)) && recorded.some((one) => isMeant(one, name))),
+    hasEcosystem: remembered((name) => recorded.some((one) => isMeant(one, name))),
     hasRelease: remembered((name) => coversAsked(recorded, name)),
   }
 }
