@@ -7,6 +7,7 @@ import { suiteFolder } from './test/support/fast-folder.ts'
 process.env['MALLOC_ARENA_MAX'] ??= '2'
 // Each worker thread and each process loads the program again: from here in two thirds of the time.
 process.env['NODE_COMPILE_CACHE'] ??= COMPILED
+process.env['TEST_SEED'] ??= '20261122'
 
 /** Longest time of one test or hook, milliseconds: far beyond what any of them needs on a machine under load. */
 const HANGS_AFTER_MS = 180_000

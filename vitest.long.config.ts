@@ -36,6 +36,7 @@ export default defineConfig({
           name: 'loops',
           include: ['test/long/**/*.test.ts'],
           env: { TEST_TABLES: 'whole', TMPDIR: longSuiteFolder() },
+          setupFiles: ['test/support/seed.ts'],
           // V8's baseline compiler can end a process by SIGSEGV in a garbage collection soon after its start (nodejs/node#62393, open
           // for Node 24). These tests start a process for each file.
           execArgv: ['--no-sparkplug'],
@@ -49,7 +50,7 @@ export default defineConfig({
           env: { TEST_TABLES: 'whole', TMPDIR: suiteFolder() },
           execArgv: ['--max-semi-space-size=8', '--max-old-space-size=512'],
           isolate: false, // as in the fast suite
-          setupFiles: ['test/support/shared-heap.ts'],
+          setupFiles: ['test/support/seed.ts', 'test/support/shared-heap.ts'],
         },
       },
     ],
