@@ -1,14 +1,17 @@
+import Database from 'better-sqlite3'
 import { surroundingsOf } from '../../../src/base/identity/surroundings.ts'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { performFindings } from '../../../src/features/findings/task.ts'
 import { identityOf } from '../../../src/features/match/judging/components.ts'
+import type { MatchResult } from '../../../src/features/match/result.ts'
 import { createMatcher } from '../../../src/features/match/matcher.ts'
 import { isFixable } from '../../../src/features/match/judging/patches.ts'
+import type { InputSbom } from '../../../src/documents/sboms/sbom.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../../src/documents/sboms/mirrored.ts'
 import type { ServiceOptions } from '../../sandbox/service/options.ts'
-import { withFindings } from '../../../src/store/findings/database.ts'
+import { findingsPath, withFindings } from '../../../src/store/findings/database.ts'
 import { createFindingsReads } from '../../../src/store/findings/reads.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { derivedVendors } from '../../../src/features/scanners/views/osv/ecosystems.ts'
@@ -29,6 +32,10 @@ export interface FindingsBench extends Bench {
   fresh: () => Promise<Known>
   /** What `patchmirror match` finds in the SBOMs of a tag and VEX does not rule out: package, version and record, each once. */
   matched: (tag: string) => Promise<string[]>
+  /** How many components of the only SBOM of a tag `patchmirror match` does not judge, or not completely; null: several SBOMs. */
+  notJudged: (tag: string) => Promise<number | null>
+  /** Has the next judgement compare everything, as that of a later version does. */
+  forgetForm: () => void
 }
 
 type Known = ReturnType<typeof readKnown>
@@ -76,6 +83,12 @@ export async function openFindingsBench(
       return made
     },
     matched: (tag) => matchedOf(bench, tag),
+    notJudged: (tag) => notJudgedOf(bench, tag),
+    forgetForm() {
+      const db = new Database(findingsPath(dir))
+      db.exec("UPDATE state SET form = 'of an earlier version'")
+      db.close()
+    },
   }
 }
 
@@ -128,32 +141,49 @@ export function readKnown(dir: string) {
   return found
 }
 
-async function matchedOf({ dir, config }: Bench, tag: string): Promise<string[]> {
+/** Matches each SBOM of a tag. */
+async function matchSboms<T>(
+  { dir, config }: Bench,
+  tag: string,
+  use: (sbom: InputSbom, result: MatchResult) => T,
+): Promise<T[]> {
   const reads = openShortReads(dir)
   if (reads === null) throw new Error('no database')
   const matcher = createMatcher(config, reads)
   try {
-    const found = new Set<string>()
+    const used: T[] = []
     for (const digest of sbomDigestsOf(reads.reads, tag)) {
       const sbom = { ...readMirroredSbom(reads.reads, digest, tag), tag }
       const request = { now: Date.now(), served: null, catalog: true, check: () => undefined }
-      const { findings } = await matcher.match(sbom, request)
-      const around = surroundingsOf({ systems: sbom.systems, option: null })
-      for (const { id, component, source, ...finding } of findings) {
-        const facts = { ...component, source: component.sourcePackage, kind: null }
-        const identity = identityOf(facts, around)
-        if ('code' in identity) throw new Error(identity.reason)
-        const { ecosystem, name, version } = identity
-        const by = source === null ? '' : ` by ${source}`
-        const fix = isFixable(finding) ? ' fixable' : ''
-        found.add(`${tag} ${ecosystem.name} ${name}@${version} ${id}${by}${fix}`)
-      }
+      used.push(use(sbom, await matcher.match(sbom, request)))
     }
-    return [...found].sort()
+    return used
   } finally {
     matcher.close()
     reads.close()
   }
+}
+
+async function notJudgedOf(bench: Bench, tag: string): Promise<number | null> {
+  const [count = null, ...others] = await matchSboms(bench, tag, (_, { counts }) => counts.notJudged)
+  return others.length > 0 ? null : count
+}
+
+async function matchedOf(bench: Bench, tag: string): Promise<string[]> {
+  const found = new Set<string>()
+  await matchSboms(bench, tag, (sbom, { findings }) => {
+    const around = surroundingsOf({ systems: sbom.systems, option: null })
+    for (const { id, component, source, ...finding } of findings) {
+      const facts = { ...component, source: component.sourcePackage, kind: null }
+      const identity = identityOf(facts, around)
+      if ('code' in identity) throw new Error(identity.reason)
+      const { ecosystem, name, version } = identity
+      const by = source === null ? '' : ` by ${source}`
+      const fix = isFixable(finding) ? ' fixable' : ''
+      found.add(`${tag} ${ecosystem.name} ${name}@${version} ${id}${by}${fix}`)
+    }
+  })
+  return [...found].sort()
 }
 
 /** The findings of all tags that count, as `matched` has them. */
@@ -169,6 +199,10 @@ export async function expectAgreement(bench: FindingsBench): Promise<void> {
   expect(known.unused).toBe(0)
   const matched = await Promise.all(known.tags.map(({ owner }) => bench.matched(owner)))
   expect(visibleRows(known)).toEqual(matched.flat().sort())
+  for (const { owner, refusal, notJudged } of known.tags) {
+    const count = refusal === null ? await bench.notJudged(owner) : null
+    if (count !== null) expect(notJudged).toBe(count)
+  }
 }
 
 /** An SBOM of an image with packages (CycloneDX). */
