@@ -52,7 +52,7 @@ describe('the sync thread', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test('tries a run again that found another process writing, but for one of an event', async () => {
+  longTest('tries a run again that found another process writing, but for one of an event', async () => {
     const made = await bench({ sandbox: SMALL })
     const { thread, ended, failed, postponed } = await withThread(made)
     onTestFinished(() => thread.stop())

@@ -7,6 +7,7 @@ import {
   readFindings,
   visibleRows,
 } from './fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const LIBSSL = 'pkg:deb/debian/libssl3@3.0.9-1?arch=amd64&distro=debian-12&upstream=openssl'
 const CURL = 'pkg:deb/debian/curl@7.88.1-9?distro=debian-12'
@@ -107,42 +108,45 @@ test('an image that moves to another release keeps the findings that it still ha
   expect(found(bench)).toEqual(['Debian:13 openssl@3.0.9-1 D'])
 })
 
-test('packages without a record of their release, or none that can be compared, are counted as not judged as records come and go', async () => {
-  const bench = await openTag(['pkg:rpm/mageia/curl@7.88.1-9?distro=mageia-9', ZLIB])
-  const notJudged = async (): Promise<number | undefined> => {
-    await bench.judge()
-    await expectAgreement(bench)
-    return countsOf(bench, bench.tag)?.notJudged
-  }
-  expect(await notJudged()).toBe(2) // neither ecosystem has a record
-  await bench.publish({ 'M-8': affecting('Mageia:8', 'curl', null) })
-  expect(await notJudged()).toBe(2)
-  await bench.publish({ 'M-9': affecting('Mageia:9', 'other', null) })
-  expect(await notJudged()).toBe(1)
-  await bench.publish({ 'C-0': affecting('ConanCenter', 'other', '2') })
-  expect(await notJudged()).toBe(0)
-  await bench.publish({ 'C-1': affecting('ConanCenter', 'zlib', '1.2.12') })
-  expect(await notJudged()).toBe(1)
-  await bench.publish({
-    'C-1': { affected: [{ package: { ecosystem: 'ConanCenter', name: 'zlib' }, versions: ['1'] }] },
-  })
-  expect(await notJudged()).toBe(0)
-  await bench.publish({ 'C-1': affecting('ConanCenter', 'zlib', '1.2.12') })
-  expect(await notJudged()).toBe(1)
-  await bench.publish({ 'C-1': affecting('ConanCenter', 'other', '1') })
-  expect(await notJudged()).toBe(0)
-  await bench.publish({ 'M-9': null })
-  expect(await notJudged()).toBe(1)
-  // A record without a release does not say that this release was looked at, where others name theirs.
-  await bench.publish({ 'M-0': affecting('Mageia', 'other', null) })
-  expect(await notJudged()).toBe(1)
-  await bench.publish({ 'M-8': null })
-  expect(await notJudged()).toBe(0)
-  await bench.publish({ 'M-8': affecting('Mageia:8', 'curl', null) })
-  expect(await notJudged()).toBe(1)
-  await bench.publish({ 'M-9': affecting('Mageia:9', 'other', null) })
-  expect(await notJudged()).toBe(0)
-})
+longTest(
+  'packages without a record of their release, or none that can be compared, are counted as not judged as records come and go',
+  async () => {
+    const bench = await openTag(['pkg:rpm/mageia/curl@7.88.1-9?distro=mageia-9', ZLIB])
+    const notJudged = async (): Promise<number | undefined> => {
+      await bench.judge()
+      await expectAgreement(bench)
+      return countsOf(bench, bench.tag)?.notJudged
+    }
+    expect(await notJudged()).toBe(2) // neither ecosystem has a record
+    await bench.publish({ 'M-8': affecting('Mageia:8', 'curl', null) })
+    expect(await notJudged()).toBe(2)
+    await bench.publish({ 'M-9': affecting('Mageia:9', 'other', null) })
+    expect(await notJudged()).toBe(1)
+    await bench.publish({ 'C-0': affecting('ConanCenter', 'other', '2') })
+    expect(await notJudged()).toBe(0)
+    await bench.publish({ 'C-1': affecting('ConanCenter', 'zlib', '1.2.12') })
+    expect(await notJudged()).toBe(1)
+    await bench.publish({
+      'C-1': { affected: [{ package: { ecosystem: 'ConanCenter', name: 'zlib' }, versions: ['1'] }] },
+    })
+    expect(await notJudged()).toBe(0)
+    await bench.publish({ 'C-1': affecting('ConanCenter', 'zlib', '1.2.12') })
+    expect(await notJudged()).toBe(1)
+    await bench.publish({ 'C-1': affecting('ConanCenter', 'other', '1') })
+    expect(await notJudged()).toBe(0)
+    await bench.publish({ 'M-9': null })
+    expect(await notJudged()).toBe(1)
+    // A record without a release does not say that this release was looked at, where others name theirs.
+    await bench.publish({ 'M-0': affecting('Mageia', 'other', null) })
+    expect(await notJudged()).toBe(1)
+    await bench.publish({ 'M-8': null })
+    expect(await notJudged()).toBe(0)
+    await bench.publish({ 'M-8': affecting('Mageia:8', 'curl', null) })
+    expect(await notJudged()).toBe(1)
+    await bench.publish({ 'M-9': affecting('Mageia:9', 'other', null) })
+    expect(await notJudged()).toBe(0)
+  },
+)
 
 const APK = 'pkg:apk/alpine/libcrypto3@3.1.4-r0?distro=alpine-3.18.6&upstream=openssl'
 

@@ -6,6 +6,7 @@ import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { closeAll, serve } from '../../server/served.ts'
 import { type CatalogBench, catalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
+import { longTest } from '../../support/tables.ts'
 
 const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 30 }
 const mirrored = (): Promise<CatalogBench> => filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })
@@ -28,7 +29,7 @@ async function patchesOf({ ask }: CatalogBench): Promise<Patch[]> {
   return Object.values(listed).find((one) => Array.isArray(one)) as Patch[]
 }
 
-test('every CVE of the page of patches has a page with its tickets', async () => {
+longTest('every CVE of the page of patches has a page with its tickets', async () => {
   const mirror = await mirrored()
   const listed = await (await mirror.ask('/-/ui/patches')).text()
   const links = [...listed.matchAll(/href="([^"]*\/-\/ui\/cve\?id=[^"]+)"/g)].map(([, href = '']) => href)

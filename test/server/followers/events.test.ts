@@ -264,7 +264,7 @@ describe('/-/events', () => {
     await expect.poll(async () => (await served.head('/-/events')).status).toBe(200)
   })
 
-  test('disconnects a reader that reads nothing, and buffers nothing for it', async () => {
+  longTest('disconnects a reader that reads nothing, and buffers nothing for it', async () => {
     const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'long'.repeat(10_000)}`)
     const served = await serve((store) => store.publishFeeds(FEEDS), {
       ...WITH_KEY,

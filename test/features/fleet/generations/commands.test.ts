@@ -9,10 +9,11 @@ import { folder } from '../../bundles/air-gap.ts'
 import { commandHost } from '../../../support/hosted.ts'
 import { createBench } from '../../../support/mirror.ts'
 import { publish } from './nodes.ts'
+import { longTest } from '../../../support/tables.ts'
 
 const run = commandHost()
 
-test('the commands of a fleet list its generations, go back, release and collect', async () => {
+longTest('the commands of a fleet list its generations, go back, release and collect', async () => {
   const home = folder()
   const key = keyPair(home, 'key')
   const shared = join(home, 'store')

@@ -87,32 +87,35 @@ function start({ dir }: Bench, times: Pick<Options, 'settleMs' | 'retryMs' | 'is
 
 const SOON = { interval: 20 }
 
-test('a VEX document that is still damaged is warned of once for each start, counted, and delays no new OSV snapshot', async () => {
-  const bench = await openBench()
-  const builder = start(bench, { settleMs: 0, retryMs: NEVER })
-  builder.look()
-  await expect.poll(builder.ended, SOON).toBe(1)
-  expect(builder.stateOf('vex')).toMatchObject({ state: 'behind', unread: 1, making: false })
-  expect(builder.stateOf('osv')).toMatchObject({ state: 'current', unread: null })
-  expect(builder.warned).toEqual([expect.stringMatching(/missing .*: 1; .*doctor --data --repair/)])
+longTest(
+  'a VEX document that is still damaged is warned of once for each start, counted, and delays no new OSV snapshot',
+  async () => {
+    const bench = await openBench()
+    const builder = start(bench, { settleMs: 0, retryMs: NEVER })
+    builder.look()
+    await expect.poll(builder.ended, SOON).toBe(1)
+    expect(builder.stateOf('vex')).toMatchObject({ state: 'behind', unread: 1, making: false })
+    expect(builder.stateOf('osv')).toMatchObject({ state: 'current', unread: null })
+    expect(builder.warned).toEqual([expect.stringMatching(/missing .*: 1; .*doctor --data --repair/)])
 
-  builder.look() // nothing is new
-  await setTimeout(20)
-  expect([builder.stateOf('vex')?.making, builder.ended()]).toEqual([false, 1])
-  bench.publishOsv()
-  expect(builder.stateOf('osv')?.state).toBe('behind')
-  builder.look()
-  await expect.poll(builder.ended, SOON).toBe(2)
-  expect(builder.stateOf('osv')?.state).toBe('current')
-  bench.publishCatalog('c2')
-  builder.look()
-  await expect.poll(builder.ended, SOON).toBe(3)
-  expect(builder.stateOf('vex')).toMatchObject({ state: 'behind', snapshot: 'c2', unread: 1 })
-  expect(builder.warned).toHaveLength(1)
-  const again = start(bench, { settleMs: 0, retryMs: NEVER })
-  again.look()
-  await expect.poll(() => again.warned.length, SOON).toBe(1)
-})
+    builder.look() // nothing is new
+    await setTimeout(20)
+    expect([builder.stateOf('vex')?.making, builder.ended()]).toEqual([false, 1])
+    bench.publishOsv()
+    expect(builder.stateOf('osv')?.state).toBe('behind')
+    builder.look()
+    await expect.poll(builder.ended, SOON).toBe(2)
+    expect(builder.stateOf('osv')?.state).toBe('current')
+    bench.publishCatalog('c2')
+    builder.look()
+    await expect.poll(builder.ended, SOON).toBe(3)
+    expect(builder.stateOf('vex')).toMatchObject({ state: 'behind', snapshot: 'c2', unread: 1 })
+    expect(builder.warned).toHaveLength(1)
+    const again = start(bench, { settleMs: 0, retryMs: NEVER })
+    again.look()
+    await expect.poll(() => again.warned.length, SOON).toBe(1)
+  },
+)
 
 longTest('a build waits for the end of the run whose snapshot it shows, unless a client waits for it', async () => {
   const bench = await openBench()
