@@ -14,6 +14,8 @@ const BUNDLE_PHASES: Record<BundleProgress['phase'], string> = {
   summary: 'comparing',
   write: 'writing',
   check: 'checking what was written',
+  upload: 'uploading',
+  download: 'downloading',
   verify: 'verifying',
   stage: 'storing documents',
   rows: 'rows',

@@ -15,7 +15,18 @@ export const RUN_PHASES: Readonly<Record<RunProgress['phase'], string>> = {
 
 /** Progress of an export or an import. `total` null: unknown. */
 export interface BundleProgress {
-  phase: 'summary' | 'write' | 'check' | 'verify' | 'stage' | 'rows' | 'records' | 'archive' | 'prove'
+  phase:
+    | 'summary'
+    | 'write'
+    | 'check'
+    | 'upload'
+    | 'download'
+    | 'verify'
+    | 'stage'
+    | 'rows'
+    | 'records'
+    | 'archive'
+    | 'prove'
   unit: 'bytes' | 'rows' | 'records' | 'documents'
   done: number
   total: number | null

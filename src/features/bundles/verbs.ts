@@ -6,7 +6,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
   {
     path: 'bundle export',
     arguments: '<file>',
-    summary: 'write what is mirrored into a signed bundle',
+    summary: 'write what is mirrored into a signed bundle: a file, oci:FOLDER:TAG or oci://REGISTRY/REPOSITORY:TAG',
     options: [
       ['--since <state>', 'only what changed since an export, by its sequence or a snapshot id'],
       ['--for <need>', 'only what a mirror lacks that wrote this need file'],
@@ -23,7 +23,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
   {
     path: 'bundle import',
     arguments: '<file...>',
-    summary: 'take in bundles, or the parts of one',
+    summary: 'take in bundles, the parts of one, or the artifacts of oci:… and oci://…',
     options: [
       ['--dry-run', 'say what would change, store nothing'],
       ['--allow-rollback', 'also import a bundle that is older than the stored data; the ledger records it'],

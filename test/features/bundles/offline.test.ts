@@ -47,6 +47,9 @@ afterEach(() => {
 
 const SOURCES = readSources()
 
+/** What reads bundles in registries: loaded for an argument that names one, and for no file. */
+const REGISTRIES = 'features/bundles/oci/artifacts.ts'
+
 /** All files that a file loads, directly or not. */
 function loadedBy(file: string): Set<string> {
   const sources = new Map(SOURCES.map(({ path, imports }) => [path, imports]))
@@ -55,7 +58,10 @@ function loadedBy(file: string): Set<string> {
     if (seen.has(path)) return
     seen.add(path)
     const next: readonly Import[] = sources.get(path) ?? []
-    for (const { to, kind, typeOnly } of next) if (kind !== 'node' && !typeOnly) walk(to)
+    for (const { to, kind, typeOnly, later } of next) {
+      if (kind === 'node' || typeOnly || (to === REGISTRIES && later)) continue
+      walk(to)
+    }
   }
   walk(file)
   return seen

@@ -1,5 +1,8 @@
 import { exportInThread } from '../tasks.ts'
-import type { ExportTaskReport } from '../export/export.worker.ts'
+import type { ExportTask, ExportTaskReport } from '../export/export.worker.ts'
+import { type ArtifactTarget, openArtifactTarget } from '../oci/artifacts.ts'
+import { readReference } from '../oci/reference.ts'
+import type { OnProgress } from '../../../base/domain/progress.ts'
 import { CARRIED } from '../format/carried.ts'
 import { DOUBTS_COUNT } from '../format/doubts.ts'
 import { readSigningKey } from '../format/keys.ts'
@@ -36,12 +39,15 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
   const { config } = settings(options, false, files)
   if (options.since !== undefined && options.for !== undefined)
     throw new MirrorError('usage', 'give --since or --for, not both')
-  refuseUnwritable(path)
+  const reference = readReference(path)
+  if (reference === null) refuseUnwritable(path)
+  else refuseFileOptions(options)
   const keyFiles = signingKeys(config, options.unsigned === true)
+  const target = reference === null ? null : await openArtifactTarget(reference, config)
   const display = createBundleProgress(options.json === true)
   const task = {
     dataDir: config.data.dir,
-    path,
+    path: target?.path ?? path,
     sources: options.sources === undefined ? null : namedSources(options.sources),
     since: options.since ?? null,
     need: options.for === undefined ? null : await readNeed(options.for),
@@ -54,7 +60,10 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
     spared: [],
     program: `patchmirror/${VERSION}`,
   }
-  const report = await exportInThread(task, display.show).finally(() => display.finish())
+  const report = await exportTo({ target, place: path }, task, display.show).finally(async () => {
+    display.finish()
+    await target?.close()
+  })
   if (options.json === true) printJson(shown(report))
   else for (const line of describeExport(report)) print(line)
   if (keyFiles.length === 0)
@@ -62,6 +71,26 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
       'patchmirror: warning: the bundle is NOT SIGNED: its content can be changed unnoticed on the way. Sign it: set bundle.signingKeys\n',
     )
   return report.partial.length > 0 ? 3 : 0
+}
+
+/** What was exported; `artifact`: the digest of the artifact that the file became. */
+type Exported = ExportTaskReport & { readonly artifact?: string }
+
+/** Exports to a file, or to the artifact that a file becomes. `place`: how the command line names it. */
+async function exportTo(
+  { target, place }: { readonly target: ArtifactTarget | null; readonly place: string },
+  task: ExportTask,
+  onProgress: OnProgress,
+): Promise<Exported> {
+  const report = await exportInThread(task, onProgress)
+  if (target === null) return report
+  return { ...report, files: [place], artifact: await target.publish(report.manifest, onProgress) }
+}
+
+/** Throws `usage` for options that an artifact does not have. */
+function refuseFileOptions({ split, force }: ExportCommandOptions): void {
+  if (split !== undefined) throw new MirrorError('usage', '--split cuts files: an artifact has one')
+  if (force === true) throw new MirrorError('usage', '--force replaces files: a tag always names the newest artifact')
 }
 
 /** Files of keys, each of which can be read: that is known before anything is done. */
@@ -98,7 +127,7 @@ async function readNeed(path: string): Promise<Buffer> {
   }
 }
 
-function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): string[] {
+function describeExport({ manifest, files, bytes, partial, artifact }: Exported): string[] {
   const { kind, sequence, base, expiresAt, keys } = manifest
   const since = base === null ? '' : ` since ${base.sequence ?? 'the state in the need file'}`
   const [first = '', ...more] = files
@@ -111,11 +140,12 @@ function describeExport({ manifest, files, bytes, partial }: ExportTaskReport): 
   return [
     `bundle ${sequence} (${kind}${since}): ${counted(put, 'row')} put, ${removed} removed, ${shownBytes(bytes)}, verified`,
     `  ${first}${more.length > 0 ? ` and ${counted(more.length, 'more file')}: carry all of them` : ''}`,
+    ...(artifact === undefined ? [] : [`  artifact ${artifact}`]),
     `  signed by ${keys.length === 0 ? 'NOBODY' : keys.join(', ')}; ${expiresAt === null ? 'never expires' : `valid until ${expiresAt}`}`,
     ...partial.map((source) => `  ${source} is not whole: something of it is missing or stale (patchmirror runs)`),
   ]
 }
 
-function shown({ manifest, ...rest }: ExportTaskReport): object {
+function shown({ manifest, ...rest }: Exported): object {
   return { ...manifest, ...rest }
 }

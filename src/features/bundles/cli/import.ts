@@ -3,6 +3,7 @@ import type { Manifest } from '../format/manifest.ts'
 import { groupFiles } from '../format/split-names.ts'
 import type { ImportOutcome, ImportTask } from '../import/import.worker.ts'
 import { openBundle } from '../import/open.ts'
+import { type NameFiles, withBundleFiles } from './artifacts.ts'
 import type { ImportReport, SourceReport } from '../import/types.ts'
 import { importInThread } from '../tasks.ts'
 import type { Config } from '../../../config/schema.ts'
@@ -42,7 +43,7 @@ interface Opened {
  * `patchmirror bundle import FILE…`: exits with 0 when all is stored, 1 when a bundle was refused. Several bundles are imported in
  * the order of their sequence. A dry run checks each against the state stored now, and reports which it could not check.
  */
-export async function importCommand(files: readonly string[], options: ImportCommandOptions): Promise<number> {
+export async function importCommand(given: readonly string[], options: ImportCommandOptions): Promise<number> {
   if (options.offline === true) goOffline()
   const { config } = settings(options, false, ['bundle.trustedKeys'])
   if (config.fleet.url !== null && options.dryRun !== true)
@@ -51,15 +52,27 @@ export async function importCommand(files: readonly string[], options: ImportCom
       'fleet.url: this mirror gets its data from its fleet, and a bundle from elsewhere would break the order of generations. ' +
         'Import it where no fleet is set, or unset fleet.url',
     )
-  const groups = groupFiles(files)
-  const { opened, outcomes } = await inOrder(groups, config, options)
+  return withBundleFiles(given, config, options, (files, named) =>
+    importFiles(groupFiles(files), { config, options, named }),
+  )
+}
+
+/** What an import of several bundles needs. */
+interface ImportContext {
+  readonly config: Config
+  readonly options: ImportCommandOptions
+  readonly named: NameFiles
+}
+
+async function importFiles(groups: readonly string[][], { config, options, named }: ImportContext): Promise<number> {
+  const { opened, outcomes } = await inOrder(groups, { config, options, named })
   const display = createBundleProgress(options.json === true)
   try {
     const pretended: Manifest[] = []
     for (const { files: group, manifest } of opened) {
       const outcome = await orFailed(groups.length, () => importInThread(taskOf(group, config, options), display.show))
       const before = isGap(outcome) ? leadingTo(manifest, pretended) : null
-      const file = group[0] ?? ''
+      const file = named(group[0] ?? '')
       outcomes.push(before === null ? { file, ...outcome } : { file, after: before.sequence })
       const isWanted = 'report' in outcome && outcome.report.outcome === 'dry run'
       if (isWanted || before !== null) pretended.push(manifest)
@@ -67,8 +80,9 @@ export async function importCommand(files: readonly string[], options: ImportCom
   } finally {
     display.finish()
   }
-  if (options.json === true) printJson(outcomes)
-  else for (const outcome of outcomes) printOutcome(outcome)
+  const shown = outcomes.map((one) => ('message' in one ? { ...one, message: named(one.message) } : one))
+  if (options.json === true) printJson(shown)
+  else for (const outcome of shown) printOutcome(outcome)
   return outcomes.every((outcome) => !('refused' in outcome) && !('failed' in outcome)) ? 0 : 1
 }
 
@@ -123,8 +137,7 @@ function taskOf(
  */
 async function inOrder(
   groups: readonly string[][],
-  config: Config,
-  { allowUnsigned = false }: ImportCommandOptions,
+  { config, options: { allowUnsigned = false }, named }: ImportContext,
 ): Promise<{ opened: Opened[]; outcomes: Outcome[] }> {
   const trust = trustOf(config, { allowUnsigned, now: Date.now })
   const opened: Opened[] = []
@@ -132,7 +145,7 @@ async function inOrder(
   for (const group of groups) {
     const bundle = await orFailed(groups.length, () => openBundle(group, trust))
     if ('failed' in bundle) {
-      outcomes.push({ file: group[0] ?? '', ...bundle })
+      outcomes.push({ file: named(group[0] ?? ''), ...bundle })
       continue
     }
     const { manifest, key } = bundle
@@ -140,7 +153,7 @@ async function inOrder(
     opened.push({ files: group, manifest })
     if (key === null)
       process.stderr.write(
-        `patchmirror: WARNING: ${group.join(', ')} is UNSIGNED: its origin and content cannot be verified\n`,
+        `patchmirror: WARNING: ${group.map(named).join(', ')} is UNSIGNED: its origin and content cannot be verified\n`,
       )
   }
   opened.sort((one, other) => one.manifest.sequence - other.manifest.sequence)

@@ -5,6 +5,8 @@ import { groupFiles } from '../format/split-names.ts'
 import { shownBytes } from '../../../base/disk-space.ts'
 import type { Claims } from '../import/envelope.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { readReference } from '../oci/reference.ts'
+import { type NameFiles, withBundleFiles } from './artifacts.ts'
 import { showIdentity } from './identity.ts'
 import { createBundleProgress } from '../../../cli/progress.ts'
 import { type GlobalOptions, print, printJson, settings } from '../../../cli/context.ts'
@@ -39,16 +41,28 @@ export async function inspectCommand(files: readonly string[], options: InspectO
     if (options.verify === true) throw new MirrorError('usage', '--verify reads a bundle: name its file')
     return showIdentity(options)
   }
+  const isArtifact = files.some((file) => readReference(file) !== null)
+  if (!isArtifact) return inspectFiles(groupFiles(files), options)
+  const { config } = settings(options, false, ['bundle.trustedKeys'])
+  return withBundleFiles(files, config, options, (local, named) => inspectFiles(groupFiles(local), options, named))
+}
+
+async function inspectFiles(
+  groups: readonly string[][],
+  options: InspectOptions,
+  named: NameFiles = (text) => text,
+): Promise<number> {
   const known = knownKeys(options)
   const found: object[] = []
-  for (const group of groupFiles(files)) {
+  for (const group of groups) {
     const bundle = await inspectBundle(group)
     try {
       if (options.verify === true) await verify(bundle, options)
       const signers = signersOf(bundle.claims, known)
       const verified = options.verify === true
-      if (options.json === true) found.push(facts(group, bundle, signers, verified))
-      else for (const line of describe(group, bundle, signers, verified)) print(line)
+      const shown = group.map(named)
+      if (options.json === true) found.push(facts(shown, bundle, signers, verified))
+      else for (const line of describe(shown, bundle, signers, verified)) print(line)
     } finally {
       await bundle.close()
     }

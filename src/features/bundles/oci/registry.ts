@@ -1,0 +1,258 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, statSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import type { Config } from '../../../config/schema.ts'
+import { sha256Hex } from '../../../base/digest.ts'
+import { MirrorError } from '../../../base/errors.ts'
+import { PRIVATE_FILE } from '../../../base/files.ts'
+import type { RawAnswer } from '../../../upstream/http/transport.ts'
+import { type Descriptor, EMPTY, MANIFEST_TYPE, MOST_MANIFEST, describeBytes } from './artifact.ts'
+import { isLoopbackName, isPrivateHost } from './hosts.ts'
+import { type RegistryReference, isDigest, writeReference } from './reference.ts'
+import { type RegistrySession, openSession, readSmall } from './session.ts'
+
+/** A repository of a registry, open for the calls of the distribution specification (OCI, 1.1). Close its session. */
+interface Repository {
+  readonly session: RegistrySession
+  readonly reference: RegistryReference
+  /** Path of its calls. */
+  readonly base: string
+}
+
+/** A file as the manifest names it. */
+type FileDescriptor = Pick<Descriptor, 'digest' | 'size'>
+
+/** Called with the bytes so far. */
+type OnBytes = (done: number) => void
+
+/** Bytes that are sent in one request: a registry writes them before it answers. */
+const PIECE = 16 * 2 ** 20
+const MOST_ERROR = 64 * 1024
+const MOST_REDIRECTS = 5
+
+/** Opens a repository, for reading or also for writing. */
+export function openRepository(
+  upstream: Config['upstream'],
+  reference: RegistryReference,
+  access: 'pull' | 'pull,push',
+): Repository {
+  const { host, repository } = reference
+  const session = openSession(upstream, host, `repository:${repository}:${access}`)
+  return { session, reference, base: `/v2/${repository}` }
+}
+
+/** Returns the digest of the manifest that the name stands for now; null: there is none. */
+export async function readDigest({ session, reference, base }: Repository): Promise<string | null> {
+  const path = `${base}/manifests/${reference.name}`
+  const answer = await session.send({ method: 'HEAD', path, headers: { accept: MANIFEST_TYPE } })
+  await expect(answer, reference, 'it cannot be looked at', 200, 404)
+  await answer.body.dump()
+  const digest = textOf(answer, 'docker-content-digest')
+  return answer.status === 200 && digest !== null && isDigest(digest) ? digest : null
+}
+
+/** Returns the bytes of the manifest. Throws `bundle` where they are not of the digest that was asked for. */
+export async function readManifest({ session, reference, base }: Repository): Promise<Buffer> {
+  const { name } = reference
+  const path = `${base}/manifests/${name}`
+  const answer = await session.send({ method: 'GET', path, headers: { accept: MANIFEST_TYPE } })
+  await expect(answer, reference, 'the manifest cannot be read', 200)
+  const place = writeReference(reference)
+  const bytes = await readSmall(answer, MOST_MANIFEST, `the manifest of ${place}`)
+  const digest = `sha256:${sha256Hex(bytes)}`
+  if (!isDigest(name) || name === digest) return bytes
+  throw new MirrorError('bundle', `${place} is refused: the registry answers with a manifest of the digest ${digest}`)
+}
+
+/** Writes a blob to a new file, no further than its size, and verifies its digest. */
+export async function pullBlob(
+  repository: Repository,
+  blob: FileDescriptor,
+  path: string,
+  onBytes: OnBytes,
+): Promise<void> {
+  const { reference } = repository
+  const answer = await openBlob(repository, blob.digest)
+  await expect(answer, reference, `the file ${blob.digest} cannot be read`, 200)
+  const file = await open(path, 'wx', PRIVATE_FILE)
+  try {
+    await receive(answer, file, { ...blob, place: writeReference(reference), onBytes })
+  } finally {
+    await file.close()
+  }
+}
+
+/** Uploads a file as a blob, unless the registry has it. */
+export async function pushFile(
+  repository: Repository,
+  path: string,
+  { digest, size }: FileDescriptor,
+  onBytes: OnBytes,
+): Promise<void> {
+  if (await hasBlob(repository, digest)) return
+  const read = statSync(path).size
+  if (read !== size) throw new MirrorError('bundle', `${path} has ${read} bytes, and ${size} were written`)
+  let done = 0
+  const pieces = createReadStream(path, { highWaterMark: PIECE })
+  await upload(
+    repository,
+    digest,
+    watched(pieces, (bytes) => onBytes((done += bytes))),
+  )
+}
+
+/** Uploads the empty configuration, and the manifest under the name of the reference. Returns the manifest's digest. */
+export async function pushManifest(repository: Repository, manifest: Buffer): Promise<string> {
+  const { session, reference, base } = repository
+  const empty = describeBytes(EMPTY, '')
+  if (!(await hasBlob(repository, empty.digest))) await upload(repository, empty.digest, pieceOf(EMPTY))
+  const path = `${base}/manifests/${reference.name}`
+  const answer = await session.send({ method: 'PUT', path, headers: { 'content-type': MANIFEST_TYPE }, body: manifest })
+  await expect(answer, reference, 'the manifest is refused', 201)
+  await answer.body.dump()
+  return `sha256:${sha256Hex(manifest)}`
+}
+
+async function hasBlob({ session, base }: Repository, digest: string): Promise<boolean> {
+  const answer = await session.send({ method: 'HEAD', path: `${base}/blobs/${digest}` })
+  await answer.body.dump()
+  return answer.status === 200
+}
+
+/** Uploads a blob in pieces (distribution specification, "Pushing a blob in chunks"). */
+async function upload(
+  { session, reference, base }: Repository,
+  digest: string,
+  pieces: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const began = await session.send({ method: 'POST', path: `${base}/blobs/uploads/` })
+  await expect(began, reference, 'an upload is refused', 202)
+  let at = 0
+  let next = locationOf(began, reference)
+  await began.body.dump()
+  for await (const piece of pieces) {
+    const range = { 'content-range': `${at}-${at + piece.length - 1}` }
+    const headers = { 'content-type': 'application/octet-stream', ...range }
+    const answer = await session.send({ method: 'PATCH', path: next, headers, body: piece })
+    await expect(answer, reference, `the upload broke off at byte ${at}`, 202, 201, 204)
+    next = locationOf(answer, reference)
+    await answer.body.dump()
+    at += piece.length
+  }
+  const url = new URL(next, 'http://registry')
+  url.searchParams.set('digest', digest)
+  const ended = await session.send({ method: 'PUT', path: url.pathname + url.search })
+  await expect(ended, reference, 'the upload was not taken', 201, 204)
+  await ended.body.dump()
+}
+
+async function* watched(pieces: AsyncIterable<unknown>, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
+  for await (const piece of pieces) {
+    const bytes = piece as Buffer
+    yield bytes
+    onBytes(bytes.length)
+  }
+}
+
+async function* pieceOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield await Promise.resolve(bytes)
+}
+
+/** Opens a blob, which a registry may keep at another host: there it is asked for without a credential. */
+async function openBlob({ session, reference, base }: Repository, digest: string): Promise<RawAnswer> {
+  let answer = await session.send({ method: 'GET', path: `${base}/blobs/${digest}` })
+  for (let count = 0; isRedirect(answer.status); count++) {
+    const url = URL.parse(textOf(answer, 'location') ?? '', `https://${reference.host}`)
+    await answer.body.dump()
+    const why = count === MOST_REDIRECTS ? 'too often' : whyNotFollowed(url, reference)
+    if (url === null || why !== null)
+      throw new MirrorError(
+        'upstream_status',
+        `${writeReference(reference)}: the registry redirects ${why}, and this is not followed`,
+      )
+    answer = await session.follow(url, {})
+  }
+  return answer
+}
+
+function isRedirect(status: number): boolean {
+  return [301, 302, 303, 307, 308].includes(status)
+}
+
+function whyNotFollowed(url: URL | null, { host }: RegistryReference): string | null {
+  if (url === null) return 'to nowhere'
+  if (url.protocol !== 'https:') return `to ${url.protocol}//${url.host} without TLS`
+  const isInside = isPrivateHost(url.hostname) && !isLoopbackName(host)
+  return isInside && url.host !== host ? `to ${url.host}, a private address` : null
+}
+
+/** What is received. */
+interface Receiving extends Pick<Descriptor, 'digest' | 'size'> {
+  readonly place: string
+  readonly onBytes: (done: number) => void
+}
+
+/** Writes a body to a file, no further than its size. Throws `bundle` for other bytes than those of its digest. */
+async function receive(
+  { body }: RawAnswer,
+  file: FileHandle,
+  { digest, size, place, onBytes }: Receiving,
+): Promise<void> {
+  const hash = createHash('sha256')
+  let done = 0
+  for await (const piece of body) {
+    done += piece.length
+    if (done > size) {
+      body.destroy()
+      throw new MirrorError(
+        'bundle',
+        `${place} is refused: its file has more than the ${size} bytes that the manifest names`,
+      )
+    }
+    hash.update(piece)
+    await file.writeFile(piece)
+    onBytes(done)
+  }
+  if (done < size)
+    throw new MirrorError('upstream_unreachable', `${place}: the file broke off at byte ${done} of ${size}: try again`)
+  if (`sha256:${hash.digest('hex')}` === digest) return
+  throw new MirrorError('bundle', `${place} is refused: its file does not have the digest ${digest}`)
+}
+
+/** Returns where an upload goes on, within the registry. */
+function locationOf(answer: RawAnswer, { host }: RegistryReference): string {
+  const url = URL.parse(textOf(answer, 'location') ?? '', `http://${host}`)
+  if (url === null || url.host !== host)
+    throw new MirrorError(
+      'upstream_shape',
+      `${host} continues an upload at ${url?.host ?? 'no address'}: it is not followed`,
+    )
+  return url.pathname + url.search
+}
+
+function textOf({ headers }: RawAnswer, name: string): string | null {
+  const value = headers[name]
+  return typeof value === 'string' ? value : null
+}
+
+/** Throws for an answer of another status than expected, with what the registry says of it. */
+async function expect(
+  answer: RawAnswer,
+  reference: RegistryReference,
+  doing: string,
+  ...statuses: readonly number[]
+): Promise<void> {
+  const { status } = answer
+  if (statuses.includes(status)) return
+  const said = await readSmall(answer, MOST_ERROR, 'the answer').catch(() => Buffer.alloc(0))
+  const text = `${writeReference(reference)}: ${doing}: status ${status}${codeIn(said)}`
+  if (status === 401 || status === 403)
+    throw new MirrorError('upstream_auth', `${text}: the user name in Docker's settings file has no right to it`)
+  throw new MirrorError(status === 404 ? 'upstream_not_found' : 'upstream_status', text)
+}
+
+/** Returns the first code of a registry's errors, ready to follow a text. */
+function codeIn(said: Buffer): string {
+  const found = /"code"\s*:\s*"([A-Z_]{1,60})"/.exec(said.toString('latin1'))
+  return found?.[1] === undefined ? '' : ` (${found[1]})`
+}
