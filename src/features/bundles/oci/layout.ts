@@ -15,7 +15,7 @@ import {
   describeBytes,
   layerOf,
 } from './artifact.ts'
-import { type LayoutReference, isDigest, writeReference } from './reference.ts'
+import { DEFAULT_TAG, type LayoutReference, isDigest, writeReference } from './reference.ts'
 
 /** Annotation of the tag in an index (image specification, "Image Layout"). */
 const REF_NAME = 'org.opencontainers.image.ref.name'
@@ -42,11 +42,12 @@ function blobsOf(folder: string): string {
  * it is renamed. Returns the digest of the artifact.
  */
 export function addToLayout(
-  { folder, name }: LayoutReference,
+  { folder, name: given }: LayoutReference,
   file: string,
   layer: Pick<Descriptor, 'digest' | 'size'>,
   manifest: DescribedManifest,
 ): string {
+  const name = given ?? DEFAULT_TAG
   const artifact = artifactOf(manifest, layer)
   const described = describeBytes(artifact, MANIFEST_TYPE)
   renameSync(file, pathOf(folder, layer.digest))
@@ -68,7 +69,8 @@ export function findInLayout(reference: LayoutReference): string {
   const { folder, name } = reference
   const entries = readIndex(folder)
   const tagOf = (one: Fields): unknown => fieldsOf(one['annotations'])[REF_NAME]
-  const entry = entries.find((one) => (isDigest(name) ? one['digest'] : tagOf(one)) === name)
+  const entry =
+    entries.find((one) => isNamed(one, name)) ?? (name === null && entries.length === 1 ? entries[0] : undefined)
   if (entry === undefined) {
     const tags = entries.map(tagOf).filter((tag) => typeof tag === 'string')
     const has = tags.length === 0 ? 'it names no tag' : `it has ${tags.slice(0, 10).join(', ')}`
@@ -84,6 +86,14 @@ export function findInLayout(reference: LayoutReference): string {
   if (size === layer.size) return path
   const has = size === undefined ? 'is missing' : `has ${size} bytes, and the manifest names ${layer.size}`
   throw new MirrorError('bundle', `${place} is refused: its file ${path} ${has}: copy the layout again`)
+}
+
+/** Whether an entry of an index has a name. Some tools write the whole reference, which ends with the tag. */
+function isNamed(entry: Fields, name: string | null): boolean {
+  if (name !== null && isDigest(name)) return entry['digest'] === name
+  const tag = fieldsOf(entry['annotations'])[REF_NAME]
+  const wanted = name ?? DEFAULT_TAG
+  return typeof tag === 'string' && (tag === wanted || tag.endsWith(`:${wanted}`))
 }
 
 function pathOf(folder: string, digest: string): string {

@@ -104,6 +104,7 @@ describe('a bundle', () => {
     expect(left(layout)).toEqual([])
     const { there, ...taken } = await take(`oci:${layout}:daily`)
     expect(taken).toMatchObject({ code: 0 })
+    expect((await take(`oci:${layout}`, there)).said).toMatch(/not in the index .*it has one, daily/)
     const older = await take(`oci:${layout}:one`, there)
     expect(older.said).toContain('already imported')
     expect((await take(`oci:${layout}:two`, there)).said).toMatch(/not in the index .*it has one, daily/)

@@ -8,8 +8,8 @@ describe('a reference', () => {
   test.each([
     ['weekly.zip', null],
     ['/srv/oci:x', null],
-    ['oci:/media/usb', { kind: 'layout', folder: '/media/usb', name: 'latest' }],
-    ['oci:/media/a:b/usb', { kind: 'layout', folder: '/media/a:b/usb', name: 'latest' }],
+    ['oci:/media/usb', { kind: 'layout', folder: '/media/usb', name: null }],
+    ['oci:/media/a:b/usb', { kind: 'layout', folder: '/media/a:b/usb', name: null }],
     ['oci:usb:daily', { kind: 'layout', folder: 'usb', name: 'daily' }],
     [`oci:usb@${DIGEST}`, { kind: 'layout', folder: 'usb', name: DIGEST }],
     ['oci://r.example/a/b', { kind: 'registry', host: 'r.example', repository: 'a/b', name: 'latest' }],
