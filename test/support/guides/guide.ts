@@ -38,6 +38,13 @@ export const GUIDES: readonly Guide[] = [
   { page: 'docs/guides/keys-and-proxies.md', begins: 'serving' },
   { page: 'docs/guides/relay.md', begins: 'settings' },
   { page: 'docs/guides/doctor.md', begins: 'serving' },
+  { page: 'docs/guides/match.md', begins: 'serving' },
+  { page: 'docs/guides/since-when.md', begins: 'serving' },
+  { page: 'docs/guides/changes.md', begins: 'serving' },
+  { page: 'docs/guides/tags.md', begins: 'serving' },
+  { page: 'docs/guides/catalog.md', begins: 'serving' },
+  { page: 'docs/guides/monitoring.md', begins: 'serving' },
+  { page: 'docs/guides/scanners.md', begins: 'serving' },
 ]
 
 const BLOCK = /^( *)```(?:sh|bash|shell|console)\n([\s\S]*?)^ *```\n(?:\s*?^ *```text\n([\s\S]*?)^ *```\n)?/gm
