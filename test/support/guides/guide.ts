@@ -45,6 +45,7 @@ export const GUIDES: readonly Guide[] = [
   { page: 'docs/guides/catalog.md', begins: 'serving' },
   { page: 'docs/guides/monitoring.md', begins: 'serving' },
   { page: 'docs/guides/scanners.md', begins: 'serving' },
+  { page: 'docs/guides/fleet.md', begins: 'settings' },
 ]
 
 const BLOCK = /^( *)```(?:sh|bash|shell|console)\n([\s\S]*?)^ *```\n(?:\s*?^ *```text\n([\s\S]*?)^ *```\n)?/gm
