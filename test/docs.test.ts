@@ -130,8 +130,16 @@ test('each shell block of a guide is run by test/long/guides.test.ts, but for a 
   expect(reasons.filter((reason) => reason.length < 6)).toEqual([])
 })
 
+test('README begins with two commands, and .ci/run runs them', () => {
+  const blocks = shellBlocks('README.md')
+  expect(blocks.map(({ script }) => script)).toEqual(['npm ci && npm run demo -- --once\nnpm ci && npm test\n'])
+  const ci = readFileSync('.ci/run', 'utf8')
+  for (const command of ['npm ci', 'npm run demo -- --once', 'npm test']) expect(ci).toContain(`{ ${command}; }`)
+})
+
 test('each shell block of another page is run by a test, or its marker says why it is not', () => {
-  const blocks = PAGES.filter((page) => NOT_GUIDES.has(page)).flatMap(shellBlocks)
+  const pages = PAGES.filter((page) => NOT_GUIDES.has(page) && page !== 'README.md')
+  const blocks = pages.flatMap(shellBlocks)
   const unmarked = blocks.filter(({ marker }) => !/^(?:a test runs this block|not run: \S.{5,})$/.test(marker))
   expect(unmarked).toEqual([])
   const run = blocks.filter(({ marker }) => marker.startsWith('a test'))

@@ -56,7 +56,9 @@ test('the documents together have no more words than they had', () => {
 
 test('no sentence of a guide has more than 25 words', () => {
   const guides = PAGES.filter((page) => page.startsWith('docs/guides/'))
-  const found = guides.filter((page) => !NOT_CLEAN.has(page)).flatMap((page) => longSentences(page).map((one) => `${page}: ${one}`))
+  const found = guides
+    .filter((page) => !NOT_CLEAN.has(page))
+    .flatMap((page) => longSentences(page).map((one) => `${page}: ${one}`))
   expect(found).toEqual([])
   expect([...NOT_CLEAN].filter((page) => longSentences(page).length === 0)).toEqual([])
 })
