@@ -114,7 +114,6 @@ const NOT_GUIDES = new Set([
   'README.md',
   'CONTRIBUTING.md',
   'docs/guides/systemd.md',
-  'docs/reference/http-api.md',
   ...Object.keys(RUN_BY),
 ])
 /** Blocks of guides that cannot be run here, such as those for Docker: at most so many. */

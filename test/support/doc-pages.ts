@@ -6,7 +6,6 @@ import { SECTIONS, SETTINGS } from '../../src/config/settings.ts'
 import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/base/errors.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { manPage } from './man-page.ts'
-import { openApiPage, ownDocument } from './openapi-page.ts'
 import { NO_FIGURES } from './source-status.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
 import { isGroup } from '../../src/cli/verbs/verb.ts'
@@ -258,12 +257,6 @@ export async function generatedPages(): Promise<GeneratedPage[]> {
     'docs/cli.md': cliPage(),
     'docs/reference/exit-codes.md': exitCodesPage(),
     'docs/reference/metrics.md': await metricsPage(),
-    'docs/reference/openapi.md': openApiPage(await ownDocument(), NOTE, (head, rows) =>
-      table(
-        head,
-        rows.map((cells) => row(...cells)),
-      ),
-    ),
   }
   const style = JSON.parse(readFileSync('.prettierrc.json', 'utf8')) as object
   const schema = {

@@ -46,6 +46,7 @@ export const GUIDES: readonly Guide[] = [
   { page: 'docs/guides/monitoring.md', begins: 'serving' },
   { page: 'docs/guides/scanners.md', begins: 'serving' },
   { page: 'docs/guides/fleet.md', begins: 'settings' },
+  { page: 'docs/reference/http-api.md', begins: 'serving' },
 ]
 
 const BLOCK = /^( *)```(?:sh|bash|shell|console)\n([\s\S]*?)^ *```\n(?:\s*?^ *```text\n([\s\S]*?)^ *```\n)?/gm
