@@ -26,7 +26,7 @@ const nginx = findTool('nginx')
 
 /** The block of the guide in this language, with the port of the mirror. */
 function recipe(language: string, port: number): string {
-  const page = readFileSync(new URL('../../docs/guides/fleet.md', import.meta.url), 'utf8')
+  const page = readFileSync(new URL('../../docs/guides/caches.md', import.meta.url), 'utf8')
   const [, block = ''] = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(page) ?? []
   expect(block).toContain('"8080"')
   return block.replace('"8080"', `"${port}"`)

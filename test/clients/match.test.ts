@@ -15,13 +15,13 @@ import { buildScanner, scanFiles } from './scanner.ts'
 
 /*
  * `patchmirror match` and osv-scanner, offline, judge the same SBOMs by the same real records. Each difference belongs to a
- * class of `match-compared.ts`; docs/guides/match.md has the figures of the newest version, which are compared here.
+ * class of `match-compared.ts`; match-figures.md has the figures of the newest version, which are compared here.
  */
 
 const SBOMS = resolve('../shared/data/sboms')
 const RECORDS = ['osv-real.zip', 'series/t2.zip'].map((name) => resolve('../shared/data', name))
 const VERSIONS = ['v2.4.0', 'v2.5.1'] // the two generations of its local database
-const IN_GUIDE = 'v2.5.1'
+const WITH_FIGURES = 'v2.5.1'
 
 const dir = mkdtempSync(join(tmpdir(), 'patchmirror-match-'))
 const env = { PATCHMIRROR_DATA_DIR: dir }
@@ -66,12 +66,12 @@ describe.skipIf(![SBOMS, ...RECORDS].every((path) => existsSync(path)))('match',
       const sum = (of: (one: Agreement) => number) => compared.reduce((all, one) => all + of(one), 0)
       expect(sum(({ same }) => same)).toBeGreaterThan(4000)
       expect(sum(({ known }) => known)).toBeGreaterThan(2000)
-      if (version !== IN_GUIDE) return
+      if (version !== WITH_FIGURES) return
       const figures = compared.map(rowOf)
-      const guide = readFileSync('docs/guides/match.md', 'utf8')
-      const rows = [...guide.matchAll(/^\|(.*)\|$/gm)].map(([, row = '']) => row.split('|').map((cell) => cell.trim()))
+      const page = readFileSync('test/clients/match-figures.md', 'utf8')
+      const rows = [...page.matchAll(/^\|(.*)\|$/gm)].map(([, row = '']) => row.split('|').map((cell) => cell.trim()))
       expect(rows.filter(([name]) => figures.some(([own]) => own === name))).toEqual(figures)
-      expect(guide).toContain(`osv-scanner ${version.slice(1)}`)
+      expect(page).toContain(`osv-scanner ${version.slice(1)}`)
     },
   )
 })

@@ -6,7 +6,6 @@ import { SECTIONS, SETTINGS } from '../../src/config/settings.ts'
 import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/base/errors.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { manPage } from './man-page.ts'
-import { openApiPage, ownDocument } from './openapi-page.ts'
 import { NO_FIGURES } from './source-status.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
 import { isGroup } from '../../src/cli/verbs/verb.ts'
@@ -155,31 +154,39 @@ function exitCodesPage(): string {
     table(
       ['Exit code', 'Meaning'],
       [
-        row(
-          '0',
-          'complete: the stored data of each source that is synced is what upstream has, checked at the end of the run',
-        ),
-        row(
-          '1',
-          'failed: nothing was changed; what was asked for is not found; the service refused; a webhook test was not delivered; a webhook subscription that was to be deleted is still at the service',
-        ),
+        row('0', 'complete, checked at the end of the run; found'),
+        row('1', 'failed: nothing was changed, what was asked for is not found, or the service refused'),
         row('2', 'usage or settings are wrong, or the data folder is in use by another daemon'),
-        row(
-          '3',
-          'partial, or not known: nothing is mirrored yet, or what is asked for is not mirrored here. Partial is what is published while something that upstream lists is missing; `patchmirror sync` and `status` also where a stored source is not synced, because its credential is not set any more (not where sources are named: `patchmirror sync feeds osv`)',
-        ),
-        row(
-          '4',
-          'quarantined: too much would be removed, or what changes is doubtful; `patchmirror approve` or `reject` decides',
-        ),
+        row('3', 'partial, or not known: something that upstream lists is missing, or is not mirrored here'),
+        row('4', 'quarantined: `patchmirror approve` or `reject` decides'),
       ],
     ),
-    '`patchmirror status` exits with the first that applies: 1 when a source failed or the data folder cannot be read or written, 4 when one is ' +
-      'quarantined, 3 when one is partial, older than its `maxAgeHours`, not synced any more since its credential is not set, stored by a scope that the settings have changed since, or not mirrored yet (also where the data folder has no database), otherwise 0. With `--max-age` the first is 3, when a source is older than that or has no data yet; the other codes follow, with that age as the limit of every source. `patchmirror relay` exits with 1 ' +
-      'when a target is disabled. `patchmirror doctor` exits with 1 when a check failed, 3 when one only warns, otherwise 0.',
-    '`patchmirror search`, `show`, `list`, `changes` and `vex` exit with 1 when the mirror does not have what was asked for, and with 3 when it cannot know: nothing is mirrored yet, the settings leave it out, or it is older than `staleAction: refuse` allows. `list records` shows the stored dates however old the records are.',
-    '',
-    '`patchmirror match` exits with 1 when there are findings of the kind that `--fail-on` names, or, for `unjudged`, packages that were not judged completely, with 2 for a file that is no SBOM (also `changes --sbom`), and with 3 when the mirror cannot know; with `--fail-on` this includes an SBOM of which no component could be judged, and what a partial snapshot or an unknown age leaves open.',
+    table(
+      ['Command', 'Exits with'],
+      [
+        row(
+          '`sync`, `status`',
+          '3 also where a stored source is not synced, because its credential is not set any more (not where sources are named)',
+        ),
+        row(
+          '`status`',
+          'the first that applies: 1 failed or not readable, 4 quarantined, 3 partial, too old, not synced, of another scope, or not mirrored yet',
+        ),
+        row('`status --max-age`', 'first of all 3 when a source is older than that or has no data yet'),
+        row('`relay`', '1 when a target is disabled'),
+        row('`doctor`', '1 when a check failed, 3 when one only warns'),
+        row(
+          '`search`, `show`, `list`, `changes`, `vex`',
+          '1 when the mirror does not have it, 3 when it cannot know: nothing is mirrored yet, the settings leave it out, or it is too old for `staleAction: refuse`',
+        ),
+        row(
+          '`match`',
+          '1 with findings that `--fail-on` names, 2 for a file that is no SBOM, 3 when the mirror cannot know; with `--fail-on` also what a partial snapshot or an unknown age leaves open',
+        ),
+        row('`webhooks test`, `delete`', '1 when it was not delivered, or the subscription is still at the service'),
+      ],
+    ),
+    '`list records` shows the stored dates however old the records are.',
     '## Error codes',
     'A run, a log line and an HTTP response name an error by its code.',
     table(['Code', 'What it names', 'Exit code', 'HTTP status'], rows),
@@ -246,7 +253,7 @@ async function metricsPage(): Promise<string> {
   return [
     '# Metrics',
     NOTE,
-    '`GET /-/metrics` is for Prometheus and needs no key. A state gauge has the value 1 for the state that applies and 0 for every other. Beside these it has the usual figures of a Node.js process: `process_*` and `nodejs_*`, event loop lag included (sampled each second: a shorter delay may be missed; without the time between two samples, which the library would include, and without its `stddev`). Alert rules are in `deploy/prometheus`, a dashboard in `deploy/grafana`.',
+    '`GET /-/metrics` is for Prometheus and needs no key. A state gauge has the value 1 for the state that applies and 0 for every other. Beside these it has the usual figures of a Node.js process: `process_*` and `nodejs_*`. Event loop lag is sampled each second, so a shorter delay may be missed. Alert rules are in `deploy/prometheus`, a dashboard in `deploy/grafana`.',
     table(['Metric', 'Type', 'Meaning', 'Labels and notes'], rows),
   ].join('\n\n')
 }
@@ -258,12 +265,6 @@ export async function generatedPages(): Promise<GeneratedPage[]> {
     'docs/cli.md': cliPage(),
     'docs/reference/exit-codes.md': exitCodesPage(),
     'docs/reference/metrics.md': await metricsPage(),
-    'docs/reference/openapi.md': openApiPage(await ownDocument(), NOTE, (head, rows) =>
-      table(
-        head,
-        rows.map((cells) => row(...cells)),
-      ),
-    ),
   }
   const style = JSON.parse(readFileSync('.prettierrc.json', 'utf8')) as object
   const schema = {

@@ -177,7 +177,6 @@ function otherLines({ size }: Options): Line<Run>[] {
       work: `import of ${alone}, into an empty folder`,
       against: AGAINST,
       unit: '×',
-      goal: atMost(4),
       measure: ({ records }) => compared(records.imported, records),
     },
     {

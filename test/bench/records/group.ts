@@ -115,7 +115,6 @@ function changeLines({ size }: Options): Line<Run>[] {
       work,
       against: 'the cold ingest',
       unit: '×',
-      goal: atMost(0.03),
       measure: ({ changes, cold }) => ratio(changes.changed.ms, cold.ms, seconds),
     },
     {

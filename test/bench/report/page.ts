@@ -25,11 +25,11 @@ interface Page {
 
 const HEAD = `# Benchmarks
 
-Written by \`npm run bench\`; \`npm run bench -- --only NAME\` measures one group and replaces only its lines here. Each
-comparison is taken in turn within a run, and the runs are repeated: a line has the minimum, the median and the maximum of
-its runs, or one value where there was one run. A machine's speed drifts, so read the ratios. Client, stand-in service and
-mirror share the machine; every process that is measured has the allocator that is named with the machine, if one is, with jemalloc also the image's option of Node. Goals of times and
-ratios are judged by the median, goals of memory and counts by the worst run.
+Written by \`npm run bench\`; \`npm run bench -- --only NAME\` measures one group and replaces only its lines here. A line has
+the minimum, the median and the maximum of its runs, or one value. Both sides of a comparison are taken in turn. A machine's
+speed drifts, so read the ratios within a group: times of different groups cannot be compared. Client, stand-in service and
+mirror share the machine and its allocator. Goals of times and ratios are judged by the median, goals of memory and counts by
+the worst run.
 
 | group | what | measured | commit | runs | machine |
 |---|---|---|---|---|---|`

@@ -225,7 +225,7 @@ function edgeSettings(name: Name, { address }: Site): Record<string, string> {
 
 /** Starts Varnish in front of a reader, as the guide configures it. */
 function startEdge(name: Name, site: Site, { url }: SiteNode, dir: string, ends: (() => unknown)[]): string {
-  const page = readFileSync(new URL('../../../docs/guides/fleet.md', import.meta.url), 'utf8')
+  const page = readFileSync(new URL('../../../docs/guides/caches.md', import.meta.url), 'utf8')
   const [, recipe = ''] = /```vcl\n([^]*?)```/.exec(page) ?? []
   const { hostname, port } = new URL(url)
   const file = join(dir, `${name}.vcl`)

@@ -1,0 +1,70 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+const PAGES = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  ...readdirSync('docs', { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.md'))
+    .map((path) => join('docs', path))
+    .sort(),
+]
+
+/** Words of all documents together, as `wc -w` counts them: what was reached, rounded up. It only gets smaller. */
+const MOST_WORDS = 70_000
+/** Words of a sentence in a guide. */
+const LONGEST = 25
+/** Guides with longer sentences still. The list only gets shorter. */
+const NOT_CLEAN = new Set(['docs/guides/pages.md'])
+
+/** Counts words as `wc -w` does. */
+function wordsOf(page: string): number {
+  return readFileSync(page, 'utf8').split(/\s+/).filter(Boolean).length
+}
+
+/** Returns the sentences of a page's prose: without headings, tables and blocks; code and the target of a link are one word. */
+function sentencesOf(page: string): string[] {
+  const text = readFileSync(page, 'utf8')
+    .replaceAll(/^ *```[\s\S]*?^ *```/gm, '')
+    .replaceAll(/<!--[\s\S]*?-->/g, '')
+    .replaceAll(/^\s*(?:\||#).*$/gm, '')
+    .replaceAll(/`[^`]*`/g, 'Code')
+    .replaceAll(/\]\([^)]*\)/g, ']')
+  const paragraphs = text.split(/\n\s*\n|\n\s*(?:[-*]|\d+\.) /)
+  return paragraphs.flatMap((paragraph) => paragraph.split(/(?<=[.!?]["*)_]*)\s+(?=["*([]*[\p{Lu}\d])/u))
+}
+
+/** Counts the words of a sentence. */
+function lengthOf(sentence: string): number {
+  return sentence.split(/\s+/).filter((word) => /[\p{L}\d]/u.test(word)).length
+}
+
+function longSentences(page: string): string[] {
+  return sentencesOf(page).filter((sentence) => lengthOf(sentence) > LONGEST)
+}
+
+test('the documents together have no more words than they had', () => {
+  const pages = PAGES.map((page) => ({ page, words: wordsOf(page), long: longSentences(page).length }))
+  const words = pages.reduce((sum, one) => sum + one.words, 0)
+  const worst = pages.toSorted((one, other) => other.words - one.words).slice(0, 10)
+  const lines = worst.map((one) => `${one.words} words, ${one.long} long sentences: ${one.page}`)
+  console.log(`${words} words in ${pages.length} documents\n${lines.join('\n')}`)
+  expect(words).toBeLessThanOrEqual(MOST_WORDS)
+})
+
+test('no sentence of a guide has more than 25 words', () => {
+  const guides = PAGES.filter((page) => page.startsWith('docs/guides/'))
+  const found = guides
+    .filter((page) => !NOT_CLEAN.has(page))
+    .flatMap((page) => longSentences(page).map((one) => `${page}: ${one}`))
+  expect(found).toEqual([])
+  expect([...NOT_CLEAN].filter((page) => longSentences(page).length === 0)).toEqual([])
+})
+
+test('no guide has more than 150 lines', () => {
+  const guides = PAGES.filter((page) => page.startsWith('docs/guides/'))
+  const lines = guides.map((page) => ({ page, lines: readFileSync(page, 'utf8').split('\n').length - 1 }))
+  expect(lines.filter((one) => one.lines > 150)).toEqual([])
+})
