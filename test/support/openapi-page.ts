@@ -10,7 +10,7 @@ import { resolve } from './openapi.ts'
 
 type Operation = OpenApiDocument['paths'][string][string]
 
-/** The document of a mirror with no settings of its own, as it serves it, without the pages for people. */
+/** The document of a mirror with no settings of its own, as it serves it. */
 export async function ownDocument(): Promise<OpenApiDocument> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-openapi-'))
   const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_PORT: '0' }, cwd: dir })
@@ -24,8 +24,7 @@ export async function ownDocument(): Promise<OpenApiDocument> {
   })
   try {
     const { url } = await agent.start()
-    const document = (await (await fetch(`${url}/-/openapi.json`)).json()) as OpenApiDocument
-    return { ...document, tags: document.tags.filter(({ name }) => name !== 'Pages') }
+    return (await (await fetch(`${url}/-/openapi.json`)).json()) as OpenApiDocument
   } finally {
     await agent.close()
     rmSync(dir, { recursive: true, force: true })
@@ -118,7 +117,7 @@ export function openApiPage(
   return [
     '# Operations of the HTTP API',
     note,
-    'The same document in OpenAPI 3.1, as this mirror serves it with its own settings: `GET /-/openapi.json` ([HTTP API](http-api.md)). That one also lists the pages for people, below `/-/ui/`.',
+    'The same document in OpenAPI 3.1, as this mirror serves it with its own settings: `GET /-/openapi.json` ([HTTP API](http-api.md)).',
     String(document.info['description']),
     '## Credentials',
     table(
