@@ -2,12 +2,14 @@ import type { Tone } from '../../answers/answer.ts'
 import type { AnswerBlock, FactsBlock } from '../../answers/html.ts'
 
 /** What a page consists of, in order; each kind has a template of its name. Texts are plain and escaped when rendered. */
-export type Block = AnswerBlock | FormBlock | SourcesBlock | ChartBlock | HeadingBlock | OperationBlock
+export type Block = AnswerBlock | FormBlock | SourcesBlock | ChartBlock | HeadingBlock | OperationBlock | ContentsBlock
 
 /** A heading within a page, with a sentence below it. */
 interface HeadingBlock {
   readonly kind: 'heading'
   readonly title: string
+  /** Its name in addresses. */
+  readonly id?: string
   readonly note?: string
 }
 
@@ -80,5 +82,15 @@ export interface OperationBlock {
       readonly what: string
       readonly lines: readonly Prose[]
     }[]
+  }[]
+}
+
+/** The list of contents of the operations. */
+interface ContentsBlock {
+  readonly kind: 'contents'
+  readonly parts: readonly {
+    readonly id: string
+    readonly title: string
+    readonly operations: readonly Pick<OperationBlock, 'id' | 'name'>[]
   }[]
 }

@@ -16,6 +16,7 @@ import { DOCS_PATH } from '../../server/http/paths.ts'
 import type { Block } from './blocks.ts'
 import { createPageDocuments } from './documents/read.ts'
 import { HTML, type LoadPage, type Page, type PageCall, type PagePath, type PageView, UI } from './page.ts'
+import { navigationOf } from './navigation.ts'
 import { PAGES } from './pages.ts'
 import { problemNotices } from './pages/problems.ts'
 import { referenceView } from './reference.ts'
@@ -24,7 +25,7 @@ import type { PageProblem, PageReply, PageRequest, PagesData } from './request.t
 import { loadChangesFeed } from './pages/changes/feeds.ts'
 import { loadChangeList } from './pages/changes/page.ts'
 import { loadEcosystemList, loadPackage, loadPackageList } from './pages/ecosystems.ts'
-import { loadImageList, loadTagList } from './pages/images/lists.ts'
+import { loadImages } from './pages/images/list.ts'
 import { loadAvr, loadTag } from './pages/images/tag.ts'
 import { loadOverview } from './pages/overview.ts'
 import { loadCve } from './pages/cve.ts'
@@ -37,6 +38,7 @@ import { loadSignIn } from './pages/sign-in.ts'
 import { loadTagsFeed } from './pages/tags/feeds.ts'
 import { loadTagChanges } from './pages/tags/page.ts'
 import { loadBundles } from './pages/transfer/bundles.ts'
+import { loadFleet } from './pages/transfer/fleet.ts'
 import { loadDeliveries } from './pages/transfer/deliveries.ts'
 import { loadRelay } from './pages/transfer/relay.ts'
 
@@ -247,27 +249,24 @@ function uiOf(base: string): PageCall['ui'] {
 
 /** Returns what the frame of a page shows: navigation, search, and the links of its footer. */
 function pageFrame(
-  { version, style, icon }: Pick<PagesData, 'version' | 'style' | 'icon'>,
-  request: Pick<PageRequest, 'base' | 'page' | 'query' | 'signedIn'>,
+  { config, version, style, icon }: PagesData,
+  request: Pick<PageRequest, 'base' | 'page' | 'query' | 'signedIn' | 'document'>,
   view: PageView,
 ): PageFrame {
-  const { base, page, query, signedIn } = request
+  const { base, page, query, signedIn, document } = request
   const ui = uiOf(base)
   const searched = page === 'search' ? (new URLSearchParams(query).get('q') ?? '') : ''
-  const nav = PAGES.flatMap(({ path, label }) =>
-    label === null ? [] : [{ label, href: ui(path), current: path === page }],
-  )
+  const place = document === undefined ? (PAGES.find(({ path }) => path === page) ?? null) : 'contract'
   return {
     title: view.title,
     blocks: view.blocks,
     version,
-    nav,
+    navigation: navigationOf(place, config, ui, base + DOCS_PATH),
     style: ui(style),
     icon: ui(icon),
     home: ui(''),
     search: ui('search'),
     query: searched,
-    docs: base + DOCS_PATH,
     signIn: signedIn ? null : ui('sign-in'),
     alternates: view.alternates ?? [],
   }
@@ -287,14 +286,14 @@ const LOADERS: Readonly<Record<PagePath, LoadPage>> = {
   package: loadPackage,
   cve: loadCve,
   patches: loadPatches,
-  images: loadImageList,
-  tags: loadTagList,
+  images: loadImages,
   tag: loadTag,
   avr: loadAvr,
   'tag-changes': loadTagChanges,
   'tag-changes.atom': loadTagsFeed,
   bundles: loadBundles,
   relay: loadRelay,
+  fleet: loadFleet,
   webhooks: loadDeliveries,
   'sign-in': loadSignIn,
 }

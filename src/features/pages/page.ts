@@ -20,15 +20,22 @@ export const HTML = 'text/html'
 export type PagePath =
   | ('' | 'search' | 'cve' | 'record' | 'ecosystems' | 'packages' | 'package')
   | ('changes' | 'changes.atom' | 'runs' | 'run')
-  | ('patches' | 'images' | 'tags' | 'tag' | 'avr')
+  | ('patches' | 'images' | 'tag' | 'avr')
   | ('tag-changes' | 'tag-changes.atom')
-  | ('bundles' | 'relay' | 'webhooks' | 'sign-in')
+  | ('bundles' | 'relay' | 'webhooks' | 'fleet' | 'sign-in')
+
+/** The entries of the navigation that pages belong to, in order; the one behind them is the contract. */
+export const ENTRIES = ['Status', 'Vulnerabilities', 'Images'] as const
 
 /** A page as it is declared: where it is, and who may read it. What it shows is loaded on the thread that makes pages. */
 export interface Page {
   readonly path: PagePath
-  /** Its name in the navigation; null: it is reached from other pages only. */
-  readonly label: string | null
+  /** The entry of the navigation that it belongs to. */
+  readonly entry: (typeof ENTRIES)[number]
+  /** The tab of the entry that it belongs to, which leads to the first page that has it; null: none. */
+  readonly tab: string | null
+  /** Whether the settings leave out what it shows: its tab is hidden then, and it says so itself. */
+  readonly isOff?: (config: Config) => boolean
   /** `key`: only with a local key. `open`: shows more to clients with one, by `PageCall.signedIn`. */
   readonly access: 'open' | 'key'
   /** Whether it shows the report on the mirror. */

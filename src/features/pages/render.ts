@@ -2,6 +2,7 @@ import { Eta } from 'eta'
 import { fileURLToPath } from 'node:url'
 import type { Block } from './blocks.ts'
 import type { Alternate, WebFeed } from './feed.ts'
+import type { Navigation } from './navigation.ts'
 
 /** What the frame of every page shows. */
 export interface PageFrame {
@@ -13,15 +14,9 @@ export interface PageFrame {
   readonly home: string
   readonly search: string
   readonly query: string
-  /** Path of the reference page. */
-  readonly docs: string
   readonly signIn: string | null
   readonly alternates: readonly Alternate[]
-  readonly nav: readonly {
-    readonly label: string
-    readonly href: string
-    readonly current: boolean
-  }[]
+  readonly navigation: Navigation
 }
 
 /** Longest text that is shown as one value, characters. */

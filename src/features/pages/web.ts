@@ -14,8 +14,8 @@ import { type RequestThread, createRequestThread } from '../../base/threads/requ
 import { workerFile } from '../../base/threads/worker-file.ts'
 import { sha256Hex } from '../../base/digest.ts'
 import { prefersHtml } from './accept.ts'
-import { HTML, type Page, UI } from './page.ts'
-import { PAGES } from './pages.ts'
+import { type Page, UI } from './page.ts'
+import { MOVED, PAGES } from './pages.ts'
 import type { PageReply, PageRequest, PagesData } from './request.ts'
 
 interface WebOptions {
@@ -58,16 +58,17 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
         if (reply === null) throw new MirrorError('internal', 'the reference page was not made')
         return { html: reply.body, headers: SAFE }
       },
-      pages: PAGES.map(({ path, label, access, parameters, type = HTML }) => {
-        return { path: UI + path, label, access, parameters, type }
-      }),
+      pages: [...PAGES, ...MOVED].map(({ path, parameters }) => ({ path: UI + path, parameters })),
       answer(request, response, fault) {
         const { path, query } = rawTarget(request.url ?? '')
         const isRoot = path === '/' && prefersHtml(request.headers.accept)
         if (!isRoot && !path.startsWith(UI) && path !== BARE) return false
         const name = isRoot || path === BARE ? '' : path.slice(UI.length)
         const asset = assets.get(name)
+        const moved = fault === undefined && isReading(request) ? movedTo(name, query) : null
         if (asset !== undefined && isReading(request)) sendAsset(request, response, asset)
+        else if (moved !== null)
+          redirect(response, new URL(tools.baseUrl(request)).pathname.replace(/\/+$/, '') + moved)
         else
           void answerPage({ tools, thread }, { request, response, name, query, fault }).catch((error: unknown) =>
             tools.failures.answer(error, request, response),
@@ -76,6 +77,18 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
       },
     }
   }
+}
+
+/** Returns where a former path of a page leads; null for any other path. */
+function movedTo(name: string, query: string): string | null {
+  const moved = MOVED.find(({ path }) => path === name)
+  if (moved === undefined) return null
+  return `${UI}${moved.to}${query === '' ? '' : `?${query}`}`
+}
+
+function redirect(response: ServerResponse, to: string): void {
+  response.writeHead(308, { ...SAFE, 'Cache-Control': 'no-store', Location: to, 'Content-Length': 0 })
+  response.end()
 }
 
 /** The request for the reference page: it depends on the document alone. */

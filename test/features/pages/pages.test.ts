@@ -80,14 +80,15 @@ test('the overview says that a first run is in progress, and offers no command t
   expect(await runs('failed')).toContain('the process ended before the run did')
 })
 
-test('images out of scope are listed without a link, and the overview claims no more than the scope', async () => {
+test('images out of scope are listed as such, and the overview claims no more than the scope', async () => {
   const service = { images: 6, tags: 18, packages: 4, tickets: 2, users: 1, subscriptions: 1 }
   const { ask, askOpen } = await filledCatalogBench(service)
   const html = await (await ask('/-/ui/images')).text()
-  const links = [...html.matchAll(/href="(\/-\/ui\/tags\?image=[^"]*)"/g)].map(([, href = '']) => href)
+  const links = [...html.matchAll(/href="(\/-\/ui\/images\?image=[^"]*)"/g)].map(([, href = '']) => href)
   expect(links.length).toBeGreaterThan(0)
   for (const href of links) expect([href, (await ask(href)).status]).toEqual([href, 200])
-  expect(html).toContain('its tags are not stored')
+  expect(html).toContain('not judged')
+  expect(html).not.toMatch(/data-label="Findings"><span[^>]*><span[^>]*><bdi>0</)
   const overview = await (await askOpen('/-/ui/')).text()
   expect(overview).toContain('complete: everything upstream lists in scope is stored')
   expect(overview).not.toContain('everything upstream lists is stored')
@@ -158,6 +159,11 @@ describe('each page for people', () => {
     expect(style.headers['content-type']).toBe('text/css; charset=utf-8')
     expect(style.headers['cache-control']).toContain('immutable')
   })
+})
+
+test('the former path of the tags of an image leads to the page that has them now', async () => {
+  const { status, headers } = await page('/-/ui/tags?image=7')
+  expect([status, headers.location]).toEqual([308, '/-/ui/images?image=7'])
 })
 
 describe('a page about data that is not known', () => {
