@@ -22,6 +22,7 @@ export interface NoticeBlock {
   readonly tone: Tone
   readonly title: string
   readonly text?: string
+  readonly rows?: FactsBlock['rows']
   readonly commands?: readonly string[]
   readonly links?: readonly Cell[]
 }

@@ -17,6 +17,7 @@ import type { Block } from './blocks.ts'
 import { createPageDocuments } from './documents/read.ts'
 import { HTML, type LoadPage, type Page, type PageCall, type PagePath, type PageView, UI } from './page.ts'
 import { navigationOf } from './navigation.ts'
+import { withoutCommands } from './open-text.ts'
 import { PAGES } from './pages.ts'
 import { problemNotices } from './pages/problems.ts'
 import { referenceView } from './reference.ts'
@@ -92,15 +93,15 @@ function viewOf(
 
 /** Shows what is wrong where stored data cannot be read: the problems of the report, else what says more. */
 function unreadView({ config }: PagesData, request: PageRequest): PageView {
-  const { status, base, now } = request
-  const blocks = status === null ? [] : problemNotices({ config, ui: uiOf(base), now }, status)
+  const { status, base, now, signedIn } = request
+  const blocks = status === null ? [] : problemNotices({ config, ui: uiOf(base), now, signedIn }, status)
   if (blocks.length > 0) return { title: TITLES[503] ?? '', status: 503, blocks }
   return problemView(request, { status: 503, message: UNREAD })
 }
 
 /** Codes of errors whose messages are about the request. */
 const OPEN: ReadonlySet<string> = new Set(['not_found', 'not_ready', 'bad_request', 'not_supported', 'stale'])
-const UNREAD = 'what is stored cannot be read now: the log has the reason, and "patchmirror doctor" says what helps'
+const UNREAD = 'what is stored cannot be read now: the log has the reason; "patchmirror doctor" says what helps'
 const FAILED = 'the mirror failed to make this page; its log has the reason'
 
 const TITLES: Readonly<Record<number, string>> = {
@@ -259,7 +260,7 @@ function pageFrame(
   const place = document === undefined ? (PAGES.find(({ path }) => path === page) ?? null) : 'contract'
   return {
     title: view.title,
-    blocks: view.blocks,
+    blocks: signedIn ? view.blocks : withoutCommands(view.blocks),
     version,
     navigation: navigationOf(place, config, ui, base + DOCS_PATH),
     style: ui(style),

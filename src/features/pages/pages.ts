@@ -48,6 +48,7 @@ export const PAGES: readonly Page[] = [
       source: 'Runs of this source only.',
       kind: 'Runs of this kind only.',
       state: 'Runs in this state only.',
+      show: '`all`: also each run that changed nothing.',
       before: 'Runs with smaller numbers than this.',
     },
   },

@@ -507,11 +507,17 @@ describe('the pages of webhooks', () => {
 
 describe('the overview page', () => {
   test('shows faults first, with the commands to use', async () => {
-    const { html } = await page('', NO_KEY)
+    const { html } = await page('')
     const problem = html.indexOf('a change waits for your decision')
     const sources = html.indexOf('>Sources<')
     expect(problem).toBeGreaterThan(0)
     expect(problem).toBeLessThan(sources)
     expect(html).toContain(`patchmirror approve ${run.quarantined}`)
+  })
+
+  test('shows the faults to clients without a key too, and no command that only an operator can use', async () => {
+    const { html } = await page('', NO_KEY)
+    expect(html).toContain('a change waits for your decision')
+    expect(html.replaceAll('patchmirror 9.9.9', '')).not.toMatch(/patchmirror [a-z]/)
   })
 })

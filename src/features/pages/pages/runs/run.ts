@@ -102,10 +102,13 @@ const WORDS: Readonly<Record<string, string>> = {
   unusable: 'Entries that cannot be mirrored',
 }
 
+/** The settings that a run followed, each with a hash of its value: only the program compares them. */
+const SETTINGS = 'scopeSettings'
+
 /** Returns the lists among the facts; those of planned changes only where the whole difference is not shown. */
 function listsOf({ ui }: PageCall, { source, facts }: Run, isShown: boolean): Block[] {
   return Object.entries(facts).flatMap(([name, value]): Block[] => {
-    if (!Array.isArray(value) || value.length === 0) return []
+    if (!Array.isArray(value) || value.length === 0 || name === SETTINGS) return []
     if (isShown && source === 'osv' && name.startsWith('planned')) return []
     const lines = value as readonly string[]
     const all = Number(facts[LIST_COUNTS[name] ?? ''] ?? lines.length)
