@@ -35,7 +35,7 @@ export interface FactsBlock {
 }
 
 /** A table with a header row; `next` leads to its next page. */
-interface TableBlock {
+export interface TableBlock {
   readonly kind: 'table'
   readonly title: string
   readonly note?: string

@@ -13,10 +13,12 @@ import type { openShortReads } from '../../store/reads.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { type ThreadFailure, failureOf } from '../../base/threads/failure.ts'
 import { DOCS_PATH } from '../../server/http/paths.ts'
+import { type Cell, link } from '../../answers/cells.ts'
 import type { Block } from './blocks.ts'
 import { createPageDocuments } from './documents/read.ts'
-import { HTML, type LoadPage, type Page, type PageCall, type PagePath, type PageView, UI } from './page.ts'
-import { navigationOf } from './navigation.ts'
+import { type Download, FORMATS, downloadOf, listIn, queryOfList } from './download.ts'
+import { HTML, type LoadPage, type Page, type PageCall, type PagePath, type PageView, UI, choiceOf } from './page.ts'
+import { type Place, navigationOf } from './navigation.ts'
 import { withoutCommands } from './open-text.ts'
 import { PAGES } from './pages.ts'
 import { problemNotices } from './pages/problems.ts'
@@ -48,15 +50,25 @@ type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 /** Creates the function that makes pages one after the other, each from one snapshot of the store. */
 export function createPageMaker(data: PagesData, openReads: () => ShortReads): (request: PageRequest) => PageReply {
   const render = createRenderer()
-  let load: ((page: Page, request: PageRequest) => PageView) | null = null
+  let load: Load | null = null
   return (request) => {
     const { view, fault } = viewOf(data, request, (page) => {
       load ??= createLoader(data, openReads())
-      return load(page, request)
+      return contentOf(page, request, load)
     })
-    const { type, text } = textOfPage(render, data, request, view)
-    return { status: view.status ?? 200, type, body: new TextEncoder().encode(text), fault }
+    const { type, text, file = null } = 'text' in view ? view : textOfPage(render, data, request, view)
+    const status = 'text' in view ? 200 : (view.status ?? 200)
+    return { status, type, body: new TextEncoder().encode(text), file, fault }
   }
+}
+
+type Load = (page: Page, request: PageRequest, isDownload: boolean) => PageView
+
+/** Makes a page, or the file with the rows of its list. */
+function contentOf(page: Page, request: PageRequest, load: Load): PageView | Download {
+  const format = page.isList === true ? choiceOf(new URLSearchParams(request.query), 'format', FORMATS) : ''
+  if (format === '') return load(page, request, false)
+  return downloadOf(format, page.path, request.query, (query) => load(page, { ...request, query }, true))
 }
 
 function textOfPage(
@@ -64,7 +76,7 @@ function textOfPage(
   data: PagesData,
   request: PageRequest,
   view: PageView,
-): { readonly type: string; readonly text: string } {
+): Omit<Download, 'file'> & { readonly file?: string } {
   const { feed } = view
   if (feed === undefined) return { type: HTML, text: render.html(pageFrame(data, request, view)) }
   return { type: 'application/atom+xml', text: render.atom(feed) }
@@ -74,8 +86,8 @@ function textOfPage(
 function viewOf(
   data: PagesData,
   request: PageRequest,
-  load: (page: Page) => PageView,
-): { readonly view: PageView; readonly fault: ThreadFailure | null } {
+  load: (page: Page) => PageView | Download,
+): { readonly view: PageView | Download; readonly fault: ThreadFailure | null } {
   if (request.document !== undefined) return { view: referenceView(request.document), fault: null }
   if (request.problem !== null) return { view: problemView(request, request.problem), fault: null }
   try {
@@ -150,7 +162,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     const origin = readOrigin(reads, source)
     if (origin !== null) refuseStale(createStaleRule(config, () => now)(source, origin))
   }
-  return (page: Page, request: PageRequest): PageView => {
+  return (page: Page, request: PageRequest, isDownload: boolean): PageView => {
     const { now, signedIn, status, base, origin } = request
     const readApi: PageCall['readApi'] = (path, { params = {}, query }) => {
       const asked = {
@@ -168,6 +180,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
       query: new URLSearchParams(request.query),
       now,
       signedIn,
+      isDownload,
       status,
       config,
       reads,
@@ -270,7 +283,16 @@ function pageFrame(
     query: searched,
     signIn: signedIn ? null : ui('sign-in'),
     alternates: view.alternates ?? [],
+    downloads: downloadsOf(place, view, request),
   }
+}
+
+/** Links to the rows of a list as files; none where the page shows no row. */
+function downloadsOf(place: Place, view: PageView, { base, query }: Pick<PageRequest, 'base' | 'query'>): Cell[] {
+  const isList = place !== null && place !== 'contract' && place.isList === true
+  if (!isList || (view.status ?? 200) !== 200 || (listIn(view)?.rows ?? []).length === 0) return []
+  const asked = Object.fromEntries(queryOfList(query))
+  return FORMATS.map((format) => link(format.toUpperCase(), uiOf(base)(place.path, { ...asked, format })))
 }
 
 /** What loads each page. For the thread that makes pages: the serving thread loads none of their modules. */

@@ -46,6 +46,8 @@ export interface Page {
   readonly isPrivate?: (query: URLSearchParams) => boolean
   /** Whether it shows the log of changes, which is no data of a source and never too old. */
   readonly isLog?: true
+  /** Whether its last table is a list that can be downloaded. */
+  readonly isList?: true
   /** The parameters of its query, each with what it is. */
   readonly parameters: Readonly<Record<string, string>>
 }
@@ -72,6 +74,8 @@ export interface PageCall {
   readonly now: number
   /** Whether the client may read what takes a key. */
   readonly signedIn: boolean
+  /** Whether the rows of its list are downloaded, and not shown page by page. */
+  readonly isDownload: boolean
   /** Without private parts unless `signedIn`; null unless the page declares that it shows it. */
   readonly status: Status | null
   readonly config: Config

@@ -14,6 +14,8 @@ const CHANGES = { ...OPEN, entry: 'Vulnerabilities', tab: 'Changes', isLog: true
 const IMAGES = { ...KEYED, entry: 'Images', tab: null } as const
 const ATOM = { type: 'application/atom+xml' } as const
 
+/** What every list takes. */
+const FORMAT = { format: '`csv` or `json`: all rows that fit as a file.' }
 const AFTER = { after: 'The position where the page begins, from the page before.' }
 const OLDER = { before: 'Entries before this one only: the older pages of the feed.' }
 const OF_TAG = { tag: 'Records about packages in the SBOM of this tag alone; it takes a key.' }
@@ -44,7 +46,9 @@ export const PAGES: readonly Page[] = [
   {
     ...RUNS,
     path: 'runs',
+    isList: true,
     parameters: {
+      ...FORMAT,
       source: 'Runs of this source only.',
       kind: 'Runs of this kind only.',
       state: 'Runs in this state only.',
@@ -64,19 +68,18 @@ export const PAGES: readonly Page[] = [
   {
     ...STATUS,
     path: 'webhooks',
+    isList: true,
     tab: 'Webhooks',
     isOff: (config) => config.webhooks.secrets.length === 0 && !existsSync(secretFilePath(config)),
-    parameters: {
-      state: 'Deliveries in this state only.',
-      before: 'Deliveries with smaller numbers only.',
-    },
+    parameters: { ...FORMAT, state: 'Deliveries in this state only.', before: 'Deliveries with smaller numbers only.' },
   },
   {
     ...STATUS,
     path: 'relay',
+    isList: true,
     tab: 'Relay',
     isOff: ({ relay }) => relay.targets.length + relay.chatTargets.length === 0,
-    parameters: {},
+    parameters: { ...FORMAT },
   },
   {
     ...STATUS,
@@ -104,12 +107,15 @@ export const PAGES: readonly Page[] = [
   {
     ...ECOSYSTEMS,
     path: 'ecosystems',
-    parameters: { after: 'The name after which the page begins.' },
+    isList: true,
+    parameters: { ...FORMAT, after: 'The name after which the page begins.' },
   },
   {
     ...ECOSYSTEMS,
     path: 'packages',
+    isList: true,
     parameters: {
+      ...FORMAT,
       ecosystem: 'The name of an ecosystem.',
       prefix: 'How the names of packages begin.',
       after: 'The name after which the page begins.',
@@ -118,7 +124,9 @@ export const PAGES: readonly Page[] = [
   {
     ...ECOSYSTEMS,
     path: 'package',
+    isList: true,
     parameters: {
+      ...FORMAT,
       ecosystem: 'The name of an ecosystem.',
       name: 'The name of a package.',
       after: 'The record after which the page begins.',
@@ -127,14 +135,17 @@ export const PAGES: readonly Page[] = [
   {
     ...KEYED,
     path: 'patches',
+    isList: true,
     entry: 'Vulnerabilities',
     tab: 'Patches',
-    parameters: { ...facetsOf('/v1/patches'), ...AFTER },
+    parameters: { ...FORMAT, ...facetsOf('/v1/patches'), ...AFTER },
   },
   {
     ...CHANGES,
     path: 'changes',
+    isList: true,
     parameters: {
+      ...FORMAT,
       source: 'A source; catalog and identity take a key.',
       since: 'A snapshot or its number, or a time in UTC: 2026-01-31, with a time, yesterday, monday, 7d.',
       entry: 'The number of a published snapshot in the log.',
@@ -148,7 +159,9 @@ export const PAGES: readonly Page[] = [
   {
     ...IMAGES,
     path: 'images',
+    isList: true,
     parameters: {
+      ...FORMAT,
       q: 'Text that the name or digest of a tag contains.',
       image: 'The repository or id of an image: its tags alone.',
       sort: 'By what the tags are ordered.',
@@ -157,7 +170,7 @@ export const PAGES: readonly Page[] = [
   },
   { ...IMAGES, path: 'tag', parameters: { id: 'The id of a tag.', ...ARTIFACTS } },
   { ...IMAGES, path: 'avr', parameters: { id: 'The id of a set of artifacts.', ...ARTIFACTS } },
-  { ...IMAGES, path: 'tag-changes', parameters: OLDER },
+  { ...IMAGES, path: 'tag-changes', isList: true, parameters: { ...FORMAT, ...OLDER } },
   { ...IMAGES, ...ATOM, path: 'tag-changes.atom', parameters: OLDER },
 ]
 

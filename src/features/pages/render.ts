@@ -1,5 +1,6 @@
 import { Eta } from 'eta'
 import { fileURLToPath } from 'node:url'
+import type { Cell } from '../../answers/cells.ts'
 import type { Block } from './blocks.ts'
 import type { Alternate, WebFeed } from './feed.ts'
 import type { Navigation } from './navigation.ts'
@@ -16,6 +17,8 @@ export interface PageFrame {
   readonly query: string
   readonly signIn: string | null
   readonly alternates: readonly Alternate[]
+  /** The rows of its list as files. */
+  readonly downloads: readonly Cell[]
   readonly navigation: Navigation
 }
 

@@ -46,5 +46,7 @@ export interface PageReply {
   readonly status: number
   readonly type: string
   readonly body: Uint8Array
+  /** The name under which a browser stores it; null: it shows it. */
+  readonly file: string | null
   readonly fault: ThreadFailure | null
 }

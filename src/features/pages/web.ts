@@ -136,6 +136,7 @@ async function answerPage(
     ...more,
     'Cache-Control': 'no-store',
     'Content-Type': `${reply.type}; charset=utf-8`,
+    ...(reply.file !== null && { 'Content-Disposition': `attachment; filename="${reply.file}"` }),
     'Content-Length': reply.body.byteLength,
   })
   if (request.method === 'HEAD') response.end()

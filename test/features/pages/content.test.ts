@@ -421,6 +421,19 @@ describe('the pages of runs', () => {
     expect((await page(of('runs', { state: 'odd' }))).status).toBe(400)
   })
 
+  test('have the rows that fit as a file, for those who may read the page', async () => {
+    const { html } = await page(of('runs', { state: 'quarantined' }))
+    expect(html).toContain('href="/-/ui/runs?state=quarantined&amp;format=csv"')
+    const { headers, body } = await served.get('/-/ui/runs?state=quarantined&format=csv', KEY)
+    expect(headers).toMatchObject({
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': 'attachment; filename="runs.csv"',
+    })
+    expect(body.toString().split('\r\n').length).toBe(7)
+    expect((await page(of('runs', { format: 'csv' }), NO_KEY)).status).toBe(401)
+    expect((await page(of('runs', { format: 'xml' }))).status).toBe(400)
+  })
+
   test('show the difference and both commands of a run that waits for a decision', async () => {
     const { html } = await page(of('run', { id: String(run.quarantined) }))
     for (const command of ['approve', 'reject']) expect(html).toContain(`patchmirror ${command} ${run.quarantined}<`)

@@ -14,6 +14,8 @@ import { type ImageRow, MOST_TAGS, readImageRows } from './rows.ts'
 
 /** Tags on a page. */
 const PAGE = 100
+/** Tags that a download takes at once: all are filtered and ordered for each page. */
+const DOWNLOADED = 10_000
 
 /** Loads the page of all images: each of their tags with what records say about it. */
 export function loadImages(call: PageCall): PageView {
@@ -21,6 +23,7 @@ export function loadImages(call: PageCall): PageView {
   const { query, ui } = call
   const asked = { q: parameter(query, 'q'), image: parameter(query, 'image'), sort: choiceOf(query, 'sort', SORTS) }
   const at = numberOf(query, 'at') ?? 0
+  const most = call.isDownload ? DOWNLOADED : PAGE
   const { rows, unknown, isCut } = readImageRows(call)
   const repository = asked.image === '' ? null : repositoryOf(call, asked.image, rows)
   const ofImage = repository === null ? rows : rows.filter(({ image }) => image === repository)
@@ -31,10 +34,10 @@ export function loadImages(call: PageCall): PageView {
     title: 'Tags',
     note: noteOf(fitting, ofImage.length, isCut),
     columns: ['Image', 'Tag', 'With a fix', 'Critical', 'High', 'Findings', 'Changed', 'Digest'],
-    rows: fitting.slice(at, at + PAGE).map((row) => cellsOf(call, row, unknown !== null)),
+    rows: fitting.slice(at, at + most).map((row) => cellsOf(call, row, unknown !== null)),
     empty: rows.length === 0 ? 'The lists of the service name no image.' : 'No tag fits this filter.',
     first: at === 0 ? null : pageAt(0),
-    next: at + PAGE < fitting.length ? pageAt(at + PAGE) : null,
+    next: at + most < fitting.length ? pageAt(at + most) : null,
   }
   const notKnown: Block[] = unknown === null ? [] : [unknownNotice(unknown)]
   return { title: repository ?? 'Images', blocks: [formOf(call, asked), ...notKnown, linksOf(call, repository), table] }
