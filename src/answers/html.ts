@@ -136,7 +136,7 @@ function cellOf(value: Value, place: PagePlace): Cell {
     case 'bytes':
       return size(value.bytes)
     case 'digest':
-      return code(value.digest)
+      return { ...code(value.digest), whole: value.digest }
     case 'time': {
       const cell = time(value.at, place.now)
       const notes = [cell.note, value.note].filter((note) => note !== undefined)

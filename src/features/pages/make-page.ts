@@ -263,7 +263,7 @@ function uiOf(base: string): PageCall['ui'] {
 
 /** Returns what the frame of a page shows: navigation, search, and the links of its footer. */
 function pageFrame(
-  { config, version, style, icon }: PagesData,
+  { config, version, style, script, icon }: PagesData,
   request: Pick<PageRequest, 'base' | 'page' | 'query' | 'signedIn' | 'document'>,
   view: PageView,
 ): PageFrame {
@@ -277,6 +277,8 @@ function pageFrame(
     version,
     navigation: navigationOf(place, config, ui, base + DOCS_PATH),
     style: ui(style),
+    script: ui(script),
+    refresh: isLive(place) ? REFRESH_SECONDS : null,
     icon: ui(icon),
     home: ui(''),
     search: ui('search'),
@@ -285,6 +287,12 @@ function pageFrame(
     alternates: view.alternates ?? [],
     downloads: downloadsOf(place, view, request),
   }
+}
+
+const REFRESH_SECONDS = 30
+
+function isLive(place: Place): boolean {
+  return place !== null && place !== 'contract' && place.isLive === true
 }
 
 /** Links to the rows of a list as files; none where the page shows no row. */

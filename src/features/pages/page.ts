@@ -46,6 +46,8 @@ export interface Page {
   readonly isPrivate?: (query: URLSearchParams) => boolean
   /** Whether it shows the log of changes, which is no data of a source and never too old. */
   readonly isLog?: true
+  /** Whether what it shows changes while it is looked at: the script shows it again every 30 s. */
+  readonly isLive?: true
   /** Whether its last table is a list that can be downloaded. */
   readonly isList?: true
   /** The parameters of its query, each with what it is. */

@@ -42,10 +42,11 @@ const ARTIFACTS = {
 
 /** Every page, in the order of the navigation. */
 export const PAGES: readonly Page[] = [
-  { ...OPEN, path: '', entry: 'Status', tab: 'Overview', usesStatus: true, parameters: {} },
+  { ...OPEN, path: '', isLive: true, entry: 'Status', tab: 'Overview', usesStatus: true, parameters: {} },
   {
     ...RUNS,
     path: 'runs',
+    isLive: true,
     isList: true,
     parameters: {
       ...FORMAT,

@@ -11,6 +11,9 @@ export interface PageFrame {
   readonly blocks: readonly Block[]
   readonly version: string
   readonly style: string
+  readonly script: string
+  /** Seconds after which the script shows the page as it is then; null: it does not. */
+  readonly refresh: number | null
   readonly icon: string
   readonly home: string
   readonly search: string

@@ -31,12 +31,12 @@ const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 512 }
 
 /**
  * Creates the pages for people: `/` for clients that prefer HTML, and everything below `/-/ui/`. They are made on a thread
- * of their own, which starts with the first of them. They only read, run no script and refer to nothing elsewhere.
+ * of their own, which starts with the first of them. They only read and refer to nothing elsewhere, and their script is one file of their own.
  */
 export function createWeb({ config, version }: WebOptions): (tools: PeopleTools) => PeoplePages {
   return (tools) => {
-    const { style, icon } = readAssets()
-    const data: PagesData = { config, version, style: style.path, icon: icon.path }
+    const { style, script, icon } = readAssets()
+    const data: PagesData = { config, version, style: style.path, script: script.path, icon: icon.path }
     const file = workerFile('pages.worker', import.meta.url)
     const thread = createRequestThread<PageRequest | PinRequest, PageReply>({
       file,
@@ -48,7 +48,7 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
     })
     tools.atEnd(() => thread.close())
     followPin(thread, tools.served.servedPin)
-    const assets = new Map([style, icon].map((asset) => [asset.path, asset]))
+    const assets = new Map([style, script, icon].map((asset) => [asset.path, asset]))
     return {
       reference: async (document, base) => {
         const reply = await thread.ask(
@@ -180,10 +180,19 @@ function isReading({ method }: IncomingMessage): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
-/** Header fields of every page: it may load its stylesheet and icon, send its forms here, and nothing else. */
+/**
+ * What a browser may do with a page: load its stylesheet, script and icon, ask and send its forms here, and nothing else. The script
+ * cannot make markup or code of a text.
+ */
+const POLICY = [
+  "default-src 'none'",
+  ...["style-src 'self'", "script-src 'self'", "connect-src 'self'", "img-src 'self'", "form-action 'self'"],
+  ...["base-uri 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"],
+].join('; ')
+
+/** Header fields of every page. */
 const SAFE = {
-  'Content-Security-Policy':
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'Content-Security-Policy': POLICY,
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -212,6 +221,7 @@ interface Asset {
 /** Files that pages refer to, by their use. */
 interface Assets {
   readonly style: Asset
+  readonly script: Asset
   readonly icon: Asset
 }
 
@@ -219,6 +229,7 @@ interface Assets {
 function readAssets(): Assets {
   return {
     style: readAsset('style.css', 'text/css; charset=utf-8'),
+    script: readAsset('script.js', 'text/javascript; charset=utf-8'),
     icon: readAsset('icon.svg', 'image/svg+xml'),
   }
 }

@@ -207,7 +207,7 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   if (reads === null) throw new Error('no database')
   onTestFinished(() => reads.close())
   const makerOf = (settings: typeof config) =>
-    createPageMaker({ config: settings, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads)
+    createPageMaker({ config: settings, version: 'test', style: 's.css', script: 's.js', icon: 'i.svg' }, () => reads)
   const textOf = (page: string, query = '', make = makerOf(config), expected = 200): string => {
     const now = Date.now() + 60_000 // upstream's dates may be a second ahead, and nothing is old by these
     const asked = { page, query, signedIn: true, status: null, now, served: null }

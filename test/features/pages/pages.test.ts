@@ -14,6 +14,7 @@ import { TEST_KEY } from '../../support/keys.ts'
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 const NO_KEY = { authorization: '' }
+const OWN_SCRIPT = /^<script src="\/-\/ui\/script-[\da-f]{16}\.js" defer>$/
 const KEY = { authorization: `Basic ${Buffer.from(`${TEST_KEY}:`).toString('base64')}` }
 
 let served: Served
@@ -115,17 +116,31 @@ describe('each page for people', () => {
     expect((await page('/-/ui?', KEY)).status).toBe(200)
   })
 
-  test('runs no script, loads nothing from elsewhere and is not cached', async () => {
+  test('runs one script of its own, loads nothing from elsewhere and is not cached', async () => {
     for (const reply of [await page('/-/ui/'), await page('/-/ui/sign-in'), await page('/-/ui/no')]) {
       const { headers, body } = reply
-      expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'self';/)
-      expect(headers['content-security-policy']).not.toContain('unsafe')
+      const policy = String(headers['content-security-policy']).split('; ')
+      expect(policy).toContain("default-src 'none'")
+      expect(policy).toContain("script-src 'self'")
+      expect(policy).toContain("require-trusted-types-for 'script'")
+      expect(policy.filter((one) => /unsafe|https?:|\*|data:/.test(one))).toEqual([])
       expect(headers['x-content-type-options']).toBe('nosniff')
       expect(headers['referrer-policy']).toBe('no-referrer')
       expect(headers['cache-control']).toBe('no-store')
       expect(headers['set-cookie']).toBeUndefined()
-      expect(body.toString()).not.toMatch(/<script|style=|https?:\/\/| on\w+=/i)
+      const html = body.toString()
+      expect(html.match(/<script[^>]*>[^<]*/g)).toEqual([expect.stringMatching(OWN_SCRIPT)])
+      expect(html).not.toMatch(/style=|https?:\/\/| on\w+=/i)
     }
+  })
+
+  test('has a script that makes no code or markup of a text', async () => {
+    const [, path = ''] = /<script src="([^"]+)"/.exec((await page('/-/ui/')).body.toString()) ?? []
+    const { headers, body } = await page(path)
+    expect(headers['content-type']).toBe('text/javascript; charset=utf-8')
+    expect(headers['cache-control']).toContain('immutable')
+    expect(body.toString()).not.toMatch(/innerHTML =|insertAdjacentHTML|document\.write|\beval\b|Function\(|https?:/)
+    expect(body.toString().split('\n').length).toBeLessThan(60)
   })
 
   test('that does not exist is a 404 in HTML, and writing methods are a 405', async () => {

@@ -86,7 +86,7 @@ test('the page and the feeds of changes show those of a tag, unless the catalog 
   onTestFinished(() => reads.close())
   const show = (page: string, query: string, more: Partial<typeof made.config.catalog> = {}) => {
     const config = { ...made.config, catalog: { ...made.config.catalog, ...more } }
-    const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads)
+    const make = createPageMaker({ config, version: 'test', style: 's.css', script: 's.js', icon: 'i.svg' }, () => reads)
     const asked = { page, query, signedIn: true, status: null, now: Date.now() + 60_000, served: null }
     const shown = make({ ...asked, problem: null, base: '', origin: 'http://localhost' })
     return { status: shown.status, text: Buffer.from(shown.body).toString() }

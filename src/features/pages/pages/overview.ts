@@ -10,7 +10,7 @@ import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { FactsBlock } from '../../../answers/html.ts'
 import type { Block, SourceCard } from '../blocks.ts'
 import type { Tone } from '../../../answers/answer.ts'
-import { type Cell, size, code, count, link, plain, span, state, time } from '../../../answers/cells.ts'
+import { type Cell, size, count, digest, link, plain, span, state, time } from '../../../answers/cells.ts'
 import type { PageCall, PageView } from '../page.ts'
 import { changeWords } from './changes/log.ts'
 import { changesChart } from './chart.ts'
@@ -81,7 +81,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
       ...(scope === null ? [] : ([['scope', plain(scope)]] as const)),
       ...(source.partial ? ([['missing or outdated', plain(lacksWords(source))]] as const) : []),
       ...(partialListCount === 0 ? [] : ([['lists incomplete', count(partialListCount)]] as const)),
-      ['snapshot', snapshot === null ? plain(null) : code(snapshot.slice(0, 12))],
+      ['snapshot', snapshot === null ? plain(null) : digest(snapshot)],
     ],
   }
 }

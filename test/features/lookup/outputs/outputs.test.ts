@@ -142,7 +142,7 @@ beforeAll(async () => {
   close = () => reads.close()
   page = (path, query, env = {}) => {
     const { config } = load({ env: { PATCHMIRROR_DATA_DIR: dir, ...env } })
-    const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads)
+    const make = createPageMaker({ config, version: 'test', style: 's.css', script: 's.js', icon: 'i.svg' }, () => reads)
     const asked = { page: path, query, signedIn: true, status: null, now: NOW, served: null }
     const { status, body } = make({ ...asked, problem: null, base: '/m', origin: 'http://localhost' })
     return `${status}\n${mainOf(Buffer.from(body).toString())}`

@@ -47,7 +47,7 @@ function summaryOf(
     ['ended', time(endedAt, now)],
     ['took', runDuration(run)],
     ["upstream's date", time(asOf, now)],
-    ['snapshot', snapshot === null ? plain(null) : code(snapshot)],
+    ['snapshot', snapshot === null ? plain(null) : { ...code(snapshot), whole: snapshot }],
   ]
 }
 
