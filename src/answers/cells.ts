@@ -72,6 +72,13 @@ export function time(at: number | string | null, now: number): Cell {
   return { text, look: 'time', instant, note: distanceOf(date.getTime() - now) }
 }
 
+/** Returns a text with the times in it as pages show them. */
+export function withTimes(text: string): string {
+  return text.replace(TIMES, '$1 $2 UTC')
+}
+
+const TIMES = /\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?Z/g
+
 /** Returns how far a time is from now: `3 h ago`, `in 5 min`. */
 function distanceOf(milliseconds: number): string {
   const text = span(Math.abs(milliseconds) / 1000)

@@ -4,7 +4,7 @@ import type { MirrorProblem } from '../../../server/status/problem.ts'
 import { problemsOf } from '../../../server/status/problems.ts'
 import type { SourceStatus } from '../../../base/reports/sources.ts'
 import type { Status } from '../../../base/reports/status.ts'
-import { type Cell, plain, span, state, time } from '../../../answers/cells.ts'
+import { type Cell, plain, span, state, time, withTimes } from '../../../answers/cells.ts'
 import { type FactsBlock, type NoticeBlock, asSentence } from '../../../answers/html.ts'
 import type { PageCall } from '../page.ts'
 
@@ -47,7 +47,7 @@ function noticeOf(place: ProblemPlace, one: MirrorProblem, status: Status): Noti
     kind: 'notice',
     tone: one.level === 'failed' ? 'bad' : 'warn',
     title: `${one.subject}: ${one.text}`,
-    ...(text !== '' && { text: withDates(clip(text, 600)) }),
+    ...(text !== '' && { text: withTimes(clip(text, 600)) }),
     ...(rows.length > 0 && { rows }),
     commands: one.advice,
     ...(run !== undefined && {
@@ -94,10 +94,3 @@ function servedRow(
 export function withoutDistance({ note: _, ...cell }: Cell): Cell {
   return cell
 }
-
-/** Returns a text with its dates in the form of the pages. */
-export function withDates(text: string): string {
-  return text.replace(ISO_DATE, '$1 $2 UTC')
-}
-
-const ISO_DATE = /\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?Z/g

@@ -3,7 +3,7 @@ import { SOURCES } from '../../../../base/domain/sources.ts'
 import { messageNow } from '../../../../store/runs/rejected.ts'
 import { type Run, type RunState, lastedMs } from '../../../../store/runs/runs.ts'
 import type { Tone } from '../../../../answers/answer.ts'
-import { type Cell, link, plain, span, state, time } from '../../../../answers/cells.ts'
+import { type Cell, link, plain, span, state, time, withTimes } from '../../../../answers/cells.ts'
 import type { FormField } from '../../blocks.ts'
 import { type PageCall, type PageView, choiceOf, numberOf, parameter } from '../../page.ts'
 import { type Outcome, type RunLine, groupUnchanged, judgeRuns } from './outcomes.ts'
@@ -106,7 +106,7 @@ function groupRow({ ui, query, now }: PageCall, runs: readonly Run[]): (Cell | C
 
 function rowOf({ ui, now, reads }: PageCall, run: Run): Cell[] {
   const { id, source, kind, startedAt, message } = run
-  const what = plain(clip(messageNow(reads, message) ?? '', 200))
+  const what = plain(withTimes(clip(messageNow(reads, message) ?? '', 200)))
   return [
     link(String(id), ui('run', { id })),
     ...[plain(source), plain(kind), runState(run), time(startedAt, now), runDuration(run), what],

@@ -4,7 +4,7 @@ import { type Quarantine, refusedBy } from '../../../../store/runs/quarantine.ts
 import { messageNow } from '../../../../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../../../../store/runs/runs.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, code, count, grouped, plain, size, state, time } from '../../../../answers/cells.ts'
+import { type Cell, code, count, grouped, plain, size, state, time, withTimes } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { runDuration, runState } from './list.ts'
 import { differenceBlocks, quarantineNotice } from './quarantine.ts'
@@ -39,7 +39,7 @@ function summaryOf(
   const isDecided = run.state === 'quarantined' && decision !== null
   return [
     ['state', isDecided ? state(`${run.state}, ${decision}`, 'plain') : runState(run)],
-    ['what happened', plain(messageNow(reads, run.message), 2000)],
+    ['what happened', plain(withTimes(messageNow(reads, run.message) ?? ''), 2000)],
     ...(error === null ? [] : ([['error code', code(error)]] as [string, Cell][])),
     ['source', { text: source, href: ui('runs', { source }) }],
     ['trigger', plain(trigger)],

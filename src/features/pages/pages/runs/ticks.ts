@@ -14,7 +14,7 @@ const LOOKED = 200
 const MARKS: Readonly<Record<Outcome, Omit<TickRow['ticks'][number], 'label' | 'href'>>> = {
   changed: { mark: '+', tone: 'good' },
   unchanged: { mark: '·', tone: 'good' },
-  complete: { mark: '·', tone: 'good' },
+  complete: { mark: '✓', tone: 'good' },
   partial: { mark: '!', tone: 'warn' },
   quarantined: { mark: '!', tone: 'bad' },
   failed: { mark: '×', tone: 'bad' },
@@ -38,7 +38,7 @@ export function runTicks(call: PageCall, sources: readonly SourceName[]): TicksB
   return {
     kind: 'ticks',
     title: `Runs of the last ${HOURS} hours`,
-    note: '+ changed, · nothing changed, ! partial or quarantined, × failed, – stopped, … running. The newest is on the right.',
+    note: '+ changed, · nothing changed, ✓ complete without an earlier run to compare with, ! partial or quarantined, × failed, – stopped, … running. The newest is on the right.',
     rows: sources.map((source) => rowOf(call, source)),
   }
 }
