@@ -71,4 +71,23 @@ export default defineConfig(
     files: ['**/*.js'],
     extends: [tseslint.configs.disableTypeChecked],
   },
+  {
+    files: ['src/features/pages/templates/script.js'], // it runs in a browser
+    languageOptions: {
+      globals: Object.fromEntries(
+        [
+          'document',
+          'navigator',
+          'location',
+          'getSelection',
+          'XMLHttpRequest',
+          'URLSearchParams',
+          'Option',
+          'setTimeout',
+          'clearTimeout',
+          'setInterval',
+        ].map((name) => [name, 'readonly']),
+      ),
+    },
+  },
 )

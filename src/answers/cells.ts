@@ -14,6 +14,8 @@ export interface Cell {
   readonly instant?: string
   /** A smaller text below. */
   readonly note?: string
+  /** What is copied and exported, where the text is a part of it. */
+  readonly whole?: string
 }
 
 /** Returns a cell of any value of upstream's: cut, and `–` where there is none. */
@@ -25,6 +27,17 @@ export function plain(value: unknown, longest?: number): Cell {
 /** Returns a cell of an id, a path or a digest. */
 export function code(text: string, href?: string): Cell {
   return { text: clip(text), look: 'code', ...(href !== undefined && { href }) }
+}
+
+/** Digits of a digest that tell it from others in sight. */
+const SHORT = 12
+
+/** Returns a cell of a digest: its first digits, and all of it to be copied. */
+export function digest(text: string): Cell {
+  const shown = clip(text)
+  const [, algorithm = '', digits = shown] = /^([a-z\d]{1,10}:)?(.*)$/i.exec(shown) ?? []
+  if (digits.length <= SHORT) return code(shown)
+  return { text: `${algorithm}${digits.slice(0, SHORT)}…`, look: 'code', whole: shown }
 }
 
 /** Returns a cell that leads to another page of the mirror. */
@@ -58,6 +71,13 @@ export function time(at: number | string | null, now: number): Cell {
   const text = `${instant.slice(0, 16).replace('T', ' ')} UTC`
   return { text, look: 'time', instant, note: distanceOf(date.getTime() - now) }
 }
+
+/** Returns a text with the times in it as pages show them. */
+export function withTimes(text: string): string {
+  return text.replace(TIMES, '$1 $2 UTC')
+}
+
+const TIMES = /\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::\d\d(?:\.\d+)?)?Z/g
 
 /** Returns how far a time is from now: `3 h ago`, `in 5 min`. */
 function distanceOf(milliseconds: number): string {

@@ -1,4 +1,4 @@
-import { type Cell, code, count, grouped, outside, plain, size, time } from './cells.ts'
+import { type Cell, code, count, grouped, outside, plain, size, time, withTimes } from './cells.ts'
 import {
   type Answer,
   type Facts,
@@ -22,6 +22,7 @@ export interface NoticeBlock {
   readonly tone: Tone
   readonly title: string
   readonly text?: string
+  readonly rows?: FactsBlock['rows']
   readonly commands?: readonly string[]
   readonly links?: readonly Cell[]
 }
@@ -34,7 +35,7 @@ export interface FactsBlock {
 }
 
 /** A table with a header row; `next` leads to its next page. */
-interface TableBlock {
+export interface TableBlock {
   readonly kind: 'table'
   readonly title: string
   readonly note?: string
@@ -76,8 +77,9 @@ const TONES = { note: 'plain', warning: 'warn' } as const satisfies Record<strin
 function blockOf(part: Part, place: PagePlace): AnswerBlock {
   switch (part.kind) {
     case 'notice': {
-      const { level, title, ...text } = part
-      return { ...text, tone: TONES[level], title: capitalized(title) }
+      const { kind, level, title, text } = part
+      const said = text === undefined ? {} : { text: withTimes(asSentence(text)) }
+      return { kind, tone: TONES[level], title: capitalized(title), ...said }
     }
     case 'text':
       return { ...part, ...titleOf(part) }
@@ -97,7 +99,7 @@ function tableOf(table: Table, place: PagePlace): AnswerBlock {
   const from = at ?? 0
   const end = from + rows.length
   const nextRows = at !== undefined && end < of ? place.pageAt(end) : null
-  const note = [...rangeOf(table), ...about, ...notes].map(asSentence).join(' ')
+  const note = withTimes([...rangeOf(table), ...about, ...notes].map(asSentence).join(' '))
   return {
     kind: 'table',
     title: capitalized(table.title),
@@ -135,7 +137,7 @@ function cellOf(value: Value, place: PagePlace): Cell {
     case 'bytes':
       return size(value.bytes)
     case 'digest':
-      return code(value.digest)
+      return { ...code(value.digest), whole: value.digest }
     case 'time': {
       const cell = time(value.at, place.now)
       const notes = [cell.note, value.note].filter((note) => note !== undefined)
@@ -147,6 +149,7 @@ function cellOf(value: Value, place: PagePlace): Cell {
 }
 
 function textCell({ text, isCode, tone, note, link }: TextValue, place: PagePlace): Cell {
+  if (ISO_TIME.test(text) && note === undefined && link === undefined) return time(text, place.now)
   const cell = link === undefined ? { text } : linkedCell(text, link, place)
   return {
     ...cell,
@@ -155,6 +158,9 @@ function textCell({ text, isCode, tone, note, link }: TextValue, place: PagePlac
     ...(note !== undefined && { note }),
   }
 }
+
+/** A time as the service writes it, and nothing else. */
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/
 
 function linkedCell(text: string, to: Link, place: PagePlace): Cell {
   return to.kind === 'web' ? outside(to.url) : { text, href: place.hrefOf(to) }

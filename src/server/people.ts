@@ -3,7 +3,7 @@ import type { Access } from './access/access.ts'
 import type { OpenApiDocument } from './contract/openapi.ts'
 import type { Failures, Problem } from './http/problems.ts'
 import type { FastifyPluginCallback } from 'fastify'
-import { type PeoplePage, PAGE_FILE_CONTRACT, pageContract } from './contract/people.ts'
+import { type PeoplePage, pageParameters } from './contract/people.ts'
 import { PAGES_ROOT } from './http/paths.ts'
 import type { Reports } from './status/reports.ts'
 import type { ServedSnapshot } from './snapshot/served.ts'
@@ -41,14 +41,13 @@ export interface PeoplePages {
 export function peopleRoutes(people: PeoplePages): FastifyPluginCallback {
   return (app, _options, done) => {
     const handler = app.onNode((request, response) => people.answer(request, response))
-    for (const page of people.pages) app.get(page.path, { schema: pageContract(page) }, handler)
-    const files = { schema: PAGE_FILE_CONTRACT, config: { path: `${PAGES_ROOT}{file}` } }
-    app.get(`${PAGES_ROOT}*`, files, handler)
+    for (const page of people.pages) app.get(page.path, { schema: { parameters: pageParameters(page) } }, handler)
+    app.get(`${PAGES_ROOT}*`, handler)
     const start = people.pages.find(({ path }) => path === PAGES_ROOT)
     if (start !== undefined)
       app.get(
         PAGES_ROOT.slice(0, -1),
-        { schema: pageContract(start), config: { path: PAGES_ROOT, isAlias: true } },
+        { schema: { parameters: pageParameters(start) }, config: { path: PAGES_ROOT } },
         handler,
       )
     app.answerRest((request, response) => people.answer(request, response))

@@ -114,7 +114,7 @@ test('a warning stands below the title, and facts and tables between blank lines
     'more is not known',
   ])
   expect(blocksOf(...parts)).toMatchObject([
-    { kind: 'notice', tone: 'warn', title: 'This is old', text: 'since May' },
+    { kind: 'notice', tone: 'warn', title: 'This is old', text: 'Since May.' },
     { kind: 'text', text: 'A summary' },
     {
       kind: 'facts',

@@ -7,7 +7,7 @@ import { findTool } from '../support/tools.ts'
 import { type WholeMirror, openWholeMirror } from '../support/whole-mirror.ts'
 
 /*
- * The pages for people in a real browser (Debian's chromium): without JavaScript, by keyboard, narrow and wide, light and
+ * The pages for people in a real browser (Debian's chromium): without JavaScript and with it, by keyboard, narrow and wide, light and
  * dark, judged by axe-core. Pages that need parameters are found by the links that lead to them.
  */
 
@@ -135,12 +135,67 @@ test('the search box is reached and sent by keyboard', async (context) => {
   const { browser, mirror } = started()
   const page = await browser.newPage({ javaScriptEnabled: false })
   await page.goto(`${mirror.url}/`)
-  await page.getByRole('searchbox').focus()
+  await page.getByRole('combobox', { name: 'Search by' }).focus()
   await page.keyboard.type('CVE')
   await page.keyboard.press('Enter')
   await page.waitForURL(/\/-\/ui\/search\?q=CVE$/)
   expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Search: CVE')
   await page.close()
+})
+
+/** Opens a page with its script, as a browser on this machine has it. */
+async function opened(path: string, look: (page: Page) => Promise<void>): Promise<void> {
+  const { browser, mirror } = started()
+  const context = await browser.newContext({ httpCredentials: { username: TEST_KEY, password: '' } })
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  try {
+    const page = await context.newPage()
+    await page.clock.install()
+    await page.goto(mirror.url + path)
+    await look(page)
+  } finally {
+    await context.close()
+  }
+}
+
+test('the script shows Status again every 30 s, and keeps the focus and the place', async (context) => {
+  if (PATH === null) return context.skip(NONE)
+  await opened('/-/ui/', async (page) => {
+    const link = page.locator('main a').last()
+    await link.focus()
+    const before = await page.evaluate<[string, number]>('[document.activeElement.href, scrollY]')
+    await page.evaluate("document.querySelector('h1').textContent = 'old'")
+    await page.clock.runFor(31_000)
+    await expect.poll(() => page.locator('h1').textContent()).toBe('Status')
+    expect(await page.evaluate('[document.activeElement.href, scrollY]')).toEqual(before)
+  })
+})
+
+test('the script copies a digest as a whole', async (context) => {
+  if (PATH === null) return context.skip(NONE)
+  await opened('/-/ui/images', async (page) => {
+    const digest = await page.locator('[data-copy]').first().getAttribute('data-copy')
+    await page
+      .getByRole('button', { name: `Copy ${digest ?? ''}` })
+      .first()
+      .click()
+    await expect.poll(() => page.locator('.copy').first().textContent()).toBe('Copied')
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(digest)
+    expect(digest).toMatch(/^sha256:[\da-f]{64}$/)
+  })
+})
+
+test('the script goes to the search by a slash, and suggests what it finds', async (context) => {
+  if (PATH === null) return context.skip(NONE)
+  await opened('/-/ui/', async (page) => {
+    await page.keyboard.press('/')
+    await page.keyboard.type('ROOT')
+    await page.clock.runFor(400)
+    await expect.poll(() => page.locator('#suggestions option').count()).toBeGreaterThan(0)
+    expect(await page.getByRole('combobox', { name: 'Search by' }).inputValue()).toBe('ROOT')
+    const first = await page.evaluate<string>("document.querySelector('#suggestions option').value")
+    expect(first).toMatch(/^ROOT/)
+  })
 })
 
 test('the Atom feed is XML that a browser parses, with the entries of the page of changes', async (context) => {

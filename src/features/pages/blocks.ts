@@ -2,12 +2,15 @@ import type { Tone } from '../../answers/answer.ts'
 import type { AnswerBlock, FactsBlock } from '../../answers/html.ts'
 
 /** What a page consists of, in order; each kind has a template of its name. Texts are plain and escaped when rendered. */
-export type Block = AnswerBlock | FormBlock | SourcesBlock | ChartBlock | HeadingBlock | OperationBlock
+export type Block =
+  TicksBlock | AnswerBlock | FormBlock | SourcesBlock | ChartBlock | HeadingBlock | OperationBlock | ContentsBlock
 
 /** A heading within a page, with a sentence below it. */
 interface HeadingBlock {
   readonly kind: 'heading'
   readonly title: string
+  /** Its name in addresses. */
+  readonly id?: string
   readonly note?: string
 }
 
@@ -51,6 +54,8 @@ export interface ChartBlock {
   readonly kind: 'chart'
   readonly title: string
   readonly text: string
+  /** Said instead of bars that are all empty. */
+  readonly empty: string
   readonly bars: readonly {
     readonly x: number
     readonly y: number
@@ -81,4 +86,35 @@ export interface OperationBlock {
       readonly lines: readonly Prose[]
     }[]
   }[]
+}
+
+/** The list of contents of the operations. */
+interface ContentsBlock {
+  readonly kind: 'contents'
+  readonly parts: readonly {
+    readonly id: string
+    readonly title: string
+    readonly operations: readonly Pick<OperationBlock, 'id' | 'name'>[]
+  }[]
+}
+
+/** The runs of a source: a tick for each, in order, which says in words what came of the run. */
+export interface TickRow {
+  readonly name: string
+  readonly href: string | null
+  readonly summary: string
+  readonly ticks: readonly {
+    readonly mark: string
+    readonly tone: Tone
+    readonly label: string
+    readonly href: string | null
+  }[]
+}
+
+/** Runs as ticks, a row for each source. */
+export interface TicksBlock {
+  readonly kind: 'ticks'
+  readonly title: string
+  readonly note: string
+  readonly rows: readonly TickRow[]
 }

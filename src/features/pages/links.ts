@@ -47,7 +47,7 @@ function namedHref({ ui, root }: PageCall, link: Exclude<OwnLink, DocumentLink>)
     case 'tag':
       return ui('tag', { id: link.name })
     case 'tags of':
-      return ui('tags', { image: link.name })
+      return ui('images', { image: link.name })
     case 'view':
       return ui('packages', { ecosystem: link.name })
     case 'package':

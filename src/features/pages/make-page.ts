@@ -13,9 +13,13 @@ import type { openShortReads } from '../../store/reads.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { type ThreadFailure, failureOf } from '../../base/threads/failure.ts'
 import { DOCS_PATH } from '../../server/http/paths.ts'
+import { type Cell, link } from '../../answers/cells.ts'
 import type { Block } from './blocks.ts'
 import { createPageDocuments } from './documents/read.ts'
-import { HTML, type LoadPage, type Page, type PageCall, type PagePath, type PageView, UI } from './page.ts'
+import { type Download, FORMATS, downloadOf, listIn, queryOfList } from './download.ts'
+import { HTML, type LoadPage, type Page, type PageCall, type PagePath, type PageView, UI, choiceOf } from './page.ts'
+import { type Place, navigationOf } from './navigation.ts'
+import { withoutCommands } from './open-text.ts'
 import { PAGES } from './pages.ts'
 import { problemNotices } from './pages/problems.ts'
 import { referenceView } from './reference.ts'
@@ -24,7 +28,7 @@ import type { PageProblem, PageReply, PageRequest, PagesData } from './request.t
 import { loadChangesFeed } from './pages/changes/feeds.ts'
 import { loadChangeList } from './pages/changes/page.ts'
 import { loadEcosystemList, loadPackage, loadPackageList } from './pages/ecosystems.ts'
-import { loadImageList, loadTagList } from './pages/images/lists.ts'
+import { loadImages } from './pages/images/list.ts'
 import { loadAvr, loadTag } from './pages/images/tag.ts'
 import { loadOverview } from './pages/overview.ts'
 import { loadCve } from './pages/cve.ts'
@@ -37,6 +41,7 @@ import { loadSignIn } from './pages/sign-in.ts'
 import { loadTagsFeed } from './pages/tags/feeds.ts'
 import { loadTagChanges } from './pages/tags/page.ts'
 import { loadBundles } from './pages/transfer/bundles.ts'
+import { loadFleet } from './pages/transfer/fleet.ts'
 import { loadDeliveries } from './pages/transfer/deliveries.ts'
 import { loadRelay } from './pages/transfer/relay.ts'
 
@@ -45,15 +50,25 @@ type ShortReads = NonNullable<ReturnType<typeof openShortReads>>
 /** Creates the function that makes pages one after the other, each from one snapshot of the store. */
 export function createPageMaker(data: PagesData, openReads: () => ShortReads): (request: PageRequest) => PageReply {
   const render = createRenderer()
-  let load: ((page: Page, request: PageRequest) => PageView) | null = null
+  let load: Load | null = null
   return (request) => {
     const { view, fault } = viewOf(data, request, (page) => {
       load ??= createLoader(data, openReads())
-      return load(page, request)
+      return contentOf(page, request, load)
     })
-    const { type, text } = textOfPage(render, data, request, view)
-    return { status: view.status ?? 200, type, body: new TextEncoder().encode(text), fault }
+    const { type, text, file = null } = 'text' in view ? view : textOfPage(render, data, request, view)
+    const status = 'text' in view ? 200 : (view.status ?? 200)
+    return { status, type, body: new TextEncoder().encode(text), file, fault }
   }
+}
+
+type Load = (page: Page, request: PageRequest, isDownload: boolean) => PageView
+
+/** Makes a page, or the file with the rows of its list. */
+function contentOf(page: Page, request: PageRequest, load: Load): PageView | Download {
+  const format = page.isList === true ? choiceOf(new URLSearchParams(request.query), 'format', FORMATS) : ''
+  if (format === '') return load(page, request, false)
+  return downloadOf(format, page.path, request.query, (query) => load(page, { ...request, query }, true))
 }
 
 function textOfPage(
@@ -61,7 +76,7 @@ function textOfPage(
   data: PagesData,
   request: PageRequest,
   view: PageView,
-): { readonly type: string; readonly text: string } {
+): Omit<Download, 'file'> & { readonly file?: string } {
   const { feed } = view
   if (feed === undefined) return { type: HTML, text: render.html(pageFrame(data, request, view)) }
   return { type: 'application/atom+xml', text: render.atom(feed) }
@@ -71,8 +86,8 @@ function textOfPage(
 function viewOf(
   data: PagesData,
   request: PageRequest,
-  load: (page: Page) => PageView,
-): { readonly view: PageView; readonly fault: ThreadFailure | null } {
+  load: (page: Page) => PageView | Download,
+): { readonly view: PageView | Download; readonly fault: ThreadFailure | null } {
   if (request.document !== undefined) return { view: referenceView(request.document), fault: null }
   if (request.problem !== null) return { view: problemView(request, request.problem), fault: null }
   try {
@@ -90,15 +105,15 @@ function viewOf(
 
 /** Shows what is wrong where stored data cannot be read: the problems of the report, else what says more. */
 function unreadView({ config }: PagesData, request: PageRequest): PageView {
-  const { status, base, now } = request
-  const blocks = status === null ? [] : problemNotices({ config, ui: uiOf(base), now }, status)
+  const { status, base, now, signedIn } = request
+  const blocks = status === null ? [] : problemNotices({ config, ui: uiOf(base), now, signedIn }, status)
   if (blocks.length > 0) return { title: TITLES[503] ?? '', status: 503, blocks }
   return problemView(request, { status: 503, message: UNREAD })
 }
 
 /** Codes of errors whose messages are about the request. */
 const OPEN: ReadonlySet<string> = new Set(['not_found', 'not_ready', 'bad_request', 'not_supported', 'stale'])
-const UNREAD = 'what is stored cannot be read now: the log has the reason, and "patchmirror doctor" says what helps'
+const UNREAD = 'what is stored cannot be read now: the log has the reason; "patchmirror doctor" says what helps'
 const FAILED = 'the mirror failed to make this page; its log has the reason'
 
 const TITLES: Readonly<Record<number, string>> = {
@@ -147,7 +162,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     const origin = readOrigin(reads, source)
     if (origin !== null) refuseStale(createStaleRule(config, () => now)(source, origin))
   }
-  return (page: Page, request: PageRequest): PageView => {
+  return (page: Page, request: PageRequest, isDownload: boolean): PageView => {
     const { now, signedIn, status, base, origin } = request
     const readApi: PageCall['readApi'] = (path, { params = {}, query }) => {
       const asked = {
@@ -165,6 +180,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
       query: new URLSearchParams(request.query),
       now,
       signedIn,
+      isDownload,
       status,
       config,
       reads,
@@ -247,30 +263,44 @@ function uiOf(base: string): PageCall['ui'] {
 
 /** Returns what the frame of a page shows: navigation, search, and the links of its footer. */
 function pageFrame(
-  { version, style, icon }: Pick<PagesData, 'version' | 'style' | 'icon'>,
-  request: Pick<PageRequest, 'base' | 'page' | 'query' | 'signedIn'>,
+  { config, version, style, script, icon }: PagesData,
+  request: Pick<PageRequest, 'base' | 'page' | 'query' | 'signedIn' | 'document'>,
   view: PageView,
 ): PageFrame {
-  const { base, page, query, signedIn } = request
+  const { base, page, query, signedIn, document } = request
   const ui = uiOf(base)
   const searched = page === 'search' ? (new URLSearchParams(query).get('q') ?? '') : ''
-  const nav = PAGES.flatMap(({ path, label }) =>
-    label === null ? [] : [{ label, href: ui(path), current: path === page }],
-  )
+  const place = document === undefined ? (PAGES.find(({ path }) => path === page) ?? null) : 'contract'
   return {
     title: view.title,
-    blocks: view.blocks,
+    blocks: signedIn ? view.blocks : withoutCommands(view.blocks),
     version,
-    nav,
+    navigation: navigationOf(place, config, ui, base + DOCS_PATH),
     style: ui(style),
+    script: ui(script),
+    refresh: isLive(place) ? REFRESH_SECONDS : null,
     icon: ui(icon),
     home: ui(''),
     search: ui('search'),
     query: searched,
-    docs: base + DOCS_PATH,
     signIn: signedIn ? null : ui('sign-in'),
     alternates: view.alternates ?? [],
+    downloads: downloadsOf(place, view, request),
   }
+}
+
+const REFRESH_SECONDS = 30
+
+function isLive(place: Place): boolean {
+  return place !== null && place !== 'contract' && place.isLive === true
+}
+
+/** Links to the rows of a list as files; none where the page shows no row. */
+function downloadsOf(place: Place, view: PageView, { base, query }: Pick<PageRequest, 'base' | 'query'>): Cell[] {
+  const isList = place !== null && place !== 'contract' && place.isList === true
+  if (!isList || (view.status ?? 200) !== 200 || (listIn(view)?.rows ?? []).length === 0) return []
+  const asked = Object.fromEntries(queryOfList(query))
+  return FORMATS.map((format) => link(format.toUpperCase(), uiOf(base)(place.path, { ...asked, format })))
 }
 
 /** What loads each page. For the thread that makes pages: the serving thread loads none of their modules. */
@@ -287,14 +317,14 @@ const LOADERS: Readonly<Record<PagePath, LoadPage>> = {
   package: loadPackage,
   cve: loadCve,
   patches: loadPatches,
-  images: loadImageList,
-  tags: loadTagList,
+  images: loadImages,
   tag: loadTag,
   avr: loadAvr,
   'tag-changes': loadTagChanges,
   'tag-changes.atom': loadTagsFeed,
   bundles: loadBundles,
   relay: loadRelay,
+  fleet: loadFleet,
   webhooks: loadDeliveries,
   'sign-in': loadSignIn,
 }

@@ -20,15 +20,22 @@ export const HTML = 'text/html'
 export type PagePath =
   | ('' | 'search' | 'cve' | 'record' | 'ecosystems' | 'packages' | 'package')
   | ('changes' | 'changes.atom' | 'runs' | 'run')
-  | ('patches' | 'images' | 'tags' | 'tag' | 'avr')
+  | ('patches' | 'images' | 'tag' | 'avr')
   | ('tag-changes' | 'tag-changes.atom')
-  | ('bundles' | 'relay' | 'webhooks' | 'sign-in')
+  | ('bundles' | 'relay' | 'webhooks' | 'fleet' | 'sign-in')
+
+/** The entries of the navigation that pages belong to, in order; the one behind them is the contract. */
+export const ENTRIES = ['Status', 'Vulnerabilities', 'Images'] as const
 
 /** A page as it is declared: where it is, and who may read it. What it shows is loaded on the thread that makes pages. */
 export interface Page {
   readonly path: PagePath
-  /** Its name in the navigation; null: it is reached from other pages only. */
-  readonly label: string | null
+  /** The entry of the navigation that it belongs to. */
+  readonly entry: (typeof ENTRIES)[number]
+  /** The tab of the entry that it belongs to, which leads to the first page that has it; null: none. */
+  readonly tab: string | null
+  /** Whether the settings leave out what it shows: its tab is hidden then, and it says so itself. */
+  readonly isOff?: (config: Config) => boolean
   /** `key`: only with a local key. `open`: shows more to clients with one, by `PageCall.signedIn`. */
   readonly access: 'open' | 'key'
   /** Whether it shows the report on the mirror. */
@@ -39,6 +46,10 @@ export interface Page {
   readonly isPrivate?: (query: URLSearchParams) => boolean
   /** Whether it shows the log of changes, which is no data of a source and never too old. */
   readonly isLog?: true
+  /** Whether what it shows changes while it is looked at: the script shows it again every 30 s. */
+  readonly isLive?: true
+  /** Whether its last table is a list that can be downloaded. */
+  readonly isList?: true
   /** The parameters of its query, each with what it is. */
   readonly parameters: Readonly<Record<string, string>>
 }
@@ -65,6 +76,8 @@ export interface PageCall {
   readonly now: number
   /** Whether the client may read what takes a key. */
   readonly signedIn: boolean
+  /** Whether the rows of its list are downloaded, and not shown page by page. */
+  readonly isDownload: boolean
   /** Without private parts unless `signedIn`; null unless the page declares that it shows it. */
   readonly status: Status | null
   readonly config: Config

@@ -15,7 +15,7 @@ function main(port: NonNullable<typeof parentPort>): void {
   answerCalls(port, (request: PageRequest | PinRequest): PageReply => {
     if (!('pin' in request)) return make(request)
     open().repin(request.pin)
-    return { status: 204, type: '', body: new Uint8Array(), fault: null }
+    return { status: 204, type: '', body: new Uint8Array(), file: null, fault: null }
   })
 }
 

@@ -19,17 +19,28 @@ export function referenceView(document: OpenApiDocument): PageView {
   const all = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({ path, method, operation })),
   )
-  const blocks = document.tags.flatMap(({ name, description }): Block[] => [
-    { kind: 'heading', title: name, note: description },
-    ...all
-      .filter(({ operation }) => operation.tags[0] === name)
-      .map(({ path, method, operation }) => operationBlock(document, `${method.toUpperCase()} ${path}`, operation)),
-  ])
+  const parts = document.tags.map(({ name, description }) => {
+    const own = all.filter(({ operation }) => operation.tags[0] === name)
+    const operations = own.map(({ path, method, operation }) =>
+      operationBlock(document, `${method.toUpperCase()} ${path}`, operation),
+    )
+    return { id: anchorOf(name), title: name, note: description, operations }
+  })
   const { description } = document.info
   return {
     title: 'API reference',
-    blocks: [introduction(String(description)), ...blocks, problemsOf(document), headersOf(document)],
+    blocks: [
+      introduction(String(description)),
+      { kind: 'contents', parts },
+      ...parts.flatMap(({ operations, ...heading }): Block[] => [{ kind: 'heading', ...heading }, ...operations]),
+      problemsOf(document),
+      headersOf(document),
+    ],
   }
+}
+
+function anchorOf(title: string): string {
+  return `part-${title.toLowerCase().replaceAll(' ', '-')}`
 }
 
 function introduction(text: string): Block {

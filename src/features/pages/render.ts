@@ -1,7 +1,9 @@
 import { Eta } from 'eta'
 import { fileURLToPath } from 'node:url'
+import type { Cell } from '../../answers/cells.ts'
 import type { Block } from './blocks.ts'
 import type { Alternate, WebFeed } from './feed.ts'
+import type { Navigation } from './navigation.ts'
 
 /** What the frame of every page shows. */
 export interface PageFrame {
@@ -9,19 +11,18 @@ export interface PageFrame {
   readonly blocks: readonly Block[]
   readonly version: string
   readonly style: string
+  readonly script: string
+  /** Seconds after which the script shows the page as it is then; null: it does not. */
+  readonly refresh: number | null
   readonly icon: string
   readonly home: string
   readonly search: string
   readonly query: string
-  /** Path of the reference page. */
-  readonly docs: string
   readonly signIn: string | null
   readonly alternates: readonly Alternate[]
-  readonly nav: readonly {
-    readonly label: string
-    readonly href: string
-    readonly current: boolean
-  }[]
+  /** The rows of its list as files. */
+  readonly downloads: readonly Cell[]
+  readonly navigation: Navigation
 }
 
 /** Longest text that is shown as one value, characters. */

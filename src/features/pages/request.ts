@@ -7,8 +7,9 @@ import type { ThreadFailure } from '../../base/threads/failure.ts'
 export interface PagesData {
   readonly config: Config
   readonly version: string
-  /** Paths of the stylesheet and the icon below the prefix of the pages. */
+  /** Paths of the stylesheet, the script and the icon below the prefix of the pages. */
   readonly style: string
+  readonly script: string
   readonly icon: string
 }
 
@@ -46,5 +47,7 @@ export interface PageReply {
   readonly status: number
   readonly type: string
   readonly body: Uint8Array
+  /** The name under which a browser stores it; null: it shows it. */
+  readonly file: string | null
   readonly fault: ThreadFailure | null
 }

@@ -14,8 +14,8 @@ import { type RequestThread, createRequestThread } from '../../base/threads/requ
 import { workerFile } from '../../base/threads/worker-file.ts'
 import { sha256Hex } from '../../base/digest.ts'
 import { prefersHtml } from './accept.ts'
-import { HTML, type Page, UI } from './page.ts'
-import { PAGES } from './pages.ts'
+import { type Page, UI } from './page.ts'
+import { MOVED, PAGES } from './pages.ts'
 import type { PageReply, PageRequest, PagesData } from './request.ts'
 
 interface WebOptions {
@@ -31,12 +31,12 @@ const LIMITS = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 512 }
 
 /**
  * Creates the pages for people: `/` for clients that prefer HTML, and everything below `/-/ui/`. They are made on a thread
- * of their own, which starts with the first of them. They only read, run no script and refer to nothing elsewhere.
+ * of their own, which starts with the first of them. They only read and refer to nothing elsewhere, and their script is one file of their own.
  */
 export function createWeb({ config, version }: WebOptions): (tools: PeopleTools) => PeoplePages {
   return (tools) => {
-    const { style, icon } = readAssets()
-    const data: PagesData = { config, version, style: style.path, icon: icon.path }
+    const { style, script, icon } = readAssets()
+    const data: PagesData = { config, version, style: style.path, script: script.path, icon: icon.path }
     const file = workerFile('pages.worker', import.meta.url)
     const thread = createRequestThread<PageRequest | PinRequest, PageReply>({
       file,
@@ -48,7 +48,7 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
     })
     tools.atEnd(() => thread.close())
     followPin(thread, tools.served.servedPin)
-    const assets = new Map([style, icon].map((asset) => [asset.path, asset]))
+    const assets = new Map([style, script, icon].map((asset) => [asset.path, asset]))
     return {
       reference: async (document, base) => {
         const reply = await thread.ask(
@@ -58,16 +58,17 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
         if (reply === null) throw new MirrorError('internal', 'the reference page was not made')
         return { html: reply.body, headers: SAFE }
       },
-      pages: PAGES.map(({ path, label, access, parameters, type = HTML }) => {
-        return { path: UI + path, label, access, parameters, type }
-      }),
+      pages: [...PAGES, ...MOVED].map(({ path, parameters }) => ({ path: UI + path, parameters })),
       answer(request, response, fault) {
         const { path, query } = rawTarget(request.url ?? '')
         const isRoot = path === '/' && prefersHtml(request.headers.accept)
         if (!isRoot && !path.startsWith(UI) && path !== BARE) return false
         const name = isRoot || path === BARE ? '' : path.slice(UI.length)
         const asset = assets.get(name)
+        const moved = fault === undefined && isReading(request) ? movedTo(name, query) : null
         if (asset !== undefined && isReading(request)) sendAsset(request, response, asset)
+        else if (moved !== null)
+          redirect(response, new URL(tools.baseUrl(request)).pathname.replace(/\/+$/, '') + moved)
         else
           void answerPage({ tools, thread }, { request, response, name, query, fault }).catch((error: unknown) =>
             tools.failures.answer(error, request, response),
@@ -76,6 +77,18 @@ export function createWeb({ config, version }: WebOptions): (tools: PeopleTools)
       },
     }
   }
+}
+
+/** Returns where a former path of a page leads; null for any other path. */
+function movedTo(name: string, query: string): string | null {
+  const moved = MOVED.find(({ path }) => path === name)
+  if (moved === undefined) return null
+  return `${UI}${moved.to}${query === '' ? '' : `?${query}`}`
+}
+
+function redirect(response: ServerResponse, to: string): void {
+  response.writeHead(308, { ...SAFE, 'Cache-Control': 'no-store', Location: to, 'Content-Length': 0 })
+  response.end()
 }
 
 /** The request for the reference page: it depends on the document alone. */
@@ -123,6 +136,7 @@ async function answerPage(
     ...more,
     'Cache-Control': 'no-store',
     'Content-Type': `${reply.type}; charset=utf-8`,
+    ...(reply.file !== null && { 'Content-Disposition': `attachment; filename="${reply.file}"` }),
     'Content-Length': reply.body.byteLength,
   })
   if (request.method === 'HEAD') response.end()
@@ -166,10 +180,19 @@ function isReading({ method }: IncomingMessage): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
-/** Header fields of every page: it may load its stylesheet and icon, send its forms here, and nothing else. */
+/**
+ * What a browser may do with a page: load its stylesheet, script and icon, ask and send its forms here, and nothing else. The script
+ * cannot make markup or code of a text.
+ */
+const POLICY = [
+  "default-src 'none'",
+  ...["style-src 'self'", "script-src 'self'", "connect-src 'self'", "img-src 'self'", "form-action 'self'"],
+  ...["base-uri 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"],
+].join('; ')
+
+/** Header fields of every page. */
 const SAFE = {
-  'Content-Security-Policy':
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'Content-Security-Policy': POLICY,
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -198,6 +221,7 @@ interface Asset {
 /** Files that pages refer to, by their use. */
 interface Assets {
   readonly style: Asset
+  readonly script: Asset
   readonly icon: Asset
 }
 
@@ -205,6 +229,7 @@ interface Assets {
 function readAssets(): Assets {
   return {
     style: readAsset('style.css', 'text/css; charset=utf-8'),
+    script: readAsset('script.js', 'text/javascript; charset=utf-8'),
     icon: readAsset('icon.svg', 'image/svg+xml'),
   }
 }

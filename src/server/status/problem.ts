@@ -1,12 +1,15 @@
+import type { SourceName } from '../../base/domain/sources.ts'
 import type { ProblemCode, ReportedProblem } from '../../base/reports/problems.ts'
 
 /** A problem, and whether the mirror is not ready for it, as `/-/ready` says. */
 export interface MirrorProblem extends ReportedProblem {
   readonly unready: boolean
+  /** The sources that fail or get older for it, of which older data is served; absent: it is not about what is served. */
+  readonly sources?: readonly SourceName[]
 }
 
 /** Returns a problem as the report has it. */
-export function reportedProblem({ unready: _, ...reported }: MirrorProblem): ReportedProblem {
+export function reportedProblem({ unready: _, sources: __, ...reported }: MirrorProblem): ReportedProblem {
   return reported
 }
 
@@ -16,7 +19,7 @@ export function problem(
   level: MirrorProblem['level'],
   subject: string,
   text: string,
-  more: Partial<Pick<MirrorProblem, 'detail' | 'since' | 'effect' | 'advice' | 'unready' | 'run'>> = {},
+  more: Partial<Pick<MirrorProblem, 'detail' | 'since' | 'effect' | 'advice' | 'unready' | 'run' | 'sources'>> = {},
 ): MirrorProblem {
   return {
     code,

@@ -84,6 +84,7 @@ function unsyncedProblem({ name, unsynced, asOf }: SourceStatus): MirrorProblem[
     problem('unsynced', 'failed', name, 'not synced any more', {
       detail,
       effect: servedWords([asOf]),
+      sources: [name],
     }),
   ]
 }
@@ -154,8 +155,40 @@ function failures(
   const isBusy = all.some(({ state }) => state === 'running')
   const failed = sources.filter(({ state }) => state === 'failed')
   const own = failed.filter(({ wrongRun }) => storage.state === 'ok' || !OF_STORAGE.includes(wrongRun?.code ?? null))
-  const causes = Map.groupBy(own, ({ name, wrongRun }) => sharedCause(wrongRun?.code) ?? name)
-  return [...causes].map(([cause, ones]) => failureOf(cause, ones, config, isBusy))
+  return causesOf(own).map(({ cause, ones }) => failureOf(cause, ones, config, isBusy))
+}
+
+/** Why sources failed: a cause that they have in common, or the name of the only one. */
+interface FailureCause {
+  readonly cause: SourceName | NonNullable<ReturnType<typeof sharedCause>>
+  /** What their runs asked; null: their messages do not say it. */
+  readonly host: string | null
+  readonly ones: SourceStatus[]
+}
+
+/**
+ * Puts sources together that failed for the same cause: of the same kind, and not of two hosts. A message that names no host, such
+ * as that of a private source without a key, is proved to be of the kind alone.
+ */
+function causesOf(failed: readonly SourceStatus[]): FailureCause[] {
+  const causes: FailureCause[] = []
+  const known = failed.map((one) => ({ one, host: hostOf(one.wrongRun?.message ?? '') }))
+  for (const { one, host } of [
+    ...known.filter(({ host }) => host !== null),
+    ...known.filter(({ host }) => host === null),
+  ]) {
+    const cause = sharedCause(one.wrongRun?.code) ?? one.name
+    const same = causes.find((other) => other.cause === cause && (host === null || other.host === host))
+    if (same === undefined) causes.push({ cause, host, ones: [one] })
+    else same.ones.push(one)
+  }
+  return causes
+}
+
+/** Returns the host of the first address that a message begins with. */
+function hostOf(message: string): string | null {
+  const [address = ''] = /^https?:\/\/[^\s,;]+/.exec(message) ?? []
+  return URL.canParse(address) ? new URL(address).host : null
 }
 
 function sharedCause(code: string | null | undefined) {
@@ -163,7 +196,7 @@ function sharedCause(code: string | null | undefined) {
 }
 
 function failureOf(
-  cause: SourceName | NonNullable<ReturnType<typeof sharedCause>>,
+  cause: FailureCause['cause'],
   ones: readonly SourceStatus[],
   config: Config,
   isBusy: boolean,
@@ -175,6 +208,7 @@ function failureOf(
     since: earliest(ones.map(({ failingSince }) => failingSince)),
     effect: effectOf(ones, config),
     unready: ones.some((one) => ageKind(one, config) !== null),
+    sources: ones.map(({ name }) => name),
   }
   if (typeof cause !== 'string')
     return problem(cause.code, 'failed', subject, cause.text, { ...more, advice: [cause.advice] })
@@ -234,6 +268,7 @@ function ageProblems(
             : servedWords(ones.map(({ asOf }) => asOf)),
         advice: kind === 'age_unknown' ? ['patchmirror doctor'] : advice,
         unready: true,
+        ...(kind !== 'first_run' && { sources: ones.map(({ name }) => name) }),
       }),
     ]
   })

@@ -120,17 +120,17 @@ export function createRunReader(db: Db) {
     `SELECT * FROM run WHERE id < @before AND (@source = '' OR source = @source) AND (@kind = '' OR kind = @kind)
        AND (@state = '' OR iif(ended_at IS NULL, @open, state) = @state) ORDER BY id DESC LIMIT @limit`,
   )
-  const failing = db
-    .prepare<{ source: string }, number | null>(
-      `SELECT min(started_at) FROM run WHERE source = @source AND state = 'failed' AND id >
-         coalesce((SELECT max(id) FROM run WHERE source = @source AND state IN ('complete', 'partial', 'quarantined')), 0)`,
-    )
-    .pluck()
+  const failing = db.prepare<{ source: string }, { since: number | null; runs: number }>(
+    `SELECT min(started_at) AS since, count(*) AS runs FROM run WHERE source = @source AND state = 'failed' AND id >
+       coalesce((SELECT max(id) FROM run WHERE source = @source AND state IN ('complete', 'partial', 'quarantined')), 0)`,
+  )
   const list = db.prepare<[number], Row>('SELECT * FROM run ORDER BY id DESC LIMIT ?')
   return {
     readRun: (id: number) => see(byId.get(id)),
     /** When the first of the failed runs began that are the last ones of a source, Unix milliseconds; null: the last did not fail. */
-    readFailingSince: (source: SourceName): number | null => failing.get({ source }) ?? null,
+    readFailingSince: (source: SourceName): number | null => failing.get({ source })?.since ?? null,
+    /** How many of the last runs of a source failed; 0: the last did not fail. */
+    countFailing: (source: SourceName): number => failing.get({ source })?.runs ?? 0,
     readLatestEndedRun: (source: SourceName) => see(ended.get(source)),
     ...createResultReads(db, see),
     /** The last run that published a snapshot, or found that it still is what upstream has, as far as it could tell. */

@@ -39,7 +39,7 @@ beforeAll(async () => {
   const reads = openShortReads(dir)
   if (reads === null) throw new Error('no database')
   const { config } = load({ env: { PATCHMIRROR_DATA_DIR: dir } })
-  const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads)
+  const make = createPageMaker({ config, version: 'test', style: 's.css', script: 's.js', icon: 'i.svg' }, () => reads)
   close = () => reads.close()
   show = (kind, name) => {
     const asked = { page: 'avr', query: `id=${kind}-${name}`, signedIn: true, status: null, now: NOW, served: null }

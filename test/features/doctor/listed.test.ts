@@ -180,7 +180,7 @@ test.each(every)(
       expect(troubled[0]?.found).toContain(words)
 
     expect(describeProblems(status, config, NOW)[0]).toContain(`${isFailed ? 'PROBLEM' : 'WARNING'}: ${head}`)
-    const notices = problemNotices({ config, ui: () => '/', now: NOW }, status)
+    const notices = problemNotices({ config, ui: () => '/', now: NOW, signedIn: true }, status)
     expect(notices).toMatchObject([{ title: head, tone: isFailed ? 'bad' : 'warn' }])
     const active = status.sources.map(({ name }) => name)
     expect(judgeReadiness(status, config, active, NOW).ready).toBe(problem?.unready !== true)

@@ -207,7 +207,7 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   if (reads === null) throw new Error('no database')
   onTestFinished(() => reads.close())
   const makerOf = (settings: typeof config) =>
-    createPageMaker({ config: settings, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads)
+    createPageMaker({ config: settings, version: 'test', style: 's.css', script: 's.js', icon: 'i.svg' }, () => reads)
   const textOf = (page: string, query = '', make = makerOf(config), expected = 200): string => {
     const now = Date.now() + 60_000 // upstream's dates may be a second ahead, and nothing is old by these
     const asked = { page, query, signedIn: true, status: null, now, served: null }
@@ -222,9 +222,10 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   const words = row?.fixes === 1 ? '1 finding got a fix' : `${row?.fixes} findings got a fix`
   const listed = textOf('tag-changes')
   expect(listed).toContain(words)
-  const table = listed.slice(listed.indexOf('Tags with a fix'), listed.indexOf('Changes of findings'))
-  expect(table).toContain(`id=${encodeURIComponent(one.owner)}`)
-  expect(textOf('tag-changes', 'before=1')).not.toContain('Tags with a fix')
+  const table = textOf('images', 'sort=fix')
+  const [, first = ''] = /<tbody.*?<tr(.*?)<\/tr>/s.exec(table) ?? []
+  expect(first).toContain(`id=${encodeURIComponent(one.owner)}`)
+  expect(first).toMatch(/data-label="With a fix">.*?<bdi>[1-9]/)
   const ofOne = textOf('tag', `id=${encodeURIComponent(one.owner)}`)
   for (const whose of ['the service describes it: counts', 'Findings of this mirror']) expect(ofOne).toContain(whose)
   const items = atomEntries(textOf('tag-changes.atom'))

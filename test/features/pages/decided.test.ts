@@ -49,7 +49,7 @@ beforeAll(async () => {
         store.damage(`UPDATE run SET kind = 'approve' WHERE id = ${id}`)
         return id
       }
-      const doubts = { facts: { doubts: 3 } }
+      const doubts = { facts: { doubts: 3, scopeSettings: ['osv.scope 4f53cda18c2b'] } }
       store.addRun('osv', FILLED_AT - 2 * 86_400_000, { ...doubts, message: 'of two days ago' })
       doubtful = store.addRun('osv', FILLED_AT - 3_600_000, doubts)
       refuse('superseded', FILLED_AT)
@@ -69,6 +69,10 @@ async function page(path: string): Promise<string> {
   return body.toString()
 }
 const of = (decision: Decision): string => `run?id=${runs.get(decision) ?? 0}`
+
+test('the page of a run shows no hashes of the settings that it followed', async () => {
+  expect(await page(`run?id=${doubtful}`)).not.toContain('4f53cda18c2b')
+})
 
 describe('the page of a run that was decided about', () => {
   test('names the run that published an approved change', async () => {
@@ -123,4 +127,15 @@ test('the overview names how many VEX documents the views lack, in its findings 
   const html = await page('')
   expect(html).toContain(`Views (vex): ${lacking}`)
   expect(html).toContain(`vex: behind, ${lacking}`)
+})
+
+test('the overview has a tick with words for each run of two days, which leads to the run for those with a key', async () => {
+  const html = await page('')
+  expect(html).toMatch(
+    /<a class="tick bad" href="\/-\/ui\/run\?id=\d+" title="[^"]*quarantined \(run \d+\)" aria-label="2026/,
+  )
+  expect(html).toContain('partial or quarantined')
+  const open = (await served.get('/-/ui/', { accept: 'text/html', authorization: '' })).body.toString()
+  expect(open).toMatch(/<span class="tick bad" role="img" title="[^"]*quarantined/)
+  expect(open).not.toContain('ui/run?id=')
 })

@@ -14,6 +14,7 @@ import { TEST_KEY } from '../../support/keys.ts'
 
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 const NO_KEY = { authorization: '' }
+const OWN_SCRIPT = /^<script src="\/-\/ui\/script-[\da-f]{16}\.js" defer>$/
 const KEY = { authorization: `Basic ${Buffer.from(`${TEST_KEY}:`).toString('base64')}` }
 
 let served: Served
@@ -80,14 +81,15 @@ test('the overview says that a first run is in progress, and offers no command t
   expect(await runs('failed')).toContain('the process ended before the run did')
 })
 
-test('images out of scope are listed without a link, and the overview claims no more than the scope', async () => {
+test('images out of scope are listed as such, and the overview claims no more than the scope', async () => {
   const service = { images: 6, tags: 18, packages: 4, tickets: 2, users: 1, subscriptions: 1 }
   const { ask, askOpen } = await filledCatalogBench(service)
   const html = await (await ask('/-/ui/images')).text()
-  const links = [...html.matchAll(/href="(\/-\/ui\/tags\?image=[^"]*)"/g)].map(([, href = '']) => href)
+  const links = [...html.matchAll(/href="(\/-\/ui\/images\?image=[^"]*)"/g)].map(([, href = '']) => href)
   expect(links.length).toBeGreaterThan(0)
   for (const href of links) expect([href, (await ask(href)).status]).toEqual([href, 200])
-  expect(html).toContain('its tags are not stored')
+  expect(html).toContain('not judged')
+  expect(html).not.toMatch(/data-label="Findings"><span[^>]*><span[^>]*><bdi>0</)
   const overview = await (await askOpen('/-/ui/')).text()
   expect(overview).toContain('complete: everything upstream lists in scope is stored')
   expect(overview).not.toContain('everything upstream lists is stored')
@@ -114,17 +116,31 @@ describe('each page for people', () => {
     expect((await page('/-/ui?', KEY)).status).toBe(200)
   })
 
-  test('runs no script, loads nothing from elsewhere and is not cached', async () => {
+  test('runs one script of its own, loads nothing from elsewhere and is not cached', async () => {
     for (const reply of [await page('/-/ui/'), await page('/-/ui/sign-in'), await page('/-/ui/no')]) {
       const { headers, body } = reply
-      expect(headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'self';/)
-      expect(headers['content-security-policy']).not.toContain('unsafe')
+      const policy = String(headers['content-security-policy']).split('; ')
+      expect(policy).toContain("default-src 'none'")
+      expect(policy).toContain("script-src 'self'")
+      expect(policy).toContain("require-trusted-types-for 'script'")
+      expect(policy.filter((one) => /unsafe|https?:|\*|data:/.test(one))).toEqual([])
       expect(headers['x-content-type-options']).toBe('nosniff')
       expect(headers['referrer-policy']).toBe('no-referrer')
       expect(headers['cache-control']).toBe('no-store')
       expect(headers['set-cookie']).toBeUndefined()
-      expect(body.toString()).not.toMatch(/<script|style=|https?:\/\/| on\w+=/i)
+      const html = body.toString()
+      expect(html.match(/<script[^>]*>[^<]*/g)).toEqual([expect.stringMatching(OWN_SCRIPT)])
+      expect(html).not.toMatch(/style=|https?:\/\/| on\w+=/i)
     }
+  })
+
+  test('has a script that makes no code or markup of a text', async () => {
+    const [, path = ''] = /<script src="([^"]+)"/.exec((await page('/-/ui/')).body.toString()) ?? []
+    const { headers, body } = await page(path)
+    expect(headers['content-type']).toBe('text/javascript; charset=utf-8')
+    expect(headers['cache-control']).toContain('immutable')
+    expect(body.toString()).not.toMatch(/innerHTML =|insertAdjacentHTML|document\.write|\beval\b|Function\(|https?:/)
+    expect(body.toString().split('\n').length).toBeLessThan(60)
   })
 
   test('that does not exist is a 404 in HTML, and writing methods are a 405', async () => {
@@ -158,6 +174,11 @@ describe('each page for people', () => {
     expect(style.headers['content-type']).toBe('text/css; charset=utf-8')
     expect(style.headers['cache-control']).toContain('immutable')
   })
+})
+
+test('the former path of the tags of an image leads to the page that has them now', async () => {
+  const { status, headers } = await page('/-/ui/tags?image=7')
+  expect([status, headers.location]).toEqual([308, '/-/ui/images?image=7'])
 })
 
 describe('a page about data that is not known', () => {

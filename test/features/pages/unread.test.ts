@@ -38,10 +38,13 @@ test.each(telling(UNREADABLE, 'emptied'))(
     const overview = await pageOf(port, '/')
     expect(overview.status).toBe(503)
     expect(overview.text).toContain('Data folder: damaged')
-    expect(overview.text).toContain('patchmirror doctor --data')
+    expect(overview.text).toContain('the log says what to do')
     const search = await pageOf(port, '/-/ui/search?q=one')
     expect(search.status).toBe(503)
-    expect(search.text).toContain('patchmirror doctor')
-    for (const { text } of [overview, search]) expect(text).not.toContain('starting')
+    expect(search.text).toContain('the log has the reason')
+    for (const { text } of [overview, search]) {
+      expect(text).not.toContain('starting')
+      expect(text).not.toContain('patchmirror doctor') // a client without a key cannot use it
+    }
   },
 )

@@ -66,7 +66,26 @@ test('sources that fail because the service cannot be reached are one problem, w
         'data of 2026-07-01T05:58:00.000Z is served, older than feeds.maxAgeHours (26), older than osv.maxAgeHours (26)',
       advice: ['patchmirror doctor'],
       unready: true,
+      sources: ['feeds', 'osv', 'catalog'],
     },
+  ])
+})
+
+test('sources that cannot reach two hosts are two problems, and one whose host is not known claims no third', () => {
+  const at = (name: SourceName, host: string) => {
+    const one = failed(name, 'upstream_unreachable', T1)
+    return { ...one, wrongRun: one.wrongRun && { ...one.wrongRun, message: `${host}: connect ETIMEDOUT` } }
+  }
+  const sources = [
+    at('catalog', 'why it failed is in the log'),
+    at('feeds', 'https://api.example.com/external/patch_feed'),
+    at('identity', 'https://id.example.com/v1/users'),
+    at('osv', 'https://api.example.com/external/osv/all.json'),
+  ]
+  const found = problemsOf(status(sources), config, NOW)
+  expect(found.map(({ code, subject }) => [code, subject])).toEqual([
+    ['unreachable', 'feeds, osv, catalog'],
+    ['unreachable', 'identity'],
   ])
 })
 

@@ -32,10 +32,8 @@ export function changesChart({ reads, now }: PageCall): ChartBlock {
   return {
     kind: 'chart',
     title: 'Changes per day',
-    text:
-      total === 0
-        ? `no counted changes in ${DAYS} days`
-        : `${grouped(total)} ${nounOf(total, 'change')} in ${DAYS} days, ${busiest}`,
+    text: `${grouped(total)} ${nounOf(total, 'change')} in ${DAYS} days, ${busiest}`,
+    empty: `No counted changes in ${DAYS} days.`,
     bars,
     width: WIDTH,
     height: HEIGHT,

@@ -102,7 +102,8 @@ function patchBlocks(call: PageCall, id: string): Block[] {
   try {
     const filter = { cve_id: id }
     const page = readListPage(call, '/v1/patches', {}, new URLSearchParams(filter), '')
-    const table = { ...patchesTable(page), title: 'patches and tickets', empty: NO_PATCH }
+    const about = page.total === null ? [] : [counted(page.total, 'patch', 'patches')]
+    const table = { ...patchesTable(page), title: 'patches and tickets', about, empty: NO_PATCH }
     return listBlocks(call, 'patches', table, filter)
   } catch (error) {
     if (!(error instanceof MirrorError) || !['not_found', 'not_ready', 'stale'].includes(error.code)) throw error

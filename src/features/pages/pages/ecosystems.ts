@@ -1,6 +1,6 @@
 import { MirrorError } from '../../../base/errors.ts'
 import type { Block } from '../blocks.ts'
-import { code, count, link, plain } from '../../../answers/cells.ts'
+import { code, count, link, plain, time } from '../../../answers/cells.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
 
 /** Rows on a page of packages or records. */
@@ -78,7 +78,7 @@ export function loadPackageList(call: PageCall): PageView {
 
 /** Loads the page of the records that name a package. */
 export function loadPackage(call: PageCall): PageView {
-  const { ui, query, reads } = call
+  const { ui, query, reads, now } = call
   const ecosystem = parameter(query, 'ecosystem')
   const name = parameter(query, 'name')
   const after = parameter(query, 'after')
@@ -95,7 +95,10 @@ export function loadPackage(call: PageCall): PageView {
         title: 'Records that name this package',
         note: 'In any version; the record says which ones are affected.',
         columns: ['Record', 'Modified'],
-        rows: shown.map(({ id }) => [code(id, ui('record', { id })), plain(reads.osv.readEntry(id)?.modified)]),
+        rows: shown.map(({ id }) => [
+          code(id, ui('record', { id })),
+          time(reads.osv.readEntry(id)?.modified ?? null, now),
+        ]),
         empty: 'No record of this mirror names this package.',
         first: after === '' ? null : ui('package', { ecosystem, name }),
         next: last === undefined ? null : ui('package', { ecosystem, name, after: last }),

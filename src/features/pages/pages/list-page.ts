@@ -27,3 +27,8 @@ export function readListPage(
   }
   return parseListPage(reads, requestedPath(path, params), reply)
 }
+
+/** Throws as a list of the API does that is not mirrored, or too old to be served. */
+export function requireList(call: PageCall, path: string): void {
+  readListPage(call, path, {}, new URLSearchParams(), '')
+}

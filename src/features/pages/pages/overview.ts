@@ -10,25 +10,31 @@ import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { FactsBlock } from '../../../answers/html.ts'
 import type { Block, SourceCard } from '../blocks.ts'
 import type { Tone } from '../../../answers/answer.ts'
-import { type Cell, size, code, count, link, plain, span, state, time } from '../../../answers/cells.ts'
+import { type Cell, size, count, digest, link, plain, span, state, time } from '../../../answers/cells.ts'
 import type { PageCall, PageView } from '../page.ts'
 import { changeWords } from './changes/log.ts'
 import { changesChart } from './chart.ts'
-import { problemNotices } from './problems.ts'
+import { withoutCommand } from '../open-text.ts'
+import { problemNotices, retriedNotices, withoutDistance } from './problems.ts'
+import { runTicks } from './runs/ticks.ts'
 import { whyOff } from './transfer/deliveries.ts'
 
 /** Loads the page of the state of the whole mirror: what is wrong first. */
 export function loadOverview(call: PageCall): PageView {
   const { status } = call
   if (status === null) throw new MirrorError('internal', 'the overview has no report')
-  const found = problemNotices(call, status)
+  const { countFailing } = call.reads.runs
+  const place = { ...call, countFailing }
+  const found = [...problemNotices(place, status), ...retriedNotices(place, status)]
+  const names = status.sources.map(({ name }) => name)
   const blocks: Block[] = [
     ...(found.length > 0 ? found : [ALL_WELL]),
     { kind: 'sources', title: 'Sources', cards: status.sources.map((one) => cardOf(call, one)) },
+    runTicks(call, names),
     changesChart(call),
     { kind: 'facts', title: 'Parts', rows: partsOf(call, status) },
   ]
-  return { title: 'Overview', blocks }
+  return { title: 'Status', blocks }
 }
 
 const ALL_WELL: Block = {
@@ -54,7 +60,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
   const { name, asOf, ageSeconds, lastRun, nextRunAt, records, snapshot, partialListCount } = source
   const { progress } = source
   const scope = scopeWords(call, source)
-  const { now, ui, config } = call
+  const { now, config } = call
   const limit = config[name].maxAgeHours * 3600
   const isOld = ageSeconds === null || ageSeconds > limit
   const isFirst = asOf === null && source.state === 'running'
@@ -67,7 +73,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
     rows: [
       ...(progress ? ([['progress', plain(describeRunProgress(progress))]] as const) : []),
       ['age', ageCell(source, limit, isFirst)],
-      ['as of', time(asOf, now)],
+      ['as of', withoutDistance(time(asOf, now))],
       ['last run', ended],
       ['next run', nextRunAt === null ? plain('not scheduled') : time(nextRunAt, now)],
       ['last change', lastChange(call, call.reads.changes.readLatestLogged(name))],
@@ -75,8 +81,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
       ...(scope === null ? [] : ([['scope', plain(scope)]] as const)),
       ...(source.partial ? ([['missing or outdated', plain(lacksWords(source))]] as const) : []),
       ...(partialListCount === 0 ? [] : ([['lists incomplete', count(partialListCount)]] as const)),
-      ['snapshot', snapshot === null ? plain(null) : code(snapshot.slice(0, 12))],
-      ...(call.signedIn ? ([['runs', link('all runs', ui('runs', { source: name }))]] as const) : []),
+      ['snapshot', snapshot === null ? plain(null) : digest(snapshot)],
     ],
   }
 }
@@ -140,23 +145,28 @@ function partsOf(call: PageCall, status: Status): FactsBlock['rows'] {
   return [
     ['disk', free === null ? disk : [disk, { ...size(free), note: 'free' }]],
     ['views', viewsOf(call, status)],
-    ['bundles', bundlesOf(call, status)],
-    ...(status.fleet === undefined ? [] : [['fleet', fleetOf(call, status.fleet)] as const]),
-    ['relay', relayOf(status)],
-    ['webhooks', webhooksOf(call, status)],
+    ['bundles', [...bundlesOf(call, status), ...pageOf(call, 'bundles')]],
+    ['fleet', [...fleetOf(call, status.fleet), ...pageOf(call, 'fleet')]],
+    ['relay', [...relayOf(status), ...pageOf(call, 'relay')]],
+    ['webhooks', [...webhooksOf(call, status), ...pageOf(call, 'webhooks')]],
     ['running for', plain(uptimeSeconds === null ? null : span(uptimeSeconds))],
   ]
 }
 
+/** Leads to the page of a part, for those who may read it. */
+function pageOf({ ui, signedIn }: PageCall, path: 'bundles' | 'fleet' | 'relay' | 'webhooks'): Cell[] {
+  return signedIn ? [link('more', ui(path))] : []
+}
+
 const VIEWS: Readonly<Record<string, Tone>> = { current: 'good', behind: 'warn', none: 'warn' }
 
-function viewsOf({ now }: PageCall, { views = [] }: Status): Cell[] {
+function viewsOf({ now, signedIn }: PageCall, { views = [] }: Status): Cell[] {
   if (views.length === 0) return [plain('off (views.bucket, views.query, views.vex)')]
   return views.flatMap(({ kind, state: is, madeAt, making, failing, unread }) => {
     const missing = unread ? `, ${describeUnread(unread)}` : ''
     const words = `${kind}: ${is}${making ? ', being built' : ''}${failing ? ', failing' : ''}${missing}`
     const tone = failing ? 'bad' : (VIEWS[is] ?? 'plain')
-    return [state(words, tone), ...(madeAt === null ? [] : [time(madeAt, now)])]
+    return [state(signedIn ? words : withoutCommand(words), tone), ...(madeAt === null ? [] : [time(madeAt, now)])]
   })
 }
 
@@ -182,7 +192,8 @@ function bundlesOf({ now, reads }: PageCall, { bundle, boxes }: Status): Cell[] 
   return cells.length === 0 ? [plain('none exported or imported')] : cells
 }
 
-function fleetOf({ now }: PageCall, fleet: NonNullable<Status['fleet']>): Cell[] {
+function fleetOf({ now, signedIn }: PageCall, fleet: Status['fleet']): Cell[] {
+  if (fleet === undefined) return [plain('in none (fleet.url)')]
   const { leads, leader, epoch, served, seen, lagSeconds, publishedAt, failing } = fleet
   const who = leads ? `leads, epoch ${epoch}` : `follows ${leader?.name ?? 'no leader'}`
   const isBehind = lagSeconds === null || lagSeconds > 0
@@ -191,7 +202,7 @@ function fleetOf({ now }: PageCall, fleet: NonNullable<Status['fleet']>): Cell[]
     plain(clip(`${fleet.name} (${fleet.role}): ${who}`)),
     state(what, isBehind ? 'warn' : 'good'),
     ...(publishedAt === null ? [] : [time(publishedAt, now)]),
-    ...(fleet.paused ? [state(FLEET_PAUSED, 'warn')] : []),
+    ...(fleet.paused ? [state(signedIn ? FLEET_PAUSED : withoutCommand(FLEET_PAUSED), 'warn')] : []),
     ...(failing === null ? [] : [state(clip(failing.message), 'bad')]),
   ]
 }

@@ -21,7 +21,6 @@ const TAGS = [
   ['Identity', 'Users, where a setting allows it.'],
   ['VEX repository', 'OpenVEX documents, for Trivy.'],
   ['Mirror', "The mirror's own pages."],
-  ['Pages', 'Pages for people.'],
   ['Webhooks', 'Deliveries of the service.'],
 ] as const
 

@@ -142,7 +142,10 @@ beforeAll(async () => {
   close = () => reads.close()
   page = (path, query, env = {}) => {
     const { config } = load({ env: { PATCHMIRROR_DATA_DIR: dir, ...env } })
-    const make = createPageMaker({ config, version: 'test', style: 's.css', icon: 'i.svg' }, () => reads)
+    const make = createPageMaker(
+      { config, version: 'test', style: 's.css', script: 's.js', icon: 'i.svg' },
+      () => reads,
+    )
     const asked = { page: path, query, signedIn: true, status: null, now: NOW, served: null }
     const { status, body } = make({ ...asked, problem: null, base: '/m', origin: 'http://localhost' })
     return `${status}\n${mainOf(Buffer.from(body).toString())}`
@@ -265,15 +268,14 @@ test('the lists of the catalog stay as they are, in the terminal and on a page',
     ['patches', ['list', 'patches']],
     ['patches?after=', ['list', 'patches', '--limit', '1']],
     ['patches?cve_id=CVE-1', ['list', 'patches', '--cve', 'CVE-1']],
-    ['tags', ['list', 'tags']],
-    ['tags', ['list', 'tags', '--limit', '2', '--json']],
+    ['images', ['list', 'tags']],
+    ['images?sort=name&image=library/python', ['list', 'tags', '--limit', '2', '--json']],
   ]
   const parts: string[] = []
   for (const [shown, args] of lists) {
     const [name = '', query = ''] = shown.split('?')
     parts.push(`=== ${args.join(' ')}\n--- terminal\n${await terminal(args)}--- page\n${page(name, query)}`)
   }
-  parts.push(`=== images\n${page('images', '')}`)
   await expect(parts.join('\n')).toMatchFileSnapshot('./lists.txt')
 })
 

@@ -13,7 +13,8 @@ import { type SourceName, SOURCES } from '../../../../base/domain/sources.ts'
 import { changedNames, notJudgedWords } from '../../../lookup/change-tables.ts'
 import type { Block } from '../../blocks.ts'
 import { answerBlocks } from '../../links.ts'
-import { type Cell, plain } from '../../../../answers/cells.ts'
+import { type Cell, plain, withTimes } from '../../../../answers/cells.ts'
+import { asSentence } from '../../../../answers/html.ts'
 import { type PageCall, type PageView, choiceOf, parameter } from '../../page.ts'
 import { askedSources } from './log.ts'
 import { askedPackages } from './packages.ts'
@@ -42,7 +43,7 @@ export function sinceView(call: PageCall): PageView {
   const place = named === '' ? placeByDefault(reads, 'osv', call.now) : placeOf(call, named, wanted)
   const source = place?.source ?? wanted ?? 'osv'
   const since = named || (typeof place?.at === 'number' ? toIso(place.at) : '')
-  const title = `Changes of ${clip(asks?.subject ?? source, 100)}${since && ` since ${clip(since, 64)}`}`
+  const title = `Changes of ${clip(asks?.subject ?? source, 100)}${since && ` since ${withTimes(clip(since, 64))}`}`
   const note = place && firstStoredText(place)
   const blocks = [formBlock(call, source), ...(note === null ? [] : [youngNotice(note)])]
   if (reads.snapshots.readSnapshot(source) === null)
@@ -120,7 +121,7 @@ function tableOf(
 }
 
 function youngNotice(text: string): Block {
-  return { kind: 'notice', tone: 'plain', title: 'The mirror is younger than that', text }
+  return { kind: 'notice', tone: 'plain', title: 'The mirror is younger than that', text: withTimes(asSentence(text)) }
 }
 
 const UNKNOWN: Block = {

@@ -7,7 +7,7 @@ import type { StatedWords } from '../../../../documents/vex/statement.ts'
 import { readVexDocuments } from '../../../../documents/vex/statements.ts'
 import type { Block } from '../../blocks.ts'
 import type { Tone } from '../../../../answers/answer.ts'
-import { type Cell, code, grouped, link, plain, state } from '../../../../answers/cells.ts'
+import { type Cell, code, grouped, link, plain, state, withTimes } from '../../../../answers/cells.ts'
 import { type PageCall, numberOf, parameter } from '../../page.ts'
 import type { ShownArtifact, ShownDocument } from './artifacts.ts'
 
@@ -107,7 +107,7 @@ function sbomBlocks(call: PageCall, document: ShownDocument, further: Further): 
       kind: 'heading',
       title: 'SBOM',
       note: [format, subject, createdAt]
-        .map((text) => clip(text, 600))
+        .map((text) => withTimes(clip(text, 600)))
         .filter(Boolean)
         .join(' · '),
     },

@@ -1,10 +1,12 @@
-import { clip } from '../../../../base/text.ts'
+import { clip, counted } from '../../../../base/text.ts'
 import { SOURCES } from '../../../../base/domain/sources.ts'
 import { messageNow } from '../../../../store/runs/rejected.ts'
 import { type Run, type RunState, lastedMs } from '../../../../store/runs/runs.ts'
 import type { Tone } from '../../../../answers/answer.ts'
-import { type Cell, link, plain, span, state, time } from '../../../../answers/cells.ts'
-import { type PageCall, type PageView, choiceOf, numberOf } from '../../page.ts'
+import { type Cell, link, plain, span, state, time, withTimes } from '../../../../answers/cells.ts'
+import type { FormField } from '../../blocks.ts'
+import { type PageCall, type PageView, choiceOf, numberOf, parameter } from '../../page.ts'
+import { type Outcome, type RunLine, groupUnchanged, judgeRuns } from './outcomes.ts'
 
 const STATES = ['running', 'complete', 'partial', 'quarantined', 'failed', 'stopped'] as const
 const KINDS = ['sync', 'refresh', 'reconcile', 'approve', 'repair', 'import'] as const
@@ -20,7 +22,11 @@ const TONES: Readonly<Record<RunState, Tone>> = {
   stopped: 'plain',
 }
 
-/** Loads the page of the run log, with filters. */
+const SHOWN = ['all'] as const
+/** Runs that are looked at for a page of those that changed something or did not end well. */
+const LOOKED = 1000
+
+/** Loads the page of the run log: what changed something or did not end well, or every run that fits a filter. */
 export function loadRuns(call: PageCall): PageView {
   const { query, reads, ui } = call
   const filter = {
@@ -28,14 +34,18 @@ export function loadRuns(call: PageCall): PageView {
     kind: choiceOf(query, 'kind', KINDS),
     state: choiceOf(query, 'state', STATES),
   }
+  const show = choiceOf(query, 'show', SHOWN)
   const before = numberOf(query, 'before')
-  const found = reads.runs.findRuns({
-    ...filter,
-    before: before ?? Number.MAX_SAFE_INTEGER,
-    limit: PAGE + 1,
-  })
-  const shown = found.slice(0, PAGE)
-  const next = found.length > PAGE ? ui('runs', { ...filter, before: shown.at(-1)?.id }) : null
+  const isEach = show === 'all' || filter.kind !== '' || filter.state !== ''
+  const limit = isEach ? PAGE + 1 : LOOKED
+  const found = reads.runs.findRuns({ ...filter, before: before ?? Number.MAX_SAFE_INTEGER, limit })
+  const lines = isEach
+    ? found.map((run): RunLine => ({ run, outcome: run.state as Outcome }))
+    : groupUnchanged(judgeRuns(found))
+  const shown = lines.slice(0, PAGE)
+  const oldest = shown.at(-1)
+  const isEnd = lines.length <= PAGE && found.length < limit
+  const next = isEnd || oldest === undefined ? null : ui('runs', { ...filter, show, before: lastRunOf(oldest)?.id })
   return {
     title: 'Runs',
     blocks: [
@@ -47,25 +57,56 @@ export function loadRuns(call: PageCall): PageView {
           selectOf('source', 'Source', SOURCES, filter.source),
           selectOf('kind', 'Kind', KINDS, filter.kind),
           selectOf('state', 'State', STATES, filter.state),
+          showField(show),
         ],
         button: 'Filter',
       },
       {
         kind: 'table',
-        title: 'Runs, newest first',
-        columns: ['Run', 'Source', 'Kind', 'State', 'Started', 'Took', 'What happened'],
-        rows: shown.map((run) => rowOf(call, run)),
+        title: isEach ? 'Runs, newest first' : 'Runs that changed something or did not end well, newest first',
+        columns: ['Run', 'Source', 'Kind', 'State', 'Started', 'Took', 'Result'],
+        rows: shown.map((line) => ('run' in line ? rowOf(call, line.run) : groupRow(call, line.unchanged))),
         empty: 'No run fits this filter.',
-        first: before === null ? null : ui('runs', filter),
+        first: before === null ? null : ui('runs', { ...filter, show }),
         next,
       },
     ],
   }
 }
 
+function showField(show: string): FormField {
+  const options = [
+    { value: '', label: 'changed or not complete' },
+    { value: 'all', label: 'each run' },
+  ]
+  return { name: 'show', label: 'Show', value: show, options }
+}
+
+function lastRunOf(line: RunLine): Run | undefined {
+  return 'run' in line ? line.run : line.unchanged.at(-1)
+}
+
+/** One line for runs in a row that changed nothing, which leads to each of them. */
+function groupRow({ ui, query, now }: PageCall, runs: readonly Run[]): (Cell | Cell[])[] {
+  const source = parameter(query, 'source')
+  const newest = runs[0]
+  const before = (newest?.id ?? 0) + 1
+  const bySource = [...Map.groupBy(runs, (run) => run.source)].map(([name, ones]) => `${name} ${ones.length}`)
+  const from = time(runs.at(-1)?.startedAt ?? null, now)
+  return [
+    link(counted(runs.length, 'run'), ui('runs', { source, show: 'all', before })),
+    plain(bySource.join(', ')),
+    plain(null),
+    plain(null),
+    [{ text: `${from.text} to`, look: 'time' }, time(newest?.startedAt ?? null, now)],
+    plain(null),
+    plain(`${counted(runs.length, 'run')} without a change`),
+  ]
+}
+
 function rowOf({ ui, now, reads }: PageCall, run: Run): Cell[] {
   const { id, source, kind, startedAt, message } = run
-  const what = plain(clip(messageNow(reads, message) ?? '', 200))
+  const what = plain(withTimes(clip(messageNow(reads, message) ?? '', 200)))
   return [
     link(String(id), ui('run', { id })),
     ...[plain(source), plain(kind), runState(run), time(startedAt, now), runDuration(run), what],

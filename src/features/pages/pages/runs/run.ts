@@ -4,7 +4,7 @@ import { type Quarantine, refusedBy } from '../../../../store/runs/quarantine.ts
 import { messageNow } from '../../../../store/runs/rejected.ts'
 import type { Run, RunFacts } from '../../../../store/runs/runs.ts'
 import type { Block } from '../../blocks.ts'
-import { type Cell, code, count, grouped, plain, size, state, time } from '../../../../answers/cells.ts'
+import { type Cell, code, count, grouped, plain, size, state, time, withTimes } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { runDuration, runState } from './list.ts'
 import { differenceBlocks, quarantineNotice } from './quarantine.ts'
@@ -39,7 +39,7 @@ function summaryOf(
   const isDecided = run.state === 'quarantined' && decision !== null
   return [
     ['state', isDecided ? state(`${run.state}, ${decision}`, 'plain') : runState(run)],
-    ['what happened', plain(messageNow(reads, run.message), 2000)],
+    ['what happened', plain(withTimes(messageNow(reads, run.message) ?? ''), 2000)],
     ...(error === null ? [] : ([['error code', code(error)]] as [string, Cell][])),
     ['source', { text: source, href: ui('runs', { source }) }],
     ['trigger', plain(trigger)],
@@ -47,7 +47,7 @@ function summaryOf(
     ['ended', time(endedAt, now)],
     ['took', runDuration(run)],
     ["upstream's date", time(asOf, now)],
-    ['snapshot', snapshot === null ? plain(null) : code(snapshot)],
+    ['snapshot', snapshot === null ? plain(null) : { ...code(snapshot), whole: snapshot }],
   ]
 }
 
@@ -102,10 +102,13 @@ const WORDS: Readonly<Record<string, string>> = {
   unusable: 'Entries that cannot be mirrored',
 }
 
+/** The settings that a run followed, each with a hash of its value: only the program compares them. */
+const SETTINGS = 'scopeSettings'
+
 /** Returns the lists among the facts; those of planned changes only where the whole difference is not shown. */
 function listsOf({ ui }: PageCall, { source, facts }: Run, isShown: boolean): Block[] {
   return Object.entries(facts).flatMap(([name, value]): Block[] => {
-    if (!Array.isArray(value) || value.length === 0) return []
+    if (!Array.isArray(value) || value.length === 0 || name === SETTINGS) return []
     if (isShown && source === 'osv' && name.startsWith('planned')) return []
     const lines = value as readonly string[]
     const all = Number(facts[LIST_COUNTS[name] ?? ''] ?? lines.length)

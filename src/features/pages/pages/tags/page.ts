@@ -3,9 +3,7 @@ import { toIsoOrNull } from '../../../../base/time.ts'
 import { counted } from '../../../../base/text.ts'
 import type { FindingsState } from '../../../../store/findings/reads.ts'
 import { judgedWords } from '../../../../store/findings/words.ts'
-import { tagsToFix } from '../../../lookup/change-tables.ts'
-import { answerBlocks } from '../../links.ts'
-import { type Cell, plain, time } from '../../../../answers/cells.ts'
+import { type Cell, link, plain, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { changesBlocks, requireTagFindings } from './log.ts'
 
@@ -15,10 +13,7 @@ const MOST = 100
 /** Reasons why tags are not judged that are shown. */
 const MOST_REASONS = 3
 
-const NOT_COUNTED = 'what VEX rules out does not count'
-const ORDER = `those with the most findings that have a fix first, ${MOST} at most; /-/tags/findings has all`
-
-/** Loads the page of the findings of tags, and of what changed in the findings of tags. */
+/** Loads the page of what changed in the findings of tags, and of how many are judged. */
 export function loadTagChanges(call: PageCall): PageView {
   const { query, ui, now } = call
   const before = numberOf(query, 'before')
@@ -26,17 +21,16 @@ export function loadTagChanges(call: PageCall): PageView {
     state: reads.readState(),
     counts: reads.countTags(),
     refusals: reads.listRefusals(MOST_REASONS),
-    tags: before === null ? reads.listTagsToFix(MOST) : [],
     changes: reads.listLogBefore(before ?? Number.MAX_SAFE_INTEGER, MOST + 1),
   }))
-  const { state, counts, refusals, tags, changes } = found
+  const { state, counts, refusals, changes } = found
   const shown = changes.slice(0, MOST)
   const next = changes.length > MOST ? shown.at(-1)?.seq : undefined
   const judgedAt = toIsoOrNull(state?.judgedAt)
   const isWhole = (state?.beganAt ?? null) !== null
   return {
-    title: 'Findings of tags',
-    alternates: [{ type: 'application/atom+xml', title: 'Findings of tags', href: ui('tag-changes.atom') }],
+    title: 'Changes of findings',
+    alternates: [{ type: 'application/atom+xml', title: 'Changes of findings', href: ui('tag-changes.atom') }],
     blocks: [
       {
         kind: 'facts',
@@ -47,10 +41,10 @@ export function loadTagChanges(call: PageCall): PageView {
             plain(`${counted(one.tags, 'tag')}: ${one.reason}`, 600),
           ]),
           ...missingRows(call, state),
+          ['all tags', link('images with their findings', ui('images'))],
           ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],
         ],
       },
-      ...(before === null ? answerBlocks(call, { parts: [tagsToFix(tags, { about: [ORDER, NOT_COUNTED] })] }) : []),
       ...changesBlocks(call, shown, next),
     ],
   }
