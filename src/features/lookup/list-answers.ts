@@ -16,7 +16,6 @@ import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import type { Fields } from '../../base/json/objects.ts'
 import { clip, counted } from '../../base/text.ts'
 import type { ListPage } from '../../server/reading/list-page.ts'
-import { repositoryOfImage } from '../../server/lookup/tag-names.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 
 /*
@@ -74,29 +73,6 @@ function patchRow(item: Fields): (Value | Value[])[] {
 function fieldOf(item: Fields, field: string): unknown {
   const [name] = resolveField(field, Object.keys(item))
   return name === undefined ? undefined : item[name]
-}
-
-/** Returns the table of a page of images. `isStored`: whether the tags of a repository are. */
-export function imagesTable(page: Listed, isStored: (repository: string) => boolean): Table {
-  return listTable('images', page, {
-    columns: [{ name: 'image' }, { name: 'changed' }, { name: 'id' }],
-    rows: page.items.map((item) => imageRow(item, isStored)),
-    words: (total) => counted(total, 'image'),
-    about: ['the tags of an image are stored where it is in scope (catalog.scope, catalog.include, catalog.exclude)'],
-  })
-}
-
-function imageRow(item: Fields, isStored: (repository: string) => boolean): Value[] {
-  const id = listedId(item, 'images')
-  const repository = repositoryOfImage(item)
-  const isLinked = repository !== null && id !== '' && id.length <= MAX_LINK && isStored(repository)
-  const name = textValue(repository ?? id)
-  const unlinked = name.kind === 'text' ? { ...name, note: 'its tags are not stored' } : name
-  return [
-    isLinked ? linkValue(repository, { kind: 'tags of', name: id }) : unlinked,
-    changedAt(item, 'images'),
-    codeValue(id),
-  ]
 }
 
 /** Returns the table of a page of tags. `repository`: what they are listed under, for those that name none. */

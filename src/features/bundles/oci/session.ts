@@ -4,8 +4,7 @@ import { VERSION } from '../../../base/version.ts'
 import { agentName } from '../../../upstream/client.ts'
 import { type RawAnswer, type RawRequest, createTransport, faultNotes } from '../../../upstream/http/transport.ts'
 import { isLoopbackName } from './hosts.ts'
-import { type RegistryCredential, credentialAdvice, readCredential } from './credentials.ts'
-import { type Challenge, readChallenge } from './challenge.ts'
+import { type Challenge, type RegistryCredential, credentialAdvice, readChallenge, readCredential } from './login.ts'
 
 /** A request to a registry; `path`: an absolute path with its query, or a whole URL. */
 interface RegistryRequest {
