@@ -6,6 +6,7 @@ import { doctor } from './features/doctor/feature.ts'
 import { edge } from './features/edge/feature.ts'
 import { findings } from './features/findings/feature.ts'
 import { fleet } from './features/fleet/feature.ts'
+import { images } from './features/images/feature.ts'
 import { lookup } from './features/lookup/feature.ts'
 import { match } from './features/match/feature.ts'
 import { pages } from './features/pages/feature.ts'
@@ -24,6 +25,7 @@ export const FEATURES: readonly Feature[] = [
   findings,
   changes,
   bundles,
+  images,
   fleet,
   edge,
   pages,

@@ -13,6 +13,10 @@ export interface RegistryManner {
   redirect?: (digest: string) => string
   /** Where an upload goes on. */
   location?: string
+  /** What is said to be the digest of every manifest. */
+  digest?: string
+  /** The status of the root, by which clients see that it is a registry. */
+  ping?: number
   /** What is sent in place of a blob. */
   blob?: (bytes: Buffer) => Buffer | 'endless'
   /** What is sent in place of a manifest. */
@@ -69,6 +73,7 @@ function answer(stored: Stored, call: Call): void {
   const { url, response } = call
   if (url.startsWith('/token')) return giveToken(stored, call)
   if (!isAllowed(stored, call)) return
+  if (url === '/v2/') return void response.writeHead(stored.state.manner.ping ?? 200).end()
   const [, kind = '', name = ''] = /^\/v2\/.+?\/(blobs\/uploads|blobs|manifests)\/?([^?]*)/.exec(url) ?? []
   if (kind === 'manifests') return ofManifest(stored, call, name)
   if (kind === 'blobs') return ofBlob(stored, call, name)
@@ -111,7 +116,8 @@ function ofManifest({ manifests, state: { manner } }: Stored, { method, response
   }
   const found = manifests.get(name)
   if (found === undefined) return void response.writeHead(404).end('{"errors":[{"code":"MANIFEST_UNKNOWN"}]}')
-  const headers = { 'docker-content-digest': digestOf(found) }
+  const own = name.startsWith('sha256:') ? name : digestOf(found)
+  const headers = { 'docker-content-digest': manner.digest ?? own }
   response.writeHead(200, headers).end(method === 'HEAD' ? '' : (manner.manifest?.(found) ?? found))
 }
 

@@ -11,7 +11,6 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   fix: 'doctor --data --repair',
   ls: 'list',
   records: 'list records',
-  images: 'list tags',
   query: 'search TEXT',
   diff: 'changes SINCE',
   gc: 'fleet check --gc',

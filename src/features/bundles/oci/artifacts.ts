@@ -9,7 +9,7 @@ import { makeTemporary } from '../../../store/temporary.ts'
 import { type Descriptor, type DescribedManifest, artifactOf, layerOf } from './artifact.ts'
 import { addToLayout, findInLayout, prepareLayout } from './layout.ts'
 import { type LayoutReference, type OciReference, type RegistryReference, writeReference } from './reference.ts'
-import { openRepository, pullBlob, pushFile, pushManifest, readDigest, readManifest } from './registry.ts'
+import { hasManifest, openRepository, pullBlob, pushFile, pushManifest, readManifest } from './registry.ts'
 
 /** The settings that registries and layouts need. */
 type Settings = Pick<Config, 'data' | 'upstream'>
@@ -43,7 +43,7 @@ async function layoutTarget(reference: LayoutReference): Promise<ArtifactTarget>
 async function registryTarget(reference: RegistryReference, { data, upstream }: Settings): Promise<ArtifactTarget> {
   const repository = openRepository(upstream, reference, 'pull,push')
   try {
-    await readDigest(repository)
+    await hasManifest(repository)
     makeFolder(data.dir)
     const temporary = makeTemporary(data.dir)
     const path = join(temporary.folder, 'bundle.zip')

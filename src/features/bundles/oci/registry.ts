@@ -41,14 +41,34 @@ export function openRepository(
   return { session, reference, base: `/v2/${repository}` }
 }
 
-/** Returns the digest of the manifest that the name stands for now; null: there is none. */
-export async function readDigest({ session, reference, base }: Repository): Promise<string | null> {
-  const path = `${base}/manifests/${reference.name}`
-  const answer = await session.send({ method: 'HEAD', path, headers: { accept: MANIFEST_TYPE } })
+/** Types of manifests of which a name may be: a registry that is not asked for all of them answers 404 for the others. */
+const ANY_MANIFEST = [
+  MANIFEST_TYPE,
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+].join(', ')
+
+/** Throws where a server does not answer as a registry does: its 404 would say nothing. */
+export async function expectRegistry({ session, reference }: Repository): Promise<void> {
+  const answer = await session.send({ method: 'GET', path: '/v2/' })
+  await expect(answer, reference, `${reference.host} does not answer as a registry`, 200)
+  await answer.body.dump()
+}
+
+/** Whether the registry has a manifest of the name. Throws for every answer that says neither. */
+export async function hasManifest({ session, reference, base }: Repository): Promise<boolean> {
+  const { name } = reference
+  const path = `${base}/manifests/${name}`
+  const answer = await session.send({ method: 'HEAD', path, headers: { accept: ANY_MANIFEST } })
   await expect(answer, reference, 'it cannot be looked at', 200, 404)
   await answer.body.dump()
   const digest = textOf(answer, 'docker-content-digest')
-  return answer.status === 200 && digest !== null && isDigest(digest) ? digest : null
+  if (answer.status === 404 || digest === null || !isDigest(name) || digest === name) return answer.status === 200
+  throw new MirrorError(
+    'upstream_shape',
+    `${writeReference(reference)}: the registry answers with ${digest.slice(0, 100)}`,
+  )
 }
 
 /** Returns the bytes of the manifest. Throws `bundle` where they are not of the digest that was asked for. */

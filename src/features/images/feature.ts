@@ -1,0 +1,27 @@
+import { JSON_FLAG, type VerbPart } from '../../cli/verbs/verb.ts'
+import type { Feature } from '../../daemon/feature.ts'
+import { IMAGE_FORMATS } from './formats.ts'
+
+/** The command of this feature. */
+const IMAGES_VERBS: readonly VerbPart[] = [
+  {
+    path: 'images',
+    summary: 'the images by digest, for the tools that copy them',
+    options: [
+      ['--format <name>', `for this tool: ${Object.keys(IMAGE_FORMATS).join(', ')}`, 'text'],
+      ['--rewrite <from=to>', 'begin names with TO in place of FROM; "=registry.example.com/" names the registry'],
+      ['--check <registry/prefix>', 'look which of them this registry has, by their digests; nothing is downloaded'],
+      JSON_FLAG,
+    ],
+    after: '\nExit code 3: the catalog is not complete here, or the registry lacks an image or cannot be asked.',
+    example: 'images --format skopeo --rewrite =registry.example.com/',
+    load: async () => (await import('./command.ts')).imagesCommand,
+  },
+]
+
+/** Lists the images of the mirrored catalog for the tools that copy them, and looks which of them a registry has. */
+export const images: Feature = {
+  name: 'images',
+  needs: ['bundles', 'lookup'],
+  verbs: { ask: IMAGES_VERBS },
+}

@@ -1,0 +1,118 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { imagesCommand } from '../../../src/features/images/command.ts'
+import { catalogEnv } from '../../support/catalog/mirror.ts'
+import { type Bench, createBench } from '../../support/mirror.ts'
+import { startRegistry } from '../../support/registry.ts'
+import { spoken } from '../bundles/error-messages.ts'
+
+let bench: Promise<Bench> | null = null
+afterAll(async () => (await bench)?.close())
+
+/** A mirror of a catalog of three tags of one image; all tests read it. */
+const mirrored = (): Promise<Bench> =>
+  (bench ??= createBench({
+    sandbox: { records: 1, service: { images: 1, tags: 3, packages: 1, tickets: 1 } },
+    envOf: catalogEnv,
+    env: { PATCHMIRROR_CATALOG_SCOPE: 'all' },
+  }).then(async (made) => {
+    await made.run('catalog')
+    return made
+  }))
+
+async function say(options: Parameters<typeof imagesCommand>[0], dir?: string) {
+  const data = dir ?? (await mirrored()).dir
+  const docker = join(data, 'docker')
+  mkdirSync(docker, { recursive: true })
+  return spoken({ PATCHMIRROR_DATA_DIR: data, DOCKER_CONFIG: docker }, () => imagesCommand(options))
+}
+
+interface Listed {
+  snapshot: string
+  images: { repository: string; tag: string; digest: string; hasSbom: boolean; is?: string; why?: string }[]
+}
+
+async function listed(options: object = {}): Promise<Listed> {
+  return JSON.parse((await say({ json: true, ...options })).said) as Listed
+}
+
+describe('the images of the catalog', () => {
+  test('are listed by their digests, with the snapshot that they are of', async () => {
+    const { snapshot, images } = await listed()
+    expect(images).toHaveLength(3)
+    const { code, said } = await say({})
+    expect(code).toBe(0)
+    const [first, ...rest] = said.trim().split('\n')
+    expect(first).toMatch(new RegExp(`^# catalog ${snapshot}, as of `))
+    expect(rest).toEqual(images.map(({ repository, digest }) => `${repository}@${digest}`))
+    for (const line of rest) expect(line).toMatch(/@sha256:[\da-f]{64}$/)
+  })
+
+  test('are written for tools with the registry that --rewrite names, and for none without', async () => {
+    const { images } = await listed()
+    const [one] = images
+    const names = images.map(({ repository, digest }) => `r.example/mirror/${repository}@${digest}`)
+    for (const format of ['hauler', 'zarf', 'oc-mirror']) {
+      const { said } = await say({ format, rewrite: '=r.example/mirror/' })
+      for (const name of names)
+        expect(said).toContain(`- ${JSON.stringify(name)}`.replace('- "', format === 'zarf' ? '- "' : '"'))
+      expect(await say({ format })).toMatchObject({ code: 'usage' })
+    }
+    const skopeo = await say({ format: 'skopeo', rewrite: '=r.example/mirror/' })
+    const lines = skopeo.said.trim().split('\n').slice(1)
+    expect(lines.slice(0, 4)).toEqual([
+      '"r.example":',
+      '  images:',
+      `    ${JSON.stringify(`mirror/${one?.repository}`)}:`,
+      `      - ${JSON.stringify(one?.digest)}`,
+    ])
+    const moved = await listed({ rewrite: `${one?.repository}=other/name` })
+    expect(moved.images.every(({ repository }) => repository === 'other/name')).toBe(true)
+  })
+
+  test('of an unknown format, rule or place are refused with an example', async () => {
+    expect((await say({ format: 'x' })).said).toMatch(/--format takes one of: text, skopeo, hauler, zarf, oc-mirror/)
+    expect((await say({ rewrite: 'a' })).said).toMatch(/--rewrite takes FROM=TO/)
+    expect((await say({ check: 'https://r.example' })).said).toMatch(
+      /--check takes HOST\/PREFIX|names no place in a registry/,
+    )
+  })
+
+  test('are not known where no catalog is mirrored', async () => {
+    const empty = await createBench({ sandbox: { records: 1 } })
+    await empty.run('feeds')
+    expect(await say({}, empty.dir).finally(() => empty.close())).toMatchObject({ code: 3 })
+  })
+})
+
+describe('a registry', () => {
+  test('that lacks an image is told apart from one that has it, and from one that does not answer', async () => {
+    const { images } = await listed()
+    const registry = await startRegistry()
+    const check = `${registry.host}/mirror`
+    for (const { digest } of images.slice(0, 2)) registry.manifests.set(digest, Buffer.from('{}'))
+    const found = await say({ check })
+    expect(found.code).toBe(3)
+    expect(found.said).toMatch(/2 of 3 images of catalog \w+ are in the registry/)
+    expect(found.said).toMatch(new RegExp(`${images[2]?.digest}\\s+missing`))
+    expect(registry.seen.filter(({ method }) => method === 'HEAD')).toHaveLength(3)
+    registry.manifests.set(images[2]?.digest ?? '', Buffer.from('{}'))
+    expect((await say({ check })).code).toBe(0)
+    registry.behave({ digest: `sha256:${'0'.repeat(64)}` })
+    expect((await say({ check })).said).toMatch(/0 of 3 images .*\n.*\n.*not known: .*answers with sha256:0000/)
+  })
+
+  test('that is none, or does not let anybody in, does not say that images are missing', async () => {
+    const registry = await startRegistry({ ping: 404 })
+    const states = async (): Promise<(string | undefined)[]> =>
+      (await listed({ check: `${registry.host}/mirror` })).images.map(({ is }) => is)
+    expect(await states()).toEqual(['not known', 'not known', 'not known'])
+    registry.behave({ login: { user: 'ann', password: 'x', scheme: 'bearer' } })
+    expect(await states()).toEqual(['not known', 'not known', 'not known'])
+    const { said } = await say({ check: '127.0.0.1:1/mirror' })
+    expect(said).toMatch(/not known: .*cannot be reached/)
+    writeFileSync(join((await mirrored()).dir, 'docker', 'config.json'), '{')
+    expect(await say({ check: `${registry.host}/mirror` })).toMatchObject({ code: 'config' })
+  })
+})
