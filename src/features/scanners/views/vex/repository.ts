@@ -14,6 +14,7 @@ import { type Claim, claimsOf } from './claims.ts'
 import { type MadeDocument, type MadeRepository, type Sources, createSources, openMade } from './made.ts'
 import { type Plan, type PlannedPackage, planRepository, skippedIn, sourceOf } from './plan.ts'
 import { showingsOf, shownReads } from './shown.ts'
+import { VEX_RULES } from './basis.ts'
 import { type VexOrder, type VexSource, createMerge } from './merge.ts'
 import { type OpenVex, readOpenVex } from './openvex.ts'
 
@@ -25,6 +26,8 @@ interface VexOptions {
   readonly imagesOf?: (tag: string) => readonly string[]
   /** The catalog's snapshot in `reads`; `asOf`: of the VEX in it, unix milliseconds. */
   readonly snapshot: { readonly id: string; readonly asOf: number }
+  /** What decides beside the snapshot which documents are believed (`vexBasis`). */
+  readonly basis?: string
   readonly rebuild?: boolean
   readonly pause: () => Promise<void>
 }
@@ -44,16 +47,14 @@ export type VexReport = Pick<VexGeneration, 'documents' | 'packages'> & {
 
 /** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_BYTES = 64 * 2 ** 20
-/** Another number when the same documents make another repository. */
-const RULES = '6'
 /** What a generation is made by: another one is not made of it. Another zlib may compress otherwise. */
-const FORM = `1 ${RULES} ${process.versions.zlib}`
+const FORM = `1 ${VEX_RULES} ${process.versions.zlib}`
 
 /** The name of the generation that shows these documents. */
 function vexName(documents: readonly VexDocument[], imagesOf: (tag: string) => readonly string[]): string {
   const tags = [...new Set(documents.flatMap((one) => one.tags ?? []))].sort()
   return generationName('vex', [
-    RULES,
+    VEX_RULES,
     ...documents.map((one) => [one.digest, one.changed, ...tagsIn(one)].join(' ')),
     ...tags.map((tag) => JSON.stringify([tag, ...imagesOf(tag)])),
   ])
@@ -73,7 +74,7 @@ const NO_IMAGES = (): readonly string[] => []
  * enforced and not verified; null when that is served already. Throws as `makeGeneration`.
  */
 export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
-  const { dataDir, reads, snapshot, rebuild = false, imagesOf = NO_IMAGES } = options
+  const { dataDir, reads, snapshot, basis = '', rebuild = false, imagesOf = NO_IMAGES } = options
   const listed = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
   const documents = listed.filter((one) => tagsBelieving(one) !== null)
   const name = vexName(documents, imagesOf)
@@ -87,7 +88,7 @@ export function makeVexRepository(options: VexOptions): Promise<VexReport | null
     })
   const { id, asOf } = snapshot
   const again = rebuild || isRepaired
-  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, asOf, rebuild: again, make })
+  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, basis, asOf, rebuild: again, make })
 }
 
 /** Whether a document can be read now that the repository in use lacks: its name is that of all listed documents. */
