@@ -667,14 +667,44 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
   ])
 })
 
-test('a removed record is shown with the date that came with its bundle, not with that of the import', async () => {
-  const set = (sql: string): void => {
+/** Changes the store by SQL until the test ends. */
+function change(sql: string, back: string): void {
+  const set = (one: string): void => {
     const store = openFilledStore(dir)
-    store.damage(sql)
+    store.damage(one)
     store.close()
   }
-  set("UPDATE osv_tombstone SET removed_at = removed_at + 5000 WHERE id = 'GONE-1'")
-  onTestFinished(() => set("UPDATE osv_tombstone SET removed_at = removed_at - 5000 WHERE id = 'GONE-1'"))
+  set(sql)
+  onTestFinished(() => set(back))
+}
+
+test('a record that was removed is not shown as removed where it is listed again and could not be stored', async () => {
+  const missing = `UPDATE snapshot SET whole = 0 WHERE source = 'osv'; INSERT INTO osv_missing (id) VALUES ('GONE-1')`
+  change(missing, `UPDATE snapshot SET whole = 1 WHERE source = 'osv'; DELETE FROM osv_missing`)
+  const { code, err } = await ask('show', 'GONE-1')
+  expect([code, err]).toEqual([3, expect.stringMatching(/^not mirrored yet: GONE-1: /)])
+})
+
+test.each([
+  ['is cut', "SET frame = json_set(frame, '$.partial', 'PART')", "SET frame = json_remove(frame, '$.partial')", 'PART'],
+  ['is not stored', "SET path = '/v1/-'", "SET path = '/v1/tags'", '/v1/tags is not stored'],
+])('that no tag has a name is not said where the list of tags %s', async (_, sql, back, why) => {
+  change(
+    `UPDATE catalog_list ${sql} WHERE path = '/v1/tags'`,
+    `UPDATE catalog_list ${back} WHERE path IN ('/v1/tags', '/v1/-')`,
+  )
+  for (const command of ['show', 'search']) {
+    const { code, err } = await ask(command, 'no-such:1.0')
+    expect([command, code, err]).toEqual([command, 3, expect.stringContaining(`is not known to be complete (${why}`)])
+    expect(await ask(command, 'CVE-1999-1')).toMatchObject({ code: 1 }) // no image is called so
+  }
+  const { code, err } = await ask('changes', '--since', '1', '--tag', 'no-such:1.0')
+  expect([code, err]).toEqual([3, expect.stringContaining(why)])
+})
+
+test('a removed record is shown with the date that came with its bundle, not with that of the import', async () => {
+  const by = (more: string): string => `UPDATE osv_tombstone SET removed_at = removed_at ${more} WHERE id = 'GONE-1'`
+  change(by('+ 5000'), by('- 5000'))
   expect((await ask('show', 'GONE-1')).err).toContain('removed 2026-07-01T00:00:00.000Z')
 })
 
