@@ -3,7 +3,14 @@ import { whyOutOfScope } from '../../server/feeds/osv.ts'
 import { dateInWords, datesInWords, describeDates } from '../../server/lookup/dates.ts'
 import { findMissingRecord } from '../../server/lookup/missing-record.ts'
 import { readRecordTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
-import { MOST_TAGS, findRecordIds, findTags, recordNamed, referenceOfPurl, whyUnnamed } from '../../server/lookup/named.ts'
+import {
+  MOST_TAGS,
+  findRecordIds,
+  findTags,
+  recordNamed,
+  referenceOfPurl,
+  whyUnnamed,
+} from '../../server/lookup/named.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { plainRepository } from '../../base/domain/image-reference.ts'
 import { toIso } from '../../base/time.ts'
