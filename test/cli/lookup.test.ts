@@ -7,6 +7,7 @@ import { SANDBOX_KEYS } from '../sandbox/service/credentials.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import type { MatchResult } from '../../src/features/match/result.ts'
 import { readStatements } from '../../src/documents/vex/statements.ts'
+import { acquireLock } from '../../src/store/database/lock.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { makeOsvViews } from '../../src/features/scanners/views/osv/views.ts'
 import { scratch } from '../config/loading.ts'
@@ -540,6 +541,44 @@ test.each([
   expect([first.code, first.err]).toEqual([0, expect.stringContaining('building the index')])
   expect(first.out).toContain('GHSA-1')
   expect(await run(args, env, '/')).toMatchObject({ code: 0, err: '', out: first.out })
+})
+
+test('an index of packages of an earlier snapshot is built again, or beside a daemon, which does that, named', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'patchmirror-index-'))
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const ranges = [{ type: 'SEMVER', events: [{ introduced: '0' }] }]
+  const publish = (...names: string[]): void => {
+    const store = openFilledStore(home)
+    const affected = (name: string) => [{ package: { ecosystem: 'npm', name }, ranges }]
+    const of = (name: string) => JSON.stringify({ id: `P-${name}`, affected: affected(name) })
+    store.publishOsv(Object.fromEntries(names.map((name) => [`P-${name}`, of(name)])))
+    store.close()
+  }
+  const ask = (...args: string[]) =>
+    run(args, { PATCHMIRROR_DATA_DIR: home, PATCHMIRROR_OSV_STALE_ACTION: 'serve' }, '/')
+  publish('one')
+  expect(await ask('search', 'two')).toMatchObject({ code: 1 })
+  publish('one', 'two')
+  const daemon = acquireLock(home, 'serve')
+  onTestFinished(() => daemon.release())
+  for (const command of ['search', 'show']) {
+    const { code, err } = await ask(command, 'two')
+    expect([code, err]).toEqual([3, expect.stringContaining('those of the earlier snapshot')])
+  }
+  const listed = await ask('list', 'records', '--ecosystem', 'npm', '--csv')
+  expect([listed.code, listed.err]).toEqual([0, expect.stringContaining('those of the earlier snapshot')])
+  daemon.release()
+  const found = await ask('search', 'two')
+  expect([found.code, found.err]).toEqual([0, expect.stringContaining('no daemon runs that builds it')])
+  expect((await ask('list', 'records', '--ecosystem', 'npm', '--csv')).out).toContain('P-two')
+  publish('one', 'two', 'three')
+  const bom = join(home, 'bom.json')
+  const purl = 'pkg:npm/three@1.0.0'
+  writeFileSync(
+    bom,
+    JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: [{ name: 'three', purl }] }),
+  )
+  expect((await ask('match', bom, '--json')).out).toContain('P-three')
 })
 
 describe('a list', () => {

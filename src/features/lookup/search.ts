@@ -66,6 +66,7 @@ export function searchResult(stored: LookupCall, query: string, limit: number): 
   const unnamed = isPurl ? null : whyUnnamed(stored.reads, query)
   const unknown = [
     ...(found.hasIndex ? [] : [noIndex(stored.noViews)]),
+    ...[stored.oldIndex()].filter((why) => why !== null),
     ...(withoutRecords === null ? [] : [withoutRecords.message]),
     ...(withoutCatalog !== null && stored.isExpected('catalog') ? [withoutCatalog.message] : []),
     ...(unnamed === null ? [] : [unnamed]),

@@ -167,6 +167,8 @@ function refuseMissing(
   if (unnamed !== null) throw new MirrorError('not_ready', `nothing that is stored is named ${text}; ${unnamed}`)
   const what = withoutCatalog ? 'tags are not mirrored here, and no record' : 'neither a record nor a tag'
   const index = stored.views(() => true) === null ? `; ${noIndex(stored.noViews)}` : ''
+  const old = stored.oldIndex()
+  if (old !== null) throw new MirrorError('not_ready', `${what} of this mirror is named ${text}; ${old}`)
   const similar = findRecordIds(osv, text, 3)
   const next =
     similar.length === 0 ? '' : `; ids that begin with it: ${similar.map((id) => JSON.stringify(id)).join(', ')}`
