@@ -141,6 +141,12 @@ test('an unknown digest is 404, and VEX that is missing or cannot be read is sai
   const env = { PATCHMIRROR_DATA_DIR: bench.dir }
   expect((await run(['vex', D], env, bench.dir)).code).toBe(3)
   expect((await run(['vex', digestOf('9')], env, bench.dir)).code).toBe(1)
+
+  // A damaged document of another tag may be the one that names it.
+  const documents = bench.store.vex.listVexDocuments().map(({ digest }) => digest)
+  await bench.store.exclusive(() => bench.store.catalog.invalidate({ answers: [], lists: [], documents }))
+  const damaged = await run(['vex', digestOf('9')], env, bench.dir)
+  expect([damaged.code, damaged.err]).toEqual([3, expect.stringContaining('which cannot be read, may name it')])
 })
 
 test('the digest of an index leads to its platforms, each under its own digest, and a platform to its index', async () => {
