@@ -4,7 +4,7 @@ import process from 'node:process'
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../../../base/files.ts'
 import { toIso } from '../../../../base/time.ts'
 import { type VexDocument, tagsBelieving } from '../../../../store/catalog/vex.ts'
-import type { VexReads } from '../../../../documents/vex/read.ts'
+import { type VexReads, isVexDamaged } from '../../../../documents/vex/read.ts'
 import { VEX_FILE, type VexGeneration, type VexInfo, readVexInfo, unreadVexIn } from '../../store/generations.ts'
 import { createContentZip } from '../../../../archive/zip/small.ts'
 import type { ZipMember } from '../../../../archive/zip/writer.ts'
@@ -63,7 +63,8 @@ function vexName(documents: readonly VexDocument[], imagesOf: (tag: string) => r
 /** The tags of a document, and where they are fewer those for which it may rule anything out. */
 function tagsIn(document: VexDocument): readonly string[] {
   const { tags = [] } = document
-  const believing = tagsBelieving(document) ?? []
+  const believing = tagsBelieving(document)
+  if (believing === null) return [...tags, 'for none']
   return believing.length === tags.length ? tags : [...tags, 'for', ...believing]
 }
 
@@ -71,12 +72,11 @@ const NO_IMAGES = (): readonly string[] => []
 
 /**
  * Makes the VEX repository (VEX Repository Specification 0.1) of all mirrored OpenVEX documents, but those whose signature is
- * enforced and not verified; null when that is served already. Throws as `makeGeneration`.
+ * enforced and not verified: of these counts what they leave open. Null when that is served already. Throws as `makeGeneration`.
  */
 export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
   const { dataDir, reads, snapshot, basis = '', rebuild = false, imagesOf = NO_IMAGES } = options
-  const listed = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
-  const documents = listed.filter((one) => tagsBelieving(one) !== null)
+  const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
   const name = vexName(documents, imagesOf)
   const isRepaired = hasRepaired(options, documents)
   const make = (folder: string, before: string | null) =>
@@ -142,14 +142,15 @@ function openOrNull(folder: string): MadeRepository | null {
 
 async function writeFiles(
   { reads: stored, imagesOf = NO_IMAGES, pause }: VexOptions,
-  documents: readonly VexDocument[],
+  listed: readonly VexDocument[],
   { folder, changed }: Place,
   old: MadeRepository | null,
 ): Promise<VexReport> {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, PRIVATE_FOLDER)
-  const claims = await claimsOf(stored, documents, old?.claims ?? new Map(), pause)
-  const { reads, originalOf } = shownReads(stored, documents, showingsOf(documents, claims, imagesOf))
+  const claims = await claimsOf(stored, listed, old?.claims ?? new Map(), pause)
+  const documents = listed.filter((one) => tagsBelieving(one) !== null)
+  const { reads, originalOf } = shownReads(stored, documents, showingsOf(listed, claims, imagesOf))
   const plan = await planRepository({ reads, documents: reads.listVexDocuments(), old, pause })
   const drafts = { archive: createFileDraft(folder, '.zip'), list: createFileDraft(folder, '.jsonl') }
   try {
@@ -169,7 +170,10 @@ async function writeFiles(
     const archive = drafts.archive.finish()
     const { file, size, last } = sources.finish(sourcesOf(plan, archive.file, claims))
     const counts = { documents: plan.documents.size, packages: plan.packages.length }
-    const unread = plan.unread.map(originalOf)
+    const unread = [
+      ...plan.unread.map(originalOf),
+      ...listed.filter(createUnknown(stored, claims)).map(({ digest }) => digest),
+    ]
     const info: VexInfo = {
       ...archive,
       changed,
@@ -190,6 +194,15 @@ async function writeFiles(
   } finally {
     drafts.archive.close()
     drafts.list.close()
+  }
+}
+
+/** Creates the function that reports whether what a document leaves open, which is not shown itself, is not known: it is damaged. */
+function createUnknown(reads: VexReads, claims: ReadonlyMap<string, unknown>): (document: VexDocument) => boolean {
+  return (document) => {
+    const { digest, tags = [] } = document
+    if (tagsBelieving(document) !== null || tags.length === 0 || claims.has(digest)) return false
+    return isVexDamaged(reads, document)
   }
 }
 
