@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { signedState } from '../../../src/store/catalog/signatures.ts'
 import { Database } from '../../../src/store/database/sqlite.ts'
+import { readRecordTags } from '../../../src/server/lookup/record-tags.ts'
 import { withFindings } from '../../../src/store/findings/database.ts'
 import {
   type FindingsBench,
@@ -236,11 +237,14 @@ test('VEX that was damaged and deleted is unread, for match and the tags, until 
   expect(await bench.judge()).toMatchObject({ unread: true })
   expect(tagOf(dir, owner)?.suppressed).toBe(0)
   expect(await bench.unreadVex(owner)).toBe(documents.length)
+  const ofRecord = () => readRecordTags(bench.config, store, 'T-1', () => undefined)
+  expect(ofRecord()).toMatchObject({ isCurrent: false })
   await bench.crawl()
   expect(store.snapshots.readSnapshot('catalog')?.id).toBe(catalog)
   expect(await bench.judge()).toMatchObject({ unread: false })
   expect(tagOf(dir, owner)?.suppressed).toBe(1)
   expect(await bench.unreadVex(owner)).toBe(0)
+  expect(ofRecord()).toMatchObject({ isCurrent: true })
 })
 
 test('SBOMs and VEX that are damaged are read once they are repaired, although the catalog is the same', async () => {
