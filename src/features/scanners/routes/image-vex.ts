@@ -36,8 +36,6 @@ interface ImageQuestion {
 /** The VEX of an image. */
 interface ImageVex {
   readonly document: object
-  /** Unix seconds: when the newest of its documents was mirrored. */
-  readonly changed: number
   /** Why statements may be missing; null: nothing is known to be. */
   readonly incomplete: string | null
 }
@@ -66,7 +64,6 @@ export function createImageVexReader(): ImageVexReader {
       const leading = leadingDigests(image)
       const found: (readonly [VexDocument, readonly Statement[]])[] = []
       const unread: string[] = []
-      let changed = 0
       let until = performance.now() + TURN_MS
       for (const document of reads.vex.listVexDocuments()) {
         if (performance.now() > until) {
@@ -85,7 +82,6 @@ export function createImageVexReader(): ImageVexReader {
         named.set(document.digest, digests)
         if (!isOwn && !digests.some((one) => leading.has(one))) continue
         found.push([document, statements])
-        changed = Math.max(changed, document.changed)
       }
       const all = statementsAbout(image, found, now)
       const gaps = gapsOf(reads.catalog, image, unread)
@@ -93,7 +89,6 @@ export function createImageVexReader(): ImageVexReader {
       const [gap = null] = gaps
       return {
         document: imageDocument(image, all, names, withComponents),
-        changed,
         incomplete: gap,
       }
     },
