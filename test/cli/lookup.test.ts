@@ -722,6 +722,11 @@ test('a record that was removed is not shown as removed where it is listed again
   change(missing, `UPDATE snapshot SET whole = 1 WHERE source = 'osv'; DELETE FROM osv_missing`)
   const { code, err } = await ask('show', 'GONE-1')
   expect([code, err]).toEqual([3, expect.stringMatching(/^not mirrored yet: GONE-1: /)])
+  const exported = await ask('export-db', 'osv-scanner', join(scratch(), 'db'), '--json')
+  expect([exported.code, exported.err]).toEqual([
+    0,
+    expect.stringContaining('partial: some listed records are missing'),
+  ])
 })
 
 test.each([
