@@ -149,7 +149,7 @@ test('a record claims tags only of those that are judged, by the records that ar
   if (one === undefined) throw new Error('no component')
   await bench.publish({ 'T-1': affecting(one.ecosystem, one.name, '99999.0') })
   expect(await show('T-1')).toMatch(
-    /judged tags has it.*\nnewer records or tags are mirrored than these tags were judged by: the daemon/,
+    /judged tags has it.*\nnewer records or tags are mirrored than these tags were judged by, or SBOMs or VEX of them are damaged: the daemon/,
   )
   expect(await tagsOf('T-1')).toMatchObject({ count: 0, current: false })
 })

@@ -7,6 +7,7 @@ import { SANDBOX_KEYS } from '../sandbox/service/credentials.ts'
 import { openShortReads } from '../../src/store/reads.ts'
 import type { MatchResult } from '../../src/features/match/result.ts'
 import { readStatements } from '../../src/documents/vex/statements.ts'
+import { acquireLock } from '../../src/store/database/lock.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { makeOsvViews } from '../../src/features/scanners/views/osv/views.ts'
 import { scratch } from '../config/loading.ts'
@@ -542,6 +543,44 @@ test.each([
   expect(await run(args, env, '/')).toMatchObject({ code: 0, err: '', out: first.out })
 })
 
+test('an index of packages of an earlier snapshot is built again, or beside a daemon, which does that, named', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'patchmirror-index-'))
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  const ranges = [{ type: 'SEMVER', events: [{ introduced: '0' }] }]
+  const publish = (...names: string[]): void => {
+    const store = openFilledStore(home)
+    const affected = (name: string) => [{ package: { ecosystem: 'npm', name }, ranges }]
+    const of = (name: string) => JSON.stringify({ id: `P-${name}`, affected: affected(name) })
+    store.publishOsv(Object.fromEntries(names.map((name) => [`P-${name}`, of(name)])))
+    store.close()
+  }
+  const ask = (...args: string[]) =>
+    run(args, { PATCHMIRROR_DATA_DIR: home, PATCHMIRROR_OSV_STALE_ACTION: 'serve' }, '/')
+  publish('one')
+  expect(await ask('search', 'two')).toMatchObject({ code: 1 })
+  publish('one', 'two')
+  const daemon = acquireLock(home, 'serve')
+  onTestFinished(() => daemon.release())
+  for (const command of ['search', 'show']) {
+    const { code, err } = await ask(command, 'two')
+    expect([code, err]).toEqual([3, expect.stringContaining('those of the earlier snapshot')])
+  }
+  const listed = await ask('list', 'records', '--ecosystem', 'npm', '--csv')
+  expect([listed.code, listed.err]).toEqual([0, expect.stringContaining('those of the earlier snapshot')])
+  daemon.release()
+  const found = await ask('search', 'two')
+  expect([found.code, found.err]).toEqual([0, expect.stringContaining('no daemon runs that builds it')])
+  expect((await ask('list', 'records', '--ecosystem', 'npm', '--csv')).out).toContain('P-two')
+  publish('one', 'two', 'three')
+  const bom = join(home, 'bom.json')
+  const purl = 'pkg:npm/three@1.0.0'
+  writeFileSync(
+    bom,
+    JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: [{ name: 'three', purl }] }),
+  )
+  expect((await ask('match', bom, '--json')).out).toContain('P-three')
+})
+
 describe('a list', () => {
   test('of tags or patches is read page by page with the filters of the API', async () => {
     const first = (await json('list', 'patches', '--limit', '5')) as { patches: unknown[]; next: string }
@@ -667,14 +706,49 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
   ])
 })
 
-test('a removed record is shown with the date that came with its bundle, not with that of the import', async () => {
-  const set = (sql: string): void => {
+/** Changes the store by SQL until the test ends. */
+function change(sql: string, back: string): void {
+  const set = (one: string): void => {
     const store = openFilledStore(dir)
-    store.damage(sql)
+    store.damage(one)
     store.close()
   }
-  set("UPDATE osv_tombstone SET removed_at = removed_at + 5000 WHERE id = 'GONE-1'")
-  onTestFinished(() => set("UPDATE osv_tombstone SET removed_at = removed_at - 5000 WHERE id = 'GONE-1'"))
+  set(sql)
+  onTestFinished(() => set(back))
+}
+
+test('a record that was removed is not shown as removed where it is listed again and could not be stored', async () => {
+  const missing = `UPDATE snapshot SET whole = 0 WHERE source = 'osv'; INSERT INTO osv_missing (id) VALUES ('GONE-1')`
+  change(missing, `UPDATE snapshot SET whole = 1 WHERE source = 'osv'; DELETE FROM osv_missing`)
+  const { code, err } = await ask('show', 'GONE-1')
+  expect([code, err]).toEqual([3, expect.stringMatching(/^not mirrored yet: GONE-1: /)])
+  const exported = await ask('export-db', 'osv-scanner', join(scratch(), 'db'), '--json')
+  expect([exported.code, exported.err]).toEqual([
+    0,
+    expect.stringContaining('partial: some listed records are missing'),
+  ])
+})
+
+test.each([
+  ['is cut', "SET frame = json_set(frame, '$.partial', 'PART')", "SET frame = json_remove(frame, '$.partial')", 'PART'],
+  ['is not stored', "SET path = '/v1/-'", "SET path = '/v1/tags'", '/v1/tags is not stored'],
+])('that no tag has a name is not said where the list of tags %s', async (_, sql, back, why) => {
+  change(
+    `UPDATE catalog_list ${sql} WHERE path = '/v1/tags'`,
+    `UPDATE catalog_list ${back} WHERE path IN ('/v1/tags', '/v1/-')`,
+  )
+  for (const command of ['show', 'search']) {
+    const { code, err } = await ask(command, 'no-such:1.0')
+    expect([command, code, err]).toEqual([command, 3, expect.stringContaining(`is not known to be complete (${why}`)])
+    expect(await ask(command, 'CVE-1999-1')).toMatchObject({ code: 1 }) // no image is called so
+  }
+  const { code, err } = await ask('changes', '--since', '1', '--tag', 'no-such:1.0')
+  expect([code, err]).toEqual([3, expect.stringContaining(why)])
+})
+
+test('a removed record is shown with the date that came with its bundle, not with that of the import', async () => {
+  const by = (more: string): string => `UPDATE osv_tombstone SET removed_at = removed_at ${more} WHERE id = 'GONE-1'`
+  change(by('+ 5000'), by('- 5000'))
   expect((await ask('show', 'GONE-1')).err).toContain('removed 2026-07-01T00:00:00.000Z')
 })
 

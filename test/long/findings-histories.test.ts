@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { signedState } from '../../src/store/catalog/signatures.ts'
 import {
   type FindingsBench,
   affecting,
@@ -47,6 +48,8 @@ type Step =
       day: number
     }
   | { do: 'patch'; which: number; of: number; status: string }
+  /** What the signature of a tag's SBOM or VEX comes to, until the next crawl, by whose settings nothing is verified. */
+  | { do: 'believe'; tag: number; kind: 'sbom' | 'vex'; state: 'verified' | 'failed'; compared: boolean }
   | { do: 'crawl' }
   | { do: 'judge' }
   /** The next judgement compares everything. */
@@ -121,6 +124,16 @@ const history: fc.Arbitrary<Step[]> = fc.array(
         status: fc.constantFrom('done', 'done', 'open'),
       }),
     },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constant('believe' as const),
+        tag: fc.nat({ max: 9 }),
+        kind: fc.constantFrom('vex' as const, 'vex' as const, 'sbom' as const),
+        state: fc.constantFrom('verified' as const, 'failed' as const),
+        compared: fc.boolean(),
+      }),
+    },
     { weight: 5, arbitrary: fc.record({ do: fc.constant('crawl' as const) }) },
     { weight: 8, arbitrary: fc.record({ do: fc.constant('judge' as const) }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('everything' as const) }) },
@@ -160,6 +173,11 @@ const EXAMPLE: Step[] = [
   { do: 'judge' },
   { do: 'state', which: 0, of: 0, tag: 0, status: 'fixed', whole: true, day: 1 },
   { do: 'crawl' },
+  { do: 'judge' },
+  ...(['failed', 'verified', 'failed'] as const).flatMap((state): Step[] => {
+    return [{ do: 'believe', tag: 0, kind: 'vex', state, compared: true }, { do: 'judge' }]
+  }),
+  { do: 'crawl' },
 ]
 
 const cveOf = ({ which }: { which: number }): string => `CVE-2026-7700${which % 2}`
@@ -175,6 +193,19 @@ function state({ dir, sandbox: { service } }: FindingsBench, step: Extract<Step,
   const product = step.whole ? { '@id': purl } : { '@id': 'pkg:oci/any', subcomponents: [{ '@id': purl }] }
   const at = `2026-05-0${step.day}T00:00:00Z`
   service.writeArtifact('tag', id, 'vex', vexAbout(cveOf(step), [product], step.status, at))
+}
+
+/** Stores what the signature of an artifact of a tag comes to, where signatures are enforced; nothing is published for it. */
+async function believe({ store, sandbox }: FindingsBench, step: Extract<Step, { do: 'believe' }>): Promise<void> {
+  const ids = sandbox.service.ids('tags')
+  const id = ids[step.tag % ids.length] ?? ''
+  const path = `/v1/tags/${id}/${step.kind}`
+  const stored = store.catalog.readAnswer(path)
+  const answer = stored === null ? null : signedState(stored)
+  if (answer === null) return
+  const subject = step.compared ? String(sandbox.service.read('tags', id)['digest']) : null
+  const row = { path, answer, basis: '', state: step.state, signer: null, reason: null, subject, isEnforced: true }
+  await store.exclusive(() => store.catalog.putSignature(row, false))
 }
 
 /** A record about a component, or its source package, or another release of it. */
@@ -249,6 +280,7 @@ async function follow(bench: FindingsBench, steps: readonly Step[]): Promise<voi
       if (id === undefined) continue
       service.writeArtifact('tag', id, 'sbom', sbomOf('image', ...IMAGE.slice(0, step.packages)))
     } else if (step.do === 'state') state(bench, step)
+    else if (step.do === 'believe') await believe(bench, step)
     else if (step.do === 'patch') {
       const all = componentsOf(dir)
       const { ecosystem, name } = all[step.of % all.length] ?? { ecosystem: '', name: '' }

@@ -59,6 +59,7 @@ export interface ServedOptions {
   /** Makes the log of changed findings of a data folder. */
   findingsLog?: (config: Config) => NonNullable<FollowedParts['findingsLog']>
   eventBounds?: FollowedParts['bounds']
+  onServed?: FollowedParts['onServed']
   /** Makes what scanners read; none when not given: what is there is served. */
   viewsMaker?: ViewsMaker
   storage?: ShownParts['storage']
@@ -143,6 +144,7 @@ async function start(fill: (store: FilledStore) => void, options: ServedOptions,
       ...(options.webhookLog && { webhookLog: options.webhookLog }),
       ...(options.findingsLog && { findingsLog: options.findingsLog(config) }),
       ...(options.eventBounds && { bounds: options.eventBounds }),
+      ...(options.onServed && { onServed: options.onServed }),
     },
     ...(options.metrics && { metrics: options.metrics }),
     ...peopleOf(config, options),

@@ -7,14 +7,14 @@ import { MirrorError } from '../../base/errors.ts'
 import { csvField } from '../../base/text.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
 import type { Reads } from '../../store/reads.ts'
-import { folderOf, readCurrentViews } from '../scanners/store/generations.ts'
+import { folderOf } from '../scanners/store/generations.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { derivedVendors, isKnownEcosystem } from '../scanners/views/osv/ecosystems.ts'
 import { table, visible } from '../../cli/output.ts'
 import { type GlobalOptions, firstStep, print, settings } from '../../cli/context.ts'
 import { closing, withStoredReads } from '../../cli/store-access.ts'
-import { needPackageIndex, withPackageIndex } from '../lookup/package-index.ts'
-import { createFreshness } from '../lookup/freshness.ts'
+import { type TriedIndex, needPackageIndex, withPackageIndex } from '../lookup/package-index.ts'
+import { type Freshness, createFreshness } from '../lookup/freshness.ts'
 import { noIndex } from '../lookup/search.ts'
 import { refuseLookup } from '../lookup/open.ts'
 import { limitOf } from '../lookup/snapshot.ts'
@@ -36,13 +36,13 @@ export async function sinceCommand(options: SinceOptions): Promise<number> {
   const limit = limitOf(options.limit, LIMIT)
   const { config } = settings(options, false, [])
   const none = `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`
-  const onSnapshot = (missing: string | null): void =>
+  const onSnapshot = (index: TriedIndex): void =>
     withStoredReads(config.data.dir, none, (reads, db) => {
       const work = (): void => {
         const freshness = createFreshness(config, reads, Date.now())
         const refusal = freshness.useDates('osv')
         if (refusal !== null) throw refusal
-        const rows = chosen(config, reads, options.ecosystem, missing)
+        const rows = chosen({ config, reads, index, ...freshness }, options.ecosystem)
         if (options.csv === true) printCsv(reads, rows)
         else if (options.json === true) printAll(reads, rows)
         else printNewest([...rows], limit)
@@ -60,20 +60,24 @@ export async function sinceCommand(options: SinceOptions): Promise<number> {
   }
 }
 
+/** What dates are chosen from. */
+interface ChosenFrom extends Pick<Freshness, 'useIndex'> {
+  readonly config: Config
+  readonly reads: Reads
+  readonly index: TriedIndex
+}
+
 /** Returns the dates of all records, or of those in the view of an ecosystem, where no removed record is. */
-function chosen(
-  config: Config,
-  { dates }: Reads,
-  ecosystem: string | undefined,
-  missing: string | null,
-): Iterable<RecordDates> {
+function chosen({ config, reads, index, useIndex }: ChosenFrom, ecosystem: string | undefined): Iterable<RecordDates> {
+  const { dates } = reads
   if (ecosystem === undefined) return dates.eachDates()
-  if (missing !== null) throw new MirrorError('not_ready', noIndex(missing))
-  if (readCurrentViews(config.data.dir, 'osv') === null) needPackageIndex()
+  if (index.missing !== null) throw new MirrorError('not_ready', noIndex(index.missing))
+  needPackageIndex(config, reads, index)
   const inUse = createViewsInUse(config.data.dir, null, null)
   return closing(inUse, () => {
     try {
       const views = inUse.current()
+      useIndex(views.info.snapshot)
       if (!views.hasView(ecosystem)) refuseUnknown(config, views, ecosystem)
       return [...dates.eachDates()].filter(({ id }) => views.listViewsOf(id).includes(ecosystem))
     } catch (error) {

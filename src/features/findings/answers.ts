@@ -64,7 +64,7 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
       )
     return { tags: [tagMessage(tag)], next: null }
   }
-  requireWhole(question.incomplete ?? null, `the findings of all tags take the whole list of tags: it is stored`)
+  requireWhole(question.incomplete ?? null, 'the findings of all tags take the whole list of tags')
   const [name, owner] = readCursor(onlyValue(query, 'after'))
   const found = reads.listTags(name, owner, limit + 1)
   const tags = found.slice(0, limit)

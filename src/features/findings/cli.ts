@@ -4,9 +4,10 @@ import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { SINCE_FORMS, missingUnit, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
 import { type MissingParts, describeMissing, missingOf } from '../../server/snapshot/missing.ts'
-import { tagRemovedAt } from '../../server/lookup/named.ts'
+import { TAGS, tagRemovedAt } from '../../server/lookup/named.ts'
 import { answerFindings, listChanges, ownerNamed } from './answers.ts'
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
+import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
 import { NOT_JUDGED, judgedWords, packageWords } from '../../store/findings/words.ts'
 import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
@@ -216,6 +217,8 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
     tags: reads.listTagsToFix(limit),
   }))
   const { counts } = json
+  if (counts.tags === 0)
+    requireWhole(stored.catalog.whyIncomplete(TAGS), 'no tag is judged: none is stored of the list of tags')
   const more = `more exist than these ${tags.length}: --limit shows up to 1000`
   const table = tagsToFix(tags, tags.length < counts.judged ? { more } : {})
   return {

@@ -11,13 +11,14 @@ import type { Reads } from '../../store/reads.ts'
 import { readCurrentViews } from '../scanners/store/generations.ts'
 import { type RunningTask, startTask } from '../../base/threads/task.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
+import { FINDINGS_RULES } from './judge/rules.ts'
 import type { FindingsReport, FindingsTask } from './task.ts'
 
 interface KeeperOptions {
   readonly config: Pick<Config, 'match' | 'views' | 'data'>
   readonly log: Pick<Logger, 'info' | 'warn'>
   /** What is served now. */
-  readonly reads: Pick<Reads, 'snapshots'>
+  readonly reads: Pick<Reads, 'snapshots' | 'catalog'>
   /** Where newer snapshots are kept back: what is served. */
   readonly servedPin?: ServedPin | undefined
   /** The findings were judged again. */
@@ -157,9 +158,11 @@ function readKnown({ config }: KeeperOptions): Known {
   const found = readFindings(config.data.dir, (reads) => {
     const state = reads.readState()
     if (state === null || state.catalog === null) return null
-    const { osv, catalog, generation, judgedAt } = state
+    const { osv, catalog, form, generation, judgedAt } = state
     const at = toIsoOrNull(judgedAt)
-    const goal = reads.isWhole() ? `${generation} ${catalog}` : null
+    const rules = form.split(' ')[0] ?? ''
+    const signatures = reads.readSignatures() ?? ''
+    const goal = reads.isWhole() ? goalText({ rules, generation, catalog, signatures }) : null
     return {
       ...reads.countTags(),
       osv,
@@ -211,7 +214,23 @@ function goalOf({ config, reads }: KeeperOptions): string | null {
   if (whyNoTags(config) !== null) return null
   const views = readCurrentViews(config.data.dir, 'osv')
   const catalog = reads.snapshots.readSnapshot('catalog')
-  return views === null || catalog === null ? null : `${views.name} ${catalog.id}`
+  if (views === null || catalog === null) return null
+  const signatures = reads.catalog.readSignatureMark()
+  return goalText({ rules: String(FINDINGS_RULES), generation: views.name, catalog: catalog.id, signatures })
+}
+
+/** All that the findings of tags depend on. */
+interface Goal {
+  readonly rules: string
+  /** Of views. */
+  readonly generation: string
+  readonly catalog: string
+  /** By which VEX is believed: a run that publishes nothing may verify otherwise. */
+  readonly signatures: string
+}
+
+function goalText({ rules, generation, catalog, signatures }: Goal): string {
+  return [rules, generation, catalog, signatures].join(' ')
 }
 
 function startJudging({ config, servedPin }: KeeperOptions): RunningTask<FindingsReport | null> {

@@ -31,6 +31,10 @@ export interface Freshness {
   readonly use: (source: SourceName) => MirrorError | null
   /** Does the same for what `staleAction` does not concern: dates alone, which stay true however old the data is. */
   readonly useDates: (source: SourceName) => MirrorError | null
+  /** Marks the records where the index of packages, of the snapshot that is named, is an older one. */
+  readonly useIndex: (snapshot: string) => void
+  /** Why what is not found in the index of packages may be stored; null: it was not read, or is that of the records. */
+  readonly oldIndex: () => string | null
   /** Whether the settings have this mirror sync or store the source. */
   readonly isExpected: (source: SourceName) => boolean
   readonly used: () => readonly UsedSource[]
@@ -43,6 +47,7 @@ export interface Freshness {
 /** Creates the freshness of one snapshot; `now`: Unix milliseconds. */
 export function createFreshness(config: Config, reads: Reads, now: number): Freshness {
   const found = new Map<SourceName, { used: UsedSource; marks: string[] }>()
+  let oldIndex: string | null = null
   const markStale = createStaleRule(config, () => now)
   /** Marks a source as read; returns its origin, or why it has no data. */
   const mark = (source: SourceName): SnapshotOrigin | MirrorError => {
@@ -85,6 +90,12 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
       if (isRefused(origin)) found.get(source)?.marks.push(DATES_ALONE)
       return null
     },
+    useIndex(snapshot) {
+      if (oldIndex !== null || reads.snapshots.readSnapshot('osv')?.id === snapshot) return
+      oldIndex = `packages and other ids are those of the earlier snapshot ${snapshot.slice(0, 12)}: the index of this one is not built yet`
+      found.get('osv')?.marks.push(oldIndex)
+    },
+    oldIndex: () => oldIndex,
     isExpected: (source) => activeSources(config).includes(source) || readOrigin(reads, source) !== null,
     used: () => [...found.values()].map(({ used }) => used),
     lines: () => [...found.values()].map(({ used, marks }) => freshnessLine(used, marks)),

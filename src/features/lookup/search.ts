@@ -1,6 +1,6 @@
 import { type Part, type Table, type Value, codeValue, countValue, linkValue, textValue } from '../../answers/answer.ts'
 import { terminalLines } from '../../answers/terminal.ts'
-import { findItems, findRecordIds, packageOfPurl, referenceOfPurl } from '../../server/lookup/named.ts'
+import { findItems, findRecordIds, packageOfPurl, referenceOfPurl, whyUnnamed } from '../../server/lookup/named.ts'
 import { findMissingNamed } from '../../server/lookup/missing-record.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { fieldsOf } from '../../base/json/objects.ts'
@@ -63,10 +63,13 @@ export function searchResult(stored: LookupCall, query: string, limit: number): 
     throw new MirrorError('not_found', `not found: no ecosystem of OSV has packages of the type of ${query}`)
   const records = [...found.own, ...found.others]
   const items = isPurl || withoutCatalog !== null ? [] : findNamedItems(stored, query, limit + 1)
+  const unnamed = isPurl ? null : whyUnnamed(stored.reads, query)
   const unknown = [
     ...(found.hasIndex ? [] : [noIndex(stored.noViews)]),
+    ...[stored.oldIndex()].filter((why) => why !== null),
     ...(withoutRecords === null ? [] : [withoutRecords.message]),
     ...(withoutCatalog !== null && stored.isExpected('catalog') ? [withoutCatalog.message] : []),
+    ...(unnamed === null ? [] : [unnamed]),
   ]
   if (records.length + found.packages.length + items.length === 0) {
     const missing = isPurl || withoutRecords !== null ? null : findMissingNamed(stored.reads, query)

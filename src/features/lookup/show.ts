@@ -3,7 +3,14 @@ import { whyOutOfScope } from '../../server/feeds/osv.ts'
 import { dateInWords, datesInWords, describeDates } from '../../server/lookup/dates.ts'
 import { findMissingRecord } from '../../server/lookup/missing-record.ts'
 import { readRecordTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
-import { MOST_TAGS, findRecordIds, findTags, recordNamed, referenceOfPurl } from '../../server/lookup/named.ts'
+import {
+  MOST_TAGS,
+  findRecordIds,
+  findTags,
+  recordNamed,
+  referenceOfPurl,
+  whyUnnamed,
+} from '../../server/lookup/named.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { plainRepository } from '../../base/domain/image-reference.ts'
 import { toIso } from '../../base/time.ts'
@@ -142,21 +149,26 @@ function refuseMissing(
   if (withoutRecords !== null && withoutRecords !== undefined) throw withoutRecords
   const isImage = /[/@]|^\w+:[0-9a-f]{8,}$/i.test(text)
   for (const id of new Set([text, text.toUpperCase()])) {
+    const outside = isImage && !osv.isOutside(id) ? null : whyOutOfScope(stored.reads, id)
+    if (outside !== null) throw new MirrorError('not_ready', `not mirrored: ${id}: ${outside}`)
+    const missing = findMissingRecord(stored.reads, id)
+    if (missing !== null && (missing.kind !== 'unknown' || !isImage))
+      throw new MirrorError('not_ready', `not mirrored yet: ${id}: ${missing.message}`)
+    // Last: one that was removed may be listed again, and not be stored for another reason.
     const removed = osv.readTombstone(id)
     if (removed !== null)
       throw new MirrorError(
         'not_found',
         `not found: upstream removed the record ${id}: ${removalOf(stored, id, removed.removedAt)}`,
       )
-    const outside = isImage && !osv.isOutside(id) ? null : whyOutOfScope(stored.reads, id)
-    if (outside !== null) throw new MirrorError('not_ready', `not mirrored: ${id}: ${outside}`)
-    const missing = findMissingRecord(stored.reads, id)
-    if (missing !== null && (missing.kind !== 'unknown' || !isImage))
-      throw new MirrorError('not_ready', `not mirrored yet: ${id}: ${missing.message}`)
   }
   if (withoutCatalog && (isImage || stored.isExpected('catalog'))) throw withoutCatalog
+  const unnamed = whyUnnamed(stored.reads, text)
+  if (unnamed !== null) throw new MirrorError('not_ready', `nothing that is stored is named ${text}; ${unnamed}`)
   const what = withoutCatalog ? 'tags are not mirrored here, and no record' : 'neither a record nor a tag'
   const index = stored.views(() => true) === null ? `; ${noIndex(stored.noViews)}` : ''
+  const old = stored.oldIndex()
+  if (old !== null) throw new MirrorError('not_ready', `${what} of this mirror is named ${text}; ${old}`)
   const similar = findRecordIds(osv, text, 3)
   const next =
     similar.length === 0 ? '' : `; ids that begin with it: ${similar.map((id) => JSON.stringify(id)).join(', ')}`

@@ -5,12 +5,11 @@ import { createViewsInUse } from '../scanners/routes/generation.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { Reads } from '../../store/reads.ts'
-import { readCurrentViews } from '../scanners/store/generations.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { visibleLines } from '../../cli/output.ts'
 import { print, printJson, settings } from '../../cli/context.ts'
 import { closing } from '../../cli/store-access.ts'
-import { needPackageIndex, withPackageIndex } from './package-index.ts'
+import { type TriedIndex, needPackageIndex, withPackageIndex } from './package-index.ts'
 import { type Freshness, createFreshness } from './freshness.ts'
 import { type LookupOptions, openLookup, refuseLookup } from './open.ts'
 
@@ -42,7 +41,7 @@ export async function runLookup(options: LookupOptions, work: (stored: LookupCal
   const { config } = settings(options, false, [])
   const isJson = options.json === true
   const used: { freshness: Freshness | null } = { freshness: null }
-  const onSnapshot = (noViews: string | null): number => {
+  const onSnapshot = (index: TriedIndex): number => {
     const shortReads = openLookup(config)
     return closing(shortReads, () =>
       shortReads.during(() => {
@@ -53,8 +52,8 @@ export async function runLookup(options: LookupOptions, work: (stored: LookupCal
           ...freshness,
           config,
           reads: shortReads.reads,
-          views: viewsOf(config, noViews),
-          noViews,
+          views: viewsOf(config, { ...freshness, reads: shortReads.reads }, index),
+          noViews: index.missing,
           readApi: (path, params, query) =>
             answer({ ...REQUEST, path, params, query: query.toString(), now: Date.now() }),
         })
@@ -79,15 +78,21 @@ const REQUEST = {
   requestHeaders: PLAIN_REQUEST,
 }
 
-/** Opens the index of packages of the data folder at the first read. */
-function viewsOf({ data, views }: Config, missing: string | null): LookupCall['views'] {
+/** Opens the index of packages of the data folder at each read. */
+function viewsOf(
+  config: Config,
+  { reads, useIndex }: Pick<LookupCall, 'reads' | 'useIndex'>,
+  index: TriedIndex,
+): LookupCall['views'] {
   return (use) => {
-    if (missing !== null) return null
-    const isOff = !views.bucket && !views.query
-    if (isOff || readCurrentViews(data.dir, 'osv') === null) needPackageIndex()
-    const inUse = createViewsInUse(data.dir, null, null)
+    if (index.missing !== null) return null
+    needPackageIndex(config, reads, index)
+    const inUse = createViewsInUse(config.data.dir, null, null)
     try {
-      return closing(inUse, () => use(inUse.current()))
+      return closing(inUse, () => {
+        useIndex(inUse.current().info.snapshot)
+        return use(inUse.current())
+      })
     } catch (error) {
       if (error instanceof MirrorError && error.code === 'not_ready') return null
       throw error

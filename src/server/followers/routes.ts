@@ -36,7 +36,7 @@ export interface FollowedParts {
   /** Changed findings of tags; none when not given. */
   readonly findingsLog?: FindingsLog
   readonly bounds?: EventBounds
-  /** Called with the last served entry of the change log, at first and whenever it changes. */
+  /** Called with the last served entry of the change log, at first and whenever it changes, or signatures come to something else. */
   readonly onServed?: (log: number) => void
   /** Called with whether the findings of tags are served, at first and whenever that changes. */
   readonly onFindingsServed?: (isServed: boolean) => void
@@ -73,14 +73,15 @@ export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
   const addressOf = (request: IncomingMessage): string => options.holderOf(request).address()
   const logs = { webhooks: followed.webhookLog ?? null, findings: followed.findingsLog ?? null }
   const events = createEvents({ ...followed.bounds, ...logs, snapshots, servesFindings, access, addressOf })
-  let lastServed: number = -1
+  let lastServed = ''
   let servedFindings: boolean | null = null
   return {
     look() {
       events.look()
       const last = snapshots.last()
-      if (last !== lastServed) followed.onServed?.(last)
-      lastServed = last
+      const isServedNow = `${last} ${reads.catalog.readSignatureMark()}`
+      if (isServedNow !== lastServed) followed.onServed?.(last)
+      lastServed = isServedNow
       const isServed = servesFindings()
       if (isServed !== servedFindings) followed.onFindingsServed?.(isServed)
       servedFindings = isServed

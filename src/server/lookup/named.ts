@@ -81,6 +81,18 @@ export function findTags(catalog: Reads['catalog'], text: string): readonly TagI
   return findItems(catalog, text, MOST_TAGS).filter((one) => one.list === TAGS)
 }
 
+/** Ids of records begin so: no image or tag is looked for by such a text alone. */
+const OF_RECORD = /^[A-Z]+-/
+
+/** Returns why a tag may be named by a text that nothing stored is named by; null: none is mirrored, or none is meant. */
+export function whyUnnamed({ snapshots, catalog }: Pick<Reads, 'snapshots' | 'catalog'>, text: string): string | null {
+  if (OF_RECORD.test(text) || snapshots.readSnapshot('catalog') === null) return null
+  const incomplete = catalog.whyIncomplete(TAGS)
+  return incomplete?.grade === 'cut'
+    ? `the mirrored list of tags is not known to be complete (${incomplete.reason})`
+    : null
+}
+
 /** Returns when a tag was removed from the list (Unix milliseconds); null where that is not known, or it was not. */
 export function tagRemovedAt({ changes }: Pick<Reads, 'changes'>, id: string): number | null {
   const [last] = changes.listChangesOf('catalog', `${TAGS}/${id}`, 1)

@@ -15,7 +15,7 @@ export interface RecordTagsSettings extends JudgingSettings {
 export interface KnownRecordTags extends RecordTags {
   /** Mirrored tags, and those of them that are judged: of the others nothing is known. */
   readonly counts: { readonly tags: number; readonly judged: number }
-  /** Whether they were judged by the records and tags that are served; false: by earlier ones. */
+  /** Whether they were judged by the records and tags that are served; false: by earlier ones, or without what is damaged. */
   readonly isCurrent: boolean
 }
 
@@ -42,7 +42,8 @@ export function readRecordTags(
     const counts = reads.countTags()
     if (state === null || state.beganAt === null) return notJudgedYet(counts)
     const { osv, catalog } = state
-    const isCurrent = isServed(snapshots, 'osv', osv) && isServed(snapshots, 'catalog', catalog)
+    const isJudged = reads.isWhole() && !reads.hasUnread()
+    const isCurrent = isJudged && isServed(snapshots, 'osv', osv) && isServed(snapshots, 'catalog', catalog)
     return { ...reads.listTagsWith(record), counts, isCurrent }
   })
   return found ?? notJudgedYet(null)
@@ -66,9 +67,9 @@ export function tagsThatHaveIt({ tagCount, counts: { tags, judged } }: KnownReco
   return others === 0 ? found : `${found}; ${counted(others, 'tag is', 'tags are')} not judged`
 }
 
-/** Says that tags were judged by earlier records or tags than those that are served. */
+/** Says that tags were judged by other records, SBOMs or VEX than those that are served. */
 export const JUDGED_BEFORE =
-  'newer records or tags are mirrored than these tags were judged by: the daemon (patchmirror serve) judges them again'
+  'newer records or tags are mirrored than these tags were judged by, or SBOMs or VEX of them are damaged: the daemon (patchmirror serve) judges them again'
 
 /** Returns the tags of a record as answers show them; `notShown`: why they are not known, or not shown. */
 export function recordTagsMessage(found: KnownRecordTags | string): { readonly tags: TagsWithRecord } {

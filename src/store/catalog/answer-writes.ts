@@ -7,6 +7,7 @@ import {
 } from './answers.ts'
 import type { Db } from '../database/open.ts'
 import { nextChanged } from '../feeds/documents.ts'
+import { MARK_SIGNATURES } from './signatures.ts'
 import type { ChangeTracker } from '../changes/tracker.ts'
 
 /** An answer that was fetched and is not published yet. */
@@ -85,7 +86,9 @@ function createPublication(sql: ReturnType<typeof prepareAnswerWrites>, tracker:
 
 /** Publishes what the signatures of a fetched answer came to, if they were verified. */
 function adoptSignature(sql: ReturnType<typeof prepareAnswerWrites>, path: string): void {
-  if (sql.adoptSignature.run(path).changes > 0) sql.dropFetchedSignature.run(path)
+  if (sql.adoptSignature.run(path).changes === 0) return
+  sql.dropFetchedSignature.run(path)
+  sql.markSignatures.run()
 }
 
 /** Creates reads and removals of answers that are fetched and not published. */
@@ -193,6 +196,7 @@ function prepareAnswerWrites(db: Db) {
          SELECT path, 0, answer, basis, state, signer, reason, subject, enforced
          FROM catalog_signature WHERE path = ? AND fetched = 1`,
     ),
+    markSignatures: db.prepare(MARK_SIGNATURES),
     dropFetchedSignature: db.prepare('DELETE FROM catalog_signature WHERE path = ? AND fetched = 1'),
     dropSignatures: db.prepare('DELETE FROM catalog_signature WHERE path = ?'),
     answerState: db.prepare<[string], AnswerStateRow & { changed: number }>(

@@ -13,10 +13,16 @@ export function createCompletenessReader(db: Db) {
     `SELECT json_extract(frame, '$.partial') AS partial, json_extract(frame, '$.unproved') AS unproved
      FROM catalog_list WHERE path = ?`,
   )
+  const lacking = db.prepare<[string], string | null>('SELECT reason FROM catalog_lacking WHERE path = ?').pluck()
   return {
-    /** Returns why a list, by its canonical path, may lack items; null: it is whole by all evidence, or not stored. */
+    /** Returns why a list, by its canonical path, may lack items, or all of them: it is not stored; null: it is whole by all evidence. */
     whyIncomplete(path: string): Incompleteness | null {
-      const { partial = null, unproved = null } = grades.get(path) ?? {}
+      const stored = grades.get(path)
+      if (stored === undefined) {
+        const why = lacking.get(path) ?? null
+        return { grade: 'cut', reason: why === null ? `${path} is not stored` : `not stored: ${why}` }
+      }
+      const { partial, unproved } = stored
       if (partial !== null) return { grade: 'cut', reason: partial }
       return unproved === null ? null : { grade: 'unproved', reason: unproved }
     },

@@ -30,6 +30,13 @@ const COLUMNS = 'path, answer, basis, state, signer, reason, subject, enforced A
 const IS_SIGNED = `status = 200 AND (path LIKE '/v1/%/sbom' OR path LIKE '/v1/%/vex' OR path LIKE '/v1/%/provenance'
   OR path LIKE '/packages/%/provenance/%')`
 
+/** SQL: the row of no answer, whose text is another one whenever a result of published answers may have changed. */
+const MARK = "path = '' AND fetched = 2"
+
+/** SQL: notes there that they may have changed, for whoever follows them. */
+export const MARK_SIGNATURES = `INSERT OR REPLACE INTO catalog_signature (path, fetched, answer, basis, state, enforced)
+  VALUES ('', 2, lower(hex(randomblob(8))), '', '', 0)`
+
 /** Returns what identifies the documents of an answer in a stored result; null: it has none. */
 export function signedState({ status, sha256, links }: SignedAnswer): string | null {
   const state = answerState({ status, sha256, links })
@@ -53,6 +60,7 @@ export function createSignatureReader(db: Db) {
        AND path LIKE '/v1/tags/%/vex' ORDER BY path`,
     )
     .pluck()
+  const mark = db.prepare<[], string>(`SELECT answer FROM catalog_signature WHERE ${MARK}`).pluck()
   const signed = db.prepare<[], Omit<SignedPath, 'links'> & { links: string }>(
     `SELECT path, owner, status, sha256, links FROM catalog_answer WHERE ${IS_SIGNED}`,
   )
@@ -65,6 +73,8 @@ export function createSignatureReader(db: Db) {
       const row = rowOf(path)
       return row !== null && row.answer === signedState(answer) ? row : null
     },
+    /** Another text whenever a result of published answers may have changed; '': none was stored. */
+    readSignatureMark: (): string => mark.get() ?? '',
     /** Numbers of artifacts by their result; null: none was verified. */
     countSignatures(): SignatureCounts | null {
       const rows = counts.all()
@@ -94,26 +104,30 @@ function toRow(row: Row | undefined): SignatureRow | null {
 
 /** Creates writes of the same. */
 export function createSignatureWriter(db: Db) {
-  const { run } = queries(db)
   const put = db.prepare(
     `INSERT OR REPLACE INTO catalog_signature
        (path, fetched, answer, basis, state, signer, reason, subject, enforced)
      VALUES (@path, @fetched, @answer, @basis, @state, @signer, @reason, @subject, @enforced)`,
   )
   const dropAll = db.prepare('DELETE FROM catalog_signature')
+  const sweep = db.prepare(
+    `DELETE FROM catalog_signature WHERE (fetched = 0 AND path NOT IN (SELECT path FROM catalog_answer WHERE status = 200))
+       OR (fetched = 1 AND path NOT IN (SELECT path FROM catalog_fetched))`,
+  )
+  const mark = db.prepare(MARK_SIGNATURES)
   return {
     ...createSignatureReader(db),
     /** Stores a result; `isFetched`: the answer is not published yet. */
     putSignature({ isEnforced, ...row }: SignatureRow, isFetched: boolean): void {
       put.run({ ...row, enforced: isEnforced ? 1 : 0, fetched: isFetched ? 1 : 0 })
+      if (!isFetched) mark.run()
     },
     /** Deletes all results. Returns whether there were any. */
     dropSignatures: (): boolean => dropAll.run().changes > 0,
     /** Deletes the results of answers that are not stored any more. */
-    sweepSignatures: run<[]>(
-      `DELETE FROM catalog_signature WHERE (fetched = 0 AND path NOT IN (SELECT path FROM catalog_answer WHERE status = 200))
-         OR (fetched = 1 AND path NOT IN (SELECT path FROM catalog_fetched))`,
-    ),
+    sweepSignatures(): void {
+      if (sweep.run().changes > 0) mark.run()
+    },
   }
 }
 

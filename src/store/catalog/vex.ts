@@ -73,13 +73,10 @@ export function createVexReader(db: Db) {
     .pluck()
   const documents = createDocumentStoreReader(db)
   const unsure = db.prepare<[], string>(UNSURE).pluck()
-  const stored = db.prepare<[], number>('SELECT count(*) FROM catalog_document').pluck()
-  const enforced = db.prepare<[], string>(ENFORCED).pluck()
   return {
-    /** Returns another text whenever `listVexDocuments` may return something else from the same snapshot of the catalog. */
-    readVexBasis: (): string => sha256Hex(`${stored.get() ?? 0} ${enforced.get() ?? ''}`),
     /**
-     * Each document once, in the order of the digests. Documents that are listed but not stored are omitted. `fetched`: answers
+     * Each document once, in the order of the digests; one that is not stored has no bytes, and cannot be read. They are those of
+     * a snapshot of the catalog and of the results of signatures (`readSignatureMark`). `fetched`: answers
      * that count instead of those of their paths, as if their signatures were not verified; what fetched answers mention counts
      * then as well.
      */
@@ -106,10 +103,6 @@ export function createVexReader(db: Db) {
   }
 }
 
-/** SQL: the results of signatures that decide what a document may rule out. */
-const ENFORCED = `SELECT json_group_array(json_array(path, answer, state, subject) ORDER BY path)
-  FROM catalog_signature WHERE fetched = 0 AND enforced = 1`
-
 /**
  * SQL: where signatures are enforced, the tags whose stored SBOM is not verified, or as that of a digest which the catalog does not
  * name now: what is signed for a digest that the catalog lists is then not sure to be about the image of the SBOM.
@@ -122,7 +115,7 @@ const UNSURE = `SELECT substr(a.owner, 6) FROM catalog_signature s JOIN catalog_
     AND (s.state <> 'verified' OR instr(lower(CAST(e.body AS TEXT)), lower(s.subject)) = 0)
   ORDER BY a.owner`
 
-/** Creates the function that returns each document once, in the order of the digests, but those that are not stored. */
+/** Creates the function that returns each document once, in the order of the digests. */
 function createListing(db: Db, documents: ReturnType<typeof createDocumentStoreReader>) {
   const answers = db.prepare<[], LinkRow>(
     `SELECT owner, path, status, sha256, links FROM catalog_answer WHERE ${IS_VEX} ORDER BY path`,
@@ -145,12 +138,11 @@ function createListing(db: Db, documents: ReturnType<typeof createDocumentStoreR
     }
     for (const { owner, now } of fetched ?? [])
       for (const digest of now) linked.add(digest, { owner, signature: null, isBelieved: true })
-    return linked.list().flatMap(([digest, { tags, signature, isBelieved, believing }]) => {
-      const stored = documents.readDocument(digest)
-      if (stored === null) return []
-      const { size, changed } = stored
+    return linked.list().map(([digest, { tags, signature, isBelieved, believing }]) => {
+      // One that is damaged is deleted until it is fetched again: what it says is not known.
+      const { size, changed } = documents.readDocument(digest) ?? { size: 0, changed: 0 }
       const believedTags = isBelieved ? [...believing].sort() : null
-      return [{ digest, size, changed, tags: [...tags].sort(), signature, believedTags }]
+      return { digest, size, changed, tags: [...tags].sort(), signature, believedTags }
     })
   }
 }

@@ -121,7 +121,7 @@ type LogRow = Omit<LoggedFindings, 'details'> & { readonly details: string }
 
 /** Creates reads of the findings of tags. */
 export function createFindingsReads(db: Db) {
-  const { all, exists, one } = queries(db)
+  const { all, exists, one, value } = queries(db)
   const tags = db.prepare<[string, string, number], TagFindings>(
     `SELECT ${TAG} FROM tag WHERE (name, owner) > (?, ?) ORDER BY name, owner LIMIT ?`,
   )
@@ -139,6 +139,8 @@ export function createFindingsReads(db: Db) {
        WHERE t.state IN (s.catalog, s.catalog || '${UNREAD}') AND v.state IN (s.catalog, s.catalog || '${UNREAD}')
          AND NOT EXISTS (SELECT 1 FROM tag WHERE vex_stale = 1)`,
     ),
+    /** The results of signatures by which VEX is believed (`readSignatureMark`); null before the first judgement. */
+    readSignatures: value<[], string>("SELECT state FROM followed WHERE name = 'signatures'"),
     /** Null before the first judgement. */
     readState: one<[], FindingsState>(
       `SELECT instance, form, osv, osv_as_of AS osvAsOf, generation, catalog, began_at AS beganAt,

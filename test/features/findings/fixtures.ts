@@ -34,6 +34,8 @@ export interface FindingsBench extends Bench {
   matched: (tag: string) => Promise<string[]>
   /** How many components of the only SBOM of a tag `patchmirror match` does not judge, or not completely; null: several SBOMs. */
   notJudged: (tag: string) => Promise<number | null>
+  /** How many VEX documents `patchmirror match` could not read when it judged an SBOM of a tag. */
+  unreadVex: (tag: string) => Promise<number | null>
   /** Has the next judgement compare everything, as that of a later version does. */
   forgetForm: () => void
 }
@@ -84,6 +86,10 @@ export async function openFindingsBench(
     },
     matched: (tag) => matchedOf(bench, tag),
     notJudged: (tag) => notJudgedOf(bench, tag),
+    async unreadVex(tag) {
+      const [unread = null] = await matchSboms(bench, tag, (_, { vex }) => vex.unread)
+      return unread
+    },
     forgetForm() {
       const db = new Database(findingsPath(dir))
       db.exec("UPDATE state SET form = 'of an earlier version'")

@@ -211,3 +211,24 @@ test('a reader that keeps newer snapshots back judges by those that it serves, a
   expect(keeper.report()).toMatchObject({ state: 'current', tags: 5 })
   expect(shown(keeper.report())).toEqual(bench.known().snapshots)
 })
+
+/** Has the mirror know what a signature came to; no snapshot is published for it. */
+async function noteSignature(bench: FindingsBench, state: 'verified' | 'failed'): Promise<void> {
+  const row = { path: '/v1/tags/t/vex', answer: '', basis: '', state, signer: null, reason: null, subject: null }
+  await bench.store.exclusive(() => bench.store.catalog.putSignature({ ...row, isEnforced: true }, false))
+}
+
+test('other results of signatures, and other rules, have the tags judged again although nothing was published', async () => {
+  const bench = await unjudged()
+  await bench.judge()
+  const keeper = keep(bench)
+  expect(keeper.report().state).toBe('current')
+  const forget = (): Promise<void> => Promise.resolve(bench.forgetForm())
+  for (const change of [() => noteSignature(bench, 'failed'), forget]) {
+    await change()
+    expect(keeper.report().state).toBe('behind')
+    keeper.look()
+    await expect.poll(() => keeper.report()).toMatchObject({ state: 'current', judging: false })
+  }
+  expect(keeper.begun()).toBe(2)
+})

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { signedState } from '../../../src/store/catalog/signatures.ts'
 import { Database } from '../../../src/store/database/sqlite.ts'
+import { readRecordTags } from '../../../src/server/lookup/record-tags.ts'
 import { withFindings } from '../../../src/store/findings/database.ts'
 import {
   type FindingsBench,
@@ -220,6 +221,30 @@ test('of several SBOMs those count that list a package, with what they describe'
   await bench.judge()
   expect(tagOf(dir, tag)).toMatchObject({ findings: 1, suppressed: 1 })
   await expectAgreement(bench)
+})
+
+test('VEX that was damaged and deleted is unread, for match and the tags, until it is fetched again', async () => {
+  const bench = await openFindingsBench()
+  const { dir, sandbox, store } = bench
+  const { owner, ecosystem, name, purl } = await opened(bench)
+  sandbox.service.writeArtifact('tag', owner, 'vex', vexAbout(CVE, [{ '@id': purl }], 'not_affected'))
+  await bench.crawl()
+  await bench.publish({ 'T-1': { ...affecting(ecosystem, name, null), aliases: [CVE] } })
+  const documents = store.vex.listVexDocuments().filter(({ tags }) => tags?.includes(owner) === true)
+  const catalog = store.snapshots.readSnapshot('catalog')?.id
+  const digests = documents.map(({ digest }) => digest)
+  await store.exclusive(() => store.catalog.invalidate({ answers: [], lists: [], documents: digests }))
+  expect(await bench.judge()).toMatchObject({ unread: true })
+  expect(tagOf(dir, owner)?.suppressed).toBe(0)
+  expect(await bench.unreadVex(owner)).toBe(documents.length)
+  const ofRecord = () => readRecordTags(bench.config, store, 'T-1', () => undefined)
+  expect(ofRecord()).toMatchObject({ isCurrent: false })
+  await bench.crawl()
+  expect(store.snapshots.readSnapshot('catalog')?.id).toBe(catalog)
+  expect(await bench.judge()).toMatchObject({ unread: false })
+  expect(tagOf(dir, owner)?.suppressed).toBe(1)
+  expect(await bench.unreadVex(owner)).toBe(0)
+  expect(ofRecord()).toMatchObject({ isCurrent: true })
 })
 
 test('SBOMs and VEX that are damaged are read once they are repaired, although the catalog is the same', async () => {

@@ -379,3 +379,20 @@ function webhooksOf(texts: string[]): EventLog {
     list: (after, limit) => events.slice(after, after + limit),
   }
 }
+
+test('who makes something of what is served is told of a new snapshot, and of other results of signatures', async () => {
+  const told: number[] = []
+  const { dir, server } = await serve((store) => store.publishFeeds(FEEDS), { onServed: (log) => told.push(log) })
+  const look = () => server.snapshotChanged()
+  look()
+  expect(told).toEqual([1])
+  const writes = openWrites(dir)
+  onTestFinished(() => writes.close())
+  const result = { path: '/v1/tags/t/vex', answer: '', basis: '', signer: null, reason: null, subject: null }
+  for (const state of ['verified', 'failed'] as const) {
+    writes.catalog.putSignature({ ...result, state, isEnforced: true }, false)
+    look()
+    look()
+  }
+  expect(told).toEqual([1, 1, 1])
+})

@@ -260,6 +260,21 @@ test('all answers of the bucket are of one generation, also after a newer snapsh
   expect((await get('/osv/Debian/ROOT-Z.json')).status).toBe(200)
 })
 
+test('a record that upstream lists and the mirror could not store is a 503 in each folder, and no record without evidence', async () => {
+  const dir = await filled()
+  await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
+  const { get, store, server } = await serve(() => undefined, { dir })
+  const ask = async () => {
+    server.snapshotChanged()
+    const reply = await get('/osv/Debian/LOST.json')
+    return [reply.status, jsonOf(reply)['message']]
+  }
+  store.damage("UPDATE snapshot SET whole = 0 WHERE source = 'osv'; INSERT INTO osv_missing (id) VALUES ('LOST')")
+  expect(await ask()).toEqual([404, expect.stringContaining('upstream may have it')])
+  store.damage("INSERT INTO upstream_state (path, body) VALUES ('/external/osv/all.json', x'00')")
+  expect(await ask()).toEqual([503, expect.stringContaining('upstream lists this record')])
+})
+
 test('a damaged view file is a 503, causes a rebuild, and is never served', async () => {
   const dir = await filled()
   await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })

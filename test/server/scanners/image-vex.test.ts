@@ -1,4 +1,6 @@
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { Database } from '../../../src/store/database/sqlite.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 import { serveFolder } from '../../features/bundles/air-gap.ts'
@@ -134,6 +136,14 @@ test('an unknown digest is 404, and VEX that is missing or cannot be read is sai
     expect.stringContaining('no mirrored tag has the digest'),
   ])
 
+  // What is gone since, or not believed, has no date: an answer is never the same because no document is newer.
+  const db = new Database(join(bench.dir, 'mirror.db'))
+  db.exec('UPDATE catalog_document SET changed = 1000')
+  db.close()
+  ask.look()
+  const since = { 'if-modified-since': new Date(Date.now() - 60_000).toUTCString() }
+  expect((await ask(`/-/vex/${D}`, since)).status).toBe(200)
+  expect((await ask(`/-/vex/${D}`, { 'if-none-match': String(found.headers['etag']) })).status).toBe(304)
   await publish([null, openVex({ cve: 'CVE-2', products: [{ '@id': ZLIB }], status: 'fixed' })])
   ask.look()
   const missing = await ask(`/-/vex/${D}`)
@@ -141,6 +151,12 @@ test('an unknown digest is 404, and VEX that is missing or cannot be read is sai
   const env = { PATCHMIRROR_DATA_DIR: bench.dir }
   expect((await run(['vex', D], env, bench.dir)).code).toBe(3)
   expect((await run(['vex', digestOf('9')], env, bench.dir)).code).toBe(1)
+
+  // A damaged document of another tag may be the one that names it.
+  const documents = bench.store.vex.listVexDocuments().map(({ digest }) => digest)
+  await bench.store.exclusive(() => bench.store.catalog.invalidate({ answers: [], lists: [], documents }))
+  const damaged = await run(['vex', digestOf('9')], env, bench.dir)
+  expect([damaged.code, damaged.err]).toEqual([3, expect.stringContaining('which cannot be read, may name it')])
 })
 
 test('the digest of an index leads to its platforms, each under its own digest, and a platform to its index', async () => {

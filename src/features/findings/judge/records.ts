@@ -9,11 +9,10 @@ import { type Evaluate, createChangedRecords, createEvaluation } from './evaluat
 import { type Gaps, createGaps, putRecorded } from './gaps.ts'
 import { readNames } from './names.ts'
 import type { IsPatched } from './patches.ts'
+import { FINDINGS_RULES } from './rules.ts'
 import { type Hidden, type Tally, createTally, hiddenOf } from './tally.ts'
 import type { VexQuestion, VexRules } from './vex.ts'
 
-/** Counts up when the same records make other findings here. Where the same VEX rules out others, the database must be made again. */
-const RULES = 5
 /** Changed records that are looked at one by one; with more of them everything is compared. */
 const MOST_NAMED = 10_000
 /** Components that are read at a time. */
@@ -71,7 +70,7 @@ export async function followRecords(input: RecordsInput): Promise<RecordsReport>
  * time: each of their generations has rules of its own.
  */
 function formOf({ info: { form } }: Views, generation: string): string {
-  return `${RULES} ${form.startsWith('[') ? form : generation}`
+  return `${FINDINGS_RULES} ${form.startsWith('[') ? form : generation}`
 }
 
 /** Returns the ids of the records that differ between two snapshots; null when the change log does not say which. */

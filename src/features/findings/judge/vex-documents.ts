@@ -32,11 +32,11 @@ interface DocumentsInput {
 export async function followVex({ store, during }: DocumentsInput): Promise<string | null> {
   const catalog = during(catalogOf)
   if (catalog === null) return catalog
-  const { basis, listed } = during((reads, vex) => {
+  const { signatures, listed } = during((reads, vex) => {
     expectCatalog(reads, catalog)
-    const basis = vex.readVexBasis()
-    const isKnown = catalog === store.readFollowed('vex') && basis === store.readFollowed('basis of vex')
-    return { basis, listed: isKnown ? null : vex.listVexDocuments() }
+    const signatures = reads.catalog.readSignatureMark()
+    const isKnown = catalog === store.readFollowed('vex') && signatures === store.readFollowed('signatures')
+    return { signatures, listed: isKnown ? null : vex.listVexDocuments() }
   })
   if (listed === null) return catalog
   const wanted = new Map(listed.map((one) => [one.digest, storedOf(one)]))
@@ -55,7 +55,7 @@ export async function followVex({ store, during }: DocumentsInput): Promise<stri
     const about = aboutOf(statements, numberOf)
     await store.inOne(() => Promise.resolve(store.addVexDocument(storedOf(document), about)))
   }
-  store.putFollowed('basis of vex', basis)
+  store.putFollowed('signatures', signatures)
   store.putFollowed('vex', isAnyUnread ? unreadState(catalog) : catalog)
   return catalog
 }

@@ -39,13 +39,13 @@ function readTags({ config, reads, refuseOld, signedIn }: PageCall, id: string):
 /** A record that is not stored: removed, missing, or of another id. */
 function missingView(call: PageCall, id: string): PageView {
   const { reads, ui } = call
-  const tombstone = reads.osv.readTombstone(id)
+  const outside = whyOutOfScope(reads, id)
+  const missing = outside === null ? findMissingRecord(reads, id) : null
+  const tombstone = outside === null && missing === null ? reads.osv.readTombstone(id) : null
   if (tombstone !== null) {
     const answer = removedRecordAnswer(call, id, tombstone.removedAt)
     return { title: id, status: 404, blocks: answerBlocks(call, answer) }
   }
-  const outside = whyOutOfScope(reads, id)
-  const missing = outside === null ? findMissingRecord(reads, id) : null
   const message = outside ?? missing?.message ?? `this mirror has no record ${clip(id)}`
   if (id === '') throw new MirrorError('bad_request', 'name a record: ?id=…')
   if (reads.snapshots.readSnapshot('osv') === null)

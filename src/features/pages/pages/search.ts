@@ -1,6 +1,6 @@
 import { link } from '../../../answers/cells.ts'
 import { findMissingNamed } from '../../../server/lookup/missing-record.ts'
-import { referenceOfPurl } from '../../../server/lookup/named.ts'
+import { referenceOfPurl, whyUnnamed } from '../../../server/lookup/named.ts'
 import { findNamedItems, findRecords, moreNotice, searchParts } from '../../lookup/search.ts'
 import type { Block } from '../blocks.ts'
 import { answerBlocks } from '../links.ts'
@@ -70,10 +70,12 @@ function cveBlock({ ui }: PageCall, id: string): Block {
 }
 
 /** Says that nothing was found, or that a record of this id is missing here, or may be. */
-function nothingFound({ reads }: PageCall, query: string, isPurl: boolean): Block {
+function nothingFound({ reads, signedIn }: PageCall, query: string, isPurl: boolean): Block {
   const title = 'Nothing was found'
   const missing = isPurl ? null : findMissingNamed(reads, query)
   if (missing !== null) return { kind: 'notice', tone: 'warn', title, text: missing.message }
+  const unnamed = isPurl || !signedIn ? null : whyUnnamed(reads, query)
+  if (unnamed !== null) return { kind: 'notice', tone: 'warn', title, text: unnamed }
   const text = isPurl
     ? 'No record of this mirror names this package.'
     : 'Names of packages and other ids are compared as a whole; ids of records by their beginning.'

@@ -6,11 +6,13 @@ import { generationDir, readCurrentViews } from '../store/generations.ts'
 import { DATABASE_KINDS, type ExportDbReport, exportDb } from '../views/export-db.ts'
 import { derivedVendors } from '../views/osv/ecosystems.ts'
 import { performTask } from '../views/task.ts'
+import { describeOsvScope, parseScopeText } from '../../../base/domain/osv-scope.ts'
+import { describeMissing, missingOf } from '../../../server/snapshot/missing.ts'
 import { readOrigin } from '../../../server/http/origin.ts'
 import { createStaleRule, refuseStale } from '../../../server/snapshot/stale.ts'
 import type { Config } from '../../../config/schema.ts'
 import { withReads } from '../../../cli/store-access.ts'
-import { type GlobalOptions, firstStep, print, settings } from '../../../cli/context.ts'
+import { type GlobalOptions, firstStep, print, settings, warn } from '../../../cli/context.ts'
 import { visible } from '../../../cli/output.ts'
 
 /** Options of `patchmirror export-db`. */
@@ -42,6 +44,7 @@ export async function exportDbCommand(format: string, dir: string, options: Expo
   try {
     const report = exportDb(views, target, options.ecosystem ?? [], kind)
     print(options.json === true ? JSON.stringify(report, null, 2) : describe(report, target))
+    for (const doubt of doubtsOf(config, views.info.snapshot)) warn(doubt)
     return 0
   } finally {
     views.close()
@@ -55,6 +58,21 @@ function refuseOld(config: Config): void {
     if (origin !== null) refuseStale(createStaleRule(config, Date.now)('osv', origin))
   })
 }
+
+/** What a scan against the databases does not know: records that are missing, out of scope, or in quarantine. */
+function doubtsOf({ data }: Config, snapshot: string): string[] {
+  const doubts = withReads(data.dir, (reads) => {
+    const scope = parseScopeText(reads.snapshots.readSnapshot('osv')?.scope ?? null)
+    return [
+      describeMissing('osv', missingOf(reads, 'osv', snapshot)),
+      scope === null ? null : `the mirror has only a part of the records: ${describeOsvScope(scope)}`,
+      reads.quarantine.countOpen('osv') === 0 ? null : WAITING,
+    ]
+  })
+  return (doubts ?? []).filter((doubt) => doubt !== null)
+}
+
+const WAITING = 'a newer state of the records is quarantined: "patchmirror approve" or "reject" decides'
 
 /** Makes the views of the newest snapshot. Waits for another process that makes them just now, as a daemon does after a sync. */
 export async function makeViews(dataDir: string, vendors: readonly string[], rebuild: boolean): Promise<void> {

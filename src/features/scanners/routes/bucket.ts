@@ -12,7 +12,9 @@ import {
   pathNotFound,
   sendProblem,
 } from '../../../server/http/problems.ts'
+import { findMissingRecord } from '../../../server/lookup/missing-record.ts'
 import type { ServedSnapshot } from '../../../server/snapshot/served.ts'
+import type { Reads } from '../../../store/reads.ts'
 import { refuseStale } from '../../../server/snapshot/stale.ts'
 import { chooseCoding, readRequestHeaders } from '../../../server/http/request-headers.ts'
 import type { SnapshotOrigin } from '../../../server/http/origin.ts'
@@ -109,7 +111,7 @@ function answer(options: BucketOptions, call: BucketCall, path: string): Promise
     }
     if (place.id === null) decodePart(path) // throws with the reason
   }
-  const problem = missing(views, place)
+  const problem = missing(options.served.reads, views, place)
   sendProblem(exchange.request, exchange.response, { ...problem, origin })
   return undefined
 }
@@ -165,15 +167,22 @@ function openForm(
   return openArchiveFile(views.folder, { file, size, sha256, crc32c, changed }, packed)
 }
 
-function missing(views: Views, place: BucketPath | null): Problem {
+/** Why there is no record, or no ecosystem: what upstream lists and could not be stored may be the one that is asked for. */
+function missing(reads: Reads, views: Views, place: BucketPath | null): Problem {
   const { view = null } = place ?? {}
   const id = place?.kind === 'record' ? place.id : null
+  const lacking = id === null ? null : findMissingRecord(reads, id)
+  if (lacking !== null) {
+    const { kind, message } = lacking
+    const isFailed = kind === 'failed'
+    return { status: isFailed ? 503 : 404, error: isFailed ? 'not_ready' : 'not_found', message, fields: { id } }
+  }
   if (view !== null && views.hasView(view) && id !== null) {
     const message = `${view} has no record with this id`
     return { status: 404, error: 'not_found', message, fields: { ecosystem: view, id } }
   }
   const closest = view === null ? null : views.findView(view)
-  const message = closest === null ? 'no record names this ecosystem' : `the ecosystem is written ${closest}`
+  const message = closest === null ? 'no mirrored record names this ecosystem' : `the ecosystem is written ${closest}`
   const fields = { ecosystem: view?.slice(0, 512) ?? null, closest }
   return { status: 404, error: 'not_found', message, fields }
 }

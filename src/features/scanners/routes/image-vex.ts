@@ -15,7 +15,7 @@ import {
   statementsAbout,
 } from '../../../documents/vex/image-statements.ts'
 import { readListedImage, tagsOfDigest } from '../../../documents/vex/images.ts'
-import { readVexStatements } from '../../../documents/vex/read.ts'
+import { isVexDamaged, readVexStatements } from '../../../documents/vex/read.ts'
 import type { Statement } from '../../../documents/vex/statement.ts'
 import { NOT_NAMED, TAGS } from '../../../server/lookup/named.ts'
 
@@ -36,8 +36,6 @@ interface ImageQuestion {
 /** The VEX of an image. */
 interface ImageVex {
   readonly document: object
-  /** Unix seconds: when the newest of its documents was mirrored. */
-  readonly changed: number
   /** Why statements may be missing; null: nothing is known to be. */
   readonly incomplete: string | null
 }
@@ -66,7 +64,6 @@ export function createImageVexReader(): ImageVexReader {
       const leading = leadingDigests(image)
       const found: (readonly [VexDocument, readonly Statement[]])[] = []
       const unread: string[] = []
-      let changed = 0
       let until = performance.now() + TURN_MS
       for (const document of reads.vex.listVexDocuments()) {
         if (performance.now() > until) {
@@ -77,14 +74,14 @@ export function createImageVexReader(): ImageVexReader {
         const before = named.get(document.digest)
         if (!isOwn && before !== undefined && !before.some((one) => leading.has(one))) continue
         const statements = readVexStatements(reads.vex, document)
-        if (statements === null && isOwn) unread.push(document.digest)
+        // One that is damaged may name the image, whosever document it is.
+        if (statements === null && (isOwn || isVexDamaged(reads.vex, document))) unread.push(document.digest)
         if (statements === null) continue
         const digests = before ?? [...new Set(statements.flatMap(digestsNamed))]
         if (named.size >= REMEMBERED) named.clear()
         named.set(document.digest, digests)
         if (!isOwn && !digests.some((one) => leading.has(one))) continue
         found.push([document, statements])
-        changed = Math.max(changed, document.changed)
       }
       const all = statementsAbout(image, found, now)
       const gaps = gapsOf(reads.catalog, image, unread)
@@ -92,7 +89,6 @@ export function createImageVexReader(): ImageVexReader {
       const [gap = null] = gaps
       return {
         document: imageDocument(image, all, names, withComponents),
-        changed,
         incomplete: gap,
       }
     },
@@ -137,9 +133,12 @@ function digestIn(text: string): string {
 
 const NO_NAMES = { repository: null, tag: null, digest: null, arch: null }
 
+/** What a gap of a document begins with. */
+const UNREAD = 'the document '
+
 /** Returns what is known to be missing of the VEX of an image. */
 function gapsOf(catalog: Reads['catalog'], { tags }: AskedImage, unread: readonly string[]): string[] {
-  const gaps = unread.map((digest) => `the document ${digest.slice(0, 12)} cannot be read`)
+  const gaps = unread.map((digest) => `${UNREAD}${digest.slice(0, 12)}, which cannot be read, may name it`)
   for (const { id } of tags) {
     const filled = fillPath(VEX_PATH, { id })
     const path = canonicalPath(filled) ?? filled
@@ -164,6 +163,12 @@ function refuse(
 ): void {
   if (tags.length === 0) {
     requireWhole(catalog.whyIncomplete(TAGS), `no mirrored tag has the digest ${digest}: ${NOT_NAMED}`)
+    const damaged = gaps.find((one) => one.startsWith(UNREAD))
+    if (damaged !== undefined)
+      throw new MirrorError(
+        'not_ready',
+        `no mirrored tag has the digest ${digest}, and whether VEX names it is not known: ${damaged}`,
+      )
     throw new MirrorError(
       'not_found',
       `no mirrored tag has the digest ${digest}, and no mirrored VEX document names it`,

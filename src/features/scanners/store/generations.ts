@@ -27,6 +27,8 @@ interface CurrentViews {
   readonly name: string
   /** The last snapshot that it was found to show. */
   readonly snapshot: string
+  /** What it was made by beside that; '': its name says it. */
+  readonly basis: string
   /** Upstream's date of that snapshot, Unix milliseconds. */
   readonly asOf: number
   /** Served since, Unix milliseconds. */
@@ -40,9 +42,9 @@ interface CurrentViews {
 export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews | null {
   const pointer = pointerPath(dataDir, kind)
   try {
-    const [name = '', snapshot = '', date = ''] = readFileSync(pointer, 'utf8').split('\n')
+    const [name = '', snapshot = '', date = '', basis = ''] = readFileSync(pointer, 'utf8').split('\n')
     if (!GENERATION.test(name) || !/^\d+$/.test(date) || !existsSync(generationDir(dataDir, name))) return null
-    return { name, snapshot, asOf: Number(date), since: statSync(pointer).mtimeMs }
+    return { name, snapshot, basis, asOf: Number(date), since: statSync(pointer).mtimeMs }
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
     throw error
@@ -53,10 +55,10 @@ export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews
 export function replaceCurrentViews(
   dataDir: string,
   kind: ViewsKind,
-  { name, snapshot, asOf }: { readonly [Key in 'name' | 'snapshot']: string } & { asOf: number },
+  { name, snapshot, basis = '', asOf }: Omit<CurrentViews, 'since' | 'basis'> & { readonly basis?: string },
 ): void {
   const path = pointerPath(dataDir, kind)
-  replacePrivateFile(path, `${name}\n${snapshot}\n${asOf}\n`)
+  replacePrivateFile(path, `${name}\n${snapshot}\n${asOf}\n${basis}\n`)
 }
 
 /** Names of generations: their kind, and a digest of their input as 32 hex digits. */

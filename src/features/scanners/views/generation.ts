@@ -47,6 +47,8 @@ interface Making<T> {
   readonly name: string
   /** The snapshot that it shows. */
   readonly snapshot: string
+  /** What it was made by beside that; absent: its name says it. */
+  readonly basis?: string
   /** Upstream's date of that snapshot, unix milliseconds. */
   readonly asOf: number
   /** Make it even when one of that name is there: that one is damaged. */
@@ -61,7 +63,7 @@ interface Making<T> {
  * removes.
  */
 export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
-  const { dataDir, kind, name, snapshot, asOf, rebuild = false, make } = making
+  const { dataDir, kind, name, snapshot, basis = '', asOf, rebuild = false, make } = making
   if (!rebuild && isServed(making)) return null
   const lock = acquireLock(dataDir, 'views')
   try {
@@ -70,7 +72,7 @@ export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
     const folder = generationDir(dataDir, name)
     const current = readCurrentViews(dataDir, kind)?.name ?? null
     if (!rebuild && current === name) {
-      replaceCurrentViews(dataDir, kind, making) // another snapshot, and nothing of this is different in it
+      replaceCurrentViews(dataDir, kind, { name, snapshot, basis, asOf }) // another snapshot, and nothing of this is different in it
       return null
     }
     const before = current === null ? null : generationDir(dataDir, current)
@@ -81,7 +83,7 @@ export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
       await syncAll(draft)
       rmSync(folder, { recursive: true, force: true })
       renameSync(draft, folder)
-      replaceCurrentViews(dataDir, kind, { name, snapshot, asOf })
+      replaceCurrentViews(dataDir, kind, { name, snapshot, basis, asOf })
       sweep(dataDir, kind, [name, current])
       return made
     } catch (error) {
@@ -94,9 +96,9 @@ export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
 }
 
 /** Whether a generation is the one in use, and there. */
-function isServed({ dataDir, kind, name, snapshot }: Omit<Making<unknown>, 'make'>): boolean {
+function isServed({ dataDir, kind, name, snapshot, basis = '' }: Omit<Making<unknown>, 'make'>): boolean {
   const current = readCurrentViews(dataDir, kind)
-  return current?.name === name && current.snapshot === snapshot
+  return current?.name === name && current.snapshot === snapshot && current.basis === basis
 }
 
 /** The one in use and the one before stay: a reader may be in the middle of that. */

@@ -6,12 +6,13 @@ import { type ViewsKind, generationDir, readCurrentViews, unreadVexIn } from '..
 import { openViews } from '../store/reads.ts'
 import { derivedVendors } from './osv/ecosystems.ts'
 import { osvViewsName } from './osv-name.ts'
+import { vexBasis } from './vex/basis.ts'
 
 /** What is compared. */
 export interface ViewsStateOptions {
   readonly config: Pick<Config, 'views' | 'data'>
   /** What is served now. */
-  readonly reads: Pick<Reads, 'snapshots' | 'osv'>
+  readonly reads: Pick<Reads, 'snapshots' | 'osv' | 'catalog'>
 }
 
 /** What is being built, and what could not be. */
@@ -27,14 +28,14 @@ export function createViewsState({ config, reads }: ViewsStateOptions) {
   const catalogId = (): string | null => reads.snapshots.readSnapshot('catalog')?.id ?? null
   /** Names what the views of a kind are to show; null when there is nothing to show. */
   const wantedOf = (kind: ViewsKind): string | null =>
-    kind === 'osv' ? osvViewsName(reads, derivedVendors(config.views)) : catalogId()
+    kind === 'osv' ? osvViewsName(reads, derivedVendors(config.views)) : wantedVex(reads)
   /** Whether the views show less than what is served; false when there is nothing to show. */
   const lacks = (kind: ViewsKind): boolean => {
     const current = readCurrentViews(dir, kind)
     const wanted = wantedOf(kind)
     if (wanted === null) return false
     if (kind === 'osv') return current?.name !== wanted
-    const isOld = current?.snapshot !== wanted
+    const isOld = current === null || vexText(current) !== wanted
     return isOld || unreadVexIn(dir).length > 0
   }
   const shownBy = (kind: ViewsKind): Pick<ViewsStatus, 'state' | 'snapshot' | 'madeAt'> => {
@@ -66,6 +67,16 @@ export function createViewsState({ config, reads }: ViewsStateOptions) {
         failing: isFailing(kind),
       })),
   }
+}
+
+/** Names what the VEX repository is to show; null where there is no catalog. */
+function wantedVex(reads: Pick<Reads, 'snapshots' | 'catalog'>): string | null {
+  const snapshot = reads.snapshots.readSnapshot('catalog')?.id
+  return snapshot === undefined ? null : vexText({ snapshot, basis: vexBasis(reads) })
+}
+
+function vexText({ snapshot, basis }: { readonly snapshot: string; readonly basis: string }): string {
+  return `${snapshot} ${basis}`
 }
 
 /** Returns the number of malformed records of the current generation, read once for each; null if none can be read. */

@@ -7,6 +7,7 @@ import { tagPurls } from '../../../documents/vex/images.ts'
 import type { ViewsKind } from '../store/generations.ts'
 import type { BuildReport } from './osv/build.ts'
 import { makeOsvViews } from './osv/views.ts'
+import { vexBasis } from './vex/basis.ts'
 import { type VexReport, makeVexRepository } from './vex/repository.ts'
 
 /** What is to be made. */
@@ -45,6 +46,7 @@ export async function performTask({ dataDir, kind, vendors, rebuild, served = nu
       reads: reads.vex,
       imagesOf: (tag: string) => tagPurls(reads.catalog, tag),
       snapshot: { ...snapshot, asOf },
+      basis: vexBasis(reads),
       rebuild,
       pause,
     }

@@ -162,6 +162,22 @@ test('views are retried after their pause, although they are looked at all the t
   expect(builder.warned).toHaveLength(1)
 })
 
+test('the VEX repository is made again where signatures come to something else, though nothing was published', async () => {
+  const bench = await openBench()
+  bench.setUnread([])
+  const builder = start(bench, { settleMs: 0, retryMs: NEVER })
+  expect(builder.stateOf('vex')).toMatchObject({ state: 'current', making: false })
+  const writes = openWrites(bench.dir)
+  const result = { path: '/v1/tags/t/vex', answer: '', basis: '', signer: null, reason: null, subject: null }
+  writes.catalog.putSignature({ ...result, state: 'failed', isEnforced: true }, false)
+  writes.close()
+  expect(builder.stateOf('vex')).toMatchObject({ state: 'behind' })
+  builder.look()
+  await expect
+    .poll(() => builder.stateOf('vex'), SOON)
+    .toMatchObject({ state: 'current', snapshot: 'c1', making: false })
+})
+
 longTest('a kind whose build fails delays no other, and is built at its next snapshot', async () => {
   const bench = await openBench()
   bench.setUnread([])

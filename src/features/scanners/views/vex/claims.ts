@@ -36,7 +36,9 @@ export async function claimsOf(
     const { digest, tags = [] } = document
     if (tags.length === 0) continue
     const known = before.get(digest)
-    const statements = known === undefined ? readVexStatements(reads, document) : null
+    // All that it says: whether it is believed may change, and what it says does not.
+    const whole = { ...document, believedTags: tags }
+    const statements = known === undefined ? readVexStatements(reads, whole) : null
     if (known !== undefined) claims.set(digest, known)
     if (statements === null) continue
     // The clock at which it was mirrored: equal documents give equal bytes.

@@ -4,7 +4,7 @@ import process from 'node:process'
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../../../base/files.ts'
 import { toIso } from '../../../../base/time.ts'
 import { type VexDocument, tagsBelieving } from '../../../../store/catalog/vex.ts'
-import type { VexReads } from '../../../../documents/vex/read.ts'
+import { type VexReads, isVexDamaged } from '../../../../documents/vex/read.ts'
 import { VEX_FILE, type VexGeneration, type VexInfo, readVexInfo, unreadVexIn } from '../../store/generations.ts'
 import { createContentZip } from '../../../../archive/zip/small.ts'
 import type { ZipMember } from '../../../../archive/zip/writer.ts'
@@ -14,6 +14,7 @@ import { type Claim, claimsOf } from './claims.ts'
 import { type MadeDocument, type MadeRepository, type Sources, createSources, openMade } from './made.ts'
 import { type Plan, type PlannedPackage, planRepository, skippedIn, sourceOf } from './plan.ts'
 import { showingsOf, shownReads } from './shown.ts'
+import { VEX_RULES } from './basis.ts'
 import { type VexOrder, type VexSource, createMerge } from './merge.ts'
 import { type OpenVex, readOpenVex } from './openvex.ts'
 
@@ -25,6 +26,8 @@ interface VexOptions {
   readonly imagesOf?: (tag: string) => readonly string[]
   /** The catalog's snapshot in `reads`; `asOf`: of the VEX in it, unix milliseconds. */
   readonly snapshot: { readonly id: string; readonly asOf: number }
+  /** What decides beside the snapshot which documents are believed (`vexBasis`). */
+  readonly basis?: string
   readonly rebuild?: boolean
   readonly pause: () => Promise<void>
 }
@@ -44,16 +47,14 @@ export type VexReport = Pick<VexGeneration, 'documents' | 'packages'> & {
 
 /** Largest document that is read, bytes: far above any real VEX document. */
 const MAX_BYTES = 64 * 2 ** 20
-/** Another number when the same documents make another repository. */
-const RULES = '6'
 /** What a generation is made by: another one is not made of it. Another zlib may compress otherwise. */
-const FORM = `1 ${RULES} ${process.versions.zlib}`
+const FORM = `1 ${VEX_RULES} ${process.versions.zlib}`
 
 /** The name of the generation that shows these documents. */
 function vexName(documents: readonly VexDocument[], imagesOf: (tag: string) => readonly string[]): string {
   const tags = [...new Set(documents.flatMap((one) => one.tags ?? []))].sort()
   return generationName('vex', [
-    RULES,
+    VEX_RULES,
     ...documents.map((one) => [one.digest, one.changed, ...tagsIn(one)].join(' ')),
     ...tags.map((tag) => JSON.stringify([tag, ...imagesOf(tag)])),
   ])
@@ -62,7 +63,8 @@ function vexName(documents: readonly VexDocument[], imagesOf: (tag: string) => r
 /** The tags of a document, and where they are fewer those for which it may rule anything out. */
 function tagsIn(document: VexDocument): readonly string[] {
   const { tags = [] } = document
-  const believing = tagsBelieving(document) ?? []
+  const believing = tagsBelieving(document)
+  if (believing === null) return [...tags, 'for none']
   return believing.length === tags.length ? tags : [...tags, 'for', ...believing]
 }
 
@@ -70,12 +72,11 @@ const NO_IMAGES = (): readonly string[] => []
 
 /**
  * Makes the VEX repository (VEX Repository Specification 0.1) of all mirrored OpenVEX documents, but those whose signature is
- * enforced and not verified; null when that is served already. Throws as `makeGeneration`.
+ * enforced and not verified: of these counts what they leave open. Null when that is served already. Throws as `makeGeneration`.
  */
 export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
-  const { dataDir, reads, snapshot, rebuild = false, imagesOf = NO_IMAGES } = options
-  const listed = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
-  const documents = listed.filter((one) => tagsBelieving(one) !== null)
+  const { dataDir, reads, snapshot, basis = '', rebuild = false, imagesOf = NO_IMAGES } = options
+  const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
   const name = vexName(documents, imagesOf)
   const isRepaired = hasRepaired(options, documents)
   const make = (folder: string, before: string | null) =>
@@ -87,7 +88,7 @@ export function makeVexRepository(options: VexOptions): Promise<VexReport | null
     })
   const { id, asOf } = snapshot
   const again = rebuild || isRepaired
-  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, asOf, rebuild: again, make })
+  return makeGeneration({ dataDir, kind: 'vex', name, snapshot: id, basis, asOf, rebuild: again, make })
 }
 
 /** Whether a document can be read now that the repository in use lacks: its name is that of all listed documents. */
@@ -141,14 +142,15 @@ function openOrNull(folder: string): MadeRepository | null {
 
 async function writeFiles(
   { reads: stored, imagesOf = NO_IMAGES, pause }: VexOptions,
-  documents: readonly VexDocument[],
+  listed: readonly VexDocument[],
   { folder, changed }: Place,
   old: MadeRepository | null,
 ): Promise<VexReport> {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, PRIVATE_FOLDER)
-  const claims = await claimsOf(stored, documents, old?.claims ?? new Map(), pause)
-  const { reads, originalOf } = shownReads(stored, documents, showingsOf(documents, claims, imagesOf))
+  const claims = await claimsOf(stored, listed, old?.claims ?? new Map(), pause)
+  const documents = listed.filter((one) => tagsBelieving(one) !== null)
+  const { reads, originalOf } = shownReads(stored, documents, showingsOf(listed, claims, imagesOf))
   const plan = await planRepository({ reads, documents: reads.listVexDocuments(), old, pause })
   const drafts = { archive: createFileDraft(folder, '.zip'), list: createFileDraft(folder, '.jsonl') }
   try {
@@ -168,7 +170,10 @@ async function writeFiles(
     const archive = drafts.archive.finish()
     const { file, size, last } = sources.finish(sourcesOf(plan, archive.file, claims))
     const counts = { documents: plan.documents.size, packages: plan.packages.length }
-    const unread = plan.unread.map(originalOf)
+    const unread = [
+      ...plan.unread.map(originalOf),
+      ...listed.filter(createUnknown(stored, claims)).map(({ digest }) => digest),
+    ]
     const info: VexInfo = {
       ...archive,
       changed,
@@ -189,6 +194,15 @@ async function writeFiles(
   } finally {
     drafts.archive.close()
     drafts.list.close()
+  }
+}
+
+/** Creates the function that reports whether what a document leaves open, which is not shown itself, is not known: it is damaged. */
+function createUnknown(reads: VexReads, claims: ReadonlyMap<string, unknown>): (document: VexDocument) => boolean {
+  return (document) => {
+    const { digest, tags = [] } = document
+    if (tagsBelieving(document) !== null || tags.length === 0 || claims.has(digest)) return false
+    return isVexDamaged(reads, document)
   }
 }
 

@@ -110,12 +110,17 @@ function groupById(
   for (const document of documents)
     for (const claim of claims.get(document.digest) ?? [])
       for (const id of claim[4]) {
-        if (!open.has(id)) continue
+        if (!open.has(id) || !counts(document, claim)) continue
         const same = byId.get(id) ?? []
         byId.set(id, same)
         same.push(ownedOf(claim, countingTags(document, claim)))
       }
   return byId
+}
+
+/** Whether a claim counts for any tag: what rules out does not in a document that is not believed. */
+function counts(document: VexDocument, claim: Claim): boolean {
+  return claim[2] === 1 || tagsBelieving(document) !== null
 }
 
 function countingTags(document: VexDocument, claim: Claim): readonly string[] {

@@ -14,6 +14,8 @@ interface Mirrored {
   changed: number
   isDamaged: boolean
   tags: readonly string[]
+  /** Whether its signature is enforced and not verified. */
+  isDisbelieved?: boolean
 }
 
 /** VEX documents of a mirror, and what is made of them. */
@@ -84,11 +86,12 @@ function readsOf(documents: ReadonlyMap<string, Mirrored>, taken: Set<string>) {
   return {
     listVexDocuments: () =>
       [...documents]
-        .map(([digest, { content, changed, tags }]) => ({
+        .map(([digest, { content, changed, tags, isDisbelieved = false }]) => ({
           digest,
           size: content.length,
           changed,
           tags,
+          believedTags: isDisbelieved ? null : tags,
         }))
         .sort((one, other) => (one.digest < other.digest ? -1 : 1)),
     readVexContent({ digest }: { readonly digest: string }) {

@@ -59,6 +59,29 @@ async function outcome(documents: readonly (readonly [string, Buffer])[]): Promi
   return ['a', 'b', 'c'].map((tag) => (isRuledOut(bench, tag) ? '-' : '+')).join('')
 }
 
+test('what a document leaves open counts whether its signature is believed or not, and what it rules out does not', async () => {
+  const documents: (readonly [string, Buffer])[] = [
+    ['b', stated('not_affected', [component, part('b')], 1)],
+    ['a', stated('affected', [component, part('b')], 2)],
+    ['c', stated('fixed', [part('c')], 3)],
+  ]
+  expect(await outcome(documents)).toBe('++-')
+  const bench = openVexBench((tag) => [imageOf(tag)])
+  for (const [tag, content] of documents) bench.add(content, false, [tag])
+  const [, a, c] = [...bench.documents.values()]
+  if (a === undefined || c === undefined) throw new Error('no documents')
+  for (const one of [a, c]) one.isDisbelieved = true
+  await bench.make()
+  expect(['a', 'b', 'c'].map((tag) => isRuledOut(bench, tag))).toEqual([false, false, false])
+  c.isDisbelieved = false
+  await bench.make()
+  expect(isRuledOut(bench, 'c')).toBe(true)
+  expect(bench.made().bytes.equals((await bench.fresh()).bytes)).toBe(true)
+  Object.assign(a, { isDamaged: true })
+  const known = await bench.make(true)
+  expect(known).toMatchObject({ unread: 1 })
+})
+
 test('what rules out by a component stays out of the repository while the document of another tag says otherwise', async () => {
   const out = stated('not_affected', [component], 2)
   const cases: [string, readonly (readonly [string, Buffer])[], string][] = [
