@@ -110,12 +110,7 @@ const RUN_BY: Readonly<Record<string, string>> = {
   'docs/guides/guard.md': 'test/guard/guide.test.ts',
 }
 /** Pages whose blocks are not run as a guide yet: each says of every block why. The list only gets shorter. */
-const NOT_GUIDES = new Set([
-  'README.md',
-  'CONTRIBUTING.md',
-  'docs/guides/systemd.md',
-  ...Object.keys(RUN_BY),
-])
+const NOT_GUIDES = new Set(['README.md', 'CONTRIBUTING.md', 'docs/guides/systemd.md', ...Object.keys(RUN_BY)])
 /** Blocks of all pages that cannot be run here, such as those for Docker: at most so many. */
 const MOST_NOT_RUN = 10
 
