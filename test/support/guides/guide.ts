@@ -118,10 +118,10 @@ interface Machine {
   close(): Promise<void>
 }
 
-/** Folders of a machine that pages name. Media are carried from one machine to the other. */
-const FOLDERS = ['etc/patchmirror', 'var/lib', 'var/log', 'run/secrets', 'backup']
+/** Folders that every machine has. Media are carried from one machine to the other. */
+const FOLDERS = ['etc', 'var/backups', 'var/lib', 'var/log', 'run/secrets']
 const MEDIA = 'media/usb'
-const NAMED_FOLDER = /(?<![\w.])\/(etc|var|run|backup|media)\//g
+const NAMED_FOLDER = /(?<![\w.])\/(etc|var|run|media)\//g
 
 async function openMachine(name: string, world: World, begins: Guide['begins']): Promise<Machine> {
   const { folder, sandbox, ports } = world
