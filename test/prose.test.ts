@@ -13,7 +13,7 @@ const PAGES = [
 ]
 
 /** Words of all documents together, as `wc -w` counts them: what was reached, rounded up. It only gets smaller. */
-const MOST_WORDS = 70_000
+const MOST_WORDS = 45_000
 /** Words of a sentence in a guide. */
 const LONGEST = 25
 /** Guides with longer sentences still. The list only gets shorter. */
@@ -50,7 +50,7 @@ test('the documents together have no more words than they had', () => {
   const words = pages.reduce((sum, one) => sum + one.words, 0)
   const worst = pages.toSorted((one, other) => other.words - one.words).slice(0, 10)
   const lines = worst.map((one) => `${one.words} words, ${one.long} long sentences: ${one.page}`)
-  console.log(`${words} words in ${pages.length} documents\n${lines.join('\n')}`)
+  process.stdout.write(`${words} words in ${pages.length} documents\n${lines.join('\n')}\n`)
   expect(words).toBeLessThanOrEqual(MOST_WORDS)
 })
 

@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
 import { GUIDES, compareShown, guideBlocks, runGuide } from '../support/guides/guide.ts'
 import { findTool } from '../support/tools.ts'
 
@@ -20,3 +23,29 @@ test.skipIf(missing.length > 0).for(GUIDES)(
     expect(runs.length).toBeGreaterThan(0)
   },
 )
+
+test('an output is compared with what a page shows but for times, numbers, digests and left-out lines', () => {
+  const out =
+    'osv  complete  120  13f402a5e77f  2026-11-29T07:14:35Z  2 s\n{"level":"info"}\nkey pmk_QwRO… is made\nready\n'
+  expect(compareShown('osv complete 500 1a19d536c627 2026-05-01 00:31:09Z 14 s\n…\nready\n', out)).toBe(null)
+  expect(compareShown('osv complete 500 1a19d536c627 2026-05-01 00:31:09Z 14 s\nkey … is made\nready\n', out)).toBe(
+    null,
+  )
+  for (const wrong of ['osv partial …\n…\n', '…\nkey … is made\n', 'ready\n', '…\nready\nand more\n'])
+    expect(compareShown(wrong, out), wrong).not.toBe(null)
+})
+
+test('a guide of which a command fails is found, with its place', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'patchmirror-page-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const page = join(folder, 'page.md')
+  writeFileSync(
+    page,
+    '# A page\n\n```sh\necho begun > file\n```\n\n```sh\ncat file\nfalse\necho after\n```\n\n```sh\necho never\n```\n',
+  )
+  const runs = await runGuide({ page, begins: 'command' })
+  expect(runs.map(({ at, code, out }) => [at, code, out])).toEqual([
+    [`${page}:3`, 0, ''],
+    [`${page}:7`, 1, 'begun\n'],
+  ])
+})

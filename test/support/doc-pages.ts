@@ -81,9 +81,13 @@ function configurationPage(): string {
 const sentence = (text: string): string =>
   plain(`${text.charAt(0).toUpperCase()}${text.slice(1)}`.replace(/([^.])$/, '$1.'))
 
+/** The option that nearly every command has: the page of commands names it once. */
+const JSON_OPTION = '--json'
+
 /** One bullet for each option: its flags, what it does, its default. */
 function optionList(command: Command): string {
-  const lines = command.options.map(({ flags, description, defaultValue }) => {
+  const own = command.options.filter(({ flags }) => flags !== JSON_OPTION)
+  const lines = own.map(({ flags, description, defaultValue }) => {
     const preset = typeof defaultValue === 'string' ? ` (default: ${defaultValue})` : ''
     return `- ${code(flags)}: ${plain(description)}${preset}`
   })
@@ -91,12 +95,9 @@ function optionList(command: Command): string {
 }
 
 function commandText({ name, command }: NamedCommand): string {
-  const usage = `${name} ${command.usage()}`
-  return [
-    `## ${name.replace(/^patchmirror /, '')}`,
-    `${sentence(command.description())} Usage: ${code(usage)}.`,
-    optionList(command),
-  ]
+  const takesMore = command.usage() !== '[options]'
+  const usage = takesMore ? ` Usage: ${code(`${name} ${command.usage()}`)}.` : ''
+  return [`## ${name.replace(/^patchmirror /, '')}`, sentence(command.description()) + usage, optionList(command)]
     .filter((part) => part !== '')
     .join('\n\n')
 }
@@ -120,6 +121,8 @@ function cliPage(): string {
   const all = commandsBelow(program, 'patchmirror')
   const paths = new Set(VERBS.filter((verb) => !isGroup(verb)).map(({ path }) => path))
   const runnable = all.filter(({ name }) => paths.has(name.replace('patchmirror ', '')))
+  const withoutJson = runnable.filter(({ command }) => command.options.every(({ flags }) => flags !== JSON_OPTION))
+  const names = withoutJson.map(({ name }) => code(name.replace('patchmirror ', '')))
   return [
     '# Commands',
     NOTE,
@@ -127,6 +130,7 @@ function cliPage(): string {
       'same for all commands.',
     'Options of every command:',
     optionList(program),
+    `${code(JSON_OPTION)} prints JSON, with every command but ${names.join(', ')}.`,
     ...runnable.map(commandText),
   ].join('\n\n')
 }

@@ -86,7 +86,6 @@ export interface More {
 /** What a group measured. */
 export interface Section {
   readonly name: string
-  readonly about: string
   readonly lines: readonly Measured[]
   readonly more: More
 }
@@ -106,7 +105,7 @@ export function defineGroup<World extends Closable, Run>(plan: Plan<World, Run>)
   const section = (runs: readonly Run[], options: Options): Section => {
     const lines = plan.lines(options).map((line) => measuredOf(line, runs))
     const more = (runs.length > 0 && plan.more?.(runs)) || { text: '', files: {} }
-    return { name, about, lines, more }
+    return { name, lines, more }
   }
   return {
     name,

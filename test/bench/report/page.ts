@@ -31,8 +31,8 @@ speed drifts, so read the ratios within a group: times of different groups canno
 mirror share the machine and its allocator. Goals of times and ratios are judged by the median, goals of memory and counts by
 the worst run.
 
-| group | what | measured | commit | runs | machine |
-|---|---|---|---|---|---|`
+| group | measured | commit | runs | machine |
+|---|---|---|---|---|`
 
 /** Replaces what the page in `file` has of a group, and writes the files beside it; keeps everything else. `names`: all groups, in order. */
 export function writePage(
@@ -42,7 +42,7 @@ export function writePage(
   names: readonly string[],
 ): void {
   const page = parsePage(existsSync(file) ? readFileSync(file, 'utf8') : '')
-  const cells = [section.name, section.about, date, commit, runs, machine]
+  const cells = [section.name, date, commit, runs, machine]
   page.rows.set(section.name, `| ${cells.join(' | ')} |`)
   page.sections.set(section.name, sectionText(section))
   for (const [name, content] of Object.entries(section.more.files)) writeFileSync(join(dirname(file), name), content)

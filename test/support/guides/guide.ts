@@ -10,8 +10,8 @@ import { freePorts } from '../free-ports.ts'
 /** A page whose blocks of shell are run as they are written, in their order. */
 export interface Guide {
   readonly page: string
-  /** What the first machine of the page has: the command, its settings as well, or a mirror that serves and has synced. */
-  readonly begins: 'command' | 'settings' | 'serving'
+  /** What the first machine of the page has: the command, its settings as well, a mirror that has synced, or its views too. */
+  readonly begins: 'command' | 'settings' | 'serving' | 'views'
 }
 
 /** A block of shell of a page. */
@@ -38,13 +38,13 @@ export const GUIDES: readonly Guide[] = [
   { page: 'docs/guides/keys-and-proxies.md', begins: 'serving' },
   { page: 'docs/guides/relay.md', begins: 'settings' },
   { page: 'docs/guides/doctor.md', begins: 'serving' },
-  { page: 'docs/guides/match.md', begins: 'serving' },
+  { page: 'docs/guides/match.md', begins: 'views' },
   { page: 'docs/guides/since-when.md', begins: 'serving' },
   { page: 'docs/guides/changes.md', begins: 'serving' },
-  { page: 'docs/guides/tags.md', begins: 'serving' },
+  { page: 'docs/guides/tags.md', begins: 'views' },
   { page: 'docs/guides/catalog.md', begins: 'serving' },
   { page: 'docs/guides/monitoring.md', begins: 'serving' },
-  { page: 'docs/guides/scanners.md', begins: 'serving' },
+  { page: 'docs/guides/scanners.md', begins: 'views' },
   { page: 'docs/guides/fleet.md', begins: 'settings' },
   { page: 'docs/reference/http-api.md', begins: 'serving' },
 ]
@@ -118,10 +118,10 @@ interface Machine {
   close(): Promise<void>
 }
 
-/** Folders of a machine that pages name. Media are carried from one machine to the other. */
-const FOLDERS = ['etc/patchmirror', 'var/lib', 'var/log', 'run/secrets', 'backup']
+/** Folders that every machine has. Media are carried from one machine to the other. */
+const FOLDERS = ['etc', 'var/backups', 'var/lib', 'var/log', 'run/secrets']
 const MEDIA = 'media/usb'
-const NAMED_FOLDER = /(?<![\w.])\/(etc|var|run|backup|media)\//g
+const NAMED_FOLDER = /(?<![\w.])\/(etc|var|run|media)\//g
 
 async function openMachine(name: string, world: World, begins: Guide['begins']): Promise<Machine> {
   const { folder, sandbox, ports } = world
@@ -133,7 +133,8 @@ async function openMachine(name: string, world: World, begins: Guide['begins']):
   writeFileSync(join(root, 'bin/patchmirror'), command, { mode: 0o755 })
   const port = ports.get(name) ?? 0
   const env = environment(root, port, begins === 'command' ? null : sandbox)
-  const daemon = begins === 'serving' ? await startDaemon(env, root) : null
+  const isServed = begins === 'serving' || begins === 'views'
+  const daemon = isServed ? await startDaemon(env, root, begins) : null
   const shell = openShell(env, root)
   const addresses: readonly (readonly [page: string, here: string])[] = [
     ['https://api.example.com', sandbox.url],
@@ -176,16 +177,18 @@ function environment(root: string, port: number, sandbox: Sandbox | null): Recor
   }
 }
 
-/** Starts a daemon that has synced everything once and made its views. */
-async function startDaemon(env: Record<string, string>, root: string): Promise<Started> {
+const SYNCED = [/osv sync: complete/, /feeds sync: complete/, /catalog sync: complete/]
+
+/** Starts a daemon that has synced everything once, and, where that is asked for, made its views. */
+async function startDaemon(env: Record<string, string>, root: string, begins: Guide['begins']): Promise<Started> {
   const daemon = start(['serve'], env, root)
-  for (const said of [/osv sync: complete/, /feeds sync: complete/, /catalog sync: complete/, /repository is made/])
-    await daemon.said(said)
+  for (const said of SYNCED) await daemon.said(said)
+  if (begins === 'views') for (const said of [/bucket is made/, /repository is made/]) await daemon.said(said)
   return daemon
 }
 
 /** A block that takes longer waits for what does not come, milliseconds. */
-const BLOCK_MS = 60_000
+const BLOCK_MS = 150_000
 /** The end of a block in the output of its shell. */
 const END = /\0(\d+)\0/
 
