@@ -11,7 +11,8 @@ export interface PageFrame {
   readonly blocks: readonly Block[]
   readonly version: string
   readonly style: string
-  readonly script: string
+  /** Path of the script; null: the page has none. */
+  readonly script: string | null
   /** Seconds after which the script shows the page as it is then; null: it does not. */
   readonly refresh: number | null
   readonly icon: string

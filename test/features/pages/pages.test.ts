@@ -111,7 +111,7 @@ describe('each page for people', () => {
     for (const path of ['/-/ui', ...PAGES.map(({ path }) => `/-/ui/${path}`)]) {
       const { status, body } = await page(`${path}?x=1`, KEY)
       expect([path, status]).toEqual([path, 400])
-      expect(body.toString(), path).toContain('unknown query parameter')
+      expect(body.toString(), path).toContain('Unknown query parameter')
     }
     expect((await page('/-/ui?', KEY)).status).toBe(200)
   })
@@ -204,11 +204,14 @@ test('a record is found by its id as it is, trimmed, and by the text that a link
     expect([id, ...(await of(id))]).toEqual([id, id !== 'a-1' ? 200 : 404, id !== 'a-1'])
 })
 
-test('changes of a source that is not mirrored yet are not said to be too old', async () => {
+test('what is not mirrored yet is not said to be too old, or to be nowhere', async () => {
   const other = await serve((store) => store.publishFeeds(FEEDS), { people })
   const { status, body } = await other.get('/-/ui/changes?since=today', { accept: BROWSER })
   expect([status, body.toString().includes('Nothing of osv is mirrored yet')]).toEqual([404, true])
   expect(body.toString()).not.toContain('does not reach back')
+  const search = (await other.get('/-/ui/search?q=openssl', { accept: BROWSER })).body.toString()
+  expect(search).toContain('No records are mirrored yet')
+  expect(search).not.toContain('Nothing was found')
 })
 
 test('the overview names the last exported state, also of an export by a command', async () => {
