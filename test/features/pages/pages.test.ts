@@ -81,6 +81,24 @@ test('the overview says that a first run is in progress, and offers no command t
   expect(await runs('failed')).toContain('the process ended before the run did')
 })
 
+test('a run in progress after failed ones does not say that everything is well', async () => {
+  const retried = await serve(
+    (store) => {
+      store.publishOsv({ 'CVE-1': '{"id":"CVE-1"}' })
+      store.publishFeeds(FEEDS)
+      for (const at of [1000, 2000]) store.addRun('osv', FILLED_AT + at, { state: 'failed' })
+      store.addRun('osv', FILLED_AT + 3000)
+    },
+    { people: (config) => createWeb({ config, version: '9.9.9' }) },
+  )
+  const lock = acquireLock(retried.dir, 'sync')
+  onTestFinished(() => lock.release())
+  const html = (await retried.get('/', { accept: BROWSER })).body.toString()
+  expect(html).toContain('osv: the last run failed, and another one is in progress')
+  expect(html).toMatch(/osv: 2 runs<.*osv serves</s)
+  expect(html).not.toContain('Everything is as it should be')
+})
+
 test('images out of scope are listed as such, and the overview claims no more than the scope', async () => {
   const service = { images: 6, tags: 18, packages: 4, tickets: 2, users: 1, subscriptions: 1 }
   const { ask, askOpen } = await filledCatalogBench(service)
