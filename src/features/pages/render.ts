@@ -64,6 +64,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
  */
 export function escapeText(value: unknown): string {
   const text = typeof value === 'string' ? value : textOf(value)
+  if (text.length <= MAX_TEXT && PLAIN.test(text)) return text
   const shown = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (cut: ${text.length} characters)` : text
   return shown
     .toWellFormed()
@@ -71,6 +72,9 @@ export function escapeText(value: unknown): string {
     .replace(CONTROLS, '\ufffd')
     .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 }
+
+/** Text of which nothing is escaped: most is plain, and what follows takes several times as long. */
+const PLAIN = /^[ !#-%(-;=?-~]*$/
 
 function textOf(value: unknown): string {
   return value === null || value === undefined ? '' : JSON.stringify(value)
