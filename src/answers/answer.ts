@@ -130,7 +130,7 @@ export type Link = OwnLink | { readonly kind: 'web'; readonly url: string }
 /** What a value leads to on this mirror, by its kind and name: only a page knows where that is. */
 export type OwnLink =
   | {
-      readonly kind: 'record' | 'record file' | 'vulnerability' | 'tag' | 'tags of' | 'view' | 'path'
+      readonly kind: 'record' | 'record file' | 'vulnerability' | 'tag' | 'view' | 'path'
       readonly name: string
     }
   | DocumentLink

@@ -19,7 +19,7 @@ import type { ListPage } from '../../server/reading/list-page.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 
 /*
- * Makes tables of the lists of the catalog: patches, images and tags.
+ * Makes tables of the lists of the catalog: patches and tags.
  */
 
 /** Longest text that a page leads to by its address, characters. */
@@ -86,48 +86,48 @@ export function tagsTable(page: Listed, repository?: string, isIdShown = false):
 }
 
 function tagRow(item: Fields, listedUnder?: string): Value[] {
-  const id = listedId(item, 'tags')
+  const id = listedId(item)
   const { repository, tag, digest } = namesOfTag({ ...item })
   const of = repository ?? (listedUnder === undefined ? null : clip(listedUnder, 60))
   const name = [of, tag].filter((part) => part !== null).join(':') || id
   return [
     id !== '' && id.length <= MAX_LINK ? linkValue(name, { kind: 'tag', name: id }) : textValue(name),
     digest === null ? NONE : digestValue(digest),
-    changedAt(item, 'tags'),
+    dateOf(changedAt(item, 'tags')),
     codeValue(id),
   ]
 }
 
 /** What is special to a list. */
-interface ListParts extends Pick<Table, 'columns' | 'rows' | 'about'> {
+interface ListParts extends Pick<Table, 'columns' | 'rows'> {
   /** Says how many there are. */
   readonly words: (total: number) => string
 }
 
-function listTable(name: string, { next, total }: Listed, { words, about = [], ...parts }: ListParts): Table {
+function listTable(name: string, { next, total }: Listed, { words, ...parts }: ListParts): Table {
   return {
     kind: 'table',
     title: name,
     ...parts,
     total,
-    about: [...(total === null ? [] : [words(total)]), ...about],
+    about: total === null ? [] : [words(total)],
     ...(next !== null && { next }),
     empty: `no ${name}: the service's list has none that fit`,
   }
 }
 
-/** Returns an item's own id; '' where it has none. */
-function listedId(item: Fields, resource: 'images' | 'tags'): string {
-  const ids = RESOURCES.find(({ name }) => name === resource)?.ids ?? []
-  return readText(fieldsOfItem(item, resource), ids) ?? ''
+/** Returns a tag's own id; '' where it has none. */
+function listedId(item: Fields): string {
+  const ids = RESOURCES.find(({ name }) => name === 'tags')?.ids ?? []
+  return readText(fieldsOfItem(item, 'tags'), ids) ?? ''
 }
 
 /** Fields that have the date of a change, in any spelling. */
 const CHANGED = ['updated_at', 'created_at', 'pushed_at', 'last_updated']
 
-/** Returns when an item was changed or made. */
-function changedAt(item: Fields, resource: 'images' | 'tags'): Value {
-  return dateOf(readText(fieldsOfItem(item, resource), CHANGED))
+/** Returns when an item was changed or made, as the service writes it; '' where it does not say so. */
+export function changedAt(item: Fields, resource: 'images' | 'tags'): string {
+  return readText(fieldsOfItem(item, resource), CHANGED) ?? ''
 }
 
 /** Returns a date as the service writes it; a terminal shows its day. */

@@ -46,8 +46,6 @@ function namedHref({ ui, root }: PageCall, link: Exclude<OwnLink, DocumentLink>)
       return ui('cve', { id: link.name })
     case 'tag':
       return ui('tag', { id: link.name })
-    case 'tags of':
-      return ui('images', { image: link.name })
     case 'view':
       return ui('packages', { ecosystem: link.name })
     case 'package':

@@ -13,7 +13,8 @@ import type { openShortReads } from '../../store/reads.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { type ThreadFailure, failureOf } from '../../base/threads/failure.ts'
 import { DOCS_PATH } from '../../server/http/paths.ts'
-import { type Cell, link } from '../../answers/cells.ts'
+import { type Cell, link, withTimes } from '../../answers/cells.ts'
+import { asSentence } from '../../answers/html.ts'
 import type { Block } from './blocks.ts'
 import { createPageDocuments } from './documents/read.ts'
 import { type Download, FORMATS, downloadOf, listIn, queryOfList } from './download.ts'
@@ -131,7 +132,7 @@ function problemView({ base }: PageRequest, { status, message }: PageProblem): P
   return {
     title,
     status,
-    blocks: [{ kind: 'notice', tone: 'warn', title: `${status}`, text: message }],
+    blocks: [{ kind: 'notice', tone: 'warn', title: `${status}`, text: withTimes(asSentence(message)) }],
   }
 }
 
@@ -142,7 +143,7 @@ function keyNotice(base: string, message: string): Block {
     kind: 'notice',
     tone: 'warn',
     title: '401',
-    text: `${withoutHeader(message)}. ${how}`,
+    text: `${asSentence(withoutHeader(message))} ${how}`,
     links: [{ text: 'Sign in', href: uiOf(base)('sign-in') }],
   }
 }
@@ -277,7 +278,7 @@ function pageFrame(
     version,
     navigation: navigationOf(place, config, ui, base + DOCS_PATH),
     style: ui(style),
-    script: ui(script),
+    script: place === 'contract' ? null : ui(script), // that page is revalidated by the document alone
     refresh: isLive(place) ? REFRESH_SECONDS : null,
     icon: ui(icon),
     home: ui(''),

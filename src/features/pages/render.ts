@@ -11,7 +11,8 @@ export interface PageFrame {
   readonly blocks: readonly Block[]
   readonly version: string
   readonly style: string
-  readonly script: string
+  /** Path of the script; null: the page has none. */
+  readonly script: string | null
   /** Seconds after which the script shows the page as it is then; null: it does not. */
   readonly refresh: number | null
   readonly icon: string
@@ -63,6 +64,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
  */
 export function escapeText(value: unknown): string {
   const text = typeof value === 'string' ? value : textOf(value)
+  if (text.length <= MAX_TEXT && PLAIN.test(text)) return text
   const shown = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (cut: ${text.length} characters)` : text
   return shown
     .toWellFormed()
@@ -70,6 +72,9 @@ export function escapeText(value: unknown): string {
     .replace(CONTROLS, '\ufffd')
     .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 }
+
+/** Text of which nothing is escaped: most is plain, and what follows takes several times as long. */
+const PLAIN = /^[ !#-%(-;=?-~]*$/
 
 function textOf(value: unknown): string {
   return value === null || value === undefined ? '' : JSON.stringify(value)

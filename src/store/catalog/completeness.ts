@@ -13,13 +13,13 @@ export function createCompletenessReader(db: Db) {
     `SELECT json_extract(frame, '$.partial') AS partial, json_extract(frame, '$.unproved') AS unproved
      FROM catalog_list WHERE path = ?`,
   )
-  const lacking = db.prepare<[string], string | null>('SELECT reason FROM catalog_lacking WHERE path = ?').pluck()
+  const missing = db.prepare<[string], string | null>('SELECT reason FROM catalog_lacking WHERE path = ?').pluck()
   return {
     /** Returns why a list, by its canonical path, may lack items, or all of them: it is not stored; null: it is whole by all evidence. */
     whyIncomplete(path: string): Incompleteness | null {
       const stored = grades.get(path)
       if (stored === undefined) {
-        const why = lacking.get(path) ?? null
+        const why = missing.get(path) ?? null
         return { grade: 'cut', reason: why === null ? `${path} is not stored` : `not stored: ${why}` }
       }
       const { partial, unproved } = stored

@@ -33,7 +33,7 @@ const IS_SIGNED = `status = 200 AND (path LIKE '/v1/%/sbom' OR path LIKE '/v1/%/
 /** SQL: the row of no answer, whose text is another one whenever a result of published answers may have changed. */
 const MARK = "path = '' AND fetched = 2"
 
-/** SQL: notes there that they may have changed, for whoever follows them. */
+/** SQL: notes there that they may have changed, for those that follow them. */
 export const MARK_SIGNATURES = `INSERT OR REPLACE INTO catalog_signature (path, fetched, answer, basis, state, enforced)
   VALUES ('', 2, lower(hex(randomblob(8))), '', '', 0)`
 

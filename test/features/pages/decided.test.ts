@@ -49,6 +49,7 @@ beforeAll(async () => {
         store.damage(`UPDATE run SET kind = 'approve' WHERE id = ${id}`)
         return id
       }
+      for (const at of [4, 3, 2, 1]) store.addRun('feeds', FILLED_AT - at * 3_600_000, { snapshot: 'same' })
       const doubts = { facts: { doubts: 3, scopeSettings: ['osv.scope 4f53cda18c2b'] } }
       store.addRun('osv', FILLED_AT - 2 * 86_400_000, { ...doubts, message: 'of two days ago' })
       doubtful = store.addRun('osv', FILLED_AT - 3_600_000, doubts)
@@ -69,6 +70,16 @@ async function page(path: string): Promise<string> {
   return body.toString()
 }
 const of = (decision: Decision): string => `run?id=${runs.get(decision) ?? 0}`
+
+test('the page of runs has one line for those in a row that changed nothing, which leads to each of them', async () => {
+  const html = await page('runs?source=feeds')
+  expect(html).toContain('3 runs without a change')
+  expect(html).toMatch(/2026-06-30 21:00 UTC to<.*2026-06-30 23:00 UTC</s)
+  const [, href = ''] = /href="\/-\/ui\/(runs\?[^"]*)"><bdi>3 runs</.exec(html) ?? []
+  const each = await page(href.replaceAll('&amp;', '&'))
+  expect(each.match(/ui\/run\?id=/g)).toHaveLength(4)
+  expect(each).not.toContain('without a change')
+})
 
 test('the page of a run shows no hashes of the settings that it followed', async () => {
   expect(await page(`run?id=${doubtful}`)).not.toContain('4f53cda18c2b')

@@ -81,6 +81,24 @@ test('the overview says that a first run is in progress, and offers no command t
   expect(await runs('failed')).toContain('the process ended before the run did')
 })
 
+test('a run in progress after failed ones does not say that everything is well', async () => {
+  const retried = await serve(
+    (store) => {
+      store.publishOsv({ 'CVE-1': '{"id":"CVE-1"}' })
+      store.publishFeeds(FEEDS)
+      for (const at of [1000, 2000]) store.addRun('osv', FILLED_AT + at, { state: 'failed' })
+      store.addRun('osv', FILLED_AT + 3000)
+    },
+    { people: (config) => createWeb({ config, version: '9.9.9' }) },
+  )
+  const lock = acquireLock(retried.dir, 'sync')
+  onTestFinished(() => lock.release())
+  const html = (await retried.get('/', { accept: BROWSER })).body.toString()
+  expect(html).toContain('osv: the last run failed, and another one is in progress')
+  expect(html).toMatch(/osv: 2 runs<.*osv serves</s)
+  expect(html).not.toContain('Everything is as it should be')
+})
+
 test('images out of scope are listed as such, and the overview claims no more than the scope', async () => {
   const service = { images: 6, tags: 18, packages: 4, tickets: 2, users: 1, subscriptions: 1 }
   const { ask, askOpen } = await filledCatalogBench(service)
@@ -111,7 +129,7 @@ describe('each page for people', () => {
     for (const path of ['/-/ui', ...PAGES.map(({ path }) => `/-/ui/${path}`)]) {
       const { status, body } = await page(`${path}?x=1`, KEY)
       expect([path, status]).toEqual([path, 400])
-      expect(body.toString(), path).toContain('unknown query parameter')
+      expect(body.toString(), path).toContain('Unknown query parameter')
     }
     expect((await page('/-/ui?', KEY)).status).toBe(200)
   })
@@ -204,11 +222,14 @@ test('a record is found by its id as it is, trimmed, and by the text that a link
     expect([id, ...(await of(id))]).toEqual([id, id !== 'a-1' ? 200 : 404, id !== 'a-1'])
 })
 
-test('changes of a source that is not mirrored yet are not said to be too old', async () => {
+test('what is not mirrored yet is not said to be too old, or to be nowhere', async () => {
   const other = await serve((store) => store.publishFeeds(FEEDS), { people })
   const { status, body } = await other.get('/-/ui/changes?since=today', { accept: BROWSER })
   expect([status, body.toString().includes('Nothing of osv is mirrored yet')]).toEqual([404, true])
   expect(body.toString()).not.toContain('does not reach back')
+  const search = (await other.get('/-/ui/search?q=openssl', { accept: BROWSER })).body.toString()
+  expect(search).toContain('No records are mirrored yet')
+  expect(search).not.toContain('Nothing was found')
 })
 
 test('the overview names the last exported state, also of an export by a command', async () => {

@@ -21,14 +21,17 @@ export function readListPage(
   query.set('limit', String(PAGE))
   if (after !== '') query.set('after', after)
   const reply = readApi(path, { params, query })
-  if ('problem' in reply) {
-    const { status, message } = reply.problem
-    throw new MirrorError(status === 404 ? 'not_found' : 'not_ready', message)
-  }
+  throwProblem(reply)
   return parseListPage(reads, requestedPath(path, params), reply)
 }
 
+function throwProblem(reply: ReturnType<PageCall['readApi']>): void {
+  if (!('problem' in reply)) return
+  const { status, message } = reply.problem
+  throw new MirrorError(status === 404 ? 'not_found' : 'not_ready', message)
+}
+
 /** Throws as a list of the API does that is not mirrored, or too old to be served. */
-export function requireList(call: PageCall, path: string): void {
-  readListPage(call, path, {}, new URLSearchParams(), '')
+export function requireList({ readApi }: PageCall, path: string): void {
+  throwProblem(readApi(path, { query: new URLSearchParams({ limit: '1' }) }))
 }

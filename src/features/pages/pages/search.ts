@@ -2,6 +2,7 @@ import { link } from '../../../answers/cells.ts'
 import { findMissingNamed } from '../../../server/lookup/missing-record.ts'
 import { referenceOfPurl, whyUnnamed } from '../../../server/lookup/named.ts'
 import { findNamedItems, findRecords, moreNotice, searchParts } from '../../lookup/search.ts'
+import { asSentence } from '../../../answers/html.ts'
 import type { Block } from '../blocks.ts'
 import { answerBlocks } from '../links.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
@@ -62,6 +63,14 @@ function packageBlock({ ui }: PageCall, { ecosystem, name }: { ecosystem: string
   return { kind: 'facts', rows: [['package', all]] }
 }
 
+/** Said instead of a result: what is not mirrored is not searched. */
+const NOTHING_MIRRORED: Block = {
+  kind: 'notice',
+  tone: 'warn',
+  title: 'No records are mirrored yet',
+  text: 'Whether a record or a package has this name is not known before the first run of osv has ended.',
+}
+
 const CVE = /^CVE-\d{4}-\d{4,}$/i
 
 /** Leads to all that is known of a CVE: also patches, VEX and tags. */
@@ -73,9 +82,10 @@ function cveBlock({ ui }: PageCall, id: string): Block {
 function nothingFound({ reads, signedIn }: PageCall, query: string, isPurl: boolean): Block {
   const title = 'Nothing was found'
   const missing = isPurl ? null : findMissingNamed(reads, query)
-  if (missing !== null) return { kind: 'notice', tone: 'warn', title, text: missing.message }
+  if (missing !== null) return { kind: 'notice', tone: 'warn', title, text: asSentence(missing.message) }
+  if (reads.snapshots.readSnapshot('osv') === null) return NOTHING_MIRRORED
   const unnamed = isPurl || !signedIn ? null : whyUnnamed(reads, query)
-  if (unnamed !== null) return { kind: 'notice', tone: 'warn', title, text: unnamed }
+  if (unnamed !== null) return { kind: 'notice', tone: 'warn', title, text: asSentence(unnamed) }
   const text = isPurl
     ? 'No record of this mirror names this package.'
     : 'Names of packages and other ids are compared as a whole; ids of records by their beginning.'

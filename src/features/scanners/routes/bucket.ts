@@ -171,9 +171,9 @@ function openForm(
 function missing(reads: Reads, views: Views, place: BucketPath | null): Problem {
   const { view = null } = place ?? {}
   const id = place?.kind === 'record' ? place.id : null
-  const lacking = id === null ? null : findMissingRecord(reads, id)
-  if (lacking !== null) {
-    const { kind, message } = lacking
+  const known = id === null ? null : findMissingRecord(reads, id)
+  if (known !== null) {
+    const { kind, message } = known
     const isFailed = kind === 'failed'
     return { status: isFailed ? 503 : 404, error: isFailed ? 'not_ready' : 'not_found', message, fields: { id } }
   }

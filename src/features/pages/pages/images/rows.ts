@@ -1,13 +1,12 @@
 import { canonicalPath } from '../../../../base/domain/path-templates.ts'
 import { plainRepository } from '../../../../base/domain/image-reference.ts'
-import { readText } from '../../../../base/json/field-names.ts'
-import { fieldsOfItem } from '../../../../base/json/forms/item-fields.ts'
 import type { Fields } from '../../../../base/json/objects.ts'
 import { MirrorError } from '../../../../base/errors.ts'
 import { repositoryOfImage } from '../../../../server/lookup/tag-names.ts'
 import type { TagFindings } from '../../../../store/findings/reads.ts'
 import { NOT_JUDGED, whyNoTags } from '../../../../store/findings/words.ts'
 import { namesOfTag } from '../../../../sync/catalog/new-tags.ts'
+import { changedAt } from '../../../lookup/list-answers.ts'
 import type { PageCall } from '../../page.ts'
 import { readTagFindings } from '../tags/log.ts'
 
@@ -98,7 +97,7 @@ function tagRow(id: string, body: Buffer, of: { repository: string | null; findi
     image: plainRepository(repository ?? of.repository ?? ''),
     tag: { name: tag ?? id, id },
     digest,
-    changed: dateOf(item, 'tags'),
+    changed: changedAt(item, 'tags'),
     findings: of.findings,
   }
 }
@@ -109,13 +108,6 @@ function imageRows(reads: PageCall['reads']): ImageRow[] {
   return items.map(({ id, body }) => {
     const item = JSON.parse(body.toString('utf8')) as Fields
     const image = plainRepository(repositoryOfImage(item) ?? id)
-    return { image, tag: null, digest: null, changed: dateOf(item, 'images'), findings: null }
+    return { image, tag: null, digest: null, changed: changedAt(item, 'images'), findings: null }
   })
-}
-
-/** Fields that have the date of a change, in any spelling. */
-const CHANGED = ['updated_at', 'created_at', 'pushed_at', 'last_updated']
-
-function dateOf(item: Fields, resource: 'images' | 'tags'): string {
-  return readText(fieldsOfItem(item, resource), CHANGED) ?? ''
 }

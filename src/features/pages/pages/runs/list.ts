@@ -4,9 +4,9 @@ import { messageNow } from '../../../../store/runs/rejected.ts'
 import { type Run, type RunState, lastedMs } from '../../../../store/runs/runs.ts'
 import type { Tone } from '../../../../answers/answer.ts'
 import { type Cell, link, plain, span, state, time, withTimes } from '../../../../answers/cells.ts'
-import type { FormField } from '../../blocks.ts'
+import type { Block, FormField } from '../../blocks.ts'
 import { type PageCall, type PageView, choiceOf, numberOf, parameter } from '../../page.ts'
-import { type Outcome, type RunLine, groupUnchanged, judgeRuns } from './outcomes.ts'
+import { type RunLine, groupUnchanged, judgeRuns } from './outcomes.ts'
 
 const STATES = ['running', 'complete', 'partial', 'quarantined', 'failed', 'stopped'] as const
 const KINDS = ['sync', 'refresh', 'reconcile', 'approve', 'repair', 'import'] as const
@@ -26,52 +26,62 @@ const SHOWN = ['all'] as const
 /** Runs that are looked at for a page of those that changed something or did not end well. */
 const LOOKED = 1000
 
+/** What a page of runs is asked for. */
+interface AskedRuns {
+  readonly source: Run['source'] | ''
+  readonly kind: Run['kind'] | ''
+  readonly state: RunState | ''
+  readonly show: (typeof SHOWN)[number] | ''
+}
+
 /** Loads the page of the run log: what changed something or did not end well, or every run that fits a filter. */
 export function loadRuns(call: PageCall): PageView {
-  const { query, reads, ui } = call
-  const filter = {
+  const { query, ui } = call
+  const asked: AskedRuns = {
     source: choiceOf(query, 'source', SOURCES),
     kind: choiceOf(query, 'kind', KINDS),
     state: choiceOf(query, 'state', STATES),
+    show: choiceOf(query, 'show', SHOWN),
   }
-  const show = choiceOf(query, 'show', SHOWN)
   const before = numberOf(query, 'before')
-  const isEach = show === 'all' || filter.kind !== '' || filter.state !== ''
-  const limit = isEach ? PAGE + 1 : LOOKED
-  const found = reads.runs.findRuns({ ...filter, before: before ?? Number.MAX_SAFE_INTEGER, limit })
-  const lines = isEach
-    ? found.map((run): RunLine => ({ run, outcome: run.state as Outcome }))
-    : groupUnchanged(judgeRuns(found))
-  const shown = lines.slice(0, PAGE)
-  const oldest = shown.at(-1)
-  const isEnd = lines.length <= PAGE && found.length < limit
-  const next = isEnd || oldest === undefined ? null : ui('runs', { ...filter, show, before: lastRunOf(oldest)?.id })
-  return {
-    title: 'Runs',
-    blocks: [
-      {
-        kind: 'form',
-        label: 'Filter of runs',
-        action: ui('runs'),
-        fields: [
-          selectOf('source', 'Source', SOURCES, filter.source),
-          selectOf('kind', 'Kind', KINDS, filter.kind),
-          selectOf('state', 'State', STATES, filter.state),
-          showField(show),
-        ],
-        button: 'Filter',
-      },
-      {
-        kind: 'table',
-        title: isEach ? 'Runs, newest first' : 'Runs that changed something or did not end well, newest first',
-        columns: ['Run', 'Source', 'Kind', 'State', 'Started', 'Took', 'Result'],
-        rows: shown.map((line) => ('run' in line ? rowOf(call, line.run) : groupRow(call, line.unchanged))),
-        empty: 'No run fits this filter.',
-        first: before === null ? null : ui('runs', { ...filter, show }),
-        next,
-      },
-    ],
+  const { lines, next } = readLines(call, asked, before ?? Number.MAX_SAFE_INTEGER)
+  const table: Block = {
+    kind: 'table',
+    title: isEach(asked) ? 'Runs, newest first' : 'Runs that changed something or did not end well, newest first',
+    columns: ['Run', 'Source', 'Kind', 'State', 'Started', 'Took', 'Result'],
+    rows: lines.map((line) => ('run' in line ? rowOf(call, line.run) : groupRow(call, line.unchanged))),
+    empty: 'No run fits this filter.',
+    first: before === null ? null : ui('runs', { ...asked }),
+    next: next === null ? null : ui('runs', { ...asked, before: next }),
   }
+  return { title: 'Runs', blocks: [formOf(call, asked), table] }
+}
+
+/** Reports whether each run is a line: a kind or a state that is asked for leaves no runs out. */
+function isEach({ kind, state: is, show }: AskedRuns): boolean {
+  return show === 'all' || kind !== '' || is !== ''
+}
+
+/** Reads the lines of a page; `next`: the run before which the next page begins, null where there is none. */
+function readLines({ reads }: PageCall, asked: AskedRuns, before: number): { lines: RunLine[]; next: number | null } {
+  const limit = isEach(asked) ? PAGE + 1 : LOOKED
+  const { source, kind, state: is } = asked
+  const judged = judgeRuns(reads.runs.findRuns({ source, kind, state: is, before, limit }))
+  const all: RunLine[] = isEach(asked) ? judged : groupUnchanged(judged)
+  const lines = all.slice(0, PAGE)
+  const oldest = lines.at(-1)
+  const isEnd = all.length <= PAGE && judged.length < limit
+  return { lines, next: isEnd || oldest === undefined ? null : (lastRunOf(oldest)?.id ?? null) }
+}
+
+function formOf({ ui }: PageCall, { source, kind, state: is, show }: AskedRuns): Block {
+  const fields = [
+    selectOf('source', 'Source', SOURCES, source),
+    selectOf('kind', 'Kind', KINDS, kind),
+    selectOf('state', 'State', STATES, is),
+    showField(show),
+  ]
+  return { kind: 'form', label: 'Filter of runs', action: ui('runs'), fields, button: 'Filter' }
 }
 
 function showField(show: string): FormField {

@@ -7,9 +7,9 @@ import { type JudgedRun, type Outcome, judgeRuns } from './outcomes.ts'
 
 /** How far back runs are shown. */
 const HOURS = 48
-/** Runs of a source that are shown, and that are looked at: by the older ones it is known whether these changed anything. */
+/** Runs of a source that are shown; by one more it is known whether the oldest of them changed anything. */
 const MOST = 96
-const LOOKED = 200
+const LOOKED = MOST + 1
 
 const MARKS: Readonly<Record<Outcome, Omit<TickRow['ticks'][number], 'label' | 'href'>>> = {
   changed: { mark: '+', tone: 'good' },
@@ -53,7 +53,7 @@ function rowOf({ reads, now, ui, signedIn }: PageCall, source: SourceName): Tick
     href: signedIn ? ui('run', { id: run.id }) : null,
   }))
   const all = signedIn ? ui('runs', { source, show: 'all' }) : null
-  const isCut = recent.length > MOST || (recent.length === judged.length && judged.length === LOOKED)
+  const isCut = recent.length > MOST
   return { name: source, href: all, summary: summaryOf(recent.slice(0, MOST), isCut), ticks: ticks.reverse() }
 }
 
