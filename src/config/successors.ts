@@ -13,18 +13,43 @@ const KINDS = [
   'incomparable',
 ]
 
-/** Settings that are no longer there, and the setting that has taken the place of each; null: none has. */
-const SUCCESSORS: ReadonlyMap<string, string | null> = new Map<string, string | null>([
-  ...KINDS.flatMap((kind): [string, string][] => [
-    [`guard.${kind}`, 'guard.mode'],
-    [`guard.${kind}Records`, 'guard.limitCount'],
-    [`guard.${kind}Fraction`, 'guard.limitShare'],
+/** What took the place of a setting: the key of another, and a value for it. */
+interface Successor {
+  readonly key: string
+  readonly value: Value
+}
+
+type Scalar = string | number | boolean
+type Value = Scalar | readonly Scalar[] | Readonly<Record<string, Scalar>>
+
+const CHANGED = { changed: '1% and 20' }
+const REMOVED = { removed: '10% and 20' }
+
+/** Settings that are no longer there, the setting that has taken the place of each, and how it is written there. */
+const SUCCESSORS: readonly (readonly [former: string, successor: string, value: Value])[] = [
+  ...KINDS.flatMap((kind) => [
+    [`guard.${kind}`, 'guard.mode', 'enforce'] as const,
+    [`guard.${kind}Records`, 'guard.limit', CHANGED] as const,
+    [`guard.${kind}Fraction`, 'guard.limit', CHANGED] as const,
   ]),
-  ['guard.futureDays', null],
-  ['server.threads', null],
-  ['server.cacheMaxAgeSeconds', null],
-  ['relay.chatTemplate', null],
-  ['relay.dialect', null],
+  ['guard.limitShare', 'guard.limit', CHANGED],
+  ['guard.limitCount', 'guard.limit', CHANGED],
+  ['guard.windowDays', 'guard.window', '7d'],
+  ['osv.guardFraction', 'guard.limit', REMOVED],
+  ['osv.guardRecords', 'guard.limit', REMOVED],
+  ['feeds.guardFraction', 'guard.limit', REMOVED],
+  ['feeds.guardEntries', 'guard.limit', REMOVED],
+  ['catalog.guardFraction', 'guard.limit', REMOVED],
+  ['catalog.guardItems', 'guard.limit', REMOVED],
+]
+
+/** Settings that are no longer there, and that nothing replaces. */
+const GONE: ReadonlySet<string> = new Set([
+  'guard.futureDays',
+  'server.threads',
+  'server.cacheMaxAgeSeconds',
+  'relay.chatTemplate',
+  'relay.dialect',
 ])
 
 /** Settings that are constants now, with their value: what no two installations need to be different. */
@@ -56,30 +81,65 @@ const CONSTANTS: ReadonlyMap<string, string> = new Map([
 
 /** Returns what took the place of a setting of an earlier version, as the end of a message; null: it never was one. */
 export function successorOf(key: string): string | null {
-  const value = CONSTANTS.get(key)
-  if (value !== undefined) return sayConstant(value)
-  const successor = SUCCESSORS.get(key)
-  return successor === undefined ? null : sayIn(key, successor)
+  const constant = CONSTANTS.get(key)
+  if (constant !== undefined) return sayConstant(constant)
+  if (GONE.has(key)) return 'this setting is no longer there, and nothing takes its place; remove it'
+  const found = findSuccessor(key)
+  return found === null ? null : saySuccessor(found.key, inYaml(found.value))
 }
 
 /** The same for a name of a variable, with its prefix; the successor is named as a variable too. */
 export function successorOfVariable(name: string): string | null {
-  const constant = [...CONSTANTS].find(([key]) => variableOf(key) === name)
-  if (constant !== undefined) return sayConstant(constant[1])
-  const found = [...SUCCESSORS].find(([key]) => variableOf(key) === name)
-  if (found === undefined) return null
-  const [key, successor] = found
-  return sayIn(key, successor && variableOf(successor))
+  const key = FORMER.find((one) => variableOf(one) === name)
+  const found = key === undefined ? null : findSuccessor(key)
+  if (found !== null) return saySuccessor(variableOf(found.key), inVariable(found.value))
+  return key === undefined ? null : successorOf(key)
+}
+
+/** Reports whether settings of an earlier version are in a section of this name. */
+export function isFormerSection(section: string): boolean {
+  return FORMER.some((key) => key.startsWith(`${section}.`))
+}
+
+/** The keys of all settings of earlier versions. */
+const FORMER: readonly string[] = [...CONSTANTS.keys(), ...GONE, ...SUCCESSORS.map(([former]) => former)]
+
+function findSuccessor(former: string): Successor | null {
+  const [, key, value] = SUCCESSORS.find(([name]) => name === former) ?? []
+  return key === undefined || value === undefined ? null : { key, value }
 }
 
 function sayConstant(value: string): string {
   return `there is no such setting any more, and the value is always ${value}; remove it`
 }
 
-function sayIn(key: string, successor: string | null): string {
-  if (successor === null) return 'this setting is no longer there, and nothing takes its place; remove it'
-  const extent = key.startsWith('guard.') ? ' for all kinds of doubt' : ''
-  return `this setting is no longer there; ${successor} takes its place${extent}`
+function saySuccessor(name: string, value: string): string {
+  return `this setting is no longer there; ${name} takes its place, for example ${value}`
+}
+
+/** Writes a value as a file has it. */
+function inYaml(value: Value): string {
+  if (isList(value)) return `[${value.map(quoted).join(', ')}]`
+  if (typeof value !== 'object') return quoted(value)
+  const entries = Object.entries(value).map(([name, one]) => `${name}: ${quoted(one)}`)
+  return `{ ${entries.join(', ')} }`
+}
+
+function quoted(value: Scalar): string {
+  const text = String(value)
+  return /^[\w/][\w %./+-]*$/.test(text) ? text : JSON.stringify(text)
+}
+
+/** Writes a value as a variable has it. */
+function inVariable(value: Value): string {
+  if (isList(value)) return value.join(',')
+  if (typeof value !== 'object') return String(value)
+  const entries = Object.entries(value).map(([name, one]) => `${name}=${one}`)
+  return entries.join(',')
+}
+
+function isList(value: Value): value is readonly Scalar[] {
+  return Array.isArray(value)
 }
 
 function variableOf(key: string): string {

@@ -22,7 +22,7 @@ test('text becomes the type of the setting', () => {
     env: {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
       PATCHMIRROR_SERVER_PORT: ' 9000 ',
-      PATCHMIRROR_OSV_GUARD_FRACTION: '0.25',
+      PATCHMIRROR_GUARD_LIMIT: 'changed=25% and 3',
       PATCHMIRROR_SYNC_CATCH_UP: 'False',
       PATCHMIRROR_SERVER_CACHE_BYTES: '1 MiB',
       PATCHMIRROR_UPSTREAM_MAX_RECORD_BYTES: '2000',
@@ -35,7 +35,7 @@ test('text becomes the type of the setting', () => {
     maxRecordBytes: 2000,
   })
   expect(config.server).toMatchObject({ port: 9000, cacheBytes: 1_048_576 })
-  expect(config.osv.guardFraction).toBe(0.25)
+  expect(config.guard.limit).toEqual({ changed: '25% and 3', removed: '10% and 20' })
   expect(config.sync.catchUp).toBe(false)
   expect(config.feeds.extraPaths).toEqual(['/external/a', '/external/b'])
   expect(config.log.level).toBe('debug')

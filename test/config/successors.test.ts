@@ -3,20 +3,20 @@ import { fileWith, load, refusal } from './loading.ts'
 
 describe('a setting of an earlier version', () => {
   test.each([
-    ['fixLowered: enforce', 'guard.fixLowered', 'guard.mode'],
-    ['rangesLostRecords: 20', 'guard.rangesLostRecords', 'guard.limitCount'],
-    ['severityChangedFraction: 0.05', 'guard.severityChangedFraction', 'guard.limitShare'],
-  ])('is named with its successor: %s', (line, old, successor) => {
+    ['fixLowered: enforce', 'guard.fixLowered', 'guard.mode', 'enforce'],
+    ['rangesLostRecords: 20', 'guard.rangesLostRecords', 'guard.limit', '{ changed: 1% and 20 }'],
+    ['severityChangedFraction: 0.05', 'guard.severityChangedFraction', 'guard.limit', '{ changed: 1% and 20 }'],
+  ])('is named with its successor: %s', (line, old, successor, value) => {
     const path = fileWith(`guard:\n  ${line}\n`)
     expect(refusal(() => load({ file: path }))).toContain(
-      `${old} (file ${path}, line 2): this setting is no longer there; ${successor} takes its place for all kinds of doubt`,
+      `${old} (file ${path}, line 2): this setting is no longer there; ${successor} takes its place, for example ${value}`,
     )
   })
 
   test('is named when a variable has it, and one without a successor is to be removed', () => {
     const env = { PATCHMIRROR_GUARD_ECOSYSTEM_CHANGED_RECORDS: '5', PATCHMIRROR_GUARD_FUTURE_DAYS: '3' }
     expect(refusal(() => load({ env }))).toMatch(
-      /PATCHMIRROR_GUARD_ECOSYSTEM_CHANGED_RECORDS: .*; PATCHMIRROR_GUARD_LIMIT_COUNT takes its place[\s\S]*PATCHMIRROR_GUARD_FUTURE_DAYS: .*nothing takes its place; remove it/,
+      /PATCHMIRROR_GUARD_ECOSYSTEM_CHANGED_RECORDS: .*; PATCHMIRROR_GUARD_LIMIT takes its place, for example changed=1% and 20[\s\S]*PATCHMIRROR_GUARD_FUTURE_DAYS: .*nothing takes its place; remove it/,
     )
   })
 

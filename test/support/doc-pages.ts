@@ -53,7 +53,9 @@ function configurationPage(): string {
     const value = values.get(section)?.[name] ?? null
     if (value === null) return 'none'
     if (Array.isArray(value)) return value.length === 0 ? 'none' : code(value.join(', '))
-    return code(typeof value === 'string' ? value : JSON.stringify(value))
+    if (typeof value !== 'object') return code(typeof value === 'string' ? value : JSON.stringify(value))
+    const entries = Object.entries(value).map(([entry, one]) => `${entry}: ${String(one)}`)
+    return code(`{ ${entries.join(', ')} }`)
   }
   const tables = SECTIONS.map((section) => {
     const rows = SETTINGS.filter((one) => one.section === section).map(({ name, fileEnv, setting }) =>

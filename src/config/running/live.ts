@@ -1,4 +1,5 @@
-import { type Config, SCHEMA } from '../schema.ts'
+import type { Config } from '../schema.ts'
+import { SCHEMA } from '../table.ts'
 import { followConfig } from '../secret-files.ts'
 
 /** Settings that a running daemon takes over when the settings are read again, by section. */

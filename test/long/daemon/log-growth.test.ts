@@ -11,7 +11,7 @@ test('the write-ahead log of a daemon does not grow with the runs of another pro
   Object.assign(world.env, {
     PATCHMIRROR_SYNC_CATCH_UP: 'false',
     PATCHMIRROR_OSV_SCHEDULE: '0 0 1 1 *',
-    PATCHMIRROR_OSV_GUARD_FRACTION: '1',
+    PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20',
     PATCHMIRROR_FEEDS_SCHEDULE: '0 0 1 1 *',
   })
   const { url } = await world.host()

@@ -17,7 +17,7 @@ async function mirror(
   { env = {}, now }: { env?: Record<string, string>; now?: () => number } = {},
   prepare: (made: CatalogBench, tags: readonly string[]) => void = () => undefined,
 ) {
-  const settings = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_OSV_GUARD_FRACTION: '1', ...env }
+  const settings = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20', ...env }
   const made = await catalogBench(SERVICE, { env: settings, ...(now && { now }) })
   prepare(made, made.sandbox.service.ids('tags'))
   await made.run('catalog')

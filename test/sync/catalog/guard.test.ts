@@ -7,7 +7,7 @@ import { SMALL, asked, bench, differences, mirrored } from './fixtures.ts'
 
 const MANY = { ...SMALL, tickets: 60, tags: 16 }
 /** A guard that a small service can trip. */
-const GUARD = { PATCHMIRROR_CATALOG_GUARD_ITEMS: '5', PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1' }
+const GUARD = { PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 5' }
 
 /** As `patchmirror approve RUN` does it. */
 async function approve(made: Pick<CatalogBench, 'run' | 'store'>, run: number) {

@@ -141,7 +141,7 @@ longTest('a refresh that relies on what an earlier run left ends as one that pla
       (history, scope, items) =>
         play(
           [...history, { named: [1] }],
-          { PATCHMIRROR_CATALOG_SCOPE: scope, PATCHMIRROR_CATALOG_GUARD_ITEMS: items },
+          { PATCHMIRROR_CATALOG_SCOPE: scope, PATCHMIRROR_GUARD_LIMIT: `removed=10% and ${items}` },
           counts,
         ),
     ),
@@ -152,7 +152,7 @@ longTest('a refresh that relies on what an earlier run left ends as one that pla
 
 test('a refresh keeps what is missing of a version that only an answer of the package catalog names', async () => {
   const history = [{ path: /^\/artifacts\//, status: 500 }, { run: 'narrower' }, { run: 'sync' }, 'clear'] as const
-  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_GUARD_ITEMS: '1' }
+  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 1' }
   await play([...history, { named: [] }], env, { settled: 0 })
 })
 
@@ -164,7 +164,7 @@ test('a refresh keeps what a list of versions names, under whichever package it 
     { run: 'sync' },
     { edit: 'addTag', pick: 0 },
   ] as const
-  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_GUARD_ITEMS: '1' }
+  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 1' }
   await play([...history, { named: [] }], env, { settled: 0 })
 })
 
@@ -172,8 +172,7 @@ test.each(['quarantined', 'rejected', 'failed'] as const)(
   'a refresh after a sync that was %s does not publish what that fetched',
   async (how) => {
     const guard = {
-      PATCHMIRROR_CATALOG_GUARD_ITEMS: '5',
-      PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1',
+      PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 5',
     }
     const made = await bench({ ...SMALL, packages: 12 }, { env: { ...guard, ...IN_TURN }, now: () => NOW })
     await made.run('catalog')

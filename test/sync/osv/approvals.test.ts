@@ -79,7 +79,7 @@ describe('records that leave the scope by their content', () => {
   })
 
   test('count as lost below the limits of removals', async () => {
-    const env = { PATCHMIRROR_OSV_EXCLUDE: 'Go', PATCHMIRROR_GUARD_LIMIT_COUNT: '5' }
+    const env = { PATCHMIRROR_OSV_EXCLUDE: 'Go', PATCHMIRROR_GUARD_LIMIT: 'changed=1% and 5' }
     const made = await bench({ sandbox: { records: 120, large: 0 }, env })
     await made.run('osv')
     attack(made, toGo, 10)

@@ -146,7 +146,7 @@ describe('a doubt', () => {
   })
 
   longTest('with the mode off, or below its limits, is not reported', async () => {
-    for (const env of [{ PATCHMIRROR_GUARD_MODE: 'off' }, { PATCHMIRROR_GUARD_LIMIT_SHARE: '0.3' }]) {
+    for (const env of [{ PATCHMIRROR_GUARD_MODE: 'off' }, { PATCHMIRROR_GUARD_LIMIT: 'changed=30% and 20' }]) {
       const made = await synced({ env })
       attack(made)
       const report = await made.run('osv')

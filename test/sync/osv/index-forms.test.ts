@@ -177,7 +177,7 @@ describe('an index that cannot be read', () => {
   })
 
   test('quarantines what it would remove in any form', async () => {
-    const made = await benchOf('ids', 'both', { PATCHMIRROR_OSV_GUARD_RECORDS: '1' })
+    const made = await benchOf('ids', 'both', { PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 1' })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     made.sandbox.faults.set(INDEX, json(made.sandbox.feed.ids().slice(0, 6)))
     expect(await made.run('osv')).toMatchObject({ state: 'quarantined' })

@@ -252,7 +252,7 @@ describe('the guard of the index', () => {
   })
 
   test('uses the limits of the settings', async () => {
-    const env = { PATCHMIRROR_OSV_GUARD_FRACTION: '1' }
+    const env = { PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20' }
     const made = await synced({ env })
     made.sandbox.feed.remove(119)
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { removed: 119 } })

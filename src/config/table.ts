@@ -1,0 +1,205 @@
+import { credentialText, localKey, signingSecret, webhookSecrets } from './kinds/keys.ts'
+import { bytes } from './kinds/bytes.ts'
+import { signerIdentity, trustFile } from './kinds/trust.ts'
+import { EXCHANGE } from './sections/exchange.ts'
+import { GUARD } from './sections/guard.ts'
+import { type ValueOf, choice, flag, integerSetting, list, nullable, number, secret } from './kinds/base.ts'
+import {
+  certificateFile,
+  cronExpression,
+  directory,
+  externalPath,
+  hostName,
+  network,
+  ecosystemVendor,
+  fileMode,
+  filePath,
+  identifier,
+  osvScopeEntry,
+  scopePattern,
+  socketPath,
+  vendorName,
+} from './kinds/names.ts'
+import {
+  relayTarget,
+  apiRoot,
+  authUrl,
+  catalogUrl,
+  comment,
+  identityUrl,
+  proxyUrl,
+  publicUrl,
+  purgeUrl,
+} from './kinds/urls.ts'
+import {
+  dialectChoice,
+  endpointPath,
+  fileInData,
+  namedEndpoint,
+  linkSecretFile,
+  privateKeyFile,
+  senderOrigin,
+  typePattern,
+} from './kinds/webhooks.ts'
+
+/** The longest wait of a Node timer: 2^31 - 1 milliseconds, 24.8 days. */
+const MAX_MS = 2_147_483_647
+const MAX_SECONDS = 2_147_483
+
+/** Settings of a surface's credential; `rules/credentials.ts` checks that exactly one complete credential is given. */
+const credential = () => ({
+  apiKey: secret(nullable(credentialText('an API key', 'sk_4f9b1c'))),
+  token: secret(nullable(credentialText('an access token', 'eyJhbGciOi'))),
+  clientId: nullable(identifier()),
+  clientSecret: secret(nullable(credentialText('a client secret', '8c1d7e'))),
+  authUrl: nullable(authUrl()),
+  audience: nullable(identifier()),
+  allowPlainHttp: flag(false),
+})
+
+const staleAction = () => choice(['serve', 'warn', 'refuse'], 'refuse')
+
+/**
+ * Every setting, once: its type, its check and its description. Names, environment variables and the
+ * Config type follow from this table; the defaults and their reasons are in config/default.yaml.
+ */
+export const SCHEMA = {
+  upstream: {
+    apiRoot: nullable(apiRoot()),
+    catalogUrl: nullable(catalogUrl()),
+    ...credential(),
+    vendor: vendorName(),
+    proxy: secret(nullable(proxyUrl())),
+    caFile: nullable(certificateFile()),
+    userAgent: nullable(comment()),
+    requestTimeoutMs: integerSetting({ min: 1, max: MAX_MS, example: 60_000 }),
+    lowSpeedBytesPerSecond: integerSetting({ min: 0, max: 1_000_000_000, example: 1000 }),
+    lowSpeedSeconds: integerSetting({ min: 1, max: MAX_SECONDS, example: 30 }),
+    // JSON is parsed from one string, and V8 allows at most 536,870,888 characters in one.
+    maxJsonBytes: bytes({ min: '1 KB', max: '512 MB', example: '256 MB' }),
+    maxRecordBytes: bytes({ min: '1 KB', max: '512 MB', example: '32 MB' }),
+    maxArchiveBytes: bytes({ min: '1 KB', max: '1 TB', example: '8 GB' }),
+    retries: integerSetting({ min: 0, max: 100, example: 4 }),
+    retryMaxMs: integerSetting({ min: 0, max: MAX_MS, example: 30_000 }),
+    concurrency: integerSetting({ min: 1, max: 256, example: 16 }),
+  },
+  data: {
+    dir: directory(),
+    tombstoneDays: integerSetting({ min: 0, max: 36_500, example: 30 }),
+    changeDays: integerSetting({ min: 1, max: 36_500, example: 30 }),
+  },
+  history: { keepDays: integerSetting({ min: 0, max: 36_500, example: 90 }) },
+  osv: {
+    schedule: cronExpression('7 * * * *'),
+    reconcileSchedule: cronExpression('23 3 * * *'),
+    archiveThreshold: integerSetting({ min: 0, max: 10_000_000, example: 250 }),
+    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    staleAction: staleAction(),
+    include: list(osvScopeEntry()),
+    exclude: list(osvScopeEntry()),
+  },
+  ...GUARD,
+  feeds: {
+    schedule: cronExpression('17 * * * *'),
+    extraPaths: list(externalPath()),
+    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    staleAction: staleAction(),
+  },
+  catalog: {
+    scope: choice(['subscribed', 'all'], 'subscribed'),
+    include: list(scopePattern()),
+    exclude: list(scopePattern()),
+    avrIds: list(identifier()),
+    mirrorApiKeys: flag(false),
+    sendCredential: flag(false),
+    schedule: cronExpression('37 * * * *'),
+    reconcileHours: number({ min: 0.01, max: 87_600, example: 24 }),
+    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    staleAction: staleAction(),
+    maxListBytes: bytes({ min: '1 KB', max: '1 TB', example: '1 GB' }),
+    allowPrivateArtifacts: flag(false),
+    signatures: nullable(choice(['off', 'warn', 'enforce'], 'warn')),
+    trustRoot: list(trustFile()),
+    signers: list(signerIdentity()),
+    concurrency: integerSetting({ min: 1, max: 256, example: 8 }),
+  },
+  identity: {
+    apiUrl: nullable(identityUrl()),
+    ...credential(),
+    tier: choice(['free', 'standard', 'enterprise'], 'standard'),
+    mirrorUsers: flag(false),
+    schedule: cronExpression('52 * * * *'),
+    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
+    staleAction: staleAction(),
+  },
+  sync: {
+    jitterSeconds: integerSetting({ min: 0, max: 3600, example: 60 }),
+    catchUp: flag(true),
+  },
+  verify: { schedule: nullable(cronExpression('43 4 * * 0')) },
+  server: {
+    host: hostName(),
+    port: integerSetting({ min: 0, max: 65_535, example: 8080 }),
+    socket: nullable(socketPath()),
+    socketMode: fileMode(),
+    certFile: nullable(certificateFile()),
+    keyFile: nullable(privateKeyFile()),
+    keys: secret(list(localKey())),
+    linkSecretFile: nullable(linkSecretFile()),
+    openLoopback: flag(false),
+    publicUrl: nullable(publicUrl()),
+    trustProxy: list(network()),
+    cacheBytes: bytes({ min: '0 B', max: '1 TB', example: '64 MB' }),
+    keepAliveSeconds: integerSetting({ min: 1, max: 86_400, example: 75 }),
+    maxConnections: integerSetting({ min: 1, max: 1_000_000, example: 4096 }),
+    maxConnectionsPerAddress: integerSetting({ min: 0, max: 1_000_000, example: 64 }),
+    strictParameters: flag(true),
+  },
+  webhooks: {
+    path: endpointPath(),
+    endpoints: list(namedEndpoint()),
+    secrets: secret(webhookSecrets()),
+    secretFile: fileInData(),
+    dialect: dialectChoice(),
+    types: list(typePattern()),
+    host: nullable(hostName()),
+    port: nullable(integerSetting({ min: 0, max: 65_535, example: 8443 })),
+    certFile: nullable(certificateFile()),
+    keyFile: nullable(privateKeyFile()),
+    allowedOrigins: list(senderOrigin()),
+    // At most the time after which a refresh begins in any case (webhooks/refresh/coalescer.ts).
+    debounceMs: integerSetting({ min: 0, max: 30_000, example: 2000 }),
+  },
+  relay: {
+    targets: secret(list(relayTarget())),
+    chatTargets: secret(list(relayTarget())),
+    secret: secret(nullable(signingSecret())),
+    events: list(choice(['webhook', 'snapshot', 'findings'], 'snapshot')),
+    allowPlainHttp: flag(false),
+  },
+  edge: {
+    maxAgeSeconds: integerSetting({ min: 0, max: 31_536_000, example: 3600 }),
+    tagHeader: choice(['Cache-Tag', 'xkey', 'Surrogate-Key', 'none'], 'xkey'),
+    purge: secret(list(purgeUrl())),
+  },
+  views: {
+    bucket: flag(true),
+    derived: flag(true),
+    vendors: list(ecosystemVendor()),
+    query: flag(true),
+    vex: flag(true),
+  },
+  match: { tags: flag(true) },
+  ...EXCHANGE,
+  log: {
+    level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),
+    format: choice(['auto', 'json', 'pretty'], 'auto'),
+    access: flag(false),
+    file: nullable(filePath('/var/log/patchmirror/patchmirror.log')),
+  },
+}
+
+type Section<S> = { readonly [Key in keyof S]: ValueOf<S[Key]> }
+
+/** Checked values of all settings: paths absolute, sizes in bytes. Units are in the names or in the values. */
+export type Values = { readonly [Name in keyof typeof SCHEMA]: Section<(typeof SCHEMA)[Name]> }
