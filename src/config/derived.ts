@@ -1,3 +1,4 @@
+import { type AGED, ageLimits } from './sections/ages.ts'
 import { guardFigures } from './sections/guard.ts'
 import type { Values } from './table.ts'
 
@@ -6,5 +7,12 @@ export type Derived = Readonly<ReturnType<typeof derive>>
 
 /** Derives what the program reads from checked values. */
 export function derive(values: Values) {
-  return { guard: guardFigures(values.guard) }
+  const ages = (source: (typeof AGED)[number]) => ageLimits(values.sync.maxAgeHours, values.server.staleAction, source)
+  return {
+    guard: guardFigures(values.guard),
+    osv: ages('osv'),
+    feeds: ages('feeds'),
+    catalog: ages('catalog'),
+    identity: ages('identity'),
+  }
 }

@@ -1,3 +1,4 @@
+import { AGED } from './sections/ages.ts'
 import { ENV_PREFIX } from './settings.ts'
 
 /** The kinds of doubt of earlier versions, of which each had a mode and two limits of its own. */
@@ -41,6 +42,10 @@ const SUCCESSORS: readonly (readonly [former: string, successor: string, value: 
   ['feeds.guardEntries', 'guard.limit', REMOVED],
   ['catalog.guardFraction', 'guard.limit', REMOVED],
   ['catalog.guardItems', 'guard.limit', REMOVED],
+  ...AGED.flatMap((source) => [
+    [`${source}.maxAgeHours`, 'sync.maxAgeHours', { [source]: 50 }] as const,
+    [`${source}.staleAction`, 'server.staleAction', { [source]: 'refuse' }] as const,
+  ]),
 ]
 
 /** Settings that are no longer there, and that nothing replaces. */

@@ -1,6 +1,7 @@
 import { credentialText, localKey, signingSecret, webhookSecrets } from './kinds/keys.ts'
 import { bytes } from './kinds/bytes.ts'
 import { signerIdentity, trustFile } from './kinds/trust.ts'
+import { maxAge, staleAction } from './sections/ages.ts'
 import { EXCHANGE } from './sections/exchange.ts'
 import { GUARD } from './sections/guard.ts'
 import { type ValueOf, choice, flag, integerSetting, list, nullable, number, secret } from './kinds/base.ts'
@@ -57,8 +58,6 @@ const credential = () => ({
   allowPlainHttp: flag(false),
 })
 
-const staleAction = () => choice(['serve', 'warn', 'refuse'], 'refuse')
-
 /**
  * Every setting, once: its type, its check and its description. Names, environment variables and the
  * Config type follow from this table; the defaults and their reasons are in config/default.yaml.
@@ -93,8 +92,6 @@ export const SCHEMA = {
     schedule: cronExpression('7 * * * *'),
     reconcileSchedule: cronExpression('23 3 * * *'),
     archiveThreshold: integerSetting({ min: 0, max: 10_000_000, example: 250 }),
-    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
-    staleAction: staleAction(),
     include: list(osvScopeEntry()),
     exclude: list(osvScopeEntry()),
   },
@@ -102,8 +99,6 @@ export const SCHEMA = {
   feeds: {
     schedule: cronExpression('17 * * * *'),
     extraPaths: list(externalPath()),
-    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
-    staleAction: staleAction(),
   },
   catalog: {
     scope: choice(['subscribed', 'all'], 'subscribed'),
@@ -114,8 +109,6 @@ export const SCHEMA = {
     sendCredential: flag(false),
     schedule: cronExpression('37 * * * *'),
     reconcileHours: number({ min: 0.01, max: 87_600, example: 24 }),
-    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
-    staleAction: staleAction(),
     maxListBytes: bytes({ min: '1 KB', max: '1 TB', example: '1 GB' }),
     allowPrivateArtifacts: flag(false),
     signatures: nullable(choice(['off', 'warn', 'enforce'], 'warn')),
@@ -129,10 +122,9 @@ export const SCHEMA = {
     tier: choice(['free', 'standard', 'enterprise'], 'standard'),
     mirrorUsers: flag(false),
     schedule: cronExpression('52 * * * *'),
-    maxAgeHours: number({ min: 0.01, max: 87_600, example: 26 }),
-    staleAction: staleAction(),
   },
   sync: {
+    maxAgeHours: maxAge(),
     jitterSeconds: integerSetting({ min: 0, max: 3600, example: 60 }),
     catchUp: flag(true),
   },
@@ -154,6 +146,7 @@ export const SCHEMA = {
     maxConnections: integerSetting({ min: 1, max: 1_000_000, example: 4096 }),
     maxConnectionsPerAddress: integerSetting({ min: 0, max: 1_000_000, example: 64 }),
     strictParameters: flag(true),
+    staleAction: staleAction(),
   },
   webhooks: {
     path: endpointPath(),

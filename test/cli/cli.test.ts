@@ -509,7 +509,7 @@ describe('the command line', () => {
 
   test('names with config --check all problems of a file, as JSON too, and prints with --schema the JSON Schema', async () => {
     const file = join(dir, 'settings.yaml')
-    writeFileSync(file, 'server: { port: high }\nosv: { schedule: soon, maxAgeHours: 0 }\n')
+    writeFileSync(file, 'server: { port: high }\nosv: { schedule: soon }\nsync: { maxAgeHours: 0 }\n')
     const found = await run(['config', '--check', file, '--json'], {}, dir)
     const { problems } = JSON.parse(found.out) as { problems: string[] }
     expect([found.code, problems.length]).toEqual([2, 3])

@@ -646,8 +646,8 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
   expect((await run(['list', 'records'], empty, '/')).code).toBe(3)
   const old = {
     PATCHMIRROR_DATA_DIR: dir,
-    PATCHMIRROR_OSV_MAX_AGE_HOURS: '1',
-    PATCHMIRROR_OSV_STALE_ACTION: 'refuse',
+    PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=1',
+    PATCHMIRROR_SERVER_STALE_ACTION: 'osv=refuse',
   }
   for (const args of [
     ['show', 'GHSA-1'],
@@ -656,7 +656,7 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     const refused = await run([...args, '--json'], old, '/')
     expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
   }
-  const why = 'older than osv.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
+  const why = 'older than sync.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
   const listed = await run(['list', 'records'], old, '/')
   const exported = await run(['list', 'records', '--csv'], old, '/')
   expect([listed.code, listed.out.includes('GHSA-1'), listed.out.endsWith(why)]).toEqual([0, true, true])
@@ -691,8 +691,8 @@ test('a lookup says that its data is older than the settings allow, and that a n
     for (const args of lookups) said.push((await run(args, { PATCHMIRROR_DATA_DIR: dir, ...env }, '/')).out)
     return said.map((out) => /^osv: snapshot .*, as of [^,;]+, [^,;]+ old(.*)$/m.exec(out)?.[1] ?? 'no line')
   }
-  const young = { PATCHMIRROR_OSV_MAX_AGE_HOURS: '87600' }
-  const old = '; older than osv.maxAgeHours (26)'
+  const young = { PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=87600' }
+  const old = '; older than sync.maxAgeHours (26)'
   const waiting = '; a newer state is quarantined: "patchmirror approve" or "reject" decides'
   expect(await marksOf({})).toEqual([old, old, old])
   expect(await marksOf(young)).toEqual(['', '', ''])

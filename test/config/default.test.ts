@@ -105,8 +105,6 @@ test('the defaults are those that the manual documents', () => {
       schedule: '7 * * * *',
       reconcileSchedule: '23 3 * * *',
       archiveThreshold: 250,
-      maxAgeHours: 26,
-      staleAction: 'serve',
       include: [],
       exclude: [],
     },
@@ -118,8 +116,6 @@ test('the defaults are those that the manual documents', () => {
     feeds: {
       schedule: '17 * * * *',
       extraPaths: ['/external/cve_feed'],
-      maxAgeHours: 26,
-      staleAction: 'serve',
     },
     catalog: {
       scope: 'subscribed',
@@ -130,8 +126,6 @@ test('the defaults are those that the manual documents', () => {
       sendCredential: false,
       schedule: '37 * * * *',
       reconcileHours: 24,
-      maxAgeHours: 26,
-      staleAction: 'serve',
       maxListBytes: 1_000_000_000,
       allowPrivateArtifacts: false,
       signatures: null,
@@ -145,10 +139,8 @@ test('the defaults are those that the manual documents', () => {
       tier: 'free',
       mirrorUsers: false,
       schedule: '52 * * * *',
-      maxAgeHours: 26,
-      staleAction: 'serve',
     },
-    sync: { jitterSeconds: 60, catchUp: true },
+    sync: { maxAgeHours: 26, jitterSeconds: 60, catchUp: true },
     verify: { schedule: '43 4 * * 0' },
     server: {
       host: '127.0.0.1',
@@ -167,6 +159,7 @@ test('the defaults are those that the manual documents', () => {
       maxConnections: 4096,
       maxConnectionsPerAddress: 1024,
       strictParameters: true,
+      staleAction: 'serve',
     },
     webhooks: {
       path: '/-/webhooks',

@@ -44,14 +44,14 @@ test('the configuration is frozen in all its depth', () => {
 })
 
 test('all problems of all sources come in one message, one a line', () => {
-  const file = fileWith('server:\n  prot: 1\nosv:\n  maxAgeHours: 0\nwebhooks:\n  host: 0.0.0.0\n')
+  const file = fileWith('server:\n  prot: 1\nsync:\n  maxAgeHours: 0\nwebhooks:\n  host: 0.0.0.0\n')
   const env = { PATCHMIRROR_LOG_LEVEL: 'loud', PATCHMIRROR_NONSENSE: '1' }
   const message = refusal(() => load({ file, env, requireUpstream: true }))
   expect(message.split('\n')).toHaveLength(7)
   expect(message).toContain('6 problems in the configuration:')
   expect(message).toContain(`server.prot (file ${file}, line 2): unknown key`)
   expect(message).toContain(
-    `osv.maxAgeHours (file ${file}, line 4): 0 is too small. Allowed: a number from 0.01 to 87600; for example 26.`,
+    `sync.maxAgeHours (file ${file}, line 4): 0 is too small. Allowed: a number from 0.01 to 87600; or a map of feeds, osv, catalog, identity; for example { osv: 26, catalog: 50 }.`,
   )
   expect(message).toContain(`webhooks.port: not set, though webhooks.host (file ${file}) is`)
   expect(message).toContain('log.level (env PATCHMIRROR_LOG_LEVEL): "loud" is not one of')

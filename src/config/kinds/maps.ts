@@ -26,6 +26,35 @@ export function mapOf<K extends string, T>(
   }
 }
 
+/** One value for all names, or a map of them; names that a map leaves out keep the value of the layer before. */
+export function oneOrMap<K extends string, T extends string | number>(
+  names: readonly K[],
+  item: Setting<T>,
+  example: string,
+): Setting<T | Entries<K, T>> {
+  const map = mapOf(names, item, example)
+  const toEntries = (value: T | Entries<K, T>): Entries<K, T> =>
+    // All names are in it.
+    typeof value === 'object' ? value : (Object.fromEntries(names.map((name) => [name, value])) as Entries<K, T>)
+  return {
+    allowed: `${item.allowed}; or a map of ${names.join(', ')}`,
+    example,
+    secret: false,
+    shape: { anyOf: [item.shape, map.shape] },
+    check: (raw, context) => (isEntries(raw) ? map.check(raw, context) : item.check(raw, context)),
+    fromText: (text) => entriesFromText(text, item) ?? item.fromText(text),
+    merge: (earlier, later) => (typeof later === 'object' ? { ...toEntries(earlier), ...later } : later),
+  }
+}
+
+/** Returns the value for one name. */
+export function valueFor<K extends string, T extends string | number>(
+  value: T | Entries<K, T>,
+  name: K,
+): T | undefined {
+  return typeof value === 'object' ? value[name] : value
+}
+
 function isEntries(raw: unknown): raw is Readonly<Record<string, unknown>> {
   return typeof raw === 'object' && raw !== null && !Array.isArray(raw)
 }

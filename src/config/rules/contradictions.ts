@@ -2,7 +2,10 @@ import { counted } from '../../base/text.ts'
 import { HOUR_MS } from '../../base/time.ts'
 import type { Checked } from '../problems.ts'
 import { findFleetContradictions } from './fleet.ts'
+import { AGED } from '../sections/ages.ts'
+import { valueFor } from '../kinds/maps.ts'
 import { isLoopbackHost } from '../kinds/urls.ts'
+import type { Values } from '../table.ts'
 
 /** The longest time between two starts of a cron expression, milliseconds; null when it is not known. */
 export type CronPeriod = (expression: string) => number | null
@@ -18,7 +21,7 @@ export function findContradictions(checked: Checked, periodOf: CronPeriod | unde
   ]
 }
 
-/** `osv.maxAgeHours (env PATCHMIRROR_OSV_MAX_AGE_HOURS)` */
+/** `osv.schedule (env PATCHMIRROR_OSV_SCHEDULE)` */
 function place({ origins }: Checked, key: string): string {
   return `${key} (${origins.get(key) ?? 'not set'})`
 }
@@ -42,17 +45,18 @@ function scopeWithoutCredential(checked: Checked): string[] {
 
 function ages(checked: Checked, periodOf: CronPeriod): string[] {
   const { values } = checked
-  return ['osv', 'feeds', 'catalog', 'identity'].flatMap((section) => {
-    const hours = values.get(`${section}.maxAgeHours`)
+  const age = 'sync.maxAgeHours'
+  const limits = values.get(age) as Values['sync']['maxAgeHours']
+  return AGED.flatMap((section) => {
+    const hours = valueFor(limits, section)
     const schedule = values.get(`${section}.schedule`)
     if (typeof hours !== 'number' || typeof schedule !== 'string') return []
-    const age = `${section}.maxAgeHours`
     const plan = `${section}.schedule`
     const period = isGiven(checked, age) || isGiven(checked, plan) ? periodOf(schedule) : null
     if (period === null || period <= hours * HOUR_MS) return []
     return [
       `${place(checked, age)}: ${counted(hours, 'hour is', 'hours are')} shorter than the ${round(period / HOUR_MS)} hours between two runs of ` +
-        `${place(checked, plan)}, so the source is stale before the next one. Raise it, or run more often.`,
+        `${place(checked, plan)}, so ${section} is stale before the next one. Raise it, or run more often.`,
     ]
   })
 }

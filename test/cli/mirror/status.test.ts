@@ -62,7 +62,7 @@ test.each<[number, SourceState[], number?]>([
   [4, ['quarantined', 'complete']],
   [3, ['partial', 'complete']],
   [3, ['never', 'complete']],
-  [3, ['complete', 'complete'], 27 * HOUR], // older than feeds.maxAgeHours
+  [3, ['complete', 'complete'], 27 * HOUR], // older than sync.maxAgeHours
   [1, ['failed', 'quarantined']],
   [1, ['partial', 'failed']],
   [4, ['partial', 'quarantined']],
@@ -98,7 +98,7 @@ test('the exit code of status ignores a source that the settings do not include'
 test.each<[code: number, age: string, states: SourceState[], ageSeconds: number]>([
   [0, '90m', ['complete', 'complete'], 1.5 * HOUR],
   [3, '90m', ['complete', 'complete'], 1.5 * HOUR + 1],
-  [0, '2d', ['complete', 'complete'], 40 * HOUR], // above feeds.maxAgeHours: the given limit applies
+  [0, '2d', ['complete', 'complete'], 40 * HOUR], // above sync.maxAgeHours: the given limit applies
   [3, '26h', ['failed', 'complete'], 27 * HOUR], // the age comes first
   [1, '26h', ['failed', 'complete'], HOUR],
   [3, '26h', ['never', 'complete'], HOUR],
@@ -110,7 +110,7 @@ test('the command status says of sources that are older than their setting what 
   const old = statusOf(['complete', 'complete'], 27 * HOUR)
   expect(describeProblems(old, config).slice(0, 2)).toEqual([
     'PROBLEM: feeds: older than its policy',
-    '  older than feeds.maxAgeHours (26)',
+    '  older than sync.maxAgeHours (26)',
   ])
   expect(describeProblems(old, config).at(-1)).toBe('  patchmirror sync feeds')
   const target = { ...config, upstream: { ...config.upstream, apiRoot: null } }

@@ -11,12 +11,12 @@ const warningsOf = (env: Record<string, string>): readonly string[] =>
 test.each([
   [{ PATCHMIRROR_CATALOG_SCOPE: 'all' }, /^catalog\.scope \(env .+no credential.+upstream\.apiKey/],
   [
-    { PATCHMIRROR_OSV_MAX_AGE_HOURS: '3', PATCHMIRROR_OSV_SCHEDULE: '0 */6 * * *' },
-    /^osv\.maxAgeHours .+3 hours are shorter than the 6 hours.+osv\.schedule/,
+    { PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=3', PATCHMIRROR_OSV_SCHEDULE: '0 */6 * * *' },
+    /^sync\.maxAgeHours .+3 hours are shorter than the 6 hours.+osv\.schedule/,
   ],
   [
     { PATCHMIRROR_FEEDS_SCHEDULE: '0 6 * * 1-5' },
-    /^feeds\.maxAgeHours \(default\): 26 hours are shorter than the 72 hours/,
+    /^sync\.maxAgeHours \(default\): 26 hours are shorter than the 72 hours/,
   ],
   [{ PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_DERIVED: 'true' }, /^views\.derived .+views\.bucket/],
   [
@@ -36,7 +36,7 @@ test('settings that agree cause no warning', () => {
     warningsOf({
       PATCHMIRROR_CATALOG_SCOPE: 'all',
       PATCHMIRROR_UPSTREAM_TOKEN: 'abcdefgh',
-      PATCHMIRROR_OSV_MAX_AGE_HOURS: '1',
+      PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=1',
       PATCHMIRROR_VIEWS_BUCKET: 'false',
     }),
   ).toEqual([])

@@ -549,7 +549,7 @@ const CASES: Case[] = [
     'data that is older than its setting allows',
     'sources',
     'fail',
-    'feeds.maxAgeHours',
+    'sync.maxAgeHours',
     ({ dir }) => {
       const db = openWriter(dir)
       db.exec('UPDATE snapshot SET as_of = 1; UPDATE run SET as_of = 1')

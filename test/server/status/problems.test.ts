@@ -62,8 +62,7 @@ test('sources that fail because the service cannot be reached are one problem, w
       text: 'the service cannot be reached',
       detail: 'why of feeds',
       since: T1,
-      effect:
-        'data of 2026-07-01T05:58:00.000Z is served, older than feeds.maxAgeHours (26), older than osv.maxAgeHours (26)',
+      effect: 'data of 2026-07-01T05:58:00.000Z is served, older than sync.maxAgeHours (26)',
       advice: ['patchmirror doctor'],
       unready: true,
     },
