@@ -1,5 +1,6 @@
 import { type AGED, ageLimits } from './sections/ages.ts'
 import { guardFigures } from './sections/guard.ts'
+import { listLimit, upstreamLimits } from './sections/upstream.ts'
 import type { Values } from './table.ts'
 
 /** What the program reads beside the settings themselves, by section: forms that are written in one text or one map. */
@@ -8,11 +9,18 @@ export type Derived = Readonly<ReturnType<typeof derive>>
 /** Derives what the program reads from checked values. */
 export function derive(values: Values) {
   const ages = (source: (typeof AGED)[number]) => ageLimits(values.sync.maxAgeHours, values.server.staleAction, source)
+  const { concurrency, maxBytes } = values.upstream
   return {
+    upstream: upstreamLimits(maxBytes),
     guard: guardFigures(values.guard),
     osv: ages('osv'),
     feeds: ages('feeds'),
-    catalog: ages('catalog'),
+    catalog: {
+      ...ages('catalog'),
+      // The private surface has a rate limit, so fewer requests at the same time than for public feeds.
+      concurrency: Math.ceil(concurrency / 2),
+      maxListBytes: listLimit(maxBytes),
+    },
     identity: ages('identity'),
   }
 }

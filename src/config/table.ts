@@ -2,6 +2,7 @@ import { credentialText, localKey, signingSecret, webhookSecrets } from './kinds
 import { bytes } from './kinds/bytes.ts'
 import { signerIdentity, trustFile } from './kinds/trust.ts'
 import { maxAge, staleAction } from './sections/ages.ts'
+import { maxBytes } from './sections/upstream.ts'
 import { EXCHANGE } from './sections/exchange.ts'
 import { GUARD } from './sections/guard.ts'
 import { type ValueOf, choice, flag, integerSetting, list, nullable, number, secret } from './kinds/base.ts'
@@ -43,10 +44,6 @@ import {
   typePattern,
 } from './kinds/webhooks.ts'
 
-/** The longest wait of a Node timer: 2^31 - 1 milliseconds, 24.8 days. */
-const MAX_MS = 2_147_483_647
-const MAX_SECONDS = 2_147_483
-
 /** Settings of a surface's credential; `rules/credentials.ts` checks that exactly one complete credential is given. */
 const credential = () => ({
   apiKey: secret(nullable(credentialText('an API key', 'sk_4f9b1c'))),
@@ -71,16 +68,8 @@ export const SCHEMA = {
     proxy: secret(nullable(proxyUrl())),
     caFile: nullable(certificateFile()),
     userAgent: nullable(comment()),
-    requestTimeoutMs: integerSetting({ min: 1, max: MAX_MS, example: 60_000 }),
-    lowSpeedBytesPerSecond: integerSetting({ min: 0, max: 1_000_000_000, example: 1000 }),
-    lowSpeedSeconds: integerSetting({ min: 1, max: MAX_SECONDS, example: 30 }),
-    // JSON is parsed from one string, and V8 allows at most 536,870,888 characters in one.
-    maxJsonBytes: bytes({ min: '1 KB', max: '512 MB', example: '256 MB' }),
-    maxRecordBytes: bytes({ min: '1 KB', max: '512 MB', example: '32 MB' }),
-    maxArchiveBytes: bytes({ min: '1 KB', max: '1 TB', example: '8 GB' }),
-    retries: integerSetting({ min: 0, max: 100, example: 4 }),
-    retryMaxMs: integerSetting({ min: 0, max: MAX_MS, example: 30_000 }),
     concurrency: integerSetting({ min: 1, max: 256, example: 16 }),
+    maxBytes: maxBytes(),
   },
   data: {
     dir: directory(),
@@ -109,12 +98,10 @@ export const SCHEMA = {
     sendCredential: flag(false),
     schedule: cronExpression('37 * * * *'),
     reconcileHours: number({ min: 0.01, max: 87_600, example: 24 }),
-    maxListBytes: bytes({ min: '1 KB', max: '1 TB', example: '1 GB' }),
     allowPrivateArtifacts: flag(false),
     signatures: nullable(choice(['off', 'warn', 'enforce'], 'warn')),
     trustRoot: list(trustFile()),
     signers: list(signerIdentity()),
-    concurrency: integerSetting({ min: 1, max: 256, example: 8 }),
   },
   identity: {
     apiUrl: nullable(identityUrl()),

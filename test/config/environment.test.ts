@@ -9,7 +9,7 @@ test('a variable is named after its setting, with an underscore before each capi
   const names = new Map(SETTINGS.map(({ key, env }) => [key, env]))
   expect(names.get('upstream.apiRoot')).toBe('PATCHMIRROR_UPSTREAM_API_ROOT')
   expect(names.get('data.dir')).toBe('PATCHMIRROR_DATA_DIR')
-  expect(names.get('upstream.lowSpeedBytesPerSecond')).toBe('PATCHMIRROR_UPSTREAM_LOW_SPEED_BYTES_PER_SECOND')
+  expect(names.get('server.maxConnectionsPerAddress')).toBe('PATCHMIRROR_SERVER_MAX_CONNECTIONS_PER_ADDRESS')
 })
 
 test('no two settings share a variable', () => {
@@ -25,14 +25,14 @@ test('text becomes the type of the setting', () => {
       PATCHMIRROR_GUARD_LIMIT: 'changed=25% and 3',
       PATCHMIRROR_SYNC_CATCH_UP: 'False',
       PATCHMIRROR_SERVER_CACHE_BYTES: '1 MiB',
-      PATCHMIRROR_UPSTREAM_MAX_RECORD_BYTES: '2000',
+      PATCHMIRROR_UPSTREAM_MAX_BYTES: 'record=2000, list = 3 GB',
       PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/a, /external/b,',
       PATCHMIRROR_LOG_LEVEL: 'debug',
     },
   })
   expect(config.upstream).toMatchObject({
     apiRoot: 'https://api.example.com',
-    maxRecordBytes: 2000,
+    maxBytes: { json: 256_000_000, record: 2000, archive: 8_000_000_000, list: 3_000_000_000 },
   })
   expect(config.server).toMatchObject({ port: 9000, cacheBytes: 1_048_576 })
   expect(config.guard.limit).toEqual({ changed: '25% and 3', removed: '10% and 20' })

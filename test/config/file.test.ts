@@ -74,7 +74,7 @@ test.each([
     'did you mean clientSecret below upstream? A file with this secret is named by the environment variable PATCHMIRROR_UPSTREAM_CLIENT_SECRET_FILE.',
   ],
   ['upstream: { api_root: x }', 'upstream.api_root', 'did you mean upstream.apiRoot?'],
-  ['osv: { retries: 1 }', 'osv.retries', 'did you mean upstream.retries?'],
+  ['osv: { concurrency: 1 }', 'osv.concurrency', 'did you mean upstream.concurrency?'],
   ['servr: { port: 1 }', 'servr', 'did you mean server?'],
   ['server.port: 1', 'server.port', 'did you mean port below server?'],
   ['port: 1', 'port', 'did you mean port below server?'],

@@ -1,5 +1,44 @@
 import { describe, expect, test } from 'vitest'
+import { parse, stringify } from 'yaml'
+import type { LoadOptions } from '../../src/config/load.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
 import { fileWith, load, refusal } from './loading.ts'
+
+/** Settings that others have replaced. */
+const REPLACED = [
+  'guard.fixLowered',
+  'guard.rangesLostRecords',
+  'guard.limitShare',
+  'guard.windowDays',
+  'osv.guardFraction',
+  'feeds.guardEntries',
+  'catalog.guardItems',
+  'osv.maxAgeHours',
+  'identity.staleAction',
+  'upstream.maxJsonBytes',
+  'upstream.maxRecordBytes',
+  'upstream.maxArchiveBytes',
+  'catalog.maxListBytes',
+  'catalog.concurrency',
+]
+
+/** What is wrong with the value of a setting by itself; it may need others beside it. */
+function faultsOf(key: string, options: Partial<LoadOptions>): string[] {
+  try {
+    load(options)
+    return []
+  } catch (error) {
+    return String(error)
+      .split('\n')
+      .filter((line) => line.includes(`${key} (`) && line.includes('Allowed:'))
+  }
+}
+
+/** The successor that a message names, and its value. */
+function namedIn(message: string): { key: string; value: string } {
+  const [, key = '', value = ''] = /no longer there; (\S+) takes its place, for example (.+)$/m.exec(message) ?? []
+  return { key, value }
+}
 
 describe('a setting of an earlier version', () => {
   test.each([
@@ -11,6 +50,20 @@ describe('a setting of an earlier version', () => {
     expect(refusal(() => load({ file: path }))).toContain(
       `${old} (file ${path}, line 2): this setting is no longer there; ${successor} takes its place, for example ${value}`,
     )
+  })
+
+  test.each(REPLACED)('is named with a setting that takes the value which the message shows: %s', (former) => {
+    const [section = '', name = ''] = former.split('.')
+    const file = namedIn(refusal(() => load({ file: fileWith(`${section}:\n  ${name}: x\n`) })))
+    const [ownSection = '', ownName = ''] = file.key.split('.')
+    const yaml = stringify({ [ownSection]: { [ownName]: parse(file.value) as unknown } })
+    expect(faultsOf(file.key, { file: fileWith(yaml) })).toEqual([])
+
+    const words = former.replace('.', '_').replace(/[A-Z]/g, (letter) => `_${letter}`)
+    const variable = namedIn(refusal(() => load({ env: { [`PATCHMIRROR_${words.toUpperCase()}`]: 'x' } })))
+    const successor = SETTINGS.find(({ env }) => env === variable.key)
+    expect(successor?.key).toBe(file.key)
+    expect(faultsOf(file.key, { env: { [variable.key]: variable.value } })).toEqual([])
   })
 
   test('is named when a variable has it, and one without a successor is to be removed', () => {
@@ -27,6 +80,9 @@ describe('a setting of an earlier version', () => {
       'PATCHMIRROR_UPSTREAM_ARCHIVE_TIMEOUT_MS',
       'one hour, and the next run resumes a download',
     ],
+    ['upstream.requestTimeoutMs', 'PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS', '60 seconds'],
+    ['upstream.lowSpeedSeconds', 'PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS', '30 seconds'],
+    ['upstream.retries', 'PATCHMIRROR_UPSTREAM_RETRIES', '4'],
     ['upstream.retryMinMs', 'PATCHMIRROR_UPSTREAM_RETRY_MIN_MS', 'half a second'],
     ['upstream.retryAfterMaxSeconds', 'PATCHMIRROR_UPSTREAM_RETRY_AFTER_MAX_SECONDS', '300 seconds'],
     ['data.keepRuns', 'PATCHMIRROR_DATA_KEEP_RUNS', '500 runs of each source'],

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { type Target, SECRET, target } from '../features/relay/targets.ts'
 import { freePort } from '../support/free-ports.ts'
 import { type World, openWorld } from '../support/daemons.ts'
@@ -106,7 +106,7 @@ longTest('the relay continues with another target alone once a reload of the set
   const other = await target()
   const before = to.got.length
   const env = { ...world.env, PATCHMIRROR_RELAY_TARGETS: other.url }
-  daemon.agent.apply(loadConfig({ env, cwd: world.dir }).config, ['relay.targets'])
+  daemon.agent.apply(loadQuick({ env, cwd: world.dir }).config, ['relay.targets'])
   await expect.poll(relay).toMatchObject([{ id: 2, state: 'ok' }])
   world.sandbox.feed.add(1)
   expect((await world.patchmirror('sync', 'osv')).code).toBe(0)

@@ -1,4 +1,4 @@
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { createServer } from '../../src/server/server.ts'
 import { matchRoute } from '../../src/features/match/route.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
@@ -8,7 +8,7 @@ import { scannerRoutes } from '../../src/features/scanners/routes/public-paths.t
 
 const [, , dir = ''] = process.argv
 const env = { PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_DATA_DIR: dir }
-const { config } = loadConfig({ env, cwd: dir })
+const { config } = loadQuick({ env, cwd: dir })
 const reads = openPinnedReads(dir)
 if (reads === null) throw new Error('no database')
 const server = createServer({

@@ -6,7 +6,7 @@ import { bench } from '../sync/catalog/fixtures.ts'
 /** All surfaces of the service at one address, with a credential for each. */
 function everythingAt(url: string): Record<string, string> {
   return {
-    PATCHMIRROR_UPSTREAM_RETRIES: '0',
+    LIMIT_UPSTREAM_RETRIES: '0',
     PATCHMIRROR_UPSTREAM_API_ROOT: url,
     PATCHMIRROR_UPSTREAM_CATALOG_URL: url,
     PATCHMIRROR_IDENTITY_API_URL: `${url}/v1`,

@@ -9,7 +9,7 @@ import { createProgress } from '../../src/cli/progress.ts'
 import { STOPPING, isServed, print } from '../../src/cli/context.ts'
 import { readLocalKey } from '../../src/cli/store-access.ts'
 import { describe, runsExitCode } from '../../src/cli/mirror/sync.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { MirrorError, exitCode, messageOf } from '../../src/base/errors.ts'
 import { createLog } from '../../src/base/log.ts'
 import { SANDBOX_KEYS } from './service/credentials.ts'
@@ -57,7 +57,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
   print(`the stand-in for the service listens on ${sandbox.url}, with ${counted(sandbox.feed.ids().length, 'record')}`)
   const display = createProgress(false)
   const env = await environment(sandbox, folder)
-  const { config } = loadConfig({
+  const { config } = loadQuick({
     env,
     cwd: process.cwd(),
     requireUpstream: true,

@@ -16,7 +16,7 @@ import { TLSSocket, connect } from 'node:tls'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createListening, openSocket } from '../../src/server/listen.ts'
 import { goOffline } from '../../src/base/offline.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { scratch } from '../webhooks/inbox/inboxes.ts'
 import { longTest } from '../support/tables.ts'
 import { hasOpenssl, makeTls } from '../support/tls.ts'
@@ -238,7 +238,7 @@ describe.skipIf(!hasOpenssl)('with TLS of its own (needs openssl)', () => {
 test('a name is listened on at one address only, so that every connection is limited', async () => {
   const opened: number[] = []
   const env = { PATCHMIRROR_SERVER_HOST: 'localhost' }
-  const { server: settings } = loadConfig({ env, cwd: '/' }).config
+  const { server: settings } = loadQuick({ env, cwd: '/' }).config
   const app = {
     server: createHttpServer(),
     listen: (at: object) => Promise.resolve(void opened.push('host' in at ? isIP(String(at.host)) : 0)),

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from './limits.ts'
 import { type Agent, createAgent } from '../../src/daemon/agent.ts'
 import type { SourceName } from '../../src/base/domain/sources.ts'
 import { type Sandbox, type SandboxOptions, createSandbox } from '../sandbox/server.ts'
@@ -91,7 +91,7 @@ export async function openWorld(
 }
 
 async function host(env: Record<string, string>, cwd: string, offline: boolean): Promise<Hosted> {
-  const { config } = loadConfig({ env, cwd })
+  const { config } = loadQuick({ env, cwd })
   const looks = new Set<() => void>()
   let text = ''
   const reports: RunReport[] = []

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAgent } from '../../src/daemon/agent.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from './limits.ts'
 import { FEATURES } from '../../src/features.ts'
 import { pino } from 'pino'
 import { resolve } from './openapi.ts'
@@ -13,7 +13,7 @@ type Operation = OpenApiDocument['paths'][string][string]
 /** The document of a mirror with no settings of its own, as it serves it, without the pages for people. */
 export async function ownDocument(): Promise<OpenApiDocument> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-openapi-'))
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_PORT: '0' }, cwd: dir })
+  const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_PORT: '0' }, cwd: dir })
   const agent = createAgent({
     features: FEATURES,
     config,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { vi } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from './limits.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { SOURCES } from '../../src/base/domain/sources.ts'
 import type { Sandbox } from '../sandbox/server.ts'
@@ -43,7 +43,7 @@ export async function openWholeMirror(more: Record<string, string> = {}): Promis
     fetch(url + path, { ...init, headers: { ...bearer(), ...init.headers } })
   for (const path of ['/osv/ecosystems.txt', '/.well-known/vex-repository.json', '/-/tags/findings'])
     await vi.waitUntil(async () => (await get(path, { method: 'HEAD' })).status === 200, PATIENCE)
-  const { config } = loadConfig({ env: world.env, cwd: world.dir })
+  const { config } = loadQuick({ env: world.env, cwd: world.dir })
   return {
     sandbox: world.sandbox,
     url,

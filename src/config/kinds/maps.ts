@@ -8,20 +8,23 @@ type Entries<K extends string, T> = Readonly<Partial<Record<K, T>>>
  * separated by commas.
  */
 export function mapOf<K extends string, T>(
-  names: readonly K[],
-  item: Setting<T>,
+  items: Readonly<Record<K, Setting<T>>>,
   example: string,
 ): Setting<Entries<K, T>> {
+  const all = Object.entries<Setting<T>>(items)
   const check = (raw: unknown, context: CheckContext): Parsed<Entries<K, T>> =>
-    isEntries(raw) ? checkEntries(names, item, raw, context) : { fault: 'is not a map of names and values' }
-  const properties = Object.fromEntries(names.map((name) => [name, item.shape]))
+    isEntries(raw) ? checkEntries(items, raw, context) : { fault: 'is not a map of names and values' }
   return {
-    allowed: `a map of ${names.join(', ')}: each ${item.allowed}`,
+    allowed: `a map of ${all.map(([name, item]) => `${name} (${item.allowed})`).join(', ')}`,
     example,
     secret: false,
-    shape: { type: 'object', additionalProperties: false, properties },
+    shape: {
+      type: 'object',
+      additionalProperties: false,
+      properties: Object.fromEntries(all.map(([name, item]) => [name, item.shape])),
+    },
     check,
-    fromText: (text) => entriesFromText(text, item) ?? text,
+    fromText: (text) => entriesFromText(text, items) ?? text,
     merge: (earlier, later) => ({ ...earlier, ...later }),
   }
 }
@@ -32,7 +35,9 @@ export function oneOrMap<K extends string, T extends string | number>(
   item: Setting<T>,
   example: string,
 ): Setting<T | Entries<K, T>> {
-  const map = mapOf(names, item, example)
+  // All names are in it.
+  const items = Object.fromEntries(names.map((name) => [name, item])) as Record<K, Setting<T>>
+  const map = mapOf(items, example)
   const toEntries = (value: T | Entries<K, T>): Entries<K, T> =>
     // All names are in it.
     typeof value === 'object' ? value : (Object.fromEntries(names.map((name) => [name, value])) as Entries<K, T>)
@@ -42,7 +47,7 @@ export function oneOrMap<K extends string, T extends string | number>(
     secret: false,
     shape: { anyOf: [item.shape, map.shape] },
     check: (raw, context) => (isEntries(raw) ? map.check(raw, context) : item.check(raw, context)),
-    fromText: (text) => entriesFromText(text, item) ?? item.fromText(text),
+    fromText: (text) => entriesFromText(text, items) ?? item.fromText(text),
     merge: (earlier, later) => (typeof later === 'object' ? { ...toEntries(earlier), ...later } : later),
   }
 }
@@ -60,28 +65,34 @@ function isEntries(raw: unknown): raw is Readonly<Record<string, unknown>> {
 }
 
 function checkEntries<K extends string, T>(
-  names: readonly K[],
-  item: Setting<T>,
+  items: Readonly<Record<K, Setting<T>>>,
   raw: Readonly<Record<string, unknown>>,
   context: CheckContext,
 ): Parsed<Entries<K, T>> {
-  const values: Partial<Record<K, T>> = {}
-  for (const [given, value] of Object.entries(raw)) {
-    const name = names.find((one) => one === given)
-    if (name === undefined) return { fault: `(entry ${given}) has a name that is none of ${names.join(', ')}` }
+  const known = new Map(Object.entries<Setting<T>>(items))
+  const values: Record<string, T> = {}
+  for (const [name, value] of Object.entries(raw)) {
+    const item = known.get(name)
+    if (item === undefined)
+      return { fault: `(entry ${name}) has a name that is none of ${[...known.keys()].join(', ')}` }
     const result = item.check(value, context)
-    if ('fault' in result) return { fault: `(entry ${given}) ${result.fault}` }
+    if ('fault' in result) return { fault: `(entry ${name}) ${result.fault}` }
     values[name] = result.value
   }
-  return { value: values }
+  return { value: values as Entries<K, T> } // each name is one of the items
 }
 
 /** Null: the text is no list of NAME=VALUE. */
-function entriesFromText<T>(text: string, item: Setting<T>): Record<string, unknown> | null {
+function entriesFromText(text: string, items: Readonly<Record<string, Setting<unknown>>>): object | null {
   const parts = text.split(/[,\r\n]/).filter((part) => part.trim() !== '')
   const pairs = parts.map((part) => /^\s*(\w+)\s*=(.*)$/.exec(part))
   if (pairs.length === 0 || pairs.includes(null)) return null
-  return Object.fromEntries(pairs.map((pair) => [pair?.[1] ?? '', item.fromText((pair?.[2] ?? '').trim())]))
+  const entries = pairs.map((pair) => {
+    const name = pair?.[1] ?? ''
+    const value = (pair?.[2] ?? '').trim()
+    return [name, items[name]?.fromText(value) ?? value] as const
+  })
+  return Object.fromEntries(entries)
 }
 
 const LIMIT = /^(\d{1,3}(?:\.\d{1,6})?)\s*%\s*and\s*(\d{1,8})$/

@@ -5,7 +5,7 @@ import { mapOf, parseDays, parseLimit, shareAndCount, span } from '../kinds/maps
 export const GUARD = {
   guard: {
     mode: choice(['off', 'warn', 'enforce'], 'enforce'),
-    limit: mapOf(['changed', 'removed'], shareAndCount(), '{ removed: 10% and 20 }'),
+    limit: mapOf({ changed: shareAndCount(), removed: shareAndCount() }, '{ removed: 10% and 20 }'),
     window: span(90, '7d'),
   },
 }

@@ -84,7 +84,7 @@ async function syncTickets(root: string, count: number): Promise<Point> {
   const others = ['--tags', '1', '--packages', '1']
   const sandbox = await startSandbox(1, ['--tickets', String(count), ...others])
   try {
-    const settings = { ...catalogSettings(sandbox), PATCHMIRROR_CATALOG_MAX_LIST_BYTES: '8 GB' }
+    const settings = { ...catalogSettings(sandbox), PATCHMIRROR_UPSTREAM_MAX_BYTES: 'list=8 GB' }
     return await measure(root, { kind: 'tickets', count }, 'catalog', sandbox.url, settings)
   } finally {
     await sandbox.stop()

@@ -9,7 +9,7 @@ import { parseMaxAge, statusCode, statusExitCode } from '../../../src/cli/mirror
 import { describeCompared, describeLists } from '../../../src/cli/mirror/status/lines.ts'
 import { describeProblems } from '../../../src/cli/mirror/status/problems.ts'
 import { watch } from '../../../src/cli/mirror/watch.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { acquireLock, announceAddress, announceInstance } from '../../../src/store/database/lock.ts'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
@@ -49,7 +49,7 @@ function statusOf(states: readonly SourceState[], ageSeconds: number | null = HO
   }
 }
 
-const { config } = loadConfig({
+const { config } = loadQuick({
   env: { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' },
   cwd: tmpdir(),
 })
@@ -131,7 +131,7 @@ test('the status names the reconcile only where this mirror has an upstream to c
     sources: status.sources.map((one) => ({ ...one, comparedAt: null, nextRunAt })),
   })
   const next = '2026-07-01T01:00:00.000Z'
-  const { config: target } = loadConfig({ env: {}, cwd: tmpdir() })
+  const { config: target } = loadQuick({ env: {}, cwd: tmpdir() })
   const hint = [expect.stringContaining('"patchmirror sync osv --reconcile"')]
   expect(describeCompared(never(next), config, 'daemon')).toEqual(hint)
   expect(describeCompared(never(null), config, 'folder')).toEqual(hint)

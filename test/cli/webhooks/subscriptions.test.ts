@@ -125,7 +125,7 @@ describe('webhooks register', () => {
     for (const fault of faults) {
       const list = sandbox.faults.set(LIST, fault, { method: 'GET' })
       const { code, err } = await patchmirror(['register', url], {
-        PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: '1200000', // longer than this test may take
+        LIMIT_UPSTREAM_REQUEST_TIMEOUT_MS: '1200000', // longer than this test may take
       })
       expect([code, err]).toEqual([0, expect.stringContaining('the secret is in')])
       expect(list.hits()).toBe(1)

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { doctorWorld } from '../../../src/features/doctor/cli/world.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { type CheckResult, checksExitCode } from '../../../src/features/doctor/check.ts'
@@ -59,7 +59,7 @@ async function mirror(): Promise<Mirror> {
 }
 
 async function examine({ env, dir, more }: Mirror): Promise<CheckResult[]> {
-  const load = (needsFile: () => boolean) => loadConfig({ env, cwd: dir, needsFile })
+  const load = (needsFile: () => boolean) => loadQuick({ env, cwd: dir, needsFile })
   let settings: Pick<DoctorWorld, 'loaded' | 'problem'>
   try {
     settings = { loaded: load(() => true), problem: null }
@@ -380,7 +380,7 @@ const CASES: Case[] = [
     '/external/osv/all.json',
     (made) => {
       fault('/external/osv/all.json', { kind: 'stall' })()
-      made.env['PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS'] = '100'
+      made.env['LIMIT_UPSTREAM_REQUEST_TIMEOUT_MS'] = '100'
     },
   ],
   [

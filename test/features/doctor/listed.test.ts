@@ -7,7 +7,7 @@ import type { ProblemCode } from '../../../src/base/reports/problems.ts'
 import type { SourceStatus } from '../../../src/base/reports/sources.ts'
 import type { Status } from '../../../src/base/reports/status.ts'
 import { describeProblems } from '../../../src/cli/mirror/status/problems.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import { carriedChecks } from '../../../src/features/doctor/carried.ts'
 import { type CheckResult, runChecks } from '../../../src/features/doctor/check.ts'
@@ -149,7 +149,7 @@ function settings(): Config {
     PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
     PATCHMIRROR_VIEWS_BUCKET: 'true',
   }
-  const { config } = loadConfig({ env, cwd: dir })
+  const { config } = loadQuick({ env, cwd: dir })
   return { ...config, fleet: { ...config.fleet, url: 'file:///nowhere' } }
 }
 

@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import Database from 'better-sqlite3'
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { generationDir, readCurrentViews, viewsPath } from '../../../src/features/scanners/store/generations.ts'
 import { createViewsState } from '../../../src/features/scanners/views/state.ts'
@@ -218,7 +218,7 @@ test('a generation of another layout is a 503 with Retry-After and a text, and t
     db.close()
   }
   setLayout((layout) => layout - 1)
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false })
+  const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false })
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('nothing is stored')
   onTestFinished(() => reads.close())

@@ -109,7 +109,7 @@ async function other(made: Bench, run: (typeof RUNS)[number]): Promise<void> {
   else await made.run('catalog', { kind: run })
 }
 
-const IN_TURN = { PATCHMIRROR_CATALOG_CONCURRENCY: '1' } // the order of requests, and so of what fails, is the same
+const IN_TURN = { PATCHMIRROR_UPSTREAM_CONCURRENCY: '2' } // the order of requests, and so of what fails, is the same
 
 async function play(
   history: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[],

@@ -93,8 +93,8 @@ export async function liveThrough(history: readonly Step[]): Promise<string[]> {
     env: {
       PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '10',
       PATCHMIRROR_GUARD_LIMIT: 'removed=50% and 13',
-      PATCHMIRROR_UPSTREAM_MAX_JSON_BYTES: '200 KB',
-      PATCHMIRROR_UPSTREAM_RETRIES: '1',
+      PATCHMIRROR_UPSTREAM_MAX_BYTES: 'json=200 KB',
+      LIMIT_UPSTREAM_RETRIES: '1',
     },
   })
   try {

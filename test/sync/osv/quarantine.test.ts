@@ -135,7 +135,7 @@ describe('an index that suddenly shrinks', () => {
     expect(rejected()).toBe(run)
     const unreachable = {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
-      PATCHMIRROR_UPSTREAM_RETRIES: '0',
+      LIMIT_UPSTREAM_RETRIES: '0',
     }
     for (let i = 0; i < 2; i++) expect(await made.runWith(unreachable, 'osv')).toMatchObject({ state: 'failed' })
     expect(rejected()).toBe(run)

@@ -121,7 +121,7 @@ describe('an invalid document', () => {
   ]
   const FEW = telling(ways, ...['a page of HTML', 'one that breaks off'])
   test.each(FEW)('%s: is named and not stored, and the previous document is served', async (_how, fault, why) => {
-    const made = await mirrored(ONE, { PATCHMIRROR_UPSTREAM_RETRIES: '0' }, { artifactTimeoutMs: 2000 })
+    const made = await mirrored(ONE, { LIMIT_UPSTREAM_RETRIES: '0' }, { artifactTimeoutMs: 2000 })
     const [tag = ''] = made.sandbox.service.ids('tags')
     const path = `/v1/tags/${tag}/sbom`
     const before = await compare(made, path)
