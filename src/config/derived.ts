@@ -1,3 +1,4 @@
+import { FIXED } from './fixed.ts'
 import { type AGED, ageLimits } from './sections/ages.ts'
 import { guardFigures } from './sections/guard.ts'
 import { listLimit, upstreamLimits } from './sections/upstream.ts'
@@ -13,14 +14,20 @@ export function derive(values: Values) {
   return {
     upstream: upstreamLimits(maxBytes),
     guard: guardFigures(values.guard),
-    osv: ages('osv'),
-    feeds: ages('feeds'),
+    osv: { ...ages('osv'), ...FIXED.osv },
+    // The other feeds follow the records, and the accounts the catalog: the runs queue.
+    feeds: { ...ages('feeds'), schedule: values.osv.schedule },
     catalog: {
       ...ages('catalog'),
       // The private surface has a rate limit, so fewer requests at the same time than for public feeds.
       concurrency: Math.ceil(concurrency / 2),
       maxListBytes: listLimit(maxBytes),
     },
-    identity: ages('identity'),
+    identity: { ...ages('identity'), schedule: values.catalog.schedule },
+    sync: { ...FIXED.sync },
+    verify: { ...FIXED.verify },
+    webhooks: { ...FIXED.webhooks },
+    bundle: { ...FIXED.bundle },
+    fleet: { ...FIXED.fleet },
   }
 }

@@ -14,4 +14,34 @@ export const FIXED = {
     /** The longest pause between two attempts, milliseconds: it grows from half a second, and is random in part. */
     retryMaxMs: 30_000,
   },
+  osv: {
+    /** With more changed records than this one large download is quicker than the many small ones. */
+    archiveThreshold: 250,
+  },
+  sync: {
+    /** The longest random delay before a scheduled start: mirrors with the same schedule must not arrive together. */
+    jitterSeconds: 60,
+    /** A scheduled run that was missed is made once as soon as possible: the machine was off, or its clock was set forward. */
+    catchUp: true,
+  },
+  verify: {
+    /** When all that is stored is verified: weekly, on Sunday at a quiet hour, in a thread of the lowest priority. */
+    schedule: '43 4 * * 0',
+  },
+  webhooks: {
+    /** The file of secrets with their labels and dates, in data.dir; it is read again when its content changes. */
+    secretFile: 'webhook-secrets.json',
+    /** Events that follow within this time wait for one refresh: a release announces its tags one by one. */
+    debounceMs: 2000,
+  },
+  bundle: {
+    /** How often the inbox is looked at; a file that did not change meanwhile has arrived whole. */
+    pollSeconds: 10,
+  },
+  fleet: {
+    /** How often a follower looks for the next generation: the store is asked 8,640 times a day. */
+    pollSeconds: 10,
+    /** A follower that is further behind is not ready: two polls until a generation is served, and ample time to import it. */
+    maxLagSeconds: 60,
+  },
 }

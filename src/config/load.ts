@@ -124,8 +124,10 @@ function buildConfig({ values, files }: Checked): Config {
   })
   // Each value passed the check of the very table the type is derived from.
   const derived = new Map<string, object>(Object.entries(derive(Object.fromEntries(sections) as unknown as Values)))
-  const whole = sections.map(([section, own]) => {
-    const all = { ...own, ...derived.get(section) }
+  const settings = new Map<string, object>(sections)
+  const names = new Set([...settings.keys(), ...derived.keys()])
+  const whole = [...names].map((section) => {
+    const all = { ...settings.get(section), ...derived.get(section) }
     return [section, Object.freeze(conceal(section, all))] as const
   })
   const config: object = Object.fromEntries(whole)

@@ -36,7 +36,6 @@ import {
 import {
   dialectChoice,
   endpointPath,
-  fileInData,
   namedEndpoint,
   linkSecretFile,
   privateKeyFile,
@@ -80,13 +79,11 @@ export const SCHEMA = {
   osv: {
     schedule: cronExpression('7 * * * *'),
     reconcileSchedule: cronExpression('23 3 * * *'),
-    archiveThreshold: integerSetting({ min: 0, max: 10_000_000, example: 250 }),
     include: list(osvScopeEntry()),
     exclude: list(osvScopeEntry()),
   },
   ...GUARD,
   feeds: {
-    schedule: cronExpression('17 * * * *'),
     extraPaths: list(externalPath()),
   },
   catalog: {
@@ -108,14 +105,10 @@ export const SCHEMA = {
     ...credential(),
     tier: choice(['free', 'standard', 'enterprise'], 'standard'),
     mirrorUsers: flag(false),
-    schedule: cronExpression('52 * * * *'),
   },
   sync: {
     maxAgeHours: maxAge(),
-    jitterSeconds: integerSetting({ min: 0, max: 3600, example: 60 }),
-    catchUp: flag(true),
   },
-  verify: { schedule: nullable(cronExpression('43 4 * * 0')) },
   server: {
     host: hostName(),
     port: integerSetting({ min: 0, max: 65_535, example: 8080 }),
@@ -139,7 +132,6 @@ export const SCHEMA = {
     path: endpointPath(),
     endpoints: list(namedEndpoint()),
     secrets: secret(webhookSecrets()),
-    secretFile: fileInData(),
     dialect: dialectChoice(),
     types: list(typePattern()),
     host: nullable(hostName()),
@@ -147,8 +139,6 @@ export const SCHEMA = {
     certFile: nullable(certificateFile()),
     keyFile: nullable(privateKeyFile()),
     allowedOrigins: list(senderOrigin()),
-    // At most the time after which a refresh begins in any case (webhooks/refresh/coalescer.ts).
-    debounceMs: integerSetting({ min: 0, max: 30_000, example: 2000 }),
   },
   relay: {
     targets: secret(list(relayTarget())),

@@ -97,7 +97,6 @@ test('the defaults are those that the manual documents', () => {
     osv: {
       schedule: '7 * * * *',
       reconcileSchedule: '23 3 * * *',
-      archiveThreshold: 250,
       include: [],
       exclude: [],
     },
@@ -107,7 +106,6 @@ test('the defaults are those that the manual documents', () => {
       window: '7d',
     },
     feeds: {
-      schedule: '17 * * * *',
       extraPaths: ['/external/cve_feed'],
     },
     catalog: {
@@ -129,10 +127,8 @@ test('the defaults are those that the manual documents', () => {
       ...NO_CREDENTIAL,
       tier: 'free',
       mirrorUsers: false,
-      schedule: '52 * * * *',
     },
-    sync: { maxAgeHours: 26, jitterSeconds: 60, catchUp: true },
-    verify: { schedule: '43 4 * * 0' },
+    sync: { maxAgeHours: 26 },
     server: {
       host: '127.0.0.1',
       port: 8080,
@@ -156,7 +152,6 @@ test('the defaults are those that the manual documents', () => {
       path: '/-/webhooks',
       endpoints: [],
       secrets: [],
-      secretFile: 'webhook-secrets.json',
       dialect: 'any',
       types: [
         'io.service.cr.image.created.v*',
@@ -168,7 +163,6 @@ test('the defaults are those that the manual documents', () => {
       certFile: null,
       keyFile: null,
       allowedOrigins: [],
-      debounceMs: 2000,
     },
     relay: {
       targets: [],
@@ -189,7 +183,6 @@ test('the defaults are those that the manual documents', () => {
       inbox: null,
       keep: 30,
       fullDays: 7,
-      pollSeconds: 10,
     },
     fleet: {
       url: null,
@@ -201,8 +194,6 @@ test('the defaults are those that the manual documents', () => {
       soleWriter: false,
       name: null,
       site: null,
-      pollSeconds: 10,
-      maxLagSeconds: 60,
       leaseSeconds: 30,
       keepDays: 14,
     },

@@ -23,7 +23,7 @@ test('text becomes the type of the setting', () => {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
       PATCHMIRROR_SERVER_PORT: ' 9000 ',
       PATCHMIRROR_GUARD_LIMIT: 'changed=25% and 3',
-      PATCHMIRROR_SYNC_CATCH_UP: 'False',
+      PATCHMIRROR_SERVER_STRICT_PARAMETERS: 'False',
       PATCHMIRROR_SERVER_CACHE_BYTES: '1 MiB',
       PATCHMIRROR_UPSTREAM_MAX_BYTES: 'record=2000, list = 3 GB',
       PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/a, /external/b,',
@@ -36,7 +36,7 @@ test('text becomes the type of the setting', () => {
   })
   expect(config.server).toMatchObject({ port: 9000, cacheBytes: 1_048_576 })
   expect(config.guard.limit).toEqual({ changed: '25% and 3', removed: '10% and 20' })
-  expect(config.sync.catchUp).toBe(false)
+  expect(config.server.strictParameters).toBe(false)
   expect(config.feeds.extraPaths).toEqual(['/external/a', '/external/b'])
   expect(config.log.level).toBe('debug')
 })

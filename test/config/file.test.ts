@@ -115,8 +115,8 @@ test('null is a value where a setting may be unset, and a mistake where it may n
 test('anchors and aliases work for values and for sections', () => {
   const yaml = 'catalog: &both\n  schedule: 1 2 * * *\n  reconcileHours: &age 40\nsync:\n  maxAgeHours: *age\n'
   expect(loadYaml(yaml).config.feeds.maxAgeHours).toBe(40)
-  const shared = 'osv: &both { schedule: 30 1 * * * }\nfeeds: *both\n'
-  expect(loadYaml(shared).config.feeds.schedule).toBe('30 1 * * *')
+  const shared = 'osv: &both { schedule: 30 1 * * * }\ncatalog: *both\n'
+  expect(loadYaml(shared).config.catalog.schedule).toBe('30 1 * * *')
 })
 
 test('an alias without an anchor, or one that expands without limit, is refused', () => {

@@ -7,7 +7,7 @@ import { fileWith, load, loadYaml, refusal } from './loading.ts'
 test('the Config type follows from the schema', () => {
   expectTypeOf<Config['upstream']['apiRoot']>().toEqualTypeOf<string | null>()
   expectTypeOf<Config['server']['port']>().toEqualTypeOf<number>()
-  expectTypeOf<Config['sync']['catchUp']>().toEqualTypeOf<boolean>()
+  expectTypeOf<Config['log']['access']>().toEqualTypeOf<boolean>()
   expectTypeOf<Config['feeds']['extraPaths']>().toEqualTypeOf<readonly string[]>()
   expectTypeOf<Config['log']['format']>().toEqualTypeOf<'auto' | 'json' | 'pretty'>()
 })

@@ -20,6 +20,8 @@ const REPLACED = [
   'upstream.maxArchiveBytes',
   'catalog.maxListBytes',
   'catalog.concurrency',
+  'feeds.schedule',
+  'identity.schedule',
 ]
 
 /** What is wrong with the value of a setting by itself; it may need others beside it. */
@@ -92,6 +94,15 @@ describe('a setting of an earlier version', () => {
     ['catalog.listTimeoutMs', 'PATCHMIRROR_CATALOG_LIST_TIMEOUT_MS', '15 minutes'],
     ['catalog.maxArtifactBytes', 'PATCHMIRROR_CATALOG_MAX_ARTIFACT_BYTES', '1 GB'],
     ['catalog.artifactTimeoutMs', 'PATCHMIRROR_CATALOG_ARTIFACT_TIMEOUT_MS', '10 minutes'],
+    ['osv.archiveThreshold', 'PATCHMIRROR_OSV_ARCHIVE_THRESHOLD', '250 records'],
+    ['sync.jitterSeconds', 'PATCHMIRROR_SYNC_JITTER_SECONDS', '60 seconds'],
+    ['sync.catchUp', 'PATCHMIRROR_SYNC_CATCH_UP', 'true'],
+    ['verify.schedule', 'PATCHMIRROR_VERIFY_SCHEDULE', 'weekly, on Sunday at 04:43'],
+    ['webhooks.secretFile', 'PATCHMIRROR_WEBHOOKS_SECRET_FILE', 'webhook-secrets.json in data.dir'],
+    ['webhooks.debounceMs', 'PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS', '2 seconds'],
+    ['bundle.pollSeconds', 'PATCHMIRROR_BUNDLE_POLL_SECONDS', '10 seconds'],
+    ['fleet.pollSeconds', 'PATCHMIRROR_FLEET_POLL_SECONDS', '10 seconds'],
+    ['fleet.maxLagSeconds', 'PATCHMIRROR_FLEET_MAX_LAG_SECONDS', '60 seconds'],
     ['webhooks.toleranceSeconds', 'PATCHMIRROR_WEBHOOKS_TOLERANCE_SECONDS', '300 seconds'],
     ['webhooks.maxBytes', 'PATCHMIRROR_WEBHOOKS_MAX_BYTES', '256 KiB'],
     ['webhooks.keepDays', 'PATCHMIRROR_WEBHOOKS_KEEP_DAYS', '30 days'],

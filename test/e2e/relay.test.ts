@@ -127,7 +127,7 @@ longTest('a second mirror syncs when the first one notifies it, and relays deliv
   const second = {
     PATCHMIRROR_DATA_DIR: join(world.dir, 'second'),
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
-    PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
+    LIMIT_WEBHOOKS_DEBOUNCE_MS: '100',
     PATCHMIRROR_SERVER_PORT: String(await freePort()),
     PATCHMIRROR_RELAY_TARGETS: to.url,
     PATCHMIRROR_RELAY_EVENTS: 'webhook',
@@ -185,7 +185,7 @@ async function deliver({ url }: { url: string }, body: string, dataDir: string):
 const BODY = '{ "type": "io.service.cr.image.created.v1",\n "data": {"image_repo": "library/python"} }'
 
 longTest('readers of events receive deliveries also when the first secret is added while the daemon runs', async () => {
-  const daemon = await world.host({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '50' })
+  const daemon = await world.host({ LIMIT_WEBHOOKS_DEBOUNCE_MS: '50' })
   const kept = JSON.stringify({ secrets: [{ label: 'first', secret: SECRET }] })
   writeFileSync(join(world.data, 'webhook-secrets.json'), kept, { mode: 0o600 })
   expect(await deliver(daemon, BODY, world.data)).toContain('"webhookId":"msg_1"')

@@ -42,7 +42,7 @@ function blockWriters({ data }: World): () => void {
 async function begin(world: World) {
   const port = await freePort()
   const state = { isStarted: false }
-  const more = { PATCHMIRROR_SERVER_PORT: String(port), PATCHMIRROR_SYNC_CATCH_UP: 'false' }
+  const more = { PATCHMIRROR_SERVER_PORT: String(port), LIMIT_SYNC_CATCH_UP: 'false' }
   const starting = world.host(more).then((daemon: Hosted) => {
     state.isStarted = true
     return daemon
@@ -101,7 +101,7 @@ const FAILING: readonly [name: string, (taken: string, file: string) => Record<s
     (_, file) => ({ PATCHMIRROR_SERVER_CERT_FILE: file, PATCHMIRROR_SERVER_KEY_FILE: file }),
     /server\.certFile and server\.keyFile/,
   ],
-  ['a file of webhook secrets that is none', (_, file) => ({ PATCHMIRROR_WEBHOOKS_SECRET_FILE: file }), /secret/],
+  ['a file of webhook secrets that is none', (_, file) => ({ LIMIT_WEBHOOKS_SECRET_FILE: file }), /secret/],
 ]
 
 test.each(FAILING)('a start that fails for %s leaves the databases to the version before', async (_, settings, why) => {

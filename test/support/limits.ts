@@ -11,14 +11,14 @@ function entryOf(section: string, name: string): string {
 }
 
 /** Gives the constants of this process the values that an environment has for a test, and the usual ones otherwise. */
-export function applyLimits(env: Readonly<Record<string, string | undefined>>): void {
+export function applyLimits(env: Readonly<Record<string, string | undefined>>, fixed: object = FIXED): void {
   const known = new Set<string>()
   for (const [section, usual] of Object.entries<Record<string, unknown>>(USUAL))
     for (const [name, value] of Object.entries(usual)) {
       const entry = entryOf(section, name)
       known.add(entry)
       const given = env[entry]
-      const figures = (FIXED as Figures)[section] ?? {}
+      const figures = (fixed as Figures)[section] ?? {}
       figures[name] = given === undefined ? value : valueLike(value, given)
     }
   const unknown = Object.keys(env).find((name) => name.startsWith('LIMIT_') && !known.has(name))

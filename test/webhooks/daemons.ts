@@ -24,7 +24,7 @@ export async function startDaemon(env: Record<string, string> = {}, folder?: str
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
       PATCHMIRROR_DATA_DIR: dir,
       PATCHMIRROR_SERVER_PORT: '0',
-      PATCHMIRROR_SYNC_CATCH_UP: 'false',
+      LIMIT_SYNC_CATCH_UP: 'false',
       PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
       ...env,
     },

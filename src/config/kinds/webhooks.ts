@@ -76,13 +76,6 @@ export function senderOrigin(): Setting<string> {
   )
 }
 
-/** A file name; a relative one counts from `data.dir`. */
-export function fileInData(): Setting<string> {
-  return textSetting('a file; a relative one counts from data.dir', 'webhook-secrets.json', (value) =>
-    value.includes('\0') ? { fault: 'contains a NUL character' } : { value },
-  )
-}
-
 /** Returns the path of the file in which `patchmirror webhooks register` stores secrets; absolute. */
 export function secretFilePath(config: {
   readonly data: { readonly dir: string }

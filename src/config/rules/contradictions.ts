@@ -49,9 +49,9 @@ function ages(checked: Checked, periodOf: CronPeriod): string[] {
   const limits = values.get(age) as Values['sync']['maxAgeHours']
   return AGED.flatMap((section) => {
     const hours = valueFor(limits, section)
-    const schedule = values.get(`${section}.schedule`)
+    const plan = SCHEDULES[section]
+    const schedule = values.get(plan)
     if (typeof hours !== 'number' || typeof schedule !== 'string') return []
-    const plan = `${section}.schedule`
     const period = isGiven(checked, age) || isGiven(checked, plan) ? periodOf(schedule) : null
     if (period === null || period <= hours * HOUR_MS) return []
     return [
@@ -59,6 +59,14 @@ function ages(checked: Checked, periodOf: CronPeriod): string[] {
         `${place(checked, plan)}, so ${section} is stale before the next one. Raise it, or run more often.`,
     ]
   })
+}
+
+/** The setting that says when a source is synced. */
+const SCHEDULES = {
+  feeds: 'osv.schedule',
+  osv: 'osv.schedule',
+  catalog: 'catalog.schedule',
+  identity: 'catalog.schedule',
 }
 
 function round(hours: number): number {

@@ -5,14 +5,11 @@ import { followConfig } from '../secret-files.ts'
 /** Settings that a running daemon takes over when the settings are read again, by section. */
 const LIVE = {
   osv: ['schedule', 'reconcileSchedule'],
-  feeds: ['schedule'],
   catalog: ['schedule'],
-  identity: ['schedule'],
-  sync: ['jitterSeconds'],
   server: ['keys', 'maxConnections', 'maxConnectionsPerAddress'],
   webhooks: ['secrets'],
   relay: Object.keys(SCHEMA.relay) as (keyof Config['relay'])[],
-  fleet: ['pollSeconds', 'maxLagSeconds', 'leaseSeconds', 'keepDays'],
+  fleet: ['leaseSeconds', 'keepDays'],
   log: ['level', 'access'],
 } as const satisfies { [Name in keyof Config]?: readonly (keyof Config[Name])[] }
 
@@ -39,10 +36,9 @@ export function createLiveConfig(
   const config: Config = {
     ...started,
     osv: follow(started.osv, LIVE.osv, () => now().osv),
-    feeds: follow(started.feeds, LIVE.feeds, () => now().feeds),
+    feeds: follow(started.feeds, ['schedule'], () => now().feeds),
     catalog: follow(started.catalog, LIVE.catalog, () => now().catalog),
-    identity: follow(started.identity, LIVE.identity, () => now().identity),
-    sync: follow(started.sync, LIVE.sync, () => now().sync),
+    identity: follow(started.identity, ['schedule'], () => now().identity),
     server: follow(started.server, LIVE.server, () => now().server),
     webhooks: follow(started.webhooks, LIVE.webhooks, () => now().webhooks),
     relay: follow(started.relay, LIVE.relay, () => now().relay),

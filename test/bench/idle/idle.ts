@@ -114,7 +114,6 @@ function everything(sandbox: SandboxProcess, target: string, dir: string): Recor
     PATCHMIRROR_IDENTITY_API_URL: sandbox.identityUrl,
     PATCHMIRROR_IDENTITY_API_KEY: SANDBOX_KEYS.readonly,
     PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
-    PATCHMIRROR_IDENTITY_SCHEDULE: '0 0 1 1 *',
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
     PATCHMIRROR_RELAY_TARGETS: target,
     PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '60',

@@ -136,7 +136,7 @@ describe('webhooks register', () => {
   test('fails before it asks the service when the file cannot be written', async () => {
     const folder = join(dir, 'no-such-folder', 'secrets.json')
     const { code, err } = await patchmirror(['register', '--url', url], {
-      PATCHMIRROR_WEBHOOKS_SECRET_FILE: folder,
+      LIMIT_WEBHOOKS_SECRET_FILE: folder,
     })
     expect([code, err]).toEqual([1, expect.stringContaining('Nothing was asked of the service')])
     mkdirSync(join(dir, 'data'), { recursive: true })

@@ -98,7 +98,7 @@ export async function openSiteFleet({ env: more, roomMb }: FleetOptions): Promis
       PATCHMIRROR_BUNDLE_TRUSTED_KEYS: trusted,
       PATCHMIRROR_SERVER_KEYS: TEST_KEY,
       PATCHMIRROR_SERVER_PUBLIC_URL: 'http://mirror.example',
-      PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
+      LIMIT_SYNC_JITTER_SECONDS: '0',
     }
     const leading = {
       ...shared,

@@ -15,8 +15,8 @@ test.each([
     /^sync\.maxAgeHours .+3 hours are shorter than the 6 hours.+osv\.schedule/,
   ],
   [
-    { PATCHMIRROR_FEEDS_SCHEDULE: '0 6 * * 1-5' },
-    /^sync\.maxAgeHours \(default\): 26 hours are shorter than the 72 hours/,
+    { PATCHMIRROR_OSV_SCHEDULE: '0 6 * * 1-5', PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=80' },
+    /^sync\.maxAgeHours .+: 26 hours are shorter than the 72 hours.+so feeds is stale/,
   ],
   [{ PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_DERIVED: 'true' }, /^views\.derived .+views\.bucket/],
   [

@@ -24,7 +24,7 @@ describe('records that leave the scope by their content', () => {
   }
 
   test.each(telling(['10', '500'], '10'))('are kept until they are approved, archive from %s', async (threshold) => {
-    const env = { PATCHMIRROR_OSV_INCLUDE: 'npm', PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: threshold }
+    const env = { PATCHMIRROR_OSV_INCLUDE: 'npm', LIMIT_OSV_ARCHIVE_THRESHOLD: threshold }
     const made = await bench({ sandbox: { records: 200, large: 0 }, env })
     await made.run('osv')
     const stored = made.store.osv.countRecords()

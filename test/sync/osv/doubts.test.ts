@@ -67,7 +67,7 @@ describe('records whose fixes are lowered in mass', () => {
   })
 
   longTest('are found in an archive as in single records', async () => {
-    const made = await synced({ env: { PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '10' } })
+    const made = await synced({ env: { LIMIT_OSV_ARCHIVE_THRESHOLD: '10' } })
     const before = served(made.dir)
     attack(made)
     const { id, state } = await made.run('osv')

@@ -98,7 +98,7 @@ test('a mirror of a part of OSV has exactly the records in scope after any histo
     fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 8 }), async (steps) => {
       const made = await createBench({
         sandbox: { records: 30, large: 0 },
-        env: { PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '5', PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20' },
+        env: { LIMIT_OSV_ARCHIVE_THRESHOLD: '5', PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20' },
       })
       try {
         for (const [at, { edit, n, scope, run }] of steps.entries()) {

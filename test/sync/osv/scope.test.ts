@@ -28,7 +28,7 @@ describe('a scope of OSV', () => {
   test('stores only records of its ecosystems, by the archive, and requests no others again', async () => {
     const made = await bench({
       sandbox: SMALL,
-      env: { ...ONLY_NPM, PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '20' },
+      env: { ...ONLY_NPM, LIMIT_OSV_ARCHIVE_THRESHOLD: '20' },
     })
     const npm = idsOf(made, 'Root:npm').sort()
     expect(npm.length).toBeGreaterThan(0)
