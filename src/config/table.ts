@@ -72,10 +72,8 @@ export const SCHEMA = {
   },
   data: {
     dir: directory(),
-    tombstoneDays: integerSetting({ min: 0, max: 36_500, example: 30 }),
-    changeDays: integerSetting({ min: 1, max: 36_500, example: 30 }),
+    historyDays: integerSetting({ min: 1, max: 36_500, example: 90 }),
   },
-  history: { keepDays: integerSetting({ min: 0, max: 36_500, example: 90 }) },
   osv: {
     schedule: cronExpression('7 * * * *'),
     reconcileSchedule: cronExpression('23 3 * * *'),

@@ -108,7 +108,7 @@ test('"changes --findings" lists what changed in the tags, "list findings" their
   db.exec('DELETE FROM log WHERE seq = (SELECT min(seq) FROM log)')
   closeFindings(db)
   const forgotten = await ask('--since', '900d')
-  expect([forgotten.code, forgotten.err]).toEqual([3, expect.stringContaining('(data.changeDays)')])
+  expect([forgotten.code, forgotten.err]).toEqual([3, expect.stringContaining('(data.historyDays)')])
 
   const later = await list(owner, '--since', '9998-01-01')
   expect([later.code, later.err]).toEqual([2, expect.stringContaining('is in the future')])

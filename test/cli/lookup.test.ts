@@ -791,7 +791,7 @@ describe('changes', () => {
     })
     expect(await ask('changes', '--since', 'abcdef012345')).toMatchObject({
       code: 3,
-      err: expect.stringContaining('history.keepDays); use --since 2026-07-01T00:00:00.000Z') as string,
+      err: expect.stringContaining('(data.historyDays); use --since 2026-07-01T00:00:00.000Z') as string,
     })
     expect(await ask('changes', '--since', '9999-01-01')).toMatchObject({ code: 2 })
   })

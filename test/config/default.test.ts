@@ -92,8 +92,7 @@ test('the defaults are those that the manual documents', () => {
       concurrency: 16,
       maxBytes: { json: 256_000_000, record: 32_000_000, archive: 8_000_000_000, list: 1_000_000_000 },
     },
-    data: { dir: '/srv/mirror/data', tombstoneDays: 30, changeDays: 30 },
-    history: { keepDays: 90 },
+    data: { dir: '/srv/mirror/data', historyDays: 90 },
     osv: {
       schedule: '7 * * * *',
       reconcileSchedule: '23 3 * * *',

@@ -15,6 +15,8 @@ const REPLACED = [
   'catalog.guardItems',
   'osv.maxAgeHours',
   'identity.staleAction',
+  'data.tombstoneDays',
+  'history.keepDays',
   'upstream.maxJsonBytes',
   'upstream.maxRecordBytes',
   'upstream.maxArchiveBytes',
