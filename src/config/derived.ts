@@ -25,9 +25,20 @@ export function derive(values: Values) {
     },
     identity: { ...ages('identity'), schedule: values.catalog.schedule },
     sync: { ...FIXED.sync },
+    views: viewsServed(values.views.serve),
+    match: { tags: values.views.serve.includes('findings') },
     verify: { ...FIXED.verify },
     webhooks: { ...FIXED.webhooks },
     bundle: { ...FIXED.bundle },
     fleet: { ...FIXED.fleet },
+  }
+}
+
+function viewsServed(serve: readonly string[]) {
+  return {
+    bucket: serve.includes('bucket'),
+    derived: serve.includes('derived'),
+    query: serve.includes('query'),
+    vex: serve.includes('vex'),
   }
 }

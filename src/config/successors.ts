@@ -24,6 +24,7 @@ type Scalar = string | number | boolean
 type Value = Scalar | readonly Scalar[] | Readonly<Record<string, Scalar>>
 
 const CHANGED = { changed: '1% and 20' }
+const VIEWS = ['bucket', 'derived', 'query', 'vex', 'findings']
 const REMOVED = { removed: '10% and 20' }
 
 /** Settings that are no longer there, the setting that has taken the place of each, and how it is written there. */
@@ -50,6 +51,11 @@ const SUCCESSORS: readonly (readonly [former: string, successor: string, value: 
   ['upstream.maxArchiveBytes', 'upstream.maxBytes', { archive: '8 GB' }],
   ['catalog.maxListBytes', 'upstream.maxBytes', { list: '1 GB' }],
   ['catalog.concurrency', 'upstream.concurrency', 16],
+  ['views.bucket', 'views.serve', VIEWS],
+  ['views.derived', 'views.serve', VIEWS],
+  ['views.query', 'views.serve', VIEWS],
+  ['views.vex', 'views.serve', VIEWS],
+  ['match.tags', 'views.serve', VIEWS],
   ['feeds.schedule', 'osv.schedule', '7 * * * *'],
   ['identity.schedule', 'catalog.schedule', '37 * * * *'],
   ...AGED.flatMap((source) => [

@@ -151,13 +151,9 @@ export const SCHEMA = {
     purge: secret(list(purgeUrl())),
   },
   views: {
-    bucket: flag(true),
-    derived: flag(true),
+    serve: list(choice(['bucket', 'derived', 'query', 'vex', 'findings'], 'bucket')),
     vendors: list(ecosystemVendor()),
-    query: flag(true),
-    vex: flag(true),
   },
-  match: { tags: flag(true) },
   ...EXCHANGE,
   log: {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),

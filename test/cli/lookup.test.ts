@@ -517,10 +517,10 @@ describe('match', () => {
     ]
     for (const [args, err] of wrong)
       expect(await ask('match', ...args)).toMatchObject({ code: 2, err: expect.stringMatching(err) as string })
-    const off = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_QUERY: 'false' }
+    const off = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_SERVE: 'vex' }
     expect(await run(['match', sbom], off, '/')).toMatchObject({
       code: 3,
-      err: expect.stringContaining('views.query are off') as string,
+      err: expect.stringContaining('views.serve has neither bucket nor query') as string,
     })
   })
 })
@@ -607,7 +607,7 @@ describe('since', () => {
         out: '',
         err: expect.stringContaining(message) as string,
       })
-    const whole = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_DERIVED: 'false' } // no view npm has what a vendor patched
+    const whole = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_SERVE: 'bucket,query,vex,findings' } // no view npm has what a vendor patched
     const ofVendor = await run(['list', 'records', '--ecosystem', 'Root:npm'], whole, '/')
     expect([ofVendor.code, ofVendor.err]).toEqual([2, expect.stringContaining('use --ecosystem Root\n')])
     expect((await ask('list', 'records', '--ecosystem', 'Root')).code).toBe(0)

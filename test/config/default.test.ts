@@ -171,8 +171,7 @@ test('the defaults are those that the manual documents', () => {
       allowPlainHttp: false,
     },
     edge: { maxAgeSeconds: 0, tagHeader: 'none', purge: [] },
-    views: { bucket: true, derived: true, vendors: ['Root'], query: true, vex: true },
-    match: { tags: true },
+    views: { serve: ['bucket', 'derived', 'query', 'vex', 'findings'], vendors: ['Root'] },
     bundle: {
       signingKeys: [],
       trustedKeys: [],

@@ -22,6 +22,8 @@ const REPLACED = [
   'upstream.maxArchiveBytes',
   'catalog.maxListBytes',
   'catalog.concurrency',
+  'views.bucket',
+  'match.tags',
   'feeds.schedule',
   'identity.schedule',
 ]

@@ -15,7 +15,7 @@ export function findContradictions(checked: Checked, periodOf: CronPeriod | unde
   return [
     ...scopeWithoutCredential(checked),
     ...(periodOf === undefined ? [] : ages(checked, periodOf)),
-    ...derivedWithoutBucket(checked),
+    ...partsWithoutWhole(checked),
     ...proxyOfLoopback(checked),
     ...findFleetContradictions(checked),
   ]
@@ -73,15 +73,21 @@ function round(hours: number): number {
   return Math.round(hours * 100) / 100
 }
 
-function derivedWithoutBucket(checked: Checked): string[] {
-  const { values } = checked
-  const key = 'views.derived'
-  if (values.get(key) !== true || values.get('views.bucket') !== false || !isGiven(checked, key)) return []
-  return [
-    `${place(checked, key)}: derived ecosystems are a part of the bucket, and ${place(checked, 'views.bucket')} switches ` +
-      'that off. Set views.bucket: true, or remove the line.',
-  ]
+/** Views that are a part of others, which the list leaves out. */
+function partsWithoutWhole(checked: Checked): string[] {
+  const key = 'views.serve'
+  const serve = checked.values.get(key)
+  if (!Array.isArray(serve)) return []
+  return PARTS.filter(([part, whole]) => serve.includes(part) && !serve.includes(whole)).map(
+    ([part, whole, why]) =>
+      `${place(checked, key)}: has ${part} and not ${whole}: ${why}. Add ${whole}, or remove ${part}.`,
+  )
 }
+
+const PARTS = [
+  ['derived', 'bucket', 'derived ecosystems are a part of the bucket'],
+  ['findings', 'query', 'the tags are judged with the data of the query API'],
+] as const
 
 function proxyOfLoopback(checked: Checked): string[] {
   const { values } = checked

@@ -29,7 +29,7 @@ export async function withPackageIndex<T>(config: Config, lookup: (missing: stri
 /** Builds the index of packages where no daemon has built one yet. Returns why there is none, with what to do; null: there is one. */
 export async function buildPackageIndex({ views, data }: Config): Promise<string | null> {
   if (!views.bucket && !views.query)
-    return 'this mirror has no index of packages: views.bucket and views.query are off in its settings'
+    return 'this mirror has no index of packages: views.serve has neither bucket nor query'
   if (readCurrentViews(data.dir, 'osv') !== null) return null
   note('building the index of packages, once: no daemon has built it yet')
   try {

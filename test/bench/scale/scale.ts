@@ -114,9 +114,7 @@ async function measure(
 
 /** Views have lines of their own, and would run on while the disk is measured. */
 const NO_VIEWS = {
-  PATCHMIRROR_VIEWS_BUCKET: 'false',
-  PATCHMIRROR_VIEWS_QUERY: 'false',
-  PATCHMIRROR_VIEWS_VEX: 'false',
+  PATCHMIRROR_VIEWS_SERVE: ',',
 }
 
 /** Limits of peak memory by full size, bytes. */

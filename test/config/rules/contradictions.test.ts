@@ -18,7 +18,8 @@ test.each([
     { PATCHMIRROR_OSV_SCHEDULE: '0 6 * * 1-5', PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=80' },
     /^sync\.maxAgeHours .+: 26 hours are shorter than the 72 hours.+so feeds is stale/,
   ],
-  [{ PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_DERIVED: 'true' }, /^views\.derived .+views\.bucket/],
+  [{ PATCHMIRROR_VIEWS_SERVE: 'derived,query' }, /^views\.serve .+derived and not bucket.+Add bucket/],
+  [{ PATCHMIRROR_VIEWS_SERVE: 'vex,findings' }, /^views\.serve .+findings and not query.+Add query/],
   [
     {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://localhost:9',
@@ -37,7 +38,7 @@ test('settings that agree cause no warning', () => {
       PATCHMIRROR_CATALOG_SCOPE: 'all',
       PATCHMIRROR_UPSTREAM_TOKEN: 'abcdefgh',
       PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=1',
-      PATCHMIRROR_VIEWS_BUCKET: 'false',
+      PATCHMIRROR_VIEWS_SERVE: 'vex',
     }),
   ).toEqual([])
 })

@@ -147,7 +147,7 @@ function settings(): Config {
   const env = {
     PATCHMIRROR_DATA_DIR: dir,
     PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
-    PATCHMIRROR_VIEWS_BUCKET: 'true',
+    PATCHMIRROR_VIEWS_SERVE: 'bucket,derived,query,vex,findings',
   }
   const { config } = loadQuick({ env, cwd: dir })
   return { ...config, fleet: { ...config.fleet, url: 'file:///nowhere' } }

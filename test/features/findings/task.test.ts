@@ -250,11 +250,11 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   expect(without).toContain('older than sync.maxAgeHours')
   expect(without).not.toContain(words)
   for (const [setting, off] of [
-    ['match.tags', { ...config, match: { ...config.match, tags: false } }],
-    ['views.query', { ...config, views: { ...config.views, query: false } }],
+    ['findings', { ...config, match: { ...config.match, tags: false } }],
+    ['query', { ...config, views: { ...config.views, query: false } }],
   ] as const) {
     for (const page of ['tag-changes', 'tag-changes.atom'])
-      expect(textOf(page, '', makerOf(off), 404)).toContain(`judges no tags: ${setting} is off`)
+      expect(textOf(page, '', makerOf(off), 404)).toContain(`judges no tags: views.serve has no ${setting}`)
     expect(textOf('tag', `id=${encodeURIComponent(one.owner)}`, makerOf(off))).not.toContain(words)
   }
   expect(tag).not.toContain('is not judged')

@@ -190,10 +190,10 @@ describe('the bucket of OSV views', () => {
   })
 
   test('is a 404 that names the setting when it is switched off', async () => {
-    const { get } = await served({ PATCHMIRROR_VIEWS_BUCKET: 'false' })
+    const { get } = await served({ PATCHMIRROR_VIEWS_SERVE: 'query,vex,findings' })
     for (const path of ['/osv/ecosystems.txt', '/osv/Debian/ROOT-A.json']) {
       const reply = await get(path)
-      expect([reply.status, reply.body.toString()]).toEqual([404, expect.stringContaining('views.bucket')])
+      expect([reply.status, reply.body.toString()]).toEqual([404, expect.stringContaining('views.serve has no bucket')])
     }
     expect((await get('/')).body.toString()).not.toContain('"/osv/all.zip"')
   })

@@ -151,7 +151,7 @@ function partsOf(call: PageCall, status: Status): FactsBlock['rows'] {
 const VIEWS: Readonly<Record<string, Tone>> = { current: 'good', behind: 'warn', none: 'warn' }
 
 function viewsOf({ now }: PageCall, { views = [] }: Status): Cell[] {
-  if (views.length === 0) return [plain('off (views.bucket, views.query, views.vex)')]
+  if (views.length === 0) return [plain('off (views.serve)')]
   return views.flatMap(({ kind, state: is, madeAt, making, failing, unread }) => {
     const missing = unread ? `, ${describeUnread(unread)}` : ''
     const words = `${kind}: ${is}${making ? ', being built' : ''}${failing ? ', failing' : ''}${missing}`
