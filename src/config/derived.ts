@@ -1,4 +1,5 @@
 import { FIXED } from './fixed.ts'
+import { namedAvrs, splitScope } from './kinds/names.ts'
 import { type AGED, ageLimits } from './sections/ages.ts'
 import { guardFigures } from './sections/guard.ts'
 import { listLimit, upstreamLimits } from './sections/upstream.ts'
@@ -14,16 +15,23 @@ export function derive(values: Values) {
   return {
     upstream: upstreamLimits(maxBytes),
     guard: guardFigures(values.guard),
-    osv: { ...ages('osv'), ...FIXED.osv },
+    osv: { ...ages('osv'), ...FIXED.osv, ...splitScope(values.osv.scope) },
     // The other feeds follow the records, and the accounts the catalog: the runs queue.
     feeds: { ...ages('feeds'), schedule: values.osv.schedule },
     catalog: {
       ...ages('catalog'),
+      ...splitScope(values.catalog.patterns),
+      avrIds: namedAvrs(values.catalog.patterns),
+      mirrorApiKeys: values.catalog.personalData.includes('apiKeys'),
       // The private surface has a rate limit, so fewer requests at the same time than for public feeds.
       concurrency: Math.ceil(concurrency / 2),
       maxListBytes: listLimit(maxBytes),
     },
-    identity: { ...ages('identity'), schedule: values.catalog.schedule },
+    identity: {
+      ...ages('identity'),
+      schedule: values.catalog.schedule,
+      mirrorUsers: values.catalog.personalData.includes('users'),
+    },
     sync: { ...FIXED.sync },
     views: viewsServed(values.views.serve),
     match: { tags: values.views.serve.includes('findings') },

@@ -25,6 +25,7 @@ type Value = Scalar | readonly Scalar[] | Readonly<Record<string, Scalar>>
 
 const CHANGED = { changed: '1% and 20' }
 const VIEWS = ['bucket', 'derived', 'query', 'vex', 'findings']
+const PATTERNS = ['image:library/*', '!image:library/*-rc']
 const REMOVED = { removed: '10% and 20' }
 
 /** Settings that are no longer there, the setting that has taken the place of each, and how it is written there. */
@@ -51,6 +52,13 @@ const SUCCESSORS: readonly (readonly [former: string, successor: string, value: 
   ['upstream.maxArchiveBytes', 'upstream.maxBytes', { archive: '8 GB' }],
   ['catalog.maxListBytes', 'upstream.maxBytes', { list: '1 GB' }],
   ['catalog.concurrency', 'upstream.concurrency', 16],
+  ['osv.include', 'osv.scope', ['npm', '!Ubuntu']],
+  ['osv.exclude', 'osv.scope', ['npm', '!Ubuntu']],
+  ['catalog.include', 'catalog.patterns', PATTERNS],
+  ['catalog.exclude', 'catalog.patterns', PATTERNS],
+  ['catalog.avrIds', 'catalog.patterns', ['avr:8f14e45f']],
+  ['catalog.mirrorApiKeys', 'catalog.personalData', ['apiKeys']],
+  ['identity.mirrorUsers', 'catalog.personalData', ['users']],
   ['views.bucket', 'views.serve', VIEWS],
   ['views.derived', 'views.serve', VIEWS],
   ['views.query', 'views.serve', VIEWS],

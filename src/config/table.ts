@@ -77,8 +77,7 @@ export const SCHEMA = {
   osv: {
     schedule: cronExpression('7 * * * *'),
     reconcileSchedule: cronExpression('23 3 * * *'),
-    include: list(osvScopeEntry()),
-    exclude: list(osvScopeEntry()),
+    scope: list(osvScopeEntry()),
   },
   ...GUARD,
   feeds: {
@@ -86,10 +85,8 @@ export const SCHEMA = {
   },
   catalog: {
     scope: choice(['subscribed', 'all'], 'subscribed'),
-    include: list(scopePattern()),
-    exclude: list(scopePattern()),
-    avrIds: list(identifier()),
-    mirrorApiKeys: flag(false),
+    patterns: list(scopePattern()),
+    personalData: list(choice(['apiKeys', 'users'], 'apiKeys')),
     sendCredential: flag(false),
     schedule: cronExpression('37 * * * *'),
     reconcileHours: number({ min: 0.01, max: 87_600, example: 24 }),
@@ -102,7 +99,6 @@ export const SCHEMA = {
     apiUrl: nullable(identityUrl()),
     ...credential(),
     tier: choice(['free', 'standard', 'enterprise'], 'standard'),
-    mirrorUsers: flag(false),
   },
   sync: {
     maxAgeHours: maxAge(),

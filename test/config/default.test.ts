@@ -96,8 +96,7 @@ test('the defaults are those that the manual documents', () => {
     osv: {
       schedule: '7 * * * *',
       reconcileSchedule: '23 3 * * *',
-      include: [],
-      exclude: [],
+      scope: [],
     },
     guard: {
       mode: 'enforce',
@@ -109,10 +108,8 @@ test('the defaults are those that the manual documents', () => {
     },
     catalog: {
       scope: 'subscribed',
-      include: [],
-      exclude: [],
-      avrIds: [],
-      mirrorApiKeys: false,
+      patterns: [],
+      personalData: [],
       sendCredential: false,
       schedule: '37 * * * *',
       reconcileHours: 24,
@@ -125,7 +122,6 @@ test('the defaults are those that the manual documents', () => {
       apiUrl: null,
       ...NO_CREDENTIAL,
       tier: 'free',
-      mirrorUsers: false,
     },
     sync: { maxAgeHours: 26 },
     server: {

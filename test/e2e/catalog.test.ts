@@ -13,7 +13,7 @@ beforeEach(async () => {
   const service = { images: 2, tags: 4, packages: 2, tickets: 20, users: 3 }
   const envOf = (sandbox: World['sandbox']): World['env'] => ({
     ...catalogEnv(sandbox),
-    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+    PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
   })
   world = await openWorld({ records: 5, service }, envOf, command)
 })
@@ -121,10 +121,10 @@ describe('patchmirror sync catalog', () => {
     delete plain['PATCHMIRROR_UPSTREAM_API_KEY']
     const { code, err } = await command(['sync', 'catalog'], plain, world.dir)
     expect([code, err]).toEqual([2, expect.stringContaining('set upstream.apiKey')])
-    const without = { ...world.env, PATCHMIRROR_IDENTITY_MIRROR_USERS: 'false' }
+    const without = { ...world.env, PATCHMIRROR_CATALOG_PERSONAL_DATA: ',' }
     const identity = await command(['sync', 'identity'], without, world.dir)
     expect(identity.code).toBe(2)
-    expect(identity.err).toContain('identity.mirrorUsers')
+    expect(identity.err).toContain('catalog.personalData')
     expect(world.sandbox.requests.count()).toBe(0)
   })
 })

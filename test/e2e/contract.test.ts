@@ -20,7 +20,7 @@ beforeAll(async () => {
   // With the header fields that only settings add.
   mirror = await openWholeMirror({
     PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '60',
-    PATCHMIRROR_OSV_EXCLUDE: 'NONE-',
+    PATCHMIRROR_OSV_SCOPE: '!NONE-',
   })
   contract = (await (await mirror.get('/-/openapi.json')).json()) as ServedContract
 })

@@ -171,8 +171,8 @@ describe('patchmirror serve', () => {
       expect(said).not.toContain('Xq7-')
       const beside = (env: Record<string, string>) =>
         command(['sync', 'osv', '--dry-run'], { ...world.env, ...more, ...env }, world.dir)
-      const other = await beside({ PATCHMIRROR_OSV_INCLUDE: 'GHSA-*' })
-      expect(other.err).toContain('the running daemon has another osv.include: its next run undoes')
+      const other = await beside({ PATCHMIRROR_OSV_SCOPE: 'GHSA-*' })
+      expect(other.err).toContain('the running daemon has another osv.scope: its next run undoes')
       expect((await beside({})).err).not.toContain('the running daemon has another')
       expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
       expect(await status('Xq7-first-of-the-keys-92')).toBe(401)

@@ -29,8 +29,7 @@ const PATIENCE = { interval: 50, timeout: 110_000 }
 export async function openWholeMirror(more: Record<string, string> = {}): Promise<WholeMirror> {
   const world = await openWorld({ records: 30, service: SERVICE }, (sandbox) => ({
     ...catalogEnv(sandbox),
-    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
-    PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
+    PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys,users',
     PATCHMIRROR_CATALOG_SCOPE: 'all',
     PATCHMIRROR_SERVER_KEYS: TEST_KEY,
     PATCHMIRROR_WEBHOOKS_SECRETS: `whsec_${randomBytes(24).toString('base64')}`,

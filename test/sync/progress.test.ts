@@ -33,7 +33,7 @@ test('a run of any source reports the requests that it repeats, and why', async 
     LIMIT_UPSTREAM_RETRIES: '1',
     PATCHMIRROR_UPSTREAM_API_ROOT: closed,
     PATCHMIRROR_IDENTITY_API_URL: `${closed}/v1`,
-    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+    PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
   }
   for (const source of SOURCES) {
     seen.length = 0

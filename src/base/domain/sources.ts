@@ -36,7 +36,7 @@ export const SWITCHES = {
     'it needs a credential for the service; set upstream.apiKey (PATCHMIRROR_UPSTREAM_API_KEY_FILE), upstream.token, ' +
     'or upstream.clientId with clientSecret and authUrl',
   identity:
-    'it mirrors personal data; set identity.mirrorUsers: true, identity.apiUrl and a credential for it (identity.apiKey)',
+    'it mirrors personal data; name users in catalog.personalData, and set identity.apiUrl and a credential for it (identity.apiKey)',
 } as const satisfies Partial<Record<SourceName, string>>
 
 /**

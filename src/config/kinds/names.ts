@@ -115,26 +115,46 @@ export function network(): Setting<string> {
   })
 }
 
-/** A pattern that names images, packages or ecosystems: `image:library/*`. */
+/** What excludes, before an entry of a scope. */
+const NOT = '!'
+
+/** A pattern that names images, packages or ecosystems (`image:library/*`), with ! those that are left out; or an AVR's id. */
 export function scopePattern(): Setting<string> {
-  const allowed = 'patterns image:NAME, package:NAME or ecosystem:NAME, where * is any characters'
-  return textSetting(allowed, '"image:library/*"', (value) =>
-    parsePattern(value) === null
-      ? {
-          fault: 'does not have the form image:NAME, package:NAME or ecosystem:NAME, without spaces',
-        }
-      : { value: value.trim() },
-  )
+  const allowed =
+    'patterns image:NAME, package:NAME or ecosystem:NAME, where * is any characters, with ! to leave out; or avr:ID'
+  return textSetting(allowed, '"image:library/*", "!image:library/*-rc"', (value) => {
+    const text = value.trim()
+    const isPattern = parsePattern(text.startsWith(NOT) ? text.slice(1) : text) !== null
+    if (isPattern || AVR.test(text)) return { value: text }
+    return { fault: 'does not have the form image:NAME, package:NAME, ecosystem:NAME or avr:ID, without spaces' }
+  })
+}
+
+const AVR = /^avr:([^\s\p{C}]{1,500})$/u
+
+/** Returns the entries of a scope that add to it, and without their ! those that take away. */
+export function splitScope(entries: readonly string[]) {
+  return {
+    include: entries.filter((entry) => !entry.startsWith(NOT) && !AVR.test(entry)),
+    exclude: entries.filter((entry) => entry.startsWith(NOT)).map((entry) => entry.slice(1)),
+  }
+}
+
+/** Returns the ids of the AVRs that patterns name. */
+export function namedAvrs(patterns: readonly string[]): string[] {
+  return patterns.flatMap((pattern) => AVR.exec(pattern)?.[1] ?? [])
 }
 
 /** An ecosystem, or the beginning of ids of OSV records: `npm`, `Ubuntu:22.04`, `GHSA-`. */
 export function osvScopeEntry(): Setting<string> {
-  const allowed = 'ecosystems (npm, Ubuntu:22.04), or beginnings of record ids that end with - or * (GHSA-)'
-  return textSetting(allowed, 'npm', (value) =>
-    parseScopeEntry(value) === null
+  const allowed =
+    'ecosystems (npm, Ubuntu:22.04) or beginnings of record ids that end with - or * (GHSA-), with ! to leave out'
+  return textSetting(allowed, '"npm", "!Ubuntu"', (value) => {
+    const text = value.trim()
+    return parseScopeEntry(text.startsWith(NOT) ? text.slice(1) : text) === null
       ? { fault: 'is neither an ecosystem nor the beginning of ids, with * only at the end' }
-      : { value: value.trim() },
-  )
+      : { value: text }
+  })
 }
 
 /** An identifier of the service's: opaque, but one visible word. */

@@ -32,7 +32,7 @@ function isGiven({ origins }: Checked, key: string): boolean {
 
 function scopeWithoutCredential(checked: Checked): string[] {
   const { values } = checked
-  const keys = ['scope', 'include', 'exclude', 'avrIds', 'mirrorApiKeys', 'schedule']
+  const keys = ['scope', 'patterns', 'schedule']
   const given = keys.map((name) => `catalog.${name}`).find((key) => isGiven(checked, key))
   const has = (name: string): boolean => (values.get(`upstream.${name}`) ?? null) !== null
   if (given === undefined || !has('apiRoot')) return []

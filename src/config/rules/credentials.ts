@@ -100,9 +100,10 @@ function checkCatalog(checked: Checked): string[] {
 
 function checkIdentity(checked: Checked): string[] {
   if (isSet(checked, 'identity.apiUrl') || checked.refused.has('identity.apiUrl')) return []
-  const user = ['apiKey', 'token', 'clientId', 'mirrorUsers']
-    .map((name) => `identity.${name}`)
-    .find((key) => isSet(checked, key))
+  const personal = checked.values.get('catalog.personalData')
+  const keys = ['identity.apiKey', 'identity.token', 'identity.clientId']
+  const hasUsers = Array.isArray(personal) && personal.includes('users')
+  const user = keys.find((key) => isSet(checked, key)) ?? (hasUsers ? 'catalog.personalData' : undefined)
   return user === undefined
     ? []
     : [

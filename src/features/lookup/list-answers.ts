@@ -82,7 +82,7 @@ export function imagesTable(page: Listed, isStored: (repository: string) => bool
     columns: [{ name: 'image' }, { name: 'changed' }, { name: 'id' }],
     rows: page.items.map((item) => imageRow(item, isStored)),
     words: (total) => counted(total, 'image'),
-    about: ['the tags of an image are stored where it is in scope (catalog.scope, catalog.include, catalog.exclude)'],
+    about: ['the tags of an image are stored where it is in scope (catalog.scope, catalog.patterns)'],
   })
 }
 

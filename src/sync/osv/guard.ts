@@ -128,7 +128,7 @@ function judgeLeft(
   if (reason === null) return verdict
   const ids = left.map((one) => one.join(' ')).sort()
   const others = beside === 0 ? '' : `, and the index removes ${beside}`
-  const refusal = `${counted(left.length, 'record')} left the scope (osv.include, osv.exclude)${others}: ${reason}`
+  const refusal = `${counted(left.length, 'record')} left the scope (osv.scope)${others}: ${reason}`
   return {
     refusal: [refusal, ...(verdict?.refusal ? [verdict.refusal] : [])].join('; '),
     warning: verdict?.warning ?? null,
@@ -155,7 +155,7 @@ function removalReason(
 ): string | null {
   if (listed === 0) return 'the index lists no record at all'
   if (stored > 0 && dropped.length === stored && added.length === 0)
-    return `the scope (osv.include, osv.exclude) would remove all ${stored} records, and nothing else that upstream lists is in it`
+    return `the scope (osv.scope) would remove all ${stored} records, and nothing else that upstream lists is in it`
   if (unnamed > 0 && removed.length > 0) {
     return `${counted(unnamed, 'entry has', 'entries have')} no id, so the ${counted(removed.length, 'record that seems', 'records that seem')} removed may be among them`
   }

@@ -58,8 +58,8 @@ describe('a credential', () => {
   })
 
   test('for the identity surface needs that surface', () => {
-    for (const yaml of ['token: t', 'mirrorUsers: true'])
-      expect(refusal(() => loadYaml(`identity: { ${yaml} }`))).toContain('identity.apiUrl: not set')
+    for (const yaml of ['identity: { token: t }', 'catalog: { personalData: [users] }'])
+      expect(refusal(() => loadYaml(yaml))).toContain('identity.apiUrl: not set')
   })
 })
 

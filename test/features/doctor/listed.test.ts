@@ -103,7 +103,7 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
   doubtful: [of({ doubtful: { run: 7, words: ['57 records'], message: null } as unknown as SourceStatus['doubtful'] })],
   rejected: [of({ rejected: { run: 7, effect: 'nothing newer is published' } })],
   unsynced: [of({ unsynced: 'upstream.apiKey is not set' })],
-  scope_changed: [of({ scopeChanged: 'run 3 used another osv.exclude' })],
+  scope_changed: [of({ scopeChanged: 'run 3 used another osv.scope' })],
   signatures: [
     of({
       signatures: { failed: 1, none: 0, enforced: false, unverified: [] } as unknown as SourceStatus['signatures'],

@@ -255,7 +255,7 @@ describe('/-/changes with differences', () => {
     db.close()
     served.server.snapshotChanged()
     expect(await removed()).toBe(
-      'f record removed from this mirror: upstream lists it, and it is out of the scope (osv.include, osv.exclude)',
+      'f record removed from this mirror: upstream lists it, and it is out of the scope (osv.scope)',
     )
   })
 

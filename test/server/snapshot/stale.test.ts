@@ -131,7 +131,7 @@ test('with the policy refuse private items, lists and documents are refused in t
       now: () => Date.now() + clock.skew,
       env: {
         PATCHMIRROR_SERVER_STALE_ACTION: 'catalog=refuse,identity=refuse',
-        PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+        PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
         PATCHMIRROR_CATALOG_SCOPE: 'all',
       },
     },

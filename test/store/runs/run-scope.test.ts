@@ -33,13 +33,13 @@ function openLog() {
 }
 
 test.each<[SourceName, Record<string, string>, readonly string[]]>([
-  ['catalog', { PATCHMIRROR_CATALOG_INCLUDE: 'image:nginx' }, ['catalog.include']],
+  ['catalog', { PATCHMIRROR_CATALOG_PATTERNS: 'image:nginx' }, ['catalog.patterns']],
   [
     'catalog',
-    { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_CATALOG_EXCLUDE: 'image:a' },
-    ['catalog.scope', 'catalog.exclude'],
+    { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_CATALOG_PATTERNS: '!image:a' },
+    ['catalog.scope', 'catalog.patterns'],
   ],
-  ['osv', { PATCHMIRROR_OSV_INCLUDE: 'npm' }, ['osv.include']],
+  ['osv', { PATCHMIRROR_OSV_SCOPE: 'npm' }, ['osv.scope']],
   ['osv', { PATCHMIRROR_VIEWS_VENDORS: 'Acme' }, []], // it counts only beside include or exclude
   ['feeds', { PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/other.json' }, ['feeds.extraPaths']],
   ['feeds', { PATCHMIRROR_CATALOG_SCOPE: 'all' }, []],
@@ -56,7 +56,7 @@ test.each<[SourceName, Record<string, string>, readonly string[]]>([
 
 test('the order of a list is no change', () => {
   const { reads, record } = openLog()
-  const of = (text: string): Config => configOf({ PATCHMIRROR_CATALOG_INCLUDE: text })
+  const of = (text: string): Config => configOf({ PATCHMIRROR_CATALOG_PATTERNS: text })
   record('catalog', settingDigests(of('image:a,image:b'), 'catalog'))
   expect(changedScope(reads, of('image:b,image:a'), 'catalog')).toBeNull()
   expect(changedScope(reads, of('image:b'), 'catalog')).not.toBeNull()

@@ -79,7 +79,7 @@ describe('a refused credential', () => {
   })
 
   test('without a right to one list costs that list, with that reason', async () => {
-    const env = { PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true' }
+    const env = { PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys' }
     const made = await bench(SMALL, { env })
     made.sandbox.faults.set('/v1/api_keys/', { kind: 'status', status: 403 })
     const report = await made.run('catalog')
@@ -111,7 +111,7 @@ describe('a refused credential', () => {
     const made = await bench(SMALL, {
       env: {
         PATCHMIRROR_IDENTITY_API_KEY: SANDBOX_KEYS.remediationOnly,
-        PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+        PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
       },
     })
     const [users, catalog] = await Promise.all([made.run('identity'), made.run('catalog')])

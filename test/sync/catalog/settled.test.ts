@@ -104,7 +104,7 @@ async function other(made: Bench, run: (typeof RUNS)[number]): Promise<void> {
   if (run === 'narrower') {
     const [id = ''] = made.sandbox.service.ids('packages')
     const { name } = made.sandbox.service.read('packages', id) as { name: string }
-    await made.runWith({ PATCHMIRROR_CATALOG_EXCLUDE: `package:${name}` }, 'catalog')
+    await made.runWith({ PATCHMIRROR_CATALOG_PATTERNS: `!package:${name}` }, 'catalog')
   } else if (run === 'full') await made.run('catalog', { full: true })
   else await made.run('catalog', { kind: run })
 }
@@ -211,7 +211,7 @@ test('a refresh plans the packages of a subscription that names another thing th
 })
 
 test('a refresh relies on no earlier one that left packages unrequested, as after a change of the scope', async () => {
-  const made = await bench(SMALL, { env: { PATCHMIRROR_CATALOG_EXCLUDE: 'package:*' } })
+  const made = await bench(SMALL, { env: { PATCHMIRROR_CATALOG_PATTERNS: '!package:*' } })
   await made.run('catalog')
   const config = { ...made.config, catalog: { ...made.config.catalog, exclude: [] } }
   const { store } = made

@@ -111,7 +111,7 @@ describe('an unresolved subscription', () => {
   test('keeps the previous scope, except what the settings exclude and what no list has', () => {
     const held = ['images/1', 'images/2', 'packages/1', 'packages/99']
     const ids = (scope: Scope) => [scope.images, scope.packages].map((all) => all.map(({ id }) => id))
-    const env = { PATCHMIRROR_CATALOG_EXCLUDE: 'image:nginx' }
+    const env = { PATCHMIRROR_CATALOG_PATTERNS: '!image:nginx' }
     expect(ids(scoped([{ id: 's', image_id: 3 }], held))).toEqual([['3'], []])
     const unclear = [
       { id: 's', image_id: 3 },

@@ -124,7 +124,7 @@ describe('an index without stamps', () => {
   test('is narrowed to the scope by what the records say now', async () => {
     const shape = shaped('wire', { index: 'ids' })
     const sandbox = { records: 0, large: 0, service: { ...NOTHING, shape } }
-    const env = { PATCHMIRROR_OSV_INCLUDE: 'npm' }
+    const env = { PATCHMIRROR_OSV_SCOPE: 'npm' }
     const made = await bench({ sandbox, env })
     const record = (id: string, ecosystem: string, modified: string): string =>
       JSON.stringify({ id, modified, affected: [{ package: { ecosystem, name: 'a' } }] })

@@ -106,8 +106,7 @@ test('a mirror of a part of OSV has exactly the records in scope after any histo
           if (edit === 'move') move(made, n, at)
           else if (edit !== 'none') made.sandbox.feed[edit](edit === 'remove' ? Math.min(n, most) : n)
           const env = {
-            PATCHMIRROR_OSV_INCLUDE: scope.include.join(','),
-            PATCHMIRROR_OSV_EXCLUDE: scope.exclude.join(','),
+            PATCHMIRROR_OSV_SCOPE: [...scope.include, ...scope.exclude.map((one) => `!${one}`)].join(','),
           }
           const kind = edit === 'changeSilently' || run === 'reconcile' ? 'reconcile' : 'sync'
           const refused = losesAll(made, scope)
