@@ -26,6 +26,7 @@ type Value = Scalar | readonly Scalar[] | Readonly<Record<string, Scalar>>
 const CHANGED = { changed: '1% and 20' }
 const VIEWS = ['bucket', 'derived', 'query', 'vex', 'findings']
 const PATTERNS = ['image:library/*', '!image:library/*-rc']
+const TRUSTED = ['s3.internal', '10.0.0.0/8']
 const REMOVED = { removed: '10% and 20' }
 
 /** Settings that are no longer there, the setting that has taken the place of each, and how it is written there. */
@@ -59,6 +60,16 @@ const SUCCESSORS: readonly (readonly [former: string, successor: string, value: 
   ['catalog.avrIds', 'catalog.patterns', ['avr:8f14e45f']],
   ['catalog.mirrorApiKeys', 'catalog.personalData', ['apiKeys']],
   ['identity.mirrorUsers', 'catalog.personalData', ['users']],
+  ...['upstream', 'identity'].flatMap((section) => [
+    [`${section}.clientId`, 'oauth.clientId', '8f14e45f'] as const,
+    [`${section}.clientSecret`, 'oauth.clientSecret', 'the-secret-of-the-client'] as const,
+    [`${section}.authUrl`, 'oauth.authUrl', 'https://auth.example.com'] as const,
+    [`${section}.audience`, 'oauth.audience', 'https://identity.example.com/v1'] as const,
+    [`${section}.allowPlainHttp`, 'network.trusted', TRUSTED] as const,
+  ]),
+  ['identity.token', 'identity.apiKey', 'the-token'],
+  ['relay.allowPlainHttp', 'network.trusted', TRUSTED],
+  ['catalog.allowPrivateArtifacts', 'network.trusted', TRUSTED],
   ['views.bucket', 'views.serve', VIEWS],
   ['views.derived', 'views.serve', VIEWS],
   ['views.query', 'views.serve', VIEWS],

@@ -20,6 +20,7 @@ import {
   osvScopeEntry,
   scopePattern,
   socketPath,
+  trustedHost,
   vendorName,
 } from './kinds/names.ts'
 import {
@@ -43,17 +44,6 @@ import {
   typePattern,
 } from './kinds/webhooks.ts'
 
-/** Settings of a surface's credential; `rules/credentials.ts` checks that exactly one complete credential is given. */
-const credential = () => ({
-  apiKey: secret(nullable(credentialText('an API key', 'sk_4f9b1c'))),
-  token: secret(nullable(credentialText('an access token', 'eyJhbGciOi'))),
-  clientId: nullable(identifier()),
-  clientSecret: secret(nullable(credentialText('a client secret', '8c1d7e'))),
-  authUrl: nullable(authUrl()),
-  audience: nullable(identifier()),
-  allowPlainHttp: flag(false),
-})
-
 /**
  * Every setting, once: its type, its check and its description. Names, environment variables and the
  * Config type follow from this table; the defaults and their reasons are in config/default.yaml.
@@ -62,7 +52,8 @@ export const SCHEMA = {
   upstream: {
     apiRoot: nullable(apiRoot()),
     catalogUrl: nullable(catalogUrl()),
-    ...credential(),
+    apiKey: secret(nullable(credentialText('an API key', 'sk_4f9b1c'))),
+    token: secret(nullable(credentialText('an access token', 'eyJhbGciOi'))),
     vendor: vendorName(),
     proxy: secret(nullable(proxyUrl())),
     caFile: nullable(certificateFile()),
@@ -70,6 +61,13 @@ export const SCHEMA = {
     concurrency: integerSetting({ min: 1, max: 256, example: 16 }),
     maxBytes: maxBytes(),
   },
+  oauth: {
+    clientId: nullable(identifier()),
+    clientSecret: secret(nullable(credentialText('a client secret', '8c1d7e'))),
+    authUrl: nullable(authUrl()),
+    audience: nullable(identifier()),
+  },
+  network: { trusted: list(trustedHost()) },
   data: {
     dir: directory(),
     historyDays: integerSetting({ min: 1, max: 36_500, example: 90 }),
@@ -90,14 +88,13 @@ export const SCHEMA = {
     sendCredential: flag(false),
     schedule: cronExpression('37 * * * *'),
     reconcileHours: number({ min: 0.01, max: 87_600, example: 24 }),
-    allowPrivateArtifacts: flag(false),
     signatures: nullable(choice(['off', 'warn', 'enforce'], 'warn')),
     trustRoot: list(trustFile()),
     signers: list(signerIdentity()),
   },
   identity: {
     apiUrl: nullable(identityUrl()),
-    ...credential(),
+    apiKey: secret(nullable(credentialText('an API key or access token', 'sk_4f9b1c'))),
     tier: choice(['free', 'standard', 'enterprise'], 'standard'),
   },
   sync: {
@@ -139,7 +136,6 @@ export const SCHEMA = {
     chatTargets: secret(list(relayTarget())),
     secret: secret(nullable(signingSecret())),
     events: list(choice(['webhook', 'snapshot', 'findings'], 'snapshot')),
-    allowPlainHttp: flag(false),
   },
   edge: {
     maxAgeSeconds: integerSetting({ min: 0, max: 31_536_000, example: 3600 }),

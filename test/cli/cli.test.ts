@@ -459,7 +459,7 @@ describe('the command line', () => {
       ...QUICK,
       PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
       PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+      PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost',
       PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
       PATCHMIRROR_SERVER_PORT: '1',
     }

@@ -27,7 +27,7 @@ beforeAll(async () => {
     sandbox: { records: 5, service: SERVICE },
     env: {
       PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
-      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+      PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost',
       PATCHMIRROR_CATALOG_SCOPE: 'all',
     },
   })

@@ -60,16 +60,6 @@ test('every section or setting is introduced by a comment, alone or with its nei
   }
 })
 
-const NO_CREDENTIAL = {
-  apiKey: null,
-  token: null,
-  clientId: null,
-  clientSecret: null,
-  authUrl: null,
-  audience: null,
-  allowPlainHttp: false,
-}
-
 /** The settings alone, without what is derived from them. */
 function settingsOf(config: Config): object {
   const of = (section: string): [string, unknown][] =>
@@ -84,7 +74,8 @@ test('the defaults are those that the manual documents', () => {
     upstream: {
       apiRoot: null,
       catalogUrl: null,
-      ...NO_CREDENTIAL,
+      apiKey: null,
+      token: null,
       vendor: 'service',
       proxy: null,
       caFile: null,
@@ -92,6 +83,8 @@ test('the defaults are those that the manual documents', () => {
       concurrency: 16,
       maxBytes: { json: 256_000_000, record: 32_000_000, archive: 8_000_000_000, list: 1_000_000_000 },
     },
+    oauth: { clientId: null, clientSecret: null, authUrl: null, audience: null },
+    network: { trusted: [] },
     data: { dir: '/srv/mirror/data', historyDays: 90 },
     osv: {
       schedule: '7 * * * *',
@@ -113,14 +106,13 @@ test('the defaults are those that the manual documents', () => {
       sendCredential: false,
       schedule: '37 * * * *',
       reconcileHours: 24,
-      allowPrivateArtifacts: false,
       signatures: null,
       trustRoot: [],
       signers: [],
     },
     identity: {
       apiUrl: null,
-      ...NO_CREDENTIAL,
+      apiKey: null,
       tier: 'free',
     },
     sync: { maxAgeHours: 26 },
@@ -164,7 +156,6 @@ test('the defaults are those that the manual documents', () => {
       chatTargets: [],
       secret: null,
       events: ['snapshot', 'webhook'],
-      allowPlainHttp: false,
     },
     edge: { maxAgeSeconds: 0, tagHeader: 'none', purge: [] },
     views: { serve: ['bucket', 'derived', 'query', 'vex', 'findings'], vendors: ['Root'] },

@@ -87,11 +87,9 @@ test('every setting can be explained, and only secrets name a file variable', ()
   expect(keys.filter(({ secret }) => secret).map(({ key }) => key)).toEqual([
     'upstream.apiKey',
     'upstream.token',
-    'upstream.clientSecret',
     'upstream.proxy',
+    'oauth.clientSecret',
     'identity.apiKey',
-    'identity.token',
-    'identity.clientSecret',
     'server.keys',
     'webhooks.secrets',
     'relay.targets',

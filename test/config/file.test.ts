@@ -71,14 +71,14 @@ test.each([
   [
     'client_secret_file: x',
     'client_secret_file',
-    'did you mean clientSecret below upstream? A file with this secret is named by the environment variable PATCHMIRROR_UPSTREAM_CLIENT_SECRET_FILE.',
+    'did you mean clientSecret below oauth? A file with this secret is named by the environment variable PATCHMIRROR_OAUTH_CLIENT_SECRET_FILE.',
   ],
   ['upstream: { api_root: x }', 'upstream.api_root', 'did you mean upstream.apiRoot?'],
   ['osv: { concurrency: 1 }', 'osv.concurrency', 'did you mean upstream.concurrency?'],
   ['servr: { port: 1 }', 'servr', 'did you mean server?'],
   ['server.port: 1', 'server.port', 'did you mean port below server?'],
   ['port: 1', 'port', 'did you mean port below server?'],
-  ['backups: { to: x }', 'backups', 'the sections are upstream, data'],
+  ['backups: { to: x }', 'backups', 'the sections are upstream, oauth'],
 ])('an unknown key is refused with a suggestion: %s', (yaml, key, hint) => {
   const message = refusal(() => loadYaml(yaml))
   expect(message).toContain(`${key} (file `)

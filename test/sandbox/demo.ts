@@ -100,7 +100,7 @@ async function environment(sandbox: Sandbox, folder: string): Promise<Record<str
     PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
     PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
     PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
-    PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true', // the stand-in keeps its documents on loopback
+    PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost', // the stand-in keeps its documents on loopback
     PATCHMIRROR_DATA_DIR: folder,
     PATCHMIRROR_SERVER_PORT: String((await isFree(PORT)) ? PORT : 0),
   }

@@ -107,11 +107,26 @@ export function network(): Setting<string> {
   const allowed = 'addresses or networks in CIDR form, or unix for connections of server.socket'
   return textSetting(allowed, '"10.0.0.0/8"', (value) => {
     if (value.trim() === UNIX_PEER) return { value: UNIX_PEER }
-    const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(value.trim()) ?? []
-    const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
-    return bits >= 0 && Number(prefix ?? 0) <= bits
-      ? { value: value.trim() }
-      : { fault: 'is not an address or a network' }
+    return isNetwork(value.trim()) ? { value: value.trim() } : { fault: 'is not an address or a network' }
+  })
+}
+
+function isNetwork(text: string): boolean {
+  const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+  return bits >= 0 && Number(prefix ?? 0) <= bits
+}
+
+const HOST = /^(\*|(\*\.)?[a-z\d_]([a-z\d_-]*[a-z\d])?(\.[a-z\d]([a-z\d-]*[a-z\d])?)*)$/i
+
+/** A host, an address or a network to which plain http and private addresses are no danger. */
+export function trustedHost(): Setting<string> {
+  const allowed = 'host names (*.corp.example for all below), addresses or networks in CIDR form'
+  return textSetting(allowed, '"s3.internal", "10.0.0.0/8"', (value) => {
+    const text = value.trim()
+    return isNetwork(text) || HOST.test(text)
+      ? { value: text }
+      : { fault: 'is not a host name, an address or a network; give no scheme, port or path' }
   })
 }
 

@@ -34,12 +34,12 @@ function scopeWithoutCredential(checked: Checked): string[] {
   const { values } = checked
   const keys = ['scope', 'patterns', 'schedule']
   const given = keys.map((name) => `catalog.${name}`).find((key) => isGiven(checked, key))
-  const has = (name: string): boolean => (values.get(`upstream.${name}`) ?? null) !== null
-  if (given === undefined || !has('apiRoot')) return []
-  if (['apiKey', 'token', 'clientId'].some(has)) return []
+  const has = (key: string): boolean => (values.get(key) ?? null) !== null
+  if (given === undefined || !has('upstream.apiRoot')) return []
+  if (['upstream.apiKey', 'upstream.token', 'oauth.clientId'].some(has)) return []
   return [
     `${place(checked, given)}: upstream has no credential, so the catalog is not mirrored at all. Set upstream.apiKey, ` +
-      'upstream.token or upstream.clientId, or remove the line.',
+      'upstream.token or oauth.clientId, or remove the line.',
   ]
 }
 

@@ -57,10 +57,7 @@ export function findFleetContradictions(checked: Checked): string[] {
 function readerWithCredential(checked: Checked): string[] {
   const { values } = checked
   if (values.get('fleet.role') !== 'reader') return []
-  const keys = ['upstream', 'identity'].flatMap((section) =>
-    ['apiKey', 'token', 'clientSecret'].map((name) => `${section}.${name}`),
-  )
-  return keys
+  return ['upstream.apiKey', 'upstream.token', 'oauth.clientSecret', 'identity.apiKey']
     .filter((key) => (values.get(key) ?? null) !== null)
     .map(
       (key) =>

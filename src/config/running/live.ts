@@ -50,9 +50,8 @@ export function createLiveConfig(
 
 /** Without a root there is nothing to request, and what cannot be requested needs no credential. */
 function withoutUpstream(config: Config): Config {
-  const nothing = { apiRoot: null, catalogUrl: null, apiKey: null, token: null, clientId: null }
-  const secrets = { clientSecret: null, authUrl: null, proxy: null }
-  return { ...config, upstream: { ...config.upstream, ...nothing, ...secrets } }
+  const nothing = { apiRoot: null, catalogUrl: null, apiKey: null, token: null, proxy: null }
+  return { ...config, upstream: { ...config.upstream, ...nothing } }
 }
 
 /** The same section, of which these properties are read where they are now. */

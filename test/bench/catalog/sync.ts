@@ -20,7 +20,7 @@ export function catalogSettings({ catalogUrl }: Pick<SandboxProcess, 'catalogUrl
     PATCHMIRROR_UPSTREAM_CATALOG_URL: catalogUrl,
     PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
     PATCHMIRROR_CATALOG_SCOPE: 'all',
-    PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+    PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost',
     PATCHMIRROR_UPSTREAM_CONCURRENCY: String(2 * CONCURRENCY),
   }
 }

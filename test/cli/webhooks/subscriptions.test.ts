@@ -205,7 +205,7 @@ describe('webhooks delete and rotate', () => {
       PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
       PATCHMIRROR_DATA_DIR: join(dir, 'data'),
       PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
-      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+      PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost',
     }
     const synced = await run(['sync', 'catalog'], { ...QUICK, ...env }, dir)
     expect(synced.code, synced.out + synced.err).toBe(0)

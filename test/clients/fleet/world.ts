@@ -105,8 +105,7 @@ export async function openSiteFleet({ env: more, roomMb }: FleetOptions): Promis
       ...catalogEnv(world.sandbox),
       ...urls.a,
       PATCHMIRROR_UPSTREAM_API_ROOT: world.sandbox.url,
-      PATCHMIRROR_UPSTREAM_ALLOW_PLAIN_HTTP: 'true',
-      PATCHMIRROR_IDENTITY_ALLOW_PLAIN_HTTP: 'true',
+      PATCHMIRROR_NETWORK_TRUSTED: '*',
       PATCHMIRROR_CATALOG_SCOPE: 'all',
       PATCHMIRROR_OSV_SCHEDULE: '*/2 * * * * *',
     }

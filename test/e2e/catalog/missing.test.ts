@@ -98,7 +98,6 @@ describe('the 404 of a missing item or document', () => {
       {
         ...catalogEnv(made.sandbox),
         PATCHMIRROR_UPSTREAM_API_ROOT: made.sandbox.url,
-        PATCHMIRROR_UPSTREAM_ALLOW_PLAIN_HTTP: 'true',
         PATCHMIRROR_DATA_DIR: made.dir,
         ...include,
       },

@@ -452,12 +452,12 @@ const CASES: Case[] = [
     'a run that could not fetch everything',
     'sources',
     'warn',
-    'such as /v1/tags/1/sbom: set catalog.allowPrivateArtifacts; /v1/tags/2/vex: 404',
+    'such as /v1/tags/1/sbom: name the host in network.trusted; /v1/tags/2/vex: 404',
     ({ dir }) =>
       logRun(dir, {
         lackingIds: [
-          '/v1/tags/1/sbom: set catalog.allowPrivateArtifacts',
-          '/v1/tags/1/vex: set catalog.allowPrivateArtifacts',
+          '/v1/tags/1/sbom: name the host in network.trusted',
+          '/v1/tags/1/vex: name the host in network.trusted',
           '/v1/tags/2/vex: 404',
         ],
       }),
@@ -800,7 +800,7 @@ describe('the doctor', () => {
     expect(troubled(results)).toEqual([])
     const found = results.find(({ name }) => name === 'credential')
     expect(found?.state).toBe('skipped')
-    for (const text of ['only the public feeds', 'SBOMs', 'upstream.apiKey', 'upstream.token', 'upstream.clientId'])
+    for (const text of ['only the public feeds', 'SBOMs', 'upstream.apiKey', 'upstream.token', 'oauth.clientId'])
       expect(found?.found).toContain(text)
   })
 

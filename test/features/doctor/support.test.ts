@@ -33,7 +33,7 @@ function seed(dir: string): { seeds: Seeds; env: Record<string, string> } {
   createKeyFiles(key)
   const settings: Seeds = {
     PATCHMIRROR_UPSTREAM_API_KEY: `sk_${random()}`,
-    PATCHMIRROR_IDENTITY_CLIENT_SECRET: random(),
+    PATCHMIRROR_OAUTH_CLIENT_SECRET: random(),
     PATCHMIRROR_SERVER_KEYS: `${random()}Z,${random()}Y`,
     PATCHMIRROR_RELAY_SECRET: signing(),
   }
@@ -66,12 +66,10 @@ function seed(dir: string): { seeds: Seeds; env: Record<string, string> } {
     PATCHMIRROR_DATA_DIR: dir,
     PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1',
     PATCHMIRROR_SERVER_PORT: '0',
-    PATCHMIRROR_IDENTITY_CLIENT_ID: 'client',
-    PATCHMIRROR_IDENTITY_AUTH_URL: 'http://127.0.0.1:1',
+    PATCHMIRROR_OAUTH_CLIENT_ID: 'client',
+    PATCHMIRROR_OAUTH_AUTH_URL: 'http://127.0.0.1:1',
     PATCHMIRROR_IDENTITY_API_URL: 'http://127.0.0.1:1/v1',
-    PATCHMIRROR_IDENTITY_ALLOW_PLAIN_HTTP: 'true',
-    PATCHMIRROR_RELAY_ALLOW_PLAIN_HTTP: 'true',
-    PATCHMIRROR_UPSTREAM_ALLOW_PLAIN_HTTP: 'true',
+    PATCHMIRROR_NETWORK_TRUSTED: '*',
     PATCHMIRROR_UPSTREAM_PROXY: `http://${url['proxy user']}:${url['proxy password']}@127.0.0.1:2`,
     PATCHMIRROR_RELAY_TARGETS: `http://127.0.0.1:1/${url['relay path']}?token=${url['relay query']}`,
     PATCHMIRROR_RELAY_CHAT_TARGETS: `http://127.0.0.1:1/services/${url['chat path']}`,

@@ -93,15 +93,15 @@ describe('a refused credential', () => {
     const made = await bench(SMALL, {
       envOf: (sandbox) => ({
         PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
-        PATCHMIRROR_UPSTREAM_CLIENT_ID: SANDBOX_CLIENT.id,
-        PATCHMIRROR_UPSTREAM_CLIENT_SECRET: 'not-its-secret',
-        PATCHMIRROR_UPSTREAM_AUTH_URL: sandbox.authUrl,
-        PATCHMIRROR_UPSTREAM_AUDIENCE: sandbox.url,
+        PATCHMIRROR_OAUTH_CLIENT_ID: SANDBOX_CLIENT.id,
+        PATCHMIRROR_OAUTH_CLIENT_SECRET: 'not-its-secret',
+        PATCHMIRROR_OAUTH_AUTH_URL: sandbox.authUrl,
+        PATCHMIRROR_OAUTH_AUDIENCE: sandbox.url,
       }),
     })
     const report = await made.run('catalog')
     expect(report).toMatchObject({ state: 'failed', code: 'upstream_auth' })
-    expect(report.message).toContain('upstream.clientId')
+    expect(report.message).toContain('oauth.clientId')
     expect(report.message).not.toContain('not-its-secret')
     expect(asked(made, 'api')).toEqual([])
     expect(asked(made, 'identity')).toEqual(['/oauth/token'])

@@ -24,7 +24,7 @@ async function sbomFails(made: Bench): Promise<string> {
 }
 
 describe('a URL that must not be followed', () => {
-  const PUBLIC_ONLY = { ...ALL, PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'false' }
+  const PUBLIC_ONLY = { ...ALL, PATCHMIRROR_NETWORK_TRUSTED: ',' }
   const never: [string, RegExp][] = [
     ['https://169.254.169.254/latest/meta-data/', /169\.254\.169\.254 is a private address/],
     ['https://[::ffff:169.254.169.254]/', /private address/],
