@@ -1,4 +1,5 @@
 import { FIXED } from './fixed.ts'
+import { partsOfListen } from './kinds/listen.ts'
 import { namedAvrs, splitScope } from './kinds/names.ts'
 import { type AGED, ageLimits } from './sections/ages.ts'
 import { guardFigures } from './sections/guard.ts'
@@ -36,10 +37,18 @@ export function derive(values: Values) {
     views: viewsServed(values.views.serve),
     match: { tags: values.views.serve.includes('findings') },
     verify: { ...FIXED.verify },
-    webhooks: { ...FIXED.webhooks },
+    server: partsOfListen(values.server.listen),
+    webhooks: { ...FIXED.webhooks, ...webhookListener(values.webhooks.listen) },
     bundle: { ...FIXED.bundle },
     fleet: { ...FIXED.fleet },
   }
+}
+
+/** Null: deliveries arrive on the main listener. */
+function webhookListener(listen: string | null): { host: string | null; port: number | null } {
+  if (listen === null) return { host: null, port: null }
+  const { host, port } = partsOfListen(listen)
+  return { host, port }
 }
 
 function viewsServed(serve: readonly string[]) {

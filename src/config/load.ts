@@ -157,8 +157,6 @@ const CONFIG_VARIABLE = 'PATCHMIRROR_CONFIG'
 
 const LINK = /^(tcp|udp|sctp):\/\//
 const LINK_NAME = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/
-const LINK_HINT =
-  'This looks like a Kubernetes service link: set enableServiceLinks: false on the pod, or rename the service.'
 
 /** The value of a variable; the empty string counts as not set. */
 function variable(env: Environment, name: string): string | undefined {
@@ -189,8 +187,7 @@ function readSetting(env: Environment, cwd: string, setting: NamedSetting): Give
       : `${setting.key}: both ${setting.env} and ${setting.fileEnv} are set; keep one`
   if (text === undefined) return null
   const origin = `env ${setting.env}`
-  const hint = LINK.test(text) ? { hint: LINK_HINT } : {}
-  return { setting, raw: setting.setting.fromText(text), origin, where: origin, ...hint }
+  return { setting, raw: setting.setting.fromText(text), origin, where: origin }
 }
 
 function readSecretFile(setting: NamedSetting, name: string, given: string, cwd: string): GivenSettings | Unread {

@@ -1,6 +1,7 @@
 import { credentialText, localKey, signingSecret, webhookSecrets } from './kinds/keys.ts'
 import { bytes } from './kinds/bytes.ts'
 import { signerIdentity, trustFile } from './kinds/trust.ts'
+import { hostAndPort, listenAddress } from './kinds/listen.ts'
 import { maxAge, staleAction } from './sections/ages.ts'
 import { maxBytes } from './sections/upstream.ts'
 import { EXCHANGE } from './sections/exchange.ts'
@@ -11,15 +12,12 @@ import {
   cronExpression,
   directory,
   externalPath,
-  hostName,
   network,
   ecosystemVendor,
-  fileMode,
   filePath,
   identifier,
   osvScopeEntry,
   scopePattern,
-  socketPath,
   trustedHost,
   vendorName,
 } from './kinds/names.ts'
@@ -36,7 +34,6 @@ import {
 } from './kinds/urls.ts'
 import {
   dialectChoice,
-  endpointPath,
   namedEndpoint,
   linkSecretFile,
   privateKeyFile,
@@ -101,10 +98,7 @@ export const SCHEMA = {
     maxAgeHours: maxAge(),
   },
   server: {
-    host: hostName(),
-    port: integerSetting({ min: 0, max: 65_535, example: 8080 }),
-    socket: nullable(socketPath()),
-    socketMode: fileMode(),
+    listen: listenAddress(),
     certFile: nullable(certificateFile()),
     keyFile: nullable(privateKeyFile()),
     keys: secret(list(localKey())),
@@ -120,13 +114,11 @@ export const SCHEMA = {
     staleAction: staleAction(),
   },
   webhooks: {
-    path: endpointPath(),
     endpoints: list(namedEndpoint()),
     secrets: secret(webhookSecrets()),
     dialect: dialectChoice(),
     types: list(typePattern()),
-    host: nullable(hostName()),
-    port: nullable(integerSetting({ min: 0, max: 65_535, example: 8443 })),
+    listen: nullable(hostAndPort()),
     certFile: nullable(certificateFile()),
     keyFile: nullable(privateKeyFile()),
     allowedOrigins: list(senderOrigin()),

@@ -263,7 +263,7 @@ async function vexOf(purl: string): Promise<string> {
     PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
     PATCHMIRROR_CATALOG_SCOPE: 'all',
     PATCHMIRROR_DATA_DIR: mkdtempSync(join(dir, 'data-')),
-    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     PATCHMIRROR_SERVER_KEYS: KEY,
   }
   const { config } = loadQuick({ env, cwd: dir, requireUpstream: true })

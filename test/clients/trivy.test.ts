@@ -85,7 +85,7 @@ async function startMirror(): Promise<string> {
     ...catalogEnv(sandbox),
     PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
     PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     PATCHMIRROR_SERVER_KEYS: KEY,
   }
   const { config } = loadQuick({ env, cwd: dir, requireUpstream: true })

@@ -37,12 +37,12 @@ test('defaults as the build parses them are used, unless the file is another sin
   expect(valuesOf(readDefaults(file, parsed))).toEqual(valuesOf(read))
 
   const marked = JSON.parse(parsedDefaults(file)) as { values: Record<string, unknown> }
-  marked.values['server.port'] = 1
+  marked.values['server.listen'] = 'localhost:1'
   writeFileSync(parsed, JSON.stringify(marked))
-  const portOf = () => valuesOf(readDefaults(file, parsed)).find(([key]) => key === 'server.port')
-  expect(portOf()).toEqual(['server.port', 1, 'default'])
-  writeFileSync(file, text.replace(/^ {2}port: \d+$/m, '  port: 2'))
-  expect(portOf()).toEqual(['server.port', 2, 'default'])
+  const portOf = () => valuesOf(readDefaults(file, parsed)).find(([key]) => key === 'server.listen')
+  expect(portOf()).toEqual(['server.listen', 'localhost:1', 'default'])
+  writeFileSync(file, text.replace(/^ {2}listen: 127\S+$/m, '  listen: localhost:2'))
+  expect(portOf()).toEqual(['server.listen', 'localhost:2', 'default'])
   writeFileSync(file, text)
   writeFileSync(parsed, '{')
   expect(valuesOf(readDefaults(file, parsed))).toEqual(valuesOf(read))
@@ -117,10 +117,7 @@ test('the defaults are those that the manual documents', () => {
     },
     sync: { maxAgeHours: 26 },
     server: {
-      host: '127.0.0.1',
-      port: 8080,
-      socket: null,
-      socketMode: '0660',
+      listen: '127.0.0.1:8080',
       certFile: null,
       keyFile: null,
       keys: [],
@@ -136,8 +133,7 @@ test('the defaults are those that the manual documents', () => {
       staleAction: 'serve',
     },
     webhooks: {
-      path: '/-/webhooks',
-      endpoints: [],
+      endpoints: ['default=/-/webhooks'],
       secrets: [],
       dialect: 'any',
       types: [
@@ -145,8 +141,7 @@ test('the defaults are those that the manual documents', () => {
         'io.{vendor}.cr.image.created.v*',
         'io.patchmirror.snapshot.published.v*',
       ],
-      host: null,
-      port: null,
+      listen: null,
       certFile: null,
       keyFile: null,
       allowedOrigins: [],
@@ -190,6 +185,6 @@ test('example.yaml loads without errors, and its upstream settings are complete'
   const file = new URL('../../config/example.yaml', import.meta.url).pathname
   const { config, origins } = load({ file, requireUpstream: true })
   expect(config.upstream.apiRoot).toBe('https://api.example.com')
-  expect(origins.get('server.host')).toBe(`file ${file}`)
-  expect(origins.get('server.port')).toBe('default')
+  expect(origins.get('server.listen')).toBe(`file ${file}`)
+  expect(origins.get('server.keepAliveSeconds')).toBe('default')
 })

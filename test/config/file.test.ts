@@ -57,7 +57,7 @@ test.each(['server: 8080', 'server: [port]', 'server: text'])('a section that is
 })
 
 test.each([
-  ['server: { prot: 1 }', 'server.prot', 'did you mean server.port?'],
+  ['server: { listn: 1 }', 'server.listn', 'did you mean server.listen?'],
   [
     'upstream: { apiKeyFile: x }',
     'upstream.apiKeyFile',
@@ -76,8 +76,8 @@ test.each([
   ['upstream: { api_root: x }', 'upstream.api_root', 'did you mean upstream.apiRoot?'],
   ['osv: { concurrency: 1 }', 'osv.concurrency', 'did you mean upstream.concurrency?'],
   ['servr: { port: 1 }', 'servr', 'did you mean server?'],
-  ['server.port: 1', 'server.port', 'did you mean port below server?'],
-  ['port: 1', 'port', 'did you mean port below server?'],
+  ['server.listen: 1', 'server.listen', 'did you mean listen below server?'],
+  ['listen: 1', 'listen', 'did you mean listen below server?'],
   ['backups: { to: x }', 'backups', 'the sections are upstream, oauth'],
 ])('an unknown key is refused with a suggestion: %s', (yaml, key, hint) => {
   const message = refusal(() => loadYaml(yaml))
@@ -108,8 +108,8 @@ test('null is a value where a setting may be unset, and a mistake where it may n
   const { config, origins } = loadYaml('upstream: { userAgent: null }', { env })
   expect(config.upstream.userAgent).toBeNull()
   expect(origins.get('upstream.userAgent')).toMatch(/^file /)
-  expect(refusal(() => loadYaml('server:\n  port:\n'))).toContain('server.port (file')
-  expect(refusal(() => loadYaml('server:\n  port:\n'))).toContain('has no value (remove the line to keep the default)')
+  expect(refusal(() => loadYaml('server:\n  listen:\n'))).toContain('server.listen (file')
+  expect(refusal(() => loadYaml('server:\n  listen:\n'))).toContain('has no value (remove the line to keep the default)')
 })
 
 test('anchors and aliases work for values and for sections', () => {

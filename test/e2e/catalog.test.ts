@@ -53,7 +53,7 @@ describe('a daemon with a credential', () => {
   })
 
   longTest('that is bound to every address requires a key, as Basic user or Bearer, and logs it at start', async () => {
-    const open = await world.host({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
+    const open = await world.host({ PATCHMIRROR_SERVER_LISTEN: '0.0.0.0:0' })
     const port = new URL(open.url).port
     await open.said(/a key for the private paths was created/)
     const denied = await fetch(`http://127.0.0.1:${port}/v1/me`)

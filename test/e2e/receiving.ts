@@ -39,7 +39,7 @@ export async function open(service: ServiceOptions = {}, command?: typeof run): 
 /** Starts the daemon; the first time on any port, afterwards on the same one. */
 export async function serve(world: World, more: Record<string, string> = {}): Promise<Receiving> {
   const daemon = await world.host(more)
-  world.env['PATCHMIRROR_SERVER_PORT'] = new URL(daemon.url).port
+  world.env['PATCHMIRROR_SERVER_LISTEN'] = new URL(daemon.url).host
   return { ...daemon, hook: `${daemon.url}/-/webhooks` }
 }
 

@@ -128,12 +128,12 @@ longTest('a second mirror syncs when the first one notifies it, and relays deliv
     PATCHMIRROR_DATA_DIR: join(world.dir, 'second'),
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
     LIMIT_WEBHOOKS_DEBOUNCE_MS: '100',
-    PATCHMIRROR_SERVER_PORT: String(await freePort()),
+    PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${await freePort()}`,
     PATCHMIRROR_RELAY_TARGETS: to.url,
     PATCHMIRROR_RELAY_EVENTS: 'webhook',
   }
   world.env['PATCHMIRROR_RELAY_SECRET'] = SECRET
-  const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`
+  const hook = `http://${second.PATCHMIRROR_SERVER_LISTEN}/-/webhooks`
   const first = await world.host({ PATCHMIRROR_RELAY_TARGETS: hook })
   await first.said(/osv sync: complete/)
   const below = await world.host({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })

@@ -30,7 +30,7 @@ describe('patchmirror serve', () => {
 
     const copy = join(world.dir, 'copy')
     cpSync(world.data, copy, { recursive: true })
-    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
+    const at = { ...world.env, PATCHMIRROR_SERVER_LISTEN: new URL(daemon.url).host }
     const health = await command(['status', '--live'], at, world.dir)
     expect([health.code, health.out]).toEqual([
       0,
@@ -89,7 +89,7 @@ describe('patchmirror serve', () => {
   longTest('says in one line of health --ready what is not ready and what to do, and the same as JSON', async () => {
     const daemon = await world.host({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
     await daemon.said(/osv sync: failed/)
-    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
+    const at = { ...world.env, PATCHMIRROR_SERVER_LISTEN: new URL(daemon.url).host }
     const { code, out } = await command(['status', '--ready'], at, world.dir)
     expect([code, out]).toEqual([
       1,

@@ -7,7 +7,7 @@ import { scannerRoutes } from '../../src/features/scanners/routes/public-paths.t
 /** Serves a data folder that is filled, with all bounds as they are, until it is killed: `crowd-child.ts DATA-FOLDER`. */
 
 const [, , dir = ''] = process.argv
-const env = { PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_DATA_DIR: dir }
+const env = { PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0', PATCHMIRROR_DATA_DIR: dir }
 const { config } = loadQuick({ env, cwd: dir })
 const reads = openPinnedReads(dir)
 if (reads === null) throw new Error('no database')

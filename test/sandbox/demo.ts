@@ -102,13 +102,13 @@ async function environment(sandbox: Sandbox, folder: string): Promise<Record<str
     PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
     PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost', // the stand-in keeps its documents on loopback
     PATCHMIRROR_DATA_DIR: folder,
-    PATCHMIRROR_SERVER_PORT: String((await isFree(PORT)) ? PORT : 0),
+    PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${(await isFree(PORT)) ? PORT : 0}`,
   }
 }
 
 /** The settings for another command on the same mirror; without one, such as the package catalog, it would remove what it gave. */
 function assignments(env: Readonly<Record<string, string>>): string {
-  const settings = Object.entries(env).filter(([name]) => name !== 'PATCHMIRROR_SERVER_PORT')
+  const settings = Object.entries(env).filter(([name]) => name !== 'PATCHMIRROR_SERVER_LISTEN')
   return settings.map(([name, value]) => `${name}=${value}`).join(' ')
 }
 

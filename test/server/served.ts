@@ -104,7 +104,7 @@ async function start(fill: (store: FilledStore) => void, options: ServedOptions,
   const store = openFilledStore(dir)
   if (options.dir === undefined) fill(store)
   const env: Record<string, string> = {
-    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     PATCHMIRROR_SERVER_KEYS: TEST_KEY,
     PATCHMIRROR_DATA_DIR: dir,
     ...options.env,

@@ -63,7 +63,7 @@ export async function openWorld(
       ...QUICK,
       PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
       PATCHMIRROR_DATA_DIR: data,
-      PATCHMIRROR_SERVER_PORT: '0',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
       ...envOf(sandbox),
     },
     async serve(more = {}) {

@@ -13,7 +13,10 @@ type Operation = OpenApiDocument['paths'][string][string]
 /** The document of a mirror with no settings of its own, as it serves it, without the pages for people. */
 export async function ownDocument(): Promise<OpenApiDocument> {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-openapi-'))
-  const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_PORT: '0' }, cwd: dir })
+  const { config } = loadQuick({
+    env: { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0' },
+    cwd: dir,
+  })
   const agent = createAgent({
     features: FEATURES,
     config,

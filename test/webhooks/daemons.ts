@@ -23,7 +23,7 @@ export async function startDaemon(env: Record<string, string> = {}, folder?: str
     env: {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
       PATCHMIRROR_DATA_DIR: dir,
-      PATCHMIRROR_SERVER_PORT: '0',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
       LIMIT_SYNC_CATCH_UP: 'false',
       PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
       ...env,

@@ -55,31 +55,6 @@ export function cronExpression(example: string): Setting<string> {
   )
 }
 
-/** An address or a host name to listen on. */
-export function hostName(): Setting<string> {
-  const allowed = 'an IP address or a host name, without a port'
-  return textSetting(allowed, '"0.0.0.0"', (host) =>
-    isIP(host) !== 0 || /^[a-z\d_]([a-z\d_-]*[a-z\d])?(\.[a-z\d]([a-z\d-]*[a-z\d])?)*$/i.test(host)
-      ? { value: host }
-      : { fault: 'is not an address or a host name' },
-  )
-}
-
-/** Longest path of a unix socket, bytes: the shortest limit among operating systems, which truncate or refuse longer ones. */
-const SOCKET_PATH_BYTES = 103
-
-/** The path of a unix socket, made absolute. */
-export function socketPath(): Setting<string> {
-  const allowed = `a path of at most ${SOCKET_PATH_BYTES} bytes; a relative one counts from the working directory`
-  return textSetting(allowed, '/run/patchmirror/mirror.sock', (path, { cwd }) => {
-    if (path.includes('\0')) return { fault: 'contains a NUL character' }
-    const absolute = resolve(cwd, path)
-    return Buffer.byteLength(absolute) <= SOCKET_PATH_BYTES
-      ? { value: absolute }
-      : { fault: `is longer than ${SOCKET_PATH_BYTES} bytes as an absolute path` }
-  })
-}
-
 /** The path of a file that is created where it does not exist, made absolute. */
 export function filePath(example: string): Setting<string> {
   const allowed = 'the path of a file; a relative one counts from the working directory'
@@ -88,23 +63,9 @@ export function filePath(example: string): Setting<string> {
   )
 }
 
-/** The mode of a file that its owner reads and writes, as four octal digits; YAML has the same digits as a number. */
-export function fileMode(): Setting<string> {
-  const check = (raw: unknown): Parsed<string> => {
-    const digits = typeof raw === 'number' || typeof raw === 'string' ? String(raw).trim() : ''
-    const mode = digits.padStart(4, '0')
-    return /^0[67][0-7]{2}$/.test(mode)
-      ? { value: mode }
-      : { fault: 'is not a mode of a file in octal digits that starts with 06 or 07' }
-  }
-  const shape = { type: ['string', 'integer'] }
-  const allowed = 'the mode of a file in octal digits'
-  return { allowed, example: '"0660"', secret: false, shape, check, fromText: (text) => text }
-}
-
-/** An address, or a network in CIDR form; `unix`: every connection of `server.socket`. */
+/** An address, or a network in CIDR form; `unix`: every connection of a socket in `server.listen`. */
 export function network(): Setting<string> {
-  const allowed = 'addresses or networks in CIDR form, or unix for connections of server.socket'
+  const allowed = 'addresses or networks in CIDR form, or unix for connections of a socket in server.listen'
   return textSetting(allowed, '"10.0.0.0/8"', (value) => {
     if (value.trim() === UNIX_PEER) return { value: UNIX_PEER }
     return isNetwork(value.trim()) ? { value: value.trim() } : { fault: 'is not an address or a network' }

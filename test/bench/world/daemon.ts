@@ -53,7 +53,7 @@ export async function startDaemon(
       ...ALLOCATOR.env,
       PATCHMIRROR_UPSTREAM_API_ROOT: upstream,
       PATCHMIRROR_DATA_DIR: dir,
-      PATCHMIRROR_SERVER_PORT: '0',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
       LIMIT_SYNC_CATCH_UP: 'false',
       PATCHMIRROR_OSV_SCHEDULE: '0 0 1 1 *',
       PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '0 0 1 1 *',

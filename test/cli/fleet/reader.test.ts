@@ -21,7 +21,7 @@ function readerEnv(): Record<string, string> {
   mkdirSync(join(dir, 'store'))
   return {
     PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     PATCHMIRROR_FLEET_URL: pathToFileURL(join(dir, 'store')).href,
     PATCHMIRROR_FLEET_ROLE: 'reader',
     PATCHMIRROR_BUNDLE_TRUSTED_KEYS: join(dir, 'key.pub'),

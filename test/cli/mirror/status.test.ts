@@ -174,7 +174,7 @@ test.each(['', '26', 'h', '0h', '-1h', '1h30m', '26 hours', '1e3h', '0s'])(
   },
 )
 
-test('commands find the daemon of a data folder at the port that it took, where server.port is 0', () => {
+test('commands find the daemon of a data folder at the port that it took, where the port of server.listen is 0', () => {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-port-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
   const open = { ...config, data: { ...config.data, dir }, server: { ...config.server, port: 0 } }

@@ -156,7 +156,7 @@ describe('webhooks register', () => {
     expect(held()).toHaveLength(1)
     const lock = acquireLock(join(dir, 'data'), 'serve') // as a daemon has it
     const served = await patchmirror(['register', url, '--test-tag', aTag()], {
-      PATCHMIRROR_SERVER_PORT: '8099',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:8099',
       PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.test',
     })
     lock.release()

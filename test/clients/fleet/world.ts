@@ -198,8 +198,7 @@ function createNode({ name, port, site, world, env }: NodeParts): SiteNode {
         ...env,
         PATCHMIRROR_DATA_DIR: data,
         PATCHMIRROR_FLEET_NAME: name,
-        PATCHMIRROR_SERVER_HOST: site.address,
-        PATCHMIRROR_SERVER_PORT: String(port),
+        PATCHMIRROR_SERVER_LISTEN: `${site.address}:${port}`,
       }
       running = start(['serve'], own, world.dir, site.within)
       await running.said(/"msg":"serving http[^"]+"/)

@@ -52,7 +52,7 @@ async function mirror(): Promise<Mirror> {
       PATCHMIRROR_DATA_DIR: dir,
       PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
       PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
-      PATCHMIRROR_SERVER_PORT: '0',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     },
     more: {},
   }
@@ -105,7 +105,7 @@ async function daemon({ dir, env }: Mirror, webhookStatus: number): Promise<void
       .end()
   })
   announceAddress(dir, instance, { port })
-  env['PATCHMIRROR_SERVER_PORT'] = String(port)
+  env['PATCHMIRROR_SERVER_LISTEN'] = `127.0.0.1:${port}`
   onTestFinished(() => lock.release())
 }
 
@@ -199,7 +199,7 @@ const CASES: Case[] = [
     'warn',
     '--config FILE',
     (made) => {
-      made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_PORT: '0' }
+      made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0' }
     },
   ],
   [
@@ -307,7 +307,7 @@ const CASES: Case[] = [
     'another program',
     async (made) => {
       const { port } = await createOrigin((_request, response) => response.end('ok'))
-      made.env['PATCHMIRROR_SERVER_PORT'] = String(port)
+      made.env['PATCHMIRROR_SERVER_LISTEN'] = `127.0.0.1:${port}`
     },
   ],
   [
@@ -717,7 +717,7 @@ const CASES: Case[] = [
     'warn',
     'can be read on the network',
     (made) => {
-      made.env['PATCHMIRROR_SERVER_HOST'] = '0.0.0.0'
+      made.env['PATCHMIRROR_SERVER_LISTEN'] = '0.0.0.0:0'
     },
   ],
   [
@@ -829,7 +829,7 @@ describe('the doctor', () => {
     async () => {
       const made = await mirror()
       openWriter(join(made.dir, 'empty')).close()
-      made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_PORT: '0' }
+      made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0' }
       expect(troubled(await examine(made))).toEqual([
         expect.stringMatching(/^settings warn: .*this mirror can sync nothing/),
         expect.stringContaining('sources fail: feeds, osv: nothing is mirrored yet'),

@@ -65,7 +65,7 @@ test('a daemon that is killed stores each event once, and refreshes for acknowle
   const world = await open({}, command)
   world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET
   const first = await world.serve({ LIMIT_WEBHOOKS_DEBOUNCE_MS: '30000' })
-  world.env['PATCHMIRROR_SERVER_PORT'] = new URL(first.url).port
+  world.env['PATCHMIRROR_SERVER_LISTEN'] = new URL(first.url).host
   await synced(first)
   const hook = `${first.url}/-/webhooks`
   const inbox = inboxOf(world.data)
