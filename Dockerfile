@@ -22,7 +22,7 @@ ENV NODE_ENV=production \
     NODE_OPTIONS=--no-node-snapshot \
     MALLOC_CONF=background_thread:true,narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,lg_tcache_max:12 \
     PATCHMIRROR_DATA_DIR=/data \
-    PATCHMIRROR_SERVER_HOST=0.0.0.0
+    PATCHMIRROR_SERVER_LISTEN=0.0.0.0:8080
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist

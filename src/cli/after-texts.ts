@@ -1,7 +1,7 @@
 /** Text of a help page, below the list of options. */
 export const REGISTER = `
-The secret goes into webhooks.secretFile, which a running mirror reads at
-once; that the file can be written is tried before the service is asked. With
+The secret goes into webhook-secrets.json in data.dir, which a running mirror
+reads at once; that the file can be written is tried before the service is asked. With
 --out it goes into a new file of its own, for a receiver elsewhere. Exit
 status 1: the secret could not be kept (it is shown then), or the test that
 --test-tag asked for failed.

@@ -31,7 +31,7 @@ function baseOf({ host, port, socket, certFile, keyFile }: Listening): string {
 }
 
 /**
- * Returns the settings with the port that the daemon of this data folder took, where they leave it open (`server.port` 0). Throws
+ * Returns the settings with the port that the daemon of this data folder took, where they leave it open (port 0 in `server.listen`). Throws
  * `storage`.
  */
 export function withTakenPort(config: Config): Config {

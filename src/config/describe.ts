@@ -3,10 +3,12 @@ import { maskSecret } from './kinds/keys.ts'
 import { SETTINGS } from './settings.ts'
 import { maskUrl } from './kinds/urls.ts'
 
+type Scalar = string | number | boolean
+
 /** A setting as it may be shown: a secret's value is `********`, a value that is not set is null. */
 interface ShownSetting {
   readonly key: string
-  readonly value: string | number | boolean | null | readonly string[]
+  readonly value: Scalar | null | readonly string[] | Readonly<Record<string, Scalar>>
   readonly origin: string
   readonly secret: boolean
   readonly env: string
@@ -46,6 +48,11 @@ function formatTable(shown: readonly ShownSetting[]): string {
 
 function formatValue(value: ShownSetting['value']): string {
   if (value === null) return '(not set)'
-  if (typeof value === 'object') return value.length === 0 ? '(none)' : value.join(', ')
-  return String(value)
+  if (typeof value !== 'object') return String(value)
+  const entries = isList(value) ? value : Object.entries(value).map(([name, one]) => `${name}=${one}`)
+  return entries.length === 0 ? '(none)' : entries.join(', ')
+}
+
+function isList(value: object): value is readonly string[] {
+  return Array.isArray(value)
 }

@@ -3,7 +3,7 @@ import type * as Yaml from 'yaml'
 import { messageOf, systemCode } from '../base/errors.ts'
 import type { GivenSettings, Layer } from './problems.ts'
 import { SECTIONS, SETTINGS } from './settings.ts'
-import { successorOf } from './successors.ts'
+import { isFormerSection, successorOf } from './successors.ts'
 import { fileHint, suggestSection, suggestSetting } from './suggest.ts'
 import { readNamedFile } from '../base/files.ts'
 
@@ -81,7 +81,8 @@ function isEmpty(node: unknown): boolean {
 function readSection(reading: Reading, pair: Pair): void {
   const { name, where } = nameOf(reading, pair)
   const section = resolveAlias(reading, pair.value)
-  if (!SECTIONS.includes(name)) reading.problems.push(`${name} (${where}): unknown section${sectionHint(name)}`)
+  if (!SECTIONS.includes(name) && !isFormerSection(name))
+    reading.problems.push(`${name} (${where}): unknown section${sectionHint(name)}`)
   else if (yaml().isMap(section)) for (const item of section.items) readValue(reading, name, item)
   else if (!isEmpty(section))
     reading.problems.push(`${name} (${where}): not a mapping: its settings go below it, indented`)

@@ -3,6 +3,7 @@ import { inspect } from 'node:util'
 import { whyUnreadable } from '../base/errors.ts'
 import { type CronPeriod, findContradictions } from './rules/contradictions.ts'
 import { readDefaults } from './defaults.ts'
+import { derive } from './derived.ts'
 import { readFileLayer } from './file.ts'
 import type { CheckContext } from './kinds/base.ts'
 import { looksLikeCron } from './kinds/names.ts'
@@ -15,6 +16,7 @@ import { isKeyMaterial } from './kinds/pem-files.ts'
 import { secretText } from './secret-files.ts'
 import { successorOfVariable } from './successors.ts'
 import { suggestSetting } from './suggest.ts'
+import type { Values } from './table.ts'
 
 /** What the program runs with, and where each value came from (by dotted key). */
 export interface LoadedConfig {
@@ -104,7 +106,9 @@ function checkValues(layers: readonly Layer[], context: CheckContext): Checked {
       else problems.push(problem)
       refused.add(key)
     } else {
-      values.set(key, result.value)
+      const earlier = values.get(key)
+      const joined = earlier === undefined ? undefined : setting.merge?.(earlier, result.value)
+      values.set(key, joined ?? result.value)
       origins.set(key, given.origin)
       if (given.file !== undefined) files.set(key, given.file)
     }
@@ -116,10 +120,17 @@ function buildConfig({ values, files }: Checked): Config {
   const sections = SECTIONS.map((section) => {
     const own = SETTINGS.filter((setting) => setting.section === section)
     const entries = own.map(({ key, name }) => [name, freeze(values.get(key))] as const)
-    return [section, Object.freeze(conceal(section, Object.fromEntries(entries)))] as const
+    return [section, Object.fromEntries(entries)] as const
   })
   // Each value passed the check of the very table the type is derived from.
-  const config: object = Object.fromEntries(sections)
+  const derived = new Map<string, object>(Object.entries(derive(Object.fromEntries(sections) as unknown as Values)))
+  const settings = new Map<string, object>(sections)
+  const names = new Set([...settings.keys(), ...derived.keys()])
+  const whole = [...names].map((section) => {
+    const all = { ...settings.get(section), ...derived.get(section) }
+    return [section, Object.freeze(conceal(section, all))] as const
+  })
+  const config: object = Object.fromEntries(whole)
   const followed = files.size === 0 ? {} : { secretFiles: Object.freeze(Object.fromEntries(files)) }
   return Object.freeze({ ...config, ...followed }) as unknown as Config
 }
@@ -134,9 +145,9 @@ function conceal(section: string, values: Record<string, unknown>): Record<strin
   return Object.defineProperty(values, inspect.custom, { value: shown })
 }
 
-/** Settings are scalars or lists of scalars, so one level is deep enough. */
+/** Settings are scalars, or lists or maps of scalars, so one level is deep enough. */
 function freeze(value: unknown): unknown {
-  return Array.isArray(value) ? Object.freeze(value) : value
+  return Object.freeze(value)
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -146,8 +157,6 @@ const CONFIG_VARIABLE = 'PATCHMIRROR_CONFIG'
 
 const LINK = /^(tcp|udp|sctp):\/\//
 const LINK_NAME = /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/
-const LINK_HINT =
-  'This looks like a Kubernetes service link: set enableServiceLinks: false on the pod, or rename the service.'
 
 /** The value of a variable; the empty string counts as not set. */
 function variable(env: Environment, name: string): string | undefined {
@@ -178,8 +187,7 @@ function readSetting(env: Environment, cwd: string, setting: NamedSetting): Give
       : `${setting.key}: both ${setting.env} and ${setting.fileEnv} are set; keep one`
   if (text === undefined) return null
   const origin = `env ${setting.env}`
-  const hint = LINK.test(text) ? { hint: LINK_HINT } : {}
-  return { setting, raw: setting.setting.fromText(text), origin, where: origin, ...hint }
+  return { setting, raw: setting.setting.fromText(text), origin, where: origin }
 }
 
 function readSecretFile(setting: NamedSetting, name: string, given: string, cwd: string): GivenSettings | Unread {

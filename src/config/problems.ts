@@ -16,8 +16,6 @@ export interface GivenSettings {
   readonly where: string
   /** Absolute path of the file that a secret was read from. */
   readonly file?: string
-  /** One more sentence for a refusal. */
-  readonly hint?: string
 }
 
 /** A setting whose file cannot be used, which only concerns a command that needs the file. */
@@ -60,8 +58,7 @@ export function describeFault(given: GivenSettings, fault: string): string {
   const { key, setting } = given.setting
   const wrong = given.raw === null ? 'has no value (remove the line to keep the default)' : `${quote(given)} ${fault}`
   const allowed = `Allowed: ${setting.allowed}; for example ${setting.example}.`
-  const hint = given.hint === undefined ? '' : ` ${given.hint}`
-  return `${key} (${given.where}): ${wrong}. ${allowed}${hint}`
+  return `${key} (${given.where}): ${wrong}. ${allowed}`
 }
 
 /** One error that lists every problem, one a line. */

@@ -38,9 +38,9 @@ export function createProxyRule(own: string | null, env: Environment): ProxyRule
 }
 
 /** Throws `config`, naming the variable, when what these settings ask for would go through a proxy that is no URL of one. */
-export function checkProxies({ upstream, identity, relay }: Config, env: Environment): void {
+export function checkProxies({ upstream, oauth, identity, relay }: Config, env: Environment): void {
   const rule = createProxyRule(upstream.proxy, env)
-  const roots = [...[upstream.apiRoot, upstream.catalogUrl, upstream.authUrl], ...[identity.apiUrl, identity.authUrl]]
+  const roots = [upstream.apiRoot, upstream.catalogUrl, oauth.authUrl, identity.apiUrl]
   for (const root of roots) if (root !== null) rule(new URL(root))
   const relayRule = createProxyRule(null, env)
   for (const target of relayUrls(relay)) relayRule(new URL(target))

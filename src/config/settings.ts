@@ -1,5 +1,5 @@
 import type { Setting } from './kinds/base.ts'
-import { SCHEMA } from './schema.ts'
+import { SCHEMA } from './table.ts'
 
 /** A setting with its names: `upstream.apiRoot` in messages, PATCHMIRROR_UPSTREAM_API_ROOT outside. */
 export interface NamedSetting {

@@ -86,7 +86,7 @@ export function applyLive(
   if (changed.includes('log.level')) log.level = config.log.level
   if (changed.some((key) => key.startsWith('relay.'))) on.signals.send('relaySettings')
   if (changed.some((key) => key.startsWith('fleet.'))) on.gate?.apply()
-  if (!changed.some((key) => /chedule$|^sync\./.test(key))) return
+  if (!changed.some((key) => /chedule$/.test(key))) return
   on.schedule?.handOver() // what was due at the start of the daemon has run
   const next = on.startSchedule?.(config.sync)
   if (next !== undefined) on.schedule = next

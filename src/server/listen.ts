@@ -122,22 +122,22 @@ export function boundAddress(bound: AddressInfo | string | null): string | null 
 }
 
 const FAULTS: Readonly<Partial<Record<string, string>>> = {
-  EADDRINUSE: 'is in use by another program: set server.port to another one, or 0 for any',
-  EACCES: 'may not be used by this user: ports below 1024 are reserved, set server.port',
-  EADDRNOTAVAIL: 'is not an address of this machine: set server.host',
-  EAFNOSUPPORT: 'is of an address family that this machine does not have: set server.host',
-  ENOTFOUND: 'is not a name that resolves: set server.host',
-  EAI_AGAIN: 'is a name that cannot be resolved now: set server.host to an address',
+  EADDRINUSE: 'is in use by another program: set server.listen to another port, or to port 0 for any',
+  EACCES: 'may not be used by this user: ports below 1024 are reserved, set server.listen to a higher one',
+  EADDRNOTAVAIL: 'is not an address of this machine: set server.listen',
+  EAFNOSUPPORT: 'is of an address family that this machine does not have: set server.listen',
+  ENOTFOUND: 'is not a name that resolves: set server.listen',
+  EAI_AGAIN: 'is a name that cannot be resolved now: set server.listen to an address',
 }
 
 const SOCKET_FAULTS: Readonly<Partial<Record<string, string>>> = {
-  EADDRINUSE: 'is in use by another program: set server.socket to another path',
-  EACCES: 'may not be created or opened by this user: set server.socket to a folder of its own',
-  EPERM: 'may not be created by this user: set server.socket to a folder of its own',
-  EROFS: 'is on a read-only file system: set server.socket to another path',
-  ENOENT: 'is in a folder that does not exist: create it, or set server.socket to another path',
-  ENOTDIR: 'is not in a folder: set server.socket to another path',
-  EINVAL: 'is not a path of a socket: set server.socket to a shorter one',
+  EADDRINUSE: 'is in use by another program: set server.listen to another path',
+  EACCES: 'may not be created or opened by this user: set server.listen to a folder of its own',
+  EPERM: 'may not be created by this user: set server.listen to a folder of its own',
+  EROFS: 'is on a read-only file system: set server.listen to another path',
+  ENOENT: 'is in a folder that does not exist: create it, or set server.listen to another path',
+  ENOTDIR: 'is not in a folder: set server.listen to another path',
+  EINVAL: 'is not a path of a socket: set server.listen to a shorter one',
 }
 
 /** A `config` error for an address that cannot be used; anything else unchanged. */
@@ -219,7 +219,7 @@ function refuseOther(path: string, found: Stats | undefined): void {
 }
 
 function taken(path: string, why: string): MirrorError {
-  const message = `the socket ${path} ${why}: set server.socket to another path, or end that program`
+  const message = `the socket ${path} ${why}: set server.listen to another path, or end that program`
   return new MirrorError('config', message)
 }
 

@@ -107,7 +107,7 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
     store.runs.endRun(runId, { ...ended, snapshot, endedAt: now() })
     store.runs.pruneRuns(source, deps.limits?.keepRuns)
     const at = timeOfAges(store, now())
-    store.quarantine.forgetQuarantines(at - config.data.tombstoneDays * DAY_MS)
+    store.quarantine.forgetQuarantines(at - config.data.historyDays * DAY_MS)
     store.changes.forgetOldChanges(source, at, config)
   })
   const run = store.runs.readRun(runId)

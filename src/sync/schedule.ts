@@ -27,7 +27,7 @@ export interface Schedule {
   nextRunAt(name: string): number | null
   /**
    * Runs the jobs of which a start was missed since their last success (`lastSuccess`), because the program was not running;
-   * none when catching up is turned off (`sync.catchUp`). A success that is dated in the future proves nothing.
+   * none when catching up is turned off. A success that is dated in the future proves nothing.
    */
   catchUp(): void
   /** Runs the jobs at once that only wait for the end of their delay, and stops: another schedule takes over. */
@@ -174,10 +174,7 @@ function startDue(
     return start(one, 'schedule', log)
   }
   const then = next === null ? 'there is no other one' : `the next one is at ${toIso(next)}`
-  log.warn(
-    { source: name, lateMs },
-    `${what} was missed by ${late} and is left out, because sync.catchUp is false: ${then}`,
-  )
+  log.warn({ source: name, lateMs }, `${what} was missed by ${late} and is left out: ${then}`)
 }
 
 /** Steps of the clock within so long are one line of the log, milliseconds. */

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
+import type { Trusted } from '../base/connections/trusted.ts'
 import { MirrorError, systemCode } from '../base/errors.ts'
 import { isPrivateAddress } from './http/destinations.ts'
 import { discardBody, isPlain, metaOf, networkError } from './http/response.ts'
@@ -12,10 +13,10 @@ import { type RawAnswer, type Transport, through } from './http/transport.ts'
 
 /** Options for fetching documents behind pre-signed URLs. */
 export interface ArtifactOptions {
-  /** Transport that refuses private addresses when `allowPrivate` is false. */
+  /** Transport that refuses private addresses that are not trusted. */
   transport: Transport
-  /** Whether http and private addresses are allowed too. */
-  allowPrivate: boolean
+  /** Hosts for which http and private addresses are allowed too. */
+  isTrusted: Trusted
   /** Cap on a document, bytes. */
   maxBytes: number
   /** Deadline of a document, milliseconds. */
@@ -60,7 +61,7 @@ async function follow(
   signal: StopSignal,
   options: ArtifactOptions,
 ): Promise<RawAnswer & { host: string }> {
-  let url = checkUrl(first, null, options.allowPrivate)
+  let url = checkUrl(first, null, options.isTrusted)
   for (let hop = 0; ; hop++) {
     options.cost.requests++
     const answer = await send(url, signal, options)
@@ -74,7 +75,7 @@ async function follow(
     }
     await discardBody(answer.body)
     if (hop === MAX_REDIRECTS) throw new MirrorError('upstream_status', `${placeOf(url)}: too many redirects`)
-    url = checkUrl(location, url, options.allowPrivate)
+    url = checkUrl(location, url, options.isTrusted)
   }
 }
 
@@ -162,10 +163,11 @@ async function* inflated(body: AsyncIterable<Buffer>, place: string): AsyncGener
   }
 }
 
-function checkUrl(text: string, from: URL | null, allowPrivate: boolean): URL {
+function checkUrl(text: string, from: URL | null, isTrusted: Trusted): URL {
   const url = URL.parse(text, from?.href)
   if (url === null) throw refused('a document', 'its address is not a URL')
   const { protocol, hostname, username, password } = url
+  const allowPrivate = isTrusted(hostname)
   const schemes = allowPrivate ? ['https:', 'http:'] : ['https:']
   if (!schemes.includes(protocol))
     throw refused(placeOf(url), `it is not an https URL (${protocol})${protocol === 'http:' ? ALLOW_HINT : ''}`)
@@ -190,7 +192,7 @@ function placeOf({ protocol, host }: URL): string {
 export const MAX_ARTIFACT_BYTES = 1_000_000_000
 
 /** Hint for URLs that a setting can allow. */
-const ALLOW_HINT = '; to allow it, set catalog.allowPrivateArtifacts'
+const ALLOW_HINT = '; to allow it, name the host in network.trusted'
 
 function refused(place: string, why: string): MirrorError {
   return new MirrorError('upstream_shape', `${place} is not fetched: ${why}`)

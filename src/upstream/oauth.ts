@@ -6,7 +6,6 @@ import { jsonTextOf } from '../base/json/objects.ts'
 
 /** OAuth client credentials, and their section of the settings. */
 interface ClientCredentials {
-  section: 'upstream' | 'identity'
   clientId: string
   clientSecret: CurrentSecret
   audience: string
@@ -29,7 +28,7 @@ const MARGIN_MS = 60_000
  * `session` is a session with the token endpoint, which outlives the waiting runs.
  */
 export function clientCredentials(settings: ClientCredentials, session: Session, now: () => number): Authorization {
-  const { section, clientSecret } = settings
+  const { clientSecret } = settings
   let token: Token | null = null
   let renewal: Promise<Token> | null = null
   const recent = createRecent()
@@ -50,7 +49,7 @@ export function clientCredentials(settings: ClientCredentials, session: Session,
   const headerOf = ({ value }: Token): string => `Bearer ${value}`
 
   return {
-    name: `${section}.clientId with ${section}.clientSecret`,
+    name: 'oauth.clientId with oauth.clientSecret',
     header: async (signal) => headerOf(usable() ?? (await unless(signal, renew()))),
     async renew(refused, signal) {
       const stored = usable()
@@ -93,7 +92,7 @@ async function fetchToken(settings: ClientCredentials, session: Session, now: ()
 }
 
 async function requestToken(
-  { section, clientId, audience }: ClientCredentials,
+  { clientId, audience }: ClientCredentials,
   clientSecret: string,
   session: Session,
   now: () => number,
@@ -111,24 +110,22 @@ async function requestToken(
     return parseToken(body, asked)
   } catch (error) {
     if (error instanceof MirrorError && error.code === 'upstream_shape')
-      throw new MirrorError('upstream_shape', `${error.message}${endpointHint(section)}`, {
+      throw new MirrorError('upstream_shape', `${error.message}${ENDPOINT_HINT}`, {
         cause: error,
       })
     const status = statusOf(error)
     if (status === null || ![400, 401, 403].includes(status)) throw error
     throw new MirrorError(
       'upstream_auth',
-      `${section}.clientId with ${section}.clientSecret got no token at ${section}.authUrl: ${messageOf(error)}. ` +
-        `Check both, and ${section}.audience, which was ${audience}.`,
+      `oauth.clientId with oauth.clientSecret got no token at oauth.authUrl: ${messageOf(error)}. ` +
+        `Check both, and oauth.audience, which was ${audience}.`,
       { cause: error },
     )
   }
 }
 
-/** Returns what to check after an answer that is no token. */
-function endpointHint(section: string): string {
-  return `; check that ${section}.authUrl is the token endpoint's host`
-}
+/** What to check after an answer that is no token. */
+const ENDPOINT_HINT = "; check that oauth.authUrl is the token endpoint's host"
 
 /** Parses a token response (RFC 6749, section 5.1). Its content is never quoted in messages. */
 function parseToken(body: Buffer, asked: number): Token {

@@ -1,3 +1,4 @@
+import { type Trusted, createTrusted } from '../base/connections/trusted.ts'
 import type { Config } from '../config/schema.ts'
 import { followSecret } from '../config/secret-files.ts'
 import { MirrorError } from '../base/errors.ts'
@@ -89,6 +90,7 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
     const own = { root, setting, title, authorization, limiter: limited, secrets }
     return createClient({ ...base, ...own })
   })
+  const isTrusted = createTrusted(config.network.trusted)
   return {
     client,
     has(surface) {
@@ -98,11 +100,11 @@ export function createUpstream(deps: UpstreamDeps): Upstream {
     limiter: limiterOf,
     async fetchDocument(url, { signal, cost, onRetry }, sink) {
       documents ??= createTransport(config.upstream, {
-        publicOnly: !config.catalog.allowPrivateArtifacts,
+        privateTo: isTrusted,
       })
       const again = countRetries(cost, onRetry)
       const retrying = createRetrying(config.upstream, signal, delay, again)
-      const options = artifactOptions(deps, documents, secrets, cost)
+      const options = artifactOptions(deps, isTrusted, documents, secrets, cost)
       await fetchArtifact(url, retrying, signal, options, sink)
     },
     async close() {
@@ -134,13 +136,14 @@ type DocumentRun = Pick<RunSignal, 'signal' | 'cost' | 'onRetry'>
 
 function artifactOptions(
   { config, version, now, artifacts }: UpstreamDeps,
+  isTrusted: Trusted,
   transport: Transport,
   secrets: SecretSearch,
   cost: DocumentRun['cost'],
 ): ArtifactOptions {
   return {
     transport,
-    allowPrivate: config.catalog.allowPrivateArtifacts,
+    isTrusted,
     maxBytes: artifacts?.maxBytes ?? MAX_ARTIFACT_BYTES,
     timeoutMs: artifacts?.timeoutMs ?? ARTIFACT_TIMEOUT_MS,
     userAgent: agentName(config.upstream, version),
@@ -195,25 +198,22 @@ function createAuthorization(
   kind: Kind,
   tokens: TokenClient,
 ): Authorization | null {
-  const section = kind === 'identity' ? 'identity' : 'upstream'
-  const { apiKey, token, clientId, clientSecret, authUrl, audience } = config[section]
-  const follow = (name: string, value: string) => {
-    const key = `${section}.${name}`
-    return [key, followSecret(config, key, value, warn)] as const
+  const { upstream, identity, oauth } = config
+  const follow = (key: string, value: string) => [key, followSecret(config, key, value, warn)] as const
+  if (kind === 'identity') {
+    if (identity.apiKey !== null) return bearer(...follow('identity.apiKey', identity.apiKey))
+  } else {
+    if (upstream.apiKey !== null) return basicKey(...follow('upstream.apiKey', upstream.apiKey))
+    if (upstream.token !== null) return bearer(...follow('upstream.token', upstream.token), kind === 'settings')
   }
-  if (apiKey !== null) {
-    const [key, secret] = follow('apiKey', apiKey)
-    return kind === 'identity' ? bearer(key, secret) : basicKey(key, secret)
-  }
-  if (token !== null) return bearer(...follow('token', token), kind === 'settings')
-  const tokenAudience = audience ?? config.identity.apiUrl
-  if (clientId === null || clientSecret === null || authUrl === null || tokenAudience === null) return null
-  const [, secret] = follow('clientSecret', clientSecret)
+  const { clientId, clientSecret, authUrl } = oauth
+  const audience = oauth.audience ?? identity.apiUrl
+  if (clientId === null || clientSecret === null || authUrl === null || audience === null) return null
+  const [, secret] = follow('oauth.clientSecret', clientSecret)
   const scrub = (text: string): string =>
     [clientSecret, secret.current()].reduce((rest, one) => rest.replaceAll(one, '********'), text)
-  const session = tokens(authUrl, { setting: `${section}.authUrl`, scrub })
-  const client = { section, clientId, clientSecret: secret, audience: tokenAudience } as const
-  return clientCredentials(client, session, now)
+  const session = tokens(authUrl, { setting: 'oauth.authUrl', scrub })
+  return clientCredentials({ clientId, clientSecret: secret, audience }, session, now)
 }
 
 function notSet(setting: string, title: string): MirrorError {
@@ -227,8 +227,8 @@ function missing(kind: Kind, title: string): MirrorError {
   const env = `PATCHMIRROR_${section.toUpperCase()}`
   return new MirrorError(
     'config',
-    `the ${title} ${title.endsWith('s') ? 'need' : 'needs'} a credential, and none is set: set ${section}.apiKey (${env}_API_KEY or ${env}_API_KEY_FILE), ` +
-      `${section}.token, or ${section}.clientId with clientSecret and authUrl`,
+    `the ${title} ${title.endsWith('s') ? 'need' : 'needs'} a credential, and none is set: set ${section}.apiKey (${env}_API_KEY or ${env}_API_KEY_FILE)` +
+      `${section === 'upstream' ? ', upstream.token,' : ''} or oauth.clientId with clientSecret and authUrl`,
   )
 }
 

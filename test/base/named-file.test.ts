@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readSecretLines } from '../../src/cli/webhooks/secrets.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { whyUnreadable } from '../../src/base/errors.ts'
 import { readNamedFile } from '../../src/base/files.ts'
 import { readLinkSecretFile } from '../../src/base/domain/link-secret-file.ts'
@@ -24,7 +24,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }))
 /** Readers of files that operators name; each returns what it says of the file, or throws it. */
 const READERS: readonly [string, (path: string) => unknown][] = [
   ['a file', (path) => readNamedFile(path)],
-  ['the settings', (file) => loadConfig({ env: {}, cwd: dir, file })],
+  ['the settings', (file) => loadQuick({ env: {}, cwd: dir, file })],
   ['the file of a secret', (path) => load({ PATCHMIRROR_UPSTREAM_API_KEY_FILE: path })],
   ['the file of keys', (path) => load({ PATCHMIRROR_SERVER_KEYS_FILE: path })],
   ['a file of authorities', (path) => load({ PATCHMIRROR_UPSTREAM_CA_FILE: path })],
@@ -34,7 +34,7 @@ const READERS: readonly [string, (path: string) => unknown][] = [
   ['secrets of webhooks', (path) => readSecretLines(path)],
 ]
 
-const load = (env: Record<string, string>): unknown => loadConfig({ env, cwd: dir })
+const load = (env: Record<string, string>): unknown => loadQuick({ env, cwd: dir })
 
 function wordsOf(read: () => unknown): string {
   try {

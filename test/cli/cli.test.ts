@@ -48,7 +48,7 @@ function envOf(): Record<string, string> {
     ...QUICK,
     PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
     PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-    PATCHMIRROR_SERVER_PORT: '1', // nothing answers there, so status reads the folder
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:1', // nothing answers there, so status reads the folder
   }
 }
 
@@ -298,9 +298,9 @@ describe('the command line', () => {
     await patchmirror('sync', 'feeds')
     const headers: Record<string, string> = {}
     const other = createServer((_request, response) => response.writeHead(200, headers).end('{"status":"ok"}'))
-    const PATCHMIRROR_SERVER_PORT = String(await listen(other))
+    const PATCHMIRROR_SERVER_LISTEN = `127.0.0.1:${await listen(other)}`
     const ask = (data: string) =>
-      run(['status', '--live'], { PATCHMIRROR_DATA_DIR: join(dir, data), PATCHMIRROR_SERVER_PORT }, dir)
+      run(['status', '--live'], { PATCHMIRROR_DATA_DIR: join(dir, data), PATCHMIRROR_SERVER_LISTEN }, dir)
     expect(await ask('data')).toMatchObject({
       code: 1,
       out: expect.stringContaining('something that is no Patchmirror answers') as string,
@@ -459,9 +459,9 @@ describe('the command line', () => {
       ...QUICK,
       PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
       PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+      PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost',
       PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
-      PATCHMIRROR_SERVER_PORT: '1',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:1',
     }
     const warning = 'catalog: served as it is stored, not synced: it needs a credential'
     const first = await run(['sync'], env, dir)
@@ -483,7 +483,7 @@ describe('the command line', () => {
       response.end(JSON.stringify({ version: '1', instance: '0'.repeat(16), sources: [] }))
     })
     const port = String(await listen(other))
-    const env = { PATCHMIRROR_DATA_DIR: join(dir, 'data'), PATCHMIRROR_SERVER_PORT: port }
+    const env = { PATCHMIRROR_DATA_DIR: join(dir, 'data'), PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}` }
     const { out, code } = await run(['status'], env, dir)
     other.close()
     expect(code).toBe(0)
@@ -497,29 +497,29 @@ describe('the command line', () => {
     expect(code).toBe(0)
     expect(out).not.toContain('hunter2')
     expect(out).toMatch(/upstream\.proxy +\*+ +env PATCHMIRROR_UPSTREAM_PROXY/)
-    expect(out).toMatch(/server\.port +8080 +default/)
+    expect(out).toMatch(/server\.listen +127\.0\.0\.1:8080 +default/)
   })
 
   test('reports all wrong settings in one message, and exits 2', async () => {
-    const env = { PATCHMIRROR_SERVER_PORT: 'high', PATCHMIRROR_OSV_SCHEDULE: '99 * * * *' }
+    const env = { PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:high', PATCHMIRROR_OSV_SCHEDULE: '99 * * * *' }
     const { code, err } = await run(['config'], env, dir)
     expect(code).toBe(2)
-    expect(err).toMatch(/server\.port[\s\S]*osv\.schedule|osv\.schedule[\s\S]*server\.port/)
+    expect(err).toMatch(/server\.listen[\s\S]*osv\.schedule|osv\.schedule[\s\S]*server\.listen/)
   })
 
   test('names with config --check all problems of a file, as JSON too, and prints with --schema the JSON Schema', async () => {
     const file = join(dir, 'settings.yaml')
-    writeFileSync(file, 'server: { port: high }\nosv: { schedule: soon, maxAgeHours: 0 }\n')
+    writeFileSync(file, 'server: { listen: high }\nosv: { schedule: soon }\nsync: { maxAgeHours: 0 }\n')
     const found = await run(['config', '--check', file, '--json'], {}, dir)
     const { problems } = JSON.parse(found.out) as { problems: string[] }
     expect([found.code, problems.length]).toEqual([2, 3])
     const told = await run(['config', '--check', file], {}, dir)
     expect([told.code, told.err]).toEqual([2, expect.stringContaining('line 2')])
-    writeFileSync(file, 'server: { port: 8081 }\n')
+    writeFileSync(file, 'server: { listen: localhost:8081 }\n')
     expect(await run(['config', '--check', file], {}, dir)).toMatchObject({ code: 0 })
     const { out } = await run(['config', '--schema'], {}, dir)
-    expect(JSON.parse(out)).toHaveProperty('properties.server.properties.port.maximum', 65_535)
-    expect((await run(['config'], {}, dir)).out).toMatch(/server\.port +8080 +default/)
+    expect(JSON.parse(out)).toHaveProperty('properties.server.properties.keepAliveSeconds.maximum', 86_400)
+    expect((await run(['config'], {}, dir)).out).toMatch(/server\.listen +127\.0\.0\.1:8080 +default/)
   })
 
   test('exits 0 for doctor --data after a sync, and 3 before the first sync', async () => {

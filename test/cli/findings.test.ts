@@ -108,13 +108,13 @@ test('"changes --findings" lists what changed in the tags, "list findings" their
   db.exec('DELETE FROM log WHERE seq = (SELECT min(seq) FROM log)')
   closeFindings(db)
   const forgotten = await ask('--since', '900d')
-  expect([forgotten.code, forgotten.err]).toEqual([3, expect.stringContaining('(data.changeDays)')])
+  expect([forgotten.code, forgotten.err]).toEqual([3, expect.stringContaining('(data.historyDays)')])
 
   const later = await list(owner, '--since', '9998-01-01')
   expect([later.code, later.err]).toEqual([2, expect.stringContaining('is in the future')])
   expect(await listJson('nothing')).toMatchObject({ code: 1, found: false, reason: 'not_found' })
-  const off = await run(['list', 'findings'], { ...env, PATCHMIRROR_MATCH_TAGS: 'false' }, dir)
-  expect([off.code, off.err]).toEqual([1, expect.stringContaining('match.tags is off')])
+  const off = await run(['list', 'findings'], { ...env, PATCHMIRROR_VIEWS_SERVE: 'bucket,derived,query,vex' }, dir)
+  expect([off.code, off.err]).toEqual([1, expect.stringContaining('views.serve has no findings')])
 })
 
 test('a record claims tags only of those that are judged, by the records that are served', async () => {

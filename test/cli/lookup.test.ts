@@ -28,7 +28,7 @@ beforeAll(async () => {
     sandbox: { records: 5, service: SERVICE },
     env: {
       PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
-      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+      PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost',
       PATCHMIRROR_CATALOG_SCOPE: 'all',
     },
   })
@@ -518,10 +518,10 @@ describe('match', () => {
     ]
     for (const [args, err] of wrong)
       expect(await ask('match', ...args)).toMatchObject({ code: 2, err: expect.stringMatching(err) as string })
-    const off = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_QUERY: 'false' }
+    const off = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_SERVE: 'vex' }
     expect(await run(['match', sbom], off, '/')).toMatchObject({
       code: 3,
-      err: expect.stringContaining('views.query are off') as string,
+      err: expect.stringContaining('views.serve has neither bucket nor query') as string,
     })
   })
 })
@@ -646,7 +646,7 @@ describe('since', () => {
         out: '',
         err: expect.stringContaining(message) as string,
       })
-    const whole = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_DERIVED: 'false' } // no view npm has what a vendor patched
+    const whole = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_VIEWS_SERVE: 'bucket,query,vex,findings' } // no view npm has what a vendor patched
     const ofVendor = await run(['list', 'records', '--ecosystem', 'Root:npm'], whole, '/')
     expect([ofVendor.code, ofVendor.err]).toEqual([2, expect.stringContaining('use --ecosystem Root\n')])
     expect((await ask('list', 'records', '--ecosystem', 'Root')).code).toBe(0)
@@ -685,8 +685,8 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
   expect((await run(['list', 'records'], empty, '/')).code).toBe(3)
   const old = {
     PATCHMIRROR_DATA_DIR: dir,
-    PATCHMIRROR_OSV_MAX_AGE_HOURS: '1',
-    PATCHMIRROR_OSV_STALE_ACTION: 'refuse',
+    PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=1',
+    PATCHMIRROR_SERVER_STALE_ACTION: 'osv=refuse',
   }
   for (const args of [
     ['show', 'GHSA-1'],
@@ -695,7 +695,7 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     const refused = await run([...args, '--json'], old, '/')
     expect([refused.code, JSON.parse(refused.out)]).toMatchObject([3, { reason: 'stale' }])
   }
-  const why = 'older than osv.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
+  const why = 'older than sync.maxAgeHours (1); shown although staleAction is refuse, since these are dates alone\n'
   const listed = await run(['list', 'records'], old, '/')
   const exported = await run(['list', 'records', '--csv'], old, '/')
   expect([listed.code, listed.out.includes('GHSA-1'), listed.out.endsWith(why)]).toEqual([0, true, true])
@@ -765,8 +765,8 @@ test('a lookup says that its data is older than the settings allow, and that a n
     for (const args of lookups) said.push((await run(args, { PATCHMIRROR_DATA_DIR: dir, ...env }, '/')).out)
     return said.map((out) => /^osv: snapshot .*, as of [^,;]+, [^,;]+ old(.*)$/m.exec(out)?.[1] ?? 'no line')
   }
-  const young = { PATCHMIRROR_OSV_MAX_AGE_HOURS: '87600' }
-  const old = '; older than osv.maxAgeHours (26)'
+  const young = { PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=87600' }
+  const old = '; older than sync.maxAgeHours (26)'
   const waiting = '; a newer state is quarantined: "patchmirror approve" or "reject" decides'
   expect(await marksOf({})).toEqual([old, old, old])
   expect(await marksOf(young)).toEqual(['', '', ''])
@@ -865,7 +865,7 @@ describe('changes', () => {
     })
     expect(await ask('changes', '--since', 'abcdef012345')).toMatchObject({
       code: 3,
-      err: expect.stringContaining('history.keepDays); use --since 2026-07-01T00:00:00.000Z') as string,
+      err: expect.stringContaining('(data.historyDays); use --since 2026-07-01T00:00:00.000Z') as string,
     })
     expect(await ask('changes', '--since', '9999-01-01')).toMatchObject({ code: 2 })
   })

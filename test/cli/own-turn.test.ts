@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { inTurn } from '../../src/cli/own-turn.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { acquireLock, announceAddress, announceInstance } from '../../src/store/database/lock.ts'
 import { createOrigin } from '../support/origin.ts'
 
@@ -20,7 +20,7 @@ function served(fleet: boolean) {
     lock.release()
     rmSync(dir, { recursive: true, force: true })
   })
-  const { config: loaded } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
+  const { config: loaded } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
   const url = fleet ? `file://${dir}/store` : null
   const config = { ...loaded, fleet: { ...loaded.fleet, url } }
   const said: string[] = []

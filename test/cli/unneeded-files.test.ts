@@ -10,7 +10,7 @@ import { syncCommand } from '../../src/cli/mirror/sync.ts'
 import { verifyCommand } from '../../src/cli/mirror/verify.ts'
 import { FEATURES } from '../../src/features.ts'
 import { inboxCommand } from '../../src/cli/webhooks/inbox.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { folder } from '../features/bundles/air-gap.ts'
 import { spoken } from '../features/bundles/error-messages.ts'
 import { type Bench, createBench } from '../support/mirror.ts'
@@ -32,7 +32,7 @@ const MISSING = {
   PATCHMIRROR_SERVER_KEYS_FILE: 'none.keys',
   PATCHMIRROR_SERVER_CERT_FILE: 'none.pem',
   PATCHMIRROR_SERVER_KEY_FILE: 'none.pem',
-  PATCHMIRROR_WEBHOOKS_PORT: '8443',
+  PATCHMIRROR_WEBHOOKS_LISTEN: '127.0.0.1:8443',
   PATCHMIRROR_WEBHOOKS_CERT_FILE: 'none.pem',
   PATCHMIRROR_WEBHOOKS_KEY_FILE: 'none.pem',
   PATCHMIRROR_WEBHOOKS_SECRETS_FILE: 'none.secrets',
@@ -79,7 +79,7 @@ test('a missing file is named by a command that uses it, and by serve and config
   expect((await spoken(env, () => exportCommand(join(folder(), 'x.zip'), {}))).said).toMatch(
     /bundle\.signingKeys .*cannot be read/,
   )
-  const all = () => loadConfig({ env, cwd: dir })
+  const all = () => loadQuick({ env, cwd: dir })
   for (const name of [
     'upstream.caFile',
     'server.keys',

@@ -100,7 +100,7 @@ describe.runIf(varnishd !== null && hasXkey)('Varnish with xkey, as the guide co
       PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '3600',
       PATCHMIRROR_EDGE_TAG_HEADER: 'xkey',
       PATCHMIRROR_EDGE_PURGE: `${edge}/`,
-      PATCHMIRROR_VIEWS_BUCKET: 'false',
+      PATCHMIRROR_VIEWS_SERVE: 'query,vex,findings',
     })
     const file = join(dir, 'edge.vcl')
     writeFileSync(file, recipe('vcl', Number(new URL(daemon.url).port)))

@@ -10,9 +10,9 @@ import { tell } from './toolbox.ts'
 
 /** Shorter than by default, so that this file takes minutes. */
 const SETTINGS = {
-  PATCHMIRROR_FLEET_POLL_SECONDS: '2',
+  LIMIT_FLEET_POLL_SECONDS: '2',
   PATCHMIRROR_FLEET_LEASE_SECONDS: '4',
-  PATCHMIRROR_FLEET_MAX_LAG_SECONDS: '6',
+  LIMIT_FLEET_MAX_LAG_SECONDS: '6',
 }
 const INDEX = '/external/osv/all.json'
 const missing = whyNoFleet()

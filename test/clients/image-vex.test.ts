@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAgent } from '../../src/daemon/agent.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { createSandbox } from '../sandbox/server.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
 import { QUICK } from '../support/mirror.ts'
@@ -263,10 +263,10 @@ async function vexOf(purl: string): Promise<string> {
     PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
     PATCHMIRROR_CATALOG_SCOPE: 'all',
     PATCHMIRROR_DATA_DIR: mkdtempSync(join(dir, 'data-')),
-    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     PATCHMIRROR_SERVER_KEYS: KEY,
   }
-  const { config } = loadConfig({ env, cwd: dir, requireUpstream: true })
+  const { config } = loadQuick({ env, cwd: dir, requireUpstream: true })
   const agent = createAgent({ features: FEATURES, config, version: 'test', log: pino({ level: 'silent' }) })
   closers.push(() => agent.close())
   const { url } = await agent.start()

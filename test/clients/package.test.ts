@@ -67,7 +67,7 @@ test('the installed package serves offline, with the bill of materials of its li
   const bin = join(home, 'node_modules/.bin/patchmirror')
   daemon = spawn(bin, ['serve', '--offline'], {
     cwd: home,
-    env: { ...process.env, ...env, PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_LOG_FORMAT: 'json' },
+    env: { ...process.env, ...env, PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0', PATCHMIRROR_LOG_FORMAT: 'json' },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let log = ''

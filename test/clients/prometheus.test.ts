@@ -27,7 +27,7 @@ let world: World
 let mirror: string
 
 beforeAll(async () => {
-  world = await openWorld({ records: 20 }, () => ({ PATCHMIRROR_SYNC_JITTER_SECONDS: '0' }))
+  world = await openWorld({ records: 20 }, () => ({ LIMIT_SYNC_JITTER_SECONDS: '0' }))
   const daemon = await world.host()
   mirror = daemon.url
   await vi.waitFor(async () => expect(await states()).toContain('osv complete'), 120_000)

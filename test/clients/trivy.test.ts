@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAgent } from '../../src/daemon/agent.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { createSandbox } from '../sandbox/server.ts'
 import { closeAll } from '../server/served.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
@@ -85,10 +85,10 @@ async function startMirror(): Promise<string> {
     ...catalogEnv(sandbox),
     PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
     PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     PATCHMIRROR_SERVER_KEYS: KEY,
   }
-  const { config } = loadConfig({ env, cwd: dir, requireUpstream: true })
+  const { config } = loadQuick({ env, cwd: dir, requireUpstream: true })
   const agent = createAgent({ features: FEATURES, config, version: 'test', log: pino({ level: 'silent' }) })
   closers.push(() => agent.close())
   const { url } = await agent.start()

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { parsedDefaults, readDefaults } from '../../src/config/defaults.ts'
-import { SETTINGS } from '../../src/config/settings.ts'
+import type { Config } from '../../src/config/schema.ts'
+import { SECTIONS, SETTINGS } from '../../src/config/settings.ts'
 import { load } from './loading.ts'
 
 const text = readFileSync(new URL('../../config/default.yaml', import.meta.url), 'utf8')
@@ -36,12 +37,12 @@ test('defaults as the build parses them are used, unless the file is another sin
   expect(valuesOf(readDefaults(file, parsed))).toEqual(valuesOf(read))
 
   const marked = JSON.parse(parsedDefaults(file)) as { values: Record<string, unknown> }
-  marked.values['server.port'] = 1
+  marked.values['server.listen'] = 'localhost:1'
   writeFileSync(parsed, JSON.stringify(marked))
-  const portOf = () => valuesOf(readDefaults(file, parsed)).find(([key]) => key === 'server.port')
-  expect(portOf()).toEqual(['server.port', 1, 'default'])
-  writeFileSync(file, text.replace(/^ {2}port: \d+$/m, '  port: 2'))
-  expect(portOf()).toEqual(['server.port', 2, 'default'])
+  const portOf = () => valuesOf(readDefaults(file, parsed)).find(([key]) => key === 'server.listen')
+  expect(portOf()).toEqual(['server.listen', 'localhost:1', 'default'])
+  writeFileSync(file, text.replace(/^ {2}listen: 127\S+$/m, '  listen: localhost:2'))
+  expect(portOf()).toEqual(['server.listen', 'localhost:2', 'default'])
   writeFileSync(file, text)
   writeFileSync(parsed, '{')
   expect(valuesOf(readDefaults(file, parsed))).toEqual(valuesOf(read))
@@ -59,99 +60,64 @@ test('every section or setting is introduced by a comment, alone or with its nei
   }
 })
 
-const NO_CREDENTIAL = {
-  apiKey: null,
-  token: null,
-  clientId: null,
-  clientSecret: null,
-  authUrl: null,
-  audience: null,
-  allowPlainHttp: false,
+/** The settings alone, without what is derived from them. */
+function settingsOf(config: Config): object {
+  const of = (section: string): [string, unknown][] =>
+    Object.entries(config[section as keyof Config] ?? {}).filter(([name]) =>
+      SETTINGS.some(({ key }) => key === `${section}.${name}`),
+    )
+  return Object.fromEntries(SECTIONS.map((section) => [section, Object.fromEntries(of(section))]))
 }
 
 test('the defaults are those that the manual documents', () => {
-  expect(load().config).toEqual({
+  expect(settingsOf(load().config)).toEqual({
     upstream: {
       apiRoot: null,
       catalogUrl: null,
-      ...NO_CREDENTIAL,
+      apiKey: null,
+      token: null,
       vendor: 'service',
       proxy: null,
       caFile: null,
       userAgent: null,
-      requestTimeoutMs: 60_000,
-      lowSpeedBytesPerSecond: 1000,
-      lowSpeedSeconds: 30,
-      maxJsonBytes: 256_000_000,
-      maxRecordBytes: 32_000_000,
-      maxArchiveBytes: 8_000_000_000,
-      retries: 4,
-      retryMaxMs: 30_000,
       concurrency: 16,
+      maxBytes: { json: 256_000_000, record: 32_000_000, archive: 8_000_000_000, list: 1_000_000_000 },
     },
-    data: { dir: '/srv/mirror/data', tombstoneDays: 30, changeDays: 30 },
-    history: { keepDays: 90 },
+    oauth: { clientId: null, clientSecret: null, authUrl: null, audience: null },
+    network: { trusted: [] },
+    data: { dir: '/srv/mirror/data', historyDays: 90 },
     osv: {
       schedule: '7 * * * *',
       reconcileSchedule: '23 3 * * *',
-      archiveThreshold: 250,
-      maxAgeHours: 26,
-      staleAction: 'serve',
-      guardFraction: 0.1,
-      guardRecords: 20,
-      include: [],
-      exclude: [],
+      scope: [],
     },
     guard: {
       mode: 'enforce',
-      limitShare: 0.01,
-      limitCount: 20,
-      windowDays: 7,
+      limit: { changed: '1% and 20', removed: '10% and 20' },
+      window: '7d',
     },
     feeds: {
-      schedule: '17 * * * *',
       extraPaths: ['/external/cve_feed'],
-      maxAgeHours: 26,
-      staleAction: 'serve',
-      guardFraction: 0.1,
-      guardEntries: 20,
     },
     catalog: {
       scope: 'subscribed',
-      include: [],
-      exclude: [],
-      avrIds: [],
-      mirrorApiKeys: false,
+      patterns: [],
+      personalData: [],
       sendCredential: false,
       schedule: '37 * * * *',
       reconcileHours: 24,
-      maxAgeHours: 26,
-      staleAction: 'serve',
-      guardFraction: 0.1,
-      guardItems: 20,
-      maxListBytes: 1_000_000_000,
-      allowPrivateArtifacts: false,
       signatures: null,
       trustRoot: [],
       signers: [],
-      concurrency: 8,
     },
     identity: {
       apiUrl: null,
-      ...NO_CREDENTIAL,
+      apiKey: null,
       tier: 'free',
-      mirrorUsers: false,
-      schedule: '52 * * * *',
-      maxAgeHours: 26,
-      staleAction: 'serve',
     },
-    sync: { jitterSeconds: 60, catchUp: true },
-    verify: { schedule: '43 4 * * 0' },
+    sync: { maxAgeHours: 26 },
     server: {
-      host: '127.0.0.1',
-      port: 8080,
-      socket: null,
-      socketMode: '0660',
+      listen: '127.0.0.1:8080',
       certFile: null,
       keyFile: null,
       keys: [],
@@ -164,35 +130,30 @@ test('the defaults are those that the manual documents', () => {
       maxConnections: 4096,
       maxConnectionsPerAddress: 1024,
       strictParameters: true,
+      staleAction: 'serve',
     },
     webhooks: {
-      path: '/-/webhooks',
-      endpoints: [],
+      endpoints: ['default=/-/webhooks'],
       secrets: [],
-      secretFile: 'webhook-secrets.json',
       dialect: 'any',
       types: [
         'io.service.cr.image.created.v*',
         'io.{vendor}.cr.image.created.v*',
         'io.patchmirror.snapshot.published.v*',
       ],
-      host: null,
-      port: null,
+      listen: null,
       certFile: null,
       keyFile: null,
       allowedOrigins: [],
-      debounceMs: 2000,
     },
     relay: {
       targets: [],
       chatTargets: [],
       secret: null,
       events: ['snapshot', 'webhook'],
-      allowPlainHttp: false,
     },
     edge: { maxAgeSeconds: 0, tagHeader: 'none', purge: [] },
-    views: { bucket: true, derived: true, vendors: ['Root'], query: true, vex: true },
-    match: { tags: true },
+    views: { serve: ['bucket', 'derived', 'query', 'vex', 'findings'], vendors: ['Root'] },
     bundle: {
       signingKeys: [],
       trustedKeys: [],
@@ -202,7 +163,6 @@ test('the defaults are those that the manual documents', () => {
       inbox: null,
       keep: 30,
       fullDays: 7,
-      pollSeconds: 10,
     },
     fleet: {
       url: null,
@@ -214,8 +174,6 @@ test('the defaults are those that the manual documents', () => {
       soleWriter: false,
       name: null,
       site: null,
-      pollSeconds: 10,
-      maxLagSeconds: 60,
       leaseSeconds: 30,
       keepDays: 14,
     },
@@ -227,6 +185,6 @@ test('example.yaml loads without errors, and its upstream settings are complete'
   const file = new URL('../../config/example.yaml', import.meta.url).pathname
   const { config, origins } = load({ file, requireUpstream: true })
   expect(config.upstream.apiRoot).toBe('https://api.example.com')
-  expect(origins.get('server.host')).toBe(`file ${file}`)
-  expect(origins.get('server.port')).toBe('default')
+  expect(origins.get('server.listen')).toBe(`file ${file}`)
+  expect(origins.get('server.keepAliveSeconds')).toBe('default')
 })

@@ -7,14 +7,14 @@ import { load, loadYaml } from './loading.ts'
 const secretYaml = 'upstream: { proxy: "http://mirror:hunter2@proxy.example.com:3128" }'
 
 test('every setting is listed with value, origin and variable', () => {
-  const shown = describeConfig(load({ env: { PATCHMIRROR_SERVER_PORT: '9000' } }))
+  const shown = describeConfig(load({ env: { PATCHMIRROR_SERVER_KEEP_ALIVE_SECONDS: '90' } }))
   expect(shown.map(({ key }) => key)).toEqual(SETTINGS.map(({ key }) => key))
-  expect(shown.find(({ key }) => key === 'server.port')).toEqual({
-    key: 'server.port',
-    value: 9000,
-    origin: 'env PATCHMIRROR_SERVER_PORT',
+  expect(shown.find(({ key }) => key === 'server.keepAliveSeconds')).toEqual({
+    key: 'server.keepAliveSeconds',
+    value: 90,
+    origin: 'env PATCHMIRROR_SERVER_KEEP_ALIVE_SECONDS',
     secret: false,
-    env: 'PATCHMIRROR_SERVER_PORT',
+    env: 'PATCHMIRROR_SERVER_KEEP_ALIVE_SECONDS',
   })
 })
 
@@ -50,7 +50,7 @@ test('JSON is one object by dotted key', () => {
   const object: unknown = JSON.parse(formatConfig(loadYaml(secretYaml), { json: true }))
   expect(object).toMatchObject({
     'upstream.proxy': { value: '********', secret: true, env: 'PATCHMIRROR_UPSTREAM_PROXY' },
-    'server.port': { value: 8080, origin: 'default', secret: false },
+    'server.listen': { value: '127.0.0.1:8080', origin: 'default', secret: false },
     'upstream.apiRoot': { value: null },
     'feeds.extraPaths': { value: ['/external/cve_feed'] },
   })
@@ -87,11 +87,9 @@ test('every setting can be explained, and only secrets name a file variable', ()
   expect(keys.filter(({ secret }) => secret).map(({ key }) => key)).toEqual([
     'upstream.apiKey',
     'upstream.token',
-    'upstream.clientSecret',
     'upstream.proxy',
+    'oauth.clientSecret',
     'identity.apiKey',
-    'identity.token',
-    'identity.clientSecret',
     'server.keys',
     'webhooks.secrets',
     'relay.targets',

@@ -57,7 +57,7 @@ test.each(['server: 8080', 'server: [port]', 'server: text'])('a section that is
 })
 
 test.each([
-  ['server: { prot: 1 }', 'server.prot', 'did you mean server.port?'],
+  ['server: { listn: 1 }', 'server.listn', 'did you mean server.listen?'],
   [
     'upstream: { apiKeyFile: x }',
     'upstream.apiKeyFile',
@@ -71,14 +71,14 @@ test.each([
   [
     'client_secret_file: x',
     'client_secret_file',
-    'did you mean clientSecret below upstream? A file with this secret is named by the environment variable PATCHMIRROR_UPSTREAM_CLIENT_SECRET_FILE.',
+    'did you mean clientSecret below oauth? A file with this secret is named by the environment variable PATCHMIRROR_OAUTH_CLIENT_SECRET_FILE.',
   ],
   ['upstream: { api_root: x }', 'upstream.api_root', 'did you mean upstream.apiRoot?'],
-  ['osv: { retries: 1 }', 'osv.retries', 'did you mean upstream.retries?'],
+  ['osv: { concurrency: 1 }', 'osv.concurrency', 'did you mean upstream.concurrency?'],
   ['servr: { port: 1 }', 'servr', 'did you mean server?'],
-  ['server.port: 1', 'server.port', 'did you mean port below server?'],
-  ['port: 1', 'port', 'did you mean port below server?'],
-  ['backups: { to: x }', 'backups', 'the sections are upstream, data'],
+  ['server.listen: 1', 'server.listen', 'did you mean listen below server?'],
+  ['listen: 1', 'listen', 'did you mean listen below server?'],
+  ['backups: { to: x }', 'backups', 'the sections are upstream, oauth'],
 ])('an unknown key is refused with a suggestion: %s', (yaml, key, hint) => {
   const message = refusal(() => loadYaml(yaml))
   expect(message).toContain(`${key} (file `)
@@ -108,15 +108,15 @@ test('null is a value where a setting may be unset, and a mistake where it may n
   const { config, origins } = loadYaml('upstream: { userAgent: null }', { env })
   expect(config.upstream.userAgent).toBeNull()
   expect(origins.get('upstream.userAgent')).toMatch(/^file /)
-  expect(refusal(() => loadYaml('server:\n  port:\n'))).toContain('server.port (file')
-  expect(refusal(() => loadYaml('server:\n  port:\n'))).toContain('has no value (remove the line to keep the default)')
+  expect(refusal(() => loadYaml('server:\n  listen:\n'))).toContain('server.listen (file')
+  expect(refusal(() => loadYaml('server:\n  listen:\n'))).toContain('has no value (remove the line to keep the default)')
 })
 
 test('anchors and aliases work for values and for sections', () => {
-  const yaml = 'osv: &both\n  maxAgeHours: &age 40\n  schedule: 1 2 * * *\nfeeds:\n  maxAgeHours: *age\n'
+  const yaml = 'catalog: &both\n  schedule: 1 2 * * *\n  reconcileHours: &age 40\nsync:\n  maxAgeHours: *age\n'
   expect(loadYaml(yaml).config.feeds.maxAgeHours).toBe(40)
-  const shared = 'osv: &both { maxAgeHours: 30 }\nfeeds: *both\n'
-  expect(loadYaml(shared).config.feeds.maxAgeHours).toBe(30)
+  const shared = 'osv: &both { schedule: 30 1 * * * }\ncatalog: *both\n'
+  expect(loadYaml(shared).config.catalog.schedule).toBe('30 1 * * *')
 })
 
 test('an alias without an anchor, or one that expands without limit, is refused', () => {

@@ -15,13 +15,13 @@ test('every live setting exists', () => {
 
 test('live settings follow the newest settings, all others stay as they were', () => {
   const started = load({
-    env: { PATCHMIRROR_SERVER_PORT: '1', PATCHMIRROR_OSV_SCHEDULE: '1 * * * *' },
+    env: { PATCHMIRROR_SERVER_LISTEN: 'localhost:1', PATCHMIRROR_OSV_SCHEDULE: '1 * * * *' },
   })
   const live = createLiveConfig(started.config, { offline: false, warn })
   const { server, osv } = live.config
   const next = load({
     env: {
-      PATCHMIRROR_SERVER_PORT: '2',
+      PATCHMIRROR_SERVER_LISTEN: 'localhost:2',
       PATCHMIRROR_SERVER_MAX_CONNECTIONS: '7',
       PATCHMIRROR_OSV_SCHEDULE: '2 * * * *',
     },

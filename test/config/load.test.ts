@@ -7,24 +7,24 @@ import { fileWith, load, loadYaml, refusal } from './loading.ts'
 test('the Config type follows from the schema', () => {
   expectTypeOf<Config['upstream']['apiRoot']>().toEqualTypeOf<string | null>()
   expectTypeOf<Config['server']['port']>().toEqualTypeOf<number>()
-  expectTypeOf<Config['sync']['catchUp']>().toEqualTypeOf<boolean>()
+  expectTypeOf<Config['log']['access']>().toEqualTypeOf<boolean>()
   expectTypeOf<Config['feeds']['extraPaths']>().toEqualTypeOf<readonly string[]>()
   expectTypeOf<Config['log']['format']>().toEqualTypeOf<'auto' | 'json' | 'pretty'>()
 })
 
 test('the file overrides the defaults and the environment both, and each origin is reported', () => {
-  const file = fileWith('server:\n  port: 9000\n  host: localhost\n')
-  const { config, origins } = load({ file, env: { PATCHMIRROR_SERVER_PORT: '9001' } })
-  expect(config.server).toMatchObject({ host: 'localhost', port: 9001, maxConnections: 4096 })
-  expect(origins.get('server.port')).toBe('env PATCHMIRROR_SERVER_PORT')
-  expect(origins.get('server.host')).toBe(`file ${file}`)
+  const file = fileWith('server:\n  listen: localhost:9000\n  keepAliveSeconds: 90\n')
+  const { config, origins } = load({ file, env: { PATCHMIRROR_SERVER_LISTEN: 'localhost:9001' } })
+  expect(config.server).toMatchObject({ host: 'localhost', port: 9001, keepAliveSeconds: 90, maxConnections: 4096 })
+  expect(origins.get('server.listen')).toBe('env PATCHMIRROR_SERVER_LISTEN')
+  expect(origins.get('server.keepAliveSeconds')).toBe(`file ${file}`)
   expect(origins.get('server.maxConnections')).toBe('default')
 })
 
 test('PATCHMIRROR_CONFIG names the file, and the argument wins over it', () => {
-  const env = { PATCHMIRROR_CONFIG: fileWith('server: { port: 1111 }') }
+  const env = { PATCHMIRROR_CONFIG: fileWith('server: { listen: localhost:1111 }') }
   expect(load({ env }).config.server.port).toBe(1111)
-  const file = fileWith('server: { port: 2222 }')
+  const file = fileWith('server: { listen: localhost:2222 }')
   expect(load({ env, file }).config.server.port).toBe(2222)
   expect(load({ env: { PATCHMIRROR_CONFIG: '' } }).config.server.port).toBe(8080)
 })
@@ -44,16 +44,16 @@ test('the configuration is frozen in all its depth', () => {
 })
 
 test('all problems of all sources come in one message, one a line', () => {
-  const file = fileWith('server:\n  prot: 1\nosv:\n  guardFraction: 7\nwebhooks:\n  host: 0.0.0.0\n')
+  const file = fileWith('server:\n  listn: 1\nsync:\n  maxAgeHours: 0\nwebhooks:\n  listen: 127.0.0.1:8080\n')
   const env = { PATCHMIRROR_LOG_LEVEL: 'loud', PATCHMIRROR_NONSENSE: '1' }
   const message = refusal(() => load({ file, env, requireUpstream: true }))
   expect(message.split('\n')).toHaveLength(7)
   expect(message).toContain('6 problems in the configuration:')
-  expect(message).toContain(`server.prot (file ${file}, line 2): unknown key`)
+  expect(message).toContain(`server.listn (file ${file}, line 2): unknown key`)
   expect(message).toContain(
-    `osv.guardFraction (file ${file}, line 4): 7 is too large. Allowed: a number from 0 to 1; for example 0.1.`,
+    `sync.maxAgeHours (file ${file}, line 4): 0 is too small. Allowed: a number from 0.01 to 87600; or a map of feeds, osv, catalog, identity; for example { osv: 26, catalog: 50 }.`,
   )
-  expect(message).toContain(`webhooks.port: not set, though webhooks.host (file ${file}) is`)
+  expect(message).toContain('webhooks.listen: 127.0.0.1:8080 is server.listen')
   expect(message).toContain('log.level (env PATCHMIRROR_LOG_LEVEL): "loud" is not one of')
   expect(message).toContain('PATCHMIRROR_NONSENSE: unknown environment variable')
   expect(message).toContain('upstream.apiRoot: not set')
@@ -71,8 +71,8 @@ test('a single problem is reported in the singular, and the program exits with t
 })
 
 test('a refused value is reported even where a later source overrides it', () => {
-  const env = { PATCHMIRROR_SERVER_PORT: '9000' }
-  expect(refusal(() => loadYaml('server: { port: 99999 }', { env }))).toContain('99999 is too large')
+  const env = { PATCHMIRROR_SERVER_LISTEN: 'localhost:9000' }
+  expect(refusal(() => loadYaml('server: { listen: localhost:99999 }', { env }))).toContain('has a port above 65535')
 })
 
 test('the upstream is required only of commands that ask for it', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { type InboxView, createInboxView } from '../../src/daemon/inbox-view.ts'
 import { inboxPath, openInbox } from '../../src/store/database/open.ts'
 import { createRelayOutbox } from '../../src/store/webhooks/outbox.ts'
@@ -18,7 +18,7 @@ const LOOK_MS = 1_000
 function opened() {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-view-'))
   onTestFinished(() => rmSync(dir, { recursive: true }))
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
+  const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
   const warned: string[] = []
   const log = pino(
     { level: 'warn' },

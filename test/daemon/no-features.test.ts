@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { pino } from 'pino'
 import { createProgram } from '../../src/cli/program.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { createAgent } from '../../src/daemon/agent.ts'
 import { FEATURES } from '../../src/features.ts'
 import type { Run } from '../../src/store/runs/runs.ts'
@@ -16,7 +16,7 @@ test('a program without any feature starts, mirrors, serves, and receives webhoo
   const world = await openWorld({ records: 3, large: 0, service: { images: 1, tags: 1 } }, catalogEnv)
   onTestFinished(() => world.close())
   const env = { ...world.env, PATCHMIRROR_SERVER_KEYS: TEST_KEY, PATCHMIRROR_WEBHOOKS_SECRETS: SECRET }
-  const { config } = loadConfig({ env, cwd: world.dir })
+  const { config } = loadQuick({ env, cwd: world.dir })
   const ended: Run[] = []
   const agent = createAgent({
     config,

@@ -32,7 +32,7 @@ const ready = async (url: string) => {
 
 longTest('a daemon whose database is overwritten lives on, says that it is damaged, and logs it once', async () => {
   const world = await filled()
-  const daemon = await world.host({ PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+  const daemon = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
   expect((await ready(daemon.url)).code).toBe(200)
   DAMAGES.pages(databasePath(world.data))
   const ids = world.sandbox.feed.ids()

@@ -115,7 +115,7 @@ describe('the agent', () => {
   longTest('answers 503 with Retry-After, never an empty list, until the first sync has ended', async () => {
     const empty = await openWorld({ records: 1, service: false })
     onTestFinished(() => empty.close())
-    const running = await empty.host({ PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+    const running = await empty.host({ LIMIT_SYNC_CATCH_UP: 'false' })
     const answer = await fetch(`${running.url}/external/osv/all.json`)
     expect(answer.status).toBe(503)
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)

@@ -13,7 +13,7 @@ beforeEach(async () => {
   const service = { images: 2, tags: 4, packages: 2, tickets: 20, users: 3 }
   const envOf = (sandbox: World['sandbox']): World['env'] => ({
     ...catalogEnv(sandbox),
-    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+    PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
   })
   world = await openWorld({ records: 5, service }, envOf, command)
 })
@@ -53,7 +53,7 @@ describe('a daemon with a credential', () => {
   })
 
   longTest('that is bound to every address requires a key, as Basic user or Bearer, and logs it at start', async () => {
-    const open = await world.host({ PATCHMIRROR_SERVER_HOST: '0.0.0.0' })
+    const open = await world.host({ PATCHMIRROR_SERVER_LISTEN: '0.0.0.0:0' })
     const port = new URL(open.url).port
     await open.said(/a key for the private paths was created/)
     const denied = await fetch(`http://127.0.0.1:${port}/v1/me`)
@@ -121,10 +121,10 @@ describe('patchmirror sync catalog', () => {
     delete plain['PATCHMIRROR_UPSTREAM_API_KEY']
     const { code, err } = await command(['sync', 'catalog'], plain, world.dir)
     expect([code, err]).toEqual([2, expect.stringContaining('set upstream.apiKey')])
-    const without = { ...world.env, PATCHMIRROR_IDENTITY_MIRROR_USERS: 'false' }
+    const without = { ...world.env, PATCHMIRROR_CATALOG_PERSONAL_DATA: ',' }
     const identity = await command(['sync', 'identity'], without, world.dir)
     expect(identity.code).toBe(2)
-    expect(identity.err).toContain('identity.mirrorUsers')
+    expect(identity.err).toContain('catalog.personalData')
     expect(world.sandbox.requests.count()).toBe(0)
   })
 })

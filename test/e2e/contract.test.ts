@@ -4,7 +4,7 @@ import { RECORD_DATES } from '../../src/base/reports/records.ts'
 import { STATUS } from '../../src/base/reports/status.ts'
 import { createReadRoutes } from '../../src/server/catalog/routes.ts'
 import type { ReadTools } from '../../src/server/catalog/answers.ts'
-import { endpointPath } from '../../src/config/kinds/webhooks.ts'
+import { namedEndpoint } from '../../src/config/kinds/webhooks.ts'
 import { UI } from '../../src/features/pages/page.ts'
 import { PAGES } from '../../src/features/pages/pages.ts'
 import { READING, allKnown } from '../support/catalog/contract.ts'
@@ -20,7 +20,7 @@ beforeAll(async () => {
   // With the header fields that only settings add.
   mirror = await openWholeMirror({
     PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '60',
-    PATCHMIRROR_OSV_EXCLUDE: 'NONE-',
+    PATCHMIRROR_OSV_SCOPE: '!NONE-',
   })
   contract = (await (await mirror.get('/-/openapi.json')).json()) as ServedContract
 })
@@ -49,7 +49,7 @@ test('the API document has every route of the running server, and no other', asy
   expect(routes.length).toBeGreaterThan(50)
   expect(Object.keys(contract.paths).sort()).toEqual(routes.sort())
   for (const page of own ?? [])
-    expect(endpointPath().check(page, { cwd: '/', validateCron: () => true })).toHaveProperty('fault')
+    expect(namedEndpoint().check(`page=${page}`, { cwd: '/', validateCron: () => true })).toHaveProperty('fault')
 })
 
 /** The paths that take a key or a signed link, beside the service's. */

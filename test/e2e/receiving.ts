@@ -28,7 +28,7 @@ export async function open(service: ServiceOptions = {}, command?: typeof run): 
     ...catalogEnv(sandbox),
     PATCHMIRROR_SERVER_KEYS: TEST_KEY,
     PATCHMIRROR_CATALOG_SCOPE: 'all',
-    PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
+    LIMIT_WEBHOOKS_DEBOUNCE_MS: '100',
   })
   const options = { records: 5, service: { ...small, ...service } }
   const world = await openWorld(options, envOf, command)
@@ -39,7 +39,7 @@ export async function open(service: ServiceOptions = {}, command?: typeof run): 
 /** Starts the daemon; the first time on any port, afterwards on the same one. */
 export async function serve(world: World, more: Record<string, string> = {}): Promise<Receiving> {
   const daemon = await world.host(more)
-  world.env['PATCHMIRROR_SERVER_PORT'] = new URL(daemon.url).port
+  world.env['PATCHMIRROR_SERVER_LISTEN'] = new URL(daemon.url).host
   return { ...daemon, hook: `${daemon.url}/-/webhooks` }
 }
 
@@ -60,7 +60,7 @@ export async function becomesReadable(world: World, dialect: string): Promise<Re
   const tag = world.sandbox.service.addTag()
   const records = world.sandbox.service.deliveries.records
   await expect.poll(() => records.length, PATIENT).toBeGreaterThan(1)
-  const second = await serve(world, { PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+  const second = await serve(world, { LIMIT_SYNC_CATCH_UP: 'false' })
   await expect.poll(() => isServed(second, tag), PATIENT).toBe(200)
   await expect.poll(() => isServed(second, tag, '/sbom'), PATIENT).toBe(200)
   await expect.poll(async () => (await webhooksOf(second)).counts?.done, PATIENT).toBe(2)

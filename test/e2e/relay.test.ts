@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { type Target, SECRET, target } from '../features/relay/targets.ts'
 import { freePort } from '../support/free-ports.ts'
 import { type World, openWorld } from '../support/daemons.ts'
@@ -106,7 +106,7 @@ longTest('the relay continues with another target alone once a reload of the set
   const other = await target()
   const before = to.got.length
   const env = { ...world.env, PATCHMIRROR_RELAY_TARGETS: other.url }
-  daemon.agent.apply(loadConfig({ env, cwd: world.dir }).config, ['relay.targets'])
+  daemon.agent.apply(loadQuick({ env, cwd: world.dir }).config, ['relay.targets'])
   await expect.poll(relay).toMatchObject([{ id: 2, state: 'ok' }])
   world.sandbox.feed.add(1)
   expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
@@ -127,13 +127,13 @@ longTest('a second mirror syncs when the first one notifies it, and relays deliv
   const second = {
     PATCHMIRROR_DATA_DIR: join(world.dir, 'second'),
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
-    PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '100',
-    PATCHMIRROR_SERVER_PORT: String(await freePort()),
+    LIMIT_WEBHOOKS_DEBOUNCE_MS: '100',
+    PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${await freePort()}`,
     PATCHMIRROR_RELAY_TARGETS: to.url,
     PATCHMIRROR_RELAY_EVENTS: 'webhook',
   }
   world.env['PATCHMIRROR_RELAY_SECRET'] = SECRET
-  const hook = `http://127.0.0.1:${second.PATCHMIRROR_SERVER_PORT}/-/webhooks`
+  const hook = `http://${second.PATCHMIRROR_SERVER_LISTEN}/-/webhooks`
   const first = await world.host({ PATCHMIRROR_RELAY_TARGETS: hook })
   await first.said(/osv sync: complete/)
   const below = await world.host({ ...second, PATCHMIRROR_UPSTREAM_API_ROOT: first.url })
@@ -185,7 +185,7 @@ async function deliver({ url }: { url: string }, body: string, dataDir: string):
 const BODY = '{ "type": "io.service.cr.image.created.v1",\n "data": {"image_repo": "library/python"} }'
 
 longTest('readers of events receive deliveries also when the first secret is added while the daemon runs', async () => {
-  const daemon = await world.host({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '50' })
+  const daemon = await world.host({ LIMIT_WEBHOOKS_DEBOUNCE_MS: '50' })
   const kept = JSON.stringify({ secrets: [{ label: 'first', secret: SECRET }] })
   writeFileSync(join(world.data, 'webhook-secrets.json'), kept, { mode: 0o600 })
   expect(await deliver(daemon, BODY, world.data)).toContain('"webhookId":"msg_1"')

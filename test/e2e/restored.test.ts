@@ -92,11 +92,11 @@ test.each(telling(WAYS, 'restore'))('a daemon serves a folder that comes from: %
   const syncs = name.includes('sync') // then the dates of its data are other ones
   if (syncs) expect(await world.patchmirror('sync')).toMatchObject({ code: 0 })
   const whole = syncs ? await digestOf(world, world.data) : digest
-  const daemon = await world.host({ PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+  const daemon = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
   const ready = await fetch(`${daemon.url}/-/ready`)
   expect([ready.status, await ready.json()]).toMatchObject([200, { ready: true }])
   expect(await digestOf(world, world.data)).toBe(whole)
   await daemon.close()
-  const again = await world.host({ PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+  const again = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
   expect((await fetch(`${again.url}/-/ready`)).status).toBe(200)
 })

@@ -30,7 +30,7 @@ describe('patchmirror serve', () => {
 
     const copy = join(world.dir, 'copy')
     cpSync(world.data, copy, { recursive: true })
-    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
+    const at = { ...world.env, PATCHMIRROR_SERVER_LISTEN: new URL(daemon.url).host }
     const health = await command(['status', '--live'], at, world.dir)
     expect([health.code, health.out]).toEqual([
       0,
@@ -41,7 +41,7 @@ describe('patchmirror serve', () => {
     const ready = await command(['status', '--ready'], at, world.dir)
     expect([ready.code, ready.out]).toEqual([
       0,
-      expect.stringMatching(/^ready: feeds: as of [^\n]*; osv: as of [^\n]*, within osv\.maxAgeHours[^\n]*\n$/),
+      expect.stringMatching(/^ready: feeds: as of [^\n]*; osv: as of [^\n]*, within sync\.maxAgeHours[^\n]*\n$/),
     ])
     const own = await command(['status'], at, world.dir)
     expect(own.out).not.toContain('data folder')
@@ -89,7 +89,7 @@ describe('patchmirror serve', () => {
   longTest('says in one line of health --ready what is not ready and what to do, and the same as JSON', async () => {
     const daemon = await world.host({ PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' })
     await daemon.said(/osv sync: failed/)
-    const at = { ...world.env, PATCHMIRROR_SERVER_PORT: new URL(daemon.url).port }
+    const at = { ...world.env, PATCHMIRROR_SERVER_LISTEN: new URL(daemon.url).host }
     const { code, out } = await command(['status', '--ready'], at, world.dir)
     expect([code, out]).toEqual([
       1,
@@ -122,7 +122,7 @@ describe('patchmirror serve', () => {
         generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }).toString()
       writeFileSync(bundleKey, publicPem())
       const settingsFile = join(world.dir, 'settings.yaml')
-      writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\nlog: { level: debug }\n')
+      writeFileSync(settingsFile, 'sync: { maxAgeHours: 30 }\nlog: { level: debug }\n')
       const sent = join(world.dir, 'sent')
       const notify = join(world.dir, 'systemd-notify')
       writeFileSync(notify, `#!/bin/sh\necho "$1" >> '${sent}'\n`, { mode: 0o755 })
@@ -144,7 +144,7 @@ describe('patchmirror serve', () => {
       writeFileSync(keyFile, 'Xq7-second-of-the-keys-93\n')
       writeFileSync(
         settingsFile,
-        "osv: { maxAgeHours: 40, schedule: '5 5 5 5 *' }\nserver: { maxConnections: 17 }\nlog: { level: info }\n",
+        "sync: { maxAgeHours: 40 }\nosv: { schedule: '5 5 5 5 *' }\nserver: { maxConnections: 17 }\nlog: { level: info }\n",
       )
       writeFileSync(bundleKey, publicPem())
       const inUse = async (): Promise<string> => {
@@ -153,7 +153,7 @@ describe('patchmirror serve', () => {
         return checks.find(({ name }) => name === 'settings-in-use')?.found ?? ''
       }
       expect(await inUse()).toMatch(
-        /: osv\.schedule, server\.maxConnections, log\.level \(.*"patchmirror config --reload"\); osv\.maxAgeHours, bundle\.trustedKeys \(.*restart\)$/,
+        /: osv\.schedule, server\.maxConnections, log\.level \(.*"patchmirror config --reload"\); sync\.maxAgeHours, bundle\.trustedKeys \(.*restart\)$/,
       )
       const asked = await command(['config', '--reload'], { ...world.env, ...more }, world.dir)
       expect(asked.code).toBe(0)
@@ -162,34 +162,34 @@ describe('patchmirror serve', () => {
           'in force now: osv.schedule, server.keys, server.maxConnections, log.level\n' +
           'changed, and in force only after a restart: osv.maxAgeHours, bundle.trustedKeys; restart the daemon',
       )
-      expect(await inUse()).toMatch(/: osv\.maxAgeHours, bundle\.trustedKeys \(in force only after a restart\)$/)
+      expect(await inUse()).toMatch(/: sync\.maxAgeHours, bundle\.trustedKeys \(in force only after a restart\)$/)
       const said = await daemon.said(/SIGHUP: /)
       expect(said).toMatch(
-        /in force: osv\.schedule, server\.keys, server\.maxConnections, log\.level;.*after a restart: osv\.maxAgeHours, bundle\.trustedKeys/,
+        /in force: osv\.schedule, server\.keys, server\.maxConnections, log\.level;.*after a restart: sync\.maxAgeHours, bundle\.trustedKeys/,
       )
       await expect.poll(nextRunAt).toMatch(/-05-05T/) // the report is made once a second
       expect(said).not.toContain('Xq7-')
       const beside = (env: Record<string, string>) =>
         command(['sync', 'osv', '--dry-run'], { ...world.env, ...more, ...env }, world.dir)
-      const other = await beside({ PATCHMIRROR_OSV_INCLUDE: 'GHSA-*' })
-      expect(other.err).toContain('the running daemon has another osv.include: its next run undoes')
+      const other = await beside({ PATCHMIRROR_OSV_SCOPE: 'GHSA-*' })
+      expect(other.err).toContain('the running daemon has another osv.scope: its next run undoes')
       expect((await beside({})).err).not.toContain('the running daemon has another')
       expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
       expect(await status('Xq7-first-of-the-keys-92')).toBe(401)
       // Neither is applied: not the sound one either.
-      writeFileSync(settingsFile, "osv: { maxAgeHours: many, schedule: '6 6 6 6 *' }\n")
+      writeFileSync(settingsFile, "sync: { maxAgeHours: many }\nosv: { schedule: '6 6 6 6 *' }\n")
       const refused = await command(['config', '--reload'], { ...world.env, ...more }, world.dir)
-      expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('osv.maxAgeHours')])
+      expect([refused.code, refused.err]).toEqual([2, expect.stringContaining('sync.maxAgeHours')])
       daemon.child.kill('SIGHUP')
-      await daemon.said(/SIGHUP: the settings cannot be used[^"]*osv\.maxAgeHours/)
+      await daemon.said(/SIGHUP: the settings cannot be used[^"]*sync\.maxAgeHours/)
       // The daemon reads its own settings, which may be others than those of the command.
       const own = await command(['config', '--reload'], { ...world.env, ...more, PATCHMIRROR_CONFIG: '' }, world.dir)
-      expect([own.code, own.err]).toEqual([2, expect.stringMatching(/process \d+ cannot use.*osv\.maxAgeHours/s)])
+      expect([own.code, own.err]).toEqual([2, expect.stringMatching(/process \d+ cannot use.*sync\.maxAgeHours/s)])
       const json = readFileSync(join(world.data, 'serve.settings'), 'utf8')
       expect(json).not.toMatch(/Xq7-|maxAgeHours":"?30[",]/)
       expect(await nextRunAt()).toMatch(/-05-05T/)
       expect((await fetch(`${daemon.url}/-/health`)).status).toBe(200)
-      writeFileSync(settingsFile, 'osv: { maxAgeHours: 30 }\nlog: { level: info }\n')
+      writeFileSync(settingsFile, 'sync: { maxAgeHours: 30 }\nlog: { level: info }\n')
       const back = await command(['config', '--reload', '--json'], { ...world.env, ...more }, world.dir)
       expect(JSON.parse(back.out)).toEqual({
         signalled: daemon.child.pid,

@@ -42,7 +42,7 @@ function blockWriters({ data }: World): () => void {
 async function begin(world: World) {
   const port = await freePort()
   const state = { isStarted: false }
-  const more = { PATCHMIRROR_SERVER_PORT: String(port), PATCHMIRROR_SYNC_CATCH_UP: 'false' }
+  const more = { PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}`, LIMIT_SYNC_CATCH_UP: 'false' }
   const starting = world.host(more).then((daemon: Hosted) => {
     state.isStarted = true
     return daemon
@@ -92,16 +92,28 @@ const NO_PAIR = ['CERTIFICATE', 'PRIVATE KEY']
 
 /** Settings with which no daemon starts, made in a world with a port that is taken. */
 const FAILING: readonly [name: string, (taken: string, file: string) => Record<string, string>, RegExp][] = [
-  ['a port that is taken', (taken) => ({ PATCHMIRROR_SERVER_PORT: taken }), /in use by another program/],
-  ['an address of another machine', () => ({ PATCHMIRROR_SERVER_HOST: '192.0.2.1' }), /not an address of this machine/],
-  ['a port of webhooks that is taken', (taken) => ({ PATCHMIRROR_WEBHOOKS_PORT: taken }), /webhooks\.port/],
-  ['a socket at a file', (_, file) => ({ PATCHMIRROR_SERVER_SOCKET: file }), /is a file, not a socket/],
+  [
+    'a port that is taken',
+    (taken) => ({ PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${taken}` }),
+    /in use by another program/,
+  ],
+  [
+    'an address of another machine',
+    () => ({ PATCHMIRROR_SERVER_LISTEN: '192.0.2.1:0' }),
+    /not an address of this machine/,
+  ],
+  [
+    'a port of webhooks that is taken',
+    (taken) => ({ PATCHMIRROR_WEBHOOKS_LISTEN: `127.0.0.1:${taken}` }),
+    /webhooks\.listen/,
+  ],
+  ['a socket at a file', (_, file) => ({ PATCHMIRROR_SERVER_LISTEN: `unix:${file}` }), /is a file, not a socket/],
   [
     'a certificate that is none',
     (_, file) => ({ PATCHMIRROR_SERVER_CERT_FILE: file, PATCHMIRROR_SERVER_KEY_FILE: file }),
     /server\.certFile and server\.keyFile/,
   ],
-  ['a file of webhook secrets that is none', (_, file) => ({ PATCHMIRROR_WEBHOOKS_SECRET_FILE: file }), /secret/],
+  ['a file of webhook secrets that is none', (_, file) => ({ LIMIT_WEBHOOKS_SECRET_FILE: file }), /secret/],
 ]
 
 test.each(FAILING)('a start that fails for %s leaves the databases to the version before', async (_, settings, why) => {

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import type { Config } from '../../src/config/schema.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { sha256Of } from '../../src/base/digest.ts'
 import { createRecordGuard } from '../../src/guard/guard.ts'
 import type { Standard, GuardVerdict } from '../../src/guard/verdict.ts'
@@ -443,7 +443,7 @@ export const BENIGN: readonly (readonly [name: string, mutate: Mutation])[] = [
   ],
 ]
 
-const DEFAULTS = loadConfig({ env: {}, cwd: '/', requireUpstream: false }).config.guard
+const DEFAULTS = loadQuick({ env: {}, cwd: '/', requireUpstream: false }).config.guard
 
 /** Applies a mutation; returns the new bytes. */
 export function mutated(bytes: Buffer, mutate: Mutation): Buffer {

@@ -1,4 +1,4 @@
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { createServer } from '../../src/server/server.ts'
 import { matchRoute } from '../../src/features/match/route.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
@@ -7,8 +7,8 @@ import { scannerRoutes } from '../../src/features/scanners/routes/public-paths.t
 /** Serves a data folder that is filled, with all bounds as they are, until it is killed: `crowd-child.ts DATA-FOLDER`. */
 
 const [, , dir = ''] = process.argv
-const env = { PATCHMIRROR_SERVER_PORT: '0', PATCHMIRROR_DATA_DIR: dir }
-const { config } = loadConfig({ env, cwd: dir })
+const env = { PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0', PATCHMIRROR_DATA_DIR: dir }
+const { config } = loadQuick({ env, cwd: dir })
 const reads = openPinnedReads(dir)
 if (reads === null) throw new Error('no database')
 const server = createServer({

@@ -24,7 +24,7 @@ test('a page of HTML is named with the path as requested, in every source', asyn
     },
     (origin) => ({
       PATCHMIRROR_IDENTITY_API_URL: `${origin}/v1`,
-      PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+      PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
     }),
   )
   const said = async (source: 'catalog' | 'identity' | 'feeds' | 'osv'): Promise<string> => {

@@ -6,18 +6,18 @@ import { bench } from '../sync/catalog/fixtures.ts'
 /** All surfaces of the service at one address, with a credential for each. */
 function everythingAt(url: string): Record<string, string> {
   return {
-    PATCHMIRROR_UPSTREAM_RETRIES: '0',
+    LIMIT_UPSTREAM_RETRIES: '0',
     PATCHMIRROR_UPSTREAM_API_ROOT: url,
     PATCHMIRROR_UPSTREAM_CATALOG_URL: url,
     PATCHMIRROR_IDENTITY_API_URL: `${url}/v1`,
-    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+    PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
   }
 }
 
 test('one outage has one code, whatever source meets it, with and without a snapshot', async () => {
   const made = await bench()
   const down = await createOrigin((_request, response) => response.writeHead(503).end())
-  const users = { PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true' }
+  const users = { PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users' }
   const outages = [
     ['upstream_unreachable', everythingAt('http://127.0.0.1:9')],
     ['upstream_status', everythingAt(down.url)],

@@ -38,13 +38,13 @@ test('a flipped bit in a record, a document and the archive is found and healed,
   expect(kinds).toEqual(expect.arrayContaining(['osv repair', 'catalog repair']))
 })
 
-test('a daemon verifies at the times of verify.schedule, and its status says when', async () => {
+test('a daemon verifies each week, and its status says when', async () => {
   const world = await openWorld({ records: 5, service: false })
   onTestFinished(() => world.close())
   await world.patchmirror('sync')
   const daemon = await world.host({
-    PATCHMIRROR_VERIFY_SCHEDULE: '* * * * * *',
-    PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
+    LIMIT_VERIFY_SCHEDULE: '* * * * * *',
+    LIMIT_SYNC_JITTER_SECONDS: '0',
   })
   await daemon.said(/verified: all that is stored is sound/)
   const status = (await (await fetch(`${daemon.url}/-/status`)).json()) as { verified: object }

@@ -10,7 +10,7 @@ const EVENTS = 2_000
 test('two thousand events within half a minute cause at most two refreshes, and all are settled', async () => {
   const world = await open()
   world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET
-  const served = await serve(world, { PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '10000' })
+  const served = await serve(world, { LIMIT_WEBHOOKS_DEBOUNCE_MS: '10000' })
   await synced(served)
   const tags = [world.sandbox.service.addTag(), world.sandbox.service.addTag(), world.sandbox.service.addTag()]
   const left = Array.from({ length: EVENTS }, (_, i) => tags[i % tags.length] ?? '')

@@ -9,7 +9,7 @@ import { createProgress } from '../../src/cli/progress.ts'
 import { STOPPING, isServed, print } from '../../src/cli/context.ts'
 import { readLocalKey } from '../../src/cli/store-access.ts'
 import { describe, runsExitCode } from '../../src/cli/mirror/sync.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { MirrorError, exitCode, messageOf } from '../../src/base/errors.ts'
 import { createLog } from '../../src/base/log.ts'
 import { SANDBOX_KEYS } from './service/credentials.ts'
@@ -57,7 +57,7 @@ async function demo({ osvZip, records, once }: DemoOptions): Promise<number> {
   print(`the stand-in for the service listens on ${sandbox.url}, with ${counted(sandbox.feed.ids().length, 'record')}`)
   const display = createProgress(false)
   const env = await environment(sandbox, folder)
-  const { config } = loadConfig({
+  const { config } = loadQuick({
     env,
     cwd: process.cwd(),
     requireUpstream: true,
@@ -100,15 +100,15 @@ async function environment(sandbox: Sandbox, folder: string): Promise<Record<str
     PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
     PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.readonly,
     PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
-    PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true', // the stand-in keeps its documents on loopback
+    PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost', // the stand-in keeps its documents on loopback
     PATCHMIRROR_DATA_DIR: folder,
-    PATCHMIRROR_SERVER_PORT: String((await isFree(PORT)) ? PORT : 0),
+    PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${(await isFree(PORT)) ? PORT : 0}`,
   }
 }
 
 /** The settings for another command on the same mirror; without one, such as the package catalog, it would remove what it gave. */
 function assignments(env: Readonly<Record<string, string>>): string {
-  const settings = Object.entries(env).filter(([name]) => name !== 'PATCHMIRROR_SERVER_PORT')
+  const settings = Object.entries(env).filter(([name]) => name !== 'PATCHMIRROR_SERVER_LISTEN')
   return settings.map(([name, value]) => `${name}=${value}`).join(' ')
 }
 

@@ -12,8 +12,7 @@ import { FILLED_AT, closeAll, jsonOf, serve } from './served.ts'
 afterEach(closeAll)
 
 const ALL = {
-  PATCHMIRROR_VIEWS_BUCKET: 'true',
-  PATCHMIRROR_VIEWS_QUERY: 'true',
+  PATCHMIRROR_VIEWS_SERVE: 'bucket,derived,query,vex,findings',
   PATCHMIRROR_UPSTREAM_API_ROOT: 'https://service.example',
   PATCHMIRROR_UPSTREAM_API_KEY: 'a-key-of-the-service',
 }

@@ -16,7 +16,7 @@ import { TLSSocket, connect } from 'node:tls'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createListening, openSocket } from '../../src/server/listen.ts'
 import { goOffline } from '../../src/base/offline.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { scratch } from '../webhooks/inbox/inboxes.ts'
 import { longTest } from '../support/tables.ts'
 import { hasOpenssl, makeTls } from '../support/tls.ts'
@@ -47,7 +47,7 @@ function leftBy(): string {
 describe('on a unix socket', () => {
   const onSocket = async (more: Record<string, string> = {}) => {
     const path = join(scratch(), 'mirror.sock')
-    const served = await fill({ PATCHMIRROR_SERVER_SOCKET: path, ...more })
+    const served = await fill({ PATCHMIRROR_SERVER_LISTEN: `unix:${path}`, ...more })
     const agent = new HttpAgent({ keepAlive: true })
     onTestFinished(() => agent.destroy())
     const get = (path_: string, headers: RequestOptions['headers'] = {}) =>
@@ -68,7 +68,7 @@ describe('on a unix socket', () => {
     expect((await get('/-/health')).status).toBe(200)
     expect((await get('/v1/patches')).status).toBe(401)
     expect((await get('/v1/patches', own)).status).not.toBe(401)
-    expect(told.join()).toContain('server.openLoopback has no effect, because server.socket is set')
+    expect(told.join()).toContain('server.openLoopback has no effect, because server.listen is a socket')
   })
 
   test('the headers of a proxy count where server.trustProxy has unix', async () => {
@@ -89,21 +89,23 @@ describe('on a unix socket', () => {
     const path = join(scratch(), 'mirror.sock')
     const other = createServer().listen(path)
     await once(other, 'listening')
-    const env = { PATCHMIRROR_SERVER_SOCKET: path, PATCHMIRROR_SERVER_SOCKET_MODE: '0600' }
-    await expect(fill(env)).rejects.toThrow('in use by another program: set server.socket')
+    const env = { PATCHMIRROR_SERVER_LISTEN: `unix:${path}?mode=0600` }
+    await expect(fill(env)).rejects.toThrow('in use by another program: set server.listen')
     expect(existsSync(path)).toBe(true)
     const left = leftBy()
-    await fill({ ...env, PATCHMIRROR_SERVER_SOCKET: left })
+    await fill({ ...env, PATCHMIRROR_SERVER_LISTEN: `unix:${left}?mode=0600` })
     expect(statSync(left).mode & 0o777).toBe(0o600)
     const file = join(scratch(), 'file')
     writeFileSync(file, 'kept', { mode: 0o640 })
     const before = statSync(file).mode & 0o777
-    await expect(fill({ ...env, PATCHMIRROR_SERVER_SOCKET: file })).rejects.toThrow('a file, not a')
+    await expect(fill({ ...env, PATCHMIRROR_SERVER_LISTEN: `unix:${file}` })).rejects.toThrow('a file, not a')
     expect(existsSync(file)).toBe(true)
     for (const target of [file, left, join(scratch(), 'nothing')]) {
       const link = join(scratch(), 'link.sock')
       symlinkSync(target, link)
-      await expect(fill({ ...env, PATCHMIRROR_SERVER_SOCKET: link })).rejects.toThrow('a symbolic link, not a socket')
+      await expect(fill({ ...env, PATCHMIRROR_SERVER_LISTEN: `unix:${link}` })).rejects.toThrow(
+        'a symbolic link, not a socket',
+      )
       expect(readdirSync(dirname(link))).toEqual(['link.sock'])
     }
     expect(statSync(file).mode & 0o777).toBe(before)
@@ -237,8 +239,8 @@ describe.skipIf(!hasOpenssl)('with TLS of its own (needs openssl)', () => {
 
 test('a name is listened on at one address only, so that every connection is limited', async () => {
   const opened: number[] = []
-  const env = { PATCHMIRROR_SERVER_HOST: 'localhost' }
-  const { server: settings } = loadConfig({ env, cwd: '/' }).config
+  const env = { PATCHMIRROR_SERVER_LISTEN: 'localhost:0' }
+  const { server: settings } = loadQuick({ env, cwd: '/' }).config
   const app = {
     server: createHttpServer(),
     listen: (at: object) => Promise.resolve(void opened.push('host' in at ? isIP(String(at.host)) : 0)),
@@ -262,7 +264,7 @@ describe.skipIf(!hasIpv6)('on IPv6 (needs ::1)', () => {
     ['::1', '[::1]'],
     ['::', 'localhost'],
   ])('%s is listened on and shown as %s', async (host, shown) => {
-    const { server, port } = await fill({ PATCHMIRROR_SERVER_HOST: host })
+    const { server, port } = await fill({ PATCHMIRROR_SERVER_LISTEN: `[${host}]:0` })
     expect(server.address()?.url).toBe(`http://${shown}:${port}`)
     const reply = await answerOf(request({ host: '::1', port, path: '/-/health', agent: false }))
     expect(reply.status).toBe(200)

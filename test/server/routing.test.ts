@@ -18,7 +18,7 @@ const RECEIVER = {
 
 const mirror = () =>
   serve((store) => store.publishOsv({ one: '{}' }), {
-    env: { PATCHMIRROR_VIEWS_BUCKET: 'true', PATCHMIRROR_VIEWS_QUERY: 'true' },
+    env: { PATCHMIRROR_VIEWS_SERVE: 'bucket,derived,query,vex,findings' },
     plugins: [deliveryRoutes(RECEIVER), matchRoute, catalogRoutes],
     people: (config) => createWeb({ config, version: '1' }),
   })

@@ -8,7 +8,7 @@ import type { ServerLog } from '../../src/server/http/problems.ts'
 import type { FollowedParts } from '../../src/server/followers/routes.ts'
 import type { ShownParts } from '../../src/server/status/reports.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../../src/server/server.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
@@ -105,13 +105,13 @@ async function start(fill: (store: FilledStore) => void, options: ServedOptions,
   const store = openFilledStore(dir)
   if (options.dir === undefined) fill(store)
   const env: Record<string, string> = {
-    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     PATCHMIRROR_SERVER_KEYS: TEST_KEY,
     PATCHMIRROR_DATA_DIR: dir,
     ...options.env,
   }
   const own = env['PATCHMIRROR_SERVER_KEYS'] === TEST_KEY ? bearer() : {}
-  const { config } = loadConfig({ env, cwd: dir })
+  const { config } = loadQuick({ env, cwd: dir })
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('no database')
   const errors: object[] = []

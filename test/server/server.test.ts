@@ -295,9 +295,9 @@ test('the log at debug level has the names of parameters, and no value that may 
 
 test('an address in use is an error that names the setting', async () => {
   const { port } = await serveAll()
-  const second = serve(() => undefined, { env: { PATCHMIRROR_SERVER_PORT: String(port) } })
+  const second = serve(() => undefined, { env: { PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}` } })
   await expect(second).rejects.toMatchObject({ code: 'config' })
-  await expect(second).rejects.toThrow('server.port')
+  await expect(second).rejects.toThrow('server.listen')
 })
 
 test.each([

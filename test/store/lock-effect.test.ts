@@ -84,7 +84,7 @@ describe.skipIf(!CAN_COMPILE)('without cc on Linux these are skipped:', () => {
       LOCKS_BELOW: dir,
       ...(refused && { LOCKS_REFUSED: '1' }),
       PATCHMIRROR_DATA_DIR: dir,
-      PATCHMIRROR_SERVER_PORT: '0',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
     }
     const { code, out, err } = await run([command], env, folder)

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { applyLimits } from './limits.ts'
 
 /** A run of the command that is asked for. */
 export interface Ask {
@@ -29,6 +30,7 @@ async function perform({ number, args, env, cwd }: Ask): Promise<void> {
   const idle = alive().length // with both streams, which are opened when they are first used
   for (const name of Object.keys(process.env)) Reflect.deleteProperty(process.env, name)
   Object.assign(process.env, env)
+  applyLimits(env)
   process.chdir(cwd)
   process.argv.splice(1, Infinity, fileURLToPath(MAIN), ...args)
   process.exitCode = undefined

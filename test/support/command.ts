@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url'
 
 /** The program's file. */
 export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+/** Gives the constants of a process the values of its environment, before the program starts. */
+const LIMITS = new URL('limits-here.ts', import.meta.url).href
 /** Node stores compiled code here, by its content: a process starts in half the time, also in the next run of the suite. */
 export const COMPILED = fileURLToPath(new URL('../../node_modules/.cache/compiled', import.meta.url))
 
@@ -31,7 +33,8 @@ export function start(
   cwd: string,
   within: readonly string[] = [],
 ): Started {
-  const [command = process.execPath, ...rest] = [...within, process.execPath, MAIN, ...args]
+  const limits = Object.keys(env).some((name) => name.startsWith('LIMIT_')) ? ['--import', LIMITS] : []
+  const [command = process.execPath, ...rest] = [...within, process.execPath, ...limits, MAIN, ...args]
   const child = spawn(command, rest, {
     cwd,
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: COMPILED, ...env },

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from './limits.ts'
 import { type Agent, createAgent } from '../../src/daemon/agent.ts'
 import type { SourceName } from '../../src/base/domain/sources.ts'
 import { type Sandbox, type SandboxOptions, createSandbox } from '../sandbox/server.ts'
@@ -63,7 +63,7 @@ export async function openWorld(
       ...QUICK,
       PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
       PATCHMIRROR_DATA_DIR: data,
-      PATCHMIRROR_SERVER_PORT: '0',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
       ...envOf(sandbox),
     },
     async serve(more = {}) {
@@ -91,7 +91,7 @@ export async function openWorld(
 }
 
 async function host(env: Record<string, string>, cwd: string, offline: boolean): Promise<Hosted> {
-  const { config } = loadConfig({ env, cwd })
+  const { config } = loadQuick({ env, cwd })
   const looks = new Set<() => void>()
   let text = ''
   const reports: RunReport[] = []

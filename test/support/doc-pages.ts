@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { format } from 'prettier'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from './limits.ts'
 import { SECTIONS, SETTINGS } from '../../src/config/settings.ts'
 import { type ErrorCode, MirrorError, exitCode, httpStatus } from '../../src/base/errors.ts'
 import { createProgram } from '../../src/cli/program.ts'
@@ -43,7 +43,7 @@ const code = (text: string): string => (text === '' ? '' : `\`${text}\``)
 
 /** docs/configuration.md: the settings schema with the defaults that are shipped. */
 function configurationPage(): string {
-  const { config } = loadConfig({ env: {}, cwd: '/' })
+  const { config } = loadQuick({ env: {}, cwd: '/' })
   const values = new Map<string, Readonly<Record<string, unknown>>>(
     Object.entries(config as unknown as Record<string, Record<string, unknown>>),
   )
@@ -52,7 +52,9 @@ function configurationPage(): string {
     const value = values.get(section)?.[name] ?? null
     if (value === null) return 'none'
     if (Array.isArray(value)) return value.length === 0 ? 'none' : code(value.join(', '))
-    return code(typeof value === 'string' ? value : JSON.stringify(value))
+    if (typeof value !== 'object') return code(typeof value === 'string' ? value : JSON.stringify(value))
+    const entries = Object.entries(value).map(([entry, one]) => `${entry}: ${String(one)}`)
+    return code(`{ ${entries.join(', ')} }`)
   }
   const tables = SECTIONS.map((section) => {
     const rows = SETTINGS.filter((one) => one.section === section).map(({ name, fileEnv, setting }) =>

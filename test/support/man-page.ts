@@ -20,7 +20,7 @@ FILES
   data/local.key     the first key for the private paths, made by the first
                      "patchmirror serve"
   data/webhook-secrets.json
-                     what webhooks are signed with (webhooks.secretFile)
+                     what webhooks are signed with
 
 EXAMPLES
   PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com patchmirror serve

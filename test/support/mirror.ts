@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from './limits.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { type Sandbox, type SandboxOptions, createSandbox } from '../sandbox/server.ts'
 import { contentOf } from '../../src/store/database/gzip.ts'
@@ -12,10 +12,10 @@ import { createUpstream } from '../../src/upstream/surfaces.ts'
 
 /** Settings that make a test quick: short pauses, short deadlines. Dotted keys as environment variables. */
 export const QUICK = {
-  PATCHMIRROR_UPSTREAM_RETRIES: '2',
-  PATCHMIRROR_UPSTREAM_RETRY_MAX_MS: '5',
-  PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: '60000',
-  PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '60',
+  LIMIT_UPSTREAM_RETRIES: '2',
+  LIMIT_UPSTREAM_RETRY_MAX_MS: '5',
+  LIMIT_UPSTREAM_REQUEST_TIMEOUT_MS: '60000',
+  LIMIT_UPSTREAM_LOW_SPEED_SECONDS: '60',
 }
 
 export interface Bench {
@@ -64,7 +64,7 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
     ...options.env,
     ...options.envOf?.(sandbox),
   }
-  const { config } = loadConfig({ env, cwd: dir, requireUpstream: true })
+  const { config } = loadQuick({ env, cwd: dir, requireUpstream: true })
   const now = options.now ?? Date.now
   const stop = new AbortController()
   const store = openWrites(dir)
@@ -95,7 +95,7 @@ export async function createBench(options: BenchOptions = {}): Promise<Bench> {
     store,
     run: (source, more = {}) => runner.run({ source, kind: 'sync', trigger: 'command', ...more }),
     async runWith(more, source, request = {}) {
-      const other = loadConfig({ env: { ...env, ...more }, cwd: dir, requireUpstream: true })
+      const other = loadQuick({ env: { ...env, ...more }, cwd: dir, requireUpstream: true })
       const connected = connect(other.config)
       try {
         const asked = { source, kind: 'sync', trigger: 'command', ...request } as const

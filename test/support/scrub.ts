@@ -11,7 +11,7 @@ const NEVER = '0 0 29 2 *'
 
 /** Returns a mirror of a small catalog that verifies nothing by itself. */
 export function scrubbedBench(): Promise<CatalogBench> {
-  const env = { PATCHMIRROR_VERIFY_SCHEDULE: NEVER }
+  const env = { LIMIT_VERIFY_SCHEDULE: NEVER }
   return filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' }, { env })
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { vi } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from './limits.ts'
 import type { Config } from '../../src/config/schema.ts'
 import { SOURCES } from '../../src/base/domain/sources.ts'
 import type { Sandbox } from '../sandbox/server.ts'
@@ -29,8 +29,7 @@ const PATIENCE = { interval: 50, timeout: 110_000 }
 export async function openWholeMirror(more: Record<string, string> = {}): Promise<WholeMirror> {
   const world = await openWorld({ records: 30, service: SERVICE }, (sandbox) => ({
     ...catalogEnv(sandbox),
-    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
-    PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
+    PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys,users',
     PATCHMIRROR_CATALOG_SCOPE: 'all',
     PATCHMIRROR_SERVER_KEYS: TEST_KEY,
     PATCHMIRROR_WEBHOOKS_SECRETS: `whsec_${randomBytes(24).toString('base64')}`,
@@ -43,7 +42,7 @@ export async function openWholeMirror(more: Record<string, string> = {}): Promis
     fetch(url + path, { ...init, headers: { ...bearer(), ...init.headers } })
   for (const path of ['/osv/ecosystems.txt', '/.well-known/vex-repository.json', '/-/tags/findings'])
     await vi.waitUntil(async () => (await get(path, { method: 'HEAD' })).status === 200, PATIENCE)
-  const { config } = loadConfig({ env: world.env, cwd: world.dir })
+  const { config } = loadQuick({ env: world.env, cwd: world.dir })
   return {
     sandbox: world.sandbox,
     url,

@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { MirrorError, systemCode } from '../../src/base/errors.ts'
 import type { SourceName } from '../../src/base/domain/sources.ts'
 import type { RunKind } from '../../src/store/runs/runs.ts'
@@ -20,7 +20,7 @@ const say = (line: string): void => {
 }
 
 try {
-  const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream: true })
+  const { config } = loadQuick({ env: process.env, cwd: process.cwd(), requireUpstream: true })
   const store = openWrites(config.data.dir)
   const upstream = createUpstream({ config, version: 'test', now: Date.now })
   const runner = createRunner({

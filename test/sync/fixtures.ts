@@ -53,8 +53,8 @@ export function runMeeting(
 ): Promise<RunReport> {
   if (fault.kind !== 'stall') return made.run(source)
   const env = {
-    PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: String(timeoutMs),
-    PATCHMIRROR_UPSTREAM_RETRIES: String(retries),
+    LIMIT_UPSTREAM_REQUEST_TIMEOUT_MS: String(timeoutMs),
+    LIMIT_UPSTREAM_RETRIES: String(retries),
   }
   return made.runWith(env, source)
 }

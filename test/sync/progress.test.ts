@@ -30,10 +30,10 @@ test('a run of any source reports the requests that it repeats, and why', async 
   const made = await bench(SMALL, { onProgress: (progress) => seen.push(progress) })
   const closed = 'http://127.0.0.1:9'
   const env = {
-    PATCHMIRROR_UPSTREAM_RETRIES: '1',
+    LIMIT_UPSTREAM_RETRIES: '1',
     PATCHMIRROR_UPSTREAM_API_ROOT: closed,
     PATCHMIRROR_IDENTITY_API_URL: `${closed}/v1`,
-    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+    PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
   }
   for (const source of SOURCES) {
     seen.length = 0

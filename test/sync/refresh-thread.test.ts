@@ -147,7 +147,7 @@ describe('the result of a refresh', () => {
     const made = await bench(
       { ...WIDE, tags: 12 },
       {
-        env: { PATCHMIRROR_CATALOG_GUARD_ITEMS: '5', PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1' },
+        env: { PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 5' },
         sandbox: { records: 60 },
       },
     )

@@ -34,8 +34,7 @@ export function refresh(made: Pick<CatalogBench, 'run'>, ...targets: EventTarget
 /** A mirror of a service that has 12 tags, with a guard that such a service can trip. */
 export function guarded(): Promise<CatalogBench> {
   const env = {
-    PATCHMIRROR_CATALOG_GUARD_ITEMS: '5',
-    PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1',
+    PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 5',
   }
   return mirrored({ ...SMALL, tickets: 60, tags: 12 }, env)
 }

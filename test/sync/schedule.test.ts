@@ -169,12 +169,12 @@ describe('while the clock is set or the process stands still, the schedule', () 
     expect(schedule.nextRunAt('osv')).toBe(NOON + 24 * HOUR + 7 * 60_000)
   })
 
-  test('leaves a missed start out where sync.catchUp is false, and says when the next one is', async () => {
+  test('leaves a missed start out where catching up is turned off, and says when the next one is', async () => {
     const { runs, messages } = started({ expression: '7 12 * * *', catchUp: false })
     vi.setSystemTime(NOON + 9 * HOUR)
     await vi.advanceTimersByTimeAsync(5000)
     expect(runs).toEqual([])
-    expect(messages()[1]).toContain('is left out, because sync.catchUp is false: the next one is at 2026-05-05T12:07')
+    expect(messages()[1]).toContain('is left out: the next one is at 2026-05-05T12:07')
     await vi.advanceTimersByTimeAsync(15.25 * HOUR)
     expect(runs).toEqual(['12:07:00'])
   })

@@ -27,7 +27,7 @@ function chain(locations: string[]): { transport: Transport; asked: string[] } {
 async function follow(locations: string[]): Promise<{ asked: string[]; cost: object }> {
   const { transport, asked } = chain(locations)
   const cost = { requests: 0, bytes: 0 }
-  const options = { transport, allowPrivate: false, maxBytes: 100, timeoutMs: 1000, cost }
+  const options = { transport, isTrusted: () => false, maxBytes: 100, timeoutMs: 1000, cost }
   const rest = { userAgent: 'test', now: Date.now, secrets: createSecretSearch(() => []) }
   const sink = { begin: () => undefined, write: () => undefined }
   const { signal } = new AbortController()
@@ -74,7 +74,7 @@ describe('a document that is gzipped without request', () => {
     }
     const cost = { requests: 0, bytes: 0 }
     const secrets = createSecretSearch(() => ['a-secret-key'])
-    const options = { transport, allowPrivate: false, maxBytes: 100_000, timeoutMs: 60_000, cost }
+    const options = { transport, isTrusted: () => false, maxBytes: 100_000, timeoutMs: 60_000, cost }
     const pieces: Buffer[] = []
     const sink = { begin: () => undefined, write: (piece: Buffer) => void pieces.push(piece) }
     await fetchArtifact(

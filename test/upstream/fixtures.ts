@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick, namedEntry } from '../support/limits.ts'
 import type { Session } from '../../src/upstream/http/session.ts'
 import { type UpstreamSurface, type Upstream, createUpstream } from '../../src/upstream/surfaces.ts'
 import { QUICK } from '../support/mirror.ts'
@@ -14,9 +14,9 @@ export function upstreamOf(
     warn?: (text: string) => void
   } = {},
 ): Upstream {
-  const entries = Object.entries(named).map(([name, value]) => [`PATCHMIRROR_${name}`, value])
+  const entries = Object.entries(named).map(([name, value]) => [namedEntry(name), value])
   const env = { ...QUICK, ...(Object.fromEntries(entries) as Record<string, string>) }
-  const { config } = loadConfig({ env, cwd: tmpdir() })
+  const { config } = loadQuick({ env, cwd: tmpdir() })
   const upstream = createUpstream({ config, version: '1', now: Date.now, ...clock })
   onTestFinished(() => upstream.close())
   return upstream

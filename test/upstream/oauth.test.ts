@@ -6,10 +6,10 @@ import { get, session, upstreamOf } from './fixtures.ts'
 
 const named = (service: { url: string; identityUrl: string; authUrl: string }) => ({
   UPSTREAM_API_ROOT: service.url,
-  UPSTREAM_CLIENT_ID: SANDBOX_CLIENT.id,
-  UPSTREAM_CLIENT_SECRET: SANDBOX_CLIENT.secret,
-  UPSTREAM_AUTH_URL: service.authUrl,
-  UPSTREAM_AUDIENCE: service.url,
+  OAUTH_CLIENT_ID: SANDBOX_CLIENT.id,
+  OAUTH_CLIENT_SECRET: SANDBOX_CLIENT.secret,
+  OAUTH_AUTH_URL: service.authUrl,
+  OAUTH_AUDIENCE: service.url,
 })
 
 describe('a token of client credentials', () => {
@@ -50,9 +50,9 @@ describe('a token of client credentials', () => {
     const service = await sandbox()
     const upstream = upstreamOf({
       IDENTITY_API_URL: service.identityUrl,
-      IDENTITY_CLIENT_ID: SANDBOX_CLIENT.id,
-      IDENTITY_CLIENT_SECRET: SANDBOX_CLIENT.secret,
-      IDENTITY_AUTH_URL: service.authUrl,
+      OAUTH_CLIENT_ID: SANDBOX_CLIENT.id,
+      OAUTH_CLIENT_SECRET: SANDBOX_CLIENT.secret,
+      OAUTH_AUTH_URL: service.authUrl,
     })
     expect(await get(session(upstream, 'identity'), '/users')).toMatchObject({ status: 200 })
   })
@@ -61,12 +61,12 @@ describe('a token of client credentials', () => {
 describe('client credentials', () => {
   test('that are wrong are reported without the secret, after one request', async () => {
     const service = await sandbox()
-    const wrong = { ...named(service), UPSTREAM_CLIENT_SECRET: 'hunter2-secret' }
+    const wrong = { ...named(service), OAUTH_CLIENT_SECRET: 'hunter2-secret' }
     const made = session(upstreamOf(wrong))
     const results = await Promise.allSettled(Array.from({ length: 5 }, () => get(made, '/me')))
     for (const result of results) expect(result.status).toBe('rejected')
     const { message } = await refusal('upstream_auth', get(made, '/me'))
-    expect(message).toContain('upstream.clientId with upstream.clientSecret got no token at upstream.authUrl')
+    expect(message).toContain('oauth.clientId with oauth.clientSecret got no token at oauth.authUrl')
     expect(message).not.toContain('hunter2')
     expect(service.requests.count('/oauth/token')).toBe(1)
     expect(service.requests.count('/v1/me')).toBe(0)
@@ -108,7 +108,7 @@ describe('client credentials', () => {
 
   test.each([
     ['<html>', 'an HTML page came instead of JSON'],
-    ['oops', 'is not JSON; check that upstream.authUrl'],
+    ['oops', 'is not JSON; check that oauth.authUrl'],
     ['[]', 'has no usable access_token'],
     ['{}', 'has no usable access_token'],
     ['{"access_token":5}', 'has no usable access_token'],
@@ -131,7 +131,7 @@ describe('client credentials', () => {
     })
     const made = session(upstreamOf(named({ url, authUrl: url, identityUrl: url })))
     const { message } = await refusal('upstream_status', get(made, '/me'))
-    expect(message).toContain('upstream.authUrl')
+    expect(message).toContain('oauth.authUrl')
     expect(other.requests.length).toBe(0)
   })
 

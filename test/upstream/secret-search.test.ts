@@ -118,8 +118,8 @@ describe('an answer that returns the credential is refused', () => {
       return response.end(JSON.stringify({ access_token, expires_in: 100 }))
     })
     let now = Date.now()
-    const oauth = { UPSTREAM_CLIENT_ID: 'mirror', UPSTREAM_CLIENT_SECRET: 'client-secret-1' }
-    const places = { UPSTREAM_API_ROOT: url, UPSTREAM_AUTH_URL: url, UPSTREAM_AUDIENCE: url }
+    const oauth = { OAUTH_CLIENT_ID: 'mirror', OAUTH_CLIENT_SECRET: 'client-secret-1' }
+    const places = { UPSTREAM_API_ROOT: url, OAUTH_AUTH_URL: url, OAUTH_AUDIENCE: url }
     const made = session(upstreamOf({ ...oauth, ...places }, { now: () => now }))
     const ask = (text: string): Promise<unknown> => {
       answer = JSON.stringify({ text })

@@ -77,7 +77,7 @@ describe('a daemon that receives webhooks', () => {
     expect(metrics).toContain('patchmirror_source_state{source="osv",state="never"} 1')
     expect(metrics).toContain('patchmirror_source_records{source="osv"} 0')
     expect(await get(port, '/')).toContain('/-/metrics')
-    const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_PORT: String(port) }
+    const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}` }
     expect((await run(['status'], env, dir)).out).toMatch(
       /webhooks: 1 secret, 1 pending, 0 dead, 0 done, 0 ignored, last received 20/,
     )
@@ -119,7 +119,7 @@ describe('a daemon that receives webhooks', () => {
     store.publishOsv({ one: '{"id":"one"}' })
     store.close()
     const { port } = await startDaemon(
-      { PATCHMIRROR_LOG_LEVEL: 'info', PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks/staging' },
+      { PATCHMIRROR_LOG_LEVEL: 'info', PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'default=/-/webhooks,staging=/hooks/staging' },
       dir,
     )
     const body = JSON.stringify(EVENT)
@@ -143,10 +143,10 @@ describe('a daemon that receives webhooks', () => {
     expect((await deliver(port, {}, '/hooks/staging')).status).toBe(202)
   })
 
-  longTest('has a separate listener when webhooks.port is set, with no other path on it', async () => {
+  longTest('has a separate listener when webhooks.listen is set, with no other path on it', async () => {
     const { port, lines } = await startDaemon({
-      PATCHMIRROR_WEBHOOKS_PORT: '0',
-      PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'staging=/hooks',
+      PATCHMIRROR_WEBHOOKS_LISTEN: '127.0.0.1:0',
+      PATCHMIRROR_WEBHOOKS_ENDPOINTS: 'default=/-/webhooks,staging=/hooks',
     })
     const own = Number(/received at http:\/\/127.0.0.1:(\d+)/.exec(lines.join(''))?.[1])
     expect(own).not.toBe(port)
@@ -183,7 +183,7 @@ describe('a daemon that receives webhooks', () => {
     ]
     expect(spawnSync('openssl', made).status).toBe(0)
     const { lines } = await startDaemon({
-      PATCHMIRROR_WEBHOOKS_PORT: '0',
+      PATCHMIRROR_WEBHOOKS_LISTEN: '127.0.0.1:0',
       PATCHMIRROR_WEBHOOKS_CERT_FILE: certFile,
       PATCHMIRROR_WEBHOOKS_KEY_FILE: keyFile,
     })
@@ -215,7 +215,7 @@ describe('patchmirror with stored webhooks', () => {
     const env = {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
       PATCHMIRROR_DATA_DIR: dir,
-      PATCHMIRROR_SERVER_PORT: '0',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     }
     const weak = await run(['serve'], { ...env, PATCHMIRROR_WEBHOOKS_SECRETS: 'whsec_' }, dir)
     expect(weak.code).toBe(2)
@@ -256,7 +256,7 @@ describe('patchmirror with stored webhooks', () => {
     store.close()
     writeFileSync(join(dir, 'webhooks.db'), 'x'.repeat(9000))
     const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_WEBHOOKS_SECRETS: SECRET }
-    const { code, out, err } = await run(['status'], { ...env, PATCHMIRROR_SERVER_PORT: '9' }, dir)
+    const { code, out, err } = await run(['status'], { ...env, PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:9' }, dir)
     expect([code, err]).toEqual([3, '']) // what is stored is months old
     expect(out).toMatch(/^osv +complete/m)
     expect(out).toContain('webhooks: 1 secret, the inbox is not available')

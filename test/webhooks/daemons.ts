@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
 import { type Agent, createAgent } from '../../src/daemon/agent.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadQuick } from '../support/limits.ts'
 import { SECRET } from './signing.ts'
 import { FEATURES } from '../../src/features.ts'
 
@@ -19,12 +19,12 @@ export interface Daemon {
 /** The whole daemon on a free port, with one secret and nothing to sync; it ends with the test. */
 export async function startDaemon(env: Record<string, string> = {}, folder?: string): Promise<Daemon> {
   const dir = folder ?? mkdtempSync(join(tmpdir(), 'patchmirror-hooks-'))
-  const { config } = loadConfig({
+  const { config } = loadQuick({
     env: {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
       PATCHMIRROR_DATA_DIR: dir,
-      PATCHMIRROR_SERVER_PORT: '0',
-      PATCHMIRROR_SYNC_CATCH_UP: 'false',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
+      LIMIT_SYNC_CATCH_UP: 'false',
       PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
       ...env,
     },

@@ -10,7 +10,7 @@ interface DoubtKind {
   readonly of: Counted
   /** What `guard.mode: enforce` does above the limits: honest feeds do some kinds in mass, which are only reported. */
   readonly above: 'refuse' | 'report'
-  /** How many times `guard.limitShare` is the limit: honest feeds do some kinds more often than others. */
+  /** How many times the share of `guard.limit` for changes is the limit: honest feeds do some kinds more often than others. */
   readonly times: number
   /** Whether the first one is reported, since single ones are strange. */
   readonly isStrange: boolean

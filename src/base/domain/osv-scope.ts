@@ -1,4 +1,4 @@
-/** Which OSV records are mirrored (`osv.include`, `osv.exclude`): texts that name ecosystems or beginnings of ids. */
+/** Which OSV records are mirrored (`osv.scope`): texts that name ecosystems or beginnings of ids. */
 export interface ScopeSettings {
   readonly include: readonly string[]
   readonly exclude: readonly string[]

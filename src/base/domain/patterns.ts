@@ -1,4 +1,4 @@
-/** What a pattern of `catalog.include` and `catalog.exclude` can name. */
+/** What a pattern of `catalog.patterns` can name. */
 type PatternKind = 'image' | 'package' | 'ecosystem'
 
 /** One pattern: its kind and its name in lower case; `*` matches any characters, `/` included. */

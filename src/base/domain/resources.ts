@@ -49,8 +49,8 @@ export interface CatalogResource {
   readonly ids: readonly string[]
   /** `scoped`: details and artifacts are mirrored only for items in scope; lists are always complete. */
   readonly reach: 'always' | 'scoped'
-  /** The setting that enables it; null: always enabled. */
-  readonly setting: 'catalog.mirrorApiKeys' | 'identity.mirrorUsers' | null
+  /** The word of `catalog.personalData` that enables it; null: always enabled. */
+  readonly personal: 'apiKeys' | 'users' | null
   /** Whether its items may contain key material, which is removed before anything is stored. */
   readonly secrets: boolean
 }
@@ -68,7 +68,7 @@ const PLAIN = {
   artifacts: [],
   ids: ['id'],
   reach: 'always',
-  setting: null,
+  personal: null,
   secrets: false,
 } as const satisfies Omit<CatalogResource, 'name'>
 
@@ -102,7 +102,7 @@ export const RESOURCES: readonly CatalogResource[] = [
     ids: ['id', 'api_key_id', 'key_id'],
     list: { path: '/v1/api_keys/', facets: [] },
     item: '/v1/api_keys/{id}/',
-    setting: 'catalog.mirrorApiKeys',
+    personal: 'apiKeys',
     secrets: true,
   },
   {
@@ -179,7 +179,7 @@ export const RESOURCES: readonly CatalogResource[] = [
     surface: 'identity',
     list: { path: '/v1/users', facets: [] },
     ids: ['id', 'user_id'],
-    setting: 'identity.mirrorUsers',
+    personal: 'users',
     secrets: true,
   },
 ]

@@ -1,17 +1,19 @@
 import type { Config } from '../../config/schema.ts'
 
 /** The settings that say which sources are synced. */
-type SyncSettings = Pick<Config, 'upstream' | 'identity'>
+type SyncSettings = Pick<Config, 'upstream' | 'oauth' | 'identity' | 'catalog'>
 
 /**
  * Returns the sources enabled by the settings, in sync order: none without an upstream; else the public feeds, the
  * catalog if there is a credential for the service, and the identity surface if users are to be mirrored.
  */
-export function activeSources({ upstream, identity }: SyncSettings): SourceName[] {
+export function activeSources({ upstream, oauth, identity, catalog }: SyncSettings): SourceName[] {
   if (upstream.apiRoot === null) return []
   const sources: SourceName[] = ['feeds', 'osv']
-  if (hasCredential(upstream)) sources.push('catalog')
-  if (identity.apiUrl !== null && identity.mirrorUsers && hasCredential(identity)) sources.push('identity')
+  const hasClient = oauth.clientId !== null
+  if (upstream.apiKey !== null || upstream.token !== null || hasClient) sources.push('catalog')
+  const hasUsers = catalog.personalData.includes('users') && identity.apiUrl !== null
+  if (hasUsers && (identity.apiKey !== null || hasClient)) sources.push('identity')
   return sources
 }
 
@@ -34,9 +36,9 @@ export function servedSources(config: Config, isStored: (source: SourceName) => 
 export const SWITCHES = {
   catalog:
     'it needs a credential for the service; set upstream.apiKey (PATCHMIRROR_UPSTREAM_API_KEY_FILE), upstream.token, ' +
-    'or upstream.clientId with clientSecret and authUrl',
+    'or oauth.clientId with clientSecret and authUrl',
   identity:
-    'it mirrors personal data; set identity.mirrorUsers: true, identity.apiUrl and a credential for it (identity.apiKey)',
+    'it mirrors personal data; name users in catalog.personalData, and set identity.apiUrl and a credential for it (identity.apiKey, or oauth.clientId)',
 } as const satisfies Partial<Record<SourceName, string>>
 
 /**
@@ -59,12 +61,6 @@ export function unsyncedSources(config: SyncSettings, isOwn: (source: SourceName
     const why = whyUnsynced(config, source, isOwn)
     return why === null ? [] : [`${source}: ${why}`]
   })
-}
-
-type Credential = Pick<Config['identity'], 'apiKey' | 'token' | 'clientId'>
-
-function hasCredential({ apiKey, token, clientId }: Credential): boolean {
-  return apiKey !== null || token !== null || clientId !== null
 }
 
 export type SourceName = 'osv' | 'feeds' | 'catalog' | 'identity'

@@ -34,14 +34,14 @@ export async function healthCommand(options: HealthOptions): Promise<number> {
       return fail(`no daemon serves ${config.data.dir} (data.dir): start it ("patchmirror serve")`)
     const health = await askDaemon(config, '/-/health', TIMEOUT_MS)
     const stranger = strangerIn(config, health.instance)
-    if (stranger !== null) return fail(`${stranger} on ${daemonUrl(config.server)} (server.host, server.port)`)
+    if (stranger !== null) return fail(`${stranger} on ${daemonUrl(config.server)} (server.listen)`)
     const answer = options.ready === true ? await askDaemon(config, '/-/ready', TIMEOUT_MS) : health
     const url = daemonUrl(config.server)
     print(options.json === true ? answer.text : describe(answer, url, options.ready === true))
     return isFine(answer) ? 0 : 1
   } catch (error) {
     return fail(
-      `no daemon answers on ${daemonUrl(config.server)} (server.host, server.port): ${messageOf(error)}. Start it ("patchmirror serve"), ` +
+      `no daemon answers on ${daemonUrl(config.server)} (server.listen): ${messageOf(error)}. Start it ("patchmirror serve"), ` +
         'or name its settings with --config FILE',
     )
   }

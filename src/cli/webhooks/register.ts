@@ -1,4 +1,5 @@
 import type { Config } from '../../config/schema.ts'
+import { endpointsOf } from '../../config/kinds/webhooks.ts'
 import { imageCreatedType } from '../../base/domain/event-types.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { itemIdOf, itemListOf, textOf } from '../../upstream/service-answer.ts'
@@ -248,7 +249,8 @@ function afterFailedTest(config: Config, id: string | null): string {
 
 /** Where deliveries arrive: on a port of their own, or where the mirror listens, with the address under which it is known. */
 function placeOf(config: Config): string {
-  const { port, path } = config.webhooks
+  const { port } = config.webhooks
+  const path = endpointsOf(config.webhooks)[0]?.path ?? ''
   if (port !== null) return `on port ${port}`
   const { server } = withTakenPort(config)
   const own = server.socket === null ? `on port ${server.port}` : `on ${daemonUrl(server)}`

@@ -102,7 +102,7 @@ function prove(write: () => void): void {
     write()
   } catch (error) {
     if (!(error instanceof MirrorError) || error.code !== 'storage') throw error
-    const text = `${error.message}. Nothing was asked of the service: set webhooks.secretFile to a file in a folder that this user may write`
+    const text = `${error.message}. Nothing was asked of the service: let this user write there`
     throw new MirrorError('storage', text, { cause: error })
   }
 }

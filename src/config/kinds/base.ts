@@ -20,6 +20,8 @@ export interface Setting<T> {
   readonly check: (raw: unknown, context: CheckContext) => Parsed<T>
   /** Converts an environment variable's text into the value that YAML would give. */
   readonly fromText: (text: string) => unknown
+  /** Joins the values of two layers, the earlier first; without it the later one replaces the earlier. */
+  merge?(earlier: T, later: T): T
 }
 
 /** The type a setting's checked value has. */

@@ -55,31 +55,6 @@ export function cronExpression(example: string): Setting<string> {
   )
 }
 
-/** An address or a host name to listen on. */
-export function hostName(): Setting<string> {
-  const allowed = 'an IP address or a host name, without a port'
-  return textSetting(allowed, '"0.0.0.0"', (host) =>
-    isIP(host) !== 0 || /^[a-z\d_]([a-z\d_-]*[a-z\d])?(\.[a-z\d]([a-z\d-]*[a-z\d])?)*$/i.test(host)
-      ? { value: host }
-      : { fault: 'is not an address or a host name' },
-  )
-}
-
-/** Longest path of a unix socket, bytes: the shortest limit among operating systems, which truncate or refuse longer ones. */
-const SOCKET_PATH_BYTES = 103
-
-/** The path of a unix socket, made absolute. */
-export function socketPath(): Setting<string> {
-  const allowed = `a path of at most ${SOCKET_PATH_BYTES} bytes; a relative one counts from the working directory`
-  return textSetting(allowed, '/run/patchmirror/mirror.sock', (path, { cwd }) => {
-    if (path.includes('\0')) return { fault: 'contains a NUL character' }
-    const absolute = resolve(cwd, path)
-    return Buffer.byteLength(absolute) <= SOCKET_PATH_BYTES
-      ? { value: absolute }
-      : { fault: `is longer than ${SOCKET_PATH_BYTES} bytes as an absolute path` }
-  })
-}
-
 /** The path of a file that is created where it does not exist, made absolute. */
 export function filePath(example: string): Setting<string> {
   const allowed = 'the path of a file; a relative one counts from the working directory'
@@ -88,53 +63,74 @@ export function filePath(example: string): Setting<string> {
   )
 }
 
-/** The mode of a file that its owner reads and writes, as four octal digits; YAML has the same digits as a number. */
-export function fileMode(): Setting<string> {
-  const check = (raw: unknown): Parsed<string> => {
-    const digits = typeof raw === 'number' || typeof raw === 'string' ? String(raw).trim() : ''
-    const mode = digits.padStart(4, '0')
-    return /^0[67][0-7]{2}$/.test(mode)
-      ? { value: mode }
-      : { fault: 'is not a mode of a file in octal digits that starts with 06 or 07' }
-  }
-  const shape = { type: ['string', 'integer'] }
-  const allowed = 'the mode of a file in octal digits'
-  return { allowed, example: '"0660"', secret: false, shape, check, fromText: (text) => text }
-}
-
-/** An address, or a network in CIDR form; `unix`: every connection of `server.socket`. */
+/** An address, or a network in CIDR form; `unix`: every connection of a socket in `server.listen`. */
 export function network(): Setting<string> {
-  const allowed = 'addresses or networks in CIDR form, or unix for connections of server.socket'
+  const allowed = 'addresses or networks in CIDR form, or unix for connections of a socket in server.listen'
   return textSetting(allowed, '"10.0.0.0/8"', (value) => {
     if (value.trim() === UNIX_PEER) return { value: UNIX_PEER }
-    const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(value.trim()) ?? []
-    const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
-    return bits >= 0 && Number(prefix ?? 0) <= bits
-      ? { value: value.trim() }
-      : { fault: 'is not an address or a network' }
+    return isNetwork(value.trim()) ? { value: value.trim() } : { fault: 'is not an address or a network' }
   })
 }
 
-/** A pattern that names images, packages or ecosystems: `image:library/*`. */
+function isNetwork(text: string): boolean {
+  const [, address = '', prefix] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1
+  return bits >= 0 && Number(prefix ?? 0) <= bits
+}
+
+const HOST = /^(\*|(\*\.)?[a-z\d_]([a-z\d_-]*[a-z\d])?(\.[a-z\d]([a-z\d-]*[a-z\d])?)*)$/i
+
+/** A host, an address or a network to which plain http and private addresses are no danger. */
+export function trustedHost(): Setting<string> {
+  const allowed = 'host names (*.corp.example for all below), addresses or networks in CIDR form'
+  return textSetting(allowed, '"s3.internal", "10.0.0.0/8"', (value) => {
+    const text = value.trim()
+    return isNetwork(text) || HOST.test(text)
+      ? { value: text }
+      : { fault: 'is not a host name, an address or a network; give no scheme, port or path' }
+  })
+}
+
+/** What excludes, before an entry of a scope. */
+const NOT = '!'
+
+/** A pattern that names images, packages or ecosystems (`image:library/*`), with ! those that are left out; or an AVR's id. */
 export function scopePattern(): Setting<string> {
-  const allowed = 'patterns image:NAME, package:NAME or ecosystem:NAME, where * is any characters'
-  return textSetting(allowed, '"image:library/*"', (value) =>
-    parsePattern(value) === null
-      ? {
-          fault: 'does not have the form image:NAME, package:NAME or ecosystem:NAME, without spaces',
-        }
-      : { value: value.trim() },
-  )
+  const allowed =
+    'patterns image:NAME, package:NAME or ecosystem:NAME, where * is any characters, with ! to leave out; or avr:ID'
+  return textSetting(allowed, '"image:library/*", "!image:library/*-rc"', (value) => {
+    const text = value.trim()
+    const isPattern = parsePattern(text.startsWith(NOT) ? text.slice(1) : text) !== null
+    if (isPattern || AVR.test(text)) return { value: text }
+    return { fault: 'does not have the form image:NAME, package:NAME, ecosystem:NAME or avr:ID, without spaces' }
+  })
+}
+
+const AVR = /^avr:([^\s\p{C}]{1,500})$/u
+
+/** Returns the entries of a scope that add to it, and without their ! those that take away. */
+export function splitScope(entries: readonly string[]) {
+  return {
+    include: entries.filter((entry) => !entry.startsWith(NOT) && !AVR.test(entry)),
+    exclude: entries.filter((entry) => entry.startsWith(NOT)).map((entry) => entry.slice(1)),
+  }
+}
+
+/** Returns the ids of the AVRs that patterns name. */
+export function namedAvrs(patterns: readonly string[]): string[] {
+  return patterns.flatMap((pattern) => AVR.exec(pattern)?.[1] ?? [])
 }
 
 /** An ecosystem, or the beginning of ids of OSV records: `npm`, `Ubuntu:22.04`, `GHSA-`. */
 export function osvScopeEntry(): Setting<string> {
-  const allowed = 'ecosystems (npm, Ubuntu:22.04), or beginnings of record ids that end with - or * (GHSA-)'
-  return textSetting(allowed, 'npm', (value) =>
-    parseScopeEntry(value) === null
+  const allowed =
+    'ecosystems (npm, Ubuntu:22.04) or beginnings of record ids that end with - or * (GHSA-), with ! to leave out'
+  return textSetting(allowed, '"npm", "!Ubuntu"', (value) => {
+    const text = value.trim()
+    return parseScopeEntry(text.startsWith(NOT) ? text.slice(1) : text) === null
       ? { fault: 'is neither an ecosystem nor the beginning of ids, with * only at the end' }
-      : { value: value.trim() },
-  )
+      : { value: text }
+  })
 }
 
 /** An identifier of the service's: opaque, but one visible word. */

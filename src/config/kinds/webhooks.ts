@@ -22,21 +22,12 @@ function pathFault(path: string): string | null {
   return TAKEN.test(path) || OWN.test(path) ? 'is a path that the mirror itself answers' : null
 }
 
-/** The path of a webhook endpoint. */
-export function endpointPath(): Setting<string> {
-  return textSetting('a path of its own on this server', '/-/webhooks', (value): Parsed<string> => {
-    const fault = pathFault(value.trim())
-    return fault === null ? { value: value.trim() } : { fault }
-  })
-}
-
-/** One more endpoint: its name, and its path. */
+/** An endpoint: its name, and its path. */
 export function namedEndpoint(): Setting<string> {
   const allowed = 'endpoints NAME=/path; the name is of letters, digits, _ and -'
   return textSetting(allowed, 'staging=/-/webhooks/staging', (value): Parsed<string> => {
     const [, name, path = ''] = /^([A-Za-z\d_-]{1,64})=(.*)$/s.exec(value.trim()) ?? []
     if (name === undefined) return { fault: 'does not have the form NAME=/path' }
-    if (name === 'default') return { fault: 'is called default, as the endpoint of webhooks.path is' }
     const fault = pathFault(path)
     return fault === null ? { value: `${name}=${path}` } : { fault }
   })
@@ -48,13 +39,12 @@ export interface Endpoint {
   readonly path: string
 }
 
-/** All endpoints of the settings: `webhooks.path` under the name `default`, then `webhooks.endpoints`. */
-export function endpointsOf(settings: { readonly path: string; readonly endpoints: readonly string[] }): Endpoint[] {
-  const more = settings.endpoints.map((text) => {
+/** All endpoints of the settings, in their order. */
+export function endpointsOf(settings: { readonly endpoints: readonly string[] }): Endpoint[] {
+  return settings.endpoints.map((text) => {
     const [name = '', path = ''] = text.split('=')
     return { name, path }
   })
-  return [{ name: 'default', path: settings.path }, ...more]
 }
 
 /** A pattern of event types; `*` matches any characters, `{vendor}` is replaced by upstream.vendor. */
@@ -73,13 +63,6 @@ export function senderOrigin(): Setting<string> {
     /^(\*|[A-Za-z\d]([A-Za-z\d.-]{0,251}[A-Za-z\d])?)$/.test(value.trim())
       ? { value: value.trim() }
       : { fault: 'is not a DNS name' },
-  )
-}
-
-/** A file name; a relative one counts from `data.dir`. */
-export function fileInData(): Setting<string> {
-  return textSetting('a file; a relative one counts from data.dir', 'webhook-secrets.json', (value) =>
-    value.includes('\0') ? { fault: 'contains a NUL character' } : { value },
   )
 }
 

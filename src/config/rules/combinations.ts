@@ -1,5 +1,5 @@
 import { checkBundles } from './bundles.ts'
-import { checkCredentials } from './credentials.ts'
+import { checkCredentials, isTrusted } from './credentials.ts'
 import { checkFleet } from './fleet.ts'
 import type { Checked } from '../problems.ts'
 import { SETTINGS } from '../settings.ts'
@@ -57,7 +57,8 @@ function checkSignatures({ values, refused, origins }: Checked): string[] {
 }
 
 /** Problems of the relay's settings that show only together. Neither a target nor the secret is quoted. */
-function checkRelay({ values, refused, origins }: Checked): string[] {
+function checkRelay(checked: Checked): string[] {
+  const { values, refused, origins } = checked
   const problems: string[] = []
   const secret = values.get('relay.secret')
   const place = (name: string): string => `relay.${name} (${origins.get(`relay.${name}`) ?? 'not set'})`
@@ -71,16 +72,15 @@ function checkRelay({ values, refused, origins }: Checked): string[] {
   const [targets = [], chat = []] = urls.map(([, list]) => list)
   if (targets.some((url) => chat.includes(url)))
     problems.push(`${place('chatTargets')}: a URL is in relay.targets, too. A target is one or the other.`)
-  if (values.get('relay.allowPlainHttp') === true) return problems
   return [
     ...problems,
     ...urls.flatMap(([name, list]) =>
       list.flatMap((target, at) => {
         const { protocol, hostname } = new URL(target)
-        if (protocol === 'https:' || isLoopbackHost(hostname)) return []
+        if (protocol === 'https:' || isLoopbackHost(hostname) || isTrusted(checked, hostname)) return []
         return [
           `${place(name)}: (entry ${at + 1}) is plain http to another machine, where the network path ` +
-            'is not protected. Use https, or set relay.allowPlainHttp: true for a network that is trusted as a whole.',
+            'is not protected. Use https, or name its host in network.trusted where the way there is trusted as a whole.',
         ]
       }),
     ),

@@ -2,7 +2,10 @@ import { counted } from '../../base/text.ts'
 import { HOUR_MS } from '../../base/time.ts'
 import type { Checked } from '../problems.ts'
 import { findFleetContradictions } from './fleet.ts'
+import { AGED } from '../sections/ages.ts'
+import { valueFor } from '../kinds/maps.ts'
 import { isLoopbackHost } from '../kinds/urls.ts'
+import type { Values } from '../table.ts'
 
 /** The longest time between two starts of a cron expression, milliseconds; null when it is not known. */
 export type CronPeriod = (expression: string) => number | null
@@ -12,13 +15,13 @@ export function findContradictions(checked: Checked, periodOf: CronPeriod | unde
   return [
     ...scopeWithoutCredential(checked),
     ...(periodOf === undefined ? [] : ages(checked, periodOf)),
-    ...derivedWithoutBucket(checked),
+    ...partsWithoutWhole(checked),
     ...proxyOfLoopback(checked),
     ...findFleetContradictions(checked),
   ]
 }
 
-/** `osv.maxAgeHours (env PATCHMIRROR_OSV_MAX_AGE_HOURS)` */
+/** `osv.schedule (env PATCHMIRROR_OSV_SCHEDULE)` */
 function place({ origins }: Checked, key: string): string {
   return `${key} (${origins.get(key) ?? 'not set'})`
 }
@@ -29,47 +32,62 @@ function isGiven({ origins }: Checked, key: string): boolean {
 
 function scopeWithoutCredential(checked: Checked): string[] {
   const { values } = checked
-  const keys = ['scope', 'include', 'exclude', 'avrIds', 'mirrorApiKeys', 'schedule']
+  const keys = ['scope', 'patterns', 'schedule']
   const given = keys.map((name) => `catalog.${name}`).find((key) => isGiven(checked, key))
-  const has = (name: string): boolean => (values.get(`upstream.${name}`) ?? null) !== null
-  if (given === undefined || !has('apiRoot')) return []
-  if (['apiKey', 'token', 'clientId'].some(has)) return []
+  const has = (key: string): boolean => (values.get(key) ?? null) !== null
+  if (given === undefined || !has('upstream.apiRoot')) return []
+  if (['upstream.apiKey', 'upstream.token', 'oauth.clientId'].some(has)) return []
   return [
     `${place(checked, given)}: upstream has no credential, so the catalog is not mirrored at all. Set upstream.apiKey, ` +
-      'upstream.token or upstream.clientId, or remove the line.',
+      'upstream.token or oauth.clientId, or remove the line.',
   ]
 }
 
 function ages(checked: Checked, periodOf: CronPeriod): string[] {
   const { values } = checked
-  return ['osv', 'feeds', 'catalog', 'identity'].flatMap((section) => {
-    const hours = values.get(`${section}.maxAgeHours`)
-    const schedule = values.get(`${section}.schedule`)
+  const age = 'sync.maxAgeHours'
+  const limits = values.get(age) as Values['sync']['maxAgeHours']
+  return AGED.flatMap((section) => {
+    const hours = valueFor(limits, section)
+    const plan = SCHEDULES[section]
+    const schedule = values.get(plan)
     if (typeof hours !== 'number' || typeof schedule !== 'string') return []
-    const age = `${section}.maxAgeHours`
-    const plan = `${section}.schedule`
     const period = isGiven(checked, age) || isGiven(checked, plan) ? periodOf(schedule) : null
     if (period === null || period <= hours * HOUR_MS) return []
     return [
       `${place(checked, age)}: ${counted(hours, 'hour is', 'hours are')} shorter than the ${round(period / HOUR_MS)} hours between two runs of ` +
-        `${place(checked, plan)}, so the source is stale before the next one. Raise it, or run more often.`,
+        `${place(checked, plan)}, so ${section} is stale before the next one. Raise it, or run more often.`,
     ]
   })
+}
+
+/** The setting that says when a source is synced. */
+const SCHEDULES = {
+  feeds: 'osv.schedule',
+  osv: 'osv.schedule',
+  catalog: 'catalog.schedule',
+  identity: 'catalog.schedule',
 }
 
 function round(hours: number): number {
   return Math.round(hours * 100) / 100
 }
 
-function derivedWithoutBucket(checked: Checked): string[] {
-  const { values } = checked
-  const key = 'views.derived'
-  if (values.get(key) !== true || values.get('views.bucket') !== false || !isGiven(checked, key)) return []
-  return [
-    `${place(checked, key)}: derived ecosystems are a part of the bucket, and ${place(checked, 'views.bucket')} switches ` +
-      'that off. Set views.bucket: true, or remove the line.',
-  ]
+/** Views that are a part of others, which the list leaves out. */
+function partsWithoutWhole(checked: Checked): string[] {
+  const key = 'views.serve'
+  const serve = checked.values.get(key)
+  if (!Array.isArray(serve)) return []
+  return PARTS.filter(([part, whole]) => serve.includes(part) && !serve.includes(whole)).map(
+    ([part, whole, why]) =>
+      `${place(checked, key)}: has ${part} and not ${whole}: ${why}. Add ${whole}, or remove ${part}.`,
+  )
 }
+
+const PARTS = [
+  ['derived', 'bucket', 'derived ecosystems are a part of the bucket'],
+  ['findings', 'query', 'the tags are judged with the data of the query API'],
+] as const
 
 function proxyOfLoopback(checked: Checked): string[] {
   const { values } = checked

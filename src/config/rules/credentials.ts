@@ -1,3 +1,4 @@
+import { createTrusted } from '../../base/connections/trusted.ts'
 import type { Checked } from '../problems.ts'
 import { isLoopbackHost } from '../kinds/urls.ts'
 
@@ -20,6 +21,7 @@ const SURFACES: readonly Surface[] = [
 export function checkCredentials(checked: Checked): string[] {
   return [
     ...SURFACES.flatMap((surface) => checkSurface(checked, surface)),
+    ...checkClient(checked),
     ...checkCatalog(checked),
     ...checkIdentity(checked),
   ]
@@ -36,73 +38,79 @@ function place({ origins }: Checked, key: string): string {
 }
 
 function checkSurface(checked: Checked, { section, title, root }: Surface): string[] {
-  const key = (name: string): string => `${section}.${name}`
-  const has = (name: string): boolean => isSet(checked, key(name))
-  const given = ['apiKey', 'token', has('clientId') ? 'clientId' : 'clientSecret'].filter(has)
+  const given = ['apiKey', 'token'].map((name) => `${section}.${name}`).filter((key) => isSet(checked, key))
   if (given.length > 1) {
-    const places = given.map((name) => place(checked, key(name))).join(' and ')
+    const places = given.map((key) => place(checked, key)).join(' and ')
     return [`${places}: more than one credential for the ${title}. Keep one of them.`]
   }
-  const oauth = has('clientId') || has('clientSecret')
-  return [
-    ...(oauth ? checkClient(checked, section) : []),
-    ...(given.length > 0 ? checkPlain(checked, section, root) : []),
-    ...(oauth ? checkPlain(checked, section, key('authUrl')) : []),
-  ]
+  const isUsed = given.length > 0 || (hasClient(checked) && isSet(checked, root))
+  return isUsed ? checkPlain(checked, root) : []
 }
 
-/** OAuth client credentials are four settings; each missing one is named. */
-function checkClient(checked: Checked, section: string): string[] {
-  const isMissing = (name: string): boolean => {
-    const key = `${section}.${name}`
-    return !isSet(checked, key) && !checked.refused.has(key)
-  }
-  const because = `${section}.${isMissing('clientId') ? 'clientSecret' : 'clientId'} is set`
-  const problems = (['clientId', 'clientSecret', 'authUrl'] as const)
-    .filter(isMissing)
-    .map((name) => `${section}.${name}: not set, though ${because}. ${WANTED[name]}`)
-  const audience = isMissing('audience') && !isSet(checked, 'identity.apiUrl')
-  return audience
-    ? [
-        ...problems,
-        `${section}.audience: not set, though ${because}, and there is no identity.apiUrl to take its place. ` +
-          'Give the address of the identity API.',
-      ]
-    : problems
+const CLIENT = ['oauth.clientId', 'oauth.clientSecret', 'oauth.authUrl'] as const
+
+function hasClient(checked: Checked): boolean {
+  return isSet(checked, 'oauth.clientId') || isSet(checked, 'oauth.clientSecret')
+}
+
+/** OAuth client credentials are four settings; each missing one is named. They are for the surfaces without a key of their own. */
+function checkClient(checked: Checked): string[] {
+  if (!hasClient(checked)) return []
+  const isMissing = (key: string): boolean => !isSet(checked, key) && !checked.refused.has(key)
+  const because = `${isMissing('oauth.clientId') ? 'oauth.clientSecret' : 'oauth.clientId'} is set`
+  const problems = CLIENT.filter(isMissing).map((key) => `${key}: not set, though ${because}. ${WANTED[key]}`)
+  if (isMissing('oauth.audience') && !isSet(checked, 'identity.apiUrl'))
+    problems.push(
+      `oauth.audience: not set, though ${because}, and there is no identity.apiUrl to take its place. ` +
+        'Give the address of the identity API.',
+    )
+  const own = ['upstream.apiKey', 'upstream.token'].find((key) => isSet(checked, key))
+  const identity = isSet(checked, 'identity.apiKey') ? 'identity.apiKey' : null
+  if (own !== undefined && (identity !== null || !isSet(checked, 'identity.apiUrl')))
+    problems.push(
+      `${place(checked, 'oauth.clientId')}: nothing uses this client, because ${place(checked, own)}` +
+        `${identity === null ? '' : ` and ${place(checked, identity)}`} ${identity === null ? 'is' : 'are'} set. Keep one credential for each surface.`,
+    )
+  return [...problems, ...checkPlain(checked, 'oauth.authUrl')]
 }
 
 const WANTED = {
-  clientId: 'The two belong together.',
-  clientSecret: 'The two belong together.',
-  authUrl: 'Give the host of the token endpoint, without /oauth/token.',
+  'oauth.clientId': 'The two belong together.',
+  'oauth.clientSecret': 'The two belong together.',
+  'oauth.authUrl': 'Give the host of the token endpoint, without /oauth/token.',
 }
 
 /** Refuses a credential over plain http to another machine: the network between could read it. */
-function checkPlain(checked: Checked, section: string, key: string): string[] {
+function checkPlain(checked: Checked, key: string): string[] {
   const url = checked.values.get(key)
   if (typeof url !== 'string' || !url.startsWith('http:')) return []
-  const allow = `${section}.allowPlainHttp`
-  if (checked.values.get(allow) === true || isLoopbackHost(new URL(url).hostname)) return []
+  const { hostname } = new URL(url)
+  if (isTrusted(checked, hostname) || isLoopbackHost(hostname)) return []
   return [
     `${place(checked, key)}: the credential would go to another machine over plain http, where the network ` +
-      `path is not protected. Use https, or set ${allow}: true for a network that is trusted as a whole.`,
+      `path is not protected. Use https, or name ${hostname} in network.trusted where the way there is trusted as a whole.`,
   ]
+}
+
+/** Reports whether `network.trusted` has a host. */
+export function isTrusted({ values }: Checked, host: string): boolean {
+  return createTrusted((values.get('network.trusted') ?? []) as string[])(host)
 }
 
 function checkCatalog(checked: Checked): string[] {
   const key = 'catalog.sendCredential'
   if (!isSet(checked, key)) return []
-  const has = (name: string): boolean => isSet(checked, `upstream.${name}`)
-  return ['apiKey', 'token', 'clientId'].some(has)
-    ? checkPlain(checked, 'upstream', 'upstream.catalogUrl')
+  return ['upstream.apiKey', 'upstream.token', 'oauth.clientId'].some((name) => isSet(checked, name))
+    ? checkPlain(checked, 'upstream.catalogUrl')
     : [`${place(checked, key)}: upstream has no credential to send. Set one, or remove the line.`]
 }
 
 function checkIdentity(checked: Checked): string[] {
   if (isSet(checked, 'identity.apiUrl') || checked.refused.has('identity.apiUrl')) return []
-  const user = ['apiKey', 'token', 'clientId', 'mirrorUsers']
-    .map((name) => `identity.${name}`)
-    .find((key) => isSet(checked, key))
+  const personal = checked.values.get('catalog.personalData')
+  const hasUsers = Array.isArray(personal) && personal.includes('users')
+  const users = hasUsers ? 'catalog.personalData' : undefined
+  const user = isSet(checked, 'identity.apiKey') ? 'identity.apiKey' : users
   return user === undefined
     ? []
     : [

@@ -1,8 +1,5 @@
 import type { Checked } from '../problems.ts'
 
-/** Polls that fit into `fleet.maxLagSeconds`: two until a generation is served, and one for a request that is late. */
-const POLLS = 3
-
 /** Names a setting with where it is set. */
 function place({ origins }: Checked, key: string): string {
   return `${key} (${origins.get(key) ?? 'not set'})`
@@ -15,7 +12,7 @@ function isFleet({ values, refused }: Checked): boolean {
 /** Problems of a fleet's settings that show only together: a role without its keys, two sources of the same data. */
 export function checkFleet(checked: Checked): string[] {
   if (!isFleet(checked)) return []
-  return [...checkRoleKeys(checked), ...checkInbox(checked), ...checkSole(checked), ...checkLag(checked)]
+  return [...checkRoleKeys(checked), ...checkInbox(checked), ...checkSole(checked)]
 }
 
 function checkRoleKeys(checked: Checked): string[] {
@@ -52,17 +49,6 @@ function checkSole(checked: Checked): string[] {
   ]
 }
 
-function checkLag(checked: Checked): string[] {
-  const { values } = checked
-  const poll = values.get('fleet.pollSeconds')
-  const lag = values.get('fleet.maxLagSeconds')
-  if (typeof poll !== 'number' || typeof lag !== 'number' || lag >= POLLS * poll) return []
-  return [
-    `${place(checked, 'fleet.maxLagSeconds')}: ${lag} is below ${POLLS} times ${place(checked, 'fleet.pollSeconds')}, ` +
-      `which is ${poll}, so followers would not be ready after each publication. Allowed: ${POLLS * poll} and more.`,
-  ]
-}
-
 /** Settings of a fleet that come to nothing, or to the contrary, beside others. */
 export function findFleetContradictions(checked: Checked): string[] {
   return isFleet(checked) ? [...readerWithCredential(checked), ...endpointOfFolder(checked)] : fleetWithoutUrl(checked)
@@ -71,10 +57,7 @@ export function findFleetContradictions(checked: Checked): string[] {
 function readerWithCredential(checked: Checked): string[] {
   const { values } = checked
   if (values.get('fleet.role') !== 'reader') return []
-  const keys = ['upstream', 'identity'].flatMap((section) =>
-    ['apiKey', 'token', 'clientSecret'].map((name) => `${section}.${name}`),
-  )
-  return keys
+  return ['upstream.apiKey', 'upstream.token', 'oauth.clientSecret', 'identity.apiKey']
     .filter((key) => (values.get(key) ?? null) !== null)
     .map(
       (key) =>

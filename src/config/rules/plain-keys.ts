@@ -4,7 +4,7 @@ import type { Config } from '../schema.ts'
 /** What to do where keys can be read on the network. */
 export const HIDE_KEYS =
   'Set server.certFile and server.keyFile; or let a reverse proxy end TLS, and set server.publicUrl to its https:// address; or set ' +
-  'server.host to 127.0.0.1.'
+  'server.listen to 127.0.0.1 and a port.'
 
 /**
  * Returns a warning where clients send their keys (Basic and Bearer) over plain http to an address that other machines reach; null
@@ -16,5 +16,5 @@ export function warnOfPlainKeys({
   const own = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
   const isHidden = certFile !== null || publicUrl?.startsWith('https:') === true
   if (socket !== null || isHidden || isLoopbackHost(own)) return null
-  return `server.host is ${host}, and it serves plain http: the keys that clients send (Basic and Bearer) can be read on the network`
+  return `server.listen has ${host}, and it serves plain http: the keys that clients send (Basic and Bearer) can be read on the network`
 }

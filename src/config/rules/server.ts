@@ -5,18 +5,19 @@ import type { Checked } from '../problems.ts'
 export function checkServer(checked: Checked): string[] {
   const { values, origins, refused } = checked
   const isSet = (name: string): boolean => (values.get(`server.${name}`) ?? null) !== null
+  const hasSocket = String(values.get('server.listen')).startsWith('unix:')
   const place = (name: string): string => `server.${name} (${origins.get(`server.${name}`) ?? 'not set'})`
-  if (['socket', 'certFile', 'keyFile', 'trustProxy'].some((name) => refused.has(`server.${name}`))) return []
+  if (['listen', 'certFile', 'keyFile', 'trustProxy'].some((name) => refused.has(`server.${name}`))) return []
   const given = ['certFile', 'keyFile'].find(isSet)
   const problems = checkPair('server', { isSet, place })
-  if (isSet('socket') && given !== undefined)
+  if (hasSocket && given !== undefined)
     problems.push(
-      `${place(given)}: ${place('socket')} is set as well, and HTTP on a unix socket has no TLS. Remove one of them.`,
+      `${place(given)}: ${place('listen')} is a socket, and HTTP on a unix socket has no TLS. Remove one of them.`,
     )
   const trusted = values.get('server.trustProxy')
-  if (!isSet('socket') && Array.isArray(trusted) && trusted.includes(UNIX_PEER))
+  if (!hasSocket && Array.isArray(trusted) && trusted.includes(UNIX_PEER))
     problems.push(
-      `${place('trustProxy')}: ${UNIX_PEER} stands for connections of server.socket, which is not set. Set it, or remove the entry.`,
+      `${place('trustProxy')}: ${UNIX_PEER} stands for connections of a socket, and server.listen is none. Give unix:PATH there, or remove the entry.`,
     )
   return problems
 }

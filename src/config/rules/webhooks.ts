@@ -19,40 +19,36 @@ function isSet({ values }: Checked, name: string): boolean {
   return value !== null && value !== undefined
 }
 
-/** Certificate and key belong together, and like the host they belong to a port of their own. */
+/** Certificate and key belong together, and to a listener of their own. */
 function checkListener(checked: Checked): string[] {
-  const { values, refused } = checked
-  if (['host', 'port', 'certFile', 'keyFile'].some((name) => refused.has(`webhooks.${name}`))) return []
+  const { refused } = checked
+  if (['listen', 'certFile', 'keyFile'].some((name) => refused.has(`webhooks.${name}`))) return []
   const problems = checkPair('webhooks', {
     isSet: (name) => isSet(checked, name),
     place: (name) => place(checked, name),
   })
-  if (isSet(checked, 'port')) return [...problems, ...checkPort(values)]
-  const useless = ['host', 'certFile', 'keyFile'].find((name) => isSet(checked, name))
+  if (isSet(checked, 'listen')) return [...problems, ...checkAddress(checked)]
+  const useless = ['certFile', 'keyFile'].find((name) => isSet(checked, name))
   if (useless !== undefined) {
     problems.push(
-      `webhooks.port: not set, though ${place(checked, useless)} is. It belongs to a listener of its own: ` +
-        'give the port, or remove the line.',
+      `webhooks.listen: not set, though ${place(checked, useless)} is. It belongs to a listener of its own: ` +
+        'give its address, or remove the line.',
     )
   }
   return problems
 }
 
-function checkPort(values: Checked['values']): string[] {
-  const port = values.get('webhooks.port')
-  const main = values.get('server.port')
-  const host = values.get('webhooks.host') ?? values.get('server.host')
-  if ((values.get('server.socket') ?? null) !== null) return []
-  if (port === 0 || port !== main || host !== values.get('server.host')) return []
-  return [`webhooks.port: ${String(port)} is server.port. Give another one, or null to receive on the main listener.`]
+function checkAddress({ values }: Checked): string[] {
+  const own = String(values.get('webhooks.listen'))
+  if (own !== values.get('server.listen') || own.endsWith(':0')) return []
+  return [`webhooks.listen: ${own} is server.listen. Give another address, or null to receive on the main listener.`]
 }
 
 function checkEndpoints({ values, refused }: Checked): string[] {
-  const path = values.get('webhooks.path')
   const endpoints = values.get('webhooks.endpoints')
-  if (refused.has('webhooks.path') || refused.has('webhooks.endpoints')) return []
-  if (typeof path !== 'string' || !Array.isArray(endpoints)) return []
-  const all = endpointsOf({ path, endpoints: endpoints as string[] })
+  if (refused.has('webhooks.endpoints') || !Array.isArray(endpoints)) return []
+  const all = endpointsOf({ endpoints: endpoints as string[] })
+  if (all.length === 0) return ['webhooks.endpoints: names none. Give one, for example [default=/-/webhooks].']
   const twice = all.flatMap((one, at) => {
     const other = all.slice(0, at).find(({ name, path }) => name === one.name || path === one.path)
     return other === undefined ? [] : [`${other.name}=${other.path} and ${one.name}=${one.path}`]

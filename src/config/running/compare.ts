@@ -10,10 +10,8 @@ import { readNamedFile } from '../../base/files.ts'
 const FOLLOWED: ReadonlySet<string> = new Set([
   'upstream.apiKey',
   'upstream.token',
-  'upstream.clientSecret',
   'identity.apiKey',
-  'identity.token',
-  'identity.clientSecret',
+  'oauth.clientSecret',
   'server.keys',
   'webhooks.secrets',
 ])

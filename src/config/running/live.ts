@@ -1,17 +1,15 @@
-import { type Config, SCHEMA } from '../schema.ts'
+import type { Config } from '../schema.ts'
+import { SCHEMA } from '../table.ts'
 import { followConfig } from '../secret-files.ts'
 
 /** Settings that a running daemon takes over when the settings are read again, by section. */
 const LIVE = {
   osv: ['schedule', 'reconcileSchedule'],
-  feeds: ['schedule'],
   catalog: ['schedule'],
-  identity: ['schedule'],
-  sync: ['jitterSeconds'],
   server: ['keys', 'maxConnections', 'maxConnectionsPerAddress'],
   webhooks: ['secrets'],
   relay: Object.keys(SCHEMA.relay) as (keyof Config['relay'])[],
-  fleet: ['pollSeconds', 'maxLagSeconds', 'leaseSeconds', 'keepDays'],
+  fleet: ['leaseSeconds', 'keepDays'],
   log: ['level', 'access'],
 } as const satisfies { [Name in keyof Config]?: readonly (keyof Config[Name])[] }
 
@@ -38,10 +36,9 @@ export function createLiveConfig(
   const config: Config = {
     ...started,
     osv: follow(started.osv, LIVE.osv, () => now().osv),
-    feeds: follow(started.feeds, LIVE.feeds, () => now().feeds),
+    feeds: follow(started.feeds, ['schedule'], () => now().feeds),
     catalog: follow(started.catalog, LIVE.catalog, () => now().catalog),
-    identity: follow(started.identity, LIVE.identity, () => now().identity),
-    sync: follow(started.sync, LIVE.sync, () => now().sync),
+    identity: follow(started.identity, ['schedule'], () => now().identity),
     server: follow(started.server, LIVE.server, () => now().server),
     webhooks: follow(started.webhooks, LIVE.webhooks, () => now().webhooks),
     relay: follow(started.relay, LIVE.relay, () => now().relay),
@@ -53,9 +50,8 @@ export function createLiveConfig(
 
 /** Without a root there is nothing to request, and what cannot be requested needs no credential. */
 function withoutUpstream(config: Config): Config {
-  const nothing = { apiRoot: null, catalogUrl: null, apiKey: null, token: null, clientId: null }
-  const secrets = { clientSecret: null, authUrl: null, proxy: null }
-  return { ...config, upstream: { ...config.upstream, ...nothing, ...secrets } }
+  const nothing = { apiRoot: null, catalogUrl: null, apiKey: null, token: null, proxy: null }
+  return { ...config, upstream: { ...config.upstream, ...nothing } }
 }
 
 /** The same section, of which these properties are read where they are now. */

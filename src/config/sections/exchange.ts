@@ -15,7 +15,6 @@ export const EXCHANGE = {
     inbox: nullable(directory()),
     keep: integerSetting({ min: 1, max: 10_000, example: 30 }),
     fullDays: number({ min: 0, max: 3650, example: 7 }),
-    pollSeconds: integerSetting({ min: 1, max: 86_400, example: 10 }),
   },
   fleet: {
     url: nullable(storeUrl()),
@@ -27,8 +26,6 @@ export const EXCHANGE = {
     soleWriter: flag(false),
     name: nullable(identifier()),
     site: nullable(identifier()),
-    pollSeconds: integerSetting({ min: 1, max: 3600, example: 10 }),
-    maxLagSeconds: integerSetting({ min: 3, max: 86_400, example: 60 }),
     leaseSeconds: integerSetting({ min: 3, max: 3600, example: 30 }),
     keepDays: number({ min: 1, max: 3650, example: 14 }),
   },

@@ -41,7 +41,7 @@ const WAIT_MS = 60_000
 const NAMED = 20
 
 /**
- * Verifies what is stored at the times of `verify.schedule`, in a thread of the lowest priority that only reads. What is damaged and
+ * Verifies what is stored each week, in a thread of the lowest priority that only reads. What is damaged and
  * can be fetched again is fetched by normal runs, after which it is verified once more.
  */
 export function startScrub(options: ScrubOptions): RunningScrub {
@@ -79,10 +79,10 @@ export function startScrub(options: ScrubOptions): RunningScrub {
   const schedule = planned({ ...options, now }, start)
   return {
     start,
-    catchUp: () => schedule?.catchUp(),
+    catchUp: () => schedule.catchUp(),
     async close() {
       closed = true
-      schedule?.stop()
+      schedule.stop()
       if (timer !== null) clearTimeout(timer)
       await task?.stop()
     },
@@ -91,10 +91,9 @@ export function startScrub(options: ScrubOptions): RunningScrub {
 
 type Clocked = ScrubOptions & { readonly now: () => number }
 
-/** Starts the schedule; null: the settings have none. The first verification is due at its first time after the first start. */
-function planned({ config, log, now }: Clocked, start: () => void): Schedule | null {
+/** Starts the schedule. The first verification is due at its first time after the first start. */
+function planned({ config, log, now }: Clocked, start: () => void): Schedule {
   const { schedule: expression } = config.verify
-  if (expression === null) return null
   const { dir } = config.data
   const known = readLastVerification(dir)
   const since = known?.since ?? toIso(now())

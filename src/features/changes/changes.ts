@@ -84,7 +84,7 @@ function placeOf({ reads }: LookupCall, since: string | undefined): SincePlace {
   const begins = toIso(oldest.publishedAt)
   throw new MirrorError(
     'not_ready',
-    `what changed since ${since}${missingUnit(since)} is not known here: the log of changes begins on ${begins} (data.changeDays, history.keepDays); use --since ${begins}`,
+    `what changed since ${since}${missingUnit(since)} is not known here: the log of changes begins on ${begins} (data.historyDays); use --since ${begins}`,
   )
 }
 

@@ -43,7 +43,7 @@ function subscriptions({ data, catalog, upstream }: Config): Finding {
   const reasons = Array.isArray(others) ? others.join('; ') : ''
   return warning(
     `run ${run.id} of the catalog understood ${understood} ${nounOf(Number(understood), 'subscription')}; not: ${reasons}`,
-    'See "patchmirror subscriptions list": remove what the service no longer has, or name its images in catalog.include.',
+    'See "patchmirror subscriptions list": remove what the service no longer has, or name its images in catalog.patterns.',
   )
 }
 

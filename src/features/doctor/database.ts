@@ -85,7 +85,7 @@ async function lock({ findDaemon }: DoctorWorld, config: Config): Promise<Findin
   const writing = writer === null ? '' : `; ${writer} is writing (a sync or an import)`
   const port = known === null || known.port === 0 ? null : known.port
   const answering = await findDaemon(config, port)
-  const address = 'server.host and server.port'
+  const address = 'server.listen'
   if (serving === null) {
     if (answering === null) return fine(`no daemon serves this data folder${writing}`)
     const who = answering.instance === null ? 'another program' : 'the mirror of another data folder'

@@ -48,7 +48,7 @@ async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
   if (servingDaemon(data.dir) === null) return skipped('no daemon is running, so no endpoint is open')
   const own = webhooks.port !== null
   if (server.publicUrl === null && own)
-    return skipped('webhooks.port has a listener of its own, and server.publicUrl does not say where clients find it')
+    return skipped('webhooks.listen is a listener of its own, and server.publicUrl does not say where clients find it')
   const daemon = server.publicUrl === null ? await world.findDaemon(config, null) : null
   const base = server.publicUrl ?? daemon?.url
   if (base === undefined) return skipped('the address of the daemon is not known')

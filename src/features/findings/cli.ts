@@ -106,7 +106,7 @@ function listSince(reads: FindingsReads, { at, since, limit, removedAt }: Asked,
   if (known === null) throw new MirrorError('not_ready', NOT_JUDGED)
   if (since === undefined) return { since: known, ...list(known) }
   const isFirst = known === toIsoOrNull(reads.readState()?.beganAt)
-  const why = isFirst ? 'when the tags were judged for the first time' : 'data.changeDays'
+  const why = isFirst ? 'when the tags were judged for the first time' : 'data.historyDays'
   throw new MirrorError(
     'not_ready',
     `what changed in the findings since ${since} is not known here: they are known since ${known} (${why}); use --since ${known}`,

@@ -237,7 +237,7 @@ function startJudging({ config, servedPin }: KeeperOptions): RunningTask<Finding
   const data: FindingsTask = {
     dataDir: config.data.dir,
     served: servedPin?.stamp() ?? null,
-    keepDays: config.data.changeDays,
+    keepDays: config.data.historyDays,
   }
   return startTask({ file: workerFile('findings.worker', import.meta.url), data, limits: LIMITS })
 }

@@ -30,7 +30,7 @@ export type LiveFleetSettings = Pick<Config['fleet'], 'pollSeconds' | 'maxLagSec
 
 /** Start data of the thread of a fleet. */
 export interface FleetStart {
-  readonly config: Pick<Config, 'fleet' | 'bundle' | 'catalog' | 'data' | 'history'>
+  readonly config: Pick<Config, 'fleet' | 'bundle' | 'catalog' | 'data'>
   readonly version: string
   /** Address at which this mirror takes webhooks. */
   readonly address: string
@@ -185,7 +185,7 @@ async function stop(opened: Promise<OpenNode>): Promise<void> {
 
 /** What a data folder follows and publishes generations with. */
 interface ReplicaOptions {
-  readonly config: Pick<Config, 'fleet' | 'bundle' | 'catalog' | 'data' | 'history'>
+  readonly config: Pick<Config, 'fleet' | 'bundle' | 'catalog' | 'data'>
   /** Version of this program. */
   readonly version: string
   readonly store: ObjectStore

@@ -55,9 +55,9 @@ function startFleet(options: GateParts): Gate {
     status: () => fleetStatusOf(parts, leads()),
     refusal: () => (leads() ? null : deliveryRefusal(known.report)),
     begin(address) {
-      const { fleet, bundle, catalog, data, history } = config
+      const { fleet, bundle, catalog, data } = config
       thread = startFleetThread({
-        config: { fleet, bundle, catalog, data, history },
+        config: { fleet, bundle, catalog, data },
         version,
         address,
         onReport(report, traffic) {

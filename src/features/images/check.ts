@@ -12,7 +12,7 @@ const AT_ONCE = 8
 
 /** Asks a registry for each image by its digest (HEAD), each once. `place`: HOST/PREFIX; the repositories are below it. */
 export async function checkImages(
-  upstream: Config['upstream'],
+  network: Pick<Config, 'upstream' | 'network'>,
   place: string,
   images: readonly CatalogImage[],
 ): Promise<ReadonlyMap<string, Presence>> {
@@ -21,7 +21,7 @@ export async function checkImages(
   const found = new Map<string, Presence>()
   const work = async (): Promise<void> => {
     for (let next = repositories.pop(); next !== undefined; next = repositories.pop())
-      for (const [name, presence] of await askRepository(upstream, place, next)) found.set(name, presence)
+      for (const [name, presence] of await askRepository(network, place, next)) found.set(name, presence)
   }
   await Promise.all(Array.from({ length: AT_ONCE }, work))
   return found
@@ -29,14 +29,14 @@ export async function checkImages(
 
 /** Asks for the images of one repository, in one session; where it cannot be asked, none of them is known. */
 async function askRepository(
-  upstream: Config['upstream'],
+  network: Pick<Config, 'upstream' | 'network'>,
   place: string,
   images: readonly CatalogImage[],
 ): Promise<Map<string, Presence>> {
   const [first] = images
   const reference = first === undefined ? null : readReference(`oci://${place.replace(/\/$/, '')}/${pinned(first)}`)
   if (reference?.kind !== 'registry') throw new MirrorError('usage', `${place} is no registry`)
-  const repository = openRepository(upstream, reference, 'pull')
+  const repository = openRepository(network, reference, 'pull')
   try {
     const why = await orWhy(() => expectRegistry(repository).then(() => null))
     const answers = new Map<string, Presence>()

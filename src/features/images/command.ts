@@ -90,7 +90,7 @@ export async function imagesCommand(options: ImagesOptions): Promise<number> {
   const doubts = doubtsOf(listed)
   for (const line of options.json === true ? [] : doubts) process.stderr.write(`patchmirror: ${visibleLines(line)}\n`)
   if (check !== undefined) {
-    const found = await checkImages(config.upstream, check, listed.images)
+    const found = await checkImages(config, check, listed.images)
     return printCheck(listed, found, options.json === true) && doubts.length === 0 ? 0 : UNKNOWN
   }
   if (options.json === true) printJson({ ...listed, doubts })

@@ -39,7 +39,7 @@ export async function withPackageIndex<T>(config: Config, lookup: (index: TriedI
  */
 export async function buildPackageIndex(config: Config): Promise<string | null> {
   const { views, data } = config
-  if (isOff(config)) return 'this mirror has no index of packages: views.bucket and views.query are off in its settings'
+  if (isOff(config)) return 'this mirror has no index of packages: views.serve has neither bucket nor query'
   if (withReads(data.dir, (reads) => isToBuild(config, reads)) === false) return null
   const isFirst = readCurrentViews(data.dir, 'osv') === null
   const why = isFirst

@@ -265,11 +265,11 @@ function fixWords({ suppressed, fixable }: KnownRecordTags['tags'][number]): str
 }
 
 function historyTable({ reads, config }: RecordContext, id: string): Table {
-  const { changeDays } = config.data
+  const { historyDays } = config.data
   return {
     kind: 'table',
     title: 'history on this mirror',
-    notes: [`as far as the log of changes reaches back: ${counted(changeDays, 'day')} (data.changeDays), or less`],
+    notes: [`as far as the log of changes reaches back: ${counted(historyDays, 'day')} (data.historyDays), or less`],
     columns: ['change', 'when', 'snapshot'],
     rows: reads.changes
       .listChangesOf('osv', id, MOST_CHANGES)
@@ -279,6 +279,6 @@ function historyTable({ reads, config }: RecordContext, id: string): Table {
         codeValue(snapshot.slice(0, 12), { kind: 'changes', source: 'osv', since: snapshot }),
       ]),
     empty:
-      'no change of it is in the log: it came with the first snapshot, or its changes are older than data.changeDays',
+      'no change of it is in the log: it came with the first snapshot, or its changes are older than data.historyDays',
   }
 }

@@ -170,7 +170,7 @@ function vexStateOf(config: Config, { reads }: ShortReads, now: number): MatchVe
   const origin = createStaleRule(config, () => now)('catalog', originNotAfter(stored, oldest))
   const { asOf, snapshot, stale } = origin
   if (stale?.refused === true)
-    return vexNotApplied(`the mirrored VEX is as of ${asOf}, ${stale.limit}, and catalog.staleAction is refuse`)
+    return vexNotApplied(`the mirrored VEX is as of ${asOf}, ${stale.limit}, and server.staleAction is refuse`)
   const missing = reads.catalog.countMissingVex()
   return { notApplied: null, snapshot, asOf, stale: stale?.limit ?? null, documents: 0, unread: 0, missing }
 }

@@ -143,7 +143,7 @@ function send(reply: MatchReply, request: IncomingMessage, response: ServerRespo
 const SWITCHED_OFF: Problem = {
   status: 404,
   error: 'not_found',
-  message: 'this mirror judges no SBOMs: views.query is off in its settings',
+  message: 'this mirror judges no SBOMs: views.serve has no query',
 }
 
 type Refusal = Pick<Problem, 'status' | 'error' | 'message' | 'headers'>

@@ -107,7 +107,7 @@ function targetsOf(inbox: Parts['inbox']): () => readonly RelayTarget[] {
 }
 
 /** Credentials for receivers: none. */
-const NO_CREDENTIAL = { apiKey: null, token: null, clientId: null, clientSecret: null }
+const NO_CREDENTIAL = { apiKey: null, token: null }
 
 /** The relay's thread as the rest of the program sees it. */
 interface RelayThread {

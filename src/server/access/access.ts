@@ -124,10 +124,10 @@ function isOpenTo(request: IncomingMessage, options: AccessOptions): boolean {
 /** Why `server.openLoopback` opens nothing; null when it does. */
 function whyClosed({ listeningOn, settings }: AccessOptions): string | null {
   const { publicUrl, socket, trustProxy } = settings
-  if (socket !== null) return 'server.socket is set, and its connections have no address'
+  if (socket !== null) return 'server.listen is a socket, whose connections have no address'
   const address = listeningOn()
   if (address === null || !isLoopbackAddress(address))
-    return 'the mirror listens to more than this machine (server.host)'
+    return 'the mirror listens to more than this machine (server.listen)'
   if (publicUrl !== null) return 'server.publicUrl is set, so the mirror is reached from other machines'
   if (trustProxy.length > 0) return 'server.trustProxy is set, so a proxy forwards requests to the mirror'
   return null

@@ -37,13 +37,10 @@ export function createMissing(config: Config, served: Origins): Missing {
   const isMirrored = ({ list }: CatalogResource): boolean =>
     list !== null && served.reads.catalog.readList(canonicalPath(list.path) ?? '') !== null
   const switchedOff = (resource: CatalogResource): Problem | null => {
-    const { setting, name } = resource
-    if (setting === null || isMirrored(resource)) return null
-    if (setting === 'catalog.mirrorApiKeys' && !config.catalog.mirrorApiKeys)
-      return leftOut(ownerOf(config), `${name} are personal data and not mirrored`, setting)
-    if (setting === 'identity.mirrorUsers' && !config.identity.mirrorUsers)
-      return leftOut(ownerOf(config), `${name} are personal data and not mirrored`, setting)
-    return null
+    const { personal, name } = resource
+    if (personal === null || isMirrored(resource)) return null
+    if (config.catalog.personalData.includes(personal)) return null
+    return leftOut(ownerOf(config), `${name} are personal data and not mirrored`, 'catalog.personalData')
   }
   /** The list is mirrored at another version of its surface than it was asked for at. */
   const elsewhere = (resource: CatalogResource): Problem | null => {
@@ -221,7 +218,7 @@ function throwIfChanged(config: Config, { reads }: Pick<Origins, 'reads'>, path:
 function unnamed(config: Config, served: Pick<Origins, 'reads'>, path: string): Problem {
   throwIfChanged(config, served, path)
   const why = 'this artifact set is not stored; whether the service has it is not known here'
-  return leftOut(catalogOwner(config), why, 'catalog.avrIds')
+  return leftOut(catalogOwner(config), why, 'catalog.patterns')
 }
 
 /**
@@ -272,7 +269,7 @@ function leftOutOfScope(config: Config): Problem {
   return leftOut(
     owner,
     `the service lists what this belongs to, but that is not in the scope of ${whose} and was not asked for`,
-    'catalog.scope, catalog.include or catalog.exclude',
+    'catalog.scope or catalog.patterns',
   )
 }
 

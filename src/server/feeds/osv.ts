@@ -180,7 +180,7 @@ function unlisted({ snapshots }: Reads): string {
   return `the index of this snapshot (X-Mirror-As-Of) does not list this id: upstream does not list it, or it is ${OUT_OF_SCOPE}; a record published since comes with a later sync or bundle`
 }
 
-const OUT_OF_SCOPE = 'out of the scope of this mirror (osv.include, osv.exclude)'
+const OUT_OF_SCOPE = 'out of the scope of this mirror (osv.scope)'
 
 function notFound(message: string, fields: Problem['fields']): Problem {
   return { status: 404, error: 'not_found', message, ...(fields && { fields }) }

@@ -235,7 +235,7 @@ function unknown({ changes }: Pick<Reads, 'changes'>, since: string, source: Sou
   const message =
     begins === null
       ? `${what}: nothing of it was published here yet`
-      : `${what} (data.changeDays, history.keepDays): ` +
+      : `${what} (data.historyDays): ` +
         `do a full read, then follow from the snapshot that X-Mirror-Snapshot names${earliest}`
   return { status: 404, error: 'unknown_snapshot', message }
 }

@@ -245,8 +245,7 @@ function parseVersion(
   }
 }
 
-const OUTSIDE =
-  'record removed from this mirror: upstream lists it, and it is out of the scope (osv.include, osv.exclude)'
+const OUTSIDE = 'record removed from this mirror: upstream lists it, and it is out of the scope (osv.scope)'
 /** Upstream does not have these any more. */
 const DAMAGED_EARLIER =
   'changed (the stored bytes of its earlier version are damaged: "patchmirror doctor --data --repair" removes it)'

@@ -32,16 +32,7 @@ export function notSynced(source: SourceName, what: string, changed: string): Mi
 }
 
 /** Settings that may have brought something into scope, where a run used another value. */
-const WIDENING = [
-  'catalog.scope',
-  'catalog.include',
-  'catalog.exclude',
-  'catalog.avrIds',
-  'osv.include',
-  'osv.exclude',
-  'feeds.extraPaths',
-  'upstream.catalogUrl',
-]
+const WIDENING = ['catalog.scope', 'catalog.patterns', 'osv.scope', 'feeds.extraPaths', 'upstream.catalogUrl']
 
 /**
  * Returns the settings by which the next run may mirror what is not in scope of what is stored, in words; null: none, or such a

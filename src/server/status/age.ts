@@ -12,7 +12,7 @@ type AgeSettings = { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHo
 export function describeOverAge(settings: AgeSettings, source: SourceName, ageSeconds: number | null): string | null {
   if (ageSeconds === null) return NO_AGE
   const { maxAgeHours } = settings[source]
-  return ageSeconds > maxAgeHours * 3600 ? `older than ${source}.maxAgeHours (${maxAgeHours})` : null
+  return ageSeconds > maxAgeHours * 3600 ? `older than sync.maxAgeHours (${maxAgeHours})` : null
 }
 
 /** Why a source is not ready: nothing of it is mirrored, or that is too old. */

@@ -12,7 +12,7 @@ export function judgeFleet(
 ): Verdict {
   const why = failing === null ? '' : `: ${failing.message}`
   if (served === 0) return { ready: false, reason: `no generation is served yet${why}` }
-  const limit = `fleet.maxLagSeconds (${maxLagSeconds})`
+  const limit = `the ${maxLagSeconds} s that a mirror of a fleet may be behind`
   if (lagSeconds !== null && lagSeconds > maxLagSeconds) {
     const reason = `generation ${served} is served, and ${seen} since ${lagSeconds} s should be, longer than ${limit}${why}`
     return { ready: false, reason }

@@ -225,7 +225,7 @@ function effectOf(ones: readonly SourceStatus[], config: Config): string {
   const over = ones.flatMap(({ name, asOf, ageSeconds }) =>
     asOf === null ? [] : (describeOverAge(config, name, ageSeconds) ?? []),
   )
-  return [words, ...over].join(', ')
+  return [words, ...new Set(over)].join(', ')
 }
 
 function servedWords(dates: readonly (string | null)[]): string {

@@ -31,7 +31,7 @@ export function judgeReadiness(
     }
     const isReady = ageKind(source, config) === null
     const over = describeOverAge(config, name, ageSeconds)
-    const limit = over ?? `within ${name}.maxAgeHours (${config[name].maxAgeHours})`
+    const limit = over ?? `within sync.maxAgeHours (${config[name].maxAgeHours})`
     const verdict = { name, ready: isReady, reason: `as of ${asOf}, ${limit}` }
     const partialLists = source.partialLists.map(({ path }) => path)
     return partialLists.length === 0 ? verdict : { ...verdict, partialLists }

@@ -11,8 +11,7 @@ type SnapshotToLog = Omit<LoggedSnapshot, 'id' | 'added' | 'changed' | 'removed'
 
 /** How long changes and superseded records are kept. */
 type KeepTimes = {
-  readonly data: Pick<Config['data'], 'changeDays'>
-  readonly history: Config['history']
+  readonly data: Pick<Config['data'], 'historyDays'>
 }
 
 /** Largest number of snapshots, and of their names together, in the log of a source. */
@@ -59,11 +58,10 @@ export function createChangeWriter(db: Db) {
      * Does the same by the settings and a time (`timeOfAges`): superseded records lead to nothing without the rows that replaced
      * them.
      */
-    forgetOldChanges(source: SourceName, time: number, { data, history }: KeepTimes): void {
-      const days = source === 'osv' ? Math.max(data.changeDays, history.keepDays) : data.changeDays
-      forgetChanges(source, time - days * DAY_MS)
-      const { keepDays } = history
-      if (source === 'osv') superseded.forgetReplaced(keepDays === 0 ? Infinity : time - keepDays * DAY_MS)
+    forgetOldChanges(source: SourceName, time: number, { data }: KeepTimes): void {
+      const before = time - data.historyDays * DAY_MS
+      forgetChanges(source, before)
+      if (source === 'osv') superseded.forgetReplaced(before)
     },
   }
 }

@@ -102,5 +102,5 @@ export interface JudgingSettings {
 /** Returns why tags are not judged by the settings; null: they are. */
 export function whyNoTags({ match, views }: JudgingSettings): string | null {
   if (match.tags && views.query) return null
-  return `this mirror judges no tags: ${match.tags ? 'views.query' : 'match.tags'} is off in its settings`
+  return `this mirror judges no tags: views.serve has no ${match.tags ? 'query' : 'findings'}`
 }

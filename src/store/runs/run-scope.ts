@@ -7,12 +7,11 @@ import { IN_PART } from './run-dates.ts'
 /** The settings that decide what of a source is mirrored, by their keys. */
 function decidingSettings(config: Config, source: SourceName): Readonly<Record<string, unknown>> {
   const { osv, feeds, catalog, identity, upstream, views } = config
-  const isNarrowed = osv.include.length + osv.exclude.length > 0
+  const isNarrowed = osv.scope.length > 0
   switch (source) {
     case 'osv':
       return {
-        'osv.include': osv.include,
-        'osv.exclude': osv.exclude,
+        'osv.scope': osv.scope,
         // The name of a vendor counts only where some records are out of scope.
         ...(isNarrowed && { 'views.vendors': views.vendors }),
       }
@@ -21,14 +20,12 @@ function decidingSettings(config: Config, source: SourceName): Readonly<Record<s
     case 'catalog':
       return {
         'catalog.scope': catalog.scope,
-        'catalog.include': catalog.include,
-        'catalog.exclude': catalog.exclude,
-        'catalog.avrIds': catalog.avrIds,
-        'catalog.mirrorApiKeys': catalog.mirrorApiKeys,
+        'catalog.patterns': catalog.patterns,
+        'catalog.personalData': catalog.mirrorApiKeys,
         'upstream.catalogUrl': upstream.catalogUrl !== null,
       }
     case 'identity':
-      return { 'identity.mirrorUsers': identity.mirrorUsers, 'identity.apiUrl': identity.apiUrl }
+      return { 'catalog.personalData': identity.mirrorUsers, 'identity.apiUrl': identity.apiUrl }
   }
 }
 
@@ -108,7 +105,7 @@ function pairOf(setting: string): [key: string, digest: string] {
   return [key, digest]
 }
 
-/** Says which other settings a run used: "run 12 used another catalog.include". */
+/** Says which other settings a run used: "run 12 used another catalog.patterns". */
 export function describeChanged({ run, keys }: ChangedScope): string {
   return `run ${run} used another ${keys.join(', ')}`
 }

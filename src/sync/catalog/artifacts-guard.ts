@@ -77,8 +77,8 @@ export async function judgeArtifacts(
 }
 
 function standardOf(context: CatalogContext, { of, ofTag }: ArtifactJudging['totals']): SourceStandard {
-  const { guardItems, guardFraction } = context.config.catalog
-  const removal = { count: guardItems, share: guardFraction }
+  const { removedCount, removedShare } = context.config.guard
+  const removal = { count: removedCount, share: removedShare }
   return { ...createStandard(context, (kind) => of.get(kind) ?? 0, removal), ofTag }
 }
 

@@ -47,7 +47,7 @@ function listedItems(context: CatalogContext, { walks }: Crawl): RemovedItems[] 
 }
 
 function reasonOf({ config }: CatalogContext, { stored, gone }: Gone, noun: string): string | null {
-  const limits = { fraction: config.catalog.guardFraction, count: config.catalog.guardItems }
+  const limits = { fraction: config.guard.removedShare, count: config.guard.removedCount }
   return gone.length <= limits.count ? null : refuseRemoval(stored, gone.length, limits, noun)
 }
 

@@ -146,7 +146,7 @@ async function admitOrRefuse(
 ): Promise<void> {
   const { config, store, runId, dryRun, facts } = context
   const before = stored?.entries ?? 0
-  const limits = { fraction: config.feeds.guardFraction, count: config.feeds.guardEntries }
+  const limits = { fraction: config.guard.removedShare, count: config.guard.removedCount }
   const removal = refuseRemoval(before, before - document.document.entries, limits, 'entries')
   const { path, sha256, body } = document.document
   const judged = removal === null ? await judgeFeed(context, stored, document.document) : null
@@ -264,7 +264,7 @@ async function judgeFeed(
   const { lostEntries } = await import('../../guard/feed-entries.ts')
   const { createDoubtCount } = await import('../../guard/verdict.ts')
   const { lost, total } = lostEntries(parsed(before), parsed(body))
-  const removal = { count: config.feeds.guardEntries, share: config.feeds.guardFraction }
+  const removal = { count: config.guard.removedCount, share: config.guard.removedShare }
   const standard = createStandard(context, () => total, removal)
   const count = createDoubtCount(standard)
   for (const { name, because, isEnded } of lost) {

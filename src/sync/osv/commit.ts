@@ -201,7 +201,7 @@ function replaceSnapshot(
   const counted = { records: built.members, scope: scope?.text ?? null }
   const change = store.snapshots.replaceSnapshot({ ...snapshot, ...counted }, proof)
   store.dates.noteDates(change, publishedAt)
-  store.osv.forgetTombstones(timeOfAges(store, now()) - config.data.tombstoneDays * DAY_MS)
+  store.osv.forgetTombstones(timeOfAges(store, now()) - config.data.historyDays * DAY_MS)
   if (approval.closesQuarantine()) store.quarantine.supersedeQuarantines(OSV_INDEX, now())
 }
 

@@ -20,12 +20,12 @@ export interface Refusal {
 
 /** Refuses an index that would remove too many records, unless that is approved; null: the run may continue. */
 export function refuseIndex(
-  { osv }: Pick<Config, 'osv'>,
+  { guard }: Pick<Config, 'guard'>,
   { sha256, ids, unnamed, scope }: OsvIndex,
   plan: OsvPlan,
   approval: Approval,
 ): Refusal | null {
-  const reason = removalReason(osv, plan, (scope?.listed ?? ids).size, unnamed)
+  const reason = removalReason(guard, plan, (scope?.listed ?? ids).size, unnamed)
   return reason === null || approval.allowsRemovals(sha256) ? null : { state: 'refused', sha256, reason }
 }
 
@@ -40,7 +40,7 @@ export async function openRecordGuard(context: SyncContext, plan: OsvPlan, appro
   const { config, suspectIds } = context
   const isOff = plan.stored === 0 || config.guard.mode === 'off'
   const left: LeftRecord[] = []
-  const withLeft = (compared: GuardVerdict | null) => judgeLeft(config.osv, plan, left, compared)
+  const withLeft = (compared: GuardVerdict | null) => judgeLeft(config.guard, plan, left, compared)
   const compared = isOff ? null : await openComparison(context, plan.stored)
   return {
     /** Judges a record before it replaces the stored one. */
@@ -81,7 +81,7 @@ async function openComparison(context: SyncContext, stored: number) {
   const { config, store, now } = context
   const { createRecordGuard } = await import('../../guard/guard.ts')
   const { ruledOutIds } = await import('../../guard/ids.ts')
-  const removal = { count: config.osv.guardRecords, share: config.osv.guardFraction }
+  const removal = { count: config.guard.removedCount, share: config.guard.removedShare }
   const standard = createStandard(context, () => stored, removal)
   const ruledOut = (ids: ReadonlySet<string>) => ruledOutIds(store.vex, ids)
   const guard = createRecordGuard({ ...standard, ruledOut }, stored, now())
@@ -114,13 +114,13 @@ async function openComparison(context: SyncContext, stored: number) {
  * those of removals. The identity is of the ids and stamps, since what is out of scope is removed whatever it says.
  */
 function judgeLeft(
-  osv: Config['osv'],
+  guard: Config['guard'],
   { stored, removed }: Pick<OsvPlan, 'stored' | 'removed'>,
   left: readonly LeftRecord[],
   verdict: GuardVerdict | null,
 ): GuardVerdict | null {
   if (left.length === 0) return verdict
-  const refuse = (of: number, lost: number) => refuseRemoval(of, lost, limitsOf(osv), 'records')
+  const refuse = (of: number, lost: number) => refuseRemoval(of, lost, limitsOf(guard), 'records')
   // Removals over the limits were approved: then what leaves the scope is judged against the rest.
   const beside = refuse(stored, removed.length) === null ? removed.length : 0
   const rest = beside === removed.length ? stored : stored - removed.length
@@ -128,7 +128,7 @@ function judgeLeft(
   if (reason === null) return verdict
   const ids = left.map((one) => one.join(' ')).sort()
   const others = beside === 0 ? '' : `, and the index removes ${beside}`
-  const refusal = `${counted(left.length, 'record')} left the scope (osv.include, osv.exclude)${others}: ${reason}`
+  const refusal = `${counted(left.length, 'record')} left the scope (osv.scope)${others}: ${reason}`
   return {
     refusal: [refusal, ...(verdict?.refusal ? [verdict.refusal] : [])].join('; '),
     warning: verdict?.warning ?? null,
@@ -148,21 +148,21 @@ const LISTED = 20
 const OUT_OF_SCOPE = 'out of the mirrored scope now'
 
 function removalReason(
-  osv: Config['osv'],
+  guard: Config['guard'],
   { stored, removed, dropped, added }: OsvPlan,
   listed: number,
   unnamed: number,
 ): string | null {
   if (listed === 0) return 'the index lists no record at all'
   if (stored > 0 && dropped.length === stored && added.length === 0)
-    return `the scope (osv.include, osv.exclude) would remove all ${stored} records, and nothing else that upstream lists is in it`
+    return `the scope (osv.scope) would remove all ${stored} records, and nothing else that upstream lists is in it`
   if (unnamed > 0 && removed.length > 0) {
     return `${counted(unnamed, 'entry has', 'entries have')} no id, so the ${counted(removed.length, 'record that seems', 'records that seem')} removed may be among them`
   }
-  return refuseRemoval(stored, removed.length, limitsOf(osv), 'records')
+  return refuseRemoval(stored, removed.length, limitsOf(guard), 'records')
 }
 
 /** Returns the limits of removals that the settings have. */
-function limitsOf({ guardFraction, guardRecords }: Config['osv']) {
-  return { fraction: guardFraction, count: guardRecords }
+function limitsOf({ removedShare, removedCount }: Config['guard']) {
+  return { fraction: removedShare, count: removedCount }
 }

@@ -232,7 +232,7 @@ function scopedBy({ facts }: SyncContext, index: OsvIndex): string {
   facts['outOfScope'] = count
   const dropped = facts['removedByScope']
   const also = typeof dropped === 'number' ? `, ${dropped} of them removed by the scope` : ''
-  return `; ${counted(count, 'listed record is', 'listed records are')} out of scope (osv.include, osv.exclude)${also}`
+  return `; ${counted(count, 'listed record is', 'listed records are')} out of scope (osv.scope)${also}`
 }
 
 /** Returns a note on what a sync compared without the archive: the index's stamps, or each record where it has none. */

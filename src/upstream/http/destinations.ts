@@ -1,5 +1,6 @@
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
+import type { Trusted } from '../../base/connections/trusted.ts'
 import { MirrorError } from '../../base/errors.ts'
 
 /** Address ranges that are not on the public internet: private, local, shared, reserved, multicast. */
@@ -60,16 +61,19 @@ class PrivateAddressError extends Error {
 
 type Callback = (error: Error | null, address: string | LookupAddress[], family?: number) => void
 
-/** Does the same as `dns.lookup`, but only for public addresses. */
-export function lookupPublic(host: string, options: LookupOptions, callback: Callback): void {
-  lookup(host, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) return callback(error, [])
-    const refused = addresses.find(({ address }) => isPrivateAddress(address))
-    if (refused !== undefined) return callback(new PrivateAddressError(host, refused.address), [])
-    const [first] = addresses
-    if (options.all === true || first === undefined) return callback(null, addresses)
-    callback(null, first.address, first.family)
-  })
+/** Returns what does the same as `dns.lookup`, but only for public addresses, and for hosts and addresses that are trusted. */
+export function lookupPublic(isTrusted: Trusted) {
+  return (host: string, options: LookupOptions, callback: Callback): void => {
+    lookup(host, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, [])
+      const isRefused = (address: string): boolean => isPrivateAddress(address) && !isTrusted(address)
+      const refused = isTrusted(host) ? undefined : addresses.find(({ address }) => isRefused(address))
+      if (refused !== undefined) return callback(new PrivateAddressError(host, refused.address), [])
+      const [first] = addresses
+      if (options.all === true || first === undefined) return callback(null, addresses)
+      callback(null, first.address, first.family)
+    })
+  }
 }
 
 /** A redirect to another host, where the service stores large documents. */

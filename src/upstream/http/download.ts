@@ -97,7 +97,10 @@ async function place(
   const total = range?.total ?? meta.length
   const cap = options.config.maxArchiveBytes
   if (total !== null && total > cap) {
-    throw new MirrorError('upstream_too_large', `${path}: ${total} bytes, the cap (upstream.maxArchiveBytes) is ${cap}`)
+    throw new MirrorError(
+      'upstream_too_large',
+      `${path}: ${total} bytes, the cap (upstream.maxBytes, archive) is ${cap}`,
+    )
   }
   const from = range?.start ?? 0
   if (total !== null) await options.checkRoom(total - from)

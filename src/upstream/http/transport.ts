@@ -1,3 +1,4 @@
+import type { Trusted } from '../../base/connections/trusted.ts'
 import { getCACertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { type Proxy, createProxyRule } from '../../config/proxies.ts'
@@ -45,8 +46,8 @@ export interface Transport {
 
 /** Options of a transport. */
 interface TransportOptions {
-  /** Whether to refuse names that resolve to private addresses; behind a proxy, the proxy resolves names. */
-  publicOnly?: boolean
+  /** Refuses names that resolve to private addresses, but for these; behind a proxy, the proxy resolves names. */
+  privateTo?: Trusted | undefined
   /** Whether to ignore the configured proxy. */
   direct?: boolean
   /**
@@ -64,10 +65,10 @@ interface TransportOptions {
  */
 export function createTransport(
   config: Config['upstream'],
-  { publicOnly = false, direct = false, own }: TransportOptions = {},
+  { privateTo, direct = false, own }: TransportOptions = {},
 ): Transport {
   const rule = createProxyRule(config.proxy, process.env)
-  const dispatchers = createDispatchers(config, { publicOnly, own })
+  const dispatchers = createDispatchers(config, { privateTo, own })
   return {
     async send(request, signal) {
       const proxy = direct ? null : rule(request.url)
@@ -165,7 +166,7 @@ export function connectTimeoutOf({ requestTimeoutMs }: Pick<Config['upstream'], 
 }
 
 /** Creates a dispatcher for direct connections and one per proxy, each on first use. */
-function createDispatchers(config: Config['upstream'], { publicOnly = false, own }: TransportOptions) {
+function createDispatchers(config: Config['upstream'], { privateTo, own }: TransportOptions) {
   const ca = authoritiesOf(config)
   const tls = ca === undefined ? {} : { ca }
   const options = {
@@ -178,7 +179,7 @@ function createDispatchers(config: Config['upstream'], { publicOnly = false, own
     connect: {
       timeout: connectTimeoutOf(config),
       ...tls,
-      ...(publicOnly && { lookup: lookupPublic }),
+      ...(privateTo && { lookup: lookupPublic(privateTo) }),
       ...(own && { rejectUnauthorized: false }),
       ...(typeof own?.socket === 'string' && { socketPath: own.socket }),
     },

@@ -345,7 +345,7 @@ function createGuard(path: string, bounds: WalkBounds, now: () => number) {
     /** Counts a page. Throws where the list is larger than its limit. */
     page({ items, sha256 }: ReadPage, size: number): void {
       bytes += size
-      if (bytes > bounds.bytes) throw endless(`${bounds.bytes} bytes (catalog.maxListBytes)`)
+      if (bytes > bounds.bytes) throw endless(`${bounds.bytes} bytes (upstream.maxBytes, list)`)
       empty = items.length === 0 ? empty + 1 : 0
       last = sha256
     },

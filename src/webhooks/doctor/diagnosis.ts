@@ -78,7 +78,7 @@ function secretProblems(judged: Case, match: Diagnosis['match'], age: number | n
   if (match === null) return [...problems, NO_MATCH]
   const used = judged.secrets.find(({ label }) => label === match.secret)
   if (used !== undefined && !isValidAt(used, judged.now))
-    problems.push(`the secret ${used.label} does not count at that time (notBefore, notAfter in webhooks.secretFile)`)
+    problems.push(`the secret ${used.label} does not count at that time (notBefore, notAfter in webhook-secrets.json)`)
   else if (problems.length === 0)
     problems.push(
       `the signature is sound, but not of the form that webhooks.dialect pins (${judged.dialect}): set it to any`,

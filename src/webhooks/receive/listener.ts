@@ -158,8 +158,7 @@ async function listening(server: Server, host: string, port: number): Promise<vo
   } catch (error) {
     throw new MirrorError(
       'config',
-      `${host} port ${port} cannot be listened on for webhooks (${messageOf(error)}): ` +
-        'set webhooks.port and webhooks.host',
+      `${host} port ${port} cannot be listened on for webhooks (${messageOf(error)}): ` + 'set webhooks.listen',
       { cause: error },
     )
   }

@@ -84,8 +84,8 @@ function parseJson(text: string, path: string): unknown {
 function fault(path: string, what: string): MirrorError {
   return new MirrorError(
     'config',
-    `the webhook secrets in ${path}: the file ${what}. Repair or remove it, or name another one ` +
-      '(webhooks.secretFile); "patchmirror webhooks register", at a mirror with an upstream, writes it.',
+    `the webhook secrets in ${path}: the file ${what}. Repair or remove it; ` +
+      '"patchmirror webhooks register", at a mirror with an upstream, writes it.',
   )
 }
 

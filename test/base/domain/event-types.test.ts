@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import {
   AWAITED_LISTS,
   EVENT_TYPES,
@@ -13,7 +13,7 @@ import { EVENT_TYPE } from '../../sandbox/service/routes/webhooks.ts'
 import { createTypeFilter } from '../../../src/webhooks/receive/event.ts'
 
 describe('the event types table', () => {
-  const { config } = loadConfig({ env: {}, cwd: '/' })
+  const { config } = loadQuick({ env: {}, cwd: '/' })
   const { vendor } = config.upstream
 
   test('has exactly the service’s types that the default of webhooks.types accepts', () => {

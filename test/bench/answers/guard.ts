@@ -27,9 +27,7 @@ export interface Stored {
 
 /** Nothing but the sync uses the processor. */
 const SYNC_ALONE = {
-  PATCHMIRROR_VIEWS_BUCKET: 'false',
-  PATCHMIRROR_VIEWS_QUERY: 'false',
-  PATCHMIRROR_VIEWS_VEX: 'false',
+  PATCHMIRROR_VIEWS_SERVE: ',',
 }
 
 /** Syncs the same changes into a mirror with the guard and one without, in turn. */

@@ -13,9 +13,7 @@ import { ROOT, timed } from '../world/processes.ts'
 export const CHANGED_RECORDS = 10
 const RECORDS_EACH = 10
 const SETTINGS = {
-  PATCHMIRROR_VIEWS_BUCKET: 'false',
-  PATCHMIRROR_VIEWS_QUERY: 'false',
-  PATCHMIRROR_VIEWS_VEX: 'false',
+  PATCHMIRROR_VIEWS_SERVE: ',',
 }
 
 /** A mirror of tags and of records about the packages in their SBOMs. */

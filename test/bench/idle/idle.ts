@@ -110,11 +110,9 @@ function everything(sandbox: SandboxProcess, target: string, dir: string): Recor
   const { line } = createKeyFiles(join(dir, 'key'))
   return {
     ...catalogSettings(sandbox),
-    PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
+    PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys,users',
     PATCHMIRROR_IDENTITY_API_URL: sandbox.identityUrl,
     PATCHMIRROR_IDENTITY_API_KEY: SANDBOX_KEYS.readonly,
-    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
-    PATCHMIRROR_IDENTITY_SCHEDULE: '0 0 1 1 *',
     PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
     PATCHMIRROR_RELAY_TARGETS: target,
     PATCHMIRROR_EDGE_MAX_AGE_SECONDS: '60',

@@ -127,7 +127,7 @@ async function startOnce(upstream: string, dir: string): Promise<Start> {
   const state = { isOver: false }
   const ready = firstReady(port, state)
   try {
-    const daemon = await startDaemon(upstream, dir, { PATCHMIRROR_SERVER_PORT: String(port) })
+    const daemon = await startDaemon(upstream, dir, { PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}` })
     const ms = (await ready) - daemon.startedAt
     await daemon.stop()
     return { ms, loadedMs: daemon.loadedMs + ms, threadsMs: daemon.startMs }

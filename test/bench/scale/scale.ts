@@ -84,7 +84,7 @@ async function syncTickets(root: string, count: number): Promise<Point> {
   const others = ['--tags', '1', '--packages', '1']
   const sandbox = await startSandbox(1, ['--tickets', String(count), ...others])
   try {
-    const settings = { ...catalogSettings(sandbox), PATCHMIRROR_CATALOG_MAX_LIST_BYTES: '8 GB' }
+    const settings = { ...catalogSettings(sandbox), PATCHMIRROR_UPSTREAM_MAX_BYTES: 'list=8 GB' }
     return await measure(root, { kind: 'tickets', count }, 'catalog', sandbox.url, settings)
   } finally {
     await sandbox.stop()
@@ -114,9 +114,7 @@ async function measure(
 
 /** Views have lines of their own, and would run on while the disk is measured. */
 const NO_VIEWS = {
-  PATCHMIRROR_VIEWS_BUCKET: 'false',
-  PATCHMIRROR_VIEWS_QUERY: 'false',
-  PATCHMIRROR_VIEWS_VEX: 'false',
+  PATCHMIRROR_VIEWS_SERVE: ',',
 }
 
 /** Limits of peak memory by full size, bytes. */

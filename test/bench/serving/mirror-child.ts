@@ -7,7 +7,7 @@ import { scannerRoutes } from '../../../src/features/scanners/routes/public-path
 /** The mirror's server over a data folder: `mirror-child.ts DIR CACHE_BYTES`. */
 const [dir = '', cacheBytes = ''] = process.argv.slice(2)
 const env = {
-  PATCHMIRROR_SERVER_PORT: '0',
+  PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
   PATCHMIRROR_SERVER_CACHE_BYTES: cacheBytes,
 }
 const { config } = loadConfig({ env, cwd: dir })

@@ -12,9 +12,7 @@ const RECORDS = 100_000
 const CHANGED = 100
 /** The daemon only syncs here: views are made in a process that does nothing else. */
 const NO_VIEWS = {
-  PATCHMIRROR_VIEWS_BUCKET: 'false',
-  PATCHMIRROR_VIEWS_QUERY: 'false',
-  PATCHMIRROR_VIEWS_VEX: 'false',
+  PATCHMIRROR_VIEWS_SERVE: ',',
 }
 
 /** How making views went: wall and processor time in milliseconds, peak memory in bytes. */

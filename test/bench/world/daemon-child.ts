@@ -1,6 +1,8 @@
 import type * as Agent from '../../../src/daemon/agent.ts'
+import type * as Fixed from '../../../src/config/fixed.ts'
 import type * as Load from '../../../src/config/load.ts'
 import type * as Log from '../../../src/base/log.ts'
+import { applyLimits } from '../../support/limits.ts'
 import { built } from './built.ts'
 import { peakMemory } from './peak.ts'
 import type * as Table from '../../../src/features.ts'
@@ -10,9 +12,11 @@ import type * as Table from '../../../src/features.ts'
 const { createAgent } = (await built('daemon/agent.js')) as typeof Agent
 const { FEATURES } = (await built('features.js')) as typeof Table
 const { loadConfig } = (await built('config/load.js')) as typeof Load
+const { FIXED } = (await built('config/fixed.js')) as typeof Fixed
 const { createLog } = (await built('base/log.js')) as typeof Log
 
 const started = performance.now()
+applyLimits(process.env, FIXED)
 const requireUpstream = process.env['PATCHMIRROR_FLEET_ROLE'] !== 'reader'
 const { config } = loadConfig({ env: process.env, cwd: process.cwd(), requireUpstream })
 const agent = createAgent({

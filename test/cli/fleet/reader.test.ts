@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { serveCommand } from '../../../src/cli/mirror/serve.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { maySync } from '../../../src/base/domain/sources.ts'
 import { firstStep } from '../../../src/cli/context.ts'
 import { start } from '../../support/command.ts'
@@ -21,7 +21,7 @@ function readerEnv(): Record<string, string> {
   mkdirSync(join(dir, 'store'))
   return {
     PATCHMIRROR_DATA_DIR: join(dir, 'data'),
-    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     PATCHMIRROR_FLEET_URL: pathToFileURL(join(dir, 'store')).href,
     PATCHMIRROR_FLEET_ROLE: 'reader',
     PATCHMIRROR_BUNDLE_TRUSTED_KEYS: join(dir, 'key.pub'),
@@ -36,7 +36,7 @@ longTest('a reader of a fleet serves without any upstream', async () => {
   daemon.child.kill('SIGTERM')
   const { code, err } = await daemon.finished
   expect([code, err.includes('webhooks.secrets')]).toEqual([0, false]) // a reader needs no events
-  const { config } = loadConfig({ env, cwd: tmpdir() })
+  const { config } = loadQuick({ env, cwd: tmpdir() })
   expect(firstStep(config)).toMatch(/fetches what the fleet published/)
 })
 
@@ -44,7 +44,7 @@ test('a mirror that syncs nothing needs no events: a reader of a fleet, and one 
   const upstream = { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1' }
   const { PATCHMIRROR_DATA_DIR = '', ...reader } = readerEnv()
   const may = (env: Record<string, string>): boolean =>
-    maySync(loadConfig({ env: { PATCHMIRROR_DATA_DIR, ...env }, cwd: tmpdir() }).config)
+    maySync(loadQuick({ env: { PATCHMIRROR_DATA_DIR, ...env }, cwd: tmpdir() }).config)
   expect([may(reader), may({}), may(upstream)]).toEqual([false, false, true])
 })
 

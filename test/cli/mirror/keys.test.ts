@@ -12,7 +12,7 @@ let world: World
 
 beforeEach(async () => {
   world = await openWorld({ records: 5, service: false }, () => ({
-    PATCHMIRROR_SYNC_CATCH_UP: 'false',
+    LIMIT_SYNC_CATCH_UP: 'false',
   }))
 })
 

@@ -85,7 +85,7 @@ test.each<[string, Status, string]>([
 })
 
 test('the status names the setting that turns off the findings of tags, where there is a catalog', () => {
-  const { config } = load({ env: { PATCHMIRROR_MATCH_TAGS: 'false' } })
-  expect(describeFindings(config, reported({ osv: 'a', catalog: 'b' }))).toContain('match.tags is off')
+  const { config } = load({ env: { PATCHMIRROR_VIEWS_SERVE: 'bucket,derived,query,vex' } })
+  expect(describeFindings(config, reported({ osv: 'a', catalog: 'b' }))).toContain('views.serve has no findings')
   expect(describeFindings(config, reported({ osv: 'a', catalog: null }))).toBeNull()
 })

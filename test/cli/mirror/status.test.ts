@@ -9,7 +9,7 @@ import { parseMaxAge, statusCode, statusExitCode } from '../../../src/cli/mirror
 import { describeCompared, describeLists } from '../../../src/cli/mirror/status/lines.ts'
 import { describeProblems } from '../../../src/cli/mirror/status/problems.ts'
 import { watch } from '../../../src/cli/mirror/watch.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { acquireLock, announceAddress, announceInstance } from '../../../src/store/database/lock.ts'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
@@ -49,7 +49,7 @@ function statusOf(states: readonly SourceState[], ageSeconds: number | null = HO
   }
 }
 
-const { config } = loadConfig({
+const { config } = loadQuick({
   env: { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9' },
   cwd: tmpdir(),
 })
@@ -62,7 +62,7 @@ test.each<[number, SourceState[], number?]>([
   [4, ['quarantined', 'complete']],
   [3, ['partial', 'complete']],
   [3, ['never', 'complete']],
-  [3, ['complete', 'complete'], 27 * HOUR], // older than feeds.maxAgeHours
+  [3, ['complete', 'complete'], 27 * HOUR], // older than sync.maxAgeHours
   [1, ['failed', 'quarantined']],
   [1, ['partial', 'failed']],
   [4, ['partial', 'quarantined']],
@@ -98,7 +98,7 @@ test('the exit code of status ignores a source that the settings do not include'
 test.each<[code: number, age: string, states: SourceState[], ageSeconds: number]>([
   [0, '90m', ['complete', 'complete'], 1.5 * HOUR],
   [3, '90m', ['complete', 'complete'], 1.5 * HOUR + 1],
-  [0, '2d', ['complete', 'complete'], 40 * HOUR], // above feeds.maxAgeHours: the given limit applies
+  [0, '2d', ['complete', 'complete'], 40 * HOUR], // above sync.maxAgeHours: the given limit applies
   [3, '26h', ['failed', 'complete'], 27 * HOUR], // the age comes first
   [1, '26h', ['failed', 'complete'], HOUR],
   [3, '26h', ['never', 'complete'], HOUR],
@@ -110,7 +110,7 @@ test('the command status says of sources that are older than their setting what 
   const old = statusOf(['complete', 'complete'], 27 * HOUR)
   expect(describeProblems(old, config).slice(0, 2)).toEqual([
     'PROBLEM: feeds: older than its policy',
-    '  older than feeds.maxAgeHours (26)',
+    '  older than sync.maxAgeHours (26)',
   ])
   expect(describeProblems(old, config).at(-1)).toBe('  patchmirror sync feeds')
   const target = { ...config, upstream: { ...config.upstream, apiRoot: null } }
@@ -131,7 +131,7 @@ test('the status names the reconcile only where this mirror has an upstream to c
     sources: status.sources.map((one) => ({ ...one, comparedAt: null, nextRunAt })),
   })
   const next = '2026-07-01T01:00:00.000Z'
-  const { config: target } = loadConfig({ env: {}, cwd: tmpdir() })
+  const { config: target } = loadQuick({ env: {}, cwd: tmpdir() })
   const hint = [expect.stringContaining('"patchmirror sync osv --reconcile"')]
   expect(describeCompared(never(next), config, 'daemon')).toEqual(hint)
   expect(describeCompared(never(null), config, 'folder')).toEqual(hint)
@@ -174,7 +174,7 @@ test.each(['', '26', 'h', '0h', '-1h', '1h30m', '26 hours', '1e3h', '0s'])(
   },
 )
 
-test('commands find the daemon of a data folder at the port that it took, where server.port is 0', () => {
+test('commands find the daemon of a data folder at the port that it took, where the port of server.listen is 0', () => {
   const dir = mkdtempSync(join(tmpdir(), 'patchmirror-port-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
   const open = { ...config, data: { ...config.data, dir }, server: { ...config.server, port: 0 } }

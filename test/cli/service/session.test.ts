@@ -191,9 +191,9 @@ describe('the commands of the identity surface', () => {
   test('list users by the credential of the identity surface', async () => {
     const identity = {
       PATCHMIRROR_IDENTITY_API_URL: sandbox.identityUrl,
-      PATCHMIRROR_IDENTITY_CLIENT_ID: SANDBOX_CLIENT.id,
-      PATCHMIRROR_IDENTITY_CLIENT_SECRET: SANDBOX_CLIENT.secret,
-      PATCHMIRROR_IDENTITY_AUTH_URL: sandbox.authUrl,
+      PATCHMIRROR_OAUTH_CLIENT_ID: SANDBOX_CLIENT.id,
+      PATCHMIRROR_OAUTH_CLIENT_SECRET: SANDBOX_CLIENT.secret,
+      PATCHMIRROR_OAUTH_AUTH_URL: sandbox.authUrl,
     }
     const { code, out, err } = await patchmirror(['users'], identity)
     expect(code, err).toBe(0)

@@ -125,7 +125,7 @@ describe('webhooks register', () => {
     for (const fault of faults) {
       const list = sandbox.faults.set(LIST, fault, { method: 'GET' })
       const { code, err } = await patchmirror(['register', url], {
-        PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS: '1200000', // longer than this test may take
+        LIMIT_UPSTREAM_REQUEST_TIMEOUT_MS: '1200000', // longer than this test may take
       })
       expect([code, err]).toEqual([0, expect.stringContaining('the secret is in')])
       expect(list.hits()).toBe(1)
@@ -136,7 +136,7 @@ describe('webhooks register', () => {
   test('fails before it asks the service when the file cannot be written', async () => {
     const folder = join(dir, 'no-such-folder', 'secrets.json')
     const { code, err } = await patchmirror(['register', '--url', url], {
-      PATCHMIRROR_WEBHOOKS_SECRET_FILE: folder,
+      LIMIT_WEBHOOKS_SECRET_FILE: folder,
     })
     expect([code, err]).toEqual([1, expect.stringContaining('Nothing was asked of the service')])
     mkdirSync(join(dir, 'data'), { recursive: true })
@@ -156,7 +156,7 @@ describe('webhooks register', () => {
     expect(held()).toHaveLength(1)
     const lock = acquireLock(join(dir, 'data'), 'serve') // as a daemon has it
     const served = await patchmirror(['register', url, '--test-tag', aTag()], {
-      PATCHMIRROR_SERVER_PORT: '8099',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:8099',
       PATCHMIRROR_SERVER_PUBLIC_URL: 'https://m.test',
     })
     lock.release()
@@ -205,7 +205,7 @@ describe('webhooks delete and rotate', () => {
       PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
       PATCHMIRROR_DATA_DIR: join(dir, 'data'),
       PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
-      PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+      PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost',
     }
     const synced = await run(['sync', 'catalog'], { ...QUICK, ...env }, dir)
     expect(synced.code, synced.out + synced.err).toBe(0)

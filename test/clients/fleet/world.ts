@@ -98,15 +98,14 @@ export async function openSiteFleet({ env: more, roomMb }: FleetOptions): Promis
       PATCHMIRROR_BUNDLE_TRUSTED_KEYS: trusted,
       PATCHMIRROR_SERVER_KEYS: TEST_KEY,
       PATCHMIRROR_SERVER_PUBLIC_URL: 'http://mirror.example',
-      PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
+      LIMIT_SYNC_JITTER_SECONDS: '0',
     }
     const leading = {
       ...shared,
       ...catalogEnv(world.sandbox),
       ...urls.a,
       PATCHMIRROR_UPSTREAM_API_ROOT: world.sandbox.url,
-      PATCHMIRROR_UPSTREAM_ALLOW_PLAIN_HTTP: 'true',
-      PATCHMIRROR_IDENTITY_ALLOW_PLAIN_HTTP: 'true',
+      PATCHMIRROR_NETWORK_TRUSTED: '*',
       PATCHMIRROR_CATALOG_SCOPE: 'all',
       PATCHMIRROR_OSV_SCHEDULE: '*/2 * * * * *',
     }
@@ -199,8 +198,7 @@ function createNode({ name, port, site, world, env }: NodeParts): SiteNode {
         ...env,
         PATCHMIRROR_DATA_DIR: data,
         PATCHMIRROR_FLEET_NAME: name,
-        PATCHMIRROR_SERVER_HOST: site.address,
-        PATCHMIRROR_SERVER_PORT: String(port),
+        PATCHMIRROR_SERVER_LISTEN: `${site.address}:${port}`,
       }
       running = start(['serve'], own, world.dir, site.within)
       await running.said(/"msg":"serving http[^"]+"/)

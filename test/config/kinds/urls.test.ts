@@ -21,9 +21,9 @@ test.each([
   expect(() => load({ [TARGETS]: url })).not.toThrow(/private/)
 })
 
-test('a target with plain http needs its own setting', () => {
+test('a target with plain http needs a trusted host', () => {
   const url = 'http://ci.example.com/hook'
-  const relay = load({ [TARGETS]: url, PATCHMIRROR_RELAY_ALLOW_PLAIN_HTTP: 'true' })
+  const relay = load({ [TARGETS]: url, PATCHMIRROR_NETWORK_TRUSTED: 'ci.example.com' })
   expect(relay.targets).toEqual([url])
 })
 

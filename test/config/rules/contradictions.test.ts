@@ -11,14 +11,15 @@ const warningsOf = (env: Record<string, string>): readonly string[] =>
 test.each([
   [{ PATCHMIRROR_CATALOG_SCOPE: 'all' }, /^catalog\.scope \(env .+no credential.+upstream\.apiKey/],
   [
-    { PATCHMIRROR_OSV_MAX_AGE_HOURS: '3', PATCHMIRROR_OSV_SCHEDULE: '0 */6 * * *' },
-    /^osv\.maxAgeHours .+3 hours are shorter than the 6 hours.+osv\.schedule/,
+    { PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=3', PATCHMIRROR_OSV_SCHEDULE: '0 */6 * * *' },
+    /^sync\.maxAgeHours .+3 hours are shorter than the 6 hours.+osv\.schedule/,
   ],
   [
-    { PATCHMIRROR_FEEDS_SCHEDULE: '0 6 * * 1-5' },
-    /^feeds\.maxAgeHours \(default\): 26 hours are shorter than the 72 hours/,
+    { PATCHMIRROR_OSV_SCHEDULE: '0 6 * * 1-5', PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=80' },
+    /^sync\.maxAgeHours .+: 26 hours are shorter than the 72 hours.+so feeds is stale/,
   ],
-  [{ PATCHMIRROR_VIEWS_BUCKET: 'false', PATCHMIRROR_VIEWS_DERIVED: 'true' }, /^views\.derived .+views\.bucket/],
+  [{ PATCHMIRROR_VIEWS_SERVE: 'derived,query' }, /^views\.serve .+derived and not bucket.+Add bucket/],
+  [{ PATCHMIRROR_VIEWS_SERVE: 'vex,findings' }, /^views\.serve .+findings and not query.+Add query/],
   [
     {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://localhost:9',
@@ -36,8 +37,8 @@ test('settings that agree cause no warning', () => {
     warningsOf({
       PATCHMIRROR_CATALOG_SCOPE: 'all',
       PATCHMIRROR_UPSTREAM_TOKEN: 'abcdefgh',
-      PATCHMIRROR_OSV_MAX_AGE_HOURS: '1',
-      PATCHMIRROR_VIEWS_BUCKET: 'false',
+      PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=1',
+      PATCHMIRROR_VIEWS_SERVE: 'vex',
     }),
   ).toEqual([])
 })

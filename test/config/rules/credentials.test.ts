@@ -10,8 +10,9 @@ describe('a credential', () => {
   test.each([
     [`upstream: { ${ROOT}, apiKey: hunter2 }`],
     [`upstream: { ${ROOT}, token: hunter2 }`],
-    [`upstream: { ${ROOT}, ${OAUTH}, audience: aud }`],
-    [`upstream: { ${ROOT}, ${OAUTH} }\nidentity: { apiUrl: https://i.example.com/v1, token: t }`],
+    [`upstream: { ${ROOT} }\noauth: { ${OAUTH}, audience: aud }`],
+    [`upstream: { ${ROOT} }\noauth: { ${OAUTH} }\nidentity: { apiUrl: https://i.example.com/v1, apiKey: t }`],
+    [`upstream: { ${ROOT}, apiKey: k }\noauth: { ${OAUTH} }\nidentity: { apiUrl: https://i.example.com/v1 }`],
   ])('is accepted in each of its forms: %s', (yaml) => {
     expect(() => loadYaml(yaml)).not.toThrow()
   })
@@ -23,22 +24,27 @@ describe('a credential', () => {
       /upstream\.apiKey \(file .+\) and upstream\.token \(env PATCHMIRROR_UPSTREAM_TOKEN\): more than one credential for the remediation surface/,
     )
     expect(message).not.toContain('hunter')
-    expect(refusal(() => loadYaml('identity: { apiUrl: https://i/v1, token: t, clientSecret: s }'))).toContain(
-      'more than one credential for the identity surface',
+    const both = `upstream: { ${ROOT}, apiKey: hunter2 }\noauth: { ${OAUTH}, audience: aud }`
+    const unused = refusal(() => loadYaml(both))
+    expect(unused).toMatch(/oauth\.clientId .+nothing uses this client, because upstream\.apiKey \(.+\) is set/)
+    expect(unused).not.toContain('hunter')
+    const identity = 'identity: { apiUrl: https://i/v1, apiKey: t }'
+    expect(refusal(() => loadYaml(`${both}\n${identity}`))).toMatch(
+      /upstream\.apiKey .+ and identity\.apiKey .+ are set/,
     )
   })
 
   test.each([
-    ['clientId: c, authUrl: https://a, audience: x', 'upstream.clientSecret: not set, though'],
-    ['clientSecret: s, authUrl: https://a, audience: x', 'upstream.clientId: not set, though'],
-    ['clientId: c, clientSecret: s, audience: x', 'upstream.authUrl: not set, though'],
-    ['clientId: c, clientSecret: s, authUrl: https://a', 'upstream.audience: not set, though'],
+    ['clientId: c, authUrl: https://a, audience: x', 'oauth.clientSecret: not set, though'],
+    ['clientSecret: s, authUrl: https://a, audience: x', 'oauth.clientId: not set, though'],
+    ['clientId: c, clientSecret: s, audience: x', 'oauth.authUrl: not set, though'],
+    ['clientId: c, clientSecret: s, authUrl: https://a', 'oauth.audience: not set, though'],
   ])('of a client must be complete: %s', (yaml, problem) => {
-    expect(refusal(() => loadYaml(`upstream: { ${yaml} }`))).toContain(problem)
+    expect(refusal(() => loadYaml(`oauth: { ${yaml} }`))).toContain(problem)
   })
 
   test('is not also reported as missing where it was refused', () => {
-    const yaml = 'upstream: { clientId: "a b", clientSecret: s, authUrl: https://a, audience: x }'
+    const yaml = 'oauth: { clientId: "a b", clientSecret: s, authUrl: https://a, audience: x }'
     expect(refusal(() => loadYaml(yaml))).toContain('1 problem')
   })
 
@@ -58,34 +64,34 @@ describe('a credential', () => {
   })
 
   test('for the identity surface needs that surface', () => {
-    for (const yaml of ['token: t', 'mirrorUsers: true'])
-      expect(refusal(() => loadYaml(`identity: { ${yaml} }`))).toContain('identity.apiUrl: not set')
+    for (const yaml of ['identity: { apiKey: t }', 'catalog: { personalData: [users] }'])
+      expect(refusal(() => loadYaml(yaml))).toContain('identity.apiUrl: not set')
   })
 })
 
 describe('plain http', () => {
   test.each([
     ['upstream: { apiRoot: http://api.example.com, apiKey: k }', 'upstream.apiRoot'],
-    [`upstream: { ${ROOT}, clientId: c, clientSecret: s, audience: x, authUrl: http://a }`, 'upstream.authUrl'],
+    ['oauth: { clientId: c, clientSecret: s, audience: x, authUrl: http://a }', 'oauth.authUrl'],
     [
       `upstream: { ${ROOT}, apiKey: k, catalogUrl: http://c }\ncatalog: { sendCredential: true }`,
       'upstream.catalogUrl',
     ],
-    ['identity: { apiUrl: http://i/v1, token: t }', 'identity.apiUrl'],
+    ['identity: { apiUrl: http://i/v1, apiKey: t }', 'identity.apiUrl'],
   ])('to another machine is refused for a credential: %s', (yaml, key) => {
     const message = refusal(() => loadYaml(yaml))
     expect(message).toContain(`${key} (file `)
-    expect(message).toMatch(/(upstream|identity)\.allowPlainHttp: true/)
+    expect(message).toMatch(/name \S+ in network\.trusted/)
     expect(message).toContain('1 problem')
   })
 
   test.each([
     'upstream: { apiRoot: http://api.example.com }',
-    'upstream: { apiRoot: http://api.example.com, apiKey: k, allowPlainHttp: true }',
+    'upstream: { apiRoot: http://api.example.com, apiKey: k }\nnetwork: { trusted: [api.example.com] }',
     'upstream: { apiRoot: http://localhost:8080, apiKey: k }',
     'upstream: { apiRoot: http://127.0.0.2:8080, apiKey: k }',
     'upstream: { apiRoot: "http://[::1]:8080", apiKey: k, catalogUrl: http://catalog.example.com }',
-    'identity: { apiUrl: http://i/v1, token: t, allowPlainHttp: true }',
+    'identity: { apiUrl: http://10.1.2.3/v1, apiKey: t }\nnetwork: { trusted: [10.0.0.0/8] }',
   ])('is accepted without a credential, on loopback, or where it is allowed: %s', (yaml) => {
     expect(() => loadYaml(yaml)).not.toThrow()
   })

@@ -61,17 +61,13 @@ test('a role without the keys that it needs is refused with what to do', () => {
   expect(load({ env: fleet(url, signing) }).config.fleet.role).toBe('auto')
 })
 
-test('an inbox beside a fleet, a sole writer that may take over and a lag below three polls are refused', () => {
+test('an inbox beside a fleet and a sole writer that may take over are refused', () => {
   const { signing, trusted } = keys()
   const inbox = { PATCHMIRROR_BUNDLE_INBOX: scratch() }
-  const given = fleet(
-    { URL: 's3://bucket', SOLE_WRITER: 'true', POLL_SECONDS: '30', MAX_LAG_SECONDS: '60' },
-    { ...signing, ...trusted, ...inbox },
-  )
+  const given = fleet({ URL: 's3://bucket', SOLE_WRITER: 'true' }, { ...signing, ...trusted, ...inbox })
   const message = refusal(() => load({ env: given }))
   expect(message).toMatch(/bundle\.inbox .+gets its data by fleet\.url .+one of the two to null/)
   expect(message).toMatch(/fleet\.soleWriter .+fleet\.role \(default\) cannot be auto/)
-  expect(message).toMatch(/fleet\.maxLagSeconds .+60 is below 3 times .+Allowed: 90 and more/)
   const sole = fleet({ URL: 's3://bucket', SOLE_WRITER: 'true', ROLE: 'writer' }, signing)
   expect(load({ env: sole }).config.fleet.soleWriter).toBe(true)
 })

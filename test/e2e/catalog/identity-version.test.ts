@@ -11,7 +11,7 @@ test('users are mirrored and served at the version that the base of the identity
     (origin) => ({
       PATCHMIRROR_IDENTITY_API_URL: `${origin}/v2-beta`,
       PATCHMIRROR_IDENTITY_API_KEY: 'key-of-the-identity-surface',
-      PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+      PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
     }),
   )
   expect((await made.ask('/v2-beta/users')).status).toBe(503)

@@ -82,7 +82,7 @@ interface Told {
 test.each(LONG ? [401, 403, 500] : [403])(
   'the public status does not repeat the text of upstream’s %i, the run log does',
   async (status) => {
-    const env = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_UPSTREAM_RETRIES: '0' }
+    const env = { PATCHMIRROR_CATALOG_SCOPE: 'all', LIMIT_UPSTREAM_RETRIES: '0' }
     const made = await catalogBench(SERVICE, { env })
     const body = '{"message":"ada@acme.example has no grant; 2 images of acme-hidden are not hers"}'
     made.sandbox.faults.set(/^\/v1\/images/, { kind: 'status', status, body })

@@ -36,7 +36,7 @@ const LEFT_OUT = {
   setting: expect.stringContaining('catalog.scope') as string,
 }
 
-const LEFT_OUT_SET = { ...LEFT_OUT, setting: 'catalog.avrIds' }
+const LEFT_OUT_SET = { ...LEFT_OUT, setting: 'catalog.patterns' }
 
 describe('the 404 of a missing item or document', () => {
   test('says that it is not mirrored when no list names it', async () => {
@@ -84,13 +84,13 @@ describe('the 404 of a missing item or document', () => {
   longTest('is a 503 that names the setting when that has changed since the last sync', async () => {
     const before = await mirrored({}, SERVICE)
     const tag = beyond(before, 'tags')
-    const include = { PATCHMIRROR_CATALOG_INCLUDE: 'image:*' }
+    const include = { PATCHMIRROR_CATALOG_PATTERNS: 'image:*' }
     const made = await catalogBench(SERVICE, { dir: before.dir, env: include })
     const paths = [`/v1/tags/${tag.id}`, `/v1/tags/${tag.id}/vex`, '/v1/avrs/some/artifacts/vex']
     for (const path of paths) {
       const answer = await told(made, path)
       expect(answer).toMatchObject({ path, status: 503, error: 'not_ready' })
-      expect(answer['message']).toContain('run 1 used another catalog.include than this mirror has')
+      expect(answer['message']).toContain('run 1 used another catalog.patterns than this mirror has')
     }
     expect(await told(made, '/v1/tags/no-such')).toMatchObject(UNKNOWN)
     const shown = await run(
@@ -98,17 +98,16 @@ describe('the 404 of a missing item or document', () => {
       {
         ...catalogEnv(made.sandbox),
         PATCHMIRROR_UPSTREAM_API_ROOT: made.sandbox.url,
-        PATCHMIRROR_UPSTREAM_ALLOW_PLAIN_HTTP: 'true',
         PATCHMIRROR_DATA_DIR: made.dir,
         ...include,
       },
       '/',
     )
     expect(shown.out).toMatch(/^vex +not fetched yet(?: +-)+$/m)
-    expect(shown.out).toMatch(/^.*vex.*: .*another catalog.include than this mirror has/m)
+    expect(shown.out).toMatch(/^.*vex.*: .*another catalog.patterns than this mirror has/m)
     const narrower = await catalogBench(SERVICE, {
       dir: before.dir,
-      env: { ...include, PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true', PATCHMIRROR_CATALOG_INCLUDE: '' },
+      env: { ...include, PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys', PATCHMIRROR_CATALOG_PATTERNS: '' },
     })
     expect(await told(narrower, `/v1/tags/${tag.id}`)).toMatchObject(LEFT_OUT) // API keys bring no tag
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
@@ -125,13 +124,13 @@ describe('the 404 of a missing item or document', () => {
     const message = async (path: string): Promise<string> => (await get(path)).body.toString()
     const left = await message(`/v1/tags/${tag.id}/vex`)
     expect(left).toContain('is not in the scope of the source mirror')
-    expect(left).toContain('catalog.exclude on the source mirror')
+    expect(left).toContain('catalog.patterns on the source mirror')
     expect(await message('/v1/tags/no-such')).toContain('created since comes with a later sync')
     for (const role of ['reader', 'auto'] as const) {
       const fleet = { ...made.config.fleet, url: 'file:///store', role }
       const mirror = await serveFolder(made.dir, { ...made.config, fleet })
       const other = (await mirror(`/v1/tags/${tag.id}/vex`)).body.toString()
-      expect(other).toContain('catalog.exclude on the mirror that writes the fleet’s store')
+      expect(other).toContain('catalog.patterns on the mirror that writes the fleet’s store')
     }
   })
 
@@ -145,7 +144,7 @@ describe('the 404 of a missing item or document', () => {
     expect(await made.run('catalog')).toMatchObject({ state: 'complete' })
     expect((await made.askUpstream(path)).status).toBe(200)
     const answer = await told(made, path)
-    expect(answer).toMatchObject({ error: 'not_in_scope', setting: 'catalog.avrIds' })
+    expect(answer).toMatchObject({ error: 'not_in_scope', setting: 'catalog.patterns' })
     expect(answer['message']).toContain('whether the service has it is not known here')
   })
 
@@ -177,12 +176,12 @@ describe('the 404 of a missing item or document', () => {
     const made = await mirrored({ PATCHMIRROR_UPSTREAM_CATALOG_URL: '' })
     const off = (setting: string) => ({ status: 404, error: 'not_in_scope', setting })
     for (const path of ['/v1/api_keys/', '/v1/api_keys/some'])
-      expect(await told(made, path)).toMatchObject(off('catalog.mirrorApiKeys'))
+      expect(await told(made, path)).toMatchObject(off('catalog.personalData'))
     const users = await told(made, '/v1/users')
     expect(users).toMatchObject({
       status: 404,
       error: 'not_in_scope',
-      error_description: expect.stringContaining('identity.mirrorUsers') as string,
+      error_description: expect.stringContaining('catalog.personalData') as string,
       status_code: 404,
     })
   })
@@ -200,7 +199,7 @@ describe('the 404 of a missing item or document', () => {
 
   test('is a 503 before the first snapshot, and when the last run could not fetch it', async () => {
     const made = await catalogBench(SMALL, {
-      env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true' },
+      env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users' },
     })
     for (const path of ['/v1/me', '/v1/patches?limit=5', '/v1/tags/x/sbom', '/v1/users']) {
       const answer = await made.ask(path)

@@ -42,7 +42,7 @@ async function benchOf(forms: Readonly<Record<string, Form>>, env = {}): Promise
     paths[`/v1/tags/${id}`] = () => ({ body: { id } })
     paths[`/v1/tags/${id}/${kind}`] = () => said
   }
-  return plainBench(paths, { PATCHMIRROR_UPSTREAM_RETRIES: '0', ...env })
+  return plainBench(paths, { LIMIT_UPSTREAM_RETRIES: '0', ...env })
 }
 
 function bytesOf({ body }: Said): Buffer {
@@ -267,7 +267,7 @@ test('patches are read as texts in an answer, behind links, and as a list withou
       ...Object.fromEntries(ids.map((id) => [`/v1/packages/${id}/`, () => ({ body: { id } })])),
       ...Object.fromEntries(Object.entries(said).map(([id, one]) => [path(id), () => one])),
     },
-    { PATCHMIRROR_UPSTREAM_RETRIES: '0' },
+    { LIMIT_UPSTREAM_RETRIES: '0' },
   )
   const report = await made.run('catalog')
   expect(report).toMatchObject({ state: 'partial', facts: { lacking: 1, linksLeft: 1 } })

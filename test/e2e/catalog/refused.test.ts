@@ -69,7 +69,7 @@ test('a 403 of a list leaves what is below it, and its items return with it', as
 test('a 403 of the only list of the identity surface is that list’s state', async () => {
   const made = await plainBench({ '/v1/users': refusing('no users for you') }, (origin) => ({
     PATCHMIRROR_IDENTITY_API_URL: `${origin}/v1`,
-    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+    PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
   }))
   expect(await made.run('identity')).toMatchObject({ state: 'partial', code: null })
   expect(await answerOf(made, '/v1/users')).toEqual(isRefused('no users for you'))

@@ -12,7 +12,7 @@ import { activeSources } from '../../../src/base/domain/sources.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { type Reads, createReads } from '../../../src/store/reads.ts'
 import type { SigningFault } from '../../sandbox/service/data/signed.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import type { ServiceOptions } from '../../sandbox/service/options.ts'
 import { repair } from '../../../src/sync/repair.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
@@ -156,7 +156,7 @@ test('what was verified by no one, or by other settings, is verified by the next
   const requests = made.sandbox.requests.entries.filter(({ path }) => path.endsWith('/vex')).length
   const env = { ...ALL, PATCHMIRROR_DATA_DIR: made.dir }
   const configOf = (more: Record<string, string>) =>
-    loadConfig({ env: { ...env, ...more }, cwd: made.dir, requireUpstream: false }).config
+    loadQuick({ env: { ...env, ...more }, cwd: made.dir, requireUpstream: false }).config
   expect(await repair(made.store, configOf(trust))).toBeNull()
   expect((await headersOf(bench, 'vex')).join()).toMatch(/^verified/)
   await made.runWith({ ...trust, PATCHMIRROR_CATALOG_SIGNATURES: 'enforce' }, 'catalog')

@@ -13,7 +13,7 @@ import type { ImportOptions, ImportReport } from '../../../src/features/bundles/
 import type { SigningKey } from '../../../src/features/bundles/format/keys.ts'
 import type { Manifest } from '../../../src/features/bundles/format/manifest.ts'
 import { openBundle } from '../../../src/features/bundles/import/open.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { type Writes, openWrites } from '../../../src/store/writer.ts'
@@ -83,7 +83,7 @@ export function below(dir = folder()): Below {
 
 /** The same; its store is the caller's to close. */
 export function openBelow(dir: string): Below {
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: process.cwd() })
+  const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: process.cwd() })
   const store = openWrites(dir)
   const take: Below['take'] = async (files, more = {}) => {
     const bundle = await openBundle(files, trust([signer()], { now: Date.now }))

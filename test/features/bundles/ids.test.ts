@@ -28,7 +28,7 @@ const recordOf = (one: string): string => JSON.stringify({ id: one, modified: '2
 longTest('records with any ids that a sync stores are exported, imported and served on both sides', async () => {
   const bench = await createBench({
     sandbox: { records: 1, large: 0 },
-    env: { PATCHMIRROR_OSV_GUARD_FRACTION: '1', PATCHMIRROR_GUARD_MODE: 'off' },
+    env: { PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20', PATCHMIRROR_GUARD_MODE: 'off' },
   })
   const { feed } = bench.sandbox
   const media = folder()

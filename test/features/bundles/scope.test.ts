@@ -6,7 +6,7 @@ import { below, carry, folder, serveFolder } from './air-gap.ts'
 const run = commandHost()
 
 test('a mirror of a part of OSV says so at home and across the air gap', async () => {
-  const env = { PATCHMIRROR_OSV_INCLUDE: 'npm,GHSA-', PATCHMIRROR_OSV_EXCLUDE: 'ROOT-OS-UBUNTU*' }
+  const env = { PATCHMIRROR_OSV_SCOPE: 'npm,GHSA-,!ROOT-OS-UBUNTU*' }
   const made = await bench({ sandbox: { records: 40, large: 0 }, env })
   expect(await made.run('osv')).toMatchObject({ state: 'complete' })
   const there = below()
@@ -47,10 +47,10 @@ test('a mirror of a part of OSV says so at home and across the air gap', async (
     ] as const) {
       const reply = await get(`/external/osv/${encodeURIComponent(id)}.json`)
       expect([id, reply.status]).toEqual([id, 404])
-      expect(reply.body.toString()).toContain(`${why} the scope of this mirror (osv.include`)
+      expect(reply.body.toString()).toContain(`${why} the scope of this mirror (osv.scope`)
     }
   }
-  const plain = await made.runWith({ PATCHMIRROR_OSV_INCLUDE: '', PATCHMIRROR_OSV_EXCLUDE: '' }, 'osv')
+  const plain = await made.runWith({ PATCHMIRROR_OSV_SCOPE: '' }, 'osv')
   expect(plain).toMatchObject({ state: 'complete' })
   await there.take((await carry(made.dir, folder())).files)
   expect(there.store.snapshots.readSnapshot('osv')).toMatchObject({ records: 40, scope: null })

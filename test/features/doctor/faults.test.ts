@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { doctorWorld } from '../../../src/features/doctor/cli/world.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { type CheckResult, checksExitCode } from '../../../src/features/doctor/check.ts'
@@ -52,14 +52,14 @@ async function mirror(): Promise<Mirror> {
       PATCHMIRROR_DATA_DIR: dir,
       PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
       PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
-      PATCHMIRROR_SERVER_PORT: '0',
+      PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     },
     more: {},
   }
 }
 
 async function examine({ env, dir, more }: Mirror): Promise<CheckResult[]> {
-  const load = (needsFile: () => boolean) => loadConfig({ env, cwd: dir, needsFile })
+  const load = (needsFile: () => boolean) => loadQuick({ env, cwd: dir, needsFile })
   let settings: Pick<DoctorWorld, 'loaded' | 'problem'>
   try {
     settings = { loaded: load(() => true), problem: null }
@@ -105,7 +105,7 @@ async function daemon({ dir, env }: Mirror, webhookStatus: number): Promise<void
       .end()
   })
   announceAddress(dir, instance, { port })
-  env['PATCHMIRROR_SERVER_PORT'] = String(port)
+  env['PATCHMIRROR_SERVER_LISTEN'] = `127.0.0.1:${port}`
   onTestFinished(() => lock.release())
 }
 
@@ -199,7 +199,7 @@ const CASES: Case[] = [
     'warn',
     '--config FILE',
     (made) => {
-      made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_PORT: '0' }
+      made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0' }
     },
   ],
   [
@@ -307,7 +307,7 @@ const CASES: Case[] = [
     'another program',
     async (made) => {
       const { port } = await createOrigin((_request, response) => response.end('ok'))
-      made.env['PATCHMIRROR_SERVER_PORT'] = String(port)
+      made.env['PATCHMIRROR_SERVER_LISTEN'] = `127.0.0.1:${port}`
     },
   ],
   [
@@ -380,7 +380,7 @@ const CASES: Case[] = [
     '/external/osv/all.json',
     (made) => {
       fault('/external/osv/all.json', { kind: 'stall' })()
-      made.env['PATCHMIRROR_UPSTREAM_REQUEST_TIMEOUT_MS'] = '100'
+      made.env['LIMIT_UPSTREAM_REQUEST_TIMEOUT_MS'] = '100'
     },
   ],
   [
@@ -452,12 +452,12 @@ const CASES: Case[] = [
     'a run that could not fetch everything',
     'sources',
     'warn',
-    'such as /v1/tags/1/sbom: set catalog.allowPrivateArtifacts; /v1/tags/2/vex: 404',
+    'such as /v1/tags/1/sbom: name the host in network.trusted; /v1/tags/2/vex: 404',
     ({ dir }) =>
       logRun(dir, {
         lackingIds: [
-          '/v1/tags/1/sbom: set catalog.allowPrivateArtifacts',
-          '/v1/tags/1/vex: set catalog.allowPrivateArtifacts',
+          '/v1/tags/1/sbom: name the host in network.trusted',
+          '/v1/tags/1/vex: name the host in network.trusted',
           '/v1/tags/2/vex: 404',
         ],
       }),
@@ -549,7 +549,7 @@ const CASES: Case[] = [
     'data that is older than its setting allows',
     'sources',
     'fail',
-    'feeds.maxAgeHours',
+    'sync.maxAgeHours',
     ({ dir }) => {
       const db = openWriter(dir)
       db.exec('UPDATE snapshot SET as_of = 1; UPDATE run SET as_of = 1')
@@ -717,7 +717,7 @@ const CASES: Case[] = [
     'warn',
     'can be read on the network',
     (made) => {
-      made.env['PATCHMIRROR_SERVER_HOST'] = '0.0.0.0'
+      made.env['PATCHMIRROR_SERVER_LISTEN'] = '0.0.0.0:0'
     },
   ],
   [
@@ -800,7 +800,7 @@ describe('the doctor', () => {
     expect(troubled(results)).toEqual([])
     const found = results.find(({ name }) => name === 'credential')
     expect(found?.state).toBe('skipped')
-    for (const text of ['only the public feeds', 'SBOMs', 'upstream.apiKey', 'upstream.token', 'upstream.clientId'])
+    for (const text of ['only the public feeds', 'SBOMs', 'upstream.apiKey', 'upstream.token', 'oauth.clientId'])
       expect(found?.found).toContain(text)
   })
 
@@ -829,7 +829,7 @@ describe('the doctor', () => {
     async () => {
       const made = await mirror()
       openWriter(join(made.dir, 'empty')).close()
-      made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_PORT: '0' }
+      made.env = { PATCHMIRROR_DATA_DIR: join(made.dir, 'empty'), PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0' }
       expect(troubled(await examine(made))).toEqual([
         expect.stringMatching(/^settings warn: .*this mirror can sync nothing/),
         expect.stringContaining('sources fail: feeds, osv: nothing is mirrored yet'),

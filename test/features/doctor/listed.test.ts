@@ -7,7 +7,7 @@ import type { ProblemCode } from '../../../src/base/reports/problems.ts'
 import type { SourceStatus } from '../../../src/base/reports/sources.ts'
 import type { Status } from '../../../src/base/reports/status.ts'
 import { describeProblems } from '../../../src/cli/mirror/status/problems.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import { carriedChecks } from '../../../src/features/doctor/carried.ts'
 import { type CheckResult, runChecks } from '../../../src/features/doctor/check.ts'
@@ -103,7 +103,7 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
   doubtful: [of({ doubtful: { run: 7, words: ['57 records'], message: null } as unknown as SourceStatus['doubtful'] })],
   rejected: [of({ rejected: { run: 7, effect: 'nothing newer is published' } })],
   unsynced: [of({ unsynced: 'upstream.apiKey is not set' })],
-  scope_changed: [of({ scopeChanged: 'run 3 used another osv.exclude' })],
+  scope_changed: [of({ scopeChanged: 'run 3 used another osv.scope' })],
   signatures: [
     of({
       signatures: { failed: 1, none: 0, enforced: false, unverified: [] } as unknown as SourceStatus['signatures'],
@@ -147,9 +147,9 @@ function settings(): Config {
   const env = {
     PATCHMIRROR_DATA_DIR: dir,
     PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
-    PATCHMIRROR_VIEWS_BUCKET: 'true',
+    PATCHMIRROR_VIEWS_SERVE: 'bucket,derived,query,vex,findings',
   }
-  const { config } = loadConfig({ env, cwd: dir })
+  const { config } = loadQuick({ env, cwd: dir })
   return { ...config, fleet: { ...config.fleet, url: 'file:///nowhere' } }
 }
 

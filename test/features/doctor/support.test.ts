@@ -33,7 +33,7 @@ function seed(dir: string): { seeds: Seeds; env: Record<string, string> } {
   createKeyFiles(key)
   const settings: Seeds = {
     PATCHMIRROR_UPSTREAM_API_KEY: `sk_${random()}`,
-    PATCHMIRROR_IDENTITY_CLIENT_SECRET: random(),
+    PATCHMIRROR_OAUTH_CLIENT_SECRET: random(),
     PATCHMIRROR_SERVER_KEYS: `${random()}Z,${random()}Y`,
     PATCHMIRROR_RELAY_SECRET: signing(),
   }
@@ -65,13 +65,11 @@ function seed(dir: string): { seeds: Seeds; env: Record<string, string> } {
   const env = {
     PATCHMIRROR_DATA_DIR: dir,
     PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1',
-    PATCHMIRROR_SERVER_PORT: '0',
-    PATCHMIRROR_IDENTITY_CLIENT_ID: 'client',
-    PATCHMIRROR_IDENTITY_AUTH_URL: 'http://127.0.0.1:1',
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
+    PATCHMIRROR_OAUTH_CLIENT_ID: 'client',
+    PATCHMIRROR_OAUTH_AUTH_URL: 'http://127.0.0.1:1',
     PATCHMIRROR_IDENTITY_API_URL: 'http://127.0.0.1:1/v1',
-    PATCHMIRROR_IDENTITY_ALLOW_PLAIN_HTTP: 'true',
-    PATCHMIRROR_RELAY_ALLOW_PLAIN_HTTP: 'true',
-    PATCHMIRROR_UPSTREAM_ALLOW_PLAIN_HTTP: 'true',
+    PATCHMIRROR_NETWORK_TRUSTED: '*',
     PATCHMIRROR_UPSTREAM_PROXY: `http://${url['proxy user']}:${url['proxy password']}@127.0.0.1:2`,
     PATCHMIRROR_RELAY_TARGETS: `http://127.0.0.1:1/${url['relay path']}?token=${url['relay query']}`,
     PATCHMIRROR_RELAY_CHAT_TARGETS: `http://127.0.0.1:1/services/${url['chat path']}`,
@@ -214,7 +212,7 @@ test('the doctor of the command line prints a line for each check, JSON, and the
   const dir = await copyFilledFolder({ sandbox: { records: 3 } }, ['feeds'])
   const env = {
     PATCHMIRROR_DATA_DIR: dir,
-    PATCHMIRROR_SERVER_PORT: '0',
+    PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:0',
     PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:1',
   }
   const { code, out, err } = await command(['doctor'], env, dir)
@@ -225,7 +223,7 @@ test('the doctor of the command line prints a line for each check, JSON, and the
   const { checks } = JSON.parse(json.out) as { checks: { name: string; state: string }[] }
   expect(checks.filter(({ state }) => state === 'fail').map(({ name }) => name)).toEqual(['tcp'])
   expect(json.code).toBe(1)
-  const broken = await command(['doctor'], { ...env, PATCHMIRROR_SERVER_PORT: 'many' }, dir)
+  const broken = await command(['doctor'], { ...env, PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:many' }, dir)
   expect([broken.code, broken.out]).toEqual([1, expect.stringMatching(/^fail +settings /m)])
 })
 

@@ -51,7 +51,11 @@ export async function openFindingsBench(
   const bench = await createBench({
     sandbox: { records: 1, service: { images: 2, tags: 4, packages: 1, tickets: 2, ...service } },
     envOf: catalogEnv,
-    env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_OSV_GUARD_FRACTION: '1', PATCHMIRROR_GUARD_MODE: guard },
+    env: {
+      PATCHMIRROR_CATALOG_SCOPE: 'all',
+      PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20',
+      PATCHMIRROR_GUARD_MODE: guard,
+    },
   })
   atEnd(() => bench.close())
   const { dir, config, sandbox } = bench

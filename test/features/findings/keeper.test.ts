@@ -135,7 +135,7 @@ test('a keeper that is closed while it judges ends at once, and another one goes
   expect([keeper.begun(), keeper.logged]).toEqual([1, []])
 })
 
-test('with match.tags or views.query off no tag is judged', async () => {
+test('without findings or query in views.serve no tag is judged', async () => {
   const bench = await unjudged()
   const { config } = bench
   const off = [

@@ -244,18 +244,18 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   for (const source of ['osv', 'catalog'] as const) {
     const old = makerOf({ ...config, [source]: { ...config[source], maxAgeHours, staleAction: 'refuse' } })
     for (const page of ['tag-changes', 'tag-changes.atom'])
-      expect(textOf(page, '', old, 503)).toContain(`older than ${source}.maxAgeHours`)
+      expect(textOf(page, '', old, 503)).toContain(`older than sync.maxAgeHours`)
   }
   const old = makerOf({ ...config, osv: { ...config.osv, maxAgeHours, staleAction: 'refuse' } })
   const without = textOf('tag', `id=${encodeURIComponent(one.owner)}`, old)
-  expect(without).toContain('older than osv.maxAgeHours')
+  expect(without).toContain('older than sync.maxAgeHours')
   expect(without).not.toContain(words)
   for (const [setting, off] of [
-    ['match.tags', { ...config, match: { ...config.match, tags: false } }],
-    ['views.query', { ...config, views: { ...config.views, query: false } }],
+    ['findings', { ...config, match: { ...config.match, tags: false } }],
+    ['query', { ...config, views: { ...config.views, query: false } }],
   ] as const) {
     for (const page of ['tag-changes', 'tag-changes.atom'])
-      expect(textOf(page, '', makerOf(off), 404)).toContain(`judges no tags: ${setting} is off`)
+      expect(textOf(page, '', makerOf(off), 404)).toContain(`judges no tags: views.serve has no ${setting}`)
     expect(textOf('tag', `id=${encodeURIComponent(one.owner)}`, makerOf(off))).not.toContain(words)
   }
   expect(tag).not.toContain('is not judged')

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { createMatcher } from '../../../src/features/match/matcher.ts'
 import { matchRoute } from '../../../src/features/match/route.ts'
 import { readInputSbom } from '../../../src/documents/sboms/read.ts'
@@ -117,7 +117,7 @@ test('VEX of a catalog that this mirror is to have is not there yet, with the re
     PATCHMIRROR_UPSTREAM_API_KEY: 'key',
     PATCHMIRROR_DATA_DIR: served.dir,
   }
-  const { config } = loadConfig({ env, cwd: served.dir })
+  const { config } = loadQuick({ env, cwd: served.dir })
   const reads = openShortReads(served.dir)
   if (reads === null) throw new Error('no database')
   const matcher = createMatcher(config, reads)

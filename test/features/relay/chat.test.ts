@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { chatBody } from '../../../src/features/relay/chat.ts'
 import { createSigner } from '../../../src/features/relay/sender.ts'
 import { createSigningSecret, createVerifier } from '../../../src/webhooks/receive/signature.ts'
@@ -127,13 +127,13 @@ describe('the signature of the relay', () => {
 
   test('needs a secret in base64', () => {
     const env = { PATCHMIRROR_RELAY_SECRET: 'mirror-hook!signing*secret~2026' }
-    expect(() => loadConfig({ env, cwd: '/' })).toThrow('is not whsec_ and base64')
+    expect(() => loadQuick({ env, cwd: '/' })).toThrow('is not whsec_ and base64')
   })
 })
 
 test('chat targets are validated as other targets, and neither quoted nor printed', () => {
   const url = 'https://hooks.example.com/services/private'
-  const load = (env: Record<string, string>) => loadConfig({ env, cwd: '/' })
+  const load = (env: Record<string, string>) => loadQuick({ env, cwd: '/' })
   expect(load({ PATCHMIRROR_RELAY_CHAT_TARGETS: url }).config.relay.chatTargets).toEqual([url])
   const both = { PATCHMIRROR_RELAY_CHAT_TARGETS: url, PATCHMIRROR_RELAY_TARGETS: url }
   const plain = { PATCHMIRROR_RELAY_CHAT_TARGETS: url.replace('https', 'http') }

@@ -1,6 +1,6 @@
 import { createRelay } from '../../../src/features/relay/relay.ts'
 import { createSender, createSigner } from '../../../src/features/relay/sender.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { createChangeCheck } from '../../../src/store/database/change-check.ts'
 import { openInbox, openReader } from '../../../src/store/database/open.ts'
 import { createRelayOutbox } from '../../../src/store/webhooks/outbox.ts'
@@ -11,7 +11,7 @@ import { createTransport } from '../../../src/upstream/http/transport.ts'
 /** A relay in a process of its own, to be killed: `child.ts <data folder> <target> <secret>`. */
 const [, , dir = '', url = '', secret = ''] = process.argv
 
-const { config } = loadConfig({ env: {}, cwd: dir })
+const { config } = loadQuick({ env: {}, cwd: dir })
 const mirror = openReader(dir)
 if (mirror === null) throw new Error('there is no database')
 const outboxDb = openInbox(dir)

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { createLog } from '../../../src/base/log.ts'
 import type { Parts } from '../../../src/daemon/feature.ts'
 import { createInboxView } from '../../../src/daemon/inbox-view.ts'
@@ -38,7 +38,7 @@ longTest('a daemon without relay targets removes earlier ones with their pending
   onTestFinished(() => void db.close())
   const outbox = createRelayOutbox(db)
   outbox.replaceTargets(['http://127.0.0.1:9/hook'])
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
+  const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
   const log = createLog({ level: 'error', format: 'json' })
   const passing = relayOf({ config, log })
   await expect.poll(() => outbox.listTargets()).toEqual([])
@@ -52,7 +52,7 @@ test('the log names a disabled target by its number, never by its URL', async ()
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
   const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_RELAY_TARGETS: to.url }
-  const { config } = loadConfig({ env, cwd: dir })
+  const { config } = loadQuick({ env, cwd: dir })
   const lines: string[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
   const passing = relayOf({ config, log })
@@ -77,7 +77,7 @@ test('a relay has its first position before the daemon starts to sync, so that n
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
   const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_RELAY_TARGETS: 'http://127.0.0.1:9/hook' }
-  const { config } = loadConfig({ env, cwd: dir })
+  const { config } = loadQuick({ env, cwd: dir })
   const passing = relayOf({ config, log: createLog({ level: 'error', format: 'json' }) })
   await passing.placed
   expect(createRelayOutbox(db).cursors.snapshot.read(instance)).toBe(0)

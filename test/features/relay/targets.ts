@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { type Relay, type RelaySettings, createRelay } from '../../../src/features/relay/relay.ts'
 import { createSender, createSigner } from '../../../src/features/relay/sender.ts'
 import type { EventTarget } from '../../../src/base/domain/image-reference.ts'
@@ -141,7 +141,7 @@ export function bench(
   if (mirror === null) throw new Error('there is no database')
   const inbox = createInbox(inboxDb)
   const outbox = createRelayOutbox(outboxDb)
-  const { config } = loadConfig({ env: {}, cwd: dir })
+  const { config } = loadQuick({ env: {}, cwd: dir })
   const transport = createTransport(config.upstream)
   const faults: string[] = []
   const turns: string[] = []

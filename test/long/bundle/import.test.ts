@@ -13,8 +13,7 @@ async function above(env: Record<string, string> = {}): Promise<CatalogBench> {
 describe('a full bundle into an empty folder', () => {
   test('makes every path answer byte for byte as above the gap', async () => {
     const bench = await above({
-      PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
-      PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
+      PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys,users',
       PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/cve_feed,/external/extra',
     })
     bench.sandbox.feed.remove(1)

@@ -3,7 +3,7 @@ import { type ShapeChanges, type ShapeName, shaped } from '../../sandbox/service
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 
 const SERVICE = { images: 1, tags: 3, packages: 3, tickets: 1, avrs: 1, users: 1, subscriptions: 1 }
-const ENV = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_UPSTREAM_RETRIES: '0' }
+const ENV = { PATCHMIRROR_CATALOG_SCOPE: 'all', LIMIT_UPSTREAM_RETRIES: '0' }
 
 function benchOf(shape: ShapeName, changes: ShapeChanges): Promise<CatalogBench> {
   return catalogBench({ ...SERVICE, shape: shaped(shape, changes) }, { env: ENV })

@@ -7,7 +7,7 @@ const SBOM = { bomFormat: 'CycloneDX', specVersion: '1.5' }
 
 /** A mirror of a service whose tags have these SBOM answers, by the tag's id. */
 async function benchOf(said: Record<string, Said>, env = {}): Promise<PlainBench> {
-  const made = await plainBench({}, { PATCHMIRROR_UPSTREAM_RETRIES: '0', ...env })
+  const made = await plainBench({}, { LIMIT_UPSTREAM_RETRIES: '0', ...env })
   tell(made, said)
   return made
 }
@@ -39,7 +39,7 @@ test('answers that are built to be costly or strange end in a named path, and th
     'not-gzip': { body: Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]) },
     strings: { body: { a: '{'.repeat(10_000), b: '['.repeat(10_000), c: btoa('{'.repeat(10_000)) } },
   }
-  const made = await benchOf(said, { PATCHMIRROR_UPSTREAM_MAX_RECORD_BYTES: '2 MB' })
+  const made = await benchOf(said, { PATCHMIRROR_UPSTREAM_MAX_BYTES: 'record=2 MB' })
   const report = await made.run('catalog')
   expect(report).toMatchObject({ state: 'partial', code: null, facts: { lacking: Object.keys(said).length - 1 } })
   expect((await made.ask('/v1/tags/good/sbom')).status).toBe(200)

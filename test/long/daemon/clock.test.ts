@@ -27,8 +27,7 @@ async function serveAt(at: string, zone: string, schedule: string) {
   clock = createFakeClock(world.dir, Date.parse(at))
   Object.assign(world.env, clock.env, {
     TZ: zone,
-    PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
-    PATCHMIRROR_FEEDS_SCHEDULE: '0 0 1 1 *',
+    LIMIT_SYNC_JITTER_SECONDS: '0',
     PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '0 0 1 1 *',
     PATCHMIRROR_OSV_SCHEDULE: schedule,
   })
@@ -144,7 +143,7 @@ describe.skipIf(FAKETIME === null)('the daemon (needs libfaketime, package faket
       PATCHMIRROR_BUNDLE_SIGNING_KEYS: '',
       PATCHMIRROR_DATA_DIR: join(world.dir, 'below'),
       PATCHMIRROR_BUNDLE_INBOX: box,
-      PATCHMIRROR_BUNDLE_POLL_SECONDS: '1',
+      LIMIT_BUNDLE_POLL_SECONDS: '1',
       PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line,
     })
     const inbox = async () => {

@@ -9,10 +9,9 @@ test('the write-ahead log of a daemon does not grow with the runs of another pro
   const world = await openWorld({ records: 300, service: false })
   onTestFinished(() => world.close())
   Object.assign(world.env, {
-    PATCHMIRROR_SYNC_CATCH_UP: 'false',
+    LIMIT_SYNC_CATCH_UP: 'false',
     PATCHMIRROR_OSV_SCHEDULE: '0 0 1 1 *',
-    PATCHMIRROR_OSV_GUARD_FRACTION: '1',
-    PATCHMIRROR_FEEDS_SCHEDULE: '0 0 1 1 *',
+    PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20',
   })
   const { url } = await world.host()
   /** Whether all views are made of what is served: until then a build reads an earlier state of the log. */

@@ -49,8 +49,7 @@ async function begin(at: string): Promise<Night> {
   Object.assign(world.env, clock.env, {
     PATCHMIRROR_DATA_DIR: data,
     TZ: 'Europe/Berlin',
-    PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
-    PATCHMIRROR_FEEDS_SCHEDULE: '0 0 1 1 *',
+    LIMIT_SYNC_JITTER_SECONDS: '0',
     PATCHMIRROR_OSV_SCHEDULE: '7 * * * *',
     PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '30 2 * * *',
   })

@@ -10,7 +10,7 @@ test('a daemon that starts with another scope syncs at once; until then status a
   await first.close()
 
   const [left = ''] = world.sandbox.feed.ids()
-  world.env['PATCHMIRROR_OSV_EXCLUDE'] = `${left}*`
+  world.env['PATCHMIRROR_OSV_SCOPE'] = `!${left}*`
   const status = await world.patchmirror('status')
   expect(status.code).toBe(3)
   expect(status.out).toMatch(
@@ -36,15 +36,15 @@ test('a daemon that starts with another scope syncs at once; until then status a
   expect(list.filter(({ source }) => source === 'feeds')).toHaveLength(1)
   expect((await world.patchmirror('status')).code).toBe(0)
 
-  world.env['PATCHMIRROR_OSV_EXCLUDE'] = 'R*' // beside the daemon: everything
+  world.env['PATCHMIRROR_OSV_SCOPE'] = '!R*' // beside the daemon: everything
   const refused = await world.patchmirror('sync', 'osv')
   expect(refused.code).toBe(4)
   expect(refused.out).toContain('would remove all 29 records')
   const run = /approve (\d+)/.exec(refused.out)?.[1] ?? ''
-  world.env['PATCHMIRROR_OSV_EXCLUDE'] = `${left}*`
+  world.env['PATCHMIRROR_OSV_SCOPE'] = `!${left}*`
   const approved = await world.patchmirror('approve', run)
   expect(approved.code).toBe(2)
-  expect(approved.err).toContain(`run ${run} used another osv.exclude than this command has`)
+  expect(approved.err).toContain(`run ${run} used another osv.scope than this command has`)
   expect(JSON.parse((await world.patchmirror('runs', run, '--json')).out)).not.toMatchObject({
     facts: { decision: 'approved' },
   })

@@ -20,7 +20,7 @@ async function outbox() {
   const box = folder('box')
   const { line } = createKeyFiles(folder('key'))
   const { url: above } = await world.host({
-    PATCHMIRROR_SYNC_JITTER_SECONDS: '0',
+    LIMIT_SYNC_JITTER_SECONDS: '0',
     PATCHMIRROR_BUNDLE_OUTBOX: box,
     PATCHMIRROR_BUNDLE_SIGNING_KEYS: folder('key'),
   })
@@ -28,7 +28,7 @@ async function outbox() {
   await expect.poll(async () => (await outboxOf())?.last?.kind ?? null).not.toBeNull()
   const inbox = {
     PATCHMIRROR_UPSTREAM_API_ROOT: '',
-    PATCHMIRROR_BUNDLE_POLL_SECONDS: '1',
+    LIMIT_BUNDLE_POLL_SECONDS: '1',
     PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line,
   }
   return { world, folder, box, above, inbox }

@@ -64,8 +64,8 @@ test('an event that comes before its tag is listed stays pending with the reason
 test('a daemon that is killed stores each event once, and refreshes for acknowledged events after its restart', async () => {
   const world = await open({}, command)
   world.env['PATCHMIRROR_WEBHOOKS_SECRETS'] = SECRET
-  const first = await world.serve({ PATCHMIRROR_WEBHOOKS_DEBOUNCE_MS: '30000' })
-  world.env['PATCHMIRROR_SERVER_PORT'] = new URL(first.url).port
+  const first = await world.serve({ LIMIT_WEBHOOKS_DEBOUNCE_MS: '30000' })
+  world.env['PATCHMIRROR_SERVER_LISTEN'] = new URL(first.url).host
   await synced(first)
   const hook = `${first.url}/-/webhooks`
   const inbox = inboxOf(world.data)
@@ -83,7 +83,7 @@ test('a daemon that is killed stores each event once, and refreshes for acknowle
   const stored = inbox.counts().pending - 1
   expect(stored).toBeGreaterThanOrEqual(answered.length) // none acknowledged that is not stored
 
-  const second = await serve(world, { PATCHMIRROR_SYNC_CATCH_UP: 'false' })
+  const second = await serve(world, { LIMIT_SYNC_CATCH_UP: 'false' })
   await expect.poll(() => isServed(second, acknowledged), PATIENT).toBe(200) // nobody sent it again
   const again = await Promise.all(ids.map((id) => send(world, second.hook, tag, id)))
   expect(again.filter((status) => status === 200)).toHaveLength(stored)

@@ -22,7 +22,7 @@ test('a reader has the scope and the content of the leader, opens its links, and
   const leader = await world.host({
     ...env('a', 'writer'),
     ...shared,
-    PATCHMIRROR_OSV_EXCLUDE: 'npm',
+    PATCHMIRROR_OSV_SCOPE: '!npm',
   })
   for (const source of ['osv', 'feeds', 'catalog']) await leader.said(new RegExp(`${source} sync: complete`))
   const reader = await world.host({

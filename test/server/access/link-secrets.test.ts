@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createLinkSecrets } from '../../../src/server/access/link-secrets.ts'
 import { createLinks } from '../../../src/server/access/signed-links.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 import { longTest } from '../../support/tables.ts'
 
@@ -80,7 +80,7 @@ test.each([
 ])('the settings refuse a file with %j', (text, why) => {
   const { path } = linkFile(text.slice(0, 70_000))
   const env = { PATCHMIRROR_SERVER_LINK_SECRET_FILE: path }
-  expect(() => loadConfig({ env, cwd: tmpdir(), requireUpstream: false })).toThrow(why)
+  expect(() => loadQuick({ env, cwd: tmpdir(), requireUpstream: false })).toThrow(why)
 })
 
 longTest('links in answers of lists and items are signed with the file, beside the serving thread too', async () => {

@@ -17,7 +17,7 @@ async function mirror(
   { env = {}, now }: { env?: Record<string, string>; now?: () => number } = {},
   prepare: (made: CatalogBench, tags: readonly string[]) => void = () => undefined,
 ) {
-  const settings = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_OSV_GUARD_FRACTION: '1', ...env }
+  const settings = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20', ...env }
   const made = await catalogBench(SERVICE, { env: settings, ...(now && { now }) })
   prepare(made, made.sandbox.service.ids('tags'))
   await made.run('catalog')
@@ -109,7 +109,7 @@ test('the page and the feeds of changes show those of a tag, unless the catalog 
     ])
     expect([page, show(page, `tag=${tag}&purl=pkg:npm/a`).status]).toEqual([page, 400])
     const old = show(page, `tag=${tag}`, { maxAgeHours: 1e-9, staleAction: 'refuse' })
-    expect([page, old.status, old.text]).toEqual([page, 503, expect.stringContaining('older than catalog.maxAgeHours')])
+    expect([page, old.status, old.text]).toEqual([page, 503, expect.stringContaining('older than sync.maxAgeHours')])
   }
 })
 
@@ -162,7 +162,7 @@ test('a tag without a readable SBOM is an error that says why, never an empty li
 
 test('changes of a tag are refused while the catalog is older than its settings allow', async () => {
   let now = Date.now()
-  const env = { PATCHMIRROR_CATALOG_STALE_ACTION: 'refuse', PATCHMIRROR_CATALOG_MAX_AGE_HOURS: '1' }
+  const env = { PATCHMIRROR_SERVER_STALE_ACTION: 'catalog=refuse', PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'catalog=1' }
   const {
     ask,
     tags: [tag = ''],

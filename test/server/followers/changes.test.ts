@@ -77,8 +77,8 @@ test('/-/records/{id} is answered however old the data is, and says how old', as
   }
   const asOf = expect.stringMatching(/^20.*Z$/) as string
   expect(await asked({})).toMatchObject([200, { asOf, stale: null }])
-  const refuse = { PATCHMIRROR_OSV_STALE_ACTION: 'refuse', PATCHMIRROR_OSV_MAX_AGE_HOURS: '1' }
-  expect(await asked(refuse)).toMatchObject([200, { asOf, stale: 'older than osv.maxAgeHours (1)' }])
+  const refuse = { PATCHMIRROR_SERVER_STALE_ACTION: 'osv=refuse', PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=1' }
+  expect(await asked(refuse)).toMatchObject([200, { asOf, stale: 'older than sync.maxAgeHours (1)' }])
 })
 
 describe('/-/changes', () => {

@@ -70,7 +70,7 @@ test('a client with a key gets one event with the position and sums when finding
 
 test('changes of findings are announced when they are served again, and none is lost', async () => {
   let now = FILLED_AT
-  const env = { PATCHMIRROR_OSV_STALE_ACTION: 'refuse', PATCHMIRROR_OSV_MAX_AGE_HOURS: '1' }
+  const env = { PATCHMIRROR_SERVER_STALE_ACTION: 'osv=refuse', PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=1' }
   const served = await start({ env, now: () => now })
   const { log } = served
   const before = await follow(served, bearer())

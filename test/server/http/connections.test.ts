@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createHttp } from '../../../src/server/http/node-server.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
 import { longTest } from '../../support/tables.ts'
 import { type Served, closeAll, serve } from '../served.ts'
@@ -138,7 +138,7 @@ test('a request of which half has come with the one before is answered by a serv
 })
 
 test('a head that does not arrive within ten seconds ends its connection', () => {
-  const { server } = loadConfig({ env: {}, cwd: dir }).config
+  const { server } = loadQuick({ env: {}, cwd: dir }).config
   const http = createHttp(() => undefined, server, { log: null, certificates: [] })
   expect(http.headersTimeout).toBe(10_000)
 })

@@ -5,7 +5,7 @@ import { gunzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import Database from 'better-sqlite3'
 import { afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { generationDir, readCurrentViews, viewsPath } from '../../../src/features/scanners/store/generations.ts'
 import { createViewsState } from '../../../src/features/scanners/views/state.ts'
@@ -190,10 +190,10 @@ describe('the bucket of OSV views', () => {
   })
 
   test('is a 404 that names the setting when it is switched off', async () => {
-    const { get } = await served({ PATCHMIRROR_VIEWS_BUCKET: 'false' })
+    const { get } = await served({ PATCHMIRROR_VIEWS_SERVE: 'query,vex,findings' })
     for (const path of ['/osv/ecosystems.txt', '/osv/Debian/ROOT-A.json']) {
       const reply = await get(path)
-      expect([reply.status, reply.body.toString()]).toEqual([404, expect.stringContaining('views.bucket')])
+      expect([reply.status, reply.body.toString()]).toEqual([404, expect.stringContaining('views.serve has no bucket')])
     }
     expect((await get('/')).body.toString()).not.toContain('"/osv/all.zip"')
   })
@@ -218,7 +218,7 @@ test('a generation of another layout is a 503 with Retry-After and a text, and t
     db.close()
   }
   setLayout((layout) => layout - 1)
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false })
+  const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false })
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('nothing is stored')
   onTestFinished(() => reads.close())

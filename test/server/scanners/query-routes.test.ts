@@ -309,7 +309,7 @@ describe('a query that cannot be answered', () => {
     closers.push(served.close)
     const { status, text } = await served.post('query', LEFT_PAD)
     expect(status).toBe(404)
-    expect(text).toContain('views.query')
+    expect(text).toContain('views.serve has no query')
   })
 
   test('gets 503 before there are views', async () => {

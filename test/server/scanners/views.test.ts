@@ -64,7 +64,7 @@ test('queries are answered from the views on disk, by vendor and by derived ecos
 })
 
 test('the settings can switch off the query API without the bucket', async () => {
-  const { get } = await served({ PATCHMIRROR_VIEWS_QUERY: 'false' })
+  const { get } = await served({ PATCHMIRROR_VIEWS_SERVE: 'bucket,derived,vex' })
   expect((await get('/osv/v1/vulns/ROOT-1')).status).toBe(404)
   expect((await get('/osv/Debian/ROOT-1.json')).status).toBe(200)
 })

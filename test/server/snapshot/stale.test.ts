@@ -27,7 +27,7 @@ const OSV = [
   '/osv/all.zip',
   '/osv/v1/vulns/ROOT-A',
 ]
-const LIMIT = 'older than osv.maxAgeHours (26)'
+const LIMIT = 'older than sync.maxAgeHours (26)'
 
 /** A mirror with records, views and feeds, and a clock that the test moves. */
 async function mirror(action: string): Promise<Served & { dir: string; setAge(hours: number): void }> {
@@ -38,7 +38,7 @@ async function mirror(action: string): Promise<Served & { dir: string; setAge(ho
   store.close()
   await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   const clock = { now: FILLED_AT }
-  const env = { PATCHMIRROR_OSV_STALE_ACTION: action }
+  const env = { PATCHMIRROR_SERVER_STALE_ACTION: `osv=${action}` }
   const people = (config: Config) => createWeb({ config, version: '1' })
   const served = await serve(() => undefined, { dir, env, now: () => clock.now, people })
   return {
@@ -130,9 +130,8 @@ test('with the policy refuse private items, lists and documents are refused in t
     {
       now: () => Date.now() + clock.skew,
       env: {
-        PATCHMIRROR_CATALOG_STALE_ACTION: 'refuse',
-        PATCHMIRROR_IDENTITY_STALE_ACTION: 'refuse',
-        PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+        PATCHMIRROR_SERVER_STALE_ACTION: 'catalog=refuse,identity=refuse',
+        PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
         PATCHMIRROR_CATALOG_SCOPE: 'all',
       },
     },
@@ -148,7 +147,7 @@ test('with the policy refuse private items, lists and documents are refused in t
   for (const path of paths) {
     const reply = await bench.ask(path)
     expect([path, reply.status, reply.headers.get('retry-after')]).toEqual([path, 503, '30'])
-    expect(reply.headers.get('x-mirror-stale')).toMatch(/^older than (catalog|identity)\.maxAgeHours/)
+    expect(reply.headers.get('x-mirror-stale')).toMatch(/^older than sync\.maxAgeHours/)
   }
   expect(await (await bench.ask('/v1/users/')).json()).toMatchObject({ status_code: 503, error: 'stale' })
 })
@@ -156,7 +155,7 @@ test('with the policy refuse private items, lists and documents are refused in t
 test('with the policy refuse export-db writes no database of records that are too old', async () => {
   const { dir } = await mirror('refuse')
   const target = join(dir, 'scanner')
-  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_OSV_STALE_ACTION: 'refuse' }
+  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_STALE_ACTION: 'osv=refuse' }
   const { code, err } = await run(['export-db', 'osv-scanner', target], env, dir)
   expect(err).toContain(LIMIT)
   expect(code).not.toBe(0)

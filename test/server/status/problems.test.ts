@@ -4,11 +4,11 @@ import { problemsOf } from '../../../src/server/status/problems.ts'
 import { judgeReadiness } from '../../../src/server/status/readiness.ts'
 import type { SourceStatus } from '../../../src/base/reports/sources.ts'
 import type { Status } from '../../../src/base/reports/status.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
 import { sourceStatus as source } from '../../support/source-status.ts'
 
-const { config } = loadConfig({
+const { config } = loadQuick({
   env: {
     PATCHMIRROR_UPSTREAM_API_ROOT: 'https://api.example.com',
     PATCHMIRROR_UPSTREAM_API_KEY: 'k',
@@ -62,8 +62,7 @@ test('sources that fail because the service cannot be reached are one problem, w
       text: 'the service cannot be reached',
       detail: 'why of feeds',
       since: T1,
-      effect:
-        'data of 2026-07-01T05:58:00.000Z is served, older than feeds.maxAgeHours (26), older than osv.maxAgeHours (26)',
+      effect: 'data of 2026-07-01T05:58:00.000Z is served, older than sync.maxAgeHours (26)',
       advice: ['patchmirror doctor'],
       unready: true,
       sources: ['feeds', 'osv', 'catalog'],

@@ -321,7 +321,7 @@ test('readiness counts the age from upstream’s date, and a confirmation renews
   clock.now += 2000
   const stale = await served.get('/-/ready')
   expect(stale.status).toBe(503)
-  expect(stale.body.toString()).toContain('older than osv.maxAgeHours (26)')
+  expect(stale.body.toString()).toContain('older than sync.maxAgeHours (26)')
   for (const source of ['osv', 'feeds'] as const)
     served.store.addRun(source, clock.now - 1000, { asOf: clock.now - 1000 })
   expect((await served.get('/-/ready')).status).toBe(503) // a report holds for a second
@@ -336,7 +336,7 @@ test('a date that is later than the clock is no age: the mirror is not ready, an
       store.publishOsv({ one: '{}' })
       store.publishFeeds(FEEDS)
     },
-    { now: () => clock.now, env: { PATCHMIRROR_OSV_STALE_ACTION: 'warn' } },
+    { now: () => clock.now, env: { PATCHMIRROR_SERVER_STALE_ACTION: 'osv=warn' } },
   )
   const ageOf = async () => {
     const { sources } = jsonOf(await served.get('/-/status')) as unknown as Report

@@ -168,7 +168,7 @@ describe('the change log', () => {
       const work = () => store.osv.updateRecord(record('a', String(n)), n)
       await publish(store, `s${n}`, work, { publishedAt: n === 3 ? 1 : NOW + n * DAY })
     }
-    const keep = { data: { changeDays: 5 }, history: { keepDays: 5 } }
+    const keep = { data: { historyDays: 5 } }
     store.changes.forgetOldChanges('osv', NOW + 5 * DAY, keep)
     expect(store.changes.countLogged(0)).toBe(4)
     expect(store.osv.measureSuperseded().versions).toBe(3)

@@ -6,7 +6,7 @@ import { NOW, record, snapshot, writes } from '../fixtures.ts'
 import { longTest } from '../../support/tables.ts'
 
 const DAY = 86_400_000
-const KEEP = { data: { changeDays: 30 }, history: { keepDays: 90 } }
+const KEEP = { data: { historyDays: 90 } }
 const NOTHING = { versions: 0, bodies: 0, bytes: 0 }
 
 type Step = (osv: Writes['osv']) => void
@@ -126,7 +126,7 @@ describe('a superseded record', () => {
     expect(store.osv.measureSuperseded()).toMatchObject({ versions: 1, bodies: 1 })
   })
 
-  test('is deleted after history.keepDays, and with 0 at the end of the run', async () => {
+  test('is deleted after data.historyDays, with the change that replaced it', async () => {
     const store = await published(
       (osv) => osv.updateRecord(record('a', 'two'), 2),
       (osv) => osv.removeRecord('a', 1, NOW),
@@ -134,10 +134,9 @@ describe('a superseded record', () => {
     store.changes.forgetOldChanges('osv', NOW + 2 * DAY, KEEP)
     expect(store.osv.measureSuperseded()).toMatchObject({ versions: 2, bodies: 2 })
     expect(store.changes.countLogged(0)).toBe(3)
-    const off = { data: { changeDays: 30 }, history: { keepDays: 0 } }
-    store.changes.forgetOldChanges('osv', NOW + 2 * DAY, off)
+    store.changes.forgetOldChanges('osv', NOW + 93 * DAY, KEEP)
     expect(store.osv.measureSuperseded()).toEqual(NOTHING)
-    expect(store.changes.countLogged(0)).toBe(3)
+    expect(store.changes.countLogged(0)).toBe(1)
   })
 
   test('moves to the place that an adopted log gives its change, or is dropped', async () => {

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
 import type { Config } from '../../../src/config/schema.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
 import { changedScope, changedScopeText, settingDigests } from '../../../src/store/runs/run-scope.ts'
 import type { RunKind, RunOutcome } from '../../../src/store/runs/runs.ts'
@@ -13,7 +13,7 @@ const UPSTREAM = {
 }
 
 function configOf(env: Record<string, string> = {}): Config {
-  return loadConfig({ env: { ...UPSTREAM, ...env }, cwd: tmpdir() }).config
+  return loadQuick({ env: { ...UPSTREAM, ...env }, cwd: tmpdir() }).config
 }
 
 /** A run log, and the recording of a run that ended. */
@@ -33,17 +33,17 @@ function openLog() {
 }
 
 test.each<[SourceName, Record<string, string>, readonly string[]]>([
-  ['catalog', { PATCHMIRROR_CATALOG_INCLUDE: 'image:nginx' }, ['catalog.include']],
+  ['catalog', { PATCHMIRROR_CATALOG_PATTERNS: 'image:nginx' }, ['catalog.patterns']],
   [
     'catalog',
-    { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_CATALOG_EXCLUDE: 'image:a' },
-    ['catalog.scope', 'catalog.exclude'],
+    { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_CATALOG_PATTERNS: '!image:a' },
+    ['catalog.scope', 'catalog.patterns'],
   ],
-  ['osv', { PATCHMIRROR_OSV_INCLUDE: 'npm' }, ['osv.include']],
+  ['osv', { PATCHMIRROR_OSV_SCOPE: 'npm' }, ['osv.scope']],
   ['osv', { PATCHMIRROR_VIEWS_VENDORS: 'Acme' }, []], // it counts only beside include or exclude
   ['feeds', { PATCHMIRROR_FEEDS_EXTRA_PATHS: '/external/other.json' }, ['feeds.extraPaths']],
   ['feeds', { PATCHMIRROR_CATALOG_SCOPE: 'all' }, []],
-  ['catalog', { PATCHMIRROR_CATALOG_CONCURRENCY: '2' }, []],
+  ['catalog', { PATCHMIRROR_UPSTREAM_CONCURRENCY: '4' }, []],
 ])('of %s, %j changes %j', (source, env, keys) => {
   const { reads, record } = openLog()
   const run = record(source, settingDigests(configOf(), source))
@@ -56,7 +56,7 @@ test.each<[SourceName, Record<string, string>, readonly string[]]>([
 
 test('the order of a list is no change', () => {
   const { reads, record } = openLog()
-  const of = (text: string): Config => configOf({ PATCHMIRROR_CATALOG_INCLUDE: text })
+  const of = (text: string): Config => configOf({ PATCHMIRROR_CATALOG_PATTERNS: text })
   record('catalog', settingDigests(of('image:a,image:b'), 'catalog'))
   expect(changedScope(reads, of('image:b,image:a'), 'catalog')).toBeNull()
   expect(changedScope(reads, of('image:b'), 'catalog')).not.toBeNull()

@@ -24,8 +24,7 @@ const MANY = {
 const FEW = { images: 4, tags: 5, packages: 4, tickets: 10, avrs: 2, users: 4, subscriptions: 4 }
 const SERVICE = LONG ? MANY : FEW
 const ENV = {
-  PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
-  PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+  PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys,users',
   PATCHMIRROR_CATALOG_SCOPE: 'all',
 }
 /** Small, so that every list has several pages upstream. */

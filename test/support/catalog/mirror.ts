@@ -20,7 +20,7 @@ export function catalogEnv(sandbox: Bench['sandbox']): Record<string, string> {
     PATCHMIRROR_UPSTREAM_API_KEY: SANDBOX_KEYS.admin,
     PATCHMIRROR_IDENTITY_API_URL: sandbox.identityUrl,
     PATCHMIRROR_IDENTITY_API_KEY: SANDBOX_KEYS.admin,
-    PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true',
+    PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.0/8,localhost',
   }
 }
 

@@ -171,8 +171,8 @@ function environment(root: string, port: number, sandbox: Sandbox | null): Recor
     HOME: root,
     TMPDIR: join(root, 'tmp'),
     NODE_COMPILE_CACHE: COMPILED,
-    PATCHMIRROR_SERVER_PORT: String(port),
-    PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'true', // the sandbox has its documents on this machine
+    PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}`,
+    PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.1', // the sandbox has its documents on this machine
     ...known,
   }
 }

@@ -134,8 +134,7 @@ function allBytes({ dir }: Bench): Buffer {
 describe('the data folder', () => {
   const SECRETS = ['sk-in-a-list', 'sk-in-detail', 'whsec-1', 'tok-deep', 'pw-nested', 'hash-1', 'camel-1']
   const PERSONAL = {
-    PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true',
-    PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+    PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys,users',
   }
 
   test('contains no secret of the mirror or of upstream', async () => {

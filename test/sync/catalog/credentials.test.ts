@@ -51,7 +51,7 @@ describe('a refused credential', () => {
   })
 
   test('during a crawl stops all requests, and the next run continues from the fetched answers', async () => {
-    const env = { PATCHMIRROR_CATALOG_CONCURRENCY: '2' }
+    const env = { PATCHMIRROR_UPSTREAM_CONCURRENCY: '4' }
     const made = await bench({ ...SMALL, tags: 16 }, { env })
     made.sandbox.faults.set(TAG, REFUSED, { after: 10 })
     const report = await made.run('catalog')
@@ -79,7 +79,7 @@ describe('a refused credential', () => {
   })
 
   test('without a right to one list costs that list, with that reason', async () => {
-    const env = { PATCHMIRROR_CATALOG_MIRROR_API_KEYS: 'true' }
+    const env = { PATCHMIRROR_CATALOG_PERSONAL_DATA: 'apiKeys' }
     const made = await bench(SMALL, { env })
     made.sandbox.faults.set('/v1/api_keys/', { kind: 'status', status: 403 })
     const report = await made.run('catalog')
@@ -93,15 +93,15 @@ describe('a refused credential', () => {
     const made = await bench(SMALL, {
       envOf: (sandbox) => ({
         PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
-        PATCHMIRROR_UPSTREAM_CLIENT_ID: SANDBOX_CLIENT.id,
-        PATCHMIRROR_UPSTREAM_CLIENT_SECRET: 'not-its-secret',
-        PATCHMIRROR_UPSTREAM_AUTH_URL: sandbox.authUrl,
-        PATCHMIRROR_UPSTREAM_AUDIENCE: sandbox.url,
+        PATCHMIRROR_OAUTH_CLIENT_ID: SANDBOX_CLIENT.id,
+        PATCHMIRROR_OAUTH_CLIENT_SECRET: 'not-its-secret',
+        PATCHMIRROR_OAUTH_AUTH_URL: sandbox.authUrl,
+        PATCHMIRROR_OAUTH_AUDIENCE: sandbox.url,
       }),
     })
     const report = await made.run('catalog')
     expect(report).toMatchObject({ state: 'failed', code: 'upstream_auth' })
-    expect(report.message).toContain('upstream.clientId')
+    expect(report.message).toContain('oauth.clientId')
     expect(report.message).not.toContain('not-its-secret')
     expect(asked(made, 'api')).toEqual([])
     expect(asked(made, 'identity')).toEqual(['/oauth/token'])
@@ -111,7 +111,7 @@ describe('a refused credential', () => {
     const made = await bench(SMALL, {
       env: {
         PATCHMIRROR_IDENTITY_API_KEY: SANDBOX_KEYS.remediationOnly,
-        PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true',
+        PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users',
       },
     })
     const [users, catalog] = await Promise.all([made.run('identity'), made.run('catalog')])
@@ -135,7 +135,7 @@ longTest('a package catalog that requires a credential ends the run with the set
 })
 
 longTest('a document that its host refuses twice is named, and the rest is mirrored', async () => {
-  const made = await mirrored(SMALL, { PATCHMIRROR_CATALOG_CONCURRENCY: '1' })
+  const made = await mirrored(SMALL, { PATCHMIRROR_UPSTREAM_CONCURRENCY: '2' })
   const [tag = '', other = ''] = made.sandbox.service.ids('tags')
   for (const id of [tag, other]) made.sandbox.service.rotateArtifact('tag', id, 'sbom')
   made.sandbox.faults.set(/^\/artifacts\/sbom-/, { kind: 'status', status: 403 }, { times: 2 })
@@ -156,7 +156,7 @@ test.each<[string, Fault, ShapeName]>([
   ['as AccessDenied', { kind: 'status', status: 400, body: xml('AccessDenied') }, 'wire'],
   ['in JSON', { kind: 'status', status: 400, body: '{"message":"jwt expired"}' }, 'wire'],
 ])('an expired pre-signed URL, refused %s, is requested again once', async (_how, fault, shape) => {
-  const env = { ...ALL, PATCHMIRROR_CATALOG_CONCURRENCY: '1' }
+  const env = { ...ALL, PATCHMIRROR_UPSTREAM_CONCURRENCY: '2' }
   const made = await bench({ ...SMALL, shape }, { env })
   const struck = made.sandbox.faults.set(/^\/artifacts\/sbom-/, fault, { times: 1 })
   expect(await made.run('catalog')).toMatchObject({ state: 'complete' })

@@ -7,7 +7,7 @@ import { SMALL, asked, bench, differences, mirrored } from './fixtures.ts'
 
 const MANY = { ...SMALL, tickets: 60, tags: 16 }
 /** A guard that a small service can trip. */
-const GUARD = { PATCHMIRROR_CATALOG_GUARD_ITEMS: '5', PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1' }
+const GUARD = { PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 5' }
 
 /** As `patchmirror approve RUN` does it. */
 async function approve(made: Pick<CatalogBench, 'run' | 'store'>, run: number) {
@@ -215,14 +215,14 @@ describe('a scope that changes', () => {
     expect(ownersOf(base)).not.toContain(`images/${image}`)
     const include = await bench(THREE, {
       dir: base.dir,
-      env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_INCLUDE: 'image:nginx' },
+      env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_PATTERNS: 'image:nginx' },
     })
     expect(await include.run('catalog')).toMatchObject({ state: 'complete' })
     expect(ownersOf(include)).toContain(`images/${image}`)
     expect(include.store.catalog.readList('/v1/images/nginx/tags')?.entries).toBe(2)
     const exclude = await bench(THREE, {
       dir: base.dir,
-      env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_CATALOG_EXCLUDE: 'image:nginx' },
+      env: { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_CATALOG_PATTERNS: '!image:nginx' },
     })
     expect(await exclude.run('catalog')).toMatchObject({ state: 'complete' })
     expect(ownersOf(exclude)).not.toContain(`images/${image}`)
@@ -266,7 +266,7 @@ longTest('a source that fails does not disturb another that runs at the same tim
 longTest(
   'the identity surface and the catalog keep their own documents and lists when they run at the same time',
   async () => {
-    const made = await mirrored(SMALL, { PATCHMIRROR_IDENTITY_MIRROR_USERS: 'true' })
+    const made = await mirrored(SMALL, { PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users' })
     const { service } = made.sandbox
     for (let i = 0; i < (LONG ? 4 : 1); i++) {
       for (const id of service.ids('tags')) service.rotateArtifact('tag', id, 'sbom')

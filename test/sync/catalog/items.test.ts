@@ -129,7 +129,7 @@ describe('an overloaded service', () => {
   })
 
   test('that fails every request is not asked for every item', async () => {
-    const env = { PATCHMIRROR_UPSTREAM_RETRIES: '0', PATCHMIRROR_CATALOG_CONCURRENCY: '2' }
+    const env = { LIMIT_UPSTREAM_RETRIES: '0', PATCHMIRROR_UPSTREAM_CONCURRENCY: '4' }
     const made = await bench({ ...SMALL, tags: 26 }, { env })
     made.sandbox.faults.set(/^\/v1\/tags\/./, { kind: 'status', status: 500 })
     const report = await made.run('catalog')

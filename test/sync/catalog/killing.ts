@@ -18,7 +18,7 @@ export async function world(): Promise<World> {
     await sandbox.close()
     rmSync(dir, { recursive: true, force: true })
   })
-  const env = { ...ALL, ...catalogEnv(sandbox), PATCHMIRROR_CATALOG_CONCURRENCY: '1' }
+  const env = { ...ALL, ...catalogEnv(sandbox), PATCHMIRROR_UPSTREAM_CONCURRENCY: '2' }
   return { sandbox, dir, options: { source: 'catalog', env } }
 }
 

@@ -104,12 +104,12 @@ async function other(made: Bench, run: (typeof RUNS)[number]): Promise<void> {
   if (run === 'narrower') {
     const [id = ''] = made.sandbox.service.ids('packages')
     const { name } = made.sandbox.service.read('packages', id) as { name: string }
-    await made.runWith({ PATCHMIRROR_CATALOG_EXCLUDE: `package:${name}` }, 'catalog')
+    await made.runWith({ PATCHMIRROR_CATALOG_PATTERNS: `!package:${name}` }, 'catalog')
   } else if (run === 'full') await made.run('catalog', { full: true })
   else await made.run('catalog', { kind: run })
 }
 
-const IN_TURN = { PATCHMIRROR_CATALOG_CONCURRENCY: '1' } // the order of requests, and so of what fails, is the same
+const IN_TURN = { PATCHMIRROR_UPSTREAM_CONCURRENCY: '2' } // the order of requests, and so of what fails, is the same
 
 async function play(
   history: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[],
@@ -141,7 +141,7 @@ longTest('a refresh that relies on what an earlier run left ends as one that pla
       (history, scope, items) =>
         play(
           [...history, { named: [1] }],
-          { PATCHMIRROR_CATALOG_SCOPE: scope, PATCHMIRROR_CATALOG_GUARD_ITEMS: items },
+          { PATCHMIRROR_CATALOG_SCOPE: scope, PATCHMIRROR_GUARD_LIMIT: `removed=10% and ${items}` },
           counts,
         ),
     ),
@@ -152,7 +152,7 @@ longTest('a refresh that relies on what an earlier run left ends as one that pla
 
 test('a refresh keeps what is missing of a version that only an answer of the package catalog names', async () => {
   const history = [{ path: /^\/artifacts\//, status: 500 }, { run: 'narrower' }, { run: 'sync' }, 'clear'] as const
-  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_GUARD_ITEMS: '1' }
+  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 1' }
   await play([...history, { named: [] }], env, { settled: 0 })
 })
 
@@ -164,7 +164,7 @@ test('a refresh keeps what a list of versions names, under whichever package it 
     { run: 'sync' },
     { edit: 'addTag', pick: 0 },
   ] as const
-  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_GUARD_ITEMS: '1' }
+  const env = { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 1' }
   await play([...history, { named: [] }], env, { settled: 0 })
 })
 
@@ -172,8 +172,7 @@ test.each(['quarantined', 'rejected', 'failed'] as const)(
   'a refresh after a sync that was %s does not publish what that fetched',
   async (how) => {
     const guard = {
-      PATCHMIRROR_CATALOG_GUARD_ITEMS: '5',
-      PATCHMIRROR_CATALOG_GUARD_FRACTION: '0.1',
+      PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 5',
     }
     const made = await bench({ ...SMALL, packages: 12 }, { env: { ...guard, ...IN_TURN }, now: () => NOW })
     await made.run('catalog')
@@ -212,7 +211,7 @@ test('a refresh plans the packages of a subscription that names another thing th
 })
 
 test('a refresh relies on no earlier one that left packages unrequested, as after a change of the scope', async () => {
-  const made = await bench(SMALL, { env: { PATCHMIRROR_CATALOG_EXCLUDE: 'package:*' } })
+  const made = await bench(SMALL, { env: { PATCHMIRROR_CATALOG_PATTERNS: '!package:*' } })
   await made.run('catalog')
   const config = { ...made.config, catalog: { ...made.config.catalog, exclude: [] } }
   const { store } = made

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { type ListedItem, type Scope, scopeOf } from '../../../src/sync/catalog/scope/scope.ts'
 import { type Saying, plainBench } from '../../support/catalog/plain-service.ts'
 
@@ -36,7 +36,7 @@ function listed(items: readonly Item[]): ListedItem[] {
 
 function scoped(subscriptions: readonly Item[], held: readonly string[] = [], env = {}): Scope {
   const all = { PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9', ...env }
-  const { config } = loadConfig({ env: all, cwd: tmpdir(), requireUpstream: true })
+  const { config } = loadQuick({ env: all, cwd: tmpdir(), requireUpstream: true })
   const input = {
     subscriptions: () => listed(subscriptions),
     images: () => listed(IMAGES),
@@ -111,7 +111,7 @@ describe('an unresolved subscription', () => {
   test('keeps the previous scope, except what the settings exclude and what no list has', () => {
     const held = ['images/1', 'images/2', 'packages/1', 'packages/99']
     const ids = (scope: Scope) => [scope.images, scope.packages].map((all) => all.map(({ id }) => id))
-    const env = { PATCHMIRROR_CATALOG_EXCLUDE: 'image:nginx' }
+    const env = { PATCHMIRROR_CATALOG_PATTERNS: '!image:nginx' }
     expect(ids(scoped([{ id: 's', image_id: 3 }], held))).toEqual([['3'], []])
     const unclear = [
       { id: 's', image_id: 3 },

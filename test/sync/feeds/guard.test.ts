@@ -102,7 +102,7 @@ longTest('an old release that ends is reported, and one that is the newest is re
     made,
     feedOf((release, at) => (release === '3.18' ? null : { '8.1-r7': cves(at) })),
   )
-  const env = { PATCHMIRROR_FEEDS_GUARD_FRACTION: '1' }
+  const env = { PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20' }
   const report = await made.runWith(env, 'feeds')
   expect(report).toMatchObject({ state: 'complete', facts: { doubts: 80 } })
   expect(report.message).toContain(

@@ -16,7 +16,7 @@ import {
 } from '../fixtures.ts'
 
 const ALL = [PATCH_FEED, MATRIX, CVE_FEED]
-const CAP = { PATCHMIRROR_UPSTREAM_MAX_JSON_BYTES: '1 MB' }
+const CAP = { PATCHMIRROR_UPSTREAM_MAX_BYTES: 'json=1 MB' }
 
 function held({ store }: Bench, path: string): string | null {
   const document = store.feeds.readDocument(path)

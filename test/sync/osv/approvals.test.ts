@@ -24,7 +24,7 @@ describe('records that leave the scope by their content', () => {
   }
 
   test.each(telling(['10', '500'], '10'))('are kept until they are approved, archive from %s', async (threshold) => {
-    const env = { PATCHMIRROR_OSV_INCLUDE: 'npm', PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: threshold }
+    const env = { PATCHMIRROR_OSV_SCOPE: 'npm', LIMIT_OSV_ARCHIVE_THRESHOLD: threshold }
     const made = await bench({ sandbox: { records: 200, large: 0 }, env })
     await made.run('osv')
     const stored = made.store.osv.countRecords()
@@ -33,7 +33,7 @@ describe('records that leave the scope by their content', () => {
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'quarantined' })
     expect(report.message).toContain(
-      `${stored} records left the scope (osv.include, osv.exclude): it would remove all ${stored} records`,
+      `${stored} records left the scope (osv.scope): it would remove all ${stored} records`,
     )
     expect(report.facts['doubtfulIds']).toContainEqual(expect.stringContaining(': out of the mirrored scope now'))
     expect(made.store.osv.countRecords()).toBe(stored)
@@ -44,7 +44,7 @@ describe('records that leave the scope by their content', () => {
   })
 
   test('are counted with the records that the index removes', async () => {
-    const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_INCLUDE: 'npm' } })
+    const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_SCOPE: 'npm' } })
     await made.run('osv')
     const { feed } = made.sandbox
     const stored = JSON.parse(made.index()?.toString() ?? '[]') as { id: string }[]
@@ -55,14 +55,14 @@ describe('records that leave the scope by their content', () => {
     const report = await made.run('osv')
     expect(report).toMatchObject({ state: 'quarantined', facts: { plannedRemoved: 3, removedByScope: count - 3 } })
     expect(report.message).toContain(
-      `${count - 3} records left the scope (osv.include, osv.exclude), and the index removes 3: it would remove all ${count} records`,
+      `${count - 3} records left the scope (osv.scope), and the index removes 3: it would remove all ${count} records`,
     )
     expect(await approve(made, report.id)).toMatchObject({ state: 'complete' })
     expect(made.store.osv.countRecords()).toBe(0)
   })
 
   test('are judged against what remains of an approved removal', async () => {
-    const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_INCLUDE: 'npm' } })
+    const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_SCOPE: 'npm' } })
     await made.run('osv')
     const { feed } = made.sandbox
     const stored = JSON.parse(made.index()?.toString() ?? '[]') as { id: string }[]
@@ -71,15 +71,13 @@ describe('records that leave the scope by their content', () => {
     const removal = await made.run('osv')
     expect(removal.message).toMatch(/^it would remove \d+ of \d+ records/)
     const rest = await approve(made, removal.id)
-    expect(rest.message).toContain(
-      '1 record left the scope (osv.include, osv.exclude): it would remove the only one of the records',
-    )
+    expect(rest.message).toContain('1 record left the scope (osv.scope): it would remove the only one of the records')
     expect(await approve(made, rest.id)).toMatchObject({ state: 'complete' })
     expect(made.store.osv.countRecords()).toBe(0)
   })
 
   test('count as lost below the limits of removals', async () => {
-    const env = { PATCHMIRROR_OSV_EXCLUDE: 'Go', PATCHMIRROR_GUARD_LIMIT_COUNT: '5' }
+    const env = { PATCHMIRROR_OSV_SCOPE: '!Go', PATCHMIRROR_GUARD_LIMIT: 'changed=1% and 5' }
     const made = await bench({ sandbox: { records: 120, large: 0 }, env })
     await made.run('osv')
     attack(made, toGo, 10)

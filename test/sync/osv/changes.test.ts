@@ -84,7 +84,7 @@ test('a copy that follows the change log equals the store after any history of t
     fc.asyncProperty(fc.array(step, { minLength: 6, maxLength: 14, size: 'max' }), async (steps) => {
       const made = await createBench({
         sandbox: { records: 30, large: 0 },
-        env: { PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '8', PATCHMIRROR_OSV_GUARD_FRACTION: '1' },
+        env: { LIMIT_OSV_ARCHIVE_THRESHOLD: '8', PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20' },
       })
       try {
         const kept: Kept[] = []

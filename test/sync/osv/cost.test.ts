@@ -130,14 +130,14 @@ describe('a sync of the OSV feed', () => {
 })
 
 describe('a record that is removed and returns', () => {
-  test('leaves a tombstone for thirty days', async () => {
+  test('leaves a tombstone for ninety days', async () => {
     const clock = createClock()
     const made = await synced({ now: clock.now, sandbox: { now: clock.now } })
     const [gone = ''] = made.sandbox.feed.remove(1)
     await made.run('osv')
     expect(made.content(gone)).toBeNull()
     expect(made.store.osv.readTombstone(gone)).toEqual({ id: gone, removedAt: clock.now() })
-    clock.pass(30 * DAY)
+    clock.pass(90 * DAY)
     made.sandbox.feed.change(1)
     await made.run('osv')
     expect(made.store.osv.readTombstone(gone)).not.toBeNull()

@@ -67,7 +67,7 @@ describe('records whose fixes are lowered in mass', () => {
   })
 
   longTest('are found in an archive as in single records', async () => {
-    const made = await synced({ env: { PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '10' } })
+    const made = await synced({ env: { LIMIT_OSV_ARCHIVE_THRESHOLD: '10' } })
     const before = served(made.dir)
     attack(made)
     const { id, state } = await made.run('osv')
@@ -146,7 +146,7 @@ describe('a doubt', () => {
   })
 
   longTest('with the mode off, or below its limits, is not reported', async () => {
-    for (const env of [{ PATCHMIRROR_GUARD_MODE: 'off' }, { PATCHMIRROR_GUARD_LIMIT_SHARE: '0.3' }]) {
+    for (const env of [{ PATCHMIRROR_GUARD_MODE: 'off' }, { PATCHMIRROR_GUARD_LIMIT: 'changed=30% and 20' }]) {
       const made = await synced({ env })
       attack(made)
       const report = await made.run('osv')

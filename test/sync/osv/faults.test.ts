@@ -16,8 +16,7 @@ import {
 } from '../fixtures.ts'
 
 const CAPS = {
-  PATCHMIRROR_UPSTREAM_MAX_JSON_BYTES: '1 MB',
-  PATCHMIRROR_UPSTREAM_MAX_RECORD_BYTES: '1 MB',
+  PATCHMIRROR_UPSTREAM_MAX_BYTES: 'json=1 MB,record=1 MB',
 }
 
 const SMALL = { records: 40, large: 0 }

@@ -91,11 +91,10 @@ export async function liveThrough(history: readonly Step[]): Promise<string[]> {
   const made = await createBench({
     sandbox: { records: 30, large: 0 },
     env: {
-      PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '10',
-      PATCHMIRROR_OSV_GUARD_RECORDS: '13',
-      PATCHMIRROR_OSV_GUARD_FRACTION: '0.5',
-      PATCHMIRROR_UPSTREAM_MAX_JSON_BYTES: '200 KB',
-      PATCHMIRROR_UPSTREAM_RETRIES: '1',
+      LIMIT_OSV_ARCHIVE_THRESHOLD: '10',
+      PATCHMIRROR_GUARD_LIMIT: 'removed=50% and 13',
+      PATCHMIRROR_UPSTREAM_MAX_BYTES: 'json=200 KB',
+      LIMIT_UPSTREAM_RETRIES: '1',
     },
   })
   try {

@@ -16,7 +16,7 @@ import {
 } from '../fixtures.ts'
 
 const SMALL = { records: 30, large: 0 }
-const CAPS = { PATCHMIRROR_UPSTREAM_MAX_RECORD_BYTES: '8 MB' }
+const CAPS = { PATCHMIRROR_UPSTREAM_MAX_BYTES: 'record=8 MB' }
 const STAMP = '2026-05-01T00:00:00Z'
 
 /** Ids whose members the hostile archives carry. */

@@ -124,7 +124,7 @@ describe('an index without stamps', () => {
   test('is narrowed to the scope by what the records say now', async () => {
     const shape = shaped('wire', { index: 'ids' })
     const sandbox = { records: 0, large: 0, service: { ...NOTHING, shape } }
-    const env = { PATCHMIRROR_OSV_INCLUDE: 'npm' }
+    const env = { PATCHMIRROR_OSV_SCOPE: 'npm' }
     const made = await bench({ sandbox, env })
     const record = (id: string, ecosystem: string, modified: string): string =>
       JSON.stringify({ id, modified, affected: [{ package: { ecosystem, name: 'a' } }] })
@@ -177,7 +177,7 @@ describe('an index that cannot be read', () => {
   })
 
   test('quarantines what it would remove in any form', async () => {
-    const made = await benchOf('ids', 'both', { PATCHMIRROR_OSV_GUARD_RECORDS: '1' })
+    const made = await benchOf('ids', 'both', { PATCHMIRROR_GUARD_LIMIT: 'removed=10% and 1' })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     made.sandbox.faults.set(INDEX, json(made.sandbox.feed.ids().slice(0, 6)))
     expect(await made.run('osv')).toMatchObject({ state: 'quarantined' })

@@ -135,7 +135,7 @@ describe('an index that suddenly shrinks', () => {
     expect(rejected()).toBe(run)
     const unreachable = {
       PATCHMIRROR_UPSTREAM_API_ROOT: 'http://127.0.0.1:9',
-      PATCHMIRROR_UPSTREAM_RETRIES: '0',
+      LIMIT_UPSTREAM_RETRIES: '0',
     }
     for (let i = 0; i < 2; i++) expect(await made.runWith(unreachable, 'osv')).toMatchObject({ state: 'failed' })
     expect(rejected()).toBe(run)
@@ -252,7 +252,7 @@ describe('the guard of the index', () => {
   })
 
   test('uses the limits of the settings', async () => {
-    const env = { PATCHMIRROR_OSV_GUARD_FRACTION: '1' }
+    const env = { PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20' }
     const made = await synced({ env })
     made.sandbox.feed.remove(119)
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { removed: 119 } })

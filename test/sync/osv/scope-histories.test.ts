@@ -98,7 +98,7 @@ test('a mirror of a part of OSV has exactly the records in scope after any histo
     fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 8 }), async (steps) => {
       const made = await createBench({
         sandbox: { records: 30, large: 0 },
-        env: { PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '5', PATCHMIRROR_OSV_GUARD_FRACTION: '1' },
+        env: { LIMIT_OSV_ARCHIVE_THRESHOLD: '5', PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20' },
       })
       try {
         for (const [at, { edit, n, scope, run }] of steps.entries()) {
@@ -106,8 +106,7 @@ test('a mirror of a part of OSV has exactly the records in scope after any histo
           if (edit === 'move') move(made, n, at)
           else if (edit !== 'none') made.sandbox.feed[edit](edit === 'remove' ? Math.min(n, most) : n)
           const env = {
-            PATCHMIRROR_OSV_INCLUDE: scope.include.join(','),
-            PATCHMIRROR_OSV_EXCLUDE: scope.exclude.join(','),
+            PATCHMIRROR_OSV_SCOPE: [...scope.include, ...scope.exclude.map((one) => `!${one}`)].join(','),
           }
           const kind = edit === 'changeSilently' || run === 'reconcile' ? 'reconcile' : 'sync'
           const refused = losesAll(made, scope)

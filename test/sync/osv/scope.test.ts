@@ -21,14 +21,14 @@ function served(made: Bench): string[] {
   return entries.map(({ id }) => id).sort()
 }
 
-const ONLY_NPM = { PATCHMIRROR_OSV_INCLUDE: 'npm' }
+const ONLY_NPM = { PATCHMIRROR_OSV_SCOPE: 'npm' }
 const LISTED_ONLY_NPM = { include: ['npm'], exclude: [], vendors: ['Root'] }
 
 describe('a scope of OSV', () => {
   test('stores only records of its ecosystems, by the archive, and requests no others again', async () => {
     const made = await bench({
       sandbox: SMALL,
-      env: { ...ONLY_NPM, PATCHMIRROR_OSV_ARCHIVE_THRESHOLD: '20' },
+      env: { ...ONLY_NPM, LIMIT_OSV_ARCHIVE_THRESHOLD: '20' },
     })
     const npm = idsOf(made, 'Root:npm').sort()
     expect(npm.length).toBeGreaterThan(0)
@@ -60,7 +60,7 @@ describe('a scope of OSV', () => {
   })
 
   test('of the beginnings of ids is judged by the index alone', async () => {
-    const made = await bench({ sandbox: SMALL, env: { PATCHMIRROR_OSV_INCLUDE: 'root-app-' } })
+    const made = await bench({ sandbox: SMALL, env: { PATCHMIRROR_OSV_SCOPE: 'root-app-' } })
     const wanted = made.sandbox.feed.ids().filter((id) => /^root-app-/i.test(id))
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
     expect(served(made)).toEqual(wanted.sort())
@@ -70,7 +70,7 @@ describe('a scope of OSV', () => {
   })
 
   test('that names nothing stored leaves an empty mirror that is complete', async () => {
-    const made = await bench({ sandbox: SMALL, env: { PATCHMIRROR_OSV_INCLUDE: 'Hex' } })
+    const made = await bench({ sandbox: SMALL, env: { PATCHMIRROR_OSV_SCOPE: 'Hex' } })
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { outOfScope: 60 } })
     made.sandbox.feed.add(1)
     expect(await made.run('osv')).toMatchObject({ state: 'complete', facts: { outOfScope: 61 } })
@@ -82,12 +82,10 @@ describe('a changed scope', () => {
   test('that leaves nothing of what is stored is quarantined, as by a mistyped name, and approved as it is', async () => {
     const made = await bench({ sandbox: SMALL })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    const mistyped = { PATCHMIRROR_OSV_INCLUDE: 'Root:npmm' }
+    const mistyped = { PATCHMIRROR_OSV_SCOPE: 'Root:npmm' }
     const refused = await made.runWith(mistyped, 'osv')
     expect(refused).toMatchObject({ state: 'quarantined' })
-    expect(refused.message).toMatch(
-      /^the scope \(osv\.include, osv\.exclude\) would remove all 60 records, and nothing else/,
-    )
+    expect(refused.message).toMatch(/^the scope \(osv\.scope\) would remove all 60 records, and nothing else/)
     expect(served(made)).toHaveLength(60)
     expect(await made.runWith(ONLY_NPM, 'osv')).toMatchObject({ state: 'complete' })
     expect(served(made)).toEqual(idsOf(made, 'Root:npm').sort())
@@ -120,13 +118,13 @@ describe('a changed scope', () => {
     const made = await bench({ sandbox: SMALL })
     await made.run('osv')
     made.sandbox.feed.remove(40)
-    const env = { PATCHMIRROR_OSV_EXCLUDE: 'npm' }
+    const env = { PATCHMIRROR_OSV_SCOPE: '!npm' }
     expect(await made.runWith(env, 'osv')).toMatchObject({ state: 'quarantined' })
     expect(made.store.osv.countRecords()).toBe(60)
   })
 
   longTest('removes a record whose new version is out of scope', async () => {
-    const made = await bench({ sandbox: SMALL, env: { PATCHMIRROR_OSV_EXCLUDE: 'PyPI' } })
+    const made = await bench({ sandbox: SMALL, env: { PATCHMIRROR_OSV_SCOPE: '!PyPI' } })
     await made.run('osv')
     const [id = ''] = idsOf(made, 'Root:npm')
     const text = made.sandbox.feed.record(id).toString().replaceAll('Root:npm', 'Root:PyPI')

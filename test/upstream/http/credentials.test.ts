@@ -220,9 +220,9 @@ describe('a credential file', () => {
     writeFileSync(file, 'an-older-secret')
     const upstream = upstreamOf({
       IDENTITY_API_URL: service.identityUrl,
-      IDENTITY_CLIENT_ID: SANDBOX_CLIENT.id,
-      IDENTITY_CLIENT_SECRET_FILE: file,
-      IDENTITY_AUTH_URL: service.authUrl,
+      OAUTH_CLIENT_ID: SANDBOX_CLIENT.id,
+      OAUTH_CLIENT_SECRET_FILE: file,
+      OAUTH_AUTH_URL: service.authUrl,
     })
     const users = () => get(session(upstream, 'identity'), '/users')
     await refusal('upstream_auth', users())

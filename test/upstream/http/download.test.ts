@@ -301,9 +301,9 @@ describe('an interrupted download', () => {
 describe('a download is refused', () => {
   test('when its length is over the cap, before the body is read', async () => {
     const { url } = await createOrigin(whole)
-    const connection = connect(url, { MAX_ARCHIVE_BYTES: '9999' })
+    const connection = connect(url, { MAX_BYTES: 'archive=9999' })
     const { message } = await refusal('upstream_too_large', download(connection.session, into(connection)))
-    expect(message).toContain('10000 bytes, the cap (upstream.maxArchiveBytes) is 9999')
+    expect(message).toContain('10000 bytes, the cap (upstream.maxBytes, archive) is 9999')
     expect(connection.session.cost).toEqual({ requests: 1, bytes: 0, retries: 0 })
   })
 
@@ -312,14 +312,14 @@ describe('a download is refused', () => {
       response.write(FILE)
       response.end(FILE)
     })
-    const connection = connect(url, { MAX_ARCHIVE_BYTES: '10001' })
+    const connection = connect(url, { MAX_BYTES: 'archive=10001' })
     await refusal('upstream_too_large', download(connection.session, into(connection)))
     expect(connection.session.cost.requests).toBe(1)
   })
 
   test('when its remainder would make it larger than the cap', async () => {
     const { url } = await createOrigin(rest)
-    const connection = connect(url, { MAX_ARCHIVE_BYTES: '9999' })
+    const connection = connect(url, { MAX_BYTES: 'archive=9999' })
     const options = into(connection)
     leavePart(options.part, HAVE, KNOWN)
     await refusal('upstream_too_large', download(connection.session, options))

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadQuick, namedEntry } from '../../support/limits.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import { type ErrorCode, MirrorError } from '../../../src/base/errors.ts'
 import { type Sandbox, type SandboxOptions, createSandbox } from '../../sandbox/server.ts'
@@ -22,13 +22,13 @@ export const MAX = 10_000_000
 
 /** Settings named as in PATCHMIRROR_UPSTREAM_…, on top of the quick ones. */
 export function connect(url: string, upstream: Record<string, string> = {}, now: () => number = Date.now): Connection {
-  const named = Object.entries(upstream).map(([key, value]) => [`PATCHMIRROR_UPSTREAM_${key}`, value])
+  const named = Object.entries(upstream).map(([key, value]) => [namedEntry(`UPSTREAM_${key}`), value])
   const env = {
     ...QUICK,
     PATCHMIRROR_UPSTREAM_API_ROOT: url,
     ...(Object.fromEntries(named) as Record<string, string>),
   }
-  const { config } = loadConfig({ env, cwd: tmpdir(), requireUpstream: true })
+  const { config } = loadQuick({ env, cwd: tmpdir(), requireUpstream: true })
   const service = createUpstream({ config, version: '1.2.3', now })
   onTestFinished(() => service.close())
   const stop = new AbortController()

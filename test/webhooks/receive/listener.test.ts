@@ -25,7 +25,7 @@ test('a webhook listener whose address is in use fails with an error that names 
   const { port } = other.address() as { port: number }
   await expect(startListener({ ...OPTIONS, port })).rejects.toMatchObject({
     code: 'config',
-    message: expect.stringContaining('set webhooks.port and webhooks.host') as string,
+    message: expect.stringContaining('set webhooks.listen') as string,
   })
 })
 

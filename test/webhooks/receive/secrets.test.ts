@@ -132,7 +132,7 @@ test.each([
   const start = (): unknown => open(file)
   expect(start).toThrow(fault)
   expect(start).toThrow(file)
-  expect(start).toThrow('webhooks.secretFile')
+  expect(start).toThrow('Repair or remove it')
   expect(start).not.toThrow(SECRET.slice(6))
 })
 

@@ -19,8 +19,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "patchmirror.scheme" -}}
-{{- if dig "server" "socket" "" .Values.settings -}}
-{{- fail "settings.server.socket: the Service and the probes need a port" -}}
+{{- if hasPrefix "unix:" (dig "server" "listen" "" .Values.settings) -}}
+{{- fail "settings.server.listen: the Service and the probes need a port" -}}
 {{- end -}}
 {{- if dig "server" "certFile" "" .Values.settings -}}https{{- else -}}http{{- end -}}
 {{- end -}}

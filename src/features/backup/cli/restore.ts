@@ -21,7 +21,7 @@ export async function restoreCommand(path: string, options: RestoreCommandOption
   const secrets = secretFilePath(config)
   const restoredSecrets = join(dir, 'webhook-secrets.json')
   if (secrets !== restoredSecrets && manifest.files.some(({ name }) => name === 'webhook-secrets.json'))
-    warn(`the webhook secrets are in ${restoredSecrets}; move them to ${secrets} (webhooks.secretFile)`)
+    warn(`the webhook secrets are in ${restoredSecrets}; move them to ${secrets}`)
   if (options.json === true) {
     printJson({ ...manifest, identity, dropped })
     return 0

@@ -16,7 +16,7 @@ import { nameBoxFault, stripPaths } from './inbox-files.ts'
 
 /** Start data of the thread of inbox and outbox. */
 export interface BoxesStart {
-  readonly config: Pick<Config, 'bundle' | 'catalog' | 'data' | 'history'>
+  readonly config: Pick<Config, 'bundle' | 'catalog' | 'data'>
   readonly version: string
   /** The last status of the thread before this one, which ended. */
   readonly before: BoxesStatus

@@ -13,7 +13,7 @@ export type NameFiles = (text: string) => string
  */
 export async function withBundleFiles<T>(
   given: readonly string[],
-  config: Pick<Config, 'data' | 'upstream'>,
+  config: Pick<Config, 'data' | 'upstream' | 'network'>,
   { json = false }: { readonly json?: boolean },
   use: (files: readonly string[], named: NameFiles) => Promise<T>,
 ): Promise<T> {

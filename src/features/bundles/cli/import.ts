@@ -116,11 +116,11 @@ function leadingTo({ kind, sources }: Manifest, before: readonly Manifest[]): Ma
 
 function taskOf(
   files: readonly string[],
-  { data, history, bundle }: Config,
+  { data, bundle }: Config,
   { dryRun, allowRollback, allowUnsigned, offline, again }: ImportCommandOptions,
 ): ImportTask {
   return {
-    config: { data, history, bundle },
+    config: { data, bundle },
     files,
     trigger: 'command',
     dryRun: dryRun === true,

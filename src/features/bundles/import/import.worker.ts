@@ -13,7 +13,7 @@ import { trustOf } from '../format/keys.ts'
 
 /** An import as passed to a thread. */
 export interface ImportTask {
-  config: Pick<Config, 'data' | 'history' | 'bundle'>
+  config: Pick<Config, 'data' | 'bundle'>
   /** One bundle: its file, or parts of it. */
   files: readonly string[]
   trigger: RunTrigger

@@ -14,7 +14,7 @@ export interface RowCounts {
 
 /** Options of an import. */
 export interface ImportOptions {
-  config: Pick<Config, 'data' | 'history'>
+  config: Pick<Config, 'data'>
   store: Writes
   bundle: Bundle
   /** The bundle's name, for the ledger. */

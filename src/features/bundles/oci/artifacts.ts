@@ -12,7 +12,7 @@ import { type LayoutReference, type OciReference, type RegistryReference, writeR
 import { hasManifest, openRepository, pullBlob, pushFile, pushManifest, readManifest } from './registry.ts'
 
 /** The settings that registries and layouts need. */
-type Settings = Pick<Config, 'data' | 'upstream'>
+type Settings = Pick<Config, 'data' | 'upstream' | 'network'>
 
 /** Where an export writes, and what makes an artifact of it. */
 export interface ArtifactTarget {
@@ -40,12 +40,12 @@ async function layoutTarget(reference: LayoutReference): Promise<ArtifactTarget>
   })
 }
 
-async function registryTarget(reference: RegistryReference, { data, upstream }: Settings): Promise<ArtifactTarget> {
-  const repository = openRepository(upstream, reference, 'pull,push')
+async function registryTarget(reference: RegistryReference, settings: Settings): Promise<ArtifactTarget> {
+  const repository = openRepository(settings, reference, 'pull,push')
   try {
     await hasManifest(repository)
-    makeFolder(data.dir)
-    const temporary = makeTemporary(data.dir)
+    makeFolder(settings.data.dir)
+    const temporary = makeTemporary(settings.data.dir)
     const path = join(temporary.folder, 'bundle.zip')
     return {
       path,
@@ -80,17 +80,17 @@ export interface FetchedBundle {
 /** Returns the file of the bundle that a reference names: one in a layout as it is, one of a registry downloaded. */
 export async function fetchArtifact(
   reference: OciReference,
-  { data, upstream }: Settings,
+  settings: Settings,
   onProgress: OnProgress,
 ): Promise<FetchedBundle> {
   if (reference.kind === 'layout') return { path: findInLayout(reference), close: () => undefined }
-  const repository = openRepository(upstream, reference, 'pull')
+  const repository = openRepository(settings, reference, 'pull')
   try {
     const bytes = await readManifest(repository)
     const layer = layerOf(bytes, writeReference(reference))
-    makeFolder(data.dir)
-    await refuseFullDisk(data.dir, layer.size)
-    const temporary = makeTemporary(data.dir)
+    makeFolder(settings.data.dir)
+    await refuseFullDisk(settings.data.dir, layer.size)
+    const temporary = makeTemporary(settings.data.dir)
     const path = join(temporary.folder, 'bundle.zip')
     try {
       const total = layer.size

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import type { Config } from '../../../config/schema.ts'
 import { sha256Hex } from '../../../base/digest.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { PRIVATE_FILE } from '../../../base/files.ts'
@@ -9,7 +8,7 @@ import type { RawAnswer } from '../../../upstream/http/transport.ts'
 import { type Descriptor, EMPTY, MANIFEST_TYPE, MOST_MANIFEST, describeBytes } from './artifact.ts'
 import { isLoopbackName, isPrivateHost } from './hosts.ts'
 import { type RegistryReference, isDigest, writeReference } from './reference.ts'
-import { type RegistrySession, openSession, readSmall } from './session.ts'
+import { type NetworkSettings, type RegistrySession, openSession, readSmall } from './session.ts'
 
 /** A repository of a registry, open for the calls of the distribution specification (OCI, 1.1). Close its session. */
 interface Repository {
@@ -32,12 +31,12 @@ const MOST_REDIRECTS = 5
 
 /** Opens a repository, for reading or also for writing. */
 export function openRepository(
-  upstream: Config['upstream'],
+  settings: NetworkSettings,
   reference: RegistryReference,
   access: 'pull' | 'pull,push',
 ): Repository {
   const { host, repository } = reference
-  const session = openSession(upstream, host, `repository:${repository}:${access}`)
+  const session = openSession(settings, host, `repository:${repository}:${access}`)
   return { session, reference, base: `/v2/${repository}` }
 }
 
@@ -184,7 +183,7 @@ async function openBlob({ session, reference, base }: Repository, digest: string
   for (let count = 0; isRedirect(answer.status); count++) {
     const url = URL.parse(textOf(answer, 'location') ?? '', `https://${reference.host}`)
     await answer.body.dump()
-    const why = count === MOST_REDIRECTS ? 'too often' : whyNotFollowed(url, reference)
+    const why = count === MOST_REDIRECTS ? 'too often' : whyNotFollowed(url, reference, session)
     if (url === null || why !== null)
       throw new MirrorError(
         'upstream_status',
@@ -199,11 +198,11 @@ function isRedirect(status: number): boolean {
   return [301, 302, 303, 307, 308].includes(status)
 }
 
-function whyNotFollowed(url: URL | null, { host }: RegistryReference): string | null {
+function whyNotFollowed(url: URL | null, { host }: RegistryReference, { isTrusted }: RegistrySession): string | null {
   if (url === null) return 'to nowhere'
   if (url.protocol !== 'https:') return `to ${url.protocol}//${url.host} without TLS`
-  const isInside = isPrivateHost(url.hostname) && !isLoopbackName(host)
-  return isInside && url.host !== host ? `to ${url.host}, a private address` : null
+  const isInside = isPrivateHost(url.hostname) && !isLoopbackName(host) && !isTrusted(url.hostname)
+  return isInside && url.host !== host ? `to ${url.host}, a private address that network.trusted does not name` : null
 }
 
 /** What is received. */

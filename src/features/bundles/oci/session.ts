@@ -1,4 +1,5 @@
 import type { Config } from '../../../config/schema.ts'
+import { createTrusted } from '../../../base/connections/trusted.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { VERSION } from '../../../base/version.ts'
 import { agentName } from '../../../upstream/client.ts'
@@ -14,12 +15,17 @@ interface RegistryRequest {
   readonly body?: Uint8Array | null
 }
 
+/** The settings of a session. */
+export type NetworkSettings = Pick<Config, 'upstream' | 'network'>
+
 /** Requests to one registry, with its credential. */
 export interface RegistrySession {
   /** Sends a request; resolves with the head of the answer, whatever its status. Throws `upstream_unreachable`, `upstream_auth`. */
   send(request: RegistryRequest): Promise<RawAnswer>
   /** Sends a GET without a credential to a URL that the registry redirected to. */
   follow(url: URL, headers: Record<string, string>): Promise<RawAnswer>
+  /** Whether `network.trusted` names a host. */
+  readonly isTrusted: (host: string) => boolean
   close(): Promise<void>
 }
 
@@ -30,12 +36,13 @@ const MOST_TOKEN = 256 * 1024
  * Opens a session with a registry. It uses the proxy, the certificates and the time limits of `upstream`. Plain HTTP is for registries
  * on this machine alone. `scope`: what is asked for, such as `repository:mirror:pull` (distribution's token authentication).
  */
-export function openSession(upstream: Config['upstream'], host: string, scope: string): RegistrySession {
+export function openSession({ upstream, network }: NetworkSettings, host: string, scope: string): RegistrySession {
   const scheme = isLoopbackName(host) ? 'http' : 'https'
   const root = new URL(`${scheme}://${host}`)
   const transport = createTransport(upstream)
   // What a registry names is not reached inside of this network, unless the registry is on this machine itself.
-  const elsewhere = createTransport(upstream, { publicOnly: scheme === 'https' })
+  const isTrusted = createTrusted(network.trusted)
+  const elsewhere = createTransport(upstream, { privateTo: scheme === 'https' ? isTrusted : undefined })
   const agent = { 'user-agent': agentName(upstream, VERSION) }
   let authorization: string | null = null
 
@@ -73,6 +80,7 @@ export function openSession(upstream: Config['upstream'], host: string, scope: s
   }
 
   return {
+    isTrusted,
     async send(request) {
       const answer = await once(request)
       if (answer.status !== 401) return answer

@@ -133,12 +133,11 @@ interface ReadPath {
   readonly path: string
 }
 
-function pathsOf({ catalog, identity }: Config, { upstream }: ServiceProbe): ReadPath[] {
-  const isRead = { 'catalog.mirrorApiKeys': catalog.mirrorApiKeys, 'identity.mirrorUsers': identity.mirrorUsers }
-  return RESOURCES.flatMap(({ surface, name, setting, list, item }) => {
+function pathsOf({ catalog }: Config, { upstream }: ServiceProbe): ReadPath[] {
+  return RESOURCES.flatMap(({ surface, name, personal, list, item }) => {
     const path = list?.path ?? item
     if (path === null || surface === 'catalog' || !upstream.has(surface)) return []
-    if (setting !== null && !isRead[setting]) return []
+    if (personal !== null && !catalog.personalData.includes(personal)) return []
     return [{ surface, name, path: path.replace(/^\/v1/, '') }]
   })
 }

@@ -11,14 +11,13 @@ export interface NetworkTarget {
 }
 
 /** Returns the hosts of the service that these settings name, each once. Throws `config` for a proxy that is no URL of one. */
-export function networkTargets({ upstream, identity }: Config, env: NodeJS.ProcessEnv): NetworkTarget[] {
+export function networkTargets({ upstream, oauth, identity }: Config, env: NodeJS.ProcessEnv): NetworkTarget[] {
   const rule = createProxyRule(upstream.proxy, env)
   const roots: [string, string | null][] = [
     ['upstream.apiRoot', upstream.apiRoot],
     ['upstream.catalogUrl', upstream.catalogUrl],
-    ['upstream.authUrl', upstream.authUrl],
     ['identity.apiUrl', identity.apiUrl],
-    ['identity.authUrl', identity.authUrl],
+    ['oauth.authUrl', oauth.authUrl],
   ]
   const targets = roots.flatMap(([setting, root]) => {
     if (root === null) return []

@@ -15,7 +15,7 @@ import { type PublishResult, publishGeneration } from './publish/publish.ts'
 /** What a rollback needs. */
 interface RollbackDeps {
   readonly store: ObjectStore
-  readonly config: Pick<Config, 'bundle' | 'catalog' | 'data' | 'history' | 'fleet'>
+  readonly config: Pick<Config, 'bundle' | 'catalog' | 'data' | 'fleet'>
   readonly keys: readonly SigningKey[]
   readonly trust: KeyTrust
   readonly program: string

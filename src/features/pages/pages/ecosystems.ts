@@ -117,6 +117,6 @@ export function noViews({ config }: Pick<PageCall, 'config'>): Block {
     title: 'There is no index of packages and other ids',
     text: isOn
       ? 'It is built with the views for scanners, some seconds after records were stored. Records can be found by their own ids.'
-      : 'It is built with the views for scanners, which the settings switch off: set views.bucket or views.query. Records can be found by their own ids.',
+      : 'It is built with the views for scanners, which the settings switch off: name bucket or query in views.serve. Records can be found by their own ids.',
   }
 }

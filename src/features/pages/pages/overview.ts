@@ -161,7 +161,7 @@ function pageOf({ ui, signedIn }: PageCall, path: 'bundles' | 'fleet' | 'relay' 
 const VIEWS: Readonly<Record<string, Tone>> = { current: 'good', behind: 'warn', none: 'warn' }
 
 function viewsOf({ now, signedIn }: PageCall, { views = [] }: Status): Cell[] {
-  if (views.length === 0) return [plain('off (views.bucket, views.query, views.vex)')]
+  if (views.length === 0) return [plain('off (views.serve)')]
   return views.flatMap(({ kind, state: is, madeAt, making, failing, unread }) => {
     const missing = unread ? `, ${describeUnread(unread)}` : ''
     const words = `${kind}: ${is}${making ? ', being built' : ''}${failing ? ', failing' : ''}${missing}`

@@ -51,7 +51,7 @@ export async function exportDbCommand(format: string, dir: string, options: Expo
   }
 }
 
-/** Throws `stale` where `osv.staleAction` refuses data of this age: a scan against it must fail, too. */
+/** Throws `stale` where `server.staleAction` refuses data of this age: a scan against it must fail, too. */
 function refuseOld(config: Config): void {
   withReads(config.data.dir, (reads) => {
     const origin = readOrigin(reads, 'osv')

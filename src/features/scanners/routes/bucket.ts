@@ -85,7 +85,7 @@ function refuse({ enabled }: BucketOptions, request: IncomingMessage, path: stri
   return method === 'GET' || method === 'HEAD' ? null : methodNotAllowed(method)
 }
 
-const SWITCHED_OFF = 'this mirror has no views for scanners: views.bucket is off in its settings'
+const SWITCHED_OFF = 'this mirror has no views for scanners: views.serve has no bucket'
 
 interface BucketCall {
   readonly exchange: Exchange

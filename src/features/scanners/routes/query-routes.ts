@@ -86,7 +86,7 @@ function misplaced(path: string): string {
   return `There is no ${shown} here: the query API of this mirror is below /osv/. Set the client's base URL to that, with the slash at its end.`
 }
 
-const SWITCHED_OFF = 'This mirror answers no queries: views.query is off in its settings.'
+const SWITCHED_OFF = 'This mirror answers no queries: views.serve has no query.'
 
 async function answerQuery(
   { views, originOf, now, bodyTimeOf: timeOf = bodyTimeMs }: OsvQueryOptions,

@@ -163,7 +163,7 @@ function whyNoRepository(
   { config, expectsCatalog }: VexRoutesOptions,
   served: Pick<ServedSnapshot, 'knownOrigin'>,
 ): string | null {
-  if (!config.views.vex) return 'this mirror offers no VEX repository: views.vex is off in its settings'
+  if (!config.views.vex) return 'this mirror offers no VEX repository: views.serve has no vex'
   const hasCatalog = expectsCatalog || served.knownOrigin('catalog') !== null
   return hasCatalog ? null : NO_VEX
 }

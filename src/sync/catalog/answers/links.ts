@@ -65,9 +65,9 @@ function isOfLinks(at: JsonPath): boolean {
 }
 
 /** Returns whether a URL leads to a host of the service's surfaces, at its port: it is no pre-signed URL. */
-export function isServiceHost({ upstream, identity }: Config, url: URL): boolean {
-  const { apiRoot, catalogUrl, authUrl } = upstream
-  const roots = [apiRoot, catalogUrl, authUrl, identity.apiUrl, identity.authUrl]
+export function isServiceHost({ upstream, oauth, identity }: Config, url: URL): boolean {
+  const { apiRoot, catalogUrl } = upstream
+  const roots = [apiRoot, catalogUrl, oauth.authUrl, identity.apiUrl]
   return roots.some((root) => root !== null && hostOfRoot(root) === plainHost(url))
 }
 

@@ -22,13 +22,10 @@ import { runPool } from '../../../base/pool.ts'
 
 /** Returns the resources that a source mirrors, by the settings. */
 export function resourcesOf({ config, source }: CatalogContext): CatalogResource[] {
-  const on = {
-    'catalog.mirrorApiKeys': config.catalog.mirrorApiKeys,
-    'identity.mirrorUsers': config.identity.mirrorUsers,
-  }
-  const own = RESOURCES.filter(({ surface, setting }) => {
+  const { personalData } = config.catalog
+  const own = RESOURCES.filter(({ surface, personal }) => {
     const isOwn = source === 'identity' ? surface === 'identity' : surface !== 'identity'
-    return isOwn && (setting === null || on[setting])
+    return isOwn && (personal === null || personalData.includes(personal))
   })
   return own.map((resource) => atVersion(resource, identityVersion(config.identity.apiUrl)))
 }

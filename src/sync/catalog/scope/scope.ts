@@ -37,7 +37,7 @@ export interface Scope {
 
 /**
  * Computes which images, tags and packages are mirrored with their details: what the account subscribes to, or all
- * (`catalog.scope`), plus `catalog.include`, minus `catalog.exclude`. A subscribed tag includes its whole image.
+ * (`catalog.scope`), plus and minus `catalog.patterns`. A subscribed tag includes its whole image.
  * While a subscription is not understood, items for which `isStored` returns true stay: one of them may be its target.
  */
 export function scopeOf(config: Config['catalog'], input: ScopeInput, isStored: (owner: string) => boolean): Scope {

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { loadConfig } from '../../../../src/config/load.ts'
+import { loadQuick } from '../../../support/limits.ts'
 import type { Config } from '../../../../src/config/schema.ts'
 import type { KeyTrust } from '../../../../src/features/bundles/format/keys.ts'
 import { type Follower, createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
@@ -26,7 +26,7 @@ export function fleetTrust(now: () => number = Date.now): KeyTrust {
 /** Settings of a node with a data folder. */
 export function nodeConfig(dir: string, env: Record<string, string> = {}): Config {
   const given = { PATCHMIRROR_DATA_DIR: dir, ...env }
-  return loadConfig({ env: given, cwd: process.cwd() }).config
+  return loadQuick({ env: given, cwd: process.cwd() }).config
 }
 
 /** Publishes a data folder as a leader does. */

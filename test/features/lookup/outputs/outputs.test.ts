@@ -291,7 +291,7 @@ test('the pages of a search show each record by another id, page by page', () =>
 })
 
 test('a page about artifacts is refused where the catalog is too old to be served', () => {
-  const env = { PATCHMIRROR_CATALOG_STALE_ACTION: 'refuse', PATCHMIRROR_CATALOG_MAX_AGE_HOURS: '1' }
+  const env = { PATCHMIRROR_SERVER_STALE_ACTION: 'catalog=refuse', PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'catalog=1' }
   for (const [path, id] of [
     ['tag', 'whole'],
     ['tag', 'outside'],
@@ -299,7 +299,7 @@ test('a page about artifacts is refused where the catalog is too old to be serve
   ] as const) {
     const shown = page(path, `id=${id}`, env)
     expect([path, id, shown]).toEqual([path, id, expect.stringMatching(/^503\n/)])
-    expect(shown).toContain('catalog.maxAgeHours')
+    expect(shown).toContain('sync.maxAgeHours')
   }
 })
 

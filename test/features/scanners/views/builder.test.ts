@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../../../src/config/load.ts'
+import { loadQuick } from '../../../support/limits.ts'
 import { derivedDir } from '../../../../src/store/database/open.ts'
 import {
   VEX_FILE,
@@ -63,7 +63,7 @@ type Bench = Awaited<ReturnType<typeof openBench>>
 
 /** The builder of a process start; how many builds ended well, and what it warned of. */
 function start({ dir }: Bench, times: Pick<Options, 'settleMs' | 'retryMs' | 'isRunning'>) {
-  const { config } = loadConfig({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false })
+  const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false })
   const reads = openPinnedReads(dir)
   if (reads === null) throw new Error('nothing is stored')
   const warned: string[] = []

@@ -24,7 +24,7 @@ async function sbomFails(made: Bench): Promise<string> {
 }
 
 describe('a URL that must not be followed', () => {
-  const PUBLIC_ONLY = { ...ALL, PATCHMIRROR_CATALOG_ALLOW_PRIVATE_ARTIFACTS: 'false' }
+  const PUBLIC_ONLY = { ...ALL, PATCHMIRROR_NETWORK_TRUSTED: ',' }
   const never: [string, RegExp][] = [
     ['https://169.254.169.254/latest/meta-data/', /169\.254\.169\.254 is a private address/],
     ['https://[::ffff:169.254.169.254]/', /private address/],
@@ -121,7 +121,7 @@ describe('an invalid document', () => {
   ]
   const FEW = telling(ways, ...['a page of HTML', 'one that breaks off'])
   test.each(FEW)('%s: is named and not stored, and the previous document is served', async (_how, fault, why) => {
-    const made = await mirrored(ONE, { PATCHMIRROR_UPSTREAM_RETRIES: '0' }, { artifactTimeoutMs: 2000 })
+    const made = await mirrored(ONE, { LIMIT_UPSTREAM_RETRIES: '0' }, { artifactTimeoutMs: 2000 })
     const [tag = ''] = made.sandbox.service.ids('tags')
     const path = `/v1/tags/${tag}/sbom`
     const before = await compare(made, path)

@@ -1,11 +1,11 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
-import { loadConfig } from '../../../../src/config/load.ts'
+import { loadQuick } from '../../../support/limits.ts'
 import { isConfirmationDue } from '../../../../src/sync/catalog/answers/due.ts'
 
 const HOUR = 3_600_000
 const NOON = Date.parse('2026-05-04T12:00:00Z')
-const { config } = loadConfig({ env: {}, cwd: tmpdir() })
+const { config } = loadQuick({ env: {}, cwd: tmpdir() })
 
 test('an answer is asked for again in the second half of its time, and where a clock that was ahead dated it', () => {
   const isDue = (ageHours: number): boolean =>

@@ -198,7 +198,7 @@ longTest('the VEX repository is as old as the oldest confirmation of a document 
 
 longTest('a reconcile stops asking a host that is down', async () => {
   const clock = { now: Date.now() - 100 * HOUR }
-  const env = { PATCHMIRROR_CATALOG_SCOPE: 'all', PATCHMIRROR_UPSTREAM_RETRIES: '0' }
+  const env = { PATCHMIRROR_CATALOG_SCOPE: 'all', LIMIT_UPSTREAM_RETRIES: '0' }
   const made = await catalogBench({ ...SERVICE, tags: 30 }, { env, now: () => clock.now })
   await made.run('catalog')
   clock.now += 25 * HOUR

@@ -15,8 +15,8 @@ function archiveRequests({ sandbox }: Bench) {
 /** A first run that breaks off after this many bytes of the archive, and does not try again. */
 async function brokenOff(bytes: number, sandbox: object = {}): Promise<Bench> {
   const env = {
-    PATCHMIRROR_UPSTREAM_RETRIES: '0',
-    PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+    LIMIT_UPSTREAM_RETRIES: '0',
+    LIMIT_UPSTREAM_LOW_SPEED_SECONDS: '1',
   }
   const made = await bench({ env, limits: NO_SINGLES, sandbox: { records: 300, ...sandbox } })
   made.sandbox.faults.set(ARCHIVE, { kind: 'truncate', bytes })
@@ -133,7 +133,7 @@ describe('the download of the archive', () => {
     ['announced', {}],
     ['not announced', { kind: 'chunked' }],
   ])('stops at the size cap when its length is %s', async (_name, { kind }: { kind?: string }) => {
-    const env = { PATCHMIRROR_UPSTREAM_MAX_ARCHIVE_BYTES: '50 KB' }
+    const env = { PATCHMIRROR_UPSTREAM_MAX_BYTES: 'archive=50 KB' }
     const made = await bench({ sandbox: { records: 300 }, env, limits: NO_SINGLES })
     if (kind === 'chunked') made.sandbox.faults.set(ARCHIVE, { kind: 'wrongLength', by: -1e9 })
     const report = await made.run('osv')
@@ -145,8 +145,8 @@ describe('the download of the archive', () => {
 
   longTest('gives up a transfer that is too slow', async () => {
     const env = {
-      PATCHMIRROR_UPSTREAM_RETRIES: '0',
-      PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+      LIMIT_UPSTREAM_RETRIES: '0',
+      LIMIT_UPSTREAM_LOW_SPEED_SECONDS: '1',
     }
     const made = await bench({ sandbox: { records: 60 }, env, limits: NO_SINGLES })
     made.sandbox.faults.set(ARCHIVE, { kind: 'slow', bytesPerSecond: 100 })
@@ -157,8 +157,8 @@ describe('the download of the archive', () => {
 
   longTest('gives up a stalled transfer', async () => {
     const env = {
-      PATCHMIRROR_UPSTREAM_RETRIES: '0',
-      PATCHMIRROR_UPSTREAM_LOW_SPEED_SECONDS: '1',
+      LIMIT_UPSTREAM_RETRIES: '0',
+      LIMIT_UPSTREAM_LOW_SPEED_SECONDS: '1',
     }
     const made = await bench({ sandbox: { records: 60 }, env, limits: NO_SINGLES })
     made.sandbox.faults.set(ARCHIVE, { kind: 'stall', at: 'body', bytes: 9000 })

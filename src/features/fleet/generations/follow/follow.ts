@@ -25,7 +25,7 @@ import { type LogPart, readLogPart } from './log-part.ts'
 /** What a follower needs. */
 interface FollowDeps {
   readonly store: ObjectStore
-  readonly config: Pick<Config, 'bundle' | 'data' | 'history' | 'fleet'>
+  readonly config: Pick<Config, 'bundle' | 'data' | 'fleet'>
   readonly trust: KeyTrust
   readonly now: () => number
   /** Resolves at a time (Unix milliseconds); rejects when the program ends, and then nothing is committed. */

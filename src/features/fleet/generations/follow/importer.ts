@@ -44,7 +44,7 @@ export interface Importer extends StoredPosition {
 /** Where bundles are imported, and whose are accepted. */
 interface ImporterDeps {
   readonly dataDir: string
-  readonly config: Pick<Config, 'data' | 'history' | 'bundle'>
+  readonly config: Pick<Config, 'data' | 'bundle'>
   readonly trust: KeyTrust
   readonly now: () => number
 }

@@ -170,7 +170,7 @@ function refuseNewer(json: unknown): void {
     )
 }
 
-/** The longest time from the publication to the activation, milliseconds: a publisher waits twice fleet.pollSeconds. */
+/** The longest time from the publication to the activation, milliseconds: a publisher waits two polls. */
 const LONGEST_DELAY_MS = 2 * HOUR_MS
 
 function faultOf(read: Generation): string | null {

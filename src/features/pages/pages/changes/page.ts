@@ -45,7 +45,7 @@ function logView(call: PageCall): PageView {
       ...sources.flatMap((one) => beginning(call, one)),
       [
         'entries are kept for',
-        plain(`${counted(call.config.data.changeDays, 'day')} (data.changeDays), or less where very much changed`),
+        plain(`${counted(call.config.data.historyDays, 'day')} (data.historyDays), or less where very much changed`),
       ],
     ],
   }
@@ -84,7 +84,7 @@ function entryView(call: PageCall, id: number): PageView {
   if (row === null || (isPrivateSource(row.source) && !signedIn))
     throw new MirrorError(
       'not_found',
-      `the log has no entry ${id}: old ones are deleted (data.changeDays), and those of private sources take a key`,
+      `the log has no entry ${id}: old ones are deleted (data.historyDays), and those of private sources take a key`,
     )
   const after = parameter(query, 'after')
   const names = reads.changes.listNames(id, PAGE + 1, after)

@@ -128,7 +128,7 @@ const UNKNOWN: Block = {
   kind: 'notice',
   tone: 'warn',
   title: 'The log does not reach back that far',
-  text: 'Everything may have changed since then. Follow the link above, or ask since a later time; a program reads everything and follows from there. The log is kept for data.changeDays days, and only the last part of it where very much changed.',
+  text: 'Everything may have changed since then. Follow the link above, or ask since a later time; a program reads everything and follows from there. The log is kept for data.historyDays days, and only the last part of it where very much changed.',
 }
 
 const notMirrored = (source: SourceName): Block => ({
