@@ -71,15 +71,11 @@ function findingsLines(data: Json): string {
     const { name } = fieldsOf(one['tag'])
     return `${typeof name === 'string' ? plain(name.slice(0, 200)) : 'a tag'}: ${wordsOf(one)}`
   })
-  const tags = Math.max(countOf(data['tags']), changed.length)
-  if (data['cause'] === 'scope') lines.unshift(OTHER_SCOPE)
-  if (changed.length === 0) return [...lines, 'The findings of tags changed.'].join('\n')
-  if (tags === changed.length) return lines.join('\n')
-  return [`${tags} tags: ${wordsOf(data)}`, ...lines, `and ${tags - changed.length} more`].join('\n')
+  const tags = Math.max(countOf(data['tags']), lines.length)
+  if (lines.length === 0) return 'The findings of tags changed.'
+  if (tags === lines.length) return lines.join('\n')
+  return [`${tags} tags: ${wordsOf(data)}`, ...lines, `and ${tags - lines.length} more`].join('\n')
 }
-
-const OTHER_SCOPE =
-  'Other records are mirrored now (osv.include, osv.exclude): findings that are gone by that are not known to be fixed.'
 
 function wordsOf(one: Json): string {
   const found = countOf(one['newFindings'])
@@ -89,7 +85,7 @@ function wordsOf(one: Json): string {
   const known = (value: unknown): number | null => (typeof value === 'number' ? countOf(value) : null)
   const foundFixable = known(one['newFixable'])
   const goneFixable = known(one['goneFixable'])
-  const counts = { found, foundFixable, gone, goneFixable, fixes, fixesGone }
+  const counts = { found, foundFixable, gone, goneFixable, fixes, fixesGone, cause: one['cause'] }
   return findingWords(counts) || 'its findings changed'
 }
 
