@@ -1,4 +1,5 @@
 import type { Config } from '../../config/schema.ts'
+import { sha256Hex } from '../../base/digest.ts'
 import { signatureMode } from '../../base/domain/artifacts/signature.ts'
 import type { PinnedReads } from '../../store/reads.ts'
 
@@ -10,15 +11,22 @@ interface ArrivalOptions {
   readonly verify: () => void
 }
 
-/** Creates what is called whenever more is served: it has the signatures of a catalog that an import brought verified, once. */
+/**
+ * Creates what is called whenever more is served: it has the signatures of a catalog that an import brought verified, once, and again
+ * where a later one brings other keys.
+ */
 export function createArrivals({ config, reads, verify }: ArrivalOptions): () => void {
-  let seen = reads.live.snapshots.readSnapshot('catalog')?.id ?? null // the start has it verified
+  const { snapshots, runs, catalog } = reads.live
+  const look = () => ({
+    id: snapshots.readSnapshot('catalog')?.id ?? null,
+    keys: sha256Hex(JSON.stringify(catalog.listCarriedTrust())),
+  })
+  let seen = look() // the start has it verified
   return () => {
     if (signatureMode(config.catalog) === 'off') return
-    const { snapshots, runs } = reads.live
-    const id = snapshots.readSnapshot('catalog')?.id ?? null
-    if (id === null || id === seen) return
-    seen = id
+    const { id, keys } = look()
+    if (id === null || (id === seen.id && keys === seen.keys)) return
+    seen = { id, keys }
     if (runs.readLatestWith('catalog', id)?.kind === 'import') verify()
   }
 }

@@ -4,7 +4,7 @@ import { MirrorError } from '../../base/errors.ts'
 import { closeFindings, isUnusable, openFindings, removeFindings } from '../../store/findings/database.ts'
 import { createFindingsStore } from '../../store/findings/writes.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
-import { openShortReads } from '../../store/reads.ts'
+import { type Reads, openShortReads } from '../../store/reads.ts'
 import type { DuringReads } from './judge/during.ts'
 import { createPatched, followPatches } from './judge/patches.ts'
 import { type RecordsReport, changedRecords, followRecords } from './judge/records.ts'
@@ -63,7 +63,8 @@ export async function performFindings(
       const patched = await followPatches(followed)
       const rules = createVexRules(followed)
       await rules.followImages()
-      const input = { ...followed, views, rules, isPatched: createPatched(followed) }
+      const scope = during((reads) => scopeOf(reads, views.info.snapshot))
+      const input = { ...followed, views, scope, rules, isPatched: createPatched(followed) }
       const records = await followRecords({ ...input, generation, changedBetween })
       const { read, gone, tags: ofTags } = await followTags(input)
       store.sweepNames()
@@ -82,6 +83,12 @@ export async function performFindings(
     inUse.close()
     shortReads.close()
   }
+}
+
+/** Returns the settings of the scope of a snapshot, 'all' for none; null where it is not the stored one. */
+function scopeOf({ snapshots }: Pick<Reads, 'snapshots'>, snapshot: string): string | null {
+  const stored = snapshots.readSnapshot('osv')
+  return stored?.id === snapshot ? (stored.scope ?? 'all') : null
 }
 
 /** Deletes a database that proves damaged; views that are not there any more were replaced. */

@@ -142,6 +142,7 @@ function numbersOf(one: FindingsChange) {
     goneFixable: one.goneFixable,
     fixes: one.newFixes,
     fixesGone: one.goneFixes,
+    cause: one.cause,
   }
 }
 

@@ -85,7 +85,7 @@ function wordsOf(one: Json): string {
   const known = (value: unknown): number | null => (typeof value === 'number' ? countOf(value) : null)
   const foundFixable = known(one['newFixable'])
   const goneFixable = known(one['goneFixable'])
-  const counts = { found, foundFixable, gone, goneFixable, fixes, fixesGone }
+  const counts = { found, foundFixable, gone, goneFixable, fixes, fixesGone, cause: one['cause'] }
   return findingWords(counts) || 'its findings changed'
 }
 

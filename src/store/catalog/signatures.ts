@@ -144,10 +144,12 @@ export function createTrustReader(db: Db) {
 export function createTrustWriter(db: Db) {
   const drop = db.prepare('DELETE FROM carried_trust')
   const add = db.prepare('INSERT INTO carried_trust (place, body) VALUES (?, ?)')
+  const mark = db.prepare(MARK_SIGNATURES)
   return {
     ...createTrustReader(db),
-    /** Replaces what an earlier bundle brought. */
+    /** Replaces what an earlier bundle brought: signatures may come to something else by it. */
     putCarriedTrust(texts: readonly string[]): void {
+      mark.run()
       drop.run()
       for (const [place, text] of texts.entries()) add.run(place, text)
     },

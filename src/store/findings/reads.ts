@@ -99,7 +99,8 @@ export interface LoggedFindings extends FindingChangeCounts {
   readonly at: number
   readonly owner: string
   readonly name: string
-  readonly cause: 'records' | 'sbom' | 'vex' | 'patches'
+  /** `scope`: other records are mirrored by the settings, so what is gone is not known to be gone. */
+  readonly cause: 'records' | 'scope' | 'sbom' | 'vex' | 'patches'
   /** The snapshot that caused it: OSV's for records, else the catalog's. */
   readonly snapshot: string
   /** Of the tag after it. */

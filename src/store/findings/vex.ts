@@ -143,7 +143,7 @@ function createNames(db: Db) {
 }
 
 /** What follows the catalog, each up to a state of its own. */
-type Followed = 'vex' | 'signatures' | 'ecosystems' | 'images' | 'patches' | 'tags'
+type Followed = 'vex' | 'signatures' | 'ecosystems' | 'scope' | 'images' | 'patches' | 'tags'
 
 function createFollowed(db: Db) {
   const { run, value } = queries(db)

@@ -5,11 +5,14 @@ import type { FindingChange, FindingChangeCounts } from './reads.ts'
 type KnownCounts = Omit<FindingChangeCounts, 'foundFixable' | 'goneFixable'> & {
   readonly foundFixable: number | null
   readonly goneFixable: number | null
+  /** What changed it; absent: it is not known. */
+  readonly cause?: unknown
 }
 
 /**
  * Returns what changed in the findings of a tag, in words: `3 new findings (2 with a fix), 1 finding got a fix, 1 finding gone`.
- * Each finding is in one of these numbers; of what is not known nothing is said.
+ * Each finding is in one of these numbers; of what is not known nothing is said. What is gone because other records are mirrored is
+ * not called fixed.
  */
 export function findingWords(counts: KnownCounts): string {
   const { found, gone } = counts
@@ -22,7 +25,8 @@ export function findingWords(counts: KnownCounts): string {
     gone === 0 ? '' : `${counted(gone, 'finding')} gone`,
     lost === 0 ? '' : `${counted(lost, 'finding')} lost ${whose} fix`,
   ]
-  return words.filter((one) => one !== '').join(', ')
+  const all = words.filter((one) => one !== '').join(', ')
+  return counts.cause === 'scope' && all !== '' ? `${all} (other records are mirrored: osv.include, osv.exclude)` : all
 }
 
 /** Returns how many findings changed: as many as there are words of each. */

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -36,8 +37,18 @@ test('a mirror below the gap verifies artifacts by the keys that a signed bundle
   const media = folder()
   const full = await carry(made.dir, media, { trustRoot: [key] })
   expect(full.manifest.counts['trust-root']).toEqual({ put: 1, removed: 0 })
-  await there.take(full.files, { again: true })
+  // The state is the same as before: the keys cross the gap all the same, and those of an older bundle do not come back.
+  expect(await there.take(full.files)).toMatchObject({ outcome: 'same', renewed: true })
   expect(await settled(there)).toEqual({ verified: 3, failed: 0, none: 0 })
+  expect(await there.take(full.files)).toMatchObject({ outcome: 'same', renewed: false })
+  const none = join(made.dir, 'none.pem')
+  writeFileSync(none, generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }))
+  const rotated = await carry(made.dir, media, { trustRoot: [none] })
+  await there.take(rotated.files)
+  expect(await settled(there)).toEqual({ verified: 0, failed: 3, none: 0 })
+  await there.take(full.files)
+  expect(await settled(there)).toEqual({ verified: 0, failed: 3, none: 0 })
+  await there.take(full.files, { again: true })
 
   // What was carried here is carried on, and a bundle without a trust root takes nothing away.
   const onward = await carry(there.dir, media, { trustRoot: [OF_BUNDLES] })

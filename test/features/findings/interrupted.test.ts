@@ -58,7 +58,7 @@ async function judgeWith({ dir }: FindingsBench, between: () => Promise<void>): 
   const catalog = (await followVex({ store, during })) ?? ''
   const followed = { store, during, catalog, now }
   await followPatches(followed)
-  const input = { ...followed, views, rules: createVexRules(followed), isPatched: createPatched(followed) }
+  const input = { ...followed, views, scope: null, rules: createVexRules(followed), isPatched: createPatched(followed) }
   const changedBetween = (from: string, to: string) => during((one) => changedRecords(one, from, to))
   await followRecords({ ...input, generation: basename(views.folder), changedBetween })
   await between()

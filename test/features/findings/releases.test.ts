@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { derivedVendors } from '../../../src/features/scanners/views/osv/ecosystems.ts'
+import { performTask } from '../../../src/features/scanners/views/task.ts'
 import {
   type FindingsBench,
   affecting,
@@ -176,4 +178,28 @@ test('the last record of a release goes after a judgement of everything: its pac
   await bench.judge()
   expect(countsOf(bench, bench.tag)?.notJudged).toBe(1)
   await expectAgreement(bench)
+})
+
+test('findings that go because other records are mirrored have a cause of their own, and come back by it', async () => {
+  const bench = await openTag([CURL])
+  const logged = () =>
+    readFindings(bench.dir, (reads) => reads.listLog(0, 100)).map(({ cause, found, gone }) => [cause, found, gone])
+  const mirror = async (include: string): Promise<void> => {
+    await bench.runWith({ PATCHMIRROR_OSV_INCLUDE: include }, 'osv')
+    const vendors = derivedVendors(bench.config.views)
+    await performTask({ dataDir: bench.dir, kind: 'osv', vendors, rebuild: false })
+    await bench.judge()
+  }
+  await bench.publish({ 'T-1': affecting('Debian:12', 'curl', null), 'U-1': affecting('npm', 'u', null) })
+  await bench.judge()
+  await mirror('U-')
+  await mirror('')
+  await bench.publish({ 'T-1': null })
+  await bench.judge()
+  expect(logged()).toEqual([
+    ['records', 1, 0],
+    ['scope', 0, 1],
+    ['scope', 1, 0],
+    ['records', 0, 1],
+  ])
 })

@@ -56,6 +56,10 @@ describe('a message to a team workspace', () => {
     expect(textOf({ type, data: { tags: 1, newFixes: 2, changes: [one] } })).toBe(
       'library/python:3.12: 2 findings got a fix, 3 findings gone',
     )
+    const left = { tag: { name: 'a:1' }, cause: 'scope', newFindings: 0, goneFindings: 2, newFixes: 0, goneFixes: 0 }
+    expect(textOf({ type, data: { tags: 1, cause: 'scope', changes: [left] } })).toBe(
+      'a:1: 2 findings gone (other records are mirrored: osv.include, osv.exclude)',
+    )
     const sums = { tags: 4000, newFixes: 5000, newFindings: 7, newFixable: 6 }
     const lines = textOf({ type, data: { ...sums, changes: Array(50).fill(one) } }).split('\n')
     expect([lines.length, lines[0]]).toEqual([12, '4000 tags: 7 new findings (6 with a fix), 4994 findings got a fix'])

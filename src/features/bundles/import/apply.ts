@@ -7,7 +7,7 @@ import { combineDigests } from '../../../store/replication/rows.ts'
 import { type Admission, type StoredSources, admit, manifestSources } from './admission.ts'
 import { confirmRows } from './apply-rows.ts'
 import { applyDates } from './carried/dates.ts'
-import { applyTrustRoot } from './carried/trust-root.ts'
+import { applyTrustRoot, otherTrustRoot } from './carried/trust-root.ts'
 import { stageDocuments } from './documents/staging.ts'
 import { refuseOtherFacts } from './proof.ts'
 import { refuseOtherRows } from './rows.ts'
@@ -44,7 +44,7 @@ async function admitAndApply(options: ImportOptions): Promise<ImportReport> {
     throw new MirrorError('usage', '--again needs a full bundle: a delta cannot write everything again')
   const admission = admit(manifest, stored, allowRollback)
   if (admission.verdict === 'same' && options.again !== true) {
-    // Only data of the manifest is used, which is signed.
+    // Only what the manifest describes is used, which is signed: its own data, and the trust root, which is verified as it is read.
     const renewed = !dryRun && (await confirm(options, stored, admission))
     return { ...report(options, admission, []), renewed }
   }
@@ -73,7 +73,7 @@ const ignore: OnProgress = () => undefined
  */
 async function confirm(options: ImportOptions, stored: StoredSources, { rollback }: Admission): Promise<boolean> {
   const { bundle, store } = options
-  const { mirror, sequence } = bundle.manifest
+  const { mirror, sequence, createdAt } = bundle.manifest
   refuseOtherFacts(store, bundle.manifest)
   const younger = manifestSources(bundle.manifest)
     .filter(([source, { asOf }]) => Date.parse(asOf) > (stored.get(source)?.asOf ?? 0))
@@ -81,9 +81,14 @@ async function confirm(options: ImportOptions, stored: StoredSources, { rollback
   const counts = [...stored.values()].some(
     ({ imported: last }) => last === null || (last.mirror === mirror && last.sequence < sequence),
   )
-  if (younger.length === 0 && !counts && !rollback) return false
+  const isLatest = [...stored.values()].every(
+    ({ imported: last }) => last === null || (last.mirror === mirror && last.createdAt <= Date.parse(createdAt)),
+  )
+  const trust = isLatest || rollback ? await otherTrustRoot([bundle], store) : null
+  if (younger.length === 0 && !counts && !rollback && trust === null) return false
   const runs = await startRuns(options, rollback ? [...stored.keys()] : younger)
   await store.transaction(async () => {
+    if (trust !== null) store.catalog.putCarriedTrust(trust)
     for (const source of younger) await confirmRows(options, source)
     runs.end('nothing changed', {}, rollback)
     recordImport(options, rollback)

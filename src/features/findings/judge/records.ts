@@ -25,6 +25,8 @@ interface RecordsInput {
   readonly views: Views
   /** The generation of views, by its name. */
   readonly generation: string
+  /** The settings of the scope that the snapshot was made with, as it is stored; null: it is not known here. */
+  readonly scope: string | null
   /** Reads of one snapshot of the store. */
   readonly changedBetween: (from: string, to: string) => readonly string[] | null
   /** Unix milliseconds. */
@@ -52,6 +54,7 @@ export async function followRecords(input: RecordsInput): Promise<RecordsReport>
   if (state === null || isSame) {
     if (state?.generation !== generation) store.putRecordState(next)
     if (state === null) putRecorded(store, listRecorded(views))
+    putScope(input)
     return { records: 0, components: 0, tags: 0 }
   }
   const changed = state.form === form ? changedBetween(state.osv, osv) : null
@@ -59,10 +62,20 @@ export async function followRecords(input: RecordsInput): Promise<RecordsReport>
     const tally = createTally(store)
     const components = await (changed === null ? compareAll(input, tally) : compareSome(input, tally, changed))
     putRecorded(store, listRecorded(views))
-    const tags = tally.close({ at: input.now, cause: 'records', snapshot: osv })
+    const tags = tally.close({ at: input.now, cause: causeOf(input), snapshot: osv })
+    putScope(input)
     store.putRecordState(next)
     return { records: changed?.length ?? null, components, tags }
   })
+}
+
+/** Whether records changed, or which of them are mirrored: what is gone by that is not known to be fixed. */
+function causeOf({ store, scope }: RecordsInput): 'records' | 'scope' {
+  return scope === null || scope === store.readFollowed('scope') ? 'records' : 'scope'
+}
+
+function putScope({ store, scope }: RecordsInput): void {
+  if (scope !== null) store.putFollowed('scope', scope)
 }
 
 /**
