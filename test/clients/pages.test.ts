@@ -171,6 +171,20 @@ test('the script shows Status again every 30 s, and keeps the focus and the plac
   })
 })
 
+test('the script asks for nothing while the tab is not in sight', async (context) => {
+  if (PATH === null) return context.skip(NONE)
+  await opened('/-/ui/runs', async (page) => {
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(request.url()))
+    await page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
+    await page.clock.runFor(65_000)
+    expect(asked).toEqual([])
+    await page.evaluate("Object.defineProperty(document, 'hidden', { value: false })")
+    await page.clock.runFor(31_000)
+    await expect.poll(() => asked.length).toBe(1)
+  })
+})
+
 test('the script copies a digest as a whole', async (context) => {
   if (PATH === null) return context.skip(NONE)
   await opened('/-/ui/images', async (page) => {
