@@ -27,6 +27,7 @@ export default defineConfig({
     sequence: { sequencer: ProcessesFirst },
     pool: 'forks',
     maxWorkers: 2,
+    maxConcurrency: 2, // guides: each has daemons of its own, and mostly waits for them
     // As in the fast suite: Node runs the TypeScript itself, as it runs the program.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [

@@ -8,7 +8,7 @@ import { findTool } from '../support/tools.ts'
 const missing = ['curl', 'diff', 'unzip'].filter((name) => findTool(name) === null)
 const note = missing.length > 0 ? ` (skipped: there is no ${missing.join(', ')})` : ''
 
-test.skipIf(missing.length > 0).for(GUIDES)(
+test.skipIf(missing.length > 0).concurrent.for(GUIDES)(
   `the commands of $page run as they are written, and say what the page shows${note}`,
   async (guide) => {
     const runs = await runGuide(guide)
