@@ -26,7 +26,7 @@ export function findingWords(counts: KnownCounts): string {
     lost === 0 ? '' : `${counted(lost, 'finding')} lost ${whose} fix`,
   ]
   const all = words.filter((one) => one !== '').join(', ')
-  return counts.cause === 'scope' && all !== '' ? `${all} (other records are mirrored: osv.include, osv.exclude)` : all
+  return counts.cause === 'scope' && all !== '' ? `${all} (other records are mirrored: osv.scope)` : all
 }
 
 /** Returns how many findings changed: as many as there are words of each. */
