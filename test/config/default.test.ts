@@ -167,13 +167,8 @@ test('the defaults are those that the manual documents', () => {
     fleet: {
       url: null,
       endpoint: null,
-      region: 'us-east-1',
-      pathStyle: true,
-      caFile: null,
       role: 'auto',
-      soleWriter: false,
       name: null,
-      site: null,
       leaseSeconds: 30,
       keepDays: 14,
     },

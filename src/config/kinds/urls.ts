@@ -142,10 +142,29 @@ export function storeUrl(): Setting<string> {
   return textSetting(allowed, 's3://security-mirror/prod', parseStoreUrl)
 }
 
-/** The address of an S3-compatible store. */
+/** The address of an S3-compatible store, with its options as a query. */
 export function storeEndpoint(): Setting<string> {
-  const allowed = 'an http or https URL without credentials or query'
-  return textSetting(allowed, 'https://s3.internal:8333', (value) => parsePlain(value, () => null))
+  const allowed = 'an http or https URL without credentials; options: ?region=NAME, &pathStyle=false'
+  return textSetting(allowed, 'https://s3.internal:8333?region=eu-1', (value) => {
+    const [base = '', query = ''] = value.trim().split(/\?(.*)/s)
+    const parsed = parsePlain(base, () => null)
+    if ('fault' in parsed) return parsed
+    const options = new URLSearchParams(query)
+    const wrong = [...options].find(([name, text]) => !isEndpointOption(name, text))
+    if (wrong !== undefined)
+      return { fault: `has the option ${wrong[0]}, which is not region=NAME or pathStyle=true or false` }
+    return { value: options.size === 0 ? parsed.value : `${parsed.value}?${options.toString()}` }
+  })
+}
+
+function isEndpointOption(name: string, text: string): boolean {
+  return name === 'region' ? /^[\w-]{1,100}$/.test(text) : name === 'pathStyle' && /^(true|false)$/.test(text)
+}
+
+/** Returns the parts of a checked endpoint: its region, and whether the path has the bucket, as most other stores need it. */
+export function endpointOptions(endpoint: string | null) {
+  const options = new URLSearchParams(endpoint?.split('?')[1] ?? '')
+  return { region: options.get('region') ?? 'us-east-1', pathStyle: options.get('pathStyle') !== 'false' }
 }
 
 /** A URL that events are passed on to. It may have a query: receivers like to keep a token there. */
