@@ -148,7 +148,6 @@ test('the defaults are those that the manual documents', () => {
     },
     relay: {
       targets: [],
-      chatTargets: [],
       secret: null,
       events: ['snapshot', 'webhook'],
     },

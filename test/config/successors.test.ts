@@ -41,6 +41,7 @@ const REPLACED = [
   'fleet.pathStyle',
   'fleet.soleWriter',
   'fleet.site',
+  'relay.chatTargets',
   'views.bucket',
   'match.tags',
   'feeds.schedule',

@@ -167,30 +167,48 @@ export function endpointOptions(endpoint: string | null) {
   return { region: options.get('region') ?? 'us-east-1', pathStyle: options.get('pathStyle') !== 'false' }
 }
 
-/** A URL that events are passed on to. It may have a query: receivers like to keep a token there. */
+/** What stands before the URL of a target that takes lines for people. */
+const CHAT = 'chat+'
+
+/** A URL that events are passed on to; with chat+ before it, an incoming webhook of a team workspace. */
 export function relayTarget(): Setting<string> {
-  const allowed = 'http or https URLs without user name, password or fragment'
+  const allowed =
+    'http or https URLs without user name, password or fragment, with chat+ before those of team workspaces'
   return textSetting(allowed, 'https://ci.example.com/hooks/patchmirror', (value) => {
-    const url = value.trim()
-    const fault = urlFault(url.replace(/\?.*$/s, ''))
-    if (fault !== null) return { fault }
-    if (url.includes('#')) return { fault: 'has a fragment' }
-    const { username, password } = new URL(url)
-    return username === '' && password === ''
-      ? { value: url }
-      : { fault: 'contains a user name or password: put a token into its path or query' }
+    const text = value.trim()
+    const prefix = text.startsWith(CHAT) ? CHAT : ''
+    const parsed = parseReceiver(text.slice(prefix.length))
+    return 'fault' in parsed ? parsed : { value: prefix + parsed.value }
   })
+}
+
+/** It may have a query: receivers like to keep a token there. */
+function parseReceiver(url: string): Parsed<string> {
+  const fault = urlFault(url.replace(/\?.*$/s, ''))
+  if (fault !== null) return { fault }
+  if (url.includes('#')) return { fault: 'has a fragment' }
+  const { username, password } = new URL(url)
+  return username === '' && password === ''
+    ? { value: url }
+    : { fault: 'contains a user name or password: put a token into its path or query' }
 }
 
 /** A shared cache to purge: a PURGE request is sent there. */
 export function purgeUrl(): Setting<string> {
-  return { ...relayTarget(), example: 'http://varnish:6081/' }
+  const allowed = 'http or https URLs without user name, password or fragment'
+  return textSetting(allowed, 'http://varnish:6081/', (value) => parseReceiver(value.trim()))
+}
+
+interface Targets {
+  readonly targets: readonly string[]
 }
 
 /** Every URL that the relay sends to, of both kinds. */
-export function relayUrls(relay: {
-  readonly targets: readonly string[]
-  readonly chatTargets: readonly string[]
-}): string[] {
-  return [...relay.targets, ...relay.chatTargets]
+export function relayUrls({ targets }: Targets): string[] {
+  return targets.map((target) => (target.startsWith(CHAT) ? target.slice(CHAT.length) : target))
+}
+
+/** The URLs of team workspaces among them. */
+export function chatUrls({ targets }: Targets): string[] {
+  return relayUrls({ targets: targets.filter((target) => target.startsWith(CHAT)) })
 }
