@@ -52,6 +52,6 @@ export const FLEET_CHECK = `
 Real objects are written and deleted again. Each property is tried below probe/ of fleet.url: 32 conditional writes at
 once, of which one must win; what was written is read, listed and continued at
 once. A reader only reads. Exit status 2: the store cannot decide which mirror
-leads (see fleet.soleWriter), or cannot keep a fleet at all; 1: it cannot be
+leads (see fleet.role), or cannot keep a fleet at all; 1: it cannot be
 reached, or refuses the credentials.
 `

@@ -2,6 +2,7 @@ import { FIXED } from './fixed.ts'
 import { partsOfListen } from './kinds/listen.ts'
 import { namedAvrs, splitScope } from './kinds/names.ts'
 import { type AGED, ageLimits } from './sections/ages.ts'
+import { fleetParts } from './sections/exchange.ts'
 import { guardFigures } from './sections/guard.ts'
 import { listLimit, upstreamLimits } from './sections/upstream.ts'
 import type { Values } from './table.ts'
@@ -40,7 +41,8 @@ export function derive(values: Values) {
     server: partsOfListen(values.server.listen),
     webhooks: { ...FIXED.webhooks, ...webhookListener(values.webhooks.listen) },
     bundle: { ...FIXED.bundle },
-    fleet: { ...FIXED.fleet },
+    // The store of a fleet is in the same network as all else that an own authority certifies.
+    fleet: { ...FIXED.fleet, ...fleetParts(values.fleet), caFile: values.upstream.caFile },
   }
 }
 

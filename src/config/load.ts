@@ -86,7 +86,6 @@ const FILES: ReadonlySet<string> = new Set([
   'webhooks.keyFile',
   'bundle.signingKeys',
   'bundle.trustedKeys',
-  'fleet.caFile',
   'catalog.trustRoot',
 ])
 

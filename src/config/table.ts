@@ -125,7 +125,6 @@ export const SCHEMA = {
   },
   relay: {
     targets: secret(list(relayTarget())),
-    chatTargets: secret(list(relayTarget())),
     secret: secret(nullable(signingSecret())),
     events: list(choice(['webhook', 'snapshot', 'findings'], 'snapshot')),
   },

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import type { Trusted } from '../base/connections/trusted.ts'
+import type { Trusted } from '../base/connections/network.ts'
 import { MirrorError, systemCode } from '../base/errors.ts'
 import { isPrivateAddress } from './http/destinations.ts'
 import { discardBody, isPlain, metaOf, networkError } from './http/response.ts'

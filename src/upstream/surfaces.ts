@@ -1,4 +1,4 @@
-import { type Trusted, createTrusted } from '../base/connections/trusted.ts'
+import { type Trusted, createTrusted } from '../base/connections/network.ts'
 import type { Config } from '../config/schema.ts'
 import { followSecret } from '../config/secret-files.ts'
 import { MirrorError } from '../base/errors.ts'

@@ -148,7 +148,6 @@ test('the defaults are those that the manual documents', () => {
     },
     relay: {
       targets: [],
-      chatTargets: [],
       secret: null,
       events: ['snapshot', 'webhook'],
     },
@@ -167,13 +166,8 @@ test('the defaults are those that the manual documents', () => {
     fleet: {
       url: null,
       endpoint: null,
-      region: 'us-east-1',
-      pathStyle: true,
-      caFile: null,
       role: 'auto',
-      soleWriter: false,
       name: null,
-      site: null,
       leaseSeconds: 30,
       keepDays: 14,
     },

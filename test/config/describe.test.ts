@@ -93,7 +93,6 @@ test('every setting can be explained, and only secrets name a file variable', ()
     'server.keys',
     'webhooks.secrets',
     'relay.targets',
-    'relay.chatTargets',
     'relay.secret',
     'edge.purge',
   ])

@@ -109,7 +109,9 @@ test('null is a value where a setting may be unset, and a mistake where it may n
   expect(config.upstream.userAgent).toBeNull()
   expect(origins.get('upstream.userAgent')).toMatch(/^file /)
   expect(refusal(() => loadYaml('server:\n  listen:\n'))).toContain('server.listen (file')
-  expect(refusal(() => loadYaml('server:\n  listen:\n'))).toContain('has no value (remove the line to keep the default)')
+  expect(refusal(() => loadYaml('server:\n  listen:\n'))).toContain(
+    'has no value (remove the line to keep the default)',
+  )
 })
 
 test('anchors and aliases work for values and for sections', () => {

@@ -160,7 +160,7 @@ describe('patchmirror serve', () => {
       expect(asked.out).toContain(
         `process ${daemon.child.pid} has read its settings and files again\n` +
           'in force now: osv.schedule, server.keys, server.maxConnections, log.level\n' +
-          'changed, and in force only after a restart: osv.maxAgeHours, bundle.trustedKeys; restart the daemon',
+          'changed, and in force only after a restart: sync.maxAgeHours, bundle.trustedKeys; restart the daemon',
       )
       expect(await inUse()).toMatch(/: sync\.maxAgeHours, bundle\.trustedKeys \(in force only after a restart\)$/)
       const said = await daemon.said(/SIGHUP: /)

@@ -108,7 +108,7 @@ function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
     if (relayUrls(config.relay).length === 0) return loaded
     throw new MirrorError(
       'usage',
-      '--offline forbids connections, but relay.targets or relay.chatTargets name receivers: remove one or the other',
+      '--offline forbids connections, but relay.targets names receivers: remove one or the other',
     )
   }
   if (config.upstream.apiRoot !== null || isReader(config) || isBelowGap(config)) return loaded

@@ -142,6 +142,15 @@ export function identifier(): Setting<string> {
   )
 }
 
+/** The name of a mirror in its fleet, with or without the place where it is. */
+export function mirrorName(): Setting<string> {
+  return textSetting('a name, or NAME@PLACE, without spaces', 'mirror-1@berlin', (value) =>
+    /^[^\s\p{C}@]{1,250}(@[^\s\p{C}@]{1,249})?$/u.test(value.trim())
+      ? { value: value.trim() }
+      : { fault: 'is not one word, or two with an @ between them' },
+  )
+}
+
 /** The word that a vendor puts into field names and event types. */
 export function vendorName(): Setting<string> {
   return textSetting('a word of small letters, digits and _', 'service', (value) =>

@@ -142,36 +142,73 @@ export function storeUrl(): Setting<string> {
   return textSetting(allowed, 's3://security-mirror/prod', parseStoreUrl)
 }
 
-/** The address of an S3-compatible store. */
+/** The address of an S3-compatible store, with its options as a query. */
 export function storeEndpoint(): Setting<string> {
-  const allowed = 'an http or https URL without credentials or query'
-  return textSetting(allowed, 'https://s3.internal:8333', (value) => parsePlain(value, () => null))
+  const allowed = 'an http or https URL without credentials; options: ?region=NAME, &pathStyle=false'
+  return textSetting(allowed, 'https://s3.internal:8333?region=eu-1', (value) => {
+    const [base = '', query = ''] = value.trim().split(/\?(.*)/s)
+    const parsed = parsePlain(base, () => null)
+    if ('fault' in parsed) return parsed
+    const options = new URLSearchParams(query)
+    const wrong = [...options].find(([name, text]) => !isEndpointOption(name, text))
+    if (wrong !== undefined)
+      return { fault: `has the option ${wrong[0]}, which is not region=NAME or pathStyle=true or false` }
+    return { value: options.size === 0 ? parsed.value : `${parsed.value}?${options.toString()}` }
+  })
 }
 
-/** A URL that events are passed on to. It may have a query: receivers like to keep a token there. */
+function isEndpointOption(name: string, text: string): boolean {
+  return name === 'region' ? /^[\w-]{1,100}$/.test(text) : name === 'pathStyle' && /^(true|false)$/.test(text)
+}
+
+/** Returns the parts of a checked endpoint: its region, and whether the path has the bucket, as most other stores need it. */
+export function endpointOptions(endpoint: string | null) {
+  const options = new URLSearchParams(endpoint?.split('?')[1] ?? '')
+  return { region: options.get('region') ?? 'us-east-1', pathStyle: options.get('pathStyle') !== 'false' }
+}
+
+/** What stands before the URL of a target that takes lines for people. */
+const CHAT = 'chat+'
+
+/** A URL that events are passed on to; with chat+ before it, an incoming webhook of a team workspace. */
 export function relayTarget(): Setting<string> {
-  const allowed = 'http or https URLs without user name, password or fragment'
+  const allowed =
+    'http or https URLs without user name, password or fragment, with chat+ before those of team workspaces'
   return textSetting(allowed, 'https://ci.example.com/hooks/patchmirror', (value) => {
-    const url = value.trim()
-    const fault = urlFault(url.replace(/\?.*$/s, ''))
-    if (fault !== null) return { fault }
-    if (url.includes('#')) return { fault: 'has a fragment' }
-    const { username, password } = new URL(url)
-    return username === '' && password === ''
-      ? { value: url }
-      : { fault: 'contains a user name or password: put a token into its path or query' }
+    const text = value.trim()
+    const prefix = text.startsWith(CHAT) ? CHAT : ''
+    const parsed = parseReceiver(text.slice(prefix.length))
+    return 'fault' in parsed ? parsed : { value: prefix + parsed.value }
   })
+}
+
+/** It may have a query: receivers like to keep a token there. */
+function parseReceiver(url: string): Parsed<string> {
+  const fault = urlFault(url.replace(/\?.*$/s, ''))
+  if (fault !== null) return { fault }
+  if (url.includes('#')) return { fault: 'has a fragment' }
+  const { username, password } = new URL(url)
+  return username === '' && password === ''
+    ? { value: url }
+    : { fault: 'contains a user name or password: put a token into its path or query' }
 }
 
 /** A shared cache to purge: a PURGE request is sent there. */
 export function purgeUrl(): Setting<string> {
-  return { ...relayTarget(), example: 'http://varnish:6081/' }
+  const allowed = 'http or https URLs without user name, password or fragment'
+  return textSetting(allowed, 'http://varnish:6081/', (value) => parseReceiver(value.trim()))
+}
+
+interface Targets {
+  readonly targets: readonly string[]
 }
 
 /** Every URL that the relay sends to, of both kinds. */
-export function relayUrls(relay: {
-  readonly targets: readonly string[]
-  readonly chatTargets: readonly string[]
-}): string[] {
-  return [...relay.targets, ...relay.chatTargets]
+export function relayUrls({ targets }: Targets): string[] {
+  return targets.map((target) => (target.startsWith(CHAT) ? target.slice(CHAT.length) : target))
+}
+
+/** The URLs of team workspaces among them. */
+export function chatUrls({ targets }: Targets): string[] {
+  return relayUrls({ targets: targets.filter((target) => target.startsWith(CHAT)) })
 }

@@ -6,7 +6,7 @@ import { SETTINGS } from '../settings.ts'
 import { checkServer } from './server.ts'
 import { checkWebhooks } from './webhooks.ts'
 import { decodedKey } from '../kinds/keys.ts'
-import { isLoopbackHost } from '../kinds/urls.ts'
+import { isLoopbackHost, relayUrls } from '../kinds/urls.ts'
 
 /** Problems that show only when settings are seen together. A key already refused is left alone. */
 export function checkTogether(checked: Checked, requireUpstream: boolean): string[] {
@@ -67,24 +67,19 @@ function checkRelay(checked: Checked): string[] {
       `${place('secret')}: is not whsec_ and base64, as Standard Webhooks wants it. ` +
         'Give one that is, or null: the mirror then makes its own.',
     )
-  const names = ['targets', 'chatTargets'].filter((name) => !refused.has(`relay.${name}`))
-  const urls = names.map((name) => [name, values.get(`relay.${name}`) as string[]] as const)
-  const [targets = [], chat = []] = urls.map(([, list]) => list)
-  if (targets.some((url) => chat.includes(url)))
-    problems.push(`${place('chatTargets')}: a URL is in relay.targets, too. A target is one or the other.`)
-  return [
-    ...problems,
-    ...urls.flatMap(([name, list]) =>
-      list.flatMap((target, at) => {
-        const { protocol, hostname } = new URL(target)
-        if (protocol === 'https:' || isLoopbackHost(hostname) || isTrusted(checked, hostname)) return []
-        return [
-          `${place(name)}: (entry ${at + 1}) is plain http to another machine, where the network path ` +
-            'is not protected. Use https, or name its host in network.trusted where the way there is trusted as a whole.',
-        ]
-      }),
-    ),
-  ]
+  const targets = refused.has('relay.targets') ? [] : ((values.get('relay.targets') ?? []) as string[])
+  const urls = relayUrls({ targets })
+  if (new Set(urls).size < urls.length)
+    problems.push(`${place('targets')}: a URL is there with chat+ and without. A target is one or the other.`)
+  for (const [at, url] of urls.entries()) {
+    const { protocol, hostname } = new URL(url)
+    if (protocol === 'https:' || isLoopbackHost(hostname) || isTrusted(checked, hostname)) continue
+    problems.push(
+      `${place('targets')}: (entry ${at + 1}) is plain http to another machine, where the network path ` +
+        'is not protected. Use https, or name its host in network.trusted where the way there is trusted as a whole.',
+    )
+  }
+  return problems
 }
 
 /** Problems of the settings of shared caches that show only together: purges that could reach nothing. */

@@ -1,4 +1,4 @@
-import { createTrusted } from '../../base/connections/trusted.ts'
+import { createTrusted } from '../../base/connections/network.ts'
 import type { Checked } from '../problems.ts'
 import { isLoopbackHost } from '../kinds/urls.ts'
 

@@ -12,7 +12,7 @@ function isFleet({ values, refused }: Checked): boolean {
 /** Problems of a fleet's settings that show only together: a role without its keys, two sources of the same data. */
 export function checkFleet(checked: Checked): string[] {
   if (!isFleet(checked)) return []
-  return [...checkRoleKeys(checked), ...checkInbox(checked), ...checkSole(checked)]
+  return [...checkRoleKeys(checked), ...checkInbox(checked)]
 }
 
 function checkRoleKeys(checked: Checked): string[] {
@@ -39,16 +39,6 @@ function checkInbox(checked: Checked): string[] {
   ]
 }
 
-function checkSole(checked: Checked): string[] {
-  const { values } = checked
-  const role = values.get('fleet.role')
-  if (values.get('fleet.soleWriter') !== true || role === 'writer' || role === 'reader') return []
-  return [
-    `${place(checked, 'fleet.soleWriter')}: there is one writer, so ${place(checked, 'fleet.role')} cannot be ` +
-      `${String(role)}, which takes over from a writer. Set fleet.role: writer on one mirror, reader on all others.`,
-  ]
-}
-
 /** Settings of a fleet that come to nothing, or to the contrary, beside others. */
 export function findFleetContradictions(checked: Checked): string[] {
   return isFleet(checked) ? [...readerWithCredential(checked), ...endpointOfFolder(checked)] : fleetWithoutUrl(checked)
@@ -69,7 +59,7 @@ function readerWithCredential(checked: Checked): string[] {
 function endpointOfFolder(checked: Checked): string[] {
   const { values } = checked
   if (!String(values.get('fleet.url')).startsWith('file:')) return []
-  return ['fleet.endpoint', 'fleet.caFile']
+  return ['fleet.endpoint']
     .filter((key) => (values.get(key) ?? null) !== null)
     .map(
       (key) =>

@@ -1,7 +1,7 @@
-import { choice, flag, integerSetting, list, nullable, number } from '../kinds/base.ts'
+import { choice, integerSetting, list, nullable, number } from '../kinds/base.ts'
 import { keyId, publicKeySetting } from '../kinds/keys.ts'
-import { certificateFile, directory, identifier } from '../kinds/names.ts'
-import { storeEndpoint, storeUrl } from '../kinds/urls.ts'
+import { directory, mirrorName } from '../kinds/names.ts'
+import { endpointOptions, storeEndpoint, storeUrl } from '../kinds/urls.ts'
 import { privateKeyFile } from '../kinds/webhooks.ts'
 
 /** Sections of settings for data that move between mirrors: as bundles, and through the object store of a fleet. */
@@ -19,14 +19,15 @@ export const EXCHANGE = {
   fleet: {
     url: nullable(storeUrl()),
     endpoint: nullable(storeEndpoint()),
-    region: identifier(),
-    pathStyle: flag(true),
-    caFile: nullable(certificateFile()),
-    role: choice(['auto', 'writer', 'reader', 'standby'], 'reader'),
-    soleWriter: flag(false),
-    name: nullable(identifier()),
-    site: nullable(identifier()),
+    role: choice(['auto', 'writer', 'sole-writer', 'reader', 'standby'], 'reader'),
+    name: nullable(mirrorName()),
     leaseSeconds: integerSetting({ min: 3, max: 3600, example: 30 }),
     keepDays: number({ min: 1, max: 3650, example: 14 }),
   },
+}
+
+/** Returns what the settings of a fleet say in one text: how its store is asked, and what this mirror is called. */
+export function fleetParts({ endpoint, role, name }: { endpoint: string | null; role: string; name: string | null }) {
+  const [ownName = null, site = null] = name?.split('@') ?? []
+  return { ...endpointOptions(endpoint), soleWriter: role === 'sole-writer', ownName, site }
 }

@@ -54,7 +54,7 @@ async function store(world: DoctorWorld, config: Config): Promise<Finding> {
 
 /** Whether the lease names a mirror that leads now, by the clock of this machine. */
 function leadership(lease: Lease | null, isSoleWriter: boolean, now: number): Finding {
-  if (isSoleWriter) return skipped('fleet.soleWriter: there is no lease')
+  if (isSoleWriter) return skipped('fleet.role is sole-writer: there is no lease')
   const action =
     'Start a mirror with fleet.role auto or writer; a running standby takes over by itself. Until then nothing new is published, and all readers serve what they have.'
   if (lease === null || lease.released) return warning('no mirror leads the fleet', action)

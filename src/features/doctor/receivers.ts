@@ -95,7 +95,7 @@ async function probeTarget(world: DoctorWorld, config: Config, url: URL): Promis
     return fine(`${url.origin} accepts connections${proxy === null ? '' : ` through ${proxy.setting}`}`)
   } catch (error) {
     const { message } = networkError(error, url.origin, connectTimeoutMs)
-    return warning(message, 'Check the receiver, its address (relay.targets, relay.chatTargets) and the firewall.')
+    return warning(message, 'Check the receiver, its address (relay.targets) and the firewall.')
   }
 }
 

@@ -16,7 +16,7 @@ import type { GenerationFacts, Generations, NodeReport } from './turn.ts'
 import { type StoreCounters, createStoreCounters } from './objects/counted-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 import { openObjectStore } from './objects/open-store.ts'
-import { createReporter } from './readers.ts'
+import { createReporter, reportedRole } from './readers.ts'
 import { ownerOf } from './owner.ts'
 import { collectGarbage } from './generations/collect.ts'
 import { createFollower } from './generations/follow/follow.ts'
@@ -102,10 +102,11 @@ async function openNode(
   send: (message: FromFleet) => void,
 ): Promise<OpenNode> {
   const { config, version, address } = start
-  const { role, soleWriter, site } = config.fleet
+  const { soleWriter, site } = config.fleet
+  const role = reportedRole(config.fleet.role)
   const store = await openObjectStore(config.fleet, traffic)
   const owner = ownerOf(config.data.dir)
-  const name = config.fleet.name ?? hostname()
+  const name = config.fleet.ownName ?? hostname()
   const floor = (): number => live.report?.newest?.epoch ?? 0
   const patienceMs = role === 'standby' ? config.fleet.leaseSeconds * PATIENCE : 0
   const keeper = soleWriter

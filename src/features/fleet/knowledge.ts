@@ -1,3 +1,4 @@
+import { reportedRole } from './readers.ts'
 import { hostname } from 'node:os'
 import type { Config } from '../../config/schema.ts'
 import { toIso, toIsoOrNull } from '../../base/time.ts'
@@ -85,9 +86,9 @@ export function fleetStatusOf({ config, known, now }: StatusParts, leads: boolea
   const hasData = known.served > 0
   return {
     url: fleet.url ?? '',
-    name: fleet.name ?? hostname(),
+    name: fleet.ownName ?? hostname(),
     site: fleet.site,
-    role: fleet.role,
+    role: reportedRole(fleet.role),
     leads,
     epoch,
     leader: lease && leaderOf(lease),

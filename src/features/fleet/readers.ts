@@ -1,6 +1,12 @@
+import type { Config } from '../../config/schema.ts'
 import { parseDate } from '../../base/time.ts'
 import { READER_FOLDER } from './generations/format/object-names.ts'
 import { type ObjectInfo, type ObjectStore, readObject } from './objects/object-store.ts'
+
+/** Returns a role as mirrors report it: a sole writer is a writer. */
+export function reportedRole(role: Config['fleet']['role']): 'auto' | 'writer' | 'reader' | 'standby' {
+  return role === 'sole-writer' ? 'writer' : role
+}
 
 /** Returns the key of the object in which a mirror says what it serves. */
 function readerKey(id: string): string {

@@ -1,3 +1,4 @@
+import { chatUrls, relayUrls } from '../../config/kinds/urls.ts'
 import { closing } from '../../cli/store-access.ts'
 import { relayStatus } from '../../server/status/report.ts'
 import type { Config } from '../../config/schema.ts'
@@ -32,7 +33,7 @@ export function relayStatusCommand(options: GlobalOptions & { json?: boolean }):
   const targets = db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
   const kindOf = ({ url }: RelayTarget): Kind => kindIn(relay, url)
   if (options.json === true) printJson(targets.map((target) => ({ ...relayStatus(target), kind: kindOf(target) })))
-  else if (targets.length === 0) print('no events are forwarded: set relay.targets or relay.chatTargets')
+  else if (targets.length === 0) print('no events are forwarded: set relay.targets')
   else
     print(
       table(
@@ -46,9 +47,9 @@ export function relayStatusCommand(options: GlobalOptions & { json?: boolean }):
 /** What a target is sent: signed events, or messages to a team workspace; null: no setting that can be read names it. */
 type Kind = 'standard' | 'chat' | null
 
-function kindIn(relay: Pick<Config['relay'], 'targets' | 'chatTargets'>, url: string): Kind {
-  if (relay.chatTargets.includes(url)) return 'chat'
-  return relay.targets.includes(url) ? 'standard' : null
+function kindIn(relay: Pick<Config['relay'], 'targets'>, url: string): Kind {
+  if (chatUrls(relay).includes(url)) return 'chat'
+  return relayUrls(relay).includes(url) ? 'standard' : null
 }
 
 const HEAD = ['id', 'target', 'kind', 'state', 'since', 'waiting', 'given up', 'delivered', 'last failure']

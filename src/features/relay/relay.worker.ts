@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { relayUrls } from '../../config/kinds/urls.ts'
+import { chatUrls, relayUrls } from '../../config/kinds/urls.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { type Db, openInbox, openReader } from '../../store/database/open.ts'
@@ -125,7 +125,7 @@ async function connect(
   })
   const sign = createSigner(settings.secret ?? formatSecret(reads.secrets.readSecret('relay')))
   const isOld = (body: Uint8Array): boolean => isOldNews(body, reads.catalog, timeOfAges(reads, Date.now()))
-  const chat = { urls: new Set(relay.chatTargets), isOld }
+  const chat = { urls: new Set(chatUrls(relay)), isOld }
   const userAgent = `patchmirror/${version}`
   const send = createSender({ transport, sign, chat, timeoutMs: TIMEOUT_MS, userAgent, now: Date.now })
   return { transport, send }

@@ -1,6 +1,6 @@
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
-import type { Trusted } from '../../base/connections/trusted.ts'
+import type { Trusted } from '../../base/connections/network.ts'
 import { MirrorError } from '../../base/errors.ts'
 
 /** Address ranges that are not on the public internet: private, local, shared, reserved, multicast. */

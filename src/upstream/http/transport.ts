@@ -1,4 +1,4 @@
-import type { Trusted } from '../../base/connections/trusted.ts'
+import type { Trusted } from '../../base/connections/network.ts'
 import { getCACertificates } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import { type Proxy, createProxyRule } from '../../config/proxies.ts'

@@ -6,7 +6,7 @@ import type { Options } from '../report/group.ts'
 import { startDaemon } from '../world/daemon.ts'
 import { type SandboxProcess, startSandbox } from '../world/processes.ts'
 
-/** More than `webhooks.debounceMs`. */
+/** More than the pause of webhooks (`config/fixed.ts`). */
 const QUIET_MS = 2500
 const PATIENCE_MS = 60_000
 const SECRET = 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='

@@ -50,8 +50,8 @@ longTest('fleet check exits with 2 where the store checks before it writes, and 
   expect(code).toBe(2)
   const [json = '', warning] = said.split('patchmirror: warning: ')
   expect(JSON.parse(json)).toMatchObject({ usable: false, store: true, lease: false })
-  expect(warning).toMatch(/cannot decide which mirror leads: put if absent.+fleet\.soleWriter: true/)
-  const sole = { PATCHMIRROR_FLEET_SOLE_WRITER: 'true', PATCHMIRROR_FLEET_ROLE: 'writer' }
+  expect(warning).toMatch(/cannot decide which mirror leads: put if absent.+fleet\.role: sole-writer/)
+  const sole = { PATCHMIRROR_FLEET_ROLE: 'sole-writer' }
   const promised = await check({ ...env, ...sole })
   expect(promised.code).toBe(0)
   expect(promised.said).toMatch(/no lease is taken from this store/)

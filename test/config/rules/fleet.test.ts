@@ -61,22 +61,21 @@ test('a role without the keys that it needs is refused with what to do', () => {
   expect(load({ env: fleet(url, signing) }).config.fleet.role).toBe('auto')
 })
 
-test('an inbox beside a fleet and a sole writer that may take over are refused', () => {
+test('an inbox beside a fleet is refused', () => {
   const { signing, trusted } = keys()
   const inbox = { PATCHMIRROR_BUNDLE_INBOX: scratch() }
-  const given = fleet({ URL: 's3://bucket', SOLE_WRITER: 'true' }, { ...signing, ...trusted, ...inbox })
+  const given = fleet({ URL: 's3://bucket' }, { ...signing, ...trusted, ...inbox })
   const message = refusal(() => load({ env: given }))
   expect(message).toMatch(/bundle\.inbox .+gets its data by fleet\.url .+one of the two to null/)
-  expect(message).toMatch(/fleet\.soleWriter .+fleet\.role \(default\) cannot be auto/)
-  const sole = fleet({ URL: 's3://bucket', SOLE_WRITER: 'true', ROLE: 'writer' }, signing)
+  const sole = fleet({ URL: 's3://bucket', ROLE: 'sole-writer' }, signing)
   expect(load({ env: sole }).config.fleet.soleWriter).toBe(true)
 })
 
 test('settings that have no effect in a fleet cause a warning', () => {
   const { signing, trusted } = keys()
   const warningsOf = (env: Record<string, string>) => load({ env }).warnings
-  expect(warningsOf(fleet({ REGION: 'eu-west-1' }))).toEqual([
-    expect.stringMatching(/^fleet\.region \(env .+fleet\.url is not set, so there is no fleet/),
+  expect(warningsOf(fleet({ NAME: 'mirror-1@berlin' }))).toEqual([
+    expect.stringMatching(/^fleet\.name \(env .+fleet\.url is not set, so there is no fleet/),
   ])
   const folder = fleet({ URL: 'file:///srv/fleet', ENDPOINT: 'https://s3.internal' }, signing)
   expect(warningsOf(folder)).toEqual([
@@ -89,4 +88,21 @@ test('settings that have no effect in a fleet cause a warning', () => {
   expect(warningsOf(fleet({ URL: 's3://bucket', ROLE: 'reader' }, { ...trusted, ...upstream }))).toEqual([
     expect.stringMatching(/^upstream\.token .+is a reader .+never asks upstream.+Remove/),
   ])
+})
+
+test('the endpoint has the options of its store, and the name a place', () => {
+  const { signing } = keys()
+  const of = (more: Record<string, string>) =>
+    load({ env: fleet({ URL: 's3://bucket', ...more }, signing) }).config.fleet
+  expect(of({})).toMatchObject({ region: 'us-east-1', pathStyle: true, ownName: null, site: null, soleWriter: false })
+  expect(of({ ENDPOINT: 'https://s3.internal:8333/?region=eu-1&pathStyle=false' })).toMatchObject({
+    endpoint: 'https://s3.internal:8333?region=eu-1&pathStyle=false',
+    region: 'eu-1',
+    pathStyle: false,
+  })
+  expect(of({ NAME: 'mirror-1@berlin', ROLE: 'sole-writer' })).toMatchObject({
+    ownName: 'mirror-1',
+    site: 'berlin',
+    soleWriter: true,
+  })
 })

@@ -628,8 +628,7 @@ const CASES: Case[] = [
     'warn',
     'relay --enable 8',
     (made) => {
-      made.env['PATCHMIRROR_RELAY_TARGETS'] = `${sandbox.url}/hook`
-      made.env['PATCHMIRROR_RELAY_CHAT_TARGETS'] = `${sandbox.url}/chat`
+      made.env['PATCHMIRROR_RELAY_TARGETS'] = `${sandbox.url}/hook,chat+${sandbox.url}/chat`
       const db = openInbox(made.dir)
       const add = db.prepare(
         "INSERT INTO relay_target (id, url, state, since, failures, due_at, reason, given_up) VALUES (?, ?, ?, 1, 9, 0, 'answered 410', 0)",

@@ -71,8 +71,9 @@ function seed(dir: string): { seeds: Seeds; env: Record<string, string> } {
     PATCHMIRROR_IDENTITY_API_URL: 'http://127.0.0.1:1/v1',
     PATCHMIRROR_NETWORK_TRUSTED: '*',
     PATCHMIRROR_UPSTREAM_PROXY: `http://${url['proxy user']}:${url['proxy password']}@127.0.0.1:2`,
-    PATCHMIRROR_RELAY_TARGETS: `http://127.0.0.1:1/${url['relay path']}?token=${url['relay query']}`,
-    PATCHMIRROR_RELAY_CHAT_TARGETS: `http://127.0.0.1:1/services/${url['chat path']}`,
+    PATCHMIRROR_RELAY_TARGETS:
+      `http://127.0.0.1:1/${url['relay path']}?token=${url['relay query']},` +
+      `chat+http://127.0.0.1:1/services/${url['chat path']}`,
     PATCHMIRROR_BUNDLE_SIGNING_KEYS: key,
     HTTPS_PROXY: `http://u:${url['environment proxy']}@127.0.0.1:2`,
     ...settings,

@@ -1,3 +1,4 @@
+import { chatUrls, relayUrls } from '../../../src/config/kinds/urls.ts'
 import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
@@ -138,10 +139,11 @@ describe('the signature of the relay', () => {
 test('chat targets are validated as other targets, and neither quoted nor printed', () => {
   const url = 'https://hooks.example.com/services/private'
   const load = (env: Record<string, string>) => loadQuick({ env, cwd: '/' })
-  expect(load({ PATCHMIRROR_RELAY_CHAT_TARGETS: url }).config.relay.chatTargets).toEqual([url])
-  const both = { PATCHMIRROR_RELAY_CHAT_TARGETS: url, PATCHMIRROR_RELAY_TARGETS: url }
-  const plain = { PATCHMIRROR_RELAY_CHAT_TARGETS: url.replace('https', 'http') }
-  expect(() => load(both)).toThrow('is in relay.targets, too')
-  expect(() => load(plain)).toThrow(/relay\.chatTargets .*\(entry 1\) is plain http/)
+  const { relay } = load({ PATCHMIRROR_RELAY_TARGETS: `https://ci.example.com/hook,chat+${url}` }).config
+  expect([relayUrls(relay), chatUrls(relay)]).toEqual([['https://ci.example.com/hook', url], [url]])
+  const both = { PATCHMIRROR_RELAY_TARGETS: `chat+${url},${url}` }
+  const plain = { PATCHMIRROR_RELAY_TARGETS: `chat+${url.replace('https', 'http')}` }
+  expect(() => load(both)).toThrow('a URL is there with chat+ and without')
+  expect(() => load(plain)).toThrow(/relay\.targets .*\(entry 1\) is plain http/)
   for (const env of [both, plain]) expect(() => load(env)).not.toThrow(/private/)
 })

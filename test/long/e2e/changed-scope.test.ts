@@ -14,10 +14,10 @@ test('a daemon that starts with another scope syncs at once; until then status a
   const status = await world.patchmirror('status')
   expect(status.code).toBe(3)
   expect(status.out).toMatch(
-    /^ {2}run \d+ used another osv\.exclude than this mirror has; what is stored follows it until/m,
+    /^ {2}run \d+ used another osv\.scope than this mirror has; what is stored follows it until/m,
   )
   const doctor = await world.patchmirror('doctor')
-  expect(doctor.out).toMatch(/osv: its scope has changed \(run \d+ used another osv\.exclude/)
+  expect(doctor.out).toMatch(/osv: its scope has changed \(run \d+ used another osv\.scope/)
 
   const next = await world.host()
   expect(await next.said(/osv sync: complete/)).toContain('out of scope')

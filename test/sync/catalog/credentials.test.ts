@@ -21,7 +21,7 @@ import type { Fault } from '../../sandbox/faults/fault.ts'
 import type { ShapeName } from '../../sandbox/service/shapes/shape.ts'
 import { longTest } from '../../support/tables.ts'
 
-const WIDTH = 8 // catalog.concurrency as it is by default: what is in flight when the refusal comes
+const WIDTH = 8 // half of upstream.concurrency as it is by default: what is in flight when the refusal comes
 const REFUSED = { kind: 'status', status: 401 } as const
 
 describe('a refused credential', () => {

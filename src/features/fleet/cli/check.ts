@@ -1,3 +1,4 @@
+import { reportedRole } from '../readers.ts'
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -81,7 +82,7 @@ function facts(
   { checks, store, lease }: ProbeReport,
   usable: boolean,
 ): object {
-  return { url, endpoint, role, soleWriter, usable, store, lease, checks }
+  return { url, endpoint, role: reportedRole(role), soleWriter, usable, store, lease, checks }
 }
 
 function refusalOf({ role, soleWriter }: Config['fleet'], report: ProbeReport): string | null {
@@ -94,7 +95,7 @@ function refusalOf({ role, soleWriter }: Config['fleet'], report: ProbeReport): 
   if (!report.store) return `this store cannot keep a fleet: ${failed.join(', ')}. Use another one.`
   if (report.lease || role === 'reader') return null
   return soleWriter
-    ? `no lease is taken from this store (${failed.join(', ')}): fleet.soleWriter promises that there is one writer.`
-    : `this store cannot decide which mirror leads: ${failed.join(', ')}. Use another one, or set fleet.soleWriter: true and ` +
-        'fleet.role: writer on one mirror, fleet.role: reader on all others.'
+    ? `no lease is taken from this store (${failed.join(', ')}): fleet.role: sole-writer promises that there is one writer.`
+    : `this store cannot decide which mirror leads: ${failed.join(', ')}. Use another one, or set ` +
+        'fleet.role: sole-writer on one mirror, fleet.role: reader on all others.'
 }

@@ -75,7 +75,7 @@ const SILENT_MS = 2 * 600_000
 export function leaderOrFormer({ id, at }: Pick<ReaderReport, 'id' | 'at'>, lease: Lease | null, now: number): string {
   const leads =
     lease === null
-      ? now - Date.parse(at) < SILENT_MS // fleet.soleWriter: there is no lease
+      ? now - Date.parse(at) < SILENT_MS // a sole writer: there is no lease
       : lease.owner === id && !isOver(lease, now)
   return leads ? 'leader' : 'former leader'
 }

@@ -59,6 +59,6 @@ function refusalOf({ url }: ObjectStore, reasons: string): FleetError {
   return new FleetError(
     'refused',
     `fleet.url: ${url} cannot decide which mirror leads (${reasons}), so this mirror only follows. Use another store, or set ` +
-      'fleet.soleWriter: true and fleet.role: writer on one mirror, fleet.role: reader on all others; see "patchmirror fleet check".',
+      'fleet.role: sole-writer on one mirror, fleet.role: reader on all others; see "patchmirror fleet check".',
   )
 }

@@ -12,7 +12,7 @@ export interface ProbeCheck {
   readonly found: string
   /** `unknown`: the store did not answer every time that it was tried, so nothing is known of it. */
   readonly state: 'ok' | 'warn' | 'failed' | 'unknown'
-  /** What needs it: every fleet, or a lease, which `fleet.soleWriter` replaces. */
+  /** What needs it: every fleet, or a lease, which `fleet.role: sole-writer` does without. */
   readonly needed: 'store' | 'lease'
 }
 

@@ -150,7 +150,7 @@ function isBeforeSending(code: string): boolean {
   return code === 'CredentialsProviderError' || TLS.test(code)
 }
 
-const KEYS = 'Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and fleet.region.'
+const KEYS = 'Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the region (fleet.endpoint, ?region=NAME).'
 
 /** What to do about a refusal, by its code. */
 const HINTS: Partial<Record<string, string>> = {
@@ -159,8 +159,8 @@ const HINTS: Partial<Record<string, string>> = {
   Forbidden: 'Allow these credentials what docs/guides/fleet.md lists.',
   InvalidAccessKeyId: KEYS,
   SignatureDoesNotMatch: KEYS,
-  AuthorizationHeaderMalformed: 'Set fleet.region to the region of the bucket.',
-  PermanentRedirect: 'Set fleet.region to the region of the bucket.',
+  AuthorizationHeaderMalformed: 'Give the region of the bucket: fleet.endpoint, ?region=NAME.',
+  PermanentRedirect: 'Give the region of the bucket: fleet.endpoint, ?region=NAME.',
   RequestTimeTooSkewed: 'Correct the clock of this machine.',
   NotImplemented: 'The store lacks this request: run "patchmirror fleet check".',
   CredentialsProviderError: 'Give credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile file, or a role.',
@@ -177,7 +177,7 @@ function storeFailure(what: string, place: string, cause: unknown): FleetError {
   const status = statusOf(cause)
   const code = codeOf(cause)
   const verdict = judgeFailure(cause)
-  const hint = HINTS[code] ?? (TLS.test(code) ? 'Set fleet.caFile, if its authority is your own.' : '')
+  const hint = HINTS[code] ?? (TLS.test(code) ? 'Set upstream.caFile, if its authority is your own.' : '')
   const text = messageOf(cause)
   const shown = [status, text.includes(code) ? null : code, text]
   const reason = shown

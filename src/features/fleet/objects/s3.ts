@@ -99,7 +99,8 @@ export async function connectS3(
 }
 
 function createClient(sdk: Sdk, { endpoint, region, pathStyle, caFile }: S3Settings): S3Client {
-  const target = new URL(endpoint ?? `https://s3.${region}.amazonaws.com`)
+  const address = endpoint?.split('?')[0] ?? null // its options are in the other settings
+  const target = new URL(address ?? `https://s3.${region}.amazonaws.com`)
   const proxy = createProxyRule(null, process.env)(target)?.url
   const agent = {
     keepAlive: true,
@@ -109,7 +110,7 @@ function createClient(sdk: Sdk, { endpoint, region, pathStyle, caFile }: S3Setti
   const ca = caFile === null ? undefined : [...getCACertificates('default'), readNamedFile(caFile).toString('utf8')]
   return new sdk.S3Client({
     region,
-    ...(endpoint !== null && { endpoint }),
+    ...(address !== null && { endpoint: address }),
     forcePathStyle: pathStyle,
     // Other stores refuse the checksums that the SDK adds by itself, and the coding aws-chunked that carries them.
     requestChecksumCalculation: 'WHEN_REQUIRED',

@@ -43,7 +43,7 @@ test('a store that checks a condition before it writes keeps no lease, and the f
   await expect.poll(async () => (await keeper.step(true)).failure).toMatch(/32 of 32 won/)
   const { epoch, failure } = await keeper.step(true)
   expect(epoch).toBeNull()
-  expect(failure).toMatch(/cannot decide which mirror leads .+fleet\.soleWriter: true/)
+  expect(failure).toMatch(/cannot decide which mirror leads .+fleet\.role: sole-writer/)
 })
 
 test('a store that obeys conditions is tried once, and the lease is taken then', async () => {

@@ -181,8 +181,8 @@ test('an upload in parts is committed once under its condition, and aborted othe
 
 test.each([
   [{ status: 403, code: 'AccessDenied' }, /403 AccessDenied.+Allow these credentials/],
-  [{ status: 403, code: 'SignatureDoesNotMatch' }, /Check AWS_ACCESS_KEY_ID.+fleet\.region/],
-  [{ status: 400, code: 'AuthorizationHeaderMalformed' }, /Set fleet\.region/],
+  [{ status: 403, code: 'SignatureDoesNotMatch' }, /Check AWS_ACCESS_KEY_ID.+fleet\.endpoint/],
+  [{ status: 400, code: 'AuthorizationHeaderMalformed' }, /region of the bucket: fleet\.endpoint/],
   [{ status: 501, code: 'NotImplemented' }, /patchmirror fleet check/],
 ] as const)('a refusal says what to do: %o', async (fault, what) => {
   const { store } = await open()
@@ -234,7 +234,7 @@ test('without the SDK, one line says what to install, with the version of packag
   })
 })
 
-test.skipIf(!hasOpenssl)('a certificate of an own authority needs fleet.caFile', async () => {
+test.skipIf(!hasOpenssl)('a certificate of an own authority needs upstream.caFile', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'patchmirror-s3-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const { key, cert, caFile } = makeTls(folder)
@@ -247,7 +247,7 @@ test.skipIf(!hasOpenssl)('a certificate of an own authority needs fleet.caFile',
   await trusting.put('k', body)
   await expect(other.get('k')).rejects.toMatchObject({
     outcome: 'refused',
-    message: expect.stringMatching(/Set fleet\.caFile/) as string,
+    message: expect.stringMatching(/Set upstream\.caFile/) as string,
   })
   for (const store of [trusting, other]) store.close()
 })

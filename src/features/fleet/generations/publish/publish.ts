@@ -186,7 +186,7 @@ async function commit(
       previous: before?.sha256 ?? null,
       mirror: bundles.mirror,
       digest: bundles.digest,
-      name: config.fleet.name ?? hostname(),
+      name: config.fleet.ownName ?? hostname(),
       sources: bundles.sources,
       full: bundles.full,
       delta: bundles.delta,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createTrusted } from '../../../src/base/connections/trusted.ts'
+import { createTrusted } from '../../../src/base/connections/network.ts'
 
 test.each([
   [['store.internal'], 'store.internal', true],
