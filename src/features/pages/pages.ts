@@ -79,7 +79,7 @@ export const PAGES: readonly Page[] = [
     path: 'relay',
     isList: true,
     tab: 'Relay',
-    isOff: ({ relay }) => relay.targets.length + relay.chatTargets.length === 0,
+    isOff: ({ relay }) => relay.targets.length === 0,
     parameters: { ...FORMAT },
   },
   {

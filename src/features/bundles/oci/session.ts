@@ -1,5 +1,5 @@
 import type { Config } from '../../../config/schema.ts'
-import { createTrusted } from '../../../base/connections/trusted.ts'
+import { createTrusted } from '../../../base/connections/network.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { VERSION } from '../../../base/version.ts'
 import { agentName } from '../../../upstream/client.ts'
