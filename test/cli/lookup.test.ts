@@ -555,7 +555,7 @@ test('an index of packages of an earlier snapshot is built again, or beside a da
     store.close()
   }
   const ask = (...args: string[]) =>
-    run(args, { PATCHMIRROR_DATA_DIR: home, PATCHMIRROR_OSV_STALE_ACTION: 'serve' }, '/')
+    run(args, { PATCHMIRROR_DATA_DIR: home, PATCHMIRROR_SERVER_STALE_ACTION: 'serve' }, '/')
   publish('one')
   expect(await ask('search', 'two')).toMatchObject({ code: 1 })
   publish('one', 'two')

@@ -198,7 +198,7 @@ async function pageOf(path: string): Promise<{ status: number; html: string }> {
 }
 
 test('pages lead from images to a tag with its SBOM, VEX, provenance and AVR', async () => {
-  const tag = await follow(await follow('/-/ui/tags', 'images'), 'tag')
+  const tag = await follow('/-/ui/images', 'tag')
   const { html } = await pageOf(tag)
   for (const text of ['SBOM', 'pkg:deb/debian/', 'VEX statements', 'builder', 'Materials']) expect(html).toContain(text)
   expect(html).toMatch(/href="\/-\/ui\/search\?q=pkg%3Adeb/)

@@ -185,7 +185,7 @@ test('findings that go because other records are mirrored have a cause of their 
   const logged = () =>
     readFindings(bench.dir, (reads) => reads.listLog(0, 100)).map(({ cause, found, gone }) => [cause, found, gone])
   const mirror = async (include: string): Promise<void> => {
-    await bench.runWith({ PATCHMIRROR_OSV_INCLUDE: include }, 'osv')
+    await bench.runWith({ PATCHMIRROR_OSV_SCOPE: include }, 'osv')
     const vendors = derivedVendors(bench.config.views)
     await performTask({ dataDir: bench.dir, kind: 'osv', vendors, rebuild: false })
     await bench.judge()

@@ -59,7 +59,7 @@ describe('a message to a team workspace', () => {
     )
     const left = { tag: { name: 'a:1' }, cause: 'scope', newFindings: 0, goneFindings: 2, newFixes: 0, goneFixes: 0 }
     expect(textOf({ type, data: { tags: 1, cause: 'scope', changes: [left] } })).toBe(
-      'a:1: 2 findings gone (other records are mirrored: osv.include, osv.exclude)',
+      'a:1: 2 findings gone (other records are mirrored: osv.scope)',
     )
     const sums = { tags: 4000, newFixes: 5000, newFindings: 7, newFixable: 6 }
     const lines = textOf({ type, data: { ...sums, changes: Array(50).fill(one) } }).split('\n')
