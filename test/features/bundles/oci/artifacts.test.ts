@@ -10,7 +10,7 @@ import { digestOf, startRegistry } from '../../../support/registry.ts'
 import { below, folder } from '../air-gap.ts'
 import { spoken } from '../error-messages.ts'
 import { keyPair, scratch } from '../fixtures.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, telling } from '../../../support/tables.ts'
 
 let bench: Promise<Bench> | null = null
 afterAll(async () => (await bench)?.close())
@@ -148,7 +148,7 @@ describe('a registry that wants a credential', () => {
       JSON.stringify({ auths: { [host]: { auth: Buffer.from('ann:p:w').toString('base64') } } }),
     )
 
-  test.each(['bearer', 'basic'] as const)(
+  test.each(telling(['bearer', 'basic'] as const, 'bearer'))(
     'gets that of the settings of Docker (%s), which no message has',
     async (scheme) => {
       const registry = await startRegistry({ login: { ...login, scheme } })
@@ -164,7 +164,7 @@ describe('a registry that wants a credential', () => {
     },
   )
 
-  test('is not sent where the registry points elsewhere', async () => {
+  longTest('is not sent where the registry points elsewhere', async () => {
     const other = await startRegistry()
     const registry = await startRegistry({
       login: { ...login, scheme: 'bearer' },
@@ -196,7 +196,7 @@ describe('a registry that lies', () => {
     return { registry, place }
   }
 
-  test('about the bytes of the file is refused, and nothing is stored', async () => {
+  longTest('about the bytes of the file is refused, and nothing is stored', async () => {
     const { registry, place } = await stored()
     const ways = [
       [{ blob: (bytes: Buffer) => Buffer.concat([bytes.subarray(1), Buffer.from('x')]) }, /does not have the digest/],
@@ -229,7 +229,7 @@ describe('a registry that lies', () => {
     expect((await take(place)).said).toMatch(/its layer has no SHA-256 digest/)
   })
 
-  longTest('about where a file is, or an upload goes on, is not followed', async () => {
+  test('about where a file is, or an upload goes on, is not followed', async () => {
     const { registry, place } = await stored()
     registry.behave({ redirect: () => 'http://169.254.169.254/latest' })
     expect((await take(place)).said).toMatch(
