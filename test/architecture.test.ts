@@ -70,7 +70,7 @@ const LIBRARIES: Record<string, readonly string[]> = {
   'cli-progress': ['cli/progress.ts'],
   commander: ['cli/program.ts'],
   eta: ['features/pages/render.ts'],
-  'fastest-levenshtein': ['config/suggest.ts'],
+  'fastest-levenshtein': ['config/nearest.ts'],
   fastify: ['server/app.ts'],
   'lru-cache': ['server/followers/details.ts'],
   'node-cron': ['sync/planning/cron.ts'],

@@ -1,12 +1,7 @@
-import { closest, distance } from 'fastest-levenshtein'
+import { isOneOff, nearest } from './nearest.ts'
 import { type NamedSetting, SECTIONS, SETTINGS } from './settings.ts'
 
 const plain = (name: string): string => name.toLowerCase().replace(/[^a-z\d]/g, '')
-
-function nearest(word: string, candidates: readonly string[]): string | null {
-  const best = closest(word, candidates)
-  return distance(word, best) <= Math.max(1, Math.floor(word.length / 4)) ? best : null
-}
 
 /**
  * The setting an unknown name most likely meant: the same letters written another way (`api_root`), one letter off
@@ -33,7 +28,7 @@ export function fileHint({ fileEnv }: NamedSetting): string {
 }
 
 function suggestOther(word: string): NamedSetting | null {
-  const almost = SETTINGS.find(({ key }) => distance(plain(key), word) === 1)
+  const almost = SETTINGS.find(({ key }) => isOneOff(plain(key), word))
   if (almost !== undefined) return almost
   const moved = SETTINGS.find(({ name }) => ['', ...SECTIONS].some((section) => plain(section + name) === word))
   if (moved !== undefined) return moved

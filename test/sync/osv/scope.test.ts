@@ -79,11 +79,11 @@ describe('a scope of OSV', () => {
 })
 
 describe('a changed scope', () => {
-  test('that leaves nothing of what is stored is quarantined, as by a mistyped name, and approved as it is', async () => {
+  test('that leaves nothing of what is stored is quarantined, as by a mistake, and approved as it is', async () => {
     const made = await bench({ sandbox: SMALL })
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-    const mistyped = { PATCHMIRROR_OSV_SCOPE: 'Root:npmm' }
-    const refused = await made.runWith(mistyped, 'osv')
+    const mistaken = { PATCHMIRROR_OSV_SCOPE: 'Hex' }
+    const refused = await made.runWith(mistaken, 'osv')
     expect(refused).toMatchObject({ state: 'quarantined' })
     expect(refused.message).toMatch(/^the scope \(osv\.scope\) would remove all 60 records, and nothing else/)
     expect(served(made)).toHaveLength(60)

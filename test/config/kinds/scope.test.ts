@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { load, refusal } from '../loading.ts'
+
+const withScope = (scope: string) => load({ env: { PATCHMIRROR_OSV_SCOPE: scope } })
+
+test.each([
+  'npm',
+  'NPM',
+  'Ubuntu:22.04',
+  '!debian:12',
+  'Root',
+  'Root:Alpine:v3.18',
+  'Azure Linux',
+  'GHSA-',
+  'ROOT-OS*',
+])('osv.scope takes %s', (entry) => {
+  expect(() => withScope(entry)).not.toThrow()
+})
+
+test.each([
+  ['Debain', /PATCHMIRROR_OSV_SCOPE.*is no ecosystem of OSV records; did you mean Debian\?/],
+  ['!Debain:12', /did you mean Debian\?/],
+  ['Root:npmm', /is no ecosystem of OSV records/],
+  ['DSA', /The beginning of record ids ends with - or \*/],
+  ['pypi:', /is neither an ecosystem nor the beginning of ids/],
+])('osv.scope refuses %s: no record would be in scope by it', (entry, said) => {
+  expect(refusal(() => withScope(`npm,${entry}`))).toMatch(said)
+})
