@@ -70,6 +70,11 @@ test('"changes --findings" lists what changed in the tags, "list findings" their
   const own = changes.find(({ tag }) => tag.id === owner)
   expect(own).toMatchObject({ cause: 'records' })
   expect(own?.changes[0]).toMatchObject({ change: 'new', id: 'T-1', fixable: true })
+  const matched = await run(['match', own?.tag.name ?? '', '--json'], env, dir)
+  const { findings: found } = JSON.parse(matched.out) as { findings: { id: string; component: { name: string } }[] }
+  expect(found.filter(({ id }) => id === 'T-1').map(({ component }) => component.name)).toContain(name)
+  const unnamed = await run(['match', 'no/such:tag'], env, dir)
+  expect([unnamed.code, unnamed.err]).toEqual([1, expect.stringContaining('no mirrored tag is named no/such:tag')])
   const listed = await ask('--limit', '1')
   expect(listed.out).toContain(`new finding, with a fix: T-1 in ${name} `)
   if (changes.length > 1) expect(listed.out).toContain('more exist than these 1')

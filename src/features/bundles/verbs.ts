@@ -13,7 +13,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
       ['--sources <names>', 'of these sources alone, separated by commas'],
       ['--split <size>', 'cut it into parts of this size, such as 4 GB'],
       ['--expires <days>', 'another validity than bundle.expireDays; 0: for ever'],
-      ['--force', 'replace a bundle of this name'],
+      ['--force', 'replace a file of this name; a tag of oci:… names the newest without it'],
       ['--unsigned', 'without a signature: anybody could have made it'],
       JSON_FLAG,
     ],

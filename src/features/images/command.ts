@@ -130,18 +130,26 @@ function doubtsOf({ doubts, unnamed }: ListedImages): string[] {
 /** Prints what a registry has. Returns whether it has everything. */
 function printCheck(listed: ListedImages, found: ReadonlyMap<string, Presence>, isJson: boolean): boolean {
   const states = listed.images.map((image) => ({ image, presence: presenceOf(found, image) }))
-  const others = states.filter(({ presence }) => presence.is !== 'there')
+  const isComplete = states.every(({ presence }) => presence.is === 'there')
   if (isJson) printJson({ snapshot: listed.snapshot, asOf: listed.asOf, images: states.map(stateJson) })
-  else {
-    const there = states.filter(({ presence }) => presence.is === 'there')
-    const bare = there.filter(({ image }) => !image.hasSbom)
-    print(
-      `${there.length} of ${counted(states.length, 'image')} of catalog ${listed.snapshot.slice(0, 12)} are in the registry`,
-    )
-    if (bare.length > 0) print(`${bare.length} of these without an SBOM in the mirror: they are not judged`)
-    if (others.length > 0) print(visibleLines(table(['image', 'state'], others.map(stateRow))))
-  }
-  return others.length === 0
+  else for (const line of checkLines(states, listed.snapshot)) print(visibleLines(line))
+  return isComplete
+}
+
+function checkLines(states: readonly ImageState[], snapshot: string): string[] {
+  const of = (is: Presence['is']): ImageState[] => states.filter(({ presence }) => presence.is === is)
+  const there = of('there')
+  const missing = of('missing')
+  const unknown = Map.groupBy(of('not known'), ({ presence }) => (presence.is === 'not known' ? presence.why : ''))
+  const sum = [`${there.length} in the registry`, `${missing.length} missing`, `${of('not known').length} not known`]
+  const bare = there.filter(({ image }) => !image.hasSbom).length
+  const notJudged = `${bare} of those in the registry without an SBOM in the mirror: they are not judged`
+  return [
+    `catalog ${snapshot.slice(0, 12)}: ${counted(states.length, 'image')}: ${sum.join(', ')}`,
+    ...(bare === 0 ? [] : [notJudged]),
+    ...(missing.length === 0 ? [] : [table(['missing'], missing.map(nameCell))]),
+    ...[...unknown].map(([why, of]) => `not known for ${counted(of.length, 'image')}: ${why}`),
+  ]
 }
 
 interface ImageState {
@@ -153,9 +161,8 @@ function presenceOf(found: ReadonlyMap<string, Presence>, image: ListedImage): P
   return found.get(pinned(image)) ?? { is: 'not known', why: 'it was not asked for' }
 }
 
-function stateRow({ image, presence }: ImageState): string[] {
-  const name = image.tag === null ? pinned(image) : `${image.repository}:${image.tag}@${image.digest}`
-  return [name, presence.is === 'not known' ? `not known: ${presence.why}` : presence.is]
+function nameCell({ image }: ImageState): string[] {
+  return [image.tag === null ? pinned(image) : `${image.repository}:${image.tag}@${image.digest}`]
 }
 
 function stateJson({ image, presence }: ImageState): object {

@@ -9,7 +9,7 @@ import type { LookupCall } from './snapshot.ts'
  * Reads the mirrored SBOMs of the tag that a name, digest or id names. Throws `not_found` where it names none or several,
  * `not_ready` where no SBOM of it is stored, or it cannot be read.
  */
-export function sbomsOfTag(stored: LookupCall, name: string): InputSbom[] {
+export function sbomsOfTag(stored: Pick<LookupCall, 'reads' | 'use'>, name: string): InputSbom[] {
   const refusal = stored.use('catalog')
   if (refusal !== null) throw refusal
   const id = idOfTag(stored, name)

@@ -5,7 +5,7 @@ export const MATCH_VERBS: readonly Verb[] = [
   {
     path: 'match',
     arguments: '<sbom>',
-    summary: 'the vulnerabilities of the components of an SBOM',
+    summary: 'the vulnerabilities of an SBOM, or of a mirrored tag',
     options: [
       ['--format <name>', 'table (the default), json, cyclonedx (a vulnerability disclosure report) or sarif'],
       JSON_FLAG,
@@ -19,7 +19,8 @@ export const MATCH_VERBS: readonly Verb[] = [
       ],
       ['--no-vex', 'do not apply the mirrored VEX: what it rules out is among the findings'],
     ],
-    after: '\nThe SBOM is CycloneDX or SPDX, as JSON; - reads standard input.',
+    after:
+      '\nThe SBOM is a file of CycloneDX or SPDX, as JSON, - for standard input, or the mirrored\nSBOM of a tag by its name, such as library/python:3.12.',
     example: 'match sbom.cdx.json --fail-on fixable',
     load: async () => (await import('./cli/match.ts')).matchCommand,
   },

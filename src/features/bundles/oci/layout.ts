@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256Hex } from '../../../base/digest.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
-import { replaceFile } from '../../../base/files.ts'
+import { isPresent, replaceFile } from '../../../base/files.ts'
 import { type Fields, eachObject, fieldsOf } from '../../../base/json/objects.ts'
 import {
   ARTIFACT_TYPE,
@@ -73,6 +73,8 @@ export function findInLayout(reference: LayoutReference): string {
     entries.find((one) => isNamed(one, name)) ?? (name === null && entries.length === 1 ? entries[0] : undefined)
   if (entry === undefined) {
     const tags = entries.map(tagOf).filter((tag) => typeof tag === 'string')
+    if (!isPresent(join(folder, 'index.json')))
+      throw new MirrorError('bundle', `there is no image layout at ${folder}: it has no index.json`)
     const has = tags.length === 0 ? 'it names no tag' : `it has ${tags.slice(0, 10).join(', ')}`
     throw new MirrorError('bundle', `${place} is not in the index of the image layout ${folder}: ${has}`)
   }

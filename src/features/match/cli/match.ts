@@ -21,9 +21,12 @@ import { print, printJson, settings, warn } from '../../../cli/context.ts'
 import { closing } from '../../../cli/store-access.ts'
 import { ageSecondsOf } from '../../../base/domain/sources.ts'
 import { LEVELS, disagrees } from '../../../documents/records/severity.ts'
+import { isPresent } from '../../../base/files.ts'
+import type { InputSbom } from '../../../documents/sboms/sbom.ts'
+import { sbomsOfTag } from '../../lookup/tag-sbom.ts'
 import { readSbomFile } from './sbom-file.ts'
 import { type LookupOptions, UNKNOWN, openLookup, refuseLookup } from '../../lookup/open.ts'
-import { ageWords, marksOf } from '../../lookup/freshness.ts'
+import { ageWords, createFreshness, marksOf } from '../../lookup/freshness.ts'
 import { describeMissingVex, describePartialPatches } from '../gaps.ts'
 import { notesOf } from '../notes.ts'
 
@@ -51,7 +54,7 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
   const distro = distroOf(options)
   const { config } = settings(options, false, [])
   try {
-    const sbom = await readSbomFile(file)
+    const sbom = await readSbom(file, config)
     const reads = openLookup(config)
     const result = await closing(reads, async () => {
       const missing = await buildPackageIndex(config)
@@ -77,6 +80,28 @@ export async function matchCommand(file: string, options: MatchOptions): Promise
   } catch (error) {
     return refuseLookup(error, options.json === true || options.format === 'json', null)
   }
+}
+
+/** Reads the SBOM that an argument names: a file, or the mirrored SBOM of a tag. */
+async function readSbom(name: string, config: Config): Promise<InputSbom> {
+  if (!isTagName(name) || isPresent(name)) return readSbomFile(name)
+  const reads = openLookup(config)
+  return closing(reads, () =>
+    reads.during(() => {
+      const stored = { ...createFreshness(config, reads.reads, Date.now()), reads: reads.reads }
+      const [sbom, ...others] = sbomsOfTag(stored, name)
+      if (sbom !== undefined && others.length === 0) return sbom
+      throw new MirrorError(
+        'usage',
+        `${name} has ${others.length + 1} SBOMs, and one is judged at a time: save them from its page or its /sbom path, and give each file`,
+      )
+    }),
+  )
+}
+
+/** Whether an argument may name a tag: `library/python:3.12`, or a digest; files end otherwise. */
+function isTagName(name: string): boolean {
+  return /^[^\s:]+:[^\s:/]+$/.test(name) && !/\.(json|xml|spdx|cdx|txt)$/i.test(name)
 }
 
 /** Fails for packages that are not judged, or not completely, whatever is found. */

@@ -107,6 +107,7 @@ describe('a bundle', () => {
     expect((await take(`oci:${layout}`, there)).said).toMatch(/not in the index .*it has one, daily/)
     const older = await take(`oci:${layout}:one`, there)
     expect(older.said).toContain('already imported')
+    expect((await take(`oci:${layout}-other:two`, there)).said).toMatch(/there is no image layout at .*-other/)
     expect((await take(`oci:${layout}:two`, there)).said).toMatch(/not in the index .*it has one, daily/)
   })
 
