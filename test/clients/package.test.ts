@@ -49,7 +49,7 @@ afterAll(async () => {
 test('the package runs with npx, checks settings and has its manual page', async () => {
   expect(await npx('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   const settings = join(dir, 'settings.yaml')
-  writeFileSync(settings, 'server: { port: 0 }\n')
+  writeFileSync(settings, 'server: { listen: 127.0.0.1:0 }\n')
   const checked = await npx('config', '--check', settings)
   expect(checked.code, checked.err).toBe(0)
   const page = join(home, 'node_modules/patchmirror/deploy/man/patchmirror.1')
