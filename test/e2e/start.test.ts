@@ -56,7 +56,7 @@ async function begin(world: World) {
   return { state, starting, ask }
 }
 
-test('a daemon serves what is stored while the threads that write are not ready', async () => {
+longTest('a daemon serves what is stored while the threads that write are not ready', async () => {
   const world = await filled()
   const release = blockWriters(world)
   const { state, starting, ask } = await begin(world)

@@ -83,35 +83,38 @@ describe('a daemon that receives webhooks', () => {
     )
   })
 
-  test('answers 503 without a secret and while it shuts down, and uses the first secret without a restart', async () => {
-    const sandbox = await createSandbox({ records: 3, service: false }) // readers are told once a refresh is done
-    onTestFinished(() => sandbox.close())
-    const { agent, port, dir, lines } = await startDaemon({
-      PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
-      PATCHMIRROR_WEBHOOKS_SECRETS: '',
-    })
-    expect(lines.join('')).toContain('no secret is configured')
-    expect((await deliver(port)).status).toBe(503)
-    expect(JSON.parse(await get(port, '/-/status'))).toMatchObject({ webhooks: { state: 'off', secrets: 0 } })
-    const stop = new AbortController()
-    onTestFinished(() => stop.abort())
-    const answer = await fetch(`http://127.0.0.1:${port}/-/events`, {
-      headers: localKey(dir),
-      signal: stop.signal,
-    })
-    const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
-    const kept = { label: 'first', secret: SECRET, subscription: null }
-    replaceSecretFile(join(dir, 'webhook-secrets.json'), [{ ...kept, notBefore: null, notAfter: null }])
-    expect((await deliver(port)).status).toBe(202)
-    let text = ''
-    while (!text.includes('event: webhook')) {
-      const { value } = await reader.read()
-      text += Buffer.from(value ?? []).toString()
-    }
-    expect(text).toContain(`"type":"${EVENT.type}"`)
-    stop.abort()
-    expect(await answerWhileClosing(port, () => agent.close())).toMatch(/^HTTP\/1.1 503 [\s\S]*Retry-After: \d+/)
-  })
+  longTest(
+    'answers 503 without a secret and while it shuts down, and uses the first secret without a restart',
+    async () => {
+      const sandbox = await createSandbox({ records: 3, service: false }) // readers are told once a refresh is done
+      onTestFinished(() => sandbox.close())
+      const { agent, port, dir, lines } = await startDaemon({
+        PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+        PATCHMIRROR_WEBHOOKS_SECRETS: '',
+      })
+      expect(lines.join('')).toContain('no secret is configured')
+      expect((await deliver(port)).status).toBe(503)
+      expect(JSON.parse(await get(port, '/-/status'))).toMatchObject({ webhooks: { state: 'off', secrets: 0 } })
+      const stop = new AbortController()
+      onTestFinished(() => stop.abort())
+      const answer = await fetch(`http://127.0.0.1:${port}/-/events`, {
+        headers: localKey(dir),
+        signal: stop.signal,
+      })
+      const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
+      const kept = { label: 'first', secret: SECRET, subscription: null }
+      replaceSecretFile(join(dir, 'webhook-secrets.json'), [{ ...kept, notBefore: null, notAfter: null }])
+      expect((await deliver(port)).status).toBe(202)
+      let text = ''
+      while (!text.includes('event: webhook')) {
+        const { value } = await reader.read()
+        text += Buffer.from(value ?? []).toString()
+      }
+      expect(text).toContain(`"type":"${EVENT.type}"`)
+      stop.abort()
+      expect(await answerWhileClosing(port, () => agent.close())).toMatch(/^HTTP\/1.1 503 [\s\S]*Retry-After: \d+/)
+    },
+  )
 
   longTest('accepts a delivery on a connection that read a record, and answers 404 beside an endpoint', async () => {
     const dir = scratch()

@@ -19,6 +19,7 @@ import { derivedVendors } from '../../../src/features/scanners/views/osv/ecosyst
 import { performTask } from '../../../src/features/scanners/views/task.ts'
 import { below, carry, folder } from '../bundles/air-gap.ts'
 import { affecting, componentsOf, openFindingsBench, readFindings, readKnown, visibleRows } from './fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const log = (dir: string) => readFindings(dir, (reads) => reads.listLog(0, 1000))
 
@@ -91,7 +92,7 @@ test('nothing is read or evaluated again where nothing changed, and only the new
   expect(bench.known()).toEqual(await bench.fresh())
 })
 
-test('a catalog that is replaced while the tags are judged makes none of them unread', async () => {
+longTest('a catalog that is replaced while the tags are judged makes none of them unread', async () => {
   const bench = await openFindingsBench()
   const { dir, sandbox } = bench
   const [tag = ''] = sandbox.service.ids('tags')
@@ -151,7 +152,7 @@ test('a tag is named by its id, or by a name that no other tag has', async () =>
   expect(() => ask(first.name)).toThrow('several tags are named so')
 })
 
-test('a mirror below an air gap judges what it imported as the mirror above does', async () => {
+longTest('a mirror below an air gap judges what it imported as the mirror above does', async () => {
   const above = await openFindingsBench()
   const gap = below()
   const cross = async () => {

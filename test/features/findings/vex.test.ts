@@ -14,6 +14,7 @@ import {
   sbomOf,
   vexAbout,
 } from './fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const CVE = 'CVE-2026-77001'
 const log = (dir: string) => readFindings(dir, (reads) => reads.listLog(0, 1000))
@@ -107,7 +108,7 @@ test('a document whose signature is enforced and not verified, or not compared, 
 
 const NO_ANSWER = { status: 404, sha256: Buffer.alloc(0), links: [] }
 
-test('a statement about what an SBOM describes is about the tags of that SBOM', async () => {
+longTest('a statement about what an SBOM describes is about the tags of that SBOM', async () => {
   const bench = await openFindingsBench()
   const { dir, sandbox } = bench
   const { owner, ecosystem, name, purl } = await opened(bench)

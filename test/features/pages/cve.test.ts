@@ -71,7 +71,7 @@ async function unsignedPage(isMirroredBefore: boolean): Promise<string> {
   return textOf(await (await mirror.ask('/-/ui/cve?id=CVE-2026-1234')).text())
 }
 
-test('a page names the VEX that could not be fetched, and the rulings that are left out', async () => {
+longTest('a page names the VEX that could not be fetched, and the rulings that are left out', async () => {
   expect(await unsignedPage(true)).toMatch(
     /What 2 documents rule out is left out, because no signature of that is verified/,
   )

@@ -7,6 +7,7 @@ import { openShortReads } from '../../../src/store/reads.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import { type Served, FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'
+import { longTest } from '../../support/tables.ts'
 
 afterEach(closeAll)
 
@@ -113,7 +114,7 @@ describe('what changed of one package among very many', () => {
     expect(none).toMatchObject({ changes: [], next: null, notJudged: 0 })
   })
 
-  test('is in the feed alone, without an entry for a snapshot that does not concern it', async () => {
+  longTest('is in the feed alone, without an entry for a snapshot that does not concern it', async () => {
     const served = await crowded()
     const itemsOf = async (purl: string) => {
       const { body } = await served.get(`/-/ui/changes.atom?purl=${purl}`, { accept: 'application/atom+xml' })
