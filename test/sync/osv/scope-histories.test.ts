@@ -13,7 +13,7 @@ const SCOPES = [
   { include: ['ROOT-APP-'], exclude: ['PyPI'] },
   { include: ['Debian', 'ROOT-APP-*'], exclude: ['ROOT-APP-NPM-'] },
   { include: ['Ubuntu:22.04', 'Maven'], exclude: [] },
-  { include: ['nothing'], exclude: [] },
+  { include: ['Hex'], exclude: [] },
 ] as const
 
 type Scope = (typeof SCOPES)[number]
