@@ -75,7 +75,9 @@ describe('a daemon with a credential', () => {
 })
 
 longTest('a mirror without a credential is ready without the catalog', async () => {
-  const plain = Object.entries(world.env).filter(([name]) => !/_(API_KEY|CATALOG_URL|API_URL|PERSONAL_DATA)$/.test(name))
+  const plain = Object.entries(world.env).filter(
+    ([name]) => !/_(API_KEY|CATALOG_URL|API_URL|PERSONAL_DATA)$/.test(name),
+  )
   world.env = Object.fromEntries(plain)
   const { url, ...daemon } = await world.host({ PATCHMIRROR_SERVER_KEYS: TEST_KEY })
   await daemon.said(/osv sync: complete/)
