@@ -5,8 +5,6 @@ import { type Setting, type Parsed, textSetting } from './base.ts'
 import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
 import { UNIX_PEER } from '../../base/connections/limit.ts'
 import { parseScopeEntry } from '../../base/domain/osv-scope.ts'
-import { ecosystemNames } from '../../base/versions/ecosystems.ts'
-import { nearest } from '../nearest.ts'
 import { parsePattern } from '../../base/domain/patterns.ts'
 
 /** Paths that are mirrored always; an extra feed may not take their place. */
@@ -129,31 +127,10 @@ export function osvScopeEntry(): Setting<string> {
     'ecosystems (npm, Ubuntu:22.04) or beginnings of record ids that end with - or * (GHSA-), with ! to leave out'
   return textSetting(allowed, '"npm", "!Ubuntu"', (value) => {
     const text = value.trim()
-    const entry = parseScopeEntry(text.startsWith(NOT) ? text.slice(1) : text)
-    if (entry === null) return { fault: 'is neither an ecosystem nor the beginning of ids, with * only at the end' }
-    const fault = 'ecosystem' in entry ? whyNoEcosystem(entry.ecosystem) : null
-    return fault === null ? { value: text } : { fault }
+    return parseScopeEntry(text.startsWith(NOT) ? text.slice(1) : text) === null
+      ? { fault: 'is neither an ecosystem nor the beginning of ids, with * only at the end' }
+      : { value: text }
   })
-}
-
-/**
- * Returns why a name in lower case is no ecosystem, with its releases, or of a vendor: no record would ever be in scope by a mistyped
- * one, and nothing else would show it.
- */
-function whyNoEcosystem(name: string): string | null {
-  const { names, vendors } = ecosystemNames()
-  const known = (text: string | undefined, among: readonly string[]): boolean =>
-    among.some((one) => one.toLowerCase() === text)
-  const [first, second] = name.split(':')
-  if (known(first, names) || known(second, names)) return null
-  if (second === undefined && known(first, vendors)) return null
-  const all = [...names, ...vendors]
-  const meant = nearest(
-    first ?? '',
-    all.map((one) => one.toLowerCase()),
-  )
-  const hint = meant === null ? '.' : `; did you mean ${all.find((one) => one.toLowerCase() === meant) ?? meant}?`
-  return `is no ecosystem of OSV records${hint} The beginning of record ids ends with - or *`
 }
 
 /** An identifier of the service's: opaque, but one visible word. */

@@ -1,6 +1,9 @@
 import { checkBundles } from './bundles.ts'
 import { checkCredentials, isTrusted } from './credentials.ts'
 import { checkFleet } from './fleet.ts'
+import { parseScopeEntry } from '../../base/domain/osv-scope.ts'
+import { ecosystemNames } from '../../base/versions/ecosystems.ts'
+import { nearest } from '../nearest.ts'
 import type { Checked } from '../problems.ts'
 import { SETTINGS } from '../settings.ts'
 import { checkServer } from './server.ts'
@@ -20,6 +23,7 @@ export function checkTogether(checked: Checked, requireUpstream: boolean): strin
     ...checkBundles(checked),
     ...checkEdge(checked),
     ...checkFleet(checked),
+    ...checkOsvScope(checked),
     ...(requireUpstream ? checkUpstream(checked) : []),
   ]
 }
@@ -97,4 +101,42 @@ function checkEdge({ values, origins, refused }: Checked): string[] {
       `${place('purge')}: ${place('tagHeader')} is none, so a purge names nothing. Give the header that the cache reads: xkey, Surrogate-Key or Cache-Tag.`,
     )
   return problems
+}
+
+/**
+ * Problems of the entries of `osv.scope`: by a mistyped ecosystem no record is in scope, and nothing else would show it. An ecosystem is one
+ * of the OSV schema, with or without a release, that of a vendor, or a vendor of `views.vendors`.
+ */
+function checkOsvScope({ values, refused, origins }: Checked): string[] {
+  const key = 'osv.scope'
+  const entries = values.get(key)
+  if (refused.has(key) || refused.has('views.vendors') || !Array.isArray(entries)) return []
+  const vendors = values.get('views.vendors')
+  const own = Array.isArray(vendors) ? vendors.map(String) : []
+  return entries.map(String).flatMap((entry) => {
+    const hint = whyNoEcosystem(entry, own)
+    if (hint === null) return []
+    return [
+      `${key} (${origins.get(key) ?? 'not set'}): ${JSON.stringify(entry)} is no ecosystem of OSV records and no vendor of views.vendors${hint} ` +
+        'The beginning of record ids ends with - or *.',
+    ]
+  })
+}
+
+/** Returns the end of a sentence about an entry that names no ecosystem; null for all others. */
+function whyNoEcosystem(entry: string, own: readonly string[]): string | null {
+  const parsed = parseScopeEntry(entry.replace(/^!/, ''))
+  if (parsed === null || !('ecosystem' in parsed)) return null
+  const { names, vendors } = ecosystemNames()
+  const all = [...names, ...vendors, ...own]
+  const isIn = (text: string | undefined, among: readonly string[]): boolean =>
+    among.some((one) => one.toLowerCase() === text)
+  const [first = '', second] = parsed.ecosystem.split(':')
+  if (isIn(first, names) || isIn(second, names)) return null
+  if (second === undefined && isIn(first, all)) return null
+  const meant = nearest(
+    first,
+    all.map((one) => one.toLowerCase()),
+  )
+  return meant === null ? '.' : `; did you mean ${all.find((one) => one.toLowerCase() === meant) ?? meant}?`
 }

@@ -18,11 +18,17 @@ test.each([
 })
 
 test.each([
-  ['Debain', /PATCHMIRROR_OSV_SCOPE.*is no ecosystem of OSV records; did you mean Debian\?/],
+  ['Debain', /PATCHMIRROR_OSV_SCOPE.*"Debain" is no ecosystem of OSV records .*; did you mean Debian\?/],
   ['!Debain:12', /did you mean Debian\?/],
   ['Root:npmm', /is no ecosystem of OSV records/],
   ['DSA', /The beginning of record ids ends with - or \*/],
   ['pypi:', /is neither an ecosystem nor the beginning of ids/],
 ])('osv.scope refuses %s: no record would be in scope by it', (entry, said) => {
   expect(refusal(() => withScope(`npm,${entry}`))).toMatch(said)
+})
+
+test('osv.scope takes a vendor of views.vendors', () => {
+  const env = { PATCHMIRROR_OSV_SCOPE: 'Acme', PATCHMIRROR_VIEWS_VENDORS: 'Root,Acme' }
+  expect(() => load({ env })).not.toThrow()
+  expect(refusal(() => withScope('Acme'))).toContain('no vendor of views.vendors')
 })
