@@ -13,12 +13,12 @@ export interface RegistryManner {
   redirect?: (digest: string) => string
   /** Where an upload goes on. */
   location?: string
-  /** What is said to be the digest of every manifest. */
-  digest?: string
+  /** What is said to be the digest of every manifest; null: nothing is said. */
+  digest?: string | null
   /** The status of the root, by which clients see that it is a registry. */
   ping?: number
   /** What is sent in place of a blob. */
-  blob?: (bytes: Buffer) => Buffer | 'endless'
+  blob?: (bytes: Buffer) => Buffer | 'endless' | 'broken'
   /** What is sent in place of a manifest. */
   manifest?: (bytes: Buffer) => Buffer
 }
@@ -117,7 +117,8 @@ function ofManifest({ manifests, state: { manner } }: Stored, { method, response
   const found = manifests.get(name)
   if (found === undefined) return void response.writeHead(404).end('{"errors":[{"code":"MANIFEST_UNKNOWN"}]}')
   const own = name.startsWith('sha256:') ? name : digestOf(found)
-  const headers = { 'docker-content-digest': manner.digest ?? own }
+  const digest = manner.digest === undefined ? own : manner.digest
+  const headers = digest === null ? {} : { 'docker-content-digest': digest }
   response.writeHead(200, headers).end(method === 'HEAD' ? '' : (manner.manifest?.(found) ?? found))
 }
 
@@ -128,6 +129,7 @@ function ofBlob({ blobs, state: { manner } }: Stored, { method, response }: Call
   if (manner.redirect !== undefined) return void response.writeHead(307, { location: manner.redirect(digest) }).end()
   const sent = manner.blob?.(found) ?? found
   response.writeHead(200)
+  if (sent === 'broken') return void response.write(found.subarray(0, 9), () => response.destroy())
   if (sent !== 'endless') return void response.end(sent)
   const more = (): void => {
     while (response.write(Buffer.alloc(65_536)));

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { expectRegistry, hasManifest, openRepository } from '../bundles/oci/registry.ts'
-import { readReference } from '../bundles/oci/reference.ts'
+import { type RegistryReference, readReference } from '../bundles/oci/reference.ts'
 import { type CatalogImage, pinned } from './formats.ts'
 
 /** What is known of an image in a registry: it answered for the digest, it answered that there is none, or neither. */
@@ -34,20 +34,27 @@ async function askRepository(
   images: readonly CatalogImage[],
 ): Promise<Map<string, Presence>> {
   const [first] = images
-  const reference = first === undefined ? null : readReference(`oci://${place.replace(/\/$/, '')}/${pinned(first)}`)
-  if (reference?.kind !== 'registry') throw new MirrorError('usage', `${place} is no registry`)
-  const repository = openRepository(network, reference, 'pull')
+  const named = await orWhy(() => Promise.resolve(referenceOf(place, first)))
+  if ('is' in named) return new Map(images.map((image) => [pinned(image), named]))
+  const repository = openRepository(network, named, 'pull')
   try {
     const why = await orWhy(() => expectRegistry(repository).then(() => null))
     const answers = new Map<string, Presence>()
     for (const image of images) {
-      const one = { ...repository, reference: { ...reference, name: image.digest } }
+      const one = { ...repository, reference: { ...named, name: image.digest } }
       answers.set(pinned(image), why ?? (await orWhy(() => presenceOf(one))))
     }
     return answers
   } finally {
     await repository.session.close()
   }
+}
+
+/** Returns where an image is in the registry. Throws `usage` for a name that no registry can have. */
+function referenceOf(place: string, image: CatalogImage | undefined): RegistryReference {
+  const reference = image === undefined ? null : readReference(`oci://${place.replace(/\/$/, '')}/${pinned(image)}`)
+  if (reference?.kind === 'registry') return reference
+  throw new MirrorError('usage', `${place} is no registry`)
 }
 
 async function presenceOf(repository: Parameters<typeof hasManifest>[0]): Promise<Presence> {

@@ -54,9 +54,8 @@ function listImages(config: Config, now: number): ListedImages {
         else images.push({ repository, tag, digest, hasSbom: sbomDigestsOf(reads, id).length > 0 })
       }
       const cut = reads.catalog.whyIncomplete(TAGS)
-      const notStored = list === null ? ['the list of tags is not stored here'] : []
       const incomplete = cut === null ? [] : [`the list of tags is not known to be complete: ${cut.reason}`]
-      const doubts = [...freshness.warnings(), ...notStored, ...incomplete]
+      const doubts = [...freshness.warnings(), ...incomplete]
       return { snapshot: used?.snapshot ?? '', asOf: used?.asOf ?? '', images, unnamed, doubts }
     }),
   )
@@ -76,7 +75,7 @@ interface ImagesOptions extends GlobalOptions {
  */
 export async function imagesCommand(options: ImagesOptions): Promise<number> {
   const { format = 'text', check } = options
-  const write = IMAGE_FORMATS[format]
+  const write = Object.hasOwn(IMAGE_FORMATS, format) ? IMAGE_FORMATS[format] : undefined
   if (write === undefined)
     throw new MirrorError('usage', `--format takes one of: ${Object.keys(IMAGE_FORMATS).join(', ')}, not ${format}`)
   if (check !== undefined) refuseOtherPlace(check)
@@ -91,7 +90,7 @@ export async function imagesCommand(options: ImagesOptions): Promise<number> {
   for (const line of options.json === true ? [] : doubts) process.stderr.write(`patchmirror: ${visibleLines(line)}\n`)
   if (check !== undefined) {
     const found = await checkImages(config, check, listed.images)
-    return printCheck(listed, found, options.json === true) && doubts.length === 0 ? 0 : UNKNOWN
+    return printCheck({ ...listed, doubts }, found, options.json === true) && doubts.length === 0 ? 0 : UNKNOWN
   }
   if (options.json === true) printJson({ ...listed, doubts })
   else
@@ -131,8 +130,9 @@ function doubtsOf({ doubts, unnamed }: ListedImages): string[] {
 function printCheck(listed: ListedImages, found: ReadonlyMap<string, Presence>, isJson: boolean): boolean {
   const states = listed.images.map((image) => ({ image, presence: presenceOf(found, image) }))
   const isComplete = states.every(({ presence }) => presence.is === 'there')
-  if (isJson) printJson({ snapshot: listed.snapshot, asOf: listed.asOf, images: states.map(stateJson) })
-  else for (const line of checkLines(states, listed.snapshot)) print(visibleLines(line))
+  const { snapshot, asOf, unnamed, doubts } = listed
+  if (isJson) printJson({ snapshot, asOf, images: states.map(stateJson), unnamed, doubts })
+  else for (const line of checkLines(states, snapshot)) print(visibleLines(line))
   return isComplete
 }
 

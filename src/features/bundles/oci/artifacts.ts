@@ -52,7 +52,9 @@ async function registryTarget(reference: RegistryReference, settings: Settings):
       async publish(manifest, onProgress) {
         const layer = await describeFile(path)
         const total = layer.size
-        await pushFile(repository, path, layer, (done) => onProgress({ phase: 'upload', unit: 'bytes', done, total }))
+        await pushFile(repository, path, layer.digest, (done) =>
+          onProgress({ phase: 'upload', unit: 'bytes', done, total }),
+        )
         return pushManifest(repository, artifactOf(manifest, layer))
       },
       async close() {

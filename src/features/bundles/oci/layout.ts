@@ -1,8 +1,8 @@
-import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256Hex } from '../../../base/digest.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
-import { isPresent, replaceFile } from '../../../base/files.ts'
+import { isPresent, publishFile, replaceFile } from '../../../base/files.ts'
 import { type Fields, eachObject, fieldsOf } from '../../../base/json/objects.ts'
 import {
   ARTIFACT_TYPE,
@@ -50,7 +50,7 @@ export function addToLayout(
   const name = given ?? DEFAULT_TAG
   const artifact = artifactOf(manifest, layer)
   const described = describeBytes(artifact, MANIFEST_TYPE)
-  renameSync(file, pathOf(folder, layer.digest))
+  publishFile(file, pathOf(folder, layer.digest))
   for (const bytes of [EMPTY, artifact]) putBlob(folder, bytes)
   const others = readIndex(folder).filter((one) => fieldsOf(one['annotations'])[REF_NAME] !== name)
   const entry = { ...described, artifactType: ARTIFACT_TYPE, annotations: { [REF_NAME]: name } }

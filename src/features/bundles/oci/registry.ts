@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, statSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { sha256Hex } from '../../../base/digest.ts'
 import { MirrorError } from '../../../base/errors.ts'
@@ -8,7 +8,7 @@ import type { RawAnswer } from '../../../upstream/http/transport.ts'
 import { type Descriptor, EMPTY, MANIFEST_TYPE, MOST_MANIFEST, describeBytes } from './artifact.ts'
 import { isLoopbackName, isPrivateHost } from './hosts.ts'
 import { type RegistryReference, isDigest, writeReference } from './reference.ts'
-import { type NetworkSettings, type RegistrySession, openSession, readSmall } from './session.ts'
+import { type NetworkSettings, type RegistrySession, openSession, piecesOf, readSmall } from './session.ts'
 
 /** A repository of a registry, open for the calls of the distribution specification (OCI, 1.1). Close its session. */
 interface Repository {
@@ -55,26 +55,27 @@ export async function expectRegistry({ session, reference }: Repository): Promis
   await answer.body.dump()
 }
 
-/** Whether the registry has a manifest of the name. Throws for every answer that says neither. */
-export async function hasManifest({ session, reference, base }: Repository): Promise<boolean> {
+/**
+ * Whether the registry has a manifest of the name. Throws for every answer that says neither. Where an answer does not name the
+ * digest that was asked for, its bytes decide.
+ */
+export async function hasManifest(repository: Repository): Promise<boolean> {
+  const { session, reference, base } = repository
   const { name } = reference
   const path = `${base}/manifests/${name}`
   const answer = await session.send({ method: 'HEAD', path, headers: { accept: ANY_MANIFEST } })
   await expect(answer, reference, 'it cannot be looked at', 200, 404)
   await answer.body.dump()
-  const digest = textOf(answer, 'docker-content-digest')
-  if (answer.status === 404 || digest === null || !isDigest(name) || digest === name) return answer.status === 200
-  throw new MirrorError(
-    'upstream_shape',
-    `${writeReference(reference)}: the registry answers with ${digest.slice(0, 100)}`,
-  )
+  if (answer.status === 404) return false
+  if (isDigest(name) && textOf(answer, 'docker-content-digest') !== name) await readManifest(repository, ANY_MANIFEST)
+  return true
 }
 
 /** Returns the bytes of the manifest. Throws `bundle` where they are not of the digest that was asked for. */
-export async function readManifest({ session, reference, base }: Repository): Promise<Buffer> {
+export async function readManifest({ session, reference, base }: Repository, accept = MANIFEST_TYPE): Promise<Buffer> {
   const { name } = reference
   const path = `${base}/manifests/${name}`
-  const answer = await session.send({ method: 'GET', path, headers: { accept: MANIFEST_TYPE } })
+  const answer = await session.send({ method: 'GET', path, headers: { accept } })
   await expect(answer, reference, 'the manifest cannot be read', 200)
   const place = writeReference(reference)
   const bytes = await readSmall(answer, MOST_MANIFEST, `the manifest of ${place}`)
@@ -102,15 +103,8 @@ export async function pullBlob(
 }
 
 /** Uploads a file as a blob, unless the registry has it. */
-export async function pushFile(
-  repository: Repository,
-  path: string,
-  { digest, size }: FileDescriptor,
-  onBytes: OnBytes,
-): Promise<void> {
+export async function pushFile(repository: Repository, path: string, digest: string, onBytes: OnBytes): Promise<void> {
   if (await hasBlob(repository, digest)) return
-  const read = statSync(path).size
-  if (read !== size) throw new MirrorError('bundle', `${path} has ${read} bytes, and ${size} were written`)
   let done = 0
   const pieces = createReadStream(path, { highWaterMark: PIECE })
   await upload(
@@ -124,7 +118,7 @@ export async function pushFile(
 export async function pushManifest(repository: Repository, manifest: Buffer): Promise<string> {
   const { session, reference, base } = repository
   const empty = describeBytes(EMPTY, '')
-  if (!(await hasBlob(repository, empty.digest))) await upload(repository, empty.digest, pieceOf(EMPTY))
+  if (!(await hasBlob(repository, empty.digest))) await upload(repository, empty.digest, [EMPTY])
   const path = `${base}/manifests/${reference.name}`
   const answer = await session.send({ method: 'PUT', path, headers: { 'content-type': MANIFEST_TYPE }, body: manifest })
   await expect(answer, reference, 'the manifest is refused', 201)
@@ -142,7 +136,7 @@ async function hasBlob({ session, base }: Repository, digest: string): Promise<b
 async function upload(
   { session, reference, base }: Repository,
   digest: string,
-  pieces: AsyncIterable<Uint8Array>,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<void> {
   const began = await session.send({ method: 'POST', path: `${base}/blobs/uploads/` })
   await expect(began, reference, 'an upload is refused', 202)
@@ -173,10 +167,6 @@ async function* watched(pieces: AsyncIterable<unknown>, onBytes: (bytes: number)
   }
 }
 
-async function* pieceOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield await Promise.resolve(bytes)
-}
-
 /** Opens a blob, which a registry may keep at another host: there it is asked for without a credential. */
 async function openBlob({ session, reference, base }: Repository, digest: string): Promise<RawAnswer> {
   let answer = await session.send({ method: 'GET', path: `${base}/blobs/${digest}` })
@@ -189,7 +179,7 @@ async function openBlob({ session, reference, base }: Repository, digest: string
         'upstream_status',
         `${writeReference(reference)}: the registry redirects ${why}, and this is not followed`,
       )
-    answer = await session.follow(url, {})
+    answer = await session.follow(url)
   }
   return answer
 }
@@ -213,16 +203,16 @@ interface Receiving extends Pick<Descriptor, 'digest' | 'size'> {
 
 /** Writes a body to a file, no further than its size. Throws `bundle` for other bytes than those of its digest. */
 async function receive(
-  { body }: RawAnswer,
+  answer: RawAnswer,
   file: FileHandle,
   { digest, size, place, onBytes }: Receiving,
 ): Promise<void> {
   const hash = createHash('sha256')
   let done = 0
-  for await (const piece of body) {
+  for await (const piece of piecesOf(answer, `${place}: the file`)) {
     done += piece.length
     if (done > size) {
-      body.destroy()
+      answer.body.destroy()
       throw new MirrorError(
         'bundle',
         `${place} is refused: its file has more than the ${size} bytes that the manifest names`,

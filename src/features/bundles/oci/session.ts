@@ -7,7 +7,7 @@ import { type RawAnswer, type RawRequest, createTransport, faultNotes } from '..
 import { isLoopbackName } from './hosts.ts'
 import { type Challenge, type RegistryCredential, credentialAdvice, readChallenge, readCredential } from './login.ts'
 
-/** A request to a registry; `path`: an absolute path with its query, or a whole URL. */
+/** A request to a registry; `path`: an absolute path with its query. */
 interface RegistryRequest {
   readonly method: RawRequest['method']
   readonly path: string
@@ -23,7 +23,7 @@ export interface RegistrySession {
   /** Sends a request; resolves with the head of the answer, whatever its status. Throws `upstream_unreachable`, `upstream_auth`. */
   send(request: RegistryRequest): Promise<RawAnswer>
   /** Sends a GET without a credential to a URL that the registry redirected to. */
-  follow(url: URL, headers: Record<string, string>): Promise<RawAnswer>
+  follow(url: URL): Promise<RawAnswer>
   /** Whether `network.trusted` names a host. */
   readonly isTrusted: (host: string) => boolean
   close(): Promise<void>
@@ -63,6 +63,9 @@ export function openSession({ upstream, network }: NetworkSettings, host: string
 
   const once = ({ method, path, headers = {}, body = null }: RegistryRequest): Promise<RawAnswer> => {
     const url = new URL(path, root)
+    // A path of the registry's own words may begin with two slashes: then it names another host.
+    if (url.origin !== root.origin)
+      throw new MirrorError('upstream_shape', `${host} continues at ${url.host}: it is not followed`)
     const own = authorization === null ? {} : { authorization }
     return raw(transport, { method, url, headers: { ...agent, ...own, ...headers }, body })
   }
@@ -91,7 +94,7 @@ export function openSession({ upstream, network }: NetworkSettings, host: string
       authorization = await authorize(challenge)
       return once(request)
     },
-    follow: (url, headers) => raw(elsewhere, { method: 'GET', url, headers: { ...agent, ...headers }, body: null }),
+    follow: (url) => raw(elsewhere, { method: 'GET', url, headers: agent, body: null }),
     async close() {
       await Promise.all([transport.close(), elsewhere.close()])
     },
@@ -174,17 +177,27 @@ function tokenIn(bytes: Buffer): string | null {
   }
 }
 
-/** Reads a body of at most `limit` bytes. Throws `upstream_too_large`. */
-export async function readSmall({ body }: RawAnswer, limit: number, what: string): Promise<Buffer> {
+/** Reads a body of at most `limit` bytes. Throws `upstream_too_large`, and as `piecesOf`. */
+export async function readSmall(answer: RawAnswer, limit: number, what: string): Promise<Buffer> {
   const pieces: Buffer[] = []
   let size = 0
-  for await (const piece of body) {
+  for await (const piece of piecesOf(answer, what)) {
     size += piece.length
     if (size > limit) {
-      body.destroy()
+      answer.body.destroy()
       throw new MirrorError('upstream_too_large', `${what} has over ${limit} bytes`)
     }
     pieces.push(piece)
   }
   return Buffer.concat(pieces)
+}
+
+/** Yields a body as it arrives. Throws `upstream_unreachable` where its connection breaks off. `what`: for the message. */
+export async function* piecesOf({ body }: RawAnswer, what: string): AsyncGenerator<Buffer> {
+  try {
+    yield* body
+  } catch (error) {
+    const why = systemCode(error) ?? messageOf(error)
+    throw new MirrorError('upstream_unreachable', `${what} broke off (${why}): try again`, { cause: error })
+  }
 }

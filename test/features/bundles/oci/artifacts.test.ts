@@ -202,6 +202,7 @@ describe('a registry that lies', () => {
     const ways = [
       [{ blob: (bytes: Buffer) => Buffer.concat([bytes.subarray(1), Buffer.from('x')]) }, /does not have the digest/],
       [{ blob: () => 'endless' as const }, /has more than the \d+ bytes that the manifest names/],
+      [{ blob: () => 'broken' as const }, /the file broke off \(.*\): try again/],
       [{ blob: (bytes: Buffer) => bytes.subarray(9) }, /broke off at byte \d+ of \d+: try again/],
     ] as const
     for (const [manner, said] of ways) {
@@ -239,6 +240,10 @@ describe('a registry that lies', () => {
     registry.behave({ location: 'http://other.example/upload' })
     registry.blobs.clear()
     expect((await send(place)).said).toMatch(/continues an upload at other\.example: it is not followed/)
+    registry.behave({ location: '//other.example/upload' })
+    expect((await send(place)).said).toMatch(/continues an upload at other\.example/)
+    registry.behave({ location: '/%2F/../..//other.example/upload' })
+    expect((await send(place)).said).toMatch(/continues at other\.example: it is not followed/)
   })
 
   longTest('by an old artifact under a tag is refused by the sequence', async () => {
