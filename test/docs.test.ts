@@ -7,19 +7,11 @@ import { verbsOf } from '../src/cli/verbs.ts'
 import { listSynonyms } from '../src/cli/verbs/synonyms.ts'
 import { isGroup } from '../src/cli/verbs/verb.ts'
 import { generatedPages } from './support/doc-pages.ts'
+import { DOCUMENTS } from './support/documents.ts'
 import { GUIDES, guideBlocks } from './support/guides/guide.ts'
 import { FEATURES } from '../src/features.ts'
 
 const VERBS = verbsOf(FEATURES)
-
-const PAGES = [
-  'README.md',
-  'CONTRIBUTING.md',
-  ...readdirSync('docs', { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.md'))
-    .map((path) => join('docs', path))
-    .sort(),
-]
 
 /** A page's text without its code blocks, which have neither links nor headings. */
 const prose = (path: string): string => readFileSync(path, 'utf8').replace(/^ *```[\s\S]*?^ *```/gm, '')
@@ -57,7 +49,7 @@ function isBroken({ page, to }: Link): boolean {
 }
 
 test('every relative link of README and docs leads to a file and a heading that exist', () => {
-  const links = PAGES.flatMap(linksOf)
+  const links = DOCUMENTS.flatMap(linksOf)
   expect(links.length).toBeGreaterThan(40)
   expect(links.filter(isBroken)).toEqual([])
   const broken = { page: 'README.md', to: 'docs/guides/webhooks.md#no-such-heading' }
@@ -72,11 +64,11 @@ test('every page of docs can be reached from README', () => {
       const target = normalize(join(dirname(page), file))
       if (file !== '' && target.endsWith('.md') && existsSync(target)) reached.add(target)
     }
-  expect(PAGES.filter((page) => !reached.has(page))).toEqual([])
+  expect(DOCUMENTS.filter((page) => !reached.has(page))).toEqual([])
 })
 
 test('every file of src and test that the documents name exists', () => {
-  const named = PAGES.flatMap((page) =>
+  const named = DOCUMENTS.flatMap((page) =>
     [...readFileSync(page, 'utf8').matchAll(/`((?:[\w-]+\/)+[\w.-]+\.ts)`/g)].map(([, path = '']) => ({ page, path })),
   )
   expect(named.length).toBeGreaterThan(20)
@@ -116,10 +108,10 @@ const MOST_NOT_RUN = 10
 
 test('each shell block of a guide is run by test/long/guides.test.ts, but for a few that say why not', () => {
   const guides = new Set(GUIDES.map(({ page }) => page))
-  const pages = new Set(PAGES.flatMap(shellBlocks).map(({ page }) => page))
+  const pages = new Set(DOCUMENTS.flatMap(shellBlocks).map(({ page }) => page))
   expect(new Set([...guides, ...NOT_GUIDES])).toEqual(pages)
   expect([...guides].filter((page) => NOT_GUIDES.has(page))).toEqual([])
-  const reasons = PAGES.flatMap((page) => guideBlocks(page).flatMap(({ notRun }) => notRun ?? []))
+  const reasons = DOCUMENTS.flatMap((page) => guideBlocks(page).flatMap(({ notRun }) => notRun ?? []))
   expect(reasons.length).toBeLessThanOrEqual(MOST_NOT_RUN)
   expect(reasons.filter((reason) => reason.length < 6)).toEqual([])
 })
@@ -132,7 +124,7 @@ test('README begins with two commands, and .ci/run runs them', () => {
 })
 
 test('each shell block of another page is run by a test, or its marker says why it is not', () => {
-  const pages = PAGES.filter((page) => NOT_GUIDES.has(page) && page !== 'README.md')
+  const pages = DOCUMENTS.filter((page) => NOT_GUIDES.has(page) && page !== 'README.md')
   const blocks = pages.flatMap(shellBlocks)
   const unmarked = blocks.filter(({ marker }) => !/^(?:a test runs this block|not run: \S.{5,})$/.test(marker))
   expect(unmarked).toEqual([])
@@ -163,7 +155,7 @@ function shellBlocks(page: string): ShellBlock[] {
 test('every patchmirror command of a shell block that no guide runs exists, with its options', () => {
   const program = createProgram(FEATURES)
   const guides = new Set(GUIDES.map(({ page }) => page))
-  const blocks = PAGES.flatMap(shellBlocks).filter(
+  const blocks = DOCUMENTS.flatMap(shellBlocks).filter(
     ({ page, marker }) => !guides.has(page) || marker.startsWith('not run'),
   )
   const lines = blocks.flatMap(({ page, script }) =>
@@ -182,7 +174,7 @@ test('every patchmirror command of a shell block that no guide runs exists, with
 
 test('every command that a page names in its text exists, with its options', () => {
   const program = createProgram(FEATURES)
-  const spans = PAGES.flatMap((page) =>
+  const spans = DOCUMENTS.flatMap((page) =>
     [...prose(page).matchAll(/`(?:[A-Z_]+=\S+ )*patchmirror ([a-z][^`]*)`/g)].map(([, line = '']) => ({
       page,
       line: line.replaceAll(/\s+/g, ' '),

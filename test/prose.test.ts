@@ -1,16 +1,6 @@
-import { readFileSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-
-const PAGES = [
-  'README.md',
-  'CHANGELOG.md',
-  'CONTRIBUTING.md',
-  ...readdirSync('docs', { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.md'))
-    .map((path) => join('docs', path))
-    .sort(),
-]
+import { DOCUMENTS } from './support/documents.ts'
 
 /** Words of all documents together, as `wc -w` counts them: what was reached, rounded up. It only gets smaller. */
 const MOST_WORDS = 45_000
@@ -44,7 +34,7 @@ function longSentences(page: string): string[] {
 }
 
 test('the documents together have no more words than they had', () => {
-  const pages = PAGES.map((page) => ({ page, words: wordsOf(page), long: longSentences(page).length }))
+  const pages = DOCUMENTS.map((page) => ({ page, words: wordsOf(page), long: longSentences(page).length }))
   const words = pages.reduce((sum, one) => sum + one.words, 0)
   const worst = pages.toSorted((one, other) => other.words - one.words).slice(0, 10)
   const lines = worst.map((one) => `${one.words} words, ${one.long} long sentences: ${one.page}`)
@@ -53,12 +43,12 @@ test('the documents together have no more words than they had', () => {
 })
 
 test('no sentence of a guide has more than 25 words', () => {
-  const guides = PAGES.filter((page) => page.startsWith('docs/guides/'))
+  const guides = DOCUMENTS.filter((page) => page.startsWith('docs/guides/'))
   expect(guides.flatMap((page) => longSentences(page).map((one) => `${page}: ${one}`))).toEqual([])
 })
 
 test('no guide has more than 150 lines', () => {
-  const guides = PAGES.filter((page) => page.startsWith('docs/guides/'))
+  const guides = DOCUMENTS.filter((page) => page.startsWith('docs/guides/'))
   const lines = guides.map((page) => ({ page, lines: readFileSync(page, 'utf8').split('\n').length - 1 }))
   expect(lines.filter((one) => one.lines > 150)).toEqual([])
 })

@@ -2,14 +2,14 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { exportCommand } from '../../src/features/bundles/cli/export.ts'
 import { importCommand } from '../../src/features/bundles/cli/import.ts'
 import { below } from '../features/bundles/air-gap.ts'
 import { spoken } from '../features/bundles/error-messages.ts'
 import { keyPair, scratch } from '../features/bundles/fixtures.ts'
 import { freePort } from '../support/free-ports.ts'
-import { type Bench, createBench } from '../support/mirror.ts'
+import { sharedBench } from '../support/shared-bench.ts'
 import { findTool, runTool, startTool } from '../support/tools.ts'
 import { type Built, buildGo } from './toolbox.ts'
 
@@ -75,12 +75,7 @@ function folder(): string {
 }
 
 const signer = keyPair(scratch(), 'key')
-let bench: Bench | null = null
-beforeAll(async () => {
-  bench = await createBench({ sandbox: { records: 50 } })
-  for (const source of ['feeds', 'osv'] as const) await bench.run(source)
-})
-afterAll(() => bench?.close())
+const above = sharedBench({ sandbox: { records: 50 } }, 'feeds', 'osv')
 
 /** Starts a registry with a user, and returns its host and the folder of Docker's settings for it. */
 async function startRegistry(path: string) {
@@ -131,7 +126,7 @@ describe.each(REGISTRIES)('%s', (_, find) => {
     const repository = `${host}/acme/mirror`
     const place = `oci://${repository}:daily`
     const env = {
-      PATCHMIRROR_DATA_DIR: bench?.dir ?? '',
+      PATCHMIRROR_DATA_DIR: (await above()).dir,
       PATCHMIRROR_BUNDLE_SIGNING_KEYS: signer.path,
       DOCKER_CONFIG: docker,
     }

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { exportCommand } from '../../../src/features/bundles/cli/export.ts'
 import { refuseUnwritable } from '../../../src/features/bundles/cli/files.ts'
 import { importCommand } from '../../../src/features/bundles/cli/import.ts'
@@ -13,21 +13,14 @@ import { statusCommand } from '../../../src/cli/mirror/status/status.ts'
 import { verifyCommand } from '../../../src/cli/mirror/verify.ts'
 import { FEATURES } from '../../../src/features.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
-import { type Bench, createBench } from '../../support/mirror.ts'
+import { sharedBench } from '../../support/shared-bench.ts'
 import { keyPair, scratch } from './fixtures.ts'
 import { below, carry, folder, signer } from './air-gap.ts'
 import { spoken } from './error-messages.ts'
 import { longTest } from '../../support/tables.ts'
 
-let bench: Promise<Bench> | null = null
-afterAll(async () => (await bench)?.close())
-
 /** Made once; a test that changes it goes on from where the last one left it. */
-const above = (): Promise<Bench> =>
-  (bench ??= createBench({ sandbox: { records: 5 } }).then(async (made) => {
-    for (const source of ['feeds', 'osv'] as const) await made.run(source)
-    return made
-  }))
+const above = sharedBench({ sandbox: { records: 5 } }, 'feeds', 'osv')
 
 const envOf = (dir: string): Record<string, string> => ({
   PATCHMIRROR_DATA_DIR: dir,

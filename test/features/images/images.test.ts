@@ -1,25 +1,22 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { imagesCommand } from '../../../src/features/images/command.ts'
 import { catalogEnv } from '../../support/catalog/mirror.ts'
-import { type Bench, createBench } from '../../support/mirror.ts'
+import { createBench } from '../../support/mirror.ts'
+import { sharedBench } from '../../support/shared-bench.ts'
 import { startRegistry } from '../../support/registry.ts'
 import { spoken } from '../bundles/error-messages.ts'
 
-let bench: Promise<Bench> | null = null
-afterAll(async () => (await bench)?.close())
-
 /** A mirror of a catalog of three tags of one image; all tests read it. */
-const mirrored = (): Promise<Bench> =>
-  (bench ??= createBench({
+const mirrored = sharedBench(
+  {
     sandbox: { records: 1, service: { images: 1, tags: 3, packages: 1, tickets: 1 } },
     envOf: catalogEnv,
     env: { PATCHMIRROR_CATALOG_SCOPE: 'all' },
-  }).then(async (made) => {
-    await made.run('catalog')
-    return made
-  }))
+  },
+  'catalog',
+)
 
 async function say(options: Parameters<typeof imagesCommand>[0], dir?: string) {
   const data = dir ?? (await mirrored()).dir

@@ -1,26 +1,19 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { exportCommand } from '../../../../src/features/bundles/cli/export.ts'
 import { importCommand } from '../../../../src/features/bundles/cli/import.ts'
 import { inspectCommand } from '../../../../src/features/bundles/cli/inspect.ts'
-import { type Bench, createBench } from '../../../support/mirror.ts'
+import { sharedBench } from '../../../support/shared-bench.ts'
 import { digestOf, startRegistry } from '../../../support/registry.ts'
 import { below, folder } from '../air-gap.ts'
 import { spoken } from '../error-messages.ts'
 import { keyPair, scratch } from '../fixtures.ts'
 import { longTest, telling } from '../../../support/tables.ts'
 
-let bench: Promise<Bench> | null = null
-afterAll(async () => (await bench)?.close())
-
 /** A mirror with some records; all tests export it. */
-const above = (): Promise<Bench> =>
-  (bench ??= createBench({ sandbox: { records: 5 } }).then(async (made) => {
-    for (const source of ['feeds', 'osv'] as const) await made.run(source)
-    return made
-  }))
+const above = sharedBench({ sandbox: { records: 5 } }, 'feeds', 'osv')
 
 /** The key that signs, and is trusted. */
 const signer = keyPair(scratch(), 'key')
