@@ -40,6 +40,8 @@ export interface Table {
   /** For a page: in the terminal the head says enough. */
   readonly title: string
   readonly notes?: readonly string[]
+  /** Why rows may be missing that nothing shows. */
+  readonly incomplete?: string
   readonly columns: readonly (string | Column)[]
   readonly rows: readonly (readonly (Value | readonly Value[])[])[]
   /** Number of all rows, where `rows` may be a part of them. */
@@ -56,6 +58,11 @@ export interface Table {
   readonly more?: string
   /** Said instead of a table without rows. */
   readonly empty: string
+}
+
+/** Returns what is said of a table beside its rows, in both forms. */
+export function notesOf({ notes = [], incomplete }: Pick<Table, 'notes' | 'incomplete'>): readonly string[] {
+  return incomplete === undefined ? notes : [...notes, incomplete]
 }
 
 /** A column of a table: its name, and how a terminal shows it. */

@@ -11,6 +11,7 @@ import {
   type Value,
   columnsOf,
   listOf,
+  notesOf,
 } from './answer.ts'
 
 /** A part of a page, by the template of its name, which escapes every text. */
@@ -39,6 +40,8 @@ export interface TableBlock {
   readonly kind: 'table'
   readonly title: string
   readonly note?: string
+  /** Why rows may be missing that nothing shows; the note says it too. */
+  readonly incomplete?: string
   readonly columns: readonly string[]
   readonly rows: readonly (readonly (Cell | readonly Cell[])[])[]
   /** Shown instead of a table without rows. */
@@ -95,15 +98,16 @@ function titleOf({ title }: Pick<Facts, 'title'>): { readonly title?: string } {
 }
 
 function tableOf(table: Table, place: PagePlace): AnswerBlock {
-  const { rows, at, of = rows.length, notes = [], about = [] } = table
+  const { rows, at, of = rows.length, about = [], incomplete } = table
   const from = at ?? 0
   const end = from + rows.length
   const nextRows = at !== undefined && end < of ? place.pageAt(end) : null
-  const note = withTimes([...rangeOf(table), ...about, ...notes].map(asSentence).join(' '))
+  const note = withTimes([...rangeOf(table), ...about, ...notesOf(table)].map(asSentence).join(' '))
   return {
     kind: 'table',
     title: capitalized(table.title),
     ...(note !== '' && { note }),
+    ...(incomplete !== undefined && { incomplete }),
     columns: columnsOf(table).map(({ name }) => capitalized(name)),
     rows: rows.map((row) => row.map((value) => cellsOf(value, place))),
     empty: asSentence(table.empty),

@@ -1,6 +1,16 @@
 import { toIso } from '../base/time.ts'
 import { cut, table, visible } from '../cli/output.ts'
-import { type Answer, type Column, type Facts, type Part, type Table, type Value, columnsOf, listOf } from './answer.ts'
+import {
+  type Answer,
+  type Column,
+  type Facts,
+  type Part,
+  type Table,
+  type Value,
+  columnsOf,
+  listOf,
+  notesOf,
+} from './answer.ts'
 
 /** Returns an answer as lines of a terminal, without what could move its cursor: facts and tables stand between blank lines. */
 export function terminalLines({ title, parts }: Pick<Answer, 'parts'> & Partial<Answer>): string[] {
@@ -36,7 +46,8 @@ function factLines({ rows }: Facts): string[] {
 }
 
 function tableLines(given: Table): string[] {
-  const { rows, of = rows.length, notes = [], empty } = given
+  const { rows, of = rows.length, empty } = given
+  const notes = notesOf(given)
   if (rows.length === 0) return [...[empty, ...notes].map(visible), ...nextLines(given)]
   const columns = columnsOf(given)
   if (columns.some(({ isBelow }) => isBelow)) return [...outlineLines(columns, rows), ...nextLines(given)]

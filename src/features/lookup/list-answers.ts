@@ -26,7 +26,7 @@ import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 const MAX_LINK = 500
 
 /** A page of a list, without what only an answer in JSON needs. */
-type Listed = Pick<ListPage, 'items' | 'next' | 'total'>
+type Listed = Pick<ListPage, 'items' | 'next' | 'total' | 'incomplete'>
 
 const PATCH_COLUMNS: readonly Column[] = [
   { name: 'CVE', width: 17 },
@@ -104,7 +104,7 @@ interface ListParts extends Pick<Table, 'columns' | 'rows'> {
   readonly words: (total: number) => string
 }
 
-function listTable(name: string, { next, total }: Listed, { words, ...parts }: ListParts): Table {
+function listTable(name: string, { next, total, incomplete }: Listed, { words, ...parts }: ListParts): Table {
   return {
     kind: 'table',
     title: name,
@@ -112,7 +112,8 @@ function listTable(name: string, { next, total }: Listed, { words, ...parts }: L
     total,
     about: total === null ? [] : [words(total)],
     ...(next !== null && { next }),
-    empty: `no ${name}: the service's list has none that fit`,
+    ...(incomplete !== null && { incomplete }),
+    empty: incomplete === null ? `no ${name}: the service's list has none that fit` : `no ${name} are stored that fit`,
   }
 }
 

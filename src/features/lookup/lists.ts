@@ -90,6 +90,9 @@ function read(
   return parseListPage(stored.reads, fillPath(path, params), reply)
 }
 
-function listed(name: string, { texts, next, total }: ListPage, table: Table): LookupResult {
-  return { json: { [name]: texts().map(upstreamJson), total, next }, lines: terminalLines({ parts: [table] }) }
+function listed(name: string, { texts, next, total, incomplete }: ListPage, table: Table): LookupResult {
+  return {
+    json: { [name]: texts().map(upstreamJson), total, next, incomplete },
+    lines: terminalLines({ parts: [table] }),
+  }
 }

@@ -5,6 +5,7 @@ import { findMissingRecord } from '../../server/lookup/missing-record.ts'
 import { readRecordTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
 import {
   MOST_TAGS,
+  TAGS,
   findRecordIds,
   findTags,
   recordNamed,
@@ -15,6 +16,7 @@ import { MirrorError } from '../../base/errors.ts'
 import { plainRepository } from '../../base/domain/image-reference.ts'
 import { toIso } from '../../base/time.ts'
 import { type Fields, fieldsOf, jsonTextOf } from '../../base/json/objects.ts'
+import { describeIncomplete } from '../../store/catalog/completeness.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../../cli/context.ts'
@@ -99,7 +101,8 @@ function tagOf(stored: LookupCall, text: string, limit: number): LookupResult | 
   if (named.length === 1) return tagFinding(stored, only.id, only.body)
   const tags = named.map(({ id, body }) => ({ id, body, item: fieldsOf(JSON.parse(body.toString('utf8'))) }))
   const items = tags.slice(0, limit).map(({ id, item }) => ({ ...item, id }))
-  const table = tagsTable({ items, next: null, total: null }, undefined, true)
+  const incomplete = describeIncomplete(stored.reads.catalog.whyIncomplete(TAGS))
+  const table = tagsTable({ items, next: null, total: null, incomplete }, undefined, true)
   const lines = [
     `${text} names ${tags.length}${tags.length < MOST_TAGS ? '' : ' or more'} tags; show one by its name, digest or id:`,
     ...terminalLines({ parts: [table] }),

@@ -17,7 +17,7 @@ const POSITIONS = ['after', 'before', 'at']
 export interface Download {
   readonly type: string
   readonly text: string
-  /** The name of the file; it says so where rows are left out. */
+  /** The name of the file; it says so where rows are left out, or may be missing. */
   readonly file: string
 }
 
@@ -52,12 +52,17 @@ export function downloadOf(
     rows.push(...more.rows)
     next = more.next ?? null
   }
-  const isComplete = next === null
-  const file = `${name}${isComplete ? '' : `-first-${rows.length}-rows`}.${format}`
+  const { incomplete = null } = table
+  const cut = next === null ? '' : `-first-${rows.length}-rows`
+  const file = `${name}${cut}${incomplete === null ? '' : '-incomplete'}.${format}`
   if (format === 'csv') return { type: 'text/csv', text: csvOf(columns, rows), file }
   return {
     type: 'application/json',
-    text: JSON.stringify({ complete: isComplete, rows: objectsOf(columns, rows) }),
+    text: JSON.stringify({
+      complete: next === null && incomplete === null,
+      incomplete,
+      rows: objectsOf(columns, rows),
+    }),
     file,
   }
 }

@@ -3,6 +3,7 @@ import { canonicalPath } from '../../base/domain/path-templates.ts'
 import type { Frame } from '../../base/json/envelope.ts'
 import { type Fields, fieldsOf } from '../../base/json/objects.ts'
 import { elementsOf, locate, sliceText, valueAt } from '../../base/json/slices.ts'
+import { describeIncomplete } from '../../store/catalog/completeness.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { ReadReply } from './request.ts'
 
@@ -15,6 +16,8 @@ export interface ListPage {
   readonly next: string | null
   /** Items that fit the filter; null: unknown. */
   readonly total: number | null
+  /** Why items may be missing; null: it is whole by all evidence. */
+  readonly incomplete: string | null
 }
 
 /**
@@ -35,6 +38,7 @@ export function parseListPage({ catalog }: Pick<Reads, 'catalog'>, path: string,
     texts: () => (Array.isArray(items) ? textsAt(body, frame) : []),
     next: cursorOf(cursorIn(frame, page), reply.headers),
     total: typeof total === 'number' ? total : null,
+    incomplete: describeIncomplete(catalog.whyIncomplete(list.path)),
   }
 }
 

@@ -42,6 +42,11 @@ export function requireWhole(incomplete: Incompleteness | null, found: string): 
   )
 }
 
+/** Says that a list may lack items; null for a whole one. */
+export function describeIncomplete(incomplete: Incompleteness | null): string | null {
+  return incomplete === null ? null : `the list is not known to be complete: ${incomplete.reason}`
+}
+
 /** Longest value of the header, characters. */
 const LONGEST = 500
 

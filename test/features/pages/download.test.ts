@@ -58,3 +58,14 @@ test('a download says in its name where rows are left out', () => {
   expect(file).toMatch(/^list-first-\d+-rows\.json$/)
   expect(JSON.parse(text)).toMatchObject({ complete: false })
 })
+
+test('a download of a list that may lack rows is not complete, and its name says so', () => {
+  const table = { kind: 'table', title: '', columns: ['Name'], rows: [[plain('a')]], empty: '' } as const
+  const load = (): PageView => ({ title: '', blocks: [{ ...table, incomplete: 'the walk broke off' }] })
+  expect(download('csv', load)?.file).toBe('list-incomplete.csv')
+  expect(JSON.parse(download('json', load)?.text ?? '')).toEqual({
+    complete: false,
+    incomplete: 'the walk broke off',
+    rows: [{ Name: 'a' }],
+  })
+})

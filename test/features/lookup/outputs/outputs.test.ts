@@ -8,6 +8,7 @@ import { createPageMaker } from '../../../../src/features/pages/make-page.ts'
 import { makeOsvViews } from '../../../../src/features/scanners/views/osv/views.ts'
 import { openShortReads } from '../../../../src/store/reads.ts'
 import type { FetchedAnswer } from '../../../../src/store/catalog/answer-writes.ts'
+import { openWriter } from '../../../../src/store/database/open.ts'
 import { type Writes, openWrites } from '../../../../src/store/writer.ts'
 import { load } from '../../../config/loading.ts'
 import { FILLED_AT, openFilledStore } from '../../../support/filled-store.ts'
@@ -277,6 +278,26 @@ test('the lists of the catalog stay as they are, in the terminal and on a page',
     parts.push(`=== ${args.join(' ')}\n--- terminal\n${await terminal(args)}--- page\n${page(name, query)}`)
   }
   await expect(parts.join('\n')).toMatchFileSnapshot('./lists.txt')
+})
+
+test('a list that was cut off says so in the terminal and on a page, and no filter denies what may be missing', async () => {
+  const setFrame = (frame: Frame): void => {
+    const db = openWriter(dir)
+    db.prepare("UPDATE catalog_list SET frame = ? WHERE path IN ('/v1/tags', '/v1/patches')").run(JSON.stringify(frame))
+    db.close()
+  }
+  setFrame({ ...FRAME, partial: 'the walk broke off' })
+  try {
+    const why = 'the list is not known to be complete: the walk broke off'
+    expect(await terminal(['list', 'tags'])).toContain(why)
+    expect(await terminal(['list', 'patches'])).toContain(why)
+    expect(await terminal(['list', 'tags', '--json'])).toContain(`"incomplete": "${why}"`)
+    expect(page('images', '')).toContain(why.replace('the list', 'The list'))
+    expect(page('images', 'q=none-of-these')).toContain('No stored tag fits this filter.')
+  } finally {
+    setFrame(FRAME)
+  }
+  expect(page('images', 'q=none-of-these')).toContain('No tag fits this filter.')
 })
 
 test('the pages of a search show each record by another id, page by page', () => {

@@ -3,14 +3,14 @@ import { canonicalPath } from '../../../../base/domain/path-templates.ts'
 import type { Fields } from '../../../../base/json/objects.ts'
 import { clip, counted } from '../../../../base/text.ts'
 import { plainRepository } from '../../../../base/domain/image-reference.ts'
-import { type Cell, count, digest, grouped, link, plain, state, time } from '../../../../answers/cells.ts'
+import { type Cell, count, digest, link, plain, state, time } from '../../../../answers/cells.ts'
 import { repositoryOfImage } from '../../../../server/lookup/tag-names.ts'
 import type { TagFindings } from '../../../../store/findings/reads.ts'
 import type { Block, FormField } from '../../blocks.ts'
 import { type PageCall, type PageView, choiceOf, numberOf, parameter } from '../../page.ts'
 import { asSentence } from '../../../../answers/html.ts'
 import { requireList } from '../list-page.ts'
-import { type ImageRow, MOST_TAGS, readImageRows } from './rows.ts'
+import { type ImageRow, readImageRows } from './rows.ts'
 
 /** Tags on a page. */
 const PAGE = 100
@@ -24,7 +24,7 @@ export function loadImages(call: PageCall): PageView {
   const asked = { q: parameter(query, 'q'), image: parameter(query, 'image'), sort: choiceOf(query, 'sort', SORTS) }
   const at = numberOf(query, 'at') ?? 0
   const most = call.isDownload ? DOWNLOADED : PAGE
-  const { rows, unknown, isCut } = readImageRows(call)
+  const { rows, unknown, incomplete } = readImageRows(call)
   const repository = asked.image === '' ? null : repositoryOf(call, asked.image, rows)
   const ofImage = repository === null ? rows : rows.filter(({ image }) => image === repository)
   const fitting = ofImage.filter((row) => fits(row, asked.q)).sort(ORDERS[asked.sort || 'fix'])
@@ -32,10 +32,11 @@ export function loadImages(call: PageCall): PageView {
   const table: Block = {
     kind: 'table',
     title: 'Tags',
-    note: noteOf(fitting, ofImage.length, isCut),
+    note: noteOf(fitting, ofImage.length, incomplete),
+    ...(incomplete !== null && { incomplete }),
     columns: ['Image', 'Tag', 'With a fix', 'Critical', 'High', 'Findings', 'Changed', 'Digest'],
     rows: fitting.slice(at, at + most).map((row) => cellsOf(call, row, unknown !== null)),
-    empty: rows.length === 0 ? 'The lists of the service name no image.' : 'No tag fits this filter.',
+    empty: emptyOf(rows.length === 0, incomplete !== null),
     first: at === 0 ? null : pageAt(0),
     next: at + most < fitting.length ? pageAt(at + most) : null,
   }
@@ -98,11 +99,17 @@ function fits(row: ImageRow, wanted: string): boolean {
   return text === '' || [nameOf(row), row.digest ?? ''].some((one) => one.toLowerCase().includes(text))
 }
 
-function noteOf(fitting: readonly ImageRow[], all: number, isCut: boolean): string {
+/** What is said where no row is shown. */
+function emptyOf(isAll: boolean, isIncomplete: boolean): string {
+  if (isIncomplete) return isAll ? 'No image is stored of the lists of the service.' : 'No stored tag fits this filter.'
+  return isAll ? 'The lists of the service name no image.' : 'No tag fits this filter.'
+}
+
+function noteOf(fitting: readonly ImageRow[], all: number, incomplete: string | null): string {
   const tags = fitting.filter(({ tag }) => tag !== null)
   const known = tags.filter((row) => judged(row) !== null).length
   const among = fitting.length < all ? ' that fit' : ''
-  const cut = isCut ? ` The first ${grouped(MOST_TAGS)} tags of the lists are looked at.` : ''
+  const cut = incomplete === null ? '' : ` ${asSentence(incomplete)}`
   return `${counted(tags.length, 'tag')}${among}, ${known} judged. What VEX rules out does not count.${cut}`
 }
 

@@ -1,6 +1,8 @@
 import { canonicalPath } from '../../../../base/domain/path-templates.ts'
 import { plainRepository } from '../../../../base/domain/image-reference.ts'
 import type { Fields } from '../../../../base/json/objects.ts'
+import { grouped } from '../../../../answers/cells.ts'
+import { describeIncomplete } from '../../../../store/catalog/completeness.ts'
 import { MirrorError } from '../../../../base/errors.ts'
 import { repositoryOfImage } from '../../../../server/lookup/tag-names.ts'
 import type { TagFindings } from '../../../../store/findings/reads.ts'
@@ -11,7 +13,7 @@ import type { PageCall } from '../../page.ts'
 import { readTagFindings } from '../tags/log.ts'
 
 /** Tags that are listed, at most. */
-export const MOST_TAGS = 50_000
+const MOST_TAGS = 50_000
 
 /** A tag of the catalog, or an image of which no tag is stored. */
 export interface ImageRow {
@@ -31,8 +33,8 @@ interface ImageRows {
   readonly rows: readonly ImageRow[]
   /** Why no findings are known; null: they are. */
   readonly unknown: string | null
-  /** Whether there are more than are listed. */
-  readonly isCut: boolean
+  /** Why tags or images may be missing; null: the lists are whole by all evidence. */
+  readonly incomplete: string | null
 }
 
 /** Reads all tags with their findings; what was read is remembered as long as neither changes. */
@@ -40,14 +42,22 @@ export function readImageRows(call: PageCall): ImageRows {
   const { reads, remember } = call
   const found = findingsOf(call)
   const catalog = reads.snapshots.readSnapshot('catalog')?.id ?? ''
-  return remember(`images ${catalog} ${found.state}`, () => {
+  const { rows, isCut } = remember(`images ${catalog} ${found.state}`, () => {
     const judged = new Map(found.tags().map((one) => [one.owner, one]))
     const tags = tagRows(reads, judged)
     const shown = tags.slice(0, MOST_TAGS)
     const known = new Set(shown.map(({ image }) => image))
     const bare = imageRows(reads).filter(({ image }) => !known.has(image))
-    return { rows: [...shown, ...bare], unknown: found.unknown, isCut: tags.length > shown.length }
+    return { rows: [...shown, ...bare], isCut: tags.length > shown.length }
   })
+  return { rows, unknown: found.unknown, incomplete: isCut ? CUT : whyIncomplete(reads) }
+}
+
+const CUT = `the first ${grouped(MOST_TAGS)} tags of the lists are looked at`
+
+function whyIncomplete({ catalog }: PageCall['reads']): string | null {
+  const found = [ALL_TAGS, ALL_IMAGES].map((path) => describeIncomplete(catalog.whyIncomplete(path)))
+  return found.find((one) => one !== null) ?? null
 }
 
 /** Returns the findings of all tags, or why they are not known. */
@@ -84,7 +94,7 @@ function tagRows(reads: PageCall['reads'], judged: ReadonlyMap<string, TagFindin
   return [...rows.values()]
 }
 
-const ALL_TAGS = canonicalPath('/v1/tags/')
+const ALL_TAGS = canonicalPath('/v1/tags/') ?? ''
 const ALL_IMAGES = canonicalPath('/v1/images/') ?? ''
 /** The list of the tags of an image. */
 const OF_IMAGE = /^\/v1\/images\/(.+)\/tags$/
