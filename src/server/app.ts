@@ -31,7 +31,7 @@ declare module 'fastify' {
     /** Another form of a path that has a route: the contract does not name it. */
     isAlias?: boolean
     /** What opens it; nothing is needed when not given. */
-    guard?: 'key' | 'link'
+    opensWith?: 'key' | 'link'
     /** Whose snapshot its errors name. */
     source?: SourceName
     /** Parameters that the contract does not name are ignored. */

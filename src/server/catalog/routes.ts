@@ -85,7 +85,7 @@ export const catalogRoutes: ServerPlugin = (app, tools, done) => {
   )
   const documents: PrivateRoute = {
     path: `${DOCUMENT_PATH}{digest}`,
-    guard: 'link',
+    opensWith: 'link',
     contract: DOCUMENT_CONTRACT,
     answer(call: RouteCall) {
       const { asOf, ...terms } = readLinkTerms(call.query)
