@@ -159,3 +159,15 @@ export const SECURITY_SCHEMES = {
 export function ref(kind: 'headers' | 'parameters' | 'schemas' | 'responses', name: string): ComponentRef {
   return { $ref: `#/components/${kind}/${name}` }
 }
+
+/** An id in a path; `what` says of what. */
+export function idParameter(name: string, what: string, example: string): InputParameter {
+  return {
+    name,
+    in: 'path',
+    required: true,
+    description: `${what}; percent-encoded.`,
+    schema: { type: 'string', minLength: 1 },
+    example,
+  }
+}

@@ -1,7 +1,6 @@
 import type { BUCKET_PATHS, QUERY_PATHS } from '../../../server/http/paths.ts'
 import { mirrored, mirroredFile, problems } from '../../../server/contract/answers.ts'
-import { CONDITIONS, EDGE, MIRRORED, RANGES, headersOf } from '../../../server/contract/components.ts'
-import { idParameter } from '../../../server/contract/feeds.ts'
+import { CONDITIONS, EDGE, MIRRORED, RANGES, headersOf, idParameter } from '../../../server/contract/components.ts'
 import type { ComponentRef, InputParameter, PathOperation } from '../../../server/contract/openapi.ts'
 import { schemaOf } from '../../../server/contract/schema-ref.ts'
 

@@ -6,7 +6,7 @@ import { STATUS } from '../../../base/reports/status.ts'
 import { DATE, INTEGER, TEXT, object, optional } from '../../../base/schema.ts'
 import { purlPattern } from '../components.ts'
 import type { JsonSchema } from '../openapi.ts'
-import { CHANGES_ANSWER, RECORD_DIFFERENCE } from './changes.ts'
+import { CHANGES_ANSWER, RECORD_DIFFERENCE } from '../../followers/changes-answer.ts'
 import { published } from './publish.ts'
 
 const MAYBE_SHORT = { type: ['string', 'null'], maxLength: 1024 }
