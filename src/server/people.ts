@@ -3,7 +3,6 @@ import type { Access } from './access/access.ts'
 import type { OpenApiDocument, PathOperation } from './contract/openapi.ts'
 import type { Failures, Problem } from './http/problems.ts'
 import type { FastifyPluginCallback } from 'fastify'
-import { PAGES_ROOT } from './http/paths.ts'
 import type { Reports } from './status/reports.ts'
 import type { ServedSnapshot } from './snapshot/served.ts'
 
@@ -13,6 +12,9 @@ interface PeoplePage {
   /** The parameters of its query, each with what it is. */
   readonly parameters: Readonly<Record<string, string>>
 }
+
+/** Below it are the pages for people. */
+const PAGES_ROOT = '/-/ui/'
 
 /** What the pages for people are made from. */
 export interface PeopleTools {

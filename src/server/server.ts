@@ -156,7 +156,7 @@ function publicTools({ config, reads }: ServerOptions): Pick<ServerTools, 'paths
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
   const edge = createEdgeFields(config.edge)
   return {
-    paths: createPaths(config.feeds.extraPaths, config.views, isStoredFeed),
+    paths: createPaths(config.feeds.extraPaths, isStoredFeed),
     edge,
     publicHeads: createHeads(PUBLIC_CACHING, edge.of),
   }
@@ -177,7 +177,6 @@ function addRoutes(
   app.register(feedRoutes, tools)
   app.register(statusRoutes, { ...options, ...options.shown, paths, reports, people })
   app.register(followers)
-  app.register(sbomRoute)
   app.register(contractRoutes, {
     version: options.version,
     paths,
@@ -186,6 +185,7 @@ function addRoutes(
     publicUrl,
     people,
   })
+  app.register(sbomRoute)
   for (const plugin of options.plugins ?? []) app.register(plugin, tools)
   if (people !== undefined) app.register(peopleRoutes(people))
   app.register((last, _options, done) => {

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { MATCH_PATH } from '../../server/http/paths.ts'
 import { type Problem, sendProblem } from '../../server/http/problems.ts'
 import { namedValue, rawTarget } from '../../server/http/request-target.ts'
 import { respondUnstored } from '../../server/http/response.ts'
@@ -17,8 +16,10 @@ import { type RequestThread, createRequestThread } from '../../base/threads/requ
 import { workerFile } from '../../base/threads/worker-file.ts'
 import type { MatchSnapshot } from './result.ts'
 import { problems } from '../../server/contract/answers.ts'
-import { MIRRORED, headersOf } from '../../server/contract/components.ts'
+import { KEY_OR_NONE, MIRRORED, headersOf } from '../../server/contract/components.ts'
 import type { PathOperation } from '../../server/contract/openapi.ts'
+
+const PATH = '/-/match'
 
 /** What the thread that judges SBOMs is started with. */
 export interface MatchData {
@@ -75,9 +76,9 @@ export const matchRoute: ServerPlugin = (app, tools, done) => {
   tools.atEnd(() => thread.close())
   if (config.views.query) followPin(thread, tools.served.servedPin)
   const answer: NodeAnswer = (request, response) => answerMatch({ tools, thread, config }, request, response)
-  app.post(MATCH_PATH, { schema: MATCH_CONTRACT, ...app.onUnreadBody(answer) })
+  app.post(PATH, { schema: MATCH_CONTRACT, config: { listed: 'own' }, ...app.onUnreadBody(answer) })
   app.answerRest((request, response) => {
-    if (rawTarget(request.url ?? '').path !== MATCH_PATH) return false
+    if (rawTarget(request.url ?? '').path !== PATH) return false
     refuse(request, response, config.views.query ? notPosted(request.method ?? '') : SWITCHED_OFF)
     return true
   })
@@ -268,5 +269,5 @@ const MATCH_CONTRACT: PathOperation = {
     },
     ...problems('message', 400, 401, 404, 408, 413, 415, 429, 500, 503),
   },
-  security: [{}, { bearer: [] }, { basic: [] }], // with a key, VEX is applied
+  security: KEY_OR_NONE, // with a key, VEX is applied
 }

@@ -1,4 +1,4 @@
-import type { AnswerHeader, ComponentRef, InputParameter, JsonSchema } from './openapi.ts'
+import type { AnswerHeader, ComponentRef, InputParameter, JsonSchema, SecurityRequirement } from './openapi.ts'
 
 const TEXT = { type: 'string' }
 
@@ -171,3 +171,6 @@ export function idParameter(name: string, what: string, example: string): InputP
     example,
   }
 }
+
+/** The public part is open; with a key it is everything. */
+export const KEY_OR_NONE: readonly SecurityRequirement[] = [{}, { bearer: [] }, { basic: [] }]

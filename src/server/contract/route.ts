@@ -2,7 +2,7 @@ import type { FastifyPluginCallback } from 'fastify'
 import type { IncomingMessage } from 'node:http'
 import { MirrorError } from '../../base/errors.ts'
 import type { Reads } from '../../store/reads.ts'
-import { DOCS_PATH, OPENAPI_PATH, type Paths } from '../http/paths.ts'
+import { DOCS_PATH, type Paths } from '../http/paths.ts'
 import type { PeoplePages } from '../people.ts'
 import { type ServedDocument, answerWith, documentContract, makeServedDocument } from '../program/served-document.ts'
 import { feedContract } from '../feeds/contract.ts'
@@ -38,14 +38,15 @@ export const contractRoutes: FastifyPluginCallback<ContractOptions> = (app, opti
     if (made?.of === of) return made
     const build = async (): Promise<OpenApiDocument> => {
       const { buildContract } = await import('./document/document.ts')
-      return buildContract({ version, server, contracts: withFeeds(app.contracts(), [...paths.feeds, ...stored]) })
+      const contracts = withFeeds(app.contracts(), [...paths.feeds, ...stored])
+      return buildContract({ version, server, contracts, schemas: await app.loadSchemas() })
     }
     return (made = { of, ...lazily(build, base, people?.reference ?? null) })
   }
   const json = answerWith((request) => current(request).json())
-  app.get(OPENAPI_PATH, { schema: DOCUMENT_CONTRACT }, app.onNode(json))
+  app.get('/-/openapi.json', { schema: DOCUMENT_CONTRACT, config: { listed: 'own' } }, app.onNode(json))
   const html = answerWith((request) => current(request).html())
-  app.get(DOCS_PATH, { schema: PAGE_CONTRACT }, app.onNode(html))
+  app.get(DOCS_PATH, { schema: PAGE_CONTRACT, config: { listed: 'own' } }, app.onNode(html))
   done()
 }
 

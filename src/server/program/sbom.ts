@@ -2,7 +2,6 @@ import type { FastifyPluginCallback } from 'fastify'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { MirrorError, systemCode } from '../../base/errors.ts'
-import { SBOM_PATH } from '../http/paths.ts'
 import { type ServedDocument, answerWith, documentContract, makeServedDocument } from './served-document.ts'
 
 /** Where `npm run build` writes it: at the top of the built program. */
@@ -19,7 +18,7 @@ interface SbomPageOptions {
 export const sbomRoute: FastifyPluginCallback<SbomPageOptions> = (app, { file = FILE }, done) => {
   let read: ServedDocument | null = null
   const current = (): ServedDocument => (read ??= makeServedDocument(readSbom(file), TYPE))
-  app.get(SBOM_PATH, { schema: SBOM_CONTRACT }, app.onNode(answerWith(current)))
+  app.get('/-/sbom', { schema: SBOM_CONTRACT, config: { listed: 'own' } }, app.onNode(answerWith(current)))
   done()
 }
 

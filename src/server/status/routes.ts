@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyPluginCallback, FastifyReply } from 'fastify'
 import type { StatusAnswer } from '../../base/reports/status.ts'
 import { folderBytes } from '../../store/disk-state.ts'
-import { INSTANCE_HEADER, LEADER_PATH, OWN, type Paths } from '../http/paths.ts'
+import { INSTANCE_HEADER, type Paths } from '../http/paths.ts'
 import type { PeoplePages } from '../people.ts'
 import { leaderPage } from './fleet.ts'
 import { judgeReadiness } from './readiness.ts'
 import type { ReportOptions, Reports } from './reports.ts'
 import { pageAnswer, problems, uncached } from '../contract/answers.ts'
-import { headersOf } from '../contract/components.ts'
-import type { PathOperation, SecurityRequirement } from '../contract/openapi.ts'
+import { KEY_OR_NONE, headersOf } from '../contract/components.ts'
+import type { PathOperation } from '../contract/openapi.ts'
 import { schemaOf } from '../contract/schema-ref.ts'
 
 /** What the mirror's own pages are made from. */
@@ -45,34 +45,39 @@ export const statusRoutes: FastifyPluginCallback<StatusPageOptions> = (app, opti
   app.get('/', { schema: CONTRACTS['/'] }, (request, reply) => {
     if (people?.answer(request.raw, reply.raw) === true) return reply.hijack()
     reply.header('Vary', 'Accept') // a browser gets a page for people here
-    return page(reply, 200, { name: 'patchmirror', version, mirrored: paths.all, own: OWN })
+    return page(reply, 200, {
+      name: 'patchmirror',
+      version,
+      mirrored: [...paths.all, ...app.listed().mirrored],
+      own: app.listed().own,
+    })
   })
   app.get('/-/health', { schema: CONTRACTS['/-/health'], config: MONITORED }, (_request, reply) => {
     // By it, "patchmirror status --live" knows the mirror of its own data folder.
     if (options.instance !== undefined) reply.header(INSTANCE_HEADER, options.instance)
     return page(reply, 200, { status: 'ok' })
   })
-  app.get('/-/status', { schema: CONTRACTS['/-/status'] }, async (_request, reply) => {
-    const status = await reports.withNow(reports.open())
-    const answer: StatusAnswer = { ...status, problems: reports.problems(status) }
-    return page(reply, 200, answer)
-  })
-  addMetrics(app, options)
   app.get('/-/ready', { schema: CONTRACTS['/-/ready'], config: MONITORED }, (_request, reply) => {
     const readiness = readinessNow(options)
     if (!readiness.ready) reply.header('Retry-After', '30')
     return page(reply, readiness.ready ? 200 : 503, readiness)
   })
-  app.get(LEADER_PATH, { schema: CONTRACTS[LEADER_PATH], config: MONITORED }, (_request, reply) => {
+  app.get('/-/leader', { schema: CONTRACTS['/-/leader'], config: MONITORED }, (_request, reply) => {
     const body = leaderPage(options.fleet?.())
     if (!body.leader) reply.header('Retry-After', '30')
     return page(reply, body.leader ? 200 : 503, body)
   })
+  app.get('/-/status', { schema: CONTRACTS['/-/status'], config: { listed: 'own' } }, async (_request, reply) => {
+    const status = await reports.withNow(reports.open())
+    const answer: StatusAnswer = { ...status, problems: reports.problems(status) }
+    return page(reply, 200, answer)
+  })
+  addMetrics(app, options)
   done()
 }
 
 /** Monitors may add a parameter, such as the time. Nothing in these answers can be selected. */
-const MONITORED = { takesAnyQuery: true }
+const MONITORED = { takesAnyQuery: true, listed: 'own' } as const
 
 function readinessNow({ reports, config, fleet, views, now }: StatusPageOptions) {
   const status = { ...reports.open(), views: views?.() ?? [], ...(fleet && { fleet: fleet() }) }
@@ -82,7 +87,7 @@ function readinessNow({ reports, config, fleet, views, now }: StatusPageOptions)
 function addMetrics(app: FastifyInstance, options: StatusPageOptions): void {
   const { metrics, reports, dataDir } = options
   if (metrics === undefined) return
-  app.get('/-/metrics', { schema: CONTRACTS['/-/metrics'] }, async (_request, reply) => {
+  app.get('/-/metrics', { schema: CONTRACTS['/-/metrics'], config: { listed: 'own' } }, async (_request, reply) => {
     const status = await reports.withNow(reports.open())
     const text = await metrics.render({
       ...status,
@@ -100,9 +105,6 @@ function page(reply: FastifyReply, code: number, body: object): FastifyReply {
 
 const TAGS = ['Mirror']
 const TEXT = { type: 'string' }
-
-/** The public part is open; with a key it is everything. */
-const KEY_OR_NONE: readonly SecurityRequirement[] = [{}, { bearer: [] }, { basic: [] }]
 
 function reportContract(summary: string, schema: object): PathOperation {
   return {
