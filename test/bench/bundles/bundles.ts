@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
-import { count, megabytes, seconds } from '../report/figures.ts'
+import { count, megabytes, pair, seconds } from '../report/figures.ts'
 import { type Line, type Options, type Value, atMost, defineGroup, neverOver } from '../report/group.ts'
 import { startDaemon } from '../world/daemon.ts'
 import { ROOT, type SandboxProcess, startSandbox, timed } from '../world/processes.ts'
@@ -48,10 +48,11 @@ interface Run {
 /** Export and import of records and documents; of records alone; of a delta. The built program, in processes of its own. */
 export const bundles = defineGroup<World, Run>({
   name: 'bundles',
-  about: 'export and import',
+  about: ({ size }) =>
+    `${count(size(RECORDS))} records. Copying is \`cp\`, \`sync\` and \`sha256sum\`; imports are into an empty folder.`,
   prepare,
   run,
-  lines: (options) => [...wholeLines(options), ...otherLines(options)],
+  lines: (options) => [...wholeLines(options), ...otherLines()],
 })
 
 async function prepare({ size }: Options): Promise<World> {
@@ -125,19 +126,19 @@ function copy(from: string, to: string): number {
   return ms
 }
 
-const AGAINST = 'cp, sync and sha256sum of the same bytes'
+const AGAINST = 'copying'
 
 function compared({ ms }: Taken, { copyMs, bytes }: Carried): Value {
-  const detail = `${seconds(ms)} to ${seconds(copyMs)}, bundle ${megabytes(bytes)}`
+  const detail = `${pair(ms, copyMs, seconds)}, bundle ${megabytes(bytes)}`
   return { value: ms / copyMs, detail }
 }
 
 function wholeLines({ size }: Options): Line<Run>[] {
-  const what = `${count(size(RECORDS))} records and ${megabytes(size(DOCUMENTS))} of documents`
+  const what = `with ${megabytes(size(DOCUMENTS))} of documents`
   const memory = { unit: 'MB', goal: neverOver(250e6) } as const
   return [
     {
-      work: `export of ${what}`,
+      work: `export ${what}`,
       against: AGAINST,
       unit: '×',
       goal: atMost(2),
@@ -145,11 +146,11 @@ function wholeLines({ size }: Options): Line<Run>[] {
     },
     {
       ...memory,
-      work: `export of ${what}: peak memory`,
+      work: 'its peak memory',
       measure: ({ whole }) => whole.exported.peak,
     },
     {
-      work: `import of ${what}, into an empty folder`,
+      work: `import ${what}`,
       against: AGAINST,
       unit: '×',
       goal: atMost(1.5),
@@ -157,30 +158,29 @@ function wholeLines({ size }: Options): Line<Run>[] {
     },
     {
       ...memory,
-      work: `import of ${what}, into an empty folder: peak memory`,
+      work: 'its peak memory',
       measure: ({ whole }) => whole.imported.peak,
     },
   ]
 }
 
-function otherLines({ size }: Options): Line<Run>[] {
-  const alone = `${count(size(RECORDS))} records alone`
+function otherLines(): Line<Run>[] {
   const detail = ({ peak }: Taken, bytes: number): string => `peak ${megabytes(peak)}, bundle ${megabytes(bytes)}`
   return [
     {
-      work: `export of ${alone}`,
+      work: 'export of records alone',
       against: AGAINST,
       unit: '×',
       measure: ({ records }) => compared(records.exported, records),
     },
     {
-      work: `import of ${alone}, into an empty folder`,
+      work: 'import of records alone',
       against: AGAINST,
       unit: '×',
       measure: ({ records }) => compared(records.imported, records),
     },
     {
-      work: `export of a delta: ${CHANGED} of ${count(size(RECORDS))} records`,
+      work: `export of a delta of ${CHANGED} records`,
       unit: 's',
       measure: ({ delta: { exported, bytes } }) => {
         return { value: exported.ms, detail: detail(exported, bytes) }
