@@ -2,14 +2,21 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { GUIDES, compareShown, guideBlocks, runGuide } from '../support/guides/guide.ts'
+import { GUIDES, guideBlocks, runGuide, runnableBlocks } from '../support/guides/guide.ts'
+import { compareShown } from '../support/guides/shown.ts'
 import { findTool } from '../support/tools.ts'
 
 const missing = ['curl', 'diff', 'unzip'].filter((name) => findTool(name) === null)
 const note = missing.length > 0 ? ` (skipped: there is no ${missing.join(', ')})` : ''
 
-test.skipIf(missing.length > 0).concurrent.for(GUIDES)(
-  `the commands of $page run as they are written, and say what the page shows${note}`,
+/** Says which blocks of a page are skipped here, and why. */
+function skippedOf(page: string): string {
+  const lacking = guideBlocks(page).filter(({ notRun, lacking }) => notRun === null && lacking.length > 0)
+  return lacking.map((block) => ` (skipped: line ${block.line}, there is no ${block.lacking.join(', ')})`).join('')
+}
+
+test.skipIf(missing.length > 0).concurrent.for(GUIDES.map((guide) => ({ ...guide, skipped: skippedOf(guide.page) })))(
+  `the commands of $page run as they are written, and say what the page shows${note}$skipped`,
   async (guide) => {
     const runs = await runGuide(guide)
     const failed = runs.filter(({ code }) => code !== 0)
@@ -19,7 +26,7 @@ test.skipIf(missing.length > 0).concurrent.for(GUIDES)(
       return difference === null ? [] : [{ at, ...difference }]
     })
     expect(others).toEqual([])
-    expect(runs.length).toBe(guideBlocks(guide.page).filter(({ notRun }) => notRun === null).length)
+    expect(runs.length).toBe(runnableBlocks(guide.page).length)
     expect(runs.length).toBeGreaterThan(0)
   },
 )
