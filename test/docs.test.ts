@@ -1,11 +1,14 @@
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import type { Command } from 'commander'
+import { parse } from 'yaml'
 import { expect, test } from 'vitest'
 import { createProgram } from '../src/cli/program.ts'
 import { verbsOf } from '../src/cli/verbs.ts'
 import { listSynonyms } from '../src/cli/verbs/synonyms.ts'
 import { isGroup } from '../src/cli/verbs/verb.ts'
+import { SECTIONS, SETTINGS } from '../src/config/settings.ts'
+import { successorOf, successorOfVariable } from '../src/config/successors.ts'
 import { generatedPages } from './support/doc-pages.ts'
 import { DOCUMENTS } from './support/documents.ts'
 import { GUIDES, guideBlocks } from './support/guides/guide.ts'
@@ -198,6 +201,34 @@ test('no document, message, alert or file of a deployment tells to run a command
   expect('run "patchmirror verify --repair"').toMatch(former)
   expect('run "patchmirror export-db"').not.toMatch(former)
 })
+
+test('every setting that a page names is there, and none has its former name', () => {
+  const keys = new Set(SETTINGS.map(({ key }) => key))
+  const variables = new Set(SETTINGS.map(({ env }) => env))
+  const named = DOCUMENTS.filter((page) => page !== 'CHANGELOG.md').flatMap((page) => {
+    const text = readFileSync(page, 'utf8')
+    const spans = [...text.matchAll(/`([a-z]+\.[a-z]\w*)(?=[`:])/g)].map(([, key = '']) => key)
+    const blocks = [...text.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].flatMap(([, block = '']) => keysOf(parse(block)))
+    const environment = [...text.matchAll(/\bPATCHMIRROR_[A-Z_]+/g)].map(([name]) => name.replace(/_FILE$/, ''))
+    return [...spans, ...blocks, ...environment].map((name) => ({ page, name }))
+  })
+  const isFound = (name: string): boolean => keys.has(name) || variables.has(name)
+  const former = named.filter(({ name }) => successorOf(name) !== null || successorOfVariable(name) !== null)
+  expect(named.filter(({ name }) => isFound(name)).length).toBeGreaterThan(150)
+  expect(former.filter(({ name }) => !isFound(name))).toEqual([])
+  const sections = new Set(SECTIONS)
+  const unknown = named.filter(({ name }) => sections.has(name.split('.')[0] ?? '') && !isFound(name))
+  expect(unknown.filter(({ name }) => !NO_SETTINGS.has(name))).toEqual([])
+})
+
+/** Databases with the name of a section. */
+const NO_SETTINGS: ReadonlySet<string> = new Set(['views.db', 'webhooks.db'])
+
+/** The settings of a file of settings: `section.name`. */
+function keysOf(file: unknown): string[] {
+  const sections = Object.entries(file as Record<string, object>)
+  return sections.flatMap(([section, values]) => Object.keys(values ?? {}).map((name) => `${section}.${name}`))
+}
 
 /** Reports whether a line names a command and only options of it; `a x | y` names `a x` and `a y`. */
 function isCommand(program: Command, line: string): boolean {
