@@ -56,3 +56,18 @@ test('a guide of which a command fails is found, with its place', async () => {
     [`${page}:7`, 1, 'begun\n'],
   ])
 })
+
+test('a block that needs what this machine lacks is skipped by name, and one with a fault before it is not run', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'patchmirror-page-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const page = join(folder, 'page.md')
+  const block = (comment: string): string => `<!-- ${comment} -->\n\n\`\`\`sh\necho run\n\`\`\`\n\n`
+  writeFileSync(page, block('needs: sh, no-such-program') + block('before: true') + block('before: echo why; false'))
+  expect(guideBlocks(page).map(({ lacking }) => lacking)).toEqual([['no-such-program'], [], []])
+  expect(skippedOf(page)).toBe(' (skipped: line 3, there is no no-such-program)')
+  const runs = await runGuide({ page, begins: 'command' })
+  expect(runs.map(({ code, out }) => [code, out])).toEqual([
+    [0, 'run\n'],
+    [1, 'why\n'],
+  ])
+})

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createSandbox } from '../../sandbox/server.ts'
-import { freePort } from '../free-ports.ts'
+import { freePort, portsInARow } from '../free-ports.ts'
 import { findTool } from '../tools.ts'
 import { openDiode } from './diode.ts'
 import { type Begins, type Machine, type World, openMachine } from './machine.ts'
@@ -39,6 +39,7 @@ export interface GuideBlock {
  */
 export const GUIDES: readonly Guide[] = [
   { page: 'docs/getting-started.md', begins: 'command' },
+  { page: 'CONTRIBUTING.md', begins: 'clone' },
   { page: 'docs/guides/install.md', begins: 'command' },
   { page: 'docs/guides/backup.md', begins: 'serving' },
   { page: 'docs/guides/upgrade.md', begins: 'serving' },
@@ -54,6 +55,7 @@ export const GUIDES: readonly Guide[] = [
   { page: 'docs/guides/tags.md', begins: 'views' },
   { page: 'docs/guides/catalog.md', begins: 'serving' },
   { page: 'docs/guides/monitoring.md', begins: 'serving' },
+  { page: 'docs/guides/caches.md', begins: 'serving' },
   { page: 'docs/guides/scanners.md', begins: 'views' },
   { page: 'docs/guides/fleet.md', begins: 'settings' },
   { page: 'docs/reference/http-api.md', begins: 'serving' },
@@ -106,7 +108,7 @@ export async function runGuide({ page, begins, others = {} }: Guide): Promise<Ru
   const names = [...new Set(blocks.map(({ machine }) => machine))]
   const ports = new Map<string, number>()
   for (const name of names) ports.set(name, await freePort())
-  const world: World = { folder, sandbox, ports, proxyPort: await freePort() }
+  const world: World = { folder, sandbox, ports, proxyPort: await freePort(), sandboxPort: await portsInARow(4) }
   chmodSync(folder, 0o755)
   const closeDiode = openDiode(join(folder, 'media/diode'))
   const machines = new Map<string, Machine>()

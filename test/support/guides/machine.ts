@@ -6,8 +6,8 @@ import { COMPILED, MAIN, type Started, start } from '../command.ts'
 import { startNginx } from './nginx.ts'
 import { type Said, openShell } from './shell.ts'
 
-/** What a machine has at first: the command, its settings as well, a mirror that has synced, or its views too. */
-export type Begins = 'command' | 'settings' | 'serving' | 'views'
+/** What a machine has at first: the command, its settings as well, a mirror that has synced, or its views too; or a clone. */
+export type Begins = 'clone' | 'command' | 'settings' | 'serving' | 'views'
 
 /** Where the machines of a page are, and what they have in common. */
 export interface World {
@@ -17,6 +17,8 @@ export interface World {
   readonly ports: ReadonlyMap<string, number>
   /** Where the proxy of the page listens. */
   readonly proxyPort: number
+  /** The first of the ports of a sandbox that the page starts. */
+  readonly sandboxPort: number
 }
 
 /** A machine of a page. */
@@ -30,7 +32,7 @@ export interface Machine {
 /** A machine with a proxy has it running, as Debian's package starts it. */
 const NGINX = /^ *nginx /m
 /** Folders that every machine has. Media are carried from one machine to the other. */
-const FOLDERS = ['etc', 'var/backups', 'var/lib', 'var/log', 'run/secrets']
+const FOLDERS = ['etc', 'var/backups', 'var/cache', 'var/lib', 'var/log', 'run/secrets']
 const MEDIA = 'media/usb'
 const NAMED_FOLDER = /(?<![\w.])\/(etc|var|run|media)\//g
 
@@ -44,15 +46,17 @@ export async function openMachine(name: string, world: World, begins: Begins): P
   const command = `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`
   writeFileSync(join(root, 'bin/patchmirror'), command, { mode: 0o755 })
   const port = ports.get(name) ?? 0
-  const env = environment(root, port, begins === 'command' ? null : sandbox)
+  const env = environment(root, port, begins, sandbox)
   const isServed = begins === 'serving' || begins === 'views'
   const daemon = isServed ? await startDaemon(env, root, begins) : null
-  const shell = openShell(env, root)
+  const shell = openShell(env, root, begins === 'clone' ? process.cwd() : root)
   const addresses: readonly (readonly [page: string, here: string])[] = [
     ['https://api.example.com', sandbox.url],
     ['https://catalog.example.com', sandbox.catalogUrl],
     ['127.0.0.1:8080', `127.0.0.1:${port}`],
     ['https://proxy.example.com', `http://127.0.0.1:${world.proxyPort}`],
+    ['127.0.0.1:8090', `127.0.0.1:${world.sandboxPort}`],
+    ['--port 8090', `--port ${world.sandboxPort}`],
     ['listen 443 ssl;', `listen 127.0.0.1:${world.proxyPort};`],
     ...[...ports].map(([other, at]) => [`https://${other}.example.com`, `http://127.0.0.1:${at}`] as const),
   ]
@@ -76,15 +80,15 @@ export async function openMachine(name: string, world: World, begins: Begins): P
   }
 }
 
-function environment(root: string, port: number, sandbox: Sandbox | null): Record<string, string> {
-  const known = sandbox
-    ? {
-        PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
-        PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
-        PATCHMIRROR_UPSTREAM_API_KEY_FILE: join(root, 'run/secrets/patchmirror-api-key'),
-        PATCHMIRROR_DATA_DIR: join(root, 'var/lib/patchmirror'),
-      }
-    : {}
+function environment(root: string, port: number, begins: Begins, sandbox: Sandbox): Record<string, string> {
+  const folder = { PATCHMIRROR_DATA_DIR: join(root, 'var/lib/patchmirror') } // not `data` of the clone
+  const service = {
+    PATCHMIRROR_UPSTREAM_API_ROOT: sandbox.url,
+    PATCHMIRROR_UPSTREAM_CATALOG_URL: sandbox.catalogUrl,
+    PATCHMIRROR_UPSTREAM_API_KEY_FILE: join(root, 'run/secrets/patchmirror-api-key'),
+  }
+  const known = begins === 'command' ? {} : folder
+  const settings = begins === 'command' || begins === 'clone' ? {} : service
   return {
     PATH: [join(root, 'bin'), process.env['PATH']].join(delimiter),
     HOME: root,
@@ -93,6 +97,7 @@ function environment(root: string, port: number, sandbox: Sandbox | null): Recor
     PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}`,
     PATCHMIRROR_NETWORK_TRUSTED: '127.0.0.1', // the sandbox has its documents on this machine
     ...known,
+    ...settings,
   }
 }
 

@@ -15,8 +15,8 @@ const BLOCK_MS = 150_000
 const END = /\0(\d+)\0/
 
 /** Opens a shell that runs one block after the other, with the variables and background jobs of those before. */
-export function openShell(env: Record<string, string>, root: string) {
-  const child = spawn('sh', ['-e'], { cwd: root, env, detached: true, stdio: 'pipe' })
+export function openShell(env: Record<string, string>, root: string, cwd: string) {
+  const child = spawn('sh', ['-e'], { cwd, env, detached: true, stdio: 'pipe' })
   const closed = new Promise<number | null>((resolve) => child.once('close', resolve))
   child.once('exit', () => killGroup(child)) // what a failed block left in the background would keep its output open
   let out = ''
