@@ -199,7 +199,7 @@ function otherLines(): Line<Run>[] {
       },
     },
     {
-      work: `bytes of a thin delta: ${THIN} of ${count(size(RECORDS))} records`,
+      work: `bytes of a thin delta of ${THIN} records`,
       unit: 'count',
       goal: neverOver(20_000),
       measure: ({ thin }) => thin.bytes,
