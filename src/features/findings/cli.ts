@@ -87,6 +87,7 @@ function changesSince({ config, used, reads: stored }: LookupCall, asked: Asked)
       '',
       judgedLine(json, used()),
     ],
+    table,
   }
 }
 
@@ -140,6 +141,7 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
       '',
       judgedLine(json, stored.used()),
     ],
+    table,
   }
 }
 
@@ -228,5 +230,6 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
       ...reasons.map(({ reason, tags: of }) => `not judged: ${counted(of, 'tag')}: ${reason}`),
       ...(tags.length === 0 ? [] : ['', ...terminalLines({ parts: [table] })]),
     ],
+    table,
   }
 }

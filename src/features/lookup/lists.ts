@@ -94,5 +94,6 @@ function listed(name: string, { texts, next, total, incomplete }: ListPage, tabl
   return {
     json: { [name]: texts().map(upstreamJson), total, next, incomplete },
     lines: terminalLines({ parts: [table] }),
+    table,
   }
 }
