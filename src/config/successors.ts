@@ -82,6 +82,7 @@ const SUCCESSORS: readonly (readonly [former: string, successor: string, value: 
   ['fleet.caFile', 'upstream.caFile', '/etc/ssl/certs/internal-ca.pem'],
   ['fleet.soleWriter', 'fleet.role', 'sole-writer'],
   ['fleet.site', 'fleet.name', 'mirror-1@berlin'],
+  ['bundle.revokedKeys', 'bundle.trustedKeys', ['/etc/patchmirror/bundle.pub.pem', '!9f86d081884c7d65']],
   ['relay.chatTargets', 'relay.targets', ['team=chat+https://hooks.example.com/services/T0/B0']],
   ['views.bucket', 'views.serve', VIEWS],
   ['views.derived', 'views.serve', VIEWS],
