@@ -583,6 +583,12 @@ test('an index of packages of an earlier snapshot is built again, or beside a da
   expect((await ask('match', bom, '--json')).out).toContain('P-three')
 })
 
+/** The repository of a mirrored tag. */
+async function aRepository(): Promise<string> {
+  const [, first = ''] = (await ask('list', 'tags', '--limit', '1', '--csv')).out.split('\n')
+  return first.split(':')[0] ?? ''
+}
+
 describe('a list', () => {
   test('of tags or patches is read page by page with the filters of the API', async () => {
     const first = (await json('list', 'patches', '--limit', '5')) as { patches: unknown[]; next: string }
@@ -599,6 +605,19 @@ describe('a list', () => {
       err: expect.stringContaining('critical, high, medium, low') as string,
     })
     expect(await json('list', 'tags', 'no/such/image')).toMatchObject({ found: false, reason: 'not_found' })
+  })
+
+  test('of the tags of an image takes the names that the search takes, and no single tag', async () => {
+    const { items } = (await json('search', await aRepository())) as { items: { repository: string; name: string }[] }
+    const [{ repository, name } = { repository: '', name: '' }] = items
+    const own = await json('list', 'tags', repository)
+    expect(own).toMatchObject({ found: true })
+    const { tags } = own as { tags: unknown[] }
+    expect(tags.length).toBeGreaterThan(0)
+    const purl = `pkg:oci/${repository.split('/').at(-1)}?repository_url=registry.test/${repository}`
+    for (const one of [`registry.test/${repository}`, purl])
+      expect(await json('list', 'tags', one)).toMatchObject({ found: true, tags })
+    expect(await json('list', 'tags', `${repository}:${name}`)).toMatchObject({ found: false, reason: 'not_found' })
   })
 
   test('as JSON has every number with all its digits', async () => {

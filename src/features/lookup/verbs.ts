@@ -48,7 +48,7 @@ export const LOOKUP_VERBS: readonly VerbPart[] = [
   {
     path: 'list tags',
     arguments: '[image]',
-    summary: 'the tags of all images, or of an image by its repository or id',
+    summary: 'the tags of all images, or of an image by its repository, purl or id',
     options: [...PAGE, CSV_FLAG, JSON_FLAG],
     example: 'list tags library/python',
     load: async () => (await import('./lists.ts')).tagsCommand,
