@@ -64,6 +64,10 @@ export default defineConfig(
           selector: 'Program > ExpressionStatement > CallExpression[callee.name=/^(before|after)(Each|All)$/]',
           message: 'use onTestFinished where the resource is made',
         },
+        {
+          selector: 'CallExpression[callee.object.name="vi"][callee.property.name=/^wait/][arguments.length<2]',
+          message: 'use expect.poll, which waits for as long as a busy machine needs: this one second',
+        },
       ],
     },
   },

@@ -1,11 +1,14 @@
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import type { Command } from 'commander'
+import { parse } from 'yaml'
 import { expect, test } from 'vitest'
 import { createProgram } from '../src/cli/program.ts'
 import { verbsOf } from '../src/cli/verbs.ts'
 import { listSynonyms } from '../src/cli/verbs/synonyms.ts'
 import { isGroup } from '../src/cli/verbs/verb.ts'
+import { SECTIONS, SETTINGS } from '../src/config/settings.ts'
+import { successorOf, successorOfVariable } from '../src/config/successors.ts'
 import { generatedPages } from './support/doc-pages.ts'
 import { DOCUMENTS } from './support/documents.ts'
 import { GUIDES, guideBlocks } from './support/guides/guide.ts'
@@ -102,9 +105,9 @@ const RUN_BY: Readonly<Record<string, string>> = {
   'docs/guides/guard.md': 'test/guard/guide.test.ts',
 }
 /** Pages whose blocks are not run as a guide yet: each says of every block why. The list only gets shorter. */
-const NOT_GUIDES = new Set(['README.md', 'CONTRIBUTING.md', 'docs/guides/systemd.md', ...Object.keys(RUN_BY)])
+const NOT_GUIDES = new Set(['README.md', 'docs/guides/systemd.md', ...Object.keys(RUN_BY)])
 /** Blocks of all pages that cannot be run here, such as those for Docker: at most so many. */
-const MOST_NOT_RUN = 10
+const MOST_NOT_RUN = 6
 
 test('each shell block of a guide is run by test/long/guides.test.ts, but for a few that say why not', () => {
   const guides = new Set(GUIDES.map(({ page }) => page))
@@ -114,6 +117,8 @@ test('each shell block of a guide is run by test/long/guides.test.ts, but for a 
   const reasons = DOCUMENTS.flatMap((page) => guideBlocks(page).flatMap(({ notRun }) => notRun ?? []))
   expect(reasons.length).toBeLessThanOrEqual(MOST_NOT_RUN)
   expect(reasons.filter((reason) => reason.length < 6)).toEqual([])
+  const comments = DOCUMENTS.flatMap((page) => [...readFileSync(page, 'utf8').matchAll(/<!-- ([a-z ]+): /g)])
+  expect(new Set(comments.map(([, word]) => word))).toEqual(new Set(['not run', 'on', 'before', 'needs']))
 })
 
 test('README begins with two commands, and .ci/run runs them', () => {
@@ -152,21 +157,18 @@ function shellBlocks(page: string): ShellBlock[] {
   })
 }
 
-test('every patchmirror command of a shell block that no guide runs exists, with its options', () => {
+test('every patchmirror command of a shell block exists, with its options', () => {
   const program = createProgram(FEATURES)
-  const guides = new Set(GUIDES.map(({ page }) => page))
-  const blocks = DOCUMENTS.flatMap(shellBlocks).filter(
-    ({ page, marker }) => !guides.has(page) || marker.startsWith('not run'),
-  )
-  const lines = blocks.flatMap(({ page, script }) =>
+  const lines = DOCUMENTS.flatMap(shellBlocks).flatMap(({ page, script }) =>
     script
       .replaceAll('\\\n', ' ')
       .split('\n')
       .map((line) => line.replace(/(?:^|\s)#.*$/, '').replace(/^(?:\s*[A-Z_]+=\S+)*\s+/, ''))
-      .flatMap((line) => /^(?:npm run )?patchmirror (?:-- )?(.*)$/.exec(line)?.[1] ?? [])
+      .map((line) => line.replace(/^until /, '').replace(/ *(?:[|&<;]| 2?>).*$/, ''))
+      .flatMap((line) => /^(?:npm run (?:-s )?)?patchmirror (?:-- )?([a-z].*)$/.exec(line)?.[1] ?? [])
       .map((line) => ({ page, line })),
   )
-  expect(lines.length).toBeGreaterThan(5)
+  expect(lines.length).toBeGreaterThan(60)
   expect(lines.filter(({ line }) => !isCommand(program, line))).toEqual([])
   expect(isCommand(program, 'webhooks list | tset ID')).toBe(false)
   expect(isCommand(program, 'serve --ofline')).toBe(false)
@@ -198,6 +200,34 @@ test('no document, message, alert or file of a deployment tells to run a command
   expect('run "patchmirror verify --repair"').toMatch(former)
   expect('run "patchmirror export-db"').not.toMatch(former)
 })
+
+test('every setting that a page names is there, and none has its former name', () => {
+  const keys = new Set(SETTINGS.map(({ key }) => key))
+  const variables = new Set(SETTINGS.map(({ env }) => env))
+  const named = DOCUMENTS.filter((page) => page !== 'CHANGELOG.md').flatMap((page) => {
+    const text = readFileSync(page, 'utf8')
+    const spans = [...text.matchAll(/`([a-z]+\.[a-z]\w*)(?=[`:])/g)].map(([, key = '']) => key)
+    const blocks = [...text.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].flatMap(([, block = '']) => keysOf(parse(block)))
+    const environment = [...text.matchAll(/\bPATCHMIRROR_[A-Z_]+/g)].map(([name]) => name.replace(/_FILE$/, ''))
+    return [...spans, ...blocks, ...environment].map((name) => ({ page, name }))
+  })
+  const isFound = (name: string): boolean => keys.has(name) || variables.has(name)
+  const former = named.filter(({ name }) => successorOf(name) !== null || successorOfVariable(name) !== null)
+  expect(named.filter(({ name }) => isFound(name)).length).toBeGreaterThan(150)
+  expect(former.filter(({ name }) => !isFound(name))).toEqual([])
+  const sections = new Set(SECTIONS)
+  const unknown = named.filter(({ name }) => sections.has(name.split('.')[0] ?? '') && !isFound(name))
+  expect(unknown.filter(({ name }) => !NO_SETTINGS.has(name))).toEqual([])
+})
+
+/** Databases with the name of a section. */
+const NO_SETTINGS: ReadonlySet<string> = new Set(['views.db', 'webhooks.db'])
+
+/** The settings of a file of settings: `section.name`. */
+function keysOf(file: unknown): string[] {
+  const sections = Object.entries(file as Record<string, object>)
+  return sections.flatMap(([section, values]) => Object.keys(values).map((name) => `${section}.${name}`))
+}
 
 /** Reports whether a line names a command and only options of it; `a x | y` names `a x` and `a y`. */
 function isCommand(program: Command, line: string): boolean {

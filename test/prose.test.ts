@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { DOCUMENTS } from './support/documents.ts'
 
 /** Words of all documents together, as `wc -w` counts them: what was reached, rounded up. It only gets smaller. */
-const MOST_WORDS = 45_000
+const MOST_WORDS = 43_000
 /** Words of a sentence in a guide. */
 const LONGEST = 25
 

@@ -2,14 +2,21 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { GUIDES, compareShown, guideBlocks, runGuide } from '../support/guides/guide.ts'
+import { GUIDES, guideBlocks, runGuide, runnableBlocks } from '../support/guides/guide.ts'
+import { compareShown } from '../support/guides/shown.ts'
 import { findTool } from '../support/tools.ts'
 
 const missing = ['curl', 'diff', 'unzip'].filter((name) => findTool(name) === null)
 const note = missing.length > 0 ? ` (skipped: there is no ${missing.join(', ')})` : ''
 
-test.skipIf(missing.length > 0).concurrent.for(GUIDES)(
-  `the commands of $page run as they are written, and say what the page shows${note}`,
+/** Says which blocks of a page are skipped here, and why. */
+function skippedOf(page: string): string {
+  const lacking = guideBlocks(page).filter(({ notRun, lacking }) => notRun === null && lacking.length > 0)
+  return lacking.map((block) => ` (skipped: line ${block.line}, there is no ${block.lacking.join(', ')})`).join('')
+}
+
+test.skipIf(missing.length > 0).concurrent.for(GUIDES.map((guide) => ({ ...guide, skipped: skippedOf(guide.page) })))(
+  `the commands of $page run as they are written, and say what the page shows${note}$skipped`,
   async (guide) => {
     const runs = await runGuide(guide)
     const failed = runs.filter(({ code }) => code !== 0)
@@ -19,7 +26,7 @@ test.skipIf(missing.length > 0).concurrent.for(GUIDES)(
       return difference === null ? [] : [{ at, ...difference }]
     })
     expect(others).toEqual([])
-    expect(runs.length).toBe(guideBlocks(guide.page).filter(({ notRun }) => notRun === null).length)
+    expect(runs.length).toBe(runnableBlocks(guide.page).length)
     expect(runs.length).toBeGreaterThan(0)
   },
 )
@@ -47,5 +54,20 @@ test('a guide of which a command fails is found, with its place', async () => {
   expect(runs.map(({ at, code, out }) => [at, code, out])).toEqual([
     [`${page}:3`, 0, ''],
     [`${page}:7`, 1, 'begun\n'],
+  ])
+})
+
+test('a block that needs what this machine lacks is skipped by name, and one with a fault before it is not run', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'patchmirror-page-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const page = join(folder, 'page.md')
+  const block = (comment: string): string => `<!-- ${comment} -->\n\n\`\`\`sh\necho run\n\`\`\`\n\n`
+  writeFileSync(page, block('needs: sh, no-such-program') + block('before: true') + block('before: echo why; false'))
+  expect(guideBlocks(page).map(({ lacking }) => lacking)).toEqual([['no-such-program'], [], []])
+  expect(skippedOf(page)).toBe(' (skipped: line 3, there is no no-such-program)')
+  const runs = await runGuide({ page, begins: 'command' })
+  expect(runs.map(({ code, out }) => [code, out])).toEqual([
+    [0, 'run\n'],
+    [1, 'why\n'],
   ])
 })

@@ -41,3 +41,15 @@ export async function freePorts(count: number): Promise<number[]> {
   while (ports.length < count) ports.push(await freePort())
   return ports
 }
+
+/** Returns the first of so many free ports that follow each other. Takes them all at once: others ask meanwhile. */
+export async function portsInARow(count: number): Promise<number> {
+  for (let tried = 0; tried < PORTS / count; tried++) {
+    const first = FIRST_PORT + next
+    next = (next + count) % PORTS
+    const ports = Array.from({ length: count }, (_, at) => first + at)
+    const free = await Promise.all(ports.map(isFree))
+    if (first + count <= FIRST_PORT + PORTS && free.every(Boolean)) return first
+  }
+  throw new Error(`no ${count} ports that follow each other are free`)
+}

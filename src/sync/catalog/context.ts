@@ -31,7 +31,10 @@ export interface CatalogContext extends SyncContext {
 /** Version prefix that the roots of these surfaces already contain (`{base_url}`, `{identity_api_url}`). */
 const VERSION = /^\/v\d+(-[a-z]+)?(?=\/)/
 
-/** Number of writes after which their transaction is committed at the latest. */
+/**
+ * Number of writes after which their transaction is committed at the latest. Rows share pages of the indexes of digests only
+ * when many are written at once; a crawl that dies fetches these again.
+ */
 const MAX_WRITES = 256
 
 /** Creates the context of a catalog run from its run's context. */

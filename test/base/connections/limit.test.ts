@@ -88,7 +88,7 @@ test('a client that takes nothing of its answer for ten seconds makes room, one 
     vi.advanceTimersByTime(1000)
   }
   await answered(limited, get('/'))
-  await vi.waitFor(() => expect(limited.closed).toEqual(['unread']))
+  await expect.poll(() => limited.closed).toEqual(['unread'])
   stopped.resume()
   await once(stopped, 'close')
   expect([isClosed(reading), isClosed(third)]).toEqual([false, false])
@@ -110,7 +110,7 @@ test('a client of whose answer the system takes a step every twelve seconds does
   steady.pause()
   pass(12)
   await answered(limited, get('/'))
-  await vi.waitFor(() => expect(isClosed(idle)).toBe(true))
+  await expect.poll(() => isClosed(idle)).toBe(true)
   expect([isClosed(steady), limited.closed]).toEqual([false, ['idle']])
 })
 

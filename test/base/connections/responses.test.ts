@@ -67,11 +67,12 @@ test('a client that takes nothing for ten seconds is cut off while room is short
   vi.useFakeTimers({ toFake: ['performance', 'setInterval', 'clearInterval'] })
   const { port, short, bytes } = await start(32 * MIB, send)
   await askUnread(port)
-  await vi.waitFor(() => expect(bytes()).toBe(LARGE.length))
-  await vi.waitFor(() => {
+  await expect.poll(bytes).toBe(LARGE.length)
+  const later = (): unknown => {
     vi.advanceTimersByTime(1000)
-    expect([short, bytes()]).toEqual([['stopped'], 0])
-  })
+    return [short, bytes()]
+  }
+  await expect.poll(later).toEqual([['stopped'], 0])
 })
 
 test('a body that is in memory anyway counts for no more than what is on its way', async () => {

@@ -33,7 +33,7 @@ interface World {
  */
 export const answers = defineGroup<World, Run>({
   name: 'answers',
-  about: 'SBOMs by the records, tags judged again, the guard of changes, size of history and dates',
+  about: ({ size }) => `An SBOM of ${count(size(COMPONENTS))} components by ${count(size(RECORDS))} records.`,
   async prepare({ size }) {
     const few = await startSandbox(size(FEW))
     const many = await startSandbox(size(RECORDS))
@@ -50,22 +50,21 @@ export const answers = defineGroup<World, Run>({
     const judged = await tags.judgeTwice()
     return { matched, tags: judged, few: await compareGuard(few), many: await compareGuard(many) }
   },
-  lines: (options) => [...[...matchLines(options), ...tagLines(options)], ...[...guardLines(options), ...sizeLines]],
+  lines: (options) => [...matchLines(), ...tagLines(options), ...guardLines(options), ...sizeLines],
 })
 
-function matchLines({ size }: Options): Line<Run>[] {
-  const work = `SBOM of ${count(size(COMPONENTS))} components by ${count(size(RECORDS))} records`
+function matchLines(): Line<Run>[] {
   return [
     {
-      work: `${work}: patchmirror match`,
+      work: 'patchmirror match, with its start',
       unit: 's',
       goal: atMost(1000),
       measure: ({ matched: { commandMs, findings } }) => {
-        return { value: commandMs, detail: `with its start, ${count(findings)} findings` }
+        return { value: commandMs, detail: `${count(findings)} findings` }
       },
     },
     {
-      work: `${work}: POST /-/match, not the first`,
+      work: 'POST /-/match, not the first',
       unit: 's',
       goal: atMost(1000),
       measure: ({ matched }) => matched.requestMs,
@@ -77,16 +76,16 @@ function tagLines({ size }: Options): Line<Run>[] {
   const work = `SBOMs of ${count(size(TAGS))} tags`
   return [
     {
-      work: `${work} judged the first time, processor time`,
+      work: `${work} judged first, processor time`,
       unit: 's',
       measure: ({ tags: { first, components, records } }) => {
-        const detail = `${count(components)} packages in versions, ${count(records)} records`
+        const detail = `${count(components)} packages, ${count(records)} records`
         return { value: first.cpuMs, detail }
       },
     },
     {
-      work: `${work} judged again, ${CHANGED_RECORDS} changed records, processor time`,
-      against: 'the first time',
+      work: `again, ${CHANGED_RECORDS} records changed`,
+      against: 'first',
       unit: '×',
       goal: atMost(0.1),
       measure({ tags: { first, next } }) {
@@ -99,7 +98,7 @@ function tagLines({ size }: Options): Line<Run>[] {
 
 function guardLines({ size }: Options): Line<Run>[] {
   const line = (records: number, of: (run: Run) => Guarded): Line<Run> => ({
-    work: `${CHANGED} changed of ${count(size(records))}, processor time with the guard`,
+    work: `guard of ${CHANGED} changes in ${count(size(records))}, processor time`,
     against: 'without it',
     unit: '×',
     goal: atMost(1.1),
@@ -113,18 +112,18 @@ function guardLines({ size }: Options): Line<Run>[] {
 
 const sizeLines: Line<Run>[] = [
   {
-    work: `superseded versions of a year, 30 changes a day`,
+    work: 'replaced versions of a year, 30 a day',
     unit: 'MB',
-    measure: ({ many: { stored } }) => yearOf(stored.versionBytes, stored.versions, A_YEAR.changes, 'version'),
+    measure: ({ many: { stored } }) => yearOf(stored.versionBytes, stored.versions, A_YEAR.changes),
   },
   {
-    work: `dates of a year's ${count(A_YEAR.records)} new records`,
+    work: `dates of ${count(A_YEAR.records)} new records`,
     unit: 'MB',
-    measure: ({ many: { stored } }) => yearOf(stored.dateBytes, stored.records, A_YEAR.records, 'record'),
+    measure: ({ many: { stored } }) => yearOf(stored.dateBytes, stored.records, A_YEAR.records),
   },
 ]
 
-function yearOf(bytes: number, things: number, aYear: number, noun: string): Value {
+function yearOf(bytes: number, things: number, aYear: number): Value {
   const each = bytes / things
-  return { value: each * aYear, detail: `${count(each)} bytes a ${noun}, of ${count(things)}` }
+  return { value: each * aYear, detail: `${count(each)} bytes each` }
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
-import { count, megabytes, seconds } from '../report/figures.ts'
+import { count, megabytes, pair, seconds } from '../report/figures.ts'
 import { type Line, type Options, type Value, atMost, defineGroup, neverOver } from '../report/group.ts'
 import { startDaemon } from '../world/daemon.ts'
 import { ROOT, type SandboxProcess, startSandbox, timed } from '../world/processes.ts'
@@ -13,6 +13,8 @@ const RECORDS = 100_000
 /** Bytes of documents beside the records. */
 const DOCUMENTS = 2e9
 const CHANGED = 250
+/** Records of a thin delta. */
+const THIN = 100
 
 /** Source mirrors with the same records, one with documents as well. */
 interface World {
@@ -43,15 +45,17 @@ interface Run {
   readonly whole: Carried
   readonly records: Carried
   readonly delta: Carried
+  readonly thin: Carried
 }
 
 /** Export and import of records and documents; of records alone; of a delta. The built program, in processes of its own. */
 export const bundles = defineGroup<World, Run>({
   name: 'bundles',
-  about: 'export and import',
+  about: ({ size }) =>
+    `${count(size(RECORDS))} records. Copying is \`cp\`, \`sync\` and \`sha256sum\`; imports are into an empty folder.`,
   prepare,
   run,
-  lines: (options) => [...wholeLines(options), ...otherLines(options)],
+  lines: (options) => [...wholeLines(options), ...otherLines()],
 })
 
 async function prepare({ size }: Options): Promise<World> {
@@ -91,15 +95,17 @@ async function run({ dir, sandbox }: World, { size }: Options): Promise<Run> {
     await sandbox.command('change', Math.min(CHANGED, size(RECORDS)))
     await sync(sandbox.url, join(dir, 'records'))
     const delta = await carry(dir, 'records', targets.records, records.sequence)
-    return { whole, records, delta }
+    await sandbox.command('change', Math.min(THIN, size(RECORDS)))
+    await sync(sandbox.url, join(dir, 'records'))
+    const thin = await carry(dir, 'records', targets.records, delta.sequence, 'thin')
+    return { whole, records, delta, thin }
   } finally {
     for (const path of Object.values(targets)) rmSync(path, { recursive: true, force: true })
   }
 }
 
-async function carry(dir: string, source: string, target: string, since?: string): Promise<Carried> {
+async function carry(dir: string, source: string, target: string, ...more: readonly string[]): Promise<Carried> {
   const bundle = join(dir, 'bundle.zip')
-  const more = since === undefined ? [] : [since]
   const exported = await command(join(dir, source), 'export', bundle, ...more)
   const sequence = /"sequence":\s*(\d+)/.exec(exported.out)?.[1] ?? ''
   const copyMs = copy(bundle, join(dir, 'copy.zip'))
@@ -125,19 +131,19 @@ function copy(from: string, to: string): number {
   return ms
 }
 
-const AGAINST = 'cp, sync and sha256sum of the same bytes'
+const AGAINST = 'copying'
 
 function compared({ ms }: Taken, { copyMs, bytes }: Carried): Value {
-  const detail = `${seconds(ms)} to ${seconds(copyMs)}, bundle ${megabytes(bytes)}`
+  const detail = `${pair(ms, copyMs, seconds)}, bundle ${megabytes(bytes)}`
   return { value: ms / copyMs, detail }
 }
 
 function wholeLines({ size }: Options): Line<Run>[] {
-  const what = `${count(size(RECORDS))} records and ${megabytes(size(DOCUMENTS))} of documents`
+  const what = `with ${megabytes(size(DOCUMENTS))} of documents`
   const memory = { unit: 'MB', goal: neverOver(250e6) } as const
   return [
     {
-      work: `export of ${what}`,
+      work: `export ${what}`,
       against: AGAINST,
       unit: '×',
       goal: atMost(2),
@@ -145,11 +151,11 @@ function wholeLines({ size }: Options): Line<Run>[] {
     },
     {
       ...memory,
-      work: `export of ${what}: peak memory`,
+      work: 'its peak memory',
       measure: ({ whole }) => whole.exported.peak,
     },
     {
-      work: `import of ${what}, into an empty folder`,
+      work: `import ${what}`,
       against: AGAINST,
       unit: '×',
       goal: atMost(1.5),
@@ -157,30 +163,29 @@ function wholeLines({ size }: Options): Line<Run>[] {
     },
     {
       ...memory,
-      work: `import of ${what}, into an empty folder: peak memory`,
+      work: 'its peak memory',
       measure: ({ whole }) => whole.imported.peak,
     },
   ]
 }
 
-function otherLines({ size }: Options): Line<Run>[] {
-  const alone = `${count(size(RECORDS))} records alone`
+function otherLines(): Line<Run>[] {
   const detail = ({ peak }: Taken, bytes: number): string => `peak ${megabytes(peak)}, bundle ${megabytes(bytes)}`
   return [
     {
-      work: `export of ${alone}`,
+      work: 'export of records alone',
       against: AGAINST,
       unit: '×',
       measure: ({ records }) => compared(records.exported, records),
     },
     {
-      work: `import of ${alone}, into an empty folder`,
+      work: 'import of records alone',
       against: AGAINST,
       unit: '×',
       measure: ({ records }) => compared(records.imported, records),
     },
     {
-      work: `export of a delta: ${CHANGED} of ${count(size(RECORDS))} records`,
+      work: `export of a delta of ${CHANGED} records`,
       unit: 's',
       measure: ({ delta: { exported, bytes } }) => {
         return { value: exported.ms, detail: detail(exported, bytes) }
@@ -190,6 +195,28 @@ function otherLines({ size }: Options): Line<Run>[] {
       work: 'import of that delta',
       unit: 's',
       measure: ({ delta: { imported, bytes } }) => {
+        return { value: imported.ms, detail: detail(imported, bytes) }
+      },
+    },
+    {
+      work: `bytes of a thin delta of ${THIN} records`,
+      unit: 'count',
+      goal: neverOver(20_000),
+      measure: ({ thin }) => thin.bytes,
+    },
+    {
+      work: 'export of that thin delta',
+      unit: 's',
+      goal: neverOver(1000),
+      measure: ({ thin: { exported, bytes } }) => {
+        return { value: exported.ms, detail: detail(exported, bytes) }
+      },
+    },
+    {
+      work: 'import of that thin delta',
+      unit: 's',
+      goal: neverOver(1000),
+      measure: ({ thin: { imported, bytes } }) => {
         return { value: imported.ms, detail: detail(imported, bytes) }
       },
     },

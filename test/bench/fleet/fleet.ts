@@ -6,7 +6,7 @@ import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
 import { type DaemonProcess, startDaemon } from '../world/daemon.ts'
 import { type SandboxProcess, startSandbox } from '../world/processes.ts'
 import { count, megabytes, milliseconds } from '../report/figures.ts'
-import { type Line, type Options, type Value, always, atMost, defineGroup, neverOver } from '../report/group.ts'
+import { type Line, type Value, always, atMost, defineGroup, neverOver } from '../report/group.ts'
 import { type ScannerReport, runScanners } from './scanners.ts'
 
 /** A writer and its readers, over a shared folder on this machine. */
@@ -38,7 +38,8 @@ interface Run {
 /** Publishes changes from one writer to two readers, asks them as many scanners would, and reports times, bytes and requests. */
 export const fleet = defineGroup<{ close(): Promise<void> }, Run>({
   name: 'fleet',
-  about: 'one writer, two readers and their scanners over a shared folder',
+  about: ({ size }) =>
+    `A change is ${CHANGED} of ${count(size(RECORDS))} records. ${count(size(SCANNERS))} scanners use 64 connections, and a generation follows every 5 s.`,
   prepare: () => Promise.resolve({ close: () => Promise.resolve() }),
   async run(_, { size, seconds: length }) {
     const filled = await withFleet(size(RECORDS), async (all, dir, processes) => {
@@ -52,49 +53,48 @@ export const fleet = defineGroup<{ close(): Promise<void> }, Run>({
     const scans = await withFleet(size(SCANNED_RECORDS), (all) => scanning(all, size(SCANNERS)))
     return { ...filled, scans }
   },
-  lines: (options) => [...publishingLines(options), ...scanningLines(options)],
+  lines: () => [...publishingLines(), ...scanningLines()],
 })
 
-function publishingLines({ size }: Options): Line<Run>[] {
-  const work = `${CHANGED} of ${count(size(RECORDS))} records changed`
+function publishingLines(): Line<Run>[] {
   return [
     {
-      work: `an empty reader, from its start to ready with ${count(size(RECORDS))} records`,
+      work: 'empty reader, from start to ready',
       unit: 's',
       measure: ({ fillMs }) => fillMs,
     },
     {
-      work: `${work}: on the store after the commit`,
+      work: 'change: on the store',
       unit: 's',
       goal: atMost(5000),
       measure: ({ published }) => published.storedMs,
     },
     {
-      work: `${work}: bytes written to the store`,
+      work: 'change: bytes written',
       unit: 'MB',
       goal: neverOver(2e6),
       measure: ({ published }) => published.bytes,
     },
     {
-      work: `${work}: objects written`,
+      work: 'change: objects written',
       unit: 'count',
       goal: neverOver(5),
       measure: ({ published }) => published.writes,
     },
     {
-      work: `${work}: first to last reader that serves it`,
+      work: 'change: first to last reader',
       unit: 's',
       goal: atMost(1000),
       measure: ({ published }) => published.skewMs,
     },
     {
-      work: `${work}: served by all readers after the commit`,
+      work: 'change: served by all',
       unit: 's',
       goal: atMost(25_000),
       measure: ({ published }) => published.visibleMs,
     },
     {
-      work: 'requests to the store by an idle reader, 20 of them',
+      work: 'requests of 20 idle readers to the store',
       unit: '/s',
       goal: atMost(2),
       measure: ({ idle }) => 20 * idle,
@@ -102,21 +102,20 @@ function publishingLines({ size }: Options): Line<Run>[] {
   ]
 }
 
-function scanningLines({ size }: Options): Line<Run>[] {
-  const work = `${count(size(SCANNERS))} scanners as states, 64 connections, a publication every 5 s`
+function scanningLines(): Line<Run>[] {
   return [
     {
-      work: `${work}: requests to one reader`,
+      work: 'scanners: requests to one reader',
       unit: '/s',
       measure: ({ scans: [one] }) => described(one),
     },
     {
-      work: `${work}: requests to two readers`,
+      work: 'scanners: requests to two readers',
       unit: '/s',
       measure: ({ scans: [, two] }) => described(two),
     },
     {
-      work: `${work}: answers backwards, mixed, different, repeated or failed`,
+      work: 'answers backwards, mixed, different, repeated or failed',
       unit: 'count',
       goal: always(0),
       measure: ({ scans }) => faultsOf(scans),

@@ -35,7 +35,7 @@ interface World {
 /** A daemon that has synced everything and waits, with every feature in use. */
 export const idle = defineGroup<World, Run>({
   name: 'idle',
-  about: 'an idle daemon with all features on',
+  about: ({ size }) => `A daemon with all features on and ${count(size(RECORDS))} records.`,
   async prepare({ size }) {
     const sandbox = await startSandbox(size(RECORDS))
     // Takes what the relay sends: a target that refuses it keeps the relay busy.
@@ -54,22 +54,21 @@ export const idle = defineGroup<World, Run>({
     }
   },
   run: (world, { seconds }) => rest(world, seconds),
-  lines: ({ size }) => {
-    const work = `idle daemon, all features on, ${count(size(RECORDS))} records`
+  lines: () => {
     return [
       {
-        work: `${work}: memory`,
+        work: 'memory',
         unit: 'MB',
         goal: neverOver(140e6),
         measure: ({ usage }) => usage && usage.resident,
       },
       {
-        work: `${work}: threads`,
+        work: 'threads',
         unit: 'count',
         measure: ({ usage }) => usage && usage.threads,
       },
       {
-        work: `${work}: share of a processor`,
+        work: 'share of a processor',
         unit: '%',
         goal: atMost(0.002),
         measure: ({ usage, share }) => usage && share,

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { localKey } from '../../support/keys.ts'
 import { catalogSettings } from '../catalog/sync.ts'
-import { count, median, milliseconds, percentile } from '../report/figures.ts'
+import { count, median, milliseconds, pair, percentile } from '../report/figures.ts'
 import { type Value, atMost, defineGroup, ratio } from '../report/group.ts'
 import { startDaemon } from '../world/daemon.ts'
 import { startSandbox } from '../world/processes.ts'
@@ -42,7 +42,7 @@ interface Run {
 /** Pages for people over a whole mirror: how long each takes, and plain GETs of records beside them. */
 export const pages = defineGroup<World, Run>({
   name: 'pages',
-  about: 'pages for people, and records beside them',
+  about: ({ size }) => `Pages over ${count(size(SIZE.records))} records and ${count(size(SIZE.tickets))} tickets.`,
   prepare: ({ size }) => startWorld(size(SIZE.records), size(SIZE.tickets)),
   async run({ asker, paths }, { seconds: length }) {
     const taken: [Kind, Value][] = []
@@ -50,16 +50,16 @@ export const pages = defineGroup<World, Run>({
     const beside = await recordsBeside(asker, Object.values(paths).flat(), length(1))
     return { pages: Object.fromEntries(taken) as Run['pages'], beside }
   },
-  lines: ({ size }) => [
+  lines: () => [
     ...KINDS.map((kind) => ({
-      work: `page: ${kind}, ${count(size(SIZE.records))} records, ${count(size(SIZE.tickets))} tickets, p99`,
+      work: `${kind}, p99`,
       unit: 'ms' as const,
       goal: atMost(GOAL_MS),
       measure: (run: Run) => run.pages[kind],
     })),
     {
-      work: 'GET {id}.json beside a client that asks for pages, one after the other, median',
-      against: 'the same without pages',
+      work: 'GET {id}.json beside a reader of pages, median',
+      against: 'alone',
       unit: '×',
       goal: atMost(1.2),
       measure: (run) => run.beside,
@@ -166,6 +166,6 @@ async function recordsBeside(asker: Asker, all: readonly string[], turnSeconds: 
   const [idle, idle99] = of(alone)
   const [busy, busy99] = of(beside)
   const { value, detail = '' } = ratio(busy, idle, milliseconds)
-  const tails = `p99 ${milliseconds(busy99)} to ${milliseconds(idle99)}`
+  const tails = `p99 ${pair(busy99, idle99, milliseconds)}`
   return { value, detail: `medians ${detail}, ${tails}, ${made} pages` }
 }

@@ -16,6 +16,16 @@ export function format(value: number, unit: Unit): string {
   return FORMATS[unit](value)
 }
 
+/** Writes two values of one unit, which is named once: `3.53/2.99 s`. */
+export function pair(one: number, other: number, write: (value: number) => string): string {
+  return `${withoutUnit(write(one))}/${write(other)}`
+}
+
+/** Returns the number of a written value: `1.18` of `1.18×`. */
+export function withoutUnit(written: string): string {
+  return written.replace(/[^\d.,]*$/, '')
+}
+
 /** Returns the value in the middle, the upper one of two. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)

@@ -1,4 +1,4 @@
-import type { Unit } from './figures.ts'
+import { type Unit, pair } from './figures.ts'
 
 /** A measured value, in the unit of its line. */
 export interface Value {
@@ -59,7 +59,8 @@ interface Closable {
 interface Plan<World extends Closable, Run> {
   /** As in `--only NAME`. */
   readonly name: string
-  readonly about: string
+  /** What all lines share, in sentences. */
+  readonly about: (options: Options) => string
   readonly prepare: (options: Options) => Promise<World>
   readonly run: (world: World, options: Options, number: number) => Promise<Run>
   readonly lines: (options: Options) => readonly Line<Run>[]
@@ -86,6 +87,7 @@ export interface More {
 /** What a group measured. */
 export interface Section {
   readonly name: string
+  readonly about: string
   readonly lines: readonly Measured[]
   readonly more: More
 }
@@ -93,7 +95,6 @@ export interface Section {
 /** A group that can be measured. */
 export interface Group {
   readonly name: string
-  readonly about: string
   /** Its lines, without values. */
   list(options: Options): Section
   measure(options: Options): Promise<Section>
@@ -101,18 +102,17 @@ export interface Group {
 
 /** Makes a group of its plan. */
 export function defineGroup<World extends Closable, Run>(plan: Plan<World, Run>): Group {
-  const { name, about } = plan
+  const { name } = plan
   const section = (runs: readonly Run[], options: Options): Section => {
     const lines = plan.lines(options).map((line) => measuredOf(line, runs))
     const more = (runs.length > 0 && plan.more?.(runs)) || { text: '', files: {} }
-    return { name, lines, more }
+    return { name, about: plan.about(options), lines, more }
   }
   return {
     name,
-    about,
     list: (options) => section([], options),
     async measure(options) {
-      say(`${name}: ${about}`)
+      say(`${name}: ${plan.about(options)}`)
       const world = await plan.prepare(options)
       const runs: Run[] = []
       try {
@@ -139,7 +139,7 @@ function measuredOf<Run>(line: Line<Run>, runs: readonly Run[]): Measured {
 
 /** Compares two values, with both of them as the detail. */
 export function ratio(ours: number, theirs: number, write: (value: number) => string): Value {
-  return { value: ours / theirs, detail: `${write(ours)} to ${write(theirs)}` }
+  return { value: ours / theirs, detail: pair(ours, theirs, write) }
 }
 
 function say(text: string): void {

@@ -1,33 +1,38 @@
-import { format, median } from './figures.ts'
+import { format, median, withoutUnit } from './figures.ts'
 import type { Goal, Measured, Value } from './group.ts'
 
-const HEAD = ['| work | against | min | median | max | goal | | of the median |', '|---|---|---|---|---|---|---|---|']
+const HEAD = ['| work | against | median (range) | goal | of the median |', '|---|---|---|---|---|']
 
-/** Writes lines as a table of Markdown: one value where there was one run. */
+/** Writes lines as a table of Markdown. Work that is that of the line above is not named again. */
 export function markdown(lines: readonly Measured[]): string {
-  return [...HEAD, ...lines.map(row)].join('\n')
+  return [...HEAD, ...lines.map((line, at) => row(line, lines[at - 1]?.work))].join('\n')
 }
 
-function row({ work, against, unit, goal, values }: Measured): string {
+/** Writes the median of the runs, and their range where they differ, without the unit: `1.18× (1.08–1.42)`. */
+export function spread(numbers: readonly number[], write: (value: number) => string): string {
+  if (numbers.length === 0) return 'not measured'
+  const middle = write(median(numbers))
+  const least = write(Math.min(...numbers))
+  const most = write(Math.max(...numbers))
+  return least === most ? middle : `${middle} (${withoutUnit(least)}–${withoutUnit(most)})`
+}
+
+function row({ work, against, unit, goal, values }: Measured, above?: string): string {
   const numbers = values.map(({ value }) => value)
   const middle = values.find(({ value }) => value === median(numbers))
-  const end = (value: number): string => (values.length > 1 ? format(value, unit) : '')
-  const hasVerdict = goal !== null && middle !== undefined
+  const write = (value: number): string => format(value, unit)
   const cells = [
-    work,
+    work === above ? '' : work,
     against,
-    end(Math.min(...numbers)),
-    middle === undefined ? 'not measured' : format(middle.value, unit),
-    end(Math.max(...numbers)),
-    goal === null ? 'figure' : goalText(goal, (value) => format(value, unit)),
-    hasVerdict ? verdictOf(goal, values) : '',
+    spread(numbers, write),
+    goal === null ? '' : goalText(goal, write) + verdictOf(goal, values),
     middle?.detail ?? '',
   ]
   return `| ${cells.join(' | ')} |`
 }
 
 function verdictOf(goal: Goal, values: readonly Value[]): string {
-  return isMet(goal, values) ? 'met' : '**missed**'
+  return values.length === 0 || isMet(goal, values) ? '' : ', **missed**'
 }
 
 const SIGNS = { most: '≤ ', least: '≥ ', exactly: '' }

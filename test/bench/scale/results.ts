@@ -1,4 +1,5 @@
 import { count as thousands, format, median, megabytes, type Unit } from '../report/figures.ts'
+import { spread } from '../report/table.ts'
 import { type Series, drawChart, short } from './chart.ts'
 import type { Kind, Point } from './point.ts'
 
@@ -21,14 +22,13 @@ function gathered(runs: readonly (readonly Point[])[]): Point[][] {
   return [...Map.groupBy(runs.flat(), ({ kind, count }) => `${kind} ${count}`).values()]
 }
 
-/** Writes all measured sizes as a table of Markdown: minimum, median and maximum in one cell. */
+/** Writes all measured sizes as a table of Markdown. */
 export function tableOf(runs: readonly (readonly Point[])[]): string {
   const rows = gathered(runs).map((points) => {
     const { kind, count } = points[0] as Point // a group has one at least
     const cells = QUANTITIES.map((quantity) => {
-      const { low, middle, high } = spread(points, quantity)
-      const values = points.length > 1 ? [low, middle, high] : [middle]
-      return values.map((value) => format(value, UNITS[quantity])).join(' / ')
+      const values = points.map((point) => point[quantity])
+      return spread(values, (value) => format(value, UNITS[quantity]))
     })
     return `| ${[NAMES[kind], thousands(count), ...cells].join(' | ')} |`
   })
@@ -42,7 +42,7 @@ export function chartOf(runs: readonly (readonly Point[])[]): string {
   const series = (quantity: Quantity): Series[] =>
     (Object.keys(NAMES) as Kind[]).map((kind) => {
       const own = groups.filter(([first]) => first?.kind === kind)
-      const points = own.map((same) => ({ x: same[0]?.count ?? 0, ...spread(same, quantity) }))
+      const points = own.map((same) => ({ x: same[0]?.count ?? 0, ...ends(same, quantity) }))
       return { name: NAMES[kind], points: points.sort((a, b) => a.x - b.x) }
     })
   const panels = QUANTITIES.map((quantity) => {
@@ -54,7 +54,7 @@ export function chartOf(runs: readonly (readonly Point[])[]): string {
   return drawChart('First syncs by their size', about, panels)
 }
 
-function spread(points: readonly Point[], quantity: Quantity) {
+function ends(points: readonly Point[], quantity: Quantity) {
   const values = points.map((point) => point[quantity])
   return { low: Math.min(...values), middle: median(values), high: Math.max(...values) }
 }

@@ -22,7 +22,7 @@ type World = { readonly root: string; close(): Promise<void> }
 /** First syncs of more and more records, sorted and shuffled in their archive, and of more and more tickets. */
 export const scale = defineGroup<World, Run>({
   name: 'scale',
-  about: 'first syncs of more and more records and tickets: time, memory, disk',
+  about: () => 'First syncs without views.',
   async prepare({ size }) {
     const root = mkdtempSync(join(tmpdir(), 'patchmirror-scale-'))
     const close = (): Promise<void> => Promise.resolve(rmSync(root, { recursive: true }))
@@ -131,22 +131,22 @@ function lines({ size }: Options): Line<Run>[] {
     ...larger.map((full): Line<Run> => {
       const times = full / base
       return {
-        work: `first sync of ${count(size(full))} records`,
-        against: `of ${count(size(base))}`,
+        work: `${count(size(full))} records`,
+        against: count(size(base)),
         unit: '×',
         goal: atMost(1.25 * times, `${times}× ± 25 %`),
         measure: (run) => ratio(found(run, 'sorted', full).ms, found(run, 'sorted', base).ms, seconds),
       }
     }),
     ...([base, ...larger] as const).map((full): Line<Run> => ({
-      work: `peak memory of ${count(size(full))} records, the whole daemon`,
+      work: `peak memory of ${count(size(full))}`,
       unit: 'MB',
       goal: neverOver(PEAKS[full]),
       measure: (run) => found(run, 'sorted', full).peak,
     })),
     ...([base, ...larger] as const).map((full): Line<Run> => ({
-      work: `first sync of ${count(size(full))} records, members in random order`,
-      against: 'in the order of their ids',
+      work: `${count(size(full))} in random order`,
+      against: 'in order',
       unit: '×',
       goal: atMost(1.15),
       measure: (run) => ratio(found(run, 'shuffled', full).ms, found(run, 'sorted', full).ms, seconds),

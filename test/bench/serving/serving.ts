@@ -26,7 +26,7 @@ interface Load {
 
 const LOADS: readonly Load[] = [
   { name: 'warm', ids: 15_000, cacheBytes: 64_000_000, note: 'warm' },
-  { name: 'small', ids: 100_000, cacheBytes: 8_000_000, note: 'cache too small' },
+  { name: 'small', ids: 100_000, cacheBytes: 8_000_000, note: 'cold' },
 ]
 
 /** What is to be reached against each server. */
@@ -35,9 +35,9 @@ const GOALS: Readonly<Record<Load['name'], Partial<Record<`${Coding} ${Name}`, n
   small: { 'gzip bare': 0.55 },
 }
 const AGAINST = {
-  bare: 'bare Fastify sending one buffer',
-  socket: 'a socket of Node sending one buffer, nothing read',
-  nginx: 'nginx serving the same files',
+  bare: 'bare Fastify, one buffer',
+  socket: 'socket of Node, one buffer',
+  nginx: 'nginx, the same files',
 } as const
 
 interface Store {
@@ -57,7 +57,10 @@ type Run = Readonly<Record<`${Load['name']} ${Coding}`, Rates>>
 /** `GET {id}.json` in random order: the mirror, a bare Fastify route that sends one buffer, and nginx with the same files. */
 export const serving = defineGroup<World, Run>({
   name: 'serving',
-  about: `GET {id}.json in random order over ${CONNECTIONS} connections`,
+  about: ({ size }) => {
+    const ids = LOADS.map((load) => `${count(size(load.ids))} (${load.note})`)
+    return `\`GET {id}.json\` over ${CONNECTIONS} connections, of ${ids.join(' or ')} ids. Cold: the cache holds few of them.`
+  },
   prepare({ size }) {
     const root = mkdtempSync(join(tmpdir(), 'patchmirror-serving-'))
     const close = (): Promise<void> => Promise.resolve(rmSync(root, { recursive: true }))
@@ -75,18 +78,18 @@ export const serving = defineGroup<World, Run>({
         taken.push([`${load.name} ${coding}`, await inTurn(stores[load.name], load, coding, options)])
     return Object.fromEntries(taken) as Run
   },
-  lines: ({ size }) =>
+  lines: () =>
     LOADS.flatMap((load) =>
       CODINGS.flatMap((coding) => [
-        lineOf(load, coding, 'bare', size(load.ids)),
-        lineOf(load, coding, 'socket', size(load.ids)),
-        lineOf(load, coding, 'nginx', size(load.ids)),
+        lineOf(load, coding, 'bare'),
+        lineOf(load, coding, 'socket'),
+        lineOf(load, coding, 'nginx'),
       ]),
     ),
 })
 
-function lineOf(load: Load, coding: Coding, server: keyof typeof AGAINST, ids: number): Line<Run> {
-  const work = `GET {id}.json, ${count(ids)} ids, ${CONNECTIONS} connections, ${coding}, ${load.note}`
+function lineOf(load: Load, coding: Coding, server: keyof typeof AGAINST): Line<Run> {
+  const work = `${load.note}, ${coding}`
   const limit = GOALS[load.name][`${coding} ${server}`]
   return {
     work,
@@ -102,7 +105,7 @@ function compared({ mirror, ...others }: Rates, server: keyof typeof AGAINST): V
   if (mirror === undefined || other === undefined) return null
   const failures = mirror.failures + other.failures
   const wrong = failures === 0 ? '' : `, ${failures} failures`
-  const rates = `${Math.round(mirror.rate)} to ${Math.round(other.rate)} requests/s`
+  const rates = `${Math.round(mirror.rate)}/${Math.round(other.rate)} a second`
   return { value: mirror.rate / other.rate, detail: rates + wrong }
 }
 

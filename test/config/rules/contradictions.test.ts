@@ -18,6 +18,10 @@ test.each([
     { PATCHMIRROR_OSV_SCHEDULE: '0 6 * * 1-5', PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=80' },
     /^sync\.maxAgeHours .+: 26 hours are shorter than the 72 hours.+so feeds is stale/,
   ],
+  [
+    { PATCHMIRROR_SYNC_MAX_AGE_HOURS: 'osv=0.5' },
+    /^sync\.maxAgeHours \(env .+: 0\.5 hours are shorter than the 1 hours.+osv\.schedule \(default\)/,
+  ],
   [{ PATCHMIRROR_VIEWS_SERVE: 'derived,query' }, /^views\.serve .+derived and not bucket.+Add bucket/],
   [{ PATCHMIRROR_VIEWS_SERVE: 'vex,findings' }, /^views\.serve .+findings and not query.+Add query/],
   [
@@ -29,6 +33,14 @@ test.each([
   ],
 ])('settings that contradict each other cause a warning: %o', (env, warning) => {
   expect(warningsOf(env as Record<string, string>)).toEqual([expect.stringMatching(warning)])
+})
+
+test('a schedule that the usual age does not allow causes a warning for each source that it syncs', () => {
+  const warning = (source: string): unknown =>
+    expect.stringMatching(
+      `^sync\\.maxAgeHours \\(default\\): 26 hours are shorter than the 168 hours.+so ${source} is stale`,
+    )
+  expect(warningsOf({ PATCHMIRROR_OSV_SCHEDULE: '0 6 * * 0' })).toEqual([warning('feeds'), warning('osv')])
 })
 
 test('settings that agree cause no warning', () => {

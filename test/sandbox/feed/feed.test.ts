@@ -1,5 +1,5 @@
 import AdmZip from 'adm-zip'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Sandbox } from '../server.ts'
 import { exchange } from '../exchange.ts'
 import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from '../fixtures.ts'
@@ -195,7 +195,7 @@ describe('a living feed', () => {
     const { feed } = await open()
     const before = feed.ids().length
     const live = feed.live(5, { add: 1 })
-    await vi.waitFor(() => expect(feed.ids().length).toBeGreaterThan(before + 1))
+    await expect.poll(() => feed.ids().length).toBeGreaterThan(before + 1)
     live.stop()
     const after = feed.ids().length
     const other = feed.live(5, { touchFeeds: true, change: 1 })

@@ -1,7 +1,7 @@
 import { createServer as createTcpServer } from 'node:net'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { EDGE_TARGET } from '../../../src/base/reports/transfer.ts'
 import { faultsBy } from '../../support/openapi.ts'
 import { createEdgePurges } from '../../../src/features/edge/purge.ts'
@@ -31,8 +31,8 @@ test('tags are purged at once and again later', async () => {
   const edge = await target(200)
   const { purge, status } = purges([edge.url], 20)
   purge(['pm-osv', 'pm-feeds'])
-  await vi.waitFor(() => expect(tagsOf(edge.got)).toEqual(['pm-osv pm-feeds', 'pm-osv pm-feeds']))
-  await vi.waitFor(() => expect(status()).toMatchObject([{ state: 'ok', pending: false, purged: 2 }]))
+  await expect.poll(() => tagsOf(edge.got)).toEqual(['pm-osv pm-feeds', 'pm-osv pm-feeds'])
+  await expect.poll(status).toMatchObject([{ state: 'ok', pending: false, purged: 2 }])
   expect(faultsBy(EDGE_TARGET, status()[0])).toEqual([])
 })
 
@@ -43,9 +43,7 @@ test('a purge that fails is retried with all tags that came meanwhile, and logge
   const { purge, status, lines } = purges([edge.url])
   purge(['pm-osv'])
   purge(['pm-feeds'])
-  await vi.waitFor(() =>
-    expect(status()).toMatchObject([{ state: 'ok', failures: 4, purgedAt: '1970-01-01T00:00:00.000Z' }]),
-  )
+  await expect.poll(status).toMatchObject([{ state: 'ok', failures: 4, purgedAt: '1970-01-01T00:00:00.000Z' }])
   expect(tagsOf(edge.got).at(-1)).toContain('pm-feeds')
   const reasons = ['it answered 503', 'it answered 302', 'it answered 404', 'is purged again']
   expect(lines).toHaveLength(reasons.length)
@@ -69,8 +67,8 @@ longTest('a target that never answers, or answers without end, delays no other',
   const port = String((silent.address() as AddressInfo).port)
   const { purge, status } = purges([`http://127.0.0.1:${port}/`, endless.url, sound.url])
   purge(['pm-osv'])
-  await vi.waitFor(() => expect(status().map(({ purged }) => purged)).toEqual([0, 1, 1]))
-  await vi.waitFor(() => expect(status()[0]).toMatchObject({ state: 'failing', reason: 'no answer within 500 ms' }))
+  await expect.poll(() => status().map(({ purged }) => purged)).toEqual([0, 1, 1])
+  await expect.poll(() => status()[0]).toMatchObject({ state: 'failing', reason: 'no answer within 500 ms' })
 })
 
 longTest('a daemon purges what it serves at the start and after each publication', async () => {
@@ -83,13 +81,11 @@ longTest('a daemon purges what it serves at the start and after each publication
     PATCHMIRROR_EDGE_PURGE: edge.url,
   })
   const count = (tag: string) => tagsOf(edge.got).filter((tags) => String(tags).split(' ').includes(tag)).length
-  await vi.waitFor(() => {
-    expect([count('pm-osv'), count('pm-feeds')].every((n) => n > 0)).toBe(true)
-  }, 60_000)
+  await expect.poll(() => Math.min(count('pm-osv'), count('pm-feeds'))).toBeGreaterThan(0)
   const osv = count('pm-osv')
   world.sandbox.feed.change(1)
   daemon.agent.requestSync('osv', 'sync')
-  await vi.waitFor(() => expect(count('pm-osv')).toBe(osv + 1), 60_000)
+  await expect.poll(() => count('pm-osv')).toBe(osv + 1)
   const report = await (await fetch(`${daemon.url}/-/status`)).text()
   expect(JSON.parse(report)).toMatchObject({ edge: [{ id: 1, state: 'ok' }] })
   const metrics = await (await fetch(`${daemon.url}/-/metrics`)).text()

@@ -313,14 +313,12 @@ describe('/-/events', () => {
     for (const address of silent) await stopped(served, address)
     const from = async (address: string): Promise<number> =>
       (await follow(served, {}, '/-/events', address)).response.statusCode ?? 0
-    await vi.waitFor(
-      async () => {
-        const status = await from('127.0.0.5')
-        vi.advanceTimersByTime(1000)
-        expect(status).toBe(200)
-      },
-      { timeout: 20_000 },
-    )
+    const later = async (): Promise<number> => {
+      const status = await from('127.0.0.5')
+      vi.advanceTimersByTime(1000)
+      return status
+    }
+    await expect.poll(later).toBe(200)
     for (const address of silent) expect(await from(address)).toBe(503)
     expect([await from('127.0.0.6'), await from('127.0.0.7')]).toEqual([200, 200])
     expect(await from('127.0.0.8')).toBe(503)
