@@ -1,18 +1,18 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
-import { expand, squeeze } from '../../../src/features/bundles/thin/format.ts'
+import { expand, frameOf, magic, openFrames, squeeze } from '../../../src/features/bundles/thin/format.ts'
 import { commandHost } from '../../support/hosted.ts'
-import { bench } from '../../sync/fixtures.ts'
+import { bench, createClock } from '../../sync/fixtures.ts'
 import { folder } from './air-gap.ts'
 
 const run = commandHost()
 
 /** A source mirror with 40 records and a target mirror that took its first bundle. */
-async function world() {
-  const made = await bench({ sandbox: { records: 40, large: 0 } })
+async function world(now?: () => number) {
+  const made = await bench({ sandbox: { records: 40, large: 0 }, ...(now === undefined ? {} : { now }) })
   const dir = folder()
   const { path, line } = { path: join(dir, 'key'), line: createKeyFiles(join(dir, 'key')).line }
   const keys = { PATCHMIRROR_BUNDLE_SIGNING_KEYS: path, PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line }
@@ -25,7 +25,7 @@ async function world() {
   await made.run('feeds')
   expect((await above('bundle', 'export', file('full.zip'))).code).toBe(0)
   expect((await below('bundle', 'import', file('full.zip'))).code).toBe(0)
-  return { made, above, below, file, digest, keys }
+  return { made, above, below, target, file, digest, keys }
 }
 
 /** Changes the source mirror's data in each way, and exports what changed: whole and thin. */
@@ -50,8 +50,55 @@ test('a thin bundle brings the same state as a whole one, in a fraction of the b
   expect(taken.out).toContain('osv-record 8 put, 0 removed')
   expect(await digest(below)).toBe(await digest(above))
   const again = await below('bundle', 'import', file('day.thin'))
-  expect([again.code, again.err]).toEqual([0, expect.stringContaining('its state is stored already: nothing to do')])
+  expect([again.code, again.out]).toEqual([0, expect.stringContaining('is already imported: nothing to do')])
 })
+
+test('several thin bundles are imported in their order, and one that is damaged takes nothing from the others', async () => {
+  const all = await world()
+  await changed(all)
+  const { made, above, below, file, digest } = all
+  made.sandbox.feed.change(2)
+  await made.run('osv')
+  await above('bundle', 'export', file('next.thin'), '--since', '2', '--thin')
+  writeFileSync(file('cut.thin'), readFileSync(file('next.thin')).subarray(0, -9))
+  const given = [file('cut.thin'), file('next.thin'), file('day.thin')]
+  const dry = await below('bundle', 'import', '--dry-run', ...given.slice(1))
+  expect([dry.code, dry.out]).toEqual([0, expect.stringContaining('next.thin was not checked in the dry run')])
+  const taken = await below('bundle', 'import', ...given)
+  expect([taken.code, taken.err]).toEqual([1, expect.stringMatching(/^patchmirror: not imported: .*cut\.thin/)])
+  expect(taken.out).toMatch(/bundle 2 \(delta\)[^]+bundle 3 \(delta\)/)
+  expect(await digest(below)).toBe(await digest(above))
+  expect(readdirSync(all.target).filter((name) => name.startsWith('.pm-'))).toEqual([])
+})
+
+test('a thin bundle of a state that did not change brings its later date, as a whole one does', async () => {
+  const clock = createClock()
+  const { made, above, below, file } = await world(clock.now)
+  clock.pass(60_000)
+  await made.run('osv')
+  await made.run('feeds')
+  expect((await above('bundle', 'export', file('same.thin'), '--since', '1', '--thin')).code).toBe(0)
+  const taken = await below('bundle', 'import', file('same.thin'), '--json')
+  expect(JSON.parse(taken.out)).toMatchObject([{ report: { outcome: 'same', renewed: true } }])
+})
+
+test.each(['../x', 'x'.repeat(70_000), '\ud800', ''])('a thin bundle with the record id %j is refused', async (id) => {
+  const all = await world()
+  await changed(all)
+  const { below, file } = all
+  const frames = openFrames(file('day.thin'))
+  const head = JSON.parse(expand(frames.next(2 ** 20), NONE, 2 ** 22).toString()) as { manifest: string }
+  frames.close()
+  const manifest = JSON.stringify({ ...(JSON.parse(head.manifest) as object), keys: [] })
+  const entries = [{ id, size: 2, known: false, carried: false }]
+  const parts = [{ ...head, manifest, signatures: [] }, { isLast: true, entries }, {}]
+  const framed = parts.map((part) => frameOf(squeeze(Buffer.from(JSON.stringify(part)), NONE)))
+  writeFileSync(file('forged.thin'), Buffer.concat([magic(), ...framed]))
+  const { code, err } = await below('bundle', 'import', '--allow-unsigned', file('forged.thin'))
+  expect([code, err]).toEqual([1, expect.stringContaining('entries[0].id is not the id of a record')])
+})
+
+const NONE = Buffer.alloc(0)
 
 test('a thin bundle for a mirror that described its state is one for that state', async () => {
   const all = await world()

@@ -1,13 +1,20 @@
-import { trustOf } from '../format/keys.ts'
+import { join } from 'node:path'
+import { type KeyTrust, trustOf } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { groupFiles } from '../format/split-names.ts'
 import type { ImportOutcome, ImportTask } from '../import/import.worker.ts'
-import { openBundle } from '../import/open.ts'
-import { type NameFiles, withBundleFiles } from './artifacts.ts'
+import { type Bundle, openBundle } from '../import/open.ts'
+import { isThin } from '../thin/format.ts'
+import { judgeThin } from '../thin/whole.ts'
+import { type CallAs, type NameFiles, withBundleFiles } from './artifacts.ts'
 import type { ImportReport, SourceReport } from '../import/types.ts'
 import { importInThread } from '../tasks.ts'
 import type { Config } from '../../../config/schema.ts'
 import { type ErrorCode, MirrorError } from '../../../base/errors.ts'
+import { makeFolder } from '../../../base/files.ts'
+import type { OnProgress } from '../../../base/domain/progress.ts'
+import { namingFaults } from '../../../store/database/open.ts'
+import { type Temporary, makeTemporary } from '../../../store/temporary.ts'
 import { goOffline } from '../../../base/offline.ts'
 import { counted } from '../../../base/text.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
@@ -52,9 +59,8 @@ export async function importCommand(given: readonly string[], options: ImportCom
       'fleet.url: this mirror gets its data from its fleet, and a bundle from elsewhere would break the order of generations. ' +
         'Import it where no fleet is set, or unset fleet.url',
     )
-  const thinTrust = trustOf(config, { allowUnsigned: options.allowUnsigned === true, now: Date.now })
-  return withBundleFiles(given, config, { json: options.json === true, thinTrust }, (files, named) =>
-    importFiles(groupFiles(files), { config, options, named }),
+  return withBundleFiles(given, config, { json: options.json === true }, (files, named, callAs) =>
+    importFiles(groupFiles(files), { config, options, named, callAs }),
   )
 }
 
@@ -63,15 +69,17 @@ interface ImportContext {
   readonly config: Config
   readonly options: ImportCommandOptions
   readonly named: NameFiles
+  readonly callAs: CallAs
 }
 
-async function importFiles(groups: readonly string[][], { config, options, named }: ImportContext): Promise<number> {
-  const { opened, outcomes } = await inOrder(groups, { config, options, named })
+async function importFiles(groups: readonly string[][], context: ImportContext): Promise<number> {
+  const { options, named } = context
+  const { opened, outcomes } = await inOrder(groups, context)
   const display = createBundleProgress(options.json === true)
   try {
     const pretended: Manifest[] = []
     for (const { files: group, manifest } of opened) {
-      const outcome = await orFailed(groups.length, () => importInThread(taskOf(group, config, options), display.show))
+      const outcome = await orFailed(groups.length, () => importOne(group, context, display.show))
       const before = isGap(outcome) ? leadingTo(manifest, pretended) : null
       const file = named(group[0] ?? '')
       outcomes.push(before === null ? { file, ...outcome } : { file, after: before.sequence })
@@ -85,6 +93,29 @@ async function importFiles(groups: readonly string[][], { config, options, named
   if (options.json === true) printJson(shown)
   else for (const outcome of shown) printOutcome(outcome)
   return outcomes.every((outcome) => !('refused' in outcome) && !('failed' in outcome)) ? 0 : 1
+}
+
+/** A thin bundle becomes a whole one only now: those before it may bring the state that it is for. */
+async function importOne(group: readonly string[], context: ImportContext, show: OnProgress): Promise<ImportOutcome> {
+  const { config, options, callAs } = context
+  const [file = ''] = group
+  if (!isThinGroup(group)) return importInThread(taskOf(group, null, context), show)
+  const temporary = stagedIn(config.data.dir)
+  const whole = join(temporary.folder, 'bundle.zip')
+  callAs(whole, file)
+  return importInThread(taskOf(group, whole, { config, options }), show).finally(() => temporary.remove())
+}
+
+function isThinGroup(group: readonly string[]): boolean {
+  const [file = ''] = group
+  return group.length === 1 && isThin(file)
+}
+
+function stagedIn(dataDir: string): Temporary {
+  return namingFaults(dataDir, () => {
+    makeFolder(dataDir)
+    return makeTemporary(dataDir)
+  })
 }
 
 /** What a bundle is at fault for: it takes nothing from the others that are given. */
@@ -117,12 +148,14 @@ function leadingTo({ kind, sources }: Manifest, before: readonly Manifest[]): Ma
 
 function taskOf(
   files: readonly string[],
-  { data, bundle }: Config,
-  { dryRun, allowRollback, allowUnsigned, offline, again }: ImportCommandOptions,
+  whole: string | null,
+  { config: { data, bundle }, options }: Pick<ImportContext, 'config' | 'options'>,
 ): ImportTask {
+  const { dryRun, allowRollback, allowUnsigned, offline, again } = options
   return {
     config: { data, bundle },
     files,
+    whole,
     trigger: 'command',
     dryRun: dryRun === true,
     allowRollback: allowRollback === true,
@@ -144,13 +177,12 @@ async function inOrder(
   const opened: Opened[] = []
   const outcomes: Outcome[] = []
   for (const group of groups) {
-    const bundle = await orFailed(groups.length, () => openBundle(group, trust))
+    const bundle = await orFailed(groups.length, () => judged(group, trust))
     if ('failed' in bundle) {
       outcomes.push({ file: named(group[0] ?? ''), ...bundle })
       continue
     }
     const { manifest, key } = bundle
-    await bundle.close()
     opened.push({ files: group, manifest })
     if (key === null)
       process.stderr.write(
@@ -159,6 +191,14 @@ async function inOrder(
   }
   opened.sort((one, other) => one.manifest.sequence - other.manifest.sequence)
   return { opened, outcomes }
+}
+
+async function judged(group: readonly string[], trust: KeyTrust): Promise<Pick<Bundle, 'manifest' | 'key'>> {
+  const [file = ''] = group
+  if (isThinGroup(group)) return judgeThin(file, trust)
+  const bundle = await openBundle(group, trust)
+  await bundle.close()
+  return bundle
 }
 
 function printOutcome(outcome: Outcome): void {

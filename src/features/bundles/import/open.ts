@@ -104,12 +104,8 @@ export async function openExcerpt({ paths, manifest, placed }: BundleExcerpt) {
 /** Works as `openBundle` for bytes from any source; with null, no signature is verified. */
 export async function openBundleSource(source: ByteSource, trust: KeyTrust | null) {
   const claims = await readClaims(source)
-  const key = trust === null ? null : judgeSignatures(claims.manifest, claims.signatures, trust)
-  const manifest = parseManifest(claims.manifest)
-  if (trust !== null) refuseOtherTime(manifest, trust)
+  const { manifest, key } = judgeClaims(claims, trust)
   const signed = [...claims.signatures]
-  if (signed.map(([id]) => id).join() !== manifest.keys.join())
-    throw new MirrorError('bundle', 'its signatures are not those that its manifest names')
   const layout = layOut([
     ...manifest.members.map(zipHeaderOf),
     storedHeader(MANIFEST_NAME, claims.manifest),
@@ -117,6 +113,16 @@ export async function openBundleSource(source: ByteSource, trust: KeyTrust | nul
   ])
   await refuseOtherLayout(source, layout, signed.length + 1)
   return { manifest, key, layout, claims }
+}
+
+/** Judges what a bundle says of itself: its signer, form and dates; with null, its form alone. Throws `bundle`. */
+export function judgeClaims(claims: Claims, trust: KeyTrust | null): { manifest: Manifest; key: string | null } {
+  const key = trust === null ? null : judgeSignatures(claims.manifest, claims.signatures, trust)
+  const manifest = parseManifest(claims.manifest)
+  if (trust !== null) refuseOtherTime(manifest, trust)
+  if ([...claims.signatures.keys()].join() !== manifest.keys.join())
+    throw new MirrorError('bundle', 'its signatures are not those that its manifest names')
+  return { manifest, key }
 }
 
 /** Largest accepted difference between this clock and that of the source mirror, or its upstream, milliseconds. */

@@ -4,6 +4,7 @@ import { crc32, inflateRawSync } from 'node:zlib'
 import { sha256Hex } from '../../../base/digest.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { PRIVATE_FILE } from '../../../base/files.ts'
+import { faultOfRecordId } from '../../../base/domain/record-id.ts'
 import { SOURCES } from '../../../base/domain/sources.ts'
 import { deflate } from '../../../archive/zip/member.ts'
 import { createZipWriter } from '../../../archive/zip/writer.ts'
@@ -36,6 +37,7 @@ export interface ThinClaims {
 
 const NONE = Buffer.alloc(0)
 const ANY = /^[^]*$/
+const RECORD_ID = { test: (id: string) => faultOfRecordId(id) === null }
 
 const head = shape<ThinHead>({
   base: recordOf(
@@ -62,7 +64,12 @@ const head = shape<ThinHead>({
 const group: Check<{ isLast: boolean; entries: GroupEntry[] }> = shape({
   isLast: truth,
   entries: listField(
-    shape<GroupEntry>({ id: textField(ANY, 'an id'), size: integerField(0), known: truth, carried: truth }),
+    shape<GroupEntry>({
+      id: textField(RECORD_ID, 'the id of a record'),
+      size: integerField(0),
+      known: truth,
+      carried: truth,
+    }),
     CAPS.members,
   ),
 })
@@ -209,6 +216,7 @@ function decodeRecords(decoder: Decoder, { member, place }: Part): void {
   })
   for (let isLast = false; !isLast;) {
     const next = group(jsonIn(frames, GROUP_BYTES), 'a group of its records')
+    if (next.entries.length === 0 && !next.isLast) throw others(decoder, member.name)
     for (const { id, content, deflated } of recordsIn(decoder, next.entries)) {
       const sum = crc32(content)
       archive.add({ name: `${id}.json`, crc32: sum, size: content.length, deflated })

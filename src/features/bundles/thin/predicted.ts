@@ -19,8 +19,7 @@ export function createPrediction() {
   let next = 0
   return {
     add({ id, crc32, content }: KnownRecord): void {
-      const { modified } = parsed(content)
-      const row = { key: id, modified, crc32, size: content.length, sha256: sha256Hex(content) }
+      const row = { key: id, modified: modifiedOf(content), crc32, size: content.length, sha256: sha256Hex(content) }
       lines.push(JSON.stringify(row))
       ids.push(JSON.stringify([id]))
     },
@@ -58,12 +57,16 @@ export function dictionaryOf(
   return recipe.path === null ? prediction.ids() : (base.document(recipe.path) ?? NONE)
 }
 
-/** A record that is not JSON has no date to predict. */
-function parsed(content: Buffer): { readonly modified: unknown } {
+/** Longest date that is predicted, characters: every row stays in memory. */
+const LONGEST_DATE = 64
+
+/** A record that is not JSON, or has something else as its date, has none to predict. */
+function modifiedOf(content: Buffer): string {
   try {
     const record: unknown = JSON.parse(content.toString())
-    return { modified: (record as { modified?: unknown } | null)?.modified ?? '' }
+    const modified = (record as { modified?: unknown } | null)?.modified
+    return typeof modified === 'string' && modified.length <= LONGEST_DATE ? modified : ''
   } catch {
-    return { modified: '' }
+    return ''
   }
 }

@@ -1,71 +1,101 @@
-import { join } from 'node:path'
+import { statSync } from 'node:fs'
 import { MirrorError } from '../../../base/errors.ts'
+import type { SourceName } from '../../../base/domain/sources.ts'
+import { nameStorageError } from '../../../store/database/faults.ts'
 import { openReader } from '../../../store/database/open.ts'
 import { createReads } from '../../../store/reads.ts'
 import { createCarriedReader } from '../../../store/replication/reader.ts'
-import { type Temporary, makeTemporary } from '../../../store/temporary.ts'
 import type { KeyTrust } from '../format/keys.ts'
+import type { Manifest } from '../format/manifest.ts'
 import { bundleRefusal, refusalOf } from '../format/refusal.ts'
 import { manifestSources } from '../import/admission.ts'
-import { judgeSignatures } from '../format/signatures.ts'
+import { type Bundle, judgeClaims, openFiles } from '../import/open.ts'
 import { contentsStored } from './base.ts'
 import { type ThinClaims, decodeThin, readThinClaims } from './decode.ts'
 
-/** A whole bundle in a file of its own. */
-interface WholeBundle {
-  readonly path: string
-  /** Removes it. */
-  close(): void
+/** Where a whole bundle is made, and whom it may come from. */
+interface WholeOptions {
+  readonly dataDir: string
+  /** A file that is not there yet; a caller removes it. */
+  readonly whole: string
+  readonly trust: KeyTrust
 }
 
-/**
- * Makes the whole bundle of a thin one, by what is stored in the data folder. Its signature is verified before. Returns null, and
- * says so, where its state is stored already. Throws `bundle` for another base, another signer, and damage.
- */
-export function wholeOf(path: string, dataDir: string, trust: KeyTrust): WholeBundle | null {
+/** Judges what a thin bundle says of itself, as a whole one is judged before its members are read. Throws `bundle`. */
+export function judgeThin(path: string, trust: KeyTrust): ThinClaims & Pick<Bundle, 'key'> {
   try {
     const said = readThinClaims(path)
-    judgeSignatures(said.claims.manifest, said.claims.signatures, trust)
-    return madeWhole(path, said, dataDir)
+    return { ...said, key: judgeClaims(said.claims, trust).key }
   } catch (error) {
-    if (!(error instanceof MirrorError)) throw error
-    const text = `the thin bundle ${path} is refused: ${error.message}`
-    const why = refusalOf(error)
-    throw why === null ? new MirrorError(error.code, text, { cause: error }) : bundleRefusal(why, text)
+    throw naming(path, error)
   }
 }
 
-function madeWhole(path: string, said: ThinClaims, dataDir: string): WholeBundle | null {
+/**
+ * Opens a thin bundle as its whole one, which is made of it and of what is stored. Where another state is stored than its base,
+ * all is known but its content, whose first use throws `bundle`: what is stored already needs none. Throws as `judgeThin`,
+ * `bundle` for damage, and `storage`.
+ */
+export async function openThin(path: string, { dataDir, whole, trust }: WholeOptions): Promise<Bundle> {
+  const said = judgeThin(path, trust)
+  try {
+    const other = decodeStored(path, said, { dataDir, whole })
+    return other === null ? await openFiles([whole], trust) : withoutContent(path, said, other)
+  } catch (error) {
+    throw naming(path, nameStorageError(error, dataDir))
+  }
+}
+
+/** The state digests of stored sources. */
+type Digests = ReadonlyMap<SourceName, string>
+
+/** Makes the whole bundle. Returns the stored state where it is another one than the base: then nothing is made. */
+function decodeStored(path: string, said: ThinClaims, { dataDir, whole }: Omit<WholeOptions, 'trust'>): Digests | null {
   const db = openReader(dataDir)
-  if (db === null) throw otherBase(said)
+  if (db === null) return new Map()
   try {
     db.exec('BEGIN')
-    const carried = createCarriedReader(db)
-    const sources = manifestSources(said.manifest)
-    const stored = new Map(sources.map(([source]) => [source, carried.digestOf(source)]))
-    if (sources.every(([source, { digest }]) => digest === stored.get(source))) {
-      process.stderr.write(`patchmirror: ${path}: its state is stored already: nothing to do\n`)
-      return null
-    }
-    if (sources.some(([source]) => stored.get(source) !== said.head.base[source])) throw otherBase(said)
-    return decodedTo(makeTemporary(dataDir), (whole) => decodeThin(path, contentsStored(createReads(db)), whole))
+    const { digestOf } = createCarriedReader(db)
+    const stored = new Map(manifestSources(said.manifest).map(([source]) => [source, digestOf(source)]))
+    if ([...stored].some(([source, digest]) => digest !== said.head.base[source])) return stored
+    decodeThin(path, contentsStored(createReads(db)), whole)
+    return null
   } finally {
     db.close()
   }
 }
 
-function decodedTo(temporary: Temporary, decode: (whole: string) => void): WholeBundle {
-  const path = join(temporary.folder, 'bundle.zip')
-  try {
-    decode(path)
-    return { path, close: () => temporary.remove() }
-  } catch (error) {
-    temporary.remove()
-    throw error
+/** What needs the content refuses the state that is stored, with better words than those for a whole delta. */
+function withoutContent(path: string, { manifest, key }: ReturnType<typeof judgeThin>, stored: Digests): Bundle {
+  const refuse = (): never => {
+    throw naming(path, otherBase(manifest))
+  }
+  const { 'trust-root': _, ...counts } = manifest.counts // it cannot be read, so it is none
+  const sources = manifestSources(manifest).map(([name, source]) => {
+    return [name, { ...source, bases: [stored.get(name) ?? ''] }] as const
+  })
+  return {
+    manifest: { ...manifest, counts, sources: Object.fromEntries(sources) },
+    key,
+    bytes: statSync(path).size,
+    verify: refuse,
+    read: refuse,
+    stream: refuse,
+    streamContent: refuse,
+    source: refuse,
+    excerpt: refuse,
+    close: () => Promise.resolve(),
   }
 }
 
-function otherBase({ manifest: { base } }: ThinClaims): MirrorError {
+function naming(path: string, error: unknown): unknown {
+  if (!(error instanceof MirrorError) || !['archive', 'bundle'].includes(error.code)) return error
+  const text = `the thin bundle ${path} is refused: ${error.message}`
+  const why = refusalOf(error)
+  return why === null ? new MirrorError(error.code, text, { cause: error }) : bundleRefusal(why, text)
+}
+
+function otherBase({ base }: Manifest): MirrorError {
   const sequence = base?.sequence ?? null
   return bundleRefusal(
     { kind: 'base', sequence },
