@@ -118,6 +118,7 @@ test('a mirror with another state or other keys refuses a thin bundle, says what
   const before = await digest(below)
   const empty = await run(['bundle', 'import', file('day.thin')], { ...keys, PATCHMIRROR_DATA_DIR: folder() }, '/')
   expect([empty.code, empty.err]).toEqual([1, expect.stringContaining('exactly the state of bundle 1')])
+  expect(empty.err.match(/is refused/g)).toHaveLength(1)
   const foreign = await run(['bundle', 'import', file('day.thin')], emptyMirror(), '/')
   expect([foreign.code, foreign.err]).toEqual([1, expect.stringContaining('which bundle.trustedKeys does not have')])
   made.sandbox.feed.remove(2)

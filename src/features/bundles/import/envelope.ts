@@ -5,6 +5,7 @@ import { type ByteSource, checkedLocation } from '../../../archive/zip/reader.ts
 import { type Layout, MANIFEST_NAME, localHeader, signerOf } from '../format/layout.ts'
 import { CAPS } from '../format/manifest.ts'
 import { bundleRefusal } from '../format/refusal.ts'
+import { magic } from '../thin/format.ts'
 
 /** The content of a bundle before its signature is verified. */
 export interface Claims {
@@ -21,7 +22,7 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
   const span = Math.min(source.size, END_SPAN)
   const limits = { maxMemberBytes: CAPS.manifestBytes, maxDirectoryBytes: CAPS.manifestBytes }
   const tail = Buffer.from(await source.read(source.size - span, span))
-  const head = await source.read(0, Math.min(source.size, ZIP_HEAD.length))
+  const head = await source.read(0, Math.min(source.size, magic().length))
   const location = located({ head, tail }, source.size, () => checkedLocation(tail, source.size, limits))
   const entries = Buffer.from(await source.read(location.offset, location.size))
   const directory = parseDirectory(wholeDirectory(entries), location)
@@ -56,11 +57,17 @@ function located<T>({ head, tail }: Ends, size: number, work: () => T): T {
     return work()
   } catch (error) {
     // Space that is reserved before the bytes arrive is zeros.
-    const mayBeZip = head.every((byte, at) => byte === 0 || byte === ZIP_HEAD[at])
-    const why = mayBeZip ? whyDamaged(tail, size) : 'it is not a zip: bundles begin with PK'
+    const mayBeZip = head.subarray(0, ZIP_HEAD.length).every((byte, at) => byte === 0 || byte === ZIP_HEAD[at])
+    const why = mayBeZip ? whyDamaged(tail, size) : whyNoZip(head)
     if (why !== null) throw new MirrorError('bundle', why, { cause: error })
     throw bundleRefusal({ kind: 'incomplete' }, messageOf(error))
   }
+}
+
+function whyNoZip(head: Buffer): string {
+  return head.equals(magic().subarray(0, head.length))
+    ? 'it is a thin bundle, which "patchmirror bundle import FILE" takes on the target mirror, and no inbox: export it without --thin for one'
+    : 'it is not a zip: bundles begin with PK'
 }
 
 const END_RECORD = Buffer.from('PK\x05\x06', 'latin1')

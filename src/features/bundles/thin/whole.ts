@@ -68,7 +68,7 @@ function decodeStored(path: string, said: ThinClaims, { dataDir, whole }: Omit<W
 /** What needs the content refuses the state that is stored, with better words than those for a whole delta. */
 function withoutContent(path: string, { manifest, key }: ReturnType<typeof judgeThin>, stored: Digests): Bundle {
   const refuse = (): never => {
-    throw naming(path, otherBase(manifest))
+    throw otherBase(manifest)
   }
   const { 'trust-root': _, ...counts } = manifest.counts // it cannot be read, so it is none
   const sources = manifestSources(manifest).map(([name, source]) => {

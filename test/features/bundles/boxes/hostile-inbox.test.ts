@@ -15,6 +15,7 @@ import { createInboxImporter } from '../../../../src/features/bundles/boxes/inbo
 import { listArrivals } from '../../../../src/features/bundles/boxes/inbox-files.ts'
 import type { ImportReport } from '../../../../src/features/bundles/import/types.ts'
 import { openBundle } from '../../../../src/features/bundles/import/open.ts'
+import { frameOf, magic } from '../../../../src/features/bundles/thin/format.ts'
 import { digestOfFile } from '../../../../src/features/bundles/export/output-file.ts'
 import { type Tries, createTries } from '../../../../src/features/bundles/boxes/crash-counter.ts'
 import { LATER, keyPair, scratch, trust, writeBundle } from '../fixtures.ts'
@@ -71,6 +72,15 @@ describe('an inbox', () => {
     const pipe = join(folder, 'a.zip')
     await expect(openBundle([pipe], whom)).rejects.toThrow(/is not a regular file/)
     await expect(openBundle([`${pipe}.001`], whom)).rejects.toThrow('is not a regular file')
+  })
+
+  test('says of a thin bundle which way it goes', async () => {
+    const folder = await box('thin', [])
+    writeFileSync(join(folder, 'day.zip'), Buffer.concat([magic(), frameOf(Buffer.from('a part'))]))
+    const { look, status } = inboxOf(folder)
+    await look()
+    expect(status().lastRefused?.why).toContain('export it without --thin')
+    expect(readdirSync(join(folder, 'refused'))).toContain('day.zip')
   })
 
   test('waits while a file cannot be read, and imports the others', async () => {
