@@ -5,6 +5,8 @@ import { parseReceiver } from './urls.ts'
 const CHAT = 'chat+'
 /** A name before a URL. It begins with a letter, so that it is neither the number of a target nor empty. */
 const NAMED = /^([A-Za-z][\w-]{0,63})=(.*)$/s
+/** Something else before a URL. */
+const OTHER_NAME = /^[^=:/]*=/
 
 /** A target of the relay, as the settings have it. */
 export interface NamedTarget {
@@ -22,7 +24,9 @@ export function relayTarget(): Setting<string> {
     'NAME=URL, or the URL alone: http or https without user name, password or fragment, with chat+ before those of team workspaces'
   return textSetting(allowed, 'ci=https://ci.example.com/hooks/patchmirror', (value): Parsed<string> => {
     const text = value.trim()
-    const { url } = partsOf(text)
+    const { name, url } = partsOf(text)
+    if (name === null && OTHER_NAME.test(text))
+      return { fault: `has a name that is not a letter and up to 63 letters, digits, "_" and "-"` }
     const parsed = parseReceiver(url)
     return 'fault' in parsed ? parsed : { value: text }
   })

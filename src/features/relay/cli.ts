@@ -42,7 +42,7 @@ export function relayStatusCommand(options: GlobalOptions & { json?: boolean }):
   const targets = withNames(stored, relay)
   const kindOf = ({ url }: RelayTarget): Kind => kindIn(relay, url)
   if (options.json === true) printJson(targets.map((target) => ({ ...relayStatus(target), kind: kindOf(target) })))
-  else if (targets.length === 0) print('no events are forwarded: set relay.targets')
+  else if (targets.length === 0) print(whyNone(relay))
   else
     print(
       table(
@@ -51,6 +51,12 @@ export function relayStatusCommand(options: GlobalOptions & { json?: boolean }):
       ),
     )
   return targets.some(({ state }) => state === 'disabled') ? 1 : 0
+}
+
+function whyNone({ targets }: Config['relay']): string {
+  return targets.length === 0
+    ? 'no events are forwarded: set relay.targets'
+    : 'no events are forwarded yet: the daemon has not run with relay.targets as it is now ("patchmirror serve")'
 }
 
 /** What a target is sent: signed events, or messages to a team workspace; null: no setting that can be read names it. */

@@ -45,6 +45,15 @@ test('relay --enable names the command that lists the targets where there is non
   expect(err).toContain('patchmirror relay')
 })
 
+test('relay without any target says whether the settings have one', async () => {
+  const env = { PATCHMIRROR_DATA_DIR: dir }
+  const relay = (targets: object) => run(['relay'], { ...env, ...targets }, dir)
+  expect((await relay({})).out).toContain('set relay.targets')
+  const { out } = await relay({ PATCHMIRROR_RELAY_TARGETS: 'ci=https://example.com/token' })
+  expect(out).toContain('the daemon has not run with relay.targets')
+  expect(out).not.toContain('token')
+})
+
 test('a target is listed and enabled by its name, or by a host that is its alone, and no token is shown', async () => {
   for (const id of [1, 2, 3]) addTarget(id, 'failing')
   const env = {
