@@ -1,7 +1,7 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { SourceName } from '../base/domain/sources.ts'
-import type { ContractEntry, PathContract, PathOperation } from './contract/openapi.ts'
+import type { ContractEntry, JsonSchema, PathContract, PathOperation } from './contract/openapi.ts'
 import { type HttpHandler, refuseMalformed } from './http/node-server.ts'
 import {
   type Failures,
@@ -30,8 +30,10 @@ declare module 'fastify' {
     path?: string
     /** Another form of a path that has a route: the contract does not name it. */
     isAlias?: boolean
+    /** The list of `/` that names it; none when not given. */
+    listed?: keyof ListedPaths
     /** What opens it; nothing is needed when not given. */
-    guard?: 'key' | 'link'
+    opensWith?: 'key' | 'link'
     /** Whose snapshot its errors name. */
     source?: SourceName
     /** Parameters that the contract does not name are ignored. */
@@ -42,6 +44,12 @@ declare module 'fastify' {
     answerRest(part: RestOfPaths): void
     /** Returns what every route declares, by path. */
     contracts(): ContractEntry[]
+    /** Returns the paths that `/` names, in the order of their routes. */
+    listed(): ListedPaths
+    /** Adds schemas to which contracts refer by name; they are loaded with the API document. */
+    bodySchemas(load: LoadSchemas): void
+    /** Loads them all. */
+    loadSchemas(): Promise<BodySchemas>
     /** Makes one segment of the several that a parameter of this path may have. */
     joinSegments(path: string): void
     /** Returns the handler of a route that answers on Node's own request and response: what is mirrored is sent as it is. */
@@ -53,6 +61,13 @@ declare module 'fastify' {
     onUnreadBody(answer: NodeAnswer): { readonly onRequest: NodeHandler; readonly handler: () => never }
   }
 }
+
+/** What is mirrored, and the mirror's own paths. */
+type ListedPaths = Readonly<Record<'mirrored' | 'own', readonly string[]>>
+
+/** Schemas of bodies, by their names. */
+type BodySchemas = Readonly<Record<string, JsonSchema>>
+type LoadSchemas = () => Promise<BodySchemas>
 
 /** Answers a request below its paths that no route takes; false when it is for another path. */
 export type RestOfPaths = (request: IncomingMessage, response: ServerResponse) => boolean
@@ -95,7 +110,13 @@ export function createApp({ failures, createHttpServer, rewrite, joinSegments }:
   app.setErrorHandler((error, request, reply) => sendReply(reply, failures.problem(error, request.raw)))
   app.decorate('answerRest', (part: RestOfPaths) => void rest.push(part))
   app.decorate('joinSegments', joinSegments)
-  app.decorate('contracts', collectContracts(app))
+  collectContracts(app)
+  const schemas: LoadSchemas[] = []
+  app.decorate('bodySchemas', (load: LoadSchemas) => void schemas.push(load))
+  app.decorate('loadSchemas', async (): Promise<BodySchemas> => {
+    const all = await Promise.all(schemas.map((load) => load()))
+    return Object.fromEntries(all.flatMap((one) => Object.entries(one)))
+  })
   const onNode = answeringOnNode(failures)
   app.decorate('onNode', onNode)
   app.decorate('onUnreadBody', (answer: NodeAnswer) => ({ onRequest: onNode(answer), handler: answeredBefore }))
@@ -132,8 +153,9 @@ function hasEmpty(params: object): boolean {
 }
 
 /** Collects what routes declare from now on. HEAD is answered as GET is, so it has no contract of its own. */
-function collectContracts(app: FastifyInstance): () => ContractEntry[] {
+function collectContracts(app: FastifyInstance): void {
   const declared = new Map<string, PathContract>()
+  const listed = { mirrored: [] as string[], own: [] as string[] }
   app.addHook('onRoute', ({ url, method, schema, config = {} }) => {
     const { summary, responses, tags } = schema ?? {}
     if (summary === undefined || responses === undefined || tags === undefined || config.isAlias === true) return
@@ -141,10 +163,12 @@ function collectContracts(app: FastifyInstance): () => ContractEntry[] {
     const operation = { ...schema, summary, responses, tags }
     for (const one of [method].flat()) {
       if (one === 'HEAD') continue
+      if (config.listed !== undefined) listed[config.listed].push(path)
       declared.set(path, { ...declared.get(path), [one.toLowerCase()]: operation })
     }
   })
-  return () => [...declared]
+  app.decorate('contracts', () => [...declared])
+  app.decorate('listed', () => listed)
 }
 
 /** Returns the pattern of a path such as `/v1/tags/{id}` for Fastify's router. */

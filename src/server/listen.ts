@@ -158,7 +158,7 @@ const RETRY_MS = 20
  * Opens a unix socket with this mode, and returns a function that removes it, unless its path is another program's by then.
  * `listen` opens it under the path that it is given: in a new folder that only this user may enter, where the mode is set. It
  * gets its own path by a hard link, which follows no symbolic link and never replaces a file: of two daemons that start at the
- * same time, one gets the path. A socket that a killed daemon left is removed: one that refuses connections. A lock on `PATH.lock`, which stays, guards that. Throws `config`
+ * same time, one gets the path. A socket that a killed daemon left is removed: one that refuses connections. A lock on `PATH.lock`, which stays, sees to that. Throws `config`
  * for a path that is in use or no socket, else the system's error.
  */
 export async function openSocket(

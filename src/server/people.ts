@@ -1,12 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Access } from './access/access.ts'
-import type { OpenApiDocument } from './contract/openapi.ts'
+import type { OpenApiDocument, PathOperation } from './contract/openapi.ts'
 import type { Failures, Problem } from './http/problems.ts'
 import type { FastifyPluginCallback } from 'fastify'
-import { type PeoplePage, pageParameters } from './contract/people.ts'
-import { PAGES_ROOT } from './http/paths.ts'
 import type { Reports } from './status/reports.ts'
 import type { ServedSnapshot } from './snapshot/served.ts'
+
+/** A page for people. The document of the API lists none: pages are no contract, and their addresses may change. */
+interface PeoplePage {
+  readonly path: string
+  /** The parameters of its query, each with what it is. */
+  readonly parameters: Readonly<Record<string, string>>
+}
+
+/** Below it are the pages for people. */
+const PAGES_ROOT = '/-/ui/'
 
 /** What the pages for people are made from. */
 export interface PeopleTools {
@@ -53,4 +61,15 @@ export function peopleRoutes(people: PeoplePages): FastifyPluginCallback {
     app.answerRest((request, response) => people.answer(request, response))
     done()
   }
+}
+
+/** Returns the parameters of a page, as its route declares them: it takes no others. */
+function pageParameters({ parameters }: PeoplePage): NonNullable<PathOperation['parameters']> {
+  return Object.entries(parameters).map(([name, description]) => ({
+    name,
+    in: 'query',
+    required: false,
+    description,
+    schema: { type: 'string', maxLength: 1000 },
+  }))
 }

@@ -7,8 +7,8 @@ import type { CertificateFollower } from '../base/certificate.ts'
 import type { SourceName } from '../base/domain/sources.ts'
 import type { PinnedReads } from '../store/reads.ts'
 import { createHolders } from './access/holders.ts'
-import { type Gate, createGate } from './access/gate.ts'
-import { createGateHook, createPrivateRest } from './access/private-routes.ts'
+import { type PrivateSide, createPrivateSide } from './access/private-side.ts'
+import { createPrivateHook, createPrivateRest } from './access/private-routes.ts'
 import { createSegmentJoiner } from './access/segments.ts'
 import { createApp } from './app.ts'
 import { createQueryHook } from './contract/known-parameters.ts'
@@ -97,7 +97,7 @@ export function createServer(options: ServerOptions): MirrorServer {
   const ends = createEnds()
   const state = { closing: false }
   const segments = createSegmentJoiner()
-  const counts = countsOf(options, (request) => gate.access.hasKey(request))
+  const counts = countsOf(options, (request) => privateSide.access.hasKey(request))
   const app = createApp({
     failures,
     rewrite: segments.join,
@@ -107,13 +107,13 @@ export function createServer(options: ServerOptions): MirrorServer {
       return createHttp(observed(options, handler), config.server, { log, counts, ...ends })
     },
   })
-  const gate = createGate({ ...options, listeningOn: () => boundAddress(app.server.address()) })
+  const privateSide = createPrivateSide({ ...options, listeningOn: () => boundAddress(app.server.address()) })
   const reading = openReading(options, served, ends.add)
   const reports = createStatusReports({ ...options, ...options.shown, look: () => follower.look() })
   const moved: (() => void)[] = []
   const tools: ServerTools = {
     ...publicTools(options),
-    ...gate,
+    ...privateSide,
     config,
     dataDir,
     log,
@@ -125,17 +125,17 @@ export function createServer(options: ServerOptions): MirrorServer {
     follow: (refresh) => void moved.push(refresh),
     atEnd: ends.add,
   }
-  const followers = createFollowerRoutes({ ...options, ...gate, ...counts, served, reading, followed })
+  const followers = createFollowerRoutes({ ...options, ...privateSide, ...counts, served, reading, followed })
   addRoutes(app, options, tools, followers.plugin)
   const others = { refresh: () => moved.forEach((one) => one()) }
-  const follower = followAll(options, [served, others], [followers, gate.access, createDecisionLog(reads, log)])
+  const follower = followAll(options, [served, others], [followers, privateSide.access, createDecisionLog(reads, log)])
   const connections = openConnections(app.server, { ...options, ...counts, ...tools, closeGraceMs })
   const listening = createListening(app, config.server)
   return {
     ...listening,
     async listen() {
       const address = await listening.listen()
-      gate.access.announce()
+      privateSide.access.announce()
       follower.look()
       return address
     },
@@ -156,7 +156,7 @@ function publicTools({ config, reads }: ServerOptions): Pick<ServerTools, 'paths
   const isStoredFeed = (path: string): boolean => reads.pinned.feeds.hasDocument(path)
   const edge = createEdgeFields(config.edge)
   return {
-    paths: createPaths(config.feeds.extraPaths, config.views, isStoredFeed),
+    paths: createPaths(config.feeds.extraPaths, isStoredFeed),
     edge,
     publicHeads: createHeads(PUBLIC_CACHING, edge.of),
   }
@@ -173,11 +173,10 @@ function addRoutes(
   const { publicUrl, strictParameters: strict } = config.server
   const people = options.people?.(tools)
   app.addHook('onRequest', createQueryHook({ strict, failures, people }))
-  app.addHook('onRequest', createGateHook(tools))
+  app.addHook('onRequest', createPrivateHook(tools))
   app.register(feedRoutes, tools)
   app.register(statusRoutes, { ...options, ...options.shown, paths, reports, people })
   app.register(followers)
-  app.register(sbomRoute)
   app.register(contractRoutes, {
     version: options.version,
     paths,
@@ -186,6 +185,7 @@ function addRoutes(
     publicUrl,
     people,
   })
+  app.register(sbomRoute)
   for (const plugin of options.plugins ?? []) app.register(plugin, tools)
   if (people !== undefined) app.register(peopleRoutes(people))
   app.register((last, _options, done) => {
@@ -224,7 +224,7 @@ function followAll(
 /** What bodies and answers of the server's port count in, and by whom. */
 function countsOf(
   { account = createAccount(), config }: ServerOptions,
-  hasKey: Gate['access']['hasKey'],
+  hasKey: PrivateSide['access']['hasKey'],
 ): ResponseAccount {
   return { account, holderOf: createHolders(createTrust(config.server.trustProxy), hasKey) }
 }

@@ -2,7 +2,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, systemCode } from '../base/errors.ts'
 import { isUnreadable } from './database/faults.ts'
-import { guarded, openWriter } from './database/open.ts'
+import { namingFaults, openWriter } from './database/open.ts'
 import { replacePrivateFile } from '../base/files.ts'
 import { createKeyWriter, isSameKey } from './keys.ts'
 
@@ -36,7 +36,7 @@ function createLocalKey(dataDir: string, now: number): boolean {
     db.pragma('busy_timeout = 0')
     const keys = createKeyWriter(db)
     const write = (key: string): void => replacePrivateFile(localKeyPath(dataDir), `${key}\n`)
-    return guarded(dataDir, () => keys.createFirstKey(LOCAL_KEY, now, write))
+    return namingFaults(dataDir, () => keys.createFirstKey(LOCAL_KEY, now, write))
   } finally {
     db.close()
   }

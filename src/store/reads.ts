@@ -1,5 +1,5 @@
 import type { SourceName } from '../base/domain/sources.ts'
-import { type Db, guarded, openReader } from './database/open.ts'
+import { type Db, namingFaults, openReader } from './database/open.ts'
 import { createDigestLines } from './catalog/digest-lines.ts'
 import { createDocumentStoreReader } from './catalog/documents.ts'
 import { createNewTagReader, createAnnouncedReader } from './catalog/tags.ts'
@@ -64,7 +64,7 @@ export function isOwnData({ snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>
  * any more.
  */
 export function openThreadReads(dataDir: string): NonNullable<ReturnType<typeof openShortReads>> {
-  return openShortReads(dataDir) ?? guarded(dataDir, () => throwGone(dataDir))
+  return openShortReads(dataDir) ?? namingFaults(dataDir, () => throwGone(dataDir))
 }
 
 /**
@@ -74,7 +74,7 @@ export function openThreadReads(dataDir: string): NonNullable<ReturnType<typeof 
 export function openShortReads(dataDir: string) {
   const db = openReader(dataDir)
   if (db === null) return null
-  return guarded(dataDir, () => {
+  return namingFaults(dataDir, () => {
     db.pragma('temp_store = FILE')
     const version = db.prepare<[], number>('PRAGMA data_version').pluck()
     const orderings = createOrderings(db)
@@ -91,14 +91,14 @@ export function openShortReads(dataDir: string) {
       during<T>(work: () => T, served: string | null = null): T {
         try {
           if (served !== null) pin.follow(served)
-          return guarded(dataDir, () => db.transaction(work).deferred())
+          return namingFaults(dataDir, () => db.transaction(work).deferred())
         } catch (error) {
           orderings.forget()
           throw error
         }
       },
       /** Moves to the newest state, which is served from now on under this stamp. */
-      repin: (served: string): void => guarded(dataDir, () => pin.move(served)),
+      repin: (served: string): void => namingFaults(dataDir, () => pin.move(served)),
       /** Returns a number that changes after each commit of another connection. */
       commits: (): number => version.get() ?? 0,
       close: (): void => void db.close(),
@@ -138,7 +138,7 @@ export function openPinnedReads(dataDir: string): PinnedReads | null {
     pin.close()
     now.close()
   }
-  return guarded(dataDir, () => {
+  return namingFaults(dataDir, () => {
     try {
       return { ...pinReads(pin, now), close }
     } catch (error) {

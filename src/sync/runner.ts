@@ -3,7 +3,7 @@ import { DAY_MS } from '../base/time.ts'
 import { MirrorError } from '../base/errors.ts'
 import { operatorName } from '../base/domain/run-facts.ts'
 import { nameStorageError } from '../store/database/faults.ts'
-import { guarded } from '../store/database/open.ts'
+import { namingFaults } from '../store/database/open.ts'
 import { makeFolder } from '../base/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
 import { settingDigests } from '../store/runs/run-scope.ts'
@@ -33,7 +33,7 @@ export function createRunner(deps: RunnerDeps): Runner {
   const { config, store } = deps
   let running = 0
   let release: (() => void) | null = null
-  guarded(config.data.dir, () => makeFolder(join(config.data.dir, 'downloads')))
+  namingFaults(config.data.dir, () => makeFolder(join(config.data.dir, 'downloads')))
 
   /** Takes the sync lock, which is kept while any source runs, and closes the runs that a killed process left open. */
   const enter = async (): Promise<void> => {

@@ -84,7 +84,9 @@ test('"changes --findings" lists what changed in the tags, "list findings" their
 
   const tag = await list(owner)
   expect(tag.out).toContain(`tag ${own?.tag.name ?? ''}\n`)
-  expect(tag.out).toMatch(/\n\d+ findings?: \d+ with a fix, 0 critical, \d+ high\n/)
+  expect(tag.out).toMatch(
+    /\nwith a fix +\d+\nfindings +\d+\ncritical +0\nhigh +\d+\nruled out by VEX +\d+\npackages +\d+ /,
+  )
   expect(tag.out).toMatch(/\nchanges since \S+Z\n\S+ {2}\d+ new findings? \((all )?with a fix\)/)
   expect(await listJson(owner)).toMatchObject({
     tags: [{ id: owner }],

@@ -36,6 +36,10 @@ test('a program without any feature starts, mirrors, serves, and receives webhoo
   }
   expect((await fetch(`${url}/-/status`)).status).toBe(200)
   expect((await fetch(`${url}/-/ui/`)).status).toBe(404)
+  const listed = (await (await fetch(url)).json()) as { readonly mirrored: string[]; readonly own: string[] }
+  const named = [...listed.mirrored, ...listed.own]
+  expect(named).toEqual(expect.arrayContaining(['/external/osv/{id}.json', '/-/status', '/-/sbom']))
+  expect(named.filter((path) => /^\/osv|match/.test(path))).toEqual([])
 
   const body = JSON.stringify(EVENT)
   const headers = { 'content-type': 'application/json', ...signed({ timestamp: seconds(), body }) }

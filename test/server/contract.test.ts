@@ -5,7 +5,7 @@ import { matchRoute } from '../../src/features/match/route.ts'
 import { type ServedContract, createBodyCheck, faultsBy, violations } from '../support/openapi.ts'
 import { LEADER, READINESS } from '../../src/base/reports/readiness.ts'
 import { RECORD_DATES } from '../../src/base/reports/records.ts'
-import { CHANGES_ANSWER } from '../../src/server/contract/document/changes.ts'
+import { CHANGES_ANSWER } from '../../src/server/followers/changes-answer.ts'
 import { STATUS } from '../../src/base/reports/status.ts'
 import { FILLED_AT, closeAll, jsonOf, serve } from './served.ts'
 

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openFilledStore } from '../support/filled-store.ts'
 import { type Served, type ServedOptions, FEEDS, closeAll, jsonOf, serve, servedToAll } from './served.ts'
-import { BUCKET_PATHS, QUERY_PATHS } from '../../src/server/http/paths.ts'
+import { BUCKET_CONTRACTS, QUERY_CONTRACTS } from '../../src/features/scanners/routes/contract.ts'
 import { LONG, longTest } from '../support/tables.ts'
 
 afterEach(closeAll)
@@ -186,8 +186,8 @@ test('the root document names the mirrored paths', async () => {
       '/external/globals/sys_matrix',
       '/external/cve_feed',
       '/external/osv/{id}.json',
-      ...BUCKET_PATHS,
-      ...QUERY_PATHS,
+      ...Object.keys(BUCKET_CONTRACTS),
+      ...Object.keys(QUERY_CONTRACTS),
     ],
   })
 })

@@ -172,17 +172,19 @@ function isStarted(message: { readonly type: string }): message is WorkerStarted
   return type === 'ready' || type === 'refused'
 }
 
-/**
- * Opens what a supervised worker works on. When that throws, reports the error as `refused`, closes the port, which ends the
- * worker, and returns null.
- */
+/** Reports as `refused` why a supervised worker cannot work, and closes its port, which ends it. */
+export function refuse(port: MessagePort, error: unknown): void {
+  const code = error instanceof MirrorError ? error.code : 'internal'
+  port.postMessage({ type: 'refused', code, message: messageOf(error) } satisfies WorkerStarted)
+  port.close()
+}
+
+/** Opens what a supervised worker works on. Null: that threw, and the worker is refused. */
 export function openOrRefuse<T>(port: MessagePort, open: () => T): T | null {
   try {
     return open()
   } catch (error) {
-    const code = error instanceof MirrorError ? error.code : 'internal'
-    port.postMessage({ type: 'refused', code, message: messageOf(error) } satisfies WorkerStarted)
-    port.close()
+    refuse(port, error)
     return null
   }
 }

@@ -18,7 +18,7 @@ const LONGEST_VERSION = 256
 const NO_VERSION = /^(?:unknown|undefined|unspecified|none|null|n\/a|latest|\(devel\)|\$\{.*\}|@[^@]+@)$/i
 
 /**
- * Wraps an order so that it need not guard against hostile input: its `read` gets texts of a bounded length,
+ * Wraps an order so that it need not bound hostile input: its `read` gets texts of a bounded length,
  * without white space at their ends, so that matching one takes a bounded time; none that stands for no version.
  */
 export function createOrder<Key>(order: VersionOrder<Key>): VersionOrder<Key> {

@@ -3,7 +3,7 @@ import { withWrites } from '../store-writes.ts'
 import { toIsoOrNull } from '../../base/time.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { operatorName } from '../../base/domain/run-facts.ts'
-import { guarded } from '../../store/database/open.ts'
+import { namingFaults } from '../../store/database/open.ts'
 import { hasUnreadDatabase, whyUnread } from '../../store/database/unread.ts'
 import { discardLocalKey } from '../../store/local-key.ts'
 import type { LocalKey } from '../../store/keys.ts'
@@ -93,14 +93,14 @@ export function listKeysCommand(options: GlobalOptions & { json?: boolean }): nu
 }
 
 function readKeys(dataDir: string): LocalKey[] {
-  const stored = guarded(dataDir, () => withReads(dataDir, ({ keys }) => keys.listKeys()))
+  const stored = namingFaults(dataDir, () => withReads(dataDir, ({ keys }) => keys.listKeys()))
   if (stored === null && hasUnreadDatabase(dataDir)) throw whyUnread(dataDir, '')
   return stored ?? []
 }
 
 async function write<T>(options: GlobalOptions, work: (store: Writes, dataDir: string) => T): Promise<T> {
   const { dir } = settings(options, false, []).config.data
-  return withWrites(dir, (store) => guarded(dir, () => work(store, dir)))
+  return withWrites(dir, (store) => namingFaults(dir, () => work(store, dir)))
 }
 
 function titleOf({ id, name }: LocalKey): string {

@@ -3,7 +3,7 @@ import { MirrorError, systemCode } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { toIsoOrNull } from '../../base/time.ts'
 import type { Config } from '../../config/schema.ts'
-import { type Db, guarded, inboxPath, openInbox } from '../../store/database/open.ts'
+import { type Db, namingFaults, inboxPath, openInbox } from '../../store/database/open.ts'
 import { messageNow } from '../../store/runs/rejected.ts'
 import type { EventTarget, InboxRow } from '../../store/webhooks/inbox.ts'
 import { visible } from '../output.ts'
@@ -13,9 +13,9 @@ import { visible } from '../output.ts'
  * ever delivered. Throws `storage`, `corrupt` or `schema`.
  */
 export function withInbox<T>({ data: { dir } }: Config, none: T, work: (db: Db) => T): T {
-  if (!guarded(dir, () => isPresent(inboxPath(dir)), inboxPath(dir))) return none
+  if (!namingFaults(dir, () => isPresent(inboxPath(dir)), inboxPath(dir))) return none
   const db = openInbox(dir)
-  return closing(db, () => guarded(dir, () => work(db), inboxPath(dir)))
+  return closing(db, () => namingFaults(dir, () => work(db), inboxPath(dir)))
 }
 
 /** Reports whether it is SQLite's own error, as of a damaged page. */

@@ -6,7 +6,7 @@ import { MirrorError } from '../../base/errors.ts'
 import { makeFolder, publishFile, syncFolder } from '../../base/files.ts'
 import { DAY_MS } from '../../base/time.ts'
 import { nameStorageError } from '../../store/database/faults.ts'
-import { type Db, guarded, inboxPath, openInbox, openWriter } from '../../store/database/open.ts'
+import { type Db, namingFaults, inboxPath, openInbox, openWriter } from '../../store/database/open.ts'
 import { refuseForeignRoot, restoringDir } from '../../store/database/unfinished.ts'
 import { type DroppedEvents, forgetRelayed, renumberChanges, settleOldEvents } from '../../store/restored.ts'
 import { RELAY_DAYS } from '../../store/webhooks/outbox.ts'
@@ -51,7 +51,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     forget = atEnd(() => {
       if (!isWhole) rmSync(restoringDir(dataDir), { recursive: true, force: true })
     })
-    const staging = guarded(dataDir, () => prepareFolder(dataDir))
+    const staging = namingFaults(dataDir, () => prepareFolder(dataDir))
     await refuseFullDisk(dataDir, neededBytes(manifest), 'Free some space and run it again').catch(
       abandon(dataDir, staging),
     )
@@ -63,7 +63,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
       .catch(abandon(dataDir, staging))
     isWhole = true // a signal from here on is heard when everything is published
     onStep('publish')
-    guarded(dataDir, () => publish(dataDir, staging, manifest, onStep))
+    namingFaults(dataDir, () => publish(dataDir, staging, manifest, onStep))
     return { manifest, ...made }
   } finally {
     forget()

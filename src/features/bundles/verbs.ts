@@ -10,6 +10,7 @@ export const BUNDLE_VERBS: readonly Verb[] = [
     options: [
       ['--since <state>', 'only what changed since an export, by its sequence or a snapshot id'],
       ['--for <need>', 'only what a mirror lacks that wrote this need file'],
+      ['--thin', 'as small as can be, for a mirror that has exactly the state of --since or --for'],
       ['--sources <names>', 'of these sources alone, separated by commas'],
       ['--split <size>', 'cut it into parts of this size, such as 4 GB'],
       ['--expires <days>', 'another validity than bundle.expireDays; 0: for ever'],

@@ -6,7 +6,7 @@ import { agentName } from '../../upstream/client.ts'
 import { networkError } from '../../upstream/http/response.ts'
 import { servingDaemon } from '../../store/database/lock.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
-import { listedFindings } from './listed.ts'
+import { findingOf, listedFindings, listedFor } from './listed.ts'
 import { tryRequest, tryTcp } from './network/probes.ts'
 import type { DoctorWorld } from './world.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
@@ -77,13 +77,11 @@ async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
 
 /** What the list of problems has of the targets, and whether the hosts of the others accept connections. */
 async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
-  const status = await world.readStatus(config)
-  const listed = listedFindings(world, config, status, 'relay')
-  const troubled = status?.relay.filter(({ state }) => state !== 'ok').map(({ target }) => target) ?? []
+  const listed = listedFor('relay', await world.readStatus(config), config, world.now())
   const urls = relayUrls(config.relay).map((text) => new URL(text))
-  const rest = urls.filter(({ origin }) => !troubled.includes(origin))
+  const rest = urls.filter(({ origin }) => !listed.some(({ subject }) => subject.endsWith(` ${origin}`)))
   const probed = await Promise.all(rest.map((url) => probeTarget(world, config, url)))
-  return worst([...listed, ...probed], skipped('no target is set (relay.targets)'))
+  return worst([...listed.map(findingOf), ...probed], skipped('no target is set (relay.targets)'))
 }
 
 /** Names a target by its scheme and host: the rest of its URL may be a token. */

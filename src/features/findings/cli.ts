@@ -1,7 +1,6 @@
 import { terminalLines } from '../../answers/terminal.ts'
-import { changedFindingsTable, tagsToFix } from '../lookup/change-tables.ts'
+import { changedFindingsTable, judgedParts, tagFindingsPart, tagsToFix } from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
-import { counted } from '../../base/text.ts'
 import { SINCE_FORMS, missingUnit, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
 import { type MissingParts, describeMissing, missingOf } from '../../server/snapshot/missing.ts'
 import { TAGS, tagRemovedAt } from '../../server/lookup/named.ts'
@@ -9,7 +8,7 @@ import { answerFindings, listChanges, ownerNamed } from './answers.ts'
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
-import { NOT_JUDGED, judgedWords, packageWords } from '../../store/findings/words.ts'
+import { NOT_JUDGED, judgedWords } from '../../store/findings/words.ts'
 import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
 import { idOfTag } from '../lookup/tag-sbom.ts'
@@ -121,7 +120,7 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
     return { tags: tag === null ? [] : [tagMessage(tag)], ...listSince(reads, asked, id) }
   })
   const [tag] = json.tags
-  const { counts, notJudgedReason } = tag ?? {}
+  const found = tag === undefined ? [] : [tagFindingsPart(tag.counts ?? tag.notJudgedReason ?? 'unknown')]
   const { since, changes, next } = json
   const empty = `no change since ${since}`
   const table = changedFindingsTable(changes, { empty, ...moreOf(next, changes.length) }, true)
@@ -132,8 +131,7 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
       ...(json.tag?.removed === true
         ? [`removed ${json.tag.removedAt ?? 'from the list of tags'}; what changed before is kept`]
         : []),
-      ...(tag !== undefined && counts === undefined ? [`not judged: ${notJudgedReason ?? 'unknown'}`] : []),
-      ...(counts === undefined ? [] : countLines(counts)),
+      ...terminalLines({ parts: found }),
       '',
       ...(changes.length === 0 ? [] : [`changes since ${since}`]),
       ...terminalLines({ parts: [table] }),
@@ -181,27 +179,6 @@ function lackWords(source: 'osv' | 'catalog', parts: MissingParts): string {
   return lacks === null ? '' : `; ${source} is ${lacks}`
 }
 
-interface Counts {
-  readonly packages: number
-  readonly notJudged: number
-  readonly allReleases: number
-  readonly binaryNameOnly: number
-  readonly findings: number
-  readonly fixable: number
-  readonly critical: number
-  readonly high: number
-  readonly suppressed: number
-}
-
-function countLines(counts: Counts): string[] {
-  const { findings, fixable, critical, high, suppressed } = counts
-  return [
-    `${counted(findings, 'finding')}: ${fixable} with a fix, ${critical} critical, ${high} high`,
-    ...(suppressed === 0 ? [] : [`${counted(suppressed, 'finding')} ruled out by VEX`]),
-    packageWords(counts),
-  ]
-}
-
 /** Reasons why tags are not judged that are shown. */
 const MOST_REASONS = 5
 
@@ -224,9 +201,7 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
   return {
     json: { ...json, tags: tags.map(tagMessage), notJudged: reasons },
     lines: [
-      judgedWords(counts, true),
-      ...reasons.map(({ reason, tags: of }) => `not judged: ${counted(of, 'tag')}: ${reason}`),
-      ...(tags.length === 0 ? [] : ['', ...terminalLines({ parts: [table] })]),
+      ...terminalLines({ parts: [...judgedParts(counts, true, reasons), ...(tags.length === 0 ? [] : [table])] }),
     ],
   }
 }

@@ -2,10 +2,9 @@ import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../../config/schema.ts'
-import { MirrorError, messageOf } from '../../base/errors.ts'
 import { toIso } from '../../base/time.ts'
 import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
-import type { StopMessage, WorkerStarted } from '../../base/threads/supervisor.ts'
+import { type StopMessage, type WorkerStarted, refuse } from '../../base/threads/supervisor.ts'
 import { lowerPriority } from '../../base/threads/worker-file.ts'
 import { stampOfIds } from '../../store/pin.ts'
 import { fleetTrust } from '../bundles/format/keys.ts'
@@ -38,14 +37,16 @@ export interface FleetStart {
 
 export type ToFleet =
   | { readonly type: 'committed' }
-  | { readonly type: 'look' }
   | { readonly type: 'served'; readonly generation: number; readonly lagSeconds: number | null }
   | { readonly type: 'settings'; readonly settings: LiveFleetSettings }
   | StopMessage
 
-export type FromFleet =
-  | { readonly type: 'report'; readonly report: NodeReport; readonly traffic: StoreCounters }
-  | { readonly type: 'fault'; readonly message: string }
+/** What changed of the node. */
+export interface FromFleet {
+  readonly type: 'report'
+  readonly report: NodeReport
+  readonly traffic: StoreCounters
+}
 
 /** Runs the thread: one node of a fleet, and its own object on the store. */
 function main(port: MessagePort): void {
@@ -67,15 +68,11 @@ function main(port: MessagePort): void {
       void stop(opened)
         .finally(() => port.close())
         .catch(() => undefined)
-    else act(({ node }) => node[message.type]())
+    else act(({ node }) => node.committed())
   })
   opened.then(
     () => send({ type: 'ready' }),
-    (error: unknown) => {
-      const code = error instanceof MirrorError ? error.code : 'internal'
-      send({ type: 'refused', code, message: messageOf(error) })
-      port.close()
-    },
+    (error: unknown) => refuse(port, error),
   )
 }
 

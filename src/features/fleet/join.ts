@@ -175,8 +175,6 @@ function logFailure(log: Pick<Logger, 'info' | 'warn'>, before: NodeReport | nul
 interface FleetThread {
   /** The store was committed to: if this mirror leads, what is new is to be published. */
   committed(): void
-  /** Looks at the object store now. */
-  look(): void
   /** This generation is served, and the newest should have been for so many seconds. */
   served(generation: number, lagSeconds: number | null): void
   /** Takes these settings over. */
@@ -203,15 +201,11 @@ function startFleetThread(deps: FleetThreadDeps): FleetThread {
     data: () => ({ config, version, address }) satisfies FleetStart,
     limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
     stopTimeoutMs: STOP_TIMEOUT_MS,
-    onMessage(message) {
-      if (message.type === 'report') onReport(message.report, message.traffic)
-      else onFault(message.message)
-    },
+    onMessage: ({ report, traffic }) => onReport(report, traffic),
     onFailed: (message) => onFault(`${message}; it is tried again`),
   })
   return {
     committed: () => supervisor.post({ type: 'committed' }),
-    look: () => supervisor.post({ type: 'look' }),
     served: (generation, lagSeconds) => supervisor.post({ type: 'served', generation, lagSeconds }),
     apply: (settings) => supervisor.post({ type: 'settings', settings }),
     close: () => supervisor.stop(),

@@ -27,8 +27,6 @@ interface NodeOptions {
 export interface FleetNode {
   /** The store was committed to: what is new is to be published. */
   committed(): void
-  /** Looks at the store now. */
-  look(): void
   /** Ends what runs, and gives an own lease back. */
   stop(): Promise<void>
 }
@@ -94,7 +92,6 @@ export function startNode(options: NodeOptions): FleetNode {
   })
   return {
     committed: () => after(settleMs, look),
-    look,
     async stop() {
       ending.now = true
       for (const timer of timers) clearTimeout(timer)

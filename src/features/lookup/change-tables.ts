@@ -1,4 +1,6 @@
 import {
+  type Fact,
+  type Part,
   type Table,
   type Tone,
   type Value,
@@ -11,10 +13,10 @@ import {
 import { grouped } from '../../answers/cells.ts'
 import { type PublishedDoubt, doubtSentence } from '../../base/domain/doubts.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
-import { counted, nounOf } from '../../base/text.ts'
+import { clip, counted, nounOf } from '../../base/text.ts'
 import type { changeMessage } from '../../store/findings/message.ts'
-import type { TagFindings } from '../../store/findings/reads.ts'
-import { changedFindings, detailWords, findingWords } from '../../store/findings/words.ts'
+import type { FindingsReads, TagFindings } from '../../store/findings/reads.ts'
+import { changedFindings, detailWords, findingWords, judgedWords, packageWords } from '../../store/findings/words.ts'
 
 /*
  * Makes tables of what changed, and of findings: in a terminal a change is a line, with its details below it.
@@ -92,16 +94,49 @@ export function notJudgedWords(records: number): string {
   return `${what} earlier version is not stored, so it is not known whether ${whether} what was asked`
 }
 
+/** The numbers of a judged tag, in the order in which answers have them. */
+const COUNTS = [
+  ['with a fix', 'fixable'],
+  ['findings', 'findings'],
+  ['critical', 'critical'],
+  ['high', 'high'],
+  ['ruled out by VEX', 'suppressed'],
+] as const
+
+type TagCounts = Pick<TagFindings, (typeof COUNTS)[number][1]>
+
+function countsOf(counts: TagCounts): Value[] {
+  return COUNTS.map(([, key]) => countValue(counts[key]))
+}
+
+/** Returns what records say about the SBOM of a tag, or why it is not judged. */
+export function tagFindingsPart(found: (TagCounts & Parameters<typeof packageWords>[0]) | string): Part {
+  if (typeof found === 'string')
+    return { kind: 'notice', level: 'warning', title: 'the SBOM of this tag is not judged', text: found }
+  const values = countsOf(found)
+  const rows = COUNTS.map(([name], at): Fact => [name, values[at] ?? []])
+  return { kind: 'facts', rows: [...rows, ['packages', textValue(packageWords(found))]] }
+}
+
+/** Returns how many tags are judged, and why others are not. `isWhole`: all were judged once. */
+export function judgedParts(
+  counts: Parameters<typeof judgedWords>[0],
+  isWhole: boolean,
+  refusals: ReturnType<FindingsReads['listRefusals']>,
+): Part[] {
+  const why = refusals.map(({ reason, tags }): Part => {
+    return { kind: 'notice', level: 'note', title: 'not judged', text: `${counted(tags, 'tag')}: ${clip(reason, 600)}` }
+  })
+  return [{ kind: 'text', text: judgedWords(counts, isWhole) }, ...why]
+}
+
 /** Returns the table of judged tags by their findings. */
 export function tagsToFix(tags: readonly TagFindings[], parts: Parts): Table {
   return {
     kind: 'table',
     title: 'tags with a fix',
-    columns: ['tag', 'with a fix', 'findings', 'critical', 'high', 'ruled out by VEX'],
-    rows: tags.map((tag) => [
-      linkValue(tag.name, { kind: 'tag', name: tag.owner }),
-      ...[tag.fixable, tag.findings, tag.critical, tag.high, tag.suppressed].map(countValue),
-    ]),
+    columns: ['tag', ...COUNTS.map(([name]) => name)],
+    rows: tags.map((tag) => [linkValue(tag.name, { kind: 'tag', name: tag.owner }), ...countsOf(tag)]),
     empty: 'no tag is judged',
     ...parts,
   }

@@ -1,12 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { MATCH_PATH } from '../../server/http/paths.ts'
 import { type Problem, sendProblem } from '../../server/http/problems.ts'
 import { namedValue, rawTarget } from '../../server/http/request-target.ts'
 import { respondUnstored } from '../../server/http/response.ts'
 import { type BodyFault, readRequestBody } from '../../server/http/streams.ts'
 import type { NodeAnswer } from '../../server/app.ts'
 import type { ServerPlugin, ServerTools } from '../../server/plugin.ts'
-import { MATCH_CONTRACT } from './contract.ts'
 import type { PinRequest } from '../../server/reading/request.ts'
 import { askingOf } from '../../server/reading/asking.ts'
 import { followPin } from '../../server/reading/thread.ts'
@@ -17,6 +15,11 @@ import { whyNoRelease } from './judging/components.ts'
 import { type RequestThread, createRequestThread } from '../../base/threads/request-thread.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import type { MatchSnapshot } from './result.ts'
+import { problems } from '../../server/contract/answers.ts'
+import { KEY_OR_NONE, MIRRORED, headersOf } from '../../server/contract/components.ts'
+import type { PathOperation } from '../../server/contract/openapi.ts'
+
+const PATH = '/-/match'
 
 /** What the thread that judges SBOMs is started with. */
 export interface MatchData {
@@ -73,9 +76,9 @@ export const matchRoute: ServerPlugin = (app, tools, done) => {
   tools.atEnd(() => thread.close())
   if (config.views.query) followPin(thread, tools.served.servedPin)
   const answer: NodeAnswer = (request, response) => answerMatch({ tools, thread, config }, request, response)
-  app.post(MATCH_PATH, { schema: MATCH_CONTRACT, ...app.onUnreadBody(answer) })
+  app.post(PATH, { schema: MATCH_CONTRACT, config: { listed: 'own' }, ...app.onUnreadBody(answer) })
   app.answerRest((request, response) => {
-    if (rawTarget(request.url ?? '').path !== MATCH_PATH) return false
+    if (rawTarget(request.url ?? '').path !== PATH) return false
     refuse(request, response, config.views.query ? notPosted(request.method ?? '') : SWITCHED_OFF)
     return true
   })
@@ -181,4 +184,90 @@ const FAULTS: Readonly<Record<Exclude<BodyFault, 'gone'>, Refusal>> = {
     headers: { 'Retry-After': '30' },
     message: 'too many SBOMs and answers wait for their clients: try again later',
   },
+}
+
+const TAGS = ['Scanners']
+
+/** What was found in an SBOM. */
+const MATCH = {
+  type: 'object',
+  required: ['sbom', 'snapshot', 'counts', 'findings', 'suppressed', 'vex', 'patches', 'notJudged', 'gaps'],
+  properties: {
+    sbom: { type: 'object' },
+    counts: { type: 'object' },
+    snapshot: { type: 'object', required: ['id', 'asOf'] },
+    findings: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['id', 'severity', 'component', 'fixed', 'patches', 'patchCount'],
+      },
+    },
+    suppressed: {
+      type: 'array',
+      items: { type: 'object', required: ['id', 'severity', 'component', 'vex'] },
+    },
+    vex: { type: 'object', required: ['notApplied', 'documents', 'unread'] },
+    patches: { type: 'object', required: ['notApplied', 'entries'] },
+    notJudged: { type: 'array', items: { type: 'object', required: ['code', 'reason'] } },
+  },
+}
+
+/** A list of objects; null is read as none. */
+const objects = { type: ['array', 'null'], items: { type: 'object' } }
+
+/** What an SBOM has at least; one within an envelope is described in words. */
+const SBOM = {
+  type: 'object',
+  anyOf: [
+    {
+      required: ['bomFormat', 'specVersion'],
+      properties: {
+        bomFormat: { const: 'CycloneDX' },
+        specVersion: { pattern: '^1.[2-7]$' },
+        components: objects,
+      },
+    },
+    {
+      required: ['spdxVersion'],
+      properties: {
+        spdxVersion: { pattern: '^SPDX-2.[1-3]$' },
+        packages: objects,
+      },
+    },
+  ],
+}
+
+/** What takes an SBOM. */
+const MATCH_CONTRACT: PathOperation = {
+  summary: 'Vulnerabilities of an SBOM',
+  description:
+    'CycloneDX 1.2 to 1.7, SPDX 2.1 to 2.3 or 3.0 in JSON, also in a DSSE envelope, unverified. With a local key, VEX is applied.',
+  tags: TAGS,
+  parameters: [
+    {
+      name: 'distro',
+      in: 'query',
+      description: 'Such as debian-12.',
+      schema: { type: 'string', minLength: 1 },
+    },
+  ],
+  requestBody: {
+    description: 'At most 16 MiB.',
+    required: true,
+    content: {
+      'application/json': { schema: SBOM },
+      'application/vnd.cyclonedx+json': { schema: SBOM },
+      'application/spdx+json': { schema: SBOM },
+    },
+  },
+  responses: {
+    200: {
+      description: 'The findings.',
+      headers: headersOf('Cache-Control', ...MIRRORED),
+      content: { 'application/json': { schema: MATCH } },
+    },
+    ...problems('message', 400, 401, 404, 408, 413, 415, 429, 500, 503),
+  },
+  security: KEY_OR_NONE, // with a key, VEX is applied
 }

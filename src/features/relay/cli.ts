@@ -4,7 +4,14 @@ import { relayStatus } from '../../server/status/report.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { formatSecret } from './sender.ts'
-import { guarded, inboxPath, openInbox, openInboxReader, openReader, openWriter } from '../../store/database/open.ts'
+import {
+  namingFaults,
+  inboxPath,
+  openInbox,
+  openInboxReader,
+  openReader,
+  openWriter,
+} from '../../store/database/open.ts'
 import type { Db } from '../../store/database/sqlite.ts'
 import { type RelayTarget, createRelayOutbox, createOutboxReads } from '../../store/webhooks/outbox.ts'
 import { createSecretReader } from '../../store/secret.ts'
@@ -82,7 +89,8 @@ export function enableTargetCommand(options: GlobalOptions & { enable: string; j
   const known = openInboxReader(dir)
   known?.close()
   const db = known === null ? null : openInbox(dir)
-  const found = db === null ? null : closing(db, () => guarded(dir, () => enable(db, options.enable), inboxPath(dir)))
+  const found =
+    db === null ? null : closing(db, () => namingFaults(dir, () => enable(db, options.enable), inboxPath(dir)))
   if (found === null)
     throw new MirrorError('not_found', `there is no target ${options.enable}; "patchmirror relay" shows all`)
   const { id, state: before } = found

@@ -23,7 +23,7 @@ export interface PrivateRoute {
    */
   readonly path: string
   /** What opens it; a local key when not given. */
-  readonly guard?: 'key' | 'link'
+  readonly opensWith?: 'key' | 'link'
   /** Whose snapshot its errors name in their X-Mirror headers; none when not given. */
   readonly source?: SourceName
   /** What it answers, for the OpenAPI document; keys and their problems are added to it. */

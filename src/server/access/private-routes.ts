@@ -15,7 +15,7 @@ import { type Links, linkProblem } from './signed-links.ts'
 import { errorForm, isPrivate, isWrittenAt, refuseWriting, surfaceOf } from './surface.ts'
 
 /** What decides who may read a private path, and what refusals are made from. */
-interface GateParts {
+interface PrivateParts {
   readonly served: Pick<ServedSnapshot, 'knownOrigin'>
   readonly access: Access
   readonly links: Pick<Links, 'verifyLink'>
@@ -23,23 +23,23 @@ interface GateParts {
 }
 
 /** What private routes are answered with, beside what is theirs. */
-interface RouteParts extends GateParts {
+interface RouteParts extends PrivateParts {
   readonly baseUrl: (request: IncomingMessage) => string
 }
 
 /**
- * Creates the hook that every route with a `guard` passes: the key, or the signed link. Nothing of such a path is looked up
+ * Creates the hook that every route with `opensWith` passes: the key, or the signed link. Nothing of such a path is looked up
  * before, so a client without a key learns nothing about what exists.
  */
-export function createGateHook(parts: GateParts): onRequestHookHandler {
+export function createPrivateHook(parts: PrivateParts): onRequestHookHandler {
   const { access, links, failures } = parts
   return (request, reply, done) => {
-    const { guard, source, path = '' } = request.routeOptions.config
-    if (guard === undefined || request.is404) return done()
+    const { opensWith, source, path = '' } = request.routeOptions.config
+    if (opensWith === undefined || request.is404) return done()
     const { raw } = request
     const form = errorForm(surfaceOf(path))
     try {
-      const denied = guard === 'link' ? linkProblem(links.verifyLink(raw.url ?? '')) : access.judge(raw)
+      const denied = opensWith === 'link' ? linkProblem(links.verifyLink(raw.url ?? '')) : access.judge(raw)
       if (denied === null) return done()
       sendProblem(raw, reply.raw, denied, form)
     } catch (error) {
@@ -48,7 +48,7 @@ export function createGateHook(parts: GateParts): onRequestHookHandler {
   }
 }
 
-function originOf({ served }: Pick<GateParts, 'served'>, source: PrivateRoute['source']): SnapshotOrigin | null {
+function originOf({ served }: Pick<PrivateParts, 'served'>, source: PrivateRoute['source']): SnapshotOrigin | null {
   return source === undefined ? null : served.knownOrigin(source)
 }
 
@@ -56,7 +56,7 @@ function originOf({ served }: Pick<GateParts, 'served'>, source: PrivateRoute['s
  * Answers what no route takes on the surfaces that need a key: a method that writes is refused for every client, an unknown
  * path is 404 for clients with a key.
  */
-export function createPrivateRest(app: FastifyInstance, { served, access, failures }: GateParts): RestOfPaths {
+export function createPrivateRest(app: FastifyInstance, { served, access, failures }: PrivateParts): RestOfPaths {
   return (request, response) => {
     const { url = '', method = '' } = request
     const { path } = rawTarget(url)
@@ -98,8 +98,8 @@ const KEY: readonly SecurityRequirement[] = [{ bearer: [] }, { basic: [] }]
 const LINK: readonly SecurityRequirement[] = [{ link: [] }]
 
 /** The route's contract, with what the hook adds: the credential, and problems in the surface's form. */
-function operationOf({ path, guard, contract }: PrivateRoute): PathOperation {
-  if (guard === 'link') return { ...contract, security: LINK }
+function operationOf({ path, opensWith, contract }: PrivateRoute): PathOperation {
+  if (opensWith === 'link') return { ...contract, security: LINK }
   const responses = { ...problems(errorForm(surfaceOf(path)), 400, 401, 404, 429, 500, 503), ...contract.responses }
   return { ...contract, responses, security: KEY }
 }
@@ -108,8 +108,8 @@ function operationOf({ path, guard, contract }: PrivateRoute): PathOperation {
 export function addPrivateRoutes(app: FastifyInstance, parts: RouteParts, routes: readonly PrivateRoute[]): void {
   for (const route of routes) {
     const path = route.path.replaceAll('+}', '}')
-    const { guard = 'key', source } = route
-    const config = { path, guard, ...(source && { source }) }
+    const { opensWith = 'key', source } = route
+    const config = { path, opensWith, ...(source && { source }) }
     const handler = handlerOf(app, parts, route)
     const pattern = patternOf(path)
     const other = pattern.endsWith('/') ? pattern.slice(0, -1) : `${pattern}/`

@@ -132,3 +132,15 @@ export function uncached(description: string, schema: JsonSchema, more: readonly
     content: { 'application/json': { schema } },
   }
 }
+
+/** Header fields of every page for people. */
+const PAGE_HEADERS = [
+  ...(['Cache-Control', 'Vary', 'Content-Security-Policy', 'X-Content-Type-Options'] as const),
+  ...(['Referrer-Policy', 'Cross-Origin-Opener-Policy', 'Cross-Origin-Resource-Policy'] as const),
+] as const
+
+/** An answer that is a page. */
+export function pageAnswer(description: string, more: readonly HeaderName[] = []): DeclaredAnswer {
+  const headers = headersOf(...PAGE_HEADERS, ...more)
+  return { description, headers, content: { 'text/html': { schema: { type: 'string' } } } }
+}

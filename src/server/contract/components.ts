@@ -1,4 +1,4 @@
-import type { AnswerHeader, ComponentRef, InputParameter, JsonSchema } from './openapi.ts'
+import type { AnswerHeader, ComponentRef, InputParameter, JsonSchema, SecurityRequirement } from './openapi.ts'
 
 const TEXT = { type: 'string' }
 
@@ -159,3 +159,18 @@ export const SECURITY_SCHEMES = {
 export function ref(kind: 'headers' | 'parameters' | 'schemas' | 'responses', name: string): ComponentRef {
   return { $ref: `#/components/${kind}/${name}` }
 }
+
+/** An id in a path; `what` says of what. */
+export function idParameter(name: string, what: string, example: string): InputParameter {
+  return {
+    name,
+    in: 'path',
+    required: true,
+    description: `${what}; percent-encoded.`,
+    schema: { type: 'string', minLength: 1 },
+    example,
+  }
+}
+
+/** The public part is open; with a key it is everything. */
+export const KEY_OR_NONE: readonly SecurityRequirement[] = [{}, { bearer: [] }, { basic: [] }]

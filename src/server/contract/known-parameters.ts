@@ -28,7 +28,7 @@ export function createQueryHook({ strict, failures, people }: ParameterOptions):
     const { raw: asked, routeOptions } = request
     const { schema, config, url: pattern = '' } = routeOptions
     const { query } = rawTarget(asked.url ?? '')
-    const isChecked = pattern.startsWith(OWN_ROOT) && config.takesAnyQuery !== true && config.guard !== 'link'
+    const isChecked = pattern.startsWith(OWN_ROOT) && config.takesAnyQuery !== true && config.opensWith !== 'link'
     if (query === '' || !isChecked || request.is404) return done()
     try {
       const { parameters = [] } = schema ?? {}

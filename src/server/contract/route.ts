@@ -2,12 +2,11 @@ import type { FastifyPluginCallback } from 'fastify'
 import type { IncomingMessage } from 'node:http'
 import { MirrorError } from '../../base/errors.ts'
 import type { Reads } from '../../store/reads.ts'
-import { DOCS_PATH, OPENAPI_PATH, type Paths } from '../http/paths.ts'
+import { DOCS_PATH, type Paths } from '../http/paths.ts'
 import type { PeoplePages } from '../people.ts'
-import { type ServedDocument, answerWith, makeServedDocument } from '../program/served-document.ts'
-import { feedContract } from './feeds.ts'
+import { type ServedDocument, answerWith, documentContract, makeServedDocument } from '../program/served-document.ts'
+import { feedContract } from '../feeds/contract.ts'
 import type { ContractEntry, OpenApiDocument } from './openapi.ts'
-import { STATUS_CONTRACTS } from './own-pages.ts'
 
 /** What the pages of the contract are made from. */
 interface ContractOptions {
@@ -39,14 +38,15 @@ export const contractRoutes: FastifyPluginCallback<ContractOptions> = (app, opti
     if (made?.of === of) return made
     const build = async (): Promise<OpenApiDocument> => {
       const { buildContract } = await import('./document/document.ts')
-      return buildContract({ version, server, contracts: withFeeds(app.contracts(), [...paths.feeds, ...stored]) })
+      const contracts = withFeeds(app.contracts(), [...paths.feeds, ...stored])
+      return buildContract({ version, server, contracts, schemas: await app.loadSchemas() })
     }
     return (made = { of, ...lazily(build, base, people?.reference ?? null) })
   }
   const json = answerWith((request) => current(request).json())
-  app.get(OPENAPI_PATH, { schema: STATUS_CONTRACTS[OPENAPI_PATH] }, app.onNode(json))
+  app.get('/-/openapi.json', { schema: DOCUMENT_CONTRACT, config: { listed: 'own' } }, app.onNode(json))
   const html = answerWith((request) => current(request).html())
-  app.get(DOCS_PATH, { schema: STATUS_CONTRACTS[DOCS_PATH] }, app.onNode(html))
+  app.get(DOCS_PATH, { schema: PAGE_CONTRACT, config: { listed: 'own' } }, app.onNode(html))
   done()
 }
 
@@ -89,3 +89,15 @@ async function makePage(contract: OpenApiDocument, base: string, reference: Refe
   const { html, headers } = await reference(contract, base)
   return makeServedDocument(Buffer.from(html), 'text/html; charset=utf-8', headers)
 }
+
+const DOCUMENT_CONTRACT = documentContract(
+  { summary: 'This document' },
+  'The contract of this mirror in OpenAPI 3.1.',
+  {
+    'application/json': { schema: { type: 'object' } },
+  },
+)
+
+const PAGE_CONTRACT = documentContract({ summary: 'This document as a page' }, 'The reference page.', {
+  'text/html': { schema: { type: 'string' } },
+})

@@ -20,7 +20,7 @@ import {
   OSV_ROOT,
   PUBLIC_FEEDS,
 } from '../../base/domain/feed-paths.ts'
-import { feedContract } from '../contract/feeds.ts'
+import { feedContract } from './contract.ts'
 import { type ServerPlugin, below } from '../plugin.ts'
 import { type Paths, recordId } from '../http/paths.ts'
 import { findOtherRecord, findRecord, missingRecord, readRecordAnswer } from './osv.ts'

@@ -1,6 +1,5 @@
 import { MirrorError } from '../../base/errors.ts'
 import { type SourceName, SOURCES } from '../../base/domain/sources.ts'
-import { CHANGES } from '../http/paths.ts'
 import { namedValue, onlyValue } from '../http/request-target.ts'
 import { type PackageFilter, readFilter } from './filter.ts'
 import { SINCE_FORMS_HERE } from './since.ts'
@@ -19,7 +18,7 @@ export function readNamed(query: URLSearchParams): string {
   if (since !== null) return since
   throw new MirrorError(
     'bad_request',
-    `name the snapshot that you have read, or a time: ${CHANGES}?since=… , ${SINCE_FORMS_HERE}`,
+    `name the snapshot that you have read, or a time: /-/changes?since=… , ${SINCE_FORMS_HERE}`,
   )
 }
 

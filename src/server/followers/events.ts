@@ -74,7 +74,7 @@ export function createEvents(options: EventsOptions): Events {
   const places = createPlaces<Listener>(maxListeners)
   let closed = false
   const beat = setInterval(() => {
-    for (const listener of places.readers) guarded(listener, () => keepAlive(options, listener))
+    for (const listener of places.readers) orEnd(listener, () => keepAlive(options, listener))
   }, heartbeatMs).unref()
   return {
     open(request, response, query) {
@@ -103,7 +103,7 @@ export function createEvents(options: EventsOptions): Events {
       if (!places.take(listener)) return refuse(request, response, closed)
       response.writeHead(200, HEAD)
       response.on('close', () => places.leave(listener))
-      response.on('drain', () => guarded(listener, () => pump(options, listener)))
+      response.on('drain', () => orEnd(listener, () => pump(options, listener)))
       begin(options, listener)
       pump(options, listener)
     },
@@ -119,7 +119,7 @@ export function createEvents(options: EventsOptions): Events {
 }
 
 /** Ends the stream when the store cannot be read; the client reconnects with its last event id. */
-function guarded({ response }: Listener, work: () => void): void {
+function orEnd({ response }: Listener, work: () => void): void {
   try {
     work()
   } catch {

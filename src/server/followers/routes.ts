@@ -1,7 +1,7 @@
 import { SOURCES } from '../../base/domain/sources.ts'
 import { problems, uncached } from '../contract/answers.ts'
-import { CURSOR, PURL, headersOf } from '../contract/components.ts'
-import type { InputParameter, PathOperation, SecurityRequirement } from '../contract/openapi.ts'
+import { CURSOR, KEY_OR_NONE, PURL, headersOf } from '../contract/components.ts'
+import type { InputParameter, PathOperation } from '../contract/openapi.ts'
 import { schemaOf } from '../contract/schema-ref.ts'
 
 import type { FastifyPluginCallback } from 'fastify'
@@ -21,7 +21,6 @@ import { respondUnstored } from '../http/response.ts'
 import { askingOf } from '../reading/asking.ts'
 import type { ReadReply } from '../reading/request.ts'
 import type { ReadingThread } from '../reading/thread.ts'
-import { CHANGES, EVENTS_PATH, RECORDS } from '../http/paths.ts'
 import { rawTarget, readTarget } from '../http/request-target.ts'
 import { describeDates, readUpstreamDates } from '../lookup/dates.ts'
 import { findMissingRecord } from '../lookup/missing-record.ts'
@@ -91,10 +90,11 @@ export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
       const on = (answer: FollowerAnswer) => app.onNode((request, response) => answer(options, request, response))
       const openEvents: FollowerAnswer = (_options, request, response) =>
         events.open(request, response, queryOf(request))
-      app.get(CHANGES, { schema: FOLLOWER_CONTRACTS[CHANGES] }, on(sendChanges))
-      app.get(EVENTS_PATH, { schema: FOLLOWER_CONTRACTS[EVENTS_PATH] }, on(openEvents))
-      const record = `${RECORDS}{id}` as const
-      app.get(`${RECORDS}*`, { schema: FOLLOWER_CONTRACTS[record], config: { path: record } }, on(sendRecordDates))
+      app.get('/-/changes', { schema: FOLLOWER_CONTRACTS['/-/changes'], config: { listed: 'own' } }, on(sendChanges))
+      app.get('/-/events', { schema: FOLLOWER_CONTRACTS['/-/events'], config: { listed: 'own' } }, on(openEvents))
+      const record = '/-/records/{id}'
+      const config = { path: record, listed: 'own' } as const
+      app.get('/-/records/*', { schema: FOLLOWER_CONTRACTS[record], config }, on(sendRecordDates))
       done()
     },
   }
@@ -165,7 +165,7 @@ function sendRecordDates(
   response: ServerResponse,
 ): void {
   const { reads, knownOrigin } = served
-  const id = readTarget(request.url ?? '').path.slice(RECORDS.length)
+  const id = readTarget(request.url ?? '').path.slice('/-/records/'.length)
   const denied = access.judge(request)
   if (denied !== null && request.headers.authorization !== undefined) return sendProblem(request, response, denied)
   const dates = reads.dates.readDates(id)
@@ -195,9 +195,6 @@ function sendRecordDates(
 
 const OF_MIRROR = ['Mirror']
 const TEXT = { type: 'string' }
-
-/** The public part is open; with a key it is everything. */
-const KEY_OR_NONE: readonly SecurityRequirement[] = [{}, { bearer: [] }, { basic: [] }]
 
 const SOURCE: InputParameter = {
   name: 'source',

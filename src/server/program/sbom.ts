@@ -2,9 +2,7 @@ import type { FastifyPluginCallback } from 'fastify'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { MirrorError, systemCode } from '../../base/errors.ts'
-import { SBOM_PATH } from '../http/paths.ts'
-import { STATUS_CONTRACTS } from '../contract/own-pages.ts'
-import { type ServedDocument, answerWith, makeServedDocument } from './served-document.ts'
+import { type ServedDocument, answerWith, documentContract, makeServedDocument } from './served-document.ts'
 
 /** Where `npm run build` writes it: at the top of the built program. */
 const FILE = fileURLToPath(new URL('../../sbom.cdx.json', import.meta.url))
@@ -20,7 +18,7 @@ interface SbomPageOptions {
 export const sbomRoute: FastifyPluginCallback<SbomPageOptions> = (app, { file = FILE }, done) => {
   let read: ServedDocument | null = null
   const current = (): ServedDocument => (read ??= makeServedDocument(readSbom(file), TYPE))
-  app.get(SBOM_PATH, { schema: STATUS_CONTRACTS[SBOM_PATH] }, app.onNode(answerWith(current)))
+  app.get('/-/sbom', { schema: SBOM_CONTRACT, config: { listed: 'own' } }, app.onNode(answerWith(current)))
   done()
 }
 
@@ -34,3 +32,13 @@ function readSbom(file: string): Buffer {
     throw new MirrorError('not_found', message, { cause: error })
   }
 }
+
+const SBOM_CONTRACT = documentContract(
+  {
+    summary: 'The bill of materials of this program',
+    description: 'A program that runs from its sources has none.',
+  },
+  'The libraries of the built program in CycloneDX 1.5.',
+  { 'application/vnd.cyclonedx+json': { schema: { type: 'object' } } },
+  404,
+)

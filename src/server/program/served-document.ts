@@ -4,6 +4,9 @@ import type { NodeAnswer } from '../app.ts'
 import { checkConditions } from '../http/conditions.ts'
 import { type Coding, chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
 import { PUBLIC_CACHING, cacheFields, contentTag, entityTag } from '../http/response.ts'
+import { pageAnswer, problems } from '../contract/answers.ts'
+import { headersOf, ref } from '../contract/components.ts'
+import type { DeclaredAnswer, PathOperation } from '../contract/openapi.ts'
 
 /** A document about the program in both codings, with its tag. */
 export interface ServedDocument {
@@ -56,3 +59,26 @@ function send(
 
 /** The document has no date, so only its tag is compared. */
 const NO_CONDITIONS = readRequestHeaders([])
+
+const OF_CONTRACT = ['ETag', 'Cache-Control', 'X-Accel-Expires', 'Vary'] as const
+
+/** Returns the contract of a document about the program; those that are pages have the header fields of pages. */
+export function documentContract(
+  about: Pick<PathOperation, 'summary' | 'description'>,
+  description: string,
+  content: NonNullable<DeclaredAnswer['content']>,
+  ...more: 404[]
+): PathOperation {
+  const page = 'text/html' in content ? pageAnswer('').headers : {}
+  const headers = { ...page, ...headersOf(...OF_CONTRACT) }
+  return {
+    ...about,
+    tags: ['Mirror'],
+    parameters: [ref('parameters', 'IfNoneMatch')],
+    responses: {
+      200: { description, headers: { ...headers, ...headersOf('Content-Encoding') }, content },
+      304: { description: 'The client has the current content.', headers },
+      ...problems('message', 400, ...more, 500),
+    },
+  }
+}

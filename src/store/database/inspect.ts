@@ -1,7 +1,7 @@
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { isUnreadable } from './faults.ts'
-import { databasePath, guarded, inboxPath } from './open.ts'
+import { databasePath, namingFaults, inboxPath } from './open.ts'
 import { FINDINGS_SCHEMA, findingsPath } from '../findings/database.ts'
 import { userVersion } from './migrate.ts'
 import { refuseForeignSchema } from './own-schema.ts'
@@ -31,7 +31,7 @@ export function inspectDatabases(dataDir: string, { quick }: { quick: boolean })
     { path: inboxPath(dataDir), schema: WEBHOOKS_SCHEMA },
   ]
   return files
-    .filter(({ path }) => guarded(dataDir, () => isPresent(path), path))
+    .filter(({ path }) => namingFaults(dataDir, () => isPresent(path), path))
     .map(({ path, schema }) => ({
       path,
       schema,
@@ -43,7 +43,7 @@ export function inspectDatabases(dataDir: string, { quick }: { quick: boolean })
 export function inspectOthers(dataDir: string): InspectedDatabase[] {
   const [inbox] = inspectDatabases(dataDir, { quick: true }).filter(({ path }) => path === inboxPath(dataDir))
   const path = findingsPath(dataDir)
-  const findings = guarded(dataDir, () => isPresent(path), path)
+  const findings = namingFaults(dataDir, () => isPresent(path), path)
     ? [{ path, schema: FINDINGS_SCHEMA, ...inspect(dataDir, path, faultyPages) }]
     : []
   return [...(inbox === undefined ? [] : [inbox]), ...findings]
@@ -51,7 +51,7 @@ export function inspectOthers(dataDir: string): InspectedDatabase[] {
 
 function inspect(dataDir: string, path: string, look: (db: Db) => string[]): { version: number; faults: string[] } {
   try {
-    return guarded(
+    return namingFaults(
       dataDir,
       () => {
         const db = openAnyVersion(path)

@@ -3,7 +3,7 @@ import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync 
 import { dirname, join } from 'node:path'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { Database } from './sqlite.ts'
-import { guarded, makeFile } from './open.ts'
+import { namingFaults, makeFile } from './open.ts'
 import { refuseDataWrites } from './unfinished.ts'
 import { PRIVATE_FILE, isPresent, makeFolder } from '../../base/files.ts'
 import { isFull } from '../disk-state.ts'
@@ -23,7 +23,7 @@ export interface Lock {
  */
 export function acquireLock(dataDir: string, name: LockName): Lock {
   const path = join(dataDir, `${name}.lock`)
-  const db = guarded(dataDir, () => {
+  const db = namingFaults(dataDir, () => {
     refuseDataWrites(dataDir)
     makeFolder(dataDir)
     makeFile(path)
@@ -35,7 +35,7 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
   } catch (error) {
     db.close()
     refuseUnlockable(dataDir) // ENOLCK is SQLITE_BUSY too, and then no process has the lock
-    if (systemCode(error) !== 'SQLITE_BUSY') return guarded(dataDir, () => rethrow(error))
+    if (systemCode(error) !== 'SQLITE_BUSY') return namingFaults(dataDir, () => rethrow(error))
     const what = `${PURPOSE[name]} (${holder(path)}): ${dataDir}`
     throw new MirrorError('locked', name === 'sync' ? `${what}${WAIT}` : what)
   }
@@ -64,14 +64,14 @@ export function lockFile(path: string): Lock | null {
 /** Reports whether another process has a lock, without acquiring it or creating anything. */
 export function isLocked(dataDir: string, name: LockName): boolean {
   const path = join(dataDir, `${name}.lock`)
-  if (!guarded(dataDir, () => isPresent(path))) return false
-  const db = guarded(dataDir, () => new Database(path, { readonly: true, timeout: 0 }))
+  if (!namingFaults(dataDir, () => isPresent(path))) return false
+  const db = namingFaults(dataDir, () => new Database(path, { readonly: true, timeout: 0 }))
   try {
     db.prepare('SELECT 1 FROM sqlite_master').get()
     return false
   } catch (error) {
     refuseUnlockable(dataDir)
-    if (systemCode(error) !== 'SQLITE_BUSY') return guarded(dataDir, () => rethrow(error))
+    if (systemCode(error) !== 'SQLITE_BUSY') return namingFaults(dataDir, () => rethrow(error))
     return true
   } finally {
     db.close()
@@ -94,7 +94,7 @@ export function announceInstance(dataDir: string): string {
 
 /** Writes the port that the daemon listens on, and its process again, for which there was no room on a full disk; returns `at`. */
 export function announceAddress<At extends { port: number }>(dataDir: string, instance: string, at: At): At {
-  guarded(dataDir, () => {
+  namingFaults(dataDir, () => {
     note(join(dataDir, INSTANCE_FILE), `${instance} ${at.port}\n`)
     note(join(dataDir, 'serve.lock.pid'), String(process.pid))
   })

@@ -38,7 +38,7 @@ export function derivedDir(dataDir: string): string {
  * `schema` for a database of a newer program, `corrupt` for a damaged one, `storage` for an unusable folder.
  */
 export function openWriter(dataDir: string, report: ReportCopy = printCopy): Db {
-  return guarded(dataDir, () => {
+  return namingFaults(dataDir, () => {
     refuseDataWrites(dataDir)
     makeFolder(derivedDir(dataDir))
     tightenFolder(dataDir)
@@ -73,7 +73,7 @@ export function openInbox(dataDir: string, report: ReportCopy = printCopy): Db {
       db.pragma('journal_size_limit = 67108864')
     })
   }
-  return guarded(dataDir, open, path)
+  return namingFaults(dataDir, open, path)
 }
 
 /** How a database is made ready: its schema, and how long locks of others are waited for, milliseconds. */
@@ -176,7 +176,7 @@ export function openInboxReader(dataDir: string): Db | null {
     giveLog(path, WEBHOOKS_SCHEMA)
     return openRead(path, WEBHOOKS_SCHEMA, 2048)
   }
-  return guarded(dataDir, open, path)
+  return namingFaults(dataDir, open, path)
 }
 
 /**
@@ -185,7 +185,7 @@ export function openInboxReader(dataDir: string): Db | null {
  */
 export function openReader(dataDir: string, { older = false, cacheKb = 16_384 } = {}): Db | null {
   const path = databasePath(dataDir)
-  return guarded(dataDir, () => {
+  return namingFaults(dataDir, () => {
     refuseUnfinished(dataDir)
     if (!isPresent(path)) return null
     giveLog(path, MIRROR_SCHEMA)
@@ -248,7 +248,7 @@ export function makeFile(path: string): void {
 }
 
 /** Runs `work` and converts errors of SQLite and the system to `corrupt` and `storage`. */
-export function guarded<T>(dataDir: string, work: () => T, path = databasePath(dataDir)): T {
+export function namingFaults<T>(dataDir: string, work: () => T, path = databasePath(dataDir)): T {
   try {
     return work()
   } catch (error) {

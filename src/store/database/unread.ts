@@ -2,14 +2,14 @@ import { statSync } from 'node:fs'
 import { MirrorError } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
-import { databasePath, guarded, openReader } from './open.ts'
+import { databasePath, namingFaults, openReader } from './open.ts'
 
 /**
  * Reports whether there is a database that `openReader` does not open: it is empty, or no writer has migrated it to this program's
  * schema.
  */
 export function hasUnreadDatabase(dataDir: string): boolean {
-  if (!guarded(dataDir, () => isPresent(databasePath(dataDir)))) return false
+  if (!namingFaults(dataDir, () => isPresent(databasePath(dataDir)))) return false
   const db = openReader(dataDir)
   db?.close()
   return db === null

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { isPresent, makeFolder } from '../../base/files.ts'
 import { migrate, userVersion } from '../database/migrate.ts'
-import { derivedDir, guarded, makeFile } from '../database/open.ts'
+import { derivedDir, namingFaults, makeFile } from '../database/open.ts'
 import { refuseForeignSchema } from '../database/own-schema.ts'
 import type { Schema } from '../database/schema/schema.ts'
 import { type Db, connect } from '../database/sqlite.ts'
@@ -154,7 +154,7 @@ export function findingsPath(dataDir: string): string {
  */
 export function openFindings(dataDir: string, onReset: (reason: string) => void): Db {
   const path = findingsPath(dataDir)
-  return guarded(
+  return namingFaults(
     dataDir,
     () => {
       makeFolder(derivedDir(dataDir))
@@ -228,7 +228,7 @@ export function isUnusable(error: unknown): boolean {
 export function withFindings<T>(dataDir: string, use: (db: Db) => T): T | null {
   const path = findingsPath(dataDir)
   if (!isPresent(path)) return null
-  return guarded(
+  return namingFaults(
     dataDir,
     () => {
       let db: Db | null = null

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { SourceName } from '../../base/domain/sources.ts'
+import type { Document } from '../feeds/documents.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
 import { combineDigests } from './rows.ts'
@@ -106,6 +107,11 @@ export function createLedgerReader(db: Db) {
       newestExports.all(before, limit).flatMap((row) => mapExport(row) ?? []),
     /** The gzipped summary of an exported state (`readSummary`); null: deleted, or never exported. */
     readExportSummary: value<[sequence: number], Buffer>('SELECT summary FROM bundle_export WHERE sequence = ?'),
+    /** A document of an exported state, as a gzip member; null: it was not kept. */
+    readExportedDocument: value<[sequence: number, path: string], Buffer>(
+      `SELECT bytes FROM exported_document d JOIN exported_body b ON b.digest = d.digest
+       WHERE d.sequence = ? AND d.path = ?`,
+    ),
     /** The bundle that was applied last. */
     readLastImport: (): ImportedBundle | null => mapImport(last.get()),
     /** The last import that contained this source. */
@@ -140,6 +146,7 @@ export function createLedgerWriter(db: Db) {
        SELECT value FROM json_each(@spared)) AND sequence NOT IN (
        SELECT sequence FROM bundle_export WHERE summary IS NOT NULL ORDER BY sequence DESC LIMIT @keep)`,
   )
+  const documents = createDocumentKeeper(db)
   const rename = db.prepare('UPDATE mirror_identity SET id = ?')
   const record = db.prepare(
     `INSERT INTO bundle_import
@@ -168,12 +175,14 @@ export function createLedgerWriter(db: Db) {
       }
       return Number(add.run(digest, JSON.stringify(sources), exportedAt, summary).lastInsertRowid)
     },
+    keepDocument: (sequence: number, document: KeptDocument): void => documents.keep(sequence, document),
     /**
      * Deletes all summaries except those of the newest exports and of `spared`: deltas cannot build on the others any
      * more.
      */
     forgetSummaries(newest: number, spared: readonly number[] = []): void {
       forget.run({ keep: newest, spared: JSON.stringify(spared) })
+      documents.forget()
     },
     /** Gives this mirror a new identity: targets then compare its bundles with earlier ones by date, not by sequence. */
     renewIdentity(): string {
@@ -187,6 +196,32 @@ export function createLedgerWriter(db: Db) {
         sources: JSON.stringify(bundle.sources),
         rollback: bundle.rollback ? 1 : 0,
       })
+    },
+  }
+}
+
+type KeptDocument = Pick<Document, 'path' | 'sha256' | 'body'>
+
+/** Creates the writes of the documents of exported states, on which thin bundles build. */
+function createDocumentKeeper(db: Db) {
+  const add = db.prepare('INSERT OR REPLACE INTO exported_document (sequence, path, digest) VALUES (?, ?, ?)')
+  const addBody = db.prepare('INSERT OR IGNORE INTO exported_body (digest, bytes) VALUES (?, ?)')
+  const forget = db.prepare(
+    'DELETE FROM exported_document WHERE sequence NOT IN (SELECT sequence FROM bundle_export WHERE summary IS NOT NULL)',
+  )
+  const forgetBodies = db.prepare(
+    'DELETE FROM exported_body WHERE digest NOT IN (SELECT digest FROM exported_document)',
+  )
+  return {
+    /** Keeps a document of an exported state while its summary is stored. */
+    keep(sequence: number, { path, sha256, body }: KeptDocument): void {
+      add.run(sequence, path, sha256)
+      addBody.run(sha256, body)
+    },
+    /** Deletes those of states whose summary is not stored. */
+    forget(): void {
+      forget.run()
+      forgetBodies.run()
     },
   }
 }

@@ -53,7 +53,7 @@ function feedPaths(extraPaths: readonly string[]): string[] {
 }
 
 /**
- * Executes one run of the feeds: each document is fetched conditionally, checked and guarded on its own; accepted
+ * Executes one run of the feeds: each document is fetched conditionally, checked and namingFaults on its own; accepted
  * documents are committed together. `partial` when some could not be fetched; throws when all failed.
  */
 export async function syncFeeds(context: SyncContext, approved: Quarantine | null): Promise<SyncResult> {

@@ -154,7 +154,7 @@ async function walkOnce(
     const { page, meta } = await ask(target, null)
     return page === null ? null : readPage(place, page, meta, options, first)
   })
-  const guard = createGuard(place, options.bounds, options.now)
+  const progress = createProgress(place, options.bounds, options.now)
   const { cursorPath } = known
   let first: KnownShape = cursorPath === null ? null : { itemsPath: [], cursorPath }
   let cursor: string | null = null
@@ -162,7 +162,7 @@ async function walkOnce(
   let total: number | null = null
   const end = (seen: Seen | null): Promise<WalkEnd> => endOf(trail, known, { asOf, total, seen })
   for (let number = 0; ; number++) {
-    guard.begin(number)
+    progress.begin(number)
     const stored = storedPage(options, useStored ? number : null, cursor)
     const target = targetOf(path, options.limit, cursor)
     const answer = await askNext(trail, cursor, () => ask(target, stored))
@@ -172,7 +172,7 @@ async function walkOnce(
       const next = stored?.next ?? null
       total = null
       trail.kept(next, stored?.entries ?? 0)
-      guard.kept(stored?.sha256 ?? null)
+      progress.kept(stored?.sha256 ?? null)
       await sink.kept(number)
       if (next === null) return end(null)
       cursor = next
@@ -182,36 +182,36 @@ async function walkOnce(
       const same = stored?.sha256.equals(read.sha256) === true
       await learnCursor(trail, number > 0 ? trail.repeatedCursor(read) : null)
       total = read.total
-      if (guard.repeats(read)) {
+      if (progress.repeats(read)) {
         await leaveRepeated(trail, read)
         return end(trail.seen())
       }
       // The search of the same page found nothing before; it is not repeated.
       const isSettled = same && stored.next === null && known.graded
-      guard.page(read, answer.page.length)
-      const next: string | null = isSettled ? null : await nextOf(trail, guard, read, cursor)
+      progress.page(read, answer.page.length)
+      const next: string | null = isSettled ? null : await nextOf(trail, progress, read, cursor)
       const isNew = same ? true : await sink.page({ ...read, number, cursor, next })
       if (same) await sink.kept(number)
       if (!isNew) trail.leave(`page ${number + 1} only repeats items of earlier pages`)
       if (next === null || !isNew) return end(isSettled ? null : trail.seen())
       cursor = next
     }
-    guard.goTo(cursor)
+    progress.goTo(cursor)
   }
 }
 
 /** Returns the page after one that was read; null where the walk ends. Restarts it with a cursor that was found. */
 async function nextOf(
   trail: Trail,
-  guard: ReturnType<typeof createGuard>,
+  progress: ReturnType<typeof createProgress>,
   read: ReadPage,
   asked: string | null,
 ): Promise<string | null> {
   const { next, cursorPath } = await trail.after(read)
   if (cursorPath !== undefined) throw new NextPageLearned({ cursorPath, onward: trail.onward() })
   if (next === null) return null
-  if (guard.isAsked(next)) return (await trail.repeated(read)).next
-  if (!guard.isEmptyAgain(read)) return next
+  if (progress.isAsked(next)) return (await trail.repeated(read)).next
+  if (!progress.isEmptyAgain(read)) return next
   // A service that names page 5 after the empty pages 2, 3 and 4 only counts.
   if (asked !== null && differInNumbers(asked, next)) return trail.beyond().next
   return trail.leave(`${MAX_EMPTY} empty pages in a row, and more to come`)
@@ -326,8 +326,8 @@ interface WalkBounds {
 /** Limits the consecutive empty pages that still name a next one. */
 const MAX_EMPTY = 3
 
-/** Creates the guard that ends a walk without progress, or beyond a list's limits. */
-function createGuard(path: string, bounds: WalkBounds, now: () => number) {
+/** Notes the progress of a walk, and ends one without any, or beyond a list's limits. */
+function createProgress(path: string, bounds: WalkBounds, now: () => number) {
   const seen = new Set<string>()
   const startedAt = now()
   let last: Buffer | null = null

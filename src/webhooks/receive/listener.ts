@@ -61,9 +61,9 @@ const LIMITS = {
 /** Starts to listen. Throws `config` when the address or the certificate cannot be used. */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
   const { host, port, tls, handler, maxConnections } = options
-  const guarded = limitPipelining(withOneHost(handler))
-  const secured = tls === null ? null : createTls(tls, guarded, options)
-  const server = secured === null ? http.createServer(limitsOf(options), guarded) : secured.server
+  const limited = limitPipelining(withOneHost(handler))
+  const secured = tls === null ? null : createTls(tls, limited, options)
+  const server = secured === null ? http.createServer(limitsOf(options), limited) : secured.server
   // A sender may close its side when it has sent a delivery, and still wait for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   const limit = limitConnections(server, {

@@ -13,6 +13,8 @@ const RECORDS = 100_000
 /** Bytes of documents beside the records. */
 const DOCUMENTS = 2e9
 const CHANGED = 250
+/** Records of a thin delta. */
+const THIN = 100
 
 /** Source mirrors with the same records, one with documents as well. */
 interface World {
@@ -43,6 +45,7 @@ interface Run {
   readonly whole: Carried
   readonly records: Carried
   readonly delta: Carried
+  readonly thin: Carried
 }
 
 /** Export and import of records and documents; of records alone; of a delta. The built program, in processes of its own. */
@@ -92,15 +95,17 @@ async function run({ dir, sandbox }: World, { size }: Options): Promise<Run> {
     await sandbox.command('change', Math.min(CHANGED, size(RECORDS)))
     await sync(sandbox.url, join(dir, 'records'))
     const delta = await carry(dir, 'records', targets.records, records.sequence)
-    return { whole, records, delta }
+    await sandbox.command('change', Math.min(THIN, size(RECORDS)))
+    await sync(sandbox.url, join(dir, 'records'))
+    const thin = await carry(dir, 'records', targets.records, delta.sequence, 'thin')
+    return { whole, records, delta, thin }
   } finally {
     for (const path of Object.values(targets)) rmSync(path, { recursive: true, force: true })
   }
 }
 
-async function carry(dir: string, source: string, target: string, since?: string): Promise<Carried> {
+async function carry(dir: string, source: string, target: string, ...more: readonly string[]): Promise<Carried> {
   const bundle = join(dir, 'bundle.zip')
-  const more = since === undefined ? [] : [since]
   const exported = await command(join(dir, source), 'export', bundle, ...more)
   const sequence = /"sequence":\s*(\d+)/.exec(exported.out)?.[1] ?? ''
   const copyMs = copy(bundle, join(dir, 'copy.zip'))
@@ -190,6 +195,28 @@ function otherLines(): Line<Run>[] {
       work: 'import of that delta',
       unit: 's',
       measure: ({ delta: { imported, bytes } }) => {
+        return { value: imported.ms, detail: detail(imported, bytes) }
+      },
+    },
+    {
+      work: `bytes of a thin delta of ${THIN} records`,
+      unit: 'count',
+      goal: neverOver(20_000),
+      measure: ({ thin }) => thin.bytes,
+    },
+    {
+      work: 'export of that thin delta',
+      unit: 's',
+      goal: neverOver(1000),
+      measure: ({ thin: { exported, bytes } }) => {
+        return { value: exported.ms, detail: detail(exported, bytes) }
+      },
+    },
+    {
+      work: 'import of that thin delta',
+      unit: 's',
+      goal: neverOver(1000),
+      measure: ({ thin: { imported, bytes } }) => {
         return { value: imported.ms, detail: detail(imported, bytes) }
       },
     },

@@ -8,7 +8,8 @@ const { exportCommand } = (await built('features/bundles/cli/export.js')) as Rec
 const { importCommand } = (await built('features/bundles/cli/import.js')) as Record<'importCommand', Verb>
 
 const started = performance.now()
-const options = { json: true, ...(rest[0] === undefined ? {} : { since: rest[0] }) }
+const [since, thin] = rest
+const options = { json: true, thin: thin !== undefined, ...(since === undefined ? {} : { since }) }
 const code = verb === 'export' ? await exportCommand(file, options) : await importCommand([file], options)
 const ms = performance.now() - started
 if (code !== 0) throw new Error(`${verb} ended with ${code}`)

@@ -9,6 +9,7 @@ import { followTags } from '../../../src/features/findings/judge/tags.ts'
 import { createVexRules } from '../../../src/features/findings/judge/vex.ts'
 import { openFindings, removeFindings } from '../../../src/store/findings/database.ts'
 import type { FindingChangeCounts } from '../../../src/store/findings/reads.ts'
+import { asSentence } from '../../../src/answers/html.ts'
 import { NOT_JUDGED } from '../../../src/store/findings/words.ts'
 import { createFindingsStore } from '../../../src/store/findings/writes.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
@@ -238,7 +239,14 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   expect(none).not.toContain('<entry>')
   expect(none).toContain(`<updated>${new Date(judgedAt).toISOString()}</updated>`)
   const tag = textOf('tag', `id=${encodeURIComponent(one.owner)}`)
-  expect(tag).toContain(`${row?.fixes} critical, 0 high`)
+  const numbers = [...tag.matchAll(/<dt><bdi>(critical|high)<\/bdi>.*?<bdi>(\d+)<\/bdi>/g)].map(([, name, text]) => [
+    name,
+    text,
+  ])
+  expect(numbers).toEqual([
+    ['critical', String(row?.fixes)],
+    ['high', '0'],
+  ])
   expect(tag).toContain(words)
 
   const maxAgeHours = 1e-9
@@ -266,5 +274,5 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   findings.close()
   expect(textOf('tag-changes')).toContain('the first judgement is in progress, 4 tags so far')
   removeFindings(dir)
-  expect(textOf('tag', `id=${encodeURIComponent(one.owner)}`)).toContain(NOT_JUDGED)
+  expect(textOf('tag', `id=${encodeURIComponent(one.owner)}`)).toContain(asSentence(NOT_JUDGED))
 })

@@ -37,7 +37,7 @@ function sampleRoutes({ served, heads, links }: ServerTools): PrivateRoute[] {
       const url = call.baseUrl() + links.signLink({ path, expiresAt: links.expiry() })
       send(call, Buffer.from(JSON.stringify({ sbom_file_url: url })))
     }),
-    { ...route('/-/artifacts/{digest}', (call) => send(call, DOCUMENT)), guard: 'link' },
+    { ...route('/-/artifacts/{digest}', (call) => send(call, DOCUMENT)), opensWith: 'link' },
     route('/v1/users', () => {
       throw new MirrorError('not_found', 'no users here')
     }),

@@ -8,9 +8,10 @@ import { migrate } from '../../../src/store/database/migrate.ts'
 import { databasePath, openWriter } from '../../../src/store/database/open.ts'
 import { copyBeforeMigration } from '../../../src/store/database/migration-copy.ts'
 import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
+import { newestOf } from '../../../src/store/database/schema/schema.ts'
 import { addStep } from '../fixtures.ts'
 
-const { first } = MIRROR_SCHEMA
+const before = newestOf(MIRROR_SCHEMA)
 
 /** A data folder whose mirror.db is of the schema before the newest, with a row still in the write-ahead log. */
 function olderFolder(): string {
@@ -31,12 +32,12 @@ test('a migration first copies the database, whole and private, and reports wher
   const dir = olderFolder()
   const told: string[] = []
   readyFolder(dir, (text) => told.push(text))
-  const copy = join(dir, 'backups', `mirror-schema-${first}.db`)
+  const copy = join(dir, 'backups', `mirror-schema-${before}.db`)
   expect(told).toEqual([expect.stringContaining(`a copy from before is ${copy}. To go back: stop`)])
-  expect(readdirSync(join(dir, 'backups'))).toEqual([`mirror-schema-${first}.db`])
+  expect(readdirSync(join(dir, 'backups'))).toEqual([`mirror-schema-${before}.db`])
   expect(statSync(copy).mode & 0o777).toBe(0o600)
   const db = new Database(copy, { readonly: true })
-  expect(db.pragma('user_version', { simple: true })).toBe(first)
+  expect(db.pragma('user_version', { simple: true })).toBe(before)
   expect(db.prepare('SELECT name FROM local_key').pluck().all()).toEqual(['old'])
   db.close()
   readyFolder(dir, (text) => told.push(text))
@@ -63,7 +64,7 @@ test('when the copy fails, the database is not migrated and no part of a copy re
       () => undefined,
     )
   expect(() => migrate(db, MIRROR_SCHEMA, fail)).toThrow('no room')
-  expect(db.pragma('user_version', { simple: true })).toBe(first)
+  expect(db.pragma('user_version', { simple: true })).toBe(before)
   expect(readdirSync(join(dir, 'backups'))).toEqual([])
   db.close()
 })

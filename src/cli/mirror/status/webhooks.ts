@@ -81,7 +81,7 @@ function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt }: Webhoo
   return `webhooks: ${counted(secrets, 'secret')}, ${rows}, ${times}`
 }
 
-/** What events came to, and a warning where they seem to come no more. */
+/** What events came to; that they seem to come no more is a problem, listed as such. */
 function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshReport): string {
   const visible = latency?.visible ?? null
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
@@ -94,7 +94,6 @@ function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshRe
           `in a week: ${counted(misses.arrivals, 'new tag')} compared with events (15 minutes after each), ` +
             `${misses.unannounced} not announced; ${misses.unconfirmed} announced and never listed`,
         ]),
-    ...(misses?.warning ? [`WARNING: ${misses.warning}`] : []),
   ]
   return lines.map((line) => `\n  ${line}`).join('')
 }

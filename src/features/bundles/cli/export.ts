@@ -26,6 +26,7 @@ interface ExportCommandOptions extends GlobalOptions {
   split?: string
   expires?: string
   force?: boolean
+  thin?: boolean
   unsigned?: boolean
   json?: boolean
 }
@@ -40,6 +41,7 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
   if (options.since !== undefined && options.for !== undefined)
     throw new MirrorError('usage', 'give --since or --for, not both')
   const reference = readReference(path)
+  if (options.thin === true) refuseThin(options)
   if (reference === null) refuseUnwritable(path)
   else refuseFileOptions(options)
   const keyFiles = signingKeys(config, options.unsigned === true)
@@ -53,6 +55,7 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
     need: options.for === undefined ? null : await readNeed(options.for),
     split: options.split === undefined ? null : partSize(options.split),
     force: options.force === true,
+    thin: options.thin === true,
     keyFiles,
     trustRoot: config.catalog.trustRoot,
     expireDays: options.expires === undefined ? config.bundle.expireDays : days(options.expires),
@@ -88,7 +91,8 @@ async function exportTo(
 }
 
 /** Throws `usage` for options that an artifact does not have. */
-function refuseFileOptions({ split, force }: ExportCommandOptions): void {
+function refuseFileOptions({ split, force, thin }: ExportCommandOptions): void {
+  if (thin === true) throw new MirrorError('usage', '--thin makes files: an artifact is a whole bundle')
   if (split !== undefined) throw new MirrorError('usage', '--split cuts files: an artifact has one')
   if (force === true) throw new MirrorError('usage', '--force replaces files: a tag always names the newest artifact')
 }
@@ -104,6 +108,14 @@ function signingKeys({ bundle }: Config, unsigned: boolean): readonly string[] {
     )
   for (const file of bundle.signingKeys) readSigningKey(file)
   return bundle.signingKeys
+}
+
+/** Throws `usage` for what a thin bundle cannot be. */
+function refuseThin({ since, for: need, split }: ExportCommandOptions): void {
+  if (split !== undefined)
+    throw new MirrorError('usage', '--split cuts large files, and --thin makes small ones: leave one out')
+  if (since === undefined && need === undefined)
+    throw new MirrorError('usage', '--thin needs the state that the target mirror has: give it by --since or --for')
 }
 
 function partSize(text: string): number {

@@ -52,7 +52,8 @@ export async function importCommand(given: readonly string[], options: ImportCom
       'fleet.url: this mirror gets its data from its fleet, and a bundle from elsewhere would break the order of generations. ' +
         'Import it where no fleet is set, or unset fleet.url',
     )
-  return withBundleFiles(given, config, options, (files, named) =>
+  const thinTrust = trustOf(config, { allowUnsigned: options.allowUnsigned === true, now: Date.now })
+  return withBundleFiles(given, config, { json: options.json === true, thinTrust }, (files, named) =>
     importFiles(groupFiles(files), { config, options, named }),
   )
 }

@@ -1,6 +1,9 @@
+import { statSync } from 'node:fs'
 import { type PublicKey, readPublicKey, readSigningKey } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { type Bundle, inspectBundle } from '../import/open.ts'
+import { readThinClaims } from '../thin/decode.ts'
+import { isThin } from '../thin/format.ts'
 import { groupFiles } from '../format/split-names.ts'
 import { shownBytes } from '../../../base/disk-space.ts'
 import type { Claims } from '../import/envelope.ts'
@@ -55,7 +58,7 @@ async function inspectFiles(
   const known = knownKeys(options)
   const found: object[] = []
   for (const group of groups) {
-    const bundle = await inspectBundle(group)
+    const bundle = await inspected(group)
     try {
       if (options.verify === true) await verify(bundle, options)
       const signers = signersOf(bundle.claims, known)
@@ -71,7 +74,21 @@ async function inspectFiles(
   return 0
 }
 
-async function verify(bundle: Bundle, { json }: InspectOptions): Promise<void> {
+/** What is shown of a bundle. */
+type Inspected = Pick<Bundle, 'manifest' | 'bytes' | 'verify' | 'close'> & { readonly claims: Claims }
+
+/** A thin bundle says what it is without its base; its bytes are proved by an import alone. */
+function inspected(group: readonly string[]): Promise<Inspected> {
+  const [file = ''] = group
+  if (group.length > 1 || !isThin(file)) return inspectBundle(group)
+  const { manifest, claims } = readThinClaims(file)
+  const verify = (): never => {
+    throw new MirrorError('usage', `${file} is a thin bundle, which its import proves: --verify reads whole ones`)
+  }
+  return Promise.resolve({ manifest, claims, bytes: statSync(file).size, verify, close: () => Promise.resolve() })
+}
+
+async function verify(bundle: Inspected, { json }: InspectOptions): Promise<void> {
   const display = createBundleProgress(json === true)
   await bundle
     .verify((done, total) => display.show({ phase: 'verify', unit: 'bytes', done, total }))
@@ -114,7 +131,7 @@ const STATES: Record<Signer['state'], string> = {
 
 function describe(
   group: readonly string[],
-  { manifest, bytes }: Bundle,
+  { manifest, bytes }: Inspected,
   signers: readonly Signer[],
   verified: boolean,
 ): string[] {
@@ -158,7 +175,7 @@ function countTable({ counts }: Manifest): string[] {
 
 function facts(
   files: readonly string[],
-  { manifest, bytes }: Bundle,
+  { manifest, bytes }: Inspected,
   signers: readonly Signer[],
   verified: boolean,
 ): object {

@@ -24,6 +24,7 @@ import { type Base, baseOfExport, baseOfNeed, findSince } from './delta-base.ts'
 import { describeState, recordState } from './record-state.ts'
 import { type RowsWritten, writeRows } from './rows.ts'
 import { verifyOwn } from './self-check.ts'
+import { prepareThin } from '../thin/publish.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
 import { type BundleWriter, createBundleWriter } from './writer.ts'
 
@@ -39,6 +40,8 @@ export interface ExportOptions {
   /** Bytes of a part; null: one file. */
   readonly split: number | null
   readonly force: boolean
+  /** As what its base lacks alone (`encodeThin`); needs `since` or `need`. */
+  readonly thin?: boolean
   /** Empty: the bundle is not signed. */
   readonly keys: readonly SigningKey[]
   /** What this mirror trusts to sign artifacts, as in `catalog.trustRoot`: a bundle with the catalog carries it. */
@@ -89,7 +92,8 @@ export async function exportBundle(options: ExportOptions): Promise<ExportReport
 async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): Promise<ExportReport> {
   const sources = chosenSources(snapshot, options)
   const base = await chosenBase(snapshot, options, sources)
-  const writer = createBundleWriter(options.path, options)
+  const thin = options.thin === true ? prepareThin(snapshot.reads, base, options) : null
+  const writer = createBundleWriter(thin?.whole ?? options.path, options)
   try {
     const { onProgress } = options
     const states = base?.states ?? null
@@ -107,13 +111,14 @@ async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): P
     const dated = await addDates(snapshot, sources, written, writer)
     const counts = { ...dated, ...countDoubts(snapshot, sources, since, options.now()), ...names, ...trusted }
     const header = describeState(snapshot, options, sources)
-    const sequence = await recordState(snapshot, options, header)
+    const sequence = await recordState(snapshot, options, header, documentsOf(snapshot, sources))
     const head = { ...headOf(snapshot, options, header, base), sequence, counts }
     const { manifest, bytes, drafts } = await writer.complete(head, options.keys)
     await verifyOwn(drafts, options.keys, written.blobs, onProgress)
-    const files = await writer.publish()
+    const made = thin === null ? { files: await writer.publish(), bytes } : await thin.publish(drafts, written.blobs)
     const partial = sources.filter((source) => manifest.sources[source]?.whole === false)
-    return { manifest, files, bytes, partial }
+    if (thin !== null) await writer.discard()
+    return { manifest, ...made, partial }
   } catch (error) {
     await writer.discard()
     throw error
@@ -129,6 +134,10 @@ async function addDates(
 ): Promise<ManifestHead['counts']> {
   const put = sources.includes('osv') ? await writeDates(snapshot, dated, writer) : 0
   return put === 0 ? counts : { ...counts, 'osv-dates': { put, removed: 0 } }
+}
+
+function documentsOf({ reads }: ExportSnapshot, sources: readonly SourceName[]): string[] {
+  return sources.flatMap((source) => reads.feeds.listDocuments(source).map(({ path }) => path))
 }
 
 function chosenSources({ carried }: ExportSnapshot, { sources, dataDir }: ExportOptions): SourceName[] {

@@ -4,7 +4,8 @@ import { systemCode } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
 import { type SummaryHeader, type SummarySource, writeSummary } from '../../../store/replication/summary.ts'
-import { openWrites } from '../../../store/writer.ts'
+import type { Document } from '../../../store/feeds/documents.ts'
+import { type Writes, openWrites } from '../../../store/writer.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
 
 /**
@@ -68,11 +69,12 @@ interface RecordOptions {
   readonly now: () => number
 }
 
-/** Assigns the sequence of the exported state and stores its summary, for later deltas. */
+/** Assigns the sequence of the exported state and stores its summary, for later deltas, and its documents, for thin ones. */
 export async function recordState(
-  { carried }: ExportSnapshot,
+  { carried, reads }: ExportSnapshot,
   { dataDir, keep, spared }: RecordOptions,
   header: SummaryHeader,
+  documents: readonly string[] = [],
 ): Promise<number> {
   const chunks: Buffer[] = []
   for await (const chunk of writeSummary(carried, header)) chunks.push(chunk)
@@ -83,6 +85,7 @@ export async function recordState(
       try {
         const { sequence } = await store.transaction(() => {
           const given = store.ledger.recordExport(header.sources, header.createdAt, summary)
+          for (const path of documents) keepDocument(store, given, reads.feeds.readDocument(path))
           store.ledger.forgetSummaries(keep, [...spared, given])
           return Promise.resolve({ commit: true, sequence: given })
         })
@@ -95,4 +98,12 @@ export async function recordState(
   } finally {
     store.close()
   }
+}
+
+/** A larger document is not compressed against its earlier version, bytes as stored. */
+const MOST_KEPT = 16 * 2 ** 20
+
+function keepDocument({ ledger }: Writes, sequence: number, document: Document | null): void {
+  const isKept = document?.body !== null && (document?.body.length ?? 0) <= MOST_KEPT
+  if (document !== null && isKept) ledger.keepDocument(sequence, document)
 }

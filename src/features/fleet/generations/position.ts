@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { MirrorError, systemCode } from '../../../base/errors.ts'
 import { makeFolder, replacePrivateFile } from '../../../base/files.ts'
 import { createChangeReader } from '../../../store/changes/log.ts'
-import { guarded, openReader } from '../../../store/database/open.ts'
+import { namingFaults, openReader } from '../../../store/database/open.ts'
 import { createLedgerReader } from '../../../store/replication/ledger.ts'
 import type { ChainLink } from './chain.ts'
 import type { KnownGeneration } from './format/generation.ts'
@@ -23,7 +23,7 @@ export function positionOf({ generation, sha256 }: KnownGeneration): Position {
 /** Returns a folder of the fleet's own files in a data folder: downloads, exports and the last publication. Throws `storage`. */
 export function fleetFolder(dataDir: string): string {
   const folder = join(dataDir, 'fleet')
-  guarded(dataDir, () => makeFolder(folder))
+  namingFaults(dataDir, () => makeFolder(folder))
   return folder
 }
 

@@ -47,7 +47,7 @@ function createWriter(root: string, elapsed: () => number): Write {
       throw error
     }))
   return (key, body, commit) =>
-    guarded(root, `write ${key}`, async () => {
+    attempt(root, `write ${key}`, async () => {
       const path = pathIn(root, key)
       const mode = await prepare()
       await sweep()
@@ -82,7 +82,7 @@ export function createFolderStore(url: string, elapsed = (): number => performan
     })
   /** Reads an object. In a folder that is not there, a missing file says nothing. */
   const read = <T>(key: string, action: (path: string) => Promise<T | null>): Promise<T | null> =>
-    guarded(root, `read ${key}`, async () => {
+    attempt(root, `read ${key}`, async () => {
       const path = pathIn(root, key)
       await refuseLinks(root, key)
       const found = await action(path)
@@ -102,7 +102,7 @@ export function createFolderStore(url: string, elapsed = (): number => performan
     putIfMatch: (key, body, etag) => write(key, body, (draft, path) => replace(draft, path, etag)),
     list: (prefix) => listFolder(root, prefix),
     delete: (key) =>
-      guarded(root, `delete ${key}`, async () => {
+      attempt(root, `delete ${key}`, async () => {
         const path = pathIn(root, key)
         await stat(root)
         await refuseLinks(root, key)
@@ -137,7 +137,7 @@ const REFUSED: ReadonlySet<string> = new Set([
 ])
 
 /** Runs a call; a system error becomes a `FleetError` that names the folder. */
-async function guarded<T>(root: string, what: string, action: () => Promise<T>): Promise<T> {
+async function attempt<T>(root: string, what: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action()
   } catch (cause) {
@@ -224,7 +224,7 @@ async function makeParents(root: string, key: string, mode: number): Promise<voi
 
 async function* listFolder(root: string, prefix: string): AsyncGenerator<ObjectInfo> {
   const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1)
-  const names = await guarded(root, `list ${prefix}`, async () => {
+  const names = await attempt(root, `list ${prefix}`, async () => {
     await stat(root)
     await refuseLinks(root, folder)
     return readdir(join(root, folder), { withFileTypes: true }).catch((error: unknown) => {
@@ -237,7 +237,7 @@ async function* listFolder(root: string, prefix: string): AsyncGenerator<ObjectI
     if (!key.startsWith(prefix) || entry.name.startsWith('.')) continue
     if (entry.isDirectory()) yield* listFolder(root, `${key}/`)
     else {
-      const info = await guarded(root, `list ${key}`, () => infoOf(join(root, key), key))
+      const info = await attempt(root, `list ${key}`, () => infoOf(join(root, key), key))
       if (info !== null) yield info
     }
   }

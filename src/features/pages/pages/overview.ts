@@ -1,3 +1,4 @@
+import { describeOverAge } from '../../../server/status/age.ts'
 import type { SourceState, SourceStatus } from '../../../base/reports/sources.ts'
 import type { Status } from '../../../base/reports/status.ts'
 import { clip } from '../../../base/text.ts'
@@ -15,7 +16,7 @@ import type { PageCall, PageView } from '../page.ts'
 import { changeWords } from './changes/log.ts'
 import { changesChart } from './chart.ts'
 import { withoutCommand } from '../open-text.ts'
-import { problemNotices, retriedNotices, withoutDistance } from './problems.ts'
+import { agedCell, problemNotices, retriedNotices, withoutDistance } from './problems.ts'
 import { runTicks } from './runs/ticks.ts'
 import { whyOff } from './transfer/deliveries.ts'
 
@@ -57,12 +58,11 @@ const STATES: Readonly<Record<SourceState, readonly [words: string, tone: Tone]>
 const REJECTED = ['quarantined: a rejected change is still offered', 'warn'] as const
 
 function cardOf(call: PageCall, source: SourceStatus): SourceCard {
-  const { name, asOf, ageSeconds, lastRun, nextRunAt, records, snapshot, partialListCount } = source
+  const { name, asOf, lastRun, nextRunAt, records, snapshot, partialListCount } = source
   const { progress } = source
   const scope = scopeWords(call, source)
   const { now, config } = call
-  const limit = config[name].maxAgeHours * 3600
-  const isOld = ageSeconds === null || ageSeconds > limit
+  const isOld = describeOverAge(config, name, source.ageSeconds) !== null
   const isFirst = asOf === null && source.state === 'running'
   const [words, tone] = stateOf(source, isFirst, isOld)
   const ended = lastRun === null ? [plain('never')] : runCells(call, lastRun)
@@ -72,7 +72,7 @@ function cardOf(call: PageCall, source: SourceStatus): SourceCard {
     state: words,
     rows: [
       ...(progress ? ([['progress', plain(describeRunProgress(progress))]] as const) : []),
-      ['age', ageCell(source, limit, isFirst)],
+      ['age', ageCell(call, source, isFirst)],
       ['as of', withoutDistance(time(asOf, now))],
       ['last run', ended],
       ['next run', nextRunAt === null ? plain('not scheduled') : time(nextRunAt, now)],
@@ -96,13 +96,9 @@ function stateOf(source: SourceStatus, isFirst: boolean, isOld: boolean): readon
   return [isInScope ? IN_SCOPE : words, isOld ? 'bad' : tone]
 }
 
-/** Returns the age of a source; `limit`: the highest that the policy permits, seconds. */
-function ageCell({ asOf, ageSeconds }: SourceStatus, limit: number, isFirst: boolean): Cell {
-  if (ageSeconds !== null) {
-    const tone = ageSeconds > limit ? 'bad' : 'good'
-    return { ...state(span(ageSeconds), tone), note: `policy: at most ${span(limit)}` }
-  }
-  const words = asOf === null ? 'nothing is mirrored yet' : NO_AGE_HERE
+function ageCell({ config }: PageCall, source: SourceStatus, isFirst: boolean): Cell {
+  if (source.ageSeconds !== null) return agedCell(config, source, span(source.ageSeconds))
+  const words = source.asOf === null ? 'nothing is mirrored yet' : NO_AGE_HERE
   return state(words, isFirst ? 'warn' : 'bad')
 }
 

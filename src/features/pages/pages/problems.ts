@@ -1,5 +1,6 @@
 import { NO_AGE, type SourceName } from '../../../base/domain/sources.ts'
 import { clip, counted } from '../../../base/text.ts'
+import { describeOverAge } from '../../../server/status/age.ts'
 import type { MirrorProblem } from '../../../server/status/problem.ts'
 import { problemsOf } from '../../../server/status/problems.ts'
 import type { SourceStatus } from '../../../base/reports/sources.ts'
@@ -82,12 +83,20 @@ function servedRow(
   { config, now }: ProblemPlace,
   { name, asOf, ageSeconds }: SourceStatus,
 ): FactsBlock['rows'][number] {
-  const limit = config[name].maxAgeHours * 3600
   if (asOf === null) return [`${name} serves`, state('nothing: none of it is mirrored yet', 'bad')]
-  const isOver = ageSeconds === null || ageSeconds > limit
   const age = ageSeconds === null ? `dated ${NO_AGE}` : `${span(ageSeconds)} old`
-  const policy = { ...state(age, isOver ? 'bad' : 'good'), note: `policy: at most ${span(limit)}` }
+  const policy = agedCell(config, { name, ageSeconds }, age)
   return [`${name} serves`, [plain('data of'), withoutDistance(time(asOf, now)), policy]]
+}
+
+/** Returns the age of a source in these words, judged by its policy, which is noted. */
+export function agedCell(
+  config: ProblemPlace['config'],
+  { name, ageSeconds }: Pick<SourceStatus, 'name' | 'ageSeconds'>,
+  words: string,
+): Cell {
+  const tone = describeOverAge(config, name, ageSeconds) === null ? 'good' : 'bad'
+  return { ...state(words, tone), note: `policy: at most ${span(config[name].maxAgeHours * 3600)}` }
 }
 
 /** Returns the cell of a time without how long ago that was. */

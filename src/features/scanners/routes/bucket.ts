@@ -4,7 +4,7 @@ import { crc32c, googHash } from '../../../archive/zip/crc32c.ts'
 import type { EdgeFields } from '../../../server/http/edge-fields.ts'
 import { PUBLIC_CACHING, type Exchange, type Heads, respond } from '../../../server/http/response.ts'
 import { type OpenArchive, openArchiveFile } from '../../../server/http/send-file.ts'
-import { type BucketPath, BUCKET, bucketPath, isBucket } from '../../../server/http/paths.ts'
+import { type BucketPath, BUCKET, bucketPath, isBucket } from './paths.ts'
 import {
   type Failures,
   type Problem,

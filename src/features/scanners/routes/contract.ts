@@ -1,7 +1,6 @@
-import type { BUCKET_PATHS, QUERY_PATHS } from '../../../server/http/paths.ts'
+import type { QUERY_SCHEMAS } from './query-schemas.ts'
 import { mirrored, mirroredFile, problems } from '../../../server/contract/answers.ts'
-import { CONDITIONS, EDGE, MIRRORED, RANGES, headersOf } from '../../../server/contract/components.ts'
-import { idParameter } from '../../../server/contract/feeds.ts'
+import { CONDITIONS, EDGE, MIRRORED, RANGES, headersOf, idParameter, ref } from '../../../server/contract/components.ts'
 import type { ComponentRef, InputParameter, PathOperation } from '../../../server/contract/openapi.ts'
 import { schemaOf } from '../../../server/contract/schema-ref.ts'
 
@@ -26,8 +25,8 @@ function fileContract(summary: string, type: string, parameters: readonly InputP
   }
 }
 
-/** The layout of osv.dev's bucket; a path without a contract here does not compile. */
-export const BUCKET_CONTRACTS: Readonly<Record<(typeof BUCKET_PATHS)[number], PathOperation>> = {
+/** The paths of osv.dev's bucket: of all ecosystems, and of each. */
+export const BUCKET_CONTRACTS: Readonly<Record<string, PathOperation>> = {
   '/osv/ecosystems.txt': fileContract('The names of all ecosystems', 'text/plain'),
   '/osv/modified_id.csv': fileContract('Modification date and id of every record', 'text/csv'),
   '/osv/all.zip': fileContract('All records in one zip archive', 'application/zip'),
@@ -52,6 +51,10 @@ export const BUCKET_CONTRACTS: Readonly<Record<(typeof BUCKET_PATHS)[number], Pa
       ...FAULTS,
     },
   },
+}
+
+function queryBody(name: keyof typeof QUERY_SCHEMAS): ComponentRef {
+  return ref('schemas', name)
 }
 
 function queryContract(
@@ -80,17 +83,17 @@ function queryContract(
   }
 }
 
-/** osv.dev's query API; a path without a contract here does not compile. */
-export const QUERY_CONTRACTS: Readonly<Record<(typeof QUERY_PATHS)[number], PathOperation>> = {
+/** The paths of osv.dev's query API. */
+export const QUERY_CONTRACTS: Readonly<Record<string, PathOperation>> = {
   '/osv/v1/query': queryContract(
     'Records about a package version',
-    { asked: schemaOf('Query'), required: true },
-    schemaOf('QueryAnswer'),
+    { asked: queryBody('Query'), required: true },
+    queryBody('QueryAnswer'),
   ),
   '/osv/v1/querybatch': queryContract(
     'Ids of records about many package versions',
-    { asked: schemaOf('QueryBatch'), required: false },
-    schemaOf('QueryBatchAnswer'),
+    { asked: queryBody('QueryBatch'), required: false },
+    queryBody('QueryBatchAnswer'),
   ),
   '/osv/v1/vulns/{id}': {
     summary: 'A record by its id',

@@ -1,4 +1,4 @@
-import { BUCKET, BUCKET_PATHS, QUERY_API, QUERY_PATHS, lacksQueryBase } from '../../../server/http/paths.ts'
+import { BUCKET, QUERY_API, lacksQueryBase } from './paths.ts'
 import { PUBLIC_CACHING, createHeads } from '../../../server/http/response.ts'
 import { findMissingRecord } from '../../../server/lookup/missing-record.ts'
 import type { NodeAnswer } from '../../../server/app.ts'
@@ -13,18 +13,19 @@ export function scannerRoutes(maker: ViewsMaker | null): ServerPlugin {
   return (app, tools, done) => {
     const { config } = tools
     const { bucket, query } = createScannerPaths(maker, tools)
+    app.bodySchemas(async () => (await import('./query-schemas.ts')).QUERY_SCHEMAS)
     const ofBucket = app.onNode(bucket)
     if (config.views.bucket)
-      for (const path of BUCKET_PATHS) {
+      for (const [path, schema] of Object.entries(BUCKET_CONTRACTS)) {
         const isRecord = path.includes('{id}')
         const url = isRecord ? `${BUCKET}*` : path.replace('{ecosystem}', ':ecosystem')
-        app.get(url, { schema: BUCKET_CONTRACTS[path], config: { path } }, ofBucket)
+        app.get(url, { schema, config: { path, listed: 'mirrored' } }, ofBucket)
       }
     if (config.views.query)
-      for (const path of QUERY_PATHS) {
-        const schema = QUERY_CONTRACTS[path]
-        if (path.includes('{id}')) app.get(path.replace('{id}', '*'), { schema, config: { path } }, app.onNode(query))
-        else app.post(path, { schema, ...app.onUnreadBody(query) })
+      for (const [path, schema] of Object.entries(QUERY_CONTRACTS)) {
+        const route = { schema, config: { path, listed: 'mirrored' } } as const
+        if (path.includes('{id}')) app.get(path.replace('{id}', '*'), route, app.onNode(query))
+        else app.post(path, { ...route, ...app.onUnreadBody(query) })
       }
     app.get(`${QUERY_API}*`, app.onNode(query)) // not the bucket's
     app.answerRest(below([QUERY_API], query))

@@ -4,7 +4,7 @@ import { sha256Hex } from '../../../base/digest.ts'
 import { syncAll } from './files.ts'
 import { makeFolder } from '../../../base/files.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
-import { guarded } from '../../../store/database/open.ts'
+import { namingFaults } from '../../../store/database/open.ts'
 import {
   type ViewsKind,
   GENERATION,
@@ -67,7 +67,7 @@ export async function makeGeneration<T>(making: Making<T>): Promise<T | null> {
   if (!rebuild && isServed(making)) return null
   const lock = acquireLock(dataDir, 'views')
   try {
-    guarded(dataDir, () => makeFolder(viewsDir(dataDir)))
+    namingFaults(dataDir, () => makeFolder(viewsDir(dataDir)))
     if (!rebuild && isServed(making)) return null
     const folder = generationDir(dataDir, name)
     const current = readCurrentViews(dataDir, kind)?.name ?? null

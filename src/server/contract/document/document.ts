@@ -31,10 +31,12 @@ interface ContractParts {
   readonly server: string
   /** What the routes of the server declare. */
   readonly contracts: readonly ContractEntry[]
+  /** Those that features add. */
+  readonly schemas: Readonly<Record<string, object>>
 }
 
 /** Builds the document from what routes declare. */
-export function buildContract({ version, server, contracts }: ContractParts): OpenApiDocument {
+export function buildContract({ version, server, contracts, schemas }: ContractParts): OpenApiDocument {
   const written: OpenApiDocument['paths'] = Object.fromEntries(
     contracts.map(([path, contract]) => [
       path,
@@ -63,7 +65,7 @@ export function buildContract({ version, server, contracts }: ContractParts): Op
       description,
     })),
     paths: Object.fromEntries(Object.entries(paths).sort(compareAnswers)),
-    components: { ...usedComponents(paths, shared), securitySchemes: SECURITY_SCHEMES },
+    components: { ...usedComponents(paths, { ...shared, schemas }), securitySchemes: SECURITY_SCHEMES },
   }
 }
 
@@ -95,15 +97,15 @@ const COMPONENTS: Readonly<Record<string, Readonly<Record<string, object>>>> = {
   headers: HEADER_COMPONENTS,
 }
 
-/** The components that the paths refer to, directly or through others; `shared`: those made of equal parts. */
+/** The components that the paths refer to, directly or through others; `more`: those of features, and those made of equal parts. */
 function usedComponents(
   paths: object,
-  shared: Readonly<Record<string, Readonly<Record<string, object>>>>,
+  more: Readonly<Record<string, Readonly<Record<string, object>>>>,
 ): Record<string, Record<string, object>> {
   const used: Record<string, Record<string, object>> = {}
   const follow = (part: object): void => {
     for (const [, kind = '', name = ''] of JSON.stringify(part).matchAll(/#\/components\/(\w+)\/([\w-]+)/g)) {
-      const component = shared[kind]?.[name] ?? COMPONENTS[kind]?.[name]
+      const component = more[kind]?.[name] ?? COMPONENTS[kind]?.[name]
       if (component === undefined || used[kind]?.[name] !== undefined) continue
       used[kind] = { ...used[kind], [name]: component }
       follow(component)

@@ -250,5 +250,18 @@ ${CATALOG_TABLES}
   ) STRICT, WITHOUT ROWID;
 `
 
+const EXPORTED_DOCUMENTS = `
+  CREATE TABLE exported_document ( -- the documents of exported states whose summary is stored, for thin bundles
+    sequence INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    digest BLOB NOT NULL,         -- SHA-256 of the content
+    PRIMARY KEY (sequence, path)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE exported_body (
+    digest BLOB PRIMARY KEY,
+    bytes BLOB NOT NULL           -- a gzip member
+  ) STRICT, WITHOUT ROWID;
+`
+
 /** The schema of `mirror.db`. A change of it is a further step. */
-export const MIRROR_SCHEMA: Schema = { first: 26, steps: [TABLES] }
+export const MIRROR_SCHEMA: Schema = { first: 26, steps: [TABLES, EXPORTED_DOCUMENTS] }

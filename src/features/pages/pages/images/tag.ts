@@ -4,14 +4,15 @@ import { requestedPath } from '../../../../server/catalog/not-found.ts'
 import { canonicalPath } from '../../../../base/domain/path-templates.ts'
 import { type Fields, fieldsOf } from '../../../../base/json/objects.ts'
 import type { DocumentLink } from '../../../../answers/answer.ts'
+import { tagFindingsPart } from '../../../lookup/change-tables.ts'
 import { type ArtifactKind, artifactParts, readArtifacts, tagAnswer } from '../../../lookup/tag.ts'
 import type { Block } from '../../blocks.ts'
 import { answerBlocks } from '../../links.ts'
-import { code, grouped, link, plain } from '../../../../answers/cells.ts'
+import { code, link } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, parameter } from '../../page.ts'
 import { type ShownArtifact, shownArtifacts } from './artifacts.ts'
 import { type Further, contentBlocks } from './contents.ts'
-import { NOT_JUDGED, packageWords, whyNoTags } from '../../../../store/findings/words.ts'
+import { NOT_JUDGED, whyNoTags } from '../../../../store/findings/words.ts'
 import { changesBlocks, readTagFindings } from '../tags/log.ts'
 
 const ITEM = '/v1/tags/{id}'
@@ -63,30 +64,16 @@ function findingBlocks(call: PageCall, id: string): Block[] {
     changes: reads.listLogOf(id, MOST_CHANGES),
   }))
   const tag = found?.tag ?? null
-  if (found === null || tag === null) return [notJudgedNotice(NOT_JUDGED)]
-  if (tag.refusal !== null) return [notJudgedNotice(`${tag.refusal}: its artifacts below say what is stored`)]
-  const { changes } = found
-  const { findings, fixable, critical, high, suppressed } = tag
+  const part = tagFindingsPart(tag === null ? NOT_JUDGED : (tag.refusal ?? tag))
+  const blocks = answerBlocks(call, { parts: [part] })
+  if (found === null || part.kind === 'notice') return blocks
   const heading: Block = {
     kind: 'heading',
     title: 'Findings of this mirror',
     note: 'What this mirror finds in the SBOM of the tag by its own records; the service may count others.',
   }
-  const counts: Block = {
-    kind: 'facts',
-    rows: [
-      ['findings', plain(`${grouped(findings)}, ${grouped(fixable)} with a fix`)],
-      ['severity', plain(`${grouped(critical)} critical, ${grouped(high)} high`)],
-      ['ruled out by VEX', plain(grouped(suppressed))],
-      ['packages', plain(packageWords(tag))],
-      ['all tags', link('changes of findings', call.ui('tag-changes'))],
-    ],
-  }
-  return [heading, counts, ...changesBlocks(call, changes)]
-}
-
-function notJudgedNotice(text: string): Block {
-  return { kind: 'notice', tone: 'warn', title: 'The SBOM of this tag is not judged', text }
+  const more: Block = { kind: 'facts', rows: [['all tags', link('changes of findings', call.ui('tag-changes'))]] }
+  return [heading, ...blocks, more, ...changesBlocks(call, found.changes)]
 }
 
 /** Loads the page of a set of artifacts: the evidence of an AVR (artifact vulnerability remediation). */

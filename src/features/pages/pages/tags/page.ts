@@ -1,8 +1,8 @@
 import { describeMissing, missingOf } from '../../../../server/snapshot/missing.ts'
 import { toIsoOrNull } from '../../../../base/time.ts'
-import { counted } from '../../../../base/text.ts'
 import type { FindingsState } from '../../../../store/findings/reads.ts'
-import { judgedWords } from '../../../../store/findings/words.ts'
+import { judgedParts } from '../../../lookup/change-tables.ts'
+import { answerBlocks } from '../../links.ts'
 import { type Cell, link, plain, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
 import { changesBlocks, requireTagFindings } from './log.ts'
@@ -32,14 +32,10 @@ export function loadTagChanges(call: PageCall): PageView {
     title: 'Changes of findings',
     alternates: [{ type: 'application/atom+xml', title: 'Changes of findings', href: ui('tag-changes.atom') }],
     blocks: [
+      ...answerBlocks(call, { parts: judgedParts(counts, isWhole, refusals) }),
       {
         kind: 'facts',
         rows: [
-          ['tags', plain(judgedWords(counts, isWhole))],
-          ...refusals.map((one): [string, Cell] => [
-            'not judged',
-            plain(`${counted(one.tags, 'tag')}: ${one.reason}`, 600),
-          ]),
           ...missingRows(call, state),
           ['all tags', link('images with their findings', ui('images'))],
           ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],

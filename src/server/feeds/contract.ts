@@ -1,25 +1,13 @@
 import { ECOSYSTEMS } from '../../base/domain/resources.ts'
 import { FILTERED_FEEDS, OSV_ARCHIVE, OSV_INDEX, OSV_RECORD } from '../../base/domain/feed-paths.ts'
 import { FILTER_NAMES } from '../snapshot/patch-filter.ts'
-import { UNFILTERED, mirrored, mirroredFile, problems } from './answers.ts'
-import { CONDITIONS, EDGE, RANGES } from './components.ts'
-import type { InputParameter, PathOperation } from './openapi.ts'
-import { schemaOf } from './schema-ref.ts'
+import { UNFILTERED, mirrored, mirroredFile, problems } from '../contract/answers.ts'
+import { CONDITIONS, EDGE, RANGES, idParameter } from '../contract/components.ts'
+import type { InputParameter, PathOperation } from '../contract/openapi.ts'
+import { schemaOf } from '../contract/schema-ref.ts'
 
 const TAGS = ['Public feeds']
 const FAULTS = problems('message', 400, 404, 500, 503)
-
-/** An id in a path; `what` says of what. */
-export function idParameter(name: string, what: string, example: string): InputParameter {
-  return {
-    name,
-    in: 'path',
-    required: true,
-    description: `${what}; percent-encoded.`,
-    schema: { type: 'string', minLength: 1 },
-    example,
-  }
-}
 
 const filter = (name: string, description: string, more: object = {}): InputParameter => {
   return { name, in: 'query', description, schema: { type: 'string', ...more } }

@@ -1,5 +1,5 @@
-import { DOUBTS, type Doubt } from '../../../base/domain/doubts.ts'
-import { SOURCES } from '../../../base/domain/sources.ts'
+import { DOUBTS, type Doubt } from '../../base/domain/doubts.ts'
+import { SOURCES } from '../../base/domain/sources.ts'
 import {
   COUNT,
   FLAG,
@@ -17,8 +17,8 @@ import {
   oneOf,
   optional,
   typed,
-} from '../../../base/schema.ts'
-import type { RecordDifference } from '../../../documents/differences/difference.ts'
+} from '../../base/schema.ts'
+import type { RecordDifference } from '../../documents/differences/difference.ts'
 
 const RANGES = list(
   object({

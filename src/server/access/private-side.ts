@@ -9,8 +9,8 @@ import { type Access, createAccess } from './access.ts'
 import { createLinkSecrets } from './link-secrets.ts'
 import { type Links, createLinks } from './signed-links.ts'
 
-/** What the gate is made from. */
-interface GateOptions {
+/** What it is made from. */
+interface PrivateSideOptions {
   readonly reads: PinnedReads
   /** Of its keys only the hashes are kept. */
   readonly config: Pick<Config, 'server'>
@@ -21,7 +21,7 @@ interface GateOptions {
 }
 
 /** What opens the private side of the API. */
-export interface Gate {
+export interface PrivateSide {
   /** Who may read; for pages that show more to those who may. */
   readonly access: Access
   readonly links: Links
@@ -32,7 +32,7 @@ export interface Gate {
 }
 
 /** Puts keys and links together. Throws `config` for keys or proxies that cannot be. */
-export function createGate({ reads, config, listeningOn, log, now }: GateOptions): Gate {
+export function createPrivateSide({ reads, config, listeningOn, log, now }: PrivateSideOptions): PrivateSide {
   const settings = config.server
   const { publicUrl } = settings
   const trusted = createTrust(settings.trustProxy)

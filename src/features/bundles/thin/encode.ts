@@ -1,0 +1,164 @@
+import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib'
+import { MirrorError } from '../../../base/errors.ts'
+import { createPacker } from '../../../base/gzip/pieces.ts'
+import { trailerSize } from '../../../base/gzip/member.ts'
+import { deflate, packedBytes } from '../../../archive/zip/member.ts'
+import { openSource } from '../../../archive/zip/reader.ts'
+import type { BundleMember } from '../format/manifest.ts'
+import type { OutputFile } from '../export/output-file.ts'
+import { ARCHIVE_LIMITS, archiveName } from '../import/records/members.ts'
+import type { Claims } from '../import/envelope.ts'
+import type { Bundle } from '../import/open.ts'
+import {
+  type BaseContents,
+  type GroupEntry,
+  type Recipe,
+  type ThinHead,
+  GROUP_BYTES,
+  MOST_BYTES,
+  STORED_PIECE,
+  deflaterId,
+  frameOf,
+  magic,
+  squeeze,
+} from './format.ts'
+import { type Prediction, createPrediction, dictionaryOf, hasRecords } from './predicted.ts'
+
+/** What a thin bundle is made of. */
+interface ThinSource {
+  /** The whole bundle, verified. */
+  readonly bundle: Bundle & { readonly claims: Claims }
+  readonly base: BaseContents
+  /** The state digests of the base. */
+  readonly digests: ThinHead['base']
+  /** The path of the document in a member, by the member's name. */
+  readonly documents: ReadonlyMap<string, string>
+}
+
+const NONE = Buffer.alloc(0)
+
+/** Writes a bundle as what its base lacks. Throws as `bundle.read` does, and `storage`. */
+export async function encodeThin(source: ThinSource, target: OutputFile): Promise<void> {
+  let at = 0
+  const write = async (bytes: Buffer): Promise<void> => {
+    await target.write(at, bytes)
+    at += bytes.length
+  }
+  const { bundle, digests } = source
+  const { manifest, claims } = bundle
+  const recipes = await Promise.all(manifest.members.map((member) => recipeFor(member, source)))
+  const head: ThinHead = {
+    base: digests,
+    deflater: deflaterId(),
+    manifest: claims.manifest.toString(),
+    signatures: [...claims.signatures].map(([key, bytes]) => ({ key, bytes: bytes.toString('base64') })),
+    recipes,
+  }
+  await write(magic())
+  await write(frameOf(squeeze(Buffer.from(JSON.stringify(head)), NONE)))
+  const prediction = createPrediction()
+  const encoder = { ...source, write, prediction }
+  const members = manifest.members.map((member, i) => ({ member, recipe: recipes[i] ?? STORED }))
+  // Rows follow from records, so these come first.
+  for (const { recipe } of members) if (recipe.kind === 'records') await writeRecords(encoder)
+  for (const { member, recipe } of members) await writeMember(encoder, member, recipe)
+}
+
+const STORED: Recipe = { kind: 'stored', path: null, gzip: null }
+
+/** Chooses how a member is made again; it is stored where this program would make other bytes of its content. */
+async function recipeFor({ name, size }: BundleMember, { bundle, documents }: ThinSource): Promise<Recipe> {
+  if (name.startsWith('rows/')) return { ...STORED, kind: 'rows' }
+  if (name === archiveName(bundle.manifest)) return { ...STORED, kind: 'records' }
+  if (size > MOST_BYTES) return STORED
+  const packed = await bundle.read(name)
+  if ((trailerSize(packed) ?? 0) > MOST_BYTES) return STORED
+  return recipeOf(packed, documents.get(name) ?? null)
+}
+
+/** Levels of zlib, those that servers use first. */
+const LEVELS = [6, 9, 1, 5, 4, 3, 2, 7, 8]
+/** Bytes of gzip before the deflate stream, where the header has no names. */
+const GZIP_HEADER = 10
+
+function recipeOf(packed: Buffer, path: string | null): Recipe {
+  const content = gunzipSync(packed)
+  if (compressAgain({ ...STORED, kind: 'packed' }, content).equals(packed)) return { kind: 'packed', path, gzip: null }
+  const header = packed.toString('hex', 0, GZIP_HEADER)
+  const made = LEVELS.map((level): Recipe => {
+    return { kind: 'gzip', path, gzip: { level, header } }
+  })
+  return made.find((recipe) => compressAgain(recipe, content).equals(packed)) ?? STORED
+}
+
+/** Compresses the content of a member as its recipe says. */
+export function compressAgain({ kind, gzip }: Recipe, content: Buffer): Buffer {
+  if (kind === 'rows') return deflateRawSync(content)
+  if (gzip !== null) {
+    const made = gzipSync(content, { level: gzip.level })
+    return Buffer.concat([Buffer.from(gzip.header, 'hex'), made.subarray(GZIP_HEADER)])
+  }
+  const packer = createPacker()
+  packer.push(content)
+  return packer.end()
+}
+
+interface Encoder extends ThinSource {
+  readonly write: (bytes: Buffer) => Promise<void>
+  readonly prediction: Prediction
+}
+
+async function writeMember(encoder: Encoder, { name, size }: BundleMember, recipe: Recipe): Promise<void> {
+  const { bundle, base, prediction, write } = encoder
+  if (recipe.kind === 'records') return
+  if (recipe.kind === 'stored') {
+    const source = bundle.source(name)
+    for (let at = 0; at < size; at += STORED_PIECE)
+      await write(frameOf(await source.read(at, Math.min(STORED_PIECE, size - at))))
+    return
+  }
+  const bytes = await bundle.read(name)
+  const content = recipe.kind === 'rows' ? bytes : gunzipSync(bytes)
+  await write(frameOf(squeeze(content, dictionaryOf({ name, recipe }, base, prediction))))
+  if (hasRecords(name)) prediction.pass(content)
+}
+
+/** Records of one frame. */
+interface Group {
+  entries: GroupEntry[]
+  earlier: Buffer[]
+  bytes: Buffer[]
+  size: number
+}
+
+const emptyGroup = (): Group => ({ entries: [], earlier: [], bytes: [], size: 0 })
+
+/** Writes the records in groups: what each is, then their bytes against the earlier versions of the group. */
+async function writeRecords({ bundle, base, prediction, write }: Encoder): Promise<void> {
+  const archive = bundle.source(archiveName(bundle.manifest))
+  const { directory } = await openSource(archive, ARCHIVE_LIMITS)
+  let group = emptyGroup()
+  const flush = async (isLast: boolean): Promise<void> => {
+    await write(frameOf(squeeze(Buffer.from(JSON.stringify({ isLast, entries: group.entries })), NONE)))
+    await write(frameOf(squeeze(Buffer.concat(group.bytes), Buffer.concat(group.earlier))))
+    group = emptyGroup()
+  }
+  for (let i = 0; i < directory.count; i++) {
+    const entry = directory.entry(i)
+    const region = await archive.read(entry.offset, directory.regionEnd(i) - entry.offset)
+    const packed = packedBytes(entry, region, ARCHIVE_LIMITS.maxMemberBytes)
+    if ('refused' in packed) throw new MirrorError('bundle', `its ${entry.name}: ${packed.refused}`)
+    const content = inflateRawSync(packed, { maxOutputLength: Math.max(1, entry.size) })
+    const id = entry.name.slice(0, -'.json'.length)
+    const earlier = base.record(id)
+    const carried = !deflate(content).equals(packed)
+    const bytes = carried ? packed : content
+    if (group.size > 0 && group.size + bytes.length + (earlier?.length ?? 0) > GROUP_BYTES) await flush(false)
+    group.entries.push({ id, size: bytes.length, known: earlier !== null, carried })
+    group.bytes.push(Buffer.from(bytes))
+    group.size += bytes.length + (earlier?.length ?? 0)
+    if (earlier !== null) group.earlier.push(earlier)
+    prediction.add({ id, crc32: entry.crc32, content })
+  }
+  await flush(true)
+}

@@ -1,0 +1,139 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { zstdCompressSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { createKeyFiles } from '../../../src/features/bundles/format/keys.ts'
+import { expand, squeeze } from '../../../src/features/bundles/thin/format.ts'
+import { commandHost } from '../../support/hosted.ts'
+import { bench } from '../../sync/fixtures.ts'
+import { folder } from './air-gap.ts'
+
+const run = commandHost()
+
+/** A source mirror with 40 records and a target mirror that took its first bundle. */
+async function world() {
+  const made = await bench({ sandbox: { records: 40, large: 0 } })
+  const dir = folder()
+  const { path, line } = { path: join(dir, 'key'), line: createKeyFiles(join(dir, 'key')).line }
+  const keys = { PATCHMIRROR_BUNDLE_SIGNING_KEYS: path, PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line }
+  const above = (...args: string[]) => run(args, { ...keys, PATCHMIRROR_DATA_DIR: made.dir }, '/')
+  const target = folder()
+  const below = (...args: string[]) => run(args, { ...keys, PATCHMIRROR_DATA_DIR: target }, '/')
+  const file = (name: string): string => join(dir, name)
+  const digest = async (side: typeof above): Promise<string> => (await side('status', '--digest')).out
+  await made.run('osv')
+  await made.run('feeds')
+  expect((await above('bundle', 'export', file('full.zip'))).code).toBe(0)
+  expect((await below('bundle', 'import', file('full.zip'))).code).toBe(0)
+  return { made, above, below, file, digest, keys }
+}
+
+/** Changes the source mirror's data in each way, and exports what changed: whole and thin. */
+async function changed({ made, above, file }: Awaited<ReturnType<typeof world>>) {
+  const { feed } = made.sandbox
+  feed.change(5)
+  feed.add(3)
+  await made.run('osv')
+  await made.run('feeds')
+  expect((await above('bundle', 'export', file('whole.zip'), '--since', '1')).err).toBe('')
+  expect((await above('bundle', 'export', file('day.thin'), '--since', '1', '--thin')).err).toBe('')
+}
+
+test('a thin bundle brings the same state as a whole one, in a fraction of the bytes', async () => {
+  const all = await world()
+  await changed(all)
+  const { above, below, file, digest } = all
+  expect(statSync(file('day.thin')).size).toBeLessThan(statSync(file('whole.zip')).size / 2)
+  expect(await digest(below)).not.toBe(await digest(above))
+  const taken = await below('bundle', 'import', file('day.thin'))
+  expect([taken.code, taken.err]).toEqual([0, ''])
+  expect(taken.out).toContain('osv-record 8 put, 0 removed')
+  expect(await digest(below)).toBe(await digest(above))
+  const again = await below('bundle', 'import', file('day.thin'))
+  expect([again.code, again.err]).toEqual([0, expect.stringContaining('its state is stored already: nothing to do')])
+})
+
+test('a thin bundle for a mirror that described its state is one for that state', async () => {
+  const all = await world()
+  const { above, below, file, digest } = all
+  expect((await below('bundle', 'need', file('need'), '--brief')).code).toBe(0)
+  await changed(all)
+  const made = await above('bundle', 'export', file('for.thin'), '--for', file('need'), '--thin')
+  expect(made.code).toBe(0)
+  expect((await below('bundle', 'import', file('for.thin'))).code).toBe(0)
+  expect(await digest(below)).toBe(await digest(above))
+})
+
+test('a mirror with another state or other keys refuses a thin bundle, says what to do, and keeps its state', async () => {
+  const all = await world()
+  await changed(all)
+  const { made, above, below, file, digest, keys } = all
+  const before = await digest(below)
+  const empty = await run(['bundle', 'import', file('day.thin')], { ...keys, PATCHMIRROR_DATA_DIR: folder() }, '/')
+  expect([empty.code, empty.err]).toEqual([1, expect.stringContaining('exactly the state of bundle 1')])
+  const foreign = await run(['bundle', 'import', file('day.thin')], emptyMirror(), '/')
+  expect([foreign.code, foreign.err]).toEqual([1, expect.stringContaining('which bundle.trustedKeys does not have')])
+  made.sandbox.feed.remove(2)
+  await made.run('osv')
+  await above('bundle', 'export', file('next.thin'), '--since', '2', '--thin')
+  const refused = await below('bundle', 'import', file('next.thin'))
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('exactly the state of bundle 2')])
+  expect(refused.err).toContain('patchmirror bundle need FILE')
+  expect(await digest(below)).toBe(before)
+  for (const name of ['day.thin', 'next.thin']) expect((await below('bundle', 'import', file(name))).code).toBe(0)
+  expect(await digest(below)).toBe(await digest(above))
+})
+
+test('inspect says what a thin bundle is, and what it cannot say', async () => {
+  const all = await world()
+  await changed(all)
+  const { above, file } = all
+  const { code, out } = await above('bundle', 'inspect', file('day.thin'))
+  expect([code, out]).toEqual([0, expect.stringMatching(/kind: +delta since 1[^]+the signature fits/)])
+  const verified = await above('bundle', 'inspect', file('day.thin'), '--verify')
+  expect([verified.code, verified.err]).toEqual([2, expect.stringContaining('its import proves')])
+})
+
+const emptyMirror = () => {
+  const { line } = createKeyFiles(join(folder(), 'other'))
+  return { PATCHMIRROR_DATA_DIR: folder(), PATCHMIRROR_BUNDLE_TRUSTED_KEYS: line }
+}
+
+test('no change of a byte of a thin bundle, and no cut, is taken for another state', async () => {
+  const all = await world()
+  await changed(all)
+  const { below, file, digest } = all
+  const before = await digest(below)
+  const bytes = readFileSync(file('day.thin'))
+  const tried = file('tried.thin')
+  const places = Array.from({ length: 24 }, (_, i) => Math.floor(((i + 0.5) * bytes.length) / 24))
+  for (const at of places) {
+    const other = Buffer.from(bytes)
+    other.writeUInt8((other.readUInt8(at) ^ 0x20) & 0xff, at)
+    for (const damaged of [other, bytes.subarray(0, at), Buffer.concat([bytes, bytes.subarray(0, at)])]) {
+      writeFileSync(tried, damaged)
+      const { code, err } = await below('bundle', 'import', tried)
+      expect([at, code, err]).toEqual([at, 1, expect.stringMatching(/^patchmirror: .+/)])
+      expect(err).not.toMatch(/internal|\bat \w+ \(/)
+    }
+  }
+  expect(await digest(below)).toBe(before)
+})
+
+test.each([
+  [['--thin'], 'give it by --since or --for'],
+  [['--thin', '--since', '1', '--split', '1 MB'], '--split cuts large files'],
+])('export %s is refused with what to do', async (args, why) => {
+  const { code, err } = await run(['bundle', 'export', join(folder(), 'x'), ...args], emptyMirror(), '/')
+  expect([code, err]).toEqual([2, expect.stringContaining(why)])
+})
+
+test('a bomb is refused at its bound, and a dictionary that is another one as well', () => {
+  const bomb = zstdCompressSync(Buffer.alloc(2 ** 22))
+  expect(() => expand(bomb, Buffer.alloc(0), 1000)).toThrow('a part of it does not expand')
+  const text = Buffer.from('a line that both sides have\n'.repeat(100))
+  const squeezed = squeeze(text, text)
+  expect(squeezed.length).toBeLessThan(40)
+  expect(expand(squeezed, text, text.length).equals(text)).toBe(true)
+  expect(() => expand(squeezed, Buffer.from('x'), text.length)).toThrow('a part of it does not expand')
+})
