@@ -191,7 +191,7 @@ test('the core imports no feature, and there is one of each', () => {
     'readers of SBOMs': 1,
     'readers of VEX and CSAF': 1,
     'models of an answer for people': 1,
-    'printers of it': 2,
+    'printers of it': 3,
     'folders that judge what is wrong with the mirror': 1,
     'descriptions of the status': 1,
     'lines that prettier skips, source': 0,

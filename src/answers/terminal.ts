@@ -74,6 +74,11 @@ function outlineLines(columns: readonly Column[], rows: Table['rows']): string[]
   })
 }
 
+/** Returns what is to be known of a table that is printed in another form: why rows may be missing, and how to see more. */
+export function notesBeside(given: Table): string[] {
+  return [...notesOf(given), ...nextLines(given).slice(1)]
+}
+
 /** Says how many rows of a list are shown, and how to see the next ones. */
 function nextLines({ rows, next, total, more }: Table): string[] {
   if (more !== undefined) return ['', more]

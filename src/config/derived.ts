@@ -1,4 +1,5 @@
 import { FIXED } from './fixed.ts'
+import { splitKeys } from './kinds/keys.ts'
 import { partsOfListen } from './kinds/listen.ts'
 import { namedAvrs, splitScope } from './kinds/names.ts'
 import { type AGED, ageLimits } from './sections/ages.ts'
@@ -40,7 +41,7 @@ export function derive(values: Values) {
     verify: { ...FIXED.verify },
     server: partsOfListen(values.server.listen),
     webhooks: { ...FIXED.webhooks, ...webhookListener(values.webhooks.listen) },
-    bundle: { ...FIXED.bundle },
+    bundle: { ...FIXED.bundle, ...splitKeys(values.bundle.trustedKeys) },
     // The store of a fleet is in the same network as all else that an own authority certifies.
     fleet: { ...FIXED.fleet, ...fleetParts(values.fleet), caFile: values.upstream.caFile },
   }

@@ -1,13 +1,13 @@
 /**
- * Figures that no two installations need to be different, by the section that the program reads them in. Callers with less
- * patience replace them, as the doctor and the relay do.
+ * Figures that no two installations need to be different, by the section that the program reads them in. Here are those that
+ * several parts read, or that callers with less patience replace, as the doctor, the relay and tests do; each other one stands
+ * beside the code that uses it.
  */
 export const FIXED = {
   upstream: {
     /** Deadline of one JSON request, milliseconds: a server that sends one byte a second must not block a run for ever. */
     requestTimeoutMs: 60_000,
-    /** A transfer slower than this for `lowSpeedSeconds` is given up and tried again: it finds a connection that died silently. */
-    lowSpeedBytesPerSecond: 1000,
+    /** A transfer that is too slow for so long is given up and tried again: it finds a connection that died silently. */
     lowSpeedSeconds: 30,
     /** Attempts after the first: four cover a restart of the service, and the next run covers a longer outage. */
     retries: 4,

@@ -1,4 +1,5 @@
-import { relayUrls, isLoopbackHost, maskUrl } from './kinds/urls.ts'
+import { relayUrls } from './kinds/relay-targets.ts'
+import { isLoopbackHost, maskUrl } from './kinds/urls.ts'
 import { BlockList, isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { MirrorError } from '../base/errors.ts'

@@ -2,6 +2,7 @@ import { credentialText, localKey, signingSecret, webhookSecrets } from './kinds
 import { bytes } from './kinds/bytes.ts'
 import { signerIdentity, trustFile } from './kinds/trust.ts'
 import { hostAndPort, listenAddress } from './kinds/listen.ts'
+import { relayTarget } from './kinds/relay-targets.ts'
 import { maxAge, staleAction } from './sections/ages.ts'
 import { maxBytes } from './sections/upstream.ts'
 import { EXCHANGE } from './sections/exchange.ts'
@@ -21,17 +22,7 @@ import {
   trustedHost,
   vendorName,
 } from './kinds/names.ts'
-import {
-  relayTarget,
-  apiRoot,
-  authUrl,
-  catalogUrl,
-  comment,
-  identityUrl,
-  proxyUrl,
-  publicUrl,
-  purgeUrl,
-} from './kinds/urls.ts'
+import { apiRoot, authUrl, catalogUrl, comment, identityUrl, proxyUrl, publicUrl, purgeUrl } from './kinds/urls.ts'
 import {
   dialectChoice,
   namedEndpoint,

@@ -540,7 +540,7 @@ describe('the command line', () => {
     const { out: key } = await patchmirror('keys', 'create', '--name', 'ci')
     const before = (await patchmirror('keys', 'list', '--json')).out
     expect(key).toContain('pmk_')
-    const log = (await patchmirror('list', 'records', '--json')).out
+    const log = (await patchmirror('list', 'records', '--csv')).out
     overwriteTable(databasePath(join(dir, 'data')), 'osv_body')
     const repaired = await patchmirror('doctor', '--data', '--repair')
     expect(repaired.out).toContain('the damaged database is kept as ')
@@ -548,7 +548,7 @@ describe('the command line', () => {
       'kept: 1 local key, the secret that signs links, the identity of this mirror in bundles, the dates of records and the change log',
     )
     expect(repaired.code).toBe(0)
-    expect((await patchmirror('list', 'records', '--json')).out).toBe(log)
+    expect((await patchmirror('list', 'records', '--csv')).out).toBe(log)
     expect((await patchmirror('keys', 'list', '--json')).out).toBe(before)
     overwriteTable(databasePath(join(dir, 'data')), 'local_key')
     expect((await patchmirror('doctor', '--data', '--repair')).out).toContain('make new ones')

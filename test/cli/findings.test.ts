@@ -70,6 +70,10 @@ test('"changes --findings" lists what changed in the tags, "list findings" their
   const own = changes.find(({ tag }) => tag.id === owner)
   expect(own).toMatchObject({ cause: 'records' })
   expect(own?.changes[0]).toMatchObject({ change: 'new', id: 'T-1', fixable: true })
+  const csv = (await list('--csv')).out.split('\n')
+  expect(csv[0]).toBe('tag,with_a_fix,findings,critical,high,ruled_out_by_VEX')
+  expect(csv.find((line) => line.startsWith(`${own?.tag.name},`))).toMatch(/,\d+,\d+,\d+,\d+,\d+$/)
+  expect((await ask('--csv')).out).toMatch(/^when,tag,change,the_first_of_them,findings_then\n/)
   const matched = await run(['match', own?.tag.name ?? '', '--json'], env, dir)
   const { findings: found } = JSON.parse(matched.out) as { findings: { id: string; component: { name: string } }[] }
   expect(found.filter(({ id }) => id === 'T-1').map(({ component }) => component.name)).toContain(name)

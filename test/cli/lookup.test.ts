@@ -583,6 +583,12 @@ test('an index of packages of an earlier snapshot is built again, or beside a da
   expect((await ask('match', bom, '--json')).out).toContain('P-three')
 })
 
+/** The repository of a mirrored tag. */
+async function aRepository(): Promise<string> {
+  const [, first = ''] = (await ask('list', 'tags', '--limit', '1', '--csv')).out.split('\n')
+  return first.split(':')[0] ?? ''
+}
+
 describe('a list', () => {
   test('of tags or patches is read page by page with the filters of the API', async () => {
     const first = (await json('list', 'patches', '--limit', '5')) as { patches: unknown[]; next: string }
@@ -599,6 +605,19 @@ describe('a list', () => {
       err: expect.stringContaining('critical, high, medium, low') as string,
     })
     expect(await json('list', 'tags', 'no/such/image')).toMatchObject({ found: false, reason: 'not_found' })
+  })
+
+  test('of the tags of an image takes the names that the search takes, and no single tag', async () => {
+    const { items } = (await json('search', await aRepository())) as { items: { repository: string; name: string }[] }
+    const [{ repository, name } = { repository: '', name: '' }] = items
+    const own = await json('list', 'tags', repository)
+    expect(own).toMatchObject({ found: true })
+    const { tags } = own as { tags: unknown[] }
+    expect(tags.length).toBeGreaterThan(0)
+    const purl = `pkg:oci/${repository.split('/').at(-1)}?repository_url=registry.test/${repository}`
+    for (const one of [`registry.test/${repository}`, purl])
+      expect(await json('list', 'tags', one)).toMatchObject({ found: true, tags })
+    expect(await json('list', 'tags', `${repository}:${name}`)).toMatchObject({ found: false, reason: 'not_found' })
   })
 
   test('as JSON has every number with all its digits', async () => {
@@ -627,11 +646,14 @@ describe('since', () => {
       `GONE-1,removed,${AT},true,,,${AT},true,${AT},,,`,
       `VEX-1,present,${AT},true,,,${AT},true,,,,2026-06-01T00:00:00Z`,
     ])
-    const listed = JSON.parse((await ask('list', 'records', '--json')).out) as { id: string; upstream: unknown }[]
+    const records = async (...args: string[]) =>
+      (await json('list', 'records', ...args))['records'] as { id: string; upstream: unknown }[]
+    const listed = await records()
     expect(listed.map(({ id }) => id)).toEqual(['GHSA-1', 'GHSA-2', 'GONE-1', 'VEX-1'])
     expect(listed[0]?.upstream).toMatchObject({ published: null, modified: '2026-06-01T00:00:00Z' })
-    const ofNpm = (await ask('list', 'records', '--json', '--ecosystem', 'npm')).out
-    expect((JSON.parse(ofNpm) as unknown[]).length).toBe(2)
+    expect(await records('--ecosystem', 'npm')).toHaveLength(2)
+    expect(await records('--limit', '3')).toHaveLength(3)
+    expect(await json('list', 'records')).toMatchObject({ found: true, sources: [{ name: 'osv' }] })
     expect((await ask('list', 'records', '--csv', '--ecosystem', 'PyPI')).out.split('\n')).toHaveLength(2)
     for (const [name, message] of [
       ['nope', 'the ecosystem nope is none that'],
@@ -656,6 +678,58 @@ describe('since', () => {
   })
 })
 
+test.each([
+  [['--cve', 'CVE-2026-1'], ['GHSA-1']],
+  [
+    ['--cve', 'cve-2026-2'],
+    ['GHSA-1', 'GHSA-2'],
+  ],
+  [
+    ['--cve', 'CVE-2026-2', '--package', 'other-1'],
+    ['GHSA-1', 'GHSA-2'],
+  ],
+  [['--cve', 'CVE-2026-2', '--ecosystem', 'Debian'], []],
+  [
+    ['--package', 'lodash'],
+    ['GHSA-1', 'GHSA-2'],
+  ],
+  [['--package', 'none'], []],
+  [['--severity', 'critical,high'], ['VEX-1']],
+  [['--severity', 'low'], []],
+  [['--status', 'removed'], ['GONE-1']],
+  [['--status', 'present', '--cve', 'CVE-2026-1'], ['GHSA-1']],
+  [
+    ['--since', '2026-07-01'],
+    ['GHSA-1', 'GHSA-2', 'GONE-1', 'VEX-1'],
+  ],
+  [['--since', '2026-07-02'], []],
+])('list records %j is %j', async (args, ids) => {
+  const { records } = (await json('list', 'records', ...args)) as { records: { id: string }[] }
+  expect(records.map(({ id }) => id)).toEqual(ids)
+})
+
+test.each([
+  [['--severity', 'huge'], '--severity takes critical, high, medium, low, none, not huge'],
+  [['--status', 'gone'], '--status takes present or removed, not gone'],
+  [['--since', '30'], '(30d?)'],
+  [['--since', '2999-01-01'], 'is in the future'],
+])('list records %j is exit 2, and nothing is printed', async (args, said) => {
+  const asked = await ask('list', 'records', '--csv', ...args)
+  expect([asked.code, asked.out, asked.err]).toEqual([2, '', expect.stringContaining(said)])
+})
+
+test.each([
+  [['list', 'patches', '--limit', '2'], 'CVE,source_package,ecosystem,severity,ticket,patch,updated', 2],
+  [['list', 'tags', '--limit', '2'], 'tag,digest,updated,id', 2],
+  [['changes', '--since', '2026-01-01'], 'change,name,what,last_in_snapshot', 1],
+])('%j prints its rows as CSV, with all that is to be known of them beside it', async (args, head, rows) => {
+  const { code, out, err } = await ask(...args, '--csv')
+  const lines = out.trimEnd().split('\n')
+  expect([code, lines[0], lines.length]).toEqual([0, head, rows + 1])
+  expect(err).toMatch(args.includes('--limit') ? /--after/ : /older than sync.maxAgeHours/)
+  expect(await ask(...args, '--csv', '--json')).toMatchObject({ code: 2, out: '' })
+})
+
 test('show lists the records that name a CVE where there are several', async () => {
   const { code, out } = await ask('show', 'CVE-2026-2')
   expect(code).toBe(0)
@@ -668,7 +742,10 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
   const removed = 'removed 2026-07-01T00:00:00.000Z'
   const seen = 'first seen here 2026-07-01T00:00:00.000Z'
   expect(gone.err).toContain(`the record GONE-1: ${removed}, ${seen}`)
-  expect(await ask('show', 'NONE-1')).toMatchObject({ code: 1, err: expect.stringMatching(/^not found: /) as string })
+  expect(await ask('show', 'NONE-1')).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/^patchmirror: not found: /) as string,
+  })
   expect(await ask('search', 'none')).toMatchObject({ code: 1 })
   const empty = { PATCHMIRROR_DATA_DIR: join(scratch(), 'data') }
   const bom = join(scratch(), 'bom.json')
@@ -681,7 +758,7 @@ test('what is not there is exit 1, and what this mirror cannot know is exit 3, w
     ['match', bom],
   ]) {
     const { code, err } = await run(args, empty, '/')
-    expect([args, code, err]).toEqual([args, 3, expect.stringMatching(/^no snapshot yet: /)])
+    expect([args, code, err]).toEqual([args, 3, expect.stringMatching(/^patchmirror: no snapshot yet: /)])
   }
   expect((await run(['changes'], empty, '/')).code).toBe(3)
   expect((await run(['list', 'records'], empty, '/')).code).toBe(3)
@@ -723,7 +800,7 @@ test('a record that was removed is not shown as removed where it is listed again
   const missing = `UPDATE snapshot SET whole = 0 WHERE source = 'osv'; INSERT INTO osv_missing (id) VALUES ('GONE-1')`
   change(missing, `UPDATE snapshot SET whole = 1 WHERE source = 'osv'; DELETE FROM osv_missing`)
   const { code, err } = await ask('show', 'GONE-1')
-  expect([code, err]).toEqual([3, expect.stringMatching(/^not mirrored yet: GONE-1: /)])
+  expect([code, err]).toEqual([3, expect.stringMatching(/^patchmirror: not mirrored yet: GONE-1: /)])
   const exported = await ask('export-db', 'osv-scanner', join(scratch(), 'db'), '--json')
   expect([exported.code, exported.err]).toEqual([
     0,

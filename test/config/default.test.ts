@@ -156,7 +156,6 @@ test('the defaults are those that the manual documents', () => {
     bundle: {
       signingKeys: [],
       trustedKeys: [],
-      revokedKeys: [],
       expireDays: 90,
       outbox: null,
       inbox: null,

@@ -53,6 +53,7 @@ const WEBHOOKS = {
 } as const
 const TARGET = {
   id: 3,
+  name: null,
   target: null,
   state: 'failing',
   reason: null,
@@ -72,7 +73,7 @@ test('the metrics page shows each source’s current state, and the counters', a
     ...NO_FIGURES,
     sources: [OSV],
     webhooks: WEBHOOKS,
-    relay: [TARGET],
+    relay: [TARGET, { ...TARGET, id: 4, name: 'ci' }],
     storage: { state: 'full', reason: null, freeBytes: 17 },
   })
   for (const line of [
@@ -93,6 +94,8 @@ test('the metrics page shows each source’s current state, and the counters', a
     'patchmirror_source_state{source="osv",state="failed"} 0',
     'patchmirror_source_synced{source="osv"} 0',
     'patchmirror_relay_waiting{target="3"} 4',
+    'patchmirror_relay_waiting{target="ci"} 4',
+    'patchmirror_relay_target_state{target="ci",state="failing"} 1',
     'patchmirror_relay_given_up_total{target="3"} 2',
     'patchmirror_source_state{source="osv",state="complete"} 1',
     'patchmirror_source_age_seconds{source="osv"} 61',

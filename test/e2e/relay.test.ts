@@ -79,7 +79,7 @@ longTest('a disabled target is in the status without its address, and can be ena
   await expect.poll(relay).toMatchObject([disabled])
   const status = await world.patchmirror('relay')
   expect([status.code, status.out]).toEqual([1, expect.stringMatching(FAILED)])
-  expect(status.out).toMatch(/^id +target +kind +state/m)
+  expect(status.out).toMatch(/^id +name +target +kind +state/m)
   expect(status.out).toMatch(/ standard +disabled /)
   expect(status.out).not.toContain('private')
   expect((await world.patchmirror('status')).out).toMatch(/Relay target \S+: disabled/)

@@ -222,7 +222,8 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_views_current: '`kind`: `osv`, `vex`',
   patchmirror_views_making: '`kind`: `osv`, `vex`',
   patchmirror_views_failing: '`kind`: `osv`, `vex`',
-  patchmirror_relay_target_state: '`target`: its number in `patchmirror relay`; `state`: `ok`, `failing`, `disabled`',
+  patchmirror_relay_target_state:
+    '`target`: its name, else its number in `patchmirror relay`; `state`: `ok`, `failing`, `disabled`',
   patchmirror_relay_waiting: '`target`',
   patchmirror_relay_given_up_total: '`target`: events not accepted within four days',
   patchmirror_inbox_bundles_total: '`outcome`: `imported`, `superseded`, `refused`',

@@ -111,6 +111,17 @@ function matches(named: string, ecosystem: string, vendorPrefixes: readonly stri
   return vendorPrefixes.some((prefix) => ecosystem.startsWith(prefix) && begins(ecosystem.slice(prefix.length)))
 }
 
+/** Returns the ecosystems that a scope includes and none of those that are mirrored is, such as one that is written in another way. */
+export function ecosystemsWithout({ include, vendors }: ScopeSettings, mirrored: readonly string[]): string[] {
+  const prefixes = vendors.map((vendor) => `${vendor.toLowerCase()}:`)
+  const known = mirrored.map((one) => one.toLowerCase())
+  return include.filter((entry) => {
+    const parsed = parseScopeEntry(entry)
+    if (parsed === null || !('ecosystem' in parsed)) return false
+    return !known.some((one) => matches(parsed.ecosystem, one, prefixes))
+  })
+}
+
 /** Returns the ecosystems that a record names, in lower case; malformed ones are ignored. */
 function ecosystemsOf(record: object): string[] {
   const affected: unknown = 'affected' in record ? record.affected : null

@@ -10,3 +10,23 @@ export function describeUnread(unread: number): string {
 
 /** What an operator reads while a rollback stops all syncs. */
 export const FLEET_PAUSED = 'a rollback was published: nothing is synced until "patchmirror fleet rollback --end"'
+
+/** A target of the relay, as far as it may be shown. */
+interface ShownTarget {
+  readonly id: number
+  /** As `relay.targets` names it; null: it has no name there. */
+  readonly name: string | null
+  /** Scheme and host; null: not shown. */
+  readonly target: string | null
+}
+
+/** Returns what a target is called: its name, else its host, else its number where the host is not shown. */
+export function nameOfTarget({ id, name, target }: ShownTarget): string {
+  if (name !== null) return name
+  return target === null ? `#${id}` : new URL(target).host
+}
+
+/** Returns what `patchmirror relay --enable` is given for a target: the host may be that of several. */
+export function handleOfTarget({ id, name }: Omit<ShownTarget, 'target'>): string {
+  return name ?? String(id)
+}

@@ -7,6 +7,8 @@ import { COUNT, DATE, FLAG, MAYBE_DATE, MAYBE_TEXT, TEXT, type TypeOf, list, may
 /** A target of the relay. */
 export const RELAY_TARGET = object({
   id: COUNT,
+  /** As `relay.targets` names it, for everybody; null: it has no name there. */
+  name: MAYBE_TEXT,
   /** Scheme and host alone: the rest of a URL may be a token. Null for those without a key. */
   target: MAYBE_TEXT,
   state: oneOf(['ok', 'failing', 'disabled']),

@@ -1,4 +1,4 @@
-import { relayUrls } from '../../config/kinds/urls.ts'
+import { relayUrls } from '../../config/kinds/relay-targets.ts'
 import { createAgent } from '../../daemon/agent.ts'
 import type { Feature } from '../../daemon/feature.ts'
 import { createReload } from '../../daemon/reload.ts'

@@ -36,15 +36,18 @@ export function isGroup({ load, forms = [] }: Pick<Verb, 'load' | 'forms'>): boo
   return load === undefined && forms.length === 0
 }
 
-/** Returns every option of a command, with those of its forms; `--json` is the last. */
+/** Returns every option of a command, with those of its forms; `--csv` and `--json` are the last. */
 export function flagsOf({ options = [], forms = [] }: Pick<Verb, 'options' | 'forms'>): readonly Flag[] {
   const given = [...options, ...forms.flatMap((form) => form.options)]
   const all = given.filter(([flags], i) => given.findIndex(([one]) => one === flags) === i)
-  return [...all.filter((flag) => flag !== JSON_FLAG), ...all.filter((flag) => flag === JSON_FLAG)]
+  const isForm = (flag: Flag): boolean => flag === JSON_FLAG || flag === CSV_FLAG
+  return [...all.filter((flag) => !isForm(flag)), ...all.filter(isForm)]
 }
 
 /** Prints JSON instead of a text for people. */
 export const JSON_FLAG: Flag = ['--json', 'print JSON']
+/** Prints the rows of a list for other programs; `--limit` counts as ever. */
+export const CSV_FLAG: Flag = ['--csv', 'print CSV']
 /** Writes a secret into a file instead of the terminal. */
 export const OUT: Flag = ['--out <file>', 'write the secret into this new file, not to the terminal']
 

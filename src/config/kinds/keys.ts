@@ -165,15 +165,27 @@ function readPublicKey(value: string, context: CheckContext): Parsed<string> {
     : read
 }
 
-/** A public key that bundles may be signed with: a PEM file, made absolute, or `ed25519:` and base64. */
-export function publicKeySetting(): Setting<string> {
-  const allowed = 'files with a PEM public key, or ed25519:BASE64'
-  return textSetting(allowed, '/etc/patchmirror/bundle.pub.pem', readPublicKey)
+/** What stands before the id of a key that is refused. */
+const NOT = '!'
+
+/**
+ * A public key that bundles may be signed with, as a PEM file, made absolute, or as `ed25519:` and base64; or `!` and the id of a
+ * key that is refused, as `patchmirror bundle keygen` and `inspect` print it.
+ */
+export function trustedKey(): Setting<string> {
+  const allowed = 'files with a PEM public key, or ed25519:BASE64; with "!" the 16 hex digits of a key that is refused'
+  return textSetting(allowed, '/etc/patchmirror/bundle.pub.pem', (value, context) => {
+    const text = value.trim()
+    if (!text.startsWith(NOT)) return readPublicKey(text, context)
+    const id = text.slice(NOT.length)
+    return /^[\da-f]{16}$/i.test(id) ? { value: NOT + id.toLowerCase() } : { fault: 'is no key id behind "!"' }
+  })
 }
 
-/** The id of a bundle key, as `patchmirror bundle keygen` and `inspect` print it. */
-export function keyId(): Setting<string> {
-  return textSetting('key ids of 16 hex digits', '9f86d081884c7d65', (value) =>
-    /^[\da-f]{16}$/i.test(value.trim()) ? { value: value.trim().toLowerCase() } : { fault: 'is not a key id' },
-  )
+/** Returns the keys that are trusted, and the ids of those that are refused whatever is trusted. */
+export function splitKeys(entries: readonly string[]) {
+  return {
+    trustedKeys: entries.filter((entry) => !entry.startsWith(NOT)),
+    revokedKeys: entries.filter((entry) => entry.startsWith(NOT)).map((entry) => entry.slice(NOT.length)),
+  }
 }

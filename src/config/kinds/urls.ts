@@ -167,23 +167,8 @@ export function endpointOptions(endpoint: string | null) {
   return { region: options.get('region') ?? 'us-east-1', pathStyle: options.get('pathStyle') !== 'false' }
 }
 
-/** What stands before the URL of a target that takes lines for people. */
-const CHAT = 'chat+'
-
-/** A URL that events are passed on to; with chat+ before it, an incoming webhook of a team workspace. */
-export function relayTarget(): Setting<string> {
-  const allowed =
-    'http or https URLs without user name, password or fragment, with chat+ before those of team workspaces'
-  return textSetting(allowed, 'https://ci.example.com/hooks/patchmirror', (value) => {
-    const text = value.trim()
-    const prefix = text.startsWith(CHAT) ? CHAT : ''
-    const parsed = parseReceiver(text.slice(prefix.length))
-    return 'fault' in parsed ? parsed : { value: prefix + parsed.value }
-  })
-}
-
-/** It may have a query: receivers like to keep a token there. */
-function parseReceiver(url: string): Parsed<string> {
+/** Checks the URL of a receiver. It may have a query: receivers like to keep a token there. */
+export function parseReceiver(url: string): Parsed<string> {
   const fault = urlFault(url.replace(/\?.*$/s, ''))
   if (fault !== null) return { fault }
   if (url.includes('#')) return { fault: 'has a fragment' }
@@ -197,18 +182,4 @@ function parseReceiver(url: string): Parsed<string> {
 export function purgeUrl(): Setting<string> {
   const allowed = 'http or https URLs without user name, password or fragment'
   return textSetting(allowed, 'http://varnish:6081/', (value) => parseReceiver(value.trim()))
-}
-
-interface Targets {
-  readonly targets: readonly string[]
-}
-
-/** Every URL that the relay sends to, of both kinds. */
-export function relayUrls({ targets }: Targets): string[] {
-  return targets.map((target) => (target.startsWith(CHAT) ? target.slice(CHAT.length) : target))
-}
-
-/** The URLs of team workspaces among them. */
-export function chatUrls({ targets }: Targets): string[] {
-  return relayUrls({ targets: targets.filter((target) => target.startsWith(CHAT)) })
 }

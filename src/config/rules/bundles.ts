@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs'
 import { sep } from 'node:path'
+import { splitKeys } from '../kinds/keys.ts'
 import type { Checked } from '../problems.ts'
 
 /** Problems of the settings of bundles that show only together: a box without the keys that it needs. */
@@ -7,8 +8,7 @@ export function checkBundles(checked: Checked): string[] {
   const { values, refused, origins } = checked
   const needs = (box: string, keys: string, why: string): string[] => {
     if (refused.has(box) || refused.has(keys) || typeof values.get(box) !== 'string') return []
-    const given = values.get(keys)
-    if (Array.isArray(given) && given.length > 0) return []
+    if (hasKeys(values.get(keys))) return []
     return [`${box} (${origins.get(box) ?? 'not set'}): ${why}. Give ${keys}, or null here.`]
   }
   return [
@@ -20,6 +20,11 @@ export function checkBundles(checked: Checked): string[] {
     ...needs('bundle.inbox', 'bundle.trustedKeys', 'no key is trusted, so every bundle would be refused'),
     ...checkFolders(checked),
   ]
+}
+
+/** Whether a list of keys has any beside those that are refused. */
+export function hasKeys(given: unknown): boolean {
+  return Array.isArray(given) && splitKeys(given as string[]).trustedKeys.length > 0
 }
 
 /** A mirror that takes what it puts out, or whose data are moved about as bundles are, harms itself. */

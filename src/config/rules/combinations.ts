@@ -9,7 +9,8 @@ import { SETTINGS } from '../settings.ts'
 import { checkServer } from './server.ts'
 import { checkWebhooks } from './webhooks.ts'
 import { decodedKey } from '../kinds/keys.ts'
-import { isLoopbackHost, relayUrls } from '../kinds/urls.ts'
+import { relayTargets } from '../kinds/relay-targets.ts'
+import { isLoopbackHost } from '../kinds/urls.ts'
 
 /** Problems that show only when settings are seen together. A key already refused is left alone. */
 export function checkTogether(checked: Checked, requireUpstream: boolean): string[] {
@@ -72,9 +73,14 @@ function checkRelay(checked: Checked): string[] {
         'Give one that is, or null: the mirror then makes its own.',
     )
   const targets = refused.has('relay.targets') ? [] : ((values.get('relay.targets') ?? []) as string[])
-  const urls = relayUrls({ targets })
+  const named = relayTargets({ targets })
+  const urls = named.map(({ url }) => url)
+  const names = named.flatMap(({ name }) => name ?? [])
   if (new Set(urls).size < urls.length)
-    problems.push(`${place('targets')}: a URL is there with chat+ and without. A target is one or the other.`)
+    problems.push(`${place('targets')}: a URL is there twice. Give it one name, and chat+ or not.`)
+  const twice = names.find((name, at) => names.indexOf(name) !== at)
+  if (twice !== undefined)
+    problems.push(`${place('targets')}: two targets have the name ${twice}. Give each a name of its own.`)
   for (const [at, url] of urls.entries()) {
     const { protocol, hostname } = new URL(url)
     if (protocol === 'https:' || isLoopbackHost(hostname) || isTrusted(checked, hostname)) continue

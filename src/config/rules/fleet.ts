@@ -1,3 +1,4 @@
+import { hasKeys } from './bundles.ts'
 import type { Checked } from '../problems.ts'
 
 /** Names a setting with where it is set. */
@@ -19,9 +20,8 @@ function checkRoleKeys(checked: Checked): string[] {
   const { values, refused } = checked
   const role = values.get('fleet.role')
   const key = role === 'reader' ? 'bundle.trustedKeys' : 'bundle.signingKeys'
-  const given = values.get(key)
   if (refused.has(key) || refused.has('fleet.role')) return []
-  if (Array.isArray(given) && given.length > 0) return []
+  if (hasKeys(values.get(key))) return []
   const what =
     role === 'reader'
       ? 'a reader needs the public keys of the writers. Give bundle.trustedKeys.'

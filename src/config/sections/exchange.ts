@@ -1,5 +1,5 @@
 import { choice, integerSetting, list, nullable, number } from '../kinds/base.ts'
-import { keyId, publicKeySetting } from '../kinds/keys.ts'
+import { trustedKey } from '../kinds/keys.ts'
 import { directory, mirrorName } from '../kinds/names.ts'
 import { endpointOptions, storeEndpoint, storeUrl } from '../kinds/urls.ts'
 import { privateKeyFile } from '../kinds/webhooks.ts'
@@ -8,8 +8,7 @@ import { privateKeyFile } from '../kinds/webhooks.ts'
 export const EXCHANGE = {
   bundle: {
     signingKeys: list(privateKeyFile()),
-    trustedKeys: list(publicKeySetting()),
-    revokedKeys: list(keyId()),
+    trustedKeys: list(trustedKey()),
     expireDays: integerSetting({ min: 0, max: 36_500, example: 90 }),
     outbox: nullable(directory()),
     inbox: nullable(directory()),

@@ -1,3 +1,4 @@
+import { handleOfTarget } from '../../base/domain/status.ts'
 import { FLEET_METRICS } from './fleet.ts'
 import type { Metric, Sample } from './figures.ts'
 import {
@@ -170,21 +171,21 @@ export const METRICS: readonly Metric[] = [
     'State of a target: 1 for the one it is in.',
     'gauge',
     ['target', 'state'],
-    ({ relay }) => relay.flatMap(({ id, state }) => ofStates(TARGET_STATES, state, String(id))),
+    ({ relay }) => relay.flatMap((one) => ofStates(TARGET_STATES, one.state, handleOfTarget(one))),
   ],
   [
     'patchmirror_relay_waiting',
     'Events that wait for a target.',
     'gauge',
     ['target'],
-    ({ relay }) => relay.map(({ id, pending }) => [pending, String(id)]),
+    ({ relay }) => relay.map((one) => [one.pending, handleOfTarget(one)]),
   ],
   [
     'patchmirror_relay_given_up_total',
     'Events that a target never took.',
     'counter',
     ['target'],
-    ({ relay }) => relay.map(({ id, givenUp }) => [givenUp, String(id)]),
+    ({ relay }) => relay.map((one) => [one.givenUp, handleOfTarget(one)]),
   ],
 
   [

@@ -157,6 +157,7 @@ function shown(place: SincePlace, found: Collected, packages: AskedPackages | nu
       ...terminalLines({ parts: [table] }),
       ...(notJudged > 0 ? ['', notJudgedWords(notJudged)] : []),
     ],
+    table: notJudged > 0 ? { ...table, notes: [notJudgedWords(notJudged)] } : table,
   }
 }
 

@@ -1,40 +1,42 @@
-import type { DescribedDates, UpstreamDates } from '../../base/reports/records.ts'
 import { readFilter, withoutVendor } from '../../server/followers/filter.ts'
-import { dateInWords, datesInWords, describeDates, readUpstreamDates } from '../../server/lookup/dates.ts'
 import { createViewsInUse } from '../scanners/routes/generation.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
-import { csvField } from '../../base/text.ts'
-import type { RecordDates } from '../../store/dates/reads.ts'
+import { isObject, jsonTextOf } from '../../base/json/objects.ts'
+import { SINCE_FORMS, missingUnit, readSince } from '../../base/time.ts'
+import { type Level, LEVELS, severityOf } from '../../documents/records/severity.ts'
+import { contentOf } from '../../store/database/gzip.ts'
+import { type RecordDates, isOnMirror } from '../../store/dates/reads.ts'
 import type { Reads } from '../../store/reads.ts'
 import { folderOf } from '../scanners/store/generations.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { derivedVendors, isKnownEcosystem } from '../scanners/views/osv/ecosystems.ts'
+import { noIndex } from '../lookup/search.ts'
+import type { DescribedDates, UpstreamDates } from '../../base/reports/records.ts'
+import { dateInWords, datesInWords, describeDates, readUpstreamDates } from '../../server/lookup/dates.ts'
+import { csvField } from '../../base/text.ts'
 import { table, visible } from '../../cli/output.ts'
-import { type GlobalOptions, firstStep, print, settings } from '../../cli/context.ts'
+import { firstStep, print, settings } from '../../cli/context.ts'
 import { closing, withStoredReads } from '../../cli/store-access.ts'
 import { type TriedIndex, needPackageIndex, withPackageIndex } from '../lookup/package-index.ts'
 import { type Freshness, createFreshness } from '../lookup/freshness.ts'
-import { noIndex } from '../lookup/search.ts'
-import { refuseLookup } from '../lookup/open.ts'
+import { type LookupOptions, refuseLookup, refuseTwoForms } from '../lookup/open.ts'
 import { limitOf } from '../lookup/snapshot.ts'
 
 /** Options of `patchmirror list records`. */
-interface SinceOptions extends GlobalOptions {
-  ecosystem?: string
-  json?: boolean
-  csv?: boolean
-  limit?: string
-}
+type SinceOptions = LookupOptions & RecordFilters
 
 const LIMIT = 20
 
-/** `patchmirror list records`: the records first seen last, or with --csv or --json the dates of all, in the order of their ids. */
+/**
+ * `patchmirror list records`: the records first seen last. With --csv or --json and without --limit all of them, in the order of
+ * their ids.
+ */
 export async function sinceCommand(options: SinceOptions): Promise<number> {
-  if (options.json === true && options.csv === true)
-    throw new MirrorError('usage', '--json and --csv exclude each other')
+  refuseTwoForms(options)
   const limit = limitOf(options.limit, LIMIT)
   const { config } = settings(options, false, [])
+  const isForPeople = options.json !== true && options.csv !== true
   const none = `nothing is mirrored yet in ${config.data.dir}: ${firstStep(config)}`
   const onSnapshot = (index: TriedIndex): void =>
     withStoredReads(config.data.dir, none, (reads, db) => {
@@ -42,13 +44,12 @@ export async function sinceCommand(options: SinceOptions): Promise<number> {
         const freshness = createFreshness(config, reads, Date.now())
         const refusal = freshness.useDates('osv')
         if (refusal !== null) throw refusal
-        const rows = chosen({ config, reads, index, ...freshness }, options.ecosystem)
-        if (options.csv === true) printCsv(reads, rows)
-        else if (options.json === true) printAll(reads, rows)
-        else printNewest([...rows], limit)
-        if (options.csv === true || options.json === true)
-          for (const line of freshness.warnings()) process.stderr.write(`${line}\n`)
-        else print(['', ...freshness.lines()].join('\n'))
+        const rows = chosenRecords({ config, reads, index, ...freshness }, options)
+        if (isForPeople) return printNewest([...rows], limit, freshness.lines())
+        const chosen = options.limit === undefined ? rows : newestOf([...rows], limit)
+        if (options.csv === true) printCsv(reads, chosen)
+        else printAll(reads, chosen, () => freshness.used())
+        for (const line of freshness.warnings()) process.stderr.write(`${line}\n`)
       }
       db.transaction(work).deferred()
     })
@@ -60,47 +61,12 @@ export async function sinceCommand(options: SinceOptions): Promise<number> {
   }
 }
 
-/** What dates are chosen from. */
-interface ChosenFrom extends Pick<Freshness, 'useIndex'> {
-  readonly config: Config
-  readonly reads: Reads
-  readonly index: TriedIndex
+function newestOf(rows: readonly RecordDates[], limit: number): RecordDates[] {
+  return rows.toSorted((a, b) => b.firstSeen - a.firstSeen).slice(0, limit)
 }
 
-/** Returns the dates of all records, or of those in the view of an ecosystem, where no removed record is. */
-function chosen({ config, reads, index, useIndex }: ChosenFrom, ecosystem: string | undefined): Iterable<RecordDates> {
-  const { dates } = reads
-  if (ecosystem === undefined) return dates.eachDates()
-  if (index.missing !== null) throw new MirrorError('not_ready', noIndex(index.missing))
-  needPackageIndex(config, reads, index)
-  const inUse = createViewsInUse(config.data.dir, null, null)
-  return closing(inUse, () => {
-    try {
-      const views = inUse.current()
-      useIndex(views.info.snapshot)
-      if (!views.hasView(ecosystem)) refuseUnknown(config, views, ecosystem)
-      return [...dates.eachDates()].filter(({ id }) => views.listViewsOf(id).includes(ecosystem))
-    } catch (error) {
-      if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
-      throw new MirrorError('not_ready', noIndex(null), { cause: error })
-    }
-  })
-}
-
-/** Refuses an ecosystem of no view that is none, or a part of one: views are of ecosystems. Throws `usage`, `bad_request`. */
-function refuseUnknown({ views }: Config, { hasView }: Pick<Views, 'hasView'>, ecosystem: string) {
-  const own = folderOf(ecosystem)
-  const plain = folderOf(withoutVendor(ecosystem))
-  const isVendor = hasView(own) || isKnownEcosystem(own) || views.vendors.includes(own)
-  readFilter(own === plain || isVendor ? ecosystem : `${own}:`, null) // any vendor passes it, also Foo of Foo:Maven
-  const folder = derivedVendors(views).includes(own) && hasView(plain) ? plain : own
-  if (folder !== ecosystem)
-    throw new MirrorError('usage', `there is no list of ${ecosystem.slice(0, 100)} alone: use --ecosystem ${folder}`)
-}
-
-function printNewest(rows: readonly RecordDates[], limit: number): void {
-  const newest = rows.toSorted((a, b) => b.firstSeen - a.firstSeen).slice(0, limit)
-  const cells = newest.map((row) => [
+function printNewest(rows: readonly RecordDates[], limit: number, sources: readonly string[]): void {
+  const cells = newestOf(rows, limit).map((row) => [
     row.id,
     ...datesInWords(row)
       .slice(0, 2)
@@ -114,6 +80,7 @@ function printNewest(rows: readonly RecordDates[], limit: number): void {
     ),
   )
   if (rows.length > limit) print(`\nthe newest ${limit} of ${rows.length} records; --csv and --json print all`)
+  print(['', ...sources].join('\n'))
 }
 
 /** A row of the export: the columns of a CSV, in their order. */
@@ -144,12 +111,128 @@ function printCsv(reads: Reads, rows: Iterable<RecordDates>): void {
   }
 }
 
-/** Prints a JSON array with a line for each record. */
-function printAll(reads: Reads, rows: Iterable<RecordDates>): void {
-  let before = '['
+/** Prints JSON with a line for each record. `sources`: what was read, which is known when all are printed. */
+function printAll(reads: Reads, rows: Iterable<RecordDates>, sources: () => object): void {
+  let before = '{"found":true,"records":['
   for (const row of rows) {
     print(`${before}${JSON.stringify({ ...describeDates(row), upstream: readUpstreamDates(reads, row.id) })}`)
     before = ','
   }
-  print(before === '[' ? '[]' : ']')
+  print(`${before === ',' ? '' : before}],"sources":${JSON.stringify(sources())}}`)
+}
+
+/** The filters of `patchmirror list records`, as they are written. */
+interface RecordFilters {
+  readonly cve?: string
+  readonly package?: string
+  readonly ecosystem?: string
+  readonly severity?: string
+  readonly status?: string
+  readonly since?: string
+}
+
+/** What records are chosen from. */
+interface ChosenFrom extends Pick<Freshness, 'useIndex'> {
+  readonly config: Config
+  readonly reads: Reads
+  readonly index: TriedIndex
+}
+
+/** Records that name a CVE or a package, of which a filter takes notice. */
+const MOST_NAMED = 1_000_000
+
+/** Whether a record of a mirror is shown. */
+type Test = (row: RecordDates) => boolean
+
+/**
+ * Returns the dates of the records that pass all filters, in the order of their ids. Removed records are in no index and have no
+ * severity. Throws `usage` for a filter of another form, `not_ready` without the index that one needs.
+ */
+function chosenRecords(from: ChosenFrom, filters: RecordFilters): Iterable<RecordDates> {
+  const tests = [testOfDates(filters), testOfIndex(from, filters), testOfSeverity(from.reads, filters.severity)]
+  return eachPassing(from.reads, (row) => tests.every((passes) => passes(row)))
+}
+
+function* eachPassing({ dates }: Reads, passes: Test): Generator<RecordDates> {
+  for (const row of dates.eachDates()) if (passes(row)) yield row
+}
+
+function testOfDates({ status, since }: RecordFilters): Test {
+  if (status !== undefined && status !== 'present' && status !== 'removed')
+    throw new MirrorError('usage', `--status takes present or removed, not ${status.slice(0, 100)}`)
+  const now = Date.now()
+  const at = since === undefined ? 0 : readSince(since, now)
+  if (at === null)
+    throw new MirrorError('usage', `--since ${since}${missingUnit(since ?? '')} is none of: ${SINCE_FORMS}`)
+  if (at > now) throw new MirrorError('usage', `--since ${since} is in the future`)
+  return (row) => row.firstSeen >= at && (status === undefined || isOnMirror(row) === (status === 'present'))
+}
+
+/** Tests by the index of packages: which records name a CVE, a package, an ecosystem. */
+function testOfIndex({ config, reads, index, useIndex }: ChosenFrom, filters: RecordFilters): Test {
+  const { cve, package: name, ecosystem } = filters
+  if (cve === undefined && name === undefined && ecosystem === undefined) return () => true
+  if (index.missing !== null) throw new MirrorError('not_ready', noIndex(index.missing))
+  needPackageIndex(config, reads, index)
+  const inUse = createViewsInUse(config.data.dir, null, null)
+  return closing(inUse, () => {
+    try {
+      const views = inUse.current()
+      useIndex(views.info.snapshot)
+      const named = [
+        ...(cve === undefined ? [] : [new Set([cve.toUpperCase(), ...views.listAliasIds(cve, '', MOST_NAMED)])]),
+        ...(name === undefined ? [] : [new Set(views.listNamed(name, '', MOST_NAMED).map(({ id }) => id))]),
+        ...(ecosystem === undefined ? [] : [idsIn(config, reads, views, ecosystem)]),
+      ]
+      return ({ id }) => named.every((ids) => ids.has(id))
+    } catch (error) {
+      if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
+      throw new MirrorError('not_ready', noIndex(null), { cause: error })
+    }
+  })
+}
+
+/** Returns the ids of the records in the view of an ecosystem. */
+function idsIn(config: Config, { dates }: Reads, views: Views, ecosystem: string): Set<string> {
+  if (!views.hasView(ecosystem)) refuseUnknown(config, views, ecosystem)
+  const ids = new Set<string>()
+  for (const { id } of dates.eachDates()) if (views.listViewsOf(id).includes(ecosystem)) ids.add(id)
+  return ids
+}
+
+/** Refuses an ecosystem of no view that is none, or a part of one: views are of ecosystems. Throws `usage`, `bad_request`. */
+function refuseUnknown({ views }: Config, { hasView }: Pick<Views, 'hasView'>, ecosystem: string) {
+  const own = folderOf(ecosystem)
+  const plain = folderOf(withoutVendor(ecosystem))
+  const isVendor = hasView(own) || isKnownEcosystem(own) || views.vendors.includes(own)
+  readFilter(own === plain || isVendor ? ecosystem : `${own}:`, null) // any vendor passes it, also Foo of Foo:Maven
+  const folder = derivedVendors(views).includes(own) && hasView(plain) ? plain : own
+  if (folder !== ecosystem)
+    throw new MirrorError('usage', `there is no list of ${ecosystem.slice(0, 100)} alone: use --ecosystem ${folder}`)
+}
+
+/** Tests by what a record says of its severity, which is read for each that is left. */
+function testOfSeverity(reads: Reads, given: string | undefined): Test {
+  if (given === undefined) return () => true
+  const levels = given.split(',').map((one) => one.trim())
+  const wrong = levels.find((one) => !isLevel(one))
+  if (wrong !== undefined)
+    throw new MirrorError('usage', `--severity takes ${LEVELS.join(', ')}, not ${wrong.slice(0, 100)}`)
+  return ({ id }) => levels.includes(levelOfRecord(reads, id) ?? '')
+}
+
+function isLevel(text: string): text is Level {
+  return LEVELS.some((level) => level === text)
+}
+
+/** Null: the record states none, is not stored, or is no JSON. */
+function levelOfRecord({ osv }: Reads, id: string): Level | null {
+  const row = osv.readRecord(id)
+  if (row === null) return null
+  try {
+    const record: unknown = JSON.parse(jsonTextOf(contentOf(row.body, row.size)))
+    return isObject(record) ? severityOf(record).level : null
+  } catch {
+    return null // its bytes are served as upstream has them
+  }
 }

@@ -1,4 +1,6 @@
-import { JSON_FLAG, LISTS, type VerbPart } from '../../cli/verbs/verb.ts'
+import { CSV_FLAG, JSON_FLAG, LISTS, type VerbPart } from '../../cli/verbs/verb.ts'
+
+const SINCE = 'a date, a time, yesterday, monday or 7d; times are in UTC'
 
 /** The commands of this feature. */
 export const CHANGES_VERBS: readonly VerbPart[] = [
@@ -7,10 +9,15 @@ export const CHANGES_VERBS: readonly VerbPart[] = [
     path: 'list records',
     summary: 'the records, with the dates since which they and their fixes are known',
     options: [
-      ['--ecosystem <name>', 'only records of this ecosystem, such as npm'],
-      ['--limit <n>', 'how many of the newest, at most 1000', '20'],
-      ['--csv', 'all records as CSV'],
-      ['--json', 'all records as JSON'],
+      ['--cve <name>', 'this CVE, or what names it'],
+      ['--package <name>', 'about a package of this name'],
+      ['--ecosystem <name>', 'such as npm'],
+      ['--severity <names>', 'critical, high, medium, low, none, separated by commas'],
+      ['--status <name>', 'present or removed'],
+      ['--since <time>', `first seen since then: ${SINCE}`],
+      ['--limit <n>', 'how many of the newest, at most 1000 (20; as CSV or JSON all)'],
+      CSV_FLAG,
+      JSON_FLAG,
     ],
     after: '\nOf a single record: patchmirror show ID',
     example: 'list records --ecosystem Debian --csv',
@@ -33,6 +40,7 @@ export const CHANGES_VERBS: readonly VerbPart[] = [
       ],
       ['--sbom <file>', 'records about the packages in an SBOM, - for standard input'],
       ['--limit <n>', 'how many records, at most 1000', '100'],
+      CSV_FLAG,
       JSON_FLAG,
     ],
     example: 'changes monday --ecosystem npm',

@@ -1,14 +1,16 @@
+import { ecosystemsWithout } from '../../base/domain/osv-scope.ts'
 import { X509Certificate } from 'node:crypto'
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import type { Config } from '../../config/schema.ts'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import { HIDE_KEYS, warnOfPlainKeys } from '../../config/rules/plain-keys.ts'
 import { readCertificate } from '../../base/certificate.ts'
-import { messageOf, systemCode } from '../../base/errors.ts'
+import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { describeUnread } from '../../base/domain/status.ts'
 import { DAY_MS } from '../../base/time.ts'
 import { readPublicKey, readSigningKey } from '../bundles/format/keys.ts'
 import { readCurrentViews, unreadVexIn } from '../scanners/store/generations.ts'
+import { createViewsInUse } from '../scanners/routes/generation.ts'
 import { checkViews } from '../scanners/views/check.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { listedFindings } from './listed.ts'
@@ -153,6 +155,23 @@ async function views(world: DoctorWorld, config: Config): Promise<Finding> {
   if (unread > 0) return warning(`Views (vex): ${describeUnread(unread)}`, repair)
   const built = (['osv', 'vex'] as const).filter((kind) => readCurrentViews(config.data.dir, kind))
   if (built.length === 0) return skipped('none are built yet: a running daemon builds them')
-  if (status.views === undefined) return fine(`no damage found in those of ${built.join(' and ')}`)
-  return fine(status.views.map(({ kind, state }) => `${kind}: ${state}`).join(', '))
+  const found =
+    status.views === undefined
+      ? `no damage found in those of ${built.join(' and ')}`
+      : status.views.map(({ kind, state }) => `${kind}: ${state}`).join(', ')
+  return fine([found, ...scopeNotes(config)].join('; '))
+}
+
+/** Notes ecosystems of `osv.scope` that no mirrored record names. It is no fault: upstream may have none yet. */
+function scopeNotes({ osv, views: { vendors }, data }: Config): string[] {
+  const inUse = createViewsInUse(data.dir, null, null)
+  try {
+    const without = ecosystemsWithout({ ...osv, vendors }, inUse.current().listEcosystems())
+    return without.length === 0 ? [] : [`osv.scope names ${without.join(', ')}, of which no record is mirrored`]
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'not_ready') return []
+    throw error
+  } finally {
+    inUse.close()
+  }
 }

@@ -1,6 +1,6 @@
 import { createProxyRule } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
-import { relayUrls } from '../../config/kinds/urls.ts'
+import { type NamedTarget, relayTargets } from '../../config/kinds/relay-targets.ts'
 import { endpointsOf } from '../../config/kinds/webhooks.ts'
 import { agentName } from '../../upstream/client.ts'
 import { networkError } from '../../upstream/http/response.ts'
@@ -77,22 +77,25 @@ async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
 
 /** What the list of problems has of the targets, and whether the hosts of the others accept connections. */
 async function relay(world: DoctorWorld, config: Config): Promise<Finding> {
-  const listed = listedFor('relay', await world.readStatus(config), config, world.now())
-  const urls = relayUrls(config.relay).map((text) => new URL(text))
-  const rest = urls.filter(({ origin }) => !listed.some(({ subject }) => subject.endsWith(` ${origin}`)))
-  const probed = await Promise.all(rest.map((url) => probeTarget(world, config, url)))
+  const status = await world.readStatus(config)
+  const listed = listedFor('relay', status, config, world.now())
+  const troubled = status?.relay.filter(({ state }) => state !== 'ok').map(({ target }) => target) ?? []
+  const rest = relayTargets(config.relay).filter(({ url }) => !troubled.includes(new URL(url).origin))
+  const probed = await Promise.all(rest.map((one) => probeTarget(world, config, one)))
   return worst([...listed.map(findingOf), ...probed], skipped('no target is set (relay.targets)'))
 }
 
-/** Names a target by its scheme and host: the rest of its URL may be a token. */
-async function probeTarget(world: DoctorWorld, config: Config, url: URL): Promise<Finding> {
+/** Names a target by its name, and by its scheme and host: the rest of its URL may be a token. */
+async function probeTarget(world: DoctorWorld, config: Config, target: NamedTarget): Promise<Finding> {
+  const url = new URL(target.url)
+  const shown = target.name === null ? url.origin : `${target.name} (${url.origin})`
   const proxy = createProxyRule(null, world.env)(url)
   const connectTimeoutMs = connectTimeoutOf(boundedUpstream(config.upstream, world.timeoutMs))
   try {
     await tryTcp(proxy === null ? url : new URL(proxy.url), connectTimeoutMs)
-    return fine(`${url.origin} accepts connections${proxy === null ? '' : ` through ${proxy.setting}`}`)
+    return fine(`${shown} accepts connections${proxy === null ? '' : ` through ${proxy.setting}`}`)
   } catch (error) {
-    const { message } = networkError(error, url.origin, connectTimeoutMs)
+    const { message } = networkError(error, shown, connectTimeoutMs)
     return warning(message, 'Check the receiver, its address (relay.targets) and the firewall.')
   }
 }

@@ -86,6 +86,7 @@ function changesSince({ config, used, reads: stored }: LookupCall, asked: Asked)
       '',
       judgedLine(json, used()),
     ],
+    table,
   }
 }
 
@@ -138,6 +139,7 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
       '',
       judgedLine(json, stored.used()),
     ],
+    table,
   }
 }
 
@@ -203,5 +205,6 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
     lines: [
       ...terminalLines({ parts: [...judgedParts(counts, true, reasons), ...(tags.length === 0 ? [] : [table])] }),
     ],
+    table,
   }
 }

@@ -1,4 +1,4 @@
-import { JSON_FLAG, LISTS, type Flag, type VerbPart } from '../../cli/verbs/verb.ts'
+import { CSV_FLAG, JSON_FLAG, LISTS, type Flag, type VerbPart } from '../../cli/verbs/verb.ts'
 
 const SINCE: Flag = [
   '--since <time>',
@@ -15,6 +15,7 @@ export const FINDINGS_VERBS: readonly VerbPart[] = [
     options: [
       ['--since <time>', `of one tag: what changed since ${SINCE[1]}`],
       ['--limit <n>', 'how many, at most 1000', '100'],
+      CSV_FLAG,
       JSON_FLAG,
     ],
     after: '\nThose with the most findings that have a fix first. A tag by its name, digest or id.',
@@ -31,6 +32,7 @@ export const FINDINGS_VERBS: readonly VerbPart[] = [
           SINCE,
           ['--tag <name>', 'those of one tag'],
           ['--limit <n>', 'how many changes, at most 1000', '100'],
+          CSV_FLAG,
           JSON_FLAG,
         ],
         takesArguments: true,

@@ -7,7 +7,9 @@ import { RESOURCES } from '../../base/domain/resources.ts'
 import { readText } from '../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import { IMAGE_NAME_FIELDS } from '../../base/json/forms/listed-names.ts'
-import type { Fields } from '../../base/json/objects.ts'
+import { type Fields, fieldsOf } from '../../base/json/objects.ts'
+import { findTags, referenceOfPurl } from '../../server/lookup/named.ts'
+import { namesOfTag } from '../../sync/catalog/new-tags.ts'
 import { upstreamJson } from '../../cli/context.ts'
 import { patchesTable, tagsTable } from './list-answers.ts'
 import { type LookupOptions } from './open.ts'
@@ -40,13 +42,21 @@ export function tagsCommand(image: string | undefined, options: ListOptions): Pr
   })
 }
 
-/** Returns the repository of an image that is named by its repository or its id. */
+/** Returns the repository of an image that is named by its id, or by its repository as the search takes it: with a host, or as a purl. */
 function repositoryOf({ reads }: LookupCall, image: string): string {
   const list = reads.catalog.readList(canonicalPath(IMAGES) ?? '')
   const entry = list === null ? null : reads.catalog.readEntry(list.id, image)
-  if (entry === null) return image
+  if (entry === null) return repositoryNamed(reads, referenceOfPurl(image) ?? image)
   const item = JSON.parse(entry.body.toString('utf8')) as Fields
   return readText(fieldsOfItem(item, 'images'), IMAGE_NAME_FIELDS) ?? image
+}
+
+/** Returns the one repository of the tags that a text names, where it is the end of it; else the text. */
+function repositoryNamed({ catalog }: LookupCall['reads'], text: string): string {
+  const tags = findTags(catalog, text).map(({ body }) => namesOfTag({ ...fieldsOf(JSON.parse(body.toString('utf8'))) }))
+  const repositories = new Set(tags.flatMap(({ repository }) => repository ?? []))
+  const [named, ...others] = [...repositories].filter((one) => text.endsWith(`/${one}`))
+  return named === undefined || others.length > 0 ? text : named
 }
 
 /** `patchmirror list patches`: the list of `/v1/patches` with its filters. */
@@ -94,5 +104,6 @@ function listed(name: string, { texts, next, total, incomplete }: ListPage, tabl
   return {
     json: { [name]: texts().map(upstreamJson), total, next, incomplete },
     lines: terminalLines({ parts: [table] }),
+    table,
   }
 }

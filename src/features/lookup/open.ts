@@ -9,6 +9,8 @@ import type { Freshness } from './freshness.ts'
 /** Options of every command that looks something up. */
 export interface LookupOptions extends GlobalOptions {
   json?: boolean
+  /** Of lists. */
+  csv?: boolean
   /** How many of each kind. */
   limit?: string
 }
@@ -33,6 +35,11 @@ export function sinceGiven(argument: string | undefined, option: string | undefi
   return argument ?? option
 }
 
+/** Throws `usage` where two forms of a list are asked for. */
+export function refuseTwoForms({ csv, json }: Pick<LookupOptions, 'csv' | 'json'>): void {
+  if (csv === true && json === true) throw new MirrorError('usage', '--json and --csv exclude each other')
+}
+
 const REASONS = { not_found: 'not_found', not_ready: 'not_mirrored', stale: 'stale' } as const
 
 /** Prints why nothing is shown and returns the exit code; throws every other error on. */
@@ -42,6 +49,8 @@ export function refuseLookup(error: unknown, isJson: boolean, freshness: Freshne
   if (code === 'bad_request') throw new MirrorError('usage', message, { cause: error })
   if (code !== 'not_found' && code !== 'not_ready' && code !== 'stale') throw error
   if (isJson) printJson({ found: false, reason: REASONS[code], message, ...fields, sources: freshness?.used() ?? [] })
-  else for (const line of [message, ...(freshness?.lines() ?? [])]) process.stderr.write(`${visibleLines(line)}\n`)
+  else
+    for (const line of [`patchmirror: ${message}`, ...(freshness?.lines() ?? [])])
+      process.stderr.write(`${visibleLines(line)}\n`)
   return code === 'not_found' ? NOT_FOUND : UNKNOWN
 }

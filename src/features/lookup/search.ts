@@ -170,7 +170,7 @@ export function moreNotice(limit: number, how: string): Part {
 }
 
 /** Returns the table of records that were found. */
-export function recordTable({ records, isAnyVersion, next }: Pick<Shown, 'records' | 'isAnyVersion' | 'next'>): Table {
+function recordTable({ records, isAnyVersion, next }: Pick<Shown, 'records' | 'isAnyVersion' | 'next'>): Table {
   return {
     kind: 'table',
     title: 'records',

@@ -1,3 +1,6 @@
+import type { Table } from '../../answers/answer.ts'
+import { csvLines } from '../../answers/csv.ts'
+import { notesBeside } from '../../answers/terminal.ts'
 import { PLAIN_REQUEST } from '../../server/http/request-headers.ts'
 import { createReading } from '../../server/reading/reader.ts'
 import type { ReadReply } from '../../server/reading/request.ts'
@@ -11,7 +14,7 @@ import { print, printJson, settings } from '../../cli/context.ts'
 import { closing } from '../../cli/store-access.ts'
 import { type TriedIndex, needPackageIndex, withPackageIndex } from './package-index.ts'
 import { type Freshness, createFreshness } from './freshness.ts'
-import { type LookupOptions, openLookup, refuseLookup } from './open.ts'
+import { type LookupOptions, openLookup, refuseLookup, refuseTwoForms } from './open.ts'
 
 /** What a lookup reads from: one snapshot of the data folder, whether or not a daemon runs. */
 export interface LookupCall extends Freshness {
@@ -31,6 +34,8 @@ type Params = Readonly<Record<string, string>>
 export interface LookupResult {
   readonly json: object
   readonly lines: readonly string[]
+  /** The rows of `--csv`; commands without it have none. */
+  readonly table?: Table
 }
 
 /**
@@ -38,6 +43,7 @@ export interface LookupResult {
  * they are. An error `not_found` is exit code 1; `not_ready` and `stale`, which say nothing about upstream, are 3.
  */
 export async function runLookup(options: LookupOptions, work: (stored: LookupCall) => LookupResult): Promise<number> {
+  refuseTwoForms(options)
   const { config } = settings(options, false, [])
   const isJson = options.json === true
   const used: { freshness: Freshness | null } = { freshness: null }
@@ -48,7 +54,7 @@ export async function runLookup(options: LookupOptions, work: (stored: LookupCal
         const freshness = createFreshness(config, shortReads.reads, Date.now())
         used.freshness = freshness
         const answer = createReading({ config }, shortReads)
-        const { json, lines } = work({
+        const found = work({
           ...freshness,
           config,
           reads: shortReads.reads,
@@ -57,8 +63,7 @@ export async function runLookup(options: LookupOptions, work: (stored: LookupCal
           readApi: (path, params, query) =>
             answer({ ...REQUEST, path, params, query: query.toString(), now: Date.now() }),
         })
-        if (isJson) printJson({ found: true, ...json, sources: freshness.used() })
-        else for (const line of [...lines, '', ...freshness.lines()]) print(visibleLines(line))
+        printFound(options, found, freshness)
         return 0
       }),
     )
@@ -67,6 +72,22 @@ export async function runLookup(options: LookupOptions, work: (stored: LookupCal
     return await withPackageIndex(config, onSnapshot)
   } catch (error) {
     return refuseLookup(error, isJson, used.freshness)
+  }
+}
+
+/** Prints what was found, in the form that is asked for; beside a CSV, what is to be known of it goes to standard error. */
+function printFound(
+  { csv, json: isJson }: LookupOptions,
+  { json, lines, table }: LookupResult,
+  freshness: Freshness,
+): void {
+  if (isJson === true) return printJson({ found: true, ...json, sources: freshness.used() })
+  if (csv !== true || table === undefined)
+    for (const line of [...lines, '', ...freshness.lines()]) print(visibleLines(line))
+  else {
+    print(csvLines(table).join('\n'))
+    const notes = [...notesBeside(table), ...freshness.warnings()]
+    for (const line of notes) process.stderr.write(`${visibleLines(line)}\n`)
   }
 }
 

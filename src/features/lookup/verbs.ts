@@ -1,5 +1,5 @@
 import { RESOURCES } from '../../base/domain/resources.ts'
-import { type Flag, JSON_FLAG, LISTS, type VerbPart } from '../../cli/verbs/verb.ts'
+import { CSV_FLAG, type Flag, JSON_FLAG, LISTS, type VerbPart } from '../../cli/verbs/verb.ts'
 import { filterName } from './filters.ts'
 import type { LookupOptions } from './open.ts'
 
@@ -48,15 +48,15 @@ export const LOOKUP_VERBS: readonly VerbPart[] = [
   {
     path: 'list tags',
     arguments: '[image]',
-    summary: 'the tags of all images, or of an image by its repository or id',
-    options: [...PAGE, JSON_FLAG],
+    summary: 'the tags of all images, or of an image by its repository, purl or id',
+    options: [...PAGE, CSV_FLAG, JSON_FLAG],
     example: 'list tags library/python',
     load: async () => (await import('./lists.ts')).tagsCommand,
   },
   {
     path: 'list patches',
     summary: 'the patches, with the filters of /v1/patches',
-    options: [...PATCH_FILTERS, ...PAGE, JSON_FLAG],
+    options: [...PATCH_FILTERS, ...PAGE, CSV_FLAG, JSON_FLAG],
     example: 'list patches --ecosystem debian --severity critical,high',
     load: async () => (await import('./lists.ts')).patchesCommand,
   },

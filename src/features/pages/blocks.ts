@@ -109,6 +109,8 @@ export interface TickRow {
     readonly label: string
     readonly href: string | null
   }[]
+  /** How old the data was in that time, as the path of a line; null: it is not known. The summary says it in words. */
+  readonly age: { readonly path: string; readonly width: number; readonly height: number } | null
 }
 
 /** Runs as ticks, a row for each source. */

@@ -1,4 +1,5 @@
-import { chatUrls, relayUrls } from '../../config/kinds/urls.ts'
+import { type NamedTarget, relayTargets, withNames } from '../../config/kinds/relay-targets.ts'
+import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
 import { closing } from '../../cli/store-access.ts'
 import { relayStatus } from '../../server/status/report.ts'
 import type { Config } from '../../config/schema.ts'
@@ -37,7 +38,8 @@ function ownKey(dataDir: string): Buffer {
 export function relayStatusCommand(options: GlobalOptions & { json?: boolean }): number {
   const { data, relay } = settings(options, false, []).config
   const db = openInboxReader(data.dir)
-  const targets = db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
+  const stored = db === null ? [] : closing(db, () => createOutboxReads(db).listTargets())
+  const targets = withNames(stored, relay)
   const kindOf = ({ url }: RelayTarget): Kind => kindIn(relay, url)
   if (options.json === true) printJson(targets.map((target) => ({ ...relayStatus(target), kind: kindOf(target) })))
   else if (targets.length === 0) print('no events are forwarded: set relay.targets')
@@ -52,20 +54,21 @@ export function relayStatusCommand(options: GlobalOptions & { json?: boolean }):
 }
 
 /** What a target is sent: signed events, or messages to a team workspace; null: no setting that can be read names it. */
-type Kind = 'standard' | 'chat' | null
+type Kind = NamedTarget['kind'] | null
 
-function kindIn(relay: Pick<Config['relay'], 'targets'>, url: string): Kind {
-  if (chatUrls(relay).includes(url)) return 'chat'
-  return relayUrls(relay).includes(url) ? 'standard' : null
+function kindIn(relay: Config['relay'], url: string): Kind {
+  return relayTargets(relay).find((one) => one.url === url)?.kind ?? null
 }
 
-const HEAD = ['id', 'target', 'kind', 'state', 'since', 'waiting', 'given up', 'delivered', 'last failure']
+const HEAD = ['id', 'name', 'target', 'kind', 'state', 'since', 'waiting', 'given up', 'delivered', 'last failure']
 
-function row(target: RelayTarget, kind: Kind): string[] {
+function row(target: Parameters<typeof relayStatus>[0], kind: Kind): string[] {
   const { id, state, since, pending, givenUp, deliveredAt } = target
+  const shown = relayStatus(target)
   return [
     String(id),
-    relayStatus(target).target ?? '',
+    nameOfTarget(shown),
+    shown.target ?? '',
     kind ?? '-',
     state,
     timeOf(since),
@@ -85,17 +88,18 @@ function lastFailure({ state, reason, failedAt }: RelayTarget): string {
 
 /** `patchmirror relay --enable TARGET`: a disabled target receives new events again; a failing one is retried at once. */
 export function enableTargetCommand(options: GlobalOptions & { enable: string; json?: boolean }): number {
-  const { dir } = settings(options, false, []).config.data
+  const { data, relay } = settings(options, false, []).config
+  const { dir } = data
   const known = openInboxReader(dir)
   known?.close()
   const db = known === null ? null : openInbox(dir)
   const found =
-    db === null ? null : closing(db, () => namingFaults(dir, () => enable(db, options.enable), inboxPath(dir)))
+    db === null ? null : closing(db, () => namingFaults(dir, () => enable(db, options.enable, relay), inboxPath(dir)))
   if (found === null)
     throw new MirrorError('not_found', `there is no target ${options.enable}; "patchmirror relay" shows all`)
-  const { id, state: before } = found
-  if (options.json === true) printJson({ id, enabled: true, before })
-  else print(`target ${id} ${ENABLED[before]}`)
+  const { id, name, state: before } = found
+  if (options.json === true) printJson({ id, name, enabled: true, before })
+  else print(`target ${handleOfTarget(found)} ${ENABLED[before]}`)
   return 0
 }
 
@@ -106,10 +110,13 @@ const ENABLED: Readonly<Record<RelayTarget['state'], string>> = {
   ok: 'was not disabled: nothing was changed',
 }
 
-/** Enables a target by its id or as the list names it; returns it as it was, null where there is none. Throws `usage` for several. */
-function enable(db: Db, name: string): RelayTarget | null {
+/** Enables a target by its name, id, host or address; returns it as it was, null where there is none. Throws `usage` for several. */
+function enable(db: Db, name: string, relay: Config['relay']) {
   const outbox = createRelayOutbox(db)
-  const named = outbox.listTargets().filter((one) => String(one.id) === name || relayStatus(one).target === name)
+  const named = withNames(outbox.listTargets(), relay).filter((one) => {
+    const shown = relayStatus(one)
+    return [String(one.id), nameOfTarget(shown), shown.target].includes(name)
+  })
   if (named.length > 1) {
     const ids = named.map(({ id }) => id).join(', ')
     throw new MirrorError('usage', `several targets are named ${name}: give the id of one: ${ids}`)

@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { chatUrls, relayUrls } from '../../config/kinds/urls.ts'
+import { chatUrls, relayUrls } from '../../config/kinds/relay-targets.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { type Db, openInbox, openReader } from '../../store/database/open.ts'

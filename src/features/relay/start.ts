@@ -1,8 +1,9 @@
+import { handleOfTarget } from '../../base/domain/status.ts'
 import type { RelayStateChange } from './state-changes.ts'
 import type { RelayTarget } from '../../store/webhooks/outbox.ts'
 import type { Parts, RunningPart } from '../../daemon/feature.ts'
 import { warnOnce } from '../../daemon/log-lines.ts'
-import { relayUrls } from '../../config/kinds/urls.ts'
+import { relayUrls, withNames } from '../../config/kinds/relay-targets.ts'
 import type { Config } from '../../config/schema.ts'
 import { mayReceive } from '../../config/kinds/webhooks.ts'
 import { supervise } from '../../base/threads/supervisor.ts'
@@ -17,6 +18,7 @@ type RelayParts = Pick<Parts, 'config' | 'version' | 'log' | 'isExplained' | 'si
  */
 export function startRelay(parts: RelayParts): RunningPart {
   const { signals, inbox } = parts
+  const targets = targetsOf(inbox)
   let served = 0
   let isFindingsServed = false
   let thread: Promise<RelayThread> | null = isWanted(parts) || hasTargets(inbox) ? begin(parts) : null
@@ -37,7 +39,7 @@ export function startRelay(parts: RelayParts): RunningPart {
   signals.on('delivered', () => (thread === null ? startAfter(null) : undefined))
   signals.on('relaySettings', () => (thread !== null || isWanted(parts) ? startAfter(thread) : undefined))
   return {
-    shown: { relayTargets: targetsOf(inbox) },
+    shown: { relayTargets: () => withNames(targets(), parts.config.relay) },
     followed: {
       onFindingsServed(isServed) {
         isFindingsServed = isServed
@@ -72,19 +74,25 @@ function begin(parts: RelayParts): Promise<RelayThread> {
     onFault(message) {
       if (!isExplained(message)) warn(`relay, which tries again: ${message}`)
     },
-    onTurn: (turn) => logStateChange(log, turn),
+    onTurn: (turn) => logStateChange(log, turn, handleOf(parts, turn.id)),
   })
 }
 
+/** What a target is called in the settings, else its number. */
+function handleOf({ config, inbox }: RelayParts, id: number): string {
+  const target = withNames(targetsOf(inbox)(), config.relay).find((one) => one.id === id)
+  return handleOfTarget(target ?? { id, name: null })
+}
+
 /** One line for a target that begins to fail, is disabled, or is back; its number is that of `patchmirror relay`. */
-function logStateChange(log: RelayParts['log'], { id, state, reason }: RelayStateChange): void {
+function logStateChange(log: RelayParts['log'], { id, state, reason }: RelayStateChange, called: string): void {
   const fields = { target: id, state }
-  if (state === 'ok') log.info(fields, `relay: target ${id} takes events again`)
+  if (state === 'ok') log.info(fields, `relay: target ${called} takes events again`)
   else if (state === 'failing')
-    log.warn({ ...fields, reason }, `relay: target ${id} fails; it is tried again, later and later`)
+    log.warn({ ...fields, reason }, `relay: target ${called} fails; it is tried again, later and later`)
   else {
-    const todo = `"patchmirror relay --enable ${id}" takes it back`
-    log.warn({ ...fields, reason }, `relay: target ${id} is disabled and gets nothing more; ${todo}`)
+    const todo = `"patchmirror relay --enable ${called}" takes it back`
+    log.warn({ ...fields, reason }, `relay: target ${called} is disabled and gets nothing more; ${todo}`)
   }
 }
 

@@ -16,8 +16,8 @@ export const RELAY_VERBS: readonly Verb[] = [
         load: async () => (await import('./cli.ts')).relaySecretCommand,
       },
     ],
-    after: '\nA target is named by its id or as the list names it. Exit status 1: one is disabled.',
-    example: 'relay --enable 1',
+    after: '\nA target is named by its name in relay.targets, or by its id. Exit status 1: one is disabled.',
+    example: 'relay --enable ci',
     load: async () => (await import('./cli.ts')).relayStatusCommand,
   },
 ]

@@ -3,6 +3,7 @@ import { counted } from '../../base/text.ts'
 import { FLEET_PAUSED, describeUnread } from '../../base/domain/status.ts'
 import { judgeFleet } from './fleet.ts'
 import { type MirrorProblem, problem } from './problem.ts'
+import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
 import type { Status } from '../../base/reports/status.ts'
 
 /** The parts of the report that say whether a mirror is ready. */
@@ -65,10 +66,11 @@ function fleetProblems({ fleet }: Served, config: Config, now: number): MirrorPr
 
 function relayProblems({ relay }: Status): MirrorProblem[] {
   const failing = relay.filter(({ state }) => state !== 'ok')
-  return failing.map(({ id, target, state, reason, pending, since }) => {
+  return failing.map((one) => {
+    const { state, reason, pending, since } = one
     const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}`
-    const advice = [`patchmirror relay --enable ${id}`]
-    return problem('relay', 'warning', `Relay target ${target ?? id}`, state, {
+    const advice = [`patchmirror relay --enable ${handleOfTarget(one)}`]
+    return problem('relay', 'warning', `Relay target ${nameOfTarget(one)}`, state, {
       detail,
       since,
       advice,

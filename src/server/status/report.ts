@@ -45,8 +45,8 @@ export interface StatusOptions {
   readonly instance?: string
   /** Returns the state of the data folder; not checked when not given. */
   readonly storage?: () => StorageState
-  /** Targets of the relay; none when not given. */
-  readonly relayTargets?: () => readonly RelayTarget[]
+  /** Targets of the relay, with their names in the settings; none when not given. */
+  readonly relayTargets?: () => readonly Named<RelayTarget>[]
 }
 
 /** The state of the mirror, from the run log and the snapshots; the same for HTTP and for the command line. */
@@ -86,11 +86,14 @@ export function unreadStatus({ version, instance, startedAt, now, storage }: Sta
   }
 }
 
+type Named<T> = T & Pick<RelayStatus, 'name'>
+
 /** A target as it may be shown. */
-export function relayStatus(target: RelayTarget): RelayStatus {
-  const { id, url, state, since, reason, failedAt, deliveredAt, pending, givenUp } = target
+export function relayStatus(target: Named<RelayTarget>): RelayStatus {
+  const { id, name, url, state, since, reason, failedAt, deliveredAt, pending, givenUp } = target
   return {
     id,
+    name,
     target: new URL(url).origin,
     state,
     reason,

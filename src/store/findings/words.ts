@@ -61,7 +61,9 @@ export function packageWords(counts: PackageCounts): string {
   const { packages, notJudged, allReleases, binaryNameOnly } = counts
   const words = [
     `${counted(packages, 'package')}, of which ${notJudged} are not judged, or not completely`,
-    allReleases === 0 ? '' : `${allReleases} are judged by the records of all releases`,
+    allReleases === 0
+      ? ''
+      : `${allReleases} are judged by the records of all releases: their own is not known, so some findings and fixes may be of another`,
     binaryNameOnly === 0 ? '' : `${binaryNameOnly} are judged by their binary name only`,
   ]
   return words.filter((one) => one !== '').join(', ')

@@ -167,7 +167,7 @@ async function sizeOfPart(path: string): Promise<number> {
 export interface DownloadOptions {
   /** Final file; the partial one is stored next to it as `.part`, its validators as `.part.json`. */
   target: string
-  config: Pick<Config['upstream'], 'maxArchiveBytes' | 'lowSpeedBytesPerSecond' | 'lowSpeedSeconds'>
+  config: Pick<Config['upstream'], 'maxArchiveBytes' | 'lowSpeedSeconds'>
   /** Deadline of the whole, milliseconds, if another than usual. */
   timeoutMs?: number
   onProgress(received: number, total: number | null): void
@@ -225,16 +225,19 @@ function left(error: unknown, body: OpenAnswer['body']): Buffer | null {
   return isStorage(error) || error instanceof MirrorError ? null : body.read()
 }
 
+/** Bytes a second: a line that is slower for all of a window counts as dead. */
+const LOW_SPEED = 1000
+
 /** Aborts a body that is too slow over a time window. Returns the function that stops the check. */
 function watchSpeed(
   body: OpenAnswer['body'],
   progress: Readonly<{ received: number }>,
-  { lowSpeedBytesPerSecond, lowSpeedSeconds }: DownloadOptions['config'],
+  { lowSpeedSeconds }: DownloadOptions['config'],
 ): () => void {
   let atLastCheck = 0
   const watch = setInterval(() => {
-    if (progress.received - atLastCheck < lowSpeedBytesPerSecond * lowSpeedSeconds) {
-      body.destroy(new Error(`slower than ${lowSpeedBytesPerSecond} bytes/s over ${lowSpeedSeconds} s`))
+    if (progress.received - atLastCheck < LOW_SPEED * lowSpeedSeconds) {
+      body.destroy(new Error(`slower than ${LOW_SPEED} bytes/s over ${lowSpeedSeconds} s`))
     }
     atLastCheck = progress.received
   }, lowSpeedSeconds * 1000)

@@ -175,7 +175,7 @@ function createDispatchers(config: Config['upstream'], { privateTo, own }: Trans
     allowH2: false,
     connectTimeout: connectTimeoutOf(config),
     headersTimeout: config.requestTimeoutMs,
-    bodyTimeout: config.lowSpeedBytesPerSecond === 0 ? 0 : config.lowSpeedSeconds * 1000,
+    bodyTimeout: config.lowSpeedSeconds * 1000,
     connect: {
       timeout: connectTimeoutOf(config),
       ...tls,

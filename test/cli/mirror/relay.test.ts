@@ -44,3 +44,29 @@ test('relay --enable names the command that lists the targets where there is non
   expect(code).toBe(1)
   expect(err).toContain('patchmirror relay')
 })
+
+test('a target is listed and enabled by its name, or by a host that is its alone, and no token is shown', async () => {
+  for (const id of [1, 2, 3]) addTarget(id, 'failing')
+  const env = {
+    PATCHMIRROR_DATA_DIR: dir,
+    PATCHMIRROR_RELAY_TARGETS: 'ci=https://example.com/1,chat+https://example.com/2',
+  }
+  const rows = JSON.parse((await run(['relay', '--json'], env, dir)).out) as object[]
+  expect(rows).toMatchObject([
+    { id: 1, name: 'ci', kind: 'standard' },
+    { id: 2, name: null, kind: 'chat' },
+    { id: 3, name: null, kind: null },
+  ])
+  const { out } = await run(['relay'], env, dir)
+  expect(out).toMatch(/^1 +ci +https:\/\/example\.com +standard +failing/m)
+  expect(out).toMatch(/^2 +example\.com +https:\/\/example\.com +chat +failing/m)
+  expect(out).not.toMatch(/example\.com\/\d/)
+  expect(await run(['relay', '--enable', 'ci'], env, dir)).toMatchObject({
+    code: 0,
+    out: 'target ci was not disabled: what waits for it is sent again at once\n',
+  })
+  const several = await run(['relay', '--enable', 'example.com'], env, dir)
+  expect([several.code, several.err]).toEqual([2, expect.stringContaining('give the id of one: 2, 3')])
+  const alone = { ...env, PATCHMIRROR_RELAY_TARGETS: 'ci=https://example.com/1,b=https://example.com/2' }
+  expect((await run(['relay', '--enable', 'example.com'], alone, dir)).out).toMatch(/^target 3 /)
+})

@@ -37,3 +37,12 @@ test('an inbox and an outbox apart from each other and from the data folder are 
   }
   expect(load({ env }).config.bundle.inbox).toBe('/srv/mirror/data-in')
 })
+
+test('"!" before the id of a key refuses it, and does not count as a key that is trusted', () => {
+  const trusting = (keys: string) => load({ env: { PATCHMIRROR_BUNDLE_TRUSTED_KEYS: keys } }).config.bundle
+  expect(trusting(`${KEY},!9F86D081884C7D65`)).toMatchObject({ trustedKeys: [KEY], revokedKeys: ['9f86d081884c7d65'] })
+  expect(trusting(KEY)).toMatchObject({ trustedKeys: [KEY], revokedKeys: [] })
+  expect(refusal(() => trusting('!9f86'))).toContain('is no key id behind "!"')
+  const alone = { PATCHMIRROR_BUNDLE_INBOX: '/srv/box', PATCHMIRROR_BUNDLE_TRUSTED_KEYS: '!9f86d081884c7d65' }
+  expect(refusal(() => load({ env: alone }))).toContain('no key is trusted')
+})

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { relayTargets } from '../../../src/config/kinds/relay-targets.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 
 const load = (env: Record<string, string>) => loadConfig({ env, cwd: '/' }).config.relay
@@ -19,6 +20,29 @@ test.each([
 ])('%s is refused as a target, and not quoted', (url, why) => {
   expect(() => load({ [TARGETS]: url })).toThrow(why)
   expect(() => load({ [TARGETS]: url })).not.toThrow(/private/)
+})
+
+test('a target has a name before its URL, which stands in no other place', () => {
+  const targets = [
+    'ci=https://ci.example.com/hook?token=a=b',
+    'team=chat+https://hooks.example.com/T0',
+    'https://x.example/?a=b',
+  ]
+  expect(relayTargets(load({ [TARGETS]: targets.join(',') }))).toEqual([
+    { name: 'ci', url: 'https://ci.example.com/hook?token=a=b', kind: 'standard' },
+    { name: 'team', url: 'https://hooks.example.com/T0', kind: 'chat' },
+    { name: null, url: 'https://x.example/?a=b', kind: 'standard' },
+  ])
+})
+
+test.each([
+  ['ci=https://a.example/private,ci=https://b.example/private', /two targets have the name ci/],
+  ['ci=https://a.example/private,team=https://a.example/private', /a URL is there twice/],
+  ['ci=https://a.example/private,chat+https://a.example/private', /a URL is there twice/],
+  ['7=https://a.example/private', /not a URL|not an http/],
+])('%s is refused, and no URL is quoted', (targets, why) => {
+  expect(() => load({ [TARGETS]: targets })).toThrow(why)
+  expect(() => load({ [TARGETS]: targets })).not.toThrow(/private/)
 })
 
 test('a target with plain http needs a trusted host', () => {

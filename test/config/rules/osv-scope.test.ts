@@ -1,3 +1,4 @@
+import { ecosystemsWithout } from '../../../src/base/domain/osv-scope.ts'
 import { expect, test } from 'vitest'
 import { load, refusal } from '../loading.ts'
 
@@ -31,4 +32,10 @@ test('osv.scope takes a vendor of views.vendors', () => {
   const env = { PATCHMIRROR_OSV_SCOPE: 'Acme', PATCHMIRROR_VIEWS_VENDORS: 'Root,Acme' }
   expect(() => load({ env })).not.toThrow()
   expect(refusal(() => withScope('Acme'))).toContain('no vendor of views.vendors')
+})
+
+test('ecosystems of a scope that no mirrored record names are known, whatever else names records', () => {
+  const scope = { include: ['npm', 'Maven', 'debian:99', 'Alpine', 'GHSA-'], exclude: ['PyPI'], vendors: ['Root'] }
+  expect(ecosystemsWithout(scope, ['npm', 'Debian:12', 'Root:Alpine:v3.18'])).toEqual(['Maven', 'debian:99'])
+  expect(ecosystemsWithout({ ...scope, include: [] }, [])).toEqual([])
 })

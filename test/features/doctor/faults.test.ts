@@ -707,7 +707,7 @@ const CASES: Case[] = [
     (made) => {
       const { id, private: path } = newKey(made)
       made.env['PATCHMIRROR_BUNDLE_SIGNING_KEYS'] = path
-      made.env['PATCHMIRROR_BUNDLE_REVOKED_KEYS'] = id
+      made.env['PATCHMIRROR_BUNDLE_TRUSTED_KEYS'] = `!${id}`
     },
   ],
   [

@@ -70,7 +70,15 @@ const VIEWS = {
 const INBOX = { waiting: [], imported: 0, superseded: 0, refused: 1, problem: null, lastRefused: null }
 const OUTBOX = { last: null, exporting: false, problem: 'bundle', reason: 'no key of bundle.signingKeys can be read' }
 const COUNTS = { pending: 0, processing: 0, done: 0, dead: 0, dismissed: 0, unconfirmed: 0, ignored: 0 }
-const TARGET = { id: 7, target: 'https://chat.test', givenUp: 0, failedAt: SINCE, deliveredAt: null, since: SINCE }
+const TARGET = {
+  id: 7,
+  name: null,
+  target: 'https://chat.test',
+  givenUp: 0,
+  failedAt: SINCE,
+  deliveredAt: null,
+  since: SINCE,
+}
 
 const failing = { since: SINCE, refused: null, message: 'connect ECONNREFUSED' }
 const of = (more: Partial<SourceStatus>): Partial<Status> => ({ sources: [sourceStatus('feeds', more)] })

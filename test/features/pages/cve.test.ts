@@ -113,3 +113,30 @@ test('records are found by their own id and by another id of theirs', async () =
   const found = (await served.get('/-/ui/search?q=CVE-2026-1000', { authorization: '' })).body.toString()
   expect(found).toContain('/-/ui/cve?id=CVE-2026-1000')
 })
+
+test('the severity and the summary of a CVE are those of its records, and a withdrawn one does not count', async () => {
+  const record = (id: string, more: object) => JSON.stringify({ id, modified: '2026-01-01T00:00:00Z', ...more })
+  const aliases = ['CVE-2026-1000']
+  const vector = 'CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H'
+  const served = await serve(
+    (store) => {
+      store.publishOsv({
+        'A-1': record('A-1', { aliases, database_specific: { severity: 'LOW' } }),
+        'B-1': record('B-1', { aliases, severity: [{ type: 'CVSS_V3', score: vector }], summary: 'Reads <b>too far' }),
+        'C-1': record('C-1', { aliases, summary: 'Another', withdrawn: '2026-01-02T00:00:00Z' }),
+        'D-1': record('D-1', { aliases: ['CVE-2026-1001'], withdrawn: '2026-01-02T00:00:00Z', summary: 'Gone' }),
+      })
+    },
+    { people: (config) => createWeb({ config, version: '1' }) },
+  )
+  const reads = openShortReads(served.dir) ?? expect.fail('no database')
+  await makeOsvViews({ dataDir: served.dir, reads: reads.reads, vendors: [], pause: () => Promise.resolve() })
+  reads.close()
+  const page = async (id: string) =>
+    (await served.get(`/-/ui/cve?id=${id}`, { authorization: '' })).body.toString().replaceAll(/\s+/g, ' ')
+  const html = await page('CVE-2026-1000')
+  expect(textOf(html)).toMatch(/Severity critical by B-1 .*Summary Reads/i)
+  expect(html).toContain('Reads &lt;b&gt;too far')
+  expect(textOf(html)).toMatch(/A-1 low .*B-1 critical 9\.8 .*C-1 withdrawn Another/)
+  expect(textOf(await page('CVE-2026-1001'))).not.toMatch(/In short/i)
+})

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { withoutCommand } from '../../../src/features/pages/open-text.ts'
 import { groupUnchanged, judgeRuns } from '../../../src/features/pages/pages/runs/outcomes.ts'
+import { agesOf } from '../../../src/features/pages/pages/runs/ticks.ts'
+import { HOUR_MS } from '../../../src/base/time.ts'
 import type { Run } from '../../../src/store/runs/runs.ts'
 
 let last = 0
@@ -42,4 +44,56 @@ test('a text for clients without a key has no clause that names a command', () =
   expect(withoutCommand('It failed. Run "patchmirror doctor". It is old.')).toBe('It failed. It is old.')
   expect(withoutCommand('2 added; "patchmirror runs 6" shows the rest')).toBe('2 added')
   expect(withoutCommand('the log of patchmirror: has it')).toBe('the log of patchmirror: has it')
+})
+
+describe('the age of the data', () => {
+  const NOW = 1000 * HOUR_MS
+  /** A run that ended so many hours ago with data as of an hour before that. */
+  const ended = (hours: number, state: Run['state'] = 'complete'): Run => {
+    const endedAt = NOW - hours * HOUR_MS
+    return { ...run(state, 'a'), endedAt, asOf: state === 'complete' ? endedAt - HOUR_MS : null }
+  }
+  const inHours = (runs: readonly Run[]) =>
+    agesOf(runs, NOW)?.map(({ at, age }) => [(NOW - at) / HOUR_MS, age / HOUR_MS]) ?? null
+
+  test('grows, and falls when a run confirms them; one that failed or was refused confirms nothing', () => {
+    const runs = [ended(2, 'quarantined'), ended(3), ended(5, 'failed'), ended(10), ended(50)]
+    expect(inHours(runs)).toEqual([
+      [48, 3],
+      [10, 41],
+      [10, 1],
+      [3, 8],
+      [3, 1],
+      [0, 4],
+    ])
+  })
+
+  test('begins with the first run that is known, and has no line without one', () => {
+    expect(inHours([ended(1)])).toEqual([
+      [1, 1],
+      [0, 2],
+    ])
+    expect(inHours([ended(60)])).toEqual([
+      [48, 13],
+      [0, 61],
+    ])
+    expect(inHours([ended(1, 'failed')])).toBeNull()
+    expect(inHours([])).toBeNull()
+  })
+
+  test('rises with an import of older data', () => {
+    const imported = { ...ended(4), kind: 'import', asOf: NOW - 30 * HOUR_MS } as const
+    expect(inHours([imported, ended(6)])?.slice(-3)).toEqual([
+      [4, 3],
+      [4, 26],
+      [0, 30],
+    ])
+  })
+
+  test('is 0 where upstream’s date is in the future', () => {
+    expect(inHours([{ ...ended(1), asOf: NOW + HOUR_MS }])).toEqual([
+      [1, 0],
+      [0, 0],
+    ])
+  })
 })

@@ -1,4 +1,4 @@
-import { chatUrls, relayUrls } from '../../../src/config/kinds/urls.ts'
+import { chatUrls, relayUrls } from '../../../src/config/kinds/relay-targets.ts'
 import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
@@ -143,7 +143,7 @@ test('chat targets are validated as other targets, and neither quoted nor printe
   expect([relayUrls(relay), chatUrls(relay)]).toEqual([['https://ci.example.com/hook', url], [url]])
   const both = { PATCHMIRROR_RELAY_TARGETS: `chat+${url},${url}` }
   const plain = { PATCHMIRROR_RELAY_TARGETS: `chat+${url.replace('https', 'http')}` }
-  expect(() => load(both)).toThrow('a URL is there with chat+ and without')
+  expect(() => load(both)).toThrow('a URL is there twice')
   expect(() => load(plain)).toThrow(/relay\.targets .*\(entry 1\) is plain http/)
   for (const env of [both, plain]) expect(() => load(env)).not.toThrow(/private/)
 })

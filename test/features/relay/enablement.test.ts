@@ -45,13 +45,13 @@ longTest('a daemon without relay targets removes earlier ones with their pending
   await passing.close()
 })
 
-test('the log names a disabled target by its number, never by its URL', async () => {
+test('the log names a disabled target by its number and name, never by its URL', async () => {
   const dir = scratch()
   openWrites(dir).close()
   const to = await target(410)
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
-  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_RELAY_TARGETS: to.url }
+  const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_RELAY_TARGETS: `ci=${to.url}` }
   const { config } = loadQuick({ env, cwd: dir })
   const lines: string[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
@@ -63,6 +63,7 @@ test('the log names a disabled target by its number, never by its URL', async ()
   await passing.close()
   const told = JSON.parse(lines[0] ?? '') as unknown
   expect(told).toMatchObject({ level: 40, target: 1, state: 'disabled', reason: 'it answered 410' })
+  expect(lines[0]).toContain('patchmirror relay --enable ci')
   expect(lines[0]).not.toContain('127.0.0.1')
   expect(lines[0]).not.toContain('private')
 })

@@ -181,7 +181,7 @@ describe('a relay target', () => {
     expect(
       made.outbox
         .listTargets()
-        .map(relayStatus)
+        .map((one) => relayStatus({ ...one, name: 'ci' }))
         .flatMap((one) => faultsBy(RELAY_TARGET, one)),
     ).toEqual([])
     expect(stateOf(made)?.reason).toBe('it answered 500')

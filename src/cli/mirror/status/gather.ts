@@ -1,3 +1,4 @@
+import { withNames } from '../../../config/kinds/relay-targets.ts'
 import { closing, withReads } from '../../store-access.ts'
 import { buildStatus } from '../../../server/status/report.ts'
 import type { Status } from '../../../base/reports/status.ts'
@@ -41,7 +42,11 @@ function withOwnRuns(asked: Status, own: Status | null): Status {
     const { lastRun, wrongRun, partialLists, unprovedLists } = same
     return { ...source, lastRun, wrongRun, partialLists, unprovedLists }
   })
-  const relay = own?.relay ?? []
+  // A name may be in the settings of the daemon alone.
+  const relay = (own?.relay ?? []).map((one) => {
+    const named = asked.relay.find(({ id }) => id === one.id)
+    return { ...one, name: named?.name ?? one.name }
+  })
   return { ...asked, sources, relay: relay.length === 0 ? asked.relay : relay } // none where the file is damaged
 }
 
@@ -69,7 +74,7 @@ function readOwnStatus(config: Config): Status | null {
       now: Date.now,
       nextRunAt: () => null,
       storage: () => probeStorage(data.dir, false),
-      relayTargets: () => readTargets(data.dir),
+      relayTargets: () => withNames(readTargets(data.dir), config.relay),
     })
     return webhooks === null ? status : { ...status, webhooks }
   })

@@ -1,15 +1,28 @@
-import { type Part, type Table, codeValue, linkValue, textValue } from '../../../answers/answer.ts'
+import {
+  type Fact,
+  type Part,
+  type Table,
+  type Tone,
+  type Value,
+  codeValue,
+  linkValue,
+  textValue,
+} from '../../../answers/answer.ts'
+import { isObject, jsonTextOf } from '../../../base/json/objects.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { clip, counted } from '../../../base/text.ts'
+import { type Level, LEVELS, severityOf } from '../../../documents/records/severity.ts'
 import { type VexReads, readVexStatements } from '../../../documents/vex/read.ts'
 import type { Statement } from '../../../documents/vex/statement.ts'
 import { whyOutOfScope } from '../../../server/feeds/osv.ts'
 import { findMissingNamed } from '../../../server/lookup/missing-record.ts'
 import { type KnownRecordTags, readRecordTags } from '../../../server/lookup/record-tags.ts'
 import { type VexDocument, tagsBelieving } from '../../../store/catalog/vex.ts'
+import { contentOf } from '../../../store/database/gzip.ts'
+import type { Reads } from '../../../store/reads.ts'
 import { patchesTable } from '../../lookup/list-answers.ts'
 import { tagsPart } from '../../lookup/record.ts'
-import { type FoundRecord, recordTable } from '../../lookup/search.ts'
+import type { FoundRecord } from '../../lookup/search.ts'
 import type { Block } from '../blocks.ts'
 import { link } from '../../../answers/cells.ts'
 import { answerBlocks, listBlocks } from '../links.ts'
@@ -60,8 +73,77 @@ function recordBlocks(call: PageCall, id: string, { own, others }: FoundByCve): 
   const missing = records.length > 0 ? null : (whyNoRecord(call, id) ?? (others === null ? NO_INDEX : null))
   if (missing !== null) return answerBlocks(call, { parts: [notKnown('records', missing)] })
   const notes = whyFewer({ own, others })
-  const table: Table = { ...recordTable({ records, isAnyVersion: false }), title: 'records', notes, empty: NO_RECORD }
-  return answerBlocks(call, { parts: [table] })
+  const said = records.map((one) => ({ ...one, ...saidBy(call.reads, one.id) }))
+  return answerBlocks(call, { parts: [...summaryParts(said), recordsTable(said, notes)] })
+}
+
+/** What a record says of the vulnerability. */
+interface Said {
+  /** Null: it states none. */
+  readonly level: Level | null
+  readonly score: number | null
+  /** Its first line for people; '' where it has none. */
+  readonly summary: string
+  readonly isWithdrawn: boolean
+}
+
+const SAYS_NOTHING: Said = { level: null, score: null, summary: '', isWithdrawn: false }
+/** Longest record that is read for a page, bytes: with more, fifty of them would keep other pages waiting. */
+const MOST_RECORD_BYTES = 2 ** 20
+
+function saidBy({ osv }: Reads, id: string): Said {
+  const row = osv.readRecord(id)
+  if (row === null || row.size > MOST_RECORD_BYTES) return SAYS_NOTHING
+  try {
+    const record: unknown = JSON.parse(jsonTextOf(contentOf(row.body, row.size)))
+    if (!isObject(record)) return SAYS_NOTHING
+    const { summary, withdrawn } = record
+    const { level, score } = severityOf(record)
+    return {
+      level,
+      score,
+      summary: typeof summary === 'string' ? summary.trim() : '',
+      isWithdrawn: typeof withdrawn === 'string',
+    }
+  } catch {
+    return SAYS_NOTHING // its bytes are served as upstream has them
+  }
+}
+
+/** Says the highest severity of the records that are not withdrawn, and the summary of the first that has one. */
+function summaryParts(records: readonly (FoundRecord & Said)[]): Part[] {
+  const valid = records.filter(({ isWithdrawn }) => !isWithdrawn)
+  const summary = valid.find((one) => one.summary !== '')
+  const level = LEVELS.find((one) => valid.some((record) => record.level === one))
+  const by = valid.filter((record) => record.level === level).map(({ id }) => id)
+  const facts: Fact[] = []
+  if (level !== undefined) facts.push(['severity', [levelValue(level), textValue(`by ${by.slice(0, 3).join(', ')}`)]])
+  if (summary !== undefined) facts.push(['summary', textValue(summary.summary, 500)])
+  return facts.length === 0 ? [] : [{ kind: 'facts', title: 'in short', rows: facts }]
+}
+
+const TONES: Partial<Record<Level, Tone>> = { critical: 'bad', high: 'warn' }
+
+function levelValue(level: Level | null, score: number | null = null): Value {
+  if (level === null) return textValue(null)
+  return { kind: 'text', text: level, tone: TONES[level] ?? 'plain', ...(score !== null && { note: String(score) }) }
+}
+
+function recordsTable(records: readonly (FoundRecord & Said)[], notes: readonly string[]): Table {
+  return {
+    kind: 'table',
+    title: 'records',
+    notes,
+    columns: ['record', 'severity', 'summary', 'modified', 'found by'],
+    rows: records.map(({ id, modified, by, level, score, summary, isWithdrawn }) => [
+      codeValue(id, { kind: 'record', name: id }),
+      isWithdrawn ? textValue('withdrawn') : levelValue(level, score),
+      textValue(summary, 200),
+      textValue(modified),
+      textValue(by),
+    ]),
+    empty: NO_RECORD,
+  }
 }
 
 /** Returns why there may be more records than are looked at. */

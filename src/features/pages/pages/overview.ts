@@ -6,7 +6,7 @@ import { MirrorError } from '../../../base/errors.ts'
 import { NO_AGE, isPrivateSource } from '../../../base/domain/sources.ts'
 import { describeOsvScope } from '../../../base/domain/osv-scope.ts'
 import { describeRunProgress } from '../../../base/domain/progress.ts'
-import { FLEET_PAUSED, describeUnread } from '../../../base/domain/status.ts'
+import { FLEET_PAUSED, describeUnread, nameOfTarget } from '../../../base/domain/status.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { FactsBlock } from '../../../answers/html.ts'
 import type { Block, SourceCard } from '../blocks.ts'
@@ -205,9 +205,10 @@ function fleetOf({ now, signedIn }: PageCall, fleet: Status['fleet']): Cell[] {
 
 function relayOf({ relay }: Status): Cell[] {
   if (relay.length === 0) return [plain('no targets (relay.targets)')]
-  return relay.map(({ id, target, state: is, pending }) =>
-    state(clip(`${target ?? `target ${id}`}: ${is}, ${pending} waiting`), is === 'ok' ? 'good' : 'bad'),
-  )
+  return relay.map((one) => {
+    const { state: is, pending } = one
+    return state(clip(`${nameOfTarget(one)}: ${is}, ${pending} waiting`), is === 'ok' ? 'good' : 'bad')
+  })
 }
 
 function webhooksOf({ now, config }: PageCall, { webhooks }: Status): Cell[] {

@@ -1,5 +1,6 @@
 import { clip } from '../../../../base/text.ts'
 import type { Status } from '../../../../base/reports/status.ts'
+import { handleOfTarget, nameOfTarget } from '../../../../base/domain/status.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, count, plain, state, time } from '../../../../answers/cells.ts'
 import type { PageCall, PageView } from '../../page.ts'
@@ -10,27 +11,27 @@ export function loadRelay({ status, now }: PageCall): PageView {
   const table: Block = {
     kind: 'table',
     title: 'Targets',
-    note: 'By scheme and host: the rest of a URL may be secret. An event waits until its target has taken it, or until it is given up for its age.',
+    note: 'By its name in relay.targets, else by its host: the rest of a URL may be secret. An event waits until its target has taken it, or until it is given up for its age.',
     columns: ['Target', 'State', 'Waiting', 'Last delivered', 'Last failure', 'Why', 'Given up'],
     rows: targets.map((one) => rowOf(one, now)),
     empty: 'No targets are set (relay.targets).',
   }
   const failing = targets.filter(({ state: is }) => is !== 'ok')
-  const notices = failing.map(({ id, target, state: is }): Block => ({
+  const notices = failing.map((one): Block => ({
     kind: 'notice',
     tone: 'warn',
-    title: clip(`${target ?? `target ${id}`}: ${is}`),
+    title: clip(`${nameOfTarget(one)}: ${one.state}`),
     text: 'Correct what the reason names, then have it tried again at once.',
-    commands: [`patchmirror relay --enable ${id}`],
+    commands: [`patchmirror relay --enable ${handleOfTarget(one)}`],
   }))
   return { title: 'Relay', blocks: [...notices, table] }
 }
 
 function rowOf(one: Status['relay'][number], now: number): (Cell | Cell[])[] {
-  const { id, target, state: is, since, pending, deliveredAt, failedAt, reason, givenUp } = one
+  const { state: is, since, pending, deliveredAt, failedAt, reason, givenUp } = one
   const words = state(is, is === 'ok' ? 'good' : 'bad')
   return [
-    plain(target ?? `target ${id}`),
+    plain(nameOfTarget(one)),
     since === null ? words : [words, time(since, now)],
     count(pending),
     time(deliveredAt, now),
