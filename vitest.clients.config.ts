@@ -1,4 +1,8 @@
 import { defineConfig } from 'vitest/config'
+import { COMPILED } from './test/support/command.ts'
+
+process.env['MALLOC_ARENA_MAX'] ??= '2' // as in vitest.config.ts
+process.env['NODE_COMPILE_CACHE'] ??= COMPILED
 
 /**
  * Real clients from their registries, built and run against the mirror: `npm run test:clients`. Builds take minutes when
@@ -15,5 +19,7 @@ export default defineConfig({
     fileParallelism: false,
     reporters: ['verbose'],
     disableConsoleIntercept: true,
+    // As in the fast suite: Node runs the TypeScript itself, as it runs the program.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
   },
 })

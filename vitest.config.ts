@@ -29,7 +29,8 @@ export default defineConfig({
     // As many as there are processors at least; each grows to 580 MB at most, and the daemons that it starts have 100 MB each.
     maxWorkers: 2,
     // Half of this young generation takes a twentieth more processor time, twice as much a tenth of a gigabyte more.
-    execArgv: ['--max-semi-space-size=16', '--max-old-space-size=256'],
+    // The heap grows to 200 MB at once: from a small one on, it would be marked again and again on the way, a tenth of the time.
+    execArgv: ['--max-semi-space-size=16', '--initial-old-space-size=200', '--max-old-space-size=256'],
     // No test changes what others share, so files share processes: a fifth of the time.
     isolate: false,
     // Node runs the TypeScript itself, as it runs the program: nothing is transformed, and no copy of a source is kept. No

@@ -14,8 +14,8 @@ import { relay } from './features/relay/feature.ts'
 import { scanners } from './features/scanners/feature.ts'
 
 /**
- * Every feature, in the order in which the daemon starts them. A folder of `features/` and its row can be deleted together: what
- * is left is a mirror without that feature.
+ * Every feature, in the order in which the daemon starts them. A folder of `features/` and its row can be deleted together, after
+ * the features that need it: what is left is a mirror without that feature.
  */
 export const FEATURES: readonly Feature[] = [
   relay,

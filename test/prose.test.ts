@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { DOCUMENTS } from './support/documents.ts'
 
 /** Words of all documents together, as `wc -w` counts them: what was reached, rounded up. It only gets smaller. */
-const MOST_WORDS = 43_000
-/** Words of a sentence in a guide. */
+const MOST_WORDS = 42_800
+/** Words of a sentence. */
 const LONGEST = 25
 
 /** Counts words as `wc -w` does. */
@@ -42,9 +42,12 @@ test('the documents together have no more words than they had', () => {
   expect(words).toBeLessThanOrEqual(MOST_WORDS)
 })
 
-test('no sentence of a guide has more than 25 words', () => {
-  const guides = DOCUMENTS.filter((page) => page.startsWith('docs/guides/'))
-  expect(guides.flatMap((page) => longSentences(page).map((one) => `${page}: ${one}`))).toEqual([])
+/** Pages that are written by tests: their texts are those of the program. */
+const GENERATED: ReadonlySet<string> = new Set(['docs/cli.md', 'docs/coverage.md'])
+
+test('no sentence of a page has more than 25 words', () => {
+  const pages = DOCUMENTS.filter((page) => !GENERATED.has(page))
+  expect(pages.flatMap((page) => longSentences(page).map((one) => `${page}: ${one}`))).toEqual([])
 })
 
 test('no guide has more than 150 lines', () => {

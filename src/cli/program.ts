@@ -67,7 +67,7 @@ function addVerb(parent: Command, name: string, verb: Verb, features: readonly F
   const command = parent.command(`${name} ${given}`.trim()).description(summary).helpCommand(false).exitOverride()
   speakOneVoice(command)
   for (const option of flagsOf(verb)) command.option(...option)
-  if (after !== undefined) command.addHelpText('after', after)
+  if (after !== undefined) command.addHelpText('after', after.trimEnd())
   if (example !== undefined) command.addHelpText('after', `\nExample:\n  patchmirror ${example}`)
   if (isGroup(verb)) return command
   return command.action(async () => {

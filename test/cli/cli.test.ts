@@ -181,6 +181,7 @@ describe('the command line', () => {
       expect(calls).toEqual([path])
     }
     expect((await patchmirror('sync', '--help')).out).toContain('patchmirror sync osv --reconcile')
+    expect((await patchmirror('config', '--help')).out).toMatch(/what needs a restart\.\n\nExample:\n/)
   })
 
   test('accepts --json for every command that prints', () => {

@@ -91,6 +91,7 @@ test('"changes --findings" lists what changed in the tags, "list findings" their
   expect(tag.out).toMatch(
     /\nwith a fix +\d+\nfindings +\d+\ncritical +0\nhigh +\d+\nruled out by VEX +\d+\npackages +\d+ /,
   )
+  expect(tag.out).toContain(`\n\nits findings, one by one: patchmirror match ${owner}\njudged `)
   expect(tag.out).toMatch(/\nchanges since \S+Z\n\S+ {2}\d+ new findings? \((all )?with a fix\)/)
   expect(await listJson(owner)).toMatchObject({
     tags: [{ id: owner }],
@@ -155,6 +156,14 @@ test('a record claims tags only of those that are judged, by the records that ar
   findings.exec("UPDATE state SET began_at = 1, judged_at = 1; UPDATE tag SET refusal = 'no SBOM' WHERE id = 1")
   closeFindings(findings)
   expect(await show('T-0')).toContain('\nnone of the 3 judged tags has it; 1 tag is not judged\n\n')
+  const list = async (...args: string[]) =>
+    (await run(['list', 'findings', ...args], { PATCHMIRROR_DATA_DIR: dir }, dir)).out
+  const all = await list()
+  expect(all).toContain('\n\nwhat is stored of a tag that is not judged: patchmirror show TAG\n\n')
+  const db = openFindings(dir, () => undefined)
+  const refused = String(db.prepare('SELECT owner FROM tag WHERE id = 1').pluck().get())
+  closeFindings(db)
+  expect(await list(refused)).toContain(`\nwhat is stored of it: patchmirror show ${refused}\n`)
 
   const [one] = componentsOf(dir)
   if (one === undefined) throw new Error('no component')

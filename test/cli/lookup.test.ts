@@ -657,7 +657,9 @@ describe('since', () => {
     expect((await ask('list', 'records', '--csv', '--ecosystem', 'PyPI')).out.split('\n')).toHaveLength(2)
     for (const [name, message] of [
       ['nope', 'the ecosystem nope is none that'],
-      ['NPM', 'the ecosystem NPM is none that'],
+      ['NPM', 'the ecosystem NPM is none that the OSV schema defines: it is written npm\n'],
+      ['debian:12', 'is none that the OSV schema defines: it is written Debian:12\n'],
+      ['Debiann', 'is none that the OSV schema defines, such as npm, PyPI or Debian:12\n'],
       ['Foo:npm', 'the ecosystem Foo: is none that'],
       [':npm', 'the ecosystem : is none that'],
       ['Debian:12', 'no list of Debian:12 alone: use --ecosystem Debian\n'],
@@ -674,6 +676,8 @@ describe('since', () => {
     const ofVendor = await run(['list', 'records', '--ecosystem', 'Root:npm'], whole, '/')
     expect([ofVendor.code, ofVendor.err]).toEqual([2, expect.stringContaining('use --ecosystem Root\n')])
     expect((await ask('list', 'records', '--ecosystem', 'Root')).code).toBe(0)
+    const none = await ask('list', 'records', '--package', 'none')
+    expect([none.code, none.out]).toEqual([0, expect.stringMatching(/^no record fits; .* are compared as a whole/)])
     expect(await ask('list', 'records', '--csv', '--json')).toMatchObject({ code: 2 })
   })
 })

@@ -80,9 +80,7 @@ describe('the Helm chart', () => {
     const own = parseAllDocuments(out).filter((one) => one.get('kind') !== 'ServiceMonitor')
     const file = join(dir, 'objects.yaml')
     writeFileSync(file, own.map(String).join('---\n'))
-    const ran = await runTool(validate.path, ['-k', KUBERNETES, '--strict', file], {
-      timeoutMs: 60_000,
-    })
+    const ran = await runTool(validate.path, ['-k', KUBERNETES, '--strict', file])
     expect(ran.code, ran.out + ran.err).toBe(0)
   })
 })

@@ -140,7 +140,7 @@ test(`grype ${GRYPE} finds the same in an image under three names, with the VEX 
   const vex = await vexOf(purl)
   const cache = join(dir, 'grype')
   mkdirSync(join(cache, '6'), { recursive: true })
-  const made = await runTool(grypeDb.path, [join(cache, '6'), 'left', RULED_OUT, OPEN], { timeoutMs: 120_000 })
+  const made = await runTool(grypeDb.path, [join(cache, '6'), 'left', RULED_OUT, OPEN])
   expect([made.code, made.out]).toEqual([0, ''])
   const { path } = grype
   const env = {
@@ -153,7 +153,7 @@ test(`grype ${GRYPE} finds the same in an image under three names, with the VEX 
   }
   const scan = async (name: string, { digest }: ImageRegistry, more: readonly string[] = []) => {
     const args = [`registry:${name}@${digest}`, '--output', 'json', '--quiet', ...more]
-    const ran = await runTool(path, args, { env, cwd: dir, timeoutMs: 120_000 })
+    const ran = await runTool(path, args, { env, cwd: dir })
     expect([ran.code, ran.err]).toEqual([0, ''])
     const { matches } = JSON.parse(ran.out) as { matches: { vulnerability: { id: string } }[] }
     return matches.map(({ vulnerability: { id } }) => id).sort()
@@ -179,7 +179,7 @@ test(`Trivy ${TRIVY} finds the same in an image under three names, with the VEX 
   const lists = join(cache, 'lists/vuln-list/rootio')
   mkdirSync(lists, { recursive: true })
   writeFileSync(join(lists, 'cve_feed.json'), JSON.stringify(feed))
-  const made = await runTool(trivyDb.path, [join(cache, 'lists'), join(cache, 'db')], { timeoutMs: 120_000 })
+  const made = await runTool(trivyDb.path, [join(cache, 'lists'), join(cache, 'db')])
   expect([made.code, made.out]).toEqual([0, ''])
   const { path } = trivy
   const scan = async (name: string, { digest }: ImageRegistry, more: readonly string[] = []) => {
@@ -201,7 +201,7 @@ test(`Trivy ${TRIVY} finds the same in an image under three names, with the VEX 
       ...more,
       `${name}@${digest}`,
     ]
-    const ran = await runTool(path, args, { env: { HOME: dir, TRIVY_INSECURE: 'true' }, cwd: dir, timeoutMs: 120_000 })
+    const ran = await runTool(path, args, { env: { HOME: dir, TRIVY_INSECURE: 'true' }, cwd: dir })
     expect([ran.code, ran.err]).toEqual([0, expect.not.stringMatching(/FATAL|ERROR/)])
     const { Results = [] } = JSON.parse(readFileSync(report, 'utf8')) as TrivyReport
     const found = Results.flatMap(({ Vulnerabilities = [] }) => Vulnerabilities)
@@ -272,7 +272,7 @@ async function vexOf(purl: string): Promise<string> {
   const { url } = await agent.start()
   const ask = () =>
     fetch(`${url}/-/vex/${image.digest}?name=${namesIn(image).join()}`, { headers: { authorization: `Bearer ${KEY}` } })
-  await expect.poll(async () => (await ask()).status, { timeout: 120_000, interval: 100 }).toBe(200)
+  await expect.poll(async () => (await ask()).status, { interval: 100 }).toBe(200)
   const file = join(mkdtempSync(join(dir, 'vex-')), 'image.openvex.json')
   writeFileSync(file, await (await ask()).text())
   return file

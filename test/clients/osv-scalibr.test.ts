@@ -77,14 +77,10 @@ async function scan(path: string, system: string): Promise<string[]> {
   }
   const report = join(dir, 'report.textproto')
   const local = `remote_host:'${mirror.url}/osv' download:true local_path:'${dir}/cache'`
-  const { code, err } = await runTool(
-    path,
-    [
-      ...['--root', root, '--plugins=os/dpkg,os/apk,vulnmatch/osvlocal'],
-      ...[`--plugin-config=osvlocal:{${local}}`, '-o', `textproto=${report}`],
-    ],
-    { timeoutMs: 120_000 },
-  )
+  const { code, err } = await runTool(path, [
+    ...['--root', root, '--plugins=os/dpkg,os/apk,vulnmatch/osvlocal'],
+    ...[`--plugin-config=osvlocal:{${local}}`, '-o', `textproto=${report}`],
+  ])
   expect([code, err]).toEqual([0, expect.not.stringContaining('could not load db')])
   const text = readFileSync(report, 'utf8')
   return [...text.matchAll(/\bid:\s+"(ROOT-[^"]+)"/g)].map(([, id = '']) => id)

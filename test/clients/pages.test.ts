@@ -176,9 +176,8 @@ test('the script asks for nothing while the tab is not in sight', async (context
   await opened('/-/ui/runs', async (page) => {
     const asked: string[] = []
     page.on('request', (request) => {
-      // The browser asks for the icon when it likes.
-      const icon = request.url().endsWith('.svg')
-      if (!icon) asked.push(request.url())
+      // The browser asks for the icon and the like when it likes: of no type that a page or its script asks for.
+      if (request.resourceType() !== 'other') asked.push(request.url())
     })
     await page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
     await page.clock.runFor(65_000)

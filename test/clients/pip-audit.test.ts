@@ -35,7 +35,6 @@ test.for<[string, string[]]>([
   const args = ['-r', list, '--no-deps', '--disable-pip', '-f', 'json', '--progress-spinner', 'off']
   const { out, err } = await runTool(audit.path, [...args, ...asked], {
     env: { XDG_CACHE_HOME: dir },
-    timeoutMs: 120_000,
   })
   expect(err).not.toMatch(/Traceback|ERROR/)
   const { dependencies } = JSON.parse(out) as {

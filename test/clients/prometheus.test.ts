@@ -80,9 +80,8 @@ test('a Prometheus that scrapes the mirror answers every query of the dashboard 
     if (data === undefined) throw new Error(`${expr}: ${error}`)
     return data.result
   }
-  await expect.poll(async () => (await query('patchmirror_runs_total')).length).toBeGreaterThan(0)
-  await expect.poll(async () => (await query('rate(process_cpu_seconds_total[5m])')).length).toBe(1)
-  for (const expr of dashboardQueries()) expect(await query(expr), expr).not.toEqual([])
+  // A rate needs two scrapes of its metric, and some metrics are there only once the first scrape was answered.
+  for (const expr of dashboardQueries()) await expect.poll(() => query(expr), { message: expr }).not.toEqual([])
   // Metrics of what this daemon does not have (webhooks, relay, bundles) are on the page by name only.
   const page = await metrics()
   for (const { alert, expr } of rules) {

@@ -1,7 +1,6 @@
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { exportCommand } from '../../src/features/bundles/cli/export.ts'
 import { importCommand } from '../../src/features/bundles/cli/import.ts'
@@ -93,11 +92,12 @@ async function startRegistry(path: string) {
   writeFileSync(join(data, 'settings.yml'), `${lines.join('\n')}\n`)
   const server = startTool(path, ['serve', join(data, 'settings.yml')])
   onTestFinished(() => server.stop())
-  const until = Date.now() + 30_000
-  while ((await fetch(`http://${host}/v2/`).catch(() => null)) === null) {
-    if (Date.now() > until) throw new Error(`the registry does not answer: ${server.said()}`)
-    await sleep(100)
-  }
+  const answers = (): Promise<boolean> =>
+    fetch(`http://${host}/v2/`).then(
+      () => true,
+      () => false,
+    )
+  await expect.poll(answers, { message: server.said() }).toBe(true)
   const docker = join(data, 'docker')
   mkdirSync(docker)
   const auth = Buffer.from(`${USER}:${PASSWORD}`).toString('base64')
@@ -146,7 +146,6 @@ describe.each(REGISTRIES)('%s', (_, find) => {
       const layout = join(folder(), 'layout')
       const ran = await runTool(built.path, args(repository, layout), {
         env: { DOCKER_CONFIG: docker, REGISTRY_AUTH_FILE: join(docker, 'config.json') },
-        timeoutMs: 60_000,
       })
       expect(`${name}: ${ran.code} ${ran.code === 0 ? '' : ran.err}`).toBe(`${name}: 0 `)
       const bytes = bundleIn(layout)

@@ -62,7 +62,7 @@ async function scanWithGrype([path = '', writer = '']: readonly string[], folder
     HOME: folder,
   }
   const args = [`sbom:${file}`, '--output', 'json', '--quiet']
-  const ran = await runTool(path, args, { env, cwd: folder, timeoutMs: 120_000 })
+  const ran = await runTool(path, args, { env, cwd: folder })
   expect([ran.code, ran.err]).toEqual([0, ''])
   const { matches } = JSON.parse(ran.out) as {
     matches: { vulnerability: { id: string }; artifact: { name: string } }[]
@@ -75,7 +75,7 @@ async function scanWithTrivy([path = '', writer = '']: readonly string[], folder
   await writeDatabase(writer, folder, join(cache, 'db'))
   const offline = ['--skip-db-update', '--skip-java-db-update', '--offline-scan', '--quiet']
   const args = ['sbom', '--cache-dir', cache, ...offline, '--format', 'json', file]
-  const ran = await runTool(path, args, { env: { HOME: folder }, cwd: folder, timeoutMs: 120_000 })
+  const ran = await runTool(path, args, { env: { HOME: folder }, cwd: folder })
   expect([ran.code, ran.err]).toEqual([0, expect.not.stringMatching(/FATAL|ERROR/)])
   const { Results = [] } = JSON.parse(ran.out) as {
     Results?: { Vulnerabilities?: { VulnerabilityID: string; PkgName: string }[] }[]
@@ -88,6 +88,6 @@ async function scanWithTrivy([path = '', writer = '']: readonly string[], folder
 /** Writes a client's database once. */
 async function writeDatabase(writer: string, folder: string, into: string): Promise<void> {
   if (mkdirSync(into, { recursive: true }) === undefined) return
-  const made = await runTool(writer, [join(folder, 'records.json'), into], { timeoutMs: 120_000 })
+  const made = await runTool(writer, [join(folder, 'records.json'), into])
   expect([made.code, made.out]).toEqual([0, ''])
 }

@@ -33,7 +33,7 @@ export async function scanFiles(
 ): Promise<{ readonly packages: readonly ScannedPackage[]; readonly err: string }> {
   const scan = ['scan', 'source', '--offline', '--local-db-path', database, '--format', 'json']
   const named = files.flatMap((file) => ['-L', file])
-  const { out, err } = await runTool(path, [...scan, ...args, ...named], { timeoutMs: 120_000 })
+  const { out, err } = await runTool(path, [...scan, ...args, ...named])
   const { results } = (out === '' ? { results: [] } : JSON.parse(out)) as Report
   const packages = results
     .flatMap((result) => result.packages)

@@ -120,7 +120,7 @@ test(`schemathesis ${VERSION} finds nothing that contradicts the document`, asyn
     PYTHONPATH: resolve('test/clients'),
     PYTHONDONTWRITEBYTECODE: '1',
   }
-  const { code, out } = await runTool(tool.path, args, { cwd: dir, env, timeoutMs: 280_000 })
+  const { code, out } = await runTool(tool.path, args, { cwd: dir, env, timeoutMs: 580_000 })
   const report = out.includes('FAILURES') ? out.slice(out.indexOf('FAILURES')) : out.slice(-5_000)
   expect(code, report.slice(0, 10_000)).toBe(0)
 })

@@ -94,7 +94,7 @@ async function startMirror(): Promise<string> {
   const { url } = await agent.start()
   const headers = { authorization: `Bearer ${KEY}` }
   const look = async (): Promise<number> => (await fetch(`${url}/.well-known/vex-repository.json`, { headers })).status
-  await expect.poll(look, { timeout: 120_000, interval: 100 }).toBe(200)
+  await expect.poll(look, { interval: 100 }).toBe(200)
   return url
 }
 
@@ -134,7 +134,7 @@ async function makeDatabase(command: string, name: string, feed: string): Promis
   mkdirSync(lists, { recursive: true })
   writeFileSync(join(lists, 'cve_feed.json'), feed)
   const folders = [join(cache, 'lists'), join(cache, 'db')]
-  const ran = await runTool(command, folders, { timeoutMs: 120_000 })
+  const ran = await runTool(command, folders)
   expect([ran.code, ran.out]).toEqual([0, ''])
   return cache
 }
@@ -164,7 +164,7 @@ async function scan(cache: string, components: readonly Component[], more: reado
   const offline = ['--skip-db-update', '--skip-java-db-update', '--offline-scan', '--quiet']
   const output = ['--format', 'json', '--output', report]
   const args = ['sbom', '--cache-dir', cache, ...offline, ...output, ...more, sbom]
-  const ran = await runTool(trivy.path, args, { env: { HOME: dir }, cwd: dir, timeoutMs: 120_000 })
+  const ran = await runTool(trivy.path, args, { env: { HOME: dir }, cwd: dir })
   expect([ran.code, ran.err]).toEqual([0, expect.not.stringMatching(/FATAL|ERROR/)])
   const { Results = [] } = JSON.parse(readFileSync(report, 'utf8')) as { Results?: Result[] }
   return Results.flatMap(({ Vulnerabilities = [] }) =>

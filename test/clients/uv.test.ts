@@ -42,7 +42,7 @@ function writeProject(version: string): void {
 
 function audit(path: string, base: string): ReturnType<typeof runTool> {
   const args = ['audit', '--frozen', '--no-cache', '--no-config', '--output-format', 'json', '--service-url', base]
-  return runTool(path, args, { cwd: dir, timeoutMs: 120_000 })
+  return runTool(path, args, { cwd: dir })
 }
 
 interface Audit {

@@ -331,7 +331,7 @@ test('the API document needs no key, has an ETag, and names nothing of the catal
 })
 
 test('a record names the mirrored tags with it to clients with a key alone', async () => {
-  await expect.poll(async () => (await mirror.get('/-/tags/findings')).status, { timeout: 30_000 }).toBe(200)
+  await expect.poll(async () => (await mirror.get('/-/tags/findings')).status).toBe(200)
   type Answer = { listed: { id: string }[] | null; count: number }
   const ask = async (id: string) => ((await (await mirror.get(`/-/records/${id}`)).json()) as { tags: Answer }).tags
   let found = null as Answer | null
@@ -366,7 +366,7 @@ test('a position in the changes of tags that is of another log, or beyond its en
     const answer = await mirror.get(`/-/tags/changes${query}`)
     return [answer.status, (await answer.json()) as Record<string, unknown>] as const
   }
-  await expect.poll(async () => (await ask(''))[0], { timeout: 30_000 }).toBe(200)
+  await expect.poll(async () => (await ask(''))[0]).toBe(200)
   const [, all] = await ask('')
   const position = String(all['position'])
   expect(all).toMatchObject({ complete: true, next: null })

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { readLastVerification } from '../../src/store/last-verification.ts'
 import { derivedDir } from '../../src/store/database/open.ts'
+import { toIso } from '../../src/base/time.ts'
 import { openWorld } from '../support/daemons.ts'
 import type { Bench } from '../support/mirror.ts'
 import { flip, scrubOf, scrubbedBench } from '../support/scrub.ts'
@@ -26,6 +27,7 @@ test('a flipped bit in a record, a document and the archive is found and healed,
   flip(made, 'osv_body', 'bytes')
   flip(made, 'catalog_chunk', 'bytes')
   flipArchive(made)
+  const begun = toIso(Date.now())
   await verify()
   expect(said.slice(1)).toEqual([
     'verified: 3 parts of what is stored are damaged: fetched again now',
@@ -33,7 +35,7 @@ test('a flipped bit in a record, a document and the archive is found and healed,
   ])
   const last = readLastVerification(made.dir)
   expect(last).toMatchObject({ damaged: [], damagedCount: 0, healed: '3 of 3 damaged parts' })
-  expect(Date.now() - Date.parse(last?.endedAt ?? '')).toBeLessThan(60_000)
+  expect(last?.endedAt ?? '').toSatisfy((ended: string) => ended >= begun)
   const kinds = made.store.runs.listRuns(20).map(({ source, kind }) => `${source} ${kind}`)
   expect(kinds).toEqual(expect.arrayContaining(['osv repair', 'catalog repair']))
 })

@@ -158,13 +158,16 @@ function readNumber(name: string, text: string, from: number, to: number): numbe
 }
 
 function describe(sandbox: Sandbox, liveMs: number): string {
-  const { url, feed, catalogUrl, identityUrl, authUrl } = sandbox
+  const { url, feed, catalogUrl, artifactUrl, identityUrl, authUrl } = sandbox
   return [
     `sandbox of ${feed.ids().length} records at ${url}/external/osv/all.json`,
     `  remediation ${url}/v1, settings ${url}/v3, package catalog ${catalogUrl}, identity ${identityUrl}`,
     `  API keys ${Object.values(SANDBOX_KEYS).join(', ')}; bearer token ${SANDBOX_TOKEN}`,
     `  OAuth client ${SANDBOX_CLIENT.id} with ${SANDBOX_CLIENT.secret} at ${authUrl}/oauth/token`,
     `  curl -u ${SANDBOX_KEYS.readonly}: '${url}/v1/patches?limit=2'`,
+    'settings of a mirror of it, before "npm run patchmirror -- sync" or "serve":',
+    `  export PATCHMIRROR_UPSTREAM_API_ROOT=${url} PATCHMIRROR_UPSTREAM_API_KEY=${SANDBOX_KEYS.readonly}`,
+    `  export PATCHMIRROR_UPSTREAM_CATALOG_URL=${catalogUrl} PATCHMIRROR_NETWORK_TRUSTED=${new URL(artifactUrl).hostname}`,
     liveMs > 0 ? `it changes every ${liveMs / 1000} s` : 'it changes only on request:',
     `  curl -X POST '${url}/-/sandbox/change?n=5'   (add, change, change-silently, withdraw, lower-fixes, empty, remove, move-backwards, touch-feeds)`,
     `  curl -X POST '${url}/-/sandbox/add-tag?n=2'   (add-tag, add-package, add-ticket, change-tag, change-package, change-ticket)`,

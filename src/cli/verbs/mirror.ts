@@ -16,6 +16,7 @@ export const MIRROR_VERBS: readonly Verb[] = [
     path: 'serve',
     summary: 'run the daemon: sync on schedule, serve the mirror',
     options: [['--offline', 'target mirror behind an air gap: make no connections, serve what was imported']],
+    after: '\nWhere it listens and keeps its data are settings: server.listen and data.dir.',
     example: 'serve --config /etc/patchmirror.yaml',
     load: loadServe,
   },

@@ -13,6 +13,9 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   records: 'list records',
   query: 'search TEXT',
   diff: 'changes SINCE',
+  'list images': 'list tags',
+  'list vulnerabilities': 'list records',
+  'config show': 'config',
   gc: 'fleet check --gc',
   // Former names.
   record: 'show NAME',

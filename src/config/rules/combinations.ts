@@ -40,8 +40,8 @@ function checkUpstream({ values, refused }: Checked): string[] {
   const key = 'upstream.apiRoot'
   if (refused.has(key) || typeof values.get(key) === 'string') return []
   return [
-    `${key}: not set, and there is no default. Give the root URL of the service in the file ` +
-      '(upstream: { apiRoot: https://api.example.com }) or as ' +
+    `${key}: not set, and there is no default. Give the root URL of the service in the settings file (--config FILE) as ` +
+      'upstream: { apiRoot: https://api.example.com }, or in the environment as ' +
       'PATCHMIRROR_UPSTREAM_API_ROOT=https://api.example.com. Where no network leads, "patchmirror bundle import FILE" takes ' +
       'bundles instead, and "patchmirror bundle import --again FILE" (a full one) repairs what is damaged.',
   ]

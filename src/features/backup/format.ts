@@ -53,7 +53,8 @@ export function notABackup(path: string, why: string, cause?: unknown): MirrorEr
 /** Parses a manifest. Throws what `fail` returns for anything that is not one of this program's format. */
 export function parseBackupManifest(text: string, fail: (why: string) => MirrorError): BackupManifest {
   const value = parseJson(text)
-  if (value?.kind !== 'patchmirror-backup') throw fail('it is not a backup of Patchmirror')
+  if (value?.kind !== 'patchmirror-backup')
+    throw fail('it is not a backup of Patchmirror; a bundle is for "patchmirror bundle import FILE"')
   if (value.format !== 1) throw fail(`it has format ${String(value.format)}, and this program knows 1: use a newer one`)
   if (!isManifest(value)) throw fail('its manifest is incomplete')
   return value

@@ -15,7 +15,7 @@ import { noIndex } from '../lookup/search.ts'
 import type { DescribedDates, UpstreamDates } from '../../base/reports/records.ts'
 import { dateInWords, datesInWords, describeDates, readUpstreamDates } from '../../server/lookup/dates.ts'
 import { csvField } from '../../base/text.ts'
-import { table, visible } from '../../cli/output.ts'
+import { table } from '../../cli/output.ts'
 import { firstStep, print, settings } from '../../cli/context.ts'
 import { closing, withStoredReads } from '../../cli/store-access.ts'
 import { type TriedIndex, needPackageIndex, withPackageIndex } from '../lookup/package-index.ts'
@@ -65,6 +65,8 @@ function newestOf(rows: readonly RecordDates[], limit: number): RecordDates[] {
   return rows.toSorted((a, b) => b.firstSeen - a.firstSeen).slice(0, limit)
 }
 
+const NONE_FITS = 'no record fits; names of packages and CVEs are compared as a whole, such as io.netty:netty-codec'
+
 function printNewest(rows: readonly RecordDates[], limit: number, sources: readonly string[]): void {
   const cells = newestOf(rows, limit).map((row) => [
     row.id,
@@ -73,12 +75,8 @@ function printNewest(rows: readonly RecordDates[], limit: number, sources: reado
       .map(([, at, note]) => dateInWords(at, note)),
     describeDates(row).state,
   ])
-  print(
-    table(
-      ['record', 'first seen here', 'fix first seen', 'state'],
-      cells.map((row) => row.map(visible)),
-    ),
-  )
+  const head = ['record', 'first seen here', 'fix first seen', 'state']
+  print(cells.length === 0 ? NONE_FITS : table(head, cells))
   if (rows.length > limit) print(`\nthe newest ${limit} of ${rows.length} records; --csv and --json print all`)
   print(['', ...sources].join('\n'))
 }

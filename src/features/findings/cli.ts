@@ -137,10 +137,18 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
       ...(changes.length === 0 ? [] : [`changes since ${since}`]),
       ...terminalLines({ parts: [table] }),
       '',
+      ...nextOf(tag, name),
       judgedLine(json, stored.used()),
     ],
     table,
   }
+}
+
+/** Names the command that has the findings of a tag themselves, or why there are none; nothing for a tag that was removed. */
+function nextOf(tag: ReturnType<typeof tagMessage> | undefined, name: string): string[] {
+  if (tag === undefined) return []
+  if (tag.notJudgedReason !== null) return [`what is stored of it: patchmirror show ${name}`]
+  return [`its findings, one by one: patchmirror match ${name}`]
 }
 
 /** Returns the id of the tag that is named; of one that was removed, where its findings changed before. Throws `not_found`. */
@@ -204,6 +212,7 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
     json: { ...json, tags: tags.map(tagMessage), notJudged: reasons },
     lines: [
       ...terminalLines({ parts: [...judgedParts(counts, true, reasons), ...(tags.length === 0 ? [] : [table])] }),
+      ...(reasons.length === 0 ? [] : ['', 'what is stored of a tag that is not judged: patchmirror show TAG']),
     ],
     table,
   }

@@ -18,7 +18,9 @@ export const FINDINGS_VERBS: readonly VerbPart[] = [
       CSV_FLAG,
       JSON_FLAG,
     ],
-    after: '\nThose with the most findings that have a fix first. A tag by its name, digest or id.',
+    after:
+      '\nThose with the most findings that have a fix first. A tag by its name, digest or id.\n' +
+      'The findings of a tag, one by one: patchmirror match TAG',
     example: 'list findings library/python:3.12',
     load: async () => (await import('./cli.ts')).listFindingsCommand,
   },

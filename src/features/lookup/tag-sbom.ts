@@ -25,7 +25,10 @@ export function idOfTag(stored: Pick<LookupCall, 'reads'>, name: string): string
   if (tag === undefined) {
     const { catalog } = stored.reads
     requireWhole(catalog.whyIncomplete(TAGS), `no mirrored tag is named ${name}: ${NOT_NAMED}`)
-    throw new MirrorError('not_found', `not found: no mirrored tag is named ${name}`)
+    throw new MirrorError(
+      'not_found',
+      `not found: no mirrored tag is named ${name}: "patchmirror list tags" has all of them`,
+    )
   }
   if (another === undefined) return tag.id
   const message = `not found: ${name} names several tags: "patchmirror show ${name}" lists them with their ids`

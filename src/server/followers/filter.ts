@@ -6,7 +6,7 @@ import { normalName } from '../../base/identity/names.ts'
 import { identifyComponent } from '../../base/identity/identity.ts'
 import { readPurl } from '../../base/identity/package.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
-import { findEcosystem } from '../../base/versions/ecosystems.ts'
+import { ecosystemNames, findEcosystem } from '../../base/versions/ecosystems.ts'
 
 /** The packages that a client asks about. */
 export interface PackageFilter {
@@ -33,14 +33,22 @@ export function readFilter(ecosystem: string | null, purl: string | null): Packa
     return filterOf([named])
   }
   if (ecosystem === null) return null
-  if (findEcosystem(ecosystem) === null)
-    throw new MirrorError(
-      'bad_request',
-      `the ecosystem ${ecosystem.slice(0, 100)} is none that the OSV schema defines, such as npm, PyPI or Debian:12`,
-    )
+  if (findEcosystem(ecosystem) === null) throw unknownEcosystem(ecosystem)
   return {
     asks: (recorded) => formsOf(recorded.ecosystem).some((form) => isMeant(form, ecosystem)),
   }
+}
+
+/** Names the ecosystem that only the case of letters tells from what is asked for: names are compared as the schema has them. */
+function unknownEcosystem(asked: string): MirrorError {
+  const { names, vendors } = ecosystemNames()
+  const known = new Map([...vendors, ...names].map((name) => [name.toLowerCase(), name]))
+  const written = asked.split(':').map((part) => known.get(part.toLowerCase()) ?? part)
+  const other = written.join(':')
+  const hint =
+    findEcosystem(other) === null ? ', such as npm, PyPI or Debian:12' : `: it is written ${other.slice(0, 100)}`
+  const message = `the ecosystem ${asked.slice(0, 100)} is none that the OSV schema defines${hint}`
+  return new MirrorError('bad_request', message)
 }
 
 /** Creates a filter of the packages that an SBOM lists, and of their source packages, by their releases, whatever their versions. */

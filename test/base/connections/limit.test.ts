@@ -120,6 +120,7 @@ test('one address takes no more than its share, and its own connections make roo
   for (const one of heads) one.resume()
   const other = await open(limited, HEAD, '127.0.0.3')
   await answered(limited, get('/'), '127.0.0.2')
-  await expect.poll(() => heads.map(isClosed)).toEqual([true, false])
+  // Which of the two has sent fewer bytes a second, the machine decides.
+  await expect.poll(() => heads.filter(isClosed)).toHaveLength(1)
   expect([isClosed(other), limited.closed]).toEqual([false, ['silent']])
 })

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -6,11 +5,8 @@ import { ALLOCATOR } from '../world/allocator.ts'
 import type { Section } from './group.ts'
 import { markdown } from './table.ts'
 
-/** When and where a group was measured. */
+/** How often and where a group was measured. When, the history of the page says. */
 export interface Taken {
-  /** `2026-11-22`. */
-  readonly date: string
-  readonly commit: string
   readonly runs: number
   readonly machine: string
 }
@@ -31,18 +27,13 @@ a comparison are taken in turn. A machine's speed drifts, so compare within a gr
 share the machine and its allocator. The median decides about goals of times and ratios, the worst run about memory and counts.
 A goal that is not called missed is met. Memory is resident, of the whole process with all threads.
 
-| group | measured | commit | runs | machine |
-|---|---|---|---|---|`
+| group | runs | machine |
+|---|---|---|`
 
 /** Replaces what the page in `file` has of a group, and writes the files beside it; keeps everything else. `names`: all groups, in order. */
-export function writePage(
-  file: string,
-  section: Section,
-  { date, commit, runs, machine }: Taken,
-  names: readonly string[],
-): void {
+export function writePage(file: string, section: Section, { runs, machine }: Taken, names: readonly string[]): void {
   const page = parsePage(existsSync(file) ? readFileSync(file, 'utf8') : '')
-  page.rows.set(section.name, [section.name, date, commit, String(runs), machine])
+  page.rows.set(section.name, [section.name, String(runs), machine])
   page.sections.set(section.name, sectionText(section))
   for (const [name, content] of Object.entries(section.more.files)) writeFileSync(join(dirname(file), name), content)
   const rows = writeRows(names.flatMap((name) => [page.rows.get(name) ?? []]).filter((cells) => cells.length > 0))
@@ -89,21 +80,10 @@ function parseRows(text: string): string[][] {
     .slice(1) // without the table's head
 }
 
-/** Returns today's date, the commit and the machine. */
+/** Returns the machine, and how often it measured. */
 export function takenNow(runs: number): Taken {
   const [cpu] = cpus()
   const memory = Math.round(totalmem() / 2 ** 30)
   const machine = `${cpus().length} × ${cpu?.model.trim() ?? 'unknown'}, ${memory} GiB, Node ${process.version}, ${ALLOCATOR.name}`
-  return { date: new Date().toISOString().slice(0, 10), commit: commitOf(), runs, machine }
-}
-
-/** The commit that was measured; with `+` when the code differs from it. */
-function commitOf(): string {
-  const git = (...args: string[]): string =>
-    execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
-  try {
-    return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain', 'src') && '+')
-  } catch {
-    return 'unknown' // not a clone
-  }
+  return { runs, machine }
 }

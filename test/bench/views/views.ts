@@ -112,7 +112,7 @@ function archiveOf(data: string): string {
 }
 
 async function make(data: string): Promise<Made> {
-  const script = plainScript('views/child', 'world/built', 'world/peak')
+  const script = plainScript('views')
   const { ms, peak, out } = await timed(process.execPath, [script, data])
   const { cpuMs } = JSON.parse(out.trim().split('\n').at(-1) || '{}') as { cpuMs: number }
   return { ms, peak, cpuMs }

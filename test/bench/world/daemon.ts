@@ -35,9 +35,6 @@ export interface DaemonProcess extends Started {
   stop(): Promise<Ended>
 }
 
-/** Modules of the measured process. */
-const CHILD = ['world/daemon-child', 'world/built', 'world/peak']
-
 /** The built daemon in a process of its own, doing nothing until it is asked. */
 export async function startDaemon(
   upstream: string,
@@ -45,7 +42,7 @@ export async function startDaemon(
   settings: Record<string, string> = {},
 ): Promise<DaemonProcess> {
   const dir = folder ?? mkdtempSync(join(tmpdir(), 'patchmirror-bench-'))
-  const child = fork(plainScript(...CHILD), [], {
+  const child = fork(plainScript('daemon'), [], {
     cwd: ROOT,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: {

@@ -18,6 +18,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type BackupOptions, writeBackup } from '../../../src/features/backup/write.ts'
 import { restoreBackup } from '../../../src/features/backup/restore.ts'
 import { openBackup } from '../../../src/features/backup/read.ts'
+import { readClaims } from '../../../src/features/bundles/import/envelope.ts'
 import { sha256Hex } from '../../../src/base/digest.ts'
 import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
 import { newestOf } from '../../../src/store/database/schema/schema.ts'
@@ -320,6 +321,12 @@ test('a data folder whose restore was stopped is never opened, and the restore c
   }
 })
 
+test('an import of a backup as a bundle is refused with the command that takes it', async () => {
+  const bytes = readFileSync(packed)
+  const read = (at: number, length: number) => Promise.resolve(bytes.subarray(at, at + length))
+  await expect(readClaims({ size: bytes.length, read })).rejects.toThrow('a backup is for "patchmirror restore FILE"')
+})
+
 describe('a restore refuses a damaged backup and leaves the data folder empty:', () => {
   const refused = async (path: string): Promise<string> => {
     const dataDir = folder()
@@ -401,7 +408,7 @@ describe('a restore refuses a damaged backup and leaves the data folder empty:',
     [
       'an archive of something else',
       () => rewritten((name, text) => (name === 'manifest.json' ? '{}' : text)),
-      /not a backup of Patchmirror/,
+      /not a backup of Patchmirror; a bundle is for "patchmirror bundle import FILE"/,
     ],
     [
       'a newer format',

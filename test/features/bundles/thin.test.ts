@@ -169,7 +169,7 @@ test('no change of a byte of a thin bundle, and no cut, is taken for another sta
 })
 
 test.each([
-  [['--thin'], 'give it by --since or --for'],
+  [['--thin'], 'give it by --since, or by --for with the file that "patchmirror bundle need FILE" writes there'],
   [['--thin', '--since', '1', '--split', '1 MB'], '--split cuts large files'],
 ])('export %s is refused with what to do', async (args, why) => {
   const { code, err } = await run(['bundle', 'export', join(folder(), 'x'), ...args], emptyMirror(), '/')

@@ -182,6 +182,8 @@ describe('each page for people', () => {
       expect([reply.status, reply.headers['www-authenticate']]).toEqual([401, expect.stringMatching(/^Basic/)])
       expect(main).toMatch(/href="\/-\/ui\/sign-in"/)
       expect(main).not.toContain('Authorization')
+      expect(main).not.toContain('patchmirror ')
+      if (headers === NO_KEY) expect(main).toContain('finds one in the file local.key of its data folder.')
     }
   })
 

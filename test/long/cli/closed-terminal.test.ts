@@ -8,7 +8,7 @@ import { openShortReads } from '../../../src/store/reads.ts'
 import { MAIN } from '../../support/command.ts'
 import { scratch } from '../../store/fixtures.ts'
 
-const PATIENCE = { timeout: 20_000, interval: 50 }
+const PATIENCE = { interval: 50 }
 
 test('a sync whose terminal is closed, and that no signal ends, goes on without its output', async () => {
   const { stdout } = spawnSync('script', ['--version'], { encoding: 'utf8' })

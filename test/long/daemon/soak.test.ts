@@ -96,8 +96,7 @@ async function expectRuns(
   what: string,
   state: Run['state'] = 'complete',
 ): Promise<void> {
-  const patience = { message: what, timeout: 30_000 }
-  await expect.poll(() => runsIn(night, state), patience).toBe(before + more)
+  await expect.poll(() => runsIn(night, state), { message: what }).toBe(before + more)
   await pause(QUIET_MS)
   expect(runsIn(night, state), what).toBe(before + more)
 }

@@ -10,39 +10,50 @@ export type NameFiles = (text: string) => string
 /** Has a file that is made of another one called by that one's name from then on. */
 export type CallAs = (path: string, file: string) => void
 
+/** What the files of a command line need to become files on this disk. */
+type Settings = Pick<Config, 'data' | 'upstream' | 'network'>
+
+interface FileOptions {
+  readonly json?: boolean
+}
+
 /**
  * Calls `use` with the files that a command line names; artifacts (`oci:…`) are files meanwhile, which are removed at the end.
  * Errors name what the command line names.
  */
 export async function withBundleFiles<T>(
   given: readonly string[],
-  config: Pick<Config, 'data' | 'upstream' | 'network'>,
-  { json = false }: { readonly json?: boolean },
+  config: Settings,
+  options: FileOptions,
   use: (files: readonly string[], named: NameFiles, callAs: CallAs) => Promise<T>,
 ): Promise<T> {
-  const fetched: FetchedBundle[] = []
+  const made: FetchedBundle[] = []
   const names = new Map<string, string>()
   const named: NameFiles = (text) => [...names].reduce((all, [path, name]) => all.replaceAll(path, name), text)
   try {
-    const files: string[] = []
     for (const one of given) {
-      const reference = readReference(one)
-      if (reference === null) {
-        files.push(one)
-        continue
-      }
-      const { fetchArtifact } = await import('../oci/artifacts.ts') // it has network code, and files need none
-      const display = createBundleProgress(json)
-      const bundle = await fetchArtifact(reference, config, display.show).finally(() => display.finish())
-      fetched.push(bundle)
-      names.set(bundle.path, one)
-      files.push(bundle.path)
+      const file = await fileFor(one, config, options)
+      made.push(file)
+      if (file.path !== one) names.set(file.path, one)
     }
-    return await use(files, named, (path, file) => void names.set(path, named(file)))
+    return await use(
+      made.map(({ path }) => path),
+      named,
+      (path, file) => void names.set(path, named(file)),
+    )
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     throw new MirrorError(error.code, named(error.message), { cause: error })
   } finally {
-    for (const { close } of fetched) close()
+    for (const { close } of made) close()
   }
+}
+
+/** Returns the file that a name of a command line stands for. */
+async function fileFor(one: string, config: Settings, { json = false }: FileOptions): Promise<FetchedBundle> {
+  const reference = readReference(one)
+  if (reference === null) return { path: one, close: () => undefined }
+  const { fetchArtifact } = await import('../oci/artifacts.ts') // it has network code, and files need none
+  const display = createBundleProgress(json)
+  return fetchArtifact(reference, config, display.show).finally(() => display.finish())
 }

@@ -115,7 +115,10 @@ function refuseThin({ since, for: need, split }: ExportCommandOptions): void {
   if (split !== undefined)
     throw new MirrorError('usage', '--split cuts large files, and --thin makes small ones: leave one out')
   if (since === undefined && need === undefined)
-    throw new MirrorError('usage', '--thin needs the state that the target mirror has: give it by --since or --for')
+    throw new MirrorError(
+      'usage',
+      '--thin needs the state that the target mirror has: give it by --since, or by --for with the file that "patchmirror bundle need FILE" writes there',
+    )
 }
 
 function partSize(text: string): number {

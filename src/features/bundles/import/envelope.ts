@@ -33,7 +33,10 @@ export async function readClaims(source: ByteSource): Promise<Claims> {
     if (name !== MANIFEST_NAME && signer === null) break
     const most = signer === null ? CAPS.manifestBytes : SIGNATURE_BYTES
     if (method !== 0 || size !== compressedSize || size > most)
-      throw new MirrorError('bundle', `its ${name} is not stored as the format requires`)
+      throw new MirrorError(
+        'bundle',
+        `its ${name} is not stored as the format requires; a backup is for "patchmirror restore FILE"`,
+      )
     const bytes = Buffer.from(await source.read(offset + 30 + name.length, size))
     if (signer === null) return { manifest: bytes, signatures: reversed(signatures) }
     signatures.set(signer, bytes)
