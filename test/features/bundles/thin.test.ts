@@ -51,6 +51,7 @@ test('a thin bundle brings the same state as a whole one, in a fraction of the b
   expect(await digest(below)).toBe(await digest(above))
   const again = await below('bundle', 'import', file('day.thin'))
   expect([again.code, again.out]).toEqual([0, expect.stringContaining('is already imported: nothing to do')])
+  expect(again.out).not.toContain('--again') // which takes full bundles alone
 })
 
 test('several thin bundles are imported in their order, and one that is damaged takes nothing from the others', async () => {

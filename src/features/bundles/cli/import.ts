@@ -228,10 +228,11 @@ function describeReport(report: ImportReport): string {
 }
 
 /** Says what was taken over of a bundle whose content is stored already. */
-function describeSame({ rollback, renewed }: ImportReport): string {
+function describeSame({ rollback, renewed, kind }: ImportReport): string {
   if (rollback) return 'A ROLLBACK: numbers count from it again'
   if (renewed) return 'its date and number are taken over'
-  return 'nothing to do. Its content was not read; "--again" reads and imports it'
+  const again = kind === 'full' ? '; "--again" reads and imports it' : ''
+  return `nothing to do. Its content was not read${again}`
 }
 
 function describeSource({ source, before, after, asOf, records, changed }: SourceReport): string {
