@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { type World, openWorld } from '../support/daemons.ts'
 import { freePort } from '../support/free-ports.ts'
@@ -30,7 +30,8 @@ beforeAll(async () => {
   world = await openWorld({ records: 20 }, () => ({ LIMIT_SYNC_JITTER_SECONDS: '0' }))
   const daemon = await world.host()
   mirror = daemon.url
-  await expect.poll(states).toContain('osv complete')
+  // Outside of a test there is no expect.poll.
+  await vi.waitFor(async () => expect(await states()).toContain('osv complete'), 170_000)
   for (const path of ['/external/osv/all.json', '/external/osv/none.json', '/-/status'])
     await (await fetch(mirror + path)).arrayBuffer()
 })
