@@ -3,9 +3,10 @@ import { MirrorError } from '../../../base/errors.ts'
 import { createPacker } from '../../../base/gzip/pieces.ts'
 import { trailerSize } from '../../../base/gzip/member.ts'
 import { deflate, packedBytes } from '../../../archive/zip/member.ts'
-import { openSource } from '../../../archive/zip/reader.ts'
+import { type ByteSource, openSource } from '../../../archive/zip/reader.ts'
 import type { BundleMember } from '../format/manifest.ts'
 import type { OutputFile } from '../export/output-file.ts'
+import type { Blob } from '../export/rows.ts'
 import { ARCHIVE_LIMITS, archiveName } from '../import/records/members.ts'
 import type { Claims } from '../import/envelope.ts'
 import type { Bundle } from '../import/open.ts'
@@ -31,8 +32,8 @@ interface ThinSource {
   readonly base: BaseContents
   /** The state digests of the base. */
   readonly digests: ThinHead['base']
-  /** The path of the document in a member, by the member's name. */
-  readonly documents: ReadonlyMap<string, string>
+  /** What the members with blobs have, by the member's name. */
+  readonly blobs: ReadonlyMap<string, Blob>
 }
 
 const NONE = Buffer.alloc(0)
@@ -46,7 +47,8 @@ export async function encodeThin(source: ThinSource, target: OutputFile): Promis
   }
   const { bundle, digests } = source
   const { manifest, claims } = bundle
-  const recipes = await Promise.all(manifest.members.map((member) => recipeFor(member, source)))
+  const recipes: Recipe[] = []
+  for (const member of manifest.members) recipes.push(await recipeFor(member, source)) // one content in memory at a time
   const head: ThinHead = {
     base: digests,
     deflater: deflaterId(),
@@ -67,13 +69,22 @@ export async function encodeThin(source: ThinSource, target: OutputFile): Promis
 const STORED: Recipe = { kind: 'stored', path: null, gzip: null }
 
 /** Chooses how a member is made again; it is stored where this program would make other bytes of its content. */
-async function recipeFor({ name, size }: BundleMember, { bundle, documents }: ThinSource): Promise<Recipe> {
+async function recipeFor({ name, size }: BundleMember, { bundle, blobs }: ThinSource): Promise<Recipe> {
   if (name.startsWith('rows/')) return { ...STORED, kind: 'rows' }
-  if (name === archiveName(bundle.manifest)) return { ...STORED, kind: 'records' }
-  if (size > MOST_BYTES) return STORED
+  if (name === archiveName(bundle.manifest)) return recipeOfRecords(bundle.source(name))
+  const blob = blobs.get(name)
+  // Documents of the catalog have no earlier version.
+  if (size > MOST_BYTES || blob?.kind === 'catalog-document') return STORED
   const packed = await bundle.read(name)
   if ((trailerSize(packed) ?? 0) > MOST_BYTES) return STORED
-  return recipeOf(packed, documents.get(name) ?? null)
+  return recipeOf(packed, blob?.path ?? null)
+}
+
+/** An archive with a record that is too large for a dictionary is carried as it is; its rows are not predicted then. */
+async function recipeOfRecords(archive: ByteSource): Promise<Recipe> {
+  const { directory } = await openSource(archive, ARCHIVE_LIMITS)
+  for (let i = 0; i < directory.count; i++) if (directory.entry(i).size > MOST_BYTES) return STORED
+  return { ...STORED, kind: 'records' }
 }
 
 /** Levels of zlib, those that servers use first. */

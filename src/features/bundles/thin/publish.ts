@@ -32,12 +32,10 @@ export function prepareThin(reads: Reads, base: Base | null, { path, force, stag
     async publish(drafts: readonly string[], blobs: readonly Blob[]) {
       const [draft = ''] = drafts
       const target = createTarget(path, { split: null, force, ...(staging === undefined ? {} : { staging }) })
-      const documents = new Map(
-        blobs.flatMap((blob) => (blob.kind === 'document' ? [[memberOf(blob), blob.path]] : [])),
-      )
+      const byMember = new Map(blobs.map((blob) => [memberOf(blob), blob]))
       const bundle = await inspectBundle([draft])
       try {
-        await encodeThin({ bundle, base: contents, digests: base.base.sources, documents }, target)
+        await encodeThin({ bundle, base: contents, digests: base.base.sources, blobs: byMember }, target)
         const [thin = ''] = await target.settle()
         const again = `${thin}.again`
         decodeThin(thin, contents, again)
