@@ -678,6 +678,15 @@ describe('since', () => {
     expect((await ask('list', 'records', '--ecosystem', 'Root')).code).toBe(0)
     const none = await ask('list', 'records', '--package', 'none')
     expect([none.code, none.out]).toEqual([0, expect.stringMatching(/^no record fits; .* are compared as a whole/)])
+    expect(none.out).toContain('removed records are in no index and have no severity')
+    const bySeverity = await json('list', 'records', '--severity', 'critical')
+    expect(bySeverity['incomplete']).toMatch(/removed records are in no index.*no severity of them is known: 2 records/)
+    expect(await json('list', 'records')).toMatchObject({ incomplete: null })
+    const removed = await ask('list', 'records', '--status', 'removed', '--package', 'lodash')
+    expect([removed.code, removed.err]).toEqual([
+      2,
+      expect.stringContaining('--status removed goes with --since alone'),
+    ])
     expect(await ask('list', 'records', '--csv', '--json')).toMatchObject({ code: 2 })
   })
 })

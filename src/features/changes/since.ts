@@ -14,7 +14,7 @@ import { derivedVendors, isKnownEcosystem } from '../scanners/views/osv/ecosyste
 import { noIndex } from '../lookup/search.ts'
 import type { DescribedDates, UpstreamDates } from '../../base/reports/records.ts'
 import { dateInWords, datesInWords, describeDates, readUpstreamDates } from '../../server/lookup/dates.ts'
-import { csvField } from '../../base/text.ts'
+import { counted, csvField } from '../../base/text.ts'
 import { table } from '../../cli/output.ts'
 import { firstStep, print, settings } from '../../cli/context.ts'
 import { closing, withStoredReads } from '../../cli/store-access.ts'
@@ -44,12 +44,12 @@ export async function sinceCommand(options: SinceOptions): Promise<number> {
         const freshness = createFreshness(config, reads, Date.now())
         const refusal = freshness.useDates('osv')
         if (refusal !== null) throw refusal
-        const rows = chosenRecords({ config, reads, index, ...freshness }, options)
-        if (isForPeople) return printNewest([...rows], limit, freshness.lines())
+        const { rows, notes } = chosenRecords({ config, reads, index, ...freshness }, options)
+        if (isForPeople) return printNewest([...rows], limit, () => [...notes(), '', ...freshness.lines()])
         const chosen = options.limit === undefined ? rows : newestOf([...rows], limit)
         if (options.csv === true) printCsv(reads, chosen)
-        else printAll(reads, chosen, () => freshness.used())
-        for (const line of freshness.warnings()) process.stderr.write(`${line}\n`)
+        else printAll(reads, chosen, () => ({ incomplete: notes().join('; ') || null, sources: freshness.used() }))
+        for (const line of [...notes(), ...freshness.warnings()]) process.stderr.write(`${line}\n`)
       }
       db.transaction(work).deferred()
     })
@@ -67,7 +67,8 @@ function newestOf(rows: readonly RecordDates[], limit: number): RecordDates[] {
 
 const NONE_FITS = 'no record fits; names of packages and CVEs are compared as a whole, such as io.netty:netty-codec'
 
-function printNewest(rows: readonly RecordDates[], limit: number, sources: readonly string[]): void {
+/** `below`: what is said below the table, which is known when all rows were looked at. */
+function printNewest(rows: readonly RecordDates[], limit: number, below: () => readonly string[]): void {
   const cells = newestOf(rows, limit).map((row) => [
     row.id,
     ...datesInWords(row)
@@ -78,7 +79,7 @@ function printNewest(rows: readonly RecordDates[], limit: number, sources: reado
   const head = ['record', 'first seen here', 'fix first seen', 'state']
   print(cells.length === 0 ? NONE_FITS : table(head, cells))
   if (rows.length > limit) print(`\nthe newest ${limit} of ${rows.length} records; --csv and --json print all`)
-  print(['', ...sources].join('\n'))
+  print(['', ...below()].join('\n'))
 }
 
 /** A row of the export: the columns of a CSV, in their order. */
@@ -109,14 +110,14 @@ function printCsv(reads: Reads, rows: Iterable<RecordDates>): void {
   }
 }
 
-/** Prints JSON with a line for each record. `sources`: what was read, which is known when all are printed. */
-function printAll(reads: Reads, rows: Iterable<RecordDates>, sources: () => object): void {
+/** Prints JSON with a line for each record. `more`: further fields, which are known when all are printed. */
+function printAll(reads: Reads, rows: Iterable<RecordDates>, more: () => object): void {
   let before = '{"found":true,"records":['
   for (const row of rows) {
     print(`${before}${JSON.stringify({ ...describeDates(row), upstream: readUpstreamDates(reads, row.id) })}`)
     before = ','
   }
-  print(`${before === ',' ? '' : before}],"sources":${JSON.stringify(sources())}}`)
+  print(`${before === ',' ? '' : before}],${JSON.stringify(more()).slice(1)}`)
 }
 
 /** The filters of `patchmirror list records`, as they are written. */
@@ -142,14 +143,35 @@ const MOST_NAMED = 1_000_000
 /** Whether a record of a mirror is shown. */
 type Test = (row: RecordDates) => boolean
 
+/** The records that pass all filters, and which records could not be tried by one, which is known when all were looked at. */
+interface Chosen {
+  readonly rows: Iterable<RecordDates>
+  readonly notes: () => readonly string[]
+}
+
 /**
  * Returns the dates of the records that pass all filters, in the order of their ids. Removed records are in no index and have no
  * severity. Throws `usage` for a filter of another form, `not_ready` without the index that one needs.
  */
-function chosenRecords(from: ChosenFrom, filters: RecordFilters): Iterable<RecordDates> {
-  const tests = [testOfDates(filters), testOfIndex(from, filters), testOfSeverity(from.reads, filters.severity)]
-  return eachPassing(from.reads, (row) => tests.every((passes) => passes(row)))
+function chosenRecords(from: ChosenFrom, filters: RecordFilters): Chosen {
+  const { cve, package: name, ecosystem, severity, status } = filters
+  const isByContent = [cve, name, ecosystem, severity].some((one) => one !== undefined)
+  if (isByContent && status === 'removed')
+    throw new MirrorError('usage', `--status removed goes with --since alone: ${REMOVED_ARE_NOT_TRIED}`)
+  const unknown = { severities: 0 }
+  const tests = [testOfDates(filters), testOfIndex(from, filters), testOfSeverity(from.reads, severity, unknown)]
+  return {
+    rows: eachPassing(from.reads, (row) => tests.every((passes) => passes(row))),
+    notes: () => [
+      ...(isByContent && status === undefined ? [REMOVED_ARE_NOT_TRIED] : []),
+      ...(unknown.severities === 0
+        ? []
+        : [`left out, because no severity of them is known: ${counted(unknown.severities, 'record')}`]),
+    ],
+  }
 }
+
+const REMOVED_ARE_NOT_TRIED = 'removed records are in no index and have no severity, so no filter finds them'
 
 function* eachPassing({ dates }: Reads, passes: Test): Generator<RecordDates> {
   for (const row of dates.eachDates()) if (passes(row)) yield row
@@ -210,13 +232,17 @@ function refuseUnknown({ views }: Config, { hasView }: Pick<Views, 'hasView'>, e
 }
 
 /** Tests by what a record says of its severity, which is read for each that is left. */
-function testOfSeverity(reads: Reads, given: string | undefined): Test {
+function testOfSeverity(reads: Reads, given: string | undefined, unknown: { severities: number }): Test {
   if (given === undefined) return () => true
   const levels = given.split(',').map((one) => one.trim())
   const wrong = levels.find((one) => !isLevel(one))
   if (wrong !== undefined)
     throw new MirrorError('usage', `--severity takes ${LEVELS.join(', ')}, not ${wrong.slice(0, 100)}`)
-  return ({ id }) => levels.includes(levelOfRecord(reads, id) ?? '')
+  return (row) => {
+    const level = levelOfRecord(reads, row.id)
+    if (level === null && isOnMirror(row)) unknown.severities++
+    return level !== null && levels.includes(level)
+  }
 }
 
 function isLevel(text: string): text is Level {

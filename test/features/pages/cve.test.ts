@@ -124,6 +124,7 @@ test('the severity and the summary of a CVE are those of its records, and a with
         'A-1': record('A-1', { aliases, database_specific: { severity: 'LOW' } }),
         'B-1': record('B-1', { aliases, severity: [{ type: 'CVSS_V3', score: vector }], summary: 'Reads <b>too far' }),
         'C-1': record('C-1', { aliases, summary: 'Another', withdrawn: '2026-01-02T00:00:00Z' }),
+        'E-1': record('E-1', { aliases, summary: 'Too large', details: 'x'.repeat(2 ** 20) }),
         'D-1': record('D-1', { aliases: ['CVE-2026-1001'], withdrawn: '2026-01-02T00:00:00Z', summary: 'Gone' }),
       })
     },
@@ -137,6 +138,7 @@ test('the severity and the summary of a CVE are those of its records, and a with
   const html = await page('CVE-2026-1000')
   expect(textOf(html)).toMatch(/Severity critical by B-1 .*Summary Reads/i)
   expect(html).toContain('Reads &lt;b&gt;too far')
-  expect(textOf(html)).toMatch(/A-1 low .*B-1 critical 9\.8 .*C-1 withdrawn Another/)
+  expect(textOf(html)).toMatch(/A-1 low .*B-1 critical 9\.8 .*C-1 withdrawn Another .*E-1 not read/)
+  expect(textOf(html)).toContain('1 record too large or not readable as JSON: what is said of severity leaves them out')
   expect(textOf(await page('CVE-2026-1001'))).not.toMatch(/In short/i)
 })

@@ -74,7 +74,7 @@ function recordBlocks(call: PageCall, id: string, { own, others }: FoundByCve): 
   if (missing !== null) return answerBlocks(call, { parts: [notKnown('records', missing)] })
   const notes = whyFewer({ own, others })
   const said = records.map((one) => ({ ...one, ...saidBy(call.reads, one.id) }))
-  return answerBlocks(call, { parts: [...summaryParts(said), recordsTable(said, notes)] })
+  return answerBlocks(call, { parts: [...summaryParts(said), recordsTable(said, [...notes, ...unreadNotes(said)])] })
 }
 
 /** What a record says of the vulnerability. */
@@ -85,18 +85,20 @@ interface Said {
   /** Its first line for people; '' where it has none. */
   readonly summary: string
   readonly isWithdrawn: boolean
+  /** False: it was not looked at, so nothing is known of what it says. */
+  readonly isRead: boolean
 }
 
-const SAYS_NOTHING: Said = { level: null, score: null, summary: '', isWithdrawn: false }
+const NOT_READ: Said = { level: null, score: null, summary: '', isWithdrawn: false, isRead: false }
 /** Longest record that is read for a page, bytes: with more, fifty of them would keep other pages waiting. */
 const MOST_RECORD_BYTES = 2 ** 20
 
 function saidBy({ osv }: Reads, id: string): Said {
   const row = osv.readRecord(id)
-  if (row === null || row.size > MOST_RECORD_BYTES) return SAYS_NOTHING
+  if (row === null || row.size > MOST_RECORD_BYTES) return NOT_READ
   try {
     const record: unknown = JSON.parse(jsonTextOf(contentOf(row.body, row.size)))
-    if (!isObject(record)) return SAYS_NOTHING
+    if (!isObject(record)) return NOT_READ
     const { summary, withdrawn } = record
     const { level, score } = severityOf(record)
     return {
@@ -104,9 +106,10 @@ function saidBy({ osv }: Reads, id: string): Said {
       score,
       summary: typeof summary === 'string' ? summary.trim() : '',
       isWithdrawn: typeof withdrawn === 'string',
+      isRead: true,
     }
   } catch {
-    return SAYS_NOTHING // its bytes are served as upstream has them
+    return NOT_READ // its bytes are served as upstream has them
   }
 }
 
@@ -129,15 +132,28 @@ function levelValue(level: Level | null, score: number | null = null): Value {
   return { kind: 'text', text: level, tone: TONES[level] ?? 'plain', ...(score !== null && { note: String(score) }) }
 }
 
+function severityValue({ level, score, isWithdrawn, isRead }: Omit<Said, 'summary'>): Value {
+  if (!isRead) return textValue('not read')
+  return isWithdrawn ? textValue('withdrawn') : levelValue(level, score)
+}
+
+/** What the highest severity does not cover. */
+function unreadNotes(records: readonly Said[]): string[] {
+  const unread = records.filter(({ isRead }) => !isRead).length
+  return unread === 0
+    ? []
+    : [`${counted(unread, 'record')} too large or not readable as JSON: what is said of severity leaves them out`]
+}
+
 function recordsTable(records: readonly (FoundRecord & Said)[], notes: readonly string[]): Table {
   return {
     kind: 'table',
     title: 'records',
     notes,
     columns: ['record', 'severity', 'summary', 'modified', 'found by'],
-    rows: records.map(({ id, modified, by, level, score, summary, isWithdrawn }) => [
+    rows: records.map(({ id, modified, by, level, score, summary, isWithdrawn, isRead }) => [
       codeValue(id, { kind: 'record', name: id }),
-      isWithdrawn ? textValue('withdrawn') : levelValue(level, score),
+      severityValue({ level, score, isWithdrawn, isRead }),
       textValue(summary, 200),
       textValue(modified),
       textValue(by),
