@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { withoutCommand } from '../../../src/features/pages/open-text.ts'
 import { groupUnchanged, judgeRuns } from '../../../src/features/pages/pages/runs/outcomes.ts'
-import { agesOf } from '../../../src/features/pages/pages/runs/ticks.ts'
+import { ageWords, agesOf } from '../../../src/features/pages/pages/runs/ticks.ts'
 import { HOUR_MS } from '../../../src/base/time.ts'
 import type { Run } from '../../../src/store/runs/runs.ts'
 
@@ -66,6 +66,12 @@ describe('the age of the data', () => {
       [3, 1],
       [0, 4],
     ])
+  })
+
+  test('is said with the time of which it is known, where that is a part of what is shown', () => {
+    const words = (runs: readonly Run[]) => ageWords(agesOf(runs, NOW) ?? [], NOW)
+    expect(words([ended(3), ended(50)])).toBe('4 h 0 min old, 2 d 0 h at most')
+    expect(words([ended(3)])).toBe('4 h 0 min old, 4 h 0 min at most in the 3 h 0 min that are known')
   })
 
   test('begins with the first run that is known, and has no line without one', () => {

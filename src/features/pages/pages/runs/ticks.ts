@@ -57,7 +57,7 @@ function rowOf({ reads, now, ui, signedIn }: PageCall, source: SourceName): Tick
   const all = signedIn ? ui('runs', { source, show: 'all' }) : null
   const isCut = recent.length > MOST
   const age = agesOf(runs, now)
-  const summary = [summaryOf(recent.slice(0, MOST), isCut), ...(age === null ? [] : [ageWords(age)])]
+  const summary = [summaryOf(recent.slice(0, MOST), isCut), ...(age === null ? [] : [ageWords(age, now)])]
   return { name: source, href: all, summary: summary.join('; '), ticks: ticks.reverse(), age: age && lineOf(age, now) }
 }
 
@@ -102,11 +102,14 @@ function lineOf(ages: Ages, now: number): NonNullable<TickRow['age']> {
   return { path: `M${points.join('L')}`, width: WIDTH, height: HEIGHT }
 }
 
-function ageWords(ages: Ages): string {
-  const words = (age: number): string => duration(age / 1000)
-  const now = ages.at(-1)?.age ?? 0
-  const most = Math.max(...ages.map(({ age }) => age))
-  return `${words(now)} old, ${words(most)} at most`
+/** Says how old the data is and was, and of which time that is known where it is a part of what is shown. */
+export function ageWords(ages: Ages, now: number): string {
+  const words = (ms: number): string => duration(ms / 1000)
+  const age = ages.at(-1)?.age ?? 0
+  const most = Math.max(...ages.map((one) => one.age))
+  const known = now - (ages[0]?.at ?? now)
+  const part = known < HOURS * HOUR_MS ? ` in the ${words(known)} that are known` : ''
+  return `${words(age)} old, ${words(most)} at most${part}`
 }
 
 function summaryOf(runs: readonly JudgedRun[], isCut: boolean): string {
