@@ -167,7 +167,7 @@ function scopeNotes({ osv, views: { vendors }, data }: Config): string[] {
   const inUse = createViewsInUse(data.dir, null, null)
   try {
     const without = ecosystemsWithout({ ...osv, vendors }, inUse.current().listEcosystems())
-    return without.length === 0 ? [] : [`osv.scope names ${without.join(', ')}, of which no record is mirrored`]
+    return without.length === 0 ? [] : [`osv.scope names ${without.join(', ')}, of which these views have no record`]
   } catch (error) {
     if (error instanceof MirrorError && error.code === 'not_ready') return []
     throw error
