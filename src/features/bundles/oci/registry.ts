@@ -106,11 +106,10 @@ export async function pullBlob(
 export async function pushFile(repository: Repository, path: string, digest: string, onBytes: OnBytes): Promise<void> {
   if (await hasBlob(repository, digest)) return
   let done = 0
-  const pieces = createReadStream(path, { highWaterMark: PIECE })
   await upload(
     repository,
     digest,
-    watched(pieces, (bytes) => onBytes((done += bytes))),
+    piecesOfFile(path, (bytes) => onBytes((done += bytes))),
   )
 }
 
@@ -159,8 +158,9 @@ async function upload(
   await ended.body.dump()
 }
 
-async function* watched(pieces: AsyncIterable<unknown>, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
-  for await (const piece of pieces) {
+/** Opens the file when the first piece is asked for: an upload that is refused before leaves nothing open. */
+async function* piecesOfFile(path: string, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
+  for await (const piece of createReadStream(path, { highWaterMark: PIECE })) {
     const bytes = piece as Buffer
     yield bytes
     onBytes(bytes.length)
