@@ -40,8 +40,8 @@ export function makeTemporary(parent: string): Temporary {
   return {
     folder,
     remove() {
-      forget()
       remove()
+      forget() // last: until then a signal does not end the process before the folder is gone
     },
   }
 }
