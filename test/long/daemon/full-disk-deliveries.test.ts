@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
 import { sampleEvent } from '../../../src/cli/webhooks/send.ts'
+import { INBOX_LOG_BYTES, inboxPath } from '../../../src/store/database/open.ts'
 import { signDelivery } from '../../../src/webhooks/receive/signature.ts'
 import { openWorld } from '../../support/daemons.ts'
 import { emptyDisk, fillDisk, mountDisk, unmountDisk } from '../../support/small-disk.ts'
@@ -39,10 +40,10 @@ async function deliver(url: string, id: string): Promise<number> {
   return answer.status
 }
 
-/** Asks for the status, as a monitor that asks often, for so long. */
-async function watch(url: string, ms: number): Promise<void> {
-  for (const end = Date.now() + ms; Date.now() < end; await setTimeout(100))
-    await (await fetch(`${url}/-/status`)).arrayBuffer()
+/** Asks for the status, as a monitor that asks often, until the log of deliveries has the size that is set aside. */
+async function watch(url: string, data: string): Promise<void> {
+  const sizeOfLog = (): number => statSync(`${inboxPath(data)}-wal`, { throwIfNoEntry: false })?.size ?? 0
+  for (; sizeOfLog() < INBOX_LOG_BYTES; await setTimeout(100)) await (await fetch(`${url}/-/status`)).arrayBuffer()
 }
 
 describe.skipIf(mounted === null)('on a full disk (needs the right to mount a tmpfs)', () => {
@@ -58,7 +59,7 @@ describe.skipIf(mounted === null)('on a full disk (needs the right to mount a tm
       const daemon = await world.serve(env)
       await daemon.said(/osv sync: complete/)
       if (hasEarlier) expect(await deliver(daemon.url, 'first')).toBe(202)
-      await watch(daemon.url, 11_000) // questions can postpone setting it aside for ten seconds
+      await watch(daemon.url, data)
       fillDisk(disk)
       const codes = new Set<number>()
       for (let n = 0; n < 50; n++) codes.add(await deliver(daemon.url, `event-${n}`))
