@@ -1,23 +1,17 @@
 import { type FoundChanges, MAX_FOLDED, countWords, findChanges } from '../../server/followers/changes.ts'
 import { type PackageFilter, readFilter } from '../../server/followers/filter.ts'
-import {
-  type SincePlace,
-  SINCE_FORMS_HERE,
-  firstStoredText,
-  isSnapshotName,
-  placeByDefault,
-  placesSince,
-} from '../../server/followers/since.ts'
+import { type SincePlace, firstStoredText, placeByDefault } from '../../server/followers/since.ts'
 import { type ListedPackages, packagesIn } from '../../server/followers/tag-packages.ts'
 import { terminalLines } from '../../answers/terminal.ts'
 import { changedNames, notJudgedWords } from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
-import { missingUnit, readSince, toIso } from '../../base/time.ts'
+import { toIso } from '../../base/time.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
 import { readSbomFile } from '../match/cli/sbom-file.ts'
 import { type LookupOptions, refuseLookup, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
+import { noLog, sincePlace } from '../lookup/since.ts'
 import { sbomsOfTag } from '../lookup/tag-sbom.ts'
 
 /** Options of `patchmirror changes`. */
@@ -74,18 +68,10 @@ function packagesAsked(stored: LookupCall, options: ChangesOptions, listed: Inpu
 /** Where the log continues from a time or a snapshot; when none is named from a week ago, or from its beginning. */
 function placeOf({ reads }: LookupCall, since: string | undefined): SincePlace {
   const now = Date.now()
-  const [place] = since === undefined ? [placeByDefault(reads, 'osv', now)] : placesSince(reads, since, 'osv', now)
-  if (place) return place
-  const oldest = reads.changes.readNextLogged('osv', 0)
-  if (oldest === null || since === undefined)
-    throw new MirrorError('not_ready', 'the log of changes has no snapshot of osv')
-  if (readSince(since, now) === null && !isSnapshotName(since))
-    throw new MirrorError('bad_request', `--since ${since} is none of: ${SINCE_FORMS_HERE}`)
-  const begins = toIso(oldest.publishedAt)
-  throw new MirrorError(
-    'not_ready',
-    `what changed since ${since}${missingUnit(since)} is not known here: the log of changes begins on ${begins} (data.historyDays); use --since ${begins}`,
-  )
+  if (since !== undefined) return sincePlace(reads, 'osv', since, now)
+  const place = placeByDefault(reads, 'osv', now)
+  if (place === null) throw noLog('osv')
+  return place
 }
 
 /** What was found, of how many pages it may be. */

@@ -2,7 +2,7 @@ import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { expectRegistry, hasManifest, openRepository } from '../bundles/oci/registry.ts'
 import { type RegistryReference, readReference } from '../bundles/oci/reference.ts'
-import { type CatalogImage, pinned } from './formats.ts'
+import { type CatalogImage, pinned, withoutRegistry } from './formats.ts'
 
 /** What is known of an image in a registry: it answered for the digest, it answered that there is none, or neither. */
 export type Presence = { readonly is: 'there' | 'missing' } | { readonly is: 'not known'; readonly why: string }
@@ -10,7 +10,7 @@ export type Presence = { readonly is: 'there' | 'missing' } | { readonly is: 'no
 /** Repositories that are asked at a time. */
 const AT_ONCE = 8
 
-/** Asks a registry for each image by its digest (HEAD), each once. `place`: HOST/PREFIX; the repositories are below it. */
+/** Asks a registry for each image by its digest (HEAD), each once. `place`: HOST/PREFIX; the repositories are below it, without their registry. */
 export async function checkImages(
   network: Pick<Config, 'upstream' | 'network'>,
   place: string,
@@ -52,7 +52,8 @@ async function askRepository(
 
 /** Returns where an image is in the registry. Throws `usage` for a name that no registry can have. */
 function referenceOf(place: string, image: CatalogImage | undefined): RegistryReference {
-  const reference = image === undefined ? null : readReference(`oci://${place.replace(/\/$/, '')}/${pinned(image)}`)
+  const reference =
+    image === undefined ? null : readReference(`oci://${place.replace(/\/$/, '')}/${pinned(withoutRegistry(image))}`)
   if (reference?.kind === 'registry') return reference
   throw new MirrorError('usage', `${place} is no registry`)
 }

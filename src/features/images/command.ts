@@ -1,68 +1,16 @@
-import type { Config } from '../../config/schema.ts'
-import { canonicalPath } from '../../base/domain/path-templates.ts'
-import { RESOURCES } from '../../base/domain/resources.ts'
-import type { Fields } from '../../base/json/objects.ts'
-import { sbomDigestsOf } from '../../documents/sboms/mirrored.ts'
-import { closing } from '../../cli/store-access.ts'
-import { namesOfTag } from '../../sync/catalog/new-tags.ts'
-import { createFreshness } from '../lookup/freshness.ts'
-import { readReference } from '../bundles/oci/reference.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
-import { type GlobalOptions, print, printJson, settings } from '../../cli/context.ts'
+import { type GlobalOptions, print, printJson, settings, warn } from '../../cli/context.ts'
 import { table, visibleLines } from '../../cli/output.ts'
-import { UNKNOWN, openLookup, refuseLookup } from '../lookup/open.ts'
+import { readReference } from '../bundles/oci/reference.ts'
+import { UNKNOWN, refuseLookup } from '../lookup/open.ts'
 import { type Presence, checkImages } from './check.ts'
-import { type CatalogImage, IMAGE_FORMATS, pinned } from './formats.ts'
-
-const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
-
-/** An image of the catalog, and whether an SBOM of it is mirrored. */
-interface ListedImage extends CatalogImage {
-  readonly hasSbom: boolean
-}
-
-/** The images of one snapshot of the catalog. */
-interface ListedImages {
-  readonly snapshot: string
-  readonly asOf: string
-  readonly images: readonly ListedImage[]
-  /** Tags of which the catalog names no digest or no repository: they are in no list. */
-  readonly unnamed: readonly string[]
-  /** What is known to be missing, or not known to be complete; a line each. */
-  readonly doubts: readonly string[]
-}
-
-/** Reads all images of the mirrored catalog. Throws `not_ready` without one, and `stale` where the settings refuse its age. */
-function listImages(config: Config, now: number): ListedImages {
-  const shortReads = openLookup(config)
-  return closing(shortReads, () =>
-    shortReads.during(() => {
-      const { reads } = shortReads
-      const freshness = createFreshness(config, reads, now)
-      const refusal = freshness.use('catalog')
-      if (refusal !== null) throw refusal
-      const [used] = freshness.used()
-      const images: ListedImage[] = []
-      const unnamed: string[] = []
-      const list = reads.catalog.readList(TAGS)
-      for (const { id, body } of list === null ? [] : reads.catalog.eachEntry(list.id)) {
-        const { repository, tag, digest } = namesOfTag(
-          JSON.parse(body.toString('utf8')) as Fields & Record<string, unknown>,
-        )
-        if (repository === null || digest === null) unnamed.push(tag ?? id)
-        else images.push({ repository, tag, digest, hasSbom: sbomDigestsOf(reads, id).length > 0 })
-      }
-      const cut = reads.catalog.whyIncomplete(TAGS)
-      const incomplete = cut === null ? [] : [`the list of tags is not known to be complete: ${cut.reason}`]
-      const doubts = [...freshness.warnings(), ...incomplete]
-      return { snapshot: used?.snapshot ?? '', asOf: used?.asOf ?? '', images, unnamed, doubts }
-    }),
-  )
-}
+import { IMAGE_FORMATS, type WriteImages, pinned } from './formats.ts'
+import { type ListedImage, type ListedImages, listImages } from './listed.ts'
 
 /** Options of `patchmirror images`. */
 interface ImagesOptions extends GlobalOptions {
+  since?: string
   format?: string
   rewrite?: string
   check?: string
@@ -80,23 +28,51 @@ export async function imagesCommand(options: ImagesOptions): Promise<number> {
     throw new MirrorError('usage', `--format takes one of: ${Object.keys(IMAGE_FORMATS).join(', ')}, not ${format}`)
   if (check !== undefined) refuseOtherPlace(check)
   const { config } = settings(options, false, [])
+  const isJson = options.json === true
   let listed: ListedImages
   try {
-    listed = rewritten(listImages(config, Date.now()), options.rewrite)
+    listed = rewritten(listImages(config, options.since, Date.now()), options.rewrite)
   } catch (error) {
-    return refuseLookup(error, options.json === true, null)
+    return refuseLookup(error, isJson, null)
   }
-  const doubts = doubtsOf(listed)
-  for (const line of options.json === true ? [] : doubts) process.stderr.write(`patchmirror: ${visibleLines(line)}\n`)
-  if (check !== undefined) {
-    const found = await checkImages(config, check, listed.images)
-    return printCheck({ ...listed, doubts }, found, options.json === true) && doubts.length === 0 ? 0 : UNKNOWN
+  if (!isJson) for (const line of notesOf(listed)) process.stderr.write(`patchmirror: ${visibleLines(line)}\n`)
+  const isWhole = listed.doubts.length === 0
+  if (check === undefined) {
+    if (isJson) printJson(listed)
+    else for (const line of [headOf(listed), ...write(listed.images, listed.snapshot)]) print(line)
+    return isWhole ? 0 : UNKNOWN
   }
-  if (options.json === true) printJson({ ...listed, doubts })
-  else
-    for (const line of [`# catalog ${listed.snapshot}, as of ${listed.asOf}`, ...write(listed.images, listed.snapshot)])
-      print(line)
-  return doubts.length === 0 ? 0 : UNKNOWN
+  const found = await checkImages(config, check, listed.images)
+  const states = listed.images.map((image) => ({ image, presence: presenceOf(found, image) }))
+  if (isJson) printJson({ ...listed, images: states.map(stateJson) })
+  else if (options.format === undefined)
+    for (const line of checkLines(states, listed.snapshot)) print(visibleLines(line))
+  else printRest(states, listed, write)
+  return isWhole && states.every(({ presence }) => presence.is === 'there') ? 0 : UNKNOWN
+}
+
+/** What is said beside the list: doubts, and which images of it may not have changed. */
+function notesOf({ doubts, untracked }: ListedImages): string[] {
+  if (untracked.length === 0) return [...doubts]
+  const what = counted(untracked.length, 'listed tag')
+  return [...doubts, `${what} may not have changed: nothing but the entry in the list is mirrored (catalog.scope)`]
+}
+
+/** Writes for a tool what a registry is not known to have. */
+function printRest(states: readonly ImageState[], listed: ListedImages, write: WriteImages): void {
+  const rest = states.filter(({ presence }) => presence.is !== 'there')
+  const unknown = rest.filter(({ presence }) => presence.is === 'not known').length
+  if (unknown > 0)
+    warn(`of ${counted(unknown, 'image')} it is not known whether the registry has them: they are listed`)
+  const images = rest.map(({ image }) => image)
+  for (const line of [`${headOf(listed)}, without those in the registry`, ...write(images, listed.snapshot)])
+    print(line)
+}
+
+/** Names the snapshot, in a line that the tools take as a comment. */
+function headOf({ snapshot, asOf, since }: ListedImages): string {
+  const head = `# catalog ${snapshot}, as of ${asOf}`
+  return since === null ? head : `${head}: tags that are new or changed since catalog ${since}`
 }
 
 function refuseOtherPlace(place: string): void {
@@ -115,25 +91,6 @@ function rewritten(listed: ListedImages, rule: string | undefined): ListedImages
     return { ...one, repository: to + one.repository.slice(from.length) }
   })
   return { ...listed, images }
-}
-
-function doubtsOf({ doubts, unnamed }: ListedImages): string[] {
-  if (unnamed.length === 0) return [...doubts]
-  const some = unnamed.slice(0, 3).join(', ')
-  return [
-    ...doubts,
-    `${counted(unnamed.length, 'tag')} of the catalog named without repository or digest, not listed: ${some}`,
-  ]
-}
-
-/** Prints what a registry has. Returns whether it has everything. */
-function printCheck(listed: ListedImages, found: ReadonlyMap<string, Presence>, isJson: boolean): boolean {
-  const states = listed.images.map((image) => ({ image, presence: presenceOf(found, image) }))
-  const isComplete = states.every(({ presence }) => presence.is === 'there')
-  const { snapshot, asOf, unnamed, doubts } = listed
-  if (isJson) printJson({ snapshot, asOf, images: states.map(stateJson), unnamed, doubts })
-  else for (const line of checkLines(states, snapshot)) print(visibleLines(line))
-  return isComplete
 }
 
 function checkLines(states: readonly ImageState[], snapshot: string): string[] {

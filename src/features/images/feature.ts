@@ -8,9 +8,13 @@ const IMAGES_VERBS: readonly VerbPart[] = [
     path: 'images',
     summary: 'the images by digest, for the tools that copy them',
     options: [
+      ['--since <time>', 'those of tags new or changed since a date, a time, 7d, or a snapshot'],
       ['--format <name>', `for this tool: ${Object.keys(IMAGE_FORMATS).join(', ')}`, 'text'],
       ['--rewrite <from=to>', 'begin names with TO in place of FROM; "=registry.example.com/" names the registry'],
-      ['--check <registry/prefix>', 'look which of them this registry has, by their digests; nothing is downloaded'],
+      [
+        '--check <registry/prefix>',
+        'look which of them this registry has, by their digests; with --format: list the others for that tool',
+      ],
       JSON_FLAG,
     ],
     after: '\nExit code 3: the catalog is not complete here, or the registry lacks an image or cannot be asked.',

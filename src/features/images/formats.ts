@@ -8,7 +8,7 @@ export interface CatalogImage {
 }
 
 /** What is written for a tool. `snapshot`: of the catalog, hex. */
-type WriteImages = (images: readonly CatalogImage[], snapshot: string) => readonly string[]
+export type WriteImages = (images: readonly CatalogImage[], snapshot: string) => readonly string[]
 
 /** Returns how an image is named: exactly this one, whatever its tag names later. */
 export function pinned({ repository, digest }: Pick<CatalogImage, 'repository' | 'digest'>): string {
@@ -73,10 +73,21 @@ function nameOf(snapshot: string): string {
 
 /** Returns the registry that a name begins with. Throws `usage` where there is none, as tools then take another one. */
 function hostOf({ repository }: CatalogImage): string {
-  const [host = '', ...rest] = repository.split('/')
-  if (rest.length > 0 && (/[.:]/.test(host) || host === 'localhost')) return host
+  const host = registryIn(repository)
+  if (host !== null) return host
   throw new MirrorError(
     'usage',
     `${repository} names no registry, and the catalog does not say which has it: give --rewrite =HOST/, such as --rewrite =registry.example.com/`,
   )
+}
+
+/** Returns a name without the registry at its beginning, as `skopeo sync` names the copy. */
+export function withoutRegistry<Image extends CatalogImage>(image: Image): Image {
+  const host = registryIn(image.repository)
+  return host === null ? image : { ...image, repository: image.repository.slice(host.length + 1) }
+}
+
+function registryIn(repository: string): string | null {
+  const [host = '', ...rest] = repository.split('/')
+  return rest.length > 0 && (/[.:]/.test(host) || host === 'localhost') ? host : null
 }

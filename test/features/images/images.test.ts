@@ -8,15 +8,15 @@ import { sharedBench } from '../../support/shared-bench.ts'
 import { startRegistry } from '../../support/registry.ts'
 import { spoken } from '../bundles/error-messages.ts'
 
-/** A mirror of a catalog of three tags of one image; all tests read it. */
-const mirrored = sharedBench(
-  {
-    sandbox: { records: 1, service: { images: 1, tags: 3, packages: 1, tickets: 1 } },
-    envOf: catalogEnv,
-    env: { PATCHMIRROR_CATALOG_SCOPE: 'all' },
-  },
-  'catalog',
-)
+/** A catalog of three tags of one image. */
+const CATALOG = {
+  sandbox: { records: 1, service: { images: 1, tags: 3, packages: 1, tickets: 1 } },
+  envOf: catalogEnv,
+  env: { PATCHMIRROR_CATALOG_SCOPE: 'all' },
+}
+
+/** A mirror of it; all tests but one read it. */
+const mirrored = sharedBench(CATALOG, 'catalog')
 
 async function say(options: Parameters<typeof imagesCommand>[0], dir?: string) {
   const data = dir ?? (await mirrored()).dir
@@ -27,11 +27,13 @@ async function say(options: Parameters<typeof imagesCommand>[0], dir?: string) {
 
 interface Listed {
   snapshot: string
+  since: string | null
+  untracked: string[]
   images: { repository: string; tag: string; digest: string; hasSbom: boolean; is?: string; why?: string }[]
 }
 
-async function listed(options: object = {}): Promise<Listed> {
-  return JSON.parse((await say({ json: true, ...options })).said) as Listed
+async function listed(options: object = {}, dir?: string): Promise<Listed> {
+  return JSON.parse((await say({ json: true, ...options }, dir)).said) as Listed
 }
 
 describe('the images of the catalog', () => {
@@ -77,6 +79,32 @@ describe('the images of the catalog', () => {
     )
   })
 
+  test('of the tags that are new or changed since a snapshot or a time are listed with --since', async () => {
+    const mirror = await createBench(CATALOG)
+    try {
+      await mirror.run('catalog')
+      const { snapshot: first } = await listed({}, mirror.dir)
+      expect(await listed({ since: first }, mirror.dir)).toMatchObject({ since: first, images: [], untracked: [] })
+      const { service } = mirror.sandbox
+      const added = service.addTag()
+      await mirror.run('catalog')
+      const since = await listed({ since: first }, mirror.dir)
+      expect(since.images).toHaveLength(1)
+      const { said } = await say({ since: first, format: 'skopeo', rewrite: '=r.example/' }, mirror.dir)
+      expect(said).toMatch(
+        new RegExp(`^# catalog \\w+, as of \\S+: tags that are new or changed since catalog ${first}\n`),
+      )
+      const digest = `sha256:${'ab'.repeat(32)}`
+      service.change('tags', added, { digest })
+      await mirror.run('catalog')
+      expect(await listed({ since: since.snapshot }, mirror.dir)).toMatchObject({ images: [{ digest }], untracked: [] })
+      expect((await listed({ since: '7d' }, mirror.dir)).images).toHaveLength(1)
+      expect(await say({ since: '2020-01-01x' }, mirror.dir)).toMatchObject({ code: 'usage' })
+    } finally {
+      await mirror.close()
+    }
+  })
+
   test('are not known where no catalog is mirrored', async () => {
     const empty = await createBench({ sandbox: { records: 1 } })
     await empty.run('feeds')
@@ -95,6 +123,10 @@ describe('a registry', () => {
     expect(found.said).toMatch(/catalog \w+: 3 images: 2 in the registry, 1 missing, 0 not known/)
     expect(found.said).toMatch(new RegExp(`\nmissing *\n\\S+@${images[2]?.digest}`))
     expect(registry.seen.filter(({ method }) => method === 'HEAD')).toHaveLength(3)
+    const rest = await say({ check, format: 'hauler', rewrite: '=r.example/' })
+    expect(rest.code).toBe(3)
+    expect(rest.said).toContain(', without those in the registry\n')
+    expect(rest.said.match(/@sha256:[\da-f]{64}/g)).toEqual([`@${images[2]?.digest}`])
     registry.manifests.set(images[2]?.digest ?? '', Buffer.from('{}'))
     expect((await say({ check })).code).toBe(0)
     // A digest that is not named, or another one, is not that of the bytes.
@@ -117,6 +149,8 @@ describe('a registry', () => {
     expect(unnamed.said).toMatch(/0 in the registry, 0 missing, 3 not known/)
     const { said } = await say({ check: '127.0.0.1:1/mirror' })
     expect(said).toMatch(/^not known for 3 images: .*cannot be reached/m)
+    const all = await say({ check: '127.0.0.1:1/mirror', format: 'text' })
+    expect(all.said.match(/@sha256:/g)).toHaveLength(3)
     writeFileSync(join((await mirrored()).dir, 'docker', 'config.json'), '{')
     expect(await say({ check: `${registry.host}/mirror` })).toMatchObject({ code: 'config' })
   })

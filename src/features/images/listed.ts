@@ -1,0 +1,87 @@
+import { canonicalPath } from '../../base/domain/path-templates.ts'
+import { RESOURCES } from '../../base/domain/resources.ts'
+import type { Fields } from '../../base/json/objects.ts'
+import { counted } from '../../base/text.ts'
+import { closing } from '../../cli/store-access.ts'
+import type { Config } from '../../config/schema.ts'
+import { sbomDigestsOf } from '../../documents/sboms/mirrored.ts'
+import type { Reads } from '../../store/reads.ts'
+import { namesOfTag } from '../../sync/catalog/new-tags.ts'
+import { createFreshness } from '../lookup/freshness.ts'
+import { openLookup } from '../lookup/open.ts'
+import { type ChangedTags, changedSince } from './changed.ts'
+import type { CatalogImage } from './formats.ts'
+
+const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
+
+/** An image of the catalog, and whether an SBOM of it is mirrored. */
+export interface ListedImage extends CatalogImage {
+  readonly hasSbom: boolean
+}
+
+/** What the tags of a catalog come to. */
+interface Tags {
+  readonly images: ListedImage[]
+  /** Tags of which the catalog names no digest or no repository: they are in no list. */
+  readonly unnamed: string[]
+  /** Listed tags of which it is not known whether they changed: nothing but their entry in the list is mirrored. */
+  readonly untracked: string[]
+}
+
+/** The images of one snapshot of the catalog. */
+export interface ListedImages extends Readonly<Tags> {
+  readonly snapshot: string
+  readonly asOf: string
+  /** The snapshot since which the tags of these images are new or changed; null: all are listed. */
+  readonly since: string | null
+  /** What is known to be missing, or not known to be complete; a line each. */
+  readonly doubts: readonly string[]
+}
+
+/**
+ * Reads the images of the mirrored catalog: all, or those of the tags that are new or changed. Throws `not_ready` without a
+ * catalog, `stale` where the settings refuse its age, and as `changedSince`. `now` in Unix milliseconds.
+ */
+export function listImages(config: Config, since: string | undefined, now: number): ListedImages {
+  const shortReads = openLookup(config)
+  return closing(shortReads, () =>
+    shortReads.during(() => {
+      const { reads } = shortReads
+      const freshness = createFreshness(config, reads, now)
+      const refusal = freshness.use('catalog')
+      if (refusal !== null) throw refusal
+      const [used] = freshness.used()
+      const changed = since === undefined ? null : changedSince(reads, since, now)
+      const tags = readTags(reads, changed)
+      const { snapshot = '', asOf = '' } = used ?? {}
+      const doubts = [...freshness.warnings(), ...doubtsOf(reads, tags)]
+      return { snapshot, asOf, since: changed?.snapshot ?? null, ...tags, doubts }
+    }),
+  )
+}
+
+function readTags(reads: Reads, changed: ChangedTags | null): Tags {
+  const tags: Tags = { images: [], unnamed: [], untracked: [] }
+  const list = reads.catalog.readList(TAGS)
+  for (const { id, body } of list === null ? [] : reads.catalog.eachEntry(list.id)) {
+    const { repository, tag, digest } = namesOfTag(JSON.parse(body.toString('utf8')) as Fields)
+    if (repository === null || digest === null) {
+      tags.unnamed.push(tag ?? id)
+      continue
+    }
+    const isUnchanged = changed === null ? false : changed.isUnchanged(id, digest)
+    if (isUnchanged === true) continue
+    if (isUnchanged === null) tags.untracked.push(tag ?? id)
+    tags.images.push({ repository, tag, digest, hasSbom: sbomDigestsOf(reads, id).length > 0 })
+  }
+  return tags
+}
+
+function doubtsOf(reads: Reads, { unnamed }: Tags): string[] {
+  const cut = reads.catalog.whyIncomplete(TAGS)
+  const incomplete = cut === null ? [] : [`the list of tags is not known to be complete: ${cut.reason}`]
+  if (unnamed.length === 0) return incomplete
+  const some = unnamed.slice(0, 3).join(', ')
+  const what = counted(unnamed.length, 'tag')
+  return [...incomplete, `${what} of the catalog named without repository or digest, not listed: ${some}`]
+}
