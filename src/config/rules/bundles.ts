@@ -31,7 +31,7 @@ export function hasKeys(given: unknown): boolean {
 function checkFolders({ values, refused, origins }: Checked): string[] {
   const folderOf = (key: string): string | null => {
     const value = values.get(key)
-    return typeof value === 'string' && !refused.has(key) ? realOf(value) : null
+    return typeof value === 'string' && !value.startsWith('oci:') && !refused.has(key) ? realOf(value) : null
   }
   const inbox = folderOf('bundle.inbox')
   const outbox = folderOf('bundle.outbox')

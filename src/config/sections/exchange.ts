@@ -1,5 +1,6 @@
 import { choice, integerSetting, list, nullable, number } from '../kinds/base.ts'
 import { trustedKey } from '../kinds/keys.ts'
+import { inbox } from '../kinds/inbox.ts'
 import { directory, mirrorName } from '../kinds/names.ts'
 import { endpointOptions, storeEndpoint, storeUrl } from '../kinds/urls.ts'
 import { privateKeyFile } from '../kinds/webhooks.ts'
@@ -11,7 +12,7 @@ export const EXCHANGE = {
     trustedKeys: list(trustedKey()),
     expireDays: integerSetting({ min: 0, max: 36_500, example: 90 }),
     outbox: nullable(directory()),
-    inbox: nullable(directory()),
+    inbox: nullable(inbox()),
     keep: integerSetting({ min: 1, max: 10_000, example: 30 }),
     fullDays: number({ min: 0, max: 3650, example: 7 }),
   },

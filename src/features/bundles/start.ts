@@ -4,10 +4,10 @@ import type { Parts, RunningPart } from '../../daemon/feature.ts'
 
 /** Fills the outbox whenever more is served, and empties the inbox, where the settings name them. */
 export function startBundles({ config, version, log, signals }: Parts): RunningPart {
-  const { bundle, catalog, data } = config
+  const { bundle, catalog, data, upstream, network } = config
   if (bundle.outbox === null && bundle.inbox === null) return {}
   const thread = startBoxesThread({
-    config: { bundle, catalog, data },
+    config: { bundle, catalog, data, upstream, network },
     version,
     onSettled: (settled) => logResult(log, settled),
     onShipped: ({ file, sequence, kind, bytes, partial }) =>

@@ -2,6 +2,7 @@ import { ecosystemsWithout } from '../../base/domain/osv-scope.ts'
 import { X509Certificate } from 'node:crypto'
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import type { Config } from '../../config/schema.ts'
+import { watchedTag } from '../../config/kinds/inbox.ts'
 import { secretFilePath } from '../../config/kinds/webhooks.ts'
 import { HIDE_KEYS, warnOfPlainKeys } from '../../config/rules/plain-keys.ts'
 import { readCertificate } from '../../base/certificate.ts'
@@ -43,8 +44,9 @@ export function carriedChecks(world: DoctorWorld, config: Config): DoctorCheck[]
 
 async function boxes(world: DoctorWorld, config: Config): Promise<Finding> {
   const { inbox, outbox } = config.bundle
+  const tag = watchedTag(config.bundle)
   const named = [
-    { setting: 'bundle.inbox', path: inbox },
+    { setting: 'bundle.inbox', path: tag === null ? inbox : null },
     { setting: 'bundle.outbox', path: outbox },
   ]
   const findings = named.flatMap(({ setting, path }): Finding[] => {
@@ -54,6 +56,8 @@ async function boxes(world: DoctorWorld, config: Config): Promise<Finding> {
     const action = `Make ${setting} a folder that this user may read and write.`
     return [failure(`${path} (${setting}) ${fault}`, action)]
   })
+  if (tag !== null)
+    findings.push(fine(`${inbox} (bundle.inbox) is not asked here: the daemon does, "bundle inspect" of it can`))
   const status = await world.readStatus(config)
   findings.push(...listedFindings(world, config, status, 'boxes'))
   return worst(findings, skipped('neither bundle.inbox nor bundle.outbox is set'))

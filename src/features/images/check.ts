@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { expectRegistry, hasManifest, openRepository } from '../bundles/oci/registry.ts'
-import { type RegistryReference, readReference } from '../bundles/oci/reference.ts'
+import { type RegistryReference, readReference } from '../../config/kinds/oci-reference.ts'
 import { type CatalogImage, pinned, withoutRegistry } from './formats.ts'
 
 /** What is known of an image in a registry: it answered for the digest, it answered that there is none, or neither. */

@@ -133,7 +133,7 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
     found.push(problem('outbox', 'failed', 'Bundle outbox', outbox.problem, { detail: outbox.reason }))
   if (inbox !== null && inbox.problem !== null)
     found.push(
-      problem('inbox', 'failed', 'Bundle inbox', 'the folder cannot be read', {
+      problem('inbox', 'failed', 'Bundle inbox', 'it cannot be read', {
         detail: inbox.problem,
       }),
     )

@@ -10,7 +10,6 @@ import { createVexRoutes } from '../../../src/features/scanners/routes/vex.ts'
 import { applyBundle } from '../../../src/features/bundles/import/apply.ts'
 import { type ExportOptions, exportBundle } from '../../../src/features/bundles/export/export.ts'
 import type { ImportOptions, ImportReport } from '../../../src/features/bundles/import/types.ts'
-import type { SigningKey } from '../../../src/features/bundles/format/keys.ts'
 import type { Manifest } from '../../../src/features/bundles/format/manifest.ts'
 import { openBundle } from '../../../src/features/bundles/import/open.ts'
 import { loadQuick } from '../../support/limits.ts'
@@ -29,11 +28,13 @@ export function folder(): string {
   return made
 }
 
-let keys: SigningKey | null = null
+type KeyPair = ReturnType<typeof keyPair>
+
+let keys: KeyPair | null = null
 let made = 0
 
 /** The key that signs in these tests. */
-export function signer(): SigningKey {
+export function signer(): KeyPair {
   return (keys ??= keyPair(mkdtempSync(join(tmpdir(), 'patchmirror-key-')), 'key'))
 }
 

@@ -11,12 +11,13 @@ export interface Watched {
   readonly look: () => Promise<void>
 }
 
-/** Watches a folder for a mirror below the gap. */
-export function watch(box: string, { config, store }: Below, now = Date.now): Watched {
+/** Watches a folder for a mirror below the gap; `fetch` brings files into it. */
+export function watch(box: string, { config, store }: Below, now = Date.now, fetch?: () => Promise<void>): Watched {
   const settled: ImportResult[] = []
   const troubles: string[] = []
   const inbox = createInboxImporter({
     folder: box,
+    ...(fetch === undefined ? {} : { fetch }),
     now,
     trust: { keys: [signer()], revoked: new Set(), now },
     apply: (bundle, file) => applyBundle({ config, store, bundle, file, trigger: 'inbox', now }),

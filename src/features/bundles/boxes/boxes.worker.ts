@@ -1,5 +1,6 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { toIso } from '../../../base/time.ts'
+import { inboxFolder, watchedTag } from '../../../config/kinds/inbox.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { makeFolder } from '../../../base/files.ts'
@@ -13,10 +14,11 @@ import { readSigningKey, trustOf } from '../format/keys.ts'
 import { type Shipped, fillOutbox } from './outbox.ts'
 import { createTries } from './crash-counter.ts'
 import { nameBoxFault, stripPaths } from './inbox-files.ts'
+import { createTagWatch } from './tag-watch.ts'
 
 /** Start data of the thread of inbox and outbox. */
 export interface BoxesStart {
-  readonly config: Pick<Config, 'bundle' | 'catalog' | 'data'>
+  readonly config: Pick<Config, 'bundle' | 'catalog' | 'data' | 'upstream' | 'network'>
   readonly version: string
   /** The last status of the thread before this one, which ended. */
   readonly before: BoxesStatus
@@ -44,7 +46,8 @@ function main(port: MessagePort): void {
     send({ type: 'status', status })
   }
   const queue = createQueue()
-  const inbox = bundle.inbox === null ? null : openInbox(start, bundle.inbox, send)
+  const folder = inboxFolder(start.config)
+  const inbox = folder === null ? null : openInbox(start, folder, send)
   const look = async (): Promise<void> => {
     await inbox?.look()
     show({ inbox: inbox?.status() ?? null })
@@ -71,8 +74,10 @@ function openInbox({ config, before }: BoxesStart, folder: string, send: (messag
   } catch {
     // The first scan reports what is wrong with the folder.
   }
+  const tag = watchedTag(config.bundle)
   return createInboxImporter({
     folder,
+    ...(tag === null ? {} : { fetch: createTagWatch(config, tag, folder) }),
     trust: { keys, revoked, now: Date.now },
     now: Date.now,
     before: before.inbox,

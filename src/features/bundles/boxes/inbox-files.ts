@@ -41,11 +41,11 @@ function isArrival(entry: Dirent): boolean {
 }
 
 function isSkipped(entry: Dirent): boolean {
-  return !entry.isFile() && !entry.name.startsWith('.') && !OWN.has(entry.name)
+  return !entry.isFile() && !entry.name.startsWith('.') && !OWN_FOLDERS.includes(entry.name)
 }
 
 /** Folders that an inbox creates. */
-const OWN: ReadonlySet<string> = new Set(['done', 'refused'])
+export const OWN_FOLDERS: readonly string[] = ['done', 'refused']
 
 /**
  * Returns a text that changes with the file. A file that is removed or unreadable meanwhile does not affect the others.

@@ -17,6 +17,8 @@ interface InboxDeps {
   readonly trust: Omit<KeyTrust, 'allowUnsigned'>
   /** Throws as `applyBundle`. */
   readonly apply: (bundle: Bundle, file: string) => Promise<ImportReport>
+  /** Brings what else is to arrive into the folder; called before each scan. Throws why it cannot. */
+  readonly fetch?: () => Promise<void>
   readonly now: () => number
   /** Milliseconds that elapsed, whatever the clock does; those of this process when not given. */
   readonly elapsed?: () => number
@@ -54,6 +56,11 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
   const counts = countsOf(before)
   let lastRefused = before?.lastRefused ?? null
   let problem: string | null = null
+  /** What is wrong, with the code of the error; reported once, until it has ended. */
+  const trouble = (code: string, message: string): void => {
+    if (code !== problem) onTrouble(message)
+    problem = code
+  }
   let skips: ReadonlySet<string> = new Set()
 
   const settle = (arrival: InboxFile, outcome: ImportResult['outcome'], detail: string): void => {
@@ -88,11 +95,14 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
       try {
         arrivals = listArrivals(folder)
         skips = reportSkipped(listSkipped(folder), skips, onTrouble)
+        await deps.fetch?.()
         problem = null
       } catch (error) {
-        const now = systemCode(error) ?? 'it cannot be read'
-        if (now !== problem) onTrouble(`the inbox ${folder} cannot be read (${now})`)
-        problem = now
+        if (error instanceof MirrorError) trouble(error.code, `inbox: ${error.message}`)
+        else {
+          const code = systemCode(error) ?? 'it cannot be read'
+          trouble(code, `the inbox ${folder} cannot be read (${code})`)
+        }
       }
       decisions.forgetOthers(arrivals)
       reportOverdue(decisions.overdue(), onTrouble)

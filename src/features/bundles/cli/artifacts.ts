@@ -1,7 +1,7 @@
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import type { FetchedBundle } from '../oci/artifacts.ts'
-import { readReference } from '../oci/reference.ts'
+import { readReference } from '../../../config/kinds/oci-reference.ts'
 import { createBundleProgress } from '../../../cli/progress.ts'
 
 /** Returns a text with the names of the command line in place of those of downloaded files. */

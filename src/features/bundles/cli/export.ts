@@ -1,7 +1,7 @@
 import { exportInThread } from '../tasks.ts'
 import type { ExportTask, ExportTaskReport } from '../export/export.worker.ts'
 import { type ArtifactTarget, openArtifactTarget } from '../oci/artifacts.ts'
-import { readReference } from '../oci/reference.ts'
+import { readReference } from '../../../config/kinds/oci-reference.ts'
 import type { OnProgress } from '../../../base/domain/progress.ts'
 import { CARRIED } from '../format/carried.ts'
 import { DOUBTS_COUNT } from '../format/doubts.ts'

@@ -8,7 +8,12 @@ import { makeFolder } from '../../../base/files.ts'
 import { makeTemporary } from '../../../store/temporary.ts'
 import { type Descriptor, type DescribedManifest, artifactOf, layerOf } from './artifact.ts'
 import { addToLayout, findInLayout, prepareLayout } from './layout.ts'
-import { type LayoutReference, type OciReference, type RegistryReference, writeReference } from './reference.ts'
+import {
+  type LayoutReference,
+  type OciReference,
+  type RegistryReference,
+  writeReference,
+} from '../../../config/kinds/oci-reference.ts'
 import { hasManifest, openRepository, pullBlob, pushFile, pushManifest, readManifest } from './registry.ts'
 
 /** The settings that registries and layouts need. */

@@ -15,7 +15,7 @@ import {
   describeBytes,
   layerOf,
 } from './artifact.ts'
-import { DEFAULT_TAG, type LayoutReference, isDigest, writeReference } from './reference.ts'
+import { DEFAULT_TAG, type LayoutReference, isDigest, writeReference } from '../../../config/kinds/oci-reference.ts'
 
 /** Annotation of the tag in an index (image specification, "Image Layout"). */
 const REF_NAME = 'org.opencontainers.image.ref.name'

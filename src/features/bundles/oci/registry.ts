@@ -7,7 +7,7 @@ import { PRIVATE_FILE } from '../../../base/files.ts'
 import type { RawAnswer } from '../../../upstream/http/transport.ts'
 import { type Descriptor, EMPTY, MANIFEST_TYPE, MOST_MANIFEST, describeBytes } from './artifact.ts'
 import { isLoopbackName, isPrivateHost } from './hosts.ts'
-import { type RegistryReference, isDigest, writeReference } from './reference.ts'
+import { type RegistryReference, isDigest, writeReference } from '../../../config/kinds/oci-reference.ts'
 import { type NetworkSettings, type RegistrySession, openSession, piecesOf, readSmall } from './session.ts'
 
 /** A repository of a registry, open for the calls of the distribution specification (OCI, 1.1). Close its session. */
@@ -69,6 +69,17 @@ export async function hasManifest(repository: Repository): Promise<boolean> {
   if (answer.status === 404) return false
   if (isDigest(name) && textOf(answer, 'docker-content-digest') !== name) await readManifest(repository, ANY_MANIFEST)
   return true
+}
+
+/** Returns the digest that the name has now: as the registry says it, or of the bytes where it does not. */
+export async function digestOfName(repository: Repository): Promise<string> {
+  const { session, reference, base } = repository
+  const path = `${base}/manifests/${reference.name}`
+  const answer = await session.send({ method: 'HEAD', path, headers: { accept: ANY_MANIFEST } })
+  await expect(answer, reference, 'it cannot be looked at', 200)
+  await answer.body.dump()
+  const named = textOf(answer, 'docker-content-digest') ?? ''
+  return isDigest(named) ? named : `sha256:${sha256Hex(await readManifest(repository, ANY_MANIFEST))}`
 }
 
 /** Returns the bytes of the manifest. Throws `bundle` where they are not of the digest that was asked for. */

@@ -46,10 +46,10 @@ function outboxRows({ now }: PageCall, outbox: BoxesStatus['outbox']): Rows {
 }
 
 function inboxRows({ now }: PageCall, inbox: BoxesStatus['inbox']): Rows {
-  if (inbox === null) return [['state', plain('off: no folder is set (bundle.inbox)')]]
+  if (inbox === null) return [['state', plain('off: bundle.inbox is not set')]]
   const { imported, superseded, refused, lastRefused, problem } = inbox
   return [
-    ['state', problem === null ? state('ready', 'good') : state(`the folder cannot be read: ${problem}`, 'bad')],
+    ['state', problem === null ? state('ready', 'good') : state(`it cannot be read: ${problem}`, 'bad')],
     ['since the start', plain(`${imported} imported, ${superseded} superseded, ${refused} refused`)],
     [
       'last refused',

@@ -1,4 +1,4 @@
-import { MirrorError } from '../../../base/errors.ts'
+import { MirrorError } from '../../base/errors.ts'
 
 /** A bundle in an image layout: a folder, and the name (tag or digest) in its index; null: the only one there. */
 export interface LayoutReference {

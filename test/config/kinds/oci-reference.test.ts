@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { readReference, writeReference } from '../../../../src/features/bundles/oci/reference.ts'
-import { readChallenge } from '../../../../src/features/bundles/oci/login.ts'
+import { readReference, writeReference } from '../../../src/config/kinds/oci-reference.ts'
+import { readChallenge } from '../../../src/features/bundles/oci/login.ts'
 
 const DIGEST = `sha256:${'a'.repeat(64)}`
 

@@ -1,0 +1,101 @@
+import { mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { readReference } from '../../../../src/config/kinds/oci-reference.ts'
+import { inboxFolder } from '../../../../src/config/kinds/inbox.ts'
+import { createTagWatch } from '../../../../src/features/bundles/boxes/tag-watch.ts'
+import { exportCommand } from '../../../../src/features/bundles/cli/export.ts'
+import { loadQuick } from '../../../support/limits.ts'
+import { startRegistry } from '../../../support/registry.ts'
+import { sharedBench } from '../../../support/shared-bench.ts'
+import { below, folder, signer } from '../air-gap.ts'
+import { spoken } from '../error-messages.ts'
+import { keyPair } from '../fixtures.ts'
+import { watch } from '../watched-inbox.ts'
+
+const above = sharedBench({ sandbox: { records: 5 } }, 'feeds', 'osv')
+
+/** A registry, a mirror below the gap that follows its tag, and a clock for the questions. */
+async function followed() {
+  const registry = await startRegistry()
+  const place = `oci://${registry.host}/acme/mirror:daily`
+  const mirror = below()
+  const env = { PATCHMIRROR_BUNDLE_INBOX: place, PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line }
+  const { config } = loadQuick({ env: { ...env, PATCHMIRROR_DATA_DIR: mirror.dir }, cwd: '/' })
+  const box = inboxFolder(config) ?? ''
+  mkdirSync(box, { recursive: true })
+  const tag = readReference(place)
+  if (tag?.kind !== 'registry') throw new Error(`${place} is a tag`)
+  let minutes = 0
+  const fetch = createTagWatch(config, tag, box, () => minutes * 60_000)
+  const { inbox, settled, troubles } = watch(box, mirror, Date.now, fetch)
+  return {
+    registry,
+    mirror,
+    box,
+    inbox,
+    settled,
+    troubles,
+    publish: async (key = signer()) => {
+      const { dir } = await above()
+      const keys = { PATCHMIRROR_BUNDLE_SIGNING_KEYS: key.path, DOCKER_CONFIG: folder() }
+      expect(await spoken({ PATCHMIRROR_DATA_DIR: dir, ...keys }, () => exportCommand(place, {}))).toMatchObject({
+        code: 0,
+      })
+    },
+    /** Looks as the daemon does, two minutes later: the file arrives, is whole, and is taken. */
+    async look() {
+      minutes += 2
+      for (let looks = 0; looks < 3; looks++) await inbox.look()
+    },
+  }
+}
+
+const questions = ({ registry }: Awaited<ReturnType<typeof followed>>): string[] =>
+  registry.seen.map(({ method, url }) => `${method} ${url.replace(/sha256:\w+/, '<digest>')}`)
+
+test('a tag that the inbox follows is imported once for each artifact, and an older one under it is superseded', async () => {
+  const all = await followed()
+  await all.publish()
+  const first = all.registry.manifests.get('daily') ?? Buffer.alloc(0)
+  all.registry.seen.length = 0
+  await all.look()
+  expect(all.settled).toMatchObject([{ outcome: 'imported' }])
+  await all.look()
+  expect(questions(all).filter((line) => line === 'HEAD /v2/acme/mirror/manifests/daily')).toHaveLength(2)
+  expect(questions(all).filter((line) => line.startsWith('GET /v2/acme/mirror/blobs/'))).toHaveLength(1)
+  const bench = await above()
+  bench.sandbox.feed.change(1)
+  await bench.run('osv')
+  await all.publish()
+  await all.look()
+  all.registry.manifests.set('daily', first)
+  await all.look()
+  expect(all.settled.map(({ outcome }) => outcome)).toEqual(['imported', 'imported', 'superseded'])
+  expect(readdirSync(join(all.box, 'done'))).toHaveLength(1) // of the earlier ones nothing stays
+  expect(all.troubles).toEqual([])
+})
+
+test('a registry that is away, or has no such tag, is named once, and asked again after a minute', async () => {
+  const all = await followed()
+  await all.look()
+  expect(all.inbox.status().problem).toBe('upstream_not_found')
+  await all.look()
+  expect(all.troubles).toEqual([expect.stringMatching(/^inbox: oci:\/\/127\.0\.0\.1:\d+\/acme\/mirror:daily: .*404/)])
+  await all.publish()
+  await all.look()
+  expect(all.inbox.status()).toMatchObject({ imported: 1, problem: null })
+})
+
+test('an artifact that is not what its digest says, or that no trusted key signed, is not imported', async () => {
+  const all = await followed()
+  await all.publish()
+  all.registry.behave({ blob: (bytes) => Buffer.from(bytes.toReversed()) })
+  await all.look()
+  expect(all.inbox.status()).toMatchObject({ imported: 0, refused: 0, problem: 'bundle' })
+  expect(readdirSync(all.mirror.dir).filter((name) => name.startsWith('.pm-'))).toEqual([])
+  all.registry.behave({})
+  await all.publish(keyPair(folder(), 'other'))
+  await all.look()
+  expect(all.inbox.status()).toMatchObject({ imported: 0, refused: 1, problem: null })
+})
