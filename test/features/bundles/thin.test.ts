@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
@@ -7,10 +7,13 @@ import { MirrorError } from '../../../src/base/errors.ts'
 import { type KeyTrust, createKeyFiles, readPublicKey } from '../../../src/features/bundles/format/keys.ts'
 import { expand, frameOf, magic, openFrames, squeeze } from '../../../src/features/bundles/thin/format.ts'
 import { openThin } from '../../../src/features/bundles/thin/whole.ts'
+import { openWrites } from '../../../src/store/writer.ts'
 import { commandHost } from '../../support/hosted.ts'
+import { loadQuick } from '../../support/limits.ts'
 import { longTest } from '../../support/tables.ts'
 import { bench, createClock } from '../../sync/fixtures.ts'
 import { folder } from './air-gap.ts'
+import { watch } from './watched-inbox.ts'
 
 const run = commandHost()
 
@@ -81,6 +84,35 @@ longTest(
     expect(readdirSync(all.target).filter((name) => name.startsWith('.pm-'))).toEqual([])
   },
 )
+
+test('an inbox takes thin bundles in their order, and keeps one that comes before its base', async () => {
+  const all = await world()
+  await changed(all)
+  const { made, above, target, file, digest, below } = all
+  made.sandbox.feed.change(2)
+  await made.run('osv')
+  await above('bundle', 'export', file('next.thin'), '--since', '2', '--thin')
+  const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: target }, cwd: '/' })
+  const store = openWrites(target)
+  try {
+    const box = folder()
+    const { settled, look, inbox } = watch(box, { config, store }, { keys: [readPublicKey(file('key.pub'))] })
+    copyFileSync(file('next.thin'), join(box, 'a.thin'))
+    await look()
+    expect(inbox.status().waiting).toEqual([{ file: 'a.thin', why: 'waiting for bundle 2' }])
+    const bytes = readFileSync(file('day.thin'))
+    writeFileSync(join(box, 'b.thin'), bytes.subarray(0, -9))
+    await look()
+    expect(inbox.status().waiting).toContainEqual({ file: 'b.thin', why: 'incomplete: the rest has not arrived' })
+    writeFileSync(join(box, 'b.thin'), bytes)
+    for (let looks = 0; looks < 2; looks++) await look()
+    expect(settled.map((one) => `${one.file} ${one.outcome}`)).toEqual(['b.thin imported', 'a.thin imported'])
+    expect(await digest(below)).toBe(await digest(above))
+    for (const dir of [box, target]) expect(readdirSync(dir).filter((name) => name.startsWith('.pm-'))).toEqual([])
+  } finally {
+    store.close()
+  }
+})
 
 longTest('a thin bundle of a state that did not change brings its later date, as a whole one does', async () => {
   const clock = createClock()

@@ -77,6 +77,7 @@ function openInbox({ config, before }: BoxesStart, folder: string, send: (messag
   const tag = watchedTag(config.bundle)
   return createInboxImporter({
     folder,
+    dataDir: config.data.dir,
     ...(tag === null ? {} : { fetch: createTagWatch(config, tag, folder) }),
     trust: { keys, revoked, now: Date.now },
     now: Date.now,

@@ -14,7 +14,7 @@ export interface InboxFile {
   readonly stamp: string
 }
 
-const BUNDLE = /^[^.].*\.zip(?:\.\d{3}|\.sha256)?$/
+const BUNDLE = /^[^.].*\.(?:thin|zip(?:\.\d{3}|\.sha256)?)$/
 
 /** Returns the bundles in the inbox, by name: only regular files. Throws the system's error for an unreadable folder. */
 export function listArrivals(folder: string): InboxFile[] {

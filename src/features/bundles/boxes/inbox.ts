@@ -2,17 +2,23 @@ import { DAY_MS, toIso } from '../../../base/time.ts'
 import type { InboxStatus } from '../../../base/reports/transfer.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { nounOf } from '../../../base/text.ts'
+import { join } from 'node:path'
+import { makeTemporary } from '../../../store/temporary.ts'
 import type { KeyTrust } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { type Bundle, openBundle } from '../import/open.ts'
 import type { ImportReport } from '../import/types.ts'
 import { refusalOf } from '../format/refusal.ts'
+import { isThin } from '../thin/format.ts'
+import { judgeThin, openThin } from '../thin/whole.ts'
 import type { Tries } from './crash-counter.ts'
 import { type InboxFile, listArrivals, listSkipped, moveAside, stripPaths } from './inbox-files.ts'
 
 /** Dependencies of an inbox. */
 interface InboxDeps {
   readonly folder: string
+  /** Where bundles are imported to. */
+  readonly dataDir: string
   /** Never allows unsigned bundles. */
   readonly trust: Omit<KeyTrust, 'allowUnsigned'>
   /** Throws as `applyBundle`. */
@@ -153,13 +159,15 @@ interface Head extends Pick<Manifest, 'mirror' | 'sequence' | 'kind'> {
 }
 
 interface Opening {
+  readonly dataDir: string
   readonly trust: Omit<KeyTrust, 'allowUnsigned'>
   readonly tries?: Tries
 }
 
 /** Processes bundles one at a time; calls `fail` for each that fails. */
-function createOpener({ trust, tries }: Opening, fail: (arrival: InboxFile, error: unknown) => void) {
-  const open = (arrival: InboxFile): Promise<Bundle> => openBundle(arrival.files, { ...trust, allowUnsigned: false })
+function createOpener(opening: Opening, fail: (arrival: InboxFile, error: unknown) => void) {
+  const { dataDir, tries } = opening
+  const trust: KeyTrust = { ...opening.trust, allowUnsigned: false }
   /** Returns null if it failed now, or ended the process in earlier attempts. */
   const attempt = async <T>(arrival: InboxFile, work: () => Promise<T>): Promise<T | null> => {
     const id = `${arrival.name} ${arrival.stamp}`
@@ -174,13 +182,11 @@ function createOpener({ trust, tries }: Opening, fail: (arrival: InboxFile, erro
   /** Reads the head of a bundle and closes it: there may be more bundles than files that can be open. */
   const readHead = (arrival: InboxFile): Promise<Head | null> =>
     attempt(arrival, async () => {
-      const bundle = await open(arrival)
-      await bundle.close()
-      const { mirror, sequence, kind } = bundle.manifest
+      const { mirror, sequence, kind } = (await judge(arrival.files, trust)).manifest
       return { arrival, mirror, sequence, kind }
     })
   return {
-    open,
+    open: (arrival: InboxFile) => openArrived(arrival.files, dataDir, trust),
     attempt,
     async readHeads(arrivals: readonly InboxFile[]): Promise<Head[]> {
       const heads: Head[] = []
@@ -190,6 +196,29 @@ function createOpener({ trust, tries }: Opening, fail: (arrival: InboxFile, erro
       }
       return heads.sort(compare)
     },
+  }
+}
+
+/** Reads what a bundle says of itself. Throws as `openBundle`. */
+async function judge(files: readonly string[], trust: KeyTrust): Promise<Pick<Bundle, 'manifest'>> {
+  const [file = ''] = files
+  if (isThin(file)) return judgeThin(file, trust)
+  const bundle = await openBundle(files, trust)
+  await bundle.close()
+  return bundle
+}
+
+/** Opens a bundle; of a thin one, its whole one is made and removed when it is closed. Throws as `openBundle` and `openThin`. */
+async function openArrived(files: readonly string[], dataDir: string, trust: KeyTrust): Promise<Bundle> {
+  const [file = ''] = files
+  if (!isThin(file)) return openBundle(files, trust)
+  const temporary = makeTemporary(dataDir)
+  try {
+    const bundle = await openThin(file, { dataDir, whole: join(temporary.folder, 'bundle.zip'), trust })
+    return { ...bundle, close: () => bundle.close().finally(() => temporary.remove()) }
+  } catch (error) {
+    temporary.remove()
+    throw error
   }
 }
 

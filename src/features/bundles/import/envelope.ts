@@ -69,7 +69,7 @@ function located<T>({ head, tail }: Ends, size: number, work: () => T): T {
 
 function whyNoZip(head: Buffer): string {
   return head.equals(magic().subarray(0, head.length))
-    ? 'it is a thin bundle, which "patchmirror bundle import FILE" takes on the target mirror, and no inbox: export it without --thin for one'
+    ? 'it is a thin bundle, which goes alone and whole: "patchmirror bundle import FILE" on the target mirror, or its inbox'
     : 'it is not a zip: bundles begin with PK'
 }
 

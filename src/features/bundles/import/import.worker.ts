@@ -41,7 +41,7 @@ answerTask(async (data, progress): Promise<ImportOutcome> => {
     return { report: await applyTask(task, { store, trust, bundle }, progress) }
   } catch (error) {
     const refused = refusalOf(error)
-    if (refused === null) throw error
+    if (refused === null || refused.kind === 'incomplete') throw error // it says nothing about what is stored
     return { refused, message: messageOf(error) }
   } finally {
     store.close()

@@ -3,6 +3,7 @@ import { closeSync, constants as files, openSync, readSync } from 'node:fs'
 import { constants, deflateRawSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
+import { bundleRefusal } from '../format/refusal.ts'
 
 /** How a thin bundle begins. */
 const MAGIC = Buffer.from('PMTHIN1\n', 'latin1')
@@ -145,6 +146,7 @@ export function openFrames(path: string) {
 
 export type Frames = ReturnType<typeof openFrames>
 
+/** An inbox waits for the rest: the file may still be copied. */
 function cut(): MirrorError {
-  return new MirrorError('bundle', 'it ends too early: copy it again')
+  return bundleRefusal({ kind: 'incomplete' }, 'it ends too early: copy it again')
 }

@@ -191,7 +191,7 @@ describe('the inbox', () => {
     copyFileSync(full.files[0] ?? '', join(box, 'full.zip'))
     copyFileSync(delta.files[0] ?? '', join(box, 'delta.zip'))
     let ahead = -365 * DAY
-    const { inbox, settled, troubles, look } = watch(box, below(), () => Date.now() + ahead)
+    const { inbox, settled, troubles, look } = watch(box, below(), { now: () => Date.now() + ahead })
     await look()
     await look()
     expect(settled).toEqual([])
@@ -305,6 +305,7 @@ describe('the inbox', () => {
     let tries = 0
     const inbox = createInboxImporter({
       folder: box,
+      dataDir: box,
       now: Date.now,
       onSettled: () => undefined,
       elapsed: () => elapsed,
@@ -398,6 +399,7 @@ describe('the inbox', () => {
     const troubles: string[] = []
     const inbox = createInboxImporter({
       folder: box,
+      dataDir: box,
       now: () => now,
       onSettled: () => undefined,
       elapsed: () => elapsed,

@@ -32,6 +32,7 @@ function inboxOf(folder: string, tries?: Tries) {
   const open: number[] = []
   const inbox = createInboxImporter({
     folder,
+    dataDir: folder,
     trust: { keys: [key], revoked: new Set(), now: () => LATER },
     now: () => LATER,
     apply(bundle, file) {
@@ -74,12 +75,12 @@ describe('an inbox', () => {
     await expect(openBundle([`${pipe}.001`], whom)).rejects.toThrow('is not a regular file')
   })
 
-  test('says of a thin bundle which way it goes', async () => {
+  test('refuses a damaged thin bundle with the reason', async () => {
     const folder = await box('thin', [])
     writeFileSync(join(folder, 'day.zip'), Buffer.concat([magic(), frameOf(Buffer.from('a part'))]))
     const { look, status } = inboxOf(folder)
     await look()
-    expect(status().lastRefused?.why).toContain('export it without --thin')
+    expect(status().lastRefused?.why).toMatch(/^the thin bundle \[inbox\]\/day\.zip is refused: a part of it does not expand/)
     expect(readdirSync(join(folder, 'refused'))).toContain('day.zip')
   })
 

@@ -28,7 +28,7 @@ async function followed() {
   if (tag?.kind !== 'registry') throw new Error(`${place} is a tag`)
   let minutes = 0
   const fetch = createTagWatch(config, tag, box, () => minutes * 60_000)
-  const { inbox, settled, troubles } = watch(box, mirror, Date.now, fetch)
+  const { inbox, settled, troubles } = watch(box, mirror, { fetch })
   return {
     registry,
     mirror,
