@@ -18,9 +18,13 @@ export interface ChangedTags {
   isUnchanged(id: string, digest: string): boolean | null
 }
 
-/** Reads the log of changes. Throws as `sincePlace`, and `not_ready` where the log does not name what changed. */
-export function changedSince(reads: Reads, since: string, now: number): ChangedTags {
+/**
+ * Reads the log of changes; a date: the catalog was first stored then, after the time that was named, so all of it is new here. Throws
+ * as `sincePlace`, and `not_ready` where the log does not name what changed.
+ */
+export function changedSince(reads: Reads, since: string, now: number): ChangedTags | { readonly firstStored: number } {
   const place = sincePlace(reads, 'catalog', since, now)
+  if (place.firstStored !== null) return { firstStored: place.firstStored }
   const span = { ...place, until: reads.changes.readLatestLogged('catalog')?.id ?? place.after }
   const names = reads.changes.countNames(span)
   if (names === null)

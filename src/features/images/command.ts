@@ -1,6 +1,6 @@
 import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
-import { type GlobalOptions, print, printJson, settings, warn } from '../../cli/context.ts'
+import { type GlobalOptions, note, print, printJson, settings, warn } from '../../cli/context.ts'
 import { table, visibleLines } from '../../cli/output.ts'
 import { readReference } from '../../config/kinds/oci-reference.ts'
 import { UNKNOWN, refuseLookup } from '../lookup/open.ts'
@@ -35,7 +35,7 @@ export async function imagesCommand(options: ImagesOptions): Promise<number> {
   } catch (error) {
     return refuseLookup(error, isJson, null)
   }
-  if (!isJson) for (const line of notesOf(listed)) process.stderr.write(`patchmirror: ${visibleLines(line)}\n`)
+  for (const line of isJson ? [] : [...listed.doubts, ...listed.notes]) note(visibleLines(line))
   const isWhole = listed.doubts.length === 0
   if (check === undefined) {
     if (isJson) printJson(listed)
@@ -49,13 +49,6 @@ export async function imagesCommand(options: ImagesOptions): Promise<number> {
     for (const line of checkLines(states, listed.snapshot)) print(visibleLines(line))
   else printRest(states, listed, write)
   return isWhole && states.every(({ presence }) => presence.is === 'there') ? 0 : UNKNOWN
-}
-
-/** What is said beside the list: doubts, and which images of it may not have changed. */
-function notesOf({ doubts, untracked }: ListedImages): string[] {
-  if (untracked.length === 0) return [...doubts]
-  const what = counted(untracked.length, 'listed tag')
-  return [...doubts, `${what} may not have changed: nothing but the entry in the list is mirrored (catalog.scope)`]
 }
 
 /** Writes for a tool what a registry is not known to have. */

@@ -2,6 +2,7 @@ import { canonicalPath } from '../../base/domain/path-templates.ts'
 import { RESOURCES } from '../../base/domain/resources.ts'
 import type { Fields } from '../../base/json/objects.ts'
 import { counted } from '../../base/text.ts'
+import { toIso } from '../../base/time.ts'
 import { closing } from '../../cli/store-access.ts'
 import type { Config } from '../../config/schema.ts'
 import { sbomDigestsOf } from '../../documents/sboms/mirrored.ts'
@@ -28,6 +29,12 @@ interface Tags {
   readonly untracked: string[]
 }
 
+/** Which tags are wanted: those that are new or changed, or all, and why. */
+interface Wanted {
+  readonly changed: ChangedTags | null
+  readonly notes: readonly string[]
+}
+
 /** The images of one snapshot of the catalog. */
 export interface ListedImages extends Readonly<Tags> {
   readonly snapshot: string
@@ -36,6 +43,8 @@ export interface ListedImages extends Readonly<Tags> {
   readonly since: string | null
   /** What is known to be missing, or not known to be complete; a line each. */
   readonly doubts: readonly string[]
+  /** Why more is listed than was asked for; a line each. */
+  readonly notes: readonly string[]
 }
 
 /**
@@ -51,13 +60,28 @@ export function listImages(config: Config, since: string | undefined, now: numbe
       const refusal = freshness.use('catalog')
       if (refusal !== null) throw refusal
       const [used] = freshness.used()
-      const changed = since === undefined ? null : changedSince(reads, since, now)
+      const { changed, notes } = wantedSince(reads, since, now)
       const tags = readTags(reads, changed)
       const { snapshot = '', asOf = '' } = used ?? {}
       const doubts = [...freshness.warnings(), ...doubtsOf(reads, tags)]
-      return { snapshot, asOf, since: changed?.snapshot ?? null, ...tags, doubts }
+      const listed = { snapshot, asOf, since: changed?.snapshot ?? null, ...tags, doubts }
+      return { ...listed, notes: [...notes, ...untrackedNotes(tags)] }
     }),
   )
+}
+
+function wantedSince(reads: Reads, since: string | undefined, now: number): Wanted {
+  if (since === undefined) return { changed: null, notes: [] }
+  const changed = changedSince(reads, since, now)
+  if (!('firstStored' in changed)) return { changed, notes: [] }
+  const first = toIso(changed.firstStored)
+  return { changed: null, notes: [`this mirror was first filled with catalog on ${first}: all of it is listed`] }
+}
+
+function untrackedNotes({ untracked }: Tags): string[] {
+  if (untracked.length === 0) return []
+  const what = counted(untracked.length, 'listed tag')
+  return [`${what} may not have changed: nothing but the entry in the list is mirrored (catalog.scope)`]
 }
 
 function readTags(reads: Reads, changed: ChangedTags | null): Tags {

@@ -98,7 +98,12 @@ describe('the images of the catalog', () => {
       service.change('tags', added, { digest })
       await mirror.run('catalog')
       expect(await listed({ since: since.snapshot }, mirror.dir)).toMatchObject({ images: [{ digest }], untracked: [] })
-      expect((await listed({ since: '7d' }, mirror.dir)).images).toHaveLength(1)
+      const all = await listed({ since: '7d' }, mirror.dir)
+      expect(all.images).toEqual((await listed({}, mirror.dir)).images)
+      expect(all).toMatchObject({
+        since: null,
+        notes: [expect.stringMatching(/^this mirror was first filled .* all of it is listed$/)],
+      })
       expect(await say({ since: '2020-01-01x' }, mirror.dir)).toMatchObject({ code: 'usage' })
     } finally {
       await mirror.close()
