@@ -80,7 +80,9 @@ describe('an inbox', () => {
     writeFileSync(join(folder, 'day.zip'), Buffer.concat([magic(), frameOf(Buffer.from('a part'))]))
     const { look, status } = inboxOf(folder)
     await look()
-    expect(status().lastRefused?.why).toMatch(/^the thin bundle \[inbox\]\/day\.zip is refused: a part of it does not expand/)
+    expect(status().lastRefused?.why).toMatch(
+      /^the thin bundle \[inbox\]\/day\.zip is refused: a part of it does not expand/,
+    )
     expect(readdirSync(join(folder, 'refused'))).toContain('day.zip')
   })
 
