@@ -3,6 +3,7 @@ import { toIso } from '../../../base/time.ts'
 import { inboxFolder, watchedTag } from '../../../config/kinds/inbox.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { goOffline } from '../../../base/offline.ts'
 import { makeFolder } from '../../../base/files.ts'
 import { openWrites } from '../../../store/writer.ts'
 import { collectWhenIdle } from '../../../base/threads/idle-memory.ts'
@@ -20,6 +21,7 @@ import { createTagWatch } from './tag-watch.ts'
 export interface BoxesStart {
   readonly config: Pick<Config, 'bundle' | 'catalog' | 'data' | 'upstream' | 'network'>
   readonly version: string
+  readonly offline: boolean
   /** The last status of the thread before this one, which ended. */
   readonly before: BoxesStatus
 }
@@ -39,6 +41,7 @@ const RETRY_MS = 60_000
 function main(port: MessagePort): void {
   const start = workerData as BoxesStart
   const { bundle } = start.config
+  if (start.offline) goOffline()
   const send = (message: FromBoxes | WorkerStarted): void => port.postMessage(message)
   let status = start.before
   const show = (more: Partial<BoxesStatus>): void => {
