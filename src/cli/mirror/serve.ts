@@ -1,3 +1,4 @@
+import { watchedTag } from '../../config/kinds/inbox.ts'
 import { relayUrls } from '../../config/kinds/relay-targets.ts'
 import { createAgent } from '../../daemon/agent.ts'
 import type { Feature } from '../../daemon/feature.ts'
@@ -95,21 +96,23 @@ function announceUsed(dir: string, used: DaemonSettings, warn: (text: string) =>
   }
 }
 
+/** Names the settings for which a daemon connects to others, whatever its upstream is. */
+function connectingSettings({ fleet, relay, bundle }: Config): string[] {
+  return [
+    ...(fleet.url?.startsWith('s3:') === true ? ['fleet.url names a bucket'] : []),
+    ...(relayUrls(relay).length > 0 ? ['relay.targets names receivers'] : []),
+    ...(watchedTag(bundle) === null ? [] : ['bundle.inbox names a registry']),
+  ]
+}
+
 /** Below an air gap and for a reader there is no upstream to be named; anywhere else its absence is an oversight. */
 function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
   const loaded = settings(options, false)
   const { config } = loaded
   if (options.offline === true) {
-    if (config.fleet.url?.startsWith('s3:') === true)
-      throw new MirrorError(
-        'usage',
-        '--offline forbids connections, but fleet.url names a bucket: remove one or the other',
-      )
-    if (relayUrls(config.relay).length === 0) return loaded
-    throw new MirrorError(
-      'usage',
-      '--offline forbids connections, but relay.targets names receivers: remove one or the other',
-    )
+    const [connects] = connectingSettings(config)
+    if (connects === undefined) return loaded
+    throw new MirrorError('usage', `--offline forbids connections, but ${connects}: remove one or the other`)
   }
   if (config.upstream.apiRoot !== null || isReader(config) || isBelowGap(config)) return loaded
   try {

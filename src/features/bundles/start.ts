@@ -3,12 +3,13 @@ import { startBoxesThread } from './boxes/thread.ts'
 import type { Parts, RunningPart } from '../../daemon/feature.ts'
 
 /** Fills the outbox whenever more is served, and empties the inbox, where the settings name them. */
-export function startBundles({ config, version, log, signals }: Parts): RunningPart {
+export function startBundles({ config, version, offline, log, signals }: Parts): RunningPart {
   const { bundle, catalog, data, upstream, network } = config
   if (bundle.outbox === null && bundle.inbox === null) return {}
   const thread = startBoxesThread({
     config: { bundle, catalog, data, upstream, network },
     version,
+    offline,
     onSettled: (settled) => logResult(log, settled),
     onShipped: ({ file, sequence, kind, bytes, partial }) =>
       log.info({ bundle: sequence, kind, bytes, partial }, `outbox: ${file} is whole and verified`),

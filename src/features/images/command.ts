@@ -79,7 +79,10 @@ function rewritten(listed: ListedImages, rule: string | undefined): ListedImages
   const [from = '', to, ...more] = rule.split('=')
   if (to === undefined || more.length > 0)
     throw new MirrorError('usage', `--rewrite takes FROM=TO, such as =registry.example.com/, not ${rule}`)
-  const images = listed.images.map((one) => {
+  const { images: all } = listed
+  if (all.length > 0 && !all.some(({ repository }) => repository.startsWith(from)))
+    warn(`--rewrite changes nothing: no listed name begins with ${from}`)
+  const images = all.map((one) => {
     if (!one.repository.startsWith(from)) return one
     return { ...one, repository: to + one.repository.slice(from.length) }
   })

@@ -1,8 +1,11 @@
 import { canonicalPath } from '../../base/domain/path-templates.ts'
 import { RESOURCES } from '../../base/domain/resources.ts'
+import { copiedDigests, digestsInTag } from '../../base/json/forms/tag-digests.ts'
+import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import type { Fields } from '../../base/json/objects.ts'
+import { requestedPath } from '../../server/catalog/not-found.ts'
+import { contentOf } from '../../store/database/gzip.ts'
 import { counted } from '../../base/text.ts'
-import { toIso } from '../../base/time.ts'
 import { closing } from '../../cli/store-access.ts'
 import type { Config } from '../../config/schema.ts'
 import { sbomDigestsOf } from '../../documents/sboms/mirrored.ts'
@@ -13,6 +16,7 @@ import { openLookup } from '../lookup/open.ts'
 import { type ChangedTags, changedSince } from './changed.ts'
 import type { CatalogImage } from './formats.ts'
 
+const ITEM = RESOURCES.find(({ name }) => name === 'tags')?.item ?? ''
 const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
 
 /** An image of the catalog, and whether an SBOM of it is mirrored. */
@@ -73,9 +77,8 @@ export function listImages(config: Config, since: string | undefined, now: numbe
 function wantedSince(reads: Reads, since: string | undefined, now: number): Wanted {
   if (since === undefined) return { changed: null, notes: [] }
   const changed = changedSince(reads, since, now)
-  if (!('firstStored' in changed)) return { changed, notes: [] }
-  const first = toIso(changed.firstStored)
-  return { changed: null, notes: [`this mirror was first filled with catalog on ${first}: all of it is listed`] }
+  if (changed !== null) return { changed, notes: [] }
+  return { changed, notes: [`the catalog here is younger than --since ${since}: all of it is listed`] }
 }
 
 function untrackedNotes({ untracked }: Tags): string[] {
@@ -88,17 +91,38 @@ function readTags(reads: Reads, changed: ChangedTags | null): Tags {
   const tags: Tags = { images: [], unnamed: [], untracked: [] }
   const list = reads.catalog.readList(TAGS)
   for (const { id, body } of list === null ? [] : reads.catalog.eachEntry(list.id)) {
-    const { repository, tag, digest } = namesOfTag(JSON.parse(body.toString('utf8')) as Fields)
-    if (repository === null || digest === null) {
+    const { repository, tag, listed, detailed } = readTag(reads, id, JSON.parse(body.toString('utf8')) as Fields)
+    const isMoved = detailed !== null && listed.some((digest) => !detailed.all.has(digest))
+    const digests = isMoved ? [...new Set([...listed, ...detailed.copied])] : listed
+    if (repository === null || digests.length === 0) {
       tags.unnamed.push(tag ?? id)
       continue
     }
-    const isUnchanged = changed === null ? false : changed.isUnchanged(id, digest)
-    if (isUnchanged === true) continue
-    if (isUnchanged === null) tags.untracked.push(tag ?? id)
-    tags.images.push({ repository, tag, digest, hasSbom: sbomDigestsOf(reads, id).length > 0 })
+    if (changed !== null && detailed === null) tags.untracked.push(tag ?? id)
+    if (changed !== null && detailed !== null && !isMoved && !changed.hasChanged(id)) continue
+    const hasSbom = sbomDigestsOf(reads, id).length > 0
+    tags.images.push(...digests.map((digest) => ({ repository, tag, digest, hasSbom })))
   }
   return tags
+}
+
+/** The names of a tag; its digests by its entry in the list, and by its details: it may have moved between the two requests. */
+function readTag(reads: Reads, id: string, entry: Fields) {
+  const { repository, tag } = namesOfTag(entry)
+  return { repository, tag, listed: copiedDigests(fieldsOfItem(entry, 'tags')), detailed: digestsInDetails(reads, id) }
+}
+
+/** Returns the digests that the details of a tag name, and those of them to copy; null: they name none, or cannot be read. */
+function digestsInDetails(reads: Reads, id: string): { all: Set<string>; copied: string[] } | null {
+  const { body = null, size = 0 } = reads.catalog.readAnswer(requestedPath(ITEM, { id })) ?? {}
+  if (body === null) return null
+  try {
+    const item = fieldsOfItem(JSON.parse(contentOf(body, size).toString('utf8')) as Fields, 'tags')
+    const all = new Set(digestsInTag(item).map(({ digest }) => digest))
+    return all.size === 0 ? null : { all, copied: copiedDigests(item) }
+  } catch {
+    return null // damaged: a check of the data names it
+  }
 }
 
 function doubtsOf(reads: Reads, { unnamed }: Tags): string[] {

@@ -6,9 +6,10 @@ import type { Reads } from '../../store/reads.ts'
 
 /**
  * Where the log of a source continues from a time or a snapshot that a command names. Throws `bad_request` for another text,
- * `not_ready` where the log does not reach back so far. `now` in Unix milliseconds.
+ * `not_ready` where the log does not reach back so far; `instead`: what to do then, where it is not to begin with the log. `now`
+ * in Unix milliseconds.
  */
-export function sincePlace(reads: Reads, source: SourceName, since: string, now: number): SincePlace {
+export function sincePlace(reads: Reads, source: SourceName, since: string, now: number, instead?: string): SincePlace {
   const [place] = placesSince(reads, since, source, now)
   if (place) return place
   const oldest = reads.changes.readNextLogged(source, 0)
@@ -18,7 +19,7 @@ export function sincePlace(reads: Reads, source: SourceName, since: string, now:
   const begins = toIso(oldest.publishedAt)
   throw new MirrorError(
     'not_ready',
-    `what changed since ${since}${missingUnit(since)} is not known here: the log of changes begins on ${begins} (data.historyDays); use --since ${begins}`,
+    `what changed since ${since}${missingUnit(since)} is not known here: the log of changes begins on ${begins} (data.historyDays); ${instead ?? `use --since ${begins}`}`,
   )
 }
 

@@ -1,6 +1,6 @@
-import { textsWithin } from '../../base/domain/image-reference.ts'
 import { plainName, readText } from '../../base/json/field-names.ts'
 import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
+import { copiedDigests } from '../../base/json/forms/tag-digests.ts'
 import type { Fields } from '../../base/json/objects.ts'
 import { canonicalPath } from '../../base/domain/path-templates.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
@@ -56,11 +56,10 @@ export function namesOfTag(tag: Fields): Names {
   const repositories = REPOSITORY_FIELDS.flatMap((name) =>
     images.filter(({ field }) => plainName(field) === plainName(name)).map(({ value }) => value),
   )
-  const digest = textsWithin(item).find((text) => /(^|@)\w+:[0-9a-f]{32,}$/.test(text))
   return {
     repository: repositories[0] ?? null,
     tag: readText(item, TAG_FIELDS),
-    digest: digest?.slice(digest.lastIndexOf('@') + 1) ?? null,
+    digest: copiedDigests(item)[0] ?? null,
   }
 }
 

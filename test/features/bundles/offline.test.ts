@@ -179,5 +179,10 @@ describe('the command serve', () => {
     await expect(serveCommand({ offline: true }, FEATURES)).rejects.toThrow(
       /--offline forbids connections, but relay.targets/,
     )
+    process.env = { PATCHMIRROR_DATA_DIR: folder(), PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line }
+    process.env['PATCHMIRROR_BUNDLE_INBOX'] = 'oci://registry.example.com/mirror:daily'
+    await expect(serveCommand({ offline: true }, FEATURES)).rejects.toThrow(
+      /--offline forbids connections, but bundle.inbox names a registry/,
+    )
   })
 })

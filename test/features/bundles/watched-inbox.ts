@@ -1,6 +1,5 @@
 import { applyBundle } from '../../../src/features/bundles/import/apply.ts'
 import { type Inbox, type ImportResult, createInboxImporter } from '../../../src/features/bundles/boxes/inbox.ts'
-import type { PublicKey } from '../../../src/features/bundles/format/keys.ts'
 import { type Below, signer } from './air-gap.ts'
 
 /** An inbox whose looks the test makes. */
@@ -12,28 +11,28 @@ export interface Watched {
   readonly look: () => Promise<void>
 }
 
-interface WatchOptions {
+type Deps = Parameters<typeof createInboxImporter>[0]
+
+interface WatchOptions extends Pick<Deps, 'fetch' | 'onArriving'> {
   readonly now?: () => number
-  /** Brings files into the folder before each look. */
-  readonly fetch?: () => Promise<void>
-  readonly keys?: readonly PublicKey[]
+  /** Trusted beside that of these tests. */
+  readonly keys?: Deps['trust']['keys']
 }
 
-/** Watches a folder for a mirror below the gap. */
+/** Watches a folder for a mirror below the gap; `fetch` brings files into it. */
 export function watch(
   box: string,
   { config, store }: Pick<Below, 'config' | 'store'>,
-  more: WatchOptions = {},
+  { now = Date.now, keys = [], ...more }: WatchOptions = {},
 ): Watched {
-  const { now = Date.now, fetch, keys = [signer()] } = more
   const settled: ImportResult[] = []
   const troubles: string[] = []
   const inbox = createInboxImporter({
     folder: box,
     dataDir: config.data.dir,
-    ...(fetch === undefined ? {} : { fetch }),
+    ...more,
     now,
-    trust: { keys, revoked: new Set(), now },
+    trust: { keys: [signer(), ...keys], revoked: new Set(), now },
     apply: (bundle, file) => applyBundle({ config, store, bundle, file, trigger: 'inbox', now }),
     onSettled: (one) => settled.push(one),
     onTrouble: (one) => troubles.push(one),

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { imagesCommand } from '../../../src/features/images/command.ts'
 import { catalogEnv } from '../../support/catalog/mirror.ts'
+import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
 import { createBench } from '../../support/mirror.ts'
 import { sharedBench } from '../../support/shared-bench.ts'
 import { startRegistry } from '../../support/registry.ts'
@@ -34,6 +35,13 @@ interface Listed {
 
 async function listed(options: object = {}, dir?: string): Promise<Listed> {
   return JSON.parse((await say({ json: true, ...options }, dir)).said) as Listed
+}
+
+/** The service's own list of tags. */
+async function upstreamTags({ url }: { url: string }) {
+  const headers = { authorization: `Basic ${btoa(`${SANDBOX_KEYS.admin}:`)}` }
+  const answer = await fetch(`${url}/v1/tags/`, { headers })
+  return (await answer.json()) as { data: { id: string; digest: string }[] }
 }
 
 describe('the images of the catalog', () => {
@@ -98,13 +106,61 @@ describe('the images of the catalog', () => {
       service.change('tags', added, { digest })
       await mirror.run('catalog')
       expect(await listed({ since: since.snapshot }, mirror.dir)).toMatchObject({ images: [{ digest }], untracked: [] })
-      const all = await listed({ since: '7d' }, mirror.dir)
-      expect(all.images).toEqual((await listed({}, mirror.dir)).images)
-      expect(all).toMatchObject({
+      // Nothing was stored a week ago: all of it is new since.
+      expect(await listed({ since: '7d' }, mirror.dir)).toMatchObject({
         since: null,
-        notes: [expect.stringMatching(/^this mirror was first filled .* all of it is listed$/)],
+        images: { length: 4 },
+        notes: [expect.stringMatching(/^the catalog here is younger than --since 7d: all of it is listed$/)],
+      })
+      const unknown = await say({ since: 'abcdef012345' }, mirror.dir)
+      expect(unknown).toMatchObject({
+        code: 3,
+        said: expect.stringMatching(/list all of it, without --since/) as string,
       })
       expect(await say({ since: '2020-01-01x' }, mirror.dir)).toMatchObject({ code: 'usage' })
+    } finally {
+      await mirror.close()
+    }
+  })
+
+  test('of a tag that moved while a run read it are both listed, and what its list names later is no news', async () => {
+    const mirror = await createBench(CATALOG)
+    try {
+      const old = `sha256:${'ab'.repeat(32)}`
+      const list = await upstreamTags(mirror.sandbox)
+      const [moved] = list.data
+      const before = { ...list, data: [{ ...moved, digest: old }, ...list.data.slice(1)] }
+      mirror.sandbox.faults.set('/v1/tags/', { kind: 'body', body: JSON.stringify(before) })
+      await mirror.run('catalog')
+      const first = await listed({}, mirror.dir)
+      expect(first.images.slice(0, 2).map(({ digest }) => digest)).toEqual([old, moved?.digest])
+      mirror.sandbox.faults.clear()
+      await mirror.run('catalog')
+      expect(await listed({ since: first.snapshot }, mirror.dir)).toMatchObject({ since: first.snapshot, images: [] })
+    } finally {
+      await mirror.close()
+    }
+  })
+
+  test('of a tag are those of its platforms, or its index, and never what they are built on', async () => {
+    const mirror = await createBench(CATALOG)
+    try {
+      const [base, arm, amd, index] = ['aa', 'bb', 'cc', 'dd'].map((byte) => `sha256:${byte.repeat(32)}`)
+      const list = await upstreamTags(mirror.sandbox)
+      const of = async (named: object): Promise<string[]> => {
+        const [one = { id: '', digest: '' }, ...others] = list.data
+        const { digest: _, ...first } = one
+        mirror.sandbox.faults.clear()
+        const body = JSON.stringify({ ...list, data: [{ base_image_digest: base, ...first, ...named }, ...others] })
+        mirror.sandbox.faults.set('/v1/tags/', { kind: 'body', body })
+        const details = JSON.stringify({ ...first, ...named })
+        mirror.sandbox.faults.set(`/v1/tags/${first.id}`, { kind: 'body', body: details })
+        await mirror.run('catalog')
+        return (await listed({}, mirror.dir)).images.slice(0, -2).map(({ digest }) => digest)
+      }
+      expect(await of({ digest: amd })).toEqual([amd])
+      expect(await of({ digests: { arm64: arm, amd64: amd } })).toEqual([arm, amd])
+      expect(await of({ digests: [arm, amd], index_digest: index })).toEqual([index])
     } finally {
       await mirror.close()
     }

@@ -39,6 +39,13 @@ export function digestsInTag(item: unknown): TagDigest[] {
   return [...found.values()]
 }
 
+/** Returns the digests that are copied for a tag: those of its indexes, which name its platforms; without an index, all. */
+export function copiedDigests(item: unknown): string[] {
+  const found = digestsInTag(item)
+  const indexes = found.filter(({ isIndex }) => isIndex)
+  return (indexes.length > 0 ? indexes : found).map(({ digest }) => digest)
+}
+
 /** Returns the architecture that an object names: `arch`, `platform: linux/arm64`, `platform: {architecture}`. */
 function archIn(near: Fields): string {
   const { platform } = near

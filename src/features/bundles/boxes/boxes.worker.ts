@@ -3,6 +3,7 @@ import { toIso } from '../../../base/time.ts'
 import { inboxFolder, watchedTag } from '../../../config/kinds/inbox.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { goOffline } from '../../../base/offline.ts'
 import { makeFolder } from '../../../base/files.ts'
 import { openWrites } from '../../../store/writer.ts'
 import { collectWhenIdle } from '../../../base/threads/idle-memory.ts'
@@ -20,6 +21,7 @@ import { createTagWatch } from './tag-watch.ts'
 export interface BoxesStart {
   readonly config: Pick<Config, 'bundle' | 'catalog' | 'data' | 'upstream' | 'network'>
   readonly version: string
+  readonly offline: boolean
   /** The last status of the thread before this one, which ended. */
   readonly before: BoxesStatus
 }
@@ -39,6 +41,7 @@ const RETRY_MS = 60_000
 function main(port: MessagePort): void {
   const start = workerData as BoxesStart
   const { bundle } = start.config
+  if (start.offline) goOffline()
   const send = (message: FromBoxes | WorkerStarted): void => port.postMessage(message)
   let status = start.before
   const show = (more: Partial<BoxesStatus>): void => {
@@ -47,10 +50,11 @@ function main(port: MessagePort): void {
   }
   const queue = createQueue()
   const folder = inboxFolder(start.config)
-  const inbox = folder === null ? null : openInbox(start, folder, send)
+  const inbox = folder === null ? null : openInbox(start, folder, send, () => showInbox())
+  const showInbox = (): void => show({ inbox: inbox?.status() ?? null })
   const look = async (): Promise<void> => {
     await inbox?.look()
-    show({ inbox: inbox?.status() ?? null })
+    showInbox()
   }
   const out = bundle.outbox === null ? null : createOut(start, bundle.outbox, send, show)
   const published = (): void => queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
@@ -63,11 +67,19 @@ function main(port: MessagePort): void {
   })
   collectWhenIdle()
   send({ type: 'ready' })
-  if (inbox !== null) scan()
+  if (inbox !== null) {
+    showInbox() // the first look may take as long as a bundle takes to arrive
+    scan()
+  }
   published()
 }
 
-function openInbox({ config, before }: BoxesStart, folder: string, send: (message: FromBoxes) => void): Inbox {
+function openInbox(
+  { config, before }: BoxesStart,
+  folder: string,
+  send: (message: FromBoxes) => void,
+  onArriving: () => void,
+): Inbox {
   const { keys, revoked } = trustOf(config, { allowUnsigned: false, now: Date.now })
   try {
     makeFolder(folder)
@@ -79,6 +91,7 @@ function openInbox({ config, before }: BoxesStart, folder: string, send: (messag
     folder,
     dataDir: config.data.dir,
     ...(tag === null ? {} : { fetch: createTagWatch(config, tag, folder) }),
+    onArriving,
     trust: { keys, revoked, now: Date.now },
     now: Date.now,
     before: before.inbox,
