@@ -1,3 +1,4 @@
+import { watchedTag } from '../../config/kinds/inbox.ts'
 import { relayUrls } from '../../config/kinds/relay-targets.ts'
 import { createAgent } from '../../daemon/agent.ts'
 import type { Feature } from '../../daemon/feature.ts'
@@ -100,16 +101,9 @@ function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
   const loaded = settings(options, false)
   const { config } = loaded
   if (options.offline === true) {
-    if (config.fleet.url?.startsWith('s3:') === true)
-      throw new MirrorError(
-        'usage',
-        '--offline forbids connections, but fleet.url names a bucket: remove one or the other',
-      )
-    if (relayUrls(config.relay).length === 0) return loaded
-    throw new MirrorError(
-      'usage',
-      '--offline forbids connections, but relay.targets names receivers: remove one or the other',
-    )
+    const connecting = connectionIn(config)
+    if (connecting === null) return loaded
+    throw new MirrorError('usage', `--offline forbids connections, but ${connecting}: remove one or the other`)
   }
   if (config.upstream.apiRoot !== null || isReader(config) || isBelowGap(config)) return loaded
   try {
@@ -121,6 +115,14 @@ function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
       'In a fleet (fleet.url), a mirror without upstream is a reader: set fleet.role: reader.'
     throw new MirrorError(error.code, `${error.message}\n${below}`, { cause: error })
   }
+}
+
+/** Names a setting that has the daemon connect, beside those of upstream, which are left out offline; null: there is none. */
+function connectionIn(config: Config): string | null {
+  if (config.fleet.url?.startsWith('s3:') === true) return 'fleet.url names a bucket'
+  if (watchedTag(config.bundle) !== null)
+    return 'bundle.inbox names a registry, and without upstream.apiRoot no service is asked'
+  return relayUrls(config.relay).length === 0 ? null : 'relay.targets names receivers'
 }
 
 /** A reader of a fleet gets all its data from the object store. */

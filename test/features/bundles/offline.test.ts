@@ -179,5 +179,14 @@ describe('the command serve', () => {
     await expect(serveCommand({ offline: true }, FEATURES)).rejects.toThrow(
       /--offline forbids connections, but relay.targets/,
     )
+    delete process.env['PATCHMIRROR_RELAY_TARGETS']
+    process.env['PATCHMIRROR_BUNDLE_TRUSTED_KEYS'] = signer().line
+    process.env['PATCHMIRROR_BUNDLE_INBOX'] = 'oci://registry.example.com/mirror:daily'
+    await expect(serveCommand({ offline: true }, FEATURES)).rejects.toThrow(
+      /--offline forbids connections, but bundle.inbox names a registry/,
+    )
+    await expect(importCommand(['oci://registry.example.com/mirror:daily'], { offline: true })).rejects.toThrow(
+      /--offline forbids connections, but oci:.* is in a registry: leave --offline out, or copy it/,
+    )
   })
 })
