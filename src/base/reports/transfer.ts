@@ -77,7 +77,7 @@ const INBOX = object({
   superseded: COUNT,
   refused: COUNT,
   lastRefused: maybe(object({ file: TEXT, at: DATE, why: TEXT })),
-  /** The error code if the folder, or the tag of a registry, cannot be read; null otherwise. */
+  /** The system's error code if the folder cannot be read, or why the tag of a registry cannot; null otherwise. */
   problem: MAYBE_TEXT,
 })
 export type InboxStatus = TypeOf<typeof INBOX>

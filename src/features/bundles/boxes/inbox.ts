@@ -56,10 +56,10 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
   const counts = countsOf(before)
   let lastRefused = before?.lastRefused ?? null
   let problem: string | null = null
-  /** What is wrong, with the code of the error; reported once, until it has ended. */
-  const trouble = (code: string, message: string): void => {
-    if (code !== problem) onTrouble(message)
-    problem = code
+  /** What is wrong, in short; reported once, until it has ended. */
+  const trouble = (what: string, message: string): void => {
+    if (what !== problem) onTrouble(message)
+    problem = what
   }
   let skips: ReadonlySet<string> = new Set()
 
@@ -98,7 +98,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
         await deps.fetch?.()
         problem = null
       } catch (error) {
-        if (error instanceof MirrorError) trouble(error.code, `inbox: ${error.message}`)
+        if (error instanceof MirrorError) trouble(error.message, `inbox: ${error.message}`)
         else {
           const code = systemCode(error) ?? 'it cannot be read'
           trouble(code, `the inbox ${folder} cannot be read (${code})`)
