@@ -1,6 +1,6 @@
 import { DAY_MS, toIso } from '../../../base/time.ts'
 import type { InboxStatus } from '../../../base/reports/transfer.ts'
-import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
+import { type ErrorCode, MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { nounOf } from '../../../base/text.ts'
 import type { KeyTrust } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
@@ -98,7 +98,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
         await deps.fetch?.()
         problem = null
       } catch (error) {
-        if (error instanceof MirrorError) trouble(error.message, `inbox: ${error.message}`)
+        if (error instanceof MirrorError) trouble(whyNotFetched(error), `inbox: ${error.message}`)
         else {
           const code = systemCode(error) ?? 'it cannot be read'
           trouble(code, `the inbox ${folder} cannot be read (${code})`)
@@ -110,6 +110,19 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     },
     status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
   }
+}
+
+/** Why what a registry has was not fetched, in words without a host or a path, which any client may read; the log has those. */
+function whyNotFetched({ code }: MirrorError): string {
+  return `${NOT_FETCHED[code] ?? 'what the registry answers is not as expected'}; the log has more`
+}
+
+const NOT_FETCHED: Partial<Record<ErrorCode, string>> = {
+  upstream_unreachable: 'the registry cannot be reached',
+  upstream_auth: 'the registry refuses access',
+  upstream_not_found: 'the registry has nothing under this tag',
+  bundle: 'what the tag names is damaged, or no bundle',
+  storage: 'there is no room for it, or the data folder cannot be written',
 }
 
 function countsOf(before: InboxStatus | null) {
