@@ -94,6 +94,6 @@ const UNREADABLE: Partial<Record<string, string>> = {
 }
 
 /** Returns why a file that the operator named cannot be read, and what to do; the caller names the file. */
-export function whyUnreadable(error: unknown): string {
-  return UNREADABLE[systemCode(error) ?? ''] ?? messageOf(error)
+export function whyUnreadable(error: unknown, otherwise = messageOf(error)): string {
+  return UNREADABLE[systemCode(error) ?? ''] ?? otherwise
 }

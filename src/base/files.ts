@@ -18,7 +18,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { systemCode } from './errors.ts'
+import { systemCode, whyUnreadable } from './errors.ts'
 
 /**
  * Reports whether a file or folder exists. Throws the system's error where this cannot be known, as in a folder that is closed to
@@ -213,8 +213,8 @@ function readAtMost(file: number, maxBytes: number): Buffer | null {
   }
 }
 
-/** Returns why a named file cannot be read, in a few words: the system's code, or what the path is. */
+/** Returns why a named file cannot be read, in a few words: what the path is, what to do about it, or the system's code. */
 export function briefReason(error: unknown, otherwise: string): string {
   if (error instanceof FileKindError && error.code !== 'EISDIR') return error.message
-  return systemCode(error) ?? otherwise
+  return whyUnreadable(error, systemCode(error) ?? otherwise)
 }

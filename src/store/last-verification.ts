@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { replacePrivateFile } from '../base/files.ts'
 import type { VerifiedStatus } from '../base/reports/storage.ts'
@@ -22,6 +22,11 @@ export function noteVerification(dataDir: string, verification: LastVerification
   } catch {
     // a folder that only another user may write, or a full disk
   }
+}
+
+/** Forgets the last verification: what it was about is not there any more. */
+export function forgetVerification(dataDir: string): void {
+  rmSync(join(dataDir, VERIFICATION_NOTE), { force: true })
 }
 
 /** Returns the last verification of a data folder; null: none is known. */

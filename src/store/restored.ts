@@ -3,6 +3,7 @@ import type { Logger } from '../base/log.ts'
 import { DAY_MS, HOUR_MS, toIso } from '../base/time.ts'
 import { type GivenNumbers, givenNumbers, noteGivenNumbers } from './database/daemon-settings.ts'
 import { openInbox, openInboxReader, openReader, openWriter } from './database/open.ts'
+import { LOST_ADVICE } from './database/unread.ts'
 import type { Db } from './database/sqlite.ts'
 import { RELAY_DAYS } from './webhooks/outbox.ts'
 
@@ -115,8 +116,11 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
   const changes = numbersOf(() => openReader(dataDir), CHANGES)
   if (isBehind(changes, noted)) {
     change(openWriter(dataDir), (db) => renumberChanges(db, beyond))
+    const next = 'its change log goes on with numbers that were never given, and followers are notified'
     sentences.push(
-      'mirror.db is a copy from before: its change log goes on with numbers that were never given, and followers are notified',
+      isUnused(changes)
+        ? `mirror.db is new, and another one was here: ${next}. If it was lost, ${LOST_ADVICE}`
+        : `mirror.db is a copy from before: ${next}`,
     )
   }
   const events = numbersOf(() => openInboxReader(dataDir), EVENTS)
@@ -148,6 +152,11 @@ function change<T>(db: Db, work: (db: Db) => T): T {
 function isBehind(given: GivenNumbers | null, noted: GivenNumbers): boolean {
   if (given === null) return false
   return Object.entries(given).some(([table, seq = 0]) => seq < (noted[table] ?? 0))
+}
+
+/** Whether no number was given yet: nothing was published into this database. */
+function isUnused(given: GivenNumbers | null): boolean {
+  return given !== null && Object.values(given).every((seq) => seq === 0)
 }
 
 /** Null where the database is not there or cannot be read, which is reported by what reads it: then nothing is known. */

@@ -174,6 +174,25 @@ test('a record claims tags only of those that are judged, by the records that ar
   expect(await tagsOf('T-1')).toMatchObject({ count: 0, current: false })
 })
 
+test('show names the tags of all records that have a CVE as another id', async () => {
+  const bench = await openFindingsBench()
+  const { dir } = bench
+  await bench.crawl()
+  await bench.publish({})
+  await bench.judge()
+  const [one] = componentsOf(dir)
+  if (one === undefined) throw new Error('no component')
+  const alias = { aliases: ['CVE-2026-77'] }
+  await bench.publish({
+    'T-1': { ...affecting('npm', 'nowhere', '1.0.0'), ...alias },
+    'T-2': { ...affecting(one.ecosystem, one.name, '99999.0'), ...alias },
+  })
+  await bench.judge()
+  const { code, out } = await run(['show', 'CVE-2026-77'], { PATCHMIRROR_DATA_DIR: dir }, dir)
+  expect(code).toBe(0)
+  expect(out).toMatch(/\nT-1 .*\nT-2 .*\n\n\d of \d+ judged tags? ha(s|ve) it\ntag +package +version +with a fix\n\S+ /)
+})
+
 test('findings of a tag that was removed says when, and what changed in it before, by its name', async () => {
   const bench = await openFindingsBench()
   const { dir } = bench

@@ -156,6 +156,6 @@ test('no message repeats a key or a secret that is given where a path is expecte
     for (const hidden of [body, raw, likePath, secret, secret.slice(7)]) expect(message).not.toContain(hidden)
   }
   expect(refusal(() => load({ env: { PATCHMIRROR_SERVER_KEY_FILE: '/etc/none.pem' } }))).toContain(
-    '"/etc/none.pem" cannot be read (ENOENT)',
+    '"/etc/none.pem" cannot be read (there is no such file: check the path)',
   )
 })

@@ -298,6 +298,17 @@ test('the reference page shows every operation of the API document, and is reval
     }),
   )
   expect(missing).toEqual([])
+  const places = Object.entries(contract.paths).flatMap(([path, operations]) =>
+    Object.values(operations).map(({ operationId, tags }) => ({
+      path,
+      tag: tags[0],
+      at: html.indexOf(`id="${operationId}"`),
+    })),
+  )
+  for (const part of Map.groupBy(places, ({ tag }) => tag).values()) {
+    const shown = part.toSorted((one, other) => one.at - other.at).map(({ path }) => path)
+    expect(shown).toEqual(shown.toSorted())
+  }
   const headers = { 'if-none-match': answer.headers.get('etag') ?? '' }
   expect((await fetch(`${mirror.url}/-/docs`, { headers })).status).toBe(304)
   expect((await pageOf('/-/ui/')).html).toContain('href="/-/docs"')

@@ -87,7 +87,7 @@ export function listKeysCommand(options: GlobalOptions & { json?: boolean }): nu
   const keys = readKeys(settings(options, false, []).config.data.dir)
   if (options.json === true) printJson(keys.map(shown))
   else if (keys.length === 0)
-    print('no key was made yet: the first "patchmirror serve" makes one, and "patchmirror keys create" makes more')
+    print('no key is stored here: the first "patchmirror serve" makes one, and "patchmirror keys create" makes more')
   else print(table(COLUMNS, keys.map(row)))
   return 0
 }

@@ -11,6 +11,7 @@ import { VERSION } from '../../base/version.ts'
 import { type SourceName, SOURCES, activeSources } from '../../base/domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
 import { databasePath, derivedDir, openWriter } from '../../store/database/open.ts'
+import { forgetVerification } from '../../store/last-verification.ts'
 import { type Salvage, beginRepair, salvageInto } from '../../store/salvage.ts'
 import { createUpstream } from '../../upstream/surfaces.ts'
 import { print, warn } from '../context.ts'
@@ -137,6 +138,7 @@ function replaceDatabase({ data: { dir }, ...config }: Config): Salvage {
   renameSync(databasePath(staging), path)
   syncFolder(dir)
   for (const folder of [staging, derivedDir(dir)]) rmSync(folder, { recursive: true, force: true })
+  forgetVerification(dir)
   print(`the damaged database is kept as ${aside}`)
   return kept
 }

@@ -96,23 +96,14 @@ function announceUsed(dir: string, used: DaemonSettings, warn: (text: string) =>
   }
 }
 
-/** Names the settings for which a daemon connects to others, whatever its upstream is. */
-function connectingSettings({ fleet, relay, bundle }: Config): string[] {
-  return [
-    ...(fleet.url?.startsWith('s3:') === true ? ['fleet.url names a bucket'] : []),
-    ...(relayUrls(relay).length > 0 ? ['relay.targets names receivers'] : []),
-    ...(watchedTag(bundle) === null ? [] : ['bundle.inbox names a registry']),
-  ]
-}
-
 /** Below an air gap and for a reader there is no upstream to be named; anywhere else its absence is an oversight. */
 function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
   const loaded = settings(options, false)
   const { config } = loaded
   if (options.offline === true) {
-    const [connects] = connectingSettings(config)
-    if (connects === undefined) return loaded
-    throw new MirrorError('usage', `--offline forbids connections, but ${connects}: remove one or the other`)
+    const connecting = connectionIn(config)
+    if (connecting === null) return loaded
+    throw new MirrorError('usage', `--offline forbids connections, but ${connecting}: remove one or the other`)
   }
   if (config.upstream.apiRoot !== null || isReader(config) || isBelowGap(config)) return loaded
   try {
@@ -124,6 +115,14 @@ function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
       'In a fleet (fleet.url), a mirror without upstream is a reader: set fleet.role: reader.'
     throw new MirrorError(error.code, `${error.message}\n${below}`, { cause: error })
   }
+}
+
+/** Names a setting that has the daemon connect, beside those of upstream, which are left out offline; null: there is none. */
+function connectionIn(config: Config): string | null {
+  if (config.fleet.url?.startsWith('s3:') === true) return 'fleet.url names a bucket'
+  if (watchedTag(config.bundle) !== null)
+    return 'bundle.inbox names a registry, and without upstream.apiRoot no service is asked'
+  return relayUrls(config.relay).length === 0 ? null : 'relay.targets names receivers'
 }
 
 /** A reader of a fleet gets all its data from the object store. */

@@ -48,7 +48,7 @@ export async function sendCommand(options: SendOptions): Promise<number> {
   const id = idOf(options.id)
   const now = Date.now() + clockOf(options.clock) * 1000
   const event = eventOf(options, imageCreatedType(config.upstream.vendor))
-  const body = sampleEvent(id, now, event)
+  const body = sampleEvent(id, options.id === undefined ? now : null, event)
   const timestamp = Math.floor(now / 1000)
   const signature = signDelivery({ id, timestamp, body, secret: secret.secret, dialect })
   if (signature === null) {
@@ -179,8 +179,11 @@ interface SampleEvent {
   readonly arch: string
 }
 
-/** The body of an event as the service sends it: a CloudEvent in JSON (wire facts, webhook deliveries). */
-export function sampleEvent(id: string, now: number, event: SampleEvent): Buffer {
+/**
+ * The body of an event as the service sends it: a CloudEvent in JSON (wire facts, webhook deliveries). `now`: null for one without a
+ * time, which has the same bytes whenever it is sent.
+ */
+export function sampleEvent(id: string, now: number | null, event: SampleEvent): Buffer {
   const { type, repository, tag, digest, arch } = event
   const named = { image_repo: repository, image_tag: tag, arch }
   return Buffer.from(
@@ -190,7 +193,7 @@ export function sampleEvent(id: string, now: number, event: SampleEvent): Buffer
       source: 'https://patchmirror.invalid/webhooks/send',
       type,
       subject: `patchmirror.invalid/${repository}:${tag}`,
-      time: `${new Date(now).toISOString().slice(0, 19)}Z`,
+      ...(now !== null && { time: `${new Date(now).toISOString().slice(0, 19)}Z` }),
       data: digest === null ? named : { ...named, image_digest: digest },
     }),
   )

@@ -51,7 +51,7 @@ const HELP: Partial<Record<ProblemCode, string>> = {
   future: SET_CLOCK,
   run_failed: 'Correct what is named.',
   old: 'Keep a daemon running that syncs it, or bring newer bundles; otherwise raise the setting that is named.',
-  empty: 'A daemon syncs by its schedule; the command does it now.',
+  empty: 'A daemon brings it by its schedule, or when a bundle arrives; the command does it now.',
   partial: 'Correct what is named; the next run tries again.',
   doubtful: 'The run has the records and what changed in them; to acknowledge it ends this warning.',
   rejected: 'To approve it undoes that.',

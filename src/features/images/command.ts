@@ -54,9 +54,8 @@ export async function imagesCommand(options: ImagesOptions): Promise<number> {
 /** Writes for a tool what a registry is not known to have. */
 function printRest(states: readonly ImageState[], listed: ListedImages, write: WriteImages): void {
   const rest = states.filter(({ presence }) => presence.is !== 'there')
-  const unknown = rest.filter(({ presence }) => presence.is === 'not known').length
-  if (unknown > 0)
-    warn(`of ${counted(unknown, 'image')} it is not known whether the registry has them: they are listed`)
+  for (const [why, of] of unknownByReason(rest))
+    warn(`of ${counted(of.length, 'image')} it is not known whether the registry has them: they are listed (${why})`)
   const images = rest.map(({ image }) => image)
   for (const line of [`${headOf(listed)}, without those in the registry`, ...write(images, listed.snapshot)])
     print(line)
@@ -69,8 +68,13 @@ function headOf({ snapshot, asOf, since }: ListedImages): string {
 }
 
 function refuseOtherPlace(place: string): void {
-  const reference = readReference(`oci://${place.replace(/\/$/, '')}/a`)
-  if (reference?.kind !== 'registry') throw new MirrorError('usage', `--check takes HOST/PREFIX, not ${place}`)
+  try {
+    readReference(`oci://${place.replace(/\/$/, '')}/a`)
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    const text = `--check takes HOST or HOST/PREFIX, such as registry.example.com/mirror, not ${place}`
+    throw new MirrorError('usage', text, { cause: error })
+  }
 }
 
 /** Returns the images with names that begin with TO in place of FROM. Throws `usage`. */
@@ -93,7 +97,6 @@ function checkLines(states: readonly ImageState[], snapshot: string): string[] {
   const of = (is: Presence['is']): ImageState[] => states.filter(({ presence }) => presence.is === is)
   const there = of('there')
   const missing = of('missing')
-  const unknown = Map.groupBy(of('not known'), ({ presence }) => (presence.is === 'not known' ? presence.why : ''))
   const sum = [`${there.length} in the registry`, `${missing.length} missing`, `${of('not known').length} not known`]
   const bare = there.filter(({ image }) => !image.hasSbom).length
   const notJudged = `${bare} of those in the registry without an SBOM in the mirror: they are not judged`
@@ -101,8 +104,13 @@ function checkLines(states: readonly ImageState[], snapshot: string): string[] {
     `catalog ${snapshot.slice(0, 12)}: ${counted(states.length, 'image')}: ${sum.join(', ')}`,
     ...(bare === 0 ? [] : [notJudged]),
     ...(missing.length === 0 ? [] : [table(['missing'], missing.map(nameCell))]),
-    ...[...unknown].map(([why, of]) => `not known for ${counted(of.length, 'image')}: ${why}`),
+    ...[...unknownByReason(states)].map(([why, of]) => `not known for ${counted(of.length, 'image')}: ${why}`),
   ]
+}
+
+function unknownByReason(states: readonly ImageState[]): ReadonlyMap<string, ImageState[]> {
+  const unknown = states.filter(({ presence }) => presence.is === 'not known')
+  return Map.groupBy(unknown, ({ presence }) => (presence.is === 'not known' ? presence.why : ''))
 }
 
 interface ImageState {

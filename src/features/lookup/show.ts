@@ -2,7 +2,7 @@ import { terminalLines } from '../../answers/terminal.ts'
 import { whyOutOfScope } from '../../server/feeds/osv.ts'
 import { dateInWords, datesInWords, describeDates } from '../../server/lookup/dates.ts'
 import { findMissingRecord } from '../../server/lookup/missing-record.ts'
-import { readRecordTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
+import { readRecordTags, readRecordsTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
 import {
   MOST_TAGS,
   TAGS,
@@ -23,7 +23,7 @@ import { upstreamJson } from '../../cli/context.ts'
 import { tagsTable } from './list-answers.ts'
 import { type LookupOptions } from './open.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
-import { recordAnswer, recordContent } from './record.ts'
+import { recordAnswer, recordContent, tagsPart } from './record.ts'
 import { findRecords, noIndex, searchCommand, searchResult } from './search.ts'
 import { readArtifacts, tagAnswer } from './tag.ts'
 
@@ -64,7 +64,18 @@ function recordOf(stored: LookupCall, name: string, limit: number): LookupResult
   const [only] = naming
   if (only === undefined) return null
   if (naming.length === 1) return recordFinding(stored, only, limit, text)
-  return searchResult(stored, text, limit)
+  return withTags(stored, text, limit, searchResult(stored, text, limit))
+}
+
+/** Adds the mirrored tags that have one of the records with this other id among their findings. */
+function withTags(stored: LookupCall, alias: string, limit: number, found: LookupResult): LookupResult {
+  const ids = stored.views((views) => views.listAliasIds(alias, '', MOST_IDS + 1)) ?? []
+  const asked = ids.slice(0, MOST_IDS)
+  const tags = readRecordsTags(stored.config, stored.reads, asked, () => void stored.use('catalog'))
+  const left =
+    asked.length === ids.length ? [] : [`by the first ${MOST_IDS} records alone; the others are not asked for`]
+  const shown = stored.isExpected('catalog') ? ['', ...terminalLines({ parts: [tagsPart(tags, limit)] })] : []
+  return { json: { ...found.json, ...recordTagsMessage(tags) }, lines: [...found.lines, ...shown, ...left] }
 }
 
 /** Returns a stored record. `alias`: the other id by which it was found. */

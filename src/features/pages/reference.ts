@@ -14,13 +14,15 @@ interface Part {
   readonly content?: Readonly<Record<string, object>>
 }
 
-/** Shows the contract as a page: every operation below its tag, with what it takes and what it answers. */
+/** Shows the contract as a page: every operation below its tag by its path, with what it takes and what it answers. */
 export function referenceView(document: OpenApiDocument): PageView {
   const all = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({ path, method, operation })),
   )
   const parts = document.tags.map(({ name, description }) => {
-    const own = all.filter(({ operation }) => operation.tags[0] === name)
+    const own = all
+      .filter(({ operation }) => operation.tags[0] === name)
+      .toSorted((one, other) => (one.path < other.path ? -1 : 1))
     const operations = own.map(({ path, method, operation }) =>
       operationBlock(document, `${method.toUpperCase()} ${path}`, operation),
     )

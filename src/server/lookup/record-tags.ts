@@ -49,6 +49,33 @@ export function readRecordTags(
   return found ?? notJudgedYet(null)
 }
 
+/** Reads the mirrored tags with one or more of the records, as `readRecordTags` does for one. */
+export function readRecordsTags(
+  config: RecordTagsSettings,
+  reads: Pick<Reads, 'snapshots'>,
+  records: readonly string[],
+  refuseOld: () => void,
+): KnownRecordTags | string {
+  const known: KnownRecordTags[] = []
+  for (const record of records) {
+    const found = readRecordTags(config, reads, record, refuseOld)
+    if (typeof found === 'string') return found
+    known.push(found)
+  }
+  const [first, ...others] = known
+  return first === undefined ? 'no record is named' : joined(first, others)
+}
+
+/** Joins what is known of several records: a tag that has the same package by two of them is one row. */
+function joined(first: KnownRecordTags, others: readonly KnownRecordTags[]): KnownRecordTags {
+  const found = [first, ...others]
+  const rows = new Map(found.flatMap(({ tags }) => tags.map((one) => [`${one.id} ${one.package} ${one.version}`, one])))
+  const tags = [...rows.values()]
+  const distinct = new Set(tags.map(({ id }) => id)).size
+  const tagCount = Math.max(distinct, ...found.map((one) => one.tagCount))
+  return { tags, tagCount, counts: first.counts, isCurrent: found.every((one) => one.isCurrent) }
+}
+
 function isServed(snapshots: Reads['snapshots'], source: 'osv' | 'catalog', id: string | null): boolean {
   return snapshots.readSnapshot(source)?.id === id
 }

@@ -262,16 +262,19 @@ function ageProblems(
       problem(kind, isFirst ? 'warning' : 'failed', subject, AGE_TEXTS[kind], {
         detail: kind === 'empty' && isBusy ? BUSY : detailOfAge(kind, reasons),
         since: kind === 'first_run' ? started : null,
-        effect:
-          kind === 'first_run'
-            ? 'nothing of it is served until it has ended'
-            : servedWords(ones.map(({ asOf }) => asOf)),
+        effect: effectOfAge(kind, ones),
         advice: kind === 'age_unknown' ? ['patchmirror doctor'] : advice,
         unready: true,
         ...(kind !== 'first_run' && { sources: ones.map(({ name }) => name) }),
       }),
     ]
   })
+}
+
+/** What is served meanwhile; null: the text of the problem says it. */
+function effectOfAge(kind: AgeKind, ones: readonly SourceStatus[]): string | null {
+  if (kind === 'first_run') return 'nothing of it is served until it has ended'
+  return kind === 'empty' ? null : servedWords(ones.map(({ asOf }) => asOf))
 }
 
 const BUSY = 'the run of another source is in progress'

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import { MirrorError } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
@@ -25,8 +26,21 @@ export function whyUnread(dataDir: string, none: string): MirrorError {
     'start the daemon ("patchmirror serve"), which migrates it'
   if (isEmptyFile(dataDir))
     return new MirrorError('not_ready', `${databasePath(dataDir)} ${EMPTY_FILE}. ${EMPTY_FILE_ADVICE}`)
-  return new MirrorError('not_ready', hasUnreadDatabase(dataDir) ? older : none)
+  return new MirrorError('not_ready', hasUnreadDatabase(dataDir) ? older : `${none}${lossIn(dataDir)}`)
 }
+
+/** Files that are made after the database, of which one is left where it was lost. */
+const MADE_AFTER = ['local.key', 'webhooks.db']
+
+/** Says that the folder had a database; '' where nothing shows that. */
+function lossIn(dataDir: string): string {
+  const left = MADE_AFTER.find((name) => namingFaults(dataDir, () => isPresent(join(dataDir, name))))
+  return left === undefined ? '' : `. mirror.db is missing, and ${left} is left: if it was lost, ${LOST_ADVICE}`
+}
+
+/** What to do about a database that was lost. */
+export const LOST_ADVICE =
+  'restore a backup into a new data folder ("patchmirror restore FILE"); a new database has new keys and a new identity'
 
 /** Reports whether the database is a file without content: no writer has made anything of it, or all of it was lost. */
 export function isEmptyFile(dataDir: string): boolean {

@@ -244,7 +244,7 @@ function comparedBy({ kind, full, facts, store }: SyncContext, index: OsvIndex |
   const at = store.runs.readLastReconcile('osv')
   const last =
     at === null
-      ? 'contents not compared yet: the next reconcile does that (osv.reconcileSchedule, or "patchmirror sync osv --reconcile")'
+      ? 'contents not compared yet ("patchmirror sync osv --reconcile")'
       : `contents last compared (reconcile) on ${toIso(at)}`
   return `; compared by the stamps of the index, ${last}`
 }

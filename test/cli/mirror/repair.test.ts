@@ -75,6 +75,7 @@ longTest(
     world.env['PATCHMIRROR_UPSTREAM_API_ROOT'] = service
     expect(await world.patchmirror('doctor', '--data', '--repair')).toMatchObject({ code: 0 })
     expect(contentOf(world.data)).toEqual(content)
+    expect((await world.patchmirror('status')).out).not.toContain('damaged')
   },
 )
 

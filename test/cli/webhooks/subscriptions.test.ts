@@ -514,6 +514,16 @@ describe('webhooks test --url and check', () => {
     expect(sent.out + wrong.err + other.err + start.err).not.toContain(whsk.slice(5))
   })
 
+  test('send the same event again under one id, whenever that is', async () => {
+    writeFileSync(join(dir, 'secret'), 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n')
+    const args = ['test', '--url', url, '--secret-file', 'secret', '--id', 'evt_8']
+    for (const clock of ['0', '-60']) await patchmirror([...args, '--clock', clock])
+    expect(heard[1]?.body).toBe(heard[0]?.body)
+    expect(heard[0]?.body).toContain('evt_8')
+    await patchmirror(args.slice(0, -2))
+    expect(heard[2]?.body).toContain('"time":')
+  })
+
   test('recognize a wrong clock, with a secret from a file', async () => {
     const secrets = join(dir, 'secret')
     writeFileSync(secrets, 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n')

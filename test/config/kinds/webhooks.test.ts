@@ -100,7 +100,7 @@ test('a private key file must contain a private key', () => {
   const fault = refusal(() => loadYaml(JSON.stringify({ webhooks: { keyFile: PEM() } })))
   expect(fault).toContain('contains no PEM private key')
   const lost = refusal(() => loadYaml(JSON.stringify({ webhooks: { keyFile: '/none/key.pem' } })))
-  expect(lost).toContain('cannot be read (ENOENT)')
+  expect(lost).toContain('cannot be read (there is no such file: check the path)')
 })
 
 test('the secret file is in the data folder', () => {

@@ -200,7 +200,7 @@ test('a file that is trusted to sign has public keys or a trusted root, and no p
   const valueOf = (...files: string[]) => JSON.stringify({ catalog: { trustRoot: files } })
   expect(loadYaml(valueOf(pem, root)).config.catalog.trustRoot).toEqual([pem, root])
   const faults = [
-    ['/none.pem', 'cannot be read (ENOENT)'],
+    ['/none.pem', 'cannot be read (there is no such file: check the path)'],
     [fileWith('-----BEGIN PRIVATE KEY-----\n'), 'contains a private key'],
     [fileWith('-----BEGIN CERTIFICATE-----\n'), 'contains neither a PEM public key'],
     [json('{"keys":[]}'), 'is not a trusted root of Sigstore'],
@@ -221,8 +221,8 @@ test('a certificate file must exist and contain a certificate, and its path beco
   const cwd = pem.replace(/\/ca\.pem$/, '')
   expect(loadYaml(yamlOf('upstream.caFile', 'ca.pem'), { cwd }).config.upstream.caFile).toBe(pem)
   const faults = [
-    [`${cwd}/none.pem`, 'cannot be read (ENOENT)'],
-    [scratch(), 'cannot be read (EISDIR)'],
+    [`${cwd}/none.pem`, 'cannot be read (there is no such file: check the path)'],
+    [scratch(), 'cannot be read (it is a folder: name a file)'],
     [fileWith('-----BEGIN PRIVATE KEY-----\n'), 'contains no PEM certificate'],
   ] as const
   for (const [path, fault] of faults)

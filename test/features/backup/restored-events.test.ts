@@ -6,7 +6,7 @@ import { createSnapshotLog, createWebhookLog, isContinuous } from '../../../src/
 import { restoreBackup } from '../../../src/features/backup/restore.ts'
 import { writeBackup } from '../../../src/features/backup/write.ts'
 import { DAY_MS } from '../../../src/base/time.ts'
-import { openInboxReader, openReader } from '../../../src/store/database/open.ts'
+import { openInboxReader, openReader, openWriter } from '../../../src/store/database/open.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { noteNumbers, settleCopies } from '../../../src/store/restored.ts'
 import { createInboxReads } from '../../../src/store/webhooks/inbox.ts'
@@ -124,6 +124,18 @@ test('databases from months ago that are put back by hand announce nothing old, 
   expect(logsOf(dir).isKnown(logsOf(made.dir).places())).toEqual([false, false])
   noteNumbers(dir)
   expect(settleCopies(dir, at)).toEqual([])
+})
+
+test('a new database where another one was is not called a copy, and names the way back', async () => {
+  const { made } = await waiting()
+  noteNumbers(made.dir)
+  const dir = scratch()
+  copyFileSync(join(made.dir, 'serve.settings'), join(dir, 'serve.settings'))
+  openWriter(dir).close()
+  expect(settleCopies(dir, { now: LATER, before: LATER })).toEqual([
+    expect.stringMatching(/^mirror\.db is new, and another one was here: .* followers .*patchmirror restore FILE/),
+  ])
+  expect(settleCopies(dir, { now: LATER, before: LATER })).toEqual([])
 })
 
 /** The ids under which messages were relayed. */

@@ -184,5 +184,8 @@ describe('the command serve', () => {
     await expect(serveCommand({ offline: true }, FEATURES)).rejects.toThrow(
       /--offline forbids connections, but bundle.inbox names a registry/,
     )
+    await expect(importCommand(['oci://registry.example.com/mirror:daily'], { offline: true })).rejects.toThrow(
+      /--offline forbids connections, but oci:.* is in a registry: leave --offline out, or copy it/,
+    )
   })
 })

@@ -485,7 +485,7 @@ const CASES: Case[] = [
     'a mirror in which nothing is',
     'sources',
     'fail',
-    'nothing is mirrored yet; nothing is mirrored yet A daemon syncs by its schedule',
+    ': nothing is mirrored yet A daemon brings it by its schedule',
     ({ dir }) => {
       const db = openWriter(dir)
       db.exec('DELETE FROM snapshot; DELETE FROM run')

@@ -6,8 +6,11 @@ import { catalogEnv } from '../../support/catalog/mirror.ts'
 import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
 import { createBench } from '../../support/mirror.ts'
 import { sharedBench } from '../../support/shared-bench.ts'
+import { commandHost } from '../../support/hosted.ts'
 import { startRegistry } from '../../support/registry.ts'
 import { spoken } from '../bundles/error-messages.ts'
+
+const run = commandHost()
 
 /** A catalog of three tags of one image. */
 const CATALOG = {
@@ -82,9 +85,10 @@ describe('the images of the catalog', () => {
     expect((await say({ format: 'x' })).said).toMatch(/--format takes one of: text, skopeo, hauler, zarf, oc-mirror/)
     expect((await say({ format: 'constructor' })).said).toMatch(/--format takes one of/)
     expect((await say({ rewrite: 'a' })).said).toMatch(/--rewrite takes FROM=TO/)
-    expect((await say({ check: 'https://r.example' })).said).toMatch(
-      /--check takes HOST\/PREFIX|names no place in a registry/,
-    )
+    for (const check of ['https://r.example', 'r.example/A', '/mirror'])
+      expect((await say({ check })).said).toContain(
+        `--check takes HOST or HOST/PREFIX, such as registry.example.com/mirror, not ${check}`,
+      )
   })
 
   test('of the tags that are new or changed since a snapshot or a time are listed with --since', async () => {
@@ -199,6 +203,14 @@ describe('a registry', () => {
     }
   })
 
+  test('is summed up by the command that names no format', async () => {
+    const registry = await startRegistry()
+    const { dir } = await mirrored()
+    const env = { PATCHMIRROR_DATA_DIR: dir, DOCKER_CONFIG: dir }
+    const { code, out } = await run(['images', '--check', `${registry.host}/mirror`], env, dir)
+    expect([code, out]).toEqual([3, expect.stringMatching(/3 images: 0 in the registry, 3 missing, 0 not known/)])
+  })
+
   test('that is none, or does not let anybody in, does not say that images are missing', async () => {
     const registry = await startRegistry({ ping: 404 })
     const states = async (): Promise<(string | undefined)[]> =>
@@ -212,6 +224,7 @@ describe('a registry', () => {
     expect(said).toMatch(/^not known for 3 images: .*cannot be reached/m)
     const all = await say({ check: '127.0.0.1:1/mirror', format: 'text' })
     expect(all.said.match(/@sha256:/g)).toHaveLength(3)
+    expect(all.said).toMatch(/of 3 images it is not known .* they are listed \(127\.0\.0\.1:1 cannot be reached: .+\)/)
     writeFileSync(join((await mirrored()).dir, 'docker', 'config.json'), '{')
     expect(await say({ check: `${registry.host}/mirror` })).toMatchObject({ code: 'config' })
   })

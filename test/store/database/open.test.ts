@@ -112,6 +112,15 @@ describe('a data folder', () => {
     expect(hasUnreadDatabase(dir)).toBe(true)
   })
 
+  test.each(['local.key', 'webhooks.db'])('that is not there any more is missed where %s is left of it', (left) => {
+    const dir = scratch()
+    expect(whyUnread(dir, 'nothing is mirrored yet').message).toBe('nothing is mirrored yet')
+    writeFileSync(join(dir, left), '')
+    expect(whyUnread(dir, 'nothing is mirrored yet').message).toMatch(
+      new RegExp(`^nothing is mirrored yet\\. mirror\\.db is missing, and ${left} is left: .*patchmirror restore FILE`),
+    )
+  })
+
   test('that cannot be looked up is a storage error for readers, and is not taken for an empty one', () => {
     const dir = join(scratch(), 'loop')
     symlinkSync('loop', dir)

@@ -120,7 +120,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
   }
 }
 
-/** Brings what else is to arrive, and knows what it brings at the moment. */
+/** Brings what else is to arrive, and knows what it brings now. */
 function createCarrier({ fetch, onArriving }: Pick<InboxDeps, 'fetch' | 'onArriving'>) {
   let coming: string | null = null
   return {

@@ -9,6 +9,7 @@ import { judgeThin } from '../thin/whole.ts'
 import { type CallAs, type NameFiles, withBundleFiles } from './artifacts.ts'
 import type { ImportReport, SourceReport } from '../import/types.ts'
 import { importInThread } from '../tasks.ts'
+import { readReference } from '../../../config/kinds/oci-reference.ts'
 import type { Config } from '../../../config/schema.ts'
 import { type ErrorCode, MirrorError } from '../../../base/errors.ts'
 import { makeFolder } from '../../../base/files.ts'
@@ -51,7 +52,7 @@ interface Opened {
  * the order of their sequence. A dry run checks each against the state stored now, and reports which it could not check.
  */
 export async function importCommand(given: readonly string[], options: ImportCommandOptions): Promise<number> {
-  if (options.offline === true) goOffline()
+  if (options.offline === true) goOfflineFor(given)
   const { config } = settings(options, false, ['bundle.trustedKeys'])
   if (config.fleet.url !== null && options.dryRun !== true)
     throw new MirrorError(
@@ -62,6 +63,17 @@ export async function importCommand(given: readonly string[], options: ImportCom
   return withBundleFiles(given, config, { json: options.json === true }, (files, named, callAs) =>
     importFiles(groupFiles(files), { config, options, named, callAs }),
   )
+}
+
+/** Forbids connections. Throws `usage` where a bundle is in a registry. */
+function goOfflineFor(given: readonly string[]): void {
+  const remote = given.find((one) => readReference(one)?.kind === 'registry')
+  if (remote !== undefined)
+    throw new MirrorError(
+      'usage',
+      `--offline forbids connections, but ${remote} is in a registry: leave --offline out, or copy it to an image layout first`,
+    )
+  goOffline()
 }
 
 /** What an import of several bundles needs. */

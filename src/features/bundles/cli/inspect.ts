@@ -83,7 +83,10 @@ function inspected(group: readonly string[]): Promise<Inspected> {
   if (group.length > 1 || !isThin(file)) return inspectBundle(group)
   const { manifest, claims } = readThinClaims(file)
   const verify = (): never => {
-    throw new MirrorError('usage', `${file} is a thin bundle, which its import proves: --verify reads whole ones`)
+    throw new MirrorError(
+      'usage',
+      `${file} is a thin bundle, which its import proves: --verify reads whole ones. "patchmirror bundle import --dry-run" on the target mirror proves it`,
+    )
   }
   return Promise.resolve({ manifest, claims, bytes: statSync(file).size, verify, close: () => Promise.resolve() })
 }

@@ -268,7 +268,8 @@ async function expect(
   const text = `${writeReference(reference)}: ${doing}: status ${status}${codeIn(said)}`
   if (status === 401 || status === 403)
     throw new MirrorError('upstream_auth', `${text}: the user name in Docker's settings file has no right to it`)
-  throw new MirrorError(status === 404 ? 'upstream_not_found' : 'upstream_status', text)
+  if (status === 404) throw new MirrorError('upstream_not_found', `${text}: nothing of this name is there`)
+  throw new MirrorError('upstream_status', text)
 }
 
 /** Returns the first code of a registry's errors, ready to follow a text. */

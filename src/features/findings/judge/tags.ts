@@ -189,7 +189,7 @@ function readSboms(
   { name, sbom }: ListedTag,
   catalog: string,
 ): (ReadPackages & Tried) | Refusal {
-  if (sbom === '') return { refusal: 'no SBOM of it is stored here', sbom }
+  if (sbom === '') return { refusal: 'no SBOM is stored here', sbom }
   const sboms: InputSbom[] = []
   const damaged = new Set<string>()
   let refusal = ''

@@ -30,7 +30,8 @@ async function readInput(file: string): Promise<Buffer> {
   } catch (error) {
     if (error instanceof MirrorError) throw error
     const what = file === '-' ? 'standard input' : file
-    throw new MirrorError('usage', `${what} cannot be read: ${whyUnreadable(error)}`)
+    const why = file.startsWith('pkg:') ? `an SBOM is wanted; "patchmirror show ${file}" is about a package` : null
+    throw new MirrorError('usage', `${what} cannot be read: ${why ?? whyUnreadable(error)}`)
   }
   return Buffer.concat(chunks)
 }

@@ -16,7 +16,7 @@ import { type VexReads, readVexStatements } from '../../../documents/vex/read.ts
 import type { Statement } from '../../../documents/vex/statement.ts'
 import { whyOutOfScope } from '../../../server/feeds/osv.ts'
 import { findMissingNamed } from '../../../server/lookup/missing-record.ts'
-import { type KnownRecordTags, readRecordTags } from '../../../server/lookup/record-tags.ts'
+import { readRecordsTags } from '../../../server/lookup/record-tags.ts'
 import { type VexDocument, tagsBelieving } from '../../../store/catalog/vex.ts'
 import { contentOf } from '../../../store/database/gzip.ts'
 import type { Reads } from '../../../store/reads.ts'
@@ -298,20 +298,7 @@ function tagPart({ config, reads, refuseOld }: PageCall, records: FoundByCve): P
   const refuse = (): void => {
     for (const source of ['osv', 'catalog'] as const) refuseOld(source)
   }
-  const found = ids.map((id) => readRecordTags(config, reads, id, refuse))
-  const unknown = found.find((one) => typeof one === 'string')
-  if (unknown !== undefined) return tagsPart(unknown, MOST.tags)
-  const part = tagsPart(joined(found.filter((one) => typeof one !== 'string')), MOST.tags)
+  const part = tagsPart(readRecordsTags(config, reads, ids, refuse), MOST.tags)
   const of = `by ${counted(ids.length, 'record', 'records')} that this page names`
   return part.kind === 'table' ? { ...part, notes: [of, ...whyFewer(records), ...(part.notes ?? [])] } : part
-}
-
-/** Joins what is known of several records: a tag that has the same package by two of them is one row. */
-function joined(found: readonly KnownRecordTags[]): KnownRecordTags {
-  const rows = new Map(found.flatMap(({ tags }) => tags.map((one) => [`${one.id} ${one.package} ${one.version}`, one])))
-  const tags = [...rows.values()]
-  const distinct = new Set(tags.map(({ id }) => id)).size
-  const [{ counts }] = found as [KnownRecordTags]
-  const tagCount = Math.max(distinct, ...found.map((one) => one.tagCount))
-  return { tags, tagCount, counts, isCurrent: found.every((one) => one.isCurrent) }
 }

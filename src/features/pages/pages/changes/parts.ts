@@ -10,7 +10,7 @@ export function formBlock(call: PageCall, shown = parameter(call.query, 'source'
   const { query, ui, signedIn } = call
   const known = SOURCES.filter((source) => signedIn || !isPrivateSource(source))
   const since = parameter(query, 'since')
-  const hint = 'a date, monday, 7d, or a snapshot'
+  const hint = 'a date, monday, 7d'
   return {
     kind: 'form',
     label: 'What changed',
@@ -32,7 +32,7 @@ export function formBlock(call: PageCall, shown = parameter(call.query, 'source'
 
 /** The SBOM of a tag is of the catalog: the field is for those with a key. */
 function tagField(value: string) {
-  return { name: 'tag', label: 'Tag', value, hint: 'for the packages in its SBOM' }
+  return { name: 'tag', label: 'Tag', value, hint: 'packages in its SBOM' }
 }
 
 /** Says since when the log has a source; nothing where it has none of it. */
