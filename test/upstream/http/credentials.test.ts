@@ -195,7 +195,9 @@ describe('a credential file', () => {
       expect((await get(made, '/me')).status).toBe(200)
     }
     expect(warnings).toEqual([
-      expect.stringMatching(/^upstream\.apiKey: the file .+ cannot be read \(there is no such file: check the path\); the value/),
+      expect.stringMatching(
+        /^upstream\.apiKey: the file .+ cannot be read \(there is no such file: check the path\); the value/,
+      ),
       expect.stringContaining('is empty'),
       expect.stringContaining('contains a value that contains spaces'),
     ])
