@@ -1,5 +1,4 @@
-import { counted } from '../base/text.ts'
-import { readHttpDate } from '../base/time.ts'
+import { duration, readHttpDate } from '../base/time.ts'
 import type { RawAnswer } from './http/transport.ts'
 
 /** Compares the dates of responses with the local clock. */
@@ -53,9 +52,9 @@ export function clockDifference({ date, age }: RawAnswer['headers'], sentAt: num
 
 /** Says how far this machine's clock is off, and what depends on it; without a period at the end. */
 export function describeClock(ahead: number): string {
-  const minutes = Math.round(Math.abs(ahead) / 60_000)
+  const off = duration(Math.round(Math.abs(ahead) / 60_000) * 60)
   return (
-    `the clock of this machine is ${counted(minutes, 'minute')} ${ahead > 0 ? 'behind' : 'ahead of'} upstream's ` +
+    `the clock of this machine is ${off} ${ahead > 0 ? 'behind' : 'ahead of'} upstream's ` +
     '(its Date header): ages, schedules and webhook signatures depend on it'
   )
 }

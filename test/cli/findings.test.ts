@@ -1,3 +1,4 @@
+import { packageWords } from '../../src/store/findings/words.ts'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -172,6 +173,14 @@ test('a record claims tags only of those that are judged, by the records that ar
     /judged tags has it.*\nnewer records or tags are mirrored than these tags were judged by, or SBOMs or VEX of them are damaged: the daemon/,
   )
   expect(await tagsOf('T-1')).toMatchObject({ count: 0, current: false })
+})
+
+test('the packages of a tag are said with what is known less of them, and nothing of what is not', () => {
+  const known = { packages: 33, notJudged: 0, allReleases: 0, binaryNameOnly: 0 }
+  expect(packageWords(known)).toBe('33 packages')
+  expect(packageWords({ ...known, notJudged: 2, binaryNameOnly: 33 })).toBe(
+    '33 packages; 2 not judged, or not completely; 33 judged by their binary name only',
+  )
 })
 
 test('show names the tags of all records that have a CVE as another id', async () => {

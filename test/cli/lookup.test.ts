@@ -240,6 +240,12 @@ interface Sarif {
 }
 
 describe('match', () => {
+  test('of a package URL leads to what is about a package', async () => {
+    const { code, err } = await ask('match', 'pkg:npm/lodash@1.0.0')
+    expect([code, err]).toEqual([2, expect.stringContaining('"patchmirror show pkg:npm/lodash@1.0.0"')])
+    expect((await ask('show', 'pkg:npm/lodash@1.0.0')).code).toBe(0)
+  })
+
   const folder = mkdtempSync(join(tmpdir(), 'patchmirror-sboms-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
   const file = (name: string, document: unknown): string => {

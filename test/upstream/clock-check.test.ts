@@ -19,9 +19,9 @@ function watch(answers: { date?: number; age?: string }[]): string[] {
 
 test('a local clock that differs from upstream’s dates is logged once as a warning', () => {
   const behind = watch([1, 2, 3].map(() => ({ date: NOW + 10 * MINUTE })))
-  expect(behind).toEqual([expect.stringContaining("10 minutes behind upstream's")])
+  expect(behind).toEqual([expect.stringContaining("10 min behind upstream's")])
   const ahead = watch([1, 2].map(() => ({ date: NOW - 180 * MINUTE })))
-  expect(ahead).toEqual([expect.stringContaining("180 minutes ahead of upstream's")])
+  expect(ahead).toEqual([expect.stringContaining("3 h 0 min ahead of upstream's")])
 })
 
 test.each([

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/schema.ts'
-import { NO_AGE, type SourceName } from '../../base/domain/sources.ts'
+import { NO_AGE, type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
 import type { SourceStatus } from '../../base/reports/sources.ts'
+import { HOUR_MS } from '../../base/time.ts'
 
 /** The settings that say how old a source may be. */
 type AgeSettings = { readonly [Name in SourceName]: Pick<Config[Name], 'maxAgeHours'> }
@@ -27,4 +28,13 @@ export function ageKind(
   if (asOf === null) return state === 'running' ? 'first_run' : 'empty'
   if (ageSeconds === null) return 'age_unknown'
   return describeOverAge(settings, name, ageSeconds) === null ? null : 'old'
+}
+
+/**
+ * Whether a complete sync began hours after the date that it gave its data: the clock here is ahead, or upstream's behind. A catalog
+ * may have an older date for other reasons.
+ */
+export function contradictsClock({ name, asOf, lastRun }: Pick<SourceStatus, 'name' | 'asOf' | 'lastRun'>): boolean {
+  if (isPrivateSource(name) || asOf === null || lastRun?.kind !== 'sync' || lastRun.state !== 'complete') return false
+  return Date.parse(lastRun.startedAt) - Date.parse(asOf) > HOUR_MS
 }

@@ -5,7 +5,7 @@ import { counted } from '../../base/text.ts'
 import { type Served, partProblems, servedProblems } from './part-problems.ts'
 import { type MirrorProblem, problem } from './problem.ts'
 import type { ProblemCode } from '../../base/reports/problems.ts'
-import { type AgeKind, ageKind, describeOverAge } from './age.ts'
+import { type AgeKind, ageKind, contradictsClock, describeOverAge } from './age.ts'
 import type { SourceStatus } from '../../base/reports/sources.ts'
 import type { Status } from '../../base/reports/status.ts'
 
@@ -252,6 +252,7 @@ function ageProblems(
     if (kind === null) return []
     const isFirst = kind === 'first_run' || (kind === 'empty' && isBusy)
     const renewals = ones.map(({ name }) => renewal(config, name))
+    const isAhead = kind === 'old' && ones.some(contradictsClock)
     const advice = isBusy ? ['patchmirror status'] : [...new Set(renewals)]
     const subject = ones.map(({ name }) => name).join(', ')
     const reasons = ones.flatMap(({ name, ageSeconds, asOf }) =>
@@ -260,10 +261,10 @@ function ageProblems(
     const started = earliest(ones.map(({ lastRun }) => lastRun?.startedAt ?? null))
     return [
       problem(kind, isFirst ? 'warning' : 'failed', subject, AGE_TEXTS[kind], {
-        detail: kind === 'empty' && isBusy ? BUSY : detailOfAge(kind, reasons),
+        detail: kind === 'empty' && isBusy ? BUSY : detailOfAge(kind, isAhead ? [...reasons, AHEAD] : reasons),
         since: kind === 'first_run' ? started : null,
         effect: effectOfAge(kind, ones),
-        advice: kind === 'age_unknown' ? ['patchmirror doctor'] : advice,
+        advice: kind === 'age_unknown' || isAhead ? ['patchmirror doctor'] : advice,
         unready: true,
         ...(kind !== 'first_run' && { sources: ones.map(({ name }) => name) }),
       }),
@@ -276,6 +277,9 @@ function effectOfAge(kind: AgeKind, ones: readonly SourceStatus[]): string | nul
   if (kind === 'first_run') return 'nothing of it is served until it has ended'
   return kind === 'empty' ? null : servedWords(ones.map(({ asOf }) => asOf))
 }
+
+const AHEAD =
+  'the last sync was complete, and began hours after the date of its data: the clock here is ahead, or upstream’s is behind. Check it (NTP)'
 
 const BUSY = 'the run of another source is in progress'
 

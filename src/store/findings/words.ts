@@ -60,13 +60,14 @@ interface PackageCounts {
 export function packageWords(counts: PackageCounts): string {
   const { packages, notJudged, allReleases, binaryNameOnly } = counts
   const words = [
-    `${counted(packages, 'package')}, of which ${notJudged} are not judged, or not completely`,
+    counted(packages, 'package'),
+    notJudged === 0 ? '' : `${notJudged} not judged, or not completely`,
     allReleases === 0
       ? ''
-      : `${allReleases} are judged by the records of all releases: their own is not known, so some findings and fixes may be of another`,
-    binaryNameOnly === 0 ? '' : `${binaryNameOnly} are judged by their binary name only`,
+      : `${allReleases} judged by the records of all releases, as their own is not known: some findings and fixes may be of another`,
+    binaryNameOnly === 0 ? '' : `${binaryNameOnly} judged by their binary name only`,
   ]
-  return words.filter((one) => one !== '').join(', ')
+  return words.filter((one) => one !== '').join('; ')
 }
 
 /** Returns one of the changes in words: `got a fix: CVE-2026-1 in openssl 3.0.11`. */

@@ -125,6 +125,24 @@ test('sources that are too old without a failed run are one problem', () => {
   expect(found[0]?.advice).toEqual(['patchmirror sync feeds', 'patchmirror sync osv'])
 })
 
+test('a complete sync that did not end the age leads to the clock, and not to another sync', () => {
+  const run = { id: 7, kind: 'sync', state: 'complete', facts: {}, endedAt: T2, code: null, message: null } as const
+  const ahead = { ...OLD, asOf: '2026-06-30T00:05:00.000Z', lastRun: { ...run, startedAt: T2 } }
+  const [problem] = problemsOf(status([source('feeds', ahead), source('osv', OLD)]), config, NOW)
+  expect(problem?.detail).toMatch(
+    /^older than sync.maxAgeHours \(26\); the last sync was complete, .* clock here is ahead/,
+  )
+  expect(problem?.advice).toEqual(['patchmirror doctor'])
+  for (const lastRun of [
+    { ...run, startedAt: '2026-06-30T00:05:02.000Z' },
+    { ...run, startedAt: T2, kind: 'import' as const },
+    { ...run, startedAt: T2, state: 'partial' as const },
+  ])
+    expect(problemsOf(status([source('feeds', { ...ahead, lastRun })]), config, NOW)[0]?.advice).toEqual([
+      'patchmirror sync feeds',
+    ])
+})
+
 test('nothing is a problem of a mirror where all is well', () => {
   expect(problemsOf(status([source('feeds'), source('osv')]), config, NOW)).toEqual([])
 })
