@@ -1,7 +1,7 @@
 import { exportInThread } from '../tasks.ts'
 import type { ExportTask, ExportTaskReport } from '../export/export.worker.ts'
 import { type ArtifactTarget, openArtifactTarget } from '../oci/artifacts.ts'
-import { readReference } from '../../../config/kinds/oci-reference.ts'
+import { readReference, writeReference } from '../../../config/kinds/oci-reference.ts'
 import type { OnProgress } from '../../../base/domain/progress.ts'
 import { CARRIED } from '../format/carried.ts'
 import { DOUBTS_COUNT } from '../format/doubts.ts'
@@ -63,7 +63,11 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
     spared: [],
     program: `patchmirror/${VERSION}`,
   }
-  const report = await exportTo({ target, place: path }, task, display.show).finally(async () => {
+  const report = await exportTo(
+    { target, place: reference === null ? path : writeReference(reference) },
+    task,
+    display.show,
+  ).finally(async () => {
     display.finish()
     await target?.close()
   })
@@ -79,7 +83,7 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
 /** What was exported; `artifact`: the digest of the artifact that the file became. */
 type Exported = ExportTaskReport & { readonly artifact?: string }
 
-/** Exports to a file, or to the artifact that a file becomes. `place`: how the command line names it. */
+/** Exports to a file, or to the artifact that a file becomes. `place`: how it is named, with its tag. */
 async function exportTo(
   { target, place }: { readonly target: ArtifactTarget | null; readonly place: string },
   task: ExportTask,

@@ -73,6 +73,7 @@ describe('a bundle', () => {
     for (const { dir } of [await above(), taken.there]) expect(left(dir)).toEqual([])
     const again = await take(`oci://${registry.host}/acme/mirror@${digestOf(manifest)}`, taken.there)
     expect(again.said).toContain('already imported')
+    expect((await send(`oci://${registry.host}/acme/mirror`)).said).toContain('/acme/mirror:latest')
     const looked = await spoken({ PATCHMIRROR_DATA_DIR: taken.there.dir, DOCKER_CONFIG: docker }, () =>
       inspectCommand([place], { verify: true }),
     )
