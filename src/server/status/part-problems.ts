@@ -131,18 +131,34 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
   const isExplained = storage.state !== 'ok' && outbox?.problem === 'storage'
   if (outbox !== null && outbox.problem !== null && !isExplained)
     found.push(problem('outbox', 'failed', 'Bundle outbox', outbox.problem, { detail: outbox.reason }))
-  if (inbox !== null && inbox.problem !== null)
-    found.push(
-      problem('inbox', 'failed', 'Bundle inbox', 'it cannot be read', {
-        detail: inbox.problem,
-      }),
-    )
+  if (inbox !== null && inbox.problem !== null) found.push(inboxProblem(inbox.problem))
   if (inbox !== null && inbox.lastRefused !== null) {
     const { file, why, at } = inbox.lastRefused
     const more = { detail: `${file}: ${why}`, since: at, advice: ['patchmirror bundle inspect FILE'] }
     found.push(problem('inbox', 'warning', 'Bundle inbox', 'a bundle was refused', more))
   }
   return found
+}
+
+/** What keeps the inbox from its bundles. Of a tag that it follows, the address is in the log alone: this report is public. */
+function inboxProblem(code: string): MirrorProblem {
+  const text = FAULTS_OF_TAG[code]
+  if (text === undefined) return problem('inbox', 'failed', 'Bundle inbox', 'it cannot be read', { detail: code })
+  const detail = `${code}: the log has the reason; it is asked again every minute`
+  const advice = ['patchmirror bundle inspect oci://HOST/REPOSITORY:TAG']
+  return problem('inbox', 'failed', 'Bundle inbox', text, { detail, advice })
+}
+
+const FAULTS_OF_TAG: Readonly<Record<string, string>> = {
+  upstream_unreachable: 'its registry cannot be reached',
+  upstream_auth: 'its registry refuses access',
+  upstream_not_found: 'its registry does not have the tag',
+  upstream_status: 'its registry answers with an error',
+  upstream_shape: 'its registry does not answer as one',
+  upstream_too_large: 'its registry does not answer as one',
+  config: 'the credential of its registry cannot be read',
+  storage: 'there is no room for what its tag names',
+  bundle: 'what its tag names is refused',
 }
 
 /** What is made from the database for scanners; where that cannot be read, nothing can be made. */

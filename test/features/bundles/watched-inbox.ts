@@ -11,15 +11,22 @@ export interface Watched {
   readonly look: () => Promise<void>
 }
 
-/** Watches a folder for a mirror below the gap; `fetch` brings files into it. */
-export function watch(box: string, { config, store }: Below, now = Date.now, fetch?: () => Promise<void>): Watched {
+type Deps = Parameters<typeof createInboxImporter>[0]
+
+/** Watches a folder for a mirror below the gap; `fetch` brings files into it, `keys` are trusted beside that of these tests. */
+export function watch(
+  box: string,
+  { config, store }: Below,
+  now = Date.now,
+  { keys = [], ...more }: Pick<Deps, 'fetch' | 'onArriving'> & { keys?: Deps['trust']['keys'] } = {},
+): Watched {
   const settled: ImportResult[] = []
   const troubles: string[] = []
   const inbox = createInboxImporter({
     folder: box,
-    ...(fetch === undefined ? {} : { fetch }),
+    ...more,
     now,
-    trust: { keys: [signer()], revoked: new Set(), now },
+    trust: { keys: [signer(), ...keys], revoked: new Set(), now },
     apply: (bundle, file) => applyBundle({ config, store, bundle, file, trigger: 'inbox', now }),
     onSettled: (one) => settled.push(one),
     onTrouble: (one) => troubles.push(one),

@@ -138,6 +138,7 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
   inbox: [
     { boxes: { outbox: null, inbox: { ...INBOX, lastRefused: { file: 'x.zip', at: SINCE, why: 'unsigned' } } } },
     { boxes: { outbox: null, inbox: { ...INBOX, problem: 'EACCES' } } },
+    { boxes: { outbox: null, inbox: { ...INBOX, problem: 'upstream_auth' } } },
   ],
   views: [
     { views: [{ ...VIEWS, failing: true }] },

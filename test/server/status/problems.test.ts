@@ -178,3 +178,14 @@ test('a mirror with problems that it can serve with is ready', () => {
   ])
   expect(judgeReadiness(one, config, active, NOW).ready).toBe(true)
 })
+
+test('what keeps an inbox from the tag that it follows is said by its kind, without the address', () => {
+  const inbox = { waiting: [], imported: 0, superseded: 0, refused: 0, lastRefused: null }
+  const of = (code: string): string[] =>
+    problemsOf(status([], { boxes: { outbox: null, inbox: { ...inbox, problem: code } } }), config, NOW).map(
+      ({ text }) => text,
+    )
+  expect(of('upstream_not_found')).toEqual(['its registry does not have the tag'])
+  expect(of('upstream_auth')).toEqual(['its registry refuses access'])
+  expect(of('EACCES')).toEqual(['it cannot be read'])
+})

@@ -50,10 +50,11 @@ function main(port: MessagePort): void {
   }
   const queue = createQueue()
   const folder = inboxFolder(start.config)
-  const inbox = folder === null ? null : openInbox(start, folder, send)
+  const inbox = folder === null ? null : openInbox(start, folder, send, () => showInbox())
+  const showInbox = (): void => show({ inbox: inbox?.status() ?? null })
   const look = async (): Promise<void> => {
     await inbox?.look()
-    show({ inbox: inbox?.status() ?? null })
+    showInbox()
   }
   const out = bundle.outbox === null ? null : createOut(start, bundle.outbox, send, show)
   const published = (): void => queue.add('outbox', () => out?.() ?? Promise.resolve(true), RETRY_MS)
@@ -66,11 +67,19 @@ function main(port: MessagePort): void {
   })
   collectWhenIdle()
   send({ type: 'ready' })
-  if (inbox !== null) scan()
+  if (inbox !== null) {
+    showInbox() // the first look may take as long as a bundle takes to arrive
+    scan()
+  }
   published()
 }
 
-function openInbox({ config, before }: BoxesStart, folder: string, send: (message: FromBoxes) => void): Inbox {
+function openInbox(
+  { config, before }: BoxesStart,
+  folder: string,
+  send: (message: FromBoxes) => void,
+  onArriving: () => void,
+): Inbox {
   const { keys, revoked } = trustOf(config, { allowUnsigned: false, now: Date.now })
   try {
     makeFolder(folder)
@@ -81,6 +90,7 @@ function openInbox({ config, before }: BoxesStart, folder: string, send: (messag
   return createInboxImporter({
     folder,
     ...(tag === null ? {} : { fetch: createTagWatch(config, tag, folder) }),
+    onArriving,
     trust: { keys, revoked, now: Date.now },
     now: Date.now,
     before: before.inbox,

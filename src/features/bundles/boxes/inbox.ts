@@ -17,8 +17,10 @@ interface InboxDeps {
   readonly trust: Omit<KeyTrust, 'allowUnsigned'>
   /** Throws as `applyBundle`. */
   readonly apply: (bundle: Bundle, file: string) => Promise<ImportReport>
-  /** Brings what else is to arrive into the folder; called before each scan. Throws why it cannot. */
-  readonly fetch?: () => Promise<void>
+  /** Brings what else is to arrive into the folder, and names it while it does; called in each scan. Throws why it cannot. */
+  readonly fetch?: (arriving: (name: string) => void) => Promise<void>
+  /** Called when `fetch` has named what arrives. */
+  readonly onArriving?: () => void
   readonly now: () => number
   /** Milliseconds that elapsed, whatever the clock does; those of this process when not given. */
   readonly elapsed?: () => number
@@ -50,12 +52,12 @@ export interface Inbox {
  * folder and the ledger: after a restart on a read-only medium all bundles are found to be stored already.
  */
 export function createInboxImporter(deps: InboxDeps): Inbox {
-  const { folder, now, before = null, onTrouble = () => undefined } = deps
-  const { elapsed = () => performance.now() } = deps
+  const { folder, now, elapsed = () => performance.now(), before = null, onTrouble = () => undefined } = deps
   const decisions = createDecisions({ now, elapsed })
   const counts = countsOf(before)
   let lastRefused = before?.lastRefused ?? null
   let problem: string | null = null
+  const carrier = createCarrier(deps)
   /** What is wrong, with the code of the error; reported once, until it has ended. */
   const trouble = (code: string, message: string): void => {
     if (code !== problem) onTrouble(message)
@@ -95,7 +97,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
       try {
         arrivals = listArrivals(folder)
         skips = reportSkipped(listSkipped(folder), skips, onTrouble)
-        await deps.fetch?.()
+        await carrier.fetch()
         problem = null
       } catch (error) {
         if (error instanceof MirrorError) trouble(error.code, `inbox: ${error.message}`)
@@ -108,7 +110,25 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
       reportOverdue(decisions.overdue(), onTrouble)
       for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
     },
-    status: () => ({ waiting: decisions.waiting(), ...counts, lastRefused, problem }),
+    status: () => ({ waiting: [...decisions.waiting(), ...carrier.arriving()], ...counts, lastRefused, problem }),
+  }
+}
+
+/** Brings what else is to arrive, and names it while it does. */
+function createCarrier({ fetch, onArriving }: Pick<InboxDeps, 'fetch' | 'onArriving'>) {
+  let coming: string | null = null
+  return {
+    async fetch(): Promise<void> {
+      try {
+        await fetch?.((name) => {
+          coming = name
+          onArriving?.()
+        })
+      } finally {
+        coming = null
+      }
+    },
+    arriving: () => (coming === null ? [] : [{ file: coming, why: ARRIVING }]),
   }
 }
 

@@ -10,34 +10,48 @@ import { OWN_FOLDERS } from './inbox-files.ts'
 const PAUSE_MS = 60_000
 
 /**
- * Returns what follows a tag: it puts each artifact that the tag names into the inbox's folder, named by its digest, once. The
- * folders of what is settled keep the newest file alone. Throws as the calls of a registry do; then the next call asks again.
+ * Returns what follows a tag: it puts each artifact that the tag names into the inbox's folder, named by its digest, once; the one
+ * that it names at first, again: keys or data may be others since it was settled. The folders of what is settled keep the newest file
+ * alone. Throws as the calls of a registry do; then the next call asks again.
  */
 export function createTagWatch(
   config: Pick<Config, 'data' | 'upstream' | 'network'>,
   tag: RegistryReference,
   folder: string,
   elapsed = (): number => performance.now(),
-): () => Promise<void> {
+): (arriving: (name: string) => void) => Promise<void> {
   let next = 0
   let last: Promise<void> = Promise.resolve()
-  return () => {
+  let isFirst = true
+  return (arriving) => {
     if (elapsed() < next) return last // with its error, if it had one
     next = elapsed() + PAUSE_MS * (1 + Math.random() / 4)
-    last = bring(config, tag, folder)
+    last = bring(config, tag, { folder, isFirst, arriving }).then(() => void (isFirst = false))
     return last
   }
+}
+
+interface Place {
+  readonly folder: string
+  readonly isFirst: boolean
+  readonly arriving: (name: string) => void
 }
 
 async function bring(
   config: Pick<Config, 'data' | 'upstream' | 'network'>,
   tag: RegistryReference,
-  folder: string,
+  { folder, isFirst, arriving }: Place,
 ): Promise<void> {
   const repository = openRepository(config, tag, 'pull')
   const digest = await digestOfName(repository).finally(() => repository.session.close())
   const name = `${digest.slice('sha256:'.length)}.zip`
-  if ([folder, ...settledIn(folder)].some((one) => existsSync(join(one, name)))) return
+  if (existsSync(join(folder, name))) return
+  const settled = settledIn(folder).find((one) => existsSync(join(one, name)))
+  if (settled !== undefined) {
+    if (isFirst) putBack(settled, name, folder)
+    return
+  }
+  arriving(name)
   const fetched = await fetchArtifact({ ...tag, name: digest }, config, () => undefined)
   for (const one of settledIn(folder)) sweep(one)
   renameSync(fetched.path, join(folder, name))
@@ -46,6 +60,12 @@ async function bring(
 
 function settledIn(folder: string): string[] {
   return OWN_FOLDERS.map((name) => join(folder, name))
+}
+
+/** Has what was settled settled again. */
+function putBack(settled: string, name: string, folder: string): void {
+  rmSync(join(settled, `${name}.txt`), { force: true })
+  renameSync(join(settled, name), join(folder, name))
 }
 
 /** Removes what was settled before: the tag names another artifact now. */

@@ -27,9 +27,15 @@ async function followed() {
   const tag = readReference(place)
   if (tag?.kind !== 'registry') throw new Error(`${place} is a tag`)
   let minutes = 0
-  const fetch = createTagWatch(config, tag, box, () => minutes * 60_000)
-  const { inbox, settled, troubles } = watch(box, mirror, Date.now, fetch)
+  /** The inbox as a start of the daemon makes it. */
+  const start = (into = mirror, more: Parameters<typeof watch>[3] = {}) =>
+    watch(box, into, Date.now, { fetch: createTagWatch(config, tag, box, () => minutes * 60_000), ...more })
+  const arriving: string[] = []
+  const onArriving = (): void => void arriving.push(...inbox.status().waiting.map(({ why }) => why))
+  const { inbox, settled, troubles } = start(mirror, { onArriving })
   return {
+    start,
+    arriving,
     registry,
     mirror,
     box,
@@ -44,9 +50,9 @@ async function followed() {
       })
     },
     /** Looks as the daemon does, two minutes later: the file arrives, is whole, and is taken. */
-    async look() {
+    async look(box = inbox) {
       minutes += 2
-      for (let looks = 0; looks < 3; looks++) await inbox.look()
+      for (let looks = 0; looks < 3; looks++) await box.look()
     },
   }
 }
@@ -61,6 +67,8 @@ test('a tag that the inbox follows is imported once for each artifact, and an ol
   all.registry.seen.length = 0
   await all.look()
   expect(all.settled).toMatchObject([{ outcome: 'imported' }])
+  expect(all.arriving).toEqual(['still arriving'])
+  expect(all.inbox.status().waiting).toEqual([])
   await all.look()
   expect(questions(all).filter((line) => line === 'HEAD /v2/acme/mirror/manifests/daily')).toHaveLength(2)
   expect(questions(all).filter((line) => line.startsWith('GET /v2/acme/mirror/blobs/'))).toHaveLength(1)
@@ -98,4 +106,26 @@ test('an artifact that is not what its digest says, or that no trusted key signe
   await all.publish(keyPair(folder(), 'other'))
   await all.look()
   expect(all.inbox.status()).toMatchObject({ imported: 0, refused: 1, problem: null })
+})
+
+test('after a start what the tag names is judged again: keys or data may be others than when it was settled', async () => {
+  const all = await followed()
+  const other = keyPair(folder(), 'other')
+  await all.publish(other)
+  await all.look()
+  const untrusted = all.start()
+  await all.look(untrusted.inbox)
+  expect(untrusted.inbox.status()).toMatchObject({
+    refused: 1,
+    lastRefused: { why: expect.stringContaining('signed by') as string },
+  })
+  expect(readdirSync(join(all.box, 'refused'))).toHaveLength(2) // with its note
+  const trusted = all.start(all.mirror, { keys: [other] })
+  await all.look(trusted.inbox)
+  expect(trusted.settled).toMatchObject([{ outcome: 'imported' }])
+  const emptied = all.start(below(), { keys: [other] })
+  await all.look(emptied.inbox)
+  await all.look(emptied.inbox)
+  expect(emptied.settled).toMatchObject([{ outcome: 'imported' }])
+  expect(questions(all).filter((line) => line.startsWith('GET /v2/acme/mirror/blobs/'))).toHaveLength(1)
 })
