@@ -9,7 +9,7 @@ const IMAGES_VERBS: readonly VerbPart[] = [
     summary: 'the images by digest, for the tools that copy them',
     options: [
       ['--since <time>', 'those of tags new or changed since a date, a time, 7d, or a snapshot'],
-      ['--format <name>', `for this tool: ${Object.keys(IMAGE_FORMATS).join(', ')}`, 'text'],
+      ['--format <name>', `for this tool: ${Object.keys(IMAGE_FORMATS).join(', ')} (text)`],
       ['--rewrite <from=to>', 'begin names with TO in place of FROM; "=registry.example.com/" names the registry'],
       [
         '--check <registry/prefix>',
