@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { imagesCommand } from '../../../src/features/images/command.ts'
 import { catalogEnv } from '../../support/catalog/mirror.ts'
 import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
+import { openWriter } from '../../../src/store/database/open.ts'
 import { createBench } from '../../support/mirror.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { sharedBench } from '../../support/shared-bench.ts'
@@ -160,6 +161,26 @@ describe('the images of the catalog', () => {
       expect(await of({ digest: amd })).toEqual([amd])
       expect(await of({ digests: { arm64: arm, amd64: amd } })).toEqual([arm, amd])
       expect(await of({ digests: [arm, amd], index_digest: index })).toEqual([index])
+    } finally {
+      await mirror.close()
+    }
+  })
+
+  test('are not listed without a tag whose entry is damaged, and the error says what to do', async () => {
+    const mirror = await createBench(CATALOG)
+    try {
+      await mirror.run('catalog')
+      const db = openWriter(mirror.dir)
+      db.exec("UPDATE catalog_entry SET body = CAST('{' AS BLOB)")
+      db.close()
+      const env = { PATCHMIRROR_DATA_DIR: mirror.dir }
+      for (const words of [['images'], ['list', 'tags']]) {
+        const { code, err } = await run(words, env, mirror.dir)
+        expect([code, err]).toEqual([
+          1,
+          expect.stringMatching(/^patchmirror: a stored item is damaged: .*doctor --data/),
+        ])
+      }
     } finally {
       await mirror.close()
     }
