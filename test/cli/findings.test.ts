@@ -161,10 +161,21 @@ test('a record claims tags only of those that are judged, by the records that ar
     (await run(['list', 'findings', ...args], { PATCHMIRROR_DATA_DIR: dir }, dir)).out
   const all = await list()
   expect(all).toContain('\n\nwhat is stored of a tag that is not judged: patchmirror show TAG\n\n')
+  const refuseAll = (set: string): void => {
+    const tags = openFindings(dir, () => undefined)
+    tags.exec(`UPDATE tag SET ${set}`)
+    closeFindings(tags)
+  }
   const db = openFindings(dir, () => undefined)
   const refused = String(db.prepare('SELECT owner FROM tag WHERE id = 1').pluck().get())
   closeFindings(db)
   expect(await list(refused)).toContain(`\nwhat is stored of it: patchmirror show ${refused}\n`)
+  expect(await list(refused)).toContain('\nwhether anything changed is not known: the tag is not judged\n')
+  const changed = async () => (await run(['changes', '--findings'], { PATCHMIRROR_DATA_DIR: dir }, dir)).out
+  expect(await changed()).toContain('\nnothing changed in the tags that are judged\n')
+  refuseAll("refusal = 'no SBOM'")
+  expect(await changed()).toContain('\nno tag is judged, so no change is known\n')
+  refuseAll("refusal = CASE id WHEN 1 THEN 'no SBOM' END")
 
   const [one] = componentsOf(dir)
   if (one === undefined) throw new Error('no component')

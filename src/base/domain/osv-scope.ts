@@ -122,6 +122,13 @@ export function ecosystemsWithout({ include, vendors }: ScopeSettings, mirrored:
   })
 }
 
+/** Returns whether a scope takes every record of an ecosystem. */
+export function takesAllOf({ include, exclude, vendors }: ScopeSettings, ecosystem: string): boolean {
+  const prefixes = vendors.map((vendor) => `${vendor.toLowerCase()}:`)
+  const named = split(include).ecosystems.some((one) => matches(one, ecosystem.toLowerCase(), prefixes))
+  return exclude.length === 0 && named
+}
+
 /** Returns the ecosystems that a record names, in lower case; malformed ones are ignored. */
 function ecosystemsOf(record: object): string[] {
   const affected: unknown = 'affected' in record ? record.affected : null

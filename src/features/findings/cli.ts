@@ -1,5 +1,11 @@
 import { terminalLines } from '../../answers/terminal.ts'
-import { changedFindingsTable, judgedParts, tagFindingsPart, tagsToFix } from '../lookup/change-tables.ts'
+import {
+  changedFindingsTable,
+  judgedParts,
+  noChangeWords,
+  tagFindingsPart,
+  tagsToFix,
+} from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { SINCE_FORMS, missingUnit, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
 import { type MissingParts, describeMissing, missingOf } from '../../server/snapshot/missing.ts'
@@ -74,7 +80,7 @@ interface Asked {
 function changesSince({ config, used, reads: stored }: LookupCall, asked: Asked): LookupResult {
   const json = answerFindings(config, missingBy(stored), (reads) => listSince(reads, asked, null))
   const { changes, next, counts, since } = json
-  const table = changedFindingsTable(changes, moreOf(next, changes.length))
+  const table = changedFindingsTable(changes, { empty: noChangeWords(counts), ...moreOf(next, changes.length) })
   const none = '"patchmirror list findings" says why none is judged'
   return {
     json,
@@ -123,7 +129,8 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
   const [tag] = json.tags
   const found = tag === undefined ? [] : [tagFindingsPart(tag.counts ?? tag.notJudgedReason ?? 'unknown')]
   const { since, changes, next } = json
-  const empty = `no change since ${since}`
+  const isJudged = tag?.counts !== undefined || json.tag?.removed === true
+  const empty = isJudged ? `no change since ${since}` : 'whether anything changed is not known: the tag is not judged'
   const table = changedFindingsTable(changes, { empty, ...moreOf(next, changes.length) }, true)
   return {
     json,

@@ -45,8 +45,7 @@ export async function imagesCommand(options: ImagesOptions): Promise<number> {
   const found = await checkImages(config, check, listed.images)
   const states = listed.images.map((image) => ({ image, presence: presenceOf(found, image) }))
   if (isJson) printJson({ ...listed, images: states.map(stateJson) })
-  else if (options.format === undefined)
-    for (const line of checkLines(states, listed.snapshot)) print(visibleLines(line))
+  else if (options.format === undefined) for (const line of checkLines(states, listed)) print(visibleLines(line))
   else printRest(states, listed, write)
   return isWhole && states.every(({ presence }) => presence.is === 'there') ? 0 : UNKNOWN
 }
@@ -93,15 +92,16 @@ function rewritten(listed: ListedImages, rule: string | undefined): ListedImages
   return { ...listed, images }
 }
 
-function checkLines(states: readonly ImageState[], snapshot: string): string[] {
+function checkLines(states: readonly ImageState[], { snapshot, since }: ListedImages): string[] {
   const of = (is: Presence['is']): ImageState[] => states.filter(({ presence }) => presence.is === is)
   const there = of('there')
   const missing = of('missing')
+  const which = since === null ? '' : ` of tags new or changed since ${since.slice(0, 12)}`
   const sum = [`${there.length} in the registry`, `${missing.length} missing`, `${of('not known').length} not known`]
   const bare = there.filter(({ image }) => !image.hasSbom).length
   const notJudged = `${bare} of those in the registry without an SBOM in the mirror: they are not judged`
   return [
-    `catalog ${snapshot.slice(0, 12)}: ${counted(states.length, 'image')}: ${sum.join(', ')}`,
+    `catalog ${snapshot.slice(0, 12)}: ${counted(states.length, 'image')}${which}: ${sum.join(', ')}`,
     ...(bare === 0 ? [] : [notJudged]),
     ...(missing.length === 0 ? [] : [table(['missing'], missing.map(nameCell))]),
     ...[...unknownByReason(states)].map(([why, of]) => `not known for ${counted(of.length, 'image')}: ${why}`),

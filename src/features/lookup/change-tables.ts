@@ -144,8 +144,18 @@ export function tagsToFix(tags: readonly TagFindings[], parts: Parts): Table {
 
 type FindingsChange = ReturnType<typeof changeMessage>
 
+/** Says that no change of findings is listed, of how many tags. Of a tag that is not judged no change can be known. */
+export function noChangeWords({ tags, judged }: Parameters<typeof judgedWords>[0]): string {
+  if (judged === tags) return 'nothing changed'
+  return judged === 0 ? 'no tag is judged, so no change is known' : 'nothing changed in the tags that are judged'
+}
+
 /** Returns the table of what changed in the findings of tags; `isOfOne`: a terminal has named the tag before. */
-export function changedFindingsTable(changes: readonly FindingsChange[], parts: Parts, isOfOne = false): Table {
+export function changedFindingsTable(
+  changes: readonly FindingsChange[],
+  parts: Parts & { readonly empty: string },
+  isOfOne = false,
+): Table {
   return {
     kind: 'table',
     title: 'changes of findings',
@@ -164,7 +174,6 @@ export function changedFindingsTable(changes: readonly FindingsChange[], parts: 
       detailsOf(one),
       textValue(`${grouped(one.counts.findings)}, ${grouped(one.counts.fixable)} with a fix`),
     ]),
-    empty: 'nothing changed',
     ...parts,
   }
 }

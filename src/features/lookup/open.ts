@@ -42,8 +42,12 @@ export function refuseTwoForms({ csv, json }: Pick<LookupOptions, 'csv' | 'json'
 
 const REASONS = { not_found: 'not_found', not_ready: 'not_mirrored', stale: 'stale' } as const
 
+const DAMAGED = 'a stored item is damaged: "patchmirror doctor --data" names it, and says what repairs it'
+
 /** Prints why nothing is shown and returns the exit code; throws every other error on. */
 export function refuseLookup(error: unknown, isJson: boolean, freshness: Freshness | null): number {
+  // What a client gives is read with an error of its own: only what is stored is left.
+  if (error instanceof SyntaxError) throw new MirrorError('corrupt', `${DAMAGED} (${error.message})`, { cause: error })
   if (!(error instanceof MirrorError)) throw error
   const { code, message, fields } = error
   if (code === 'bad_request') throw new MirrorError('usage', message, { cause: error })

@@ -1,7 +1,7 @@
 import { type Part, type Table, type Value, codeValue, countValue, linkValue, textValue } from '../../answers/answer.ts'
 import { terminalLines } from '../../answers/terminal.ts'
 import { findItems, findRecordIds, packageOfPurl, referenceOfPurl, whyUnnamed } from '../../server/lookup/named.ts'
-import { findMissingNamed } from '../../server/lookup/missing-record.ts'
+import { findMissingNamed, whyNotAllSearched } from '../../server/lookup/missing-record.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { fieldsOf } from '../../base/json/objects.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -71,9 +71,11 @@ export function searchResult(stored: LookupCall, query: string, limit: number): 
     ...(withoutCatalog !== null && stored.isExpected('catalog') ? [withoutCatalog.message] : []),
     ...(unnamed === null ? [] : [unnamed]),
   ]
+  const scope = whyNotAllSearched(stored.reads, found.named?.ecosystem ?? null)
   if (records.length + found.packages.length + items.length === 0) {
     const missing = isPurl || withoutRecords !== null ? null : findMissingNamed(stored.reads, query)
-    refuseEmpty(query, missing === null ? unknown : [missing.message, ...unknown])
+    const all = [missing?.message, ...unknown, scope].filter((why) => typeof why === 'string')
+    refuseEmpty(query, all, withoutCatalog === null)
   }
   const more = [records, found.packages, items].some(({ length }) => length > limit)
   const cut = <Row>(list: readonly Row[]): Row[] => list.slice(0, limit)
@@ -90,11 +92,12 @@ export function searchResult(stored: LookupCall, query: string, limit: number): 
 const ANY_VERSION = 'records on any version of the package are listed: "show" names the affected ones'
 
 /** Throws `not_found`, or `not_ready` where something could not be searched. */
-function refuseEmpty(query: string, unknown: readonly string[]): never {
+function refuseEmpty(query: string, unknown: readonly string[], hasCatalog: boolean): never {
+  const images = hasCatalog ? '"patchmirror list tags" lists the images' : 'images and tags are not mirrored here'
   if (unknown.length === 0)
     throw new MirrorError(
       'not_found',
-      `not found: nothing here is named ${query}; names are compared as a whole, and "patchmirror list tags" lists the images`,
+      `not found: nothing here is named ${query}; names are compared as a whole, and ${images}`,
     )
   const why = unknown.join('; ')
   throw new MirrorError('not_ready', `nothing was found that is named ${query}; ${why}`)

@@ -1,7 +1,7 @@
 import { terminalLines } from '../../answers/terminal.ts'
 import { whyOutOfScope } from '../../server/feeds/osv.ts'
 import { dateInWords, datesInWords, describeDates } from '../../server/lookup/dates.ts'
-import { findMissingRecord } from '../../server/lookup/missing-record.ts'
+import { findMissingRecord, whyNotAllSearched } from '../../server/lookup/missing-record.ts'
 import { readRecordTags, readRecordsTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
 import {
   MOST_TAGS,
@@ -180,11 +180,12 @@ function refuseMissing(
   const unnamed = whyUnnamed(stored.reads, text)
   if (unnamed !== null) throw new MirrorError('not_ready', `nothing that is stored is named ${text}; ${unnamed}`)
   const what = withoutCatalog ? 'tags are not mirrored here, and no record' : 'neither a record nor a tag'
-  const index = stored.views(() => true) === null ? `; ${noIndex(stored.noViews)}` : ''
-  const old = stored.oldIndex()
-  if (old !== null) throw new MirrorError('not_ready', `${what} of this mirror is named ${text}; ${old}`)
+  const index = stored.views(() => true) === null ? noIndex(stored.noViews) : null
+  const scope = isImage ? null : whyNotAllSearched(stored.reads, null)
+  const why = index ?? stored.oldIndex() ?? scope
+  if (why !== null) throw new MirrorError('not_ready', `${what} of this mirror is named ${text}; ${why}`)
   const similar = findRecordIds(osv, text, 3)
   const next =
     similar.length === 0 ? '' : `; ids that begin with it: ${similar.map((id) => JSON.stringify(id)).join(', ')}`
-  throw new MirrorError('not_found', `not found: ${what} of this mirror is named ${text}${next}${index}`)
+  throw new MirrorError('not_found', `not found: ${what} of this mirror is named ${text}${next}`)
 }

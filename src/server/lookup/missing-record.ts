@@ -1,4 +1,5 @@
 import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
+import { describeOsvScope, parseScopeText, takesAllOf } from '../../base/domain/osv-scope.ts'
 import type { Reads } from '../../store/reads.ts'
 
 /** Why a record is not stored that upstream lists, or may list. */
@@ -46,4 +47,14 @@ function whyNotFetched({ runs }: Pick<Reads, 'runs'>, id: string): string {
     return found?.slice(id.length + 2) ?? NO_REASON
   }
   return NO_REASON
+}
+
+/**
+ * Says that what is not found may be among the records outside of the scope, by another id or by its package; null: it cannot be.
+ * `ecosystem`: of the package that is looked for; null: it may be any.
+ */
+export function whyNotAllSearched({ snapshots }: RecordReads, ecosystem: string | null): string | null {
+  const scope = parseScopeText(snapshots.readSnapshot('osv')?.scope ?? null)
+  if (scope === null || (ecosystem !== null && takesAllOf(scope, ecosystem))) return null
+  return `the records outside of osv.scope are not mirrored, and may name it (${describeOsvScope(scope)})`
 }

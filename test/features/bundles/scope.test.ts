@@ -18,6 +18,15 @@ test('a mirror of a part of OSV says so at home and across the air gap', async (
   expect(shown.code).toBe(3)
   const other = await run(['show', 'ROOT-OS-UBUNTU-2204-CVE-2020-1'], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
   expect([other.code, other.err]).toEqual([3, expect.stringContaining('ids of this form are out of')])
+  // By another id, or by a package of another ecosystem, it may be outside.
+  const ask = (...words: string[]) => run(words, { PATCHMIRROR_DATA_DIR: made.dir }, '/')
+  const outsideToo = expect.stringContaining('outside of osv.scope are not mirrored, and may name it') as string
+  for (const words of [
+    ['show', 'CVE-1999-1'],
+    ['search', 'CVE-1999-1'],
+    ['search', 'pkg:pypi/none'],
+  ])
+    expect(await ask(...words)).toMatchObject({ code: 3, err: outsideToo })
   const part = 'the mirror has only a part of the records: include GHSA-, npm; exclude ROOT-OS-UBUNTU*'
   const changes = (...more: string[]) =>
     run(['changes', '--since', '1', ...more], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
@@ -54,4 +63,21 @@ test('a mirror of a part of OSV says so at home and across the air gap', async (
   expect(plain).toMatchObject({ state: 'complete' })
   await there.take((await carry(made.dir, folder())).files)
   expect(there.store.snapshots.readSnapshot('osv')).toMatchObject({ records: 40, scope: null })
+})
+
+test('what all records could name is not found only where all of them were searched', async () => {
+  const env = { PATCHMIRROR_OSV_SCOPE: 'npm' }
+  const part = await bench({ sandbox: { records: 20, large: 0 }, env })
+  await part.run('osv')
+  const whole = await bench({ sandbox: { records: 20, large: 0 } })
+  await whole.run('osv')
+  const ask = (dir: string, words: string[], more = {}) => run(words, { PATCHMIRROR_DATA_DIR: dir, ...more }, '/')
+  expect(await ask(part.dir, ['search', 'pkg:npm/none'])).toMatchObject({ code: 1 })
+  expect(await ask(part.dir, ['search', 'pkg:pypi/none'])).toMatchObject({ code: 3 })
+  const none = expect.stringContaining('images and tags are not mirrored here') as string
+  expect(await ask(whole.dir, ['search', 'none'])).toMatchObject({ code: 1, err: none })
+  expect(await ask(whole.dir, ['show', 'none'])).toMatchObject({ code: 1 })
+  const unsearched = expect.stringContaining('packages and other ids were not searched') as string
+  const noIndex = { PATCHMIRROR_VIEWS_SERVE: 'vex' }
+  expect(await ask(whole.dir, ['show', 'none'], noIndex)).toMatchObject({ code: 3, err: unsearched })
 })

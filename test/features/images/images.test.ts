@@ -4,9 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { imagesCommand } from '../../../src/features/images/command.ts'
 import { catalogEnv } from '../../support/catalog/mirror.ts'
 import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
+import { openWriter } from '../../../src/store/database/open.ts'
 import { createBench } from '../../support/mirror.ts'
-import { sharedBench } from '../../support/shared-bench.ts'
 import { commandHost } from '../../support/hosted.ts'
+import { sharedBench } from '../../support/shared-bench.ts'
 import { startRegistry } from '../../support/registry.ts'
 import { spoken } from '../bundles/error-messages.ts'
 
@@ -170,6 +171,26 @@ describe('the images of the catalog', () => {
     }
   })
 
+  test('are not listed without a tag whose entry is damaged, and the error says what to do', async () => {
+    const mirror = await createBench(CATALOG)
+    try {
+      await mirror.run('catalog')
+      const db = openWriter(mirror.dir)
+      db.exec("UPDATE catalog_entry SET body = CAST('{' AS BLOB)")
+      db.close()
+      const env = { PATCHMIRROR_DATA_DIR: mirror.dir }
+      for (const words of [['images'], ['list', 'tags']]) {
+        const { code, err } = await run(words, env, mirror.dir)
+        expect([code, err]).toEqual([
+          1,
+          expect.stringMatching(/^patchmirror: a stored item is damaged: .*doctor --data/),
+        ])
+      }
+    } finally {
+      await mirror.close()
+    }
+  })
+
   test('are not known where no catalog is mirrored', async () => {
     const empty = await createBench({ sandbox: { records: 1 } })
     await empty.run('feeds')
@@ -192,6 +213,10 @@ describe('a registry', () => {
     expect(rest.code).toBe(3)
     expect(rest.said).toContain(', without those in the registry\n')
     expect(rest.said.match(/@sha256:[\da-f]{64}/g)).toEqual([`@${images[2]?.digest}`])
+    // On the command line too, the sum is what is printed without --format.
+    const dir = (await mirrored()).dir
+    const typed = await run(['images', '--check', check], { PATCHMIRROR_DATA_DIR: dir, DOCKER_CONFIG: dir }, dir)
+    expect(typed).toMatchObject({ code: 3, out: expect.stringMatching(/: 2 in the registry, 1 missing, 0/) as string })
     registry.manifests.set(images[2]?.digest ?? '', Buffer.from('{}'))
     expect((await say({ check })).code).toBe(0)
     // A digest that is not named, or another one, is not that of the bytes.
@@ -216,6 +241,11 @@ describe('a registry', () => {
     const states = async (): Promise<(string | undefined)[]> =>
       (await listed({ check: `${registry.host}/mirror` })).images.map(({ is }) => is)
     expect(await states()).toEqual(['not known', 'not known', 'not known'])
+    const { said: once } = await say({ check: `${registry.host}/mirror` })
+    expect(once).toContain(`\nnot known for 3 images: ${registry.host}: it does not answer as a registry: status 404\n`)
+    const { snapshot } = await listed()
+    const none = await say({ check: `${registry.host}/mirror`, since: snapshot })
+    expect(none.said).toContain(`: 0 images of tags new or changed since ${snapshot.slice(0, 12)}: 0 in the registry`)
     registry.behave({ login: { user: 'ann', password: 'x', scheme: 'bearer' } })
     expect(await states()).toEqual(['not known', 'not known', 'not known'])
     const unnamed = await say({ check: `${registry.host}/mirror`, rewrite: '=Not A Name/' })

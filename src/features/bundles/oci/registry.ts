@@ -51,7 +51,7 @@ const ANY_MANIFEST = [
 /** Throws where a server does not answer as a registry does: its 404 would say nothing. */
 export async function expectRegistry({ session, reference }: Repository): Promise<void> {
   const answer = await session.send({ method: 'GET', path: '/v2/' })
-  await expect(answer, reference, `${reference.host} does not answer as a registry`, 200)
+  await expect(answer, reference.host, 'it does not answer as a registry', 200)
   await answer.body.dump()
 }
 
@@ -258,18 +258,18 @@ function textOf({ headers }: RawAnswer, name: string): string | null {
 /** Throws for an answer of another status than expected, with what the registry says of it. */
 async function expect(
   answer: RawAnswer,
-  reference: RegistryReference,
+  place: RegistryReference | string,
   doing: string,
   ...statuses: readonly number[]
 ): Promise<void> {
   const { status } = answer
   if (statuses.includes(status)) return
   const said = await readSmall(answer, MOST_ERROR, 'the answer').catch(() => Buffer.alloc(0))
-  const text = `${writeReference(reference)}: ${doing}: status ${status}${codeIn(said)}`
+  const named = typeof place === 'string' ? place : writeReference(place)
+  const text = `${named}: ${doing}: status ${status}${codeIn(said)}`
   if (status === 401 || status === 403)
     throw new MirrorError('upstream_auth', `${text}: the user name in Docker's settings file has no right to it`)
-  if (status === 404) throw new MirrorError('upstream_not_found', `${text}: nothing of this name is there`)
-  throw new MirrorError('upstream_status', text)
+  throw new MirrorError(status === 404 ? 'upstream_not_found' : 'upstream_status', text)
 }
 
 /** Returns the first code of a registry's errors, ready to follow a text. */

@@ -73,7 +73,7 @@ function findingBlocks(call: PageCall, id: string): Block[] {
     note: 'What this mirror finds in the SBOM of the tag by its own records; the service may count others.',
   }
   const more: Block = { kind: 'facts', rows: [['all tags', link('changes of findings', call.ui('tag-changes'))]] }
-  return [heading, ...blocks, more, ...changesBlocks(call, found.changes)]
+  return [heading, ...blocks, more, ...changesBlocks(call, found.changes, 'nothing changed')]
 }
 
 /** Loads the page of a set of artifacts: the evidence of an AVR (artifact vulnerability remediation). */

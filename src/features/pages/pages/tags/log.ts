@@ -30,9 +30,14 @@ export function requireTagFindings<T>(call: PageCall, use: (reads: FindingsReads
   return found
 }
 
-/** Returns the table of changes of tags, newest first; `next`: the last one shown, where there are more. */
-export function changesBlocks(call: PageCall, changes: readonly LoggedFindings[], next?: number): Block[] {
+/** Returns the table of changes of tags, newest first; `empty`: what is said where there are none; `next`: the last one shown, where there are more. */
+export function changesBlocks(
+  call: PageCall,
+  changes: readonly LoggedFindings[],
+  empty: string,
+  next?: number,
+): Block[] {
   const more = next === undefined ? {} : { next: String(next) }
-  const table = changedFindingsTable(changes.map(changeMessage), { total: null, ...more })
+  const table = changedFindingsTable(changes.map(changeMessage), { empty, total: null, ...more })
   return listBlocks(call, 'tag-changes', table, {}, 'before')
 }

@@ -1,7 +1,7 @@
 import { describeMissing, missingOf } from '../../../../server/snapshot/missing.ts'
 import { toIsoOrNull } from '../../../../base/time.ts'
 import type { FindingsState } from '../../../../store/findings/reads.ts'
-import { judgedParts } from '../../../lookup/change-tables.ts'
+import { judgedParts, noChangeWords } from '../../../lookup/change-tables.ts'
 import { answerBlocks } from '../../links.ts'
 import { type Cell, link, plain, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
@@ -41,7 +41,7 @@ export function loadTagChanges(call: PageCall): PageView {
           ['judged', judgedAt === null ? plain(null) : time(judgedAt, now)],
         ],
       },
-      ...changesBlocks(call, shown, next),
+      ...changesBlocks(call, shown, noChangeWords(counts), next),
     ],
   }
 }
