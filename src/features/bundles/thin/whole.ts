@@ -46,16 +46,6 @@ export async function openThin(path: string, { dataDir, whole, trust }: WholeOpt
   }
 }
 
-/** Makes the whole bundle of a thin one in a new file. Returns false where another state is stored. Throws as `openThin`. */
-export function makeWhole(path: string, { dataDir, whole, trust }: WholeOptions): boolean {
-  const said = judgeThin(path, trust)
-  try {
-    return decodeStored(path, said, { dataDir, whole }) === null
-  } catch (error) {
-    throw naming(path, nameStorageError(error, dataDir))
-  }
-}
-
 /** The state digests of stored sources. */
 type Digests = ReadonlyMap<SourceName, string>
 

@@ -110,8 +110,8 @@ async function readNamed({ store, trust }: CollectDeps, newest: number, since: n
         known === null ? 'hole' : 'fork',
         `generation ${number} on ${store.url} is missing or was replaced: nothing is deleted`,
       )
-    const { full, delta, thin = null, changes, publishedAt } = known.generation
-    for (const one of [full, delta, thin, changes]) if (one !== null) named.add(one.key)
+    const { full, delta, changes, publishedAt } = known.generation
+    for (const one of [full, delta, changes]) if (one !== null) named.add(one.key)
     if (Date.parse(publishedAt) < since) break
     previous = known.generation.previous
   }

@@ -101,7 +101,6 @@ export function standInExporter(disk: Disk, now: () => number): Exporter {
     },
     knows: ({ osv }) => disk.log.some(({ snapshot }) => snapshot === osv?.snapshot),
     exportFile: (since) => Promise.resolve(exportOf(disk, since, record, now())),
-    exportThin: () => Promise.resolve(null),
     readRows: (after) => disk.log.filter(({ id }) => id > after),
     remember: () => Promise.resolve(void record()),
     recordPublished(object) {
@@ -137,7 +136,6 @@ export function standInImporter(disk: Disk): Importer {
     ...readsOf(disk),
     readSnapshots: () => (disk.version === 0 ? {} : { osv: snapshotOf(disk.version) }),
     readDigests: () => (disk.version === 0 ? {} : { osv: digestOf(disk.version) }),
-    downloadThin: () => Promise.resolve(null),
     async download(store, chosen) {
       const bundles = []
       for (const { key, sha256, size, digest } of chosen) {

@@ -1,18 +1,15 @@
 import { createReadStream, createWriteStream, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { SourceName } from '../../../../base/domain/sources.ts'
 import { EMPTY_DIGEST } from '../../../../store/replication/rows.ts'
 import { digestOfChunks } from '../../../../base/digest.ts'
 import { refuseFullDisk } from '../../../../base/disk-space.ts'
-import { MirrorError } from '../../../../base/errors.ts'
 import { PRIVATE_FILE } from '../../../../base/files.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 import { type Generation, type NamedObject, sourcesOf } from '../format/generation.ts'
 import { fleetFolder } from '../position.ts'
-import type { KeyTrust } from '../../../bundles/format/keys.ts'
-import { makeWhole } from '../../../bundles/thin/whole.ts'
-import { refuseGeneration, whyGenerationRefused } from '../format/refusals.ts'
+import { refuseGeneration } from '../format/refusals.ts'
 
 /** A bundle on the store, and the state that it leads to. */
 export interface ChosenBundle extends NamedObject {
@@ -40,40 +37,6 @@ export function chooseBundles(
   return full.digest === digest ? [full] : [full, { ...delta, digest }]
 }
 
-/**
- * Downloads the thin delta of a generation, and makes its whole one of it and of what is stored. Null: there is none for the stored
- * states, or it is not what it should be; then the other bundles bring the same. Throws as `downloadBundle` for the store and the disk.
- */
-export async function downloadThin(
-  store: ObjectStore,
-  { dataDir, trust }: { readonly dataDir: string; readonly trust: KeyTrust },
-  stored: Partial<Record<SourceName, string>>,
-  { thin = null, sources, digest }: Generation,
-): Promise<DownloadedBundle[] | null> {
-  const isBase = sourcesOf(sources).every(([name]) => (stored[name] ?? EMPTY_DIGEST) === thin?.base[name])
-  if (thin === null || !isBase) return null
-  sweepDownloads(dataDir, [thin])
-  const whole = join(fleetFolder(dataDir), `${thin.sha256}.zip`)
-  rmSync(whole, { force: true }) // of an attempt that was killed
-  try {
-    const path = await downloadBundle(store, dataDir, thin)
-    const isMade = makeWhole(path, { dataDir, whole, trust: { ...trust, now: null } })
-    rmSync(path)
-    return isMade ? [{ path: whole, digest }] : null
-  } catch (error) {
-    rmSync(whole, { force: true })
-    if (!isOfBundle(error)) throw error
-    return null
-  }
-}
-
-/** Whether the store has the object damaged or not at all, or it does not become the bundle that was signed. */
-function isOfBundle(error: unknown): boolean {
-  const refused = whyGenerationRefused(error)
-  if (refused !== null) return refused === 'missing' || refused === 'damaged'
-  return error instanceof MirrorError && (error.code === 'bundle' || error.code === 'archive')
-}
-
 /** Downloads bundles one after the other; other downloads are removed. */
 export async function downloadBundles(
   store: ObjectStore,
@@ -91,7 +54,7 @@ export async function downloadBundles(
  * the result has the named size and SHA-256. Throws `fleet`, with the reason `missing` or `damaged`, and `storage`.
  */
 export async function downloadBundle(store: ObjectStore, dataDir: string, named: NamedObject): Promise<string> {
-  const path = join(fleetFolder(dataDir), basename(named.key))
+  const path = join(fleetFolder(dataDir), `${named.sha256}.zip`)
   if ((await whyWrong(path, named)) === null) return path
   const part = `${path}.part`
   const done = sizeOf(part)
@@ -137,7 +100,7 @@ async function whyWrong(path: string, { size, sha256 }: NamedObject): Promise<st
   return `does not have the SHA-256 ${sha256}`
 }
 
-const DOWNLOAD = /^[\da-f]{64}\.(?:zip|thin)(?:\.part)?$/
+const DOWNLOAD = /^[\da-f]{64}\.zip(?:\.part)?$/
 
 /** Removes downloads of other objects, as of a killed process or an outdated generation. */
 function sweepDownloads(dataDir: string, keep: readonly NamedObject[]): void {

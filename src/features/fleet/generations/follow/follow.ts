@@ -91,14 +91,12 @@ export function createFollower(deps: FollowDeps): Follower {
       refuseOtherSources(importer, generation)
       const stored = position()
       const seen = chain.seenAfter(stored?.generation ?? 0)
-      const digests = importer.readDigests()
-      const thin = await importer.downloadThin(store, digests, generation)
-      const chosen = chooseBundles(digests, generation)
-      const bundles = thin ?? (await importer.download(store, chosen))
+      const chosen = chooseBundles(importer.readDigests(), generation)
+      const bundles = await importer.download(store, chosen)
       await importer.stage(bundles)
       const days = config.fleet.keepDays
       const log = await readLogPart(store, stored, seen, target, { trust, now: now(), days })
-      const bytes = thin === null ? chosen.reduce((sum, { size }) => sum + size, 0) : (generation.thin?.size ?? 0)
+      const bytes = chosen.reduce((sum, { size }) => sum + size, 0)
       return { target, bundles, bytes, log, at: timing.timeOf(stored, seen, generation) }
     },
     async commit({ target, bundles, log, at }, { atOnce = false } = {}) {

@@ -13,8 +13,7 @@ import type { LogPart } from './log-part.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 import { type Position, type StoredPosition, createStoredPosition, ledgerName } from '../position.ts'
-import type { Generation } from '../format/generation.ts'
-import { type ChosenBundle, type DownloadedBundle, downloadBundles, downloadThin } from './bundles.ts'
+import { type ChosenBundle, type DownloadedBundle, downloadBundles } from './bundles.ts'
 
 /** How bundles become the served state. */
 interface Commitment {
@@ -33,12 +32,6 @@ export interface Importer extends StoredPosition {
   readDigests(): Partial<Record<SourceName, string>>
   /** Fetches bundles from the store. */
   download(store: ObjectStore, chosen: readonly ChosenBundle[]): Promise<DownloadedBundle[]>
-  /** Fetches the thin delta of a generation, as its whole one; null: it has none for these states. */
-  downloadThin(
-    store: ObjectStore,
-    stored: Partial<Record<SourceName, string>>,
-    generation: Generation,
-  ): Promise<DownloadedBundle[] | null>
   /** Verifies bundles and does all that can be done while the old state is served. */
   stage(bundles: readonly DownloadedBundle[]): Promise<void>
   /** Publishes the bundles in one transaction. */
@@ -79,7 +72,6 @@ export function createImporter({ dataDir, config, trust, now }: ImporterDeps): I
     ...createStoredPosition(dataDir),
     ...createLocalReads(dataDir),
     download: (store, chosen) => downloadBundles(store, dataDir, chosen),
-    downloadThin: (store, stored, generation) => downloadThin(store, { dataDir, trust }, stored, generation),
     stage: (given) => withBundles(given, (bundles, store) => stageSeries({ bundles, config, store })),
     apply: (given, { position, rollback, log, beforeCommit }) =>
       withBundles(given, (bundles, store) =>

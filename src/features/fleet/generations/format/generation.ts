@@ -17,7 +17,7 @@ import {
   textField,
   truth,
 } from '../../../bundles/format/validators.ts'
-import { bundleKey, changesKey, thinKey } from './object-names.ts'
+import { bundleKey, changesKey } from './object-names.ts'
 
 /** Version of the format on the store that this program writes and reads; docs/fleet-format.md. */
 export const GENERATION_FORMAT = 1
@@ -43,12 +43,6 @@ export interface NamedFull extends NamedObject {
 export interface NamedDelta extends NamedObject {
   /** The state digests of each source that it applies to. */
   bases: Partial<Record<SourceName, string[]>>
-}
-
-/** A delta on the store as what the generation before lacks (docs/bundle-format.md, "Thin bundles"). */
-export interface NamedThin extends NamedObject {
-  /** The state digest of each source that it is for, and no other. */
-  base: Partial<Record<SourceName, string>>
 }
 
 /** Numbers of names that a generation added, removed and changed. */
@@ -80,8 +74,6 @@ export interface Generation {
   full: NamedFull
   /** Null: the full bundle alone is the generation. */
   delta: NamedDelta | null
-  /** Absent and null: nothing is gained by one. */
-  thin?: NamedThin | null
   /** The rows that it added to the change log; null: none. */
   changes: NamedObject | null
   /** Number of the last row of the fleet's change log; 0: it has none yet. */
@@ -138,7 +130,6 @@ const generation = shape<Generation>({
   ),
   full: shape<NamedFull>({ ...named, digest: sha256, createdAt: date }),
   delta: orNull(shape<NamedDelta>({ ...named, bases: perSource(listField(sha256, 1000)) })),
-  thin: orAbsent(orNull(shape<NamedThin>({ ...named, base: perSource(sha256) }))),
   changes: orNull(shape<NamedObject>(named)),
   log: integerField(0),
   counts: orNull(
@@ -183,14 +174,13 @@ function refuseNewer(json: unknown): void {
 const LONGEST_DELAY_MS = 2 * HOUR_MS
 
 function faultOf(read: Generation): string | null {
-  const { previous, sources, full, delta, thin = null, changes, digest, keys } = read
+  const { previous, sources, full, delta, changes, digest, keys } = read
   if ((previous === null) !== (read.generation === 1)) return 'only the first generation has no previous one'
   if (digest !== combineDigests(digestsOf(sources))) return 'its digest is not that of its sources'
   if (Object.keys(sources).length === 0) return 'it has no source'
   if (delta === null && full.digest !== digest) return 'it has no delta, and another digest than its full bundle'
   for (const one of [full, delta])
     if (one !== null && one.key !== bundleKey(one.sha256)) return `${one.key} is not the key of its bundle`
-  if (thin !== null && thin.key !== thinKey(thin.sha256)) return `${thin.key} is not the key of its thin delta`
   if (changes !== null && changes.key !== changesKey(read.generation, changes.sha256))
     return `${changes.key} is not the key of its changes`
   const delay = Date.parse(read.activateAt) - Date.parse(read.publishedAt)

@@ -24,11 +24,6 @@ export function bundleKey(sha256: string): string {
   return `${BUNDLE_FOLDER}${sha256}.zip`
 }
 
-/** Returns the key of a thin delta. */
-export function thinKey(sha256: string): string {
-  return `${BUNDLE_FOLDER}${sha256}.thin`
-}
-
 /** Returns the key of the change log rows of a generation; two publishers of one number have different keys. */
 export function changesKey(generation: number, sha256: string): string {
   return `${CHANGE_FOLDER}${padded(generation)}.${sha256}.jsonl.gz`
@@ -45,8 +40,7 @@ export function numberInKey(key: string): number | null {
   return digits === undefined ? null : Number(digits)
 }
 
-const COLLECTABLE =
-  /^(?:bundles\/[\da-f]{64}\.(?:zip|thin)|changes\/\d{20}\.[\da-f]{64}\.jsonl\.gz|readers\/[\da-f]{32}\.json)$/
+const COLLECTABLE = /^(?:bundles\/[\da-f]{64}\.zip|changes\/\d{20}\.[\da-f]{64}\.jsonl\.gz|readers\/[\da-f]{32}\.json)$/
 
 /** Reports whether a key is that of a bundle, of changes or of a mirror's report; a store may contain other objects. */
 export function isCollectable(key: string): boolean {

@@ -2,15 +2,8 @@ import { DAY_MS } from '../../../../base/time.ts'
 import type { Config } from '../../../../config/schema.ts'
 import type { SourceName } from '../../../../base/domain/sources.ts'
 import type { ExportedFile, Exporter } from './exporter.ts'
-import type {
-  Generation,
-  KnownGeneration,
-  NamedDelta,
-  NamedFull,
-  NamedObject,
-  NamedThin,
-} from '../format/generation.ts'
-import { bundleKey, thinKey } from '../format/object-names.ts'
+import type { Generation, KnownGeneration, NamedDelta, NamedFull, NamedObject } from '../format/generation.ts'
+import { bundleKey } from '../format/object-names.ts'
 
 /** The bundles of a generation: the files to upload, and how it names them. */
 export interface ExportedBundles {
@@ -20,7 +13,6 @@ export interface ExportedBundles {
   readonly sources: Generation['sources']
   readonly full: NamedFull
   readonly delta: NamedDelta | null
-  readonly thin: NamedThin | null
 }
 
 /** What decides which bundles are exported. */
@@ -55,11 +47,9 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
   // A run may have ended between the two exports: the delta leads to the later state.
   const isBehind = full !== null && since !== null && full.manifest.digest !== since.manifest.digest
   const delta = isBehind && base !== null ? await exporter.exportFile(base, [...spared, full.manifest.sequence]) : since
+  const files = [full, delta].flatMap((one) => (one === null ? [] : [{ ...one, key: bundleKey(one.sha256) }]))
   const newest = delta ?? full
   if (newest === null) throw new Error('nothing was exported')
-  const thin = await exportThin(choice, newest, [...spared, ...sequenceOf(full), ...sequenceOf(delta)])
-  const whole = [full, delta].flatMap((one) => (one === null ? [] : [{ ...one, key: bundleKey(one.sha256) }]))
-  const files = [...whole, ...(thin === null ? [] : [{ ...thin, key: thinKey(thin.sha256) }])]
   const { mirror, digest, sources } = newest.manifest
   const named = full === null ? last?.full : nameFull(full)
   if (named === undefined) throw new Error('no full bundle is named')
@@ -70,30 +60,7 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
     full: named,
     sources: Object.fromEntries(Object.entries(sources).map(([name, { bases: _, ...source }]) => [name, source])),
     delta: delta === null ? null : { ...nameFile(delta), bases: basesOf(delta) },
-    thin: thin === null ? null : { ...nameFile(thin), key: thinKey(thin.sha256), base: statesOf(last?.sources ?? {}) },
   }
-}
-
-/** A bundle up to this size has no thin delta beside it, bytes: that would be one more export for little. */
-const LEAST_BYTES = 16 * 1024
-
-/** Exports what the generation before lacks, for the followers that have exactly that; null: it cannot be made, or gains little. */
-async function exportThin(
-  { exporter, before, reason }: ExportChoice,
-  newest: ExportedFile,
-  spared: readonly number[],
-): Promise<ExportedFile | null> {
-  if (before === null || reason === 'rollback' || newest.size <= LEAST_BYTES) return null
-  const since = exporter.findBase(before.generation.digest)
-  const thin = since === null ? null : await exporter.exportThin(since, [...spared, since])
-  if (thin === null) return null
-  if (thin.manifest.digest === newest.manifest.digest && thin.size <= newest.size / 2) return thin
-  exporter.discard(thin) // a run ended in between, or nothing is gained
-  return null
-}
-
-function statesOf(sources: Generation['sources']): NamedThin['base'] {
-  return Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest]))
 }
 
 function sequenceOf(file: ExportedFile | null): number[] {

@@ -1,7 +1,6 @@
 import { createReadStream, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { digestOfChunks } from '../../../../base/digest.ts'
-import { MirrorError } from '../../../../base/errors.ts'
 import type { Config } from '../../../../config/schema.ts'
 import { SOURCES, type SourceName } from '../../../../base/domain/sources.ts'
 import { exportBundle } from '../../../bundles/export/export.ts'
@@ -39,8 +38,6 @@ export interface Exporter extends StoredPosition {
   knows(sources: Generation['sources']): boolean
   /** Writes a bundle; `since`: the sequence of its base, null: a full one. `spared`: sequences that stay bases. */
   exportFile(since: number | null, spared: readonly number[]): Promise<ExportedFile>
-  /** Writes a thin delta on a state that is kept; null: none can be made. */
-  exportThin(since: number, spared: readonly number[]): Promise<ExportedFile | null>
   /** The rows of the change log behind `after` that led to these sources. */
   readRows(after: number, sources: Generation['sources']): AdoptedRow[]
   /** Makes the published state one on which later deltas can build. */
@@ -64,7 +61,7 @@ interface ExporterDeps {
 
 /** Creates the exporter of a data folder. */
 export function createExporter({ dataDir, config, keys, program, now }: ExporterDeps): Exporter {
-  const { keep } = config.bundle
+  const { keep, expireDays } = config.bundle
   const read = <T>(work: (reads: Reads) => T, otherwise: T): T => {
     const db = openReader(dataDir)
     if (db === null) return otherwise
@@ -74,7 +71,6 @@ export function createExporter({ dataDir, config, keys, program, now }: Exporter
       db.close()
     }
   }
-  const write = createExport({ dataDir, config, keys, program, now })
   return {
     readState: () => readPublishedState(dataDir),
     findBase: (digest) =>
@@ -83,14 +79,27 @@ export function createExporter({ dataDir, config, keys, program, now }: Exporter
         return found?.kept === true ? found.sequence : null
       }, null),
     knows: (sources) => read((reads) => hasAll(reads, sources), false),
-    exportFile: (since, spared) => write(since === null ? 'full.zip' : 'delta.zip', since, spared),
-    async exportThin(since, spared) {
-      try {
-        return await write('delta.thin', since, spared)
-      } catch (error) {
-        if (error instanceof MirrorError) return null // the whole delta brings the same, and its export says what is wrong here
-        throw error
-      }
+    async exportFile(since, spared) {
+      const path = join(fleetFolder(dataDir), since === null ? 'full.zip' : 'delta.zip')
+      const { manifest, bytes } = await exportBundle({
+        dataDir,
+        path,
+        keys,
+        trustRoot: config.catalog.trustRoot,
+        program,
+        now,
+        keep,
+        expireDays,
+        spared,
+        sources: null,
+        since: since === null ? null : String(since),
+        need: null,
+        split: null,
+        force: true,
+        onProgress: () => undefined,
+      })
+      const sha256 = await digestOfChunks(createReadStream(path))
+      return { body: { file: path, size: bytes, sha256 }, size: bytes, sha256, manifest }
     },
     readRows: (after, sources) => read((reads) => rowsLeadingTo(reads, after, sources), []),
     remember: async (spared) => {
@@ -102,34 +111,6 @@ export function createExporter({ dataDir, config, keys, program, now }: Exporter
     discard({ body }) {
       if ('file' in body) rmSync(body.file, { force: true })
     },
-  }
-}
-
-/** Returns what writes a bundle into the fleet's folder. */
-function createExport({ dataDir, config, keys, program, now }: ExporterDeps) {
-  const { keep, expireDays } = config.bundle
-  return async (name: string, since: number | null, spared: readonly number[]): Promise<ExportedFile> => {
-    const path = join(fleetFolder(dataDir), name)
-    const { manifest, bytes } = await exportBundle({
-      dataDir,
-      path,
-      keys,
-      trustRoot: config.catalog.trustRoot,
-      program,
-      now,
-      keep,
-      expireDays,
-      spared,
-      sources: null,
-      since: since === null ? null : String(since),
-      need: null,
-      split: null,
-      force: true,
-      thin: name.endsWith('.thin'),
-      onProgress: () => undefined,
-    })
-    const sha256 = await digestOfChunks(createReadStream(path))
-    return { body: { file: path, size: bytes, sha256 }, size: bytes, sha256, manifest }
   }
 }
 

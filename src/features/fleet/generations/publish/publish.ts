@@ -190,7 +190,6 @@ async function commit(
       sources: bundles.sources,
       full: bundles.full,
       delta: bundles.delta,
-      thin: bundles.thin,
       contentDigest: isExported(state, bundles.sources) ? state.contentDigest : null,
       changes,
       log: rows.at(-1)?.id ?? last,
