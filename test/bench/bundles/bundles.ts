@@ -107,7 +107,7 @@ async function run({ dir, sandbox }: World, { size }: Options): Promise<Run> {
 async function carry(dir: string, source: string, target: string, ...more: readonly string[]): Promise<Carried> {
   const bundle = join(dir, 'bundle.zip')
   const exported = await command(join(dir, source), 'export', bundle, ...more)
-  const sequence = /"sequence":\s*(\d+)/.exec(exported.out)?.[1] ?? ''
+  const sequence = /^ {2}"sequence": (\d+)/m.exec(exported.out)?.[1] ?? ''
   const copyMs = copy(bundle, join(dir, 'copy.zip'))
   const imported = await command(target, 'import', bundle)
   const bytes = statSync(bundle).size
