@@ -185,7 +185,7 @@ function awaitBundle({ config: { bundle, data } }: LoadedConfig): number {
   const where =
     bundle.inbox === null
       ? 'patchmirror bundle import FILE'
-      : `put it to ${bundle.inbox} (bundle.inbox) and start the daemon, or patchmirror bundle import FILE`
+      : `bring it to ${bundle.inbox} (bundle.inbox) and start the daemon, or patchmirror bundle import FILE`
   print(`there is no upstream here: this mirror waits for ${which}`)
   print(`  ${where}`)
   print('  the mirror that has an upstream makes it: patchmirror bundle export FILE')

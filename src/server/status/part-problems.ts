@@ -152,12 +152,12 @@ function inboxProblem(code: string): MirrorProblem {
 const FAULTS_OF_TAG: Readonly<Record<string, string>> = {
   upstream_unreachable: 'its registry cannot be reached',
   upstream_auth: 'its registry refuses access',
-  upstream_not_found: 'its registry does not have the tag',
+  upstream_not_found: 'its host answers 404: the tag is not there, or it is no registry',
   upstream_status: 'its registry answers with an error',
   upstream_shape: 'its registry does not answer as one',
   upstream_too_large: 'its registry does not answer as one',
   config: 'the credential of its registry cannot be read',
-  storage: 'there is no room for what its tag names',
+  storage: 'what its tag names cannot be stored',
   bundle: 'what its tag names is refused',
 }
 

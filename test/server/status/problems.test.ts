@@ -203,7 +203,7 @@ test('what keeps an inbox from the tag that it follows is said by its kind, with
     problemsOf(status([], { boxes: { outbox: null, inbox: { ...inbox, problem: code } } }), config, NOW).map(
       ({ text }) => text,
     )
-  expect(of('upstream_not_found')).toEqual(['its registry does not have the tag'])
+  expect(of('upstream_not_found')).toEqual(['its host answers 404: the tag is not there, or it is no registry'])
   expect(of('upstream_auth')).toEqual(['its registry refuses access'])
   expect(of('EACCES')).toEqual(['it cannot be read'])
 })

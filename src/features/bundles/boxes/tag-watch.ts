@@ -53,9 +53,12 @@ async function bring(
   }
   arriving(name)
   const fetched = await fetchArtifact({ ...tag, name: digest }, config, () => undefined)
+  try {
+    renameSync(fetched.path, join(folder, name))
+  } finally {
+    fetched.close()
+  }
   for (const one of settledIn(folder)) sweep(one)
-  renameSync(fetched.path, join(folder, name))
-  fetched.close()
 }
 
 function settledIn(folder: string): string[] {

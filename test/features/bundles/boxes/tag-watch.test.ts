@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readReference } from '../../../../src/config/kinds/oci-reference.ts'
@@ -129,4 +129,18 @@ test('after a start what the tag names is judged again: keys or data may be othe
   await all.look(emptied.inbox)
   expect(emptied.settled).toMatchObject([{ outcome: 'imported' }])
   expect(questions(all).filter((line) => line.startsWith('GET /v2/acme/mirror/blobs/'))).toHaveLength(1)
+})
+
+test('an artifact that cannot be put into the folder leaves nothing of its download behind', async () => {
+  const all = await followed()
+  await all.publish()
+  all.registry.behave({
+    blob: (bytes) => {
+      rmSync(all.box, { recursive: true })
+      return bytes
+    },
+  })
+  await all.look()
+  expect(all.inbox.status()).toMatchObject({ imported: 0, problem: 'ENOENT' })
+  expect(readdirSync(all.mirror.dir).filter((name) => name.startsWith('.pm-'))).toEqual([])
 })
