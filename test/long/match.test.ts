@@ -71,6 +71,7 @@ async function queried(views: Views, { components }: InputSbom): Promise<Map<str
       source: querySourceOf(views),
       turns: createFairQueue(),
       now: () => 0,
+      leftOut: () => null,
       isGone: () => false,
     })
     const { results } = JSON.parse(answer.body.toString()) as {

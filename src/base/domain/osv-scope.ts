@@ -125,8 +125,21 @@ export function ecosystemsWithout({ include, vendors }: ScopeSettings, mirrored:
 /** Returns whether a scope takes every record of an ecosystem. */
 export function takesAllOf({ include, exclude, vendors }: ScopeSettings, ecosystem: string): boolean {
   const prefixes = vendors.map((vendor) => `${vendor.toLowerCase()}:`)
-  const named = split(include).ecosystems.some((one) => matches(one, ecosystem.toLowerCase(), prefixes))
-  return exclude.length === 0 && named
+  const asked = ecosystem.toLowerCase()
+  const unwanted = split(exclude)
+  const isTouched = unwanted.ecosystems.some((one) => matches(one, asked, prefixes) || matches(asked, one, prefixes))
+  if (isTouched || unwanted.prefixes.length > 0) return false
+  return include.length === 0 || split(include).ecosystems.some((one) => matches(one, asked, prefixes))
+}
+
+/** Returns whether a scope leaves out an ecosystem as a whole; false where ids decide, and where it takes some of its releases. */
+export function leavesOut({ include, exclude, vendors }: ScopeSettings, ecosystem: string): boolean {
+  const prefixes = vendors.map((vendor) => `${vendor.toLowerCase()}:`)
+  const asked = ecosystem.toLowerCase()
+  if (split(exclude).ecosystems.some((one) => matches(one, asked, prefixes))) return true
+  const wanted = split(include)
+  if (include.length === 0 || wanted.prefixes.length > 0) return false
+  return !wanted.ecosystems.some((one) => matches(one, asked, prefixes) || matches(asked, one, prefixes))
 }
 
 /** Returns the ecosystems that a record names, in lower case; malformed ones are ignored. */

@@ -13,6 +13,8 @@ interface JudgedBy {
   readonly systems: readonly string[]
   /** Releases that it names, and that are not known here. */
   readonly unreadReleases: readonly string[]
+  /** Ecosystems of its packages of which not all records are mirrored. */
+  readonly partEcosystems: readonly string[]
 }
 
 /** Returns what the mirror does not know about an SBOM, by the state of what it was judged with. `now`: Unix milliseconds. */
@@ -22,6 +24,7 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
   const gaps: readonly [MatchGap['code'], string | null][] = [
     ['age', snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null],
     ['records', describeMissing('osv', snapshot)],
+    ['records', describeScope(snapshot.scope, by.partEcosystems)],
     ['vex', isVexAhead ? `the VEX is dated ${vex.asOf}, ${NO_AGE}` : null],
     ['vex', vex.missing === 0 ? null : describeMissingVex(vex.missing)],
     ['patches', patches.partial === null ? null : describePartialPatches(patches.partial)],
@@ -33,6 +36,11 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
 
 /** Releases that are named in a text. */
 const MOST_NAMED = 5
+
+function describeScope(scope: string | null, ecosystems: readonly string[]): string | null {
+  if (scope === null || ecosystems.length === 0) return null
+  return `not all records of ${listed(ecosystems)} are mirrored here: osv.scope is ${scope}`
+}
 
 function describeSystems(systems: readonly string[]): string | null {
   if (systems.length < 2) return null

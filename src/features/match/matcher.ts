@@ -7,7 +7,7 @@ import { createStaleRule, refuseStale } from '../../server/snapshot/stale.ts'
 import type { Config } from '../../config/schema.ts'
 import { toIso } from '../../base/time.ts'
 import { activeSources, ageSecondsOf } from '../../base/domain/sources.ts'
-import { describeOsvScope, parseScopeText } from '../../base/domain/osv-scope.ts'
+import { type ScopeSettings, describeOsvScope, parseScopeText, takesAllOf } from '../../base/domain/osv-scope.ts'
 import type { openShortReads } from '../../store/reads.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { createByteLimit, judgeComponents } from './judging/judge.ts'
@@ -104,6 +104,10 @@ async function matchSbom(
   for (const one of suppressed) add(one.vex)
   for (const one of findings) for (const patch of one.patches) add(patch)
   const { packages, notJudged, allReleases, binaryNameOnly, rebuilt, unreadReleases } = judged
+  const partEcosystems = partOf(
+    shortReads.during(() => scopeOf(shortReads.reads), served),
+    judged.ecosystems,
+  )
   const counts = {
     components: components.length,
     packages,
@@ -114,8 +118,17 @@ async function matchSbom(
     ...countFindings(findings),
     suppressed: suppressed.length,
   }
-  const gaps = gapsOf({ snapshot, vex, patches, systems, unreadReleases }, now)
+  const gaps = gapsOf({ snapshot, vex, patches, systems, unreadReleases, partEcosystems }, now)
   return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps }
+}
+
+function scopeOf({ snapshots }: ShortReads['reads']): ScopeSettings | null {
+  return parseScopeText(snapshots.readSnapshot('osv')?.scope ?? null)
+}
+
+/** Returns those of some ecosystems of which a scope does not take all records. */
+function partOf(scope: ScopeSettings | null, ecosystems: readonly string[]): string[] {
+  return scope === null ? [] : ecosystems.filter((one) => !takesAllOf(scope, one))
 }
 
 /** Returns why the mirrored VEX is not used; null: it is. */
@@ -185,7 +198,7 @@ function snapshotOf(config: Config, { reads }: ShortReads, info: Views['info'], 
       ? own
       : { source: 'osv' as const, snapshot: info.snapshot, asOf: toIso(info.asOf), version: '' }
   const { asOf, stale } = refuseStale(createStaleRule(config, () => now)('osv', origin))
-  const scope = parseScopeText(stored?.scope ?? null)
+  const scope = scopeOf(reads)
   return {
     id: info.snapshot,
     publishedAt: stored !== null && isCurrent ? toIso(stored.publishedAt) : null,

@@ -1,5 +1,5 @@
 import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
-import { describeOsvScope, parseScopeText, takesAllOf } from '../../base/domain/osv-scope.ts'
+import { describeOsvScope, leavesOut, parseScopeText, takesAllOf } from '../../base/domain/osv-scope.ts'
 import type { Reads } from '../../store/reads.ts'
 
 /** Why a record is not stored that upstream lists, or may list. */
@@ -47,6 +47,13 @@ function whyNotFetched({ runs }: Pick<Reads, 'runs'>, id: string): string {
     return found?.slice(id.length + 2) ?? NO_REASON
   }
   return NO_REASON
+}
+
+/** Says that records of an ecosystem are not mirrored, because the scope leaves it out as a whole; null: it does not. */
+export function whyLeftOut({ snapshots }: Pick<Reads, 'snapshots'>, ecosystem: string): string | null {
+  const scope = parseScopeText(snapshots.readSnapshot('osv')?.scope ?? null)
+  if (scope === null || !leavesOut(scope, ecosystem)) return null
+  return `Records of ${ecosystem} are not mirrored here: osv.scope leaves them out (${describeOsvScope(scope)}).`
 }
 
 /**

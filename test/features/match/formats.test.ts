@@ -214,7 +214,7 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
   expect(new Set(prints).size).toBe(5)
 })
 
-const NOTHING_NAMED = { systems: [], unreadReleases: [] }
+const NOTHING_NAMED = { systems: [], unreadReleases: [], partEcosystems: [] }
 
 test('VEX that is dated later than the clock is a gap, also where the records are not', () => {
   const now = Date.parse('2026-07-02T00:00:00Z')
@@ -294,7 +294,7 @@ test('every format says by which source package a finding was found, and of how 
 })
 
 test('operating systems that contradict each other, and releases that are not known, are gaps', () => {
-  const named = { systems: ['debian-12', 'alpine-3.18'], unreadReleases: ['debian-\u001b99'] }
+  const named = { ...NOTHING_NAMED, systems: ['debian-12', 'alpine-3.18'], unreadReleases: ['debian-\u001b99'] }
   expect(gapsOf({ ...RESULT, ...named }, 0).filter(({ code }) => code === 'release')).toEqual([
     ...[
       'the SBOM names 2 operating systems (debian-12, alpine-3.18): none of them is taken for the release of components that name none',

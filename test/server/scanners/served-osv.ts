@@ -78,7 +78,7 @@ export function viewsOf(
 /** A server of the query API alone, on a free port. `current` can be changed. */
 export async function serveOsv(
   state: { current: QueryViews | null; enabled?: boolean },
-  more: Partial<Pick<OsvQueryOptions, 'now' | 'bodyTimeOf' | 'missing'>> = {},
+  more: Partial<Pick<OsvQueryOptions, 'now' | 'bodyTimeOf' | 'missing' | 'leftOut'>> = {},
 ) {
   const { now = () => 0 } = more
   const current = (): QueryViews => {
@@ -87,6 +87,7 @@ export async function serveOsv(
   }
   const query = createOsvQuery({
     missing: () => null,
+    leftOut: () => null,
     ...more,
     now,
     enabled: state.enabled !== false,

@@ -23,6 +23,8 @@ interface Judged {
   readonly rebuilt: number
   /** Releases that package URLs name, and that are not known here. */
   readonly unreadReleases: readonly string[]
+  /** The ecosystems whose records were asked. */
+  readonly ecosystems: readonly string[]
   /** The worst first. */
   readonly findings: readonly MatchFinding[]
   readonly notJudged: readonly NotJudged[]
@@ -141,6 +143,7 @@ function sumOf(judging: readonly Judging[]) {
     binaryNameOnly: judged.filter(({ component }) => component.binaryNameOnly).length,
     rebuilt: judged.filter(({ component }) => component.recordsOf !== null).length,
     unreadReleases: [...new Set(unread)],
+    ecosystems: [...new Set(judged.flatMap(({ identity }) => identity?.ecosystem.name ?? []))],
   }
 }
 

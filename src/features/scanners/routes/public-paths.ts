@@ -1,6 +1,6 @@
 import { BUCKET, QUERY_API, lacksQueryBase } from './paths.ts'
 import { PUBLIC_CACHING, createHeads } from '../../../server/http/response.ts'
-import { findMissingRecord } from '../../../server/lookup/missing-record.ts'
+import { findMissingRecord, whyLeftOut } from '../../../server/lookup/missing-record.ts'
 import type { NodeAnswer } from '../../../server/app.ts'
 import { type ServerPlugin, type ServerTools, below } from '../../../server/plugin.ts'
 import { createBucket } from './bucket.ts'
@@ -55,6 +55,8 @@ function createScannerPaths(maker: ViewsMaker | null, tools: ServerTools) {
     views,
     originOf: createViewOrigins(served),
     missing: (id) => findMissingRecord(served.reads, id),
+    leftOut: (ecosystem) =>
+      served.knownOrigin('osv')?.scope === undefined ? null : whyLeftOut(served.reads, ecosystem),
     enabled: config.views.query,
   })
   return { bucket, query } satisfies Record<string, NodeAnswer>

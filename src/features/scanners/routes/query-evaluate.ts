@@ -25,6 +25,8 @@ const QUERY_BOUNDS = {
 /** What an evaluation needs besides its request. */
 interface Evaluation {
   readonly source: QuerySource
+  /** Why records of an ecosystem are not mirrored here; null: they are. */
+  readonly leftOut: (ecosystem: string) => string | null
   /** The turns of its client among those of others. */
   readonly turns: Pick<FairQueue, 'next'>
   readonly now: () => number
@@ -58,7 +60,7 @@ async function evaluateBatch(request: unknown, evaluation: Evaluation): Promise<
   if (!Array.isArray(queries))
     throw new MirrorError('bad_request', 'Invalid JSON payload received: queries must be a list.')
   if (queries.length > mostQueries) throw new MirrorError('bad_request', 'Too many queries.')
-  for (const [at, query] of queries.entries()) checkQuery(query, at)
+  for (const [at, query] of queries.entries()) checkQuery(query, at, evaluation)
   const page = pageWith(briefly(evaluation), evaluation.now() + batchMs)
   const pages: BriefPage[] = []
   let returned = 0
@@ -100,9 +102,9 @@ function withoutContent({ found, next }: ResultPage): BriefPage {
 }
 
 /** Refuses a batch for a query that makes no sense before any work is done for the others. */
-function checkQuery(query: unknown, at: number): void {
+function checkQuery(query: unknown, at: number, evaluation: Pick<Evaluation, 'leftOut'>): void {
   try {
-    readQuestion(query)
+    readApiQuestion(query, evaluation)
   } catch (error) {
     throw atIndex(error, at)
   }
@@ -128,7 +130,8 @@ interface CountedPage {
   readonly done: () => void
 }
 
-function pageWith({ source, turns, now, isGone, share, isCrowded }: Evaluation, until: number) {
+function pageWith(evaluation: Evaluation, until: number) {
+  const { source, turns, now, isGone, share, isCrowded } = evaluation
   return async (query: unknown, records: number): Promise<CountedPage> => {
     let bytes = 0
     const done = (): void => share?.give(bytes)
@@ -147,7 +150,7 @@ function pageWith({ source, turns, now, isGone, share, isCrowded }: Evaluation, 
       },
     }
     try {
-      return { found: await search(source, readApiQuestion(query), bounds), done }
+      return { found: await search(source, readApiQuestion(query, evaluation), bounds), done }
     } catch (error) {
       done()
       throw error
@@ -158,10 +161,13 @@ function pageWith({ source, turns, now, isGone, share, isCrowded }: Evaluation, 
 /** Ecosystems whose ranges osv.dev passes over where no release is named: each release has fixes of its own. */
 const RANGES_OF_RELEASES = new Set(['Alpine', 'Ubuntu'])
 
-function readApiQuestion(query: unknown): Query {
+/** Throws `bad_request` also where the mirror leaves the ecosystem out: an empty answer would say that there is nothing. */
+function readApiQuestion(query: unknown, { leftOut }: Pick<Evaluation, 'leftOut'>): Query {
   const question = readQuestion(query)
-  const isListedOnly = RANGES_OF_RELEASES.has(question.ecosystem?.name ?? '')
-  return { ...question, isListedOnly }
+  const name = question.ecosystem?.name ?? ''
+  const why = name === '' ? null : leftOut(name)
+  if (why !== null) throw new MirrorError('bad_request', why)
+  return { ...question, isListedOnly: RANGES_OF_RELEASES.has(name) }
 }
 
 const CROWDED = 'Too many requests and answers wait: try again later.'

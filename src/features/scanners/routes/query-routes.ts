@@ -38,6 +38,8 @@ export interface OsvQueryOptions {
   readonly originOf: (views: QueryViews) => SnapshotOrigin
   /** Why a record is not here that upstream lists, or may list; null: it does not. */
   readonly missing: (id: string) => MissingRecord | null
+  /** Why records of an ecosystem are not mirrored here; null: they are. */
+  readonly leftOut: (ecosystem: string) => string | null
   /** False where the settings leave it out: every path is a 404 that names the setting. */
   readonly enabled: boolean
   readonly heads: Heads
@@ -89,7 +91,7 @@ function misplaced(path: string): string {
 const SWITCHED_OFF = 'This mirror answers no queries: views.serve has no query.'
 
 async function answerQuery(
-  { views, originOf, now, bodyTimeOf: timeOf = bodyTimeMs }: OsvQueryOptions,
+  { views, originOf, now, leftOut, bodyTimeOf: timeOf = bodyTimeMs }: OsvQueryOptions,
   queue: FairQueue,
   operation: QueryOperation,
   request: IncomingMessage,
@@ -106,7 +108,7 @@ async function answerQuery(
   share.queues(() => void (state.isCrowded = true)) // the searches take turns, so each can make room
   const isCrowded = (): boolean => state.isCrowded
   const { generation, value } = await withOneGeneration(views, (source) =>
-    evaluate(operation, body, { source, turns, now, isGone, share, isCrowded }),
+    evaluate(operation, body, { source, leftOut, turns, now, isGone, share, isCrowded }),
   )
   const exchange = { request, response, requestHeaders: readRequestHeaders(request.rawHeaders) }
   await sendOsvAnswer(exchange, value, originOf(generation))

@@ -181,6 +181,7 @@ test('findings are those of a batch of queries for the same purls', async () => 
     source: SOURCE,
     turns: createFairQueue(),
     now: () => 0,
+    leftOut: () => null,
     isGone: () => false,
   })
   const { results } = JSON.parse(answer.body.toString()) as {
