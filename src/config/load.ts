@@ -23,6 +23,8 @@ export interface LoadedConfig {
   readonly config: Config
   readonly origins: ReadonlyMap<string, string>
   readonly warnings: readonly string[]
+  /** Problems of settings whose file is not used: they have their default. */
+  readonly unread: readonly string[]
 }
 
 /** Where settings come from, and how much of them has to be there. */
@@ -52,15 +54,22 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   const layers = readLayers(options)
   const { cwd, validateCron = looksLikeCron, needsFile = () => true } = options
   const checked = checkValues(layers, { cwd, validateCron })
+  const [needed, unread] = split(checked.unread, needsFile)
   const problems = [
     ...layers.flatMap((layer) => layer.problems),
     ...checked.problems,
-    ...checked.unread.filter(({ key }) => needsFile(key)).map(({ problem }) => problem),
+    ...needed,
     ...checkTogether(checked, options.requireUpstream ?? false),
   ]
   if (problems.length > 0) throw configError(problems)
   const warnings = [...layers.flatMap((layer) => layer.warnings), ...findContradictions(checked, options.cronPeriod)]
-  return { config: buildConfig(checked), origins: checked.origins, warnings }
+  return { config: buildConfig(checked), origins: checked.origins, warnings, unread }
+}
+
+/** Returns the problems of the settings whose file is needed, and those of the others. */
+function split(all: readonly Unread[], needsFile: (key: string) => boolean): readonly [string[], string[]] {
+  const problemsOf = (some: readonly Unread[]): string[] => some.map(({ problem }) => problem)
+  return [problemsOf(all.filter(({ key }) => needsFile(key))), problemsOf(all.filter(({ key }) => !needsFile(key)))]
 }
 
 /** The shipped defaults, parsed once: they are part of the program. */

@@ -6,6 +6,7 @@ import { listKeysCommand } from '../../src/cli/mirror/keys.ts'
 import { digestCommand, needCommand } from '../../src/features/bundles/cli/need.ts'
 import { relayStatusCommand } from '../../src/features/relay/cli.ts'
 import { runsCommand } from '../../src/cli/mirror/runs.ts'
+import { statusCommand } from '../../src/cli/mirror/status/status.ts'
 import { syncCommand } from '../../src/cli/mirror/sync.ts'
 import { verifyCommand } from '../../src/cli/mirror/verify.ts'
 import { FEATURES } from '../../src/features.ts'
@@ -52,6 +53,7 @@ const VERBS: Record<string, [used: string[], run: () => number | Promise<number>
   need: [[], () => needCommand(join(folder(), 'need'), {})],
   digest: [[], () => digestCommand({})],
   verify: [[], () => verifyCommand({}, FEATURES)],
+  status: [['SERVER_CERT', 'SERVER_KEYS'], () => statusCommand({}, FEATURES)],
   runs: [[], () => runsCommand(undefined, { limit: '20' })],
   'keys list': [[], () => listKeysCommand({})],
   identity: [[], () => showIdentity({})],

@@ -7,14 +7,16 @@ import { type LogFile, createLog, openLogFile, writeLine } from '../../base/log.
 import { VERSION } from '../../base/version.ts'
 import { checkProxies, describeUnusableExceptions } from '../../config/proxies.ts'
 import { HIDE_KEYS, warnOfPlainKeys } from '../../config/rules/plain-keys.ts'
+import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
+import { SETTINGS } from '../../config/settings.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { goOffline } from '../../base/offline.ts'
 import { serviceManager } from '../../base/service-manager.ts'
 import { type DaemonSettings, announceSettings } from '../../store/database/daemon-settings.ts'
 import { hasImported } from '../../store/database/unread.ts'
 import { unsyncedHere } from '../store-access.ts'
-import { type GlobalOptions, settings } from '../context.ts'
+import { type GlobalOptions, loadSettings, settings } from '../context.ts'
 
 /** Options of `patchmirror serve`. */
 interface ServeOptions extends GlobalOptions {
@@ -27,7 +29,7 @@ const GRACE_MS = 15_000
 /** `patchmirror serve`: the daemon with these features. It resolves when a signal has stopped it cleanly. */
 export async function serveCommand(options: ServeOptions, features: readonly Feature[]): Promise<number> {
   const { offline = false } = options
-  const { config } = settingsOf(options)
+  const { config, unread } = settingsOf(options)
   if (offline) goOffline()
   else checkProxies(config, process.env)
   const logFile = openOwnLog(config.log)
@@ -36,7 +38,7 @@ export async function serveCommand(options: ServeOptions, features: readonly Fea
   const stopped = signalled()
   outliveTerminal()
   const warn = (text: string): void => log.warn({}, text)
-  for (const text of warningsAtStart(config, offline)) warn(text)
+  for (const text of [...warningsAtStart(config, offline), ...unread.map(describeUnread)]) warn(text)
   const manager = serviceManager({ env: process.env, pid: process.pid, warn })
   const read = (): Config => settingsOf(options).config
   const settingsInUse = createReload({ started: config, read, apply: agent.apply, log })
@@ -96,9 +98,18 @@ function announceUsed(dir: string, used: DaemonSettings, warn: (text: string) =>
   }
 }
 
+/** What the daemon serves and syncs with. Exports alone need the keys that sign bundles, outside of a fleet. */
+const FILES = SETTINGS.map(({ key }) => key).filter((key) => key !== 'bundle.signingKeys')
+
+function describeUnread(problem: string): string {
+  return `${problem} Bundles are not exported until that is solved and the daemon restarted.`
+}
+
 /** Below an air gap and for a reader there is no upstream to be named; anywhere else its absence is an oversight. */
-function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
-  const loaded = settings(options, false)
+function settingsOf(options: ServeOptions): LoadedConfig {
+  const isAlone = loadSettings(options, false, FILES).config.fleet.url === null
+  const files = isAlone ? FILES : undefined
+  const loaded = settings(options, false, files)
   const { config } = loaded
   if (options.offline === true) {
     const connecting = connectionIn(config)
@@ -107,7 +118,7 @@ function settingsOf(options: ServeOptions): ReturnType<typeof settings> {
   }
   if (config.upstream.apiRoot !== null || isReader(config) || isBelowGap(config)) return loaded
   try {
-    return settings(options, true)
+    return settings(options, true, files)
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error
     const below =

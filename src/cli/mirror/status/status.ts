@@ -2,7 +2,7 @@ import type { Status } from '../../../base/reports/status.ts'
 import type { Config } from '../../../config/schema.ts'
 import { whyUnread } from '../../../store/database/unread.ts'
 import { daemonUrl, withTakenPort } from '../../daemon-client.ts'
-import { type GlobalOptions, firstStep, print, settings } from '../../context.ts'
+import { type GlobalOptions, firstStep, print, settings, warn } from '../../context.ts'
 import { codeWithoutData, parseMaxAge, statusCode } from './code.ts'
 import { describeProblems } from './problems.ts'
 import { describeWebhooks } from './webhooks.ts'
@@ -34,9 +34,13 @@ interface StatusCommandOptions extends GlobalOptions {
   watch?: boolean
 }
 
+/** The files by which the daemon is asked; a lost one of the others is named, and the status is shown. */
+const ASKING = ['server.certFile', 'server.keys']
+
 /** `patchmirror status`: the daemon's own report when one runs, else the same from the data folder. */
 export async function statusCommand(options: StatusCommandOptions, features: readonly Feature[]): Promise<number> {
-  const { config } = settings(options, false)
+  const { config, unread } = settings(options, false, ASKING)
+  for (const problem of unread) warn(problem)
   const maxAgeHours = options.maxAge === undefined ? null : parseMaxAge(options.maxAge)
   const isJson = options.json === true
   const show = async (): Promise<number> =>

@@ -109,6 +109,11 @@ function openInbox(
   })
 }
 
+/** The daemon starts although the file of a key is lost: it serves without it. */
+const NO_KEY =
+  'bundle.signingKeys could not be read at the start ("patchmirror config --check" says why): put the key back, or name ' +
+  'another ("patchmirror bundle keygen FILE" makes one), and restart the daemon'
+
 /** Returns a function that fills the outbox once; it resolves with false on failure. */
 function createOut(
   { config, version, before }: BoxesStart,
@@ -124,6 +129,7 @@ function createOut(
   return async () => {
     show({ outbox: { last, exporting: true, problem: null, reason: null } })
     try {
+      if (keys.length === 0) throw new MirrorError('config', NO_KEY)
       const shipped = await fillOutbox({ ...deps, now: Date.now })
       if (shipped !== null) {
         const { sequence, kind, file, bytes } = shipped
