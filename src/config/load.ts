@@ -54,7 +54,9 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   const layers = readLayers(options)
   const { cwd, validateCron = looksLikeCron, needsFile = () => true } = options
   const checked = checkValues(layers, { cwd, validateCron })
-  const [needed, unread] = split(checked.unread, needsFile)
+  const problemsOf = (some: readonly Unread[]): string[] => some.map(({ problem }) => problem)
+  const needed = problemsOf(checked.unread.filter(({ key }) => needsFile(key)))
+  const unread = problemsOf(checked.unread.filter(({ key }) => !needsFile(key)))
   const problems = [
     ...layers.flatMap((layer) => layer.problems),
     ...checked.problems,
@@ -64,12 +66,6 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   if (problems.length > 0) throw configError(problems)
   const warnings = [...layers.flatMap((layer) => layer.warnings), ...findContradictions(checked, options.cronPeriod)]
   return { config: buildConfig(checked), origins: checked.origins, warnings, unread }
-}
-
-/** Returns the problems of the settings whose file is needed, and those of the others. */
-function split(all: readonly Unread[], needsFile: (key: string) => boolean): readonly [string[], string[]] {
-  const problemsOf = (some: readonly Unread[]): string[] => some.map(({ problem }) => problem)
-  return [problemsOf(all.filter(({ key }) => needsFile(key))), problemsOf(all.filter(({ key }) => !needsFile(key)))]
 }
 
 /** The shipped defaults, parsed once: they are part of the program. */

@@ -50,7 +50,8 @@ function main(port: MessagePort): void {
   }
   const queue = createQueue()
   const folder = inboxFolder(start.config)
-  const inbox = folder === null ? null : openInbox(start, folder, send, () => showInbox())
+  const watching = { onArriving: () => showInbox(), isEnding: queue.isEnding }
+  const inbox = folder === null ? null : openInbox(start, folder, send, watching)
   const showInbox = (): void => show({ inbox: inbox?.status() ?? null })
   const look = async (): Promise<void> => {
     await inbox?.look()
@@ -78,7 +79,7 @@ function openInbox(
   { config, before }: BoxesStart,
   folder: string,
   send: (message: FromBoxes) => void,
-  onArriving: () => void,
+  { onArriving, isEnding }: { readonly onArriving: () => void; readonly isEnding: () => boolean },
 ): Inbox {
   const { keys, revoked } = trustOf(config, { allowUnsigned: false, now: Date.now })
   try {
@@ -90,7 +91,7 @@ function openInbox(
   return createInboxImporter({
     folder,
     dataDir: config.data.dir,
-    ...(tag === null ? {} : { fetch: createTagWatch(config, tag, folder) }),
+    ...(tag === null ? {} : { fetch: createTagWatch(config, tag, folder, { isEnding }) }),
     onArriving,
     trust: { keys, revoked, now: Date.now },
     now: Date.now,
@@ -177,6 +178,7 @@ function createQueue() {
   }
   return {
     add,
+    isEnding: () => ending,
     async end(): Promise<void> {
       ending = true
       await running

@@ -65,7 +65,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
   let problem: string | null = null
   const carrier = createCarrier(deps)
   /** What is wrong, with the code of the error; reported once, until it has ended. */
-  const trouble = (code: string, message: string): void => {
+  const trouble = ({ code, message }: Trouble): void => {
     if (code !== problem) onTrouble(message)
     problem = code
   }
@@ -99,25 +99,51 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     })
   return {
     async look() {
-      let arrivals: InboxFile[] = []
-      try {
-        arrivals = listArrivals(folder)
-        skips = reportSkipped(listSkipped(folder), skips, onTrouble)
-        await carrier.fetch()
-        problem = null
-      } catch (error) {
-        if (error instanceof MirrorError) trouble(error.code, `inbox: ${error.message}`)
-        else {
-          const code = systemCode(error) ?? 'it cannot be read'
-          trouble(code, `the inbox ${folder} cannot be read (${code})`)
-        }
-      }
+      const { arrivals, skipped, faults } = await arrived(carrier, folder)
+      if (faults.some(isAborted)) return
+      for (const fault of faults) trouble(describeFault(fault, folder))
+      if (faults.length === 0) problem = null
+      skips = reportSkipped(skipped, skips, onTrouble)
       decisions.forgetOthers(arrivals)
       reportOverdue(decisions.overdue(), onTrouble)
       for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
     },
     status: () => ({ waiting: [...decisions.waiting(), ...carrier.arriving()], ...counts, lastRefused, problem }),
   }
+}
+
+/** What is in the folder now, and what went wrong when more was brought or the folder was read. */
+interface Arrived {
+  readonly arrivals: InboxFile[]
+  readonly skipped: readonly string[]
+  readonly faults: readonly unknown[]
+}
+
+/** Brings what else is to arrive, and lists all that is there. Never throws. */
+async function arrived(carrier: ReturnType<typeof createCarrier>, folder: string): Promise<Arrived> {
+  const faults: unknown[] = []
+  await carrier.fetch().catch((error: unknown) => faults.push(error))
+  try {
+    return { arrivals: listArrivals(folder), skipped: listSkipped(folder), faults }
+  } catch (error) {
+    return { arrivals: [], skipped: [], faults: [...faults, error] }
+  }
+}
+
+function isAborted(error: unknown): boolean {
+  return error instanceof MirrorError && error.code === 'aborted'
+}
+
+/** A fault that no bundle caused; `message` is for people. */
+interface Trouble {
+  readonly code: string
+  readonly message: string
+}
+
+function describeFault(error: unknown, folder: string): Trouble {
+  if (error instanceof MirrorError) return { code: error.code, message: `inbox: ${error.message}` }
+  const code = systemCode(error) ?? 'it cannot be read'
+  return { code, message: `the inbox ${folder} cannot be read (${code})` }
 }
 
 /** Brings what else is to arrive, and knows what it brings now. */

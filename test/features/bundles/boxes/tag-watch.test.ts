@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readReference } from '../../../../src/config/kinds/oci-reference.ts'
@@ -27,14 +27,19 @@ async function followed() {
   const tag = readReference(place)
   if (tag?.kind !== 'registry') throw new Error(`${place} is a tag`)
   let minutes = 0
+  const state = { isEnding: false }
   /** The inbox as a start of the daemon makes it. */
   const start = (into = mirror, more: Parameters<typeof watch>[2] = {}) =>
-    watch(box, into, { fetch: createTagWatch(config, tag, box, () => minutes * 60_000), ...more })
+    watch(box, into, {
+      fetch: createTagWatch(config, tag, box, { elapsed: () => minutes * 60_000, isEnding: () => state.isEnding }),
+      ...more,
+    })
   const arriving: string[] = []
   const onArriving = (): void => void arriving.push(...inbox.status().waiting.map(({ why }) => why))
   const { inbox, settled, troubles } = start(mirror, { onArriving })
   return {
     start,
+    state,
     arriving,
     registry,
     mirror,
@@ -143,4 +148,45 @@ test('an artifact that cannot be put into the folder leaves nothing of its downl
   await all.look()
   expect(all.inbox.status()).toMatchObject({ imported: 0, problem: 'ENOENT' })
   expect(readdirSync(all.mirror.dir).filter((name) => name.startsWith('.pm-'))).toEqual([])
+})
+
+test('the folder of the inbox is made again, and keeps the newest bundles that wait', async () => {
+  const all = await followed()
+  await all.publish()
+  rmSync(all.box, { recursive: true })
+  await all.look()
+  expect(all.inbox.status()).toMatchObject({ imported: 1, problem: null })
+  for (let at = 0; at < 40; at++) {
+    const path = join(all.box, `${String(at).padStart(2, '0')}.zip`)
+    writeFileSync(path, '')
+    utimesSync(path, at, at)
+  }
+  const bench = await above()
+  bench.sandbox.feed.change(1)
+  await bench.run('osv')
+  await all.publish()
+  await all.look()
+  const left = readdirSync(all.box).filter((name) => /^\d\d\.zip$/.test(name))
+  expect(left.sort().slice(0, 2)).toEqual(['11.zip', '12.zip'])
+  expect(left).toHaveLength(29)
+  expect(all.inbox.status()).toMatchObject({ imported: 2 })
+})
+
+test('a download is given up when the daemon stops, and leaves nothing', async () => {
+  const all = await followed()
+  await all.publish()
+  all.registry.behave({
+    blob: (bytes) => {
+      all.state.isEnding = true
+      return bytes
+    },
+  })
+  await all.look()
+  expect(all.inbox.status()).toMatchObject({ imported: 0, problem: null })
+  expect(all.troubles).toEqual([])
+  expect(readdirSync(all.mirror.dir).filter((name) => name.startsWith('.pm-'))).toEqual([])
+  all.state.isEnding = false
+  all.registry.behave({})
+  await all.look()
+  expect(all.inbox.status()).toMatchObject({ imported: 1 })
 })
