@@ -97,12 +97,17 @@ const SIGNS = new Map([
   ['limit', 'limit'],
 ])
 
-/** A range as people write it: `[>= 1.0 < 1.4.2]`. */
+/** A range as people write it: `[>= 1.0 < 1.4.2, >= 2.0 < 2.3]`. */
 function rangeText({ events }: AffectedRange): string {
-  const parts = events.flatMap((event) =>
-    Object.entries(event).map(([kind, version]) => `${SIGNS.get(kind) ?? kind} ${version}`),
-  )
-  return `[${parts.join(' ')}]`
+  const parts: string[] = []
+  let before = 'introduced'
+  for (const [kind, version] of events.flatMap((event) => Object.entries(event))) {
+    if (before !== 'introduced') parts.push(', ')
+    else if (parts.length > 0) parts.push(' ')
+    parts.push(`${SIGNS.get(kind) ?? kind} ${version}`)
+    before = kind
+  }
+  return `[${parts.join('')}]`
 }
 
 function packageWords({ ecosystem, name }: PackageName): string {

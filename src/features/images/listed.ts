@@ -84,7 +84,9 @@ function wantedSince(reads: Reads, since: string | undefined, now: number): Want
 function untrackedNotes({ untracked }: Tags): string[] {
   if (untracked.length === 0) return []
   const what = counted(untracked.length, 'listed tag')
-  return [`${what} may not have changed: nothing but the entry in the list is mirrored (catalog.scope)`]
+  return [
+    `${what} may not have changed: nothing but the entry in the list is mirrored ("patchmirror show IMAGE:TAG" says why)`,
+  ]
 }
 
 function readTags(reads: Reads, changed: ChangedTags | null): Tags {

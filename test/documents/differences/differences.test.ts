@@ -78,7 +78,7 @@ describe('the differences of two versions of a record', () => {
     expect(found).toEqual([
       'npm one: fix raised from 1.4.2 to 1.4.3',
       'npm one: fix lowered from 2.3.0 to 2.2.9',
-      'npm one: affected range changed from [>= 1.0.0 < 1.4.2 >= 2.0.0 < 2.3.0] to [>= 1.0.0 < 1.4.3 >= 2.0.0 < 2.2.9]',
+      'npm one: affected range changed from [>= 1.0.0 < 1.4.2, >= 2.0.0 < 2.3.0] to [>= 1.0.0 < 1.4.3, >= 2.0.0 < 2.2.9]',
     ])
     expect(words(about('npm', [{ introduced: '0' }]), about('npm', from0('1.2.3')))).toEqual([
       'npm one: fix added: 1.2.3',
