@@ -48,9 +48,9 @@ const feedFilter =
     expect({ query, answer: await mirror.json() }).toEqual({ query, answer: await upstream.json() })
   }
 
-const PATCHES = '4 Endpoints, GET /patches'
-const FEED = '4 Endpoints, GET /external/patch_feed'
-const SAME = 'the items that the service gives'
+const PATCHES = '4 `GET /patches`'
+const FEED = '4 `GET /external/patch_feed`'
+const SAME = 'the same items'
 
 /** Every rule of sections 4 to 9 that is no row of an endpoint table. */
 export const RULES: readonly Rule[] = [
