@@ -49,7 +49,7 @@ const INDEX: PathOperation = {
   responses: {
     ...mirrored({
       description: 'Id and date of each record.',
-      more: EDGE,
+      more: ['X-Mirror-Incomplete', ...EDGE],
     }),
     ...FAULTS,
   },
@@ -75,7 +75,7 @@ const ARCHIVE: PathOperation = {
   tags: TAGS,
   parameters: RANGES,
   responses: {
-    ...mirroredFile({ description: 'The archive.', more: ['x-goog-hash', ...EDGE] }),
+    ...mirroredFile({ description: 'The archive.', more: ['x-goog-hash', 'X-Mirror-Incomplete', ...EDGE] }),
     ...FAULTS,
   },
 }

@@ -10,7 +10,7 @@ import { chooseCoding, readRequestHeaders } from '../http/request-headers.ts'
 import { otherParameters, readPatchFilter } from '../snapshot/patch-filter.ts'
 import { type RequestTarget, ignoredField, readTarget, readablePath } from '../http/request-target.ts'
 import { missingFeed, notReady, notSynced, scopeToCome } from '../snapshot/not-ready.ts'
-import type { SnapshotOrigin } from '../http/origin.ts'
+import { type SnapshotOrigin, partFields } from '../http/origin.ts'
 import {
   FEEDS_ROOT,
   FILTERED_FEEDS,
@@ -120,7 +120,7 @@ function answerArchive({ served, edge }: Pick<MirrorOptions, 'served' | 'edge'>,
   const info = served.reads.osv.readArchive()
   if (info === null) throw notReady(served.reads, 'osv', OSV_ARCHIVE)
   const archive = served.archives.current(info)
-  return sendArchive(exchange, archive, origin, PUBLIC_CACHING, edge.of(origin))
+  return sendArchive(exchange, archive, origin, PUBLIC_CACHING, [...edge.of(origin), ...partFields(origin)])
 }
 
 type Route = (exchange: Exchange, url: string) => Promise<void> | undefined
@@ -148,7 +148,8 @@ function createRoutes(options: MirrorOptions): Route {
     const origin = served.originOf(paths.sourceOf(path) ?? 'feeds')
     const coding = chooseCoding(exchange.requestHeaders.acceptEncoding)
     const filter = FILTERED_FEEDS.has(path) && query !== '' ? readPatchFilter(query) : null
-    const more = FILTERED_FEEDS.has(path) ? ignoredField(otherParameters(query)) : []
+    const part = path === OSV_INDEX ? partFields(origin) : []
+    const more = FILTERED_FEEDS.has(path) ? ignoredField(otherParameters(query)) : part
     const send = (found: FeedAnswer): void => sendFound(exchange, path, origin, found, more)
     if (filter !== null) {
       const address = holderFor(exchange.response).address()

@@ -16,6 +16,8 @@ export interface SnapshotOrigin {
   readonly version: string
   /** Value of X-Mirror-Scope: the settings of the scope that the snapshot was made with; none without a scope. */
   readonly scope?: string
+  /** Set where items that upstream lists are missing. */
+  readonly isPart?: true
   /** Set when it is older than `maxAgeHours` and `staleAction` asks for a header or a refusal. */
   readonly stale?: Staleness
 }
@@ -31,7 +33,7 @@ interface Staleness {
 export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | null {
   const snapshot = reads.snapshots.readSnapshot(source)
   if (snapshot === null) return null
-  const { id, sequence, runId, publishedAt, scope } = snapshot
+  const { id, sequence, runId, publishedAt, scope, whole } = snapshot
   const asOf = reads.runs.readAsOf(source, snapshot)
   return {
     source,
@@ -39,6 +41,7 @@ export function readOrigin(reads: Reads, source: SourceName): SnapshotOrigin | n
     asOf: toIso(asOf),
     version: [id, sequence, runId, publishedAt].join(' '),
     ...(scope !== null && { scope: scopeValue(scope) }),
+    ...(!whole && { isPart: true }),
   }
 }
 
@@ -71,6 +74,11 @@ export function originFields({ snapshot, asOf, scope, stale }: SnapshotOrigin): 
   const own = ['X-Mirror-Snapshot', snapshot, 'X-Mirror-As-Of', asOf]
   if (scope !== undefined) own.push('X-Mirror-Scope', scope)
   return stale === undefined ? own : [...own, 'X-Mirror-Stale', stale.limit]
+}
+
+/** Returns the field that says that many records at once are not all that upstream lists; none where they are. */
+export function partFields({ isPart }: SnapshotOrigin): string[] {
+  return isPart === true ? ['X-Mirror-Incomplete', 'records'] : []
 }
 
 /** Returns a stored scope as a header value: `include="npm", exclude="GHSA-"`, in percent-encoding. */

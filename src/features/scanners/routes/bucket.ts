@@ -17,7 +17,7 @@ import type { ServedSnapshot } from '../../../server/snapshot/served.ts'
 import type { Reads } from '../../../store/reads.ts'
 import { refuseStale } from '../../../server/snapshot/stale.ts'
 import { chooseCoding, readRequestHeaders } from '../../../server/http/request-headers.ts'
-import type { SnapshotOrigin } from '../../../server/http/origin.ts'
+import { type SnapshotOrigin, partFields } from '../../../server/http/origin.ts'
 import { decodePart, rawTarget, readablePath } from '../../../server/http/request-target.ts'
 import {
   type ViewsInUse,
@@ -141,7 +141,7 @@ function sendAsset(options: BucketOptions, call: BucketCall, asset: ViewAsset): 
   const form = gzip !== null && coding === 'gzip' ? gzip : asset
   const packed = form === asset && gzip?.file === asset.file ? gzip : null
   const file = openForm(options, views, asset, { ...form, packed })
-  const more = [...derivedHead(asset), ...options.edge.ofViews(origin)]
+  const more = [...derivedHead(asset), ...options.edge.ofViews(origin), ...partFields(origin)]
   const manner = { origin, cacheControl: PUBLIC_CACHING, type, sha256, crc32c, coding, more }
   return sendFile(exchange, file, manner).finally(() => file.release())
 }

@@ -13,7 +13,7 @@ const ID = idParameter('id', 'Id of the record', 'CVE-2026-1')
 function fileContract(summary: string, type: string, parameters: readonly InputParameter[] = []): PathOperation {
   const isText = type !== 'application/zip'
   const coding = isText ? (['Content-Encoding'] as const) : []
-  const more = ['x-goog-hash', 'X-Mirror-Derived', ...EDGE, ...coding] as const
+  const more = ['x-goog-hash', 'X-Mirror-Derived', 'X-Mirror-Incomplete', ...EDGE, ...coding] as const
   return {
     summary,
     tags: TAGS,
@@ -62,7 +62,14 @@ function queryContract(
   { asked, required }: { readonly asked: ComponentRef; readonly required: boolean },
   answered: ComponentRef,
 ): PathOperation {
-  const headers = ['Cache-Control', 'Vary', 'Content-Encoding', ...MIRRORED, 'X-Mirror-Derived'] as const
+  const headers = [
+    'Cache-Control',
+    'Vary',
+    'Content-Encoding',
+    ...MIRRORED,
+    'X-Mirror-Derived',
+    'X-Mirror-Incomplete',
+  ] as const
   return {
     summary,
     description: "osv.dev's query API. Queries by commit are refused (400).",

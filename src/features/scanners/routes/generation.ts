@@ -124,13 +124,14 @@ export function createViewOrigins(served: Pick<ServedSnapshot, 'knownOrigin' | '
     const { snapshot, asOf } = views.info
     if (now?.snapshot === snapshot) return now
     if (made?.views !== views) {
-      const scope = now?.scope === undefined ? {} : { scope: now.scope }
+      const { scope, isPart } = now ?? {}
       const origin = {
         source: 'osv' as const,
         snapshot,
         asOf: toIso(asOf),
         version: views.folder,
-        ...scope,
+        ...(scope !== undefined && { scope }),
+        ...(isPart === true && { isPart }),
       }
       made = { views, origin }
     }

@@ -2,7 +2,7 @@ import type { ServerResponse, IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { shareFor } from '../../../base/connections/responses.ts'
-import { originHeaders } from '../../../server/http/origin.ts'
+import { originHeaders, partFields } from '../../../server/http/origin.ts'
 import { toIsoOrNull, parseDate } from '../../../base/time.ts'
 import type { SearchResult, ResultPage } from '../../../documents/records/search.ts'
 import { chooseCoding } from '../../../server/http/request-headers.ts'
@@ -78,7 +78,7 @@ export async function sendOsvAnswer(
   const body = coding === 'gzip' ? await compress(plain, { level: LEVEL }) : plain
   if (exchange.response.destroyed) return
   shareFor(exchange.response).release() // the answer counts from here on
-  const more = derivedHead({ prefixes })
+  const more = [...derivedHead({ prefixes }), ...partFields(origin)]
   respondUnstored(exchange, { body, coding, vary: 'Accept-Encoding', origin, more })
 }
 
