@@ -18,6 +18,7 @@ import {
   filePath,
   identifier,
   osvScopeEntry,
+  registryPlace,
   scopePattern,
   trustedHost,
   vendorName,
@@ -128,6 +129,7 @@ export const SCHEMA = {
     serve: list(choice(['bucket', 'derived', 'query', 'vex', 'findings'], 'bucket')),
     vendors: list(ecosystemVendor()),
   },
+  images: { registry: nullable(registryPlace()) },
   ...EXCHANGE,
   log: {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info'),

@@ -87,6 +87,7 @@ export function applyLive(
   if (changed.some((key) => key.startsWith('relay.'))) on.signals.send('relaySettings')
   if (changed.some((key) => key.startsWith('fleet.'))) on.gate?.apply()
   if (!changed.some((key) => /chedule$/.test(key))) return
+  on.signals.send('schedules')
   on.schedule?.handOver() // what was due at the start of the daemon has run
   const next = on.startSchedule?.(config.sync)
   if (next !== undefined) on.schedule = next

@@ -10,6 +10,8 @@ interface Happenings {
   readonly delivered: () => void
   /** Settings of the relay changed, or whether this mirror leads. */
   readonly relaySettings: () => void
+  /** The settings name other times for what is scheduled. */
+  readonly schedules: () => void
 }
 
 /** Tells what happens to all that follow it, in the order in which they were added. */
@@ -26,6 +28,7 @@ export function createSignals(): Signals {
     judged: [],
     delivered: [],
     relaySettings: [],
+    schedules: [],
   }
   return {
     on: (name, follow) => void followers[name].push(follow),

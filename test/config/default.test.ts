@@ -153,6 +153,7 @@ test('the defaults are those that the manual documents', () => {
     },
     edge: { maxAgeSeconds: 0, tagHeader: 'none', purge: [] },
     views: { serve: ['bucket', 'derived', 'query', 'vex', 'findings'], vendors: ['Root'] },
+    images: { registry: null },
     bundle: {
       signingKeys: [],
       trustedKeys: [],

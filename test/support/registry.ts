@@ -19,6 +19,8 @@ export interface RegistryManner {
   ping?: number
   /** What is sent in place of a blob. */
   blob?: (bytes: Buffer) => Buffer | 'endless' | 'broken'
+  /** Answers a request in another way, or never; false: as all others. */
+  own?: (url: string, response: ServerResponse) => boolean
   /** What is sent in place of a manifest. */
   manifest?: (bytes: Buffer) => Buffer
 }
@@ -73,6 +75,7 @@ function answer(stored: Stored, call: Call): void {
   const { url, response } = call
   if (url.startsWith('/token')) return giveToken(stored, call)
   if (!isAllowed(stored, call)) return
+  if (stored.state.manner.own?.(url, response) === true) return
   if (url === '/v2/') return void response.writeHead(stored.state.manner.ping ?? 200).end()
   const [, kind = '', name = ''] = /^\/v2\/.+?\/(blobs\/uploads|blobs|manifests)\/?([^?]*)/.exec(url) ?? []
   if (kind === 'manifests') return ofManifest(stored, call, name)

@@ -23,6 +23,7 @@ const PROBLEM_CODE = oneOf([
   'webhooks',
   'outbox',
   'inbox',
+  'registry',
   'views',
   'findings',
   'damaged', // the last verification found what it could not heal

@@ -16,7 +16,7 @@ import { REPORTED_PROBLEM } from './problems.ts'
 import { TAG_FINDINGS, VIEWS } from './scanners.ts'
 import { SOURCE_STATUS } from './sources.ts'
 import { STORAGE, VERIFIED } from './storage.ts'
-import { BOXES, BUNDLE, EDGE_TARGET, RELAY_TARGET } from './transfer.ts'
+import { BOXES, BUNDLE, EDGE_TARGET, IN_REGISTRY, RELAY_TARGET } from './transfer.ts'
 import { WEBHOOKS } from './webhooks.ts'
 
 /** The report on the whole mirror, as `/-/status` answers it. Nothing in it is secret or contains the name of a folder. */
@@ -48,6 +48,8 @@ export const STATUS = object(
     boxes: optional(brief(BOXES)),
     /** Shared caches to purge, where the settings name any. */
     edge: optional(brief(list(EDGE_TARGET))),
+    /** Which images the registry of the settings has, where they name one. */
+    registry: optional(brief(IN_REGISTRY)),
     /** Its part in a fleet, where it has one. */
     fleet: optional(brief(FLEET)),
     /** Everything that is wrong, the most severe first. */

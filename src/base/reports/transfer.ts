@@ -39,6 +39,22 @@ export const EDGE_TARGET = object({
 })
 export type EdgeTargetStatus = TypeOf<typeof EDGE_TARGET>
 
+/** The images of the catalog in the registry of `images.registry`, without its address, which is private. */
+export const IN_REGISTRY = object({
+  images: COUNT,
+  there: COUNT,
+  /** The registry said that it has none of this digest. */
+  missing: COUNT,
+  /** Neither is known, or not yet. */
+  unknown: COUNT,
+  checking: FLAG,
+  /** When a check of them last ended in which the registry answered each request, with whatever status; null: none yet. */
+  checkedAt: MAYBE_DATE,
+  /** Error code for an image that is not known; null: none failed. */
+  problem: MAYBE_TEXT,
+})
+export type RegistryStatus = TypeOf<typeof IN_REGISTRY>
+
 /** `delta`: only what changed since an earlier bundle. */
 const BUNDLE_KIND = oneOf(['full', 'delta'])
 

@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { readPemFile } from './pem-files.ts'
 import { type Setting, type Parsed, textSetting } from './base.ts'
+import { isRegistryPlace } from './oci-reference.ts'
 import { FEEDS_ROOT, OSV_ROOT, PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
 import { UNIX_PEER } from '../../base/connections/limit.ts'
 import { parseScopeEntry } from '../../base/domain/osv-scope.ts'
@@ -14,6 +15,13 @@ const BUILT_IN = [...PUBLIC_FEEDS.map(({ path }) => path), OSV_ROOT.slice(0, -1)
 export function directory(): Setting<string> {
   return textSetting('a folder; a relative one counts from the working directory', 'data', (path, at) =>
     path.includes('\0') ? { fault: 'contains a NUL character' } : { value: resolve(at.cwd, path) },
+  )
+}
+
+/** A registry, or a part of it, without the slash at its end. */
+export function registryPlace(): Setting<string> {
+  return textSetting('HOST[:PORT][/PREFIX]', 'registry.example.com/mirror', (text) =>
+    isRegistryPlace(text) ? { value: text.replace(/\/$/, '') } : { fault: 'is no HOST[:PORT][/PREFIX] of a registry' },
   )
 }
 

@@ -32,6 +32,15 @@ export function readReference(text: string): OciReference | null {
   return text.startsWith('oci://') ? registryOf(text) : layoutOf(text)
 }
 
+/** Whether a text is HOST or HOST/PREFIX, below which a registry has repositories. */
+export function isRegistryPlace(text: string): boolean {
+  try {
+    return readReference(`oci://${text.replace(/\/$/, '')}/a`)?.kind === 'registry'
+  } catch {
+    return false
+  }
+}
+
 function registryOf(text: string): RegistryReference {
   const slash = text.indexOf('/', 'oci://'.length)
   const host = text.slice('oci://'.length, slash < 0 ? undefined : slash)

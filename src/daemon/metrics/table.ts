@@ -303,6 +303,22 @@ export const METRICS: readonly Metric[] = [
   ],
 
   [
+    'patchmirror_images_registry',
+    'Images of the catalog, by whether images.registry has them.',
+    'gauge',
+    ['state'],
+    ({ registry }) =>
+      registry === undefined ? [] : (['there', 'missing', 'unknown'] as const).map((state) => [registry[state], state]),
+  ],
+  [
+    'patchmirror_images_registry_timestamp_seconds',
+    'When images.registry last answered each request.',
+    'gauge',
+    [],
+    ({ registry }) => [[seconds(registry?.checkedAt ?? null)]],
+  ],
+
+  [
     'patchmirror_certificate_expiry_timestamp_seconds',
     'When a certificate of the mirror expires.',
     'gauge',

@@ -34,6 +34,7 @@ const CHECKS: Readonly<Record<ProblemCode, ListedCheck>> = {
   webhooks: 'dead-letters',
   outbox: 'boxes',
   inbox: 'boxes',
+  registry: 'boxes',
   views: 'views',
   findings: 'views',
 }

@@ -1,73 +1,117 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
-import { expectRegistry, hasManifest, openRepository } from '../bundles/oci/registry.ts'
+import type { Presence } from '../../store/catalog/in-registry.ts'
+import { expectOwn404, expectRegistry, hasManifest, isTooMany, openRepository } from '../bundles/oci/registry.ts'
 import { type RegistryReference, readReference } from '../../config/kinds/oci-reference.ts'
 import { type CatalogImage, pinned, withoutRegistry } from './formats.ts'
 
-/** What is known of an image in a registry: it answered for the digest, it answered that there is none, or neither. */
-export type Presence = { readonly is: 'there' | 'missing' } | { readonly is: 'not known'; readonly why: string }
+type Network = Pick<Config, 'upstream' | 'network'>
+type Unknown = Extract<Presence, { is: 'not known' }>
 
 /** Repositories that are asked at a time. */
 const AT_ONCE = 8
+/** Requests in a row without an answer, or with the answer that they are too many, after which a registry is asked no more. */
+const GIVE_UP = 3
 
-/** Asks a registry for each image by its digest (HEAD), each once. `place`: HOST/PREFIX; the repositories are below it, without their registry. */
+/**
+ * Asks a registry for each image by its digest (HEAD), each once. `place`: HOST/PREFIX; the repositories are below it, without their
+ * registry. `onAnswer` is called for each image as it is known.
+ */
 export async function checkImages(
-  network: Pick<Config, 'upstream' | 'network'>,
+  network: Network,
   place: string,
   images: readonly CatalogImage[],
+  onAnswer: (image: CatalogImage, presence: Presence) => void = () => undefined,
 ): Promise<ReadonlyMap<string, Presence>> {
   const byName = new Map(images.map((one) => [pinned(one), one]))
   const repositories = [...Map.groupBy(byName.values(), (one) => one.repository).values()]
   const found = new Map<string, Presence>()
+  const tell = (image: CatalogImage, presence: Presence): void => {
+    found.set(pinned(image), presence)
+    onAnswer(image, presence)
+  }
+  const ask = createAsking()
   const work = async (): Promise<void> => {
     for (let next = repositories.pop(); next !== undefined; next = repositories.pop())
-      for (const [name, presence] of await askRepository(network, place, next)) found.set(name, presence)
+      await askRepository({ network, place, ask, tell }, next)
   }
   await Promise.all(Array.from({ length: AT_ONCE }, work))
   return found
 }
 
+/** What the images of a repository are asked with. */
+interface Asking {
+  readonly network: Network
+  readonly place: string
+  readonly ask: ReturnType<typeof createAsking>
+  readonly tell: (image: CatalogImage, presence: Presence) => void
+}
+
 /** Asks for the images of one repository, in one session; where it cannot be asked, none of them is known. */
-async function askRepository(
-  network: Pick<Config, 'upstream' | 'network'>,
-  place: string,
-  images: readonly CatalogImage[],
-): Promise<Map<string, Presence>> {
+async function askRepository({ network, place, ask, tell }: Asking, images: readonly CatalogImage[]): Promise<void> {
   const [first] = images
-  const named = await orWhy(() => Promise.resolve(referenceOf(place, first)))
-  if ('is' in named) return new Map(images.map((image) => [pinned(image), named]))
+  const named = referenceOf(place, first)
+  if ('is' in named) return images.forEach((image) => tell(image, named))
   const repository = openRepository(network, named, 'pull')
+  let isProved = false
   try {
-    const why = await orWhy(() => expectRegistry(repository).then(() => null))
-    const answers = new Map<string, Presence>()
+    const why = await ask(() => expectRegistry(repository).then(() => null))
     for (const image of images) {
       const one = { ...repository, reference: { ...named, name: image.digest } }
-      answers.set(pinned(image), why ?? (await orWhy(() => presenceOf(one))))
+      const answer = why ?? (await ask(() => presenceOf(one, isProved)))
+      isProved ||= answer.is !== 'not known' // the repository answers as one of a registry
+      tell(image, answer)
     }
-    return answers
   } finally {
     await repository.session.close()
   }
 }
 
-/** Returns where an image is in the registry. Throws `usage` for a name that no registry can have. */
-function referenceOf(place: string, image: CatalogImage | undefined): RegistryReference {
-  const reference =
-    image === undefined ? null : readReference(`oci://${place.replace(/\/$/, '')}/${pinned(withoutRegistry(image))}`)
-  if (reference?.kind === 'registry') return reference
+/** Returns what makes requests of a registry; where it does not answer, no more of them: the rest is not known for the same reason. */
+function createAsking() {
+  let inRow = 0
+  let silence: Unknown | null = null
+  return async <T>(work: () => Promise<T>): Promise<T | Unknown> => {
+    if (silence !== null) return silence
+    try {
+      const answer = await work()
+      inRow = 0
+      return answer
+    } catch (error) {
+      const unknown = unknownFor(error)
+      inRow = unknown.code === 'upstream_unreachable' || isTooMany(error) ? inRow + 1 : 0
+      if (inRow === GIVE_UP)
+        silence = {
+          ...unknown,
+          why: `${unknown.why}; so for ${GIVE_UP} requests in a row: no more were made`,
+          code: null,
+        }
+      return unknown
+    }
+  }
+}
+
+/** Returns that it is not known, with the reason. Throws what says nothing about the registry. */
+function unknownFor(error: unknown): Unknown {
+  if (!(error instanceof MirrorError) || error.code === 'config') throw error
+  return { is: 'not known', why: error.message, code: error.code }
+}
+
+/** Returns where an image is in the registry; that it is not known for a name that no registry can have. */
+function referenceOf(place: string, image: CatalogImage | undefined): RegistryReference | Unknown {
+  const name = image === undefined ? '' : pinned(withoutRegistry(image))
+  try {
+    const reference = readReference(`oci://${place.replace(/\/$/, '')}/${name}`)
+    if (reference?.kind === 'registry') return reference
+  } catch (error) {
+    return unknownFor(error)
+  }
   throw new MirrorError('usage', `${place} is no registry`)
 }
 
-async function presenceOf(repository: Parameters<typeof hasManifest>[0]): Promise<Presence> {
-  return { is: (await hasManifest(repository)) ? 'there' : 'missing' }
-}
-
-/** What `work` returns; where it fails, that it is not known, with the reason. */
-async function orWhy<T>(work: () => Promise<T>): Promise<T | Presence> {
-  try {
-    return await work()
-  } catch (error) {
-    if (!(error instanceof MirrorError) || error.code === 'config') throw error
-    return { is: 'not known', why: error.message }
-  }
+/** `isProved`: whether the repository has answered as one of a registry, so that its 404 is about the image. */
+async function presenceOf(repository: Parameters<typeof hasManifest>[0], isProved: boolean): Promise<Presence> {
+  if (await hasManifest(repository)) return { is: 'there' }
+  if (!isProved) await expectOwn404(repository)
+  return { is: 'missing' }
 }

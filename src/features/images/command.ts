@@ -2,9 +2,12 @@ import { MirrorError } from '../../base/errors.ts'
 import { counted } from '../../base/text.ts'
 import { type GlobalOptions, note, print, printJson, settings, warn } from '../../cli/context.ts'
 import { table, visibleLines } from '../../cli/output.ts'
-import { readReference } from '../../config/kinds/oci-reference.ts'
+import { isRegistryPlace } from '../../config/kinds/oci-reference.ts'
 import { UNKNOWN, refuseLookup } from '../lookup/open.ts'
-import { type Presence, checkImages } from './check.ts'
+import { describeRegistry } from '../../cli/mirror/status/lines.ts'
+import type { Config } from '../../config/schema.ts'
+import { type Presence, readRegistryNote, sumOf } from '../../store/catalog/in-registry.ts'
+import { checkImages } from './check.ts'
 import { IMAGE_FORMATS, type WriteImages, pinned } from './formats.ts'
 import { type ListedImage, type ListedImages, listImages } from './listed.ts'
 
@@ -50,6 +53,15 @@ export async function imagesCommand(options: ImagesOptions): Promise<number> {
   return isWhole && states.every(({ presence }) => presence.is === 'there') ? 0 : UNKNOWN
 }
 
+/** Returns what is kept of the registry of the settings, where no daemon answers. */
+export function describeKept(config: Config): string[] {
+  const { registry } = config.images
+  if (registry === null) return []
+  return describeRegistry(config, {
+    registry: { ...sumOf(readRegistryNote(config.data.dir, registry)), checking: false },
+  })
+}
+
 /** Writes for a tool what a registry is not known to have. */
 function printRest(states: readonly ImageState[], listed: ListedImages, write: WriteImages): void {
   const rest = states.filter(({ presence }) => presence.is !== 'there')
@@ -67,13 +79,8 @@ function headOf({ snapshot, asOf, since }: ListedImages): string {
 }
 
 function refuseOtherPlace(place: string): void {
-  try {
-    readReference(`oci://${place.replace(/\/$/, '')}/a`)
-  } catch (error) {
-    if (!(error instanceof MirrorError)) throw error
-    const text = `--check takes HOST or HOST/PREFIX, such as registry.example.com/mirror, not ${place}`
-    throw new MirrorError('usage', text, { cause: error })
-  }
+  if (isRegistryPlace(place)) return
+  throw new MirrorError('usage', `--check takes HOST or HOST/PREFIX, such as registry.example.com/mirror, not ${place}`)
 }
 
 /** Returns the images with names that begin with TO in place of FROM. Throws `usage`. */
@@ -119,7 +126,7 @@ interface ImageState {
 }
 
 function presenceOf(found: ReadonlyMap<string, Presence>, image: ListedImage): Presence {
-  return found.get(pinned(image)) ?? { is: 'not known', why: 'it was not asked for' }
+  return found.get(pinned(image)) ?? { is: 'not known', why: 'it was not asked for', code: null }
 }
 
 function nameCell({ image }: ImageState): string[] {

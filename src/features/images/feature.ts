@@ -23,9 +23,11 @@ const IMAGES_VERBS: readonly VerbPart[] = [
   },
 ]
 
-/** Lists the images of the mirrored catalog for the tools that copy them, and looks which of them a registry has. */
+/** Lists the images of the mirrored catalog for the tools that copy them, and looks which of them a registry has: the command once, the daemon again and again. */
 export const images: Feature = {
   name: 'images',
   needs: ['bundles', 'lookup'],
   verbs: { ask: IMAGES_VERBS },
+  commands: async () => ({ statusLines: (await import('./command.ts')).describeKept }),
+  daemon: async () => ({ start: (await import('./start.ts')).startRegistryCheck }),
 }

@@ -74,6 +74,11 @@ export function listImages(config: Config, since: string | undefined, now: numbe
   )
 }
 
+/** Reads all images of the mirrored catalog, without a judgement of its age and of what it lacks. */
+export function readImages(reads: Reads): readonly ListedImage[] {
+  return readTags(reads, null).images
+}
+
 function wantedSince(reads: Reads, since: string | undefined, now: number): Wanted {
   if (since === undefined) return { changed: null, notes: [] }
   const changed = changedSince(reads, since, now)

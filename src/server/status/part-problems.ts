@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { counted } from '../../base/text.ts'
-import { FLEET_PAUSED, describeUnread } from '../../base/domain/status.ts'
+import { FLEET_PAUSED, describeUnread, registryFault } from '../../base/domain/status.ts'
 import { judgeFleet } from './fleet.ts'
 import { type MirrorProblem, problem } from './problem.ts'
 import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
@@ -22,6 +22,7 @@ export function partProblems(status: Status, config: Config, now: number): Mirro
     ...edgeProblems(status),
     ...webhookProblems(status),
     ...bundleProblems(status),
+    ...registryProblem(status),
     ...viewProblems(status),
     ...derivedProblems(status),
     ...damageProblem(status),
@@ -138,6 +139,14 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
     found.push(problem('inbox', 'warning', 'Bundle inbox', 'a bundle was refused', more))
   }
   return found
+}
+
+/** The address is in the log alone, as that of an inbox. What is missing is no fault of the mirror. */
+function registryProblem({ registry }: Status): MirrorProblem[] {
+  if (registry === undefined || registry.problem === null) return []
+  const text = `it is not known of ${counted(registry.unknown, 'image')} whether images.registry has them`
+  const detail = `${registryFault(registry.problem)}; the log has the reason, and it is asked again`
+  return [problem('registry', 'warning', 'Registry', text, { detail })]
 }
 
 /** What keeps the inbox from its bundles. Of a tag that it follows, the address is in the log alone: this report is public. */

@@ -3,7 +3,7 @@ import type { FleetStatus } from '../../base/reports/fleet.ts'
 import type { ReportedProblem } from '../../base/reports/problems.ts'
 import type { TagFindingsStatus, ViewsStatus } from '../../base/reports/scanners.ts'
 import type { Status } from '../../base/reports/status.ts'
-import type { BoxesStatus, EdgeTargetStatus } from '../../base/reports/transfer.ts'
+import type { BoxesStatus, EdgeTargetStatus, RegistryStatus } from '../../base/reports/transfer.ts'
 import type { WebhooksReport } from '../../base/reports/webhooks.ts'
 import type { Config } from '../../config/schema.ts'
 import type { PinnedReads } from '../../store/reads.ts'
@@ -36,6 +36,8 @@ export interface ShownParts extends Pick<StatusOptions, 'progressOf' | 'instance
   readonly fleet?: () => FleetStatus
   /** State of the shared caches to purge. */
   readonly edge?: () => readonly EdgeTargetStatus[]
+  /** Which images a registry has. */
+  readonly registry?: () => RegistryStatus
 }
 
 /** Reports on the mirror, built once a second at most. */
@@ -105,7 +107,7 @@ async function readWebhooks(options: ReportOptions): Promise<WebhooksReport | un
 }
 
 async function withNow(status: Status, options: ReportOptions): Promise<Status> {
-  const { views, findings, boxes, fleet, edge } = options
+  const { views, findings, boxes, fleet, edge, registry } = options
   const webhooks = await readWebhooks(options)
   return {
     ...status,
@@ -115,6 +117,7 @@ async function withNow(status: Status, options: ReportOptions): Promise<Status> 
     ...(boxes && { boxes: boxes() }),
     ...(fleet && { fleet: fleet() }),
     ...(edge && { edge: edge() }),
+    ...(registry && { registry: registry() }),
   }
 }
 

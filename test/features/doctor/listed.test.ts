@@ -140,6 +140,19 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
     { boxes: { outbox: null, inbox: { ...INBOX, problem: 'EACCES' } } },
     { boxes: { outbox: null, inbox: { ...INBOX, problem: 'upstream_auth' } } },
   ],
+  registry: [
+    {
+      registry: {
+        images: 3,
+        there: 1,
+        missing: 0,
+        unknown: 2,
+        checking: false,
+        checkedAt: null,
+        problem: 'upstream_auth',
+      },
+    },
+  ],
   views: [
     { views: [{ ...VIEWS, failing: true }] },
     { views: [{ ...VIEWS, state: 'unreadable' }] },

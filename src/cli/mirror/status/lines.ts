@@ -6,7 +6,7 @@ import { maySync } from '../../../base/domain/sources.ts'
 import type { Config } from '../../../config/schema.ts'
 import { judgedWords, whyNoTags } from '../../../store/findings/words.ts'
 import { timeOf } from '../../output.ts'
-import { describeUnread } from '../../../base/domain/status.ts'
+import { describeUnread, registryWords } from '../../../base/domain/status.ts'
 import type { ViewsStatus } from '../../../base/reports/scanners.ts'
 import type { GatheredStatus } from './gather.ts'
 
@@ -48,6 +48,15 @@ export function describeBoxes({ boxes }: Status): string[] {
   const { waiting, imported, superseded, refused } = inbox
   lines.push(`inbox: ${imported} imported, ${superseded} superseded, ${refused} refused`)
   return [...lines, ...describeWaiting(waiting)]
+}
+
+/** Returns a line on which images the registry has; none where the settings name no registry. */
+export function describeRegistry({ images }: Config, { registry }: Pick<Status, 'registry'>): string[] {
+  if (registry === undefined) return []
+  const { checkedAt } = registry
+  const name = images.registry === null ? 'registry' : `registry ${images.registry}`
+  const when = checkedAt === null ? 'not checked to the end yet' : `checked on ${timeOf(Date.parse(checkedAt))}`
+  return [`${name}: ${registryWords(registry)}, ${when}`]
 }
 
 /** What is served lacks something, whatever became of the last run. */

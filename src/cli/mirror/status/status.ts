@@ -20,6 +20,7 @@ import {
   describeCompared,
   describeFindings,
   describeLists,
+  describeRegistry,
   describeSignatures,
   describeSourcesMissing,
   describeVerified,
@@ -95,7 +96,7 @@ function printReport(config: Config, { status, from, ofFeatures }: Printed): voi
   for (const line of describeLists(status)) print(line)
   for (const line of [...describeSignatures(status), ...describeVerified(status)]) print(line)
   if (status.bundle !== null) print(`\n${describeBundle(status.bundle)}`)
-  for (const line of [...describeBoxes(status), ...ofFeatures]) print(line)
+  for (const line of [...describeBoxes(status), ...describeRegistry(config, status), ...ofFeatures]) print(line)
   if (status.fleet !== undefined) for (const line of describeFleet(status.fleet)) print(line)
   for (const line of (status.views ?? []).map(describeViews)) print(line)
   const judgedLine = describeFindings(config, status)

@@ -71,6 +71,27 @@ export async function hasManifest(repository: Repository): Promise<boolean> {
   return true
 }
 
+/** Throws for a 404 that is not of the registry's own words: a page of what stands before it says nothing of a manifest. */
+export async function expectOwn404({ session, reference, base }: Repository): Promise<void> {
+  const path = `${base}/manifests/${reference.name}`
+  const answer = await session.send({ method: 'GET', path, headers: { accept: ANY_MANIFEST } })
+  await expect(answer, reference, 'it cannot be looked at', 404)
+  const said = await readSmall(answer, MOST_ERROR, 'the answer')
+  const isOwn =
+    textOf(answer, 'docker-distribution-api-version') !== null || /"errors"\s*:/.test(said.toString('latin1'))
+  if (isOwn) return
+  const place = `${reference.host}/${reference.repository}`
+  throw new MirrorError(
+    'upstream_shape',
+    `${place}: its 404 is not that of a registry, so it says nothing of the image`,
+  )
+}
+
+/** Whether an error is the answer that there were too many requests. */
+export function isTooMany(error: unknown): boolean {
+  return error instanceof MirrorError && error.fields?.['status'] === '429'
+}
+
 /** Returns the digest that the name has now: as the registry says it, or of the bytes where it does not. */
 export async function digestOfName(repository: Repository): Promise<string> {
   const { session, reference, base } = repository
@@ -269,7 +290,8 @@ async function expect(
   const text = `${named}: ${doing}: status ${status}${codeIn(said)}`
   if (status === 401 || status === 403)
     throw new MirrorError('upstream_auth', `${text}: the user name in Docker's settings file has no right to it`)
-  throw new MirrorError(status === 404 ? 'upstream_not_found' : 'upstream_status', text)
+  const code = status === 404 ? 'upstream_not_found' : 'upstream_status'
+  throw new MirrorError(code, text, { fields: { status: String(status) } })
 }
 
 /** Returns the first code of a registry's errors, ready to follow a text. */

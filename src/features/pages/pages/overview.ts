@@ -6,7 +6,7 @@ import { MirrorError } from '../../../base/errors.ts'
 import { NO_AGE, isPrivateSource } from '../../../base/domain/sources.ts'
 import { describeOsvScope } from '../../../base/domain/osv-scope.ts'
 import { describeRunProgress } from '../../../base/domain/progress.ts'
-import { FLEET_PAUSED, describeUnread, nameOfTarget } from '../../../base/domain/status.ts'
+import { FLEET_PAUSED, describeUnread, nameOfTarget, registryWords } from '../../../base/domain/status.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { FactsBlock } from '../../../answers/html.ts'
 import type { Block, SourceCard } from '../blocks.ts'
@@ -142,6 +142,7 @@ function partsOf(call: PageCall, status: Status): FactsBlock['rows'] {
     ['disk', free === null ? disk : [disk, { ...size(free), note: 'free' }]],
     ['views', viewsOf(call, status)],
     ['bundles', [...bundlesOf(call, status), ...pageOf(call, 'bundles')]],
+    ...registryOf(call, status),
     ['fleet', [...fleetOf(call, status.fleet), ...pageOf(call, 'fleet')]],
     ['relay', [...relayOf(status), ...pageOf(call, 'relay')]],
     ['webhooks', [...webhooksOf(call, status), ...pageOf(call, 'webhooks')]],
@@ -186,6 +187,16 @@ function bundlesOf({ now, reads }: PageCall, { bundle, boxes }: Status): Cell[] 
     cells.push(inbox.problem === null ? plain(words) : state(`inbox: ${inbox.problem}`, 'bad'))
   }
   return cells.length === 0 ? [plain('none exported or imported')] : cells
+}
+
+/** Its name is for those with a key, as the catalog is. */
+function registryOf({ config, now, signedIn }: PageCall, { registry }: Status): FactsBlock['rows'] {
+  if (registry === undefined) return []
+  const name = signedIn && config.images.registry !== null ? `${config.images.registry}: ` : ''
+  const isWhole = registry.there === registry.images
+  const words = state(clip(`${name}${registryWords(registry)}`), isWhole ? 'good' : 'warn')
+  const checked = registry.checkedAt === null ? plain('not checked to the end yet') : time(registry.checkedAt, now)
+  return [['registry', [words, checked]]]
 }
 
 function fleetOf({ now, signedIn }: PageCall, fleet: Status['fleet']): Cell[] {

@@ -10,6 +10,7 @@ import type { Block, FormField } from '../../blocks.ts'
 import { type PageCall, type PageView, choiceOf, numberOf, parameter } from '../../page.ts'
 import { asSentence } from '../../../../answers/html.ts'
 import { requireList } from '../list-page.ts'
+import { openCarried } from './carried.ts'
 import { type ImageRow, readImageRows } from './rows.ts'
 
 /** Tags on a page. */
@@ -28,14 +29,27 @@ export function loadImages(call: PageCall): PageView {
   const repository = asked.image === '' ? null : repositoryOf(call, asked.image, rows)
   const ofImage = repository === null ? rows : rows.filter(({ image }) => image === repository)
   const fitting = ofImage.filter((row) => fits(row, asked.q)).sort(ORDERS[asked.sort || 'fix'])
+  const isCarried = openCarried(call)
   const pageAt = (next: number): string => ui('images', { ...asked, at: next === 0 ? null : next })
   const table: Block = {
     kind: 'table',
     title: 'Tags',
     note: noteOf(fitting, ofImage.length, incomplete),
     ...(incomplete !== null && { incomplete }),
-    columns: ['Image', 'Tag', 'With a fix', 'Critical', 'High', 'Findings', 'Changed', 'Digest'],
-    rows: fitting.slice(at, at + most).map((row) => cellsOf(call, row, unknown !== null)),
+    columns: [
+      'Image',
+      'Tag',
+      'With a fix',
+      'Critical',
+      'High',
+      'Findings',
+      'Changed',
+      'Digest',
+      ...(isCarried === null ? [] : ['In the registry']),
+    ],
+    rows: fitting
+      .slice(at, at + most)
+      .map((row) => [...cellsOf(call, row, unknown !== null), ...(isCarried === null ? [] : [isCarried(row)])]),
     empty: emptyOf(rows.length === 0, incomplete !== null),
     first: at === 0 ? null : pageAt(0),
     next: at + most < fitting.length ? pageAt(at + most) : null,

@@ -1,5 +1,7 @@
 import { canonicalPath } from '../../../../base/domain/path-templates.ts'
 import { plainRepository } from '../../../../base/domain/image-reference.ts'
+import { fieldsOfItem } from '../../../../base/json/forms/item-fields.ts'
+import { copiedDigests } from '../../../../base/json/forms/tag-digests.ts'
 import type { Fields } from '../../../../base/json/objects.ts'
 import { grouped } from '../../../../answers/cells.ts'
 import { describeIncomplete } from '../../../../store/catalog/completeness.ts'
@@ -22,6 +24,8 @@ export interface ImageRow {
   /** The tag's name and id; null: an image of which no tag is stored. */
   readonly tag: { readonly name: string; readonly id: string } | null
   readonly digest: string | null
+  /** Of all images that are copied for the tag. */
+  readonly digests: readonly string[]
   /** When it changed last, as the service writes it; '' where it does not say so. */
   readonly changed: string
   /** What records say about it; null: it is not judged. */
@@ -107,6 +111,7 @@ function tagRow(id: string, body: Buffer, of: { repository: string | null; findi
     image: plainRepository(repository ?? of.repository ?? ''),
     tag: { name: tag ?? id, id },
     digest,
+    digests: copiedDigests(fieldsOfItem(item, 'tags')),
     changed: changedAt(item, 'tags'),
     findings: of.findings,
   }
@@ -118,6 +123,6 @@ function imageRows(reads: PageCall['reads']): ImageRow[] {
   return items.map(({ id, body }) => {
     const item = JSON.parse(body.toString('utf8')) as Fields
     const image = plainRepository(repositoryOfImage(item) ?? id)
-    return { image, tag: null, digest: null, changed: changedAt(item, 'images'), findings: null }
+    return { image, tag: null, digest: null, digests: [], changed: changedAt(item, 'images'), findings: null }
   })
 }

@@ -1,0 +1,72 @@
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ErrorCode } from '../../base/errors.ts'
+import { makeFolder, replacePrivateFile } from '../../base/files.ts'
+import type { RegistryStatus } from '../../base/reports/transfer.ts'
+import { derivedDir } from '../database/open.ts'
+
+/** What is known of an image in a registry: it answered for the digest, it answered that there is none, or neither. */
+export type Presence =
+  | { readonly is: 'there' | 'missing' }
+  | {
+      readonly is: 'not known'
+      readonly why: string
+      /** Of the error; null: it was not asked for. */
+      readonly code: ErrorCode | null
+    }
+
+/** The same, and when it was asked for, Unix milliseconds. */
+type KeptPresence = Presence & { readonly at: number }
+
+/** What the registry of `images.registry` answered. It is no copy of anything, and asked for again where it is gone. */
+export interface RegistryNote {
+  /** The setting that it is of: the answers of another registry say nothing. */
+  readonly registry: string
+  /** The catalog's snapshot for whose images it was asked to the end, hex; null: for none yet. */
+  readonly snapshot: string | null
+  /** When a check last ended in which it answered each request, with whatever status, ISO 8601 UTC; null: none yet. */
+  readonly checkedAt: string | null
+  /** By REPOSITORY@DIGEST, without the registry that the catalog names. */
+  readonly images: Readonly<Record<string, KeptPresence>>
+}
+
+function pathOf(dataDir: string): string {
+  return join(derivedDir(dataDir), 'registry.json')
+}
+
+/** Returns what is known of a registry; nothing where that is of another one, or cannot be read. */
+export function readRegistryNote(dataDir: string, registry: string): RegistryNote {
+  const nothing = { registry, snapshot: null, checkedAt: null, images: {} }
+  try {
+    const note = JSON.parse(readFileSync(pathOf(dataDir), 'utf8')) as RegistryNote
+    return note.registry === registry && typeof note.images === 'object' ? note : nothing
+  } catch {
+    return nothing
+  }
+}
+
+/** Throws where the folder cannot be written. */
+export function writeRegistryNote(dataDir: string, note: RegistryNote): void {
+  makeFolder(derivedDir(dataDir))
+  replacePrivateFile(pathOf(dataDir), `${JSON.stringify(note)}\n`)
+}
+
+/** Returns a text that is another one after each write. */
+export function registryNoteMark(dataDir: string): string {
+  const { mtimeMs = 0, ino = 0 } = statSync(pathOf(dataDir), { throwIfNoEntry: false }) ?? {}
+  return `${ino} ${mtimeMs}`
+}
+
+/** Counts what is known. */
+export function sumOf({ images, checkedAt }: RegistryNote): Omit<RegistryStatus, 'checking'> {
+  const all = Object.values(images)
+  const unknown = all.filter((one) => one.is === 'not known')
+  return {
+    images: all.length,
+    there: all.filter(({ is }) => is === 'there').length,
+    missing: all.filter(({ is }) => is === 'missing').length,
+    unknown: unknown.length,
+    checkedAt,
+    problem: unknown.find(({ code }) => code !== null)?.code ?? null,
+  }
+}
