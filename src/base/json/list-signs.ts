@@ -58,7 +58,7 @@ const OWN_NUMBER = setOf('page number currentpage pagenumber pageindex pageno cu
 /** Objects beside the items that do not describe the list. */
 const ASIDE = setOf('errors warnings included facets filters aggregations fields columns')
 /** Headers that are read elsewhere, or have another meaning. */
-const KNOWN_HEADERS = setOf('link last-modified accept-ranges set-cookie')
+const KNOWN_HEADERS = setOf('link last-modified accept-ranges set-cookie x-mirror-incomplete')
 /** Values that say "none". */
 const NONE = setOf('none null nil undefined n/a - 0 []')
 

@@ -14,9 +14,13 @@ type RecordReads = Pick<Reads, 'snapshots' | 'feeds' | 'osv' | 'runs'>
 
 /** Returns why the partial snapshot that is served misses a record; null where upstream does not list it, or the snapshot is whole. */
 export function findMissingRecord(reads: RecordReads, id: string): MissingRecord | null {
-  if (reads.snapshots.readSnapshot('osv')?.whole !== false) return null
+  const snapshot = reads.snapshots.readSnapshot('osv')
+  if (snapshot?.whole !== false) return null
   if (!reads.feeds.hasUpstreamBody(OSV_INDEX)) return { kind: 'unknown', message: UNKNOWN }
-  if (!reads.osv.isMissing(id)) return null
+  if (!reads.osv.isMissing(id)) {
+    const above = reads.runs.readLatestWith('osv', snapshot.id)?.facts['upstreamLacks']
+    return typeof above === 'string' ? { kind: 'unknown', message: `${NOT_HERE}: ${above}` } : null
+  }
   const why = whyNotFetched(reads, id)
   const message = `upstream lists this record, and the mirror could not store it: ${why}`
   return { kind: why.startsWith(ANSWERS_404) ? 'absent' : 'failed', message }
@@ -26,6 +30,8 @@ export function findMissingRecord(reads: RecordReads, id: string): MissingRecord
 export function findMissingNamed(reads: RecordReads, text: string): MissingRecord | null {
   return findMissingRecord(reads, text) ?? findMissingRecord(reads, text.toUpperCase())
 }
+
+const NOT_HERE = 'this mirror does not have this record, and the service may have it'
 
 const UNKNOWN =
   'this mirror does not have this record, and which records are missing from its partial snapshot is not stored here: upstream may have it'

@@ -28,7 +28,8 @@ import {
 } from './index-parser.ts'
 import { createIdTable, createLateIds } from './id-table.ts'
 import { type IndexDifference, differenceOfIndexes } from './index/difference.ts'
-import type { RunScope } from './scope.ts'
+import { type RunScope, scopeSettings } from './scope.ts'
+import { lackAbove } from './upstream-mirror.ts'
 
 /** Upstream's index as fetched by this run, with its response headers. */
 export interface ListedIndex {
@@ -72,16 +73,20 @@ async function askForIndex(context: SyncContext, scope: RunScope): Promise<Liste
   const state = snapshot === null || full ? null : store.feeds.readUpstreamState(OSV_INDEX)
   const fetching = isWhole && snapshot.scope === null && kind === 'sync' && !full ? fetchCompared : fetchParsed
   const answer = await fetching(context, state)
+  const own = scopeSettings(context.config)
   if (answer.status === 200) {
-    const { index, gzip, proof, meta } = answer
+    const { gzip, proof, meta } = answer
+    const index = { ...answer.index, lacks: lackAbove(meta, own) }
     refusePaged(OSV_INDEX, meta, index.ids.size + index.duplicates + index.unusable)
     const { etag, lastModified, date } = meta
     return { index, stored: false, gzip, etag, lastModified, asOf: date, proof }
   }
   if (answer.status !== 304)
     throw new MirrorError('upstream_shape', `${OSV_INDEX}: upstream sent a partial response (206)`)
-  const isComplete = isWhole && store.osv.listSuspectIds().length === 0 && kind !== 'reconcile'
-  return confirmedIndex(context, answer.meta.date, isComplete)
+  const lacks = lackAbove(answer.meta, own)
+  const isComplete = isWhole && lacks === null && store.osv.listSuspectIds().length === 0 && kind !== 'reconcile'
+  const confirmed = await confirmedIndex(context, answer.meta.date, isComplete)
+  return confirmed.index === null ? confirmed : { ...confirmed, index: { ...confirmed.index, lacks } }
 }
 
 /**
@@ -191,6 +196,7 @@ function byDifference(bytes: Buffer, found: IndexDifference, records: number): O
     unstamped: new Set(),
     isList: true,
     scope: null,
+    lacks: null,
   }
 }
 

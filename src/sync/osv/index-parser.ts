@@ -40,6 +40,8 @@ export interface OsvIndex {
   isList: boolean
   /** The scope that `ids` was narrowed to; null: it has every listed id. */
   scope: IndexScope | null
+  /** What upstream, which is a mirror, lacks itself; null: nothing that it says. */
+  lacks: string | null
 }
 
 /** Ids whose strings need not exist: at a first sync, all of them. */
@@ -203,7 +205,7 @@ function createEntries(size: number) {
     },
     /** Returns the set. Throws `upstream_shape` when too many entries were skipped. */
     end(): Entries {
-      const entries = { ids, unstamped, skipped, ...counts, difference: null, scope: null }
+      const entries = { ids, unstamped, skipped, ...counts, difference: null, scope: null, lacks: null }
       refuseUnusable(entries)
       return entries
     },

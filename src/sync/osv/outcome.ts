@@ -31,9 +31,9 @@ export interface PublishedRecords {
 /** How a run that listed something ended; `planned`: a dry run, which stores nothing. */
 export type OsvEnd = PublishedRecords | Refusal | { readonly state: 'planned' }
 
-/** Returns whether everything that the index lists is stored: nothing is missing, and no entry was skipped. */
-export function isWhole({ unusable }: OsvIndex, missing: ReadonlyMap<string, string>): boolean {
-  return missing.size === 0 && unusable === 0
+/** Returns whether everything is stored: nothing that is listed is missing, no entry was skipped, and upstream lacks nothing. */
+export function isWhole({ unusable, lacks }: OsvIndex, missing: ReadonlyMap<string, string>): boolean {
+  return missing.size === 0 && unusable === 0 && lacks === null
 }
 
 /**
@@ -220,8 +220,12 @@ function runOutcome(
     facts['lackingIds'] = [...missing].slice(0, 20).map(([id, why]) => `${id}: ${why}`)
     reasons.push(`${missing.size} could not be fetched`)
   }
-  const { unusable, skipped } = index
+  const { unusable, skipped, lacks } = index
   if (unusable > 0) reasons.push(`${counted(unusable, 'index entry', 'index entries')} skipped (${skipped[0] ?? ''})`)
+  if (lacks !== null) {
+    facts['upstreamLacks'] = lacks
+    reasons.push(lacks)
+  }
   return { outcome: 'partial', asOf, message: [summary, ...reasons].join('; ') }
 }
 

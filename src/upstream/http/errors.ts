@@ -3,6 +3,7 @@ import { readRetryAfter } from '../../base/time.ts'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { type RawAnswer, proxyStatus } from './transport.ts'
 import { jsonTextOf } from '../../base/json/objects.ts'
+import { lackOf } from './response.ts'
 
 /** An error status, with the data that the retry rule needs. */
 class StatusError extends MirrorError {
@@ -38,6 +39,8 @@ export function statusError(
   const detail = reason === null ? '' : ` (${reason})`
   const message = `${path}: upstream answered ${status}${asked}${detail}`
   if (status === 404 || status === 410) {
+    if (lackOf({ headers }) !== null)
+      return new StatusError('upstream_status', `${message}; upstream is a mirror, and may lack it`, status, wait)
     return new StatusError('upstream_not_found', message, status, wait)
   }
   if (status === 401 || status === 403) return new StatusError('upstream_auth', message, status, wait)

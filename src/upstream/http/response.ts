@@ -11,7 +11,7 @@ export interface Meta {
   status: number
   etag: string | null
   lastModified: string | null
-  /** Upstream's time (its Date header, otherwise the local clock), unix milliseconds. */
+  /** Upstream's time (its Date header, otherwise the local clock), or the date of a mirror's data; unix milliseconds. */
   date: number
   /** Length of the response's body; null when chunked. */
   length: number | null
@@ -36,6 +36,9 @@ export interface OpenAnswer {
   body: RawAnswer['body']
 }
 
+/** Longest value that is kept, characters. */
+const LONGEST_LACK = 500
+
 /** Reads a response's headers; `now` replaces a missing Date. */
 export function metaOf({ status, headers }: RawAnswer, now: () => number): Meta {
   const text = (name: string): string | null => {
@@ -50,7 +53,7 @@ export function metaOf({ status, headers }: RawAnswer, now: () => number): Meta 
     etag: validator(text('etag')),
     lastModified: validator(text('last-modified')),
     // A date ahead of the local clock would make the mirror look fresher than it is.
-    date: date === null ? now() : Math.min(date, now()),
+    date: datedBy(headers, date === null ? now() : Math.min(date, now())),
     length: Number.isSafeInteger(length) ? length : null,
     contentRange: text('content-range'),
     contentEncoding: text('content-encoding')?.trim().toLowerCase() ?? null,
@@ -61,6 +64,22 @@ export function metaOf({ status, headers }: RawAnswer, now: () => number): Meta 
     total: /^\d{1,15}$/.test(total) ? Number(total) : null,
     headers,
   }
+}
+
+/**
+ * Returns what a mirror that is upstream says of things that it may lack (X-Mirror-Incomplete): what its answer does not have is then
+ * not known to be absent. Null for the service, and for an answer that is whole.
+ */
+export function lackOf({ headers }: Pick<Meta, 'headers'>): string | null {
+  const value = headers['x-mirror-incomplete']
+  return typeof value === 'string' ? value.slice(0, LONGEST_LACK).replace(/[^\x20-\x7e]/g, '?') : null
+}
+
+/** Returns the earlier date of what a mirror that is upstream serves; `date` where the service itself answers. */
+function datedBy(headers: Meta['headers'], date: number): number {
+  const asOf = headers['x-mirror-as-of']
+  const at = typeof asOf === 'string' ? Date.parse(asOf) : Number.NaN
+  return Number.isNaN(at) ? date : Math.min(at, date)
 }
 
 /** Joins the lines of a Link header. */

@@ -27,6 +27,8 @@ export interface Seen {
   circles: string | null
   /** Whether a request for one item gave one; null: it was not asked, or not answered. */
   limitKept: boolean | null
+  /** What a mirror that is upstream says of items that may be missing (X-Mirror-Incomplete); null: it says nothing. */
+  lacks: string | null
   /** What other pages gave that were asked for by number, offset and last id; null: they were not asked for. */
   otherPages: 'the same items' | 'no answer' | null
 }
@@ -57,8 +59,16 @@ const ENDS: Readonly<Record<NonNullable<Seen['end']>, string>> = {
 }
 const SILENT = 'the service does not say whether there are more'
 
+/** How the reason begins why a list is cut that a mirror gave. */
+export const CUT_ABOVE = 'upstream is a mirror, and its own list may lack items'
+
 /** The evidence of a list's end, in order: the first row that applies decides. */
 const EVIDENCE: readonly Row[] = [
+  row(
+    'cut',
+    ({ lacks }) => lacks !== null && lacks !== 'unproved',
+    ({ lacks }) => `${CUT_ABOVE}: ${lacks}`,
+  ),
   row(
     'cut',
     ({ unfollowed }) => unfollowed !== null,
@@ -73,6 +83,11 @@ const EVIDENCE: readonly Row[] = [
     'cut',
     ({ more }) => more.length > 0,
     ({ more }) => `${more.slice(0, 5).join(', ')}, and no way to request it was found`,
+  ),
+  row(
+    'unproved',
+    ({ lacks, circles }) => lacks !== null && circles === null,
+    () => 'upstream is a mirror, and the end of its own list is not proved',
   ),
   row(
     'proved',

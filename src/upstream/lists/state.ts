@@ -58,6 +58,7 @@ export function createWalkState({ path, limit, known }: TrailOptions): WalkState
     more: [],
     end: null,
     circles: null,
+    lacks: null,
     limitKept: null,
     otherPages: null,
   }

@@ -1,7 +1,7 @@
 import { MirrorError } from '../../base/errors.ts'
 import type { Onward } from '../../base/json/envelope.ts'
-import { type Grade, type Seen, gradeOf } from './evidence.ts'
-import type { Meta } from '../http/response.ts'
+import { CUT_ABOVE, type Grade, type Seen, gradeOf } from './evidence.ts'
+import { type Meta, lackOf } from '../http/response.ts'
 import { type Session, pathAsked } from '../http/session.ts'
 import { statusOf } from '../http/errors.ts'
 import type { KnownShape } from './shape.ts'
@@ -158,16 +158,16 @@ async function walkOnce(
   const { cursorPath } = known
   let first: KnownShape = cursorPath === null ? null : { itemsPath: [], cursorPath }
   let cursor: string | null = null
-  let asOf = 0
+  const said: SaidByHeaders = { asOf: 0, lacks: null }
   let total: number | null = null
-  const end = (seen: Seen | null): Promise<WalkEnd> => endOf(trail, known, { asOf, total, seen })
+  const end = (seen: Seen | null): Promise<WalkEnd> => endOf(trail, known, said, { total, seen })
   for (let number = 0; ; number++) {
     progress.begin(number)
     const stored = storedPage(options, useStored ? number : null, cursor)
     const target = targetOf(path, options.limit, cursor)
     const answer = await askNext(trail, cursor, () => ask(target, stored))
     if (answer === null) return end(trail.seen())
-    asOf = answer.meta.date
+    noteHeaders(said, answer.meta)
     if (answer.page === null) {
       const next = stored?.next ?? null
       total = null
@@ -187,7 +187,7 @@ async function walkOnce(
         return end(trail.seen())
       }
       // The search of the same page found nothing before; it is not repeated.
-      const isSettled = same && stored.next === null && known.graded
+      const isSettled = same && stored.next === null && isJudged(known)
       progress.page(read, answer.page.length)
       const next: string | null = isSettled ? null : await nextOf(trail, progress, read, cursor)
       const isNew = same ? true : await sink.page({ ...read, number, cursor, next })
@@ -234,15 +234,32 @@ function storedPage(options: WalkOptions, number: number | null, cursor: string 
   const page = number === null ? null : options.stored(number)
   if (page === null || page.cursor !== cursor) return null
   // A list that was never judged is read: an answer without content shows nothing of its end.
-  return options.known.graded ? page : { ...page, etag: null, lastModified: null }
+  return isJudged(options.known) ? page : { ...page, etag: null, lastModified: null }
+}
+
+/** Whether what was seen of a list still holds while its pages are unchanged: a mirror may have got what it lacked. */
+function isJudged({ graded, cut }: KnownList): boolean {
+  return graded && cut?.startsWith(CUT_ABOVE) !== true
+}
+
+/** What the headers of the pages say: the date of the last one, and what a mirror that is upstream lacks. */
+interface SaidByHeaders extends Pick<WalkEnd, 'asOf'> {
+  lacks: string | null
+}
+
+function noteHeaders(said: SaidByHeaders, meta: Meta): void {
+  said.asOf = meta.date
+  said.lacks ??= lackOf(meta)
 }
 
 async function endOf(
   trail: Trail,
   known: KnownList,
-  { asOf, total, seen }: Pick<WalkEnd, 'asOf' | 'total' | 'seen'>,
+  { asOf, lacks }: SaidByHeaders,
+  { total, seen }: Pick<WalkEnd, 'total' | 'seen'>,
 ): Promise<WalkEnd> {
-  const whole = seen === null ? null : { ...seen, total }
+  const found = lacks === null ? seen : { ...trail.seen(), lacks }
+  const whole = found === null ? null : { ...found, total }
   const grade = whole === null ? null : gradeOf(whole)
   const cut = grade?.grade === 'cut' ? grade.why : null
   const one = trail.askedOne()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type PlainBench, plainBench, tickets } from '../../support/catalog/plain-service.ts'
+import { type PlainBench, type Saying, plainBench, tickets } from '../../support/catalog/plain-service.ts'
 
 const PATH = '/v1/patches'
 const REPOSITORY = { id: 'i', name: 'python', repository: 'python' }
@@ -27,6 +27,28 @@ async function told(made: PlainBench, path: string): Promise<Told> {
   const body = (await answer.json()) as Told['body']
   return { status: answer.status, incomplete: answer.headers.get('x-mirror-incomplete'), body }
 }
+
+test('a list is as complete as the mirror says that is upstream, also when its pages do not change', async () => {
+  const says = { lack: 'upstream counts 437 items, but its pages contain 25' as string | null }
+  const saying: Saying = () => ({
+    body: { data: tickets(3), total: 3, has_more: false },
+    headers: { etag: '"same"', ...(says.lack !== null && { 'x-mirror-incomplete': says.lack }) },
+  })
+  const made = await plainBench({ [PATH]: saying })
+  for (const [lack, served] of [
+    [
+      says.lack,
+      'upstream is a mirror, and its own list may lack items: upstream counts 437 items, but its pages contain 25',
+    ],
+    [null, null],
+    ['page 2 is missing', 'upstream is a mirror, and its own list may lack items: page 2 is missing'],
+    ['unproved', 'unproved'],
+  ] as const) {
+    says.lack = lack
+    await made.run('catalog')
+    expect([lack, (await told(made, PATH)).incomplete]).toEqual([lack, served])
+  }
+})
 
 describe('a list that is cut', () => {
   test('is served with the reason and with upstream’s own numbers', async () => {

@@ -93,7 +93,7 @@ function formOf(name: string): PagingForm {
 }
 
 test('a list is not proved by requests for other pages that were refused', () => {
-  const silent = { unfollowed: null, more: [], total: null, end: null, circles: null }
+  const silent = { unfollowed: null, more: [], total: null, end: null, circles: null, lacks: null }
   const read = { items: 27, shown: 27, asked: 1000 }
   const probed = { limitKept: false, otherPages: 'no answer' } as const
   expect(gradeOf({ ...silent, ...read, ...probed }).grade).toBe('unproved')

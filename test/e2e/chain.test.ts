@@ -1,0 +1,95 @@
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type World, openWorld } from '../support/daemons.ts'
+import { commandHost } from '../support/hosted.ts'
+import { catalogEnv } from '../support/catalog/mirror.ts'
+
+/** A mirror (the upper one) of the service, and a mirror of that mirror (the lower one). */
+const command = commandHost()
+const KEY = 'a-key-of-the-upper-mirror'
+let world: World
+
+beforeEach(async () => {
+  const service = { images: 2, tags: 4, packages: 2, tickets: 3 }
+  world = await openWorld(
+    { records: 30, service },
+    (sandbox) => ({ ...catalogEnv(sandbox), PATCHMIRROR_SERVER_KEYS: KEY }),
+    command,
+  )
+})
+
+afterEach(() => world.close())
+
+interface StatusBody {
+  readonly sources: readonly { readonly name: string; readonly asOf: string }[]
+}
+
+/** Runs a command of the lower mirror. */
+function lower(upper: string, ...words: string[]) {
+  const env = {
+    PATCHMIRROR_UPSTREAM_API_ROOT: upper,
+    PATCHMIRROR_UPSTREAM_API_KEY: KEY,
+    PATCHMIRROR_DATA_DIR: join(world.dir, 'lower'),
+    PATCHMIRROR_CATALOG_SCOPE: 'all',
+  }
+  return command(words, { ...world.env, ...env }, world.dir)
+}
+
+test('a mirror of a mirror knows what the upper one lacks, and how old its data are', async () => {
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  const { feed, faults } = world.sandbox
+  const [added = ''] = feed.add(1)
+  faults.set(`/external/osv/${added}.json`, { kind: 'status', status: 500 })
+  faults.set('/external/osv/all.zip', { kind: 'status', status: 500 })
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(3)
+  const upper = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
+  const first = await lower(upper.url, 'sync', 'osv')
+  expect([first.code, first.out]).toEqual([3, expect.stringContaining('upstream is a mirror, and lacks records')])
+  const asked = await lower(upper.url, 'show', added)
+  expect([asked.code, asked.err]).toEqual([3, expect.stringContaining('upstream is a mirror, and lacks records')])
+  const head = await fetch(`${upper.url}/external/osv/all.json`)
+  expect(head.headers.get('x-mirror-incomplete')).toBe('records')
+  const status = JSON.parse((await lower(upper.url, 'status', '--json')).out) as StatusBody
+  expect(status.sources.find(({ name }) => name === 'osv')?.asOf).toBe(head.headers.get('x-mirror-as-of'))
+  faults.clear()
+  await upper.close()
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  const again = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
+  expect(await lower(again.url, 'sync', 'osv')).toMatchObject({ code: 0 })
+  expect((await lower(again.url, 'show', added)).code).toBe(0)
+})
+
+test('a mirror of a mirror that has only a part of the records says so, unless it wants no more', async () => {
+  world.env['PATCHMIRROR_OSV_SCOPE'] = 'npm,PyPI'
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  const upper = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
+  for (const scope of ['npm,PyPI', 'npm']) {
+    world.env['PATCHMIRROR_OSV_SCOPE'] = scope
+    expect([scope, (await lower(upper.url, 'sync', 'osv')).code]).toEqual([scope, 0])
+  }
+  world.env['PATCHMIRROR_OSV_SCOPE'] = ','
+  const all = await lower(upper.url, 'sync', 'osv')
+  expect([all.code, all.out]).toEqual([
+    3,
+    expect.stringContaining('upstream is a mirror of a part of the records: include PyPI, npm'),
+  ])
+})
+
+test('what the scope of the upper mirror leaves out is not taken for what the service does not have', async () => {
+  world.env['PATCHMIRROR_CATALOG_SCOPE'] = 'subscribed'
+  world.env['PATCHMIRROR_CATALOG_PATTERNS'] = '!image:*'
+  await world.patchmirror('sync', 'catalog')
+  const upper = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
+  const [tag = ''] = world.sandbox.service.ids('tags')
+  const sbom = `/v1/tags/${tag}/sbom`
+  const refused = await fetch(`${upper.url}${sbom}`, { headers: { authorization: `Bearer ${KEY}` } })
+  expect([refused.status, refused.headers.get('x-mirror-incomplete')]).toEqual([
+    404,
+    'catalog.scope or catalog.patterns',
+  ])
+  world.env['PATCHMIRROR_CATALOG_PATTERNS'] = ','
+  expect(await lower(upper.url, 'sync', 'catalog')).toMatchObject({ code: 3 })
+  const served = await lower(upper.url, 'show', tag)
+  expect(served.out).toMatch(/sbom +could not be fetched/)
+  expect(served.out).toMatch(/sbom .* upstream answered 404 .*; upstream is a mirror, and may lack it/)
+})
