@@ -108,7 +108,7 @@ async function start(options: Wired, on: Running): ReturnType<Agent['start']> {
   const { parts, gate, features } = core
   const { config, reads, thread } = parts
   const webhooks = (on.webhooks = receive(core))
-  const running = (on.features = startFeatures(features, parts))
+  const running = (on.features = startFeatures(features, parts, gate))
   followServed(parts, on)
   const server = (on.server = createServer({
     ...serverOptions(options, reads, on),
@@ -144,7 +144,7 @@ async function start(options: Wired, on: Running): ReturnType<Agent['start']> {
   await running.placed // else whether the first snapshots are relayed would be a matter of time
   on.lead = () => begin().catchUp()
   schedule?.catchUp()
-  gate?.begin(config.server.publicUrl ?? address.url)
+  gate?.begin(address.url)
   return { ...address, instance: core.instance }
 }
 

@@ -140,8 +140,10 @@ export interface Gate {
   readonly status: () => FleetStatus
   /** Why a delivery is not taken here; null: it is. */
   refusal(): string | null
-  /** Takes part from now on; `address`: where this mirror can be reached. */
-  begin(address: string): void
+  /** Adds its paths to the server. */
+  readonly plugins: readonly ServerPlugin[]
+  /** Takes part from now on; `listening`: the URL of the listener. */
+  begin(listening: string): void
   /** Takes over the settings that are in force. */
   apply(): void
   close(): Promise<void>

@@ -28,8 +28,8 @@ export function joinGate(features: readonly DaemonPart[], parts: GateParts): Gat
   return null
 }
 
-/** Starts all features. One that throws ends those before it. */
-export function startFeatures(features: readonly DaemonPart[], parts: Parts): RunningFeatures {
+/** Starts all features; the paths of the gate are among theirs. One that throws ends those before it. */
+export function startFeatures(features: readonly DaemonPart[], parts: Parts, gate: Gate | null): RunningFeatures {
   const running: RunningPart[] = []
   const close = (): Promise<unknown> => Promise.all(running.map(async (one) => one.close?.()))
   try {
@@ -41,7 +41,7 @@ export function startFeatures(features: readonly DaemonPart[], parts: Parts): Ru
   return {
     shown: Object.assign({}, ...running.map(({ shown }) => shown)) as RunningFeatures['shown'],
     followed: Object.assign({}, ...running.map(({ followed }) => followed)) as RunningFeatures['followed'],
-    plugins: running.flatMap(({ plugins = [] }) => plugins),
+    plugins: [...running, gate ?? {}].flatMap(({ plugins = [] }) => plugins),
     placed: Promise.all(running.map(({ placed }) => placed ?? Promise.resolve())),
     close,
   }

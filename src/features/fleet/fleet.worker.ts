@@ -2,14 +2,18 @@ import { hostname } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { Config } from '../../config/schema.ts'
+import { messageOf } from '../../base/errors.ts'
 import { toIso } from '../../base/time.ts'
 import { collectWhenIdle } from '../../base/threads/idle-memory.ts'
 import { type StopMessage, type WorkerStarted, refuse } from '../../base/threads/supervisor.ts'
 import { lowerPriority } from '../../base/threads/worker-file.ts'
 import { stampOfIds } from '../../store/pin.ts'
-import { fleetTrust } from '../bundles/format/keys.ts'
+import type { Transport } from '../../upstream/http/transport.ts'
+import { type SigningKey, fleetTrust } from '../bundles/format/keys.ts'
 import { createLeaseKeeper, createSoleKeeper } from './lease/keeper.ts'
 import { createLeaseProof } from './lease/proof.ts'
+import { createNotifier, notifyMirrors } from './look/notify.ts'
+import type { Takeover } from './look/message.ts'
 import { type FleetNode, startNode } from './node.ts'
 import type { GenerationFacts, Generations, NodeReport } from './turn.ts'
 import { type StoreCounters, createStoreCounters } from './objects/counted-store.ts'
@@ -29,14 +33,17 @@ export type LiveFleetSettings = Pick<Config['fleet'], 'pollSeconds' | 'maxLagSec
 
 /** Start data of the thread of a fleet. */
 export interface FleetStart {
-  readonly config: Pick<Config, 'fleet' | 'bundle' | 'catalog' | 'data'>
+  readonly config: Pick<Config, 'fleet' | 'bundle' | 'catalog' | 'data' | 'upstream'>
   readonly version: string
   /** Address at which this mirror takes webhooks. */
-  readonly address: string
+  readonly url: string
+  /** Where other mirrors reach this one; null: nowhere. */
+  readonly address: string | null
 }
 
 export type ToFleet =
   | { readonly type: 'committed' }
+  | { readonly type: 'look'; readonly generation: number }
   | { readonly type: 'served'; readonly generation: number; readonly lagSeconds: number | null }
   | { readonly type: 'settings'; readonly settings: LiveFleetSettings }
   | StopMessage
@@ -46,6 +53,10 @@ export interface FromFleet {
   readonly type: 'report'
   readonly report: NodeReport
   readonly traffic: StoreCounters
+  /** The id of this mirror. */
+  readonly own: string
+  /** Why not all other mirrors could be notified of the last generation; null: they were. */
+  readonly unnotified: string | null
 }
 
 /** Runs the thread: one node of a fleet, and its own object on the store. */
@@ -55,17 +66,26 @@ function main(port: MessagePort): void {
   collectWhenIdle()
   const send = (message: FromFleet | WorkerStarted): void => port.postMessage(message)
   const traffic = createStoreCounters()
-  const live: Live = { settings: start.config.fleet, served: 0, lagSeconds: null, report: null }
+  const live: Live = {
+    settings: start.config.fleet,
+    served: 0,
+    lagSeconds: null,
+    report: null,
+    unwritten: null,
+    unnotified: null,
+    stopped: false,
+  }
   const opened = openNode(start, live, traffic, send)
   const act = (action: (open: OpenNode) => void): void => void opened.then(action, () => undefined) // why it could not be opened is sent below
   port.on('message', (message: ToFleet) => {
     if (message.type === 'served') {
       const isNew = live.served !== message.generation
       Object.assign(live, { served: message.generation, lagSeconds: message.lagSeconds })
-      if (isNew) act(({ tell }) => tell())
-    } else if (message.type === 'settings') live.settings = message.settings
+      if (isNew) act(({ tell }) => void tell())
+    } else if (message.type === 'look') act(({ node }) => node.expect(message.generation))
+    else if (message.type === 'settings') live.settings = message.settings
     else if (message.type === 'stop')
-      void stop(opened)
+      void stop(opened, live)
         .finally(() => port.close())
         .catch(() => undefined)
     else act(({ node }) => node.committed())
@@ -81,14 +101,19 @@ interface Live {
   served: number
   lagSeconds: number | null
   report: NodeReport | null
+  /** Why what this mirror says of itself cannot be written; null: it can. The leader knows no other mirrors. */
+  unwritten: string | null
+  unnotified: string | null
+  stopped: boolean
 }
 
 interface OpenNode {
   readonly node: FleetNode
   readonly store: ObjectStore
   readonly ending: AbortController
-  /** Writes what this mirror says of itself. */
-  readonly tell: () => void
+  readonly notifier: Transport
+  /** Writes what this mirror says of itself. Never rejects. */
+  readonly tell: () => Promise<void>
   readonly announcing: NodeJS.Timeout
 }
 
@@ -98,8 +123,8 @@ async function openNode(
   traffic: StoreCounters,
   send: (message: FromFleet) => void,
 ): Promise<OpenNode> {
-  const { config, version, address } = start
-  const { soleWriter, site } = config.fleet
+  const { config, version, url } = start
+  const { soleWriter } = config.fleet
   const role = reportedRole(config.fleet.role)
   const store = await openObjectStore(config.fleet, traffic)
   const owner = ownerOf(config.data.dir)
@@ -112,7 +137,7 @@ async function openNode(
         store,
         owner,
         name,
-        url: address,
+        url,
         floor,
         seconds: () => live.settings.leaseSeconds,
         patienceMs,
@@ -120,14 +145,9 @@ async function openNode(
         now: Date.now,
         proof: createLeaseProof(store, () => performance.now()),
       })
-  const write = createReporter(store, () => performance.now())
-  const announce = (): Promise<void> => {
-    const { served, lagSeconds, report } = live
-    const leads = report !== null && report.leads !== null
-    const own = { id: owner, name, site, role, leads, generation: served, lagSeconds, version }
-    return write({ ...own, at: toIso(Date.now()) })
-  }
-  const tell = (): void => void announce().catch(() => undefined) // the next one in a minute; nothing depends on it
+  const tell = createAnnouncing(start, live, store, owner)
+  const written = tell() // before anything is served: who publishes waits for the mirrors that it knows
+  const notifier = createNotifier(config.upstream)
   const ending = new AbortController()
   const waitUntil = (at: number): Promise<void> => untilTime(at, ending.signal)
   const node = startNode({
@@ -139,16 +159,54 @@ async function openNode(
       store,
       now: Date.now,
       waitUntil,
+      notify: (keys, generation) => {
+        const onNotified = (why: string | null): void => void (live.unnotified = why)
+        return notifyMirrors({ store, own: owner, keys, transport: notifier, onNotified }, generation)
+      },
     }),
     pollMs: () => live.settings.pollSeconds * 1000,
     onReport(report) {
       const before = live.report
       live.report = report
-      if (before !== null && before.leads !== report.leads) tell()
-      send({ type: 'report', report, traffic })
+      const { unwritten, unnotified } = live
+      if (unwritten !== null || (before !== null && before.leads !== report.leads)) void tell()
+      const failing = report.failing ?? (unwritten === null ? null : { refused: null, message: unwritten })
+      send({ type: 'report', report: { ...report, failing }, traffic, own: owner, unnotified })
     },
   })
-  return { node, store, ending, tell, announcing: setInterval(tell, ANNOUNCE_MS) }
+  void written.then(() => node.expect(Infinity)) // one that did not know this mirror may be about to publish
+  return { node, store, ending, notifier, tell, announcing: setInterval(() => void tell(), ANNOUNCE_MS) }
+}
+
+/** Returns what writes what a mirror says of itself. */
+function createAnnouncing(
+  { config, version, address }: FleetStart,
+  live: Live,
+  store: ObjectStore,
+  owner: string,
+): () => Promise<void> {
+  const { fleet } = config
+  const { site } = fleet
+  const name = fleet.ownName ?? hostname()
+  const role = reportedRole(fleet.role)
+  const write = createReporter(store, () => performance.now())
+  const announce = (): Promise<void> => {
+    const { served, lagSeconds, report, stopped } = live
+    const leads = report !== null && report.leads !== null
+    const own = { id: owner, name, site, role, leads, generation: served, lagSeconds, version, address, stopped }
+    return write({ ...own, at: toIso(Date.now()) })
+  }
+  let isDue = false
+  let writing = Promise.resolve()
+  const writeDue = async (): Promise<void> => {
+    if (!isDue) return
+    isDue = false
+    live.unwritten = await announce().then(() => null, messageOf) // tried again with the next report
+  }
+  return () => {
+    isDue = true
+    return (writing = writing.then(writeDue))
+  }
 }
 
 /** Longest pause between two looks at the time of day, milliseconds: the machine may be suspended meanwhile. */
@@ -173,11 +231,14 @@ const ANNOUNCE_MS = 60_000
 /** Milliseconds for each second of a lease that a standby waits before it takes one that no mirror has. */
 const PATIENCE = 500
 
-async function stop(opened: Promise<OpenNode>): Promise<void> {
-  const { node, store, ending, announcing } = await opened
+async function stop(opened: Promise<OpenNode>, live: Live): Promise<void> {
+  const { node, store, ending, notifier, tell, announcing } = await opened
   ending.abort()
   clearInterval(announcing)
   await node.stop()
+  live.stopped = true
+  await tell()
+  await notifier.close()
   store.close()
 }
 
@@ -191,37 +252,52 @@ interface ReplicaOptions {
   readonly now: () => number
   /** Resolves at a time, or rejects when the program ends. */
   readonly waitUntil: (at: number) => Promise<void>
+  /** Notifies all other mirrors of the next generation. */
+  readonly notify: (keys: readonly SigningKey[], generation: number) => Promise<readonly Takeover[] | null>
 }
+
+/** Takeovers in time of which the slowest counts: a small one says little of the next. */
+const TAKEOVERS = 5
 
 /** Creates the generations of a data folder: those on the store are applied to it, and what it has is published. */
 function createReplica(options: ReplicaOptions): Generations {
-  const { config, version, store, now, waitUntil } = options
+  const { config, version, store, now, waitUntil, notify } = options
   const trust = fleetTrust(config, now)
   const mayPublish = config.fleet.role !== 'reader'
   const follower = createFollower({ store, config, trust, now, waitUntil, mayPublish })
+  const takeovers: Takeover[] = []
   return {
     stored() {
       const position = follower.position()
       return position === null || hasUnpublished(config.data.dir, position) ? 0 : position.generation
     },
     async follow(onProgress) {
+      const begun = performance.now()
       const { newest, isCurrent, refusal } = await follower.look()
       const facts = newest === null ? null : factsOf(newest)
       onProgress({ newest: facts })
       if (newest !== null && !isCurrent) {
         const prepared = await follower.prepare(newest)
         onProgress({ prepared: newest.generation.generation })
-        await follower.commit(prepared)
+        const stagedMs = performance.now() - begun
+        const ms = Math.ceil(stagedMs + (await follower.commit(prepared)))
+        if (prepared.at !== null) takeovers.unshift({ ms, bytes: prepared.bytes })
+        takeovers.splice(TAKEOVERS)
       }
-      const applied = { newest: facts, applied: facts, prepared: facts?.generation ?? 0 }
+      const took = takeovers.toSorted((one, other) => other.ms - one.ms)[0] ?? null
+      const applied = { newest: facts, applied: facts, prepared: facts?.generation ?? 0, took }
       if (refusal === null) return { ...applied, refusal }
       return { ...applied, refusal: { refused: refusal.reason, message: refusal.message } }
     },
     async publish(epoch) {
       const program = `patchmirror/${version}`
       const dataDir = config.data.dir
-      const made = { store, dataDir, config, keys: trust.own, trust, epoch, program, now }
-      const { outcome, generation, isPaused } = await publishGeneration(made)
+      const { own: keys } = trust
+      const made = { store, dataDir, config, keys, trust, epoch, program, now }
+      const { outcome, generation, isPaused } = await publishGeneration({
+        ...made,
+        notify: (number) => notify(keys, number),
+      })
       const newest = generation === null ? null : factsOf(generation)
       return { newest, fenced: outcome === 'fenced', paused: isPaused }
     },

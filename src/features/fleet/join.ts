@@ -8,7 +8,8 @@ import { supervise } from '../../base/threads/supervisor.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import { type FleetKnowledge, deliveryRefusal, dueAt, fleetStatusOf, nothingKnown, waitOf } from './knowledge.ts'
 import type { FleetStart, FromFleet, LiveFleetSettings, ToFleet } from './fleet.worker.ts'
-import type { StoreCounters } from './objects/counted-store.ts'
+import { addressForMirrors, lookRoute } from './look/route.ts'
+import { type KeyTrust, fleetTrust } from '../bundles/format/keys.ts'
 
 /** Takes part in a fleet if the settings name one: this mirror syncs and relays only while it leads. */
 export function joinFleet(parts: GateParts): Gate | null {
@@ -28,6 +29,8 @@ function startFleet(options: GateParts): Gate {
   const known = nothingKnown()
   let thread: FleetThread | null = null
   let led = false
+  let keys: KeyTrust | null = null
+  const trust = (): KeyTrust => (keys ??= fleetTrust(config, now))
   const leads = (): boolean => leadsAt(known, now())
   const parts = { ...options, reads, known }
   const tell = (): void => {
@@ -54,17 +57,16 @@ function startFleet(options: GateParts): Gate {
     committed: commit,
     status: () => fleetStatusOf(parts, leads()),
     refusal: () => (leads() ? null : deliveryRefusal(known.report)),
-    begin(address) {
-      const { fleet, bundle, catalog, data } = config
+    plugins: [lookRoute({ known, trust, look: (one) => thread?.look(one) })],
+    begin(listening) {
+      const { fleet, bundle, catalog, data, upstream, server } = config
       thread = startFleetThread({
-        config: { fleet, bundle, catalog, data },
+        config: { fleet, bundle, catalog, data, upstream: { ...upstream, apiKey: null, token: null } },
         version,
-        address,
-        onReport(report, traffic) {
-          logChanges(log, known.report, report)
-          Object.assign(known, { report, traffic, fault: null })
-          noteReport(parts, report)
-          serve(parts)
+        url: server.publicUrl ?? listening,
+        address: addressForMirrors(config, listening),
+        onReport(message) {
+          noteMessage(parts, message)
           tell()
           const { served, lagSeconds } = fleetStatusOf(parts, led)
           thread?.served(served, lagSeconds)
@@ -79,6 +81,15 @@ function startFleet(options: GateParts): Gate {
       await thread?.close()
     },
   }
+}
+
+function noteMessage(parts: Parts, { report, traffic, own, unnotified }: FromFleet): void {
+  const { log, known } = parts
+  logChanges(log, known.report, report)
+  logUnnotified(log, known.unnotified, unnotified)
+  Object.assign(known, { report, traffic, own, unnotified, fault: null })
+  noteReport(parts, report)
+  serve(parts)
 }
 
 function noteFault({ known, now, log }: Parts, message: string): void {
@@ -171,10 +182,23 @@ function logFailure(log: Pick<Logger, 'info' | 'warn'>, before: NodeReport | nul
   else log.info({}, 'fleet: the object store can be used again')
 }
 
+function logUnnotified(log: Pick<Logger, 'info'>, before: string | null, unnotified: string | null): void {
+  if (unnotified === before) return
+  if (unnotified === null)
+    log.info({}, 'fleet: all other mirrors are notified of generations before they are published')
+  else
+    log.info(
+      {},
+      `fleet: not all other mirrors can be notified of generations, so these begin after two polls: ${unnotified}`,
+    )
+}
+
 /** The thread of a fleet as the rest of the program sees it. */
 interface FleetThread {
   /** The store was committed to: if this mirror leads, what is new is to be published. */
   committed(): void
+  /** This generation is about to be published. */
+  look(generation: number): void
   /** This generation is served, and the newest should have been for so many seconds. */
   served(generation: number, lagSeconds: number | null): void
   /** Takes these settings over. */
@@ -185,7 +209,7 @@ interface FleetThread {
 
 /** What the thread is started with, and whom it tells. */
 interface FleetThreadDeps extends FleetStart {
-  readonly onReport: (report: NodeReport, traffic: StoreCounters) => void
+  readonly onReport: (message: FromFleet) => void
   /** The thread could not start or ended by an error; it is replaced. */
   readonly onFault: (message: string) => void
 }
@@ -195,17 +219,18 @@ const STOP_TIMEOUT_MS = 5_000
 
 /** Starts the thread. Never throws: a thread that ends is reported and replaced. */
 function startFleetThread(deps: FleetThreadDeps): FleetThread {
-  const { onReport, onFault, config, version, address } = deps
+  const { onReport, onFault, config, version, url, address } = deps
   const supervisor = supervise<ToFleet, FromFleet>({
     file: workerFile('fleet.worker', import.meta.url),
-    data: () => ({ config, version, address }) satisfies FleetStart,
+    data: () => ({ config, version, url, address }) satisfies FleetStart,
     limits: { maxYoungGenerationSizeMb: 6, maxOldGenerationSizeMb: 2000 },
     stopTimeoutMs: STOP_TIMEOUT_MS,
-    onMessage: ({ report, traffic }) => onReport(report, traffic),
+    onMessage: onReport,
     onFailed: (message) => onFault(`${message}; it is tried again`),
   })
   return {
     committed: () => supervisor.post({ type: 'committed' }),
+    look: (generation) => supervisor.post({ type: 'look', generation }),
     served: (generation, lagSeconds) => supervisor.post({ type: 'served', generation, lagSeconds }),
     apply: (settings) => supervisor.post({ type: 'settings', settings }),
     close: () => supervisor.stop(),

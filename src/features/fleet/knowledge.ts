@@ -9,6 +9,10 @@ import type { StoreCounters } from './objects/counted-store.ts'
 /** What is known of the part in the fleet, besides the thread's last report. */
 export interface FleetKnowledge {
   report: NodeReport | null
+  /** The id of this mirror in its fleet; null before the first report. */
+  own: string | null
+  /** Why not all other mirrors could be notified of the last generation; null: they were. */
+  unnotified: string | null
   traffic: StoreCounters | null
   /** The generation that is served; 0: none. */
   served: number
@@ -28,6 +32,8 @@ export interface FleetKnowledge {
 export function nothingKnown(): FleetKnowledge {
   return {
     report: null,
+    own: null,
+    unnotified: null,
     traffic: null,
     served: 0,
     failingSince: null,

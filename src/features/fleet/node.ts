@@ -27,9 +27,15 @@ interface NodeOptions {
 export interface FleetNode {
   /** The store was committed to: what is new is to be published. */
   committed(): void
+  /** This generation is about to be published: looks for it until it is seen, for a while. Infinity: any. */
+  expect(generation: number): void
   /** Ends what runs, and gives an own lease back. */
   stop(): Promise<void>
 }
+
+/** Pause between two looks for a generation that is about to be published, and how long they go on, milliseconds. */
+const EXPECTING_MS = 250
+const MOST_EXPECTING_MS = 10_000
 
 const SETTLE_MS = 1_000
 
@@ -92,11 +98,29 @@ export function startNode(options: NodeOptions): FleetNode {
   })
   return {
     committed: () => after(settleMs, look),
+    expect: createExpecting(state, (next) => void queue.add(turn).finally(() => after(EXPECTING_MS, next))),
     async stop() {
       ending.now = true
       for (const timer of timers) clearTimeout(timer)
       await Promise.all([queue.ended(), keeper.release()])
     },
+  }
+}
+
+/** Looks often from when a generation is expected until it is seen; `look` calls back some time after a look. */
+function createExpecting(state: NodeState, look: (next: () => void) => void): FleetNode['expect'] {
+  const expected = { generation: 0, until: 0 }
+  let looks = false
+  const lookOften = (): void => {
+    const isSeen = state.leads !== null || (state.newest?.generation ?? 0) >= expected.generation
+    looks = !isSeen && performance.now() < expected.until
+    if (looks) look(lookOften)
+  }
+  return (generation) => {
+    const now = performance.now()
+    expected.generation = now < expected.until ? Math.max(generation, expected.generation) : generation
+    expected.until = now + MOST_EXPECTING_MS
+    if (!looks) lookOften()
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Config } from '../../config/schema.ts'
+import { runPool } from '../../base/pool.ts'
 import { parseDate } from '../../base/time.ts'
 import { READER_FOLDER } from './generations/format/object-names.ts'
-import { type ObjectInfo, type ObjectStore, readObject } from './objects/object-store.ts'
+import { FleetError, type ObjectInfo, type ObjectStore, readObject } from './objects/object-store.ts'
 
 /** Returns a role as mirrors report it: a sole writer is a writer. */
 export function reportedRole(role: Config['fleet']['role']): 'auto' | 'writer' | 'reader' | 'standby' {
@@ -13,7 +14,10 @@ function readerKey(id: string): string {
   return `${READER_FOLDER}${id}.json`
 }
 
-/** What a mirror said last of itself; nothing depends on it but what operators see. */
+/**
+ * What a mirror said last of itself. It is not signed: what is served never depends on it, only how soon the leader has a
+ * generation activated.
+ */
 export interface ReaderReport {
   readonly id: string
   readonly name: string
@@ -25,6 +29,10 @@ export interface ReaderReport {
   /** Seconds for which the newest generation that it knew should have been served. */
   readonly lagSeconds: number | null
   readonly version: string
+  /** Where other mirrors reach it; null: nowhere, or an earlier version wrote this. */
+  readonly address: string | null
+  /** Whether it was stopped: it follows nothing until its next start. */
+  readonly stopped: boolean
   /** When it wrote this, ISO 8601, by its own clock. */
   readonly at: string
 }
@@ -63,18 +71,40 @@ function isReader({ key, size }: ObjectInfo): boolean {
 
 /** Reads what the mirrors of a fleet said of themselves, by name; objects that are none are left out. Throws `fleet`. */
 export async function listReaders(store: ObjectStore): Promise<ReaderReport[]> {
+  return readReports(store, (await listNewest(store)).slice(0, MOST_READ))
+}
+
+/** How long a mirror counts as present after its last report, milliseconds: more than twice as long as one at rest is silent. */
+const PRESENT_MS = 2.5 * UNCHANGED_MS
+
+/** Reads what the mirrors said that are present, by the store's clock, and were not stopped. Throws `fleet`, also where they are too many to be read. */
+export async function listPresent(store: ObjectStore): Promise<ReaderReport[]> {
+  const infos = await listNewest(store)
+  const since = (infos[0]?.modifiedAt ?? 0) - PRESENT_MS
+  const present = infos.filter(({ modifiedAt }) => modifiedAt >= since)
+  if (present.length > MOST_READ) throw new FleetError('refused', `${store.url} has more than ${MOST_READ} mirrors`)
+  return (await readReports(store, present)).filter(({ stopped }) => !stopped)
+}
+
+async function listNewest(store: ObjectStore): Promise<ObjectInfo[]> {
   const infos: ObjectInfo[] = []
   for await (const info of store.list(READER_FOLDER)) {
     if (isReader(info)) infos.push(info)
     if (infos.length === MOST_LISTED) break
   }
-  infos.sort((one, other) => other.modifiedAt - one.modifiedAt)
+  return infos.sort((one, other) => other.modifiedAt - one.modifiedAt)
+}
+
+/** Objects that are read at once. */
+const AT_ONCE = 16
+
+async function readReports(store: ObjectStore, infos: readonly ObjectInfo[]): Promise<ReaderReport[]> {
   const reports: ReaderReport[] = []
-  for (const { key } of infos.slice(0, MOST_READ)) {
+  await runPool(infos, AT_ONCE, async ({ key }) => {
     const found = await readObject(store, key, MAX_BYTES)
     const report = found === null ? null : parseReader(found.bytes)
     if (report !== null) reports.push(report)
-  }
+  })
   return reports.sort((one, other) => (one.name < other.name ? -1 : 1))
 }
 
@@ -87,7 +117,7 @@ function parseReader(bytes: Buffer): ReaderReport | null {
   }
   if (typeof value !== 'object' || value === null) return null
   const report: Readonly<Record<string, unknown>> = { ...value }
-  const { id, name, site, role, leads, generation, lagSeconds, version, at } = report
+  const { id, name, site, role, leads, generation, lagSeconds, version, address, stopped, at } = report
   const texts = [id, name, role, version, at]
   if (!texts.every((text) => typeof text === 'string' && text.length <= 500)) return null
   if (parseDate(String(at)) === null) return null
@@ -98,8 +128,10 @@ function parseReader(bytes: Buffer): ReaderReport | null {
     version: String(version),
     at: String(at),
     leads: leads === true,
+    stopped: stopped === true,
     site: typeof site === 'string' ? site.slice(0, 500) : null,
     generation: Number.isSafeInteger(generation) ? Number(generation) : 0,
     lagSeconds: typeof lagSeconds === 'number' ? lagSeconds : null,
+    address: typeof address === 'string' && /^https?:\/\/[^@]{1,500}$/.test(address) ? address : null,
   }
 }

@@ -1,6 +1,7 @@
 import { messageOf } from '../../base/errors.ts'
 import type { LeaseKeeper } from './lease/keeper.ts'
 import type { Lease } from './lease/lease.ts'
+import type { Takeover } from './look/message.ts'
 
 /** A generation as the parts of a mirror speak of it. */
 export interface GenerationFacts {
@@ -21,6 +22,8 @@ interface FollowedState {
   readonly applied: GenerationFacts | null
   /** Number of the newest that is downloaded and verified; 0: none. */
   readonly prepared: number
+  /** The slowest of the last takeovers; null, absent: none since the start. */
+  readonly took?: Takeover | null
 }
 
 /** What does not work; `refused`: why generations are refused; null: another cause. */
@@ -64,6 +67,8 @@ export interface NodeReport {
   /** The generation that was stored at the start; 0: none. */
   readonly stored: number
   readonly prepared: number
+  /** The slowest of the last takeovers; null: none since the start. */
+  readonly took: Takeover | null
   readonly failing: Failing | null
   readonly fenced: number
   /** Whether a rollback was not released: nothing is to be synced. */
@@ -87,6 +92,7 @@ export interface NodeState {
   applied: GenerationFacts | null
   stored: number
   prepared: number
+  took: Takeover | null
   failing: Failing | null
   fenced: number
   paused: boolean
@@ -101,6 +107,7 @@ export function initialState(stored: number): NodeState {
     newest: null,
     applied: null,
     prepared: 0,
+    took: null,
     failing: null,
     fenced: 0,
     stored,

@@ -10,7 +10,7 @@ type ContractForm = ProblemForm | 'gateway'
 const PROBLEMS = {
   400: ['The request is malformed, or a parameter is not valid.', []],
   401: ['No local key, or one that is not valid here.', ['WWW-Authenticate']],
-  403: ['Refused by the service, or the link is not valid.', []],
+  403: ['Refused by the service, or the link or signature is not valid.', []],
   404: ['There is no such thing on this mirror; `error` and `message` give the reason.', []],
   405: ['The method is not allowed here.', ['Allow']],
   408: ['The body did not come in time.', []],

@@ -44,6 +44,7 @@ export const fleet = defineGroup<{ close(): Promise<void> }, Run>({
   async run(_, { size, seconds: length }) {
     const filled = await withFleet(size(RECORDS), async (all, dir, processes) => {
       const fillMs = await fillReader(dir, all, processes)
+      await publishOnce(all) // a reader that just started has not taken over a generation yet
       return {
         fillMs,
         published: await publishOnce(all),

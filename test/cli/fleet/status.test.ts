@@ -43,7 +43,17 @@ test('the lag of a mirror is counted from the first generation that it does not 
     const made = { generation: number, activateAt: at(10 * number - 100) }
     return { generation: made, sha256: '' } as unknown as KnownGeneration
   }
-  const report = { id: '', name: '', site: null, role: 'reader', leads: false, version: '', at: '' }
+  const report = {
+    id: '',
+    name: '',
+    site: null,
+    role: 'reader',
+    leads: false,
+    version: '',
+    address: null,
+    stopped: false,
+    at: '',
+  }
   const mirrors = [0, 5, 7, 8].map((number) => ({ ...report, generation: number, lagSeconds: 0 }))
   const read = (number: number) => Promise.resolve(number === 8 ? null : generation(number))
   const lags = await withLags(mirrors, generation(8), read, NOW)

@@ -16,6 +16,8 @@ const REPORT = {
   generation: 3,
   lagSeconds: 0,
   version: '1.0.0',
+  address: null,
+  stopped: false,
   at: '2026-05-01T00:00:00.000Z',
 }
 

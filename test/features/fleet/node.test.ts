@@ -23,7 +23,7 @@ interface Scene {
 }
 
 /** A node over a store in memory, with generations that a test sets. */
-function open(scene: Scene, role: 'auto' | 'reader' = 'auto') {
+function open(scene: Scene, role: 'auto' | 'reader' = 'auto', pollMs = 20) {
   const reports: NodeReport[] = []
   const bucket = createMemoryBucket()
   const store = bucket.client()
@@ -62,7 +62,7 @@ function open(scene: Scene, role: 'auto' | 'reader' = 'auto') {
     role,
     keeper,
     generations,
-    pollMs: () => 20,
+    pollMs: () => pollMs,
     settleMs: 0,
     onReport: (report) => void reports.push(report),
   })
@@ -137,4 +137,23 @@ test('a reader never looks at the store more often than the settings say', async
   await expect.poll(() => looks.length, { interval: 10 }).toBeGreaterThan(16)
   const pauses = looks.slice(1).map((at, i) => at - (looks[i] ?? 0))
   expect(Math.min(...pauses)).toBeGreaterThanOrEqual(19) // of 20 ms; a timer may be some tenths of one early
+})
+
+test('a node that expects a generation looks for it until it is seen, however often it was told; older ones are no reason', async () => {
+  const given = scene({ newest: facts(7, 1) })
+  const { node, until } = open(given, 'reader', 3_600_000)
+  await until(({ newest }) => newest?.generation === 7)
+  expect(given.followed).toBe(1)
+  for (const known of [6, 7]) node.expect(known)
+  for (let told = 0; told < 50; told++) node.expect(8)
+  await expect.poll(() => given.followed, { interval: 10 }).toBe(2) // the poll comes in an hour
+  await expect.poll(() => given.followed, { interval: 10 }).toBe(3)
+  given.newest = facts(8, 1)
+  await until(({ newest }) => newest?.generation === 8)
+  const { followed, looks } = given
+  node.expect(8)
+  await new Promise((resolve) => setTimeout(resolve, 600)) // twice the pause between two looks
+  expect(given.followed).toBe(followed)
+  const pauses = looks.slice(2).map((at, i) => at - (looks[i + 1] ?? 0))
+  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(249)
 })

@@ -41,7 +41,8 @@ export async function fleetStatusCommand(options: GlobalOptions & { json?: boole
 function tableOf(mirrors: readonly ReaderReport[], lease: Lease | null): string {
   const now = Date.now()
   const rows = mirrors.map((mirror) => {
-    const { name, site, generation, lagSeconds, version, role, leads, at } = mirror
+    const { name, site, generation, lagSeconds, version, leads, stopped, at } = mirror
+    const role = stopped ? `${mirror.role}, stopped` : mirror.role
     const lag = lagSeconds === null ? '-' : `${lagSeconds} s`
     const part = leads ? leaderOrFormer(mirror, lease, now) : role
     return [name, site ?? '-', String(generation), lag, version, part, agoOf(at)]

@@ -8,6 +8,8 @@ import { type ObjectStore, FleetError } from '../../../../src/features/fleet/obj
 import { createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
 import { folder, signer } from '../../bundles/air-gap.ts'
 import { longTest } from '../../../support/tables.ts'
+import type { PublishDeps, PublishResult } from '../../../../src/features/fleet/generations/publish/publish.ts'
+import type { Takeover } from '../../../../src/features/fleet/look/message.ts'
 import { change, createNode, fleetTrust, leader, nodeConfig, publish, stateOf } from './nodes.ts'
 
 describe('a fleet', () => {
@@ -288,3 +290,41 @@ longTest(
     expect(stateOf(bench.dir).digest).toBe(digest)
   },
 )
+
+describe('the activation of a generation', () => {
+  const POLLS_MS = 20_000
+  const now = (): number => Date.parse('2026-05-01T00:00:00.000Z')
+
+  /** How long after its publication it is, milliseconds. */
+  const delayOf = (result: PublishResult): number => {
+    const { publishedAt = '', activateAt = '' } = result.generation?.generation ?? {}
+    return Date.parse(activateAt) - Date.parse(publishedAt)
+  }
+
+  test('follows the slowest mirror that was told, and is two polls later where not all were, or where none is notified', async () => {
+    const bench = await leader()
+    const store = createMemoryBucket().client()
+    const told: number[] = []
+    const telling = (took: readonly Takeover[] | null): Partial<PublishDeps> => ({
+      notify(generation) {
+        told.push(generation)
+        return Promise.resolve(took)
+      },
+    })
+    const took = [{ ms: 10, bytes: 10 ** 9 }]
+    const next = async (more: Partial<PublishDeps>): Promise<number> => {
+      const delay = delayOf(await publish(store, bench.dir, { now, ...more }))
+      await change(bench)
+      return delay
+    }
+    expect(await next(telling(took))).toBe(0) // the first one
+    expect(await next(telling(null))).toBe(POLLS_MS)
+    expect(await next(telling(took))).toBe(POLLS_MS) // never before the one before it
+    const later = (): number => now() + POLLS_MS
+    const soon = await next({ ...telling(took), now: later })
+    expect(soon).toBeGreaterThanOrEqual(1000)
+    expect(soon).toBeLessThan(POLLS_MS)
+    expect(await next({ now: later })).toBe(POLLS_MS)
+    expect(told).toEqual([2, 3, 4]) // each before it is published
+  })
+})

@@ -26,7 +26,7 @@ export interface DownloadedBundle {
 /** Returns the bundles that lead from the stored state digests to a generation, in order. */
 export function chooseBundles(
   stored: Partial<Record<SourceName, string>>,
-  { sources, full, delta, digest }: Generation,
+  { sources, full, delta, digest }: Pick<Generation, 'sources' | 'full' | 'delta' | 'digest'>,
 ): ChosenBundle[] {
   if (delta === null) return [full]
   const applies = sourcesOf(sources).every(([source, to]) => {

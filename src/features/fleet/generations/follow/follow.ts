@@ -63,8 +63,11 @@ export interface Follower {
   look(): Promise<Look>
   /** Downloads and verifies a generation, and stages what can be staged. Nothing that is served changes. */
   prepare(target: KnownGeneration): Promise<PreparedGeneration>
-  /** Publishes a prepared generation here, at its time unless `atOnce`: one transaction, which also records it. */
-  commit(prepared: PreparedGeneration, options?: { readonly atOnce?: boolean }): Promise<void>
+  /**
+   * Publishes a prepared generation here, at its time unless `atOnce`: one transaction, which also records it. Resolves with how
+   * long the import took until it could be committed, milliseconds.
+   */
+  commit(prepared: PreparedGeneration, options?: { readonly atOnce?: boolean }): Promise<number>
 }
 
 /** Creates the follower of a data folder. */
@@ -101,7 +104,7 @@ export function createFollower(deps: FollowDeps): Follower {
     },
     async commit({ target, bundles, log, at }, { atOnce = false } = {}) {
       const { generation } = target
-      await timing.committing(atOnce ? null : at, (reached) =>
+      const took = await timing.committing(atOnce ? null : at, (reached) =>
         importer.apply(bundles, {
           log,
           position: positionOf(target),
@@ -111,6 +114,7 @@ export function createFollower(deps: FollowDeps): Follower {
       )
       for (const { path } of bundles) importer.discard(path)
       if (mayPublish && generation.full.digest === generation.digest) await importer.remember()
+      return took
     },
   }
 }
@@ -157,14 +161,17 @@ function createTiming({ config, now, waitUntil }: FollowDeps) {
       const longest = Date.parse(activateAt) - Date.parse(publishedAt)
       return stored === null || isLate ? null : Math.min(Date.parse(activateAt), now() + longest)
     },
-    /** Begins the import so early that it reaches its commit at `at`, where it waits. */
-    async committing(at: number | null, work: (reached: () => Promise<void>) => Promise<void>): Promise<void> {
+    /** Begins the import so early that it reaches its commit at `at`, where it waits. Returns how long it took to reach it. */
+    async committing(at: number | null, work: (reached: () => Promise<void>) => Promise<void>): Promise<number> {
       if (at !== null && at - lead > now()) await waitUntil(at - lead)
       const begun = now()
+      let took = 0
       await work(async () => {
-        lead = Math.min(MOST_LEAD_MS, Math.max(FIRST_LEAD_MS, 1.5 * (now() - begun)))
+        took = now() - begun
+        lead = Math.min(MOST_LEAD_MS, Math.max(FIRST_LEAD_MS, 1.5 * took))
         if (at !== null && at > now()) await waitUntil(at)
       })
+      return took
     },
   }
 }

@@ -14,14 +14,22 @@ import { refuseGeneration } from './refusals.ts'
 /** What is signed is this line and then the payload, so that no signature of another kind of text fits. */
 const PURPOSE = 'patchmirror-generation\n'
 
+/** Signatures in base64, by the id of their key. */
+export type Signatures = Partial<Record<string, string>>
+
 interface Envelope {
   payload: string
-  signatures: Partial<Record<string, string>>
+  signatures: Signatures
 }
+
+const oneSignature = textField(/^[\w+/]{86}==$/, 'a signature in base64')
+
+/** Accepts the signatures of a text. */
+export const signaturesField = recordOf(/^[\da-f]{16}$/, oneSignature, GENERATION_CAPS.keys)
 
 const envelope = shape<Envelope>({
   payload: textField({ test: (text) => text.length <= GENERATION_CAPS.bytes }, 'a payload'),
-  signatures: recordOf(/^[\da-f]{16}$/, textField(/^[\w+/]{86}==$/, 'a signature in base64'), GENERATION_CAPS.keys),
+  signatures: signaturesField,
 })
 
 /** Returns the object of a generation, signed by these keys. */
@@ -64,8 +72,7 @@ function readEnvelope(bytes: Buffer, key: string): { payload: string; signatures
     // Its digest is a link of the chain: only who can sign may make another one of the same generation.
     if (textOf(payload, signatures) !== text)
       throw new MirrorError('bundle', 'it is not written as this program writes it')
-    const entries = Object.entries(signatures).map(([id, value = '']) => [id, signatureIn(value)] as const)
-    return { payload, signatures: new Map(entries) }
+    return { payload, signatures: bytesOfSignatures(signatures) }
   } catch (error) {
     throw refused('malformed', key, error)
   }
@@ -73,6 +80,11 @@ function readEnvelope(bytes: Buffer, key: string): { payload: string; signatures
 
 function textOf(payload: string, signatures: Envelope['signatures']): string {
   return `${JSON.stringify({ payload, signatures })}\n`
+}
+
+/** Returns the bytes of signatures. Throws `bundle` for one that is written otherwise than this program writes it. */
+export function bytesOfSignatures(signatures: Signatures): Map<string, Buffer> {
+  return new Map(Object.entries(signatures).map(([id, value = '']) => [id, signatureIn(value)]))
 }
 
 function signatureIn(base64: string): Buffer {

@@ -191,7 +191,7 @@ function faultOf(read: Generation): string | null {
 }
 
 /** Returns the state digests of a generation's or a bundle's sources. */
-function digestsOf(sources: Generation['sources'] | Manifest['sources']): Partial<Record<SourceName, string>> {
+export function digestsOf(sources: Generation['sources'] | Manifest['sources']): Partial<Record<SourceName, string>> {
   return Object.fromEntries(Object.entries(sources).map(([name, { digest }]) => [name, digest]))
 }
 

@@ -10,12 +10,21 @@ import { type ChainLink, findNewest, linkOf, readChain, readGeneration, refuseHo
 import { openGeneration, sealGeneration } from '../format/envelope.ts'
 import { type Exporter, type OwnState, createExporter } from './exporter.ts'
 import { type ExportedBundles, exportBundles } from './export-bundles.ts'
-import { GENERATION_FORMAT, type Generation, type KnownGeneration, type NamedObject } from '../format/generation.ts'
+import {
+  GENERATION_FORMAT,
+  type Generation,
+  type KnownGeneration,
+  type NamedObject,
+  digestsOf,
+} from '../format/generation.ts'
 import { changesKey, generationKey } from '../format/object-names.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import { readFleetId } from '../format/fleet-id.ts'
 import { isUnreleased } from '../rollback-state.ts'
 import { storeOnce, storeDecided } from '../uploads.ts'
+import { chooseBundles } from '../follow/bundles.ts'
+import { delayOf } from '../../look/notify.ts'
+import type { Takeover } from '../../look/message.ts'
 
 /** What a publication needs. */
 export interface PublishDeps {
@@ -32,6 +41,8 @@ export interface PublishDeps {
   readonly now: () => number
   /** Given: the data folder was set to the content of an older generation. */
   readonly reason?: 'rollback'
+  /** Notifies all other mirrors of the next generation; returns how they took over the last ones, null: not all were notified. */
+  readonly notify?: (generation: number) => Promise<readonly Takeover[] | null>
   /** Another source of bundles than the data folder. */
   readonly exporter?: Exporter
 }
@@ -166,16 +177,19 @@ async function commit(
   const { store, config, keys, epoch, now } = deps
   const { reason, state } = bundles
   const fleet = before?.generation.fleet ?? (await readFleetId(store, randomBytes(16)))
+  const begun = performance.now()
   for (const { key, body } of bundles.files) await storeOnce(store, key, body)
+  const storedMs = performance.now() - begun
   const number = (before?.generation.generation ?? 0) + 1
   const last = before?.generation.log ?? 0
   const rows = exporter.readRows(last, bundles.sources)
   const changes = rows.length === 0 ? null : await storeRows(store, number, rows)
   // Without rows the log does not say what changed.
   const counts = rows.length === 0 && reason !== 'date' ? null : countChanges(rows)
+  // Where everything may have changed, earlier takeovers say nothing.
+  const took = before === null || counts === null ? null : ((await deps.notify?.(number)) ?? null)
   const publishedAt = now()
-  // Readers have two polls to see it, and to prepare it.
-  const delay = before === null ? 0 : 2 * config.fleet.pollSeconds * 1000
+  const delay = before === null ? 0 : delayAfter(before.generation, bundles, { took, storedMs, publishedAt, config })
   const sealed = sealGeneration(
     {
       format: GENERATION_FORMAT,
@@ -209,6 +223,28 @@ async function commit(
   exporter.recordPublished(sealed.bytes)
   await writeHint(store, linkOf(sealed))
   return { outcome: 'published', generation: sealed, isPaused: reason === 'rollback' }
+}
+
+/** Returns how long after its publication a generation is activated, milliseconds; never before the one before it. */
+function delayAfter(
+  before: Generation,
+  bundles: Pick<Generation, 'sources' | 'full' | 'delta' | 'digest'>,
+  {
+    took,
+    storedMs,
+    publishedAt,
+    config,
+  }: Pick<PublishDeps, 'config'> & {
+    readonly took: readonly Takeover[] | null
+    readonly storedMs: number
+    readonly publishedAt: number
+  },
+): number {
+  const chosen = chooseBundles(digestsOf(before.sources), bundles)
+  const bytes = chosen.reduce((sum, { size }) => sum + size, 0)
+  const longest = 2 * config.fleet.pollSeconds * 1000
+  const earliest = Math.min(longest, Date.parse(before.activateAt) - publishedAt)
+  return Math.max(earliest, delayOf({ took, bytes, storedMs, longest }))
 }
 
 /** Whether what was exported is the state that was read before: a sync may have committed meanwhile. */

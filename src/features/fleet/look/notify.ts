@@ -1,0 +1,105 @@
+import { messageOf } from '../../../base/errors.ts'
+import { runPool } from '../../../base/pool.ts'
+import type { SigningKey } from '../../bundles/format/keys.ts'
+import { readErrorBody } from '../../../upstream/http/errors.ts'
+import type { Transport } from '../../../upstream/http/transport.ts'
+import type { Config } from '../../../config/schema.ts'
+import type { ObjectStore } from '../objects/object-store.ts'
+import { type ReaderReport, listPresent } from '../readers.ts'
+import { LOOK_PATH, type Takeover, parseLookAnswer, sealLook } from './message.ts'
+
+/** What a publisher notifies the other mirrors with. */
+interface NotifyDeps {
+  readonly store: ObjectStore
+  /** The id of this mirror. */
+  readonly own: string
+  readonly keys: readonly SigningKey[]
+  readonly transport: Pick<Transport, 'send'>
+  /** Why not all can be notified; null: they were. */
+  readonly onNotified: (why: string | null) => void
+}
+
+/** Mirrors that are notified at the same time; longest time for each, and for all together, milliseconds. */
+const NOTIFIED_AT_ONCE = 16
+const ONE_MS = 1_000
+const ALL_MS = 2_000
+
+/**
+ * Notifies the other mirrors of a fleet that a generation is about to be published. Returns how they took over the last ones,
+ * once all have answered that they look for it; null: one may learn of it by its poll alone. Never rejects.
+ */
+export async function notifyMirrors(deps: NotifyDeps, generation: number): Promise<readonly Takeover[] | null> {
+  const took: Takeover[] = []
+  try {
+    const mirrors = (await listPresent(deps.store)).filter(({ id }) => id !== deps.own)
+    const deadline = AbortSignal.timeout(ALL_MS)
+    await runPool(mirrors, NOTIFIED_AT_ONCE, async (mirror) => {
+      const signal = AbortSignal.any([deadline, AbortSignal.timeout(ONE_MS)])
+      took.push(await notifyMirror(deps, mirror, generation, signal))
+    })
+    deps.onNotified(null)
+    return took
+  } catch (error) {
+    deps.onNotified(messageOf(error))
+    return null
+  }
+}
+
+/** Creates what sends to other mirrors: without a proxy, and loaded when it first sends. */
+export function createNotifier(upstream: Config['upstream']): Transport {
+  const limits = { concurrency: NOTIFIED_AT_ONCE, requestTimeoutMs: ONE_MS }
+  let connecting: Promise<Transport> | null = null
+  const connect = async (): Promise<Transport> => {
+    const { createTransport } = await import('../../../upstream/http/transport.ts')
+    return createTransport({ ...upstream, ...limits }, { direct: true })
+  }
+  return {
+    send: async (...request) => (await (connecting ??= connect())).send(...request),
+    close: async () => (await connecting)?.close(),
+  }
+}
+
+async function notifyMirror(
+  { keys, transport }: NotifyDeps,
+  { id, name, address }: ReaderReport,
+  generation: number,
+  signal: AbortSignal,
+): Promise<Takeover> {
+  if (address === null) throw new Error(`${name} has no address for other mirrors`)
+  const fail = (why: string): Error => new Error(`${name} at ${address}: ${why}`)
+  const body = sealLook(generation, id, keys)
+  const url = new URL(address.replace(/\/*$/, LOOK_PATH))
+  const headers = { 'content-type': 'application/json' }
+  const answer = await transport.send({ method: 'POST', url, headers, body }, signal).catch((error: unknown) => {
+    throw fail(signal.aborted ? 'no answer in time' : messageOf(error))
+  })
+  const bytes = await readErrorBody(answer.body)
+  if (answer.status !== 200 || bytes === null) throw fail(`it answered ${answer.status}`)
+  const has = parseLookAnswer(bytes)
+  if (has.generation !== generation - 1) throw fail('it does not have the generation before')
+  if (has.took === null) throw fail('it has taken over no generation since its start')
+  return has.took
+}
+
+/** Least time from the publication to the activation, and what is added to that of the slowest takeover, milliseconds. */
+const LEAST_MS = 1_000
+const MARGIN_MS = 500
+
+/** What decides how long after its publication a generation is activated. */
+interface DelayFacts {
+  /** How the other mirrors took over generations; null: not all look for this one. */
+  readonly took: readonly Takeover[] | null
+  /** Bytes that they download of this one. */
+  readonly bytes: number
+  /** How long the store took for these bytes, milliseconds: it may be as slow for the generation. */
+  readonly storedMs: number
+  /** The time in which all find it by their polls, milliseconds; the most. */
+  readonly longest: number
+}
+
+/** Returns how long after its publication a generation is activated, milliseconds: the slowest mirror has it by then. */
+export function delayOf({ took, bytes, storedMs, longest }: DelayFacts): number {
+  if (took === null) return longest
+  const needs = took.map((one) => one.ms * Math.max(1, bytes / one.bytes))
+  return Math.min(longest, Math.max(LEAST_MS, Math.ceil(1.5 * Math.max(0, ...needs) + storedMs + MARGIN_MS)))
+}
