@@ -2,7 +2,7 @@ import { MirrorError } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import { type Difference, eachDifference } from '../../../store/replication/diff.ts'
 import type { CarriedReader } from '../../../store/replication/reader.ts'
-import { type RowKind, compareKeys } from '../../../store/replication/rows.ts'
+import { type CarriedRow, type RowKind, compareKeys, valueOf } from '../../../store/replication/rows.ts'
 import { CAPS, type ManifestHead } from '../format/manifest.ts'
 import type { KnownState } from './delta-base.ts'
 import type { BundleWriter } from './writer.ts'
@@ -63,11 +63,10 @@ export async function writeRows(
 }
 
 function blobOf({ row }: Difference): Blob | null {
-  if (row === null) return null
-  const { kind, value } = row
-  if (kind === 'document' && 'blob' in value && value.blob !== null) return { kind, name: value.blob, path: value.key }
-  if (kind === 'catalog-document' && 'stored' in value) return { kind, name: value.blob, stored: value.stored }
-  return null
+  if (row?.kind !== 'document' && row?.kind !== 'catalog-document') return null
+  const value = valueOf(row as CarriedRow<typeof row.kind>)
+  if ('stored' in value) return { kind: 'catalog-document', name: value.blob, stored: value.stored }
+  return value.blob === null ? null : { kind: 'document', name: value.blob, path: value.key }
 }
 
 function createPacks(writer: BundleWriter, source: SourceName) {

@@ -1,5 +1,6 @@
 import { MirrorError } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
+import { valueOf } from '../../../store/replication/rows.ts'
 import type { Writes } from '../../../store/writer.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { manifestSources } from './admission.ts'
@@ -39,7 +40,7 @@ export function refuseOtherFacts({ carried }: Writes, manifest: Manifest): void 
   for (const [source, described] of manifestSources(manifest)) {
     const [row] = [...carried.eachRow(source, 'source')]
     if (row === undefined) throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
-    const { snapshot, records, whole, asOf } = row.value
+    const { snapshot, records, whole, asOf } = valueOf(row)
     const same = described.snapshot === snapshot && described.records === records && described.whole === whole
     // Upstream may have confirmed the data later.
     if (same && Date.parse(described.asOf) >= asOf) continue
