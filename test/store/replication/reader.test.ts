@@ -13,7 +13,12 @@ import {
   hashRow,
   valueOf,
 } from '../../../src/store/replication/rows.ts'
-import { type SummaryHeader, readSummary, writeSummary } from '../../../src/store/replication/summary.ts'
+import {
+  type SummaryHeader,
+  type SummaryRows,
+  readSummary,
+  writeSummary,
+} from '../../../src/store/replication/summary.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 import { ANY_CHARACTER } from '../../support/texts.ts'
 import { record, scratch, snapshot, writes } from '../fixtures.ts'
@@ -31,7 +36,7 @@ const HEADER: SummaryHeader = {
 
 async function rowsOf(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<SummaryRow[]> {
   const rows: SummaryRow[] = []
-  for await (const row of (await readSummary(chunks)).rows) rows.push(row)
+  for await (const page of (await readSummary(chunks)).rows) rows.push(...page)
   return rows
 }
 
@@ -134,9 +139,9 @@ describe('the digests and summaries of a state', () => {
       return Promise.resolve({ commit: true })
     })
     const hashes = new Map([...store.carried.eachRow('osv', 'osv-record')].map(({ key, hash }) => [key, hash]))
-    async function* state(...keys: string[]): AsyncGenerator<SummaryRow> {
+    async function* state(...keys: string[]): SummaryRows {
       await Promise.resolve()
-      for (const key of keys) yield { source: 'osv', kind: 'osv-record', key, hash: hashes.get(key) ?? 'other' }
+      for (const key of keys) yield [{ source: 'osv', kind: 'osv-record', key, hash: hashes.get(key) ?? 'other' }]
     }
     const found: string[] = []
     const states = [state('a', 'b', 'c'), state('a', 'b', 'd'), state('a', 'c', 'e')]

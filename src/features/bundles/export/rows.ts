@@ -2,6 +2,7 @@ import { MirrorError } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import { type Difference, eachDifference } from '../../../store/replication/diff.ts'
 import type { CarriedReader } from '../../../store/replication/reader.ts'
+import type { StatePass } from '../../../store/replication/summary.ts'
 import { type CarriedRow, type RowKind, compareKeys, valueOf } from '../../../store/replication/rows.ts'
 import { CAPS, type ManifestHead } from '../format/manifest.ts'
 import type { KnownState } from './delta-base.ts'
@@ -26,10 +27,10 @@ const PACK_BYTES = 4 * 2 ** 20
 
 /**
  * Writes the rows of some sources into packs: all of them, or, with states, those that differ from any of these. One
- * pack is in memory at a time. `onRows` gets the number of rows written so far.
+ * pack is in memory at a time. All rows are read through `pass`. `onRows` gets the number of rows written so far.
  */
 export async function writeRows(
-  carried: CarriedReader,
+  { carried, pass }: { readonly carried: CarriedReader; readonly pass: StatePass },
   sources: readonly SourceName[],
   states: Partial<Record<SourceName, KnownState[]>> | null,
   writer: BundleWriter,
@@ -44,7 +45,7 @@ export async function writeRows(
     const known = states?.[source] ?? []
     const rows = await Promise.all(known.map(({ rows: open }) => open()))
     const packs = createPacks(writer, source)
-    for await (const difference of eachDifference(carried, [source], rows)) {
+    for await (const difference of eachDifference(pass, [source], rows)) {
       const { kind, key, row } = difference
       const count = (counts[kind] ??= { put: 0, removed: 0 })
       count[row === null ? 'removed' : 'put']++
