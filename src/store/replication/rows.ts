@@ -223,6 +223,13 @@ export function lineOf<K extends RowKind>(row: CarriedRow<K>, extra: RowExtras[K
   return typeof extra === 'object' ? JSON.stringify({ ...valueOf(row), ...extra }) : row.json
 }
 
+type StateRow = Pick<CarriedRow, 'kind' | 'key' | 'hash'>
+
+/** Returns the line that a state digest has for a row. */
+export function stateLine({ kind, key, hash }: StateRow): string {
+  return `${kind} ${key} ${hash}\n`
+}
+
 const PIECE = 65_536
 
 /** Creates the state digest of a source: its rows are added in order. */
@@ -230,13 +237,18 @@ export function createStateDigest() {
   const digest = createHash('sha256')
   let text = ''
   return {
-    add({ kind, key, hash }: Pick<CarriedRow, 'kind' | 'key' | 'hash'>): void {
-      text += `${kind} ${key} ${hash}\n`
+    add(row: StateRow): void {
+      text += stateLine(row)
       if (text.length < PIECE) return
       digest.update(text)
       text = ''
     },
-    /** Returns it, hex: SHA-256 over `kind key hash` and a newline for each row. */
+    /** Adds the lines of rows (`stateLine`). */
+    addLines(lines: Uint8Array): void {
+      digest.update(text).update(lines)
+      text = ''
+    },
+    /** Returns it, hex: SHA-256 over the lines of all rows. */
     end: (): string => digest.update(text).digest('hex'),
   }
 }

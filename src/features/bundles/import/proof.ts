@@ -10,7 +10,7 @@ type Digests = ReadonlyMap<SourceName, string>
 /** Returns the state digests of the stored sources that are not in the bundle. */
 export function digestOthers({ carried }: Writes, { sources }: Manifest): Digests {
   const others = carried.listStoredSources().filter((source) => sources[source] === undefined)
-  return new Map(others.map((source) => [source, carried.digestOf(source)]))
+  return new Map(others.map((source) => [source, carried.known.digestOf(source)]))
 }
 
 /**
@@ -19,7 +19,7 @@ export function digestOthers({ carried }: Writes, { sources }: Manifest): Digest
  */
 export function prove(store: Writes, manifest: Manifest, others: Digests): void {
   for (const [source, { digest }] of manifestSources(manifest)) {
-    const is = store.carried.digestOf(source)
+    const is = store.carried.known.digestOf(source)
     if (is === digest) continue
     throw new MirrorError(
       'bundle',
@@ -28,7 +28,7 @@ export function prove(store: Writes, manifest: Manifest, others: Digests): void 
     )
   }
   for (const [source, was] of others)
-    if (store.carried.digestOf(source) !== was)
+    if (store.carried.known.digestOf(source) !== was)
       throw new MirrorError('bundle', `it would change ${source}, which it does not have`)
   const both = store.carried.readContradiction()
   if (both !== null) throw new MirrorError('bundle', `it has the record ${both} both as stored and as removed`)
