@@ -1,4 +1,5 @@
 import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib'
+import { sha256Hex } from '../../../base/digest.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { createPacker } from '../../../base/gzip/pieces.ts'
 import { trailerSize } from '../../../base/gzip/member.ts'
@@ -34,6 +35,7 @@ interface ThinSource {
   readonly digests: ThinHead['base']
   /** What the members with blobs have, by the member's name. */
   readonly blobs: ReadonlyMap<string, Blob>
+  readonly compress: typeof compressAgain
 }
 
 const NONE = Buffer.alloc(0)
@@ -69,7 +71,7 @@ export async function encodeThin(source: ThinSource, target: OutputFile): Promis
 const STORED: Recipe = { kind: 'stored', path: null, gzip: null }
 
 /** Chooses how a member is made again; it is stored where this program would make other bytes of its content. */
-async function recipeFor({ name, size }: BundleMember, { bundle, blobs }: ThinSource): Promise<Recipe> {
+async function recipeFor({ name, size }: BundleMember, { bundle, blobs, compress }: ThinSource): Promise<Recipe> {
   if (name.startsWith('rows/')) return { ...STORED, kind: 'rows' }
   if (name === archiveName(bundle.manifest)) return recipeOfRecords(bundle.source(name))
   const blob = blobs.get(name)
@@ -77,7 +79,7 @@ async function recipeFor({ name, size }: BundleMember, { bundle, blobs }: ThinSo
   if (size > MOST_BYTES || blob?.kind === 'catalog-document') return STORED
   const packed = await bundle.read(name)
   if ((trailerSize(packed) ?? 0) > MOST_BYTES) return STORED
-  return recipeOf(packed, blob?.path ?? null)
+  return recipeOf(packed, blob?.path ?? null, compress)
 }
 
 /** An archive with a record that is too large for a dictionary is carried as it is; its rows are not predicted then. */
@@ -92,14 +94,29 @@ const LEVELS = [6, 9, 1, 5, 4, 3, 2, 7, 8]
 /** Bytes of gzip before the deflate stream, where the header has no names. */
 const GZIP_HEADER = 10
 
-function recipeOf(packed: Buffer, path: string | null): Recipe {
+function recipeOf(packed: Buffer, path: string | null, compress: typeof compressAgain): Recipe {
   const content = gunzipSync(packed)
-  if (compressAgain({ ...STORED, kind: 'packed' }, content).equals(packed)) return { kind: 'packed', path, gzip: null }
   const header = packed.toString('hex', 0, GZIP_HEADER)
-  const made = LEVELS.map((level): Recipe => {
-    return { kind: 'gzip', path, gzip: { level, header } }
-  })
-  return made.find((recipe) => compressAgain(recipe, content).equals(packed)) ?? STORED
+  const recipes = [
+    { kind: 'packed' as const, path, gzip: null },
+    ...LEVELS.map((level) => ({ kind: 'gzip' as const, path, gzip: { level, header } })),
+  ]
+  const isMade = (recipe: Recipe): boolean =>
+    beginsSo(recipe, content, packed) && compress(recipe, content).equals(packed)
+  return recipes.find(isMade) ?? STORED
+}
+
+/** Bytes of content that show most wrong recipes: more than the store compresses at once. */
+const BEGIN = 2 ** 21
+/** Bytes at the end of what is compressed that depend on what follows: more than a block of zlib's has. */
+const UNSETTLED = 2 ** 16
+
+/** Reports whether a recipe makes the begin of a member; the rest is to be compared too. */
+function beginsSo(recipe: Recipe, content: Buffer, packed: Buffer): boolean {
+  if (content.length <= BEGIN) return true
+  const made = compressAgain(recipe, content.subarray(0, BEGIN))
+  const settled = Math.max(0, made.length - UNSETTLED)
+  return made.subarray(0, settled).equals(packed.subarray(0, settled))
 }
 
 /** Compresses the content of a member as its recipe says. */
@@ -112,6 +129,26 @@ export function compressAgain({ kind, gzip }: Recipe, content: Buffer): Buffer {
   const packer = createPacker()
   packer.push(content)
   return packer.end()
+}
+
+/** Bytes that are remembered at most. */
+const MOST_REMEMBERED = 2 ** 24
+
+/** Creates a `compressAgain` that compresses a content once: an export finds the recipe by it, and checks what is made of it. */
+export function createCompressor(): typeof compressAgain {
+  const made = new Map<string, Buffer>()
+  let bytes = 0
+  return (recipe, content) => {
+    const name = `${sha256Hex(content)} ${JSON.stringify(recipe)}`
+    const before = made.get(name)
+    if (before !== undefined) return before
+    const packed = compressAgain(recipe, content)
+    if (bytes + packed.length <= MOST_REMEMBERED) {
+      made.set(name, packed)
+      bytes += packed.length
+    }
+    return packed
+  }
 }
 
 interface Encoder extends ThinSource {
