@@ -6,7 +6,7 @@ import { type CarriedRow, type RowKind, type RowValues, ROW_KINDS } from './rows
 import { combineDigests, createStateDigest, hashJson, lineOf } from './rows.ts'
 
 /** Rows read per query: between two queries the connection is free. */
-const PAGE = 2_000
+const PAGE = 500
 /** Rows per query of documents, each of which scans all answers. */
 const DOCUMENTS = 20_000
 

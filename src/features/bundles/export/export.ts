@@ -112,8 +112,8 @@ async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): P
     const dated = await addDates(snapshot, sources, written, writer)
     const counts = { ...dated, ...countDoubts(snapshot, sources, since, options.now()), ...names, ...trusted }
     const header = describeState(snapshot, options, sources, pass.digests)
-    const summary = pass.summary(header)
-    const sequence = await recordState(snapshot, options, { header, summary }, documentsOf(snapshot, sources))
+    const stated = { header, summary: await pass.summary(header) }
+    const sequence = await recordState(snapshot, options, stated, documentsOf(snapshot, sources))
     const head = { ...headOf(snapshot, options, header, base), sequence, counts }
     const { manifest, bytes, drafts } = await writer.complete(head, options.keys)
     await verifyOwn(drafts, options.keys, written.blobs, onProgress)

@@ -22,7 +22,7 @@ export async function rememberState(options: RecordOptions): Promise<number> {
       const sources = snapshot.carried.listStoredSources()
       for (const source of sources) for (const kind of ROW_KINDS[source]) for (const _ of pass.eachRow(source, kind)); // each is noted as it is read
       const header = describeState(snapshot, options, sources, pass.digests)
-      return await recordState(snapshot, options, { header, summary: pass.summary(header) })
+      return await recordState(snapshot, options, { header, summary: await pass.summary(header) })
     } finally {
       snapshot.close()
     }

@@ -39,6 +39,24 @@ interface ThinSource {
 }
 
 const NONE = Buffer.alloc(0)
+/** Bytes that are remembered at most. */
+const MOST_REMEMBERED = 2 ** 24
+
+/** Creates a memory of what is made under a name, as far as there is room. */
+export function createMemory() {
+  const made = new Map<string, Buffer>()
+  let bytes = 0
+  return <T extends Buffer | null>(name: string, make: () => T): T | Buffer => {
+    const before = made.get(name)
+    if (before !== undefined) return before
+    const one = make()
+    if (one !== null && bytes + one.length <= MOST_REMEMBERED) {
+      made.set(name, one)
+      bytes += one.length
+    }
+    return one
+  }
+}
 
 /** Writes a bundle as what its base lacks. Throws as `bundle.read` does, and `storage`. */
 export async function encodeThin(source: ThinSource, target: OutputFile): Promise<void> {
@@ -131,24 +149,11 @@ export function compressAgain({ kind, gzip }: Recipe, content: Buffer): Buffer {
   return packer.end()
 }
 
-/** Bytes that are remembered at most. */
-const MOST_REMEMBERED = 2 ** 24
-
 /** Creates a `compressAgain` that compresses a content once: an export finds the recipe by it, and checks what is made of it. */
 export function createCompressor(): typeof compressAgain {
-  const made = new Map<string, Buffer>()
-  let bytes = 0
-  return (recipe, content) => {
-    const name = `${sha256Hex(content)} ${JSON.stringify(recipe)}`
-    const before = made.get(name)
-    if (before !== undefined) return before
-    const packed = compressAgain(recipe, content)
-    if (bytes + packed.length <= MOST_REMEMBERED) {
-      made.set(name, packed)
-      bytes += packed.length
-    }
-    return packed
-  }
+  const remembered = createMemory()
+  return (recipe, content) =>
+    remembered(`${sha256Hex(content)} ${JSON.stringify(recipe)}`, () => compressAgain(recipe, content))
 }
 
 interface Encoder extends ThinSource {

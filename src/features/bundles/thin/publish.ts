@@ -8,7 +8,7 @@ import { memberOf } from '../export/self-check.ts'
 import { inspectBundle } from '../import/open.ts'
 import { contentsOfExport } from './base.ts'
 import { decodeThin } from './decode.ts'
-import { createCompressor, encodeThin } from './encode.ts'
+import { createCompressor, createMemory, encodeThin } from './encode.ts'
 
 /** Where a thin bundle is to be. */
 type ThinTarget = Omit<TargetOptions, 'split'> & { readonly path: string }
@@ -25,7 +25,9 @@ export function prepareThin(reads: Reads, base: Base | null, { path, force, stag
       'usage',
       '--thin needs a state that this mirror exported, which the target mirror has now: give it by --since or --for, or export without --thin',
     )
-  const contents = contentsOfExport(reads, exported)
+  const exact = contentsOfExport(reads, exported)
+  const remembered = createMemory()
+  const contents = { ...exact, document: (path: string) => remembered(path, () => exact.document(path)) }
   return {
     whole: `${path}.whole`,
     /** Makes the thin bundle of the whole one, makes that again of it, and gives it its name. Throws as `encodeThin`. */
