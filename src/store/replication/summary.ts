@@ -143,8 +143,11 @@ async function* parsePages(first: readonly string[], pages: AsyncGenerator<strin
 
 function createRowParser(): (line: string) => SummaryRow {
   let before: SummaryRow | null = null
+  let start = ''
   return (line) => {
-    const row = parseRow(line)
+    const { source, kind } = before !== null && line.startsWith(start) ? before : parseKind(line)
+    start = `${source} ${kind} `
+    const row = { source, kind, ...parseRest(line, start.length) }
     if (before !== null && compareRows(before, row) >= 0) throw bad('its rows are out of order')
     before = row
     return row
@@ -156,15 +159,26 @@ function faultOf(fault: LineFault): MirrorError {
   return fault === 'cut' ? bad('it is truncated') : bad(messageOf(fault.cause), fault.cause)
 }
 
-const ROW = /^(\w+) ([\w-]+) ([\da-f]{32}) (.+)$/s
-
-function parseRow(line: string): SummaryRow {
-  const [, name = '', kindName = '', hash = '', quoted = ''] = ROW.exec(line) ?? []
+function parseKind(line: string): Pick<SummaryRow, 'source' | 'kind'> {
+  const [name = '', kindName = ''] = line.split(' ', 2)
   const source = SOURCES.find((one) => one === name)
   const kind = source && ROW_KINDS[source].find((one) => one === kindName)
-  const key = unquoteKey(quoted)
-  if (source === undefined || kind === undefined || key === null) throw bad('it has a line that is not a row')
-  return { source, kind, key, hash }
+  if (source === undefined || kind === undefined) throw notRow()
+  return { source, kind }
+}
+
+const HASH = /^[\da-f]{32}$/
+
+function parseRest(line: string, from: number): Pick<SummaryRow, 'hash' | 'key'> {
+  const end = from + 32
+  const hash = line.slice(from, end)
+  const key = line[end] === ' ' ? unquoteKey(line.slice(end + 1)) : null
+  if (key === null || !HASH.test(hash)) throw notRow()
+  return { hash, key }
+}
+
+function notRow(): MirrorError {
+  return bad('it has a line that is not a row')
 }
 
 /** Encodes a key for its line: paths and ids unchanged; one with a control character or a leading quote as JSON. */
