@@ -21,7 +21,6 @@ function packedOf(content: Buffer): Buffer {
 test.each([
   ['small', contentOf(10)],
   ['larger than a block', contentOf(30_000)],
-  ['of several blocks', contentOf(60_000)],
 ])('the recipe of a document that is %s makes its bytes again, however it was compressed', (_, content) => {
   const compress = createCompressor()
   const forms = [
