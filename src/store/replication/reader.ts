@@ -5,10 +5,10 @@ import { type Pages, createOsvPages, createRecordPages } from './osv-pages.ts'
 import { type CarriedRow, type RowKind, type RowValues, ROW_KINDS } from './rows.ts'
 import { combineDigests, createStateDigest, hashJson, lineOf } from './rows.ts'
 
-/** Rows read per query: between two queries the connection is free. */
-const PAGE = 500
-/** Rows per query of documents, each of which scans all answers. */
-const DOCUMENTS = 20_000
+/** Rows per query: between two queries the connection is free. */
+const PAGE = 2_000
+/** Rows per query of some kinds. More records would outlive a young generation of few megabytes; each query of documents scans all answers. */
+const PAGES: { readonly [K in RowKind]?: number } = { 'osv-record': 200, 'catalog-document': 20_000 }
 
 /** Creates reads of replicated rows (everything that readers see, in a fixed order); usable on any connection. */
 export function createCarriedReader(db: Db) {
@@ -21,7 +21,7 @@ export function createCarriedReader(db: Db) {
   const hasSnapshot = db.prepare<[string], number>('SELECT 1 FROM snapshot WHERE source = ?').pluck()
 
   function* eachRow<K extends RowKind>(source: SourceName, kind: K): Generator<CarriedRow<K>> {
-    const limit = kind === 'catalog-document' ? DOCUMENTS : PAGE
+    const limit = PAGES[kind] ?? PAGE
     for (let after = ''; ;) {
       const rows = listRows(source, kind, after, limit)
       for (const [key, json] of rows) yield { kind, key, hash: hashJson(kind, json), json }

@@ -230,7 +230,7 @@ export function stateLine({ kind, key, hash }: StateRow): string {
   return `${kind} ${key} ${hash}\n`
 }
 
-const PIECE = 65_536
+const PIECE = 16_384
 
 /** Creates the state digest of a source: its rows are added in order. */
 export function createStateDigest() {

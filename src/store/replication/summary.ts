@@ -32,7 +32,7 @@ export interface SummaryHeader {
   imported: { mirror: string; sequence: number } | null
 }
 
-const PIECE = 65_536
+const PIECE = 16_384
 /** Longest line, bytes. A line has a path or an id, a header little more: anything longer is not a summary. */
 const MAX_LINE = 1 << 20
 
@@ -60,14 +60,14 @@ function lineOfRow(source: SourceName, { kind, key, hash }: CarriedRow): string 
   return `${source} ${kind} ${hash} ${quoteKey(key)}\n`
 }
 
-/** Text that is compressed at once, characters. */
+/** Bytes of text that are compressed at once. */
 const MEMBER = 1 << 20
 /** Texts that wait for zlib's threads at most. */
 const MOST_WAITING = 8
 /** Random digits hardly compress: level 6 takes a third longer for 2 %. */
 const QUICK = { level: 1 }
 const compress = promisify(
-  gzip as (text: string, options: object, done: (error: Error | null, made: Buffer) => void) => void,
+  gzip as (bytes: Buffer, options: object, done: (error: Error | null, made: Buffer) => void) => void,
 )
 
 /**
@@ -78,24 +78,36 @@ export function createStatePass({ eachRow }: Pick<CarriedReader, 'eachRow'>) {
   const digests: Partial<Record<SourceName, string>> = {}
   const members: Promise<Buffer>[] = []
   let text = ''
+  let texts: Buffer[] = []
+  let bytes = 0
   let waiting = 0
   let digest = createStateDigest()
-  const packAside = (): Promise<Buffer> => {
+  const packAside = (member: Buffer): Promise<Buffer> => {
     waiting++
-    return compress(text, QUICK).finally(() => waiting--)
+    return compress(member, QUICK).finally(() => waiting--)
   }
   const pack = (): void => {
-    const member = waiting < MOST_WAITING ? packAside() : Promise.resolve(gzipSync(text, QUICK))
-    member.catch(() => undefined) // it is awaited later
-    members.push(member)
+    const member = Buffer.concat(texts)
+    const packed = waiting < MOST_WAITING ? packAside(member) : Promise.resolve(gzipSync(member, QUICK))
+    packed.catch(() => undefined) // it is awaited later
+    members.push(packed)
+    texts = []
+    bytes = 0
+  }
+  /** A text that grows for long would outlive the young generation with all its parts. */
+  const settle = (): void => {
+    const settled = Buffer.from(text)
+    texts.push(settled)
+    bytes += settled.length
     text = ''
+    if (bytes > MEMBER) pack()
   }
   return {
     *eachRow<K extends RowKind>(source: SourceName, kind: K): Generator<CarriedRow<K>> {
       for (const row of eachRow(source, kind)) {
         digest.add(row)
         text += lineOfRow(source, row)
-        if (text.length > MEMBER) pack()
+        if (text.length > PIECE) settle()
         yield row
       }
       if (kind !== ROW_KINDS[source].at(-1)) return
@@ -106,6 +118,7 @@ export function createStatePass({ eachRow }: Pick<CarriedReader, 'eachRow'>) {
     digests,
     /** Returns the summary of the rows so far, gzip. */
     async summary(header: SummaryHeader): Promise<Buffer> {
+      settle()
       pack()
       return Buffer.concat([gzipSync(`${JSON.stringify(header)}\n`), ...(await Promise.all(members))])
     },
