@@ -6,6 +6,7 @@ import { createSignatureWriter, createTrustWriter } from './catalog/signatures.t
 import { createNewTagWriter, createAnnouncedReader } from './catalog/tags.ts'
 import { createLedgerWriter } from './replication/ledger.ts'
 import { createCarriedReader } from './replication/reader.ts'
+import { createKnownStates } from './replication/known-states.ts'
 import { createCarriedDocumentWriter } from './replication/documents.ts'
 import { createCarriedWriter } from './replication/writer.ts'
 import { createCatalogQuery } from './catalog/list-query.ts'
@@ -66,6 +67,12 @@ export function openWrites(dataDir: string) {
         }
       }),
     transaction,
+    /** Runs reads that see one state, and wait for no other process. */
+    reading: <T>(work: () => T): Promise<T> =>
+      queue(() => {
+        batch.end()
+        return Promise.resolve(db.transaction(work).deferred())
+      }),
     /** Does the same for many rows in the order of their keys: few pages are cached meanwhile, and none afterwards. */
     fill: <T extends { commit: boolean }>(work: () => Promise<T>): Promise<T> =>
       transaction(() => withFewPages(db, work)).finally(() => db.pragma('shrink_memory')),
@@ -95,6 +102,7 @@ export function openWrites(dataDir: string) {
 /** Creates the reads and writes of each table, by the module that owns it. */
 export function createTableWriters(db: Db, tracker: ChangeTracker) {
   const changes = createChangeWriter(db)
+  const carried = createCarriedReader(db)
   return {
     osv: {
       ...createOsvWriter(db, tracker),
@@ -126,7 +134,8 @@ export function createTableWriters(db: Db, tracker: ChangeTracker) {
     vex: createVexReader(db),
     /** Everything that readers see, as the rows of bundles, read and written on this connection. */
     carried: {
-      ...createCarriedReader(db),
+      ...carried,
+      known: createKnownStates(db, carried),
       ...createCarriedWriter(db, tracker),
       ...createCarriedDocumentWriter(db),
     },

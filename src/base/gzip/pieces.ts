@@ -5,7 +5,9 @@ import { FRAME, writeGzipMember } from './member.ts'
 /** Bytes that are inflated at once. */
 const PIECE_BYTES = 1 << 18
 /** Bytes that are compressed at once, without regard to those before: less than 0.2 % larger than in one piece. */
-const BLOCK_BYTES = 1 << 20
+export const BLOCK_BYTES = 1 << 20
+/** What ends each block but the last: zlib's other streams hardly have it. */
+export const BLOCK_END = Buffer.from([0, 0, 0xff, 0xff])
 
 /**
  * Inflates one or several gzip members in pieces. Each is valid until the next one is requested, which frees its memory.

@@ -1,6 +1,7 @@
 import { type SourceName, SOURCES } from '../../base/domain/sources.ts'
 import type { CarriedReader } from './reader.ts'
 import { type CarriedRow, compareRows, ROW_KINDS, type RowKind, type SummaryRow } from './rows.ts'
+import type { SummaryRows } from './summary.ts'
 
 /** A row that differs from at least one of the compared states; `row` null: it does not exist any more. */
 export interface Difference {
@@ -14,21 +15,32 @@ export interface Difference {
 interface Cursor {
   /** Null at the end. */
   next: SummaryRow | null
-  advance(): Promise<void>
+  /** Null: it has advanced at once, as nearly always. */
+  advance(): Promise<void> | null
 }
 
-async function openCursor(rows: AsyncGenerator<SummaryRow>, wanted: ReadonlySet<SourceName>): Promise<Cursor> {
-  const cursor: Cursor = {
-    next: null,
-    async advance() {
-      for (;;) {
-        const read = await rows.next()
-        cursor.next = read.done === true ? null : read.value
-        if (cursor.next === null || wanted.has(cursor.next.source)) return
-      }
-    },
+async function openCursor(pages: SummaryRows, wanted: ReadonlySet<SourceName>): Promise<Cursor> {
+  let page: readonly SummaryRow[] = []
+  let at = 0
+  const step = (): boolean => {
+    for (let row = page[at]; row !== undefined; row = page[at]) {
+      at++
+      cursor.next = row
+      if (wanted.has(row.source)) return true
+    }
+    return false
   }
-  await cursor.advance()
+  const turn = async (): Promise<void> => {
+    while (!step()) {
+      const read = await pages.next()
+      cursor.next = null
+      if (read.done === true) return
+      page = read.value
+      at = 0
+    }
+  }
+  const cursor: Cursor = { next: null, advance: () => (step() ? null : turn()) }
+  await turn()
   return cursor
 }
 
@@ -38,9 +50,9 @@ async function openCursor(rows: AsyncGenerator<SummaryRow>, wanted: ReadonlySet<
  * row of each is in memory.
  */
 export async function* eachDifference(
-  reader: CarriedReader,
+  reader: Pick<CarriedReader, 'eachRow'>,
   sources: readonly SourceName[],
-  states: readonly AsyncGenerator<SummaryRow>[],
+  states: readonly SummaryRows[],
 ): AsyncGenerator<Difference> {
   const wanted = new Set(sources)
   const cursors = await Promise.all(states.map((rows) => openCursor(rows, wanted)))
@@ -48,6 +60,13 @@ export async function* eachDifference(
     for (const kind of ROW_KINDS[source]) {
       for (const row of reader.eachRow(source, kind)) {
         const place = { source, kind, key: row.key }
+        if (cursors.length > 0 && cursors.every(({ next }) => isRow(next, place, row.hash))) {
+          for (const cursor of cursors) {
+            const turned = cursor.advance()
+            if (turned !== null) await turned
+          }
+          continue
+        }
         yield* removedBefore(cursors, place)
         if (await differs(cursors, place, row.hash)) yield { ...place, row }
       }
@@ -60,6 +79,10 @@ interface Place {
   kind: RowKind
   /** Null: after all rows of the kind. */
   key: string | null
+}
+
+function isRow(next: SummaryRow | null, { source, kind, key }: Place, hash: string): boolean {
+  return next?.key === key && next.hash === hash && next.kind === kind && next.source === source
 }
 
 function isBefore(row: SummaryRow, { source, kind, key }: Place): boolean {

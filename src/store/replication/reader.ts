@@ -1,49 +1,45 @@
-import { createHash } from 'node:crypto'
 import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
 import type { Db } from '../database/open.ts'
 import { createCatalogExtras, createCatalogPages } from './catalog-pages.ts'
-import { type Pages, createOsvPages } from './osv-pages.ts'
-import { type CarriedRow, ROW_KINDS, type RowKind, type RowValues, combineDigests, hashRow, lineOf } from './rows.ts'
+import { type Pages, createOsvPages, createRecordPages } from './osv-pages.ts'
+import { type CarriedRow, type RowKind, type RowValues, ROW_KINDS } from './rows.ts'
+import { combineDigests, createStateDigest, hashJson, lineOf } from './rows.ts'
 
-/** Rows read per query: between two queries the connection is free. */
+/** Rows per query: between two queries the connection is free. */
 const PAGE = 2_000
-/** Rows per query of documents, each of which scans all answers. */
-const DOCUMENTS = 20_000
+/** Rows per query of some kinds. More records would outlive a young generation of few megabytes; each query of documents scans all answers. */
+const PAGES: { readonly [K in RowKind]?: number } = { 'osv-record': 200, 'catalog-document': 20_000 }
 
 /** Creates reads of replicated rows (everything that readers see, in a fixed order); usable on any connection. */
 export function createCarriedReader(db: Db) {
-  const pages: { [K in RowKind]: Pages<RowValues[K]> } = {
+  const pages: { [K in Exclude<RowKind, 'osv-record'>]: Pages<RowValues[K]> } = {
     ...createOsvPages(db),
     ...createCatalogPages(db),
   }
+  const records = createRecordPages(db)
   const extras = createCatalogExtras(db)
   const hasSnapshot = db.prepare<[string], number>('SELECT 1 FROM snapshot WHERE source = ?').pluck()
 
   function* eachRow<K extends RowKind>(source: SourceName, kind: K): Generator<CarriedRow<K>> {
-    const limit = kind === 'catalog-document' ? DOCUMENTS : PAGE
+    const limit = PAGES[kind] ?? PAGE
     for (let after = ''; ;) {
-      const values: RowValues[K][] = pages[kind](source, after, limit)
-      for (const value of values) yield { kind, key: value.key, hash: hashRow(kind, value), value }
-      const last = values.at(-1)
-      if (last === undefined || values.length < limit) return
-      after = last.key
+      const rows = listRows(source, kind, after, limit)
+      for (const [key, json] of rows) yield { kind, key, hash: hashJson(kind, json), json }
+      const last = rows.at(-1)
+      if (last === undefined || rows.length < limit) return
+      after = last[0]
     }
   }
 
+  const listRows = (source: SourceName, kind: RowKind, after: string, limit: number): [key: string, json: string][] =>
+    kind === 'osv-record'
+      ? records(after, limit)
+      : pages[kind](source, after, limit).map((value) => [value.key, JSON.stringify(value)])
+
   const digestOf = (source: SourceName): string => {
-    const digest = createHash('sha256')
-    for (const kind of ROW_KINDS[source]) {
-      let text = ''
-      for (const { key, hash } of eachRow(source, kind)) {
-        text += `${kind} ${key} ${hash}\n`
-        if (text.length > 65_536) {
-          digest.update(text)
-          text = ''
-        }
-      }
-      digest.update(text)
-    }
-    return digest.digest('hex')
+    const digest = createStateDigest()
+    for (const kind of ROW_KINDS[source]) for (const row of eachRow(source, kind)) digest.add(row)
+    return digest.end()
   }
 
   const listStoredSources = (): SourceName[] => SOURCES.filter((source) => hasSnapshot.get(source) === 1)
@@ -55,11 +51,11 @@ export function createCarriedReader(db: Db) {
     eachRow,
     /** Returns the line of a row in a bundle, with the bytes of which the hash covers only the digest. */
     rowLine<K extends RowKind>(row: CarriedRow<K>): string {
-      const { kind, key, value } = row
+      const { kind, key } = row
       const extra = kind in extras ? extras[kind as keyof typeof extras](key) : undefined
-      return lineOf(value, extra as never) // `kind` determines its type
+      return lineOf(row, extra as never) // `kind` determines its type
     },
-    /** Returns the state digest of a source, hex: SHA-256 over `kind key hash` and a newline for each of its rows. */
+    /** Returns the state digest of a source, hex (`createStateDigest`). */
     digestOf,
     /** Returns the digests of the stored sources, and their combined digest. */
     digestSources(sources: readonly SourceName[] = listStoredSources()): {

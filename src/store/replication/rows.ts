@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { sha256Hex } from '../../base/digest.ts'
 import { type SourceName, SOURCES } from '../../base/domain/sources.ts'
 
@@ -159,7 +160,8 @@ export interface CarriedRow<K extends RowKind = RowKind> {
   key: string
   /** 32 hex digits: the first half of the SHA-256 over its kind and its values. */
   hash: string
-  value: RowValues[K]
+  /** Its values as the hash covers them (`valueOf`). */
+  json: string
 }
 
 /** A row in a summary: its position in the order of all rows, and its hash. */
@@ -172,7 +174,17 @@ export interface SummaryRow {
 
 /** Returns the hash of a row: over its kind, a space and its values as JSON, members in the order of this file. */
 export function hashRow(kind: RowKind, value: RowValue): string {
-  return sha256Hex(`${kind} ${JSON.stringify(value)}`).slice(0, 32)
+  return hashJson(kind, JSON.stringify(value))
+}
+
+/** Does the same for values that are JSON already. */
+export function hashJson(kind: RowKind, json: string): string {
+  return sha256Hex(`${kind} ${json}`).slice(0, 32)
+}
+
+/** Returns the values of a listed row. */
+export function valueOf<K extends RowKind>({ json }: CarriedRow<K>): RowValues[K] {
+  return JSON.parse(json) as RowValues[K] // written from them
 }
 
 /** Compares keys by their UTF-8 bytes, as SQLite does. */
@@ -207,8 +219,38 @@ export function compareRows(a: Omit<SummaryRow, 'hash'>, b: Omit<SummaryRow, 'ha
 }
 
 /** Returns the line of a row in a bundle: its values and the members that the hash does not cover. */
-export function lineOf<K extends RowKind>(value: RowValues[K], extra: RowExtras[K]): string {
-  return JSON.stringify(typeof extra === 'object' ? { ...value, ...extra } : value)
+export function lineOf<K extends RowKind>(row: CarriedRow<K>, extra: RowExtras[K]): string {
+  return typeof extra === 'object' ? JSON.stringify({ ...valueOf(row), ...extra }) : row.json
+}
+
+type StateRow = Pick<CarriedRow, 'kind' | 'key' | 'hash'>
+
+/** Returns the line that a state digest has for a row. */
+export function stateLine({ kind, key, hash }: StateRow): string {
+  return `${kind} ${key} ${hash}\n`
+}
+
+const PIECE = 16_384
+
+/** Creates the state digest of a source: its rows are added in order. */
+export function createStateDigest() {
+  const digest = createHash('sha256')
+  let text = ''
+  return {
+    add(row: StateRow): void {
+      text += stateLine(row)
+      if (text.length < PIECE) return
+      digest.update(text)
+      text = ''
+    },
+    /** Adds the lines of rows (`stateLine`). */
+    addLines(lines: Uint8Array): void {
+      digest.update(text).update(lines)
+      text = ''
+    },
+    /** Returns it, hex: SHA-256 over the lines of all rows. */
+    end: (): string => digest.update(text).digest('hex'),
+  }
 }
 
 /** Returns the digest of several sources, hex: over `source digest` and a newline each, in the order of `SOURCES`. */

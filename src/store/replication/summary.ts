@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
-import { createGzip } from 'node:zlib'
+import { promisify } from 'node:util'
+import { createGzip, gzip, gzipSync } from 'node:zlib'
 import { MirrorError, messageOf } from '../../base/errors.ts'
-import { type LineFault, eachGzipLine } from '../../base/gzip/lines.ts'
+import { type LineFault, eachGzipLines } from '../../base/gzip/lines.ts'
 import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
 import type { CarriedReader } from './reader.ts'
-import { ROW_KINDS, type SummaryRow, compareRows } from './rows.ts'
+import { type CarriedRow, type RowKind, type SummaryRow, ROW_KINDS, compareRows, createStateDigest } from './rows.ts'
 
 /** A source in a summary. Times in Unix milliseconds. */
 export interface SummarySource {
@@ -31,7 +32,7 @@ export interface SummaryHeader {
   imported: { mirror: string; sequence: number } | null
 }
 
-const PIECE = 65_536
+const PIECE = 16_384
 /** Longest line, bytes. A line has a path or an id, a header little more: anything longer is not a summary. */
 const MAX_LINE = 1 << 20
 
@@ -46,8 +47,8 @@ function* summaryText(reader: CarriedReader, header: SummaryHeader): Generator<s
   if (!header.brief)
     for (const source of SOURCES.filter((one) => header.sources[one] !== undefined))
       for (const kind of ROW_KINDS[source])
-        for (const { key, hash } of reader.eachRow(source, kind)) {
-          text += `${source} ${kind} ${hash} ${quoteKey(key)}\n`
+        for (const row of reader.eachRow(source, kind)) {
+          text += lineOfRow(source, row)
           if (text.length < PIECE) continue
           yield text
           text = ''
@@ -55,30 +56,114 @@ function* summaryText(reader: CarriedReader, header: SummaryHeader): Generator<s
   yield text
 }
 
-/** An open summary: its header, and its rows in order, which can be read once. */
+function lineOfRow(source: SourceName, { kind, key, hash }: CarriedRow): string {
+  return `${source} ${kind} ${hash} ${quoteKey(key)}\n`
+}
+
+/** Bytes of text that are compressed at once. */
+const MEMBER = 1 << 20
+/** Texts that wait for zlib's threads at most. */
+const MOST_WAITING = 8
+/** Random digits hardly compress: level 6 takes a third longer for 2 %. */
+const QUICK = { level: 1 }
+const compress = promisify(
+  gzip as (bytes: Buffer, options: object, done: (error: Error | null, made: Buffer) => void) => void,
+)
+
+/**
+ * Creates a reader that notes the rows which are read through it: the state digests, and the summary, are known without a
+ * further pass. It reads sources and kinds in their order, each once and to its end.
+ */
+export function createStatePass({ eachRow }: Pick<CarriedReader, 'eachRow'>) {
+  const digests: Partial<Record<SourceName, string>> = {}
+  const members: Promise<Buffer>[] = []
+  let text = ''
+  let texts: Buffer[] = []
+  let bytes = 0
+  let waiting = 0
+  let digest = createStateDigest()
+  const packAside = (member: Buffer): Promise<Buffer> => {
+    waiting++
+    return compress(member, QUICK).finally(() => waiting--)
+  }
+  const pack = (): void => {
+    const member = Buffer.concat(texts)
+    const packed = waiting < MOST_WAITING ? packAside(member) : Promise.resolve(gzipSync(member, QUICK))
+    packed.catch(() => undefined) // it is awaited later
+    members.push(packed)
+    texts = []
+    bytes = 0
+  }
+  /** A text that grows for long would outlive the young generation with all its parts. */
+  const settle = (): void => {
+    const settled = Buffer.from(text)
+    texts.push(settled)
+    bytes += settled.length
+    text = ''
+    if (bytes > MEMBER) pack()
+  }
+  return {
+    *eachRow<K extends RowKind>(source: SourceName, kind: K): Generator<CarriedRow<K>> {
+      for (const row of eachRow(source, kind)) {
+        digest.add(row)
+        text += lineOfRow(source, row)
+        if (text.length > PIECE) settle()
+        yield row
+      }
+      if (kind !== ROW_KINDS[source].at(-1)) return
+      digests[source] = digest.end()
+      digest = createStateDigest()
+    },
+    /** The state digests of the sources that were read to their end. */
+    digests,
+    /** Returns the summary of the rows so far, gzip. */
+    async summary(header: SummaryHeader): Promise<Buffer> {
+      settle()
+      pack()
+      return Buffer.concat([gzipSync(`${JSON.stringify(header)}\n`), ...(await Promise.all(members))])
+    },
+  }
+}
+
+export type StatePass = ReturnType<typeof createStatePass>
+
+/** An open summary: its header, and its rows in order, some at a time, which can be read once. */
 interface Summary {
   header: SummaryHeader
-  rows: AsyncGenerator<SummaryRow>
+  rows: SummaryRows
 }
+
+/** Rows in order, as many as were read at once. */
+export type SummaryRows = AsyncGenerator<readonly SummaryRow[]>
 
 /**
  * Reads a summary from a stream; memory does not grow with its size. Throws `bundle` for any other file, and for rows
  * out of order.
  */
 export async function readSummary(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<Summary> {
-  const lines = eachGzipLine(chunks, MAX_LINE, faultOf)
-  const first = await lines.next()
-  const header = parseHeader(first.done === true ? '' : first.value)
-  return { header, rows: parseRows(lines) }
+  const pages = eachGzipLines(chunks, MAX_LINE, faultOf)
+  const page = await pages.next()
+  const [first = '', ...lines] = page.done === true ? [] : page.value
+  const header = parseHeader(first)
+  return { header, rows: parsePages(lines, pages) }
 }
 
-async function* parseRows(lines: AsyncGenerator<string>): AsyncGenerator<SummaryRow> {
+async function* parsePages(first: readonly string[], pages: AsyncGenerator<string[]>): SummaryRows {
+  const parse = createRowParser()
+  yield first.map(parse)
+  for await (const lines of pages) yield lines.map(parse)
+}
+
+function createRowParser(): (line: string) => SummaryRow {
   let before: SummaryRow | null = null
-  for await (const line of lines) {
-    const row = parseRow(line)
+  let start = ''
+  return (line) => {
+    const { source, kind } = before !== null && line.startsWith(start) ? before : parseKind(line)
+    start = `${source} ${kind} `
+    const row = { source, kind, ...parseRest(line, start.length) }
     if (before !== null && compareRows(before, row) >= 0) throw bad('its rows are out of order')
     before = row
-    yield row
+    return row
   }
 }
 
@@ -87,15 +172,26 @@ function faultOf(fault: LineFault): MirrorError {
   return fault === 'cut' ? bad('it is truncated') : bad(messageOf(fault.cause), fault.cause)
 }
 
-const ROW = /^(\w+) ([\w-]+) ([\da-f]{32}) (.+)$/s
-
-function parseRow(line: string): SummaryRow {
-  const [, name = '', kindName = '', hash = '', quoted = ''] = ROW.exec(line) ?? []
+function parseKind(line: string): Pick<SummaryRow, 'source' | 'kind'> {
+  const [name = '', kindName = ''] = line.split(' ', 2)
   const source = SOURCES.find((one) => one === name)
   const kind = source && ROW_KINDS[source].find((one) => one === kindName)
-  const key = unquoteKey(quoted)
-  if (source === undefined || kind === undefined || key === null) throw bad('it has a line that is not a row')
-  return { source, kind, key, hash }
+  if (source === undefined || kind === undefined) throw notRow()
+  return { source, kind }
+}
+
+const HASH = /^[\da-f]{32}$/
+
+function parseRest(line: string, from: number): Pick<SummaryRow, 'hash' | 'key'> {
+  const end = from + 32
+  const hash = line.slice(from, end)
+  const key = line[end] === ' ' ? unquoteKey(line.slice(end + 1)) : null
+  if (key === null || !HASH.test(hash)) throw notRow()
+  return { hash, key }
+}
+
+function notRow(): MirrorError {
+  return bad('it has a line that is not a row')
 }
 
 /** Encodes a key for its line: paths and ids unchanged; one with a control character or a leading quote as JSON. */

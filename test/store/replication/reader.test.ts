@@ -10,8 +10,15 @@ import {
   combineDigests,
   compareKeys,
   compareRows,
+  hashRow,
+  valueOf,
 } from '../../../src/store/replication/rows.ts'
-import { type SummaryHeader, readSummary, writeSummary } from '../../../src/store/replication/summary.ts'
+import {
+  type SummaryHeader,
+  type SummaryRows,
+  readSummary,
+  writeSummary,
+} from '../../../src/store/replication/summary.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
 import { ANY_CHARACTER } from '../../support/texts.ts'
 import { record, scratch, snapshot, writes } from '../fixtures.ts'
@@ -29,7 +36,7 @@ const HEADER: SummaryHeader = {
 
 async function rowsOf(chunks: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<SummaryRow[]> {
   const rows: SummaryRow[] = []
-  for await (const row of (await readSummary(chunks)).rows) rows.push(row)
+  for await (const page of (await readSummary(chunks)).rows) rows.push(...page)
   return rows
 }
 
@@ -62,11 +69,34 @@ test('a resource belongs to the source that the table of resources states', () =
   for (const { name } of RESOURCES) insert.run(`/${name}`, name)
   const carried = createCarriedReader(db)
   for (const source of ['catalog', 'identity'] as const) {
-    const listed = [...carried.eachRow(source, 'catalog-list')].map(({ value }) => value.resource)
+    const listed = [...carried.eachRow(source, 'catalog-list')].map((row) => valueOf(row).resource)
     const own = RESOURCES.map(({ name }) => name).filter((name) => ownsResource(source, name))
     expect(listed.sort()).toEqual(own.sort())
   }
   db.close()
+})
+
+test('the hash of a record that SQLite writes as JSON is that of its values', async () => {
+  const store = writes()
+  const text = fc.string({ unit: ANY_CHARACTER, minLength: 1 })
+  const integer = fc.maxSafeNat()
+  const values = fc.record({ id: text, modified: text, crc32: fc.nat(), size: integer, asOf: fc.option(integer) })
+  const strange = ['"', '\\', '\u0000\u001f\u007f\u2028', '__proto__'].map((id) => record(id))
+  const made = [...fc.sample(values, 200).map((one) => ({ ...record(one.id), ...one, fix: false })), ...strange]
+  const given = [...new Map(made.map((one) => [one.id, one])).values()]
+  await store.transaction(() => {
+    for (const one of given) store.osv.putRecord(one, 5)
+    return Promise.resolve({ commit: true })
+  })
+  const expected = given
+    .map(({ id: key, modified, crc32, size, sha256, asOf }) => {
+      return { key, modified, crc32, size, sha256: sha256.toString('hex'), changed: 5, asOf }
+    })
+    .sort((a, b) => compareKeys(a.key, b.key))
+  const listed = [...store.carried.eachRow('osv', 'osv-record')]
+  expect(listed.map((row) => [valueOf(row), row.hash])).toEqual(
+    expected.map((value) => [value, hashRow('osv-record', value)]),
+  )
 })
 
 describe('the digests and summaries of a state', () => {
@@ -109,9 +139,9 @@ describe('the digests and summaries of a state', () => {
       return Promise.resolve({ commit: true })
     })
     const hashes = new Map([...store.carried.eachRow('osv', 'osv-record')].map(({ key, hash }) => [key, hash]))
-    async function* state(...keys: string[]): AsyncGenerator<SummaryRow> {
+    async function* state(...keys: string[]): SummaryRows {
       await Promise.resolve()
-      for (const key of keys) yield { source: 'osv', kind: 'osv-record', key, hash: hashes.get(key) ?? 'other' }
+      for (const key of keys) yield [{ source: 'osv', kind: 'osv-record', key, hash: hashes.get(key) ?? 'other' }]
     }
     const found: string[] = []
     const states = [state('a', 'b', 'c'), state('a', 'b', 'd'), state('a', 'c', 'e')]

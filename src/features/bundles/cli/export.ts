@@ -1,6 +1,6 @@
 import { exportInThread } from '../tasks.ts'
 import type { ExportTask, ExportTaskReport } from '../export/export.worker.ts'
-import { type ArtifactTarget, openArtifactTarget } from '../oci/artifacts.ts'
+import type { ArtifactTarget } from '../oci/artifacts.ts'
 import { readReference, writeReference } from '../../../config/kinds/oci-reference.ts'
 import type { OnProgress } from '../../../base/domain/progress.ts'
 import { CARRIED } from '../format/carried.ts'
@@ -45,7 +45,9 @@ export async function exportCommand(path: string, options: ExportCommandOptions)
   if (reference === null) refuseUnwritable(path)
   else refuseFileOptions(options)
   const keyFiles = signingKeys(config, options.unsigned === true)
-  const target = reference === null ? null : await openArtifactTarget(reference, config)
+  // It has network code, and files need none.
+  const target =
+    reference === null ? null : await (await import('../oci/artifacts.ts')).openArtifactTarget(reference, config)
   const display = createBundleProgress(options.json === true)
   const task = {
     dataDir: config.data.dir,

@@ -1,14 +1,14 @@
 import { MirrorError } from '../../../base/errors.ts'
 import { SOURCES, type SourceName } from '../../../base/domain/sources.ts'
 import type { ExportedState, LedgerReader } from '../../../store/replication/ledger.ts'
-import { EMPTY_DIGEST, type SummaryRow, combineDigests } from '../../../store/replication/rows.ts'
-import { type SummaryHeader, readSummary } from '../../../store/replication/summary.ts'
+import { EMPTY_DIGEST, combineDigests } from '../../../store/replication/rows.ts'
+import { type SummaryHeader, type SummaryRows, readSummary } from '../../../store/replication/summary.ts'
 import type { ManifestBase } from '../format/manifest.ts'
 
 /** A state of one source to which a delta shall apply; its rows can be read repeatedly. */
 export interface KnownState {
   readonly digest: string
-  readonly rows: () => Promise<AsyncGenerator<SummaryRow>>
+  readonly rows: () => Promise<SummaryRows>
 }
 
 /** The states on which a delta builds. */
@@ -75,7 +75,7 @@ export function baseOfExport(ledger: LedgerReader, state: ExportedState, sources
 
 const NOTHING: KnownState = { digest: EMPTY_DIGEST, rows: () => Promise.resolve(noRows()) }
 
-async function* noRows(): AsyncGenerator<SummaryRow> {
+async function* noRows(): SummaryRows {
   yield* await Promise.resolve([])
 }
 
@@ -86,23 +86,24 @@ function digestsBySource(
   return Object.fromEntries(sources.map((source) => [source, digestOf(source) ?? EMPTY_DIGEST]))
 }
 
-async function rowsOf(ledger: LedgerReader, sequence: number, source: SourceName): Promise<AsyncGenerator<SummaryRow>> {
+async function rowsOf(ledger: LedgerReader, sequence: number, source: SourceName): Promise<SummaryRows> {
   const summary = ledger.readExportSummary(sequence)
   if (summary === null) throw new MirrorError('internal', `no summary of export ${sequence}`)
   return rowsIn(summary, source)
 }
 
-async function rowsIn(summary: Buffer, source: SourceName): Promise<AsyncGenerator<SummaryRow>> {
+async function rowsIn(summary: Buffer, source: SourceName): Promise<SummaryRows> {
   const { rows } = await readSummary([summary])
   return ofSource(rows, source)
 }
 
 /** Yields the rows of one source; they are consecutive, so later rows are not read. */
-async function* ofSource(rows: AsyncGenerator<SummaryRow>, source: SourceName): AsyncGenerator<SummaryRow> {
+async function* ofSource(pages: SummaryRows, source: SourceName): SummaryRows {
   const place = SOURCES.indexOf(source)
-  for await (const row of rows) {
-    if (row.source === source) yield row
-    else if (SOURCES.indexOf(row.source) > place) return
+  for await (const page of pages) {
+    yield page.filter((row) => row.source === source)
+    const last = page.at(-1)
+    if (last !== undefined && SOURCES.indexOf(last.source) > place) return
   }
 }
 

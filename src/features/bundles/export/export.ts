@@ -8,7 +8,7 @@ import { MirrorError, messageOf } from '../../../base/errors.ts'
 import type { OnProgress } from '../../../base/domain/progress.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
-import type { SummaryHeader } from '../../../store/replication/summary.ts'
+import { type SummaryHeader, createStatePass } from '../../../store/replication/summary.ts'
 import { readTrust } from '../../../documents/signatures/trust.ts'
 import { sha256Hex } from '../../../base/digest.ts'
 import { faultOfRecordId } from '../../../base/domain/record-id.ts'
@@ -97,7 +97,8 @@ async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): P
   try {
     const { onProgress } = options
     const states = base?.states ?? null
-    const written = await writeRows(snapshot.carried, sources, states, writer, (done) =>
+    const pass = createStatePass(snapshot.carried)
+    const written = await writeRows({ carried: snapshot.carried, pass }, sources, states, writer, (done) =>
       onProgress({ phase: 'rows', unit: 'rows', done, total: null }),
     )
     const total = sizeOfData(snapshot, written)
@@ -110,8 +111,9 @@ async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): P
     const names = await writeDoubtNames(snapshot, sources, { base: since, now: options.now(), writer })
     const dated = await addDates(snapshot, sources, written, writer)
     const counts = { ...dated, ...countDoubts(snapshot, sources, since, options.now()), ...names, ...trusted }
-    const header = describeState(snapshot, options, sources)
-    const sequence = await recordState(snapshot, options, header, documentsOf(snapshot, sources))
+    const header = describeState(snapshot, options, sources, pass.digests)
+    const stated = { header, summary: await pass.summary(header) }
+    const sequence = await recordState(snapshot, options, stated, documentsOf(snapshot, sources))
     const head = { ...headOf(snapshot, options, header, base), sequence, counts }
     const { manifest, bytes, drafts } = await writer.complete(head, options.keys)
     await verifyOwn(drafts, options.keys, written.blobs, onProgress)

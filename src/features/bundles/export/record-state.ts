@@ -3,7 +3,8 @@ import { DAY_MS } from '../../../base/time.ts'
 import { systemCode } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
-import { type SummaryHeader, type SummarySource, writeSummary } from '../../../store/replication/summary.ts'
+import { ROW_KINDS, combineDigests } from '../../../store/replication/rows.ts'
+import { type SummaryHeader, type SummarySource, createStatePass } from '../../../store/replication/summary.ts'
 import type { Document } from '../../../store/feeds/documents.ts'
 import { type Writes, openWrites } from '../../../store/writer.ts'
 import { type ExportSnapshot, pinExportSnapshot } from './snapshot.ts'
@@ -17,8 +18,11 @@ export async function rememberState(options: RecordOptions): Promise<number> {
   try {
     const snapshot = await pinExportSnapshot(options.dataDir, false)
     try {
+      const pass = createStatePass(snapshot.carried)
       const sources = snapshot.carried.listStoredSources()
-      return await recordState(snapshot, options, describeState(snapshot, options, sources))
+      for (const source of sources) for (const kind of ROW_KINDS[source]) for (const _ of pass.eachRow(source, kind)); // each is noted as it is read
+      const header = describeState(snapshot, options, sources, pass.digests)
+      return await recordState(snapshot, options, { header, summary: await pass.summary(header) })
     } finally {
       snapshot.close()
     }
@@ -27,13 +31,14 @@ export async function rememberState(options: RecordOptions): Promise<number> {
   }
 }
 
-/** Describes the exported state as the header of a summary. */
+/** Describes the exported state of some sources, by their digests, as the header of a summary. */
 export function describeState(
-  { reads, carried }: ExportSnapshot,
+  { reads }: ExportSnapshot,
   { now }: Pick<RecordOptions, 'now'>,
   chosen: readonly SourceName[],
+  digests: Partial<Readonly<Record<SourceName, string>>>,
 ): SummaryHeader {
-  const { digest, sources: digests } = carried.digestSources(chosen)
+  const digest = combineDigests(digests)
   const sources: Partial<Record<SourceName, SummarySource>> = {}
   for (const source of chosen) {
     const snapshot = reads.snapshots.readSnapshot(source)
@@ -71,14 +76,11 @@ interface RecordOptions {
 
 /** Assigns the sequence of the exported state and stores its summary, for later deltas, and its documents, for thin ones. */
 export async function recordState(
-  { carried, reads }: ExportSnapshot,
+  { reads }: ExportSnapshot,
   { dataDir, keep, spared }: RecordOptions,
-  header: SummaryHeader,
+  { header, summary }: { readonly header: SummaryHeader; readonly summary: Buffer },
   documents: readonly string[] = [],
 ): Promise<number> {
-  const chunks: Buffer[] = []
-  for await (const chunk of writeSummary(carried, header)) chunks.push(chunk)
-  const summary = Buffer.concat(chunks)
   const store = openWrites(dataDir)
   try {
     for (const until = performance.now() + WAIT_MS; ;) {

@@ -2,7 +2,8 @@ import { MirrorError } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import { type Difference, eachDifference } from '../../../store/replication/diff.ts'
 import type { CarriedReader } from '../../../store/replication/reader.ts'
-import { type RowKind, compareKeys } from '../../../store/replication/rows.ts'
+import type { StatePass } from '../../../store/replication/summary.ts'
+import { type CarriedRow, type RowKind, compareKeys, valueOf } from '../../../store/replication/rows.ts'
 import { CAPS, type ManifestHead } from '../format/manifest.ts'
 import type { KnownState } from './delta-base.ts'
 import type { BundleWriter } from './writer.ts'
@@ -26,10 +27,10 @@ const PACK_BYTES = 4 * 2 ** 20
 
 /**
  * Writes the rows of some sources into packs: all of them, or, with states, those that differ from any of these. One
- * pack is in memory at a time. `onRows` gets the number of rows written so far.
+ * pack is in memory at a time. All rows are read through `pass`. `onRows` gets the number of rows written so far.
  */
 export async function writeRows(
-  carried: CarriedReader,
+  { carried, pass }: { readonly carried: CarriedReader; readonly pass: StatePass },
   sources: readonly SourceName[],
   states: Partial<Record<SourceName, KnownState[]>> | null,
   writer: BundleWriter,
@@ -44,7 +45,7 @@ export async function writeRows(
     const known = states?.[source] ?? []
     const rows = await Promise.all(known.map(({ rows: open }) => open()))
     const packs = createPacks(writer, source)
-    for await (const difference of eachDifference(carried, [source], rows)) {
+    for await (const difference of eachDifference(pass, [source], rows)) {
       const { kind, key, row } = difference
       const count = (counts[kind] ??= { put: 0, removed: 0 })
       count[row === null ? 'removed' : 'put']++
@@ -63,11 +64,10 @@ export async function writeRows(
 }
 
 function blobOf({ row }: Difference): Blob | null {
-  if (row === null) return null
-  const { kind, value } = row
-  if (kind === 'document' && 'blob' in value && value.blob !== null) return { kind, name: value.blob, path: value.key }
-  if (kind === 'catalog-document' && 'stored' in value) return { kind, name: value.blob, stored: value.stored }
-  return null
+  if (row?.kind !== 'document' && row?.kind !== 'catalog-document') return null
+  const value = valueOf(row as CarriedRow<typeof row.kind>)
+  if ('stored' in value) return { kind: 'catalog-document', name: value.blob, stored: value.stored }
+  return value.blob === null ? null : { kind: 'document', name: value.blob, path: value.key }
 }
 
 function createPacks(writer: BundleWriter, source: SourceName) {

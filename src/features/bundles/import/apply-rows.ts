@@ -10,6 +10,7 @@ import {
   type RowKind,
   type SourceValue,
   compareKeys,
+  valueOf,
 } from '../../../store/replication/rows.ts'
 import type { Writes } from '../../../store/writer.ts'
 import type { Bundle } from './open.ts'
@@ -99,7 +100,7 @@ async function readSourceRow({
   if (stored === undefined) throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
   if (full) throw new MirrorError('bundle', `it would remove all of ${source}`)
   const scope = store.snapshots.readSnapshot(source)?.scope ?? null
-  return { row: stored.value, scope, isNew: false }
+  return { row: valueOf(stored), scope, isNew: false }
 }
 
 /**

@@ -31,6 +31,7 @@ export async function applyBundle(options: ImportOptions): Promise<ImportReport>
   } catch (error) {
     throw nameFault(error, config.data.dir)
   } finally {
+    store.carried.known.forget()
     lock.release()
   }
 }
@@ -136,7 +137,7 @@ function outcomeOf({ dryRun = false, again = false }: ImportOptions, { verdict }
 function digestThen({ bundle, store }: ImportOptions): string {
   const digests: Partial<Record<SourceName, string>> = {}
   for (const source of store.carried.listStoredSources())
-    if (bundle.manifest.sources[source] === undefined) digests[source] = store.carried.digestOf(source)
+    if (bundle.manifest.sources[source] === undefined) digests[source] = store.carried.known.digestOf(source)
   for (const [source, { digest }] of manifestSources(bundle.manifest)) digests[source] = digest
   return combineDigests(digests)
 }

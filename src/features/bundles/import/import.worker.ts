@@ -63,7 +63,7 @@ async function applyTask(
 ): Promise<ImportReport> {
   const { config, files, whole, trigger, dryRun, allowRollback, again = false } = task
   const [first = ''] = files
-  const thin = whole === null ? null : await openThin(first, { dataDir: config.data.dir, whole, trust })
+  const thin = whole === null ? null : await openThin(first, { dataDir: config.data.dir, store, whole, trust })
   const given = bundle ?? thin
   if (given === null) throw new RangeError('no bundle is open')
   const options = { config, store, bundle: given, file: basename(first), trigger, dryRun, allowRollback, again }

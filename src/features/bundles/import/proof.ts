@@ -1,5 +1,6 @@
 import { MirrorError } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
+import { valueOf } from '../../../store/replication/rows.ts'
 import type { Writes } from '../../../store/writer.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { manifestSources } from './admission.ts'
@@ -9,7 +10,7 @@ type Digests = ReadonlyMap<SourceName, string>
 /** Returns the state digests of the stored sources that are not in the bundle. */
 export function digestOthers({ carried }: Writes, { sources }: Manifest): Digests {
   const others = carried.listStoredSources().filter((source) => sources[source] === undefined)
-  return new Map(others.map((source) => [source, carried.digestOf(source)]))
+  return new Map(others.map((source) => [source, carried.known.digestOf(source)]))
 }
 
 /**
@@ -18,7 +19,7 @@ export function digestOthers({ carried }: Writes, { sources }: Manifest): Digest
  */
 export function prove(store: Writes, manifest: Manifest, others: Digests): void {
   for (const [source, { digest }] of manifestSources(manifest)) {
-    const is = store.carried.digestOf(source)
+    const is = store.carried.known.digestOf(source)
     if (is === digest) continue
     throw new MirrorError(
       'bundle',
@@ -27,7 +28,7 @@ export function prove(store: Writes, manifest: Manifest, others: Digests): void 
     )
   }
   for (const [source, was] of others)
-    if (store.carried.digestOf(source) !== was)
+    if (store.carried.known.digestOf(source) !== was)
       throw new MirrorError('bundle', `it would change ${source}, which it does not have`)
   const both = store.carried.readContradiction()
   if (both !== null) throw new MirrorError('bundle', `it has the record ${both} both as stored and as removed`)
@@ -39,7 +40,7 @@ export function refuseOtherFacts({ carried }: Writes, manifest: Manifest): void 
   for (const [source, described] of manifestSources(manifest)) {
     const [row] = [...carried.eachRow(source, 'source')]
     if (row === undefined) throw new MirrorError('bundle', `it does not say which snapshot ${source} is`)
-    const { snapshot, records, whole, asOf } = row.value
+    const { snapshot, records, whole, asOf } = valueOf(row)
     const same = described.snapshot === snapshot && described.records === records && described.whole === whole
     // Upstream may have confirmed the data later.
     if (same && Date.parse(described.asOf) >= asOf) continue

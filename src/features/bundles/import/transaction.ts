@@ -19,14 +19,14 @@ import type { ImportOptions, RowCounts, SourceReport } from './types.ts'
 import { eachMissing, writeDocument } from './documents/staging.ts'
 import { canFill, fillRecords } from './records/fill.ts'
 
-/** Reads the stored state of each source of a bundle; this takes a pass over their rows. */
+/** Reads the stored state of each source of a bundle; this takes a pass over their rows, unless they are known. */
 export function readStored(store: Writes, manifest: Manifest): StoredSources {
   const { mirror, sequence } = manifest
   return new Map(
     manifestSources(manifest).map(([source]) => {
       const snapshot = store.snapshots.readSnapshot(source)
       const asOf = snapshot && store.runs.readAsOf(source, snapshot)
-      const digest = store.carried.digestOf(source)
+      const digest = store.carried.known.digestOf(source)
       const imported = store.ledger.readLastImportOf(source)
       const numbered = store.ledger.listNumbered(mirror, sequence, source)
       return [source, { digest, asOf, imported, numbered }]
@@ -49,6 +49,7 @@ export async function inPublication(
   try {
     committed = (await store.transaction(async () => ({ commit: await work() }))).commit
   } finally {
+    store.carried.known.forget() // a rollback does not show in the number of changes
     sweepArchives(dir, committed ? [store.osv.readArchive()?.file ?? '', previous ?? ''] : before)
   }
   store.checkpoint()
@@ -159,6 +160,7 @@ async function applySource(
   const filled = fills ? await fillRecords(options, progress) : null
   const context = { bundle, store, source, runId, again, progress }
   const { row, scope, counts } = await applyRows({ ...context, filled: filled?.records ?? null })
+  if (source === 'osv') store.carried.known.wrote(store.osv.listWritten()) // the publication forgets them
   const documents = await applyDocuments(options, source, dryRun)
   const put = staged ?? documents.put
   if (put + documents.removed > 0) counts['catalog-document'] = { ...documents, put }

@@ -106,6 +106,7 @@ function jsonIn(frames: Frames, most: number): unknown {
 interface Decoder extends ThinClaims {
   readonly frames: Frames
   readonly base: BaseContents
+  readonly compress: typeof compressAgain
   readonly prediction: Prediction
   /** Writes bytes at a position of the whole bundle. */
   readonly put: (position: number, bytes: Uint8Array) => void
@@ -115,7 +116,7 @@ interface Decoder extends ThinClaims {
  * Makes the whole bundle of a thin one and of the base's contents, in a new file. Each member is compared with the manifest.
  * Throws `bundle` where the bytes are not those that were signed.
  */
-export function decodeThin(path: string, base: BaseContents, whole: string): void {
+export function decodeThin(path: string, base: BaseContents, whole: string, compress = compressAgain): void {
   const frames = openFrames(path)
   const file = openSync(whole, 'wx', PRIVATE_FILE)
   const put = (position: number, bytes: Uint8Array): void => {
@@ -123,7 +124,7 @@ export function decodeThin(path: string, base: BaseContents, whole: string): voi
   }
   try {
     const said = claimsIn(frames)
-    decodeMembers({ ...said, frames, base, put, prediction: createPrediction() })
+    decodeMembers({ ...said, frames, base, compress, put, prediction: createPrediction() })
     frames.end()
   } finally {
     closeSync(file)
@@ -178,14 +179,14 @@ function refuseRecipe({ name }: BundleMember): never {
 }
 
 function decodeMember(decoder: Decoder, { member, recipe, place }: Part): void {
-  const { frames, base, prediction, put } = decoder
+  const { frames, base, compress, prediction, put } = decoder
   const { name, size } = member
   if (recipe.kind === 'records') return
   if (recipe.kind === 'stored') return copyStored(decoder, { member, recipe, place })
   const dictionary = dictionaryOf({ name, recipe }, base, prediction)
   const content = expand(frames.next(MOST_BYTES), dictionary, recipe.kind === 'rows' ? size : MOST_BYTES)
   if (hasRecords(name)) prediction.pass(content)
-  const bytes = compressAgain(recipe, content)
+  const bytes = compress(recipe, content)
   const digest = member.method === 'deflate' ? member.packedSha256 : member.sha256
   if (bytes.length !== place.end - place.dataAt || sha256Hex(bytes) !== digest) throw others(decoder, name)
   put(place.dataAt, bytes)

@@ -1,6 +1,7 @@
 import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib'
+import { sha256Hex } from '../../../base/digest.ts'
 import { MirrorError } from '../../../base/errors.ts'
-import { createPacker } from '../../../base/gzip/pieces.ts'
+import { BLOCK_BYTES, BLOCK_END, createPacker } from '../../../base/gzip/pieces.ts'
 import { trailerSize } from '../../../base/gzip/member.ts'
 import { deflate, packedBytes } from '../../../archive/zip/member.ts'
 import { type ByteSource, openSource } from '../../../archive/zip/reader.ts'
@@ -34,17 +35,38 @@ interface ThinSource {
   readonly digests: ThinHead['base']
   /** What the members with blobs have, by the member's name. */
   readonly blobs: ReadonlyMap<string, Blob>
+  readonly compress: typeof compressAgain
 }
 
 const NONE = Buffer.alloc(0)
+/** Bytes that are remembered at most. */
+const MOST_REMEMBERED = 2 ** 24
+
+/** Creates a memory of what is made under a name, as far as there is room. */
+export function createMemory() {
+  const made = new Map<string, Buffer>()
+  let bytes = 0
+  return <T extends Buffer | null>(name: string, make: () => T): T | Buffer => {
+    const before = made.get(name)
+    if (before !== undefined) return before
+    const one = make()
+    if (one !== null && bytes + one.length <= MOST_REMEMBERED) {
+      made.set(name, one)
+      bytes += one.length
+    }
+    return one
+  }
+}
 
 /** Writes a bundle as what its base lacks. Throws as `bundle.read` does, and `storage`. */
-export async function encodeThin(source: ThinSource, target: OutputFile): Promise<void> {
+export async function encodeThin(given: ThinSource, target: OutputFile): Promise<void> {
   let at = 0
   const write = async (bytes: Buffer): Promise<void> => {
     await target.write(at, bytes)
     at += bytes.length
   }
+  const remembered = createMemory()
+  const source = { ...given, inflate: (name: string, packed: Buffer) => remembered(name, () => gunzipSync(packed)) }
   const { bundle, digests } = source
   const { manifest, claims } = bundle
   const recipes: Recipe[] = []
@@ -69,7 +91,8 @@ export async function encodeThin(source: ThinSource, target: OutputFile): Promis
 const STORED: Recipe = { kind: 'stored', path: null, gzip: null }
 
 /** Chooses how a member is made again; it is stored where this program would make other bytes of its content. */
-async function recipeFor({ name, size }: BundleMember, { bundle, blobs }: ThinSource): Promise<Recipe> {
+async function recipeFor({ name, size }: BundleMember, source: Inflating): Promise<Recipe> {
+  const { bundle, blobs } = source
   if (name.startsWith('rows/')) return { ...STORED, kind: 'rows' }
   if (name === archiveName(bundle.manifest)) return recipeOfRecords(bundle.source(name))
   const blob = blobs.get(name)
@@ -77,7 +100,7 @@ async function recipeFor({ name, size }: BundleMember, { bundle, blobs }: ThinSo
   if (size > MOST_BYTES || blob?.kind === 'catalog-document') return STORED
   const packed = await bundle.read(name)
   if ((trailerSize(packed) ?? 0) > MOST_BYTES) return STORED
-  return recipeOf(packed, blob?.path ?? null)
+  return recipeOf(source, { packed, content: source.inflate(name, packed), path: blob?.path ?? null })
 }
 
 /** An archive with a record that is too large for a dictionary is carried as it is; its rows are not predicted then. */
@@ -92,14 +115,36 @@ const LEVELS = [6, 9, 1, 5, 4, 3, 2, 7, 8]
 /** Bytes of gzip before the deflate stream, where the header has no names. */
 const GZIP_HEADER = 10
 
-function recipeOf(packed: Buffer, path: string | null): Recipe {
-  const content = gunzipSync(packed)
-  if (compressAgain({ ...STORED, kind: 'packed' }, content).equals(packed)) return { kind: 'packed', path, gzip: null }
+/** A member that is gzip, and the path of its document. */
+interface GzipMember {
+  readonly packed: Buffer
+  readonly content: Buffer
+  readonly path: string | null
+}
+
+/** Finds how a member is made again; where no way gives its bytes, it is stored. */
+export function recipeOf({ compress }: Pick<ThinSource, 'compress'>, { packed, content, path }: GzipMember): Recipe {
   const header = packed.toString('hex', 0, GZIP_HEADER)
-  const made = LEVELS.map((level): Recipe => {
-    return { kind: 'gzip', path, gzip: { level, header } }
-  })
-  return made.find((recipe) => compressAgain(recipe, content).equals(packed)) ?? STORED
+  const isPacked = content.length <= BLOCK_BYTES || packed.includes(BLOCK_END)
+  const recipes: Recipe[] = isPacked ? [{ kind: 'packed', path, gzip: null }] : []
+  for (const level of LEVELS) recipes.push({ kind: 'gzip', path, gzip: { level, header } })
+  const isMade = (recipe: Recipe): boolean =>
+    beginsSo(recipe, content, packed) && compress(recipe, content).equals(packed)
+  return recipes.find(isMade) ?? STORED
+}
+
+/** Bytes of content that show most wrong levels. */
+const BEGIN = 2 ** 20
+/** Bytes at the end of what is compressed that depend on what follows: more than a block of zlib's has. */
+const UNSETTLED = 2 ** 16
+
+/** Reports whether a recipe makes the begin of a member, as far as that is worth a look; the rest is to be compared too. */
+function beginsSo(recipe: Recipe, content: Buffer, packed: Buffer): boolean {
+  const level = recipe.gzip?.level ?? LEVELS[0]
+  if (content.length <= BEGIN || level === LEVELS[0]) return true // it is the usual one
+  const made = compressAgain(recipe, content.subarray(0, BEGIN))
+  const settled = Math.max(0, made.length - UNSETTLED)
+  return made.subarray(0, settled).equals(packed.subarray(0, settled))
 }
 
 /** Compresses the content of a member as its recipe says. */
@@ -114,13 +159,25 @@ export function compressAgain({ kind, gzip }: Recipe, content: Buffer): Buffer {
   return packer.end()
 }
 
-interface Encoder extends ThinSource {
+/** Creates a `compressAgain` that compresses a content once: an export finds the recipe by it, and checks what is made of it. */
+export function createCompressor(): typeof compressAgain {
+  const remembered = createMemory()
+  return (recipe, content) =>
+    remembered(`${sha256Hex(content)} ${JSON.stringify(recipe)}`, () => compressAgain(recipe, content))
+}
+
+interface Inflating extends ThinSource {
+  /** Inflates a member. */
+  readonly inflate: (name: string, packed: Buffer) => Buffer
+}
+
+interface Encoder extends Inflating {
   readonly write: (bytes: Buffer) => Promise<void>
   readonly prediction: Prediction
 }
 
 async function writeMember(encoder: Encoder, { name, size }: BundleMember, recipe: Recipe): Promise<void> {
-  const { bundle, base, prediction, write } = encoder
+  const { bundle, base, inflate, prediction, write } = encoder
   if (recipe.kind === 'records') return
   if (recipe.kind === 'stored') {
     const source = bundle.source(name)
@@ -129,7 +186,7 @@ async function writeMember(encoder: Encoder, { name, size }: BundleMember, recip
     return
   }
   const bytes = await bundle.read(name)
-  const content = recipe.kind === 'rows' ? bytes : gunzipSync(bytes)
+  const content = recipe.kind === 'rows' ? bytes : inflate(name, bytes)
   await write(frameOf(squeeze(content, dictionaryOf({ name, recipe }, base, prediction))))
   if (hasRecords(name)) prediction.pass(content)
 }

@@ -8,7 +8,7 @@ import { memberOf } from '../export/self-check.ts'
 import { inspectBundle } from '../import/open.ts'
 import { contentsOfExport } from './base.ts'
 import { decodeThin } from './decode.ts'
-import { encodeThin } from './encode.ts'
+import { createCompressor, createMemory, encodeThin } from './encode.ts'
 
 /** Where a thin bundle is to be. */
 type ThinTarget = Omit<TargetOptions, 'split'> & { readonly path: string }
@@ -25,7 +25,9 @@ export function prepareThin(reads: Reads, base: Base | null, { path, force, stag
       'usage',
       '--thin needs a state that this mirror exported, which the target mirror has now: give it by --since or --for, or export without --thin',
     )
-  const contents = contentsOfExport(reads, exported)
+  const exact = contentsOfExport(reads, exported)
+  const remembered = createMemory()
+  const contents = { ...exact, document: (path: string) => remembered(path, () => exact.document(path)) }
   return {
     whole: `${path}.whole`,
     /** Makes the thin bundle of the whole one, makes that again of it, and gives it its name. Throws as `encodeThin`. */
@@ -35,10 +37,11 @@ export function prepareThin(reads: Reads, base: Base | null, { path, force, stag
       const byMember = new Map(blobs.map((blob) => [memberOf(blob), blob]))
       const bundle = await inspectBundle([draft])
       try {
-        await encodeThin({ bundle, base: contents, digests: base.base.sources, blobs: byMember }, target)
+        const compress = createCompressor()
+        await encodeThin({ bundle, base: contents, digests: base.base.sources, blobs: byMember, compress }, target)
         const [thin = ''] = await target.settle()
         const again = `${thin}.again`
-        decodeThin(thin, contents, again)
+        decodeThin(thin, contents, again, compress)
         if ((await digestOfFile(again)) !== (await digestOfFile(draft)))
           throw new MirrorError('internal', 'the thin bundle does not become the bundle that it was made of')
         rmSync(again)

@@ -3,8 +3,9 @@ import { MirrorError } from '../../../base/errors.ts'
 import type { SourceName } from '../../../base/domain/sources.ts'
 import { nameStorageError } from '../../../store/database/faults.ts'
 import { openReader } from '../../../store/database/open.ts'
-import { createReads } from '../../../store/reads.ts'
+import { type Reads, createReads } from '../../../store/reads.ts'
 import { createCarriedReader } from '../../../store/replication/reader.ts'
+import type { Writes } from '../../../store/writer.ts'
 import type { KeyTrust } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { bundleRefusal, refusalOf } from '../format/refusal.ts'
@@ -16,6 +17,8 @@ import { type ThinClaims, decodeThin, readThinClaims } from './decode.ts'
 /** Where a whole bundle is made, and whom it may come from. */
 interface WholeOptions {
   readonly dataDir: string
+  /** What reads the data folder: it then knows the digests that an import asks for next. Not given: a connection of its own. */
+  readonly store?: Writes
   /** A file that is not there yet; a caller removes it. */
   readonly whole: string
   readonly trust: KeyTrust
@@ -36,10 +39,11 @@ export function judgeThin(path: string, trust: KeyTrust): ThinClaims & Pick<Bund
  * all is known but its content, whose first use throws `bundle`: what is stored already needs none. Throws as `judgeThin`,
  * `bundle` for damage, and `storage`.
  */
-export async function openThin(path: string, { dataDir, whole, trust }: WholeOptions): Promise<Bundle> {
+export async function openThin(path: string, { dataDir, store, whole, trust }: WholeOptions): Promise<Bundle> {
   const said = judgeThin(path, trust)
+  const decode = (reads: Stored): Digests | null => decodeStored(path, said, reads, whole)
   try {
-    const other = decodeStored(path, said, { dataDir, whole })
+    const other = store === undefined ? readFolder(dataDir, decode) : await store.reading(() => decode(storedIn(store)))
     return other === null ? await openFiles([whole], trust) : withoutContent(path, said, other)
   } catch (error) {
     throw naming(path, nameStorageError(error, dataDir))
@@ -49,20 +53,32 @@ export async function openThin(path: string, { dataDir, whole, trust }: WholeOpt
 /** The state digests of stored sources. */
 type Digests = ReadonlyMap<SourceName, string>
 
-/** Makes the whole bundle. Returns the stored state where it is another one than the base: then nothing is made. */
-function decodeStored(path: string, said: ThinClaims, { dataDir, whole }: Omit<WholeOptions, 'trust'>): Digests | null {
+/** Reads of one state that is stored. */
+interface Stored extends Pick<Reads, 'feeds' | 'osv'> {
+  readonly digestOf: (source: SourceName) => string
+}
+
+function storedIn({ feeds, osv, carried }: Writes): Stored {
+  return { feeds, osv, digestOf: (source) => carried.known.digestOf(source) }
+}
+
+function readFolder(dataDir: string, work: (stored: Stored) => Digests | null): Digests | null {
   const db = openReader(dataDir)
   if (db === null) return new Map()
   try {
     db.exec('BEGIN')
-    const { digestOf } = createCarriedReader(db)
-    const stored = new Map(manifestSources(said.manifest).map(([source]) => [source, digestOf(source)]))
-    if ([...stored].some(([source, digest]) => digest !== said.head.base[source])) return stored
-    decodeThin(path, contentsStored(createReads(db)), whole)
-    return null
+    return work({ ...createReads(db), digestOf: createCarriedReader(db).digestOf })
   } finally {
     db.close()
   }
+}
+
+/** Makes the whole bundle. Returns the stored state where it is another one than the base: then nothing is made. */
+function decodeStored(path: string, said: ThinClaims, reads: Stored, whole: string): Digests | null {
+  const stored = new Map(manifestSources(said.manifest).map(([source]) => [source, reads.digestOf(source)]))
+  if ([...stored].some(([source, digest]) => digest !== said.head.base[source])) return stored
+  decodeThin(path, contentsStored(reads), whole)
+  return null
 }
 
 /** What needs the content refuses the state that is stored, with better words than those for a whole delta. */
