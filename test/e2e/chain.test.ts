@@ -1,4 +1,6 @@
+import { cpSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
@@ -92,4 +94,55 @@ test('what the scope of the upper mirror leaves out is not taken for what the se
   const served = await lower(upper.url, 'show', tag)
   expect(served.out).toMatch(/sbom +could not be fetched/)
   expect(served.out).toMatch(/sbom .* upstream answered 404 .*; upstream is a mirror, and may lack it/)
+})
+
+test('a mirror of a mirror keeps what the upper one does not list any more because it lacks it', async () => {
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  const whole = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
+  expect((await lower(whole.url, 'sync', 'osv')).code).toBe(0)
+  await whole.close()
+  world.env['PATCHMIRROR_OSV_SCOPE'] = '!npm'
+  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+  const upper = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
+  world.env['PATCHMIRROR_OSV_SCOPE'] = ','
+  const refused = await lower(upper.url, 'sync', 'osv')
+  expect([refused.code, refused.out]).toEqual([
+    4,
+    expect.stringMatching(
+      /would remove \d+ records? that may still be listed: upstream is a mirror of a part .*exclude npm/,
+    ),
+  ])
+  const run = /approve or reject run (\d+)/.exec(refused.out)?.[1] ?? ''
+  expect((await lower(upper.url, 'approve', run)).code).toBe(3)
+  const below = await world.host({
+    LIMIT_SYNC_CATCH_UP: 'false',
+    PATCHMIRROR_UPSTREAM_API_ROOT: upper.url,
+    PATCHMIRROR_DATA_DIR: join(world.dir, 'lower'),
+  })
+  const query = { method: 'POST', body: JSON.stringify({ package: { ecosystem: 'npm', name: 'a' } }) }
+  await expect.poll(async () => (await fetch(`${below.url}/osv/v1/query`, query)).status, { timeout: 20_000 }).toBe(400)
+  const answer = await (await fetch(`${below.url}/osv/v1/query`, query)).text()
+  expect(answer).toContain('osv.scope of the mirror that is upstream leaves them out (exclude npm)')
+})
+
+test('a mirror of a mirror keeps what is newer than the data of the upper one', async () => {
+  expect((await world.patchmirror('sync')).code).toBe(0)
+  const backup = join(world.dir, 'backup')
+  cpSync(world.data, backup, { recursive: true })
+  await setTimeout(1_100) // dates of HTTP are whole seconds
+  world.sandbox.feed.add(1)
+  expect((await world.patchmirror('sync')).code).toBe(0)
+  const newer = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
+  expect((await lower(newer.url, 'sync')).code).toBe(0)
+  await newer.close()
+  const older = await world.host({ LIMIT_SYNC_CATCH_UP: 'false', PATCHMIRROR_DATA_DIR: backup })
+  world.sandbox.feed.change(1)
+  const before = (await lower(older.url, 'status', '--json')).out
+  const refused = await lower(older.url, 'sync')
+  expect(refused.code).toBe(1)
+  expect(refused.out + refused.err).toMatch(
+    /osv: failed .*upstream is a mirror, and its data of .* is older than what is stored here/,
+  )
+  const datesOf = (text: string) => (JSON.parse(text) as StatusBody).sources.map(({ name, asOf }) => [name, asOf])
+  expect(datesOf((await lower(older.url, 'status', '--json')).out)).toEqual(datesOf(before))
 })

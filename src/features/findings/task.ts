@@ -85,10 +85,13 @@ export async function performFindings(
   }
 }
 
-/** Returns the settings of the scope of a snapshot, 'all' for none; null where it is not the stored one. */
-function scopeOf({ snapshots }: Pick<Reads, 'snapshots'>, snapshot: string): string | null {
+/** Returns which records a snapshot has: its scope, 'all' for none, and what upstream lacks; null where it is not the stored one. */
+function scopeOf({ snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>, snapshot: string): string | null {
   const stored = snapshots.readSnapshot('osv')
-  return stored?.id === snapshot ? (stored.scope ?? 'all') : null
+  if (stored?.id !== snapshot) return null
+  const scope = stored.scope ?? 'all'
+  const lacks = runs.readLatestWith('osv', snapshot)?.facts['upstreamLacks']
+  return typeof lacks === 'string' ? `${scope}; ${lacks}` : scope
 }
 
 /** Deletes a database that proves damaged; views that are not there any more were replaced. */

@@ -81,10 +81,10 @@ export function partFields({ isPart }: SnapshotOrigin): string[] {
   return isPart === true ? ['X-Mirror-Incomplete', 'records'] : []
 }
 
-/** Returns a stored scope as a header value: `include="npm", exclude="GHSA-"`, in percent-encoding. */
+/** Returns a stored scope as a header value: `include="npm", exclude="GHSA-", vendors="Root"`, in percent-encoding. */
 function scopeValue(text: string): string {
-  const { include, exclude } = parseScopeText(text) ?? { include: [], exclude: [] }
-  const lists = { include, exclude }
+  const { include, exclude, vendors } = parseScopeText(text) ?? { include: [], exclude: [], vendors: [] }
+  const lists = { include, exclude, vendors }
   return Object.entries(lists)
     .filter(([, entries]) => entries.length > 0)
     .map(([name, entries]) => `${name}="${entries.map((one) => encodeURI(one)).join(',')}"`)

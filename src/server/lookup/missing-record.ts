@@ -56,10 +56,20 @@ function whyNotFetched({ runs }: Pick<Reads, 'runs'>, id: string): string {
 }
 
 /** Says that records of an ecosystem are not mirrored, because the scope leaves it out as a whole; null: it does not. */
-export function whyLeftOut({ snapshots }: Pick<Reads, 'snapshots'>, ecosystem: string): string | null {
-  const scope = parseScopeText(snapshots.readSnapshot('osv')?.scope ?? null)
-  if (scope === null || !leavesOut(scope, ecosystem)) return null
-  return `Records of ${ecosystem} are not mirrored here: osv.scope leaves them out (${describeOsvScope(scope)}).`
+export function whyLeftOut({ snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>, ecosystem: string): string | null {
+  const snapshot = snapshots.readSnapshot('osv')
+  if (snapshot === null) return null
+  const above = snapshot.whole ? null : runs.readLatestWith('osv', snapshot.id)?.facts['upstreamScope']
+  const scopes = [
+    { whose: 'osv.scope', text: snapshot.scope },
+    { whose: 'osv.scope of the mirror that is upstream', text: typeof above === 'string' ? above : null },
+  ]
+  for (const { whose, text } of scopes) {
+    const scope = parseScopeText(text)
+    if (scope !== null && leavesOut(scope, ecosystem))
+      return `Records of ${ecosystem} are not mirrored here: ${whose} leaves them out (${describeOsvScope(scope)}).`
+  }
+  return null
 }
 
 /**

@@ -11,6 +11,7 @@ import { jsonTextOf } from '../../base/json/objects.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
 import { type PreparedDocument, absent, digestOfFeeds, prepareDocument } from './documents.ts'
 import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
+import { refuseOlder } from '../older-mirror.ts'
 import { refuseRemoval } from '../removal-guard.ts'
 
 interface FetchedFeeds {
@@ -118,6 +119,7 @@ async function fetchOne(context: SyncContext, path: string, fetched: FetchedFeed
     const answer = await fetchFeed(session, path, known, config.upstream.maxJsonBytes)
     if (answer.status === 206)
       throw new MirrorError('upstream_shape', `${path}: upstream sent a partial response (206)`)
+    if (answer.status !== 304) refuseOlder(context, path, answer.meta)
     const document = answer.status === 304 ? null : prepareDocument(context, path, stored, answer)
     if (document !== null) refusePaged(path, answer.meta, document.document.entries)
     fetched.asOf = Math.min(fetched.asOf, answer.meta.date)

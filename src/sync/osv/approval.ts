@@ -7,6 +7,7 @@ import type { Quarantine } from '../../store/runs/quarantine.ts'
 import type { RunKind } from '../../store/runs/runs.ts'
 import type { SyncContext } from '../context.ts'
 import { parseMember } from './index-parser.ts'
+import { lackIn } from './upstream-mirror.ts'
 
 /** What operators decided, as far as a run goes by it. */
 export type Approval = ReturnType<typeof openApproval>
@@ -32,7 +33,9 @@ export function openApproval({ store, kind, facts, now }: SyncContext, approved:
     async readIndex() {
       if (!ofIndex || approved.runId <= publishedBy) return null
       const { body, etag, lastModified, asOf } = approved
-      return { index: await parseMember(body), stored: false, gzip: body, etag, lastModified, asOf, proof: null }
+      const index = await parseMember(body)
+      index.lacks = lackIn(store.runs.readRun(approved.runId)?.facts ?? {})
+      return { index, stored: false, gzip: body, etag, lastModified, asOf, proof: null }
     },
     /** Throws when upstream does not serve the index that was refused. `sha256`: of the one to apply; null: nothing is new. */
     expectIndex(sha256: Buffer | null): void {

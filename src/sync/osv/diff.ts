@@ -2,6 +2,7 @@ import type { RunFacts } from '../../store/runs/runs.ts'
 import type { Writes } from '../../store/writer.ts'
 import type { Ids } from './id-table.ts'
 import type { IdList, ListedDifference, OsvIndex } from './index-parser.ts'
+import { lackFacts } from './upstream-mirror.ts'
 
 /** What a run has to do. */
 export interface OsvPlan extends ListedDifference {
@@ -105,6 +106,7 @@ export function planFacts(index: OsvIndex, { added, changed, removed }: OsvPlan)
     removed: removed.length,
     removedIds: removed.slice(0, 20),
   }
+  Object.assign(facts, lackFacts(index.lacks))
   if (index.duplicates > 0) facts['duplicateIds'] = index.duplicates
   if (index.unusable > 0) {
     facts['unusableEntries'] = index.unusable

@@ -29,6 +29,7 @@ import {
 import { createIdTable, createLateIds } from './id-table.ts'
 import { type IndexDifference, differenceOfIndexes } from './index/difference.ts'
 import { type RunScope, scopeSettings } from './scope.ts'
+import { refuseOlder } from '../older-mirror.ts'
 import { lackAbove } from './upstream-mirror.ts'
 
 /** Upstream's index as fetched by this run, with its response headers. */
@@ -76,6 +77,7 @@ async function askForIndex(context: SyncContext, scope: RunScope): Promise<Liste
   const own = scopeSettings(context.config)
   if (answer.status === 200) {
     const { gzip, proof, meta } = answer
+    refuseOlder(context, OSV_INDEX, meta)
     const index = { ...answer.index, lacks: lackAbove(meta, own) }
     refusePaged(OSV_INDEX, meta, index.ids.size + index.duplicates + index.unusable)
     const { etag, lastModified, date } = meta

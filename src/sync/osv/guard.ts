@@ -21,11 +21,11 @@ export interface Refusal {
 /** Refuses an index that would remove too many records, unless that is approved; null: the run may continue. */
 export function refuseIndex(
   { guard }: Pick<Config, 'guard'>,
-  { sha256, ids, unnamed, scope }: OsvIndex,
+  { sha256, ids, unnamed, scope, lacks }: OsvIndex,
   plan: OsvPlan,
   approval: Approval,
 ): Refusal | null {
-  const reason = removalReason(guard, plan, (scope?.listed ?? ids).size, unnamed)
+  const reason = removalReason(guard, plan, (scope?.listed ?? ids).size, { unnamed, lacks })
   return reason === null || approval.allowsRemovals(sha256) ? null : { state: 'refused', sha256, reason }
 }
 
@@ -151,7 +151,7 @@ function removalReason(
   guard: Config['guard'],
   { stored, removed, dropped, added }: OsvPlan,
   listed: number,
-  unnamed: number,
+  { unnamed, lacks }: Pick<OsvIndex, 'unnamed' | 'lacks'>,
 ): string | null {
   if (listed === 0) return 'the index lists no record at all'
   if (stored > 0 && dropped.length === stored && added.length === 0)
@@ -159,6 +159,9 @@ function removalReason(
   if (unnamed > 0 && removed.length > 0) {
     return `${counted(unnamed, 'entry has', 'entries have')} no id, so the ${counted(removed.length, 'record that seems', 'records that seem')} removed may be among them`
   }
+  // What a mirror does not list may be among what it lacks.
+  if (lacks !== null && removed.length > 0)
+    return `it would remove ${counted(removed.length, 'record')} that may still be listed: ${lacks.why}`
   return refuseRemoval(stored, removed.length, limitsOf(guard), 'records')
 }
 

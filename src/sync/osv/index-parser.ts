@@ -41,7 +41,15 @@ export interface OsvIndex {
   /** The scope that `ids` was narrowed to; null: it has every listed id. */
   scope: IndexScope | null
   /** What upstream, which is a mirror, lacks itself; null: nothing that it says. */
-  lacks: string | null
+  lacks: UpstreamLack | null
+}
+
+/** What a mirror that is upstream lacks of the records. */
+export interface UpstreamLack {
+  /** For people. */
+  readonly why: string
+  /** Its scope, as text (`parseScopeText`); null: it has none, or what it lacks is of another cause. */
+  readonly scope: string | null
 }
 
 /** Ids whose strings need not exist: at a first sync, all of them. */

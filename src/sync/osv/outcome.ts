@@ -222,10 +222,7 @@ function runOutcome(
   }
   const { unusable, skipped, lacks } = index
   if (unusable > 0) reasons.push(`${counted(unusable, 'index entry', 'index entries')} skipped (${skipped[0] ?? ''})`)
-  if (lacks !== null) {
-    facts['upstreamLacks'] = lacks
-    reasons.push(lacks)
-  }
+  if (lacks !== null) reasons.push(lacks.why)
   return { outcome: 'partial', asOf, message: [summary, ...reasons].join('; ') }
 }
 

@@ -53,7 +53,7 @@ export function metaOf({ status, headers }: RawAnswer, now: () => number): Meta 
     etag: validator(text('etag')),
     lastModified: validator(text('last-modified')),
     // A date ahead of the local clock would make the mirror look fresher than it is.
-    date: datedBy(headers, date === null ? now() : Math.min(date, now())),
+    date: Math.min(date ?? now(), mirrorDate(headers) ?? now(), now()),
     length: Number.isSafeInteger(length) ? length : null,
     contentRange: text('content-range'),
     contentEncoding: text('content-encoding')?.trim().toLowerCase() ?? null,
@@ -75,11 +75,11 @@ export function lackOf({ headers }: Pick<Meta, 'headers'>): string | null {
   return typeof value === 'string' ? value.slice(0, LONGEST_LACK).replace(/[^\x20-\x7e]/g, '?') : null
 }
 
-/** Returns the earlier date of what a mirror that is upstream serves; `date` where the service itself answers. */
-function datedBy(headers: Meta['headers'], date: number): number {
+/** Returns the date of what a mirror that is upstream serves, unix milliseconds; null where the service itself answers. */
+export function mirrorDate(headers: Meta['headers']): number | null {
   const asOf = headers['x-mirror-as-of']
   const at = typeof asOf === 'string' ? Date.parse(asOf) : Number.NaN
-  return Number.isNaN(at) ? date : Math.min(at, date)
+  return Number.isNaN(at) ? null : at
 }
 
 /** Joins the lines of a Link header. */

@@ -60,7 +60,7 @@ export interface KnownList {
 /** Options for reading a page. */
 export interface Reading {
   /** Returns why a page must not be parsed; null when it may. */
-  refuse: (body: Buffer) => string | null
+  refuse: (body: Buffer, meta: Pick<Meta, 'headers'>) => string | null
 }
 
 /** Reads a page. Throws `upstream_shape` when it is not a list. */
@@ -71,7 +71,7 @@ export function readPage(
   { refuse }: Reading,
   known: KnownShape,
 ): ReadPage {
-  const costly = refuse(body)
+  const costly = refuse(body, { headers })
   if (costly !== null) throw unwalkable(path, costly)
   const value = parse(path, body)
   const error = errorOfPage(value)

@@ -313,8 +313,8 @@ async function fetchPage(
 ): Promise<Fetched> {
   const answer = await session.fetchDocument(target, { maxBytes, stored, gzip: true })
   if (answer.status === 304) return { page: null, meta: answer.meta }
-  const costly = refuse(answer.body)
-  if (costly !== null) throw unwalkable(pathAsked(session, path), costly)
+  const refused = refuse(answer.body, answer.meta)
+  if (refused !== null) throw unwalkable(pathAsked(session, path), refused)
   return { page: answer.body, meta: answer.meta }
 }
 

@@ -55,8 +55,10 @@ function createScannerPaths(maker: ViewsMaker | null, tools: ServerTools) {
     views,
     originOf: createViewOrigins(served),
     missing: (id) => findMissingRecord(served.reads, id),
-    leftOut: (ecosystem) =>
-      served.knownOrigin('osv')?.scope === undefined ? null : whyLeftOut(served.reads, ecosystem),
+    leftOut: (ecosystem) => {
+      const { scope, isPart } = served.knownOrigin('osv') ?? {}
+      return scope === undefined && isPart !== true ? null : whyLeftOut(served.reads, ecosystem)
+    },
     enabled: config.views.query,
   })
   return { bucket, query } satisfies Record<string, NodeAnswer>

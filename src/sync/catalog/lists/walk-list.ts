@@ -8,6 +8,7 @@ import { type CatalogList, type CatalogPage, isCarried } from '../../../store/ca
 import { nextLink } from '../../../upstream/lists/page-key.ts'
 import { type WalkEnd, type WalkOptions, probeList, walkList } from '../../../upstream/lists/walk.ts'
 import type { CatalogContext } from '../context.ts'
+import { whyOlder } from '../../older-mirror.ts'
 import {
   type ListEvidence,
   evidenceOf,
@@ -176,7 +177,7 @@ function walkOptions(
       pages: context.limits.listPages ?? MAX_LIST_PAGES,
     },
     stored: (number: number) => (context.full ? null : (pages[number] ?? null)),
-    refuse: refuseCostly,
+    refuse: (body, meta) => refuseCostly(body) ?? whyOlder(context, meta),
     idOf: (item) => idOfItem(resource, item),
     known: {
       onward: known?.onward ?? null,
