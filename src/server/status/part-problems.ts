@@ -168,6 +168,7 @@ const FAULTS_OF_TAG: Readonly<Record<string, string>> = {
   config: 'the credential of its registry cannot be read',
   storage: 'what its tag names cannot be stored',
   bundle: 'what its tag names is refused',
+  not_ready: 'what its tag names waits for a bundle that the tag does not name',
 }
 
 /** What is made from the database for scanners; where that cannot be read, nothing can be made. */

@@ -12,7 +12,7 @@ test('a mirror of a part of OSV says so at home and across the air gap', async (
   const there = below()
   await there.take((await carry(made.dir, folder())).files)
   const [outside = ''] = [...made.store.osv.eachOutside()].map(([id]) => id)
-  const scope = 'include="GHSA-,npm", exclude="ROOT-OS-UBUNTU*"'
+  const scope = 'include="GHSA-,npm", exclude="ROOT-OS-UBUNTU*", vendors="Root"'
   const shown = await run(['show', outside], { PATCHMIRROR_DATA_DIR: made.dir }, '/')
   expect(shown.err).toContain('upstream lists this record, and it is out of the scope')
   expect(shown.code).toBe(3)

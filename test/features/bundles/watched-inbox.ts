@@ -13,7 +13,7 @@ export interface Watched {
 
 type Deps = Parameters<typeof createInboxImporter>[0]
 
-interface WatchOptions extends Pick<Deps, 'fetch' | 'onArriving'> {
+interface WatchOptions extends Pick<Deps, 'fetch' | 'onArriving' | 'elapsed'> {
   readonly now?: () => number
   /** Trusted beside that of these tests. */
   readonly keys?: Deps['trust']['keys']

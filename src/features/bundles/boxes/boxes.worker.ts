@@ -112,7 +112,7 @@ function openInbox(
 
 /** The daemon starts although the file of a key is lost: it serves without it. */
 const NO_KEY =
-  'bundle.signingKeys could not be read at the start ("patchmirror config --check" says why): put the key back, or name ' +
+  'bundle.signingKeys could not be read at the start ("patchmirror config" says why): put the key back, or name ' +
   'another ("patchmirror bundle keygen FILE" makes one), and restart the daemon'
 
 /** Returns a function that fills the outbox once; it resolves with false on failure. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { DAY_MS, toIso } from '../../../base/time.ts'
+import { toIso } from '../../../base/time.ts'
 import type { InboxStatus } from '../../../base/reports/transfer.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { nounOf } from '../../../base/text.ts'
@@ -8,10 +8,10 @@ import type { KeyTrust } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { type Bundle, openBundle } from '../import/open.ts'
 import type { ImportReport } from '../import/types.ts'
-import { refusalOf } from '../format/refusal.ts'
 import { isThin } from '../thin/format.ts'
 import { judgeThin, openThin } from '../thin/whole.ts'
 import type { Tries } from './crash-counter.ts'
+import { ARRIVING, createDecisions, decide } from './decisions.ts'
 import { type InboxFile, listArrivals, listSkipped, moveAside, stripPaths } from './inbox-files.ts'
 
 /** Dependencies of an inbox. */
@@ -101,6 +101,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     async look() {
       const { arrivals, skipped, faults } = await arrived(carrier, folder)
       if (faults.some(isAborted)) return
+      if (deps.fetch !== undefined) faults.push(...stuckIn(decisions))
       for (const fault of faults) trouble(describeFault(fault, folder))
       if (faults.length === 0) problem = null
       skips = reportSkipped(skipped, skips, onTrouble)
@@ -116,7 +117,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
 interface Arrived {
   readonly arrivals: InboxFile[]
   readonly skipped: readonly string[]
-  readonly faults: readonly unknown[]
+  readonly faults: unknown[]
 }
 
 /** Brings what else is to arrive, and lists all that is there. Never throws. */
@@ -128,6 +129,14 @@ async function arrived(carrier: ReturnType<typeof createCarrier>, folder: string
   } catch (error) {
     return { arrivals: [], skipped: [], faults: [...faults, error] }
   }
+}
+
+/** A tag names one artifact: what that waits for does not come by it. */
+function stuckIn(decisions: ReturnType<typeof createDecisions>): MirrorError[] {
+  const stuck = decisions.stuck()
+  if (stuck === null) return []
+  const next = 'export a whole bundle to the tag, or a delta since a bundle that is stored here, or import that one'
+  return [new MirrorError('not_ready', `${stuck}, which the tag does not name: ${next}`)]
 }
 
 function isAborted(error: unknown): boolean {
@@ -275,126 +284,4 @@ const DEADLY =
 function compare(a: Head, b: Head): number {
   if (a.mirror !== b.mirror) return a.mirror < b.mirror ? -1 : 1
   return a.sequence - b.sequence || Number(a.kind === 'delta') - Number(b.kind === 'delta')
-}
-
-/**
- * The decision about a bundle, for the state of its files at that time. `why` null: processed, but it could not be
- * moved.
- */
-interface Decision {
-  stamp: string
-  why: string | null
-  imports: number
-  /** By the elapsed time. */
-  at: number
-  clock: ClockWait | null
-}
-
-/** The times between which a bundle can be imported, Unix milliseconds. */
-interface ClockWait {
-  readonly from: number
-  readonly until: number
-}
-
-/** The clock for the dates of bundles, Unix milliseconds, and the time that elapses, whatever that clock does, milliseconds. */
-interface Times {
-  readonly now: () => number
-  readonly elapsed: () => number
-}
-
-/** Stores which bundles must be processed, and what the others wait for. */
-function createDecisions({ now, elapsed }: Times) {
-  const stamps = new Map<string, string>()
-  const decisions = new Map<string, Decision>()
-  let imports = 0
-  let proven = -Infinity
-  const decide = ({ name, stamp }: InboxFile, why: string | null, clock: ClockWait | null = null): void => {
-    if (why === 'gone') decisions.delete(name)
-    else decisions.set(name, { stamp, why, imports, at: elapsed(), clock })
-  }
-  /** Returns files that have not changed since the last scan, and for which no valid decision exists. */
-  const isDue = (arrival: InboxFile): boolean => {
-    const { name, stamp } = arrival
-    if (stamps.get(name) !== stamp) {
-      stamps.set(name, stamp)
-      decide(arrival, ARRIVING)
-      return false
-    }
-    const decision = decisions.get(name)
-    if (decision === undefined) return true
-    const { why, imports: then, at, clock } = decision
-    if (why === null || why === INCOMPLETE || why === OVERDUE) return false
-    if (clock !== null) return isWithin(clock, now()) || clock.until <= proven
-    if (why.startsWith(FAILED)) return elapsed() - at >= RETRY_MS
-    return !why.startsWith(WAITING_FOR) || then !== imports
-  }
-  return {
-    decide,
-    due: (arrivals: readonly InboxFile[]) => arrivals.filter(isDue),
-    imported() {
-      imports++
-    },
-    /** A trusted mirror made a bundle then, Unix milliseconds: what expired before has expired whatever the clock here shows. */
-    proves(createdAt: number) {
-      proven = Math.max(proven, createdAt)
-    },
-    /** The time that such bundles prove to have come. */
-    proven: () => proven,
-    /** Returns bundles that have been incomplete for a day; each is returned once. */
-    overdue(): string[] {
-      return [...decisions].flatMap(([name, decision]) => {
-        if (decision.why !== INCOMPLETE || elapsed() - decision.at < OVERDUE_MS) return []
-        decisions.set(name, { ...decision, why: OVERDUE })
-        return [name]
-      })
-    },
-    forgetOthers(arrivals: readonly InboxFile[]) {
-      const names = new Set(arrivals.map(({ name }) => name))
-      for (const name of [...decisions.keys(), ...stamps.keys()]) {
-        if (names.has(name)) continue
-        decisions.delete(name)
-        stamps.delete(name)
-      }
-    },
-    waiting: () => [...decisions].flatMap(([file, { why }]) => (why === null ? [] : [{ file, why }])),
-  }
-}
-
-const ARRIVING = 'still arriving'
-const FAILED = 'failed: '
-/** Pause after a fault of this mirror, such as a full disk, milliseconds: each attempt reads the whole bundle. */
-const RETRY_MS = 5 * 60_000
-const INCOMPLETE = 'incomplete: the rest has not arrived'
-const OVERDUE = 'incomplete for over a day: send the rest, or remove it'
-const OVERDUE_MS = DAY_MS
-const WAITING_FOR = 'waiting for bundle'
-
-const WAITING_FOR_CLOCK = 'waiting for the clock to be right: '
-
-function isWithin({ from, until }: ClockWait, time: number): boolean {
-  return from <= time && time < until
-}
-
-type Verdict = { outcome: 'superseded' | 'refused' } | { outcome: 'waiting'; why: string; clock: ClockWait | null }
-
-/** Decides about a bundle that could not be opened or applied. `proven`: the time that has come for certain, Unix milliseconds. */
-function decide(error: unknown, proven: number): Verdict {
-  const refusal = refusalOf(error)
-  if (refusal?.kind === 'clock' && refusal.until > proven)
-    return { outcome: 'waiting', why: WAITING_FOR_CLOCK + messageOf(error), clock: refusal }
-  if (refusal?.kind === 'older') return { outcome: 'superseded' }
-  if (refusal?.kind === 'incomplete') return { outcome: 'waiting', why: INCOMPLETE, clock: null }
-  if (refusal?.kind === 'base') {
-    const which = refusal.sequence === null ? ' of its need file' : ` ${refusal.sequence}`
-    return { outcome: 'waiting', why: WAITING_FOR + which, clock: null }
-  }
-  // Faults of this mirror are temporary, and not caused by the bundle.
-  const isFault = error instanceof MirrorError && ['bundle', 'archive'].includes(error.code)
-  if (isFault) return { outcome: 'refused' }
-  const code = error instanceof MirrorError ? error.code : 'internal'
-  return {
-    outcome: 'waiting',
-    why: code === 'locked' ? 'a sync is running' : FAILED + code,
-    clock: null,
-  }
 }

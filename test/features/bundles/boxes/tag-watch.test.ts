@@ -4,6 +4,8 @@ import { expect, test } from 'vitest'
 import { readReference } from '../../../../src/config/kinds/oci-reference.ts'
 import { inboxFolder } from '../../../../src/config/kinds/inbox.ts'
 import { createTagWatch } from '../../../../src/features/bundles/boxes/tag-watch.ts'
+import { importCommand } from '../../../../src/features/bundles/cli/import.ts'
+import { inspectBundle } from '../../../../src/features/bundles/import/open.ts'
 import { exportCommand } from '../../../../src/features/bundles/cli/export.ts'
 import { loadQuick } from '../../../support/limits.ts'
 import { startRegistry } from '../../../support/registry.ts'
@@ -31,6 +33,7 @@ async function followed() {
   /** The inbox as a start of the daemon makes it. */
   const start = (into = mirror, more: Parameters<typeof watch>[2] = {}) =>
     watch(box, into, {
+      elapsed: () => minutes * 60_000,
       fetch: createTagWatch(config, tag, box, { elapsed: () => minutes * 60_000, isEnding: () => state.isEnding }),
       ...more,
     })
@@ -38,6 +41,7 @@ async function followed() {
   const onArriving = (): void => void arriving.push(...inbox.status().waiting.map(({ why }) => why))
   const { inbox, settled, troubles } = start(mirror, { onArriving })
   return {
+    place,
     start,
     state,
     arriving,
@@ -189,4 +193,36 @@ test('a download is given up when the daemon stops, and leaves nothing', async (
   all.registry.behave({})
   await all.look()
   expect(all.inbox.status()).toMatchObject({ imported: 1 })
+})
+
+test('an artifact that waits for a bundle which the tag does not name is a problem, until that was imported by hand', async () => {
+  const all = await followed()
+  await all.publish()
+  await all.look()
+  const bench = await above()
+  const env = {
+    PATCHMIRROR_DATA_DIR: bench.dir,
+    PATCHMIRROR_BUNDLE_SIGNING_KEYS: signer().path,
+    DOCKER_CONFIG: folder(),
+  }
+  const change = async (place: string, options: Parameters<typeof exportCommand>[1]) => {
+    bench.sandbox.feed.change(1)
+    await bench.run('osv')
+    expect(await spoken(env, () => exportCommand(place, options))).toMatchObject({ code: 0 })
+  }
+  const skipped = join(folder(), 'skipped.zip')
+  await change(skipped, {})
+  const manifest = await inspectBundle([skipped])
+  await manifest.close()
+  const { sequence } = manifest.manifest
+  await change(all.place, { since: String(sequence) })
+  await all.look()
+  await all.look()
+  const waiting = `waiting for bundle ${sequence}`
+  expect(all.inbox.status()).toMatchObject({ imported: 1, problem: 'not_ready', waiting: [{ why: waiting }] })
+  expect(all.troubles).toEqual([expect.stringMatching(new RegExp(`${waiting}, which the tag does not name: export`))])
+  const own = { PATCHMIRROR_DATA_DIR: all.mirror.dir, PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line }
+  expect(await spoken(own, () => importCommand([skipped], {}))).toMatchObject({ code: 0 })
+  for (let looks = 0; looks < 4; looks++) await all.look()
+  expect(all.inbox.status()).toMatchObject({ imported: 2, problem: null, waiting: [] })
 })
