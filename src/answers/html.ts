@@ -40,7 +40,7 @@ export interface TableBlock {
   readonly kind: 'table'
   readonly title: string
   readonly note?: string
-  /** Why rows may be missing that nothing shows; the note says it too. */
+  /** Why rows may be missing that nothing shows; the note, or a notice, says it too. */
   readonly incomplete?: string
   readonly columns: readonly string[]
   readonly rows: readonly (readonly (Cell | readonly Cell[])[])[]

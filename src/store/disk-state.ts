@@ -1,4 +1,4 @@
-import { rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PRIVATE_FILE, draftIn } from '../base/files.ts'
@@ -16,11 +16,15 @@ export function isFull(error: unknown): boolean {
   return FULL.has(systemCode(error))
 }
 
-/** Checks the data folder. With `write` a small file is written and removed, since no number shows a quota. */
+/**
+ * Checks the data folder. With `write` a small file is written and removed, since no number shows a quota. Without it, a folder on
+ * a disk that is mounted read-only is failing, and rights of this user count for nothing: the daemon may be another one's.
+ */
 export function probeStorage(dataDir: string, write: boolean): StorageState {
   const freeBytes = freeIn(dataDir)
   try {
     if (write) tryWriting(draftIn(dataDir))
+    else refuseReadOnly(dataDir)
   } catch (error) {
     const noRoom = isFull(error)
     const reason = noRoom
@@ -52,6 +56,15 @@ export function awaitRoom<T>(dataDir: string, work: (waiting: T) => void, checkM
   return (one) => {
     if (waiting.size === 0) later()
     waiting.add(one)
+  }
+}
+
+/** Throws the system's error of a file system that is mounted read-only. */
+function refuseReadOnly(dataDir: string): void {
+  try {
+    accessSync(dataDir, constants.W_OK)
+  } catch (error) {
+    if (systemCode(error) === 'EROFS') throw error
   }
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { awaitRoom, folderBytes, probeStorage } from '../../src/store/disk-state.ts'
-import { emptyDisk, fillDisk, mountDisk, unmountDisk } from '../support/small-disk.ts'
+import { emptyDisk, fillDisk, makeReadOnly, mountDisk, unmountDisk } from '../support/small-disk.ts'
 
 let dir: string
 let mounted: boolean
@@ -27,6 +27,17 @@ test('a full disk is reported until there is room again', (context) => {
   emptyDisk(dir)
   expect(probeStorage(dir, true).state).toBe('ok')
   expect(readdirSync(dir)).toEqual([])
+})
+
+test('a disk that is mounted read-only is failing, also where nothing is written', (context) => {
+  if (!mounted) return context.skip() // needs leave to mount
+  expect(probeStorage(dir, false).state).toBe('ok')
+  makeReadOnly(dir)
+  for (const write of [true, false])
+    expect(probeStorage(dir, write)).toMatchObject({
+      state: 'failing',
+      reason: 'the data folder (data.dir) cannot be written to (EROFS)',
+    })
 })
 
 test('a folder that cannot be written to is failing', () => {

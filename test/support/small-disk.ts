@@ -25,6 +25,12 @@ export function unmountDisk(dir: string): void {
   rmSync(dir, { recursive: true, force: true })
 }
 
+/** Mounts such a file system again, so that nothing can be written to it. */
+export function makeReadOnly(dir: string): void {
+  const { status } = spawnSync('mount', ['-o', 'remount,ro', dir], { stdio: 'ignore' })
+  if (status !== 0) throw new Error(`${dir} could not be mounted read-only`)
+}
+
 /** Returns what mounts such file systems for the tests of a file, after which they are unmounted. */
 export function smallDisks(): (size: string) => string {
   const mounts: string[] = []

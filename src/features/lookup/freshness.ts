@@ -31,6 +31,8 @@ export interface Freshness {
   readonly use: (source: SourceName) => MirrorError | null
   /** Does the same for what `staleAction` does not concern: dates alone, which stay true however old the data is. */
   readonly useDates: (source: SourceName) => MirrorError | null
+  /** Marks a source as read, whatever its age; one without data is none. */
+  readonly mark: (source: SourceName) => void
   /** Marks the records where the index of packages, of the snapshot that is named, is an older one. */
   readonly useIndex: (snapshot: string) => void
   /** Why what is not found in the index of packages may be stored; null: it was not read, or is that of the records. */
@@ -90,6 +92,7 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
       if (isRefused(origin)) found.get(source)?.marks.push(DATES_ALONE)
       return null
     },
+    mark: (source) => void mark(source),
     useIndex(snapshot) {
       if (oldIndex !== null || reads.snapshots.readSnapshot('osv')?.id === snapshot) return
       oldIndex = `packages and other ids are those of the earlier snapshot ${snapshot.slice(0, 12)}: the index of this one is not built yet`

@@ -1,8 +1,7 @@
 import { PLAIN_REQUEST } from '../../server/http/request-headers.ts'
 import { withoutHeader } from '../../server/access/credentials.ts'
 import { createReading } from '../../server/reading/reader.ts'
-import { readOrigin } from '../../server/http/origin.ts'
-import { createStaleRule, refuseStale } from '../../server/snapshot/stale.ts'
+import { createFreshness } from '../lookup/freshness.ts'
 import { type ViewsInUse, createViewsInUse } from '../scanners/routes/generation.ts'
 import { MirrorError, httpStatus, messageOf } from '../../base/errors.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
@@ -22,6 +21,7 @@ import { HTML, type LoadPage, type Page, type PageCall, type PagePath, type Page
 import { type Place, navigationOf } from './navigation.ts'
 import { withoutCommands } from './open-text.ts'
 import { PAGES } from './pages.ts'
+import { withDoubts } from './pages/doubts.ts'
 import { problemNotices } from './pages/problems.ts'
 import { referenceView } from './reference.ts'
 import { type PageFrame, createRenderer } from './render.ts'
@@ -159,12 +159,9 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
     const open = isBuilt(config) ? openOrNull(generation) : null
     return open === null ? null : use(open)
   }
-  const refuseOld = (source: SourceName, now: number): void => {
-    const origin = readOrigin(reads, source)
-    if (origin !== null) refuseStale(createStaleRule(config, () => now)(source, origin))
-  }
   return (page: Page, request: PageRequest, isDownload: boolean): PageView => {
     const { now, signedIn, status, base, origin } = request
+    const freshness = createFreshness(config, reads, now)
     const readApi: PageCall['readApi'] = (path, { params = {}, query }) => {
       const asked = {
         path,
@@ -175,6 +172,7 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
         served: request.served,
         linkSecret: null, // pages show documents under their own paths
       }
+      freshness.mark('catalog')
       return answer({ ...asked, method: 'GET', requestHeaders: PLAIN_REQUEST })
     }
     const call: PageCall = {
@@ -188,16 +186,21 @@ function createLoader({ config }: PagesData, shortReads: ShortReads) {
       remember,
       inbox: (use) => withInboxReads(config.data.dir, use),
       documents,
-      views,
+      views: (use) =>
+        views((open) => {
+          freshness.useIndex(open.info.snapshot)
+          return use(open)
+        }),
       readApi,
       ui: uiOf(base),
       root: (path) => base + path,
       absolute: (path) => origin + path,
-      refuseOld: (source) => refuseOld(source, now),
+      refuseOld: (source) => void freshness.use(source),
+      mark: freshness.mark,
     }
     return shortReads.during(() => {
       sourcesOf(page, signedIn).forEach(call.refuseOld)
-      return LOADERS[page.path](call)
+      return withDoubts(call, page, freshness, LOADERS[page.path])
     }, request.served)
   }
 }

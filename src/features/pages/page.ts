@@ -99,6 +99,8 @@ export interface PageCall {
   readonly readApi: (path: string, asked: ApiRequest) => ReadReply
   /** Throws `stale` for a source that is too old to be served; for what is read in another way than by `readApi`. */
   readonly refuseOld: (source: SourceName) => void
+  /** Notes a source that is read and is never too old for it: the page says what the source lacks, as of those above. */
+  readonly mark: (source: SourceName) => void
 }
 
 /** Reads of received deliveries. */

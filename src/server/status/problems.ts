@@ -55,11 +55,20 @@ function ownSources({ sources }: Status, config: Config): SourceStatus[] {
   return sources.filter(({ name }) => served.includes(name))
 }
 
-function storageProblem({ storage }: Pick<Status, 'storage'>): MirrorProblem[] {
+const EFFECTS = {
+  full: 'what is stored is served, nothing new is stored',
+  failing: 'what is stored is served, nothing new is stored',
+  damaged: 'what cannot be read is answered with 503',
+} as const
+
+/** `uptimeSeconds` is null where no daemon made the report. */
+type StorageReport = Pick<Status, 'storage'> & Partial<Pick<Status, 'uptimeSeconds'>>
+
+function storageProblem({ storage, uptimeSeconds }: StorageReport): MirrorProblem[] {
   if (storage.state === 'ok') return []
   const { state, reason, since = null } = storage
-  const effect =
-    state === 'damaged' ? 'what cannot be read is answered with 503' : 'what is stored is served, nothing new is stored'
+  const isReadOnly = state === 'failing' && uptimeSeconds === null // nothing was written to find out
+  const effect = isReadOnly ? 'the daemon cannot start, and nothing new is stored' : EFFECTS[state]
   const advice = state === 'damaged' ? ['patchmirror doctor --data'] : ['patchmirror doctor']
   return [
     {

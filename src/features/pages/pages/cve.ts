@@ -15,7 +15,7 @@ import { type Level, LEVELS, severityOf } from '../../../documents/records/sever
 import { type VexReads, readVexStatements } from '../../../documents/vex/read.ts'
 import type { Statement } from '../../../documents/vex/statement.ts'
 import { whyOutOfScope } from '../../../server/feeds/osv.ts'
-import { findMissingNamed } from '../../../server/lookup/missing-record.ts'
+import { findMissingNamed, whyNotAllSearched } from '../../../server/lookup/missing-record.ts'
 import { readRecordsTags } from '../../../server/lookup/record-tags.ts'
 import { type VexDocument, tagsBelieving } from '../../../store/catalog/vex.ts'
 import { contentOf } from '../../../store/database/gzip.ts'
@@ -70,7 +70,8 @@ function recordsOf({ reads, views }: PageCall, id: string): FoundByCve {
 
 function recordBlocks(call: PageCall, id: string, { own, others }: FoundByCve): Block[] {
   const records = [...own, ...(others ?? [])].slice(0, MOST.records)
-  const missing = records.length > 0 ? null : (whyNoRecord(call, id) ?? (others === null ? NO_INDEX : null))
+  const notSearched = others === null ? NO_INDEX : whyNotAllSearched(call.reads, null)
+  const missing = records.length > 0 ? null : (whyNoRecord(call, id) ?? notSearched)
   if (missing !== null) return answerBlocks(call, { parts: [notKnown('records', missing)] })
   const notes = whyFewer({ own, others })
   const said = records.map((one) => ({ ...one, ...saidBy(call.reads, one.id) }))

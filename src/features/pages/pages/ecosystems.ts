@@ -1,4 +1,6 @@
+import { whyNotAllSearched } from '../../../server/lookup/missing-record.ts'
 import { MirrorError } from '../../../base/errors.ts'
+import { asSentence } from '../../../answers/html.ts'
 import type { Block } from '../blocks.ts'
 import { code, count, link, plain, time } from '../../../answers/cells.ts'
 import { type PageCall, type PageView, parameter } from '../page.ts'
@@ -49,7 +51,8 @@ export function loadPackageList(call: PageCall): PageView {
     views.hasView(ecosystem) ? views.listPackages(ecosystem, prefix, after, PAGE + 1) : 'unknown',
   )
   if (found === null) return { title, blocks: [noViews(call)] }
-  if (found === 'unknown') throw new MirrorError('not_found', `no record names the ecosystem "${ecosystem}"`)
+  if (found === 'unknown')
+    throw new MirrorError('not_found', `no record of this mirror names the ecosystem "${ecosystem}"`)
   const shown = found.slice(0, PAGE)
   const last = found.length > PAGE ? shown.at(-1)?.name : undefined
   return {
@@ -85,6 +88,7 @@ export function loadPackage(call: PageCall): PageView {
   const title = `${name} (${ecosystem})`
   const found = call.views((views) => views.listCandidates(ecosystem, name, after, PAGE + 1))
   if (found === null) return { title, blocks: [noViews(call)] }
+  const outside = [whyNotAllSearched(reads, ecosystem)].filter((why) => why !== null)
   const shown = found.slice(0, PAGE)
   const last = found.length > PAGE ? shown.at(-1)?.id : undefined
   return {
@@ -99,7 +103,7 @@ export function loadPackage(call: PageCall): PageView {
           code(id, ui('record', { id })),
           time(reads.osv.readEntry(id)?.modified ?? null, now),
         ]),
-        empty: 'No record of this mirror names this package.',
+        empty: asSentence(['no record of this mirror names this package', ...outside].join(': ')),
         first: after === '' ? null : ui('package', { ecosystem, name }),
         next: last === undefined ? null : ui('package', { ecosystem, name, after: last }),
       },

@@ -1,5 +1,5 @@
 import { link } from '../../../answers/cells.ts'
-import { findMissingNamed } from '../../../server/lookup/missing-record.ts'
+import { findMissingNamed, whyNotAllSearched } from '../../../server/lookup/missing-record.ts'
 import { referenceOfPurl, whyUnnamed } from '../../../server/lookup/named.ts'
 import { findNamedItems, findRecords, moreNotice, searchParts } from '../../lookup/search.ts'
 import { asSentence } from '../../../answers/html.ts'
@@ -31,7 +31,7 @@ export function loadSearch(call: PageCall): PageView {
   return {
     title,
     blocks: [
-      ...(isEmpty && (hasIndex || named === null) ? [nothingFound(call, query, named !== null)] : []),
+      ...(isEmpty && (hasIndex || named === null) ? [nothingFound(call, query, named)] : []),
       ...(named === null ? [] : [packageBlock(call, named)]),
       ...(CVE.test(query) ? [cveBlock(call, query.toUpperCase())] : []),
       ...answerBlocks(call, { parts }, { pageAfter }),
@@ -78,14 +78,20 @@ function cveBlock({ ui }: PageCall, id: string): Block {
   return { kind: 'facts', rows: [['vulnerability', link(`All about ${id}`, ui('cve', { id }))]] }
 }
 
+/** The package that a purl names; null: the text is no purl. */
+type Named = NonNullable<ReturnType<typeof findRecords>>['named']
+
 /** Says that nothing was found, or that a record of this id is missing here, or may be. */
-function nothingFound({ reads, signedIn }: PageCall, query: string, isPurl: boolean): Block {
+function nothingFound({ reads, signedIn }: PageCall, query: string, named: Named): Block {
+  const isPurl = named !== null
   const title = 'Nothing was found'
   const missing = isPurl ? null : findMissingNamed(reads, query)
   if (missing !== null) return { kind: 'notice', tone: 'warn', title, text: asSentence(missing.message) }
   if (reads.snapshots.readSnapshot('osv') === null) return NOTHING_MIRRORED
   const unnamed = isPurl || !signedIn ? null : whyUnnamed(reads, query)
   if (unnamed !== null) return { kind: 'notice', tone: 'warn', title, text: asSentence(unnamed) }
+  const outside = whyNotAllSearched(reads, named?.ecosystem ?? null)
+  if (outside !== null) return { kind: 'notice', tone: 'warn', title, text: asSentence(outside) }
   const text = isPurl
     ? 'No record of this mirror names this package.'
     : 'Names of packages and other ids are compared as a whole; ids of records by their beginning.'

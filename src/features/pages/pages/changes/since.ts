@@ -48,6 +48,7 @@ export function sinceView(call: PageCall): PageView {
   const blocks = [formBlock(call, source), ...(note === null ? [] : [youngNotice(note)])]
   if (reads.snapshots.readSnapshot(source) === null)
     return { title, status: 404, blocks: [...blocks, notMirrored(source)] }
+  call.mark(source)
   const asked = {
     after: parameter(query, 'after') || null,
     limit: PAGE,
