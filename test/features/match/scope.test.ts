@@ -16,6 +16,7 @@ const open = servedToAll(
   (store) => {
     store.publishOsv(Object.fromEntries(RECORDS.map(({ id, text }) => [id, text])))
     store.damage(`UPDATE snapshot SET scope = '${SCOPE}' WHERE source = 'osv'`)
+    store.damage(`INSERT INTO osv_outside (id, modified) VALUES ('OUT-1', '2026-01-01T00:00:00Z')`)
   },
   { plugins: [matchRoute] },
 )
@@ -50,6 +51,20 @@ test('a query about an ecosystem that the scope leaves out is refused, and never
     status: 400,
     body: { code: 3, message: `Records of PyPI are not mirrored here: ${WHY} at index: 1.` },
   })
+})
+
+test('what the scope leaves out is named where a file or a record is asked for', async () => {
+  const ask = async (path: string): Promise<unknown> => {
+    const answer = await fetch(`http://127.0.0.1:${served.port}${path}`)
+    return [answer.status, ((await answer.json()) as { message: string }).message]
+  }
+  expect(await ask('/osv/npm2/all.zip')).toEqual([
+    404,
+    expect.stringContaining('npm2 are not mirrored here: osv.scope'),
+  ])
+  expect(await ask('/osv/v1/vulns/OUT-1')).toEqual([404, expect.stringContaining('out of the scope of this mirror')])
+  expect(await ask('/osv/Debian/OUT-1.json')).toEqual([404, expect.stringContaining('out of the scope of this mirror')])
+  expect(await ask('/osv/v1/vulns/NONE-1')).toEqual([404, 'Bug not found.'])
 })
 
 test('an SBOM with packages of which not all records are mirrored has a gap that names them', async () => {

@@ -12,7 +12,8 @@ import {
   pathNotFound,
   sendProblem,
 } from '../../../server/http/problems.ts'
-import { findMissingRecord } from '../../../server/lookup/missing-record.ts'
+import { whyLeftOut } from '../../../server/lookup/missing-record.ts'
+import { whyNoRecord } from './missing.ts'
 import type { ServedSnapshot } from '../../../server/snapshot/served.ts'
 import type { Reads } from '../../../store/reads.ts'
 import { refuseStale } from '../../../server/snapshot/stale.ts'
@@ -171,7 +172,7 @@ function openForm(
 function missing(reads: Reads, views: Views, place: BucketPath | null): Problem {
   const { view = null } = place ?? {}
   const id = place?.kind === 'record' ? place.id : null
-  const known = id === null ? null : findMissingRecord(reads, id)
+  const known = id === null ? null : whyNoRecord(reads, id)
   if (known !== null) {
     const { kind, message } = known
     const isFailed = kind === 'failed'
@@ -182,7 +183,9 @@ function missing(reads: Reads, views: Views, place: BucketPath | null): Problem 
     return { status: 404, error: 'not_found', message, fields: { ecosystem: view, id } }
   }
   const closest = view === null ? null : views.findView(view)
-  const message = closest === null ? 'no mirrored record names this ecosystem' : `the ecosystem is written ${closest}`
+  const leftOut = closest === null && view !== null ? whyLeftOut(reads, view) : null
+  const unknown = leftOut ?? 'no mirrored record names this ecosystem'
+  const message = closest === null ? unknown : `the ecosystem is written ${closest}`
   const fields = { ecosystem: view?.slice(0, 512) ?? null, closest }
   return { status: 404, error: 'not_found', message, fields }
 }

@@ -1,11 +1,12 @@
 import { BUCKET, QUERY_API, lacksQueryBase } from './paths.ts'
 import { PUBLIC_CACHING, createHeads } from '../../../server/http/response.ts'
-import { findMissingRecord, whyLeftOut } from '../../../server/lookup/missing-record.ts'
+import { whyLeftOut } from '../../../server/lookup/missing-record.ts'
 import type { NodeAnswer } from '../../../server/app.ts'
 import { type ServerPlugin, type ServerTools, below } from '../../../server/plugin.ts'
 import { createBucket } from './bucket.ts'
 import { BUCKET_CONTRACTS, QUERY_CONTRACTS } from './contract.ts'
 import { type ViewsMaker, createViewOrigins, createViewsInUse } from './generation.ts'
+import { whyNoRecord } from './missing.ts'
 import { createOsvQuery } from './query-routes.ts'
 
 /** Makes the routes of the bucket and the query API. `maker`: makes what they are answered from; null: what is there is served. */
@@ -54,7 +55,7 @@ function createScannerPaths(maker: ViewsMaker | null, tools: ServerTools) {
     heads: createHeads(PUBLIC_CACHING), // edges keep no answer of the query API
     views,
     originOf: createViewOrigins(served),
-    missing: (id) => findMissingRecord(served.reads, id),
+    missing: (id) => whyNoRecord(served.reads, id),
     leftOut: (ecosystem) => {
       const { scope, isPart } = served.knownOrigin('osv') ?? {}
       return scope === undefined && isPart !== true ? null : whyLeftOut(served.reads, ecosystem)
