@@ -114,6 +114,21 @@ test('records are found by their own id and by another id of theirs', async () =
   expect(found).toContain('/-/ui/cve?id=CVE-2026-1000')
 })
 
+test('the packages that the records of a CVE name, and what fixes them, are in its table', async () => {
+  const affected = (ecosystem: string, ...fixed: string[]) => ({
+    package: { ecosystem, name: 'curl' },
+    ranges: [{ type: 'ECOSYSTEM', events: [{ introduced: '0' }, ...fixed.map((one) => ({ fixed: one }))] }],
+  })
+  const all = [affected('Debian:12', '7.88.1', '7.88.1'), ...[1, 2, 3, 4, 5].map((at) => affected(`Alpine:v3.${at}`))]
+  const text = JSON.stringify({ id: 'CVE-2026-1001', modified: '2026-01-01T00:00:00Z', affected: all })
+  const served = await serve((store) => void store.publishOsv({ 'CVE-2026-1001': text }), {
+    people: (config) => createWeb({ config, version: '1' }),
+  })
+  const page = textOf((await served.get('/-/ui/cve?id=CVE-2026-1001', { authorization: '' })).body.toString())
+  expect(page).toMatch(/curl \(Debian:12\): fixed in 7\.88\.1\s+curl \(Alpine:v3\.1\): no fix is named/)
+  expect(page).toContain('and 1 more')
+})
+
 test('the severity and the summary of a CVE are those of its records, and a withdrawn one does not count', async () => {
   const record = (id: string, more: object) => JSON.stringify({ id, modified: '2026-01-01T00:00:00Z', ...more })
   const aliases = ['CVE-2026-1000']

@@ -16,6 +16,7 @@ import { type VexReads, readVexStatements } from '../../../documents/vex/read.ts
 import type { Statement } from '../../../documents/vex/statement.ts'
 import { whyOutOfScope } from '../../../server/feeds/osv.ts'
 import { findMissingNamed, whyNotAllSearched } from '../../../server/lookup/missing-record.ts'
+import { describeAffected } from '../../../server/lookup/affected.ts'
 import { readRecordsTags } from '../../../server/lookup/record-tags.ts'
 import { type VexDocument, tagsBelieving } from '../../../store/catalog/vex.ts'
 import { contentOf } from '../../../store/database/gzip.ts'
@@ -86,11 +87,13 @@ interface Said {
   /** Its first line for people; '' where it has none. */
   readonly summary: string
   readonly isWithdrawn: boolean
+  /** The packages that it names, with what fixes them. */
+  readonly packages: readonly string[]
   /** False: it was not looked at, so nothing is known of what it says. */
   readonly isRead: boolean
 }
 
-const NOT_READ: Said = { level: null, score: null, summary: '', isWithdrawn: false, isRead: false }
+const NOT_READ: Said = { level: null, score: null, summary: '', isWithdrawn: false, packages: [], isRead: false }
 /** Longest record that is read for a page, bytes: with more, fifty of them would keep other pages waiting. */
 const MOST_RECORD_BYTES = 2 ** 20
 
@@ -100,18 +103,33 @@ function saidBy({ osv }: Reads, id: string): Said {
   try {
     const record: unknown = JSON.parse(jsonTextOf(contentOf(row.body, row.size)))
     if (!isObject(record)) return NOT_READ
-    const { summary, withdrawn } = record
+    const { summary, withdrawn, affected } = record
     const { level, score } = severityOf(record)
     return {
       level,
       score,
       summary: typeof summary === 'string' ? summary.trim() : '',
       isWithdrawn: typeof withdrawn === 'string',
+      packages: packagesOf(affected),
       isRead: true,
     }
   } catch {
     return NOT_READ // its bytes are served as upstream has them
   }
+}
+
+/** Packages of a record on the page of a CVE, and fixed versions of one; the page of the record has all. */
+const MOST_OF_RECORD = { packages: 5, fixed: 3 }
+
+function packagesOf(affected: unknown): string[] {
+  const all: unknown[] = Array.isArray(affected) ? affected : []
+  const named = all.slice(0, MOST_OF_RECORD.packages).map((one) => {
+    const { name, ecosystem, fixed } = describeAffected(one)
+    const shown = [...new Set(fixed)].slice(0, MOST_OF_RECORD.fixed).join(', ')
+    return `${name ?? 'no name'} (${ecosystem ?? 'no ecosystem'}): ${shown === '' ? 'no fix is named' : `fixed in ${shown}`}`
+  })
+  const more = all.length - named.length
+  return more > 0 ? [...named, `and ${more} more`] : named
 }
 
 /** Says the highest severity of the records that are not withdrawn, and the summary of the first that has one. */
@@ -133,7 +151,7 @@ function levelValue(level: Level | null, score: number | null = null): Value {
   return { kind: 'text', text: level, tone: TONES[level] ?? 'plain', ...(score !== null && { note: String(score) }) }
 }
 
-function severityValue({ level, score, isWithdrawn, isRead }: Omit<Said, 'summary'>): Value {
+function severityValue({ level, score, isWithdrawn, isRead }: Omit<Said, 'summary' | 'packages'>): Value {
   if (!isRead) return textValue('not read')
   return isWithdrawn ? textValue('withdrawn') : levelValue(level, score)
 }
@@ -151,10 +169,11 @@ function recordsTable(records: readonly (FoundRecord & Said)[], notes: readonly 
     kind: 'table',
     title: 'records',
     notes,
-    columns: ['record', 'severity', 'summary', 'modified', 'found by'],
-    rows: records.map(({ id, modified, by, level, score, summary, isWithdrawn, isRead }) => [
+    columns: ['record', 'severity', 'packages', 'summary', 'modified', 'found by'],
+    rows: records.map(({ id, modified, by, level, score, summary, packages, isWithdrawn, isRead }) => [
       codeValue(id, { kind: 'record', name: id }),
       severityValue({ level, score, isWithdrawn, isRead }),
+      packages.map((one) => textValue(one, 300)),
       textValue(summary, 200),
       textValue(modified),
       textValue(by),
