@@ -11,7 +11,7 @@ const PROBLEMS = {
   400: ['The request is malformed, or a parameter is not valid.', []],
   401: ['No local key, or one that is not valid here.', ['WWW-Authenticate']],
   403: ['Refused by the service, or the link or signature is not valid.', []],
-  404: ['There is no such thing on this mirror; `error` and `message` give the reason.', []],
+  404: ['There is no such thing on this mirror; `error` and `message` give the reason.', ['X-Mirror-Incomplete']],
   405: ['The method is not allowed here.', ['Allow']],
   408: ['The body did not come in time.', []],
   412: ['The content is not the one that If-Match or If-Unmodified-Since names.', []],

@@ -39,7 +39,7 @@ export const HEADERS = {
   'X-Mirror-As-Of': always("Upstream's date at which the answer was current.", DATE_TIME),
   'X-Mirror-Scope': header('The part of OSV that is mirrored, percent-encoded.'),
   'X-Mirror-Signature': header('`verified; …`, `failed; reason=…`, `none`.'),
-  'X-Mirror-Incomplete': header('Why items may be missing.'),
+  'X-Mirror-Incomplete': header('Why this or items of it may be missing here only.'),
   'X-Mirror-Stale': header('The limit that is exceeded, or why no age is known.'),
   'CDN-Cache-Control': header('How long a shared cache may keep it.'),
   'Cache-Groups': header('Names by which caches drop the answer.'),

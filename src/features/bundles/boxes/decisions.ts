@@ -91,6 +91,7 @@ export function createDecisions({ now, elapsed }: Times) {
   }
 }
 
+/** Why a file is not looked at yet: it changed since the last look. */
 export const ARRIVING = 'still arriving'
 const FAILED = 'failed: '
 /** Pause after a fault of this mirror, such as a full disk, milliseconds: each attempt reads the whole bundle. */
