@@ -121,8 +121,8 @@ function joinFleet(made: Mirror): string {
   return store
 }
 
-const keepSecret = ({ dir }: Mirror, subscription: string | null): void => {
-  const secrets = [{ label: 'one', secret: SECRET, subscription }]
+const keepSecret = ({ dir }: Mirror, subscription: string | null, ...more: readonly object[]): void => {
+  const secrets = [{ label: 'one', secret: SECRET, subscription }, ...more]
   writeFileSync(join(dir, 'webhook-secrets.json'), JSON.stringify({ secrets }), { mode: 0o600 })
 }
 
@@ -877,6 +877,29 @@ test('the doctor names the skipped network checks of a target mirror without a s
   expect(results.find(({ name }) => name === 'dns')?.found).toContain('upstream.apiRoot')
 })
 
+describe('the doctor, of a subscription whose secret ends in a day', () => {
+  const notAfter = new Date(Date.now() + 86_400_000).toISOString()
+  const replaced = { label: 'old', secret: SECRET, subscription: 'replaced-1', notAfter }
+
+  test('finds nothing wrong where a rotation has replaced it', async () => {
+    const made = await mirror()
+    await daemon(made, 405)
+    keepSecret(made, await subscribe(), replaced)
+    const results = await examine(made)
+    expect(troubled(results)).toEqual([])
+    expect(results.find(({ name }) => name === 'webhook')?.state).toBe('ok')
+  })
+
+  test('still names one beside it that the service no longer has, and only that one', async () => {
+    const made = await mirror()
+    await daemon(made, 405)
+    await subscribe()
+    keepSecret(made, 'gone-1', replaced)
+    const found = (await examine(made)).find(({ name }) => name === 'webhook')
+    expect(found).toMatchObject({ state: 'fail', found: 'the service no longer has subscription gone-1' })
+  })
+})
+
 test('the doctor names a running daemon and a writing sync, and does not disturb them', async () => {
   const made = await mirror()
   await daemon(made, 405)
@@ -924,10 +947,13 @@ function logRun(
   return id
 }
 
-async function subscribe(): Promise<void> {
+/** Subscribes the mirror to events at the service, and returns the id of the subscription. */
+async function subscribe(): Promise<string> {
   const url = `${sandbox.url}/v3/settings/webhooks`
   const authorization = `Basic ${Buffer.from(`${SANDBOX_KEYS.admin}:`).toString('base64')}`
   const body = { url: 'https://mirror.example.com/-/webhooks', description: '', event_types: [] }
   const headers = { authorization, 'content-type': 'application/json' }
-  await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  const { id } = (await response.json()) as { id: string }
+  return id
 }
