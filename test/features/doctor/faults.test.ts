@@ -427,6 +427,28 @@ const CASES: Case[] = [
     fault('/v1/me', { kind: 'status', status: 429, headers: { 'Retry-After': '900' } }),
   ],
   [
+    'a limit for wrong keys',
+    'credential',
+    'fail',
+    'too many wrong keys) Replace the credential',
+    fault('/v1/me', {
+      kind: 'status',
+      status: 429,
+      headers: { 'Retry-After': '900', 'X-RateLimit-Limit': '10', 'X-RateLimit-Remaining': '0' },
+      body: '{"message":"too many wrong keys"}',
+    }),
+  ],
+  [
+    'a limit after a run whose credential was refused',
+    'credential',
+    'fail',
+    'run 2 of the catalog failed: failed Replace the credential',
+    ({ dir }) => {
+      logRun(dir, {}, 'failed', 2, 'upstream_auth')
+      fault('/v1/me', { kind: 'status', status: 429, headers: { 'Retry-After': '900' } })()
+    },
+  ],
+  [
     'little left of the rate limit',
     'rate',
     'warn',
@@ -493,6 +515,15 @@ const CASES: Case[] = [
     },
   ],
   ['a run that failed', 'sources', 'fail', 'patchmirror sync catalog', ({ dir }) => logRun(dir, {}, 'failed')],
+  [
+    'a package catalog that wants a credential',
+    'sources',
+    'fail',
+    'wants a credential, and none is sent: set catalog.sendCredential',
+    ({ dir }) => {
+      logRun(dir, { needsCredential: 1 }, 'failed', 2, 'upstream_auth')
+    },
+  ],
   [
     'a published change that should not be believed',
     'sources',
@@ -764,7 +795,8 @@ const FEW = [
   ...['a lock without a daemon that answers', 'a proxy that is down', 'a closed port'],
   ...['a proxy that asks for a password', 'a host without an address', 'a clock that is behind'],
   ...['plain http where https is expected', 'an HTML page in the middle', 'a service that is down'],
-  ...['a wrong key', 'a role that may not read everything', 'a used up rate limit'],
+  ...['a wrong key', 'a role that may not read everything', 'a used up rate limit', 'a limit for wrong keys'],
+  ...['a limit after a run whose credential was refused', 'a package catalog that wants a credential'],
   ...[
     'a run that could not fetch everything',
     'such a change before a complete run',
@@ -933,6 +965,7 @@ function logRun(
   facts: Record<string, string | number | string[]>,
   state: 'complete' | 'partial' | 'failed' | 'quarantined' = 'partial',
   endedAt = 2,
+  code: string | null = null,
 ): number {
   const store = openWrites(dir)
   const id = store.runs.startRun({
@@ -941,7 +974,7 @@ function logRun(
     trigger: 'command',
     startedAt: 1,
   })
-  const end = { asOf: Date.now(), snapshot: null, code: null, message: state, state }
+  const end = { asOf: Date.now(), snapshot: null, code, message: state, state }
   store.runs.endRun(id, { ...end, endedAt, facts })
   store.close()
   return id
