@@ -10,6 +10,8 @@ export interface DaemonAnswer {
   readonly text: string
   /** The id of the daemon that answered, on its health page; null: something else answered, or another page. */
   readonly instance: string | null
+  /** The methods of the path, as the answer names them; null: it names none. */
+  readonly allow: string | null
 }
 
 /** Of the settings, where the daemon listens. */
@@ -45,20 +47,22 @@ export async function askDaemon(
   { server, upstream }: Pick<Config, 'server' | 'upstream'>,
   path: string,
   timeoutMs: number,
+  method: 'GET' | 'OPTIONS' = 'GET',
 ): Promise<DaemonAnswer> {
   const own = { socket: server.socket }
   const transport = createTransport({ ...upstream, caFile: null }, { direct: true, own })
   try {
-    const request = { method: 'GET' as const, headers: {}, body: null }
+    const request = { method, headers: {}, body: null }
     const url = new URL(baseOf(server) + path)
     const answer = await transport.send({ ...request, url }, AbortSignal.timeout(timeoutMs))
     const chunks: Buffer[] = []
     for await (const chunk of answer.body) chunks.push(chunk)
-    const instance = answer.headers[INSTANCE_HEADER.toLowerCase()]
+    const { [INSTANCE_HEADER.toLowerCase()]: instance, allow } = answer.headers
     return {
       status: answer.status,
       text: Buffer.concat(chunks).toString(),
       instance: typeof instance === 'string' ? instance : null,
+      allow: typeof allow === 'string' ? allow : null,
     }
   } finally {
     await transport.close()

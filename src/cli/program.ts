@@ -1,5 +1,6 @@
 import { Command, CommanderError, Help, type Option } from 'commander'
 import { VERSION } from '../base/version.ts'
+import { nearest } from '../config/nearest.ts'
 import { nameStorageError } from '../store/database/faults.ts'
 import type { Feature } from '../daemon/feature.ts'
 import { AFTER, DESCRIPTION } from './manual.ts'
@@ -21,9 +22,7 @@ export function createProgram(features: readonly Feature[]): Command {
     .addHelpText('after', AFTER)
     .configureHelp({ showGlobalOptions: true, visibleOptions, subcommandTerm, subcommandDescription })
     .exitOverride()
-  const help = new Command('help').argument('[command]').description('print the page of a command')
-  program.addHelpCommand(help.helpGroup('Service:'))
-  speakOneVoice(program)
+  speakOneVoice(program.helpCommand(false))
   const parents = new Map([['', program]])
   for (const { section, verbs } of sectionsOf(features))
     for (const verb of verbs) {
@@ -35,7 +34,32 @@ export function createProgram(features: readonly Feature[]): Command {
       if (parent === program) command.helpGroup(`${section.charAt(0).toUpperCase()}${section.slice(1)}:`)
       parents.set(verb.path, command)
     }
+  addHelp(program)
   return program
+}
+
+/** Adds the command that prints the page of a command at any depth, and refuses what is none. */
+function addHelp(program: Command): void {
+  const help = program.command('help').argument('[command...]').description('print the page of a command')
+  speakOneVoice(help)
+  help.helpGroup('Service:').action((words: readonly string[]) => {
+    let command = program
+    for (const word of words) {
+      if (command.commands.length === 0) break // it is an argument
+      const next = command.commands.find((one) => one.name() === word)
+      if (next === undefined) return refuseCommand(command, word)
+      command = next
+    }
+    command.help()
+  })
+}
+
+/** Throws for a word that is no command of a group, and names the one that it most likely means. */
+function refuseCommand(group: Command, word: string): never {
+  const names = group.commands.map((one) => one.name())
+  const meant = nearest(word, names)
+  group.args = [word] // as if it had been called
+  return group.error(`unknown command '${word}'${meant === null ? '' : ` (Did you mean ${meant}?)`}`)
 }
 
 /** Reports whether a command line asks for the version as JSON. */
@@ -51,7 +75,7 @@ function visibleOptions(command: Command): Option[] {
 
 /** Returns what the list of commands has of one: on the first page its name alone. */
 function subcommandTerm(command: Command): string {
-  const isFirstPage = (command.parent?.parent ?? null) === null // "help" has no parent
+  const isFirstPage = command.parent?.parent === null
   return isFirstPage ? command.name() : `${command.name()} ${command.usage()}`
 }
 

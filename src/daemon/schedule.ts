@@ -32,16 +32,17 @@ function scheduledJobs(
     catalog: config.catalog.schedule,
     identity: config.identity.schedule,
   }
-  const polls = activeSources(config).map((source): ScheduledJob => {
-    const last = live.runs.readLatestWholeRun(source)
-    const isCurrent = last?.state === 'complete' && changedScope(live.runs, config, source) === null
-    return {
-      name: source,
-      expression: expressions[source],
-      lastSuccess: isCurrent && !isTakeover ? last.endedAt : null,
-      run: (cause) => thread.requestSync(source, 'sync', cause),
-    }
-  })
+  const polls = activeSources(config).map((source): ScheduledJob => ({
+    name: source,
+    expression: expressions[source],
+    // Read when missed starts are made up for: the rows of killed runs, also of commands, are closed by then.
+    get lastSuccess() {
+      const last = live.runs.readLatestWholeRun(source)
+      const isCurrent = last?.state === 'complete' && changedScope(live.runs, config, source) === null
+      return isCurrent && !isTakeover ? last.endedAt : null
+    },
+    run: (cause) => thread.requestSync(source, 'sync', cause),
+  }))
   const reconcile: ScheduledJob = {
     name: 'osv reconcile',
     expression: config.osv.reconcileSchedule,

@@ -130,6 +130,26 @@ describe('the command line', () => {
     })
   })
 
+  test('help prints the page of a command at any depth, and refuses what is none with what was meant', async () => {
+    for (const words of [['bundle', 'export'], ['bundle'], ['sync', 'osv']]) {
+      const command = words.filter((word) => word !== 'osv')
+      const { code, out } = await patchmirror('help', ...words)
+      expect([code, out]).toEqual([0, (await patchmirror(...command, '--help')).out])
+    }
+    for (const [words, refusal] of [
+      [['serv'], "unknown command 'serv' (Did you mean serve?)\nusage: patchmirror [options] COMMAND\n"],
+      [
+        ['bundle', 'exprt'],
+        "unknown command 'exprt' (Did you mean export?)\nusage: patchmirror bundle [options] [command]\n",
+      ],
+      [
+        ['keygen'],
+        'there is no command "keygen": it is "patchmirror bundle keygen FILE"\nusage: patchmirror [options] COMMAND\n',
+      ],
+    ] as const)
+      expect(await patchmirror('help', ...words)).toMatchObject({ code: 2, out: '', err: `patchmirror: ${refusal}` })
+  })
+
   test('--version prints the version of package.json', async () => {
     expect(await patchmirror('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   })

@@ -9,6 +9,7 @@ import { userVersion } from '../../src/store/database/migrate.ts'
 import { openInbox, openWriter } from '../../src/store/database/open.ts'
 import { MIRROR_SCHEMA } from '../../src/store/database/schema/mirror.ts'
 import { WEBHOOKS_SCHEMA } from '../../src/store/database/schema/webhooks.ts'
+import { start } from '../support/command.ts'
 import { freePort } from '../support/free-ports.ts'
 import { type Hosted, type World, openWorld } from '../support/daemons.ts'
 import { longTest } from '../support/tables.ts'
@@ -155,3 +156,22 @@ longTest(
     expect(sources.map(({ state }) => state)).not.toContain('running')
   },
 )
+
+test('a daemon repeats the run of a command that was killed, though no start of its schedule was missed', async () => {
+  const world = await filled()
+  const seldom = { PATCHMIRROR_OSV_SCHEDULE: '0 0 1 1 *', PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '0 0 1 1 *' }
+  const index = '/external/osv/all.json'
+  const asked = world.sandbox.requests.count(index)
+  const stalled = world.sandbox.faults.set(index, { kind: 'stall' })
+  const command = start(['sync', 'osv'], world.env, world.dir)
+  await expect.poll(() => world.sandbox.requests.count(index), { timeout: 20_000 }).toBeGreaterThan(asked)
+  command.child.kill('SIGKILL')
+  await command.finished
+  stalled.clear()
+  await world.host(seldom)
+  const lastTwo = async () => (JSON.parse((await world.patchmirror('runs', '--json')).out) as object[]).slice(0, 2)
+  await expect.poll(lastTwo, { timeout: 10_000, interval: 500 }).toMatchObject([
+    { source: 'osv', trigger: 'start', state: 'complete' },
+    { source: 'osv', trigger: 'command', state: 'failed', code: 'aborted' },
+  ])
+})

@@ -69,6 +69,7 @@ describe('a daemon that receives webhooks', () => {
       counts: { pending: 1, dead: 0, done: 0, ignored: 0 },
       lastReceivedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
       lastRefusedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+      lastRefusedReason: 'header_id',
     })
     const metrics = await get(port, '/-/metrics')
     expect(metrics).toContain('patchmirror_webhook_requests_total{outcome="new",reason=""} 1')
@@ -81,6 +82,39 @@ describe('a daemon that receives webhooks', () => {
     expect((await run(['status'], env, dir)).out).toMatch(
       /webhooks: 1 secret, 1 pending, 0 dead, 0 done, 0 ignored, last received 20/,
     )
+  })
+
+  test('warns of a secret that gives no signature, until a delivery is accepted', async () => {
+    const { port, dir } = await startDaemon()
+    const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}` }
+    const statusNow = async () => (await run(['status'], env, dir)).out
+    const words = 'WARNING: Webhooks: the newest delivery was refused for its signature'
+    expect((await deliver(port)).status).toBe(202)
+    expect((await deliver(port, { id: 'evt_2', secret: RAW_SECRET, dialect: 'vendor' })).status).toBe(401)
+    await expect.poll(statusNow).toContain(words)
+    expect(await statusNow()).toMatch(/last refused 20\S+ \S+( UTC)? \(signature\)/)
+    expect((await deliver(port, { id: 'evt_3' })).status).toBe(202)
+    await expect.poll(statusNow).not.toContain(words)
+  })
+
+  test('neither logs nor counts the probe of the doctor as refused, which finds the endpoint open', async () => {
+    const { port, dir, lines } = await startDaemon()
+    const settings = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}` }
+    const named = { PATCHMIRROR_SERVER_PUBLIC_URL: `http://127.0.0.1:${port}`, PATCHMIRROR_WEBHOOKS_SECRETS: SECRET }
+    for (const env of [
+      { ...settings, PATCHMIRROR_WEBHOOKS_SECRETS: SECRET },
+      { ...settings, ...named },
+    ]) {
+      const { checks } = JSON.parse((await run(['doctor', '--json'], env, dir)).out) as {
+        checks: { name: string; state: string; found: string }[]
+      }
+      expect(checks.find(({ name }) => name === 'endpoint')).toMatchObject({
+        state: 'ok',
+        found: `http://127.0.0.1:${port}/-/webhooks is open`,
+      })
+    }
+    expect(lines.filter((line) => line.includes('webhook endpoint was refused'))).toEqual([])
+    expect(await get(port, '/-/metrics')).not.toMatch(/webhook_requests_total\{outcome="refused".*[1-9]$/m)
   })
 
   longTest(

@@ -22,6 +22,9 @@ export const REASON_FACTS: readonly string[] = [
   'unverified',
 ]
 
+/** The fact, 1, of a run that the package catalog refused because no credential was sent (`catalog.sendCredential`). */
+export const NEEDS_CREDENTIAL = 'needsCredential'
+
 /** Returns who runs this command, for the run log: the name of the operating system's user, `root (alice)` with sudo. */
 export function operatorName(env: Readonly<Partial<Record<string, string>>> = process.env): string {
   const name = userName()

@@ -5,6 +5,7 @@ const PROBLEM_CODE = oneOf([
   'storage', // the disk is full or fails, or what is stored is damaged
   'unreachable', // the service
   'unauthorized', // its credential is refused
+  'no_credential', // the package catalog wants one, and none is sent
   'run_failed', // for another reason
   'age_unknown', // the data is dated later than this machine's clock
   'future', // the newest snapshot was stored at a time that is still to come

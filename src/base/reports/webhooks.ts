@@ -30,6 +30,8 @@ const WEBHOOKS_STATUS = {
   /** The last verified delivery, and the last one since the start that was refused. */
   lastReceivedAt: MAYBE_DATE,
   lastRefusedAt: MAYBE_DATE,
+  /** Why, in one of a few words, such as `signature`: no valid secret gives it. */
+  lastRefusedReason: optional(MAYBE_TEXT),
   /** Why webhooks.db cannot be used, and since when where a daemon knows it; null, or not given: it can. */
   failing: optional(maybe(object({ message: TEXT, since: MAYBE_DATE }))),
 }

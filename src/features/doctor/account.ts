@@ -60,7 +60,10 @@ async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe):
   if (items.length === 0) return failure('the service has no webhook subscription', register)
   const now = world.now()
   const own = secrets.filter(({ notAfter }) => notAfter === null || notAfter > now)
-  const gone = own.filter(
+  // "rotate" gives the secret of the subscription that it replaced an end; what has none should be at the service.
+  const lasting = own.filter(({ notAfter }) => notAfter === null)
+  const due = lasting.length > 0 ? lasting : own
+  const gone = due.filter(
     ({ subscription }) => subscription !== null && !items.some((item) => itemIdOf(item) === subscription),
   )
   if (gone.length > 0)
@@ -68,7 +71,7 @@ async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe):
       `the service no longer has subscription ${gone.map(({ subscription }) => subscription).join(', ')}`,
       register,
     )
-  const ids = own.map(({ subscription }) => subscription)
+  const ids = due.map(({ subscription }) => subscription)
   const dead = items.filter((item) => ids.includes(itemIdOf(item)) && isDead(item))
   if (dead.length > 0)
     return failure(

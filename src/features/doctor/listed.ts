@@ -15,6 +15,7 @@ const CHECKS: Readonly<Record<ProblemCode, ListedCheck>> = {
   damaged: 'damage',
   unreachable: 'sources',
   unauthorized: 'sources',
+  no_credential: 'sources',
   run_failed: 'sources',
   age_unknown: 'sources',
   old: 'sources',
@@ -48,6 +49,8 @@ const LOOK_ABOVE =
 const HELP: Partial<Record<ProblemCode, string>> = {
   unreachable: LOOK_ABOVE,
   unauthorized: LOOK_ABOVE,
+  no_credential:
+    'Set catalog.sendCredential to true if upstream.catalogUrl may get the credential of upstream, and start the daemon again.',
   age_unknown: SET_CLOCK,
   future: SET_CLOCK,
   run_failed: 'Correct what is named.',

@@ -1,6 +1,7 @@
 import { createProxyRule } from '../../config/proxies.ts'
 import type { Config } from '../../config/schema.ts'
 import { type NamedTarget, relayTargets } from '../../config/kinds/relay-targets.ts'
+import { ENDPOINT_METHODS } from '../../webhooks/receive/responses.ts'
 import { endpointsOf } from '../../config/kinds/webhooks.ts'
 import { agentName } from '../../upstream/client.ts'
 import { networkError } from '../../upstream/http/response.ts'
@@ -8,7 +9,7 @@ import { servingDaemon } from '../../store/database/lock.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { findingOf, listedFindings, listedFor } from './listed.ts'
 import { tryRequest, tryTcp } from './network/probes.ts'
-import type { DoctorWorld } from './world.ts'
+import type { DoctorWorld, PathAnswer } from './world.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
 import { connectTimeoutOf } from '../../upstream/http/transport.ts'
 
@@ -42,6 +43,8 @@ export function receiverChecks(world: DoctorWorld, config: Config): DoctorCheck[
   ]
 }
 
+const PASS_ON = 'Pass this path on to the daemon in the reverse proxy (POST and OPTIONS), or correct server.publicUrl.'
+
 async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
   const { server, webhooks, data } = config
   if (world.readSecrets(config).length === 0) return skipped('no webhook secret is stored: events are not received')
@@ -54,16 +57,16 @@ async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
   if (base === undefined) return skipped('the address of the daemon is not known')
   const paths = endpointsOf(webhooks).map(({ path }) => path)
   const limits = { ...boundedUpstream(config.upstream, world.timeoutMs), proxy: null }
-  const statusOf = (path: string): Promise<number> =>
-    daemon?.statusOf(path) ?? tryRequest(new URL(base + path), limits, agentName(limits, world.version))
+  const optionsOf = (path: string): Promise<PathAnswer> =>
+    daemon?.optionsOf(path) ?? tryRequest(new URL(base + path), limits, agentName(limits, world.version), 'OPTIONS')
   const findings = paths.map(async (path): Promise<Finding> => {
     const shown = base + path
     try {
-      const status = await statusOf(path)
-      // The endpoint takes POST alone: 405 is its answer to a GET.
-      if (status === 405) return fine(`${shown} is open`)
-      const found = `${shown} is answered with ${status}, not by the webhook endpoint (405 to a GET)`
-      return failure(found, 'Pass this path on to the daemon in the reverse proxy, or correct server.publicUrl.')
+      const { status, allow } = await optionsOf(path)
+      // The endpoint logs and counts any other request as one that it refused.
+      if (status === 200 && allow === ENDPOINT_METHODS) return fine(`${shown} is open`)
+      const found = `OPTIONS ${shown} is answered with ${status}, not by the webhook endpoint (200, Allow: ${ENDPOINT_METHODS})`
+      return failure(found, PASS_ON)
     } catch (error) {
       const { message } = networkError(error, base, limits.requestTimeoutMs)
       return warning(

@@ -11,13 +11,19 @@ interface KnownSecret {
   readonly notAfter: number | null
 }
 
+/** What a path is answered with; `allow`: the methods that the answer names, null: none. */
+export interface PathAnswer {
+  readonly status: number
+  readonly allow: string | null
+}
+
 /** Which daemon answers at the address of the settings. */
 export interface AnsweringDaemon {
   readonly url: string
   /** Null: something that is not Patchmirror answers. */
   readonly instance: string | null
-  /** Sends a GET for a path to it and returns the status. Rejects with the network's error. */
-  readonly statusOf: (path: string) => Promise<number>
+  /** Sends OPTIONS for a path to it. Rejects with the network's error. */
+  readonly optionsOf: (path: string) => Promise<PathAnswer>
 }
 
 /** Everything that the doctor examines, and the means to do so. Nothing in it writes to the database or takes a lock. */

@@ -5,6 +5,7 @@ import { judgeFleet } from './fleet.ts'
 import { type MirrorProblem, problem } from './problem.ts'
 import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
 import type { Status } from '../../base/reports/status.ts'
+import type { WebhooksReport } from '../../base/reports/webhooks.ts'
 
 /** The parts of the report that say whether a mirror is ready. */
 export type Served = Pick<Status, 'sources' | 'storage' | 'fleet' | 'views'>
@@ -111,6 +112,7 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
       }),
     )
   }
+  if (isSignatureRefused(webhooks)) found.push(refusedProblem(webhooks))
   const dead = counts?.dead ?? 0
   if (dead > 0) {
     const text = `${counted(dead, 'delivery was', 'deliveries were')} given up`
@@ -118,6 +120,21 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
     found.push(problem('webhooks', 'warning', 'Webhooks', text, more))
   }
   return found
+}
+
+/** Whether the newest delivery was refused because no secret gives its signature. Dates of this form order as their texts do. */
+function isSignatureRefused({ lastRefusedAt, lastRefusedReason, lastReceivedAt }: WebhooksReport): boolean {
+  return lastRefusedReason === 'signature' && (lastRefusedAt ?? '') > (lastReceivedAt ?? '')
+}
+
+function refusedProblem({ lastRefusedAt: since }: WebhooksReport): MirrorProblem {
+  const advice = ['patchmirror webhooks list', 'patchmirror webhooks check FILE']
+  return problem('webhooks', 'warning', 'Webhooks', 'the newest delivery was refused for its signature', {
+    detail: 'No secret that is valid here gives it: the secret is not that of the subscription, or a stranger sent it.',
+    since,
+    effect: 'what it announced is found by the scheduled syncs',
+    advice,
+  })
 }
 
 const NO_INBOX =

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import type { ErrorCode } from '../../base/errors.ts'
 import { type SourceName, activeSources, ageSecondsOf, servedSources } from '../../base/domain/sources.ts'
+import { NEEDS_CREDENTIAL } from '../../base/domain/run-facts.ts'
 import { counted } from '../../base/text.ts'
 import { type Served, partProblems, servedProblems } from './part-problems.ts'
 import { type MirrorProblem, problem } from './problem.ts'
@@ -153,6 +154,12 @@ const SHARED: Partial<Record<ErrorCode, { code: ProblemCode; text: string; advic
     advice: 'patchmirror doctor',
   },
 }
+/** The same, where the refusal is for a credential that was not sent. */
+const NOT_SENT = {
+  code: 'no_credential',
+  text: 'the package catalog wants a credential, and none is sent: set catalog.sendCredential',
+  advice: 'patchmirror sync catalog',
+} as const
 const OF_STORAGE: readonly (string | null)[] = ['storage', 'corrupt']
 
 /** Failed runs, once for each cause; those that the state of the data folder explains are no problem of their own. */
@@ -186,7 +193,7 @@ function causesOf(failed: readonly SourceStatus[]): FailureCause[] {
     ...known.filter(({ host }) => host !== null),
     ...known.filter(({ host }) => host === null),
   ]) {
-    const cause = sharedCause(one.wrongRun?.code) ?? one.name
+    const cause = sharedCause(one.wrongRun) ?? one.name
     const same = causes.find((other) => other.cause === cause && (host === null || other.host === host))
     if (same === undefined) causes.push({ cause, host, ones: [one] })
     else same.ones.push(one)
@@ -200,8 +207,9 @@ function hostOf(message: string): string | null {
   return URL.canParse(address) ? new URL(address).host : null
 }
 
-function sharedCause(code: string | null | undefined) {
-  return SHARED[(code ?? '') as ErrorCode]
+function sharedCause(run: SourceStatus['wrongRun']) {
+  const cause = SHARED[(run?.code ?? '') as ErrorCode]
+  return cause?.code === 'unauthorized' && run?.facts[NEEDS_CREDENTIAL] === 1 ? NOT_SENT : cause
 }
 
 function failureOf(

@@ -62,6 +62,15 @@ export function isKeyRefused(error: unknown): boolean {
   return error instanceof MirrorError && error.code === 'upstream_auth' && !isForbidden(error)
 }
 
+/** What a 429 says that counts refused credentials, not requests: "too many wrong keys", "too many failed login attempts". */
+const WRONG_KEYS =
+  /\b(wrong|invalid|bad|failed|incorrect)\b.*\b(keys?|credentials?|tokens?|passwords?|log-?ins?|auth\w*)\b/i
+
+/** Returns whether a 429 gives wrong credentials as its reason. */
+export function isForWrongKeys(error: unknown): boolean {
+  return error instanceof StatusError && error.status === 429 && WRONG_KEYS.test(error.message)
+}
+
 /** Statuses with which hosts refuse a pre-signed URL that has expired. */
 const EXPIRED_STATUSES: ReadonlySet<number> = new Set([401, 403, 410])
 /** What hosts say of such a URL in the body of another 4xx: ExpiredRequest, AccessDenied, "Request has expired", "jwt expired". */

@@ -32,7 +32,7 @@ export type Method = 'GET' | 'POST' | 'DELETE'
 
 /** One HTTP request; `body` null sends none. */
 export interface RawRequest {
-  method: Method | 'HEAD' | 'PATCH' | 'PUT'
+  method: Method | 'HEAD' | 'OPTIONS' | 'PATCH' | 'PUT'
   url: URL
   headers: Record<string, string>
   body: string | Uint8Array | null

@@ -79,12 +79,14 @@ export const ENCODED: WebhookResponse = {
   message: 'deliveries are taken as they were signed, without Content-Encoding',
   headers: { 'Accept-Encoding': 'identity' },
 }
+/** What an endpoint takes, as `Allow` names it. */
+export const ENDPOINT_METHODS = 'POST, OPTIONS'
 /** Something else than POST and OPTIONS. */
 export const WRONG_METHOD: WebhookResponse = {
   status: 405,
   error: 'method_not_allowed',
   message: 'deliveries come by POST',
-  headers: { Allow: 'POST, OPTIONS' },
+  headers: { Allow: ENDPOINT_METHODS },
 }
 
 /** One byte per chunk, or few more: reading them costs far more than a normal delivery. */

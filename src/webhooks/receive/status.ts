@@ -33,7 +33,8 @@ export function createReport({ endpoints, secrets, inbox, now, fault }: ReportOp
         counts: found && withoutOldest(found),
         oldestPendingAt: toIsoOrNull(found?.oldestPendingAt),
         lastReceivedAt: toIsoOrNull(last.receivedAt()),
-        lastRefusedAt: toIsoOrNull(last.refusedAt()),
+        lastRefusedAt: toIsoOrNull(last.refused()?.at),
+        lastRefusedReason: last.refused()?.reason ?? null,
         failing: fault.state(),
       }
     },
@@ -43,18 +44,18 @@ export function createReport({ endpoints, secrets, inbox, now, fault }: ReportOp
 /** When something was last let in, and last refused. */
 function createLast(now: () => number) {
   let received: number | null = null
-  let refused: number | null = null
+  let refused: { readonly at: number; readonly reason: string } | null = null
   return {
     countWebhook: (outcome: ReceiptOutcome, reason: string): void => {
       if (['new', 'altered', 'duplicate', 'ignored'].includes(outcome)) received = now()
       else if (reason === 'method')
         return // no delivery: the address was requested with another method
-      else if (outcome === 'unauthorized' || outcome === 'refused') refused = now()
+      else if (outcome === 'unauthorized' || outcome === 'refused') refused = { at: now(), reason }
     },
     /** What is remembered from before the start. */
     seed: (at: number | null): void => void (received ??= at),
     receivedAt: () => received,
-    refusedAt: () => refused,
+    refused: () => refused,
   }
 }
 

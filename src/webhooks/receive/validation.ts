@@ -6,6 +6,7 @@ import {
   CLOSING,
   CROWDED,
   ENCODED,
+  ENDPOINT_METHODS,
   NO_SECRET,
   TOO_MANY_PIECES,
   TOO_SLOW,
@@ -95,7 +96,7 @@ export function judgeBody(body: Buffer, { isWanted }: Rules): Judged {
  * send. Its callback URL is never requested.
  */
 function handshake(rawHeaders: readonly string[], allowed: readonly string[]): WebhookResponse {
-  const headers = { Allow: 'POST, OPTIONS' }
+  const headers = { Allow: ENDPOINT_METHODS }
   const origins = valuesOf(rawHeaders, 'webhook-request-origin')
   const [origin = ''] = origins
   const listed =

@@ -5,6 +5,7 @@ import { exportCommand } from '../../../src/features/bundles/cli/export.ts'
 import { refuseUnwritable } from '../../../src/features/bundles/cli/files.ts'
 import { importCommand } from '../../../src/features/bundles/cli/import.ts'
 import { inspectCommand } from '../../../src/features/bundles/cli/inspect.ts'
+import { keygenCommand } from '../../../src/features/bundles/cli/keygen.ts'
 import { digestCommand, needCommand } from '../../../src/features/bundles/cli/need.ts'
 import { createBundleProgress } from '../../../src/cli/progress.ts'
 import { reserveFor, shownBytes } from '../../../src/base/disk-space.ts'
@@ -199,4 +200,12 @@ test('the required disk space follows from what is written, and is printed in re
 
 test('a device is no output of a command, and is not replaced', () => {
   expect(() => refuseUnwritable('/dev/null')).toThrow(/not a regular file .* is not replaced/)
+})
+
+test('a key for a folder that does not exist names the folder, which is not made', async () => {
+  const place = join(folder(), 'keys')
+  const { code, said } = await spoken({}, () => keygenCommand(join(place, 'x.pem'), {}))
+  expect([code, existsSync(place)]).toEqual(['usage', false])
+  expect(said).toContain(`the folder ${place} does not exist: create it`)
+  expect(said).not.toContain('ENOENT')
 })

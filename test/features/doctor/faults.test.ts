@@ -101,6 +101,7 @@ async function daemon({ dir, env }: Mirror, webhookStatus: number): Promise<void
     response
       .writeHead(request.url === '/-/health' ? 200 : webhookStatus, {
         'X-Mirror-Instance': instance,
+        ...(request.method === 'OPTIONS' && webhookStatus === 200 && { Allow: 'POST, OPTIONS' }),
       })
       .end()
   })
@@ -121,8 +122,8 @@ function joinFleet(made: Mirror): string {
   return store
 }
 
-const keepSecret = ({ dir }: Mirror, subscription: string | null): void => {
-  const secrets = [{ label: 'one', secret: SECRET, subscription }]
+const keepSecret = ({ dir }: Mirror, subscription: string | null, ...more: readonly object[]): void => {
+  const secrets = [{ label: 'one', secret: SECRET, subscription }, ...more]
   writeFileSync(join(dir, 'webhook-secrets.json'), JSON.stringify({ secrets }), { mode: 0o600 })
 }
 
@@ -427,6 +428,28 @@ const CASES: Case[] = [
     fault('/v1/me', { kind: 'status', status: 429, headers: { 'Retry-After': '900' } }),
   ],
   [
+    'a limit for wrong keys',
+    'credential',
+    'fail',
+    'too many wrong keys) Replace the credential',
+    fault('/v1/me', {
+      kind: 'status',
+      status: 429,
+      headers: { 'Retry-After': '900', 'X-RateLimit-Limit': '10', 'X-RateLimit-Remaining': '0' },
+      body: '{"message":"too many wrong keys"}',
+    }),
+  ],
+  [
+    'a limit after a run whose credential was refused',
+    'credential',
+    'fail',
+    'run 2 of the catalog failed: failed Replace the credential',
+    ({ dir }) => {
+      logRun(dir, {}, 'failed', 2, 'upstream_auth')
+      fault('/v1/me', { kind: 'status', status: 429, headers: { 'Retry-After': '900' } })()
+    },
+  ],
+  [
     'little left of the rate limit',
     'rate',
     'warn',
@@ -493,6 +516,15 @@ const CASES: Case[] = [
     },
   ],
   ['a run that failed', 'sources', 'fail', 'patchmirror sync catalog', ({ dir }) => logRun(dir, {}, 'failed')],
+  [
+    'a package catalog that wants a credential',
+    'sources',
+    'fail',
+    'wants a credential, and none is sent: set catalog.sendCredential',
+    ({ dir }) => {
+      logRun(dir, { needsCredential: 1 }, 'failed', 2, 'upstream_auth')
+    },
+  ],
   [
     'a published change that should not be believed',
     'sources',
@@ -597,7 +629,7 @@ const CASES: Case[] = [
     'gone-1',
     async (made) => {
       keepSecret(made, 'gone-1')
-      await daemon(made, 405)
+      await daemon(made, 200)
       await subscribe()
     },
   ],
@@ -764,7 +796,8 @@ const FEW = [
   ...['a lock without a daemon that answers', 'a proxy that is down', 'a closed port'],
   ...['a proxy that asks for a password', 'a host without an address', 'a clock that is behind'],
   ...['plain http where https is expected', 'an HTML page in the middle', 'a service that is down'],
-  ...['a wrong key', 'a role that may not read everything', 'a used up rate limit'],
+  ...['a wrong key', 'a role that may not read everything', 'a used up rate limit', 'a limit for wrong keys'],
+  ...['a limit after a run whose credential was refused', 'a package catalog that wants a credential'],
   ...[
     'a run that could not fetch everything',
     'such a change before a complete run',
@@ -877,9 +910,32 @@ test('the doctor names the skipped network checks of a target mirror without a s
   expect(results.find(({ name }) => name === 'dns')?.found).toContain('upstream.apiRoot')
 })
 
+describe('the doctor, of a subscription whose secret ends in a day', () => {
+  const notAfter = new Date(Date.now() + 86_400_000).toISOString()
+  const replaced = { label: 'old', secret: SECRET, subscription: 'replaced-1', notAfter }
+
+  test('finds nothing wrong where a rotation has replaced it', async () => {
+    const made = await mirror()
+    await daemon(made, 200)
+    keepSecret(made, await subscribe(), replaced)
+    const results = await examine(made)
+    expect(troubled(results)).toEqual([])
+    expect(results.find(({ name }) => name === 'webhook')?.state).toBe('ok')
+  })
+
+  test('still names one beside it that the service no longer has, and only that one', async () => {
+    const made = await mirror()
+    await daemon(made, 200)
+    await subscribe()
+    keepSecret(made, 'gone-1', replaced)
+    const found = (await examine(made)).find(({ name }) => name === 'webhook')
+    expect(found).toMatchObject({ state: 'fail', found: 'the service no longer has subscription gone-1' })
+  })
+})
+
 test('the doctor names a running daemon and a writing sync, and does not disturb them', async () => {
   const made = await mirror()
-  await daemon(made, 405)
+  await daemon(made, 200)
   const sync = acquireLock(made.dir, 'sync')
   onTestFinished(() => sync.release())
   const results = await examine(made)
@@ -910,6 +966,7 @@ function logRun(
   facts: Record<string, string | number | string[]>,
   state: 'complete' | 'partial' | 'failed' | 'quarantined' = 'partial',
   endedAt = 2,
+  code: string | null = null,
 ): number {
   const store = openWrites(dir)
   const id = store.runs.startRun({
@@ -918,16 +975,19 @@ function logRun(
     trigger: 'command',
     startedAt: 1,
   })
-  const end = { asOf: Date.now(), snapshot: null, code: null, message: state, state }
+  const end = { asOf: Date.now(), snapshot: null, code, message: state, state }
   store.runs.endRun(id, { ...end, endedAt, facts })
   store.close()
   return id
 }
 
-async function subscribe(): Promise<void> {
+/** Subscribes the mirror to events at the service, and returns the id of the subscription. */
+async function subscribe(): Promise<string> {
   const url = `${sandbox.url}/v3/settings/webhooks`
   const authorization = `Basic ${Buffer.from(`${SANDBOX_KEYS.admin}:`).toString('base64')}`
   const body = { url: 'https://mirror.example.com/-/webhooks', description: '', event_types: [] }
   const headers = { authorization, 'content-type': 'application/json' }
-  await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  const { id } = (await response.json()) as { id: string }
+  return id
 }

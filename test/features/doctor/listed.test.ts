@@ -82,8 +82,8 @@ const TARGET = {
 
 const failing = { since: SINCE, refused: null, message: 'connect ECONNREFUSED' }
 const of = (more: Partial<SourceStatus>): Partial<Status> => ({ sources: [sourceStatus('feeds', more)] })
-const failed = (code: string): Partial<Status> => {
-  const run = { id: 7, kind: 'sync', state: 'failed', facts: {}, startedAt: SINCE, endedAt: SINCE } as const
+const failed = (code: string, facts: Record<string, number> = {}): Partial<Status> => {
+  const run = { id: 7, kind: 'sync', state: 'failed', facts, startedAt: SINCE, endedAt: SINCE } as const
   return of({ state: 'failed', failingSince: SINCE, lastRun: { ...run, code, message: 'why' } })
 }
 const webhooks = (more: object): Partial<Status> => ({
@@ -101,6 +101,7 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
   damaged: [{ verified: { endedAt: SINCE, damaged: ['record A'], damagedCount: 1, healed: '' } }],
   unreachable: [failed('upstream_unreachable')],
   unauthorized: [failed('upstream_auth')],
+  no_credential: [failed('upstream_auth', { needsCredential: 1 })],
   run_failed: [failed('upstream_shape')],
   age_unknown: [of({ ageSeconds: null })],
   old: [of({ ageSeconds: 1e6 })],
@@ -132,6 +133,7 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
   webhooks: [
     webhooks({ counts: null }),
     webhooks({ counts: { ...COUNTS, dead: 2 } }),
+    webhooks({ lastReceivedAt: null, lastRefusedAt: SINCE, lastRefusedReason: 'signature' }),
     webhooks({ refresh: { misses: { warning: '5 changes came without an event' } } }),
   ],
   outbox: [{ boxes: { outbox: OUTBOX, inbox: null } }],

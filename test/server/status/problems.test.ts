@@ -103,6 +103,20 @@ test('another cause is another problem', () => {
   expect(found[1]?.advice).toEqual(['patchmirror runs 7', 'patchmirror sync osv'])
 })
 
+test('a refused request without a credential is not a refused credential', () => {
+  const catalog = failed('catalog', 'upstream_auth', T1)
+  const run = catalog.wrongRun && { ...catalog.wrongRun, facts: { needsCredential: 1 } }
+  const found = problemsOf(
+    status([{ ...catalog, wrongRun: run }, failed('identity', 'upstream_auth', T1)]),
+    config,
+    NOW,
+  )
+  expect(found.map(({ code, subject, text }) => [code, subject, text])).toEqual([
+    ['no_credential', 'catalog', expect.stringContaining('set catalog.sendCredential')],
+    ['unauthorized', 'identity', 'the service refuses the credential'],
+  ])
+})
+
 test('a full disk and damage explain what fails for them', () => {
   const sources = [failed('feeds', 'storage', T1), failed('osv', 'storage', T1)]
   const views = [{ kind: 'osv', failing: true, unread: null }] as unknown as Status['views']

@@ -123,11 +123,11 @@ describe('a refused credential', () => {
   })
 })
 
-longTest('a package catalog that requires a credential ends the run with the setting that sends one', async () => {
+test('a package catalog that requires a credential ends the run with the setting that sends one', async () => {
   const closed = { ...SMALL, catalogNeedsCredential: true }
   const made = await bench(closed)
   const report = await made.run('catalog')
-  expect(report).toMatchObject({ state: 'failed', code: 'upstream_auth' })
+  expect(report).toMatchObject({ state: 'failed', code: 'upstream_auth', facts: { needsCredential: 1 } })
   expect(report.message).toContain('set catalog.sendCredential')
   expect(asked(made, 'catalog').length).toBeLessThanOrEqual(WIDTH)
   const sent = await bench(closed, { env: { PATCHMIRROR_CATALOG_SEND_CREDENTIAL: 'true' } })

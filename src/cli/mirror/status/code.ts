@@ -49,6 +49,7 @@ const CODES: Partial<Record<ProblemCode, number>> = {
   storage: 1,
   unreachable: 1,
   unauthorized: 1,
+  no_credential: 1,
   run_failed: 1,
   quarantined: 4,
   rejected: 4,

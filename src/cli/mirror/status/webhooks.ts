@@ -71,13 +71,13 @@ export function describeWebhooks(report: WebhooksReport): string {
 }
 
 /** `webhooks: 1 secret, 2 pending, 0 dead, 40 done, 3 ignored, last received 2026-11-21 …, last refused -` */
-function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt }: WebhooksReport): string {
+function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt, lastRefusedReason }: WebhooksReport): string {
   const at = (time: string | null): string => (time === null ? '-' : timeOf(Date.parse(time)))
   const rows =
     counts === null
       ? 'the inbox is not available'
       : (['pending', 'dead', 'done', 'ignored'] as const).map((state) => `${counts[state]} ${state}`).join(', ')
-  const times = `last received ${at(lastReceivedAt)}, last refused ${at(lastRefusedAt)}`
+  const times = `last received ${at(lastReceivedAt)}, last refused ${at(lastRefusedAt)}${lastRefusedReason ? ` (${lastRefusedReason})` : ''}`
   return `webhooks: ${counted(secrets, 'secret')}, ${rows}, ${times}`
 }
 

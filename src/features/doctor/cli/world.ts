@@ -58,9 +58,10 @@ async function findDaemon(config: Config, port: number | null): Promise<Answerin
   const server = { ...config.server, ...(config.server.port === 0 && port !== null && { port }) }
   if (server.port === 0 && server.socket === null) return null
   try {
-    const ask = (path: string) => askDaemon({ ...config, server }, path, DAEMON_MS)
+    const ask = (path: string, method: 'GET' | 'OPTIONS' = 'GET') =>
+      askDaemon({ ...config, server }, path, DAEMON_MS, method)
     const { instance } = await ask('/-/health')
-    return { url: daemonUrl(server), instance, statusOf: async (path) => (await ask(path)).status }
+    return { url: daemonUrl(server), instance, optionsOf: (path) => ask(path, 'OPTIONS') }
   } catch {
     return null // nothing answers
   }

@@ -3,6 +3,7 @@ import { type Socket, connect, isIP } from 'node:net'
 import { type TLSSocket, connect as connectTls } from 'node:tls'
 import type { Config } from '../../../config/schema.ts'
 import { authoritiesOf, createTransport } from '../../../upstream/http/transport.ts'
+import type { PathAnswer } from '../world.ts'
 import { hostAndPort } from './targets.ts'
 
 /** Returns the addresses of a URL's host. Rejects with the resolver's error. */
@@ -54,15 +55,21 @@ function opened(socket: Socket, event: string, timeoutMs: number): Promise<void>
   })
 }
 
-/** Sends one GET through the proxy of the settings, discards the body, and returns the status. Rejects with the network's error. */
-export async function tryRequest(url: URL, upstream: Config['upstream'], userAgent: string): Promise<number> {
+/** Sends one request through the proxy of the settings and discards the body. Rejects with the network's error. */
+export async function tryRequest(
+  url: URL,
+  upstream: Config['upstream'],
+  userAgent: string,
+  method: 'GET' | 'OPTIONS' = 'GET',
+): Promise<PathAnswer> {
   const transport = createTransport(upstream)
   try {
     const headers = { 'user-agent': userAgent, 'accept-encoding': 'identity' }
     const signal = AbortSignal.timeout(upstream.requestTimeoutMs)
-    const answer = await transport.send({ method: 'GET', url, headers, body: null }, signal)
+    const answer = await transport.send({ method, url, headers, body: null }, signal)
     answer.body.destroy()
-    return answer.status
+    const { allow } = answer.headers
+    return { status: answer.status, allow: typeof allow === 'string' ? allow : null }
   } finally {
     await transport.close()
   }

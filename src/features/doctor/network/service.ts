@@ -2,9 +2,11 @@ import type { Config } from '../../../config/schema.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { counted, isHtmlPage } from '../../../base/text.ts'
 import { RESOURCES } from '../../../base/domain/resources.ts'
+import { NEEDS_CREDENTIAL } from '../../../base/domain/run-facts.ts'
 import { SWITCHES } from '../../../base/domain/sources.ts'
+import type { RunSummary } from '../../../base/reports/runs.ts'
 import { TOLERATED_MS, clockDifference, describeClock } from '../../../upstream/clock-check.ts'
-import { isKeyRefused, statusOf } from '../../../upstream/http/errors.ts'
+import { isForWrongKeys, isKeyRefused, statusOf } from '../../../upstream/http/errors.ts'
 import { learn, unknownQuota } from '../../../upstream/http/quota.ts'
 import type { OpenAnswer } from '../../../upstream/http/response.ts'
 import { type Upstream, type UpstreamSurface, createUpstream } from '../../../upstream/surfaces.ts'
@@ -20,8 +22,10 @@ export interface ServiceProbe {
   clock: number | null
   /** What the responses say of the rate limit. */
   readonly quota: ReturnType<typeof unknownQuota>
-  /** Why the service refuses further requests for now; null: it does not. */
+  /** Why the service refuses further requests for now; null: it does not, or for the credential. */
   refusal: string | null
+  /** Whether it limits requests because the credential was refused before: its limits say nothing about rates then. */
+  isKeyLimited: boolean
 }
 
 /** Opens the service for the checks; `close` it after them. */
@@ -35,7 +39,7 @@ export function openProbe({ version, now, timeoutMs }: DoctorWorld, config: Conf
     },
   }
   const upstream = createUpstream({ config: bounded, version, now, clock })
-  const probe: ServiceProbe = { upstream, quota, clock: null, refusal: null }
+  const probe: ServiceProbe = { upstream, quota, clock: null, refusal: null, isKeyLimited: false }
   return probe
 }
 
@@ -161,7 +165,7 @@ async function credential(probe: ServiceProbe, config: Config, world: DoctorWorl
   for (const { surface, name, path } of paths) {
     const error = await errorOf(probe, surface, path, world.timeoutMs)
     if (error === null) readable.push(name)
-    else if (statusOf(error) === 429) return skipped((probe.refusal = messageOf(error)))
+    else if (statusOf(error) === 429) return limited(probe, error, await refusedRun(world, config))
     else if (statusOf(error) === 404)
       continue // this deployment does not have it
     else faults.push(messageOf(error))
@@ -170,6 +174,22 @@ async function credential(probe: ServiceProbe, config: Config, world: DoctorWorl
   if (faults.length === 0) return fine(`it may read: ${readable.join(', ')}`)
   const able = readable.length === 0 ? '' : `; it may read: ${readable.join(', ')}`
   return failure([...new Set(faults)].join('; ') + able, wasRefused ? REPLACE : ALLOW)
+}
+
+/** A 429 is about the credential where it counts wrong keys, or where the last run was refused for it; else about rates. */
+function limited(probe: ServiceProbe, error: unknown, run: RunSummary | null): Finding {
+  const found = messageOf(error)
+  probe.isKeyLimited = run !== null || isForWrongKeys(error)
+  if (!probe.isKeyLimited) return skipped((probe.refusal = found))
+  const before = run === null ? '' : `; run ${run.id} of the catalog failed: ${run.message ?? 'access was refused'}`
+  return failure(found + before, REPLACE)
+}
+
+/** The last run of the catalog, if it failed because the service refused the credential; what cannot be read is for other checks. */
+async function refusedRun(world: DoctorWorld, config: Config): Promise<RunSummary | null> {
+  const status = await world.readStatus(config).catch(() => null)
+  const run = status?.sources.find(({ name }) => name === 'catalog')?.wrongRun ?? null
+  return run?.code === 'upstream_auth' && run.facts[NEEDS_CREDENTIAL] === undefined ? run : null
 }
 
 async function errorOf(
@@ -194,8 +214,9 @@ async function errorOf(
 /** Share of the limit below which the mirror has to wait for the next window. */
 const LOW = 0.1
 
-function rate({ quota, refusal, upstream }: ServiceProbe): Finding {
+function rate({ quota, refusal, isKeyLimited, upstream }: ServiceProbe): Finding {
   if (!upstream.has('public')) return skipped(NO_UPSTREAM)
+  if (isKeyLimited) return skipped('the service limits requests for a refused key, see credential')
   const action =
     'Find out what else uses this account, space out the schedules, or ask the operator of the service for a higher limit.'
   if (refusal !== null) return failure(refusal, action)

@@ -1,5 +1,6 @@
 import { sha256Of } from '../../../base/digest.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { NEEDS_CREDENTIAL } from '../../../base/domain/run-facts.ts'
 import { refuseCostly } from '../../../base/json/limits.ts'
 import { jsonTextOf } from '../../../base/json/objects.ts'
 import type { StoredAnswer } from '../../../store/catalog/answers.ts'
@@ -115,6 +116,7 @@ async function ask(
     const isRefused = error.code === 'upstream_auth' && (status === 401 || status === 403)
     if (!isRefused || task.surface !== 'catalog') throw error
     if (context.config.catalog.sendCredential) throw error
+    if (status === 401) context.facts[NEEDS_CREDENTIAL] = 1
     const hint = 'the package catalog requires a credential: set catalog.sendCredential'
     throw refusalError(status, `${error.message}; ${hint}`)
   }
