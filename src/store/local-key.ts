@@ -25,18 +25,18 @@ export function readLocalKey(dataDir: string): string | null {
 }
 
 /** What there is to be said of the first key, and how. */
-interface Told {
+interface Notice {
   readonly level: 'info' | 'warn'
   readonly text: string
 }
 
 /**
  * Sees to the first key of a mirror, in `local.key`. Without any key, revoked ones included, that of the file is stored again: the
- * database that had it was lost. Who may write that file may write the database too, so this gives nobody more. Where it has none,
+ * database that had it was lost. Who may write that file may write the database too, so this gives no client more. Where it has none,
  * one is created, and the file written inside the transaction that stores the key's hash: a process that ends between the two
  * leaves a key that the next start stores. Throws `storage` without waiting when another process is writing.
  */
-function settleLocalKey(dataDir: string, now: number): Told | null {
+function settleLocalKey(dataDir: string, now: number): Notice | null {
   const db = openWriter(dataDir)
   try {
     db.pragma('busy_timeout = 0')
@@ -48,10 +48,10 @@ function settleLocalKey(dataDir: string, now: number): Told | null {
       const kept = found.isSafe ? found.key : null
       const done = keys.storeFirstKey({ name: LOCAL_KEY, now, kept, deliver })
       if (done === 'kept') return warning(`mirror.db had no key: that in ${path} is taken into it and valid. ${OTHERS}`)
-      if (done === 'created') return toldOfNew(path, found.key)
-      if (found.key === null || keys.isValidKey(found.key)) return null
+      if (done === 'created') return noticeOfNew(path, found.key)
+      if (found.key === null || !isKeyForm(found.key) || keys.isValidKey(found.key)) return null
       return warning(
-        `${keyNamed(found.key)} in ${path} is not valid in this mirror.db: clients that send it get 401. ${OTHERS}`,
+        `the key ${shownPrefix(found.key)}… in ${path} is not valid in this mirror.db: clients that send it get 401. ${OTHERS}`,
       )
     })
   } finally {
@@ -61,30 +61,37 @@ function settleLocalKey(dataDir: string, now: number): Told | null {
 
 const OTHERS = '"patchmirror keys create" makes keys for the clients whose keys are not valid any more'
 
-function warning(text: string): Told {
+function warning(text: string): Notice {
   return { level: 'warn', text }
 }
 
-function toldOfNew(path: string, replaced: string | null): Told {
+function noticeOfNew(path: string, replaced: string | null): Notice {
   const text = `a key for the private paths was created: it is in ${path}`
   if (replaced === null) return { level: 'info', text }
   return warning(
-    `${text}. It replaces ${keyNamed(replaced)}, which was not taken into mirror.db (it is no key, or not in a private file of this user): clients that send it get 401`,
+    `${text}. It replaces ${keyNamed(replaced)}, which was not taken into mirror.db (no key, or not in a private file of this user): clients that send it get 401`,
   )
 }
 
 /** Names a key without showing it; what is in the file may be something else. */
 function keyNamed(key: string): string {
-  return isKeyForm(key) ? `the key ${shownPrefix(key)}…` : 'what is no key'
+  return isKeyForm(key) ? `the key ${shownPrefix(key)}…` : 'what was in the file'
 }
 
-/** Reads the key in `local.key`. Safe to be stored: it has the form of one, in a file that is this user's, and private. */
+/**
+ * Reads the key in `local.key`; '' where it cannot be read, null where there is none. Safe to be stored: it has the form of one, in a
+ * file that is this user's, and private.
+ */
 function readOwnKey(dataDir: string): { key: string | null; isSafe: boolean } {
-  const key = readLocalKey(dataDir)
-  if (key === null) return { key, isSafe: false }
-  const file = lstatSync(localKeyPath(dataDir))
-  const isPrivate = file.isFile() && file.uid === process.geteuid?.() && (file.mode & 0o077) === 0
-  return { key, isSafe: isPrivate && isKeyForm(key) }
+  try {
+    const key = readLocalKey(dataDir)
+    if (key === null) return { key, isSafe: false }
+    const file = lstatSync(localKeyPath(dataDir))
+    const isPrivate = file.isFile() && file.uid === process.geteuid?.() && (file.mode & 0o077) === 0
+    return { key, isSafe: isPrivate && isKeyForm(key) }
+  } catch {
+    return { key: '', isSafe: false }
+  }
 }
 
 /** Pause before another attempt to create the first key, milliseconds. */
@@ -106,8 +113,8 @@ export function startLocalKey(dataDir: string, now: () => number, log: KeyLog): 
   let logged = ''
   const make = (isFirst: boolean): void => {
     try {
-      const told = settleLocalKey(dataDir, now())
-      if (told !== null) log[told.level]({}, told.text)
+      const notice = settleLocalKey(dataDir, now())
+      if (notice !== null) log[notice.level]({}, notice.text)
     } catch (error) {
       if (isFirst && isUnreadable(error)) throw error
       const why = messageOf(error)

@@ -19,7 +19,7 @@ export interface DaemonSettings {
 export type GivenNumbers = Readonly<Partial<Record<string, number>>>
 
 /** What a daemon notes of its databases. */
-export interface DatabaseNote {
+interface DatabaseNote {
   readonly given: GivenNumbers
   /** The instance name of mirror.db; null: it could not be read. */
   readonly mirror: string | null

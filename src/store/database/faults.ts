@@ -41,7 +41,7 @@ export function lostDatabase(dataDir: string, loss: Loss): Error {
 
 /**
  * Returns what became of a database; null: a file with content is there, or what is no file, of which opening it says what is wrong.
- * `number`: what it had (`fileNumber`); null: not known, so that another one is not told. Throws the system's error.
+ * `number`: what it had (`fileNumber`); null: not known, so that another one is not seen. Throws the system's error.
  */
 export function lossAt(path: string, number: bigint | null = null): Loss | null {
   const file = statSync(path, { bigint: true, throwIfNoEntry: false })
