@@ -38,6 +38,11 @@ export function isPresent(path: string): boolean {
 export const PRIVATE_FOLDER = 0o700
 export const PRIVATE_FILE = 0o600
 
+/** Creates a file, mode 0600, unless it exists. SQLite gives its files beside a database the same mode. */
+export function makeFile(path: string): void {
+  closeSync(openSync(path, 'a', PRIVATE_FILE))
+}
+
 /**
  * Creates a folder and its parents, mode 0700. Node's recursive option never returns where a folder can be looked up but
  * not created, as under /proc; this function stops at the first folder that cannot be created. Throws the system's

@@ -91,7 +91,7 @@ const WAITING = 'What is stored is served; syncs, webhooks and what else is to b
 function watchDamage({ dataDir, log, now }: WatchOptions) {
   const path = databasePath(dataDir)
   let found: Damage | null = null
-  let wasThere = false
+  let known: bigint | null = null
   const met = (error: unknown, byProbe: boolean): void => {
     const isPassing = byProbe || isFailingDisk(error)
     if (found === null) {
@@ -111,7 +111,7 @@ function watchDamage({ dataDir, log, now }: WatchOptions) {
     },
     look(): void {
       try {
-        wasThere = probeReads(dataDir, wasThere) || wasThere
+        known = probeReads(dataDir, known)
       } catch (error) {
         if (isUnreadable(error)) met(error, true)
         return

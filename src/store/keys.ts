@@ -43,6 +43,7 @@ const MARK = 'pmk_'
 /** Local keys in a text, to hide them in logs and reports. */
 export const LOCAL_KEYS = /\bpmk_[\w-]+/g
 const RANDOM_BYTES = 24
+const KEY_FORM = /^pmk_[\w-]{32}$/
 /** Random characters that are shown, of 32: the other 168 bits cannot be guessed. */
 const SHOWN = 4
 
@@ -53,6 +54,25 @@ const SHOWN = 4
  */
 export function hashKey(key: string, secret: Buffer): Buffer {
   return createHmac('sha256', secret).update(key).digest()
+}
+
+/** The first key of a mirror. */
+interface FirstKey {
+  readonly name: string
+  /** Unix milliseconds. */
+  readonly now: number
+  readonly kept: string | null
+  readonly deliver: (key: string) => void
+}
+
+/** Reports whether a text has the form of a key. */
+export function isKeyForm(text: string): boolean {
+  return KEY_FORM.test(text)
+}
+
+/** Returns what may be shown of a key. */
+export function shownPrefix(key: string): string {
+  return key.slice(0, MARK.length + SHOWN)
 }
 
 /** Reports whether a key has this hash. */
@@ -98,26 +118,36 @@ export function createKeyWriter(db: Db) {
     by: string | null = null,
   ): { readonly id: number; readonly key: string } => {
     const key = MARK + randomBytes(RANDOM_BYTES).toString('base64url')
-    const prefix = key.slice(0, MARK.length + SHOWN)
+    return { id: storeKey(key, { name, now, by }), key }
+  }
+  const storeKey = (key: string, of: { name: string; now: number; by: string | null }): number => {
+    const prefix = shownPrefix(key)
     const hash = hashKey(key, secret.readSecret('keys'))
-    return { id: Number(insert.run({ name, prefix, hash, now, by }).lastInsertRowid), key }
+    return Number(insert.run({ ...of, prefix, hash }).lastInsertRowid)
   }
   return {
     ...reader,
     /** Creates a key; `by` is the user who does. `key` is returned here only. */
     createKey,
     /**
-     * Creates a key unless one was ever created, revoked or not; then false. `deliver` gets the key in the same
-     * transaction: when it throws, no key is created.
+     * Stores the first key unless one was ever created, revoked or not: `kept`, which was valid before the database was lost, or
+     * where that is null a new one. `deliver` gets a new key in the same transaction: when it throws, none is created.
      */
-    createFirstKey: (name: string, now: number, deliver: (key: string) => void): boolean =>
+    storeFirstKey: ({ name, now, kept, deliver }: FirstKey): 'had' | 'kept' | 'created' =>
       db
         .transaction(() => {
-          if (reader.hadKeys()) return false
-          deliver(createKey(name, now).key)
-          return true
+          if (reader.hadKeys()) return 'had'
+          if (kept === null) deliver(createKey(name, now).key)
+          else storeKey(kept, { name, now, by: null })
+          return kept === null ? 'created' : 'kept'
         })
         .immediate(),
+    /** Reports whether a key is valid; without the secret none is. */
+    isValidKey(key: string): boolean {
+      if (reader.readKeyBackup() === null) return false
+      const bytes = secret.readSecret('keys')
+      return reader.listKeyHashes().some(({ hash }) => isSameKey(key, hash, bytes))
+    },
     /** Returns false if there is no such key, or it is already revoked. */
     revokeKey: (id: number, now: number, by: string | null = null): boolean =>
       revoke.run({ id, now, by }).changes === 1,

@@ -1,10 +1,10 @@
-import { readFileSync, rmSync } from 'node:fs'
+import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf, systemCode } from '../base/errors.ts'
 import { isUnreadable } from './database/faults.ts'
 import { namingFaults, openWriter } from './database/open.ts'
 import { replacePrivateFile } from '../base/files.ts'
-import { createKeyWriter, isSameKey } from './keys.ts'
+import { createKeyWriter, isKeyForm, isSameKey, shownPrefix } from './keys.ts'
 
 /** Name of the first key in `keys list`, and of its file in the data folder. */
 const LOCAL_KEY = 'local.key'
@@ -24,21 +24,73 @@ export function readLocalKey(dataDir: string): string | null {
   }
 }
 
+/** What there is to be said of the first key, and how. */
+interface Notice {
+  readonly level: 'info' | 'warn'
+  readonly text: string
+}
+
 /**
- * Creates the first key of a mirror and writes it to `local.key`; does nothing if a key was ever created, revoked ones
- * included. The file is written inside the transaction that stores the key's hash: a process that ends between the two
- * leaves a file whose key is not valid, and the next start replaces it. Returns whether a key was created. Throws
- * `storage` without waiting when another process is writing.
+ * Sees to the first key of a mirror, in `local.key`. Without any key, revoked ones included, that of the file is stored again: the
+ * database that had it was lost. Who may write that file may write the database too, so this gives no client more. Where it has none,
+ * one is created, and the file written inside the transaction that stores the key's hash: a process that ends between the two
+ * leaves a key that the next start stores. Throws `storage` without waiting when another process is writing.
  */
-function createLocalKey(dataDir: string, now: number): boolean {
+function settleLocalKey(dataDir: string, now: number): Notice | null {
   const db = openWriter(dataDir)
   try {
     db.pragma('busy_timeout = 0')
     const keys = createKeyWriter(db)
-    const write = (key: string): void => replacePrivateFile(localKeyPath(dataDir), `${key}\n`)
-    return namingFaults(dataDir, () => keys.createFirstKey(LOCAL_KEY, now, write))
+    const path = localKeyPath(dataDir)
+    const deliver = (key: string): void => replacePrivateFile(path, `${key}\n`)
+    return namingFaults(dataDir, () => {
+      const found = readOwnKey(dataDir)
+      const kept = found.isSafe ? found.key : null
+      const done = keys.storeFirstKey({ name: LOCAL_KEY, now, kept, deliver })
+      if (done === 'kept') return warning(`mirror.db had no key: that in ${path} is taken into it and valid. ${OTHERS}`)
+      if (done === 'created') return noticeOfNew(path, found.key)
+      if (found.key === null || !isKeyForm(found.key) || keys.isValidKey(found.key)) return null
+      return warning(
+        `the key ${shownPrefix(found.key)}… in ${path} is not valid in this mirror.db: clients that send it get 401. ${OTHERS}`,
+      )
+    })
   } finally {
     db.close()
+  }
+}
+
+const OTHERS = '"patchmirror keys create" makes keys for the clients whose keys are not valid any more'
+
+function warning(text: string): Notice {
+  return { level: 'warn', text }
+}
+
+function noticeOfNew(path: string, replaced: string | null): Notice {
+  const text = `a key for the private paths was created: it is in ${path}`
+  if (replaced === null) return { level: 'info', text }
+  return warning(
+    `${text}. It replaces ${keyNamed(replaced)}, which was not taken into mirror.db (no key, or not in a private file of this user): clients that send it get 401`,
+  )
+}
+
+/** Names a key without showing it; what is in the file may be something else. */
+function keyNamed(key: string): string {
+  return isKeyForm(key) ? `the key ${shownPrefix(key)}…` : 'what was in the file'
+}
+
+/**
+ * Reads the key in `local.key`; '' where it cannot be read, null where there is none. Safe to be stored: it has the form of one, in a
+ * file that is this user's, and private.
+ */
+function readOwnKey(dataDir: string): { key: string | null; isSafe: boolean } {
+  try {
+    const key = readLocalKey(dataDir)
+    if (key === null) return { key, isSafe: false }
+    const file = lstatSync(localKeyPath(dataDir))
+    const isPrivate = file.isFile() && file.uid === process.geteuid?.() && (file.mode & 0o077) === 0
+    return { key, isSafe: isPrivate && isKeyForm(key) }
+  } catch {
+    return { key: '', isSafe: false }
   }
 }
 
@@ -52,7 +104,7 @@ interface KeyLog {
 }
 
 /**
- * Creates the first key before a daemon serves, so that private data is never served without one, however it is added
+ * Sees to the first key before a daemon serves, so that private data is never served without one, however it is added
  * later. Retries while another process is writing. Returns a function that stops the retries. Throws `corrupt` at once where the
  * keys cannot be read: then nothing can be served.
  */
@@ -61,8 +113,8 @@ export function startLocalKey(dataDir: string, now: () => number, log: KeyLog): 
   let logged = ''
   const make = (isFirst: boolean): void => {
     try {
-      if (createLocalKey(dataDir, now()))
-        log.info({}, `a key for the private paths was created: it is in ${localKeyPath(dataDir)}`)
+      const notice = settleLocalKey(dataDir, now())
+      if (notice !== null) log[notice.level]({}, notice.text)
     } catch (error) {
       if (isFirst && isUnreadable(error)) throw error
       const why = messageOf(error)

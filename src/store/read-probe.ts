@@ -1,4 +1,5 @@
-import { throwLocated } from './located.ts'
+import { lossAt, lostDatabase } from './database/faults.ts'
+import { fileNumber } from './database/lock.ts'
 import { type Db, databasePath, openReader } from './database/open.ts'
 
 /** One row of each table that answers are made from; `length` reads no bytes of a large document. */
@@ -22,17 +23,19 @@ const RECORD = 'SELECT bytes FROM osv_body WHERE rowid >= abs(random() % (SELECT
 
 /**
  * Reads a little of every table on a connection of its own, so that no page comes from a cache. Throws what a request would
- * meet: SQLite's error of a damaged page, a missing table, a disk that cannot be read. `wasThere`: there was a database before, so
- * that none is a fault too. Returns false where there is none.
+ * meet: SQLite's error of a damaged page, a missing table, a disk that cannot be read. `known`: the number of the database before
+ * (`fileNumber`), so that none and another are faults too. Returns its number; null where there is none.
  */
-export function probeReads(dataDir: string, wasThere: boolean): boolean {
+export function probeReads(dataDir: string, known: bigint | null): bigint | null {
+  const path = databasePath(dataDir)
+  const loss = known === null ? null : lossAt(path, known)
+  if (loss !== null) throw lostDatabase(dataDir, loss)
   const db = openReader(dataDir)
-  if (db === null && wasThere) throwGone(dataDir)
-  if (db === null) return false
+  if (db === null) return null
   try {
     db.pragma('cache_size = -256')
     readAll(db)
-    return true
+    return known ?? fileNumber(path)
   } finally {
     db.close()
   }
@@ -40,8 +43,7 @@ export function probeReads(dataDir: string, wasThere: boolean): boolean {
 
 /** Throws the error for a database that was there before, and is not now. */
 export function throwGone(dataDir: string): never {
-  const error = new Error('the file is empty, or is not there any more')
-  throwLocated(Object.assign(error, { code: 'SQLITE_NOTADB' }), databasePath(dataDir))
+  throw lostDatabase(dataDir, lossAt(databasePath(dataDir)) ?? 'empty')
 }
 
 function readAll(db: Db): void {

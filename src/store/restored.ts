@@ -1,10 +1,11 @@
 import { messageOf } from '../base/errors.ts'
 import type { Logger } from '../base/log.ts'
 import { DAY_MS, HOUR_MS, toIso } from '../base/time.ts'
-import { type GivenNumbers, givenNumbers, noteGivenNumbers } from './database/daemon-settings.ts'
+import { type GivenNumbers, databaseNote, noteDatabases } from './database/daemon-settings.ts'
 import { openInbox, openInboxReader, openReader, openWriter } from './database/open.ts'
-import { LOST_ADVICE } from './database/unread.ts'
+import { NEW_DATABASE } from './database/faults.ts'
 import type { Db } from './database/sqlite.ts'
+import { createSecretReader } from './secret.ts'
 import { RELAY_DAYS } from './webhooks/outbox.ts'
 
 /** What a mirror is to know that was restored from a backup. */
@@ -93,33 +94,41 @@ export function followNumbers(dataDir: string, log: Pick<Logger, 'warn'>, now: n
   }
 }
 
-/** Notes the highest numbers that were given in a data folder, so that `settleCopies` finds a database that is put back. */
+/**
+ * Notes the highest numbers that were given in a data folder, and the name of its mirror.db, so that `settleCopies` finds a database
+ * that is put back, or another one.
+ */
 export function noteNumbers(dataDir: string): void {
   const given = {
     ...numbersOf(() => openReader(dataDir), CHANGES),
     ...numbersOf(() => openInboxReader(dataDir), EVENTS),
   }
-  const noted = givenNumbers(dataDir)
-  const isNew = Object.entries(given).some(([table, seq]) => seq !== noted[table])
-  if (isNew) noteGivenNumbers(dataDir, { ...noted, ...given })
+  const noted = databaseNote(dataDir)
+  const mirror = nameOfMirror(dataDir) ?? noted.mirror
+  const isNew = mirror !== noted.mirror || Object.entries(given).some(([table, seq]) => seq !== noted.given[table])
+  if (isNew) noteDatabases(dataDir, { given: { ...noted.given, ...given }, mirror })
 }
 
 /**
  * Does for databases that were put in place by hand what a restore does: one that has given fewer numbers than were noted in its
- * folder is a copy from before. Returns a sentence on each. Call it before anything is read.
+ * folder is a copy from before, and one of another name is another one. Returns a sentence on each. Call it before anything is read.
  */
 export function settleCopies(dataDir: string, at: RestoredAt): string[] {
-  const noted = givenNumbers(dataDir)
+  const { given: noted, mirror } = databaseNote(dataDir)
   const highest = Math.max(0, ...Object.values(noted).map((seq) => seq ?? 0))
   const beyond = { ...at, now: Math.max(at.now, (highest + 1) * 1000) } // whatever the clock shows
   const sentences: string[] = []
   const changes = numbersOf(() => openReader(dataDir), CHANGES)
-  if (isBehind(changes, noted)) {
+  const found = nameOfMirror(dataDir)
+  const isOther = mirror !== null && found !== null && found !== mirror
+  if (isOther || isBehind(changes, noted)) {
     change(openWriter(dataDir), (db) => renumberChanges(db, beyond))
     const next = 'its change log goes on with numbers that were never given, and followers are notified'
+    const isNew = isUnused(changes)
+    const what = isNew ? 'new' : 'new, or comes from another mirror'
     sentences.push(
-      isUnused(changes)
-        ? `mirror.db is new, and another one was here: ${next}. If it was lost, ${LOST_ADVICE}`
+      isNew || isOther
+        ? `mirror.db is ${what}, and another one was here: ${next}. If that was lost, ${RESTORE}`
         : `mirror.db is a copy from before: ${next}`,
     )
   }
@@ -130,8 +139,11 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
       `webhooks.db is a copy from before: ${relayed} relayed events and ${received} deliveries from before ${toIso(at.before)} are given up`,
     )
   }
+  if (isOther) noteNumbers(dataDir) // it is the one of this folder from now on
   return sentences
 }
+
+const RESTORE = `stop the daemon and restore a backup into a new data folder ("patchmirror restore FILE"); ${NEW_DATABASE}`
 
 /** Skips what the logs had before the copy, where it is as old as what is not announced any more. */
 function settleOldInbox(db: Db, at: RestoredAt): DroppedEvents {
@@ -159,11 +171,23 @@ function isUnused(given: GivenNumbers | null): boolean {
   return given !== null && Object.values(given).every((seq) => seq === 0)
 }
 
-/** Null where the database is not there or cannot be read, which is reported by what reads it: then nothing is known. */
 function numbersOf(open: () => Db | null, tables: readonly string[]): GivenNumbers | null {
+  return readOrNull(open, (db) => numbersIn(db, tables))
+}
+
+/** Returns the name that a mirror.db has from its creation, which copies of it keep. */
+function nameOfMirror(dataDir: string): string | null {
+  return readOrNull(
+    () => openReader(dataDir),
+    (db) => createSecretReader(db).readInstance(),
+  )
+}
+
+/** Null where the database is not there or cannot be read, which is reported by what reads it: then nothing is known. */
+function readOrNull<T>(open: () => Db | null, read: (db: Db) => T): T | null {
   try {
     const db = open()
-    return db === null ? null : change(db, () => numbersIn(db, tables))
+    return db === null ? null : change(db, read)
   } catch {
     return null
   }

@@ -1,5 +1,6 @@
 import Database from 'better-sqlite3'
-import { readFileSync } from 'node:fs'
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { databasePath } from '../../src/store/database/open.ts'
 import { hashKey } from '../../src/store/keys.ts'
@@ -96,4 +97,34 @@ test('a first key that cannot be created because keys cannot be read is an error
   const start = (): unknown => startLocalKey(dir, () => NOW, { info: write, warn: write })
   expect(start).toThrow(/mirror\.db is damaged/)
   expect(lines).toEqual([])
+})
+
+/** What a start says about the first key of a folder. */
+function told(dir: string): string[] {
+  const lines: string[] = []
+  const write = (_: object, text: string): void => void lines.push(text)
+  startLocalKey(dir, () => NOW, { info: write, warn: write })()
+  return lines
+}
+
+test('a key that cannot be taken into a new database is named when it is replaced', () => {
+  const { dir } = writes()
+  const path = join(dir, 'local.key')
+  const target = join(dir, 'elsewhere')
+  const key = `pmk_${'k'.repeat(32)}`
+  writeFileSync(target, key, { mode: 0o600 })
+  symlinkSync(target, path)
+  expect(told(dir)).toEqual([expect.stringMatching(/was created: .* It replaces the key pmk_kkkk…, .* 401/)])
+  expect(readFileSync(path, 'utf8').trim()).not.toBe(key)
+  expect(told(dir)).toEqual([])
+})
+
+test('a key that the database of other keys does not know stays in its file, and is named', () => {
+  const store = writes()
+  store.keys.createKey('other', NOW)
+  const path = join(store.dir, 'local.key')
+  const key = `pmk_${'k'.repeat(32)}`
+  writeFileSync(path, key, { mode: 0o600 })
+  expect(told(store.dir)).toEqual([expect.stringMatching(/^the key pmk_kkkk… in .* is not valid .*keys create/)])
+  expect(readFileSync(path, 'utf8')).toBe(key)
 })

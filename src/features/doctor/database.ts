@@ -1,7 +1,8 @@
 import { basename } from 'node:path'
 import type { Config } from '../../config/schema.ts'
-import { damageAdvice } from '../../store/database/faults.ts'
-import { EMPTY_FILE, EMPTY_FILE_ADVICE, isEmptyFile } from '../../store/database/unread.ts'
+import { damageAdvice, lossAdvice, lostDatabase } from '../../store/database/faults.ts'
+import { lossBesideDaemon } from '../../store/database/loss.ts'
+import { EMPTY_FILE, EMPTY_FILE_ADVICE, describeMissing, isEmptyFile } from '../../store/database/unread.ts'
 import { beforeFirst, newerAdvice, olderAdvice } from '../../store/database/migration-copy.ts'
 import { inspectDatabases } from '../../store/database/inspect.ts'
 import { newestOf } from '../../store/database/schema/schema.ts'
@@ -37,6 +38,10 @@ export function databaseChecks(world: DoctorWorld, config: Config): DoctorCheck[
 }
 
 function soundness(dir: string): Finding {
+  const loss = lossBesideDaemon(dir)
+  if (loss !== null) return failure(`mirror.db: ${lostDatabase(dir, loss).message}`, lossAdvice(dir, loss))
+  const missing = describeMissing(dir)
+  if (missing !== null) return warning(missing, lossAdvice(dir, 'missing'))
   const databases = inspectDatabases(dir, { quick: true })
   if (databases.length === 0) return skipped(NONE)
   const damaged = databases.filter(({ faults }) => faults.length > 0)

@@ -3,9 +3,10 @@ import { userVersion } from './migrate.ts'
 import { MIRROR_SCHEMA } from './schema/mirror.ts'
 import { type Schema, newestOf } from './schema/schema.ts'
 import { WEBHOOKS_SCHEMA } from './schema/webhooks.ts'
-import { type Db, databasePath, hasLog, inboxPath, makeFile, openInbox, openWriter } from './open.ts'
+import { type Db, databasePath, hasLog, inboxPath, openInbox, openWriter } from './open.ts'
 import { openAnyVersion } from './sqlite.ts'
 import { MirrorError } from '../../base/errors.ts'
+import { makeFile } from '../../base/files.ts'
 
 /** A database of a data folder, as a backup names it. */
 interface DatabaseKind {

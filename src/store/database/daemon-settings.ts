@@ -18,6 +18,13 @@ export interface DaemonSettings {
 /** The highest numbers that were given in this folder, by table: they show a database that was put back from a copy. */
 export type GivenNumbers = Readonly<Partial<Record<string, number>>>
 
+/** What a daemon notes of its databases. */
+interface DatabaseNote {
+  readonly given: GivenNumbers
+  /** The instance name of mirror.db; null: it could not be read. */
+  readonly mirror: string | null
+}
+
 /** What a daemon found when it read its settings again. */
 export interface Reload {
   /** Why the settings cannot be used, so that nothing changed; null: they can. */
@@ -32,20 +39,21 @@ const FILE = 'serve.settings'
 
 /** Writes the settings of the daemon with the `serve` lock, mode 0600. Throws the system's error. */
 export function announceSettings(dataDir: string, settings: DaemonSettings): void {
-  write(dataDir, { ...settings, given: givenNumbers(dataDir) })
+  write(dataDir, { ...settings, ...databaseNote(dataDir) })
 }
 
-/** Notes the highest numbers beside the settings. Throws the system's error. */
-export function noteGivenNumbers(dataDir: string, given: GivenNumbers): void {
-  write(dataDir, { ...read(dataDir), given })
+/** Notes the databases beside the settings. Throws the system's error. */
+export function noteDatabases(dataDir: string, note: DatabaseNote): void {
+  write(dataDir, { ...read(dataDir), ...note })
 }
 
-/** Returns the numbers that a daemon of this folder noted, now or before. */
-export function givenNumbers(dataDir: string): GivenNumbers {
-  return read(dataDir)?.given ?? {}
+/** Returns what a daemon of this folder noted of its databases, now or before. */
+export function databaseNote(dataDir: string): DatabaseNote {
+  const { given = {}, mirror = null } = read(dataDir) ?? {}
+  return { given, mirror }
 }
 
-type Written = Partial<DaemonSettings> & { readonly given?: GivenNumbers }
+type Written = Partial<DaemonSettings> & Partial<DatabaseNote>
 
 function write(dataDir: string, written: Written): void {
   replacePrivateFile(join(dataDir, FILE), `${JSON.stringify(written)}\n`)

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { describeLastBackup } from '../last-backup.ts'
@@ -13,6 +14,42 @@ export function damagedContent(what: string): Error {
 
 const CONTENT_ADVICE =
   'Run "patchmirror doctor --data --repair": it fetches what is damaged again, beside a running daemon. Without an upstream, "patchmirror bundle import --again FILE" of a full bundle does.'
+
+/** Runs `work` and converts errors of SQLite and the system to `corrupt` and `storage`. `path`: the database, where they name none. */
+export function namingFaults<T>(dataDir: string, work: () => T, path = join(dataDir, 'mirror.db')): T {
+  try {
+    return work()
+  } catch (error) {
+    throw nameStorageError(error, dataDir, path)
+  }
+}
+
+/** What became of a mirror.db that was there: no file, no content, or another file at its path. */
+export type Loss = 'missing' | 'empty' | 'other'
+
+const LOSSES: Readonly<Record<Loss, string>> = {
+  missing: 'the file is not there any more',
+  empty: 'the file is empty',
+  other: 'the file is not the one that the daemon opened',
+}
+
+/** Returns the error about a mirror.db that was lost, as SQLite's of a file that is no database. */
+export function lostDatabase(dataDir: string, loss: Loss): Error {
+  const fault = { code: 'SQLITE_NOTADB', database: join(dataDir, 'mirror.db'), loss }
+  return Object.assign(new Error(LOSSES[loss]), fault)
+}
+
+/**
+ * Returns what became of a database; null: a file with content is there, or what is no file, of which opening it says what is wrong.
+ * `number`: what it had (`fileNumber`); null: not known, so that another one is not seen. Throws the system's error.
+ */
+export function lossAt(path: string, number: bigint | null = null): Loss | null {
+  const file = statSync(path, { bigint: true, throwIfNoEntry: false })
+  if (file === undefined) return 'missing'
+  if (!file.isFile()) return null
+  if (file.size === 0n) return 'empty'
+  return number === null || file.ino === number ? null : 'other'
+}
 
 /** Reports whether an error says that stored data cannot be read: it is damaged, or its disk fails. */
 export function isUnreadable(error: unknown): boolean {
@@ -59,8 +96,33 @@ export function nameStorageError(error: unknown, dataDir: string | null, path?: 
 }
 
 function damaged(file: string | null, why: string, cause: unknown): MirrorError {
-  const text = `${file ?? 'a database of the data folder'} is damaged (${why}). ${damageAdvice(file)}`
+  const text = `${file ?? 'a database of the data folder'} is damaged (${why}). ${adviceOn(file, cause)}`
   return new MirrorError('corrupt', text, { cause })
+}
+
+function adviceOn(file: string | null, cause: unknown): string {
+  const isLost = file !== null && cause instanceof Error && 'loss' in cause
+  return isLost ? lossAdvice(dirname(file), cause.loss as Loss) : damageAdvice(file)
+}
+
+/** Returns what to do about a lost mirror.db: there is nothing to repair. The same wherever it is said. */
+export function lossAdvice(dataDir: string, loss: Loss): string {
+  return loss === 'other' ? OTHER_ADVICE : `${restoreAdvice(dataDir)} ${BEGIN_AGAIN}`
+}
+
+const OTHER_ADVICE =
+  'Stop the daemon. If the file is not the right one, put that back, or restore a backup into a new data folder ("patchmirror restore FILE"). Then start the daemon, which serves what is there.'
+
+/** What a new database has of the one before. */
+export const NEW_DATABASE = 'a new database has a new identity, and of the keys the one in local.key alone'
+
+const BEGIN_AGAIN = `Without one, stop the daemon if it runs, and start it again ("patchmirror serve"): it mirrors everything again; where there is no upstream, import a full bundle first ("patchmirror bundle import FILE"). Note that ${NEW_DATABASE}.`
+
+function restoreAdvice(dataDir: string | null): string {
+  const backup = dataDir === null ? null : describeLastBackup(dataDir)
+  return backup === null
+    ? 'If there is a backup, restore it into a new data folder ("patchmirror restore FILE").'
+    : `Restore the last backup (${backup}) into a new data folder first: "patchmirror restore FILE".`
 }
 
 const FAILING_DISK =
@@ -83,12 +145,18 @@ export function damageAdvice(file: string | null): string {
     return 'End every Patchmirror that uses the folder, then remove the file: it holds no data.'
   if (name === 'findings.db') return `${DERIVED}, or "patchmirror doctor --data --repair" removes it.`
   if (name === 'views.db') return `${DERIVED}, or "patchmirror doctor --data --repair" does.`
-  const backup = file === null ? null : describeLastBackup(dirname(file))
-  const first =
-    backup === null
-      ? 'If there is a backup, restore it into a new data folder ("patchmirror restore FILE").'
-      : `Restore the last backup (${backup}) into a new data folder first: "patchmirror restore FILE".`
-  return `${first} Else stop the daemon and run "patchmirror doctor --data --repair". ${KEPT_BY_REPAIR}.`
+  const loss = file === null ? null : seenLoss(file)
+  if (file !== null && loss !== null) return lossAdvice(dirname(file), loss)
+  return `${restoreAdvice(file === null ? null : dirname(file))} Else stop the daemon and run "patchmirror doctor --data --repair". ${KEPT_BY_REPAIR}.`
+}
+
+/** Null also where the file cannot be looked at: then it is not known to be lost. */
+function seenLoss(path: string): Loss | null {
+  try {
+    return lossAt(path)
+  } catch {
+    return null
+  }
 }
 
 const FOLDER = 'data.dir must be a folder that this user may write'

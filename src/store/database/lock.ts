@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, ftruncateSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MirrorError, systemCode } from '../../base/errors.ts'
 import { Database } from './sqlite.ts'
-import { namingFaults, makeFile } from './open.ts'
+import { namingFaults } from './faults.ts'
 import { refuseDataWrites } from './unfinished.ts'
-import { PRIVATE_FILE, isPresent, makeFolder } from '../../base/files.ts'
+import { PRIVATE_FILE, isPresent, makeFile, makeFolder } from '../../base/files.ts'
 import { isFull } from '../disk-state.ts'
 import { refuseUnlockable } from '../lock-effect.ts'
 
@@ -32,6 +32,7 @@ export function acquireLock(dataDir: string, name: LockName): Lock {
   try {
     begin(db)
     note(`${path}.pid`, String(process.pid))
+    if (name === 'serve') note(join(dataDir, INSTANCE_FILE), '') // what the last daemon wrote is not about this one
   } catch (error) {
     db.close()
     refuseUnlockable(dataDir) // ENOLCK is SQLITE_BUSY too, and then no process has the lock
@@ -92,10 +93,14 @@ export function announceInstance(dataDir: string): string {
   return instance
 }
 
-/** Writes the port that the daemon listens on, and its process again, for which there was no room on a full disk; returns `at`. */
+/**
+ * Writes the port that the daemon listens on, which database it has open by then, and its process again, for which there was no room
+ * on a full disk; returns `at`.
+ */
 export function announceAddress<At extends { port: number }>(dataDir: string, instance: string, at: At): At {
   namingFaults(dataDir, () => {
-    note(join(dataDir, INSTANCE_FILE), `${instance} ${at.port}\n`)
+    const file = at.port === 0 ? null : (noted(dataDir, instance) ?? fileNumber(join(dataDir, 'mirror.db')))
+    note(join(dataDir, INSTANCE_FILE), `${instance} ${at.port} ${file ?? ''}\n`)
     note(join(dataDir, 'serve.lock.pid'), String(process.pid))
   })
   return at
@@ -112,6 +117,26 @@ export function servingDaemon(dataDir: string): { instance: string; port: number
     return instance === '' ? null : { instance, port: Number(port) } // empty: the disk was full
   } catch {
     return null // it is starting
+  }
+}
+
+/** Returns the number (inode) of a file, which no other file has while it is open; null: there is no file. */
+export function fileNumber(path: string): bigint | null {
+  return statSync(path, { bigint: true, throwIfNoEntry: false })?.ino ?? null
+}
+
+/** Returns the number of the database that the daemon noted as its own, whether it still runs or not; null: none is noted. */
+export function notedDatabase(dataDir: string): bigint | null {
+  return noted(dataDir, null)
+}
+
+/** The same of one instance alone; null: of any. */
+function noted(dataDir: string, instance: string | null): bigint | null {
+  try {
+    const [of, , file = ''] = readFileSync(join(dataDir, INSTANCE_FILE), 'utf8').split(/\s/)
+    return (instance === null || of === instance) && /^\d+$/.test(file) ? BigInt(file) : null
+  } catch {
+    return null
   }
 }
 

@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
-import { PRIVATE_FILE, isPresent, makeFolder, tightenFolder } from '../../base/files.ts'
+import { isPresent, makeFile, makeFolder, tightenFolder } from '../../base/files.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { type Database, type Db, compileWhenUsed, connect, openAnyVersion } from './sqlite.ts'
-import { nameStorageError } from './faults.ts'
+import { namingFaults } from './faults.ts'
+import { refuseBesideLoss } from './loss.ts'
 import { migrate, userVersion } from './migrate.ts'
 import { type ReportCopy, copyBeforeMigration, printCopy } from './migration-copy.ts'
 import { refuseForeignSchema } from './own-schema.ts'
@@ -16,6 +17,7 @@ import { WEBHOOKS_SCHEMA } from './schema/webhooks.ts'
 import { refuseDataWrites, refuseUnfinished } from './unfinished.ts'
 
 export type { Db } from './sqlite.ts'
+export { namingFaults }
 
 /** Returns the database file of a data folder. */
 export function databasePath(dataDir: string): string {
@@ -35,11 +37,12 @@ export function derivedDir(dataDir: string): string {
 /**
  * Opens the database for writing; creates and migrates it as needed. WAL, so that readers never wait;
  * `synchronous=NORMAL`: a power loss may lose the last commit but never damages one, and a sync is repeatable. Throws
- * `schema` for a database of a newer program, `corrupt` for a damaged one, `storage` for an unusable folder.
+ * `schema` for a database of a newer program, `corrupt` for a damaged one and beside a daemon that has another, `storage` for an unusable folder.
  */
 export function openWriter(dataDir: string, report: ReportCopy = printCopy): Db {
   return namingFaults(dataDir, () => {
     refuseDataWrites(dataDir)
+    refuseBesideLoss(dataDir)
     makeFolder(derivedDir(dataDir))
     tightenFolder(dataDir)
     const path = databasePath(dataDir)
@@ -239,20 +242,6 @@ function openRead(path: string, schema: Schema, cacheKilobytes: number, older = 
   } catch (error) {
     db.close()
     throw error
-  }
-}
-
-/** Creates a file, mode 0600, unless it exists. SQLite gives its files beside a database the same mode. */
-export function makeFile(path: string): void {
-  closeSync(openSync(path, 'a', PRIVATE_FILE))
-}
-
-/** Runs `work` and converts errors of SQLite and the system to `corrupt` and `storage`. */
-export function namingFaults<T>(dataDir: string, work: () => T, path = databasePath(dataDir)): T {
-  try {
-    return work()
-  } catch (error) {
-    throw nameStorageError(error, dataDir, path)
   }
 }
 

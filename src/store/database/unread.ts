@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { MirrorError } from '../../base/errors.ts'
 import { isPresent } from '../../base/files.ts'
 import { createLedgerReader } from '../replication/ledger.ts'
+import { NEW_DATABASE, lossAdvice } from './faults.ts'
 import { databasePath, namingFaults, openReader } from './open.ts'
 
 /**
@@ -32,15 +33,17 @@ export function whyUnread(dataDir: string, none: string): MirrorError {
 /** Files that are made after the database, of which one is left where it was lost. */
 const MADE_AFTER = ['local.key', 'webhooks.db']
 
-/** Says that the folder had a database; '' where nothing shows that. */
 function lossIn(dataDir: string): string {
-  const left = MADE_AFTER.find((name) => namingFaults(dataDir, () => isPresent(join(dataDir, name))))
-  return left === undefined ? '' : `. mirror.db is missing, and ${left} is left: if it was lost, ${LOST_ADVICE}`
+  const missing = describeMissing(dataDir)
+  return missing === null ? '' : `. ${missing}. ${lossAdvice(dataDir, 'missing')}`
 }
 
-/** What to do about a database that was lost. */
-export const LOST_ADVICE =
-  'restore a backup into a new data folder ("patchmirror restore FILE"); a new database has new keys and a new identity'
+/** Says that the folder had a database, which may be lost; null: it is there, or nothing shows that there was one. */
+export function describeMissing(dataDir: string): string | null {
+  const isThere = (name: string): boolean => namingFaults(dataDir, () => isPresent(join(dataDir, name)))
+  const left = isThere('mirror.db') ? undefined : MADE_AFTER.find(isThere)
+  return left === undefined ? null : `mirror.db is missing, and ${left} is left: it may have been lost`
+}
 
 /** Reports whether the database is a file without content: no writer has made anything of it, or all of it was lost. */
 export function isEmptyFile(dataDir: string): boolean {
@@ -53,8 +56,7 @@ export function isEmptyFile(dataDir: string): boolean {
 export const EMPTY_FILE = 'is empty (0 bytes): nothing was ever stored in it, or its content was lost'
 
 /** What to do about one. */
-export const EMPTY_FILE_ADVICE =
-  'If something was stored, restore a backup into a new data folder ("patchmirror restore FILE"). Else start the daemon ("patchmirror serve"), which begins with new keys and a new identity.'
+export const EMPTY_FILE_ADVICE = `If something was stored, restore a backup into a new data folder ("patchmirror restore FILE"). Else start the daemon ("patchmirror serve"), which mirrors again: ${NEW_DATABASE}.`
 
 /** Reports whether a bundle was ever imported into a data folder, also into one that is not migrated yet. */
 export function hasImported(dataDir: string): boolean {

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { MirrorError } from '../../../src/base/errors.ts'
@@ -10,6 +10,7 @@ import {
   servingDaemon,
   servingProcess,
 } from '../../../src/store/database/lock.ts'
+import { lossBesideDaemon } from '../../../src/store/database/loss.ts'
 import { startChild } from '../processes.ts'
 import { scratch } from '../fixtures.ts'
 
@@ -83,6 +84,28 @@ describe('a lock', () => {
     announceAddress(dir, instance, { port: 8080 })
     expect([servingDaemon(dir), servingProcess(dir)]).toEqual([{ instance, port: 8080 }, process.pid])
     lock.release()
+  })
+
+  test('of a daemon goes with the database that it has open, whatever is at the path later, until the next has the lock', () => {
+    const dir = scratch()
+    const lock = acquireLock(dir, 'serve')
+    const instance = announceInstance(dir)
+    writeFileSync(join(dir, 'mirror.db'), 'one')
+    expect(lossBesideDaemon(dir)).toBe(null)
+    announceAddress(dir, instance, { port: 8080 })
+    expect(lossBesideDaemon(dir)).toBe(null)
+    renameSync(join(dir, 'mirror.db'), join(dir, 'moved'))
+    expect(lossBesideDaemon(dir)).toBe('missing')
+    writeFileSync(join(dir, 'mirror.db'), '')
+    expect(lossBesideDaemon(dir)).toBe('empty')
+    writeFileSync(join(dir, 'mirror.db'), 'two')
+    announceAddress(dir, instance, { port: 8080 })
+    expect(lossBesideDaemon(dir)).toBe('other')
+    lock.release()
+    expect(lossBesideDaemon(dir)).toBe(null)
+    const next = acquireLock(dir, 'serve') // a repair takes it too
+    expect(lossBesideDaemon(dir)).toBe(null)
+    next.release()
   })
 
   test('in a place that does not support locks is a storage error', () => {

@@ -7,8 +7,9 @@ import type { Config } from '../../../config/schema.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { openInboxReader } from '../../../store/database/open.ts'
 import { type RelayTarget, createOutboxReads } from '../../../store/webhooks/outbox.ts'
-import { isUnreadable } from '../../../store/database/faults.ts'
+import { isUnreadable, lossAdvice, lostDatabase } from '../../../store/database/faults.ts'
 import { isLocked, servingDaemon } from '../../../store/database/lock.ts'
+import { lossBesideDaemon } from '../../../store/database/loss.ts'
 import { probeStorage } from '../../../store/disk-state.ts'
 import { VERSION } from '../../../base/version.ts'
 import { statusOfDaemon } from '../../daemon-client.ts'
@@ -31,7 +32,15 @@ export async function gatherStatus(config: Config): Promise<GatheredStatus> {
   const serving = servingDaemon(dir)?.instance ?? null
   const isOther = serving === null ? !isLocked(dir, 'serve') : serving !== answered.instance
   if (isOther) return { status: own, from: 'stranger' }
-  return { status: withOwnRuns(answered, own), from: 'daemon' }
+  return { status: withLoss(withOwnRuns(answered, own), dir), from: 'daemon' }
+}
+
+/** Returns the report with what to do about a lost database: the daemon has that in its log alone, since no client can do it. */
+function withLoss(status: Status, dataDir: string): Status {
+  const loss = status.storage.state === 'damaged' ? lossBesideDaemon(dataDir) : null
+  if (loss === null) return status
+  const reason = `mirror.db is damaged (${lostDatabase(dataDir, loss).message}). ${lossAdvice(dataDir, loss)}`
+  return { ...status, storage: { ...status.storage, reason } }
 }
 
 /** Returns the daemon's report with the messages of runs and the relay's targets from the data folder: the daemon leaves private ones out. */
