@@ -42,20 +42,31 @@ const REGISTRY_FAULTS: Readonly<Record<string, string>> = {
   upstream_shape: 'it does not answer as a registry',
   config: "Docker's settings file cannot be read",
   usage: 'a name of the catalog is none that it can have',
-  storage: 'what it answers cannot be kept',
+  storage: "the mirror's own disk does not keep what it answers",
 }
 
 /** Returns why images in a registry are not known, by the code of the error. */
 export function registryFault(problem: string): string {
-  return REGISTRY_FAULTS[problem] ?? 'it answers with an error'
+  return REGISTRY_FAULTS[problem] ?? (problem.startsWith('upstream_') ? 'it answers with an error' : OWN_FAULT)
+}
+
+const OWN_FAULT = 'the mirror itself failed to check it'
+
+/** Whether a registry was asked for any image yet. */
+export function isRegistryAsked({ images, unknown, problem, checkedAt }: RegistryStatus): boolean {
+  return checkedAt !== null || unknown < images || (problem !== null && images > 0)
 }
 
 /** Says which images a registry has. */
-export function registryWords({ images, there, missing, unknown, problem, checking }: RegistryStatus): string {
+export function registryWords(registry: RegistryStatus): string {
+  const { images, there, missing, unknown, problem, incomplete, checking } = registry
   const why = problem === null ? '' : ` (${registryFault(problem)}: see the log)`
+  const now = checking ? ['being checked'] : []
+  if (!isRegistryAsked(registry)) return [`not checked yet${why}`, ...now].join(', ')
   return [
     `${there} of ${counted(images, 'image')} there, ${missing} missing`,
     ...(unknown === 0 && why === '' ? [] : [`${unknown} not known${why}`]),
-    ...(checking ? ['being checked'] : []),
+    ...(incomplete === null ? [] : [`the list of images is not known to be complete (${incomplete})`]),
+    ...now,
   ].join(', ')
 }

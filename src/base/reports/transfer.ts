@@ -48,8 +48,10 @@ export const IN_REGISTRY = object({
   /** Neither is known, or not yet. */
   unknown: COUNT,
   checking: FLAG,
-  /** When a check of them last ended in which the registry answered each request, with whatever status; null: none yet. */
+  /** When a check last ended that asked for each of them, with an answer to each request, of whatever status; null: none yet. */
   checkedAt: MAYBE_DATE,
+  /** Why there may be more images than these: the catalog's list of tags is not known to be complete; null: it is. */
+  incomplete: MAYBE_TEXT,
   /** Error code for an image that is not known; null: none failed. */
   problem: MAYBE_TEXT,
 })

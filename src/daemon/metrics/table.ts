@@ -1,4 +1,4 @@
-import { handleOfTarget } from '../../base/domain/status.ts'
+import { handleOfTarget, isRegistryAsked } from '../../base/domain/status.ts'
 import { FLEET_METRICS } from './fleet.ts'
 import type { Metric, Sample } from './figures.ts'
 import {
@@ -308,11 +308,13 @@ export const METRICS: readonly Metric[] = [
     'gauge',
     ['state'],
     ({ registry }) =>
-      registry === undefined ? [] : (['there', 'missing', 'unknown'] as const).map((state) => [registry[state], state]),
+      registry === undefined || !isRegistryAsked(registry)
+        ? []
+        : (['there', 'missing', 'unknown'] as const).map((state) => [registry[state], state]),
   ],
   [
     'patchmirror_images_registry_timestamp_seconds',
-    'When images.registry last answered each request.',
+    'When images.registry last answered for all images.',
     'gauge',
     [],
     ({ registry }) => [[seconds(registry?.checkedAt ?? null)]],

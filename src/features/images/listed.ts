@@ -17,6 +17,7 @@ import { type ChangedTags, changedSince } from './changed.ts'
 import type { CatalogImage } from './formats.ts'
 
 const ITEM = RESOURCES.find(({ name }) => name === 'tags')?.item ?? ''
+const NAMELESS = 'without repository or digest'
 const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
 
 /** An image of the catalog, and whether an SBOM of it is mirrored. */
@@ -74,9 +75,11 @@ export function listImages(config: Config, since: string | undefined, now: numbe
   )
 }
 
-/** Reads all images of the mirrored catalog, without a judgement of its age and of what it lacks. */
-export function readImages(reads: Reads): readonly ListedImage[] {
-  return readTags(reads, null).images
+/** Reads all images of the mirrored catalog, without a judgement of its age; and why they may not be all, without names of tags. */
+export function readImages(reads: Reads): { images: readonly ListedImage[]; incomplete: string | null } {
+  const { images, unnamed } = readTags(reads, null)
+  const nameless = unnamed.length === 0 ? null : `${counted(unnamed.length, 'tag')} named ${NAMELESS}`
+  return { images, incomplete: reads.catalog.whyIncomplete(TAGS)?.reason ?? nameless }
 }
 
 function wantedSince(reads: Reads, since: string | undefined, now: number): Wanted {
@@ -138,5 +141,5 @@ function doubtsOf(reads: Reads, { unnamed }: Tags): string[] {
   if (unnamed.length === 0) return incomplete
   const some = unnamed.slice(0, 3).join(', ')
   const what = counted(unnamed.length, 'tag')
-  return [...incomplete, `${what} of the catalog named without repository or digest, not listed: ${some}`]
+  return [...incomplete, `${what} of the catalog named ${NAMELESS}, not listed: ${some}`]
 }

@@ -1,7 +1,14 @@
 import type { Config } from '../../config/schema.ts'
+import type { ErrorCode } from '../../base/errors.ts'
 import { DAY_MS, toIso } from '../../base/time.ts'
 import type { RegistryStatus } from '../../base/reports/transfer.ts'
-import { type RegistryNote, readRegistryNote, sumOf, writeRegistryNote } from '../../store/catalog/in-registry.ts'
+import {
+  type Presence,
+  type RegistryNote,
+  readRegistryNote,
+  sumOf,
+  writeRegistryNote,
+} from '../../store/catalog/in-registry.ts'
 import { openShortReads } from '../../store/reads.ts'
 import { checkImages } from './check.ts'
 import { type CatalogImage, pinned, withoutRegistry } from './formats.ts'
@@ -15,6 +22,8 @@ export interface RegistryTask {
   readonly registry: string
   /** Stamp of the served snapshots, where newer ones are kept back; null: the newest. */
   readonly served: string | null
+  /** Whether all images are asked for; else those that were not there within a day. */
+  readonly all: boolean
 }
 
 /** What a check came to. */
@@ -26,12 +35,12 @@ export interface RegistryReport {
 
 type Kept = RegistryNote['images'][string]
 
-/** What was answered is kept at least so often during a check, milliseconds: one that is ended goes on from there. */
+/** What was answered is kept at least so often during a check, milliseconds: the pages show it. */
 const KEEP_MS = 10_000
 
 /**
- * Asks the registry for the images of the catalog, and keeps what it answers: each that is missing or not known, and those that are there
- * once a day. Null without a catalog. Throws `config` where Docker's settings cannot be read, and `storage`.
+ * Asks the registry for images of the catalog, and keeps what it answers. Null without a catalog. Throws `config` where Docker's settings
+ * cannot be read, and `storage` where the mirror's own disk fails.
  */
 export async function performRegistryCheck(task: RegistryTask, now = Date.now): Promise<RegistryReport | null> {
   const { dataDir, registry, config } = task
@@ -44,10 +53,10 @@ export async function performRegistryCheck(task: RegistryTask, now = Date.now): 
     const key = keyOf(image)
     const kept = before.images[key] ?? NOT_ASKED
     known.set(key, kept)
-    if (!isFresh(kept, image, now())) due.set(key, image)
+    if (task.all || !isFresh(kept, now())) due.set(key, image)
   }
   const keep = (more: Partial<RegistryNote>): RegistryNote => {
-    const note = { ...before, ...more, images: Object.fromEntries(known) }
+    const note = { ...before, incomplete: catalog.incomplete, ...more, images: Object.fromEntries(known) }
     writeRegistryNote(dataDir, note)
     return note
   }
@@ -60,9 +69,24 @@ export async function performRegistryCheck(task: RegistryTask, now = Date.now): 
     next = now() + KEEP_MS
   })
   const unknown = [...answers.values()].filter((one) => one.is === 'not known')
-  const isAnswered = unknown.every(({ code }) => code !== null && code !== 'upstream_unreachable')
-  const note = keep({ snapshot: catalog.snapshot, ...(isAnswered && { checkedAt: toIso(now()) }) })
+  const note = keep(due.size === known.size ? checkedBy([...answers.values()], toIso(now())) : {})
   return { sum: sumOf(note), why: unknown[0]?.why ?? null }
+}
+
+/** Codes of answers of a registry, of whatever status. */
+const ANSWERED: ReadonlySet<ErrorCode | null> = new Set([
+  'upstream_status',
+  'upstream_not_found',
+  'upstream_auth',
+  'upstream_shape',
+  'upstream_too_large',
+])
+
+/** Returns when all images were asked for, where a registry answered each request; null again where there is none to ask for. */
+function checkedBy(answers: readonly Presence[], at: string): Partial<RegistryNote> {
+  const asked = answers.filter((one) => one.is !== 'not known' || one.code !== 'usage') // no registry has such a name
+  if (asked.length === 0) return { checkedAt: null }
+  return asked.every((one) => one.is !== 'not known' || ANSWERED.has(one.code)) ? { checkedAt: at } : {}
 }
 
 /** Names an image as it is below the registry: two of other registries may be one there. */
@@ -78,9 +102,8 @@ function readCatalog({ dataDir, served }: RegistryTask) {
   try {
     return (
       shortReads?.during(() => {
-        const snapshot = shortReads.reads.snapshots.readSnapshot('catalog')?.id
-        if (snapshot === undefined) return null
-        return { snapshot, images: readImages(shortReads.reads) }
+        const { reads } = shortReads
+        return reads.snapshots.readSnapshot('catalog') === null ? null : readImages(reads)
       }, served) ?? null
     )
   } finally {
@@ -88,9 +111,7 @@ function readCatalog({ dataDir, served }: RegistryTask) {
   }
 }
 
-/** Whether an image was there within a day: a little less of it for each digest, so that not all are asked for again at once. */
-function isFresh({ is, at }: Kept, { digest }: CatalogImage, now: number): boolean {
-  const share = parseInt(digest.slice(-4), 16) / 0xffff
-  const age = now - at
-  return is === 'there' && age >= 0 && age < DAY_MS * (1 - share / 4)
+/** Whether an image was there within a day. */
+function isFresh({ is, at }: Kept, now: number): boolean {
+  return is === 'there' && at <= now && now - at < DAY_MS
 }

@@ -1,6 +1,7 @@
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { RunSummary } from '../../base/reports/runs.ts'
 import type { SourceStatus } from '../../base/reports/sources.ts'
+import type { RegistryStatus } from '../../base/reports/transfer.ts'
 import type { Status } from '../../base/reports/status.ts'
 
 /** Sources whose paths, ids and contents are for those who have a key. */
@@ -75,6 +76,12 @@ function withoutPrivateNames({ path, reason }: NamedReason): NamedReason {
 }
 
 type NamedReason = SourceStatus['partialLists'][number]
+
+/** Returns what is shown of a registry, to anybody. */
+export function openRegistry(registry: RegistryStatus): RegistryStatus {
+  const { incomplete } = registry
+  return { ...registry, incomplete: incomplete === null ? null : withoutNames(incomplete) }
+}
 
 /** The mirror's own words on a list, without the private paths and the pieces of upstream's JSON that they name. */
 function withoutNames(text: string): string {

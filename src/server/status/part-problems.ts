@@ -161,7 +161,8 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
 /** The address is in the log alone, as that of an inbox. What is missing is no fault of the mirror. */
 function registryProblem({ registry }: Status): MirrorProblem[] {
   if (registry === undefined || registry.problem === null) return []
-  const text = `it is not known of ${counted(registry.unknown, 'image')} whether images.registry has them`
+  const which = registry.unknown === 0 ? 'the images' : counted(registry.unknown, 'image')
+  const text = `it is not known of ${which} whether images.registry has them`
   const detail = `${registryFault(registry.problem)}; the log has the reason, and it is asked again`
   return [problem('registry', 'warning', 'Registry', text, { detail })]
 }

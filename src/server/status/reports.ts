@@ -7,7 +7,7 @@ import type { BoxesStatus, EdgeTargetStatus, RegistryStatus } from '../../base/r
 import type { WebhooksReport } from '../../base/reports/webhooks.ts'
 import type { Config } from '../../config/schema.ts'
 import type { PinnedReads } from '../../store/reads.ts'
-import { openStatus } from './open-report.ts'
+import { openRegistry, openStatus } from './open-report.ts'
 import { reportedProblem } from './problem.ts'
 import { problemsOf } from './problems.ts'
 import { type StatusOptions, buildStatus, unreadStatus } from './report.ts'
@@ -117,7 +117,7 @@ async function withNow(status: Status, options: ReportOptions): Promise<Status> 
     ...(boxes && { boxes: boxes() }),
     ...(fleet && { fleet: fleet() }),
     ...(edge && { edge: edge() }),
-    ...(registry && { registry: registry() }),
+    ...(registry && { registry: openRegistry(registry()) }),
   }
 }
 

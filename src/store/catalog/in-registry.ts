@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { ErrorCode } from '../../base/errors.ts'
 import { makeFolder, replacePrivateFile } from '../../base/files.ts'
 import type { RegistryStatus } from '../../base/reports/transfer.ts'
+import { nameStorageError } from '../database/faults.ts'
 import { derivedDir } from '../database/open.ts'
 
 /** What is known of an image in a registry: it answered for the digest, it answered that there is none, or neither. */
@@ -22,10 +23,10 @@ type KeptPresence = Presence & { readonly at: number }
 export interface RegistryNote {
   /** The setting that it is of: the answers of another registry say nothing. */
   readonly registry: string
-  /** The catalog's snapshot for whose images it was asked to the end, hex; null: for none yet. */
-  readonly snapshot: string | null
-  /** When a check last ended in which it answered each request, with whatever status, ISO 8601 UTC; null: none yet. */
+  /** When a check of all images last ended in which it answered each request, with whatever status, ISO 8601 UTC; null: none yet. */
   readonly checkedAt: string | null
+  /** Why the list of these images is not known to be complete; null: it is. */
+  readonly incomplete: string | null
   /** By REPOSITORY@DIGEST, without the registry that the catalog names. */
   readonly images: Readonly<Record<string, KeptPresence>>
 }
@@ -36,19 +37,23 @@ function pathOf(dataDir: string): string {
 
 /** Returns what is known of a registry; nothing where that is of another one, or cannot be read. */
 export function readRegistryNote(dataDir: string, registry: string): RegistryNote {
-  const nothing = { registry, snapshot: null, checkedAt: null, images: {} }
+  const nothing = { registry, checkedAt: null, incomplete: null, images: {} }
   try {
     const note = JSON.parse(readFileSync(pathOf(dataDir), 'utf8')) as RegistryNote
-    return note.registry === registry && typeof note.images === 'object' ? note : nothing
+    return note.registry === registry && typeof note.images === 'object' ? { ...nothing, ...note } : nothing
   } catch {
     return nothing
   }
 }
 
-/** Throws where the folder cannot be written. */
+/** Throws `storage` where the folder cannot be written. */
 export function writeRegistryNote(dataDir: string, note: RegistryNote): void {
-  makeFolder(derivedDir(dataDir))
-  replacePrivateFile(pathOf(dataDir), `${JSON.stringify(note)}\n`)
+  try {
+    makeFolder(derivedDir(dataDir))
+    replacePrivateFile(pathOf(dataDir), `${JSON.stringify(note)}\n`)
+  } catch (error) {
+    throw nameStorageError(error, dataDir)
+  }
 }
 
 /** Returns a text that is another one after each write. */
@@ -58,7 +63,7 @@ export function registryNoteMark(dataDir: string): string {
 }
 
 /** Counts what is known. */
-export function sumOf({ images, checkedAt }: RegistryNote): Omit<RegistryStatus, 'checking'> {
+export function sumOf({ images, checkedAt, incomplete }: RegistryNote): Omit<RegistryStatus, 'checking'> {
   const all = Object.values(images)
   const unknown = all.filter((one) => one.is === 'not known')
   return {
@@ -67,6 +72,7 @@ export function sumOf({ images, checkedAt }: RegistryNote): Omit<RegistryStatus,
     missing: all.filter(({ is }) => is === 'missing').length,
     unknown: unknown.length,
     checkedAt,
+    incomplete,
     problem: unknown.find(({ code }) => code !== null)?.code ?? null,
   }
 }

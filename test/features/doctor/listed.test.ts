@@ -151,6 +151,7 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
         unknown: 2,
         checking: false,
         checkedAt: null,
+        incomplete: null,
         problem: 'upstream_auth',
       },
     },

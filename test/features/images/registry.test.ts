@@ -1,15 +1,27 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { registryWords } from '../../../src/base/domain/status.ts'
+import type { Status } from '../../../src/base/reports/status.ts'
+import type { RegistryStatus } from '../../../src/base/reports/transfer.ts'
 import { applyLive } from '../../../src/daemon/reload.ts'
 import { createSignals } from '../../../src/daemon/signals.ts'
 import { checkImages } from '../../../src/features/images/check.ts'
 import { describeKept } from '../../../src/features/images/command.ts'
 import { startRegistryCheck } from '../../../src/features/images/start.ts'
 import { performRegistryCheck } from '../../../src/features/images/task.ts'
+import type { PageCall } from '../../../src/features/pages/page.ts'
+import { openCarried } from '../../../src/features/pages/pages/images/carried.ts'
+import type { ImageRow } from '../../../src/features/pages/pages/images/rows.ts'
 import { problemsOf, unreadyProblems } from '../../../src/server/status/problems.ts'
+import {
+  type RegistryNote,
+  readRegistryNote,
+  registryNoteMark,
+  writeRegistryNote,
+} from '../../../src/store/catalog/in-registry.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import type { Schedule } from '../../../src/sync/schedule.ts'
 import { catalogEnv } from '../../support/catalog/mirror.ts'
@@ -18,9 +30,11 @@ import { TEST_KEY } from '../../support/keys.ts'
 import { loadQuick } from '../../support/limits.ts'
 import { createBench } from '../../support/mirror.ts'
 import { startRegistry } from '../../support/registry.ts'
+import { fillDisk, mayMount, smallDisks } from '../../support/small-disk.ts'
 
 const SERVICE = { images: 1, tags: 3, packages: 1, tickets: 1 }
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 
 let docker = ''
 
@@ -57,9 +71,11 @@ async function openCase(env: Record<string, string> = {}) {
   const has = (...all: string[]): void => all.forEach((one) => void registry.manifests.set(one, Buffer.from('{}')))
   const asked = (): string[] =>
     registry.seen.filter(({ method }) => method === 'HEAD').map(({ url }) => url.replace(/.*\//, ''))
-  const check = (at: number, place = `${registry.host}/mirror`) => {
+  /** Asks for what is due after a change of the catalog; with `all` as at a time of the schedule. */
+  const check = (at: number, all = false) => {
     registry.seen.length = 0
-    const task = { config: bench.config, dataDir: bench.dir, registry: place, served: null }
+    const place = `${registry.host}/mirror`
+    const task = { config: bench.config, dataDir: bench.dir, registry: place, served: null, all }
     return performRegistryCheck(task, () => at)
   }
   return { registry, bench, list, digests, first, second, third, has, asked, check }
@@ -120,6 +136,8 @@ describe('the images of the catalog', () => {
 
     const again = watch(one)
     expect(again.shown()).toMatchObject(known)
+    await expect.poll(one.asked).toHaveLength(4)
+    await expect.poll(again.shown).toMatchObject({ checking: false })
     one.registry.seen.length = 0
     one.bench.sandbox.service.addTag()
     await one.bench.run('catalog')
@@ -135,18 +153,99 @@ describe('the images of the catalog', () => {
     ])
   })
 
-  test('that are missing are asked for at the times of catalog.schedule, and found when they are there', async () => {
+  test('are all asked for at the times of catalog.schedule: what is new there is found, and what is gone is missing', async () => {
     const one = await openCase()
     one.has(one.first, one.second)
     const daemon = watch(one)
     await expect.poll(daemon.shown).toMatchObject({ there: 2, missing: 1 })
+    one.registry.manifests.clear()
     one.has(one.third)
     daemon.plan('* * * * * *')
-    await expect.poll(daemon.shown, { timeout: 20_000 }).toMatchObject({ there: 3, missing: 0 })
-    expect(one.asked().filter((digest) => digest === one.first)).toHaveLength(1)
+    await expect.poll(daemon.shown, { timeout: 20_000 }).toMatchObject({ there: 1, missing: 2 })
+    expect(one.asked().filter((digest) => digest === one.first).length).toBeGreaterThan(1)
+    one.registry.behave({ ping: 503 })
+    await expect.poll(daemon.shown, { timeout: 20_000 }).toMatchObject({ there: 0, missing: 0, unknown: 3 })
   })
 
-  test('that are there are asked for once a day, and are not known where they are not answered then', async () => {
+  test('are all asked for after a start where that was over an hour ago, however young the answers are', async () => {
+    const one = await openCase()
+    one.has(...one.digests)
+    const before = Date.now() - 2 * HOUR_MS
+    await one.check(before)
+    one.registry.manifests.clear()
+    const daemon = watch(one)
+    expect(daemon.shown()).toMatchObject({ there: 3, checkedAt: new Date(before).toJSON() })
+    await expect.poll(daemon.shown).toMatchObject({ there: 0, missing: 3 })
+    await daemon.close()
+    one.has(...one.digests)
+    await one.check(Date.now(), true)
+    one.registry.manifests.clear()
+    one.registry.seen.length = 0
+    const mark = registryNoteMark(one.bench.dir)
+    const soon = watch(one)
+    await expect.poll(() => registryNoteMark(one.bench.dir)).not.toBe(mark)
+    await expect.poll(soon.shown).toMatchObject({ there: 3, checking: false })
+    expect(one.registry.seen).toEqual([])
+  })
+
+  test('are as old as the check that asked for all: one that asks for none, or for some, does not date them', async () => {
+    const one = await openCase()
+    one.has(...one.digests)
+    const start = Date.now()
+    const checkedAt = new Date(start).toJSON()
+    await one.check(start)
+    one.registry.behave({ own: (_, response) => response.destroy() === response })
+    expect((await one.check(start + HOUR_MS))?.sum).toMatchObject({ there: 3, checkedAt })
+    expect(one.registry.seen).toEqual([])
+    const { config, dir } = one.bench
+    const [name = ''] = Object.keys(readRegistryNote(dir, config.images.registry ?? '').images)
+    const [image = '', digest = ''] = name.split('@')
+    const remember = <T>(_: string, make: () => T): T => make()
+    const call = { config, now: start + 2 * HOUR_MS, remember } as unknown as PageCall
+    const cell = openCarried(call)?.({ image, digests: [digest] } as unknown as ImageRow)
+    expect(cell).toEqual({ text: 'there', tone: 'good', note: '2 h ago' })
+    const down = await one.check(start + HOUR_MS, true)
+    expect(down?.sum).toMatchObject({ there: 0, unknown: 3, problem: 'upstream_unreachable', checkedAt })
+    one.registry.behave({})
+    one.registry.manifests.delete(one.first)
+    const whole = await one.check(start + 2 * HOUR_MS)
+    expect(whole?.sum).toMatchObject({ there: 2, missing: 1, checkedAt: new Date(start + 2 * HOUR_MS).toJSON() })
+    const part = await one.check(start + 3 * HOUR_MS)
+    expect(one.asked()).toEqual([one.first])
+    expect(part?.sum).toEqual(whole?.sum)
+  })
+
+  test('are not known to be all where the list of tags is cut, or names a tag without its image', async () => {
+    const one = await openCase()
+    one.has(...one.digests)
+    const cut = JSON.stringify({ data: one.list.data, total: 9, has_more: false })
+    one.bench.sandbox.faults.set('/v1/tags/', { kind: 'body', body: cut })
+    await one.bench.run('catalog')
+    const incomplete = expect.stringMatching(/^upstream counts 9 items/) as string
+    const { sum } = (await one.check(Date.now())) ?? {}
+    expect(sum).toMatchObject({ images: 3, there: 3, incomplete })
+    const [line] = describeKept(one.bench.config)
+    const words = /3 of 3 images there, 0 missing, the list of images is not known to be complete \(upstream counts 9 /
+    expect(line).toMatch(words)
+    const other = await openCase()
+    const nameless = JSON.stringify({ data: [...one.list.data, { id: 'tag_9', tag: 'hidden' }] })
+    other.bench.sandbox.faults.set('/v1/tags/', { kind: 'body', body: nameless })
+    await other.bench.run('catalog')
+    const told = (await other.check(Date.now()))?.sum.incomplete
+    expect(told).toBe('1 tag named without repository or digest')
+  })
+
+  test('of a catalog that has none, or that were never asked for, are not counted', async () => {
+    const one = await openCase()
+    const line = [`registry ${one.registry.host}/mirror: not checked yet`]
+    expect(describeKept(one.bench.config)).toEqual(line)
+    one.bench.sandbox.faults.set('/v1/tags/', { kind: 'body', body: '{"data":[],"total":0,"has_more":false}' })
+    await one.bench.run('catalog')
+    expect((await one.check(Date.now(), true))?.sum).toMatchObject({ images: 0, checkedAt: null })
+    expect(describeKept(one.bench.config)).toEqual(line)
+  })
+
+  test('that are there are asked for after a change once a day, and are not known where they are not answered then', async () => {
     const one = await openCase()
     one.has(...one.digests)
     const start = Date.now()
@@ -211,17 +310,7 @@ describe('a registry', () => {
     const registry = daemon.shown()
     expect(registry?.problem).toBe('upstream_unreachable')
     await expect.poll(() => daemon.logged.join('')).toMatch(/it is not known .* 127\.0\.0\.1:1\/mirror .*ECONNREFUSED/)
-    const status = {
-      version: '',
-      instance: null,
-      uptimeSeconds: 1,
-      sources: [],
-      contentDigest: null,
-      relay: [],
-      bundle: null,
-      storage: { state: 'ok', reason: null, freeBytes: null },
-      registry,
-    } as Parameters<typeof problemsOf>[0]
+    const status = statusWith(registry)
     expect(problemsOf(status, daemon.config, Date.now())).toMatchObject([
       { code: 'registry', level: 'warning', detail: expect.stringMatching(/^it does not answer;/) as string },
     ])
@@ -324,6 +413,44 @@ describe('a registry', () => {
   })
 })
 
+describe.skipIf(!mayMount())('a full disk of the mirror (needs the right to mount a tmpfs)', () => {
+  const mount = smallDisks()
+
+  test('is named as such, and not as a fault of the registry', async () => {
+    const one = await openCase()
+    one.has(...one.digests)
+    const disk = mount('1m')
+    const derived = join(one.bench.dir, 'derived')
+    rmSync(derived, { recursive: true, force: true })
+    symlinkSync(disk, derived)
+    fillDisk(disk)
+    const daemon = watch(one)
+    await expect.poll(daemon.shown).toMatchObject({ problem: 'storage', checkedAt: null })
+    expect(daemon.logged.join('')).toMatch(/the data folder \S+ is full: free some space/)
+    const registry = daemon.shown()
+    const why = "the mirror's own disk does not keep what it answers"
+    if (registry !== undefined) expect(registryWords(registry)).toBe(`not checked yet (${why}: see the log)`)
+    expect(problemsOf(statusWith(registry), daemon.config, Date.now())).toMatchObject([
+      { code: 'registry', detail: expect.stringContaining(why) as string },
+    ])
+  })
+})
+
+/** A report in which all but the registry is well. */
+function statusWith(registry: RegistryStatus | undefined) {
+  return {
+    version: '',
+    instance: null,
+    uptimeSeconds: 1,
+    sources: [],
+    contentDigest: null,
+    relay: [],
+    bundle: null,
+    storage: { state: 'ok', reason: null, freeBytes: null },
+    registry,
+  } as unknown as Status
+}
+
 function imageOf(repository: string, at: number) {
   return { repository, tag: null, digest: `sha256:${String(at).padStart(64, '0')}` }
 }
@@ -360,4 +487,40 @@ test('a daemon shows what the registry has on its pages, in its status and its m
   const open = await textOf('/', html)
   expect(open).toContain(words)
   expect(open).not.toContain(registry.host)
+})
+
+test('a page and the metrics show what was answered by its date, and nothing of a registry that was never asked', async () => {
+  const world = await openWorld({ records: 1, large: 0, service: SERVICE }, catalogEnv)
+  onTestFinished(() => world.close())
+  const place = 'registry.example.com/mirror'
+  Object.assign(world.env, { PATCHMIRROR_IMAGES_REGISTRY: place, PATCHMIRROR_SERVER_KEYS: TEST_KEY })
+  /** The cell of the registry, without a key, and its metrics, of a daemon that asks nothing. */
+  const seen = async (note: Partial<RegistryNote>) => {
+    const images = { [`app@sha256:${'1'.repeat(64)}`]: { is: 'there', at: Date.now() } } as const
+    const nothing = { registry: place, checkedAt: null, incomplete: null, images }
+    writeRegistryNote(join(world.dir, 'data'), { ...nothing, ...note })
+    const daemon = await world.host({ PATCHMIRROR_CATALOG_SCOPE: 'all' }, true)
+    const textOf = async (path: string): Promise<string> =>
+      (await fetch(daemon.url + path, { headers: { accept: 'text/html' } })).text()
+    const page = await textOf('/')
+    const metrics = await textOf('/-/metrics')
+    const status = JSON.parse(await textOf('/-/status')) as { registry: { incomplete: string | null } }
+    await daemon.close()
+    const [, look, text] =
+      /class="cell tone (\w+)[^"]*"><bdi>([^<]*(?:image there|not checked yet)[^<]*)/.exec(page) ?? []
+    return { cell: [look, text], metrics, status }
+  }
+  const never = await seen({ images: {} })
+  expect(never.cell).toEqual(['plain', 'not checked yet'])
+  expect(never.metrics).not.toContain('patchmirror_images_registry{')
+  const whole = '1 of 1 image there, 0 missing'
+  expect((await seen({})).cell).toEqual(['warn', whole])
+  const checkedAt = '2026-01-02T03:04:05.000Z'
+  const checked = await seen({ checkedAt })
+  expect(checked.cell).toEqual(['good', whole])
+  expect(checked.metrics).toContain(`patchmirror_images_registry_timestamp_seconds ${Date.parse(checkedAt) / 1000}`)
+  const cut = await seen({ checkedAt, incomplete: 'no item "x" of /v1/tags/secret' })
+  const words = 'the list of images is not known to be complete'
+  expect(cut.cell).toEqual(['warn', expect.stringContaining(words) as string])
+  expect(cut.status.registry.incomplete).toBe('no item "…" of /v1/tags/…')
 })

@@ -6,7 +6,7 @@ import { maySync } from '../../../base/domain/sources.ts'
 import type { Config } from '../../../config/schema.ts'
 import { judgedWords, whyNoTags } from '../../../store/findings/words.ts'
 import { timeOf } from '../../output.ts'
-import { describeUnread, registryWords } from '../../../base/domain/status.ts'
+import { describeUnread, isRegistryAsked, registryWords } from '../../../base/domain/status.ts'
 import type { ViewsStatus } from '../../../base/reports/scanners.ts'
 import type { GatheredStatus } from './gather.ts'
 
@@ -55,8 +55,11 @@ export function describeRegistry({ images }: Config, { registry }: Pick<Status, 
   if (registry === undefined) return []
   const { checkedAt } = registry
   const name = images.registry === null ? 'registry' : `registry ${images.registry}`
-  const when = checkedAt === null ? 'not checked to the end yet' : `checked on ${timeOf(Date.parse(checkedAt))}`
-  return [`${name}: ${registryWords(registry)}, ${when}`]
+  const words = `${name}: ${registryWords(registry)}`
+  if (!isRegistryAsked(registry)) return [words]
+  return [
+    `${words}, ${checkedAt === null ? 'not checked to the end yet' : `checked on ${timeOf(Date.parse(checkedAt))}`}`,
+  ]
 }
 
 /** What is served lacks something, whatever became of the last run. */

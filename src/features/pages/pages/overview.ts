@@ -6,7 +6,13 @@ import { MirrorError } from '../../../base/errors.ts'
 import { NO_AGE, isPrivateSource } from '../../../base/domain/sources.ts'
 import { describeOsvScope } from '../../../base/domain/osv-scope.ts'
 import { describeRunProgress } from '../../../base/domain/progress.ts'
-import { FLEET_PAUSED, describeUnread, nameOfTarget, registryWords } from '../../../base/domain/status.ts'
+import {
+  FLEET_PAUSED,
+  describeUnread,
+  isRegistryAsked,
+  nameOfTarget,
+  registryWords,
+} from '../../../base/domain/status.ts'
 import type { LoggedSnapshot } from '../../../store/changes/log.ts'
 import type { FactsBlock } from '../../../answers/html.ts'
 import type { Block, SourceCard } from '../blocks.ts'
@@ -193,9 +199,12 @@ function bundlesOf({ now, reads }: PageCall, { bundle, boxes }: Status): Cell[] 
 function registryOf({ config, now, signedIn }: PageCall, { registry }: Status): FactsBlock['rows'] {
   if (registry === undefined) return []
   const name = signedIn && config.images.registry !== null ? `${config.images.registry}: ` : ''
-  const isWhole = registry.there === registry.images
-  const words = state(clip(`${name}${registryWords(registry)}`), isWhole ? 'good' : 'warn')
-  const checked = registry.checkedAt === null ? plain('not checked to the end yet') : time(registry.checkedAt, now)
+  const said = clip(`${name}${registryWords(registry)}`)
+  const { there, images, problem, incomplete, checkedAt } = registry
+  if (!isRegistryAsked(registry)) return [['registry', [state(said, problem === null ? 'plain' : 'warn')]]]
+  const isWhole = there === images && problem === null && incomplete === null && checkedAt !== null
+  const words = state(said, isWhole ? 'good' : 'warn')
+  const checked = checkedAt === null ? plain('not checked to the end yet') : time(checkedAt, now)
   return [['registry', [words, checked]]]
 }
 
