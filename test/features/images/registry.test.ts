@@ -477,7 +477,7 @@ test('a daemon shows what the registry has on its pages, in its status and its m
   expect(metrics).toMatch(/patchmirror_images_registry_timestamp_seconds \d+/)
   const html = { accept: 'text/html' }
   const page = await textOf('/-/ui/images', { ...key, ...html })
-  expect(page).toContain('In the registry')
+  expect(page).toContain('<bdi>Registry</bdi></th>')
   expect(page.match(/>missing</g)).toHaveLength(3)
   const words = '0 of 3 images there, 3 missing'
   expect(await textOf('/', { ...key, ...html })).toContain(`${registry.host}/mirror: ${words}`)

@@ -1,5 +1,4 @@
 import { type Cell, plain, state, time } from '../../../../answers/cells.ts'
-import { clip } from '../../../../base/text.ts'
 import { readRegistryNote, registryNoteMark } from '../../../../store/catalog/in-registry.ts'
 import type { PageCall } from '../../page.ts'
 import type { ImageRow } from './rows.ts'
@@ -14,11 +13,9 @@ export function openCarried({ config, now, remember }: PageCall): ((row: ImageRo
     if (digests.length === 0) return plain(null)
     const found = digests.map((one) => images[`${image}@${one}`])
     if (found.some((one) => one?.is === 'missing')) return state('missing', 'warn')
-    const unknown = found.find((one) => one?.is !== 'there')
     const asked = found.map((one) => (one?.is === 'there' ? one.at : null)).filter((at) => at !== null)
     if (asked.length === found.length)
       return { ...state('there', 'good'), note: time(Math.min(...asked), now).note ?? '' }
-    const why = unknown?.is === 'not known' ? unknown.why : 'it was not asked for yet'
-    return { ...state('not known', 'plain'), note: clip(why, 100) }
+    return state('not known', 'plain') // mostly of all images for one reason, which is on the page Status
   }
 }

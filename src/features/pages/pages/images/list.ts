@@ -45,7 +45,7 @@ export function loadImages(call: PageCall): PageView {
       'Findings',
       'Changed',
       'Digest',
-      ...(isCarried === null ? [] : ['In the registry']),
+      ...(isCarried === null ? [] : ['Registry']),
     ],
     rows: fitting
       .slice(at, at + most)
