@@ -79,13 +79,7 @@ export function createMissing(config: Config, served: Origins): Missing {
         owner === WRITER
           ? `nothing of the ${source} has come from the fleet’s store: ${WRITER} needs ${setting}`
           : `nothing of the ${source} has come in a bundle: the source mirror needs ${setting}, and exports it with "patchmirror bundle export FILE --sources ${source}"`
-      return {
-        status: 404,
-        error: 'not_in_scope',
-        message: why,
-        fields: { setting },
-        headers: { 'X-Mirror-Incomplete': setting },
-      }
+      return notInScope(why, setting)
     },
     explain: (resource, params, path) => explainMissing(config, served, resource, params, path),
     refused(path, origin) {
@@ -295,14 +289,13 @@ function catalogOwner(config: Config): string | null {
 
 /** `owner`: the mirror on which the setting is to be set; null: this one. */
 function leftOut(owner: string | null, why: string, setting: string): Problem {
-  const message = `${why}; to mirror it, set ${setting}${owner === null ? '' : ` on ${owner}`}`
-  return {
-    status: 404,
-    error: 'not_in_scope',
-    message,
-    fields: { setting },
-    headers: { 'X-Mirror-Incomplete': setting },
-  }
+  return notInScope(`${why}; to mirror it, set ${setting}${owner === null ? '' : ` on ${owner}`}`, setting)
+}
+
+/** The header tells another mirror that this 404 is no evidence. */
+function notInScope(message: string, setting: string): Problem {
+  const headers = { 'X-Mirror-Incomplete': setting }
+  return { status: 404, error: 'not_in_scope', message, fields: { setting }, headers }
 }
 
 /** The canonical path of a route's template with a request's values. */
