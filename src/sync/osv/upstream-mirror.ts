@@ -1,4 +1,4 @@
-import { type ScopeSettings, describeOsvScope, takesAllOf } from '../../base/domain/osv-scope.ts'
+import { type ScopeSettings, describeOsvScope, parseScopeEntry, takesAllOf } from '../../base/domain/osv-scope.ts'
 import { type Meta, lackOf } from '../../upstream/http/response.ts'
 import type { RunFacts } from '../../store/runs/runs.ts'
 import type { UpstreamLack } from './index-parser.ts'
@@ -33,7 +33,13 @@ export function lackIn({ upstreamLacks: why, upstreamScope: scope }: RunFacts): 
 function isWithin(own: ScopeSettings, above: ScopeSettings): boolean {
   if (own.vendors.some((vendor) => !above.vendors.includes(vendor))) return false
   if (describeOsvScope(above) === describeOsvScope(sorted(own))) return true
-  return own.include.length > 0 && own.include.every((entry) => takesAllOf(above, entry))
+  return own.include.length > 0 && own.include.every((entry) => isEcosystem(entry) && takesAllOf(above, entry))
+}
+
+/** Whether an entry is no beginning of ids: those of an id may be of any ecosystem, also of one that is left out above. */
+function isEcosystem(entry: string): boolean {
+  const parsed = parseScopeEntry(entry)
+  return parsed !== null && 'ecosystem' in parsed
 }
 
 /** Returns a scope with its entries in the order of X-Mirror-Scope. */

@@ -3,6 +3,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import type { ExportOptions } from '../../../src/features/bundles/export/export.ts'
 import { createBundleWriter } from '../../../src/features/bundles/export/writer.ts'
 import {
   type KeyTrust,
@@ -104,5 +105,23 @@ export async function refusal(paths: readonly string[], whom: KeyTrust): Promise
   } catch (error) {
     if (error instanceof Error && error.name === 'MirrorError') return error.message
     throw error
+  }
+}
+
+/** Returns the options of a plain export of everything; `path`, keys and clock are the test's. */
+export function plainExport(given: Pick<ExportOptions, 'dataDir' | 'path' | 'keys' | 'now'>): ExportOptions {
+  return {
+    ...given,
+    sources: null,
+    since: null,
+    need: null,
+    split: null,
+    force: false,
+    trustRoot: [],
+    expireDays: 90,
+    keep: 30,
+    spared: [],
+    program: 'patchmirror/test',
+    onProgress: () => undefined,
   }
 }

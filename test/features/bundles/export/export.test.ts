@@ -11,7 +11,7 @@ import { type SummaryHeader, writeSummary } from '../../../../src/store/replicat
 import { SANDBOX_KEYS } from '../../../sandbox/service/credentials.ts'
 import { type CatalogBench, catalogBench } from '../../../support/catalog/mirror.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
-import { keyPair, refusal, scratch, trust } from '../fixtures.ts'
+import { keyPair, plainExport, refusal, scratch, trust } from '../fixtures.ts'
 import { longTest } from '../../../support/tables.ts'
 
 const folder = scratch()
@@ -34,24 +34,8 @@ async function wholeMirror(): Promise<CatalogBench> {
 }
 
 function optionsFor({ dir }: { dir: string }, more: Partial<ExportOptions> = {}): ExportOptions {
-  return {
-    dataDir: dir,
-    path: join(folder, `${++count}.zip`),
-    sources: null,
-    since: null,
-    need: null,
-    split: null,
-    force: false,
-    keys: [key],
-    trustRoot: [],
-    expireDays: 90,
-    keep: 30,
-    spared: [],
-    program: 'patchmirror/test',
-    now: () => NOW,
-    onProgress: () => undefined,
-    ...more,
-  }
+  const path = join(folder, `${++count}.zip`)
+  return { ...plainExport({ dataDir: dir, path, keys: [key], now: () => NOW }), ...more }
 }
 
 /** All rows of a bundle, by pack. */

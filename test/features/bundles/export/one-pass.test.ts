@@ -9,7 +9,7 @@ import { ROW_KINDS, hashRow, valueOf } from '../../../../src/store/replication/r
 import { readSummary } from '../../../../src/store/replication/summary.ts'
 import { openWriter } from '../../../../src/store/database/open.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
-import { keyPair, scratch } from '../fixtures.ts'
+import { keyPair, plainExport, scratch } from '../fixtures.ts'
 
 const folder = scratch()
 const key = keyPair(folder, 'key')
@@ -17,24 +17,8 @@ let count = 0
 const NOW = Date.UTC(2026, 7, 1)
 
 function optionsFor(dir: string, more: Partial<ExportOptions> = {}): ExportOptions {
-  return {
-    dataDir: dir,
-    path: join(folder, `${++count}.zip`),
-    sources: null,
-    since: null,
-    need: null,
-    split: null,
-    force: false,
-    keys: [key],
-    trustRoot: [],
-    expireDays: 90,
-    keep: 30,
-    spared: [],
-    program: 'patchmirror/test',
-    now: () => NOW,
-    onProgress: () => undefined,
-    ...more,
-  }
+  const path = join(folder, `${++count}.zip`)
+  return { ...plainExport({ dataDir: dir, path, keys: [key], now: () => NOW }), ...more }
 }
 
 async function mirror(): Promise<Bench> {
