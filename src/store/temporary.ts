@@ -24,7 +24,7 @@ export function makeTemporary(parent: string): Temporary {
   let made: Locked | null = null
   const remove = (): void => {
     if (made === null) return
-    rmSync(made.folder, { recursive: true, force: true, maxRetries: 3 }) // a thread may still write
+    removeLockLast(made.folder)
     made.lock?.release()
     made = null
   }
@@ -84,12 +84,20 @@ function sweep(parent: string): void {
       if (!isOwn(lstatSync(join(folder, LOCK)), 'isFile')) continue // opening a pipe would not end
       const lock = lockFile(join(folder, LOCK))
       if (lock === null) continue
-      rmSync(folder, { recursive: true, force: true })
+      removeLockLast(folder)
       lock.release()
     } catch {
       // It is somebody else's, or another process has removed it just now.
     }
   }
+}
+
+/** Removes a folder. A process that is killed meanwhile leaves its lock, by which the next one knows that it may remove the rest. */
+function removeLockLast(folder: string): void {
+  for (const name of namesIn(folder)) {
+    if (name !== LOCK) rmSync(join(folder, name), { recursive: true, force: true, maxRetries: 3 })
+  }
+  rmSync(folder, { recursive: true, force: true, maxRetries: 3 }) // a thread may still write
 }
 
 /** Reports whether this user made it, and it is no link: in a folder of everybody, somebody else may put anything under such a name. */

@@ -1,7 +1,18 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { draftIn } from '../../src/base/files.ts'
@@ -80,6 +91,43 @@ test('the folder of a killed process is removed by the next that makes one, that
   await living.ended
   makeTemporary(parent).remove()
   expect(readdirSync(parent)).toEqual(['.pm-others'])
+})
+
+/** Collects what is removed from a folder, in this order. */
+function watchRemovals(folder: string) {
+  const removed: string[] = []
+  const watcher = watch(folder, (_event, name) => {
+    if (name !== null && !existsSync(join(folder, name))) removed.push(name)
+  })
+  onTestFinished(() => watcher.close())
+  return removed
+}
+
+/** Fills a folder with files; the lock is neither the newest nor the oldest of them, and their hashes are before and after its own. */
+function fill(folder: string): void {
+  for (let n = 0; n < 20; n++) writeFileSync(join(folder, `older${n}`), 'x')
+  renameSync(join(folder, 'lock'), join(folder, 'away'))
+  renameSync(join(folder, 'away'), join(folder, 'lock'))
+  for (let n = 0; n < 20; n++) writeFileSync(join(folder, `newer${n}`), 'x')
+}
+
+test('the lock is removed last: a process that is killed meanwhile leaves what the next one may remove', async () => {
+  const parent = scratch()
+  const own = makeTemporary(parent)
+  fill(own.folder)
+  const removedByOwner = watchRemovals(own.folder)
+  own.remove()
+  const killed = await holder(parent)
+  killed.child.kill('SIGKILL')
+  await killed.ended
+  const [left = ''] = readdirSync(parent)
+  fill(join(parent, left))
+  const removedBySweep = watchRemovals(join(parent, left))
+  makeTemporary(parent).remove()
+  await expect.poll(() => removedByOwner.filter((name) => name !== basename(own.folder))).toHaveLength(41)
+  await expect.poll(() => removedBySweep.filter((name) => name !== left)).toHaveLength(42)
+  expect(removedByOwner.indexOf('lock')).toBe(40)
+  expect(removedBySweep.indexOf('lock')).toBe(41)
 })
 
 longTest('a process that listens to a signal itself goes on', async () => {
