@@ -64,12 +64,12 @@ export function makeFolder(path: string): void {
  * Replaces a file atomically by renaming a new file, mode 0600: readers see the old content or the new, and a symbolic
  * link is replaced, not followed. Throws the system's error.
  */
-export function replacePrivateFile(path: string, text: string): void {
+export function replacePrivateFile(path: string, content: string | Uint8Array): void {
   const draft = draftIn(dirname(path))
   try {
     const file = openSync(draft, 'wx', PRIVATE_FILE)
     try {
-      writeFileSync(file, text)
+      writeFileSync(file, content)
       fsyncSync(file)
     } finally {
       closeSync(file)

@@ -44,6 +44,7 @@ test('a daemon without an upstream imports what another daemon exports, and both
   const bytes = async (url: string) => Buffer.from(await (await fetch(url + path)).arrayBuffer())
   expect((await bytes(below)).equals(await bytes(above))).toBe(true)
   await expect.poll(() => readdirSync(join(box, 'done')).length).toBeGreaterThan(0)
+  await expect.poll(() => readdirSync(box).filter((name) => name.endsWith('.need'))).toHaveLength(1)
   const metrics = await (await fetch(`${below}/-/metrics`)).text()
   expect(metrics).toMatch(/patchmirror_inbox_bundles_total\{outcome="imported"\} [1-9]/)
   expect(await (await fetch(`${above}/-/metrics`)).text()).toMatch(/patchmirror_outbox_sequence \d/)

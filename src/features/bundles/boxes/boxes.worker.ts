@@ -14,6 +14,7 @@ import { type Inbox, type ImportResult, createInboxImporter } from './inbox.ts'
 import { readSigningKey, trustOf } from '../format/keys.ts'
 import { type Shipped, fillOutbox } from './outbox.ts'
 import { createTries } from './crash-counter.ts'
+import { writeReceipt } from './receipts.ts'
 import { nameBoxFault, stripPaths } from './inbox-files.ts'
 import { createTagWatch } from './tag-watch.ts'
 
@@ -100,7 +101,9 @@ function openInbox(
     async apply(bundle, file) {
       const store = openWrites(config.data.dir)
       try {
-        return await applyBundle({ config, store, bundle, file, trigger: 'inbox', now: Date.now })
+        const report = await applyBundle({ config, store, bundle, file, trigger: 'inbox', now: Date.now })
+        if (tag === null) writeReceipt(folder, store, report)
+        return report
       } finally {
         store.close()
       }
@@ -131,7 +134,8 @@ function createOut(
     show({ outbox: { last, exporting: true, problem: null, reason: null } })
     try {
       if (keys.length === 0) throw new MirrorError('config', NO_KEY)
-      const shipped = await fillOutbox({ ...deps, now: Date.now })
+      const onTrouble = (message: string): void => send({ type: 'fault', message })
+      const shipped = await fillOutbox({ ...deps, now: Date.now, onTrouble })
       if (shipped !== null) {
         const { sequence, kind, file, bytes } = shipped
         last = { sequence, kind, file, bytes, at: toIso(Date.now()) }

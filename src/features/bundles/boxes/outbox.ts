@@ -2,7 +2,7 @@ import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DAY_MS, HOUR_MS } from '../../../base/time.ts'
 import type { Config } from '../../../config/schema.ts'
-import { MirrorError } from '../../../base/errors.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { makeFolder } from '../../../base/files.ts'
 import { SOURCES, type SourceName } from '../../../base/domain/sources.ts'
 import { exportBundle } from '../export/export.ts'
@@ -10,6 +10,9 @@ import { type PublishedState, readPublishedState } from '../export/published-sta
 import type { SigningKey } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { inspectBundle } from '../import/open.ts'
+import { readThinClaims } from '../thin/decode.ts'
+import { isThin } from '../thin/format.ts'
+import { receiptOf } from './receipts.ts'
 
 /** Dependencies of an outbox. */
 interface OutboxDeps {
@@ -20,6 +23,8 @@ interface OutboxDeps {
   readonly trustRoot: readonly string[]
   readonly program: string
   readonly now: () => number
+  /** Called with what is wrong and does not stop the export. */
+  readonly onTrouble?: (message: string) => void
 }
 
 /** A bundle that was written to the outbox. */
@@ -39,7 +44,8 @@ const DATE_HOURS = 6
 const DRAFT = '.patchmirror-export.zip'
 
 /**
- * Exports the published state into the outbox: a full bundle when the last one is `fullDays` old, else a delta since it.
+ * Exports the published state into the outbox: a full bundle when the last one is `fullDays` old, else a delta since it; a thin
+ * one where receipts say that the newest file has arrived.
  * Returns null if the state is there already, with a date within `DATE_HOURS`, or nothing is published. Throws as
  * `exportBundle`, the system's errors for its folder, and `bundle` for a mirror that was restored from a backup.
  */
@@ -56,12 +62,15 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   // With `fullDays` 0, the age of the last full bundle is no reason for another export.
   if ((!isOld || settings.fullDays === 0) && (await isThere(deps, files, state))) return null
   const path = join(folder, DRAFT)
+  const receipt = isOld ? null : await receiptOfNewest(deps, files, state)
+  const isWhole = receipt === null
   const report = await exportBundle({
     ...deps,
     path,
     sources: null,
-    since: isOld ? null : String(full.sequence),
-    need: null,
+    since: isOld || !isWhole ? null : String(full.sequence),
+    need: receipt,
+    thin: !isWhole,
     split: null,
     force: true,
     expireDays: settings.expireDays,
@@ -72,10 +81,26 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const { sequence, kind, createdAt } = report.manifest
   const isKnown = files.some((one) => one.sequence === sequence && one.kind === kind)
   const dated = isKnown ? dateInName(Date.parse(createdAt)) : ''
-  const file = outboxName(mirror, { sequence, kind, dated })
+  const file = outboxName(mirror, { sequence, kind, dated, isWhole })
   renameSync(path, join(folder, file))
   pruneOutbox(folder, mirror, settings.keep)
   return { sequence, kind, file, bytes: report.bytes, partial: report.partial }
+}
+
+/** Returns the receipt of what was exported last; null: it is not known to have arrived. */
+async function receiptOfNewest(
+  { folder, onTrouble }: OutboxDeps,
+  files: readonly OutboxFile[],
+  { remembered }: PublishedState,
+): Promise<Buffer | null> {
+  const digest = remembered.get(files.at(-1)?.sequence ?? 0)
+  if (digest === undefined) return null
+  try {
+    return await receiptOf(folder, digest)
+  } catch (error) {
+    onTrouble?.(`outbox: ${messageOf(error)}`)
+    return null
+  }
 }
 
 /** Throws if the outbox has a later export: target mirrors would take new exports for older ones. */
@@ -119,6 +144,7 @@ async function isThere(
 /** Returns null for an unreadable bundle. */
 async function readManifest(path: string): Promise<Manifest | null> {
   try {
+    if (isThin(path)) return readThinClaims(path).manifest
     const bundle = await inspectBundle([path])
     await bundle.close()
     return bundle.manifest
@@ -135,16 +161,18 @@ export interface OutboxFile {
   readonly kind: 'full' | 'delta'
   /** When it was created, if it repeats an exported state with a later date; empty: a new state. */
   readonly dated: string
+  /** Whether it is no thin one. */
+  readonly isWhole: boolean
 }
 
 /**
  * Returns the name of a bundle in the outbox. A bundle that only has a later date than another of its sequence gets a
  * different name, since transfer tools skip names that they know.
  */
-function outboxName(mirror: string, { sequence, kind, dated }: Omit<OutboxFile, 'name'>): string {
+function outboxName(mirror: string, { sequence, kind, dated, isWhole }: Omit<OutboxFile, 'name'>): string {
   const number = String(sequence).padStart(8, '0')
   const date = dated === '' ? '' : `.dated-${dated}`
-  return `patchmirror-${mirror.slice(0, 8)}-${number}-${kind}${date}.bundle.zip`
+  return `patchmirror-${mirror.slice(0, 8)}-${number}-${kind}${date}.bundle.${isWhole ? 'zip' : 'thin'}`
 }
 
 /** Formats a time for names, to the second. */
@@ -152,15 +180,17 @@ function dateInName(time: number): string {
   return `${new Date(time).toISOString().slice(0, 19).replace(/[-:]/g, '')}Z`
 }
 
-const NAME = /^patchmirror-([\da-f]{8})-(\d{8,})-(full|delta)(?:\.dated-(\d{8}T\d{6}Z))?\.bundle\.zip$/
+const NAME = /^patchmirror-([\da-f]{8})-(\d{8,})-(full|delta)(?:\.dated-(\d{8}T\d{6}Z))?\.bundle\.(zip|thin)$/
 
 /** Returns this mirror's bundles in the outbox, oldest first. Throws the system's error for an unreadable folder. */
 export function listOutbox(folder: string, mirror: string): OutboxFile[] {
   return readdirSync(folder)
     .flatMap((name): OutboxFile[] => {
-      const [, of, number, kind, dated = ''] = NAME.exec(name) ?? []
+      const [, of, number, kind, dated = '', form] = NAME.exec(name) ?? []
       if (of !== mirror.slice(0, 8)) return []
-      return [{ name, sequence: Number(number), kind: kind === 'full' ? 'full' : 'delta', dated }]
+      return [
+        { name, sequence: Number(number), kind: kind === 'full' ? 'full' : 'delta', dated, isWhole: form === 'zip' },
+      ]
     })
     .sort(
       (a, b) =>
@@ -175,9 +205,7 @@ export function listOutbox(folder: string, mirror: string): OutboxFile[] {
  * differ only in their dates count as one, so that a quiet upstream does not displace others.
  */
 export function keptFiles(files: readonly OutboxFile[], keep: number): OutboxFile[] {
-  const latest = files.filter(
-    (file) => files.findLast((one) => one.sequence === file.sequence && one.kind === file.kind) === file,
-  )
+  const latest = files.filter((file) => files.findLast((one) => isOfOneForm(one, file)) === file)
   const newest = latest.slice(-keep)
   const full = latest.filter(({ kind }) => kind === 'full')
   const bases = newest
@@ -187,6 +215,10 @@ export function keptFiles(files: readonly OutboxFile[], keep: number): OutboxFil
       full.find((one) => one.sequence === sequence), // a delta that has only a later date
     ])
   return files.filter((one) => newest.includes(one) || bases.includes(one))
+}
+
+function isOfOneForm(one: OutboxFile, other: OutboxFile): boolean {
+  return one.sequence === other.sequence && one.kind === other.kind && one.isWhole === other.isWhole
 }
 
 /** Removes the files that are not kept. */

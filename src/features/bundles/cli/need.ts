@@ -11,9 +11,10 @@ import { type Reads } from '../../../store/reads.ts'
 import { createContentDigester } from '../../../store/replication/content.ts'
 import { type CarriedReader, createCarriedReader } from '../../../store/replication/reader.ts'
 import { combineDigests } from '../../../store/replication/rows.ts'
-import { type SummaryHeader, type SummarySource, writeSummary } from '../../../store/replication/summary.ts'
+import { writeSummary } from '../../../store/replication/summary.ts'
 import { makeTemporary } from '../../../store/temporary.ts'
 import { type GlobalOptions, firstStep, print, printJson, settings } from '../../../cli/context.ts'
+import { describeHeld } from '../export/record-state.ts'
 import { namedSources, refuseUnwritable } from './files.ts'
 
 /** Options of `patchmirror bundle need` and `patchmirror status --digest`. */
@@ -35,7 +36,8 @@ export async function needCommand(file: string, options: NeedOptions): Promise<n
   if (options.force !== true && existsSync(file))
     throw new MirrorError('usage', `${file} exists already; --force replaces it`)
   await withStored(options, async (carried, reads, sources) => {
-    const header = headerOf(carried, reads, sources, options.brief === true)
+    const digests = Object.fromEntries(sources.map((source) => [source, carried.digestOf(source)]))
+    const header = describeHeld(reads, digests, options.brief === true)
     const temporary = makeTemporary(dirname(resolve(file)))
     try {
       // Never through an existing link: it would write to the link's target.
@@ -109,29 +111,4 @@ function wantedOf(names: string | undefined, stored: readonly SourceName[]): Sou
   if (names === undefined) return [...stored]
   const asked = namedSources(names)
   return stored.filter((source) => asked.includes(source))
-}
-
-function headerOf(carried: CarriedReader, reads: Reads, sources: readonly SourceName[], brief: boolean): SummaryHeader {
-  const states: Partial<Record<SourceName, SummarySource>> = {}
-  const digests: Partial<Record<SourceName, string>> = {}
-  for (const source of sources) {
-    const snapshot = reads.snapshots.readSnapshot(source)
-    if (snapshot === null) continue
-    const { id, records } = snapshot
-    const asOf = reads.runs.readAsOf(source, snapshot)
-    const digest = carried.digestOf(source)
-    digests[source] = digest
-    states[source] = { digest, snapshot: id, asOf, records }
-  }
-  const last = reads.ledger.readLastImport()
-  return {
-    format: 1,
-    kind: 'patchmirror-summary',
-    mirror: reads.ledger.readIdentity(),
-    brief,
-    digest: combineDigests(digests),
-    sources: states,
-    createdAt: Date.now(),
-    imported: last === null ? null : { mirror: last.mirror, sequence: last.sequence },
-  }
 }

@@ -111,7 +111,7 @@ async function exportPinned(snapshot: ExportSnapshot, options: ExportOptions): P
     const names = await writeDoubtNames(snapshot, sources, { base: since, now: options.now(), writer })
     const dated = await addDates(snapshot, sources, written, writer)
     const counts = { ...dated, ...countDoubts(snapshot, sources, since, options.now()), ...names, ...trusted }
-    const header = describeState(snapshot, options, sources, pass.digests)
+    const header = describeState(snapshot, options, pass.digests)
     const stated = { header, summary: await pass.summary(header) }
     const sequence = await recordState(snapshot, options, stated, documentsOf(snapshot, sources))
     const head = { ...headOf(snapshot, options, header, base), sequence, counts }

@@ -17,8 +17,8 @@ export interface PublishedState {
   snapshots: Partial<Record<SourceName, string>>
   /** Digest of the decoded content of all sources, hex; null: one was not computed. */
   contentDigest: string | null
-  /** Sequences on which a delta can build. */
-  remembered: ReadonlySet<number>
+  /** The states on which a delta can build: their digests by sequence. */
+  remembered: ReadonlyMap<number, string>
 }
 
 /** Reads what a mirror publishes; null: nothing yet. */
@@ -30,7 +30,7 @@ export function readPublishedState(dataDir: string): PublishedState | null {
     if (SOURCES.every((source) => reads.snapshots.readSnapshot(source) === null)) return null
     const exports = reads.ledger.listExports()
     const last = exports.at(-1)
-    const remembered = exports.filter(({ kept }) => kept).map(({ sequence }) => sequence)
+    const remembered = exports.filter(({ kept }) => kept)
     const current = last !== undefined && isPublished(reads, last.sources) ? last.sequence : null
     const mirror = reads.ledger.readIdentity()
     const known = {
@@ -38,7 +38,12 @@ export function readPublishedState(dataDir: string): PublishedState | null {
       ...describeSources(reads),
       contentDigest: contentDigestOf(reads.snapshots).digest,
     }
-    return { mirror, current, ...known, remembered: new Set(remembered) }
+    return {
+      mirror,
+      current,
+      ...known,
+      remembered: new Map(remembered.map(({ sequence, digest }) => [sequence, digest])),
+    }
   } finally {
     db.close()
   }

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { DAY_MS } from '../../../base/time.ts'
 import { systemCode } from '../../../base/errors.ts'
-import type { SourceName } from '../../../base/domain/sources.ts'
+import { SOURCES, type SourceName } from '../../../base/domain/sources.ts'
 import { acquireLock } from '../../../store/database/lock.ts'
+import type { LedgerReader } from '../../../store/replication/ledger.ts'
 import { ROW_KINDS, combineDigests } from '../../../store/replication/rows.ts'
 import { type SummaryHeader, type SummarySource, createStatePass } from '../../../store/replication/summary.ts'
 import type { Document } from '../../../store/feeds/documents.ts'
@@ -21,7 +22,7 @@ export async function rememberState(options: RecordOptions): Promise<number> {
       const pass = createStatePass(snapshot.carried)
       const sources = snapshot.carried.listStoredSources()
       for (const source of sources) for (const kind of ROW_KINDS[source]) for (const _ of pass.eachRow(source, kind)); // each is noted as it is read
-      const header = describeState(snapshot, options, sources, pass.digests)
+      const header = describeState(snapshot, options, pass.digests)
       return await recordState(snapshot, options, { header, summary: await pass.summary(header) })
     } finally {
       snapshot.close()
@@ -31,19 +32,30 @@ export async function rememberState(options: RecordOptions): Promise<number> {
   }
 }
 
+type Digests = Partial<Readonly<Record<SourceName, string>>>
+
+/** Describes what a mirror has of some sources, by their digests, as the header of a need file; `brief`: without rows. */
+export function describeHeld(reads: DescribedReads, digests: Digests, brief: boolean): SummaryHeader {
+  const last = reads.ledger.readLastImport()
+  const imported = last && { mirror: last.mirror, sequence: last.sequence }
+  return { ...describeState({ reads }, { now: Date.now }, digests), brief, imported }
+}
+
+type DescribedReads = Pick<ExportSnapshot['reads'], 'snapshots' | 'runs'> & { readonly ledger: LedgerReader }
+
 /** Describes the exported state of some sources, by their digests, as the header of a summary. */
 export function describeState(
-  { reads }: ExportSnapshot,
+  { reads }: { readonly reads: DescribedReads },
   { now }: Pick<RecordOptions, 'now'>,
-  chosen: readonly SourceName[],
-  digests: Partial<Readonly<Record<SourceName, string>>>,
+  digests: Digests,
 ): SummaryHeader {
   const digest = combineDigests(digests)
   const sources: Partial<Record<SourceName, SummarySource>> = {}
-  for (const source of chosen) {
-    const snapshot = reads.snapshots.readSnapshot(source)
+  for (const source of SOURCES) {
     const of = digests[source]
-    if (snapshot === null || of === undefined) throw new Error(`${source} has no snapshot`)
+    if (of === undefined) continue
+    const snapshot = reads.snapshots.readSnapshot(source)
+    if (snapshot === null) throw new Error(`${source} has no snapshot`)
     const asOf = reads.runs.readAsOf(source, snapshot)
     sources[source] = { digest: of, snapshot: snapshot.id, asOf, records: snapshot.records }
   }
@@ -56,7 +68,7 @@ export function describeState(
 const AHEAD_MS = DAY_MS
 
 /** Returns the date of an export: now, but later than the last one, so that dates of one mirror follow its sequence. */
-function dateAfter({ ledger }: ExportSnapshot['reads'], now: number): number {
+function dateAfter({ ledger }: Pick<DescribedReads, 'ledger'>, now: number): number {
   const last = Math.max(0, ...ledger.listExports().map(({ exportedAt }) => exportedAt))
   return last < now || last > now + AHEAD_MS ? now : last + 1
 }

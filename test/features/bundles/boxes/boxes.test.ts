@@ -119,7 +119,7 @@ describe('the outbox', () => {
 
   test('never drops the full bundle that a kept delta builds on', () => {
     const file = (sequence: number, kind: 'full' | 'delta'): OutboxFile => {
-      return { name: `${sequence}-${kind}`, sequence, kind, dated: '' }
+      return { name: `${sequence}-${kind}`, sequence, kind, dated: '', isWhole: true }
     }
     const files = [file(1, 'full'), file(2, 'delta'), file(5, 'full'), file(6, 'delta')]
     const more = [...files, file(7, 'delta'), file(8, 'delta')]

@@ -60,7 +60,7 @@ test('the date of an unchanged upstream crosses in a delta of its own, and repla
   expect(new Set(names.flat()).size).toBe(3)
   for (const [i, date] of dates.slice(1).entries()) expect(date - (dates[i] ?? 0)).toBeGreaterThan(5 * HOUR)
   expect(settled.filter(({ outcome }) => outcome === 'imported')).toHaveLength(4)
-  const file = { name: '', sequence: 1, kind: 'full', dated: '' } as const
+  const file = { name: '', sequence: 1, kind: 'full', dated: '', isWhole: true } as const
   const dated = { ...file, kind: 'delta', dated: '20260101T000000Z' } as const
   expect(keptFiles([file, dated, { ...dated, dated: '20260102T000000Z' }], 1)).toHaveLength(2)
 })
