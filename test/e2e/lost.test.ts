@@ -6,6 +6,7 @@ import { settle } from '../support/damage.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { copyFilledFolder } from '../support/filled-folder.ts'
 import { commandHost } from '../support/hosted.ts'
+import { longTest } from '../support/tables.ts'
 
 const command = commandHost()
 const QUIET = { LIMIT_SYNC_CATCH_UP: 'false' }
@@ -44,7 +45,7 @@ test('no command makes a new mirror.db under a daemon whose own was deleted, and
   expect(await world.patchmirror('sync', 'osv')).toMatchObject({ code: 0 })
 })
 
-test('a daemon whose mirror.db was replaced by another stays damaged, and no command writes to that', async () => {
+longTest('a daemon whose mirror.db was replaced by another stays damaged, and no command writes to that', async () => {
   const world = await filled()
   const daemon = await world.host(QUIET)
   const path = databasePath(world.data)

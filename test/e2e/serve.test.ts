@@ -112,33 +112,38 @@ describe('patchmirror serve', () => {
     expect(Buffer.from(await (await ask()).arrayBuffer()).equals(bytes)).toBe(true)
   })
 
-  test('serves without the key that signs bundles when its file is lost, exports nothing, and says so', async () => {
-    expect((await world.patchmirror('sync')).code).toBe(0)
-    const outbox = join(world.dir, 'outbox')
-    const key = join(world.dir, 'bundle.key')
-    const lost = { PATCHMIRROR_BUNDLE_SIGNING_KEYS: key, PATCHMIRROR_BUNDLE_OUTBOX: outbox }
-    const daemon = await world.serve(lost)
-    await daemon.said(/bundle\.signingKeys .*cannot be read.* not exported until that is solved/)
-    expect((await fetch(`${daemon.url}/external/osv/all.json`)).status).toBe(200)
-    await daemon.said(/the export to the outbox failed: bundle\.signingKeys could not be read at the start/)
-    const status = await command(['status'], { ...world.env, ...lost }, world.dir)
-    expect(status.out).toMatch(/PROBLEM: Bundle outbox: config\n\s+bundle\.signingKeys could not be read at the start/)
-    expect(existsSync(outbox)).toBe(false)
-    daemon.child.kill('SIGTERM')
-    expect((await daemon.finished).code).toBe(0)
-    expect((await world.patchmirror('bundle', 'keygen', key)).code).toBe(0)
-    const again = await world.host(lost)
-    await expect
-      .poll(() => (existsSync(outbox) ? readdirSync(outbox) : []))
-      .toContainEqual(expect.stringMatching(/-full\./))
-    expect((await fetch(`${again.url}/-/ready`)).status).toBe(200)
-    const fleet = {
-      ...lost,
-      PATCHMIRROR_BUNDLE_SIGNING_KEYS: join(world.dir, 'none'),
-      PATCHMIRROR_FLEET_URL: `file://${world.dir}`,
-    }
-    expect(await command(['serve'], { ...world.env, ...fleet }, world.dir)).toMatchObject({ code: 2 })
-  })
+  longTest(
+    'serves without the key that signs bundles when its file is lost, exports nothing, and says so',
+    async () => {
+      expect((await world.patchmirror('sync')).code).toBe(0)
+      const outbox = join(world.dir, 'outbox')
+      const key = join(world.dir, 'bundle.key')
+      const lost = { PATCHMIRROR_BUNDLE_SIGNING_KEYS: key, PATCHMIRROR_BUNDLE_OUTBOX: outbox }
+      const daemon = await world.serve(lost)
+      await daemon.said(/bundle\.signingKeys .*cannot be read.* not exported until that is solved/)
+      expect((await fetch(`${daemon.url}/external/osv/all.json`)).status).toBe(200)
+      await daemon.said(/the export to the outbox failed: bundle\.signingKeys could not be read at the start/)
+      const status = await command(['status'], { ...world.env, ...lost }, world.dir)
+      expect(status.out).toMatch(
+        /PROBLEM: Bundle outbox: config\n\s+bundle\.signingKeys could not be read at the start/,
+      )
+      expect(existsSync(outbox)).toBe(false)
+      daemon.child.kill('SIGTERM')
+      expect((await daemon.finished).code).toBe(0)
+      expect((await world.patchmirror('bundle', 'keygen', key)).code).toBe(0)
+      const again = await world.host(lost)
+      await expect
+        .poll(() => (existsSync(outbox) ? readdirSync(outbox) : []))
+        .toContainEqual(expect.stringMatching(/-full\./))
+      expect((await fetch(`${again.url}/-/ready`)).status).toBe(200)
+      const fleet = {
+        ...lost,
+        PATCHMIRROR_BUNDLE_SIGNING_KEYS: join(world.dir, 'none'),
+        PATCHMIRROR_FLEET_URL: `file://${world.dir}`,
+      }
+      expect(await command(['serve'], { ...world.env, ...fleet }, world.dir)).toMatchObject({ code: 2 })
+    },
+  )
 
   longTest(
     'reloads its files on SIGHUP, logs which settings need a restart, and survives a closed output',

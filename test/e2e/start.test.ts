@@ -157,21 +157,24 @@ longTest(
   },
 )
 
-test('a daemon repeats the run of a command that was killed, though no start of its schedule was missed', async () => {
-  const world = await filled()
-  const seldom = { PATCHMIRROR_OSV_SCHEDULE: '0 0 1 1 *', PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '0 0 1 1 *' }
-  const index = '/external/osv/all.json'
-  const asked = world.sandbox.requests.count(index)
-  const stalled = world.sandbox.faults.set(index, { kind: 'stall' })
-  const command = start(['sync', 'osv'], world.env, world.dir)
-  await expect.poll(() => world.sandbox.requests.count(index), { timeout: 20_000 }).toBeGreaterThan(asked)
-  command.child.kill('SIGKILL')
-  await command.finished
-  stalled.clear()
-  await world.host(seldom)
-  const lastTwo = async () => (JSON.parse((await world.patchmirror('runs', '--json')).out) as object[]).slice(0, 2)
-  await expect.poll(lastTwo, { timeout: 10_000, interval: 500 }).toMatchObject([
-    { source: 'osv', trigger: 'start', state: 'complete' },
-    { source: 'osv', trigger: 'command', state: 'failed', code: 'aborted' },
-  ])
-})
+longTest(
+  'a daemon repeats the run of a command that was killed, though no start of its schedule was missed',
+  async () => {
+    const world = await filled()
+    const seldom = { PATCHMIRROR_OSV_SCHEDULE: '0 0 1 1 *', PATCHMIRROR_OSV_RECONCILE_SCHEDULE: '0 0 1 1 *' }
+    const index = '/external/osv/all.json'
+    const asked = world.sandbox.requests.count(index)
+    const stalled = world.sandbox.faults.set(index, { kind: 'stall' })
+    const command = start(['sync', 'osv'], world.env, world.dir)
+    await expect.poll(() => world.sandbox.requests.count(index), { timeout: 20_000 }).toBeGreaterThan(asked)
+    command.child.kill('SIGKILL')
+    await command.finished
+    stalled.clear()
+    await world.host(seldom)
+    const lastTwo = async () => (JSON.parse((await world.patchmirror('runs', '--json')).out) as object[]).slice(0, 2)
+    await expect.poll(lastTwo, { timeout: 10_000, interval: 500 }).toMatchObject([
+      { source: 'osv', trigger: 'start', state: 'complete' },
+      { source: 'osv', trigger: 'command', state: 'failed', code: 'aborted' },
+    ])
+  },
+)

@@ -117,7 +117,7 @@ describe('the result of a refresh', () => {
     expect(refused.reports).toHaveLength(3)
   })
 
-  test('says that the catalog was checked where another source fails', async () => {
+  longTest('says that the catalog was checked where another source fails', async () => {
     const { made, thread } = await filled()
     made.sandbox.faults.set(INDEX, { kind: 'status', status: 401 })
     const failed = await thread.refresh([])
@@ -128,7 +128,7 @@ describe('the result of a refresh', () => {
     expect(imageReason).toBe('catalog: /v1/tags could not be read')
   })
 
-  test('is not ok without the list of tags, but ok without a single artifact', async () => {
+  longTest('is not ok without the list of tags, but ok without a single artifact', async () => {
     const { made, thread } = await filled()
     const { faults, service } = made.sandbox
     faults.set('/v1/tags/', { kind: 'html' })

@@ -95,7 +95,7 @@ describe('the sync thread', () => {
     expect(ended).toMatchObject([{ state: 'complete' }])
   })
 
-  test('aborts a run, and starts the next one when runs may start again', async () => {
+  longTest('aborts a run, and starts the next one when runs may start again', async () => {
     const made = await bench({ sandbox: SMALL })
     let mayRun = true
     const { thread, ended } = await withThread(made, () => mayRun)

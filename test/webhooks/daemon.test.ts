@@ -84,7 +84,7 @@ describe('a daemon that receives webhooks', () => {
     )
   })
 
-  test('warns of a secret that gives no signature, until a delivery is accepted', async () => {
+  longTest('warns of a secret that gives no signature, until a delivery is accepted', async () => {
     const { port, dir } = await startDaemon()
     const env = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}` }
     const statusNow = async () => (await run(['status'], env, dir)).out

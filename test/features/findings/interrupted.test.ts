@@ -22,6 +22,7 @@ import {
   sbomOf,
   vexAbout,
 } from './fixtures.ts'
+import { longTest } from '../../support/tables.ts'
 
 const PURL = 'pkg:npm/interrupted@1.0.0'
 const CVE = 'CVE-2026-77001'
@@ -88,7 +89,7 @@ test('VEX and patches of a catalog that is published during a judgement are appl
   await expectAgreement(bench)
 })
 
-test('a catalog that comes back after a judgement of the next one ended early is judged again', async () => {
+longTest('a catalog that comes back after a judgement of the next one ended early is judged again', async () => {
   const { bench, service, tags } = await opened(ELSEWHERE)
   const { dir } = bench
   const database = join(dir, 'mirror.db')
@@ -107,7 +108,7 @@ test('a catalog that comes back after a judgement of the next one ended early is
   await expectAgreement(bench)
 })
 
-test('a VEX document that is damaged for a time rules nothing out until it can be read again', async () => {
+longTest('a VEX document that is damaged for a time rules nothing out until it can be read again', async () => {
   const { bench, service, tags } = await opened(RULED_OUT)
   const [tag = ''] = tags
   expect(suppressedIn(bench, tag)).toBe(1)

@@ -10,7 +10,7 @@ import { removeFindings } from '../../../src/store/findings/database.ts'
 import { gateReads } from '../../../src/store/gated-reads.ts'
 import { snapshotStamp } from '../../../src/store/pin.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
-import { telling } from '../../support/tables.ts'
+import { telling, longTest } from '../../support/tables.ts'
 import { type FindingsBench, affecting, openFindingsBench } from './fixtures.ts'
 
 type Options = Parameters<typeof createFindingsKeeper>[0]
@@ -68,7 +68,7 @@ function lockFindings(dir: string): () => void {
 /** The OSV snapshot and the catalog's, by which the tags are judged. */
 const shown = ({ osv, catalog }: ReturnType<ReturnType<typeof keep>['report']>) => [osv, catalog]
 
-test('a judgement that fails is tried again, is logged once, and leaves a status that says so', async () => {
+longTest('a judgement that fails is tried again, is logged once, and leaves a status that says so', async () => {
   const bench = await unjudged()
   const path = join(bench.dir, 'derived', 'findings.db')
   mkdirSync(path)
@@ -103,7 +103,7 @@ test.each(telling(['deleted', 'damaged'], 'damaged'))(
   },
 )
 
-test('views that cannot be read fail a judgement, and neither the daemon nor its status', async () => {
+longTest('views that cannot be read fail a judgement, and neither the daemon nor its status', async () => {
   const bench = await unjudged()
   const path = join(bench.dir, 'derived', 'views', 'current-osv')
   renameSync(path, `${path}.aside`)
@@ -218,17 +218,20 @@ async function noteSignature(bench: FindingsBench, state: 'verified' | 'failed')
   await bench.store.exclusive(() => bench.store.catalog.putSignature({ ...row, isEnforced: true }, false))
 }
 
-test('other results of signatures, and other rules, have the tags judged again although nothing was published', async () => {
-  const bench = await unjudged()
-  await bench.judge()
-  const keeper = keep(bench)
-  expect(keeper.report().state).toBe('current')
-  const forget = (): Promise<void> => Promise.resolve(bench.forgetForm())
-  for (const change of [() => noteSignature(bench, 'failed'), forget]) {
-    await change()
-    expect(keeper.report().state).toBe('behind')
-    keeper.look()
-    await expect.poll(() => keeper.report()).toMatchObject({ state: 'current', judging: false })
-  }
-  expect(keeper.begun()).toBe(2)
-})
+longTest(
+  'other results of signatures, and other rules, have the tags judged again although nothing was published',
+  async () => {
+    const bench = await unjudged()
+    await bench.judge()
+    const keeper = keep(bench)
+    expect(keeper.report().state).toBe('current')
+    const forget = (): Promise<void> => Promise.resolve(bench.forgetForm())
+    for (const change of [() => noteSignature(bench, 'failed'), forget]) {
+      await change()
+      expect(keeper.report().state).toBe('behind')
+      keeper.look()
+      await expect.poll(() => keeper.report()).toMatchObject({ state: 'current', judging: false })
+    }
+    expect(keeper.begun()).toBe(2)
+  },
+)

@@ -224,7 +224,7 @@ test('of several SBOMs those count that list a package, with what they describe'
   await expectAgreement(bench)
 })
 
-test('VEX that was damaged and deleted is unread, for match and the tags, until it is fetched again', async () => {
+longTest('VEX that was damaged and deleted is unread, for match and the tags, until it is fetched again', async () => {
   const bench = await openFindingsBench()
   const { dir, sandbox, store } = bench
   const { owner, ecosystem, name, purl } = await opened(bench)

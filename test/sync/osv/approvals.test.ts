@@ -4,7 +4,7 @@ import { differences } from '../../support/mirror.ts'
 import type { Doc } from '../../guard/hostile.ts'
 import { bench, expectAgreement, synced } from '../fixtures.ts'
 import { LOWER, approve, attack } from './attacks.ts'
-import { telling } from '../../support/tables.ts'
+import { telling, longTest } from '../../support/tables.ts'
 
 const decisionOf = ({ store }: Bench, run: number) => store.quarantine.readQuarantine(run)?.decision
 const reject = ({ store }: Bench, run: number) =>
@@ -61,7 +61,7 @@ describe('records that leave the scope by their content', () => {
     expect(made.store.osv.countRecords()).toBe(0)
   })
 
-  test('are judged against what remains of an approved removal', async () => {
+  longTest('are judged against what remains of an approved removal', async () => {
     const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_SCOPE: 'npm' } })
     await made.run('osv')
     const { feed } = made.sandbox
@@ -76,7 +76,7 @@ describe('records that leave the scope by their content', () => {
     expect(made.store.osv.countRecords()).toBe(0)
   })
 
-  test('count as lost below the limits of removals', async () => {
+  longTest('count as lost below the limits of removals', async () => {
     const env = { PATCHMIRROR_OSV_SCOPE: '!Go', PATCHMIRROR_GUARD_LIMIT: 'changed=1% and 5' }
     const made = await bench({ sandbox: { records: 120, large: 0 }, env })
     await made.run('osv')

@@ -14,6 +14,7 @@ import { below, folder, signer } from '../air-gap.ts'
 import { spoken } from '../error-messages.ts'
 import { keyPair } from '../fixtures.ts'
 import { watch } from '../watched-inbox.ts'
+import { longTest } from '../../../support/tables.ts'
 
 const above = sharedBench({ sandbox: { records: 5 } }, 'feeds', 'osv')
 
@@ -140,7 +141,7 @@ test('after a start what the tag names is judged again: keys or data may be othe
   expect(questions(all).filter((line) => line.startsWith('GET /v2/acme/mirror/blobs/'))).toHaveLength(1)
 })
 
-test('an artifact that cannot be put into the folder leaves nothing of its download behind', async () => {
+longTest('an artifact that cannot be put into the folder leaves nothing of its download behind', async () => {
   const all = await followed()
   await all.publish()
   all.registry.behave({
@@ -154,7 +155,7 @@ test('an artifact that cannot be put into the folder leaves nothing of its downl
   expect(readdirSync(all.mirror.dir).filter((name) => name.startsWith('.pm-'))).toEqual([])
 })
 
-test('the folder of the inbox is made again, and keeps the newest bundles that wait', async () => {
+longTest('the folder of the inbox is made again, and keeps the newest bundles that wait', async () => {
   const all = await followed()
   await all.publish()
   rmSync(all.box, { recursive: true })
@@ -176,7 +177,7 @@ test('the folder of the inbox is made again, and keeps the newest bundles that w
   expect(all.inbox.status()).toMatchObject({ imported: 2 })
 })
 
-test('a download is given up when the daemon stops, and leaves nothing', async () => {
+longTest('a download is given up when the daemon stops, and leaves nothing', async () => {
   const all = await followed()
   await all.publish()
   all.registry.behave({
