@@ -231,6 +231,9 @@ async function publishOnce({ sandbox, store, writer, readers }: Fleet): Promise<
   return { storedMs, bytes, writes: own.length, visibleMs: lastServed - committed, skewMs: lastServed - first }
 }
 
+/** Requests after a publication until a reader has reported that it serves it: then it is idle. */
+const REPORTED = 2
+
 /**
  * Requests per second to the store that one idle reader makes, by its own counters: from one request to the first after so many
  * seconds. The time from one poll to the next is so long that any other span would have one more or one less.
@@ -238,6 +241,7 @@ async function publishOnce({ sandbox, store, writer, readers }: Fleet): Promise<
 async function idleRequests({ readers }: Fleet, span: number): Promise<number> {
   const [reader] = readers
   if (reader === undefined) throw new Error('there is no reader')
+  for (let left = REPORTED; left > 0; left--) await nextRequest(reader.url)
   const first = await nextRequest(reader.url)
   await delay(span * 1000)
   const last = await nextRequest(reader.url)
