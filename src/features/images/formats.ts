@@ -25,8 +25,7 @@ export const IMAGE_FORMATS: Readonly<Record<string, WriteImages>> = {
     'metadata:',
     `  name: ${nameOf(snapshot)}`,
     'spec:',
-    '  images:',
-    ...named(images).map((name) => `    - name: ${name}`),
+    ...sequence('  images:', images, (name) => `    - name: ${name}`),
   ],
   zarf: (images, snapshot) => [
     'kind: ZarfPackageConfig',
@@ -35,15 +34,13 @@ export const IMAGE_FORMATS: Readonly<Record<string, WriteImages>> = {
     'components:',
     '  - name: images',
     '    required: true',
-    '    images:',
-    ...named(images).map((name) => `      - ${name}`),
+    ...sequence('    images:', images, (name) => `      - ${name}`),
   ],
   'oc-mirror': (images) => [
     'kind: ImageSetConfiguration',
     'apiVersion: mirror.openshift.io/v2alpha1',
     'mirror:',
-    '  additionalImages:',
-    ...named(images).map((name) => `    - name: ${name}`),
+    ...sequence('  additionalImages:', images, (name) => `    - name: ${name}`),
   ],
 }
 
@@ -59,6 +56,12 @@ function writeSkopeo(images: readonly CatalogImage[]): string[] {
     }
   }
   return lines
+}
+
+/** Returns the lines of a list of all images. Without images it is an empty list: a key alone is null, which Zarf refuses. */
+function sequence(key: string, images: readonly CatalogImage[], line: (name: string) => string): string[] {
+  const names = named(images)
+  return names.length === 0 ? [`${key} []`] : [key, ...names.map(line)]
 }
 
 /** Returns the names of all images, each once, as text of YAML. Throws `usage` where they name no registry. */
@@ -81,7 +84,7 @@ function hostOf({ repository }: CatalogImage): string {
   )
 }
 
-/** Returns a name without the registry at its beginning, as `skopeo sync` names the copy. */
+/** Returns an image with a name without the registry at its beginning, as it is below the registry that it is copied to. */
 export function withoutRegistry<Image extends CatalogImage>(image: Image): Image {
   const host = registryIn(image.repository)
   return host === null ? image : { ...image, repository: image.repository.slice(host.length + 1) }
