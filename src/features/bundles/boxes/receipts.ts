@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { MirrorError } from '../../../base/errors.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { readNamedFile, replacePrivateFile } from '../../../base/files.ts'
 import { readSummary } from '../../../store/replication/summary.ts'
 import type { Writes } from '../../../store/writer.ts'
@@ -57,8 +57,7 @@ async function readReceipt(path: string): Promise<{ readonly bytes: Buffer; read
     const { header } = await readSummary([bytes])
     return { bytes, digest: header.digest }
   } catch (error) {
-    throw new MirrorError('bundle', `the receipt ${path} cannot be read: remove it, or bring it again`, {
-      cause: error,
-    })
+    const why = `the receipt ${path} cannot be read (${messageOf(error)}): remove it, or bring it again`
+    throw new MirrorError('bundle', why, { cause: error })
   }
 }

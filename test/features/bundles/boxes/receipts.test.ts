@@ -122,7 +122,7 @@ test('a receipt of another state, or one that cannot be read, lets the outbox se
   expect(troubles).toEqual([])
   expect(await change()).toBe('4 delta.bundle.zip')
   expect(troubles).toEqual([
-    expect.stringMatching(/^outbox: the receipt .*\.need cannot be read: remove it, or bring it again$/),
+    expect.stringMatching(/^outbox: the receipt .*\.need cannot be read \(.+\): remove it, or bring it again$/),
   ])
 })
 
