@@ -39,6 +39,7 @@ import { loadRuns } from './pages/runs/list.ts'
 import { loadRun } from './pages/runs/run.ts'
 import { loadSearch } from './pages/search.ts'
 import { loadSignIn } from './pages/sign-in.ts'
+import { loadTagFindings } from './pages/tags/findings.ts'
 import { loadTagsFeed } from './pages/tags/feeds.ts'
 import { loadTagChanges } from './pages/tags/page.ts'
 import { loadBundles } from './pages/transfer/bundles.ts'
@@ -324,6 +325,7 @@ const LOADERS: Readonly<Record<PagePath, LoadPage>> = {
   images: loadImages,
   tag: loadTag,
   avr: loadAvr,
+  'tag-findings': loadTagFindings,
   'tag-changes': loadTagChanges,
   'tag-changes.atom': loadTagsFeed,
   bundles: loadBundles,

@@ -21,7 +21,7 @@ export type PagePath =
   | ('' | 'search' | 'cve' | 'record' | 'ecosystems' | 'packages' | 'package')
   | ('changes' | 'changes.atom' | 'runs' | 'run')
   | ('patches' | 'images' | 'tag' | 'avr')
-  | ('tag-changes' | 'tag-changes.atom')
+  | ('tag-findings' | 'tag-changes' | 'tag-changes.atom')
   | ('bundles' | 'relay' | 'webhooks' | 'fleet' | 'sign-in')
 
 /** The entries of the navigation that pages belong to, in order; the one behind them is the contract. */

@@ -170,6 +170,11 @@ export const PAGES: readonly Page[] = [
     },
   },
   { ...IMAGES, path: 'tag', parameters: { id: 'The id of a tag.', ...ARTIFACTS } },
+  {
+    ...IMAGES,
+    path: 'tag-findings',
+    parameters: { id: 'The id of a tag.', at: 'Findings before those on the page.' },
+  },
   { ...IMAGES, path: 'avr', parameters: { id: 'The id of a set of artifacts.', ...ARTIFACTS } },
   { ...IMAGES, path: 'tag-changes', isList: true, parameters: { ...FORMAT, ...OLDER } },
   { ...IMAGES, ...ATOM, path: 'tag-changes.atom', parameters: OLDER },

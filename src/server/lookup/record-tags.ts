@@ -2,6 +2,7 @@ import { MirrorError } from '../../base/errors.ts'
 import type { TagsWithRecord } from '../../base/reports/records.ts'
 import { counted } from '../../base/text.ts'
 import { readFindings } from '../../store/findings/database.ts'
+import type { FindingsReads } from '../../store/findings/reads.ts'
 import type { RecordTags } from '../../store/findings/record-tags.ts'
 import { type JudgingSettings, notJudgedYet, whyNoTags } from '../../store/findings/words.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -41,9 +42,7 @@ export function readRecordTags(
     const state = reads.readState()
     const counts = reads.countTags()
     if (state === null || state.beganAt === null) return notJudgedYet(counts)
-    const { osv, catalog } = state
-    const isJudged = reads.isWhole() && !reads.hasUnread()
-    const isCurrent = isJudged && isServed(snapshots, 'osv', osv) && isServed(snapshots, 'catalog', catalog)
+    const isCurrent = isJudgedByServed(reads, snapshots) && !reads.hasUnread()
     return { ...reads.listTagsWith(record), counts, isCurrent }
   })
   return found ?? notJudgedYet(null)
@@ -74,6 +73,12 @@ function joined(first: KnownRecordTags, others: readonly KnownRecordTags[]): Kno
   const distinct = new Set(tags.map(({ id }) => id)).size
   const tagCount = Math.max(distinct, ...found.map((one) => one.tagCount))
   return { tags, tagCount, counts: first.counts, isCurrent: found.every((one) => one.isCurrent) }
+}
+
+/** Whether all tags are judged by the records and the catalog that are served; SBOMs and VEX that are damaged aside. */
+export function isJudgedByServed(reads: FindingsReads, snapshots: Reads['snapshots']): boolean {
+  const { osv = '', catalog = null } = reads.readState() ?? {}
+  return reads.isWhole() && isServed(snapshots, 'osv', osv) && isServed(snapshots, 'catalog', catalog)
 }
 
 function isServed(snapshots: Reads['snapshots'], source: 'osv' | 'catalog', id: string | null): boolean {

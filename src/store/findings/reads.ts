@@ -1,6 +1,7 @@
 import type { Db } from '../database/sqlite.ts'
 import { queries } from '../database/query.ts'
 import { createRecordTags } from './record-tags.ts'
+import { createTagList } from './tag-list.ts'
 
 /** Numbers of findings; a finding is a record about a package in a version. Those that VEX rules out are only in `suppressed`. */
 export interface FindingCounts {
@@ -162,8 +163,11 @@ export function createFindingsReads(db: Db) {
     ),
     /** Tags, and those of them whose SBOM was read. */
     countTags: (): { tags: number; judged: number } => counts.get() ?? { tags: 0, judged: 0 },
+    /** JSON: for each SBOM of a tag the further names of what it describes. */
+    readTagImages: value<[id: number], string>('SELECT images FROM tag WHERE id = ?'),
     /** The tags with a record among their findings. */
     listTagsWith: createRecordTags(db),
+    ...createTagList(db),
     ...createFindingsLog(db),
   }
 }

@@ -152,7 +152,7 @@ export function readKnown(dir: string) {
 }
 
 /** Matches each SBOM of a tag. */
-async function matchSboms<T>(
+export async function matchSboms<T>(
   { dir, config }: Bench,
   tag: string,
   use: (sbom: InputSbom, result: MatchResult) => T,

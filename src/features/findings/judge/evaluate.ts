@@ -9,7 +9,7 @@ import type { StoredFinding } from '../../../store/findings/writes.ts'
 import { packageKey } from '../../../base/identity/names.ts'
 import { folderOf } from '../../scanners/store/generations.ts'
 import type { Views } from '../../scanners/store/reads.ts'
-import { type StoredAsked, readAsked } from './asked.ts'
+import { type StoredAsked, readAsked } from '../../../store/findings/asked.ts'
 import { writeNames } from './names.ts'
 import type { IsPatched } from './patches.ts'
 

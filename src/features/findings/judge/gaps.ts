@@ -1,6 +1,6 @@
 import { type Comparison, whyPartly, whyUncompared } from '../../match/judging/compared.ts'
 import type { ComponentGap, FindingComponent, FindingsStore } from '../../../store/findings/writes.ts'
-import { type StoredAsked, readAsked } from './asked.ts'
+import { type StoredAsked, readAsked } from '../../../store/findings/asked.ts'
 import type { Evaluate } from './evaluate.ts'
 import { type RecordedEcosystems, ecosystemsOf } from '../../match/judging/package-source.ts'
 

@@ -2,7 +2,7 @@ import { cvesOf, listDonePlaces, patchListState, patchPlaces } from '../../match
 import { findEcosystem } from '../../../base/versions/ecosystems.ts'
 import type { FindingsStore } from '../../../store/findings/writes.ts'
 import { type DuringReads, catalogOf, expectCatalog } from './during.ts'
-import { type StoredAsked, readAsked } from './asked.ts'
+import { type StoredAsked, readAsked } from '../../../store/findings/asked.ts'
 import { readNames } from './names.ts'
 import { createTally, hiddenOf } from './tally.ts'
 

@@ -136,19 +136,25 @@ function cellsOf(call: PageCall, row: ImageRow, isUnknown: boolean): (Cell | Cel
   return [
     named,
     tag.id.length <= 500 ? link(tag.name, call.ui('tag', { id: tag.id })) : plain(tag.name),
-    ...countCells(row, isUnknown),
+    ...countCells(call, row, isUnknown),
     when,
     of === null ? none : digest(of),
   ]
 }
 
 /** With a fix, critical, high and all findings of a tag: numbers only where its SBOM is judged. */
-function countCells(row: ImageRow, isUnknown: boolean): Cell[] {
+function countCells({ ui }: PageCall, row: ImageRow, isUnknown: boolean): Cell[] {
   const found = judged(row)
   const none = plain(null)
   if (found !== null) {
     const part = found.notJudged === 0 ? {} : { note: `${counted(found.notJudged, 'package')} not judged` }
-    return [count(found.fixable), count(found.critical), count(found.high), { ...count(found.findings), ...part }]
+    const list = found.owner.length <= 500 ? { href: ui('tag-findings', { id: found.owner }) } : {}
+    return [
+      count(found.fixable),
+      count(found.critical),
+      count(found.high),
+      { ...count(found.findings), ...list, ...part },
+    ]
   }
   if (isUnknown) return [none, none, none, none]
   const why = row.findings?.refusal ?? null

@@ -72,7 +72,13 @@ function findingBlocks(call: PageCall, id: string): Block[] {
     title: 'Findings of this mirror',
     note: 'What this mirror finds in the SBOM of the tag by its own records; the service may count others.',
   }
-  const more: Block = { kind: 'facts', rows: [['all tags', link('changes of findings', call.ui('tag-changes'))]] }
+  const more: Block = {
+    kind: 'facts',
+    rows: [
+      ['one by one', link('findings of this tag', call.ui('tag-findings', { id }))],
+      ['all tags', link('changes of findings', call.ui('tag-changes'))],
+    ],
+  }
   return [heading, ...blocks, more, ...changesBlocks(call, found.changes, 'nothing changed')]
 }
 

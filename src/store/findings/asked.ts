@@ -1,6 +1,6 @@
-import { type Identity, type Question, decisiveName } from '../../../base/identity/identity.ts'
-import { findEcosystem } from '../../../base/versions/ecosystems.ts'
-import type { FindingComponent } from '../../../store/findings/writes.ts'
+import { type Identity, type Question, decisiveName } from '../../base/identity/identity.ts'
+import { findEcosystem } from '../../base/versions/ecosystems.ts'
+import type { FindingComponent } from './writes.ts'
 
 /** Who a stored component is, as far as it is judged by that. */
 type StoredIdentity = Pick<Identity, 'ecosystem' | 'version' | 'questions' | 'doubt'>
