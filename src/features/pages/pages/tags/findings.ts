@@ -42,13 +42,14 @@ function tableOf(call: PageCall, found: FindingsReads, tag: TagFindings): Block 
   const findings = found.listFindingsPage(tag.id, PAGE, at)
   const isCurrent = isJudgedByServed(found, call.reads.snapshots)
   const pageAt = (next: number): string => call.ui('tag-findings', { id: tag.owner, at: next === 0 ? null : next })
-  const { rows, unread } = rowsOf(call, found, { tag, findings, isCurrent })
+  const { rows, unread, isCompared } = rowsOf(call, found, { tag, findings, isCurrent })
   const notes = [
     ...(findings.length < all && findings.length > 0
       ? [`${grouped(at + 1)} to ${grouped(at + findings.length)} of ${grouped(all)}`]
       : []),
     ...(isCurrent && !found.hasUnread() ? [] : [JUDGED_BEFORE]),
     ...(isCurrent ? [] : ['what other tags have is shown after that']),
+    ...(isCurrent && !isCompared ? ['no other tags are compared, since this one names no repository'] : []),
     ...(unread === 0 ? [] : [`${counted(unread, 'record')} not read here: not stored now, damaged, or too many bytes`]),
     'a package that is listed by several package URLs counts once',
   ]
@@ -70,7 +71,7 @@ interface Shown {
   readonly isCurrent: boolean
 }
 
-/** Returns the rows of a page, and how many of its records were not read. */
+/** Returns the rows of a page, how many of its records were not read, and whether other tags were compared. */
 function rowsOf(call: PageCall, found: FindingsReads, { tag, findings, isCurrent }: Shown) {
   const said = call.views((views) => {
     const read = createRecordReader(views)
@@ -96,7 +97,7 @@ function rowsOf(call: PageCall, found: FindingsReads, { tag, findings, isCurrent
     one.suppressed === 1 || others === null ? plain(null) : elsewhere(others(one)),
     time(seen.get(`${one.record} ${one.name}`) ?? null, call.now),
   ])
-  return { rows, unread: findings.filter((one) => saidOf(one) === null).length }
+  return { rows, unread: findings.filter((one) => saidOf(one) === null).length, isCompared: others !== null }
 }
 
 /** Leads to the page of the CVE that a finding is about, where it is one. */

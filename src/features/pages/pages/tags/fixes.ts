@@ -69,8 +69,10 @@ function saidOf(record: OsvRecord, vendor: string | undefined, questions: readon
       const named = (readAsked(component)?.questions ?? []).filter((one) => isNamed(record, one, vendor))
       if (named.length === 0) return null
       const isFixed = named.some((now) =>
-        questions.some(({ version }) =>
-          remedyFor(record, asked({ ...now, version }), vendor).fixed.some((fix) => isReached(fix, now)),
+        questions.some(
+          ({ by, version }) =>
+            by === now.by &&
+            remedyFor(record, asked({ ...now, version }), vendor).fixed.some((fix) => isReached(fix, now)),
         ),
       )
       return isFixed ? 'fixed' : 'clear'
