@@ -16,7 +16,8 @@ interface ImagesOptions extends GlobalOptions {
   since?: string
   format?: string
   rewrite?: string
-  check?: string
+  /** HOST/PREFIX; true: the registry of the settings. */
+  check?: string | true
   json?: boolean
 }
 
@@ -25,12 +26,12 @@ interface ImagesOptions extends GlobalOptions {
  * with 3.
  */
 export async function imagesCommand(options: ImagesOptions): Promise<number> {
-  const { format = 'text', check } = options
+  const { format = 'text' } = options
   const write = Object.hasOwn(IMAGE_FORMATS, format) ? IMAGE_FORMATS[format] : undefined
   if (write === undefined)
     throw new MirrorError('usage', `--format takes one of: ${Object.keys(IMAGE_FORMATS).join(', ')}, not ${format}`)
-  if (check !== undefined) refuseOtherPlace(check)
   const { config } = settings(options, false, [])
+  const check = placeToCheck(options.check, config)
   const isJson = options.json === true
   let listed: ListedImages
   try {
@@ -40,7 +41,7 @@ export async function imagesCommand(options: ImagesOptions): Promise<number> {
   }
   for (const line of isJson ? [] : [...listed.doubts, ...listed.notes]) note(visibleLines(line))
   const isWhole = listed.doubts.length === 0
-  if (check === undefined) {
+  if (check === null) {
     if (isJson) printJson(listed)
     else for (const line of [headOf(listed), ...write(listed.images, listed.snapshot)]) print(line)
     return isWhole ? 0 : UNKNOWN
@@ -78,9 +79,18 @@ function headOf({ snapshot, asOf, since }: ListedImages): string {
   return since === null ? head : `${head}: tags that are new or changed since catalog ${since}`
 }
 
-function refuseOtherPlace(place: string): void {
-  if (isRegistryPlace(place)) return
-  throw new MirrorError('usage', `--check takes HOST or HOST/PREFIX, such as registry.example.com/mirror, not ${place}`)
+/** Returns the registry that is asked: the named one, or that of the settings; null: none is. Throws `usage`. */
+function placeToCheck(asked: ImagesOptions['check'], { images }: Config): string | null {
+  if (asked === undefined) return null
+  if (asked === true) {
+    if (images.registry !== null) return images.registry
+    throw new MirrorError(
+      'usage',
+      '--check names no registry, and images.registry is not set: set it, or name HOST/PREFIX',
+    )
+  }
+  if (isRegistryPlace(asked)) return asked
+  throw new MirrorError('usage', `--check takes HOST or HOST/PREFIX, such as registry.example.com/mirror, not ${asked}`)
 }
 
 /** Returns the images with names that begin with TO in place of FROM. Throws `usage`. */

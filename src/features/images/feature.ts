@@ -12,8 +12,8 @@ const IMAGES_VERBS: readonly VerbPart[] = [
       ['--format <name>', `for this tool: ${Object.keys(IMAGE_FORMATS).join(', ')}; default: text`],
       ['--rewrite <from=to>', 'begin names with TO in place of FROM; "=registry.example.com/" names the registry'],
       [
-        '--check <registry/prefix>',
-        'look which of them this registry has, by their digests; with --format: list the others for that tool',
+        '--check [registry/prefix]',
+        'look which of them this registry has, default: images.registry; with --format: list the others for that tool',
       ],
       JSON_FLAG,
     ],

@@ -236,6 +236,23 @@ describe('a registry', () => {
     expect([code, out]).toEqual([3, expect.stringMatching(/3 images: 0 in the registry, 3 missing, 0 not known/)])
   })
 
+  test('is that of the settings where --check names none, and an error where the settings name none either', async () => {
+    const registry = await startRegistry()
+    const { dir } = await mirrored()
+    const env = { PATCHMIRROR_DATA_DIR: dir, DOCKER_CONFIG: dir }
+    const place = `${registry.host}/mirror`
+    const words = ['images', '--check', '--json']
+    const { code, out } = await run(words, { ...env, PATCHMIRROR_IMAGES_REGISTRY: place }, dir)
+    const { images } = JSON.parse(out) as Listed
+    expect([code, images.map(({ is }) => is)]).toEqual([3, ['missing', 'missing', 'missing']])
+    expect(registry.seen.map(({ url }) => url)).toContain(
+      `/v2/mirror/${images[0]?.repository}/manifests/${images[0]?.digest}`,
+    )
+    const none = await run(words, env, dir)
+    expect(none.code).toBe(2)
+    expect(none.err).toContain('--check names no registry, and images.registry is not set: set it, or name HOST/PREFIX')
+  })
+
   test('that is none, or does not let anybody in, does not say that images are missing', async () => {
     const registry = await startRegistry({ ping: 404 })
     const states = async (): Promise<(string | undefined)[]> =>
