@@ -1,8 +1,11 @@
 import type { Config } from '../../config/schema.ts'
 import { MirrorError } from '../../base/errors.ts'
 import type { Presence } from '../../store/catalog/in-registry.ts'
-import { expectOwn404, expectRegistry, hasManifest, isTooMany, openRepository } from '../bundles/oci/registry.ts'
+import { expectOwn404, expectRegistry, hasManifest, openRepository } from '../bundles/oci/registry.ts'
 import { type RegistryReference, readReference } from '../../config/kinds/oci-reference.ts'
+import { retryAfterMs, statusOf } from '../../upstream/http/errors.ts'
+import { type Delay, createRetrying } from '../../upstream/http/retry.ts'
+import { realDelay } from '../../upstream/client.ts'
 import { type CatalogImage, pinned, withoutRegistry } from './formats.ts'
 
 type Network = Pick<Config, 'upstream' | 'network'>
@@ -10,18 +13,29 @@ type Unknown = Extract<Presence, { is: 'not known' }>
 
 /** Repositories that are asked at a time. */
 const AT_ONCE = 8
-/** Requests in a row without an answer, or with the answer that they are too many, after which a registry is asked no more. */
+/** Requests in a row without an answer, or with the answer to come later, after which a registry is asked no more. */
 const GIVE_UP = 3
+/** The longest time that all requests of a check wait together because the registry asks for it, milliseconds: an hour for `AT_ONCE`. */
+const MOST_WAIT_MS = AT_ONCE * 3_600_000
+
+/** What is called while a check goes on. */
+interface Hearing {
+  /** Called for each image as it is known. */
+  readonly onAnswer?: (image: CatalogImage, presence: Presence) => void
+  /** Called before a pause that the registry asks for, milliseconds. */
+  readonly onWait?: (ms: number) => void
+  readonly delay?: Delay
+}
 
 /**
- * Asks a registry for each image by its digest (HEAD), each once. `place`: HOST/PREFIX; the repositories are below it, without their
- * registry. `onAnswer` is called for each image as it is known.
+ * Asks a registry for each image by its digest (HEAD), each until it is answered: a Retry-After is waited for, within the rule of
+ * `upstream` and `MOST_WAIT_MS`. `place`: HOST/PREFIX; the repositories are below it, without their registry.
  */
 export async function checkImages(
   network: Network,
   place: string,
   images: readonly CatalogImage[],
-  onAnswer: (image: CatalogImage, presence: Presence) => void = () => undefined,
+  { onAnswer = () => undefined, onWait = () => undefined, delay = realDelay }: Hearing = {},
 ): Promise<ReadonlyMap<string, Presence>> {
   const byName = new Map(images.map((one) => [pinned(one), one]))
   const repositories = [...Map.groupBy(byName.values(), (one) => one.repository).values()]
@@ -30,7 +44,7 @@ export async function checkImages(
     found.set(pinned(image), presence)
     onAnswer(image, presence)
   }
-  const ask = createAsking()
+  const ask = createAsking(network, delay, onWait)
   const work = async (): Promise<void> => {
     for (let next = repositories.pop(); next !== undefined; next = repositories.pop())
       await askRepository({ network, place, ask, tell }, next)
@@ -68,18 +82,26 @@ async function askRepository({ network, place, ask, tell }: Asking, images: read
 }
 
 /** Returns what makes requests of a registry; where it does not answer, no more of them: the rest is not known for the same reason. */
-function createAsking() {
+function createAsking({ upstream }: Network, delay: Delay, onWait: (ms: number) => void) {
   let inRow = 0
+  let waitedMs = 0
   let silence: Unknown | null = null
+  const waiting = (_: unknown, ms: number): void => {
+    waitedMs += ms
+    onWait(ms)
+  }
+  const mayRepeat = (error: unknown): boolean =>
+    silence === null && waitedMs < MOST_WAIT_MS && retryAfterMs(error) !== null
+  const retrying = createRetrying(upstream, new AbortController().signal, delay, waiting, mayRepeat)
   return async <T>(work: () => Promise<T>): Promise<T | Unknown> => {
     if (silence !== null) return silence
     try {
-      const answer = await work()
+      const answer = await retrying(work)
       inRow = 0
       return answer
     } catch (error) {
       const unknown = unknownFor(error)
-      inRow = unknown.code === 'upstream_unreachable' || isTooMany(error) ? inRow + 1 : 0
+      inRow = unknown.code === 'upstream_unreachable' || isAskedLater(error) ? inRow + 1 : 0
       if (inRow === GIVE_UP)
         silence = {
           ...unknown,
@@ -89,6 +111,11 @@ function createAsking() {
       return unknown
     }
   }
+}
+
+/** Whether an error is the answer that there were too many requests, or names a time for the next. */
+function isAskedLater(error: unknown): boolean {
+  return statusOf(error) === 429 || retryAfterMs(error) !== null
 }
 
 /** Returns that it is not known, with the reason. Throws what says nothing about the registry. */

@@ -46,7 +46,7 @@ export async function imagesCommand(options: ImagesOptions): Promise<number> {
     else for (const line of [headOf(listed), ...write(listed.images, listed.snapshot)]) print(line)
     return isWhole ? 0 : UNKNOWN
   }
-  const found = await checkImages(config, check, listed.images)
+  const found = await checkImages(config, check, listed.images, { onWait: createWaitNote(check) })
   const states = listed.images.map((image) => ({ image, presence: presenceOf(found, image) }))
   if (isJson) printJson({ ...listed, images: states.map(stateJson) })
   else if (options.format === undefined) for (const line of checkLines(states, listed)) print(visibleLines(line))
@@ -77,6 +77,15 @@ function printRest(states: readonly ImageState[], listed: ListedImages, write: W
 function headOf({ snapshot, asOf, since }: ListedImages): string {
   const head = `# catalog ${snapshot}, as of ${asOf}`
   return since === null ? head : `${head}: tags that are new or changed since catalog ${since}`
+}
+
+/** Returns what tells once that a registry wants to be asked later. */
+function createWaitNote(place: string): (ms: number) => void {
+  let isTold = false
+  return (ms) => {
+    if (!isTold) note(`${place} asks to wait, ${Math.ceil(ms / 1000)} s at first: the check goes on by itself`)
+    isTold = true
+  }
 }
 
 /** Returns the registry that is asked: the named one, or that of the settings; null: none is. Throws `usage`. */

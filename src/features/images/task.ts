@@ -62,12 +62,13 @@ export async function performRegistryCheck(task: RegistryTask, now = Date.now): 
   }
   keep({})
   let next = now() + KEEP_MS
-  const answers = await checkImages(config, registry, [...due.values()], (image, presence) => {
+  const onAnswer = (image: CatalogImage, presence: Presence): void => {
     known.set(keyOf(image), { ...presence, at: now() })
     if (now() < next) return
     keep({})
     next = now() + KEEP_MS
-  })
+  }
+  const answers = await checkImages(config, registry, [...due.values()], { onAnswer })
   const unknown = [...answers.values()].filter((one) => one.is === 'not known')
   const note = keep(due.size === known.size ? checkedBy([...answers.values()], toIso(now())) : {})
   return { sum: sumOf(note), why: unknown[0]?.why ?? null }

@@ -47,6 +47,15 @@ export function statusError(
   return new StatusError('upstream_status', message, status, wait)
 }
 
+/** Creates the error for an error status of another server than the service, with the wait that it asks for. */
+export function answerError(
+  code: 'upstream_status' | 'upstream_not_found' | 'upstream_auth',
+  message: string,
+  { status, headers }: Pick<RawAnswer, 'status' | 'headers'>,
+): MirrorError {
+  return new StatusError(code, message, status, readRetryAfter(headers['retry-after'], Date.now()))
+}
+
 /** Creates the error for a refusal by the service: 401 is about the credential, 403 about the one path. */
 export function refusalError(status: 401 | 403, message: string): MirrorError {
   return new StatusError('upstream_auth', message, status, null)

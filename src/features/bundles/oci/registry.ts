@@ -4,6 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { sha256Hex } from '../../../base/digest.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { PRIVATE_FILE } from '../../../base/files.ts'
+import { answerError } from '../../../upstream/http/errors.ts'
 import type { RawAnswer } from '../../../upstream/http/transport.ts'
 import { type Descriptor, EMPTY, MANIFEST_TYPE, MOST_MANIFEST, describeBytes } from './artifact.ts'
 import { isLoopbackName, isPrivateHost } from './hosts.ts'
@@ -85,11 +86,6 @@ export async function expectOwn404({ session, reference, base }: Repository): Pr
     'upstream_shape',
     `${place}: its 404 is not that of a registry, so it says nothing of the image`,
   )
-}
-
-/** Whether an error is the answer that there were too many requests. */
-export function isTooMany(error: unknown): boolean {
-  return error instanceof MirrorError && error.fields?.['status'] === '429'
 }
 
 /** Returns the digest that the name has now: as the registry says it, or of the bytes where it does not. */
@@ -291,7 +287,7 @@ async function expect(
   if (status === 401 || status === 403)
     throw new MirrorError('upstream_auth', `${text}: the user name in Docker's settings file has no right to it`)
   const code = status === 404 ? 'upstream_not_found' : 'upstream_status'
-  throw new MirrorError(code, text, { fields: { status: String(status) } })
+  throw answerError(code, text, answer)
 }
 
 /** Returns the first code of a registry's errors, ready to follow a text. */

@@ -3,6 +3,7 @@ import { createTrusted } from '../../../base/connections/network.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { VERSION } from '../../../base/version.ts'
 import { agentName } from '../../../upstream/client.ts'
+import { answerError } from '../../../upstream/http/errors.ts'
 import { type RawAnswer, type RawRequest, createTransport, faultNotes } from '../../../upstream/http/transport.ts'
 import { isLoopbackName } from './hosts.ts'
 import { type Challenge, type RegistryCredential, credentialAdvice, readChallenge, readCredential } from './login.ts'
@@ -163,8 +164,11 @@ async function readToken(
     const token = tokenIn(bytes)
     if (token !== null) return token
   }
+  const { status } = answer
+  if (status === 429 || status >= 500)
+    throw answerError('upstream_status', `${host} gives no token: status ${status}`, answer)
   const advice = credential === null ? `: ${credentialAdvice(host)}` : ': it refuses the user name or password'
-  throw new MirrorError('upstream_auth', `${host} gives no token (status ${answer.status})${advice}`)
+  throw new MirrorError('upstream_auth', `${host} gives no token (status ${status})${advice}`)
 }
 
 function tokenIn(bytes: Buffer): string | null {
