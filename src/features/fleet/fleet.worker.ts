@@ -12,7 +12,7 @@ import type { Transport } from '../../upstream/http/transport.ts'
 import { type SigningKey, fleetTrust } from '../bundles/format/keys.ts'
 import { createLeaseKeeper, createSoleKeeper } from './lease/keeper.ts'
 import { createLeaseProof } from './lease/proof.ts'
-import { createNotifier, notifyMirrors } from './look/notify.ts'
+import { createMissed, createNotifier, notifyMirrors } from './look/notify.ts'
 import type { Takeover } from './look/message.ts'
 import { type FleetNode, startNode } from './node.ts'
 import type { GenerationFacts, Generations, NodeReport } from './turn.ts'
@@ -55,7 +55,7 @@ export interface FromFleet {
   readonly traffic: StoreCounters
   /** The id of this mirror. */
   readonly own: string
-  /** Why not all other mirrors could be notified of the last generation; null: they were. */
+  /** What follows from it that not all other mirrors could be notified of the last generation; null: they were. */
   readonly unnotified: string | null
 }
 
@@ -159,10 +159,7 @@ async function openNode(
       store,
       now: Date.now,
       waitUntil,
-      notify: (keys, generation) => {
-        const onNotified = (why: string | null): void => void (live.unnotified = why)
-        return notifyMirrors({ store, own: owner, keys, transport: notifier, onNotified }, generation)
-      },
+      notify: createNotify(live, { store, own: owner, transport: notifier }),
     }),
     pollMs: () => live.settings.pollSeconds * 1000,
     onReport(report) {
@@ -176,6 +173,19 @@ async function openNode(
   })
   void written.then(() => node.expect(Infinity)) // one that did not know this mirror may be about to publish
   return { node, store, ending, notifier, tell, announcing: setInterval(() => void tell(), ANNOUNCE_MS) }
+}
+
+/** Returns what notifies the other mirrors of a generation, and notes what follows where one cannot be. */
+function createNotify(
+  live: Live,
+  sending: Pick<Parameters<typeof notifyMirrors>[0], 'store' | 'own' | 'transport'>,
+): ReplicaOptions['notify'] {
+  const missed = createMissed(
+    () => live.settings.maxLagSeconds * 1000,
+    () => performance.now(),
+  )
+  const onNotified = (effect: string | null): void => void (live.unnotified = effect)
+  return (keys, generation) => notifyMirrors({ ...sending, keys, missed, onNotified }, generation)
 }
 
 /** Returns what writes what a mirror says of itself. */

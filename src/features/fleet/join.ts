@@ -186,11 +186,7 @@ function logUnnotified(log: Pick<Logger, 'info'>, before: string | null, unnotif
   if (unnotified === before) return
   if (unnotified === null)
     log.info({}, 'fleet: all other mirrors are notified of generations before they are published')
-  else
-    log.info(
-      {},
-      `fleet: not all other mirrors can be notified of generations, so these begin after two polls: ${unnotified}`,
-    )
+  else log.info({}, `fleet: not all other mirrors can be notified of generations, ${unnotified}`)
 }
 
 /** The thread of a fleet as the rest of the program sees it. */

@@ -11,7 +11,7 @@ export interface FleetKnowledge {
   report: NodeReport | null
   /** The id of this mirror in its fleet; null before the first report. */
   own: string | null
-  /** Why not all other mirrors could be notified of the last generation; null: they were. */
+  /** What follows from it that not all other mirrors could be notified of the last generation; null: they were. */
   unnotified: string | null
   traffic: StoreCounters | null
   /** The generation that is served; 0: none. */

@@ -5,7 +5,7 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { KeyTrust } from '../../../src/features/bundles/format/keys.ts'
-import { createNotifier, delayOf, notifyMirrors } from '../../../src/features/fleet/look/notify.ts'
+import { createMissed, createNotifier, delayOf, notifyMirrors } from '../../../src/features/fleet/look/notify.ts'
 import { LOOK_PATH, type Takeover, sealLook } from '../../../src/features/fleet/look/message.ts'
 import { addressForMirrors, lookRoute } from '../../../src/features/fleet/look/route.ts'
 import { nothingKnown } from '../../../src/features/fleet/knowledge.ts'
@@ -124,10 +124,11 @@ function openStore() {
   mkdirSync(root)
   const store = createFolderStore(`file://${root}`)
   onTestFinished(() => store.close())
-  const add = async (id: string, address: string | null, stopped = false): Promise<string> => {
+  const add = async (id: string, address: string | null, more: Partial<ReaderReport> = {}): Promise<string> => {
     const at = '2026-05-01T00:00:00.000Z'
     const seen = { site: null, role: 'reader', leads: false, generation: 7, lagSeconds: 0, version: '1', at }
-    await writeReader(store, { id, name: `mirror-${id.slice(0, 2)}`, address, stopped, ...seen } satisfies ReaderReport)
+    const name = `mirror-${id.slice(0, 2)}`
+    await writeReader(store, { id, name, address, stopped: false, ...seen, ...more } satisfies ReaderReport)
     return join(root, 'readers', `${id}.json`)
   }
   return { store, add }
@@ -136,12 +137,12 @@ function openStore() {
 const OWN = '00'.repeat(16)
 
 /** Tells all mirrors of generation 8, and returns what they answered, and why not all were notified. */
-async function tell(store: ObjectStore) {
+async function tell(store: ObjectStore, missed = createMissed(() => 60_000, Date.now), generation = 8) {
   const transport = createNotifier(nodeConfig(folder()).upstream)
   let why: string | null = null
   const onNotified = (given: string | null): void => void (why = given)
   try {
-    const took = await notifyMirrors({ store, own: OWN, keys: [signer()], transport, onNotified }, 8)
+    const took = await notifyMirrors({ store, own: OWN, keys: [signer()], transport, missed, onNotified }, generation)
     return { took, why }
   } finally {
     await transport.close()
@@ -157,7 +158,7 @@ describe('the mirror that publishes', () => {
     await add(ID, mirrors[0]?.url ?? '')
     await add(other, `${mirrors[1]?.url ?? ''}/`)
     const gone = await add('ee'.repeat(16), null)
-    await add('ff'.repeat(16), null, true)
+    await add('ff'.repeat(16), null, { stopped: true })
     const hourAgo = Date.now() / 1000 - 3600
     utimesSync(gone, hourAgo, hourAgo)
     const { took, why } = await tell(store)
@@ -166,8 +167,8 @@ describe('the mirror that publishes', () => {
   })
 
   test.each([
-    ['has no address', () => Promise.resolve(null), /^mirror-ab has no address/],
-    ['does not listen', () => Promise.resolve('http://127.0.0.1:1'), /^mirror-ab at http:\/\/127\.0\.0\.1:1: /],
+    ['has no address', () => Promise.resolve(null), /: mirror-ab has no address/],
+    ['does not listen', () => Promise.resolve('http://127.0.0.1:1'), /: mirror-ab at http:\/\/127\.0\.0\.1:1: /],
     ['does not answer', silent, /no answer in time$/],
     ['is another mirror', async () => (await mirrorAt(7, { id: 'cd'.repeat(16) })).url, /it answered 403$/],
     ['is behind', async () => (await mirrorAt(6)).url, /it does not have the generation before$/],
@@ -178,6 +179,48 @@ describe('the mirror that publishes', () => {
     const { took, why } = await tell(store)
     expect(took).toBeNull()
     expect(why).toMatch(reason)
+  })
+})
+
+test('a mirror that is dead delays the others no longer than until it is behind; one that is alive delays them each time', async () => {
+  const { store, add } = openStore()
+  const [dead, deaf, other] = ['cd', 'ee', '12'].map((byte) => byte.repeat(16)) as [string, string, string]
+  const mirrors = [await mirrorAt(7), await mirrorAt(7, { id: other })]
+  await add(ID, mirrors[0]?.url ?? '')
+  await add(other, mirrors[1]?.url ?? '')
+  await add(dead, 'http://127.0.0.1:1')
+  const clock = { at: 0 }
+  const missed = createMissed(
+    () => 60_000,
+    () => clock.at,
+  )
+  const next = async (generation: number, after: number) => {
+    clock.at += after
+    for (const { known } of mirrors) known.report = reportAt(generation - 1)
+    return tell(store, missed, generation)
+  }
+  expect(await next(8, 0)).toMatchObject({
+    took: null,
+    why: expect.stringMatching(/^so these begin after two polls: mirror-cd at /) as string,
+  })
+  expect(mirrors.map(({ looks }) => looks)).toEqual([[8], [8]])
+  // It may still learn of it by its poll. A generation that was not published in the end is not missed.
+  expect((await next(9, 59_000)).took).toBeNull()
+  expect((await next(8, 1000)).took).toBeNull()
+  expect(await next(9, 0)).toMatchObject({
+    took: [TOOK, TOOK],
+    why: expect.stringMatching(/^but none is delayed: mirror-cd at /) as string,
+  })
+  // One that cannot be reached says what it serves, so it learns of generations by its polls.
+  await add(deaf, 'http://127.0.0.1:1', { generation: 8 })
+  expect(await next(9, 0)).toMatchObject({
+    took: null,
+    why: expect.stringMatching(/^so these .*: mirror-ee at /) as string,
+  })
+  await add(deaf, 'http://127.0.0.1:1', { generation: 9, at: '2026-05-01T00:02:00.000Z' })
+  expect(await next(10, 120_000)).toMatchObject({
+    took: null,
+    why: expect.stringMatching(/^so these .*: mirror-ee at /) as string,
   })
 })
 

@@ -67,6 +67,9 @@ test('mirrors that are notified of a generation begin to serve it together and s
   const late = await change([leader])
   expect(late.delay).toBe(LONGEST_MS)
   await leader.said(/not all other mirrors can be notified of generations, so these begin after two polls: b at http:/)
+  // Once it is known to be behind, nobody waits for it.
+  await expect.poll(async () => (await change([leader])).delay, { timeout: 120_000 }).toBeLessThan(LONGEST_MS)
+  await leader.said(/not all other mirrors can be notified of generations, but none is delayed: b at http:/)
 })
 
 test('a mirror that cannot write what it says of itself reports that, because it is notified of nothing', async () => {

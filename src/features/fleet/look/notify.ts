@@ -15,8 +15,35 @@ interface NotifyDeps {
   readonly own: string
   readonly keys: readonly SigningKey[]
   readonly transport: Pick<Transport, 'send'>
-  /** Why not all can be notified; null: they were. */
-  readonly onNotified: (why: string | null) => void
+  /** Those that could not be notified before. */
+  readonly missed: MissedMirrors
+  /** What follows from it that not all can be notified; null: they were. */
+  readonly onNotified: (effect: string | null) => void
+}
+
+/** The mirrors of a fleet that could not be notified, from one generation to the next. */
+interface MissedMirrors {
+  /** Notes that a mirror was notified. */
+  heard(mirror: ReaderReport): void
+  /**
+   * Notes that a mirror could not be notified of a generation. Returns whether the others wait for it: not if it was missed `patienceMs`
+   * ago, has reported nothing since, and does not serve the generation before, so that it does not follow by its polls either.
+   */
+  isAwaited(mirror: ReaderReport, generation: number): boolean
+}
+
+/** `patienceMs`: how far a mirror may be behind and be ready, milliseconds; `clock`: milliseconds that are never set. */
+export function createMissed(patienceMs: () => number, clock: () => number): MissedMirrors {
+  const missed = new Map<string, { said: string; since: number }>()
+  return {
+    heard: ({ id }) => void missed.delete(id),
+    isAwaited({ id, at, generation: served }, generation) {
+      const first = missed.get(id)
+      if (first?.said === at) return served >= generation - 1 || clock() - first.since < patienceMs()
+      missed.set(id, { said: at, since: clock() })
+      return true
+    },
+  }
 }
 
 /** Mirrors that are notified at the same time; longest time for each, and for all together, milliseconds. */
@@ -26,23 +53,37 @@ const ALL_MS = 2_000
 
 /**
  * Notifies the other mirrors of a fleet that a generation is about to be published. Returns how they took over the last ones,
- * once all have answered that they look for it; null: one may learn of it by its poll alone. Never rejects.
+ * once all that are awaited have answered that they look for it; null: one may learn of it by its poll alone. Never rejects.
  */
 export async function notifyMirrors(deps: NotifyDeps, generation: number): Promise<readonly Takeover[] | null> {
   const took: Takeover[] = []
+  const awaited: string[] = []
+  const silent: string[] = []
   try {
     const mirrors = (await listPresent(deps.store)).filter(({ id }) => id !== deps.own)
     const deadline = AbortSignal.timeout(ALL_MS)
     await runPool(mirrors, NOTIFIED_AT_ONCE, async (mirror) => {
       const signal = AbortSignal.any([deadline, AbortSignal.timeout(ONE_MS)])
-      took.push(await notifyMirror(deps, mirror, generation, signal))
+      try {
+        took.push(await notifyMirror(deps, mirror, generation, signal))
+        deps.missed.heard(mirror)
+      } catch (error) {
+        const list = deps.missed.isAwaited(mirror, generation) ? awaited : silent
+        list.push(messageOf(error))
+      }
     })
-    deps.onNotified(null)
-    return took
   } catch (error) {
-    deps.onNotified(messageOf(error))
-    return null
+    awaited.push(messageOf(error))
   }
+  deps.onNotified(effectOf(awaited, silent))
+  return awaited.length === 0 ? took : null
+}
+
+/** Names the mirror that is waited for, or else one that is not any more. */
+function effectOf([awaited]: readonly string[], [silent]: readonly string[]): string | null {
+  if (awaited !== undefined) return `so these begin after two polls: ${awaited}`
+  if (silent !== undefined) return `but none is delayed: ${silent}, and it has said nothing since that began`
+  return null
 }
 
 /** Creates what sends to other mirrors: without a proxy, and loaded when it first sends. */
