@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, utimesSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { hostname, tmpdir } from 'node:os'
+import { type NetworkInterfaceInfo, hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import type { KeyTrust } from '../../../src/features/bundles/format/keys.ts'
@@ -251,6 +251,7 @@ test('other mirrors reach a mirror where it listens, by its public URL where it 
     return addressForMirrors(
       { server: given, fleet: { ...fleet, url } },
       server.socket === null ? listening : 'unix:/run/s',
+      () => ({}),
     )
   }
   const PUBLIC = 'https://mirror.example'
@@ -273,6 +274,24 @@ test('other mirrors reach a mirror where it listens, by its public URL where it 
     'http://127.0.0.1:8080',
     null,
   ])
+})
+
+test('a mirror that listens everywhere is reached at the only address of its machine, as a pod without a known name is', () => {
+  const { server, fleet } = nodeConfig(folder(), { PATCHMIRROR_SERVER_LISTEN: '0.0.0.0:8080' })
+  const address = (of: string, family: 'IPv4' | 'IPv6' = 'IPv4', internal = false) =>
+    ({ address: of, netmask: '', family, mac: '', internal, cidr: null, scopeid: 0 }) as NetworkInterfaceInfo
+  const lo = [address('127.0.0.1', 'IPv4', true), address('::1', 'IPv6', true)]
+  const pod = [address('10.42.0.7'), address('fe80::1', 'IPv6')]
+  const of = (interfaces: () => Record<string, NetworkInterfaceInfo[]>, certFile: string | null = null) =>
+    addressForMirrors({ server: { ...server, certFile }, fleet }, 'http://localhost:8080', interfaces)
+  const byName = `http://${hostname()}:8080`
+  expect(of(() => ({ lo, eth0: pod }))).toBe('http://10.42.0.7:8080')
+  expect(of(() => ({ lo, eth0: pod, docker0: [address('172.17.0.1')] }))).toBe(byName)
+  expect(of(() => ({ lo, eth0: pod }), 'cert.pem')).toBe(byName) // which a certificate may name
+  const forbidden = () => {
+    throw new Error('A system error occurred: uv_interface_addresses returned EAFNOSUPPORT')
+  }
+  expect(of(forbidden)).toBe(byName)
 })
 
 test('what is no address of a mirror is read as none', async () => {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { hostname } from 'node:os'
+import { hostname, networkInterfaces } from 'node:os'
 import type { Config } from '../../../config/schema.ts'
 import { isLoopbackHost } from '../../../config/kinds/urls.ts'
 import { shareFor } from '../../../base/connections/responses.ts'
@@ -87,15 +87,33 @@ const CONTRACT: PathOperation = {
  * because all readers behind a balancer may have the same public URL; a certificate is for that URL. Whatever answers
  * elsewhere is no harm: a message is for one mirror.
  */
-export function addressForMirrors({ server, fleet }: Pick<Config, 'server' | 'fleet'>, listening: string) {
+export function addressForMirrors(
+  { server, fleet }: Pick<Config, 'server' | 'fleet'>,
+  listening: string,
+  interfaces: () => ReturnType<typeof networkInterfaces> = networkInterfaces,
+): string | null {
   const { host, socket, certFile, publicUrl } = server
   if (socket !== null || !URL.canParse(listening)) return publicUrl
   if (isLoopbackHost(new URL(listening).hostname) && !WILDCARDS.has(host))
     return fleet.url?.startsWith('file:') === true ? listening : publicUrl
   if (certFile !== null && publicUrl !== null) return publicUrl
   const url = new URL(listening)
-  if (WILDCARDS.has(host)) url.hostname = hostname()
+  if (WILDCARDS.has(host)) url.hostname = (certFile === null ? onlyAddress(interfaces) : null) ?? hostname()
   return url.origin
+}
+
+/**
+ * Returns the IPv4 address of a machine that has one: the name of a container, such as a pod of Kubernetes, is known to no other. Null: it
+ * has several, or they cannot be listed.
+ */
+function onlyAddress(interfaces: () => ReturnType<typeof networkInterfaces>): string | null {
+  try {
+    const all = Object.values(interfaces()).flatMap((given = []) => given)
+    const [first, ...others] = all.filter(({ internal, family }) => !internal && family === 'IPv4')
+    return others.length === 0 ? (first?.address ?? null) : null
+  } catch {
+    return null // a sandbox may forbid it
+  }
 }
 
 const WILDCARDS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
