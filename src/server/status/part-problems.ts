@@ -1,6 +1,6 @@
 import type { Config } from '../../config/schema.ts'
 import { counted } from '../../base/text.ts'
-import { FLEET_PAUSED, describeUnread, registryFault } from '../../base/domain/status.ts'
+import { FLEET_PAUSED, describeUnread, isRegistryAsked, registryFault } from '../../base/domain/status.ts'
 import { judgeFleet } from './fleet.ts'
 import { type MirrorProblem, problem } from './problem.ts'
 import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
@@ -23,7 +23,7 @@ export function partProblems(status: Status, config: Config, now: number): Mirro
     ...edgeProblems(status),
     ...webhookProblems(status),
     ...bundleProblems(status),
-    ...registryProblem(status),
+    ...registryProblems(status),
     ...viewProblems(status),
     ...derivedProblems(status),
     ...damageProblem(status),
@@ -159,12 +159,22 @@ function bundleProblems({ boxes, storage }: Status): MirrorProblem[] {
 }
 
 /** The address is in the log alone, as that of an inbox. What is missing is no fault of the mirror. */
-function registryProblem({ registry }: Status): MirrorProblem[] {
-  if (registry === undefined || registry.problem === null) return []
-  const which = registry.unknown === 0 ? 'the images' : counted(registry.unknown, 'image')
-  const text = `it is not known of ${which} whether images.registry has them`
-  const detail = `${registryFault(registry.problem)}; the log has the reason, and it is asked again`
-  return [problem('registry', 'warning', 'Registry', text, { detail })]
+function registryProblems({ registry }: Status): MirrorProblem[] {
+  if (registry === undefined) return []
+  const { problem: fault, unknown, incomplete } = registry
+  const found: MirrorProblem[] = []
+  if (fault !== null) {
+    const which = unknown === 0 ? 'the images' : counted(unknown, 'image')
+    const text = `it is not known of ${which} whether images.registry has them`
+    const detail = `${registryFault(fault)}; the log has the reason, and it is asked again`
+    found.push(problem('registry', 'warning', 'Registry', text, { detail }))
+  }
+  if (incomplete !== null && isRegistryAsked(registry)) {
+    const text = 'images.registry was not asked for all images: their list is not known to be complete'
+    const effect = 'images that the list lacks are neither there nor missing'
+    found.push(problem('registry', 'warning', 'Registry', text, { detail: incomplete, effect }))
+  }
+  return found
 }
 
 /** What keeps the inbox from its bundles. Of a tag that it follows, the address is in the log alone: this report is public. */

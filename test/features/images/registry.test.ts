@@ -504,11 +504,12 @@ test('a page and the metrics show what was answered by its date, and nothing of 
       (await fetch(daemon.url + path, { headers: { accept: 'text/html' } })).text()
     const page = await textOf('/')
     const metrics = await textOf('/-/metrics')
-    const status = JSON.parse(await textOf('/-/status')) as { registry: { incomplete: string | null } }
+    const status = JSON.parse(await textOf('/-/status')) as { registry: RegistryStatus; problems: { code: string }[] }
+    const problems = status.problems.filter(({ code }) => code === 'registry')
     await daemon.close()
     const [, look, text] =
       /class="cell tone (\w+)[^"]*"><bdi>([^<]*(?:image there|not checked yet)[^<]*)/.exec(page) ?? []
-    return { cell: [look, text], metrics, status }
+    return { cell: [look, text], metrics, status, problems }
   }
   const never = await seen({ images: {} })
   expect(never.cell).toEqual(['plain', 'not checked yet'])
@@ -521,6 +522,11 @@ test('a page and the metrics show what was answered by its date, and nothing of 
   expect(checked.metrics).toContain(`patchmirror_images_registry_timestamp_seconds ${Date.parse(checkedAt) / 1000}`)
   const cut = await seen({ checkedAt, incomplete: 'no item "x" of /v1/tags/secret' })
   const words = 'the list of images is not known to be complete'
+  expect([checked.problems, cut.problems]).toMatchObject([
+    [],
+    [{ level: 'warning', detail: 'no item "…" of /v1/tags/…' }],
+  ])
+  expect(cut.metrics).toContain('patchmirror_problems{code="registry",level="warning"} 1')
   expect(cut.cell).toEqual(['warn', expect.stringContaining(words) as string])
   expect(cut.status.registry.incomplete).toBe('no item "…" of /v1/tags/…')
 })
