@@ -27,8 +27,9 @@ const WEBHOOKS_STATUS = {
   /** Rows of the inbox by state; null while it is not available. */
   counts: maybe(object({ pending: COUNT, dead: COUNT, done: COUNT, ignored: COUNT })),
   oldestPendingAt: MAYBE_DATE,
-  /** The last verified delivery, and the last one since the start that was refused. */
+  /** The last verified delivery. */
   lastReceivedAt: MAYBE_DATE,
+  /** The last one that was refused; null: none since the start, which says nothing of before, or no daemon made the report. */
   lastRefusedAt: MAYBE_DATE,
   /** Why, in one of a few words, such as `signature`: no valid secret gives it. */
   lastRefusedReason: optional(MAYBE_TEXT),

@@ -70,15 +70,22 @@ export function describeWebhooks(report: WebhooksReport): string {
   return webhooksLine(report) + refreshLines(report.refresh)
 }
 
-/** `webhooks: 1 secret, 2 pending, 0 dead, 40 done, 3 ignored, last received 2026-11-21 …, last refused -` */
-function webhooksLine({ secrets, counts, lastReceivedAt, lastRefusedAt, lastRefusedReason }: WebhooksReport): string {
+/** `webhooks: 1 secret, 2 pending, 0 dead, 40 done, 3 ignored, last received 2026-11-21 …, last refused: none since the start` */
+function webhooksLine(report: WebhooksReport): string {
+  const { secrets, counts, lastReceivedAt } = report
   const at = (time: string | null): string => (time === null ? '-' : timeOf(Date.parse(time)))
   const rows =
     counts === null
       ? 'the inbox is not available'
       : (['pending', 'dead', 'done', 'ignored'] as const).map((state) => `${counts[state]} ${state}`).join(', ')
-  const times = `last received ${at(lastReceivedAt)}, last refused ${at(lastRefusedAt)}${lastRefusedReason ? ` (${lastRefusedReason})` : ''}`
+  const times = `last received ${at(lastReceivedAt)}, last refused${refusedWords(report)}`
   return `webhooks: ${counted(secrets, 'secret')}, ${rows}, ${times}`
+}
+
+/** Only a daemon knows of refusals, and of those since its start: nothing of them is stored. */
+function refusedWords({ lastRefusedAt, lastRefusedReason: reason }: WebhooksReport): string {
+  if (lastRefusedAt === null) return reason === undefined ? ': not known' : ': none since the start'
+  return ` ${timeOf(Date.parse(lastRefusedAt))}${reason ? ` (${reason})` : ''}`
 }
 
 /** What events came to; that they seem to come no more is a problem, listed as such. */

@@ -57,7 +57,15 @@ export function whyOff(config: PageCall['config']): string {
 
 function factsOf({ now, config }: PageCall, webhooks: WebhooksReport | undefined): [string, Cell | Cell[]][] {
   if (webhooks === undefined) return [['state', plain('not received here')]]
-  const { state: is, endpoints, counts, refresh, secrets, lastRefusedReason: why = null } = webhooks
+  const {
+    state: is,
+    endpoints,
+    counts,
+    refresh,
+    secrets,
+    lastRefusedAt: refused,
+    lastRefusedReason: why = null,
+  } = webhooks
   const { misses } = refresh
   return [
     ['state', is === 'on' ? state('on', 'good') : plain(whyOff(config))],
@@ -73,7 +81,10 @@ function factsOf({ now, config }: PageCall, webhooks: WebhooksReport | undefined
     ],
     ['oldest pending', time(webhooks.oldestPendingAt, now)],
     ['last received', time(webhooks.lastReceivedAt, now)],
-    ['last refused', [time(webhooks.lastRefusedAt, now), ...(why === null ? [] : [plain(why)])]],
+    [
+      'last refused',
+      refused === null ? plain('none since the start') : [time(refused, now), ...(why === null ? [] : [plain(why)])],
+    ],
     ['refreshes since the start', plain(`${refresh.refreshes}, ${refresh.failedRefreshes} failed`)],
     ...(misses === null
       ? []
