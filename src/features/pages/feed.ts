@@ -12,6 +12,8 @@ export interface WebFeed {
   /** Stays the same for this feed of this mirror. */
   readonly id: string
   readonly title: string
+  /** Why no entry may not mean that nothing happened: what the data lack, or is not judged; null: nothing is known to. */
+  readonly doubt: string | null
   readonly updated: string
   /** The feed itself, and the page that shows the same. */
   readonly self: string

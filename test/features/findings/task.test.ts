@@ -237,6 +237,7 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   const judgedAt = readFindings(dir, (from) => from.readState()?.judgedAt) ?? 0
   const none = textOf('tag-changes.atom', 'before=1')
   expect(none).not.toContain('<entry>')
+  expect(none).not.toContain('<subtitle>')
   expect(none).toContain(`<updated>${new Date(judgedAt).toISOString()}</updated>`)
   const tag = textOf('tag', `id=${encodeURIComponent(one.owner)}`)
   const numbers = [...tag.matchAll(/<dt><bdi>(critical|high)<\/bdi>.*?<bdi>(\d+)<\/bdi>/g)].map(([, name, text]) => [
@@ -273,6 +274,7 @@ test('the pages and feeds name what changed, and the page of a tag its findings'
   findings.exec('UPDATE state SET began_at = NULL') // as while the first judgement is under way
   findings.close()
   expect(textOf('tag-changes')).toContain('the first judgement is in progress, 4 tags so far')
+  expect(textOf('tag-changes.atom')).toMatch(/<subtitle>The tags are not all judged yet: the first judgement is in/)
   removeFindings(dir)
   expect(textOf('tag', `id=${encodeURIComponent(one.owner)}`)).toContain(asSentence(NOT_JUDGED))
 })

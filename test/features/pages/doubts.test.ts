@@ -5,6 +5,7 @@ import { openWriter } from '../../../src/store/database/open.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { heldRecord } from '../../server/scanners/served-osv.ts'
 import { type Served, closeAll, serve, servedToAll } from '../../server/served.ts'
+import { atomEntries } from '../../support/atom.ts'
 import { filledCatalogBench } from '../../support/catalog/mirror.ts'
 import type { FilledStore } from '../../support/filled-store.ts'
 import { longTest } from '../../support/tables.ts'
@@ -22,6 +23,8 @@ async function buildViews({ dir }: Pick<Served, 'dir'>): Promise<void> {
   await makeOsvViews({ dataDir: dir, reads: reads.reads, vendors: [], pause: () => Promise.resolve() })
   reads.close()
 }
+
+const FEEDS = ['changes.atom', 'changes.atom?source=osv', 'changes.atom?ecosystem=npm']
 
 /** The text of an answer, without its markup. */
 const textOf = (html: string): string =>
@@ -51,9 +54,13 @@ function pagesOf(sql: string | null, more: (store: FilledStore) => void = () => 
     served = await open()
     await buildViews(served)
   })
-  return async (path: string): Promise<string> =>
-    textOf((await served.get(`/-/ui/${path}`, { accept: 'text/html' })).body.toString())
+  const raw = async (path: string): Promise<string> =>
+    (await served.get(`/-/ui/${path}`, { accept: 'text/html' })).body.toString()
+  return Object.assign(async (path: string): Promise<string> => textOf(await raw(path)), { raw })
 }
+
+/** The description of a feed; null: it has none. */
+const subtitleOf = (feed: string): string | null => /<subtitle>([^<]*)<\/subtitle>/.exec(feed)?.[1] ?? null
 
 const PARTIAL = 'partial: some listed records are missing or outdated, it is not known how many'
 const NOT_WHOLE = "UPDATE snapshot SET whole = 0 WHERE source = 'osv'"
@@ -67,12 +74,25 @@ describe('a page of a mirror whose records are all there', () => {
     expect(text).not.toMatch(/partial|osv\.scope|State of the data/)
     expect(text).toContain('Vulnerabilities')
   })
+  test('doubts nothing in feeds, unless nothing of their source is mirrored', async () => {
+    for (const path of FEEDS) expect([path, subtitleOf(await page.raw(path))]).toEqual([path, null])
+    expect(subtitleOf(await page.raw('changes.atom?source=feeds'))).toBe(
+      'Nothing of feeds is mirrored yet, so no change of it is known.',
+    )
+  })
 })
 
 describe('a page of a mirror with a partial snapshot', () => {
   const page = pagesOf(NOT_WHOLE)
   test.each(PAGES)('%s says that records are missing', async (path) => {
     expect(await page(path)).toContain(PARTIAL)
+  })
+  test('has the same in the description of feeds, whose entries and ids stay', async () => {
+    for (const path of FEEDS) {
+      const feed = await page.raw(path)
+      expect([path, subtitleOf(feed)]).toEqual([path, expect.stringContaining(PARTIAL)])
+      expect([path, atomEntries(feed).length]).toEqual([path, path.includes('npm') ? 0 : 1])
+    }
   })
   test('has the same in the files of its list', async () => {
     for (const path of ['ecosystems?', 'packages?ecosystem=npm&', 'package?ecosystem=npm&name=b&']) {

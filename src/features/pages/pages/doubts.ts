@@ -6,6 +6,8 @@ import { whyNotAllSearched } from '../../../server/lookup/missing-record.ts'
 import type { Freshness } from '../../lookup/freshness.ts'
 import type { Block } from '../blocks.ts'
 import { listIn } from '../download.ts'
+import type { WebFeed } from '../feed.ts'
+import { withoutCommand } from '../open-text.ts'
 import { type LoadPage, type Page, type PageCall, type PageView, parameter } from '../page.ts'
 
 /**
@@ -15,11 +17,19 @@ import { type LoadPage, type Page, type PageCall, type PageView, parameter } fro
 export function withDoubts(call: PageCall, { isList }: Page, freshness: Freshness, load: LoadPage): PageView {
   const view = loadOrDoubt(call, freshness, load)
   const warnings = freshness.warnings()
+  if (view.feed !== undefined) return { ...view, feed: doubtedFeed(call, view.feed, warnings) }
   if (warnings.length === 0) return view
   const text = withTimes(warnings.map(asSentence).join(' '))
   const notice: Block = { kind: 'notice', tone: 'warn', title: 'State of the data', text }
   const blocks = isList === true ? withIncomplete(view, whyNotAll(call, freshness)) : view.blocks
   return { ...view, blocks: [notice, ...blocks] }
+}
+
+/** Returns a feed that says the same where it is described: an entry for it would be news again each time. */
+function doubtedFeed({ signedIn }: PageCall, feed: WebFeed, warnings: readonly string[]): WebFeed {
+  const doubts = feed.doubt === null ? warnings : [feed.doubt, ...warnings]
+  const open = signedIn ? doubts : doubts.map(withoutCommand)
+  return { ...feed, doubt: open.length === 0 ? null : open.map(asSentence).join(' ') }
 }
 
 /** What is not found here may be among what a source lacks. */

@@ -45,6 +45,7 @@ export function loadChangesFeed(call: PageCall): PageView {
   const most = filter === null ? ENTRIES : FILTERED
   const found = reads.changes.listLoggedBefore(sources, before ?? Number.MAX_SAFE_INTEGER, most + 1)
   const source = parameter(query, 'source')
+  sources.forEach(call.mark)
   const subject = asks?.subject ?? source
   const entries: FeedEntry[] = []
   const shown: LoggedSnapshot[] = []
@@ -68,6 +69,7 @@ export function loadChangesFeed(call: PageCall): PageView {
   const feed: WebFeed = {
     id,
     title,
+    doubt: filter === null && source === '' ? null : emptyWords(call, sources),
     updated: toIso(shown[0]?.publishedAt ?? publishedAt(call, sources)),
     self: absolute(ui('changes.atom', { ...self, before })),
     home: absolute(ui('changes', { source })),
@@ -75,6 +77,12 @@ export function loadChangesFeed(call: PageCall): PageView {
     entries,
   }
   return { title, blocks: [], feed }
+}
+
+/** Says that there is nothing yet that could have changed; null: there is. */
+function emptyWords({ reads }: PageCall, sources: readonly SourceName[]): string | null {
+  const empty = sources.filter((one) => reads.snapshots.readSnapshot(one) === null)
+  return empty.length === 0 ? null : `nothing of ${empty.join(', ')} is mirrored yet, so no change of it is known`
 }
 
 /** When the last snapshot of these sources was published, for a feed without entries; now where none is stored. */
