@@ -17,6 +17,7 @@ import type { FindingsReads } from '../../store/findings/reads.ts'
 import { NOT_JUDGED, judgedWords } from '../../store/findings/words.ts'
 import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
+import { createWhyNotJudged, reasonsNotJudged } from '../lookup/tag.ts'
 import { idOfTag } from '../lookup/tag-sbom.ts'
 
 /** Options of `patchmirror list findings` and `patchmirror changes --findings`. */
@@ -124,7 +125,7 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
   const json = answerFindings(stored.config, missingBy(stored.reads), (reads) => {
     const id = idOfJudged(stored, reads, name)
     const tag = reads.readTag(id)
-    return { tags: tag === null ? [] : [tagMessage(tag)], ...listSince(reads, asked, id) }
+    return { tags: tag === null ? [] : [explained(stored, tagMessage(tag))], ...listSince(reads, asked, id) }
   })
   const [tag] = json.tags
   const found = tag === undefined ? [] : [tagFindingsPart(tag.counts ?? tag.notJudgedReason ?? 'unknown')]
@@ -149,6 +150,12 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
     ],
     table,
   }
+}
+
+/** Returns a tag with the reason why it is not judged as it is now. */
+function explained(stored: LookupCall, tag: ReturnType<typeof tagMessage>): ReturnType<typeof tagMessage> {
+  const { id, notJudgedReason: kept } = tag
+  return kept === null ? tag : { ...tag, notJudgedReason: createWhyNotJudged(stored)(id, kept) }
 }
 
 /** Names the command that has the findings of a tag themselves, or why there are none; nothing for a tag that was removed. */
@@ -207,7 +214,7 @@ function missingBy(reads: LookupCall['reads']): MissingOf {
 /** The judged tags, those with the most findings that have a fix first, and why others are not judged. */
 function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
   const { reasons, tags, ...json } = answerFindings(config, missingBy(stored), (reads) => ({
-    reasons: reads.listRefusals(MOST_REASONS),
+    reasons: reasonsNotJudged({ config, reads: stored }, reads.listRefused(), MOST_REASONS),
     tags: reads.listTagsToFix(limit),
   }))
   const { counts } = json

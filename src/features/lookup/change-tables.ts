@@ -15,7 +15,7 @@ import { type PublishedDoubt, doubtSentence } from '../../base/domain/doubts.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
 import { clip, counted, nounOf } from '../../base/text.ts'
 import type { changeMessage } from '../../store/findings/message.ts'
-import type { FindingsReads, TagFindings } from '../../store/findings/reads.ts'
+import type { TagFindings } from '../../store/findings/reads.ts'
 import { changedFindings, detailWords, findingWords, judgedWords, packageWords } from '../../store/findings/words.ts'
 
 /*
@@ -118,11 +118,17 @@ export function tagFindingsPart(found: (TagCounts & Parameters<typeof packageWor
   return { kind: 'facts', rows: [...rows, ['packages', textValue(packageWords(found))]] }
 }
 
+/** A reason why tags are not judged, and how many. */
+export interface NotJudged {
+  readonly reason: string
+  readonly tags: number
+}
+
 /** Returns how many tags are judged, and why others are not. `isWhole`: all were judged once. */
 export function judgedParts(
   counts: Parameters<typeof judgedWords>[0],
   isWhole: boolean,
-  refusals: ReturnType<FindingsReads['listRefusals']>,
+  refusals: readonly NotJudged[],
 ): Part[] {
   const why = refusals.map(({ reason, tags }): Part => {
     return { kind: 'notice', level: 'note', title: 'not judged', text: `${counted(tags, 'tag')}: ${clip(reason, 600)}` }

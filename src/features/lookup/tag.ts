@@ -15,11 +15,14 @@ import { MirrorError, messageOf } from '../../base/errors.ts'
 import { type Fields, isObject } from '../../base/json/objects.ts'
 import { clip } from '../../base/text.ts'
 import type { Config } from '../../config/schema.ts'
+import { sbomPathOf } from '../../documents/sboms/mirrored.ts'
 import { requestedPath, unaskedArtifact } from '../../server/catalog/not-found.ts'
 import { nameOfTag } from '../../server/lookup/tag-names.ts'
 import { notReady } from '../../server/snapshot/not-ready.ts'
 import { isNone } from '../../store/catalog/answers.ts'
+import { NO_SBOM } from '../../store/findings/words.ts'
 import type { Reads } from '../../store/reads.ts'
+import type { NotJudged } from './change-tables.ts'
 
 /** The reason of a path that a bundle brought as missing. */
 const NO_REASON = 'the reason is not stored here; "patchmirror runs" on the mirror that syncs names it'
@@ -63,7 +66,18 @@ export function readArtifacts(call: ArtifactReads, owner: 'tags' | 'avrs', id: s
   )
 }
 
-function artifactOf({ config, reads }: ArtifactReads, owner: string, path: string, kind: ArtifactKind): Artifact {
+function artifactOf(call: ArtifactReads, owner: string, path: string, kind: ArtifactKind): Artifact {
+  const named = { kind, path, documents: [], why: null, signature: null }
+  return answeredArtifact(call, owner, path, kind) ?? { ...named, ...whyNotAsked(call.config, call.reads, owner) }
+}
+
+/** Returns an artifact of what was asked for; null where nothing of its owner was. */
+function answeredArtifact(
+  { reads }: Pick<ArtifactReads, 'reads'>,
+  owner: string,
+  path: string,
+  kind: ArtifactKind,
+): Artifact | null {
   const { catalog } = reads
   const answer = catalog.readAnswer(path)
   const named = { kind, path, documents: [], why: null, signature: null }
@@ -72,7 +86,7 @@ function artifactOf({ config, reads }: ArtifactReads, owner: string, path: strin
   if (answer === null) {
     if (missing !== null) return { ...named, state: 'could not be fetched', why: missing.reason ?? NO_REASON }
     if (catalog.hasAnswers(owner)) return { ...named, state: 'not fetched yet' }
-    return { ...named, ...whyNotAsked(config, reads, owner) }
+    return null
   }
   if (isNone(answer)) return { ...named, state: 'the service has none' }
   const documents = answer.links.flatMap(({ digest, type }) => {
@@ -81,6 +95,35 @@ function artifactOf({ config, reads }: ArtifactReads, owner: string, path: strin
   })
   const stored = catalog.readSignature(path, answer)
   return { ...named, state: 'stored', documents, signature: stored && plainResult(stored) }
+}
+
+/**
+ * Creates what says why a tag is not judged, by its id and the reason that is kept: where nothing of its SBOM is stored, in the words
+ * of its artifacts.
+ */
+export function createWhyNotJudged(call: ArtifactReads) {
+  let unasked: Artifact['state'] | null = null // the same for all tags
+  return (id: string, refusal: string): string => {
+    if (refusal !== NO_SBOM) return refusal
+    const owner = `tags/${id}`
+    const sbom = answeredArtifact(call, owner, sbomPathOf(id), 'sbom')
+    const state = sbom?.state ?? (unasked ??= whyNotAsked(call.config, call.reads, owner).state)
+    return state === 'stored' ? 'its SBOM came after the last judgement' : `${NO_SBOM}: ${state}`
+  }
+}
+
+/** Returns why tags are not judged, the most frequent reasons first; `refused`: each of them with the reason that is kept. */
+export function reasonsNotJudged(
+  call: ArtifactReads,
+  refused: readonly { readonly owner: string; readonly refusal: string }[],
+  most: number,
+): NotJudged[] {
+  const why = createWhyNotJudged(call)
+  const groups = [...Map.groupBy(refused, ({ owner, refusal }) => why(owner, refusal))]
+  const reasons = groups.map(([reason, { length: tags }]) => ({ reason, tags }))
+  const order = (one: NotJudged, other: NotJudged): number =>
+    other.tags - one.tags || (one.reason < other.reason ? -1 : 1)
+  return reasons.sort(order).slice(0, most)
 }
 
 /** Returns why nothing of an owner was asked for: the scope leaves it out, or whether it does is still to be known. */

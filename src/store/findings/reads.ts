@@ -157,9 +157,9 @@ export function createFindingsReads(db: Db) {
     listTagsToFix: all<[limit: number], TagFindings>(
       `SELECT ${TAG} FROM tag WHERE refusal IS NULL ORDER BY fixable DESC, findings DESC, name, owner LIMIT ?`,
     ),
-    /** Why tags are not judged, the most frequent reasons first. */
-    listRefusals: all<[limit: number], { reason: string; tags: number }>(
-      'SELECT refusal AS reason, count(*) AS tags FROM tag WHERE refusal IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?',
+    /** Tags that are not judged, and why. */
+    listRefused: all<[], { owner: string; refusal: string }>(
+      'SELECT owner, refusal FROM tag WHERE refusal IS NOT NULL',
     ),
     /** Tags, and those of them whose SBOM was read. */
     countTags: (): { tags: number; judged: number } => counts.get() ?? { tags: 0, judged: 0 },

@@ -80,6 +80,9 @@ export function detailWords(detail: FindingChange): string {
   return change === 'gone' ? `gone: ${of}` : `lost its fix: ${of}`
 }
 
+/** Why a tag is not judged where nothing of its SBOM is stored, as it is kept: the reason for that may change meanwhile. */
+export const NO_SBOM = 'no SBOM is stored here'
+
 /** Why tags have no findings although the settings have them judged. */
 export const NOT_JUDGED =
   'the tags are not judged yet: the daemon (patchmirror serve) judges them once it has a catalog, records and their views'

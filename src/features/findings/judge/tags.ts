@@ -7,6 +7,7 @@ import type { Fields } from '../../../base/json/objects.ts'
 import type { InputSbom, SbomComponent } from '../../../documents/sboms/sbom.ts'
 import { readMirroredSbom, sbomDigestsOf } from '../../../documents/sboms/mirrored.ts'
 import type { FindingCounts, TagFindings } from '../../../store/findings/reads.ts'
+import { NO_SBOM } from '../../../store/findings/words.ts'
 import type { FindingComponent, FindingsStore, TagFinding } from '../../../store/findings/writes.ts'
 import type { Reads } from '../../../store/reads.ts'
 import type { Views } from '../../scanners/store/reads.ts'
@@ -189,7 +190,7 @@ function readSboms(
   { name, sbom }: ListedTag,
   catalog: string,
 ): (ReadPackages & Tried) | Refusal {
-  if (sbom === '') return { refusal: 'no SBOM is stored here', sbom }
+  if (sbom === '') return { refusal: NO_SBOM, sbom }
   const sboms: InputSbom[] = []
   const damaged = new Set<string>()
   let refusal = ''

@@ -9,6 +9,7 @@ import type { TagFindings } from '../../../../store/findings/reads.ts'
 import type { Block, FormField } from '../../blocks.ts'
 import { type PageCall, type PageView, choiceOf, numberOf, parameter } from '../../page.ts'
 import { asSentence } from '../../../../answers/html.ts'
+import { createWhyNotJudged } from '../../../lookup/tag.ts'
 import { requireList } from '../list-page.ts'
 import { openCarried } from './carried.ts'
 import { type ImageRow, readImageRows } from './rows.ts'
@@ -30,6 +31,7 @@ export function loadImages(call: PageCall): PageView {
   const ofImage = repository === null ? rows : rows.filter(({ image }) => image === repository)
   const fitting = ofImage.filter((row) => fits(row, asked.q)).sort(ORDERS[asked.sort || 'fix'])
   const isCarried = openCarried(call)
+  const why = unknown === null ? createWhyNotJudged(call) : null
   const pageAt = (next: number): string => ui('images', { ...asked, at: next === 0 ? null : next })
   const table: Block = {
     kind: 'table',
@@ -49,7 +51,7 @@ export function loadImages(call: PageCall): PageView {
     ],
     rows: fitting
       .slice(at, at + most)
-      .map((row) => [...cellsOf(call, row, unknown !== null), ...(isCarried === null ? [] : [isCarried(row)])]),
+      .map((row) => [...cellsOf(call, row, why), ...(isCarried === null ? [] : [isCarried(row)])]),
     empty: emptyOf(rows.length === 0, incomplete !== null),
     first: at === 0 ? null : pageAt(0),
     next: at + most < fitting.length ? pageAt(at + most) : null,
@@ -127,7 +129,10 @@ function noteOf(fitting: readonly ImageRow[], all: number, incomplete: string | 
   return `${counted(tags.length, 'tag')}${among}, ${known} judged. What VEX rules out does not count.${cut}`
 }
 
-function cellsOf(call: PageCall, row: ImageRow, isUnknown: boolean): (Cell | Cell[])[] {
+/** Says why a tag is not judged; null where no findings are known. */
+type WhyNotJudged = ReturnType<typeof createWhyNotJudged> | null
+
+function cellsOf(call: PageCall, row: ImageRow, whyNot: WhyNotJudged): (Cell | Cell[])[] {
   const { image, tag, digest: of, changed } = row
   const when = changed === '' ? plain(null) : time(changed.slice(0, 60), call.now)
   const named = image === '' || image.length > 500 ? plain(image) : link(image, call.ui('images', { image }))
@@ -136,14 +141,14 @@ function cellsOf(call: PageCall, row: ImageRow, isUnknown: boolean): (Cell | Cel
   return [
     named,
     tag.id.length <= 500 ? link(tag.name, call.ui('tag', { id: tag.id })) : plain(tag.name),
-    ...countCells(call, row, isUnknown),
+    ...countCells(call, row, whyNot),
     when,
     of === null ? none : digest(of),
   ]
 }
 
 /** With a fix, critical, high and all findings of a tag: numbers only where its SBOM is judged. */
-function countCells({ ui }: PageCall, row: ImageRow, isUnknown: boolean): Cell[] {
+function countCells({ ui }: PageCall, row: ImageRow, whyNot: WhyNotJudged): Cell[] {
   const found = judged(row)
   const none = plain(null)
   if (found !== null) {
@@ -156,8 +161,9 @@ function countCells({ ui }: PageCall, row: ImageRow, isUnknown: boolean): Cell[]
       { ...count(found.findings), ...list, ...part },
     ]
   }
-  if (isUnknown) return [none, none, none, none]
-  const why = row.findings?.refusal ?? null
+  if (whyNot === null) return [none, none, none, none]
+  const { owner = '', refusal = null } = row.findings ?? {}
+  const why = refusal === null ? null : whyNot(owner, refusal)
   return [none, none, none, { ...state('not judged', 'warn'), ...(why !== null && { note: clip(why, 100) }) }]
 }
 

@@ -1,7 +1,8 @@
 import { describeMissing, missingOf } from '../../../../server/snapshot/missing.ts'
 import { toIsoOrNull } from '../../../../base/time.ts'
-import type { FindingsState } from '../../../../store/findings/reads.ts'
-import { judgedParts, noChangeWords } from '../../../lookup/change-tables.ts'
+import type { FindingsReads, FindingsState } from '../../../../store/findings/reads.ts'
+import { type NotJudged, judgedParts, noChangeWords } from '../../../lookup/change-tables.ts'
+import { reasonsNotJudged } from '../../../lookup/tag.ts'
 import { answerBlocks } from '../../links.ts'
 import { type Cell, link, plain, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf } from '../../page.ts'
@@ -20,7 +21,7 @@ export function loadTagChanges(call: PageCall): PageView {
   const found = requireTagFindings(call, (reads) => ({
     state: reads.readState(),
     counts: reads.countTags(),
-    refusals: reads.listRefusals(MOST_REASONS),
+    refusals: notJudgedOf(call, reads),
     changes: reads.listLogBefore(before ?? Number.MAX_SAFE_INTEGER, MOST + 1),
   }))
   const { state, counts, refusals, changes } = found
@@ -44,6 +45,14 @@ export function loadTagChanges(call: PageCall): PageView {
       ...changesBlocks(call, shown, noChangeWords(counts), next),
     ],
   }
+}
+
+/** Returns why tags are not judged, as remembered while neither the catalog nor the findings change. */
+function notJudgedOf(call: PageCall, reads: FindingsReads): NotJudged[] {
+  const { instance = '', judgedAt = null } = reads.readState() ?? {}
+  const catalog = call.reads.snapshots.readSnapshot('catalog')?.id ?? ''
+  const key = `not judged ${catalog} ${instance} ${judgedAt}`
+  return call.remember(key, () => reasonsNotJudged(call, reads.listRefused(), MOST_REASONS))
 }
 
 /** By what the tags are judged although it lacks something. */
