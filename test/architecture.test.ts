@@ -196,6 +196,7 @@ test('the core imports no feature, and there is one of each', () => {
     'descriptions of the status': 1,
     'lines that prettier skips, source': 0,
     'lines that prettier skips, tests': 0,
+    'tests that are skipped without a reason': 0,
     'tuple declarations': 0,
     'groups of spread objects': 0,
   })

@@ -146,7 +146,7 @@ test('a database without a table that this program needs is damaged', async () =
 })
 
 test('a disk that fills while the daemon runs is in its log at once, and when it is over', async (context) => {
-  if (!mayMount()) return context.skip() // needs leave to mount
+  if (!mayMount()) return context.skip('no file system can be mounted')
   const dir = disk('8m')
   const { lines, rooms } = watch(dir, 10)
   await expect.poll(() => lines).toEqual([])

@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => unmountDisk(dir))
 
 test('a full disk is reported until there is room again', (context) => {
-  if (!mounted) return context.skip() // needs leave to mount
+  if (!mounted) return context.skip('no file system can be mounted')
   expect(probeStorage(dir, true)).toMatchObject({ state: 'ok', reason: null })
   fillDisk(dir)
   const full = probeStorage(dir, true)
@@ -30,7 +30,7 @@ test('a full disk is reported until there is room again', (context) => {
 })
 
 test('a disk that is mounted read-only is failing, also where nothing is written', (context) => {
-  if (!mounted) return context.skip() // needs leave to mount
+  if (!mounted) return context.skip('no file system can be mounted')
   expect(probeStorage(dir, false).state).toBe('ok')
   makeReadOnly(dir)
   for (const write of [true, false])

@@ -41,6 +41,7 @@ export function countHouse({ sources, own, tests }: House): Row[] {
     ['steps of the schema of webhooks.db', WEBHOOKS_SCHEMA.steps.length],
     ['lines that prettier skips, source', matches(texts, IGNORED)],
     ['lines that prettier skips, tests', matches(tests, IGNORED)],
+    ['tests that are skipped without a reason', matches(tests, /\bskip\(\)/g)],
     ['tuple declarations', matches(texts, TUPLE)],
     ['groups of spread objects', matches(texts, /\.\.\.\{/g)],
     ['source files', sources.length],
