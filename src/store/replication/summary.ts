@@ -234,8 +234,8 @@ function isHeader(value: object): value is SummaryHeader {
     ...value,
   }
   const named = typeof mirror === 'string' && isDigest(digest) && typeof createdAt === 'number'
-  if (!named || typeof brief !== 'boolean' || typeof sources !== 'object') return false
-  return Object.entries(sources ?? {}).every(([name, one]) => isSource(name, one))
+  if (!named || typeof brief !== 'boolean' || typeof sources !== 'object' || sources === null) return false
+  return Object.entries(sources).every(([name, one]) => isSource(name, one))
 }
 
 function isSource(name: string, value: unknown): boolean {

@@ -99,7 +99,7 @@ test('an inbox takes thin bundles in their order, and keeps one that comes befor
     const { settled, look, inbox } = watch(box, { config, store }, { keys: [readPublicKey(file('key.pub'))] })
     copyFileSync(file('next.thin'), join(box, 'a.thin'))
     await look()
-    expect(inbox.status().waiting).toEqual([{ file: 'a.thin', why: 'waiting for bundle 2' }])
+    expect(inbox.status().waiting).toEqual([{ file: 'a.thin', why: 'waiting for bundle 2, or a full one' }])
     const bytes = readFileSync(file('day.thin'))
     writeFileSync(join(box, 'b.thin'), bytes.subarray(0, -9))
     await look()

@@ -41,6 +41,7 @@ export function watch(
       if (receipts !== undefined) writeReceipt(receipts, store, report)
       return report
     },
+    ...(receipts !== undefined && { onMissingBase: () => void writeReceipt(receipts, store, null) }),
     onSettled: (one) => settled.push(one),
     onTrouble: (one) => troubles.push(one),
   })

@@ -5,6 +5,9 @@ import type { Config } from '../../../config/schema.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { goOffline } from '../../../base/offline.ts'
 import { makeFolder } from '../../../base/files.ts'
+import { openReader } from '../../../store/database/open.ts'
+import { createReads } from '../../../store/reads.ts'
+import { createCarriedReader } from '../../../store/replication/reader.ts'
 import { openWrites } from '../../../store/writer.ts'
 import { collectWhenIdle } from '../../../base/threads/idle-memory.ts'
 import type { StopMessage, WorkerStarted } from '../../../base/threads/supervisor.ts'
@@ -108,9 +111,26 @@ function openInbox(
         store.close()
       }
     },
+    onMissingBase: () => (tag === null ? describeStored(config.data.dir, folder, send) : undefined),
     onSettled: (settled) => send({ type: 'settled', settled }),
     onTrouble: (message) => send({ type: 'fault', message }),
   })
+}
+
+/** Writes a receipt of what is stored now: a restored mirror has less than its last one says. */
+function describeStored(dataDir: string, folder: string, send: (message: FromBoxes) => void): void {
+  try {
+    const db = openReader(dataDir)
+    if (db === null) return
+    try {
+      db.exec('BEGIN')
+      writeReceipt(folder, { ...createReads(db), carried: createCarriedReader(db) }, null)
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    send({ type: 'fault', message: `the receipt in the inbox is not written: ${messageOf(error)}` })
+  }
 }
 
 /** The daemon starts although the file of a key is lost: it serves without it. */

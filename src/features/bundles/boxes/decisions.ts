@@ -118,7 +118,7 @@ export function decide(error: unknown, proven: number): Verdict {
   if (refusal?.kind === 'incomplete') return { outcome: 'waiting', why: INCOMPLETE, clock: null }
   if (refusal?.kind === 'base') {
     const which = refusal.sequence === null ? ' of its need file' : ` ${refusal.sequence}`
-    return { outcome: 'waiting', why: WAITING_FOR + which, clock: null }
+    return { outcome: 'waiting', why: `${WAITING_FOR}${which}, or a full one`, clock: null }
   }
   // Faults of this mirror are temporary, and not caused by the bundle.
   const isFault = error instanceof MirrorError && ['bundle', 'archive'].includes(error.code)

@@ -6,6 +6,7 @@ import { nounOf } from '../../../base/text.ts'
 import { makeTemporary } from '../../../store/temporary.ts'
 import type { KeyTrust } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
+import { refusalOf } from '../format/refusal.ts'
 import { type Bundle, openBundle } from '../import/open.ts'
 import type { ImportReport } from '../import/types.ts'
 import { isThin } from '../thin/format.ts'
@@ -25,6 +26,8 @@ interface InboxDeps {
   readonly apply: (bundle: Bundle, file: string) => Promise<ImportReport>
   /** Brings what else is to arrive into the folder, and names it while it does; called in each scan. Throws why it cannot. */
   readonly fetch?: (arriving: (name: string) => void) => Promise<void>
+  /** Called after a look at a delta whose base is not what is stored here: the sender may know of another state. */
+  readonly onMissingBase?: () => void
   /** Called when `fetch` has named what arrives. */
   readonly onArriving?: () => void
   readonly now: () => number
@@ -70,6 +73,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     problem = code
   }
   let skips: ReadonlySet<string> = new Set()
+  let missesBase = false
 
   const settle = (arrival: InboxFile, outcome: ImportResult['outcome'], detail: string): void => {
     const at = toIso(now())
@@ -83,6 +87,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
   }
   const fail = (arrival: InboxFile, error: unknown): void => {
     const verdict = decide(error, decisions.proven())
+    missesBase ||= refusalOf(error)?.kind === 'base'
     if (verdict.outcome !== 'waiting') return settle(arrival, verdict.outcome, messageOf(error))
     decisions.decide(arrival, stripPaths(verdict.why, { inbox: folder }), verdict.clock)
     if (verdict.clock !== null) onTrouble(`inbox: ${arrival.name}: ${verdict.why}`)
@@ -108,6 +113,8 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
       decisions.forgetOthers(arrivals)
       reportOverdue(decisions.overdue(), onTrouble)
       for (const head of await opener.readHeads(decisions.due(arrivals))) await take(head)
+      if (missesBase) deps.onMissingBase?.()
+      missesBase = false
     },
     status: () => ({ waiting: [...decisions.waiting(), ...carrier.arriving()], ...counts, lastRefused, problem }),
   }

@@ -1,18 +1,19 @@
-import { readdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DAY_MS, HOUR_MS } from '../../../base/time.ts'
 import type { Config } from '../../../config/schema.ts'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { makeFolder } from '../../../base/files.ts'
 import { SOURCES, type SourceName } from '../../../base/domain/sources.ts'
-import { exportBundle } from '../export/export.ts'
+import { type ExportReport, exportBundle } from '../export/export.ts'
 import { type PublishedState, readPublishedState } from '../export/published-state.ts'
+import { AHEAD_MS } from '../export/record-state.ts'
 import type { SigningKey } from '../format/keys.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { inspectBundle } from '../import/open.ts'
 import { readThinClaims } from '../thin/decode.ts'
 import { isThin } from '../thin/format.ts'
-import { receiptOf } from './receipts.ts'
+import { hasArrived } from './receipts.ts'
 
 /** Dependencies of an outbox. */
 interface OutboxDeps {
@@ -55,52 +56,68 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   if (state === null) return null
   const { mirror, remembered } = state
   makeFolder(folder)
-  const files = listOutbox(folder, mirror)
-  refuseRestored(files, state)
+  const all = listOutbox(folder, mirror)
+  refuseRestored(all, state)
+  const files = await withoutFuture(deps, all)
   const full = files.findLast(({ kind }) => kind === 'full')
   const isOld = full === undefined || !remembered.has(full.sequence) || (await ageOf(deps, full))
   // With `fullDays` 0, the age of the last full bundle is no reason for another export.
   if ((!isOld || settings.fullDays === 0) && (await isThere(deps, files, state))) return null
-  const path = join(folder, DRAFT)
-  const receipt = isOld ? null : await receiptOfNewest(deps, files, state)
-  const isWhole = receipt === null
-  const report = await exportBundle({
+  const fulls = files.filter(({ kind }) => kind === 'full').map(({ sequence }) => sequence)
+  const newest = files.at(-1)?.sequence ?? 0
+  const isThinNow = !isOld && (await isConfirmed(deps, remembered.get(newest)))
+  const base = isThinNow ? newest : (full?.sequence ?? 0)
+  const { manifest, bytes, partial } = await exportTo(deps, isOld ? null : { sequence: base, isThin: isThinNow }, fulls)
+  const { sequence, kind, createdAt } = manifest
+  const made = { sequence, kind, isWhole: !isThinNow, dated: '' }
+  const file = freeName(folder, mirror, made, all, Date.parse(createdAt))
+  renameSync(join(folder, DRAFT), join(folder, file.name))
+  pruneOutbox(folder, mirror, [...files, file], file, settings.keep)
+  return { sequence, kind, file: file.name, bytes, partial }
+}
+
+/** Exports to the draft; `base`: on which it builds, null: a full bundle. */
+function exportTo(
+  deps: OutboxDeps,
+  base: { readonly sequence: number; readonly isThin: boolean } | null,
+  spared: readonly number[],
+): Promise<ExportReport> {
+  const { folder, settings } = deps
+  return exportBundle({
     ...deps,
-    path,
+    path: join(folder, DRAFT),
     sources: null,
-    since: isOld || !isWhole ? null : String(full.sequence),
-    need: receipt,
-    thin: !isWhole,
+    since: base === null ? null : String(base.sequence),
+    need: null,
+    thin: base?.isThin === true,
     split: null,
     force: true,
     expireDays: settings.expireDays,
     keep: settings.keep,
-    spared: files.filter(({ kind }) => kind === 'full').map(({ sequence }) => sequence),
+    spared,
     onProgress: () => undefined,
   })
-  const { sequence, kind, createdAt } = report.manifest
-  const isKnown = files.some((one) => one.sequence === sequence && one.kind === kind)
-  const dated = isKnown ? dateInName(Date.parse(createdAt)) : ''
-  const file = outboxName(mirror, { sequence, kind, dated, isWhole })
-  renameSync(path, join(folder, file))
-  pruneOutbox(folder, mirror, settings.keep)
-  return { sequence, kind, file, bytes: report.bytes, partial: report.partial }
 }
 
-/** Returns the receipt of what was exported last; null: it is not known to have arrived. */
-async function receiptOfNewest(
-  { folder, onTrouble }: OutboxDeps,
-  files: readonly OutboxFile[],
-  { remembered }: PublishedState,
-): Promise<Buffer | null> {
-  const digest = remembered.get(files.at(-1)?.sequence ?? 0)
-  if (digest === undefined) return null
+/** Reports whether receipts say that a state has arrived; `digest` undefined: no delta can build on it any more. */
+async function isConfirmed({ folder, onTrouble }: OutboxDeps, digest: string | undefined): Promise<boolean> {
+  if (digest === undefined) return false
   try {
-    return await receiptOf(folder, digest)
+    return await hasArrived(folder, digest)
   } catch (error) {
     onTrouble?.(`outbox: ${messageOf(error)}`)
-    return null
+    return false
   }
+}
+
+/** Leaves out what a clock that was wrong has dated: target mirrors refuse it until that time has come. */
+async function withoutFuture({ folder, now }: OutboxDeps, files: readonly OutboxFile[]): Promise<OutboxFile[]> {
+  const present: OutboxFile[] = []
+  for (const file of files) {
+    const manifest = await readManifest(join(folder, file.name))
+    if (manifest === null || Date.parse(manifest.createdAt) <= now() + AHEAD_MS) present.push(file)
+  }
+  return present
 }
 
 /** Throws if the outbox has a later export: target mirrors would take new exports for older ones. */
@@ -175,6 +192,24 @@ function outboxName(mirror: string, { sequence, kind, dated, isWhole }: Omit<Out
   return `patchmirror-${mirror.slice(0, 8)}-${number}-${kind}${date}.bundle.${isWhole ? 'zip' : 'thin'}`
 }
 
+/** Returns a file whose name was not used: transfer tools skip names that they know. `createdAt`: Unix milliseconds. */
+function freeName(
+  folder: string,
+  mirror: string,
+  made: Omit<OutboxFile, 'name'>,
+  files: readonly OutboxFile[],
+  createdAt: number,
+): OutboxFile {
+  const isKnown = files.some(({ sequence, kind }) => sequence === made.sequence && kind === made.kind)
+  const plain = outboxName(mirror, made)
+  if (!isKnown && !existsSync(join(folder, plain))) return { ...made, name: plain }
+  for (let at = createdAt; ; at += 1000) {
+    const dated = dateInName(at)
+    const name = outboxName(mirror, { ...made, dated })
+    if (!existsSync(join(folder, name))) return { ...made, dated, name }
+  }
+}
+
 /** Formats a time for names, to the second. */
 function dateInName(time: number): string {
   return `${new Date(time).toISOString().slice(0, 19).replace(/[-:]/g, '')}Z`
@@ -192,38 +227,58 @@ export function listOutbox(folder: string, mirror: string): OutboxFile[] {
         { name, sequence: Number(number), kind: kind === 'full' ? 'full' : 'delta', dated, isWhole: form === 'zip' },
       ]
     })
-    .sort(
-      (a, b) =>
-        a.sequence - b.sequence ||
-        Number(a.kind === 'delta') - Number(b.kind === 'delta') ||
-        (a.dated < b.dated ? -1 : 1),
-    )
+    .sort(compareFiles)
+}
+
+function compareFiles(a: OutboxFile, b: OutboxFile): number {
+  const byKind = Number(a.kind === 'delta') - Number(b.kind === 'delta')
+  return a.sequence - b.sequence || byKind || (a.dated < b.dated ? -1 : 1)
 }
 
 /**
- * Returns the files to keep: the newest `keep`, and each full bundle on which a delta among them builds. Bundles that
- * differ only in their dates count as one, so that a quiet upstream does not displace others.
+ * Returns the files to keep: the newest `keep`, and each that leads to one of these: the full bundle that a delta builds on, and what
+ * comes before a thin one, back to a whole one. Bundles that differ only in their dates count as one, so that a quiet upstream does
+ * not displace others.
  */
 export function keptFiles(files: readonly OutboxFile[], keep: number): OutboxFile[] {
   const latest = files.filter((file) => files.findLast((one) => isOfOneForm(one, file)) === file)
   const newest = latest.slice(-keep)
+  const chain = [...newest, ...leadingTo(files, newest[0])]
   const full = latest.filter(({ kind }) => kind === 'full')
-  const bases = newest
+  const bases = chain
     .filter(({ kind }) => kind === 'delta')
     .flatMap(({ sequence }) => [
       full.findLast((one) => one.sequence < sequence),
       full.find((one) => one.sequence === sequence), // a delta that has only a later date
     ])
-  return files.filter((one) => newest.includes(one) || bases.includes(one))
+  return files.filter((one) => chain.includes(one) || bases.includes(one))
+}
+
+/** Returns the files before a thin one, back to the last whole one: each is the base of the next. */
+function leadingTo(files: readonly OutboxFile[], first: OutboxFile | undefined): OutboxFile[] {
+  if (first === undefined || first.isWhole) return []
+  const before = files.slice(0, files.indexOf(first))
+  return before.slice(
+    Math.max(
+      0,
+      before.findLastIndex(({ isWhole }) => isWhole),
+    ),
+  )
 }
 
 function isOfOneForm(one: OutboxFile, other: OutboxFile): boolean {
   return one.sequence === other.sequence && one.kind === other.kind && one.isWhole === other.isWhole
 }
 
-/** Removes the files that are not kept. */
-function pruneOutbox(folder: string, mirror: string, keep: number): void {
-  const files = listOutbox(folder, mirror)
-  const kept = new Set(keptFiles(files, keep))
-  for (const file of files) if (!kept.has(file)) rmSync(join(folder, file.name), { force: true })
+/** Removes the files that are not kept, and all that are not among `files`; never the one that was just made. */
+function pruneOutbox(
+  folder: string,
+  mirror: string,
+  files: readonly OutboxFile[],
+  made: OutboxFile,
+  keep: number,
+): void {
+  const kept = keptFiles([...files].sort(compareFiles), keep)
+  const names = new Set([made, ...kept].map(({ name }) => name))
+  for (const { name } of listOutbox(folder, mirror)) if (!names.has(name)) rmSync(join(folder, name), { force: true })
 }

@@ -4,8 +4,8 @@ import { gzipSync } from 'node:zlib'
 import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { readNamedFile, replacePrivateFile } from '../../../base/files.ts'
 import { readSummary } from '../../../store/replication/summary.ts'
-import type { Writes } from '../../../store/writer.ts'
-import { describeHeld } from '../export/record-state.ts'
+import type { CarriedReader } from '../../../store/replication/reader.ts'
+import { type DescribedReads, describeHeld } from '../export/record-state.ts'
 import type { ImportReport } from '../import/types.ts'
 
 /** Receipts in an outbox. */
@@ -14,22 +14,21 @@ const RECEIPT = /^[^.].*\.need$/
 const LARGEST = 65_536
 
 /**
- * Writes to an inbox which state this mirror has after an import, as `patchmirror bundle need --brief` does, where that is the
- * bundle's alone. Returns false where nothing is written, as on a read-only medium: the outbox then sends whole deltas.
+ * Writes to an inbox which state this mirror has, as `patchmirror bundle need --brief` does: that of the import that just ended, or
+ * what is read from all rows. Returns false where nothing can be written, as on a read-only medium: the outbox then sends whole deltas.
  */
 export function writeReceipt(
   folder: string,
-  { ledger, ...reads }: Writes,
-  { digest, held }: Pick<ImportReport, 'digest' | 'held'>,
+  { carried, ...reads }: DescribedReads & { readonly carried: Pick<CarriedReader, 'digestSources'> },
+  imported: Pick<ImportReport, 'digest' | 'held'> | null,
 ): boolean {
-  const last = ledger.readLastImport()
-  if (last === null || held !== digest || last.digest !== digest) return false
-  const header = describeHeld({ ...reads, ledger }, last.sources, true)
+  const last = reads.ledger.readLastImport()
+  const isLast = imported !== null && imported.held === imported.digest && last?.digest === imported.digest
+  const digests = isLast ? last.sources : carried.digestSources().sources
+  const header = describeHeld(reads, digests, true)
+  const path = join(folder, `patchmirror-${header.mirror.slice(0, 8)}.need`)
   try {
-    replacePrivateFile(
-      join(folder, `patchmirror-${header.mirror.slice(0, 8)}.need`),
-      gzipSync(`${JSON.stringify(header)}\n`),
-    )
+    replacePrivateFile(path, gzipSync(`${JSON.stringify(header)}\n`))
     return true
   } catch {
     return false
@@ -37,25 +36,19 @@ export function writeReceipt(
 }
 
 /**
- * Returns a receipt of an exported state, by its digest; null unless all receipts in the outbox are of this state, and there is
- * one. Throws the system's error for an unreadable folder, and `bundle` for a receipt that cannot be read.
+ * Reports whether there are receipts in an outbox, and all are of this exported state, by its digest. Throws the system's error for
+ * an unreadable folder, and `bundle` for a receipt that cannot be read.
  */
-export async function receiptOf(folder: string, digest: string): Promise<Buffer | null> {
+export async function hasArrived(folder: string, digest: string): Promise<boolean> {
   const names = readdirSync(folder).filter((name) => RECEIPT.test(name))
-  let found: Buffer | null = null
-  for (const name of names) {
-    const receipt = await readReceipt(join(folder, name))
-    if (receipt.digest !== digest) return null
-    found = receipt.bytes
-  }
-  return found
+  for (const name of names) if ((await digestOfReceipt(join(folder, name))) !== digest) return false
+  return names.length > 0
 }
 
-async function readReceipt(path: string): Promise<{ readonly bytes: Buffer; readonly digest: string }> {
+async function digestOfReceipt(path: string): Promise<string> {
   try {
-    const bytes = readNamedFile(path, LARGEST)
-    const { header } = await readSummary([bytes])
-    return { bytes, digest: header.digest }
+    const { header } = await readSummary([readNamedFile(path, LARGEST)])
+    return header.digest
   } catch (error) {
     const why = `the receipt ${path} cannot be read (${messageOf(error)}): remove it, or bring it again`
     throw new MirrorError('bundle', why, { cause: error })

@@ -41,7 +41,8 @@ export function describeHeld(reads: DescribedReads, digests: Digests, brief: boo
   return { ...describeState({ reads }, { now: Date.now }, digests), brief, imported }
 }
 
-type DescribedReads = Pick<ExportSnapshot['reads'], 'snapshots' | 'runs'> & { readonly ledger: LedgerReader }
+/** What describes a state. */
+export type DescribedReads = Pick<ExportSnapshot['reads'], 'snapshots' | 'runs'> & { readonly ledger: LedgerReader }
 
 /** Describes the exported state of some sources, by their digests, as the header of a summary. */
 export function describeState(
@@ -65,7 +66,7 @@ export function describeState(
 }
 
 /** A clock further ahead than this was wrong, milliseconds: target mirrors refuse its bundles. */
-const AHEAD_MS = DAY_MS
+export const AHEAD_MS = DAY_MS
 
 /** Returns the date of an export: now, but later than the last one, so that dates of one mirror follow its sequence. */
 function dateAfter({ ledger }: Pick<DescribedReads, 'ledger'>, now: number): number {

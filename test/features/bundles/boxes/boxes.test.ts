@@ -171,7 +171,7 @@ describe('the inbox', () => {
     copyFileSync(delta.files[0] ?? '', join(box, 'delta.zip'))
     const { inbox, settled, look } = watch(box, below())
     await look()
-    const why = 'waiting for bundle 1'
+    const why = 'waiting for bundle 1, or a full one'
     expect(inbox.status().waiting).toEqual([{ file: 'delta.zip', why }])
     copyFileSync(full.files[0] ?? '', join(box, 'full.zip'))
     await look()

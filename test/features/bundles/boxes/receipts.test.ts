@@ -1,7 +1,8 @@
-import { copyFileSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
-import { fillOutbox } from '../../../../src/features/bundles/boxes/outbox.ts'
+import { type OutboxFile, fillOutbox, keptFiles } from '../../../../src/features/bundles/boxes/outbox.ts'
 import { writeReceipt } from '../../../../src/features/bundles/boxes/receipts.ts'
 import { createBench } from '../../../support/mirror.ts'
 import { below, folder, signer } from '../air-gap.ts'
@@ -15,8 +16,12 @@ async function link() {
   const bench = await createBench({ sandbox: { records: 400, service: false, now: () => now } })
   onTestFinished(() => bench.close())
   const there = below()
-  const [out, inbox] = [folder(), folder()]
+  const out = folder()
+  const inbox = folder()
   const troubles: string[] = []
+  const files: string[] = []
+  /** Hours by which the clock of the outbox is wrong. */
+  const clock = { ahead: 0 }
   const { look, settled, inbox: importer } = watch(inbox, there, { receipts: inbox })
   const fill = async (hours = 1): Promise<string | null> => {
     now += hours * HOUR
@@ -28,38 +33,54 @@ async function link() {
       keys: [signer()],
       trustRoot: [],
       program: 'patchmirror/test',
-      now: () => now,
+      now: () => now + clock.ahead * HOUR,
       onTrouble: (message) => troubles.push(message),
     })
-    return shipped && `${shipped.sequence} ${shipped.file.replace(/^.*?-\d{8}-|\.dated-[^.]+/g, '')}`
+    if (shipped !== null) files.push(shipped.file)
+    return shipped && `${shipped.sequence} ${shipped.file.replace(/^patchmirror-[\da-f]{8}-\d{8}-|\.dated-[^.]+/g, '')}`
   }
   return {
     out,
     inbox,
     there,
     troubles,
+    files,
+    clock,
     settled,
     importer,
     fill,
-    change(count = 3): Promise<string | null> {
+    change: (count = 3): Promise<string | null> => {
       bench.sandbox.feed.change(count)
       return fill()
     },
     /** Carries the newest file down, and what is in the inbox is imported. */
-    async down(): Promise<void> {
+    down: async (looking = look): Promise<void> => {
       const newest = readdirSync(out)
         .filter((name) => name.startsWith('patchmirror-') && !name.endsWith('.need'))
         .sort((a, b) => statSync(join(out, a)).mtimeMs - statSync(join(out, b)).mtimeMs)
         .at(-1)
       if (newest !== undefined) copyFileSync(join(out, newest), join(inbox, newest))
-      await look()
+      await looking()
     },
     /** Carries the receipts up. */
-    up(): void {
+    up: (): void => {
       for (const name of receiptsIn(inbox)) copyFileSync(join(inbox, name), join(out, name))
     },
     isEqual: () => bench.store.carried.digestSources().digest === there.digest(),
   }
+}
+
+/** Returns a copy of a data folder. */
+function copyOf(dir: string): string {
+  const copy = join(folder(), 'copy')
+  cpSync(dir, copy, { recursive: true })
+  return copy
+}
+
+/** Returns what the first receipt in a folder says. */
+function headerOf(path: string): { readonly digest: string } {
+  const [receipt = ''] = receiptsIn(path)
+  return JSON.parse(gunzipSync(readFileSync(join(path, receipt))).toString()) as { digest: string }
 }
 
 function receiptsIn(path: string): string[] {
@@ -126,15 +147,84 @@ test('a receipt of another state, or one that cannot be read, lets the outbox se
   ])
 })
 
-test('a mirror with more than the bundle, or a read-only inbox, writes no receipt', async () => {
+test('a receipt with the right digest decides nothing else, and one without sources is none', async () => {
+  const { fill, change, down, up, out, troubles, isEqual } = await link()
+  await fill()
+  await down()
+  up()
+  const [receipt = ''] = receiptsIn(out)
+  const forge = (more: object): void => {
+    writeFileSync(join(out, receipt), gzipSync(`${JSON.stringify({ ...headerOf(out), ...more })}\n`))
+  }
+  forge({ sources: {}, brief: false })
+  expect(await change()).toBe('2 delta.bundle.thin')
+  await down()
+  expect(isEqual()).toBe(true)
+  up()
+  forge({ sources: null })
+  expect(await change()).toBe('3 delta.bundle.zip')
+  expect(troubles).toEqual([expect.stringContaining('its first line is incomplete')])
+})
+
+test('a target that was restored says so by its receipt, and gets a whole delta', async () => {
+  const { fill, change, down, up, there, inbox } = await link()
+  await fill()
+  await down()
+  up()
+  there.store.checkpoint()
+  const restored = below(copyOf(there.dir))
+  await change()
+  await down()
+  up()
+  const later = headerOf(inbox)
+  expect(await fill(7)).toBe('2 delta.bundle.thin')
+  const { look, inbox: importer } = watch(inbox, restored, { receipts: inbox })
+  await down(look)
+  expect(importer.status().waiting.map(({ why }) => why)).toEqual(['waiting for bundle 2, or a full one'])
+  expect(headerOf(inbox)).not.toMatchObject({ digest: later.digest })
+  up()
+  expect(await fill(7)).toBe('2 delta.bundle.zip')
+  await down(look)
+  expect(restored.digest()).toBe(later.digest)
+})
+
+test('an inbox that cannot be written to gets no receipt, and one of a mirror with more says what that has', async () => {
   const { fill, down, inbox, there } = await link()
   await fill()
   await down()
+  const digest = there.store.ledger.readLastImport()?.digest ?? ''
+  expect(headerOf(inbox)).toMatchObject({ digest, brief: true })
   for (const name of receiptsIn(inbox)) rmSync(join(inbox, name))
-  const last = there.store.ledger.readLastImport()
-  const report = { digest: last?.digest ?? '', held: last?.digest ?? '' }
-  expect(writeReceipt(inbox, there.store, { ...report, held: 'of more' })).toBe(false)
-  expect(writeReceipt(join(inbox, 'done', 'none'), there.store, report)).toBe(false)
-  expect(receiptsIn(inbox)).toEqual([])
-  expect(writeReceipt(inbox, there.store, report)).toBe(true)
+  expect(writeReceipt(join(inbox, 'done', 'none'), there.store, { digest, held: digest })).toBe(false)
+  expect(writeReceipt(inbox, there.store, { digest, held: 'of more' })).toBe(true)
+  expect(headerOf(inbox)).toMatchObject({ digest: there.digest() })
+})
+
+test.each([20, 60, 300])('a clock that was %i hours ahead leaves an outbox that is filled again', async (ahead) => {
+  const { fill, change, down, out, clock, files, isEqual } = await link()
+  await fill()
+  await down()
+  clock.ahead = ahead
+  await fill(7)
+  clock.ahead = 0
+  for (let i = 0; i < 2; i++) {
+    expect(await fill(7)).toMatch(/^1 /)
+    expect(readdirSync(out)).toContain(files.at(-1))
+    await down()
+  }
+  expect(await fill(1)).toBeNull()
+  await change()
+  await down()
+  expect(isEqual()).toBe(true)
+  expect(new Set(files).size).toBe(files.length)
+})
+
+test('what leads to a thin delta that is kept is kept as well', () => {
+  const file = (sequence: number, kind: 'full' | 'delta', isWhole = true): OutboxFile => {
+    return { name: `${sequence}-${kind}${isWhole ? '' : '-thin'}`, sequence, kind, dated: '', isWhole }
+  }
+  const thin = [4, 5, 6].map((sequence) => file(sequence, 'delta', false))
+  const files = [file(1, 'full'), file(2, 'delta'), file(3, 'delta'), ...thin]
+  const kept = keptFiles(files, 1).map(({ name }) => name)
+  expect(kept).toEqual(['1-full', '3-delta', '4-delta-thin', '5-delta-thin', '6-delta-thin'])
 })

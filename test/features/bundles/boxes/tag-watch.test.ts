@@ -219,7 +219,7 @@ test('an artifact that waits for a bundle which the tag does not name is a probl
   await change(all.place, { since: String(sequence) })
   await all.look()
   await all.look()
-  const waiting = `waiting for bundle ${sequence}`
+  const waiting = `waiting for bundle ${sequence}, or a full one`
   expect(all.inbox.status()).toMatchObject({ imported: 1, problem: 'not_ready', waiting: [{ why: waiting }] })
   expect(all.troubles).toEqual([expect.stringMatching(new RegExp(`${waiting}, which the tag does not name: export`))])
   const own = { PATCHMIRROR_DATA_DIR: all.mirror.dir, PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line }
