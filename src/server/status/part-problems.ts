@@ -182,7 +182,9 @@ function inboxProblem(code: string): MirrorProblem {
   const text = FAULTS_OF_TAG[code]
   if (text === undefined) return problem('inbox', 'failed', 'Bundle inbox', 'it cannot be read', { detail: code })
   const detail = `${code}: the log has the reason; it is asked again every minute`
-  const advice = ['patchmirror bundle inspect oci://HOST/REPOSITORY:TAG']
+  const advice = [
+    code === 'not_ready' ? 'patchmirror bundle need FILE' : 'patchmirror bundle inspect oci://HOST/REPOSITORY:TAG',
+  ]
   return problem('inbox', 'failed', 'Bundle inbox', text, { detail, advice })
 }
 
@@ -196,7 +198,7 @@ const FAULTS_OF_TAG: Readonly<Record<string, string>> = {
   config: 'the credential of its registry cannot be read',
   storage: 'what its tag names cannot be stored',
   bundle: 'what its tag names is refused',
-  not_ready: 'what its tag names waits for a bundle that the tag does not name',
+  not_ready: 'a delta waits for a bundle that has not come',
 }
 
 /** What is made from the database for scanners; where that cannot be read, nothing can be made. */

@@ -158,11 +158,11 @@ test('a finding is fixed in the newest other tag that has a fixed version, with 
   const at = Date.UTC(2026, 9, 3)
   expect(asked(REGISTRY)).toBe(`${newest}, whether it is in the registry is not known`)
   note({ [nameOf(2)]: { is: 'there', at } })
-  expect(asked(REGISTRY)).toBe(`${newest}, which is in the registry here`)
+  expect(asked(REGISTRY)).toBe(`${newest}, which is in the registry here (asked 2026-10-03)`)
   note({ [nameOf(2)]: { is: 'missing', at } })
   expect(asked(REGISTRY)).toBe(`${newest}, which is not in the registry (asked 2026-10-03)`)
   note({ [nameOf(2)]: { is: 'missing', at }, [nameOf(1)]: { is: 'there', at } })
-  const other = `${fixedIn(bench.named(1))}, which is in the registry here`
+  const other = `${fixedIn(bench.named(1))}, which is in the registry here (asked 2026-10-03)`
   expect(asked(REGISTRY)).toBe(`${newest}, which is not in the registry (asked 2026-10-03) ${other}`)
   expect(asked('other.example/mirror')).toBe(`${newest}, whether it is in the registry is not known`)
   expect(bench.rowsOf(second)).toEqual([])

@@ -13,6 +13,8 @@ interface Decision {
   imports: number
   /** By the elapsed time. */
   at: number
+  /** Since when it waits for another bundle, by the elapsed time; null: it does not. */
+  waits: number | null
   clock: ClockWait | null
 }
 
@@ -35,8 +37,10 @@ export function createDecisions({ now, elapsed }: Times) {
   let imports = 0
   let proven = -Infinity
   const decide = ({ name, stamp }: InboxFile, why: string | null, clock: ClockWait | null = null): void => {
-    if (why === 'gone') decisions.delete(name)
-    else decisions.set(name, { stamp, why, imports, at: elapsed(), clock })
+    if (why === 'gone') return void decisions.delete(name)
+    const at = elapsed()
+    const waits = why?.startsWith(WAITING_FOR) === true ? (decisions.get(name)?.waits ?? at) : null
+    decisions.set(name, { stamp, why, imports, at, waits, clock })
   }
   /** Returns files that have not changed since the last scan, and for which no valid decision exists. */
   const isDue = (arrival: InboxFile): boolean => {
@@ -82,9 +86,9 @@ export function createDecisions({ now, elapsed }: Times) {
         stamps.delete(name)
       }
     },
-    /** Returns a bundle that waits for another one, and why; null: none does. */
-    stuck(): string | null {
-      const found = [...decisions].find(([, { why }]) => why?.startsWith(WAITING_FOR) === true)
+    /** Returns a bundle that has waited so long for another one, milliseconds, and why; null: none has. */
+    stuck(leastMs: number): string | null {
+      const found = [...decisions].find(([, { waits }]) => waits !== null && elapsed() - waits >= leastMs)
       return found === undefined ? null : `${found[0]}: ${found[1].why}`
     },
     waiting: () => [...decisions].flatMap(([file, { why }]) => (why === null ? [] : [{ file, why }])),

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { toIso } from '../../../base/time.ts'
+import { HOUR_MS, toIso } from '../../../base/time.ts'
 import type { InboxStatus } from '../../../base/reports/transfer.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { nounOf } from '../../../base/text.ts'
@@ -106,7 +106,7 @@ export function createInboxImporter(deps: InboxDeps): Inbox {
     async look() {
       const { arrivals, skipped, faults } = await arrived(carrier, folder)
       if (faults.some(isAborted)) return
-      if (deps.fetch !== undefined) faults.push(...stuckIn(decisions))
+      faults.push(...stuckIn(decisions, deps.fetch !== undefined))
       for (const fault of faults) trouble(describeFault(fault, folder))
       if (faults.length === 0) problem = null
       skips = reportSkipped(skipped, skips, onTrouble)
@@ -138,10 +138,18 @@ async function arrived(carrier: ReturnType<typeof createCarrier>, folder: string
   }
 }
 
+/** How long a delta may wait in a folder for another bundle until that is a problem, milliseconds. */
+const STUCK_MS = 6 * HOUR_MS
+
 /** A tag names one artifact: what that waits for does not come by it. */
-function stuckIn(decisions: ReturnType<typeof createDecisions>): MirrorError[] {
-  const stuck = decisions.stuck()
+function stuckIn(decisions: ReturnType<typeof createDecisions>, isOfTag: boolean): MirrorError[] {
+  const stuck = decisions.stuck(isOfTag ? 0 : STUCK_MS)
   if (stuck === null) return []
+  if (!isOfTag) {
+    const how =
+      'carry that again, or run "patchmirror bundle need FILE" here and "patchmirror bundle export OUT --for FILE" above'
+    return [new MirrorError('not_ready', `${stuck}, for six hours: ${how}`)]
+  }
   const next = 'export a whole bundle to the tag, or a delta since a bundle that is stored here, or import that one'
   return [new MirrorError('not_ready', `${stuck}, which the tag does not name: ${next}`)]
 }

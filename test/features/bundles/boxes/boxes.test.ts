@@ -169,15 +169,24 @@ describe('the inbox', () => {
     await change(bench)
     const delta = await carry(bench.dir, to, { since: '1' })
     copyFileSync(delta.files[0] ?? '', join(box, 'delta.zip'))
-    const { inbox, settled, look } = watch(box, below())
+    let hours = 0
+    const elapsed = (): number => hours * 3_600_000
+    const { inbox, settled, troubles, look } = watch(box, below(), { elapsed })
     await look()
     const why = 'waiting for bundle 1, or a full one'
-    expect(inbox.status().waiting).toEqual([{ file: 'delta.zip', why }])
+    expect(inbox.status()).toMatchObject({ waiting: [{ file: 'delta.zip', why }], problem: null })
+    hours = 5
+    await look()
+    expect(inbox.status().problem).toBeNull()
+    hours = 6
+    await look()
+    expect(inbox.status().problem).toBe('not_ready')
+    expect(troubles).toEqual([expect.stringContaining(`delta.zip: ${why}, for six hours: carry that again, or run`)])
     copyFileSync(full.files[0] ?? '', join(box, 'full.zip'))
     await look()
     await look()
     expect(settled.map(({ file }) => file)).toEqual(['full.zip', 'delta.zip'])
-    expect(inbox.status().waiting).toEqual([])
+    expect(inbox.status()).toMatchObject({ waiting: [], problem: null })
     await bench.close()
   })
 

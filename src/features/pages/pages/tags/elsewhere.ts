@@ -12,20 +12,21 @@ export function openElsewhere(call: Pick<PageCall, 'config' | 'remember' | 'ui'>
   const registryWords = ({ tag }: Without): string | null => {
     if (carriedOf === null) return null
     const carried = carriedOf(tag.repository, tag.digests)
-    if (carried.is === 'there') return 'which is in the registry here'
     if (carried.is === 'not known') return 'whether it is in the registry is not known'
-    return `which is not in the registry (asked ${toIso(carried.at).slice(0, 10)})`
+    const asked = `(asked ${toIso(carried.at).slice(0, 10)})`
+    return carried.is === 'there' ? `which is in the registry here ${asked}` : `which is not in the registry ${asked}`
   }
   return (found) => {
     const [newest] = found.without
     if (newest === undefined) return [noneCell(found)]
     const carried = isThere(newest) ? undefined : found.without.find(isThere)
-    return [newest, ...(carried === undefined ? [] : [carried])].map((one) => {
+    const named = [newest, ...(carried === undefined ? [] : [carried])].map((one) => {
       const { id, text, more } = wordsOf(one)
       const notes = [dayOf(one), ...more, registryWords(one)].filter((note) => note !== null)
       const href = id.length <= 500 ? { href: call.ui('tag', { id }) } : {}
       return { text, ...href, ...(notes.length > 0 && { note: notes.join(', ') }) }
     })
+    return newest.how === 'fixed' || found.unknown === 0 ? named : [...named, unknownCell(found)]
   }
 }
 
@@ -50,13 +51,14 @@ function dayOf({ tag: { changed } }: Without): string | null {
   return /^\d{4}-\d\d-\d\d/.test(changed) ? `of ${changed.slice(0, 10)}` : null
 }
 
+function unknownCell({ tags, unknown }: Pick<Elsewhere, 'tags' | 'unknown'>): Cell {
+  const note = `of ${unknown} of ${counted(tags, 'other tag')}: not judged completely, or not by this record`
+  return { ...plain('not known'), note }
+}
+
 /** Says that no tag is known to be without a finding: that all have it only where this is known of each. */
 function noneCell({ tags, unknown, isCut }: Elsewhere): Cell {
-  if (unknown > 0)
-    return {
-      ...plain('not known'),
-      note: `of ${unknown} of ${counted(tags, 'other tag')}: not judged completely, or not by this record`,
-    }
+  if (unknown > 0) return unknownCell({ tags, unknown })
   if (isCut) return { ...plain('not known'), note: `none of the ${tags} tags that are looked at` }
   if (tags === 0) return plain('no other tag of this repository is mirrored')
   return plain('no mirrored tag of this repository is without it')
