@@ -40,6 +40,7 @@ const REGISTRY_FAULTS: Readonly<Record<string, string>> = {
   upstream_auth: 'it refuses access',
   upstream_not_found: 'it does not answer as a registry',
   upstream_shape: 'it does not answer as a registry',
+  offline: 'serve --offline asks no registry',
   config: "Docker's settings file cannot be read",
   usage: 'a name of the catalog is none that it can have',
   storage: "the mirror's own disk does not keep what it answers",
@@ -60,7 +61,8 @@ export function isRegistryAsked({ images, unknown, problem, checkedAt }: Registr
 /** Says which images a registry has. */
 export function registryWords(registry: RegistryStatus): string {
   const { images, there, missing, unknown, problem, incomplete, checking } = registry
-  const why = problem === null ? '' : ` (${registryFault(problem)}: see the log)`
+  const log = problem === 'offline' ? '' : ': see the log'
+  const why = problem === null ? '' : ` (${registryFault(problem)}${log})`
   const now = checking ? ['being checked'] : []
   if (!isRegistryAsked(registry)) return [`not checked yet${why}`, ...now].join(', ')
   return [

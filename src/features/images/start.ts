@@ -24,8 +24,8 @@ export function startRegistryCheck(parts: RegistryParts, settleMs = SETTLE_MS): 
   const { registry } = parts.config.images
   if (registry === null) return {}
   const checks = createChecks(parts, registry, settleMs)
+  if (parts.offline) return { shown: { registry: () => ({ ...checks.sum(), problem: 'offline' }) } }
   const shown = { registry: checks.sum }
-  if (parts.offline) return { shown }
   parts.signals.on('served', checks.look)
   let schedule = scheduleOf(parts, checks.askAll)
   parts.signals.on('schedules', () => {

@@ -166,7 +166,8 @@ function registryProblems({ registry }: Status): MirrorProblem[] {
   if (fault !== null) {
     const which = unknown === 0 ? 'the images' : counted(unknown, 'image')
     const text = `it is not known of ${which} whether images.registry has them`
-    const detail = `${registryFault(fault)}; the log has the reason, and it is asked again`
+    const next = fault === 'offline' ? '' : '; the log has the reason, and it is asked again'
+    const detail = `${registryFault(fault)}${next}`
     found.push(problem('registry', 'warning', 'Registry', text, { detail }))
   }
   if (incomplete !== null && isRegistryAsked(registry)) {

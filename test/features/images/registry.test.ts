@@ -298,7 +298,14 @@ describe('the images of the catalog', () => {
     await daemon.close()
     const path = join(one.bench.dir, 'derived', 'registry.json')
     writeFileSync(path, readFileSync(path, 'utf8').slice(0, 99))
-    expect(watch(one, { registry: `${other.host}/mirror`, offline: '' }).shown()).toMatchObject({ images: 0 })
+    const offline = watch(one, { registry: `${other.host}/mirror`, offline: '' })
+    const registry = offline.shown()
+    expect(registry).toMatchObject({ images: 0, problem: 'offline' })
+    if (registry !== undefined)
+      expect(registryWords(registry)).toBe('not checked yet (serve --offline asks no registry)')
+    expect(problemsOf(statusWith(registry), offline.config, Date.now())).toMatchObject([
+      { code: 'registry', level: 'warning', detail: 'serve --offline asks no registry' },
+    ])
   })
 })
 
@@ -512,7 +519,7 @@ test('a page and the metrics show what was answered by its date, and nothing of 
     return { cell: [look, text], metrics, status, problems }
   }
   const never = await seen({ images: {} })
-  expect(never.cell).toEqual(['plain', 'not checked yet'])
+  expect(never.cell).toEqual(['warn', 'not checked yet (serve --offline asks no registry)'])
   expect(never.metrics).not.toContain('patchmirror_images_registry{')
   const whole = '1 of 1 image there, 0 missing'
   expect((await seen({})).cell).toEqual(['warn', whole])
