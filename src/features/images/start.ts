@@ -1,5 +1,7 @@
 import { MirrorError, messageOf } from '../../base/errors.ts'
+import { isRegistryAsked } from '../../base/domain/status.ts'
 import type { Logger } from '../../base/log.ts'
+import type { RegistryStatus } from '../../base/reports/transfer.ts'
 import { type RunningTask, startTask } from '../../base/threads/task.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import type { Parts, RunningPart } from '../../daemon/feature.ts'
@@ -24,7 +26,7 @@ export function startRegistryCheck(parts: RegistryParts, settleMs = SETTLE_MS): 
   const { registry } = parts.config.images
   if (registry === null) return {}
   const checks = createChecks(parts, registry, settleMs)
-  if (parts.offline) return { shown: { registry: () => ({ ...checks.sum(), problem: 'offline' }) } }
+  if (parts.offline) return { shown: { registry: () => withoutAsking(checks.sum()) } }
   const shown = { registry: checks.sum }
   parts.signals.on('served', checks.look)
   let schedule = scheduleOf(parts, checks.askAll)
@@ -40,6 +42,11 @@ export function startRegistryCheck(parts: RegistryParts, settleMs = SETTLE_MS): 
       await checks.close()
     },
   }
+}
+
+/** What was answered to an earlier daemon has its date. */
+function withoutAsking(sum: RegistryStatus): RegistryStatus {
+  return isRegistryAsked(sum) ? sum : { ...sum, problem: 'offline' }
 }
 
 /** Returns what makes one check at a time, each in a thread that ends with it. */
