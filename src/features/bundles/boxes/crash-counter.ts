@@ -1,6 +1,7 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PRIVATE_FILE } from '../../../base/files.ts'
+import { integerField, readNote, recordOf } from '../../../base/json/shapes.ts'
 
 /** Counts attempts with inbox bundles that never ended, since the process crashed or was killed. */
 export interface Tries {
@@ -36,7 +37,7 @@ export function createTries(dataDir: string, onAttempt: (attempt: Attempt | null
     else counts.set(bundle, count)
     try {
       if (counts.size === 0) rmSync(path, { force: true })
-      else writeFileSync(path, JSON.stringify([...counts]), { mode: PRIVATE_FILE })
+      else writeFileSync(path, JSON.stringify(Object.fromEntries(counts)), { mode: PRIVATE_FILE })
     } catch {
       // If the folder is not writable, the import itself fails.
     }
@@ -57,15 +58,8 @@ export function createTries(dataDir: string, onAttempt: (attempt: Attempt | null
   }
 }
 
+const note = recordOf(/^/, integerField(0), Infinity)
+
 function readCounts(path: string): Map<string, number> {
-  try {
-    const json = JSON.parse(readFileSync(path, 'utf8')) as [unknown, unknown][]
-    return new Map(
-      json.filter((one): one is [string, number] => {
-        return typeof one[0] === 'string' && typeof one[1] === 'number'
-      }),
-    )
-  } catch {
-    return new Map()
-  }
+  return new Map(Object.entries(readNote(path, note) ?? {}).map(([bundle, count = 0]) => [bundle, count]))
 }
