@@ -1,6 +1,7 @@
-import { readFileSync, rmSync, statSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { replacePrivateFile } from '../base/files.ts'
+import { date, integerField, listField, members, orNull, readNote, text } from '../base/json/shapes.ts'
 import type { VerifiedStatus } from '../base/reports/storage.ts'
 
 /** The last verification of all that is stored. */
@@ -31,12 +32,13 @@ export function forgetVerification(dataDir: string): void {
 
 /** Returns the last verification of a data folder; null: none is known. */
 export function readLastVerification(dataDir: string): LastVerification | null {
-  try {
-    const text = readFileSync(join(dataDir, VERIFICATION_NOTE), 'utf8')
-    const { endedAt, since, damaged, damagedCount, healed } = JSON.parse(text) as LastVerification
-    if (typeof since !== 'string' || !Array.isArray(damaged)) return null
-    return { endedAt, since, damaged, damagedCount, healed }
-  } catch {
-    return null
-  }
+  return readNote(join(dataDir, VERIFICATION_NOTE), note)
 }
+
+const note = members<LastVerification>({
+  endedAt: orNull(date),
+  since: date,
+  damaged: listField(text, Infinity),
+  damagedCount: integerField(0),
+  healed: orNull(text),
+})

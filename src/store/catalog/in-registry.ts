@@ -1,7 +1,19 @@
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ErrorCode } from '../../base/errors.ts'
 import { makeFolder, replacePrivateFile } from '../../base/files.ts'
+import {
+  type Check,
+  date,
+  integerField,
+  members,
+  choiceField,
+  orNull,
+  readNote,
+  recordOf,
+  text,
+  union,
+} from '../../base/json/shapes.ts'
 import type { RegistryStatus } from '../../base/reports/transfer.ts'
 import { nameStorageError } from '../database/faults.ts'
 import { derivedDir } from '../database/open.ts'
@@ -37,14 +49,32 @@ function pathOf(dataDir: string): string {
 
 /** Returns what is known of a registry; nothing where that is of another one, or cannot be read. */
 export function readRegistryNote(dataDir: string, registry: string): RegistryNote {
-  const nothing = { registry, checkedAt: null, incomplete: null, images: {} }
-  try {
-    const note = JSON.parse(readFileSync(pathOf(dataDir), 'utf8')) as RegistryNote
-    return note.registry === registry && typeof note.images === 'object' ? { ...nothing, ...note } : nothing
-  } catch {
-    return nothing
-  }
+  const note = readNote(pathOf(dataDir), registryNote)
+  return note?.registry === registry ? note : { registry, checkedAt: null, incomplete: null, images: {} }
 }
+
+/** The last date that JavaScript knows, Unix milliseconds. */
+const LAST_DATE = 8.64e15
+
+const presence = union<KeptPresence>(
+  members<KeptPresence & { is: 'there' | 'missing' }>({
+    is: choiceField('there', 'missing'),
+    at: integerField(0, LAST_DATE),
+  }),
+  members<KeptPresence & { is: 'not known' }>({
+    is: choiceField('not known'),
+    why: text,
+    code: orNull(text) as Check<ErrorCode | null>,
+    at: integerField(0, LAST_DATE),
+  }),
+)
+
+const registryNote = members<RegistryNote>({
+  registry: text,
+  checkedAt: orNull(date),
+  incomplete: orNull(text),
+  images: recordOf(/^/, presence, Infinity) as Check<RegistryNote['images']>,
+})
 
 /** Throws `storage` where the folder cannot be written. */
 export function writeRegistryNote(dataDir: string, note: RegistryNote): void {

@@ -1,6 +1,15 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { replacePrivateFile } from '../../base/files.ts'
+import {
+  type Check,
+  integerField,
+  listField,
+  members,
+  orNull,
+  readNote,
+  recordOf,
+  text,
+} from '../../base/json/shapes.ts'
 import { servingDaemon } from './lock.ts'
 
 /** What a daemon writes of its settings into the data folder: digests and keys, no values. */
@@ -44,14 +53,31 @@ export function announceSettings(dataDir: string, settings: DaemonSettings): voi
 
 /** Notes the databases beside the settings. Throws the system's error. */
 export function noteDatabases(dataDir: string, note: DatabaseNote): void {
-  write(dataDir, { ...read(dataDir), ...note })
+  write(dataDir, { ...read(dataDir, settingsNote), ...note })
 }
 
 /** Returns what a daemon of this folder noted of its databases, now or before. */
 export function databaseNote(dataDir: string): DatabaseNote {
-  const { given = {}, mirror = null } = read(dataDir) ?? {}
-  return { given, mirror }
+  return read(dataDir, databasesNote) ?? { given: {}, mirror: null }
 }
+
+/** A number of a log is counted up, or a time in seconds: one beyond cannot be continued. */
+const MOST_GIVEN = 1e12
+
+const databasesNote = members<DatabaseNote>({
+  given: recordOf(/^/, integerField(0, MOST_GIVEN), Infinity),
+  mirror: orNull(text),
+})
+
+const keys = listField(text, Infinity)
+
+const settingsNote = members<DaemonSettings>({
+  instance: text,
+  salt: text,
+  digests: recordOf(/^/, text, Infinity) as Check<DaemonSettings['digests']>,
+  reloads: integerField(0),
+  last: orNull(members<Reload>({ problem: orNull(text), inForce: keys, restart: keys })),
+})
 
 type Written = Partial<DaemonSettings> & Partial<DatabaseNote>
 
@@ -59,12 +85,8 @@ function write(dataDir: string, written: Written): void {
   replacePrivateFile(join(dataDir, FILE), `${JSON.stringify(written)}\n`)
 }
 
-function read(dataDir: string): Written | null {
-  try {
-    return JSON.parse(readFileSync(join(dataDir, FILE), 'utf8')) as Written | null
-  } catch {
-    return null
-  }
+function read<T>(dataDir: string, note: Check<T>): T | null {
+  return readNote(join(dataDir, FILE), note)
 }
 
 /**
@@ -74,6 +96,6 @@ function read(dataDir: string): Written | null {
 export function daemonSettings(dataDir: string): DaemonSettings | null {
   const serving = servingDaemon(dataDir)
   if (serving === null) return null
-  const found = read(dataDir)
-  return found?.instance === serving.instance ? (found as DaemonSettings) : null
+  const found = read(dataDir, settingsNote)
+  return found?.instance === serving.instance ? found : null
 }

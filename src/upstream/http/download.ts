@@ -1,6 +1,7 @@
 import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { PRIVATE_FILE } from '../../base/files.ts'
 import { MirrorError } from '../../base/errors.ts'
+import { members, orNull, text } from '../../base/json/shapes.ts'
 import type { Config } from '../../config/schema.ts'
 import { type Meta, type OpenAnswer, isPlain, networkError, parseContentRange, refuseHtml } from './response.ts'
 import { type Session, pathAsked } from './session.ts'
@@ -126,6 +127,12 @@ interface PartialDownload {
   lastModified: string | null
 }
 
+const partialDownload = members<PartialDownload>({
+  validator: orNull(text),
+  etag: orNull(text),
+  lastModified: orNull(text),
+})
+
 /** Returns whether the response is of the same version: a server that ignores If-Range would mix two versions. */
 function isSameVersion(known: PartialDownload | null, meta: Meta): boolean {
   if (known === null) return false
@@ -148,7 +155,7 @@ function describe({ etag, lastModified }: Meta): PartialDownload {
 /** Reads the validators stored next to an interrupted download; null when there are none. */
 async function readPart(path: string): Promise<PartialDownload | null> {
   try {
-    return JSON.parse(await readFile(path, 'utf8')) as PartialDownload
+    return partialDownload(JSON.parse(await readFile(path, 'utf8')), path)
   } catch {
     return null // absent or truncated by a crash: the download restarts
   }

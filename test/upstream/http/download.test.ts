@@ -210,6 +210,19 @@ describe('an interrupted download', () => {
     expect(meta).toMatchObject({ etag: '"one"', lastModified: said.lastModified })
   })
 
+  test.each(['null', '[]', '5', '{"etag":"\\"one\\""}', '{"validator":5,"etag":null,"lastModified":{}}'])(
+    'restarts where the note of its first part has another shape: %s',
+    async (note) => {
+      const connection = await origin(rest)
+      const options = into(connection)
+      writeFileSync(options.part, HAVE)
+      writeFileSync(`${options.part}.json`, note)
+      await downloadFile(connection.session, PATH, options)
+      expect(connection.ranges()).toEqual([null])
+      expect(readFileSync(options.target)).toEqual(FILE)
+    },
+  )
+
   test('continues by date where there is no ETag', async () => {
     const date = 'Fri, 01 May 2026 00:00:00 GMT'
     const dated = partial({ 'Last-Modified': date, 'Content-Range': 'bytes 4000-9999/10000' }, FILE.subarray(4000))

@@ -16,7 +16,7 @@ import type { BoxesStatus } from '../../../base/reports/transfer.ts'
 import { type Inbox, type ImportResult, createInboxImporter } from './inbox.ts'
 import { readSigningKey, trustOf } from '../format/keys.ts'
 import { type Shipped, fillOutbox } from './outbox.ts'
-import { createTries } from './crash-counter.ts'
+import { type Attempt, createTries } from './crash-counter.ts'
 import { writeReceipt } from './receipts.ts'
 import { nameBoxFault, stripPaths } from './inbox-files.ts'
 import { createTagWatch } from './tag-watch.ts'
@@ -34,6 +34,7 @@ export type ToBoxes = { readonly type: 'published' } | StopMessage
 
 export type FromBoxes =
   | { readonly type: 'status'; readonly status: BoxesStatus }
+  | { readonly type: 'attempt'; readonly attempt: Attempt | null }
   | { readonly type: 'settled'; readonly settled: ImportResult }
   | { readonly type: 'shipped'; readonly shipped: Shipped }
   | { readonly type: 'fault'; readonly message: string }
@@ -100,7 +101,7 @@ function openInbox(
     trust: { keys, revoked, now: Date.now },
     now: Date.now,
     before: before.inbox,
-    tries: createTries(config.data.dir),
+    tries: createTries(config.data.dir, (attempt) => send({ type: 'attempt', attempt })),
     async apply(bundle, file) {
       const store = openWrites(config.data.dir)
       try {

@@ -1,6 +1,7 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PRIVATE_FILE } from '../../../base/files.ts'
+import { integerField, readNote, recordOf } from '../../../base/json/shapes.ts'
 
 /** Counts attempts with inbox bundles that never ended, since the process crashed or was killed. */
 export interface Tries {
@@ -10,47 +11,55 @@ export interface Tries {
    */
   begin(bundle: string): boolean
   end(bundle: string): void
+  /** Forgets an attempt that was stopped in order. It may be called again: the count is set to what it was before. */
+  takeBack(attempt: Attempt): void
+}
+
+/** An attempt that is under way. */
+export interface Attempt {
+  readonly bundle: string
+  /** Earlier attempts with the bundle that never ended. */
+  readonly before: number
 }
 
 /** Process crashes tolerated per bundle before it is rejected: one may be a coincidence. */
 const MOST = 2
 
-/** Stores the counts in a file of the data folder, since the database may be what cannot be written. */
-export function createTries(dataDir: string): Tries {
+/**
+ * Stores the counts in a file of the data folder, since the database may be what cannot be written. `onAttempt` is called with
+ * each attempt that begins, and with null when it ends.
+ */
+export function createTries(dataDir: string, onAttempt: (attempt: Attempt | null) => void = () => undefined): Tries {
   const path = join(dataDir, 'inbox-tries.json')
   const counts = readCounts(path)
-  const keep = (): void => {
+  const keep = (bundle: string, count: number): void => {
+    if (count === 0) counts.delete(bundle)
+    else counts.set(bundle, count)
     try {
       if (counts.size === 0) rmSync(path, { force: true })
-      else writeFileSync(path, JSON.stringify([...counts]), { mode: PRIVATE_FILE })
+      else writeFileSync(path, JSON.stringify(Object.fromEntries(counts)), { mode: PRIVATE_FILE })
     } catch {
       // If the folder is not writable, the import itself fails.
     }
   }
   return {
     begin(bundle) {
-      const count = counts.get(bundle) ?? 0
-      if (count >= MOST) return false
-      counts.set(bundle, count + 1)
-      keep()
+      const before = counts.get(bundle) ?? 0
+      if (before >= MOST) return false
+      onAttempt({ bundle, before })
+      keep(bundle, before + 1)
       return true
     },
     end(bundle) {
-      counts.delete(bundle)
-      keep()
+      keep(bundle, 0)
+      onAttempt(null)
     },
+    takeBack: ({ bundle, before }) => keep(bundle, before),
   }
 }
 
+const note = recordOf(/^/, integerField(0), Infinity)
+
 function readCounts(path: string): Map<string, number> {
-  try {
-    const json = JSON.parse(readFileSync(path, 'utf8')) as [unknown, unknown][]
-    return new Map(
-      json.filter((one): one is [string, number] => {
-        return typeof one[0] === 'string' && typeof one[1] === 'number'
-      }),
-    )
-  } catch {
-    return new Map()
-  }
+  return new Map(Object.entries(readNote(path, note) ?? {}).map(([bundle, count = 0]) => [bundle, count]))
 }

@@ -239,8 +239,7 @@ function createOpener(opening: Opening, fail: (arrival: InboxFile, error: unknow
   const { dataDir, tries } = opening
   const trust: KeyTrust = { ...opening.trust, allowUnsigned: false }
   /** Returns null if it failed now, or ended the process in earlier attempts. */
-  const attempt = async <T>(arrival: InboxFile, work: () => Promise<T>): Promise<T | null> => {
-    const id = `${arrival.name} ${arrival.stamp}`
+  const attempt = async <T>(arrival: InboxFile, work: () => Promise<T>, id = idOf(arrival)): Promise<T | null> => {
     try {
       if (tries?.begin(id) === false) throw new MirrorError('bundle', DEADLY)
       return await work().finally(() => tries?.end(id))
@@ -250,11 +249,13 @@ function createOpener(opening: Opening, fail: (arrival: InboxFile, error: unknow
     }
   }
   /** Reads the head of a bundle and closes it: there may be more bundles than files that can be open. */
-  const readHead = (arrival: InboxFile): Promise<Head | null> =>
-    attempt(arrival, async () => {
+  const readHead = (arrival: InboxFile): Promise<Head | null> => {
+    const read = async (): Promise<Head> => {
       const { mirror, sequence, kind } = (await judge(arrival.files, trust)).manifest
       return { arrival, mirror, sequence, kind }
-    })
+    }
+    return attempt(arrival, read, `head ${idOf(arrival)}`) // its end says nothing of an import that never ended
+  }
   return {
     open: (arrival: InboxFile) => openArrived(arrival.files, dataDir, trust),
     attempt,
@@ -267,6 +268,11 @@ function createOpener(opening: Opening, fail: (arrival: InboxFile, error: unknow
       return heads.sort(compare)
     },
   }
+}
+
+/** Returns what attempts with a bundle are counted by, for the state of its files. */
+function idOf({ name, stamp }: InboxFile): string {
+  return `${name} ${stamp}`
 }
 
 /** Reads what a bundle says of itself. Throws as `openBundle`. */

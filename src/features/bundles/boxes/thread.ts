@@ -4,6 +4,7 @@ import type { Shipped } from './outbox.ts'
 import { supervise } from '../../../base/threads/supervisor.ts'
 import { workerFile } from '../../../base/threads/worker-file.ts'
 import type { BoxesStatus } from '../../../base/reports/transfer.ts'
+import { type Attempt, createTries } from './crash-counter.ts'
 import type { BoxesStart, FromBoxes, ToBoxes } from './boxes.worker.ts'
 
 /** The thread of inbox and outbox as the rest of the program sees it. */
@@ -32,6 +33,7 @@ const DATE_CHECK_MS = HOUR_MS / 2
 export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   const { onSettled, onShipped, onFault, ...data } = deps
   let status: BoxesStatus = { outbox: null, inbox: null }
+  let attempt: Attempt | null = null
   const supervisor = supervise<ToBoxes, FromBoxes>({
     file: workerFile('boxes.worker', import.meta.url),
     data: () => ({ ...data, before: status }) satisfies BoxesStart,
@@ -39,12 +41,20 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
     stopTimeoutMs: STOP_TIMEOUT_MS,
     onMessage(message) {
       if (message.type === 'status') status = message.status
+      else if (message.type === 'attempt') attempt = message.attempt
       else if (message.type === 'settled') onSettled(message.settled)
       else if (message.type === 'shipped') onShipped(message.shipped)
       else onFault(message.message)
     },
-    onFailed: (message) => onFault(`${message}; it is tried again`),
+    onFailed(message) {
+      attempt = null // it may be what the thread failed of
+      onFault(`${message}; it is tried again`)
+    },
   })
+  /** A stop may terminate the thread, which is no fault of the bundle. The thread may be too busy to do this itself. */
+  const takeBack = (): void => {
+    if (attempt !== null) createTries(data.config.data.dir).takeBack(attempt)
+  }
   const { outbox } = data.config.bundle
   const published = (): void => supervisor.post({ type: 'published' })
   // A run that finds nothing new publishes no snapshot, but confirms a later date.
@@ -52,9 +62,11 @@ export function startBoxesThread(deps: BoxesThreadDeps): BoxesThread {
   return {
     published,
     status: () => status,
-    close() {
+    async close() {
       clearInterval(dating)
-      return supervisor.stop()
+      takeBack() // at once: the process may be killed before the thread has ended
+      await supervisor.stop()
+      takeBack() // the thread may have begun another
     },
   }
 }

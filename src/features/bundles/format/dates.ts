@@ -1,7 +1,7 @@
 import { MirrorError } from '../../../base/errors.ts'
 import { faultOfRecordId } from '../../../base/domain/record-id.ts'
 import { AT_LATEST, type RecordDates } from '../../../store/dates/reads.ts'
-import { type Check, integerField, orNull } from './validators.ts'
+import { type Check, integerField, orNull } from '../../../base/json/shapes.ts'
 
 /** The first line of the member with the dates. */
 export const DATES_HEADER = '{"kind":"patchmirror-osv-dates","format":1}'

@@ -6,13 +6,13 @@ import {
   date,
   integerField,
   listField,
-  oneOf,
+  choiceField,
   orNull,
   recordOf,
   shape,
   textField,
   truth,
-} from './validators.ts'
+} from '../../../base/json/shapes.ts'
 
 /** Version of the format that this program writes and reads; docs/bundle-format.md. */
 export const FORMAT = 1
@@ -107,10 +107,10 @@ const common = {
   crc32: textField(/^[\da-f]{8}$/, 'a CRC-32 in hex'),
   sha256,
 }
-const stored = shape<StoredMember>({ ...common, method: oneOf('store') })
+const stored = shape<StoredMember>({ ...common, method: choiceField('store') })
 const deflated = shape<DeflatedMember>({
   ...common,
-  method: oneOf('deflate'),
+  method: choiceField('deflate'),
   packed: size,
   packedSha256: sha256,
 })
@@ -120,10 +120,10 @@ const member: Check<BundleMember> = (value, place) =>
 const bySource = new RegExp(`^(?:${SOURCES.join('|')})$`)
 
 const manifest = shape<Manifest>({
-  format: oneOf(FORMAT),
+  format: choiceField(FORMAT),
   mirror: textField(/^[\da-f]{16,64}$/, "a mirror's identity"),
   sequence: integerField(1),
-  kind: oneOf('full', 'delta'),
+  kind: choiceField('full', 'delta'),
   createdAt: date,
   expiresAt: orNull(date),
   program: textField(/^[\x21-\x7e]{1,100}$/, 'the name of a program'),

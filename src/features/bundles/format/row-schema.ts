@@ -13,14 +13,14 @@ import {
   integerField,
   jsonText,
   listField,
-  oneOf,
+  choiceField,
   orAbsent,
   orNull,
   shape,
   textField,
   truth,
   union,
-} from './validators.ts'
+} from '../../../base/json/shapes.ts'
 
 // eslint-disable-next-line no-control-regex -- characters that no key of upstream's has
 const CONTROL = /[\0-\x1f\x7f]/
@@ -65,7 +65,7 @@ const onward = shape({
   byId: truth,
   header: truth,
   silent: truth,
-  firstPage: orAbsent(oneOf(0, 1)),
+  firstPage: orAbsent(choiceField(0, 1)),
   own: orAbsent(truth),
   headerName: orAbsent(headerField),
 })
@@ -79,7 +79,7 @@ const frame = jsonText(
     url: truth,
     link: orNull(any),
     also: listField(shape(next), 100),
-    ending: oneOf('absent', 'null', 'empty'),
+    ending: choiceField('absent', 'null', 'empty'),
     total: orNull(place),
     limit: orNull(place),
     shown: orNull(place),
@@ -144,9 +144,9 @@ export const ROW_VALUES: { [K in RowKind]: Check<RowValues[K]> } = {
     resource: plain,
     owner: id,
     ownerSha: hex,
-    status: oneOf(200, 204, 404),
+    status: choiceField(200, 204, 404),
     size: small,
-    sha256: union(digest, oneOf('')),
+    sha256: union(digest, choiceField('')),
     changed: seconds,
     links,
     mentions,

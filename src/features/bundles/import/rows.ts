@@ -7,7 +7,7 @@ import { contentOf } from '../../../store/database/gzip.ts'
 import { type RowExtras, type RowKind, type RowValues, compareKeys, hashRow } from '../../../store/replication/rows.ts'
 import type { Manifest } from '../format/manifest.ts'
 import { ROW_VALUES, isKindOf, refuseForeign, rowKey } from '../format/row-schema.ts'
-import { integerField, listField, orNull, shape } from '../format/validators.ts'
+import { integerField, listField, orNull, shape } from '../../../base/json/shapes.ts'
 import type { Contents } from './members.ts'
 import type { BundleExcerpt } from './open.ts'
 

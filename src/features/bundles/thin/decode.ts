@@ -15,13 +15,13 @@ import {
   type Check,
   integerField,
   listField,
-  oneOf,
+  choiceField,
   orNull,
   recordOf,
   shape,
   textField,
   truth,
-} from '../format/validators.ts'
+} from '../../../base/json/shapes.ts'
 import type { Claims } from '../import/envelope.ts'
 import { compressAgain } from './encode.ts'
 import { type BaseContents, type Frames, type GroupEntry, type Recipe, type ThinHead } from './format.ts'
@@ -53,7 +53,7 @@ const head = shape<ThinHead>({
   ),
   recipes: listField(
     shape<Recipe>({
-      kind: oneOf('rows', 'records', 'packed', 'gzip', 'stored'),
+      kind: choiceField('rows', 'records', 'packed', 'gzip', 'stored'),
       path: orNull(textField(/^\/.{0,4000}$/, 'a path')),
       gzip: orNull(shape({ level: integerField(1, 9), header: textField(/^[\da-f]{20}$/, 'how gzip begins') })),
     }),

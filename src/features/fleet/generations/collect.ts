@@ -1,7 +1,7 @@
 import { toIso, DAY_MS, HOUR_MS } from '../../../base/time.ts'
 import type { Config } from '../../../config/schema.ts'
 import type { KeyTrust } from '../../bundles/format/keys.ts'
-import { date, integerField, listField, shape, textField } from '../../bundles/format/validators.ts'
+import { date, integerField, listField, shape, textField } from '../../../base/json/shapes.ts'
 import { type ObjectInfo, type ObjectStore, FleetError, readObject } from '../objects/object-store.ts'
 import { findNewest, readGeneration } from './chain.ts'
 import {

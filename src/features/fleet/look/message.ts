@@ -1,7 +1,7 @@
 import { messageOf, MirrorError } from '../../../base/errors.ts'
 import type { KeyTrust, SigningKey } from '../../bundles/format/keys.ts'
 import { judgeSignatures } from '../../bundles/format/signatures.ts'
-import { integerField, orNull, shape } from '../../bundles/format/validators.ts'
+import { integerField, orNull, shape } from '../../../base/json/shapes.ts'
 import { GENERATION_CAPS } from '../generations/format/generation.ts'
 import { type Signatures, bytesOfSignatures, signaturesField } from '../generations/format/envelope.ts'
 

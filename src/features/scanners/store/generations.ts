@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemCode, MirrorError } from '../../../base/errors.ts'
+import { integerField, listField, members, orAbsent, text } from '../../../base/json/shapes.ts'
 import { derivedDir } from '../../../store/database/open.ts'
 import { replacePrivateFile } from '../../../base/files.ts'
 
@@ -134,9 +135,26 @@ export function unreadVexIn(dataDir: string): readonly string[] {
 /** Reads the description in a generation's folder; null if there is none. Throws `corrupt`. */
 export function readVexInfo(folder: string): VexInfo | null {
   try {
-    return JSON.parse(readFileSync(join(folder, VEX_FILE), 'utf8')) as VexInfo
+    return vexInfo(JSON.parse(readFileSync(join(folder, VEX_FILE), 'utf8')), VEX_FILE)
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return null
     throw new MirrorError('corrupt', 'the VEX repository cannot be read', { cause: error })
   }
 }
+
+/** The last date in seconds; the first one is as long before 1970. */
+const LAST_DATE = 8.64e12
+
+const vexInfo = members<VexInfo>({
+  file: text,
+  size: integerField(0),
+  sha256: text,
+  crc32c: integerField(0),
+  changed: integerField(-LAST_DATE, LAST_DATE),
+  documents: integerField(0),
+  packages: integerField(0),
+  unread: orAbsent(listField(text, Infinity)),
+  sources: orAbsent(
+    members<NonNullable<VexInfo['sources']>>({ file: text, size: integerField(0), last: integerField(0) }),
+  ),
+})

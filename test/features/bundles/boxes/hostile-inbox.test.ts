@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   copyFileSync,
@@ -12,7 +12,6 @@ import {
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createInboxImporter } from '../../../../src/features/bundles/boxes/inbox.ts'
-import { listArrivals } from '../../../../src/features/bundles/boxes/inbox-files.ts'
 import type { ImportReport } from '../../../../src/features/bundles/import/types.ts'
 import { openBundle } from '../../../../src/features/bundles/import/open.ts'
 import { frameOf, magic } from '../../../../src/features/bundles/thin/format.ts'
@@ -140,22 +139,47 @@ describe('an inbox', () => {
     expect(Math.max(...open) - Math.min(...open)).toBeLessThan(8)
   })
 
-  test('moves a bundle aside that ended the process twice, and imports another one of the same name', async () => {
+  test('refuses a bundle that killed the process twice in its import, and imports the next one', async () => {
     const folder = await box('deadly', ['a.zip', 'b.zip'])
-    const deadly = listArrivals(folder).find(({ name }) => name === 'a.zip')
-    for (let n = 0; n < 2; n++) {
-      const dies = createTries(dir) // and its process does not come to the end
-      expect(dies.begin(`a.zip ${deadly?.stamp}`)).toBe(true)
-    }
-    const { look, imported, status } = inboxOf(folder, createTries(dir))
+    const dataDir = join(dir, 'deadly-data')
+    mkdirSync(dataDir)
+    for (let n = 0; n < 2; n++) expect(importKilled(folder, dataDir)).toBe('SIGKILL')
+    const { look, imported, status } = inboxOf(folder, createTries(dataDir))
     await look()
     expect(imported).toEqual(['b.zip'])
     expect(status()).toMatchObject({ refused: 1, lastRefused: { file: 'a.zip' } })
     const note = readFileSync(join(folder, 'refused', 'a.zip.txt'), 'utf8')
     expect(note).toContain('the process ended twice')
     await writeBundle(join(folder, 'a.zip'), [key])
-    const again = inboxOf(folder, createTries(dir))
+    const again = inboxOf(folder, createTries(dataDir))
     await again.look()
     expect(again.imported).toEqual(['a.zip'])
   })
 })
+
+const sourceOf = (file: string): string =>
+  JSON.stringify(new URL(`../../../../src/features/bundles/${file}`, import.meta.url).href)
+
+/** Imports in a process that kills itself in the first import; returns the signal that ended it. */
+function importKilled(folder: string, dataDir: string): NodeJS.Signals | null {
+  const code = `
+    const { createInboxImporter } = await import(${sourceOf('boxes/inbox.ts')})
+    const { createTries } = await import(${sourceOf('boxes/crash-counter.ts')})
+    const { readSigningKey } = await import(${sourceOf('format/keys.ts')})
+    const { folder, dataDir, path, at } = ${JSON.stringify({ folder, dataDir, path: key.path, at: LATER })}
+    const now = () => at
+    const inbox = createInboxImporter({
+      folder,
+      dataDir,
+      trust: { keys: [readSigningKey(path)], revoked: new Set(), now },
+      now,
+      apply: () => process.kill(process.pid, 'SIGKILL'),
+      tries: createTries(dataDir),
+      onSettled: () => undefined,
+    })
+    await inbox.look()
+    await inbox.look()`
+  const { signal, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' })
+  expect(stderr).toBe('')
+  return signal
+}

@@ -9,12 +9,12 @@ import {
   type Check,
   integerField,
   listField,
-  oneOf,
+  choiceField,
   orNull,
   shape,
   textField,
   truth,
-} from '../../../bundles/format/validators.ts'
+} from '../../../../base/json/shapes.ts'
 import { type ObjectStore, readObject } from '../../objects/object-store.ts'
 import type { ChangeCounts, NamedObject } from './generation.ts'
 
@@ -55,7 +55,7 @@ export function countChanges(rows: readonly AdoptedRow[]): ChangeCounts | null {
 const text = (most: number): Check<string> =>
   textField({ test: (value) => value.length <= most }, `a text of up to ${most} characters`)
 const snapshot = textField(/^[\da-f]{1,128}$/, 'the id of a snapshot')
-const kind = oneOf<ChangeKind>('added', 'changed', 'removed')
+const kind = choiceField<ChangeKind>('added', 'changed', 'removed')
 const name = text(100_000)
 const nameAndKind: Check<[string, ChangeKind]> = (value, place) => {
   if (!Array.isArray(value) || value.length !== 2)
@@ -64,7 +64,7 @@ const nameAndKind: Check<[string, ChangeKind]> = (value, place) => {
 }
 const row = shape<AdoptedRow>({
   id: integerField(1),
-  source: oneOf(...SOURCES),
+  source: choiceField(...SOURCES),
   snapshot,
   previous: orNull(snapshot),
   sequence: integerField(1),

@@ -1,7 +1,7 @@
 import { MirrorError, messageOf } from '../../../../base/errors.ts'
 import type { KeyTrust, SigningKey } from '../../../bundles/format/keys.ts'
 import { judgeSignatures } from '../../../bundles/format/signatures.ts'
-import { recordOf, shape, textField } from '../../../bundles/format/validators.ts'
+import { recordOf, shape, textField } from '../../../../base/json/shapes.ts'
 import {
   GENERATION_CAPS,
   type Generation,

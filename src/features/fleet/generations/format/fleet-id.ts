@@ -1,4 +1,4 @@
-import { integerField, shape, textField } from '../../../bundles/format/validators.ts'
+import { integerField, shape, textField } from '../../../../base/json/shapes.ts'
 import { MirrorError, messageOf } from '../../../../base/errors.ts'
 import { type ObjectStore, readObject } from '../../objects/object-store.ts'
 import { GENERATION_FORMAT } from './generation.ts'

@@ -9,14 +9,14 @@ import {
   date,
   integerField,
   listField,
-  oneOf,
+  choiceField,
   orAbsent,
   orNull,
   recordOf,
   shape,
   textField,
   truth,
-} from '../../../bundles/format/validators.ts'
+} from '../../../../base/json/shapes.ts'
 import { bundleKey, changesKey } from './object-names.ts'
 
 /** Version of the format on the store that this program writes and reads; docs/fleet-format.md. */
@@ -110,7 +110,7 @@ const bySource = new RegExp(`^(?:${SOURCES.join('|')})$`)
 const perSource = <T>(check: Check<T>): Check<Partial<Record<string, T>>> => recordOf(bySource, check, SOURCES.length)
 
 const generation = shape<Generation>({
-  format: oneOf(GENERATION_FORMAT),
+  format: choiceField(GENERATION_FORMAT),
   fleet: textField(/^[\da-f]{32}$/, "a fleet's identity"),
   generation: integerField(1),
   previous: orNull(sha256),
@@ -142,7 +142,7 @@ const generation = shape<Generation>({
   publishedAt: date,
   activateAt: date,
   expiresAt: orNull(date),
-  reason: oneOf('publish', 'date', 'rollback'),
+  reason: choiceField('publish', 'date', 'rollback'),
   keys: listField(textField(/^[\da-f]{16}$/, 'the id of a key'), GENERATION_CAPS.keys),
 })
 

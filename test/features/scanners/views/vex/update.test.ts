@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import {
   VEX_FILE,
   readVexGeneration,
+  readVexInfo,
   unreadVexIn,
   viewsDir,
 } from '../../../../../src/features/scanners/store/generations.ts'
@@ -86,6 +87,15 @@ test.each<[string, (made: ReturnType<VexBench['made']>) => void]>([
   bench.add(stated('next', 'pkg:npm/a'))
   expect(await bench.make()).toMatchObject({ read: 1, made: 1, copied: 1 })
 })
+
+test.each(['null', '[]', '5', '{"file":5}', '{"file":"x","sources":{}}'])(
+  'a description of another shape is damaged: %s',
+  async (description) => {
+    const { folder } = (await smallBench()).made()
+    writeFileSync(join(folder, VEX_FILE), description)
+    expect(() => readVexInfo(folder)).toThrow('the VEX repository cannot be read')
+  },
+)
 
 test('a list of another archive is not used, although both are sound', async () => {
   const bench = await smallBench()

@@ -1,5 +1,6 @@
-import { toIso } from '../../../base/time.ts'
-import { MirrorError } from '../../../base/errors.ts'
+import { readFileSync } from 'node:fs'
+import { toIso } from '../time.ts'
+import { MirrorError } from '../errors.ts'
 
 /** Validates a value of untrusted JSON and returns it, or throws `bundle` with its position. */
 export type Check<T> = (value: unknown, place: string) => T
@@ -7,6 +8,10 @@ export type Check<T> = (value: unknown, place: string) => T
 function refuse(place: string, what: string): never {
   throw new MirrorError('bundle', `${place} ${what}`)
 }
+
+/** Accepts any text. */
+export const text: Check<string> = (value, place) =>
+  typeof value === 'string' ? value : refuse(place, 'is not a text')
 
 /** Accepts a text that matches a pattern. */
 export function textField(pattern: Pick<RegExp, 'test'>, what: string): Check<string> {
@@ -35,7 +40,7 @@ export const truth: Check<boolean> = (value, place) =>
   typeof value === 'boolean' ? value : refuse(place, 'is neither true nor false')
 
 /** Accepts one of a few values. */
-export function oneOf<const T extends string | number>(...allowed: readonly T[]): Check<T> {
+export function choiceField<const T extends string | number>(...allowed: readonly T[]): Check<T> {
   return (value, place) => allowed.find((one) => one === value) ?? refuse(place, `is not one of ${allowed.join(', ')}`)
 }
 
@@ -112,12 +117,21 @@ const OPTIONAL = new WeakSet<object>()
 
 /** Accepts an object with exactly these keys. */
 export function shape<T extends object>(checks: { [K in keyof T]-?: Check<T[K]> }): Check<T> {
-  const names = Object.keys(checks) as (keyof T & string)[]
+  const read = members(checks)
   return (value, place) => {
     const given = objectOf(value, place)
     const foreign = Object.keys(given).find((name) => !Object.hasOwn(checks, name))
     if (foreign !== undefined)
       refuse(place, `has a field that it cannot have: ${shown(foreign)}. It may come from a newer version`)
+    return read(given, place)
+  }
+}
+
+/** Accepts an object with these keys, and leaves out all others. */
+export function members<T extends object>(checks: { [K in keyof T]-?: Check<T[K]> }): Check<T> {
+  const names = Object.keys(checks) as (keyof T & string)[]
+  return (value, place) => {
+    const given = objectOf(value, place)
     const outcome: Partial<T> = {}
     for (const name of names) {
       if (Object.hasOwn(given, name)) {
@@ -125,6 +139,15 @@ export function shape<T extends object>(checks: { [K in keyof T]-?: Check<T[K]> 
       } else if (!OPTIONAL.has(checks[name])) refuse(place, `has no ${name}`)
     }
     return outcome as T
+  }
+}
+
+/** Reads a note of this program, a JSON file; null where there is none, or what is there has another shape. */
+export function readNote<T>(path: string, check: Check<T>): T | null {
+  try {
+    return check(JSON.parse(readFileSync(path, 'utf8')), path)
+  } catch {
+    return null
   }
 }
 

@@ -1,0 +1,99 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createTries } from '../../../../src/features/bundles/boxes/crash-counter.ts'
+import type { ImportResult } from '../../../../src/features/bundles/boxes/inbox.ts'
+import { startBoxesThread } from '../../../../src/features/bundles/boxes/thread.ts'
+import { createKeyFiles, readSigningKey } from '../../../../src/features/bundles/format/keys.ts'
+import { openWriter } from '../../../../src/store/database/open.ts'
+import { loadQuick } from '../../../support/limits.ts'
+import { createBench } from '../../../support/mirror.ts'
+import { oddNotes } from '../../../support/odd-notes.ts'
+import { longTest } from '../../../support/tables.ts'
+import { carry, folder } from '../air-gap.ts'
+
+/** A data folder, and an inbox with one good bundle. */
+async function openCase() {
+  const bench = await createBench({ sandbox: { records: 5, service: false } })
+  await bench.run('osv')
+  const data = folder()
+  const inbox = folder()
+  const key = join(folder(), 'key.pem')
+  createKeyFiles(key)
+  await carry(bench.dir, inbox, { keys: [readSigningKey(key)] })
+  await bench.close()
+  const env = {
+    PATCHMIRROR_DATA_DIR: data,
+    PATCHMIRROR_BUNDLE_INBOX: inbox,
+    PATCHMIRROR_BUNDLE_TRUSTED_KEYS: `${key}.pub`,
+    LIMIT_BUNDLE_POLL_SECONDS: '1',
+  }
+  const { config } = loadQuick({ cwd: data, env })
+  const settled: ImportResult[] = []
+  const start = () =>
+    startBoxesThread({
+      config,
+      version: 'test',
+      offline: false,
+      onSettled: (one) => settled.push(one),
+      onShipped: () => undefined,
+      onFault: () => undefined,
+    })
+  return { data, start, settled }
+}
+
+/** The counts of attempts as they are noted; null: none are. */
+function noted(data: string): object | null {
+  try {
+    return JSON.parse(readFileSync(join(data, 'inbox-tries.json'), 'utf8')) as object
+  } catch {
+    return null
+  }
+}
+
+function isImporting(data: string): boolean {
+  const bundles = Object.keys(noted(data) ?? {})
+  return bundles.some((one) => !one.startsWith('head '))
+}
+
+describe('a stop of the daemon', () => {
+  test('is not counted against the bundle of the attempt, however often it is taken back', () => {
+    const data = folder()
+    for (let n = 0; n < 3; n++) {
+      let attempt = null as Parameters<Parameters<typeof createTries>[1] & object>[0]
+      expect(createTries(data, (one) => (attempt = one)).begin('a.zip 1')).toBe(true)
+      expect(attempt).toEqual({ bundle: 'a.zip 1', before: 0 })
+      for (let i = 0; i < 2; i++) if (attempt !== null) createTries(data).takeBack(attempt)
+      expect(noted(data)).toBeNull()
+    }
+  })
+
+  longTest('twice in an import that does not end does not refuse the bundle', async () => {
+    const { data, start, settled } = await openCase()
+    const other = openWriter(data)
+    onTestFinished(() => void other.close())
+    for (let n = 0; n < 2; n++) {
+      other.exec('BEGIN IMMEDIATE') // the import waits for it, and its thread with it
+      const thread = start()
+      await expect.poll(() => isImporting(data), { timeout: 20_000 }).toBe(true)
+      await thread.close()
+      expect(noted(data)).toBeNull()
+      other.exec('ROLLBACK')
+    }
+    const thread = start()
+    await expect.poll(() => settled, { timeout: 20_000 }).toMatchObject([{ outcome: 'imported' }])
+    await thread.close()
+  })
+})
+
+test('counts of another shape are none, and the next ones replace them', () => {
+  const data = folder()
+  for (const text of oddNotes({ 'a.zip 1': 1 })) {
+    writeFileSync(join(data, 'inbox-tries.json'), text)
+    expect(createTries(data).begin('b.zip 1')).toBe(true)
+    createTries(data).end('b.zip 1')
+  }
+  writeFileSync(join(data, 'inbox-tries.json'), '[["b.zip 1",2]]')
+  expect(createTries(data).begin('b.zip 1')).toBe(true)
+  expect(noted(data)).toEqual({ 'b.zip 1': 1 })
+})
