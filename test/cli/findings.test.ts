@@ -62,9 +62,9 @@ test('"changes --findings" lists what changed in the tags, "list findings" their
   expect(unknown.err).toContain('(when the tags were judged for the first time)')
   expect([unknown.code, unknown.err]).toEqual([3, expect.stringContaining(`use --since ${toIso(began)}`)])
   await bench.publish({ 'T-1': affecting(ecosystem, name, '99999.0') })
-  expect((await ask()).out).toContain('; a newer snapshot is mirrored')
+  expect((await ask()).out).toContain('; another snapshot is mirrored')
   await bench.judge(Date.now() - 2 * HOUR_MS)
-  expect((await ask()).out).not.toContain('a newer snapshot')
+  expect((await ask()).out).not.toContain('another snapshot')
   const log = await json()
   expect(log).toMatchObject({ code: 0, complete: true, next: null, knownSince: toIso(began) })
   const changes = log['changes'] as { tag: { id: string; name: string }; changes: object[] }[]
@@ -181,7 +181,7 @@ test('a record claims tags only of those that are judged, by the records that ar
   if (one === undefined) throw new Error('no component')
   await bench.publish({ 'T-1': affecting(one.ecosystem, one.name, '99999.0') })
   expect(await show('T-1')).toMatch(
-    /judged tags has it.*\nnewer records or tags are mirrored than these tags were judged by, or SBOMs or VEX of them are damaged: the daemon/,
+    /judged tags has it.*\nother records or tags are mirrored than these tags were judged by, or SBOMs or VEX of them are damaged: the daemon/,
   )
   expect(await tagsOf('T-1')).toMatchObject({ count: 0, current: false })
 })

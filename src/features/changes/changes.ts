@@ -1,6 +1,6 @@
 import { type FoundChanges, MAX_FOLDED, countWords, findChanges } from '../../server/followers/changes.ts'
 import { type PackageFilter, readFilter } from '../../server/followers/filter.ts'
-import { type SincePlace, firstStoredText, placeByDefault } from '../../server/followers/since.ts'
+import { type SincePlace, firstStoredText, placeByDefault, wentBackText } from '../../server/followers/since.ts'
 import { type ListedPackages, packagesIn } from '../../server/followers/tag-packages.ts'
 import { terminalLines } from '../../answers/terminal.ts'
 import { changedNames, notJudgedWords } from '../lookup/change-tables.ts'
@@ -52,7 +52,9 @@ export async function changesCommand(given: string | undefined, options: Changes
     if (refusal !== null) throw refusal
     const packages = packagesAsked(stored, options, listed)
     const place = placeOf(stored, since)
-    return shown(place, collect(stored, place, packages?.filter ?? null, limit), packages)
+    const found = collect(stored, place, packages?.filter ?? null, limit)
+    const notes = [firstStoredText(place), wentBackText(stored.reads, place, found.to)]
+    return shown(place, found, packages, notes)
   })
 }
 
@@ -114,11 +116,15 @@ function unnamed(page: FoundChanges | null, latest: number | undefined): MirrorE
   return new MirrorError('not_ready', `${what}; ${hint}`, { fields: { namedSince: time } })
 }
 
-function shown(place: SincePlace, found: Collected, packages: AskedPackages | null): LookupResult {
+function shown(
+  place: SincePlace,
+  found: Collected,
+  packages: AskedPackages | null,
+  notes: readonly (string | null)[],
+): LookupResult {
   const { changes, from, to, notJudged, more } = found
   const since = place.at === null ? null : toIso(place.at)
   const { firstStored } = place
-  const note = firstStoredText(place)
   const time = since === null ? `snapshot ${from.slice(0, 12)}` : since
   const named = changes.map((one) => ({ ...one, name: 'id' in one ? one.id : one.path }))
   const hint = `more exist than these ${changes.length}: --limit shows up to 1000`
@@ -137,7 +143,7 @@ function shown(place: SincePlace, found: Collected, packages: AskedPackages | nu
     },
     lines: [
       `changes since ${time}, to snapshot ${to.slice(0, 12)}`,
-      ...(note === null ? [] : [note]),
+      ...notes.filter((note) => note !== null),
       ...(source === null ? [] : [packagesLine(source)]),
       '',
       ...terminalLines({ parts: [table] }),

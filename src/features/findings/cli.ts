@@ -184,7 +184,7 @@ function moreOf(next: string | null, shown: number): { readonly more?: string } 
 
 type Judged = NonNullable<ReturnType<typeof stateMessage>>
 
-/** By what the tags were judged, and whether something newer is mirrored. */
+/** By what the tags were judged, and whether something else is mirrored. */
 function judgedLine(
   { osv, catalog, judgedAt }: Pick<Judged, 'osv' | 'catalog' | 'judgedAt'>,
   used: ReturnType<LookupCall['used']>,
@@ -193,7 +193,7 @@ function judgedLine(
   const isBehind = used.some(({ snapshot }) => !by.includes(snapshot))
   const [records, tags] = by.map((one) => one.slice(0, 12))
   const partial = lackWords('osv', osv) + (catalog ? lackWords('catalog', catalog) : '')
-  const behind = isBehind ? '; a newer snapshot is mirrored: the daemon (patchmirror serve) judges by it' : ''
+  const behind = isBehind ? '; another snapshot is mirrored: the daemon (patchmirror serve) judges by it' : ''
   return `judged ${judgedAt ?? 'in part'} by osv ${records} and catalog ${tags}${partial}${behind}`
 }
 

@@ -5,7 +5,8 @@ import { closeFindings, isUnusable, openFindings, removeFindings } from '../../s
 import { createFindingsStore } from '../../store/findings/writes.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
 import { type Reads, openShortReads } from '../../store/reads.ts'
-import type { DuringReads } from './judge/during.ts'
+import { type DatedSnapshot, isBack } from '../../store/runs/rollback.ts'
+import { type DuringReads, ageOfCatalog } from './judge/during.ts'
 import { createPatched, followPatches } from './judge/patches.ts'
 import { type RecordsReport, changedRecords, followRecords } from './judge/records.ts'
 import { followTags } from './judge/tags.ts'
@@ -59,14 +60,17 @@ export async function performFindings(
       const generation = basename(views.folder)
       const catalog = await followVex({ store, during })
       if (catalog === null) return null
-      const followed = { store, during, catalog, now }
+      const age = during((one) => ageOfCatalog(store, one, catalog))
+      const followed = { store, during, catalog, age, now }
       const patched = await followPatches(followed)
       const rules = createVexRules(followed)
       await rules.followImages()
       const scope = during((reads) => scopeOf(reads, views.info.snapshot))
       const input = { ...followed, views, scope, rules, isPatched: createPatched(followed) }
-      const records = await followRecords({ ...input, generation, changedBetween })
+      const isBackFrom = (from: DatedSnapshot) => during((one) => isBack(one, 'osv', from, views.info))
+      const records = await followRecords({ ...input, generation, changedBetween, isBackFrom })
       const { read, gone, tags: ofTags } = await followTags(input)
+      store.putFollowed('catalogAsOf', String(age.asOf))
       store.sweepNames()
       store.pruneLog(
         keepDays,

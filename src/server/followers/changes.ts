@@ -107,7 +107,7 @@ export type FoundChanges = Omit<ChangesAnswer, 'since' | 'knownSince' | 'package
  * of the page before. Null when the log no longer leads from there to here. Throws `bad_request` for another cursor.
  */
 export function findChanges(
-  reads: Pick<Reads, 'changes' | 'osv'>,
+  reads: Pick<Reads, 'changes' | 'osv' | 'runs'>,
   { source, after }: Pick<LogSpan, 'source' | 'after'>,
   since: string,
   asked: AskedChanges,

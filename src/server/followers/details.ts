@@ -10,6 +10,7 @@ import { eachObject, fieldsOf, jsonTextOf } from '../../base/json/objects.ts'
 import type { ChangedName } from '../../store/changes/log.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
+import { isRollback } from '../../store/runs/rollback.ts'
 import type { PackageFilter } from './filter.ts'
 
 /** Largest record that is compared, and content that is compared and answered for one page, bytes. */
@@ -63,7 +64,7 @@ const recent = new LRUCache<string, Comparison>({
  * not count as read for a page, up to `mostExamined` bytes.
  */
 export function createDetailer(
-  reads: Pick<Reads, 'osv' | 'changes'>,
+  reads: Pick<Reads, 'osv' | 'changes' | 'runs'>,
   until: number | null,
   filter: PackageFilter | null,
   mostExamined = MAX_EXAMINED,
@@ -72,6 +73,7 @@ export function createDetailer(
   let examined = 0
   let unjudged = 0
   const find = createFinder(reads, until)
+  const removalOf = createRemovals(reads)
   const describePair = (pair: Pair): RecordDetail | null => {
     if (filter !== null && isRuledOut(pair.before, filter) && isRuledOut(pair.after, filter)) {
       spent += RULED_OUT_BYTES
@@ -96,8 +98,8 @@ export function createDetailer(
     examined: () => examined,
     describe(changed) {
       const pair = find(changed)
-      const isOutside = pair.isGone && reads.osv.isOutside(changed.name)
-      const key = filter === null ? keyOf(changed, pair, isOutside) : null
+      const removal = pair.isGone ? removalOf(changed) : null
+      const key = filter === null ? keyOf(changed, pair, removal) : null
       const known = key === null ? undefined : recent.get(key)
       if (known !== undefined) {
         spent += known.bytes
@@ -109,7 +111,7 @@ export function createDetailer(
         examined += spent - spentBefore
         spent = spentBefore
       }
-      const detail = found !== null && isOutside ? { ...found, words: [OUTSIDE] } : found
+      const detail = found !== null && removal !== null ? { ...found, words: [removal] } : found
       if (key !== null && detail !== null && detail.differences !== null)
         recent.set(key, { json: JSON.stringify(detail), bytes: spent - spentBefore })
       return detail
@@ -118,12 +120,12 @@ export function createDetailer(
 }
 
 /** Returns what determines the comparison of two versions; null where one of them cannot be read. */
-function keyOf({ name }: ChangedName, { before, after }: Pair, isOutside: boolean): string | null {
+function keyOf({ name }: ChangedName, { before, after }: Pair, removal: string | null): string | null {
   const versions = [before, after].map((one) =>
     typeof one === 'string' ? null : one && [one.sha256.toString('base64'), one.modified],
   )
   const isReadable = typeof before !== 'string' && typeof after !== 'string'
-  return isReadable ? JSON.stringify([name, isOutside, versions]) : null
+  return isReadable ? JSON.stringify([name, removal, versions]) : null
 }
 
 function compared(before: Version | null, after: Version | null, filter: PackageFilter | null): RecordDetail | null {
@@ -245,6 +247,26 @@ function parseVersion(
   }
 }
 
+/** Creates the function that says why a record was removed that upstream may list; null: nothing says so. */
+function createRemovals({ osv, changes, runs }: Pick<Reads, 'osv' | 'changes' | 'runs'>) {
+  const rows = new Map<string, number | null>()
+  /** The row of the log by which the mirror went back to a snapshot; null: it did not. */
+  const rowOf = (snapshot: string): number | null => {
+    const known = rows.get(snapshot)
+    if (known !== undefined) return known
+    const place = changes.findInLog(snapshot).find(({ source }) => source === 'osv')
+    const row = isRollback({ runs }, 'osv', snapshot) ? (place?.after ?? null) : null
+    rows.set(snapshot, row)
+    return row
+  }
+  return ({ name, snapshot }: Pick<ChangedName, 'name' | 'snapshot'>): string | null => {
+    if (osv.isOutside(name)) return OUTSIDE
+    const row = rowOf(snapshot)
+    return row !== null && changes.readNextChange('osv', name, row - 1) === row ? BACK : null
+  }
+}
+
+const BACK = 'record removed from this mirror: it went back to older data'
 const OUTSIDE = 'record removed from this mirror: upstream lists it, and it is out of the scope (osv.scope)'
 /** Upstream does not have these any more. */
 const DAMAGED_EARLIER =

@@ -3,6 +3,7 @@ import { SINCE_FORMS, readSince, toIso } from '../../base/time.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
 import type { LogSpan, LoggedSnapshot } from '../../store/changes/log.ts'
 import type { Reads } from '../../store/reads.ts'
+import { isBack } from '../../store/runs/rollback.ts'
 
 /** Where the log continues from what a client named. */
 export interface SincePlace extends Pick<LogSpan, 'source' | 'after'> {
@@ -62,6 +63,22 @@ export function firstStoredText({ source, firstStored }: SincePlace): string | n
   if (firstStored === null) return null
   return `this mirror was first filled with ${source} on ${toIso(firstStored)}: before that nothing was stored; this lists what changed since`
 }
+
+/** Says that a list ends at older data than it begins with; null: nothing says so. `to`: the snapshot at its end. */
+export function wentBackText(
+  reads: Pick<Reads, 'changes' | 'runs'>,
+  { source, after, snapshot }: SincePlace,
+  to: string,
+): string | null {
+  const { changes } = reads
+  const first = changes.readLogged(after)
+  const from = { snapshot, asOf: first?.snapshot === snapshot ? first.asOf : null }
+  const [last] = changes.findInLog(to).filter((place) => place.source === source)
+  const asOf = changes.readLogged(last?.after ?? 0)?.asOf ?? null
+  return isBack(reads, source, from, { snapshot: to, asOf }) ? WENT_BACK : null
+}
+
+const WENT_BACK = 'the mirror went back to older data: what is removed or undone here is not known to be so upstream'
 
 /** The time within which changes are shown when none is named. */
 const DEFAULT = '7d'

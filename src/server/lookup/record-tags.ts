@@ -101,7 +101,7 @@ export function tagsThatHaveIt({ tagCount, counts: { tags, judged } }: KnownReco
 
 /** Says that tags were judged by other records, SBOMs or VEX than those that are served. */
 export const JUDGED_BEFORE =
-  'newer records or tags are mirrored than these tags were judged by, or SBOMs or VEX of them are damaged: the daemon (patchmirror serve) judges them again'
+  'other records or tags are mirrored than these tags were judged by, or SBOMs or VEX of them are damaged: the daemon (patchmirror serve) judges them again'
 
 /** Returns the tags of a record as answers show them; `notShown`: why they are not known, or not shown. */
 export function recordTagsMessage(found: KnownRecordTags | string): { readonly tags: TagsWithRecord } {

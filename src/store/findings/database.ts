@@ -116,7 +116,7 @@ const TABLES = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX vex_place_of_owner ON vex_place (kind, owner);
   CREATE TABLE followed (         -- up to which state of the catalog
-    name TEXT PRIMARY KEY,        -- vex, signatures, ecosystems, scope, images, patches, tags
+    name TEXT PRIMARY KEY,        -- vex, catalogAsOf, signatures, ecosystems, scope, images, patches, tags
     state TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE log (              -- what changed in the findings of a tag
@@ -124,7 +124,7 @@ const TABLES = `
     at INTEGER NOT NULL,
     owner TEXT NOT NULL,
     name TEXT NOT NULL,
-    cause TEXT NOT NULL,          -- records, scope, sbom, vex, patches
+    cause TEXT NOT NULL,          -- records, scope, rollback, sbom, vex, patches
     snapshot TEXT NOT NULL,       -- that caused it: OSV's for records, else the catalog's
     found INTEGER NOT NULL,
     found_fixable INTEGER NOT NULL, -- of these, how many have a fix

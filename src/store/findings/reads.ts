@@ -100,8 +100,8 @@ export interface LoggedFindings extends FindingChangeCounts {
   readonly at: number
   readonly owner: string
   readonly name: string
-  /** `scope`: other records are mirrored by the settings, so what is gone is not known to be gone. */
-  readonly cause: 'records' | 'scope' | 'sbom' | 'vex' | 'patches'
+  /** `scope`: other records are mirrored by the settings; `rollback`: older data are. What is gone is not known to be gone by these. */
+  readonly cause: 'records' | 'scope' | 'rollback' | 'sbom' | 'vex' | 'patches'
   /** The snapshot that caused it: OSV's for records, else the catalog's. */
   readonly snapshot: string
   /** Of the tag after it. */

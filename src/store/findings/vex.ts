@@ -142,8 +142,8 @@ function createNames(db: Db) {
   }
 }
 
-/** What follows the catalog, each up to a state of its own. */
-type Followed = 'vex' | 'signatures' | 'ecosystems' | 'scope' | 'images' | 'patches' | 'tags'
+/** What follows the catalog, each up to a state of its own; `catalogAsOf`: upstream's date of the catalog, Unix milliseconds. */
+type Followed = 'vex' | 'catalogAsOf' | 'signatures' | 'ecosystems' | 'scope' | 'images' | 'patches' | 'tags'
 
 function createFollowed(db: Db) {
   const { run, value } = queries(db)

@@ -11,8 +11,8 @@ type KnownCounts = Omit<FindingChangeCounts, 'foundFixable' | 'goneFixable'> & {
 
 /**
  * Returns what changed in the findings of a tag, in words: `3 new findings (2 with a fix), 1 finding got a fix, 1 finding gone`.
- * Each finding is in one of these numbers; of what is not known nothing is said. What is gone because other records are mirrored is
- * not called fixed.
+ * Each finding is in one of these numbers; of what is not known nothing is said. What is gone because other records, or
+ * older data, are mirrored is not called fixed.
  */
 export function findingWords(counts: KnownCounts): string {
   const { found, gone } = counts
@@ -26,7 +26,14 @@ export function findingWords(counts: KnownCounts): string {
     lost === 0 ? '' : `${counted(lost, 'finding')} lost ${whose} fix`,
   ]
   const all = words.filter((one) => one !== '').join(', ')
-  return counts.cause === 'scope' && all !== '' ? `${all} (other records are mirrored: osv.scope)` : all
+  const because = becauseOf(counts.cause)
+  return because !== null && all !== '' ? `${all} (${because})` : all
+}
+
+/** Says why findings come and go that may not at upstream; null: by no such cause. */
+function becauseOf(cause: unknown): string | null {
+  if (cause === 'scope') return 'other records are mirrored: osv.scope'
+  return cause === 'rollback' ? 'the mirror went back to older data' : null
 }
 
 /** Returns how many findings changed: as many as there are words of each. */

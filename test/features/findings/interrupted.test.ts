@@ -57,11 +57,12 @@ async function judgeWith({ dir }: FindingsBench, between: () => Promise<void>): 
   const views = inUse.current()
   const during: DuringReads = (work) => reads.during(() => work(reads.reads, reads.vex))
   const catalog = (await followVex({ store, during })) ?? ''
-  const followed = { store, during, catalog, now }
+  const age = { isBack: false }
+  const followed = { store, during, catalog, age, now }
   await followPatches(followed)
   const input = { ...followed, views, scope: null, rules: createVexRules(followed), isPatched: createPatched(followed) }
   const changedBetween = (from: string, to: string) => during((one) => changedRecords(one, from, to))
-  await followRecords({ ...input, generation: basename(views.folder), changedBetween })
+  await followRecords({ ...input, generation: basename(views.folder), changedBetween, isBackFrom: () => false })
   await between()
   await followTags(input)
 }

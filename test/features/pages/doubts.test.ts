@@ -7,7 +7,7 @@ import { heldRecord } from '../../server/scanners/served-osv.ts'
 import { type Served, closeAll, serve, servedToAll } from '../../server/served.ts'
 import { atomEntries } from '../../support/atom.ts'
 import { filledCatalogBench } from '../../support/catalog/mirror.ts'
-import type { FilledStore } from '../../support/filled-store.ts'
+import { FILLED_AT, type FilledStore } from '../../support/filled-store.ts'
 import { longTest } from '../../support/tables.ts'
 
 afterEach(closeAll)
@@ -159,4 +159,19 @@ longTest('pages of the catalog say that it, or the records that tags are judged 
   for (const path of ['/-/ui/images', tag])
     expect([path, await text(path)]).toEqual([path, expect.stringContaining(PARTIAL)])
   expect((await mirror.ask('/-/ui/images?format=csv')).headers.get('content-disposition')).toContain('-incomplete.csv')
+})
+
+test('a page of changes says where they end at older data than they begin with', async () => {
+  const texts = Object.fromEntries(RECORDS.map(({ id, text }) => [id, text]))
+  const { 'D-12': _, ...older } = texts
+  const open = servedToAll(
+    (store) => {
+      store.publishOsv(texts)
+      store.publishOsv(older, FILLED_AT - 1000)
+    },
+    { people },
+  )
+  const served = await open()
+  const { body } = await served.get('/-/ui/changes?since=1', { accept: 'text/html' })
+  expect(textOf(body.toString())).toContain('Older data The mirror went back to older data: what is removed or undone')
 })

@@ -1,7 +1,7 @@
 import { cvesOf, listDonePlaces, patchListState, patchPlaces } from '../../match/judging/patches.ts'
 import { findEcosystem } from '../../../base/versions/ecosystems.ts'
 import type { FindingsStore } from '../../../store/findings/writes.ts'
-import { type DuringReads, catalogOf, expectCatalog } from './during.ts'
+import { type CatalogAge, type DuringReads, catalogOf, expectCatalog } from './during.ts'
 import { type StoredAsked, readAsked } from '../../../store/findings/asked.ts'
 import { readNames } from './names.ts'
 import { createTally, hiddenOf } from './tally.ts'
@@ -13,7 +13,7 @@ export type IsPatched = (component: StoredAsked, cves: readonly string[]) => boo
  * Creates the function that asks the mirrored list of patches, about each CVE once. What another catalog than that which is
  * followed says is compared again by the next judgement.
  */
-export function createPatched({ store, during, catalog }: Omit<PatchesInput, 'now'>): IsPatched {
+export function createPatched({ store, during, catalog }: Omit<PatchesInput, 'now' | 'age'>): IsPatched {
   const listDone = (cves: readonly string[]) =>
     during((reads) => {
       if (catalogOf(reads) !== catalog) for (const name of ['vex', 'patches'] as const) store.putFollowed(name, '')
@@ -39,6 +39,7 @@ function isAmong(done: ReadonlySet<string>, component: StoredAsked, cves: readon
 
 interface PatchesInput {
   readonly store: FindingsStore
+  readonly age: Pick<CatalogAge, 'isBack'>
   readonly during: DuringReads
   /** The snapshot of the catalog that the tags are brought to. */
   readonly catalog: string
@@ -51,7 +52,7 @@ interface PatchesInput {
  * differ. It reads the entries about the CVEs of findings, and writes the findings that differ.
  */
 export async function followPatches(input: PatchesInput): Promise<number> {
-  const { store, during, catalog, now } = input
+  const { store, during, catalog, age, now } = input
   const state = during((reads) => {
     expectCatalog(reads, catalog)
     return patchListState(reads)
@@ -69,7 +70,8 @@ export async function followPatches(input: PatchesInput): Promise<number> {
       tally.add({ component, before, after }, hidden, hidden)
     }
     store.putFollowed('patches', state)
-    return Promise.resolve(tally.close({ at: now, cause: 'patches', snapshot: catalog }))
+    const cause = age.isBack ? 'rollback' : 'patches'
+    return Promise.resolve(tally.close({ at: now, cause, snapshot: catalog }))
   })
 }
 

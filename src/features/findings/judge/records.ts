@@ -3,6 +3,7 @@ import { listRecorded } from '../../match/judging/package-source.ts'
 import type { QuerySource } from '../../../documents/records/search.ts'
 import type { FindingComponent, FindingsStore, StoredFinding } from '../../../store/findings/writes.ts'
 import type { Reads } from '../../../store/reads.ts'
+import type { DatedSnapshot } from '../../../store/runs/rollback.ts'
 import { folderOf } from '../../scanners/store/generations.ts'
 import type { Views } from '../../scanners/store/reads.ts'
 import { type Evaluate, createChangedRecords, createEvaluation } from './evaluate.ts'
@@ -27,6 +28,8 @@ interface RecordsInput {
   readonly generation: string
   /** The settings of the scope that the snapshot was made with, as it is stored; null: it is not known here. */
   readonly scope: string | null
+  /** Whether the snapshot has older data than another one. */
+  readonly isBackFrom: (from: DatedSnapshot) => boolean
   /** Reads of one snapshot of the store. */
   readonly changedBetween: (from: string, to: string) => readonly string[] | null
   /** Unix milliseconds. */
@@ -62,15 +65,20 @@ export async function followRecords(input: RecordsInput): Promise<RecordsReport>
     const tally = createTally(store)
     const components = await (changed === null ? compareAll(input, tally) : compareSome(input, tally, changed))
     putRecorded(store, listRecorded(views))
-    const tags = tally.close({ at: input.now, cause: causeOf(input), snapshot: osv })
+    const cause = causeOf(input, { snapshot: state.osv, asOf: state.osvAsOf })
+    const tags = tally.close({ at: input.now, cause, snapshot: osv })
     putScope(input)
     store.putRecordState(next)
     return { records: changed?.length ?? null, components, tags }
   })
 }
 
-/** Whether records changed, or which of them are mirrored: what is gone by that is not known to be fixed. */
-function causeOf({ store, scope }: RecordsInput): 'records' | 'scope' {
+/** Whether records changed, older data came back, or other records are mirrored: what is gone by these two is not known to be fixed. */
+function causeOf(
+  { store, scope, isBackFrom }: RecordsInput,
+  judgedBy: DatedSnapshot,
+): 'records' | 'scope' | 'rollback' {
+  if (isBackFrom(judgedBy)) return 'rollback'
   return scope === null || scope === store.readFollowed('scope') ? 'records' : 'scope'
 }
 

@@ -12,7 +12,7 @@ import type { FindingComponent, FindingsStore, TagFinding } from '../../../store
 import type { Reads } from '../../../store/reads.ts'
 import type { Views } from '../../scanners/store/reads.ts'
 import { compareFindingSets, countFindings, isChange } from './compare.ts'
-import { type DuringReads, expectCatalog } from './during.ts'
+import { type CatalogAge, type DuringReads, expectCatalog } from './during.ts'
 import { packageKey } from '../../../base/identity/names.ts'
 import { surroundingsOf } from '../../../base/identity/surroundings.ts'
 import type { Identity } from '../../../base/identity/identity.ts'
@@ -35,6 +35,7 @@ interface TagsInput {
   readonly views: Views
   /** The snapshot of the catalog that they are brought to. */
   readonly catalog: string
+  readonly age: Pick<CatalogAge, 'isBack'>
   readonly rules: VexRules
   readonly isPatched: IsPatched
   readonly during: DuringReads
@@ -162,8 +163,9 @@ interface TagChange extends Pick<ListedTag, 'owner' | 'name'> {
   readonly counts: FindingCounts
 }
 
-function logChange({ store, now }: TagsInput, change: TagChange): boolean {
-  const { owner, name, catalog: snapshot, cause, before, visible, counts } = change
+function logChange({ store, age, now }: TagsInput, change: TagChange): boolean {
+  const { owner, name, catalog: snapshot, before, visible, counts } = change
+  const cause = age.isBack ? 'rollback' : change.cause
   const { counts: _, ...difference } = compareFindingSets(before, visible)
   if (!isChange(difference)) return false
   const { findings, fixable } = counts

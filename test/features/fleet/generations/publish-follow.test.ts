@@ -4,6 +4,8 @@ import { type FaultScript, createMemoryBucket } from '../../../support/fleet/mem
 import { releaseRollback } from '../../../../src/features/fleet/generations/rollback-state.ts'
 import { hasUnpublished } from '../../../../src/features/fleet/generations/position.ts'
 import { rollBackTo } from '../../../../src/features/fleet/generations/rollback.ts'
+import { openShortReads } from '../../../../src/store/reads.ts'
+import { isRollback } from '../../../../src/store/runs/rollback.ts'
 import { type ObjectStore, FleetError } from '../../../../src/features/fleet/objects/object-store.ts'
 import { createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
 import { folder, signer } from '../../bundles/air-gap.ts'
@@ -162,6 +164,12 @@ describe('a fleet', () => {
       expect(await reader.catchUp()).toBe(3)
       expect(stateOf(reader.dir)).toEqual(stateOf(bench.dir))
       expect(stateOf(reader.dir).digest).toBe(good)
+      for (const { dir } of [reader, bench]) {
+        const node = openShortReads(dir) ?? expect.fail('no database')
+        const { id = '' } = node.reads.snapshots.readSnapshot('osv') ?? {}
+        expect([isRollback(node.reads, 'osv', id), isRollback(node.reads, 'feeds', id)]).toEqual([true, false])
+        node.close()
+      }
       await bench.run('osv')
       expect(await publish(store, bench.dir)).toMatchObject({
         outcome: 'unchanged',

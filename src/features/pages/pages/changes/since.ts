@@ -5,6 +5,7 @@ import {
   isSnapshotName,
   placeByDefault,
   placesSince,
+  wentBackText,
 } from '../../../../server/followers/since.ts'
 import { MirrorError } from '../../../../base/errors.ts'
 import { clip } from '../../../../base/text.ts'
@@ -69,7 +70,11 @@ export function sinceView(call: PageCall): PageView {
   }
   const first = asked.after === null ? null : { source, since, purl, tag }
   const next = found.next === null ? null : { source, since: place?.snapshot, purl, tag, after: found.next }
-  return { title, blocks: [...blocks, ...tableOf(call, found, { first, next })] }
+  const back = place && wentBackText(reads, place, found.to)
+  return {
+    title,
+    blocks: [...blocks, ...(back === null ? [] : [backNotice(back)]), ...tableOf(call, found, { first, next })],
+  }
 }
 
 /** Pages of changes that are compared until one has what a filter asks for. */
@@ -123,6 +128,10 @@ function tableOf(
 
 function youngNotice(text: string): Block {
   return { kind: 'notice', tone: 'plain', title: 'The mirror is younger than that', text: withTimes(asSentence(text)) }
+}
+
+function backNotice(text: string): Block {
+  return { kind: 'notice', tone: 'warn', title: 'Older data', text: asSentence(text) }
 }
 
 const UNKNOWN: Block = {
