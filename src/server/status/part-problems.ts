@@ -181,7 +181,11 @@ function registryProblems({ registry }: Status): MirrorProblem[] {
 /** What keeps the inbox from its bundles. Of a tag that it follows, the address is in the log alone: this report is public. */
 function inboxProblem(code: string): MirrorProblem {
   const text = FAULTS_OF_TAG[code]
-  if (text === undefined) return problem('inbox', 'failed', 'Bundle inbox', 'it cannot be read', { detail: code })
+  if (text === undefined) {
+    const of = code === 'ENOENT' ? 'its folder is not there' : 'its folder cannot be read'
+    const more = { detail: `${code}; the log has its path`, advice: ['patchmirror doctor'] }
+    return problem('inbox', 'failed', 'Bundle inbox', of, more)
+  }
   const detail = `${code}: the log has the reason; it is asked again every minute`
   const advice = [
     code === 'not_ready' ? 'patchmirror bundle need FILE' : 'patchmirror bundle inspect oci://HOST/REPOSITORY:TAG',

@@ -219,5 +219,5 @@ test('what keeps an inbox from the tag that it follows is said by its kind, with
     )
   expect(of('upstream_not_found')).toEqual(['its host answers 404: the tag is not there, or it is no registry'])
   expect(of('upstream_auth')).toEqual(['its registry refuses access'])
-  expect(of('EACCES')).toEqual(['it cannot be read'])
+  expect(of('EACCES')).toEqual(['its folder cannot be read'])
 })
