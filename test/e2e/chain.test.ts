@@ -6,6 +6,7 @@ import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
 import { affecting, sbomOf } from '../features/findings/fixtures.ts'
+import { longTest } from '../support/tables.ts'
 
 /** A mirror (the upper one) of the service, and a mirror of that mirror (the lower one). */
 const command = commandHost()
@@ -126,39 +127,42 @@ test('a mirror of a mirror keeps what the upper one does not list any more becau
   expect(answer).toContain('osv.scope of the mirror that is upstream leaves them out (exclude npm)')
 })
 
-test('findings that go from a mirror of a mirror because the upper one has other records are not taken for fixed', async () => {
-  const { feed, service } = world.sandbox
-  const stamp = '2026-05-01T00:00:00.001Z'
-  feed.put('T-1', JSON.stringify({ id: 'T-1', modified: stamp, ...affecting('Debian:12', 'curl', null) }), stamp)
-  const [tag = ''] = service.ids('tags')
-  service.writeArtifact('tag', tag, 'sbom', sbomOf('app', 'pkg:deb/debian/curl@7.88.1-9?distro=debian-12'))
-  expect((await world.patchmirror('sync')).code).toBe(0)
-  const whole = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
-  expect((await lower(whole.url, 'sync')).code).toBe(0)
-  await world.host({
-    LIMIT_SYNC_CATCH_UP: 'false',
-    PATCHMIRROR_UPSTREAM_API_ROOT: whole.url,
-    PATCHMIRROR_UPSTREAM_API_KEY: KEY,
-    PATCHMIRROR_DATA_DIR: join(world.dir, 'lower'),
-    PATCHMIRROR_CATALOG_SCOPE: 'all',
-  })
-  const findings = async () => (await lower(whole.url, 'list', 'findings', tag)).out
-  await expect.poll(findings, { timeout: 30_000 }).toMatch(/^findings +1$/m)
-  await whole.close()
-  world.env['PATCHMIRROR_OSV_SCOPE'] = '!Debian:12'
-  expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
-  const upper = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
-  world.env['PATCHMIRROR_OSV_SCOPE'] = ','
-  const { out } = await lower(upper.url, 'sync', 'osv')
-  const run = /approve or reject run (\d+)/.exec(out)?.[1] ?? ''
-  expect((await lower(upper.url, 'approve', run)).code).toBe(3)
-  await expect.poll(findings, { timeout: 30_000 }).not.toMatch(/^findings +1$/m)
-  const changed = await lower(upper.url, 'changes', '--findings', '--json')
-  const { changes } = JSON.parse(changed.out) as { changes: readonly object[] }
-  expect(changes).toMatchObject([{ cause: 'scope', newFindings: 0, goneFindings: 1 }])
-  const { out: words } = await lower(upper.url, 'changes', '--findings')
-  expect(words).toContain('1 finding gone (other records are mirrored: osv.scope)')
-})
+longTest(
+  'findings that go from a mirror of a mirror because the upper one has other records are not taken for fixed',
+  async () => {
+    const { feed, service } = world.sandbox
+    const stamp = '2026-05-01T00:00:00.001Z'
+    feed.put('T-1', JSON.stringify({ id: 'T-1', modified: stamp, ...affecting('Debian:12', 'curl', null) }), stamp)
+    const [tag = ''] = service.ids('tags')
+    service.writeArtifact('tag', tag, 'sbom', sbomOf('app', 'pkg:deb/debian/curl@7.88.1-9?distro=debian-12'))
+    expect((await world.patchmirror('sync')).code).toBe(0)
+    const whole = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
+    expect((await lower(whole.url, 'sync')).code).toBe(0)
+    await world.host({
+      LIMIT_SYNC_CATCH_UP: 'false',
+      PATCHMIRROR_UPSTREAM_API_ROOT: whole.url,
+      PATCHMIRROR_UPSTREAM_API_KEY: KEY,
+      PATCHMIRROR_DATA_DIR: join(world.dir, 'lower'),
+      PATCHMIRROR_CATALOG_SCOPE: 'all',
+    })
+    const findings = async () => (await lower(whole.url, 'list', 'findings', tag)).out
+    await expect.poll(findings, { timeout: 30_000 }).toMatch(/^findings +1$/m)
+    await whole.close()
+    world.env['PATCHMIRROR_OSV_SCOPE'] = '!Debian:12'
+    expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
+    const upper = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
+    world.env['PATCHMIRROR_OSV_SCOPE'] = ','
+    const { out } = await lower(upper.url, 'sync', 'osv')
+    const run = /approve or reject run (\d+)/.exec(out)?.[1] ?? ''
+    expect((await lower(upper.url, 'approve', run)).code).toBe(3)
+    await expect.poll(findings, { timeout: 30_000 }).not.toMatch(/^findings +1$/m)
+    const changed = await lower(upper.url, 'changes', '--findings', '--json')
+    const { changes } = JSON.parse(changed.out) as { changes: readonly object[] }
+    expect(changes).toMatchObject([{ cause: 'scope', newFindings: 0, goneFindings: 1 }])
+    const { out: words } = await lower(upper.url, 'changes', '--findings')
+    expect(words).toContain('1 finding gone (other records are mirrored: osv.scope)')
+  },
+)
 
 test('a mirror of a mirror keeps what is newer than the data of the upper one', async () => {
   expect((await world.patchmirror('sync')).code).toBe(0)

@@ -31,6 +31,7 @@ import { loadQuick } from '../../support/limits.ts'
 import { createBench } from '../../support/mirror.ts'
 import { startRegistry } from '../../support/registry.ts'
 import { fillDisk, mayMount, smallDisks } from '../../support/small-disk.ts'
+import { longTest } from '../../support/tables.ts'
 
 const SERVICE = { images: 1, tags: 3, packages: 1, tickets: 1 }
 const HOUR_MS = 3_600_000
@@ -462,7 +463,7 @@ function imageOf(repository: string, at: number) {
   return { repository, tag: null, digest: `sha256:${String(at).padStart(64, '0')}` }
 }
 
-test('a daemon shows what the registry has on its pages, in its status and its metrics', async () => {
+longTest('a daemon shows what the registry has on its pages, in its status and its metrics', async () => {
   const registry = await startRegistry()
   const world = await openWorld({ records: 1, large: 0, service: SERVICE }, catalogEnv)
   onTestFinished(() => world.close())
