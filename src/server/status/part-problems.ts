@@ -186,7 +186,8 @@ function inboxProblem(code: string): MirrorProblem {
     const more = { detail: `${code}; the log has its path`, advice: ['patchmirror doctor'] }
     return problem('inbox', 'failed', 'Bundle inbox', of, more)
   }
-  const detail = `${code}: the log has the reason; it is asked again every minute`
+  const next = code === 'not_ready' ? 'names both' : 'has the reason; it is asked again every minute'
+  const detail = `${code}: the log ${next}`
   const advice = [
     code === 'not_ready' ? 'patchmirror bundle need FILE' : 'patchmirror bundle inspect oci://HOST/REPOSITORY:TAG',
   ]

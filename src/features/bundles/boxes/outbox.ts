@@ -72,7 +72,7 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const made = { sequence, kind, isWhole: !isThinNow, dated: '' }
   const file = freeName(folder, mirror, made, all, Date.parse(createdAt))
   renameSync(join(folder, DRAFT), join(folder, file.name))
-  pruneOutbox(folder, mirror, [...files, file], file, settings.keep)
+  pruneOutbox(folder, files, file, settings.keep)
   return { sequence, kind, file: file.name, bytes, partial }
 }
 
@@ -110,7 +110,7 @@ async function isConfirmed({ folder, onTrouble }: OutboxDeps, digest: string | u
   }
 }
 
-/** Leaves out what a clock that was wrong has dated: target mirrors refuse it until that time has come. */
+/** Leaves out what is dated long after now, since a clock was or is wrong: target mirrors refuse it until that time has come. */
 async function withoutFuture({ folder, now }: OutboxDeps, files: readonly OutboxFile[]): Promise<OutboxFile[]> {
   const present: OutboxFile[] = []
   for (const file of files) {
@@ -270,15 +270,11 @@ function isOfOneForm(one: OutboxFile, other: OutboxFile): boolean {
   return one.sequence === other.sequence && one.kind === other.kind && one.isWhole === other.isWhole
 }
 
-/** Removes the files that are not kept, and all that are not among `files`; never the one that was just made. */
-function pruneOutbox(
-  folder: string,
-  mirror: string,
-  files: readonly OutboxFile[],
-  made: OutboxFile,
-  keep: number,
-): void {
-  const kept = keptFiles([...files].sort(compareFiles), keep)
-  const names = new Set([made, ...kept].map(({ name }) => name))
-  for (const { name } of listOutbox(folder, mirror)) if (!names.has(name)) rmSync(join(folder, name), { force: true })
+/**
+ * Removes those of `files` that are not kept; never the one that was just made. What is dated after now stays: it may be this clock
+ * that is wrong.
+ */
+function pruneOutbox(folder: string, files: readonly OutboxFile[], made: OutboxFile, keep: number): void {
+  const kept = keptFiles([...files, made].sort(compareFiles), keep)
+  for (const file of files) if (!kept.includes(file)) rmSync(join(folder, file.name), { force: true })
 }

@@ -219,6 +219,22 @@ test.each([20, 60, 300])('a clock that was %i hours ahead leaves an outbox that 
   expect(new Set(files).size).toBe(files.length)
 })
 
+test('a clock that is far behind removes nothing from an outbox, and what it wrote is replaced', async () => {
+  const { fill, change, down, out, clock, files, isEqual } = await link()
+  await fill()
+  await down()
+  await change()
+  const before = readdirSync(out)
+  clock.ahead = -5_000
+  await fill(7)
+  expect(readdirSync(out)).toEqual(expect.arrayContaining(before))
+  clock.ahead = 0
+  await change()
+  expect(readdirSync(out)).toContain(files.at(-1))
+  await down()
+  expect(isEqual()).toBe(true)
+})
+
 test('what leads to a thin delta that is kept is kept as well', () => {
   const file = (sequence: number, kind: 'full' | 'delta', isWhole = true): OutboxFile => {
     return { name: `${sequence}-${kind}${isWhole ? '' : '-thin'}`, sequence, kind, dated: '', isWhole }
