@@ -10,7 +10,7 @@ process.env['NODE_COMPILE_CACHE'] ??= COMPILED
 /** Folders whose tests belong to no suite but their own. */
 const OWN_SUITE = /^test\/(long|clients)\//
 
-/** Files of the fast suite that run only a part of their tests in it (test/support/tables.ts): here they run whole. */
+/** Files of the fast suite with more tests, rows or cases than run in it (test/support/tables.ts): here the others run. */
 function partlyFast(): string[] {
   const files = readdirSync('test', { recursive: true, encoding: 'utf8' }).map((name) => `test/${name}`)
   const tests = files.filter((path) => path.endsWith('.test.ts') && !OWN_SUITE.test(path))
@@ -23,6 +23,7 @@ export default defineConfig({
     testTimeout: 600_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 180_000 } },
+    passWithNoTests: true, // a group of a file, all of whose tests the fast suite runs
     globalSetup: ['test/support/long-suite.ts'],
     sequence: { sequencer: ProcessesFirst },
     pool: 'forks',

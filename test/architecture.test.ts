@@ -225,6 +225,14 @@ describe('a library', () => {
   })
 })
 
+test('a test file with tests of the long suite names the suite of each test', () => {
+  const mixed = TESTS.filter(({ path, text }) => !path.startsWith('long/') && /from '.*support\/tables\.ts'/.test(text))
+  expect(mixed.length).toBeGreaterThan(0)
+  expect(mixed.filter(({ text }) => /\{[^}]*\btest\b[^}]*\} from 'vitest'/.test(text)).map(({ path }) => path)).toEqual(
+    [],
+  )
+})
+
 describe('a source file', () => {
   /** Files and lines where the text matches. */
   const places = (pattern: RegExp): string[] =>

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { CommanderError, createProgram } from '../../src/cli/program.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
 import { SANDBOX_KEYS } from '../sandbox/service/credentials.ts'
@@ -21,7 +21,7 @@ import { overwriteTable } from '../support/damage.ts'
 import { commandHost } from '../support/hosted.ts'
 import { listen } from '../support/origin.ts'
 import { QUICK } from '../support/mirror.ts'
-import { LONG, longTest } from '../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../support/tables.ts'
 import { FEATURES } from '../../src/features.ts'
 
 const VERBS = verbsOf(FEATURES)
@@ -154,7 +154,7 @@ describe('the command line', () => {
     expect(await patchmirror('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
   })
 
-  test('exits 2 with a hint for an unknown command, option or source', async () => {
+  bothTest('exits 2 with a hint for an unknown command, option or source', async () => {
     const wrongs = [['snyc'], ['sync', '--fulll'], ['sync', 'osvv'], ['sync', 'feeds', '--reconcile']]
     for (const args of LONG ? wrongs : wrongs.slice(0, 2)) {
       const { code, err } = await patchmirror(...args)
@@ -261,7 +261,6 @@ describe('the command line', () => {
     const pipe = (script: string): string =>
       spawnSync('bash', ['-c', script], { env, cwd: dir, encoding: 'utf8' }).stdout
     expect(pipe(`{ ${node} runs 2>err; echo $? >code; } | true; cat err code`)).toBe('0\n')
-    if (!LONG) return
     expect(pipe(`{ ${node} runs 99 2>&1 >out; echo $? >code; } | true; cat out`)).toBe('')
     expect(Number(readFileSync(join(dir, 'code'), 'utf8'))).toBeLessThan(3)
   })
@@ -283,7 +282,7 @@ describe('the command line', () => {
     }
   })
 
-  test('names a database that is not migrated, and one from before the first release, as such', async () => {
+  bothTest('names a database that is not migrated, and one from before the first release, as such', async () => {
     const path = databasePath(join(dir, 'data'))
     openWriter(join(dir, 'data')).close()
     setSchema(path, 3)

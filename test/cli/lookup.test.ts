@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { DAY_MS } from '../../src/base/time.ts'
 import { SANDBOX_KEYS } from '../sandbox/service/credentials.ts'
 import { openShortReads } from '../../src/store/reads.ts'
@@ -14,7 +14,7 @@ import { scratch } from '../config/loading.ts'
 import { FILLED_AT, openFilledStore } from '../support/filled-store.ts'
 import { commandHost } from '../support/hosted.ts'
 import { createBench } from '../support/mirror.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const run = commandHost()
 const SERVICE = { images: 2, tags: 3, packages: 0, tickets: 9, avrs: 0, subscriptions: 0 }

@@ -1,8 +1,8 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { createMetrics } from '../../src/daemon/metrics/metrics.ts'
 import type { SourceStatus } from '../../src/base/reports/sources.ts'
 import { NO_FIGURES, sourceStatus } from '../support/source-status.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const LAST_RUN = {
   id: 7,

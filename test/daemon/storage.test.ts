@@ -1,6 +1,6 @@
 import { copyFileSync, linkSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createLog } from '../../src/base/log.ts'
 import { watchStorage } from '../../src/daemon/storage.ts'
 import { damagedContent } from '../../src/store/database/faults.ts'
@@ -9,7 +9,7 @@ import { DAMAGES, dropTable, settle } from '../support/damage.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { copyFilledFolder } from '../support/filled-folder.ts'
 import { emptyDisk, fillDisk, mayMount, smallDisks } from '../support/small-disk.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const disk = smallDisks()
 

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { readProvenance as readProvenances } from '../../src/documents/provenance.ts'
 import { readSboms } from '../../src/documents/sboms/read.ts'
 import { readStatements, readVexDocuments } from '../../src/documents/vex/statements.ts'
 import { describeAffected } from '../../src/server/lookup/affected.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const REAL_VEX = '../shared/data/vex'
 

@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { type Hosted, type World, openWorld } from '../support/daemons.ts'
 import { feedDifferences } from '../support/feed-differences.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 let world: World
 let daemon: Hosted

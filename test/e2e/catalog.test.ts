@@ -1,10 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { SANDBOX_KEYS } from '../sandbox/service/credentials.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
 import { TEST_KEY, bearer, localKey } from '../support/keys.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const command = commandHost()
 let world: World

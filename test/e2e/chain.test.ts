@@ -1,12 +1,12 @@
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
 import { catalogEnv } from '../support/catalog/mirror.ts'
 import { affecting, sbomOf } from '../features/findings/fixtures.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 /** A mirror (the upper one) of the service, and a mirror of that mirror (the lower one). */
 const command = commandHost()

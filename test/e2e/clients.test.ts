@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
 import { FILLED_AT, type Served, closeAll, serve } from '../server/served.ts'
-import { LONG } from '../support/tables.ts'
+import { LONG, bothTest, test } from '../support/tables.ts'
 import { findTool, getOver, runTool, startTool } from '../support/tools.ts'
 
 /*
@@ -63,15 +63,22 @@ function answered(): number[] {
 }
 
 /** A test that needs a command: skipped by name, with the reason, where that is not installed. */
-function withTool(names: readonly string[], title: string, body: (path: string) => Promise<void>): void {
+function withTool(
+  names: readonly string[],
+  title: string,
+  body: (path: string) => Promise<void>,
+  register: typeof test = test,
+): void {
   const path = findTool(...names)
   const label = `${names[0] ?? ''}: ${title}`
-  if (path === null) test.skip(`${label} (skipped: ${names.join(', ')} is not installed)`)
-  else test(label, () => body(path))
+  if (path === null) register.skip(`${label} (skipped: ${names.join(', ')} is not installed)`)
+  else register(label, () => body(path))
 }
 
 /** As `withTool`, in the long suite alone: for what waits until a cache has expired, or fetches megabytes. */
-const withToolInLong: typeof withTool = LONG ? withTool : () => undefined
+const withToolInLong = (names: readonly string[], title: string, body: (path: string) => Promise<void>): void => {
+  if (LONG) withTool(names, title, body, bothTest)
+}
 
 describe('an archive, read by', () => {
   beforeEach(() => writeFileSync(join(dir, 'all.zip'), archive))

@@ -1,5 +1,5 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { RECORD_DATES } from '../../src/base/reports/records.ts'
 import { STATUS } from '../../src/base/reports/status.ts'
 import { createReadRoutes } from '../../src/server/catalog/routes.ts'
@@ -11,7 +11,7 @@ import { READING, allKnown } from '../support/catalog/contract.ts'
 import { bearer } from '../support/keys.ts'
 import { type ServedContract, createBodyCheck, faultsBy, templateOf, violations } from '../support/openapi.ts'
 import { type WholeMirror, openWholeMirror } from '../support/whole-mirror.ts'
-import { LONG, longTest } from '../support/tables.ts'
+import { LONG, longTest, test } from '../support/tables.ts'
 
 let mirror: WholeMirror
 let contract: ServedContract

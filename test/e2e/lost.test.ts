@@ -1,12 +1,12 @@
 import { copyFileSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { databasePath } from '../../src/store/database/open.ts'
 import { settle } from '../support/damage.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { copyFilledFolder } from '../support/filled-folder.ts'
 import { commandHost } from '../support/hosted.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const command = commandHost()
 const QUIET = { LIMIT_SYNC_CATCH_UP: 'false' }

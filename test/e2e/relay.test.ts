@@ -1,14 +1,14 @@
 import { createHmac } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { loadQuick } from '../support/limits.ts'
 import { type Target, SECRET, target } from '../features/relay/targets.ts'
 import { freePort } from '../support/free-ports.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
 import { localKey } from '../support/keys.ts'
-import { longTest, LONG } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const command = commandHost()
 let world: World
@@ -45,8 +45,7 @@ longTest(
     for (const snapshots of [2, 3, 4]) {
       world.sandbox.feed.add(2)
       // The daemon notices only after a while what a command has published.
-      if (LONG) expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
-      else daemon.agent.requestSync('osv', 'sync')
+      expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
       await expect.poll(() => told().length).toBe(snapshots)
     }
     const [first, second] = told().slice(-2)

@@ -1,14 +1,14 @@
 import { cpSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { restoreBackup } from '../../src/features/backup/restore.ts'
 import { writeBackup } from '../../src/features/backup/write.ts'
 import { openInbox } from '../../src/store/database/open.ts'
 import { copyBeforeMigration } from '../../src/store/database/migration-copy.ts'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
-import { telling } from '../support/tables.ts'
+import { bothTest, telling } from '../support/tables.ts'
 
 const command = commandHost()
 const NAMES = ['mirror.db', 'webhooks.db']
@@ -86,7 +86,7 @@ async function digestOf(world: World, dir: string): Promise<string> {
   return (JSON.parse(out) as { digest: string }).digest
 }
 
-test.each(telling(WAYS, 'restore'))('a daemon serves a folder that comes from: %s', async (name, make) => {
+bothTest.each(telling(WAYS, 'restore'))('a daemon serves a folder that comes from: %s', async (name, make) => {
   const { world, from, digest } = await filled()
   await make(from, world.data)
   const syncs = name.includes('sync') // then the dates of its data are other ones

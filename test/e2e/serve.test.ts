@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { cpSync, existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { type World, openWorld } from '../support/daemons.ts'
 import { commandHost } from '../support/hosted.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 interface StatusBody {
   sources: { name: string; nextRunAt: string }[]

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { generateRecord } from '../sandbox/feed/generate.ts'
-import { telling } from '../support/tables.ts'
+import { bothTest, telling, test } from '../support/tables.ts'
 import { BENIGN, HOSTILE, judged, mutated } from './hostile.ts'
 
 const RECORDS = Array.from({ length: 100 }, (_, i) => withAlias(generateRecord({ seed: 1 }, i).bytes, i))
@@ -13,7 +13,7 @@ function withAlias(bytes: Buffer, at: number): Buffer {
 }
 
 describe('a feed in which', () => {
-  test.each(
+  bothTest.each(
     telling(
       HOSTILE,
       'the last number of fixes is one lower',
@@ -36,7 +36,7 @@ describe('a feed in which', () => {
     expect(`${verdict.refusal ?? ''} ${verdict.warning ?? ''}`).toContain(`(${kind}`)
   })
 
-  test.each(telling(BENIGN, 'a fix is raised', 'a date moves'))('%s is believed', (_name, mutate) => {
+  bothTest.each(telling(BENIGN, 'a fix is raised', 'a date moves'))('%s is believed', (_name, mutate) => {
     const verdict = judged(
       RECORDS.map((one) => [one, mutated(one, mutate)] as const),
       100,

@@ -1,8 +1,8 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect } from 'vitest'
 import type { Sandbox } from './server.ts'
 import { exchange } from './exchange.ts'
 import { ZIP_PATH, sandboxes } from './fixtures.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const open = sandboxes()
 

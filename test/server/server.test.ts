@@ -5,11 +5,11 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { openFilledStore } from '../support/filled-store.ts'
 import { type Served, type ServedOptions, FEEDS, closeAll, jsonOf, serve, servedToAll } from './served.ts'
 import { BUCKET_CONTRACTS, QUERY_CONTRACTS } from '../../src/features/scanners/routes/contract.ts'
-import { LONG, longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 afterEach(closeAll)
 
@@ -204,7 +204,7 @@ test('the index is served as upstream’s bytes', async () => {
 
 longTest('hundreds of connections at once are all answered', async () => {
   const { port } = await serveAll()
-  const count = LONG ? 1000 : 300
+  const count = 1000
   const agent = new Agent({ keepAlive: true, maxSockets: count })
   const statuses = await Promise.all(
     Array.from(

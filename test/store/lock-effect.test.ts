@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { acquireLock } from '../../src/store/database/lock.ts'
 import { localLockOption, probeLocks } from '../../src/store/lock-effect.ts'
 import { run } from '../support/command.ts'
-import { telling } from '../support/tables.ts'
+import { bothTest, telling, test } from '../support/tables.ts'
 
 /** A library that stands for a file system: below LOCKS_BELOW a lock fails with ENOLCK, or is granted and not kept. */
 const LIBRARY = `
@@ -94,7 +94,7 @@ describe.skipIf(!CAN_COMPILE)('without cc on Linux these are skipped:', () => {
     return out + err
   }
 
-  test.each(telling(['serve', 'sync', 'doctor'], 'serve'))(
+  bothTest.each(telling(['serve', 'sync', 'doctor'], 'serve'))(
     '"patchmirror %s" says that locks do not work in a data folder whose file system has none',
     async (command) => {
       expect(await patchmirror(command, true)).toMatch(
@@ -115,7 +115,7 @@ describe.skipIf(!CAN_COMPILE)('without cc on Linux these are skipped:', () => {
     expect(said.toString()).toContain('locks do not work')
   })
 
-  test.each(telling(['serve', 'doctor'], 'doctor'))(
+  bothTest.each(telling(['serve', 'doctor'], 'doctor'))(
     '"patchmirror %s" says that locks have no effect where every one is granted',
     async (command) => {
       expect(await patchmirror(command, false)).toMatch(/locks have no effect in .+local disk/s)

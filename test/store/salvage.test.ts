@@ -1,12 +1,12 @@
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { databasePath, openWriter } from '../../src/store/database/open.ts'
 import { hashKey } from '../../src/store/keys.ts'
 import { type Salvage, beginRepair, salvageInto } from '../../src/store/salvage.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { DAMAGES, overwriteTable, settle } from '../support/damage.ts'
 import { NOW, record, scratch, snapshot, writes } from './fixtures.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 /** A store with two keys, dates of some records and two snapshots in its change log, closed. */
 function filled(records = 3): { dir: string; key: string } {

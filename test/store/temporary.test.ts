@@ -14,10 +14,10 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { draftIn } from '../../src/base/files.ts'
 import { makeTemporary } from '../../src/store/temporary.ts'
-import { longTest, telling } from '../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../support/tables.ts'
 import { scratch } from './fixtures.ts'
 
 const MODULE = new URL('../../src/store/temporary.ts', import.meta.url).href
@@ -64,7 +64,7 @@ test('a pipe or a link under the name of a lock is neither opened nor removed', 
   expect(readFileSync(foreign).equals(before)).toBe(true)
 })
 
-test.each(telling(['SIGINT', 'SIGTERM', 'SIGHUP'] as const, 'SIGTERM'))(
+bothTest.each(telling(['SIGINT', 'SIGTERM', 'SIGHUP'] as const, 'SIGTERM'))(
   'a process that %s ends removes its temporary folder, and ends by that signal',
   async (signal) => {
     const parent = scratch()

@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { START, record, scratch, writes } from './fixtures.ts'
 import { openWrites } from '../../src/store/writer.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 describe('a transaction', () => {
   const kinds = ['transaction', 'fill'] as const

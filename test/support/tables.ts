@@ -1,8 +1,8 @@
-import { test } from 'vitest'
+import { test as bothTest, type TestAPI } from 'vitest'
 
 /**
- * Whether the long suite runs: every row of a table, more generated cases, and the tests of `longTest`. It runs every file
- * that imports this one (vitest.long.config.ts sets the variable, and finds the files).
+ * Whether the long suite runs: every row of a table, more generated cases, and the tests of `longTest`. It runs the files
+ * that import this one (vitest.long.config.ts sets the variable, and finds the files).
  */
 export const LONG = process.env['TEST_TABLES'] === 'whole'
 
@@ -10,7 +10,16 @@ export const LONG = process.env['TEST_TABLES'] === 'whole'
  * Registers a test that only the long suite runs: it is slow, and a faster test of the same property stays in the fast
  * suite. Registers nothing in the fast suite.
  */
-export const longTest: (name: string, run: () => unknown) => void = LONG ? test : () => undefined
+export const longTest: (name: string, run: () => unknown) => void = LONG ? bothTest : () => undefined
+
+/** Registers nothing, however it is called: `nothing(name, run)`, `nothing.each(rows)(name, run)`, `nothing.skipIf(absent)(name, run)`. */
+const nothing: unknown = new Proxy(() => undefined, { get: () => nothing, apply: () => nothing })
+
+/** Registers a test that only the fast suite runs: in the long one it would find nothing more. */
+export const test: TestAPI = LONG ? (nothing as TestAPI) : bothTest
+
+/** Registers a test that both suites run, with more rows or cases in the long one. */
+export { bothTest }
 
 /**
  * Returns the rows that a suite runs: in the fast suite those with these names, each of another kind than the others; in the

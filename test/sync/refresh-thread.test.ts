@@ -1,9 +1,9 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
 import type { Bench } from '../support/mirror.ts'
 import { INDEX, PATCH_FEED, bench as feedBench } from './fixtures.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 import { asked, bench, filledFolder } from './catalog/fixtures.ts'
 import { WIDE, announced, targetOf } from './refreshes.ts'
 

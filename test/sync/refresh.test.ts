@@ -1,16 +1,16 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { buildStatus } from '../../src/server/status/report.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { DAY, contentsOf, createClock } from './fixtures.ts'
 import { SMALL, asked, bench, differences, lackingOf, mirrored } from './catalog/fixtures.ts'
 import { WIDE, announced, expectNothingLeft, guarded, refresh, targetOf } from './refreshes.ts'
 import { catalogBench } from '../support/catalog/mirror.ts'
-import { longTest, telling } from '../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../support/tables.ts'
 
 const NOT_TOUCHED = /^\/v1\/(patches|packages|subscriptions|me|orgs|api_keys|avrs)|^\/packages/
 
 describe('a refresh', () => {
-  test.each(telling(['wire', 'other'] as const, 'wire'))(
+  bothTest.each(telling(['wire', 'other'] as const, 'wire'))(
     'requests only what belongs to the named new tag, and stores it with its artifacts (%s shape)',
     async (shape) => {
       const made = await mirrored({ ...WIDE, shape })

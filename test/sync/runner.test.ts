@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { databasePath } from '../../src/store/database/open.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { differences } from '../support/mirror.ts'
 import { ARCHIVE, INDEX, RECORDS, bench, contentsOf, createClock, synced, tamper } from './fixtures.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 describe('every run leaves a row', () => {
   test('with its kind, its trigger, its cost and upstream’s date', async () => {

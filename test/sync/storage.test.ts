@@ -3,14 +3,14 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { MirrorError } from '../../src/base/errors.ts'
 import { openWriter } from '../../src/store/database/open.ts'
 import { openPinnedReads } from '../../src/store/reads.ts'
 import { openWrites } from '../../src/store/writer.ts'
 import { type Bench, differences } from '../support/mirror.ts'
 import { emptyDisk, fillDisk, mayMount, smallDisks } from '../support/small-disk.ts'
-import { LONG, longTest, telling } from '../support/tables.ts'
+import { bothTest, LONG, longTest, telling, test } from '../support/tables.ts'
 import { bench, contentsOf, disagreements, expectAgreement, expectSound, synced, tamper } from './fixtures.ts'
 import { runChild } from './killing.ts'
 
@@ -40,7 +40,7 @@ describe.skipIf(!MAY_MOUNT)('a full disk (needs the right to mount a tmpfs)', ()
     expect(readdirSync(join(made.dir, 'downloads'))).toEqual([])
   })
 
-  test.each(LONG ? [0, 40_000, 150_000, 400_000, 800_000] : [400_000])(
+  bothTest.each(LONG ? [0, 40_000, 150_000, 400_000, 800_000] : [400_000])(
     'with %i bytes left fails the run and leaves the old snapshot readable',
     async (left) => {
       const made = await onSmallDisk('12m', 600)
@@ -105,7 +105,7 @@ describe.skipIf(!MAY_SWITCH_USER)('a data folder of another user (needs root)', 
     ['that may not be entered', 0o700],
     ['that may not be written', 0o755],
   ]
-  test.each(telling(CLOSED, 'that may not be written'))('%s is refused with the reason', async (_name, mode) => {
+  bothTest.each(telling(CLOSED, 'that may not be written'))('%s is refused with the reason', async (_name, mode) => {
     const made = await synced({ sandbox: { records: 20, large: 0 } })
     chmodSync(made.dir, mode)
     const lines = await runChild(made.sandbox, made.dir, { uid: OTHER })

@@ -1,11 +1,11 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import type { Progress } from '../../src/sync/context.ts'
 import type { RunReport } from '../../src/sync/runner.ts'
 import { acquireLock } from '../../src/store/database/lock.ts'
 import { type SyncThread, startSyncThread } from '../../src/sync/thread.ts'
 import { type Bench, differences } from '../support/mirror.ts'
 import { ARCHIVE, INDEX, bench } from './fixtures.ts'
-import { longTest } from '../support/tables.ts'
+import { longTest, test } from '../support/tables.ts'
 
 async function withThread(
   made: Bench,

@@ -1,12 +1,12 @@
 import { gzipSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { fetchFeed } from '../../src/upstream/feeds.ts'
 import { OSV_INDEX, osvRecordPath } from '../../src/base/domain/feed-paths.ts'
 import { fetchIndex, fetchRecord } from '../../src/upstream/osv.ts'
 import { createUpstream } from '../../src/upstream/surfaces.ts'
 import { createOrigin } from '../support/origin.ts'
 import { MAX, connect, refusal, sandbox } from './http/sessions.ts'
-import { LONG, longTest, telling } from '../support/tables.ts'
+import { bothTest, LONG, longTest, telling, test } from '../support/tables.ts'
 import type { Fault } from '../sandbox/faults/fault.ts'
 
 const PATCH_FEED = '/external/patch_feed'
@@ -108,14 +108,17 @@ describe('a request for a document', () => {
 })
 
 describe('the retry rule', () => {
-  test.each(LONG ? [429, 500, 502, 503, 504, 520] : [429, 503])('tries again after %i and succeeds', async (status) => {
-    const service = await sandbox()
-    const fault = service.faults.set(OSV_INDEX, { kind: 'status', status }, { times: 2 })
-    const { session } = connect(service.url)
-    expect(await fetchIndex(session, null, MAX)).toMatchObject({ status: 200 })
-    expect(fault.hits()).toBe(2)
-    expect(session.cost).toMatchObject({ requests: 3, retries: 2 })
-  })
+  bothTest.each(LONG ? [429, 500, 502, 503, 504, 520] : [429, 503])(
+    'tries again after %i and succeeds',
+    async (status) => {
+      const service = await sandbox()
+      const fault = service.faults.set(OSV_INDEX, { kind: 'status', status }, { times: 2 })
+      const { session } = connect(service.url)
+      expect(await fetchIndex(session, null, MAX)).toMatchObject({ status: 200 })
+      expect(fault.hits()).toBe(2)
+      expect(session.cost).toMatchObject({ requests: 3, retries: 2 })
+    },
+  )
 
   const FINAL = [
     [400, 'upstream_status'],
@@ -127,7 +130,7 @@ describe('the retry rule', () => {
     [416, 'upstream_status'],
     [451, 'upstream_status'],
   ] as const
-  test.each(LONG ? FINAL : FINAL.slice(0, 4))('never tries again after %i', async (status, code) => {
+  bothTest.each(LONG ? FINAL : FINAL.slice(0, 4))('never tries again after %i', async (status, code) => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, { kind: 'status', status })
     const { session } = connect(service.url)
@@ -241,7 +244,7 @@ describe('the deadline', () => {
     { kind: 'stall' },
     { kind: 'slow', bytesPerSecond: 10 },
   ]
-  test.each(LONG ? ENDLESS : ENDLESS.slice(0, 1))('ends an answer that does not end: %o', async (fault) => {
+  bothTest.each(LONG ? ENDLESS : ENDLESS.slice(0, 1))('ends an answer that does not end: %o', async (fault) => {
     const service = await sandbox()
     service.faults.set(OSV_INDEX, fault)
     const { session } = connect(service.url, {
@@ -316,12 +319,15 @@ describe('the content encoding', () => {
     expect(answer).toMatchObject({ body: Buffer.from('[{"id":"a"}]') })
   })
 
-  test.each(telling(['br', 'deflate', 'gzip, gzip', 'zstd'], 'br', 'gzip, gzip'))('%s is refused', async (encoding) => {
-    const { url, requests } = await encoded(encoding, gzipSync('[]'))
-    const { message } = await refusal('upstream_shape', fetchIndex(connect(url).session, null, MAX))
-    expect(message).toContain(`content encoding ${encoding}`)
-    expect(requests.length).toBe(1)
-  })
+  bothTest.each(telling(['br', 'deflate', 'gzip, gzip', 'zstd'], 'br', 'gzip, gzip'))(
+    '%s is refused',
+    async (encoding) => {
+      const { url, requests } = await encoded(encoding, gzipSync('[]'))
+      const { message } = await refusal('upstream_shape', fetchIndex(connect(url).session, null, MAX))
+      expect(message).toContain(`content encoding ${encoding}`)
+      expect(requests.length).toBe(1)
+    },
+  )
 
   test('gzip that is damaged or cut short is refused', async () => {
     const sound = gzipSync('[]'.repeat(1000))
@@ -336,7 +342,7 @@ describe('the content encoding', () => {
 })
 
 describe('a redirect', () => {
-  test.each(LONG ? ([301, 302, 303, 307, 308] as const) : ([302, 308] as const))(
+  bothTest.each(LONG ? ([301, 302, 303, 307, 308] as const) : ([302, 308] as const))(
     '%i is followed within the host',
     async (status) => {
       const service = await sandbox()

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { openInbox } from '../../src/store/database/open.ts'
 import { createInbox } from '../../src/store/webhooks/inbox.ts'
 import { replaceSecretFile } from '../../src/webhooks/receive/secret-file.ts'
@@ -18,7 +18,7 @@ import { scratch } from './inbox/inboxes.ts'
 import { type Reply, deliveryOf, send } from './receive/receivers.ts'
 import { type Signing, EVENT, RAW_SECRET, SECRET, signed } from './signing.ts'
 import { TEST_KEY, localKey } from '../support/keys.ts'
-import { LONG, longTest, telling } from '../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../support/tables.ts'
 
 const deliver = (port: number, signing: Signing = {}, path = '/-/webhooks'): Promise<Reply> =>
   send(port, { ...deliveryOf({ timestamp: seconds(), ...signing }), path })
@@ -285,7 +285,7 @@ describe('patchmirror with stored webhooks', () => {
     expect(malformed.err).toContain('webhook-secrets.json: the file is not JSON. Repair or remove it')
   })
 
-  test.each(telling(['from the start', 'under way'], 'under way').map((when) => [when]))(
+  bothTest.each(telling(['from the start', 'under way'], 'under way').map((when) => [when]))(
     'continues to serve with a webhooks.db that is damaged %s: deliveries are 503, pages are not',
     async (when) => {
       const dir = scratch()
@@ -370,7 +370,7 @@ longTest('no secret, signature or body is in a log, answer, page or dump after m
     const reply = await send(port, { ...sent, headers: { ...headers, 'user-agent': 'MARKER' } })
     said.push(inspect(reply, { depth: 9 }))
   }
-  for (let i = 0; i < (LONG ? 300 : 100); i += 50) await Promise.all(Array.from({ length: 50 }, (_, at) => one(i + at)))
+  for (let i = 0; i < 300; i += 50) await Promise.all(Array.from({ length: 50 }, (_, at) => one(i + at)))
   said.push(...lines, await get(port, '/-/status'), await get(port, '/-/metrics'))
   said.push(inspect(agent, { depth: 20, showHidden: true }))
   const all = said.join('\n')

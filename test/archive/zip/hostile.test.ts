@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type HostileKind, HOSTILE_KINDS, hostileZip } from '../../sandbox/faults/hostile-zip.ts'
 import { soundMember } from '../../sandbox/faults/raw-zip.ts'
-import { LONG } from '../../support/tables.ts'
+import { bothTest, LONG, test } from '../../support/tables.ts'
 import { type Outcome, archiveRefusal, openBytes, readAll } from './archives.ts'
 
 /** The archive is refused as a whole, for this reason. */
@@ -77,7 +77,7 @@ async function outcomesOf(kind: HostileKind): Promise<Outcome[]> {
 describe('a hostile archive of the kind', () => {
   // Seventy thousand members take seconds; Zip64 itself is tested in `writer.test.ts`.
   const KINDS = HOSTILE_KINDS.filter((kind) => LONG || kind !== 'manyMembers')
-  test.each(KINDS)('%s is refused or read as its table row states', async (kind) => {
+  bothTest.each(KINDS)('%s is refused or read as its table row states', async (kind) => {
     const fate: WholeRefused | Members = FATES[kind]
     if ('archive' in fate) {
       expect(archiveRefusal(hostileZip(kind, [SOUND]))).toContain(fate.archive)

@@ -2,16 +2,16 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32, inflateRawSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { type RawMember, soundMember, writeRawZip } from '../../sandbox/faults/raw-zip.ts'
 import { createArchiveReader, openArchive } from '../../../src/archive/zip/reader.ts'
 import { type NamedContent, LIMITS, archiveRefusal, contents, openBytes, pack, readAll, scratch } from './archives.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 
 const REAL = join('..', 'shared', 'data', 'osv-real.zip')
 /** In the long suite alone, where the records are there. */
-const testOfReal = LONG ? test.skipIf(!existsSync(REAL)) : (): void => undefined
+const testOfReal = LONG ? bothTest.skipIf(!existsSync(REAL)) : (): void => undefined
 
 /** Members of `bytes` that do not compress, so that their places are known. */
 function bulky(count: number, bytes: number): RawMember[] {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { createContentZip } from '../../../src/archive/zip/small.ts'
 import { type NamedContent, pack } from './archives.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const REAL = new URL('../../../../shared/data/vex/', import.meta.url).pathname
 const IN_MEMORY = { bytes: Infinity, members: Infinity }

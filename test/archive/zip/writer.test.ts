@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { wholeDirectory } from '../../../src/archive/zip/directory-bytes.ts'
 import { END_SPAN, locateDirectory, parseDirectory } from '../../../src/archive/zip/directory.ts'
 import { deflate } from '../../../src/archive/zip/member.ts'
@@ -21,7 +21,7 @@ import {
   scratch,
   zipMember,
 } from './archives.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 
 const SAMPLE: NamedContent[] = [
   ['ROOT-1.json', '{"id":"ROOT-1"}'],
@@ -165,7 +165,7 @@ describe('the zip writer', () => {
 })
 
 describe('an archive that is written and read back', () => {
-  test('has the same names, contents and order', async () => {
+  bothTest('has the same names, contents and order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(safeName, content), { maxLength: 12 }), async (members) => {
         const outcomes = await readAll(openBytes(pack(members)).reader)
@@ -179,7 +179,7 @@ describe('an archive that is written and read back', () => {
     )
   })
 
-  test('agrees with adm-zip in both directions', async () => {
+  bothTest('agrees with adm-zip in both directions', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uniqueArray(fc.tuple(fc.stringMatching(/^[A-Za-z0-9 _-]{1,20}$/), content), {
@@ -281,7 +281,7 @@ describe('Zip64', () => {
     expect([extraOf(0), extraOf(60), extraOf(65)]).toEqual([0, 0, 12])
   })
 
-  const longTestWithPython = LONG ? test.skipIf(!pythonIsThere) : (): void => undefined
+  const longTestWithPython = LONG ? bothTest.skipIf(!pythonIsThere) : (): void => undefined
   longTestWithPython('carries offsets that Python reads as we do', () => {
     // A sparse file: the offsets count four gigabytes of nothing that the disk does not hold.
     const { tail, size } = farArchive()

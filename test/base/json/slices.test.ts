@@ -1,9 +1,9 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type JsonPath, locate, valueAt, elementsOf, membersOf, sliceText } from '../../../src/base/json/slices.ts'
 import { findMembers, findOnlyMember } from '../../../src/base/json/members.ts'
 import { type Written, compact, textOf, written } from './texts.ts'
-import { LONG } from '../../support/tables.ts'
+import { bothTest, LONG, test } from '../../support/tables.ts'
 
 /** Every place of a value, of repeated names only the last, as a parser sees it. */
 function* placesOf(value: Written, at: JsonPath = []): Generator<[JsonPath, Written]> {
@@ -20,7 +20,7 @@ function innerOf(value: Written): [string | number, Written][] {
 }
 
 describe('positions in JSON', () => {
-  test('locate every value with its original spelling', () => {
+  bothTest('locate every value with its original spelling', () => {
     fc.assert(
       fc.property(written, fc.nat(), (value, seed) => {
         const text = Buffer.from(textOf(value, seed))

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, vi } from 'vitest'
 import { collectHeap, createIdleCollection, heapBytes } from '../../../src/base/threads/idle-memory.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const MINUTE = 60_000
 

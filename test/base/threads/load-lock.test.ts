@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { type RunningWorker, startWorker } from '../../../src/base/threads/worker.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const LOCK = new URL('../../../src/base/threads/load-lock.ts', import.meta.url).href
 const LIBRARY = import.meta.resolve('better-sqlite3')

@@ -3,11 +3,11 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { fleetCheckCommand } from '../../../src/features/fleet/cli/check.ts'
 import { spoken } from '../../features/bundles/error-messages.ts'
 import { startS3Server } from '../../support/fleet/s3-server.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'patchmirror-check-'))

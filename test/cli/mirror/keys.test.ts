@@ -1,11 +1,11 @@
 import { readFileSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { operatorName } from '../../../src/base/domain/run-facts.ts'
 import type { Finished } from '../../support/command.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
 import { commandHost } from '../../support/hosted.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 
 const run = commandHost()
 let world: World
@@ -92,7 +92,7 @@ describe('the command keys', () => {
 })
 
 describe('a running mirror', () => {
-  test('accepts a key that is created meanwhile, and refuses it once it is revoked', async () => {
+  bothTest('accepts a key that is created meanwhile, and refuses it once it is revoked', async () => {
     const { url, ...daemon } = await world.host()
     const file = join(world.dir, 'data', 'local.key')
     const said = await daemon.said(/a key for the private paths was created: it is in [^"]*local\.key"/)

@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { databasePath, openWriter } from '../../../src/store/database/open.ts'
 import { beginRepair, salvageInto } from '../../../src/store/salvage.ts'
 import { keyPair } from '../../features/bundles/fixtures.ts'
@@ -8,7 +8,7 @@ import { commandHost } from '../../support/hosted.ts'
 import { start } from '../../support/command.ts'
 import { DAMAGES, overwriteTable } from '../../support/damage.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const run = commandHost()
 

@@ -4,13 +4,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { SANDBOX_CLIENT, SANDBOX_KEYS, SANDBOX_TOKEN } from '../../sandbox/service/credentials.ts'
 import { type Sandbox, createSandbox } from '../../sandbox/server.ts'
 import { COMPILED, type Finished } from '../../support/command.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { QUICK } from '../../support/mirror.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const run = commandHost()
 let sandbox: Sandbox

@@ -3,7 +3,7 @@ import { type Server, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
 import type { Fault } from '../../sandbox/faults/fault.ts'
 import { type Sandbox, createSandbox } from '../../sandbox/server.ts'
@@ -20,7 +20,7 @@ import { hasOpenssl, makeTls } from '../../support/tls.ts'
 import { START, quarantine, runEnd } from '../../store/fixtures.ts'
 import { NOW, delivery } from '../../webhooks/inbox/inboxes.ts'
 import { keyPair } from '../../webhooks/signing.ts'
-import { longTest, LONG, telling } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, telling, test } from '../../support/tables.ts'
 
 /** The path of the subscriptions. */
 const LIST = '/v3/settings/webhooks'
@@ -177,7 +177,7 @@ describe('webhooks register', () => {
     [422, /No subscription was made: check the URL/],
     [429, /No subscription was made, .* try again/],
   ]
-  test.each(LONG ? HINTS : HINTS.slice(0, 3))(
+  bothTest.each(LONG ? HINTS : HINTS.slice(0, 3))(
     'says after a %i whether a subscription may exist and what to do next',
     async (code, hint) => {
       sandbox.faults.set('/v3/settings/webhooks', { kind: 'status', status: code })
@@ -472,7 +472,7 @@ describe('webhooks resolve --dismiss', () => {
 })
 
 describe('webhooks test --url and check', () => {
-  test.each(telling(['standard', 'vendor', 'whole-base64', 'decoded-hex'], 'standard', 'vendor'))(
+  bothTest.each(telling(['standard', 'vendor', 'whole-base64', 'decoded-hex'], 'standard', 'vendor'))(
     'send signs in the form %s so that the doctor takes it, and shows no secret',
     async (dialect) => {
       await register()

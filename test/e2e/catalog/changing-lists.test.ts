@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { type PlainBench, plainBench, tickets } from '../../support/catalog/plain-service.ts'
 import { PAGING_FORMS, answerIn } from '../../support/catalog/paging-forms.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling } from '../../support/tables.ts'
 
 const PATH = '/v1/patches'
 const COUNT = 60 // three pages of 25, the last of 10
@@ -28,7 +28,7 @@ function idsOf({ store }: PlainBench): string[] {
   return list === null ? [] : [...store.catalog.eachEntry(list.id)].map(({ id }) => id)
 }
 
-test.each(telling(FORMS, 'nothing, a fixed page, offset'))(
+bothTest.each(telling(FORMS, 'nothing, a fixed page, offset'))(
   'a run that ends as complete has lost no item of a list that changes between two pages: %s',
   async (_name, form) => {
     for (const [what, change] of Object.entries(CHANGES)) {

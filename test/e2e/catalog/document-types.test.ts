@@ -1,11 +1,11 @@
 import Database from 'better-sqlite3'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { databasePath, openReader } from '../../../src/store/database/open.ts'
 import { verifyStore } from '../../../src/sync/verify/verify.ts'
 import { below, carry, comparable, folder, linksIn, serveFolder } from '../../features/bundles/air-gap.ts'
 import { type PlainBench, type Said, type Saying, plainBench } from '../../support/catalog/plain-service.ts'
 import { raw } from '../../support/catalog/raw.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const HOUR = 3_600_000
 const SBOM = JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6' })

@@ -1,12 +1,12 @@
 import { gunzipSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { frameOf } from '../../../src/base/json/envelope-learn.ts'
 import type { ServiceOptions } from '../../sandbox/service/options.ts'
 import { learnList } from '../../../src/upstream/lists/shape.ts'
 import { filledCatalogBench, type CatalogBench, catalogBench, sharedBench } from '../../support/catalog/mirror.ts'
 import { walkPages } from '../../support/catalog/compare.ts'
 import { raw } from '../../support/catalog/raw.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 interface Page {
   tickets: { ticket_id: string }[]

@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { RunReport } from '../../../src/sync/runner.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
-import { LONG, telling } from '../../support/tables.ts'
+import { bothTest, LONG, telling, test } from '../../support/tables.ts'
 
 const SERVICE = { images: 2, tags: 2, packages: 2, tickets: 2, avrs: 0, users: 1, subscriptions: 1 }
 
@@ -25,7 +25,7 @@ describe('a malformed list of upstream does not affect the other lists:', () => 
     ['an envelope that is nested deep', '/v1/tags/', listOf('{"id":"a"}', `,"x":${nested(400_000)}`)],
     ['an envelope that is large', '/v1/tags/', listOf('{"id":"a"}', `,"x":"${'x'.repeat(70_000)}"`)],
   ]
-  test.each(telling(ways, 'half a surrogate pair as a cursor', 'an envelope that is nested deep'))(
+  bothTest.each(telling(ways, 'half a surrogate pair as a cursor', 'an envelope that is nested deep'))(
     '%s',
     async (_way, path, body) => {
       const made = await mirrored(path, body)
@@ -79,7 +79,7 @@ interface Told {
   readonly message: string
 }
 
-test.each(LONG ? [401, 403, 500] : [403])(
+bothTest.each(LONG ? [401, 403, 500] : [403])(
   'the public status does not repeat the text of upstream’s %i, the run log does',
   async (status) => {
     const env = { PATCHMIRROR_CATALOG_SCOPE: 'all', LIMIT_UPSTREAM_RETRIES: '0' }

@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type CatalogBench, catalogBench, catalogEnv, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { plainBench } from '../../support/catalog/plain-service.ts'
-import { longTest, telling } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import { run } from '../../support/command.ts'
 import { serveFolder } from '../../features/bundles/air-gap.ts'
 
@@ -242,7 +242,7 @@ describe('the versions and architectures of the package catalog', () => {
     ['an array', [{ package_version: '9.9', arch: 'riscv64' }]],
     ['nested items', { data: { items: [{ packageVersion: '9.9', platform: { arch: 'riscv64' } }] } }],
   ]
-  test.each(telling(forms, 'nested items'))('are read from answers in the form of %s', async (_form, answer) => {
+  bothTest.each(telling(forms, 'nested items'))('are read from answers in the form of %s', async (_form, answer) => {
     const made = await catalogBench(SMALL, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
     const [id = ''] = made.sandbox.service.ids('packages')
     const { ecosystem, name, version } = made.sandbox.service.read('packages', id)

@@ -1,6 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { shaped } from '../../sandbox/service/shapes/shape.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { type CatalogBench, catalogBench } from '../../support/catalog/mirror.ts'
 
 const SMALL = { images: 2, tags: 3, packages: 2, tickets: 12, avrs: 0, users: 0, subscriptions: 0 }

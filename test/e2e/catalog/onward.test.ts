@@ -1,6 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type PlainBench, type Said, type Saying, plainBench, tickets } from '../../support/catalog/plain-service.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling, test } from '../../support/tables.ts'
 
 const PATH = '/v1/patches'
 const ALL = tickets(10)
@@ -110,7 +110,7 @@ async function paged(made: PlainBench): Promise<string[]> {
 describe('a list whose next page is named by', () => {
   const ids = ALL.map(({ ticket_id: id }) => id)
 
-  test.each(
+  bothTest.each(
     telling(
       Object.entries(FORMS),
       'a Link header around a bare array',
@@ -200,7 +200,7 @@ const CUT: Record<string, [Form, RegExp]> = {
 }
 
 describe('a list that ends with', () => {
-  test.each(telling(Object.entries(CUT), 'a total that is larger', 'a next page at another host'))(
+  bothTest.each(telling(Object.entries(CUT), 'a total that is larger', 'a next page at another host'))(
     '%s is reported as incomplete',
     async (_, [form, why]) => {
       const first = (url: URL): Said => form(ALL.slice(0, SIZE), null, url)

@@ -1,12 +1,12 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { shaped } from '../../sandbox/service/shapes/shape.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling } from '../../support/tables.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 
 const SMALL = { images: 1, tags: 3, packages: 1, tickets: 1, avrs: 0, users: 0, subscriptions: 0 }
 const ENV = { PATCHMIRROR_CATALOG_SCOPE: 'all' }
 
-test.each(telling(['text', 'hal'] as const, 'hal'))(
+bothTest.each(telling(['text', 'hal'] as const, 'hal'))(
   'no link of a page leads to the service, and all that stay can be followed, in the form %s',
   async (form) => {
     const lists = { links: { at: ['links'], form } }

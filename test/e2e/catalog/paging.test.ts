@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { type ListForm, shaped } from '../../sandbox/service/shapes/shape.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling } from '../../support/tables.ts'
 import { walkList } from '../../support/walk.ts'
 
 const PAGES = { items: ['data'], largestPage: 4, emptyLast: false, ignoresLimit: true }
@@ -33,7 +33,7 @@ const FORMS: Readonly<Record<string, ListForm>> = {
   },
 }
 
-test.each(telling(Object.entries(FORMS), 'page numbers'))(
+bothTest.each(telling(Object.entries(FORMS), 'page numbers'))(
   'a service with %s is mirrored whole, and an unchanged run asks for each page once',
   async (_name, form) => {
     const env = { PATCHMIRROR_CATALOG_SCOPE: 'all' }

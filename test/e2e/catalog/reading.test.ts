@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect } from 'vitest'
 import { catalogRoutes } from '../../../src/server/catalog/routes.ts'
 import type { ReadRequest, ReadingRequest } from '../../../src/server/reading/request.ts'
 import { createReadingThread } from '../../../src/server/reading/thread.ts'
@@ -7,7 +7,7 @@ import { readRequestHeaders } from '../../../src/server/http/request-headers.ts'
 import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { TEST_KEY, bearer } from '../../support/keys.ts'
 import { type CatalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { scannerRoutes } from '../../../src/features/scanners/routes/public-paths.ts'
 
 const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 130 }
@@ -30,7 +30,7 @@ afterEach(async () => {
 const mirrored = (): Promise<CatalogBench> => filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })
 
 /** Reads that take the longer the more is stored. */
-const LONG = [
+const HEAVY = [
   'listEntries',
   'countEntries',
   'hasFacet',
@@ -48,7 +48,7 @@ describe('the serving thread', () => {
     const refuse = (): never => {
       throw new Error('read on the serving thread')
     }
-    const refused = Object.fromEntries(LONG.map((name) => [name, refuse]))
+    const refused = Object.fromEntries(HEAVY.map((name) => [name, refuse]))
     const all = (own: PinnedReads['pinned']) => ({
       ...own,
       catalog: { ...own.catalog, ...refused },

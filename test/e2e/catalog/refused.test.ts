@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { createReads } from '../../../src/store/reads.ts'
 import { openReader } from '../../../src/store/database/open.ts'
-import { longTest, telling } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import { type PlainBench, type Saying, plainBench } from '../../support/catalog/plain-service.ts'
 
 const SBOM = { bomFormat: 'CycloneDX', specVersion: '1.5' }
@@ -137,7 +137,7 @@ const OTHERS: [string, Saying][] = [
   ['never was a list', () => ({ body: 12 })],
 ]
 
-test.each(telling(OTHERS, 'never was a list'))(
+bothTest.each(telling(OTHERS, 'never was a list'))(
   'a list that %s does not make the rest look old',
   async (_name, said) => {
     let now = Date.now() - 3_600_000
@@ -155,7 +155,7 @@ const UNREAD: [string, Saying][] = [
   ['a number', () => ({ body: 12 })],
 ]
 
-test.each(telling(UNREAD, 'refused'))(
+bothTest.each(telling(UNREAD, 'refused'))(
   'while the subscriptions are %s, nothing is said to be out of scope',
   async (_how, said) => {
     const made = await plainBench({ ...TAGS, '/v1/subscriptions/': said }, { PATCHMIRROR_CATALOG_SCOPE: 'subscribed' })

@@ -1,10 +1,10 @@
 import Database from 'better-sqlite3'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { databasePath, openReader } from '../../../src/store/database/open.ts'
 import { type VerifyReport, isSoundVerdict, verifyStore } from '../../../src/sync/verify/verify.ts'
 import { type CatalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { compare } from '../../support/catalog/compare.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const SERVICE = { images: 2, tags: 6, packages: 4, tickets: 30, avrs: 2, subscriptions: 2 }
 

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import Database from 'better-sqlite3'
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { type BackupOptions, writeBackup } from '../../../src/features/backup/write.ts'
 import { restoreBackup } from '../../../src/features/backup/restore.ts'
 import { openBackup } from '../../../src/features/backup/read.ts'
@@ -35,7 +35,7 @@ import { FEEDS } from '../../server/served.ts'
 import { FILLED_AT, openFilledStore } from '../../support/filled-store.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { catalogEnv } from '../../support/catalog/mirror.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const SMALL = { images: 1, tags: 2, packages: 2, tickets: 3 }
 

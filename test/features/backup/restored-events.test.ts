@@ -1,7 +1,7 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createSnapshotLog, createWebhookLog, isContinuous } from '../../../src/server/followers/event-log.ts'
 import { restoreBackup } from '../../../src/features/backup/restore.ts'
 import { writeBackup } from '../../../src/features/backup/write.ts'
@@ -12,7 +12,7 @@ import { noteNumbers, settleCopies } from '../../../src/store/restored.ts'
 import { createInboxReads } from '../../../src/store/webhooks/inbox.ts'
 import { createOutboxReads } from '../../../src/store/webhooks/outbox.ts'
 import { type RelayBench, bench, target } from '../relay/targets.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { NOW, scratch } from '../../store/fixtures.ts'
 
 const LATER = NOW + 100 * DAY_MS

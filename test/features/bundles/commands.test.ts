@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { exportCommand } from '../../../src/features/bundles/cli/export.ts'
 import { refuseUnwritable } from '../../../src/features/bundles/cli/files.ts'
 import { importCommand } from '../../../src/features/bundles/cli/import.ts'
@@ -18,7 +18,7 @@ import { sharedBench } from '../../support/shared-bench.ts'
 import { keyPair, scratch } from './fixtures.ts'
 import { below, carry, folder, signer } from './air-gap.ts'
 import { spoken } from './error-messages.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 /** Made once; a test that changes it goes on from where the last one left it. */
 const above = sharedBench({ sandbox: { records: 5 } }, 'feeds', 'osv')

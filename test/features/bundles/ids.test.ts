@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { faultOfRecordId } from '../../../src/base/domain/record-id.ts'
 import { hasImported, hasUnreadDatabase } from '../../../src/store/database/unread.ts'
 import { createBench } from '../../support/mirror.ts'
@@ -7,7 +7,7 @@ import { tamper } from '../../sync/fixtures.ts'
 import { addStep } from '../../store/fixtures.ts'
 import { ANY_CHARACTER } from '../../support/texts.ts'
 import { below, carry, folder, serveFolder } from './air-gap.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 /** Ids as a feed may have them: usual ones, and such as are special somewhere on the way. */
 const PIECES = [
@@ -65,7 +65,7 @@ longTest('records with any ids that a sync stores are exported, imported and ser
         seen.stored += usable.size
         seen.skipped += listed.length - usable.size
       }),
-      { numRuns: LONG ? 15 : 5 },
+      { numRuns: 15 },
     )
   } finally {
     await bench.close()

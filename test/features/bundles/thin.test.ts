@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { sha256Hex } from '../../../src/base/digest.ts'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { type KeyTrust, createKeyFiles, readPublicKey } from '../../../src/features/bundles/format/keys.ts'
@@ -10,7 +10,7 @@ import { openThin } from '../../../src/features/bundles/thin/whole.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { loadQuick } from '../../support/limits.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 import { bench, createClock } from '../../sync/fixtures.ts'
 import { folder } from './air-gap.ts'
 import { watch } from './watched-inbox.ts'
@@ -184,7 +184,7 @@ function forge(path: string, id: string): Buffer {
 /** Places of a thin bundle that are changed. */
 const PLACES = LONG ? 60 : 12
 
-test('no change of a thin bundle is taken for another state, and inspect says what it can', async () => {
+bothTest('no change of a thin bundle is taken for another state, and inspect says what it can', async () => {
   const all = await world()
   await changed(all)
   const { above, target, file } = all

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { doctorWorld } from '../../../src/features/doctor/cli/world.ts'
 import { loadQuick } from '../../support/limits.ts'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
@@ -24,7 +24,7 @@ import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { createProxy } from '../../support/proxy.ts'
 import { hasOpenssl, makeTls } from '../../support/tls.ts'
-import { longTest, telling } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 
 /** A mirror to examine: its settings by variable, its folder, and what of the doctor's means is replaced. */
 interface Mirror {
@@ -869,16 +869,19 @@ describe('the doctor', () => {
     },
   )
 
-  test.each(telling(CASES, ...FEW))('names %s by the check %s alone', async (_what, check, state, says, arrange) => {
-    const made = await mirror()
-    await arrange(made)
-    const results = await examine(made)
-    expect(troubled(results)).toEqual([expect.stringContaining(`${check} ${state}: `)])
-    const named = results.find(({ name }) => name === check)
-    expect(`${named?.found} ${named?.action}`).toContain(says)
-    expect(named?.action).toMatch(/\S/)
-    expect(checksExitCode(results)).toBe(state === 'fail' ? 1 : 3)
-  })
+  bothTest.each(telling(CASES, ...FEW))(
+    'names %s by the check %s alone',
+    async (_what, check, state, says, arrange) => {
+      const made = await mirror()
+      await arrange(made)
+      const results = await examine(made)
+      expect(troubled(results)).toEqual([expect.stringContaining(`${check} ${state}: `)])
+      const named = results.find(({ name }) => name === check)
+      expect(`${named?.found} ${named?.action}`).toContain(says)
+      expect(named?.action).toMatch(/\S/)
+      expect(checksExitCode(results)).toBe(state === 'fail' ? 1 : 3)
+    },
+  )
 
   const secured = hasOpenssl ? test : test.skip
   secured('names an authority that is not trusted by the check tls alone, with and without a proxy', async () => {

@@ -1,6 +1,6 @@
 import { renameSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createViewsInUse } from '../../../src/features/scanners/routes/generation.ts'
 import { sha256Hex } from '../../../src/base/digest.ts'
 import type { DuringReads } from '../../../src/features/findings/judge/during.ts'
@@ -22,7 +22,7 @@ import {
   sbomOf,
   vexAbout,
 } from './fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const PURL = 'pkg:npm/interrupted@1.0.0'
 const CVE = 'CVE-2026-77001'

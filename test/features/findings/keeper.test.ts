@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, expect, onTestFinished } from 'vitest'
 import { startFindings } from '../../../src/features/findings/start.ts'
 import { createSignals } from '../../../src/daemon/signals.ts'
 import { createFindingsKeeper } from '../../../src/features/findings/keeper.ts'
@@ -10,7 +10,7 @@ import { removeFindings } from '../../../src/store/findings/database.ts'
 import { gateReads } from '../../../src/store/gated-reads.ts'
 import { snapshotStamp } from '../../../src/store/pin.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
-import { telling, longTest } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import { type FindingsBench, affecting, openFindingsBench } from './fixtures.ts'
 
 type Options = Parameters<typeof createFindingsKeeper>[0]
@@ -84,7 +84,7 @@ longTest('a judgement that fails is tried again, is logged once, and leaves a st
   expect(keeper.logged[1]).toContain('4 SBOMs were read')
 })
 
-test.each(telling(['deleted', 'damaged'], 'damaged'))(
+bothTest.each(telling(['deleted', 'damaged'], 'damaged'))(
   'a database that is %s while nothing is judged is noticed by the status, and made again',
   async (how) => {
     const bench = await unjudged()

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { derivedVendors } from '../../../src/features/scanners/views/osv/ecosystems.ts'
 import { performTask } from '../../../src/features/scanners/views/task.ts'
 import {
@@ -9,7 +9,7 @@ import {
   readFindings,
   visibleRows,
 } from './fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const LIBSSL = 'pkg:deb/debian/libssl3@3.0.9-1?arch=amd64&distro=debian-12&upstream=openssl'
 const CURL = 'pkg:deb/debian/curl@7.88.1-9?distro=debian-12'

@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { atomEntries } from '../../support/atom.ts'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createViewsInUse } from '../../../src/features/scanners/routes/generation.ts'
 import type { DuringReads } from '../../../src/features/findings/judge/during.ts'
 import { followTags } from '../../../src/features/findings/judge/tags.ts'
@@ -20,7 +20,7 @@ import { derivedVendors } from '../../../src/features/scanners/views/osv/ecosyst
 import { performTask } from '../../../src/features/scanners/views/task.ts'
 import { below, carry, folder } from '../bundles/air-gap.ts'
 import { affecting, componentsOf, openFindingsBench, readFindings, readKnown, visibleRows } from './fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const log = (dir: string) => readFindings(dir, (reads) => reads.listLog(0, 1000))
 

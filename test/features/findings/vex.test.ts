@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { signedState } from '../../../src/store/catalog/signatures.ts'
 import { Database } from '../../../src/store/database/sqlite.ts'
 import { readRecordTags } from '../../../src/server/lookup/record-tags.ts'
@@ -14,7 +14,7 @@ import {
   sbomOf,
   vexAbout,
 } from './fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const CVE = 'CVE-2026-77001'
 const log = (dir: string) => readFindings(dir, (reads) => reads.listLog(0, 1000))

@@ -1,9 +1,9 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { createLeaseKeeper } from '../../../src/features/fleet/lease/keeper.ts'
 import { startNode } from '../../../src/features/fleet/node.ts'
 import type { GenerationFacts, Generations, NodeReport } from '../../../src/features/fleet/turn.ts'
 import { createMemoryBucket } from '../../support/fleet/memory-store.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 /** Facts of a generation that is active. */
 function facts(generation: number, epoch: number): GenerationFacts {

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, vi } from 'vitest'
 import { registryWords } from '../../../src/base/domain/status.ts'
 import type { Status } from '../../../src/base/reports/status.ts'
 import type { RegistryStatus } from '../../../src/base/reports/transfer.ts'
@@ -31,7 +31,7 @@ import { loadQuick } from '../../support/limits.ts'
 import { createBench } from '../../support/mirror.ts'
 import { startRegistry } from '../../support/registry.ts'
 import { fillDisk, mayMount, smallDisks } from '../../support/small-disk.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const SERVICE = { images: 1, tags: 3, packages: 1, tickets: 1 }
 const HOUR_MS = 3_600_000

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, expect, onTestFinished } from 'vitest'
 import { loadQuick } from '../../support/limits.ts'
 import { createMatcher } from '../../../src/features/match/matcher.ts'
 import { matchRoute } from '../../../src/features/match/route.ts'
@@ -10,7 +10,7 @@ import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
 import { type Served, servedToAll } from '../../server/served.ts'
 import { heldRecord } from '../../server/scanners/served-osv.ts'
 import { FILLED_AT } from '../../support/filled-store.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const RECORDS = [
   heldRecord('A-1', 'npm', 'a', '2.0.0'),

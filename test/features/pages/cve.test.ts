@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { closeAll, serve } from '../../server/served.ts'
 import { type CatalogBench, catalogBench, filledCatalogBench } from '../../support/catalog/mirror.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const SERVICE = { images: 3, tags: 4, packages: 3, tickets: 30 }
 const mirrored = (): Promise<CatalogBench> => filledCatalogBench(SERVICE, { PATCHMIRROR_CATALOG_SCOPE: 'all' })

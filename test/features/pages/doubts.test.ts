@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, describe, expect } from 'vitest'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import { makeOsvViews } from '../../../src/features/scanners/views/osv/views.ts'
 import { openWriter } from '../../../src/store/database/open.ts'
@@ -8,7 +8,7 @@ import { type Served, closeAll, serve, servedToAll } from '../../server/served.t
 import { atomEntries } from '../../support/atom.ts'
 import { filledCatalogBench } from '../../support/catalog/mirror.ts'
 import { FILLED_AT, type FilledStore } from '../../support/filled-store.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 afterEach(closeAll)
 

@@ -1,9 +1,9 @@
 import { truncateSync, writeFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { databasePath } from '../../../src/store/database/open.ts'
 import { DAMAGES } from '../../support/damage.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling } from '../../support/tables.ts'
 import { startDaemon } from '../../webhooks/daemons.ts'
 import { scratch } from '../../store/fixtures.ts'
 
@@ -28,7 +28,7 @@ const UNREADABLE = [
   ['emptied', (path: string): void => truncateSync(path, 0)],
 ] as const
 
-test.each(telling(UNREADABLE, 'emptied'))(
+bothTest.each(telling(UNREADABLE, 'emptied'))(
   'the overview shows the problem of a mirror.db that was %s, and every page a way on',
   async (_, damage) => {
     const dir = filled()

@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { loadQuick } from '../../support/limits.ts'
 import { createLog } from '../../../src/base/log.ts'
 import type { Parts } from '../../../src/daemon/feature.ts'
@@ -14,7 +14,7 @@ import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import { scratch } from '../../store/fixtures.ts'
 import { delivery } from '../../webhooks/inbox/inboxes.ts'
 import { target } from './targets.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 /** Starts the relay of a mirror that leads; every fault is its own. */
 function relayOf({ config, log }: Pick<Parts, 'config' | 'log'>) {

@@ -1,10 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { RELAY_TARGET } from '../../../src/base/reports/transfer.ts'
 import { relayStatus } from '../../../src/server/status/report.ts'
 import { faultsBy } from '../../support/openapi.ts'
 import { NOW } from '../../store/fixtures.ts'
 import { type Target, bench, target } from './targets.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const MINUTE = 60_000
 const DAY = 86_400_000

@@ -1,8 +1,8 @@
 import AdmZip from 'adm-zip'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type HostileKind, HOSTILE_KINDS, hostileZip } from './hostile-zip.ts'
 import { scanZip } from '../feed/from-archive.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const names = (kind: HostileKind) => scanZip(hostileZip(kind)).map((member) => member.name)
 const last = (kind: HostileKind) => {

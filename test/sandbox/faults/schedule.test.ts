@@ -2,12 +2,12 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect } from 'vitest'
 import type { Fault } from './fault.ts'
 import type { Sandbox } from '../server.ts'
 import { type Exchange, exchange } from '../exchange.ts'
 import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from '../fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const open = sandboxes()
 let sandbox: Sandbox

@@ -1,9 +1,9 @@
 import AdmZip from 'adm-zip'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Sandbox } from '../server.ts'
 import { exchange } from '../exchange.ts'
 import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from '../fixtures.ts'
-import { longTest, telling } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 
 const open = sandboxes()
 
@@ -49,7 +49,7 @@ describe('a feed command', () => {
     'moveBackwards',
   ] as const
 
-  test.each(telling(commands, 'change', 'changeSilently', 'remove'))(
+  bothTest.each(telling(commands, 'change', 'changeSilently', 'remove'))(
     '%s publishes a new index and archive that agree',
     async (command) => {
       const sandbox = await open()

@@ -2,16 +2,16 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { exchange } from '../exchange.ts'
 import { JSON_PATH, ZIP_PATH, recordPath, sandboxes } from '../fixtures.ts'
-import { LONG } from '../../support/tables.ts'
+import { bothTest, LONG, test } from '../../support/tables.ts'
 
 const open = sandboxes()
 const REAL = '../shared/data/osv-real.zip'
 const REAL_INDEX = '../shared/data/osv-real.all.json'
 /** In the long suite alone, where the records are there. */
-const testOfReal = LONG ? test.skipIf(!existsSync(REAL)) : (): void => undefined
+const testOfReal = LONG ? bothTest.skipIf(!existsSync(REAL)) : (): void => undefined
 const series = (n: number) => [`../shared/data/series/t${n}.zip`, `../shared/data/series/t${n}.all.json`]
 
 function smallArchive(): string {

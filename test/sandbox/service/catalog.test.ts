@@ -1,9 +1,9 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect } from 'vitest'
 import type { Sandbox } from '../server.ts'
 import { SANDBOX_KEYS } from './credentials.ts'
 import { sandboxes } from '../fixtures.ts'
 import { type Json, ask, basic } from './asking.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const open = sandboxes()
 let sandbox: Sandbox

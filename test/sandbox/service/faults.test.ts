@@ -1,12 +1,12 @@
 import { request } from 'node:http'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect } from 'vitest'
 import type { Fault } from '../faults/fault.ts'
 import type { Sandbox } from '../server.ts'
 import { SANDBOX_TOKEN } from './credentials.ts'
 import { exchange } from '../exchange.ts'
 import { sandboxes } from '../fixtures.ts'
 import { type Json, asAdmin, ask, bearer } from './asking.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const open = sandboxes()
 let sandbox: Sandbox

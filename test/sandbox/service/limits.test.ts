@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { SANDBOX_TOKEN } from './credentials.ts'
 import { sandboxes } from '../fixtures.ts'
 import { type Asked, asAdmin, ask, bearer } from './asking.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const open = sandboxes()
 

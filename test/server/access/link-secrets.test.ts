@@ -1,12 +1,12 @@
 import { mkdtempSync, renameSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { createLinkSecrets } from '../../../src/server/access/link-secrets.ts'
 import { createLinks } from '../../../src/server/access/signed-links.ts'
 import { loadQuick } from '../../support/limits.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const NOW = Date.UTC(2026, 4, 1)
 const [OLD, NEW] = ['old'.padEnd(32, 'x'), 'new'.padEnd(32, 'x')] as const

@@ -3,12 +3,12 @@ import { mkdtempSync } from 'node:fs'
 import { type IncomingMessage, Agent, get as httpGet } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import { openFilledStore } from '../../support/filled-store.ts'
 import { performTask } from '../../../src/features/scanners/views/task.ts'
 import { record } from '../../features/scanners/views/fixtures.ts'
 import { FEEDS, FILLED_AT, closeAll, serve } from '../served.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling, test } from '../../support/tables.ts'
 
 afterEach(closeAll)
 
@@ -54,7 +54,7 @@ const TAGGED: [name: string, both: string | undefined][] = [
   ['Cache-Tag', 'pm-osv,pm-views'],
   ['none', undefined],
 ]
-test.each(telling(TAGGED, 'Cache-Tag', 'none'))(
+bothTest.each(telling(TAGGED, 'Cache-Tag', 'none'))(
   'public answers have their age, groups and tags in %s, and others have none',
   async (name, both) => {
     const { get, port } = await mirror({

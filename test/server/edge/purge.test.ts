@@ -1,13 +1,13 @@
 import { createServer as createTcpServer } from 'node:net'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { EDGE_TARGET } from '../../../src/base/reports/transfer.ts'
 import { faultsBy } from '../../support/openapi.ts'
 import { createEdgePurges } from '../../../src/features/edge/purge.ts'
 import { openWorld } from '../../support/daemons.ts'
 import { type Manner, target } from '../../features/relay/targets.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 interface Line {
   fields: object

@@ -1,12 +1,12 @@
 import { gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import { elementsOf, membersOf, sliceText } from '../../../src/base/json/slices.ts'
 import { type PatchIndex, filterPatchFeed, indexPatchFeed } from '../../../src/server/snapshot/patch-filter.ts'
 import { filterRows, indexRows, isTree } from '../../../src/server/snapshot/patch-rows.ts'
 import { type Steps, STEP } from '../../../src/server/snapshot/steps.ts'
 import { FEEDS, FILLED_AT, PATCH_FEED, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 afterEach(closeAll)
 

@@ -1,11 +1,11 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { afterEach, expect, onTestFinished } from 'vitest'
 import { acquireLock } from '../../../src/store/database/lock.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import type { RunEnd } from '../../../src/store/runs/runs.ts'
 import { FILLED_AT, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 afterEach(closeAll)
 

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { atomEntries } from '../../support/atom.ts'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect } from 'vitest'
 import { findChanges } from '../../../src/server/followers/changes.ts'
 import { openShortReads } from '../../../src/store/reads.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { createWeb } from '../../../src/features/pages/web.ts'
 import { type Served, FILLED_AT, closeAll, jsonOf, serve } from '../served.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 afterEach(closeAll)
 

@@ -1,12 +1,12 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { once } from 'node:events'
 import { type Socket, connect } from 'node:net'
-import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, vi } from 'vitest'
 import { type EventLog, createWebhookLog } from '../../../src/server/followers/event-log.ts'
 import { openWrites } from '../../../src/store/writer.ts'
 import { snapshot } from '../../store/fixtures.ts'
 import { type Served, type ServedOptions, FEEDS, FILLED_AT, closeAll, serve } from '../served.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 
 afterEach(closeAll)
 
@@ -147,7 +147,7 @@ describe('/-/events', () => {
     expect([(changes as unknown[]).length, more, counts]).toEqual([100, true, { added: 101, changed: 0, removed: 1 }])
   })
 
-  test('resumes after the last event that a client received', async () => {
+  bothTest('resumes after the last event that a client received', async () => {
     const served = await start()
     const count = LONG ? 120 : 20
     for (let n = 1; n <= count; n++) served.store.publishOsv({ a: `v${n}` }, FILLED_AT + n * 1000)

@@ -4,11 +4,11 @@ import { type Socket, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { createHttp } from '../../../src/server/http/node-server.ts'
 import { loadQuick } from '../../support/limits.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { type Served, closeAll, serve } from '../served.ts'
 
 afterEach(closeAll)

@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net'
 import { crc32, gunzipSync } from 'node:zlib'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { afterEach, expect, onTestFinished } from 'vitest'
 import { openFastPath } from '../../../src/server/http/fast-path.ts'
 import { createAccount } from '../../../src/base/connections/account.ts'
 import { packContent } from '../../../src/store/database/gzip.ts'
 import { deflate } from '../../../src/archive/zip/member.ts'
 import { FEEDS, FILLED_AT, closeAll, serve, servedToAll } from '../served.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 afterEach(closeAll)
 

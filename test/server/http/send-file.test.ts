@@ -9,14 +9,14 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
-import { afterAll, afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, expect } from 'vitest'
 import { parseRange } from '../../../src/server/http/conditions.ts'
 import { openArchiveFile } from '../../../src/server/http/send-file.ts'
 import { derivedDir } from '../../../src/store/database/open.ts'
 import { crc32c, googHash } from '../../../src/archive/zip/crc32c.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
 import { type Served, FILLED_AT, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 afterEach(closeAll)
 

@@ -1,10 +1,10 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { gunzipSync } from 'node:zlib'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect } from 'vitest'
 import type { QueryViews } from '../../../src/features/scanners/routes/query-routes.ts'
 import { type Held, heldRecord, serveOsv, viewsOf } from './served-osv.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const RECORDS: readonly Held[] = [
   heldRecord('ROOT-APP-NPM-CVE-2024-1', 'Root:npm', '@rootio/semver', '4.2.1-root.io.1'),

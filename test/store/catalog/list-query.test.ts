@@ -1,11 +1,11 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { createListCursors } from '../../../src/server/catalog/list-cursor.ts'
 import type { Ordering } from '../../../src/server/catalog/list-query.ts'
 import type { StagedEntry } from '../../../src/store/catalog/list-staging.ts'
 import type { Writes } from '../../../src/store/writer.ts'
 import { NOW, writes } from '../fixtures.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 /** An item: which of its fields a list can be narrowed by, and one that is only in its body. */
 interface Item {
@@ -152,7 +152,7 @@ longTest('a walk during a publication neither loses nor repeats an unchanged ite
         expect(seen.filter((id) => stays.has(id))).toEqual(wanted)
       },
     ),
-    { numRuns: LONG ? 600 : 60 },
+    { numRuns: 600 },
   )
 })
 

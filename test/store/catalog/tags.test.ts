@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { EventTarget } from '../../../src/base/domain/image-reference.ts'
 import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
@@ -8,7 +8,7 @@ import type { FetchedAnswer } from '../../../src/store/catalog/answer-writes.ts'
 import type { Writes } from '../../../src/store/writer.ts'
 import { targetOf } from '../../sync/refreshes.ts'
 import { NOW, writes } from '../fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const TAGS = '/v1/tags'
 const A = `sha256:${'a'.repeat(64)}`

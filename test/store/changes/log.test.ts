@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { MAX_TRACKED } from '../../../src/store/changes/tracker.ts'
 import type { Writes } from '../../../src/store/writer.ts'
 import { NOW, record, snapshot, writes } from '../fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const DAY = 86_400_000
 

@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { MirrorError } from '../../../src/base/errors.ts'
 import { nameStorageError } from '../../../src/store/database/faults.ts'
 import {
@@ -33,7 +33,7 @@ import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
 import { newestOf } from '../../../src/store/database/schema/schema.ts'
 import { startChild } from '../processes.ts'
 import { NOW, START, reads, record, refusal, scratch, snapshot, writes } from '../fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 /** A database with some hundred records, closed. */
 function filled(): string {

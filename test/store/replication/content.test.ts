@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { openReader } from '../../../src/store/database/open.ts'
 import { contentDigestOf, createContentDigester } from '../../../src/store/replication/content.ts'
 import { type Writes, openWrites } from '../../../src/store/writer.ts'
@@ -10,7 +10,7 @@ import { catalogBench, catalogEnv } from '../../support/catalog/mirror.ts'
 import { below, carry, folder } from '../../features/bundles/air-gap.ts'
 import { createBench } from '../../support/mirror.ts'
 import { tamper } from '../../sync/fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const contentOf = ({ store }: Pick<Bench, 'store'>) => contentDigestOf(store.snapshots)
 

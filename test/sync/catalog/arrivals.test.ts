@@ -1,9 +1,9 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { DAY, createClock } from '../fixtures.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
 import { mirrored } from './fixtures.ts'
 import { WIDE, announced, refresh } from '../refreshes.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 test('a first snapshot records no new tags; a scheduled sync and a refresh record those that each found', async () => {
   const made = await mirrored(WIDE)

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { RunReport } from '../../../src/sync/runner.ts'
 import {
   type FindingsBench,
@@ -7,7 +7,7 @@ import {
   readFindings,
   sbomOf,
 } from '../../features/findings/fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { SMALL, bench, mirrored } from './fixtures.ts'
 
 const PACKAGES = Array.from({ length: 60 }, (_, at) => `many${at}`)

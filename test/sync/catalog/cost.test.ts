@@ -1,19 +1,19 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
 import { databasePath } from '../../../src/store/database/open.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { contentsOf } from '../fixtures.ts'
-import { longTest, telling } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import { DOCUMENT, SMALL, TAG, asked, bench, differences, lackingOf, mirrored } from './fixtures.ts'
 
 const LISTS = ['/v1/images/', '/v1/packages/', '/v1/patches', '/v1/subscriptions/', '/v1/tags/']
 const ALONE = ['/v1/me', '/v1/orgs/']
 
 describe('an unchanged account', () => {
-  test.each(telling(['wire', 'other'] as const, 'wire'))(
+  bothTest.each(telling(['wire', 'other'] as const, 'wire'))(
     'costs the requests of its lists and two items, and writes only their dates (%s shape)',
     async (shape) => {
       const made = await mirrored({ ...SMALL, shape })

@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { SANDBOX_CLIENT, SANDBOX_KEYS } from '../../sandbox/service/credentials.ts'
 import { compare } from '../../support/catalog/compare.ts'
 import {
@@ -19,7 +19,7 @@ import {
 } from './fixtures.ts'
 import type { Fault } from '../../sandbox/faults/fault.ts'
 import type { ShapeName } from '../../sandbox/service/shapes/shape.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const WIDTH = 8 // half of upstream.concurrency as it is by default: what is in flight when the refusal comes
 const REFUSED = { kind: 'status', status: 401 } as const

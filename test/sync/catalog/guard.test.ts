@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { CatalogBench } from '../../support/catalog/mirror.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { contentsOf } from '../fixtures.ts'
 import { SMALL, asked, bench, differences, mirrored } from './fixtures.ts'
 
@@ -232,7 +232,7 @@ describe('a scope that changes', () => {
 })
 
 longTest('staged catalog answers survive repeated rollbacks of another source', async () => {
-  const made = await mirrored({ ...SMALL, tickets: LONG ? 3000 : 300 })
+  const made = await mirrored({ ...SMALL, tickets: 3000 })
   const { service } = made.sandbox
   for (const id of service.ids('tags')) service.rotateArtifact('tag', id, 'sbom')
   service.addTicket()
@@ -250,7 +250,7 @@ longTest('staged catalog answers survive repeated rollbacks of another source', 
   expect(await made.run('catalog')).toMatchObject({ state: 'complete', code: null })
   other.running = false
   await rolling
-  expect(other.rolledBack).toBeGreaterThan(LONG ? 20 : 4)
+  expect(other.rolledBack).toBeGreaterThan(20)
   expect(await differences(made)).toEqual([])
 })
 
@@ -268,7 +268,7 @@ longTest(
   async () => {
     const made = await mirrored(SMALL, { PATCHMIRROR_CATALOG_PERSONAL_DATA: 'users' })
     const { service } = made.sandbox
-    for (let i = 0; i < (LONG ? 4 : 1); i++) {
+    for (let i = 0; i < 4; i++) {
       for (const id of service.ids('tags')) service.rotateArtifact('tag', id, 'sbom')
       const [user = ''] = service.ids('users')
       service.change('users', user, { name: `name ${i}` })

@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Fault } from '../../sandbox/faults/fault.ts'
 import { catalogBench } from '../../support/catalog/mirror.ts'
-import { longTest, telling } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import { compare } from '../../support/catalog/compare.ts'
 import { ALL, SBOM, SMALL, TAG, asked, bench, differences, lackingOf, mirrored } from './fixtures.ts'
 
@@ -158,7 +158,7 @@ describe('item ids', () => {
   })
 
   const odd = ['a|b', 'a/b', '50%', '%2F', 'ünï ✓ 修', 'a b+c', 'a?b#c', '..', '.', '-', '\ud800', '9007199254740993']
-  test.each(telling(odd, 'a/b', '..'))('such as %j are requested and served', async (id) => {
+  bothTest.each(telling(odd, 'a/b', '..'))('such as %j are requested and served', async (id) => {
     const made = await catalogBench({ ...SMALL, tags: 0, images: 0, packages: 0 }, { env: ALL })
     const item = { id, name: 'x', repository: 'r', updated_at: 'now' }
     const body = JSON.stringify({ data: [item], cursor: { after: null } })

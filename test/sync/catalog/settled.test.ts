@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { openWrites } from '../../../src/store/writer.ts'
 import { settledPackages } from '../../../src/sync/catalog/scope/settled.ts'
 import { type RunReport, type RunRequest, createRunner } from '../../../src/sync/runner.ts'
 import { createUpstream } from '../../../src/upstream/surfaces.ts'
 import type { Bench } from '../../support/mirror.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { contentsOf } from '../fixtures.ts'
 import { announced } from '../refreshes.ts'
 import { SMALL, bench } from './fixtures.ts'
@@ -135,7 +135,7 @@ longTest('a refresh that relies on what an earlier run left ends as one that pla
   const counts = { settled: 0 }
   await fc.assert(
     fc.asyncProperty(
-      fc.array(step, { minLength: 4, maxLength: LONG ? 14 : 8 }),
+      fc.array(step, { minLength: 4, maxLength: 14 }),
       fc.constantFrom('all', 'subscribed'),
       fc.constantFrom('1', '1000'),
       (history, scope, items) =>
@@ -145,7 +145,7 @@ longTest('a refresh that relies on what an earlier run left ends as one that pla
           counts,
         ),
     ),
-    { numRuns: LONG ? 20 : 3 },
+    { numRuns: 20 },
   )
   expect(counts.settled).toBeGreaterThan(3)
 })

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { connect } from '../../../src/store/database/sqlite.ts'
 import type { Bench } from '../../support/mirror.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { PATCH_FEED, bench } from '../fixtures.ts'
 
 const RELEASES = ['3.18', '3.19', '3.20']

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Fault } from '../../sandbox/faults/fault.ts'
 import { contentOf } from '../../../src/store/database/gzip.ts'
 import type { Bench } from '../../support/mirror.ts'
-import { telling, longTest } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import {
   CVE_FEED,
   MATRIX,
@@ -159,7 +159,7 @@ describe('a feed that cannot be used', () => {
   ]
 
   const LATER = telling(FAULTS, 'a wrong Content-Length')
-  test.each(LATER)(
+  bothTest.each(LATER)(
     'does not stop the others, and its stored version stays, when its answer is %s',
     async (_name, fault) => {
       const made = await synced(CAP)
@@ -179,7 +179,7 @@ describe('a feed that cannot be used', () => {
   )
 
   const FIRST = telling(FAULTS, 'a gzip bomb')
-  test.each(FIRST)('is not stored in the first run either when its answer is %s', async (_name, fault) => {
+  bothTest.each(FIRST)('is not stored in the first run either when its answer is %s', async (_name, fault) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })
     made.sandbox.faults.set(MATRIX, fault)
     const first = await runMeeting(made, 'feeds', fault, { timeoutMs: 3000, retries: 0 })
@@ -207,7 +207,7 @@ describe('a feed that cannot be used', () => {
     ['nothing', [], 0],
   ]
   const TWO = telling(SHAPES, 'rows two levels deep', 'objects to the CVE', 'a package called next')
-  test.each(TWO)('is not a feed of another shape that has %s', async (_, feed, entries) => {
+  bothTest.each(TWO)('is not a feed of another shape that has %s', async (_, feed, entries) => {
     const made = await bench({ sandbox: { records: 5 }, env: CAP })
     made.sandbox.faults.set(PATCH_FEED, json(feed))
     expect(await made.run('feeds')).toMatchObject({ state: 'complete' })

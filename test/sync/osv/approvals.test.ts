@@ -1,10 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Bench } from '../../support/mirror.ts'
 import { differences } from '../../support/mirror.ts'
 import type { Doc } from '../../guard/hostile.ts'
 import { bench, expectAgreement, synced } from '../fixtures.ts'
 import { LOWER, approve, attack } from './attacks.ts'
-import { telling, longTest } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 
 const decisionOf = ({ store }: Bench, run: number) => store.quarantine.readQuarantine(run)?.decision
 const reject = ({ store }: Bench, run: number) =>
@@ -23,25 +23,28 @@ describe('records that leave the scope by their content', () => {
     for (const one of doc.affected ?? []) if ('package' in one) one.package.ecosystem = 'Go'
   }
 
-  test.each(telling(['10', '500'], '10'))('are kept until they are approved, archive from %s', async (threshold) => {
-    const env = { PATCHMIRROR_OSV_SCOPE: 'npm', LIMIT_OSV_ARCHIVE_THRESHOLD: threshold }
-    const made = await bench({ sandbox: { records: 200, large: 0 }, env })
-    await made.run('osv')
-    const stored = made.store.osv.countRecords()
-    expect(stored).toBeGreaterThan(20)
-    attack(made, toGo, 200)
-    const report = await made.run('osv')
-    expect(report).toMatchObject({ state: 'quarantined' })
-    expect(report.message).toContain(
-      `${stored} records left the scope (osv.scope): it would remove all ${stored} records`,
-    )
-    expect(report.facts['doubtfulIds']).toContainEqual(expect.stringContaining(': out of the mirrored scope now'))
-    expect(made.store.osv.countRecords()).toBe(stored)
-    expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
-    expect(await approve(made, report.id)).toMatchObject({ state: 'complete', facts: { removedByScope: stored } })
-    expect(made.store.osv.countRecords()).toBe(0)
-    expect(await made.run('osv')).toMatchObject({ state: 'complete' })
-  })
+  bothTest.each(telling(['10', '500'], '10'))(
+    'are kept until they are approved, archive from %s',
+    async (threshold) => {
+      const env = { PATCHMIRROR_OSV_SCOPE: 'npm', LIMIT_OSV_ARCHIVE_THRESHOLD: threshold }
+      const made = await bench({ sandbox: { records: 200, large: 0 }, env })
+      await made.run('osv')
+      const stored = made.store.osv.countRecords()
+      expect(stored).toBeGreaterThan(20)
+      attack(made, toGo, 200)
+      const report = await made.run('osv')
+      expect(report).toMatchObject({ state: 'quarantined' })
+      expect(report.message).toContain(
+        `${stored} records left the scope (osv.scope): it would remove all ${stored} records`,
+      )
+      expect(report.facts['doubtfulIds']).toContainEqual(expect.stringContaining(': out of the mirrored scope now'))
+      expect(made.store.osv.countRecords()).toBe(stored)
+      expect(await made.run('osv')).toMatchObject({ state: 'quarantined', facts: { quarantine: report.id } })
+      expect(await approve(made, report.id)).toMatchObject({ state: 'complete', facts: { removedByScope: stored } })
+      expect(made.store.osv.countRecords()).toBe(0)
+      expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+    },
+  )
 
   test('are counted with the records that the index removes', async () => {
     const made = await bench({ sandbox: { records: 200, large: 0 }, env: { PATCHMIRROR_OSV_SCOPE: 'npm' } })

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import type { SourceName } from '../../../src/base/domain/sources.ts'
 import type { Reads } from '../../../src/store/reads.ts'
 import { type Bench, createBench } from '../../support/mirror.ts'
 import { bench } from '../catalog/fixtures.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest } from '../../support/tables.ts'
 
 /** What a follower keeps of a source: name → a text that differs for each state. */
 type Copy = Map<string, string>
@@ -79,7 +79,7 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ run: fc.constantFrom('sync', 'reconcile', 'full') }) },
 )
 
-test('a copy that follows the change log equals the store after any history of the feed', async () => {
+bothTest('a copy that follows the change log equals the store after any history of the feed', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 6, maxLength: 14, size: 'max' }), async (steps) => {
       const made = await createBench({
@@ -128,7 +128,7 @@ longTest('the change log names a changed feed by its path and omits runs without
   }
 })
 
-test('the change log names the paths of changed catalog lists and answers', async () => {
+bothTest('the change log names the paths of changed catalog lists and answers', async () => {
   const made = await bench()
   const { service } = made.sandbox
   const kept: Kept[] = []

@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { differences } from '../../support/mirror.ts'
 import { ARCHIVE, DAY, INDEX, RECORDS, bench, contentsOf, createClock, synced } from '../fixtures.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 
 describe('a sync of the OSV feed', () => {
   test('costs one index and one archive in the first run', async () => {
@@ -30,7 +30,7 @@ describe('a sync of the OSV feed', () => {
     expect(contentsOf(made.dir)).toEqual(before)
   })
 
-  test.each(LONG ? [1, 7, 250] : [7])(
+  bothTest.each(LONG ? [1, 7, 250] : [7])(
     'costs one request for the index and one for each of %i changed records',
     async (k) => {
       const made = await synced({ sandbox: { records: 300 } })

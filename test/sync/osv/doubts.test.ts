@@ -1,11 +1,11 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { problemsOf } from '../../../src/server/status/problems.ts'
 import { buildStatus } from '../../../src/server/status/report.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { openReader } from '../../../src/store/database/open.ts'
 import { differences } from '../../support/mirror.ts'
 import { mutated } from '../../guard/hostile.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { LOWER, approve, attack, mutationOf } from './attacks.ts'
 import { INDEX, contentsOf, expectAgreement, expectSound, synced } from '../fixtures.ts'
 

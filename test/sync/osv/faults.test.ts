@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Fault } from '../../sandbox/faults/fault.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
-import { longTest, telling } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import {
   ARCHIVE,
   INDEX,
@@ -69,7 +69,7 @@ async function expectRecovery(made: Bench): Promise<void> {
 
 describe('an unusable index:', () => {
   const FIRST = telling(UNUSABLE_INDEX, 'entries without ids')
-  test.each(FIRST)('%s fails the first run', async (_name, fault, code) => {
+  bothTest.each(FIRST)('%s fails the first run', async (_name, fault, code) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.set(INDEX, fault)
     expect(told(await runMeeting(made, 'osv', fault))).toEqual({ state: 'failed', code })
@@ -83,7 +83,7 @@ describe('an unusable index:', () => {
     ...['a 401', 'a reset in the body', 'a redirect to another host'],
     'an index with text behind it',
   )
-  test.each(LATER)('%s leaves the stored feed unchanged', async (_name, fault, code) => {
+  bothTest.each(LATER)('%s leaves the stored feed unchanged', async (_name, fault, code) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
     const before = contentsOf(made.dir)
     made.sandbox.feed.change(2)
@@ -103,7 +103,7 @@ describe('an unusable index:', () => {
     ['a stall', { kind: 'stall' }],
     ['a 429', { kind: 'status', status: 429, headers: { 'Retry-After': '0' } }],
   ]
-  test.each(telling(PASSING, 'a reset'))('%s that happens once is retried', async (_name, fault) => {
+  bothTest.each(telling(PASSING, 'a reset'))('%s that happens once is retried', async (_name, fault) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.set(INDEX, fault, { times: 1 })
     const report = await runMeeting(made, 'osv', fault, { timeoutMs: 5000, retries: 1 })
@@ -199,7 +199,7 @@ describe('an unusable archive:', () => {
 
   const FEW = telling(BROKEN, 'a reset before the first byte', 'half an archive')
 
-  test.each(FEW)('%s is replaced by single records', async (_name, fault) => {
+  bothTest.each(FEW)('%s is replaced by single records', async (_name, fault) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.set(ARCHIVE, fault)
     const report = await made.run('osv')
@@ -213,7 +213,7 @@ describe('an unusable archive:', () => {
     await expectRecovery(made)
   })
 
-  test.each(telling(CUT, 'a download that is cut short'))(
+  bothTest.each(telling(CUT, 'a download that is cut short'))(
     '%s in every answer is resumed to the end',
     async (_name, kind) => {
       const made = await bench({ sandbox: SMALL })
@@ -225,7 +225,7 @@ describe('an unusable archive:', () => {
   )
 
   const MANY = telling(BROKEN, 'a 503')
-  test.each(MANY)('%s fails a run with too many records for that', async (_name, fault) => {
+  bothTest.each(MANY)('%s fails a run with too many records for that', async (_name, fault) => {
     const made = await bench({ sandbox: SMALL, env: CAPS, limits: { singleFetches: 10 } })
     made.sandbox.faults.set(ARCHIVE, fault)
     expect(await made.run('osv')).toMatchObject({ state: 'failed' })
@@ -239,7 +239,7 @@ describe('an unusable archive:', () => {
     ['bytes flipped in the first member', { kind: 'corrupt', offset: 200 }],
   ]
   const TWO = telling(DAMAGED, 'a wrong CRC-32')
-  test.each(TWO)('%s costs the records it hits, singly', async (_name, fault) => {
+  bothTest.each(TWO)('%s costs the records it hits, singly', async (_name, fault) => {
     const made = await bench({ sandbox: SMALL })
     made.sandbox.faults.set(ARCHIVE, fault)
     const report = await made.run('osv')
@@ -263,7 +263,7 @@ describe('an unusable archive:', () => {
 
 describe('an unusable record:', () => {
   const SINGLE = telling(UNUSABLE, 'a 500', 'a gzip bomb')
-  test.each(SINGLE)('%s makes the run partial, or ends it as failed', async (name, fault) => {
+  bothTest.each(SINGLE)('%s makes the run partial, or ends it as failed', async (name, fault) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
     const [id = '', other = ''] = made.sandbox.feed.change(2)
     const [added = ''] = made.sandbox.feed.add(1)
@@ -313,7 +313,7 @@ describe('an unusable record:', () => {
     ['is null', 'null'],
   ]
   const SOME = telling(WRONG, 'has another id', 'is no JSON')
-  test.each(SOME)('one that %s is never stored', async (_name, bytes) => {
+  bothTest.each(SOME)('one that %s is never stored', async (_name, bytes) => {
     const made = await synced({ sandbox: SMALL })
     made.sandbox.feed.put('ROOT-ODD-1', bytes, '2026-01-01T00:00:00Z')
     expect(await made.run('osv')).toMatchObject({ state: 'partial', facts: { lacking: 1 } })

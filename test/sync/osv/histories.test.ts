@@ -1,9 +1,8 @@
 import fc from 'fast-check'
-import { test } from 'vitest'
 import { histories, liveThrough } from './histories.ts'
-import { LONG } from '../../support/tables.ts'
+import { bothTest, LONG } from '../../support/tables.ts'
 
-test('after any history, faults included, the mirror equals upstream', async () => {
+bothTest('after any history, faults included, the mirror equals upstream', async () => {
   const property = fc.asyncProperty(histories(14), async (history) => {
     const wrong = await liveThrough(history)
     if (wrong.length > 0) throw new Error(wrong.join('\n'))

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { shownId } from '../../../src/base/domain/record-id.ts'
 import { HOSTILE_KINDS } from '../../sandbox/faults/hostile-zip.ts'
 import { differences } from '../../support/mirror.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling, test } from '../../support/tables.ts'
 import {
   ARCHIVE,
   INDEX,
@@ -31,7 +31,7 @@ const KINDS = telling(HOSTILE_KINDS, 'traversal', 'truncated')
 const CODES: Partial<Record<string, string>> = { notZip: 'upstream_shape' }
 
 describe('a hostile archive', () => {
-  test.each(KINDS)('of the kind %s stores no record that the index does not list', async (kind) => {
+  bothTest.each(KINDS)('of the kind %s stores no record that the index does not list', async (kind) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     made.sandbox.faults.archive(kind)
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
@@ -39,7 +39,7 @@ describe('a hostile archive', () => {
     expectAgreement(made)
   })
 
-  test.each(KINDS)('of the kind %s stores a listed record only when its member is valid', async (kind) => {
+  bothTest.each(KINDS)('of the kind %s stores a listed record only when its member is valid', async (kind) => {
     const made = await bench({ sandbox: SMALL, env: CAPS })
     const listed = JSON.parse(made.sandbox.feed.index().toString()) as object[]
     const body = JSON.stringify([...listed, ...NAMED.map((id) => ({ id, modified: STAMP }))])
@@ -56,7 +56,7 @@ describe('a hostile archive', () => {
     await expectSound(made.dir)
   })
 
-  test.each(KINDS)('of the kind %s leaves a reconcile over ranges correct', async (kind) => {
+  bothTest.each(KINDS)('of the kind %s leaves a reconcile over ranges correct', async (kind) => {
     const made = await synced({ sandbox: SMALL, env: CAPS })
     const silent = made.sandbox.feed.changeSilently(3)
     made.sandbox.faults.archive(kind)
@@ -130,7 +130,7 @@ describe('a feed with ids', () => {
     ['is longer than a URL can be', 'x'.repeat(70_000)],
   ]
   const SOME = [...['leaves its folder', 'holds a NUL', 'has the path of the index']]
-  test.each(telling(UNUSABLE, ...SOME))(
+  bothTest.each(telling(UNUSABLE, ...SOME))(
     'of which one %s reports and omits it, and mirrors the others',
     async (_name, id) => {
       const made = await synced({ sandbox: SMALL })

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { differenceOfIndexes } from '../../../src/sync/osv/index/difference.ts'
 import { parseIndex } from '../../../src/sync/osv/index-parser.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 import { bench, expectAgreement, expectSound, tamper } from '../fixtures.ts'
 
 type Pair = readonly [id: string, modified: string]
@@ -59,7 +59,7 @@ const edit = fc.oneof(
 const blank = fc.constantFrom('', '', '', '\n', ' \t')
 
 describe('an index compared with the published one by bytes', () => {
-  test('differs as by parsing both, whatever was edited, or must be parsed', () => {
+  bothTest('differs as by parsing both, whatever was edited, or must be parsed', () => {
     fc.assert(
       fc.property(
         pairs,

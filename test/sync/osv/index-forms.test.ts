@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Fault } from '../../sandbox/faults/fault.ts'
 import { shaped } from '../../sandbox/service/shapes/shape.ts'
 import type { IndexForm, Validators } from '../../sandbox/service/shapes/forms.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling, test } from '../../support/tables.ts'
 import { ARCHIVE, INDEX, bench, contentsOf, expectSound, verify } from '../fixtures.ts'
 
 const NOTHING = { images: 0, tags: 0, packages: 0, tickets: 0, avrs: 0, users: 0, subscriptions: 0 }
@@ -33,7 +33,7 @@ const json = (value: unknown): Fault => ({
 })
 
 describe.each(telling([...UNSTAMPED, ...STAMPED], 'ids', 'lines'))('an index in the form %s', (form) => {
-  test('is mirrored and served as upstream has it, before and after changes', async () => {
+  bothTest('is mirrored and served as upstream has it, before and after changes', async () => {
     const made = await mirrored(form)
     await expectSound(made.dir)
     const { feed } = made.sandbox
@@ -49,7 +49,7 @@ describe.each(telling([...UNSTAMPED, ...STAMPED], 'ids', 'lines'))('an index in 
     await expectSound(made.dir)
   })
 
-  test('costs no more than two conditional requests, and no write, when nothing changed', async () => {
+  bothTest('costs no more than two conditional requests, and no write, when nothing changed', async () => {
     const made = await mirrored(form)
     const before = contentsOf(made.dir)
     expect(await made.run('osv')).toMatchObject({ state: 'complete' })
@@ -70,7 +70,7 @@ describe('an index without stamps', () => {
     expect(differences(made)).toEqual([])
   })
 
-  test.each(telling(['date', 'none'] as const, 'date'))(
+  bothTest.each(telling(['date', 'none'] as const, 'date'))(
     'is mirrored from a service whose validators are %s',
     async (validators) => {
       const made = await mirrored('ids', validators)
@@ -150,7 +150,7 @@ describe('an index that cannot be read', () => {
     ['lines that end within one', '"CVE-2026-1"\n"CVE-20', 'not a JSON array'],
     ['ids among other things', [{ cve: 'CVE-2026-1' }, { x: 1 }], '1 of 2 entries have no id'],
   ]
-  test.each(telling(REFUSED, 'ids and the next page'))('empties nothing when it is %s', async (_, index, why) => {
+  bothTest.each(telling(REFUSED, 'ids and the next page'))('empties nothing when it is %s', async (_, index, why) => {
     const made = await mirrored('ids')
     const before = contentsOf(made.dir)
     made.sandbox.faults.set(INDEX, json(index))

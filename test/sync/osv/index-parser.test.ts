@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
-import { LONG } from '../../support/tables.ts'
+import { describe, expect } from 'vitest'
+import { bothTest, LONG, test } from '../../support/tables.ts'
 import { type OsvIndex, createIndexReader, endOrReread, parseIndex } from '../../../src/sync/osv/index-parser.ts'
 import { sha256Hex } from '../../../src/base/digest.ts'
 import { planOsv } from '../../../src/sync/osv/diff.ts'
@@ -82,7 +82,7 @@ const received = fc
   })
 
 describe('an index parsed from its bytes', () => {
-  test('gives the same entries and refusals as a JSON parser', () => {
+  bothTest('gives the same entries and refusals as a JSON parser', () => {
     fc.assert(
       fc.property(document, (bytes) => {
         expect(told(bytes, true)).toEqual(told(bytes, false))
@@ -107,7 +107,7 @@ describe('an index that arrives in pieces', () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 })
   const windows = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.constant(100_000))
 
-  test('gives the same result as one in one piece, wherever pieces and windows end', () => {
+  bothTest('gives the same result as one in one piece, wherever pieces and windows end', () => {
     fc.assert(
       fc.property(received, sizes, windows, (bytes, lengths, windowBytes) => {
         expect(toldInPieces(bytes, lengths, windowBytes)).toEqual(told(bytes, true))

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { missingOf } from '../../../src/server/snapshot/missing.ts'
 import { differences } from '../../support/mirror.ts'
 import { ARCHIVE, INDEX, RECORDS, bench, contentsOf, expectAgreement, expectSound, synced } from '../fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const SMALL = { records: 40, large: 0 }
 

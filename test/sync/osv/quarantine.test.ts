@@ -1,10 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Quarantine } from '../../../src/store/runs/quarantine.ts'
 import { findRejected } from '../../../src/store/runs/rejected.ts'
 import { refuseRemoval } from '../../../src/sync/removal-guard.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import { INDEX, RECORDS, archiveOf, bench, contentsOf, expectAgreement, synced } from '../fixtures.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling, test } from '../../support/tables.ts'
 
 /** The tables that a quarantined run may not touch. */
 function served(dir: string): Record<string, string> {
@@ -158,7 +158,7 @@ describe('an index that suddenly shrinks', () => {
     ['the same bytes', { full: true }],
     ['the same bytes without validators', { kind: 'reconcile' }],
   ] as const
-  test.each(telling(AGAIN, 'a 304'))(
+  bothTest.each(telling(AGAIN, 'a 304'))(
     'is superseded when upstream serves the stored feed again by %s',
     async (_name, how) => {
       const { made, run } = await shrunk()
@@ -213,7 +213,7 @@ describe('the guard of the index', () => {
     ['refuses the loss of all of 5', 5, 5, 'quarantined'],
   ]
   const ENDS = [...['accepts the loss of exactly 20 of 100', 'refuses the loss of 21 of 100']]
-  test.each(telling(LOSSES, ...ENDS))('%s', async (_name, records, removed, state) => {
+  bothTest.each(telling(LOSSES, ...ENDS))('%s', async (_name, records, removed, state) => {
     const made = await synced({ sandbox: { records, large: 0 } })
     made.sandbox.feed.remove(removed)
     const fact = state === 'complete' ? 'removed' : 'plannedRemoved'

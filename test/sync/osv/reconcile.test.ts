@@ -1,9 +1,9 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import type { Fault } from '../../sandbox/faults/fault.ts'
 import { createSandbox } from '../../sandbox/server.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import { ARCHIVE, INDEX, RECORDS, contentsOf, expectAgreement, expectSound, synced, told } from '../fixtures.ts'
-import { telling, longTest } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 
 const reconcile = (made: Bench) => made.run('osv', { kind: 'reconcile' })
 
@@ -155,7 +155,7 @@ describe('a reconcile without usable ranges', () => {
     ['of other bytes', { kind: 'wrongRange', how: 'bytes' }, 0],
   ]
   const FEW = telling(WRONG, 'ignored from the start', 'one byte off later')
-  test.each(FEW)('fetches the whole archive when a range is %s', async (_name, fault, after) => {
+  bothTest.each(FEW)('fetches the whole archive when a range is %s', async (_name, fault, after) => {
     const made = await synced()
     made.sandbox.feed.changeSilently(3)
     made.sandbox.faults.set(ARCHIVE, fault, { after, times: 1 })
@@ -169,7 +169,7 @@ describe('a reconcile without usable ranges', () => {
     ['the service ignores them', { ranges: false }],
     ['answers have no validators', { validators: false }],
   ]
-  test.each(telling(WITHOUT, 'answers have no validators'))(
+  bothTest.each(telling(WITHOUT, 'answers have no validators'))(
     'fetches the whole archive because %s',
     async (_name, off) => {
       const made = await synced({ sandbox: off })
@@ -213,7 +213,7 @@ describe('a reconcile without usable ranges', () => {
     ['HTML', { kind: 'html' }, 'upstream_shape'],
     ['half an archive', { kind: 'truncatedZip' }, 'archive'],
   ]
-  test.each(telling(BROKEN, 'half an archive'))(
+  bothTest.each(telling(BROKEN, 'half an archive'))(
     'fails when the archive cannot be fetched (%s), because it compared nothing',
     async (_name, fault, code) => {
       const made = await synced()

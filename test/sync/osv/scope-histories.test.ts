@@ -1,7 +1,7 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { createOsvScope } from '../../../src/base/domain/osv-scope.ts'
-import { LONG } from '../../support/tables.ts'
+import { bothTest, LONG } from '../../support/tables.ts'
 import { type Bench, createBench } from '../../support/mirror.ts'
 import { disagreements, verify } from '../fixtures.ts'
 
@@ -93,38 +93,41 @@ function approveNewest(made: Bench, env: Record<string, string>) {
   return made.runWith(env, 'osv', { kind: 'approve', approved })
 }
 
-test('a mirror of a part of OSV has exactly the records in scope after any history of the feed and the scope', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 8 }), async (steps) => {
-      const made = await createBench({
-        sandbox: { records: 30, large: 0 },
-        env: { LIMIT_OSV_ARCHIVE_THRESHOLD: '5', PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20' },
-      })
-      try {
-        for (const [at, { edit, n, scope, run }] of steps.entries()) {
-          const most = made.sandbox.feed.ids().length - 3
-          if (edit === 'move') move(made, n, at)
-          else if (edit !== 'none') made.sandbox.feed[edit](edit === 'remove' ? Math.min(n, most) : n)
-          const env = {
-            PATCHMIRROR_OSV_SCOPE: [...scope.include, ...scope.exclude.map((one) => `!${one}`)].join(','),
+bothTest(
+  'a mirror of a part of OSV has exactly the records in scope after any history of the feed and the scope',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 8 }), async (steps) => {
+        const made = await createBench({
+          sandbox: { records: 30, large: 0 },
+          env: { LIMIT_OSV_ARCHIVE_THRESHOLD: '5', PATCHMIRROR_GUARD_LIMIT: 'removed=100% and 20' },
+        })
+        try {
+          for (const [at, { edit, n, scope, run }] of steps.entries()) {
+            const most = made.sandbox.feed.ids().length - 3
+            if (edit === 'move') move(made, n, at)
+            else if (edit !== 'none') made.sandbox.feed[edit](edit === 'remove' ? Math.min(n, most) : n)
+            const env = {
+              PATCHMIRROR_OSV_SCOPE: [...scope.include, ...scope.exclude.map((one) => `!${one}`)].join(','),
+            }
+            const kind = edit === 'changeSilently' || run === 'reconcile' ? 'reconcile' : 'sync'
+            const refused = losesAll(made, scope)
+            const report = await made.runWith(env, 'osv', {
+              kind,
+              full: run === 'full' && kind === 'sync',
+            })
+            expect(report).toMatchObject({ state: refused ? 'quarantined' : 'complete' })
+            if (refused) expect(await approveNewest(made, env)).toMatchObject({ state: 'complete' })
+            check(made, scope)
+            const again = await made.runWith(env, 'osv')
+            expect(again).toMatchObject({ state: 'complete', facts: { requests: 1 } })
           }
-          const kind = edit === 'changeSilently' || run === 'reconcile' ? 'reconcile' : 'sync'
-          const refused = losesAll(made, scope)
-          const report = await made.runWith(env, 'osv', {
-            kind,
-            full: run === 'full' && kind === 'sync',
-          })
-          expect(report).toMatchObject({ state: refused ? 'quarantined' : 'complete' })
-          if (refused) expect(await approveNewest(made, env)).toMatchObject({ state: 'complete' })
-          check(made, scope)
-          const again = await made.runWith(env, 'osv')
-          expect(again).toMatchObject({ state: 'complete', facts: { requests: 1 } })
+          expect((await verify(made.dir)).disagreements).toEqual([])
+        } finally {
+          await made.close()
         }
-        expect((await verify(made.dir)).disagreements).toEqual([])
-      } finally {
-        await made.close()
-      }
-    }),
-    { numRuns: LONG ? 40 : 1 },
-  )
-})
+      }),
+      { numRuns: LONG ? 40 : 1 },
+    )
+  },
+)

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Bench } from '../../support/mirror.ts'
 import { createOsvScope } from '../../../src/base/domain/osv-scope.ts'
 import { ARCHIVE, INDEX, RECORDS, bench, expectAgreement, expectSound } from '../fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const SMALL = { records: 60, large: 0 }
 

@@ -1,10 +1,10 @@
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { sha256Of } from '../../../src/base/digest.ts'
 import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
 import { createOrigin } from '../../support/origin.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 import { ARCHIVE, INDEX, bench, contentsOf, disagreements, synced } from '../fixtures.ts'
 
 function pin(dir: string): PinnedReads {
@@ -80,10 +80,10 @@ describe('a reader', () => {
   })
 
   longTest('never sees index, records and archive disagree while the feed changes', async () => {
-    const made = await bench({ sandbox: { records: LONG ? 50 : 20, large: 0 } })
+    const made = await bench({ sandbox: { records: 50, large: 0 } })
     const { seen, wrong } = await watch(made.dir, () => live(made))
     expect(wrong).toEqual([])
-    expect(seen.size).toBeGreaterThan(LONG ? 9 : 2)
+    expect(seen.size).toBeGreaterThan(9)
     await made.run('osv')
     await made.run('osv', { kind: 'reconcile' })
     expect(differences(made)).toEqual([])
@@ -99,7 +99,7 @@ describe('a reader', () => {
 })
 
 describe('two sources', () => {
-  test('sync at the same time without disturbing each other', async () => {
+  bothTest('sync at the same time without disturbing each other', async () => {
     const made = await bench({ sandbox: { records: 100 } })
     for (let i = 0; i < (LONG ? 5 : 2); i++) {
       made.sandbox.feed.change(3)

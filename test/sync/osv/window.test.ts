@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import type { Bench } from '../../support/mirror.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 import { type Doc, mutated } from '../../guard/hostile.ts'
 import { DAY, createClock, synced } from '../fixtures.ts'
 import { LOWER, approve } from './attacks.ts'

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { readCron } from '../../../src/sync/planning/cron.ts'
 import { readStarts } from '../../../src/sync/planning/starts.ts'
 import { createZone } from '../../../src/sync/planning/zone.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling, test } from '../../support/tables.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -43,14 +43,14 @@ const DAYS = ZONES.flatMap(({ name, forward, back }) => [
 const FEW = ['Europe/Berlin back', 'Australia/Lord_Howe forward']
 
 describe.each(telling(DAYS, ...FEW))('when clocks change in %s,', (_what, name, day, way) => {
-  test('the clocks change', () => {
+  bothTest('the clocks change', () => {
     const zone = createZone(name)
     const at = Date.parse(`${day}T00:00:00Z`)
     const by = zone(at + 2 * DAY) - zone(at - DAY)
     expect(Math.sign(by)).toBe(way)
   })
 
-  test('a schedule of hours goes on without a longer interval, and never starts twice at once', () => {
+  bothTest('a schedule of hours goes on without a longer interval, and never starts twice at once', () => {
     for (const [expression, longest] of [
       ['*/10 * * * *', 10 * MINUTE],
       ['7 * * * *', HOUR],
@@ -64,7 +64,7 @@ describe.each(telling(DAYS, ...FEW))('when clocks change in %s,', (_what, name, 
     }
   })
 
-  test('each fixed time of day comes once on each day', () => {
+  bothTest('each fixed time of day comes once on each day', () => {
     const clock = Array.from({ length: 48 }, (_, n) => [Math.floor(n / 2), (n % 2) * 30 + 7])
     for (const [hour, minute] of clock) {
       const starts = startsAround(`${minute} ${hour} * * *`, name, day)

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import Database from 'better-sqlite3'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { isSoundVerdict } from '../../../src/sync/verify/verify.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { commandHost } from '../../support/hosted.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { bench, expectSound, tamper, verify } from '../fixtures.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const SMALL = { records: 40, large: 0 }
 const patchmirror = commandHost()

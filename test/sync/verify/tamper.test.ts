@@ -1,11 +1,11 @@
 import { rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { packContent } from '../../../src/store/database/gzip.ts'
 import { deflate } from '../../../src/archive/zip/member.ts'
 import { copyFilledFolder } from '../../support/filled-folder.ts'
 import { type Bench, differences } from '../../support/mirror.ts'
-import { telling, longTest } from '../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../support/tables.ts'
 import { INDEX, PATCH_FEED, bench, expectAgreement, expectSound, tamper, verify } from '../fixtures.ts'
 
 const SMALL = { records: 40, large: 0 }
@@ -113,7 +113,7 @@ const OF_A_RUN = ['a record is deleted']
 const OF_ALL = [...['a record is added', 'bytes are another record’s', 'a feed is deleted'], 'the archive is cut short']
 
 describe('a run after an alteration of the database', () => {
-  test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))('is not reported as complete when %s', async (_name, damage) => {
+  bothTest.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))('is not reported as complete when %s', async (_name, damage) => {
     const made = await whole()
     damage(made)
     const report = await made.run('osv')
@@ -121,7 +121,7 @@ describe('a run after an alteration of the database', () => {
     expect(report.message).toContain('doctor --data --repair')
   })
 
-  test.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
+  bothTest.each(telling(SEEN_BY_A_RUN, ...OF_A_RUN))(
     'is either correct or not complete after a change when %s',
     async (_name, damage) => {
       const made = await whole()
@@ -135,7 +135,7 @@ describe('a run after an alteration of the database', () => {
     },
   )
 
-  test.each(telling(SEEN_BY_VERIFY.slice(0, 6), 'bytes are another record’s'))(
+  bothTest.each(telling(SEEN_BY_VERIFY.slice(0, 6), 'bytes are another record’s'))(
     'publishes no damaged archive when %s',
     async (_name, damage) => {
       const made = await whole()
@@ -163,7 +163,7 @@ describe('a run after an alteration of the database', () => {
 })
 
 describe('verification', () => {
-  test.each(telling([...SEEN_BY_A_RUN, ...SEEN_BY_VERIFY], ...OF_ALL))(
+  bothTest.each(telling([...SEEN_BY_A_RUN, ...SEEN_BY_VERIFY], ...OF_ALL))(
     'finds an alteration, and repair corrects it when %s',
     async (_name, damage) => {
       const made = await whole()

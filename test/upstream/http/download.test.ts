@@ -1,13 +1,13 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { MirrorError } from '../../../src/base/errors.ts'
 import type { Session } from '../../../src/upstream/http/session.ts'
 import { type DownloadOptions, downloadFile } from '../../../src/upstream/http/download.ts'
 import { OSV_ARCHIVE } from '../../../src/base/domain/feed-paths.ts'
 import { type Answer, createOrigin } from '../../support/origin.ts'
 import { type Connection, connect, refusal, sandbox, scratch } from './sessions.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const FILE = Buffer.from('0123456789'.repeat(1000))
 const PATH = '/file.zip'

@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { OSV_ARCHIVE } from '../../../src/base/domain/feed-paths.ts'
 import { fetchArchiveRange } from '../../../src/upstream/osv.ts'
 import { createOrigin } from '../../support/origin.ts'
 import { connect, refusal, sandbox } from './sessions.ts'
-import { longTest } from '../../support/tables.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 const FILE = Buffer.from('0123456789')
 

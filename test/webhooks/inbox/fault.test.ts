@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import type { MirrorProblem } from '../../../src/server/status/problem.ts'
 import { WEBHOOKS_SCHEMA } from '../../../src/store/database/schema/webhooks.ts'
 import { newerAdvice } from '../../../src/store/database/migration-copy.ts'
@@ -9,7 +9,7 @@ import { openInbox } from '../../../src/store/database/open.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
 import { settle } from '../../support/damage.ts'
 import { seconds, startDaemon } from '../daemons.ts'
-import { telling } from '../../support/tables.ts'
+import { bothTest, telling, test } from '../../support/tables.ts'
 import { deliveryOf, send } from '../receive/receivers.ts'
 import { scratch } from './inboxes.ts'
 
@@ -64,7 +64,7 @@ test('a damaged webhooks.db is one line of the log, and one problem with its sta
   })
 })
 
-test.each(telling(['without a copy', 'with a copy'], 'with a copy').map((which) => [which]))(
+bothTest.each(telling(['without a copy', 'with a copy'], 'with a copy').map((which) => [which]))(
   'the advice about a webhooks.db of a newer program, %s, leads to an inbox that takes deliveries',
   async (which) => {
     const { dir, path } = filled()

@@ -1,11 +1,11 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { openInbox } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import { type InboxThread, startInboxThread } from '../../../src/webhooks/inbox/thread.ts'
 import { NOW, delivery, openInboxHere, scratch, startInbox } from './inboxes.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 
 /** A defect of the thread's own, which ends it. */
 function crash(inbox: InboxThread): Promise<unknown> {
@@ -82,7 +82,7 @@ test('two hundred identical deliveries at once are one row', async () => {
   expect(await inbox.counts()).toMatchObject({ pending: 1 })
 })
 
-test('thousands of deliveries at once are all stored in their order', async () => {
+bothTest('thousands of deliveries at once are all stored in their order', async () => {
   const inbox = await startInbox(scratch())
   const count = LONG ? 10_000 : 1_000
   const started = Array.from({ length: count }, (_, i) => inbox.receive(delivery({ webhookId: `evt_${i}` })))

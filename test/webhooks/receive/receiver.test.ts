@@ -1,11 +1,11 @@
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { InboxThread } from '../../../src/webhooks/inbox/thread.ts'
 import { NOW, openInboxHere, scratch, startInbox } from '../inbox/inboxes.ts'
 import { deliveryOf, receiving, send } from './receivers.ts'
 import { EVENT, RAW_SECRET, SECRET, signed } from '../signing.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 
 const REFUSED = '{"error":"unauthorized","message":"the delivery could not be authenticated"}'
 
@@ -198,7 +198,7 @@ describe('an authentication failure', () => {
     expect(told.map(({ fields }) => fields['alike'])).toEqual([undefined, 49])
   })
 
-  test('does not shut out other senders, however many there are', async () => {
+  bothTest('does not shut out other senders, however many there are', async () => {
     const { port, deliver } = await receiving()
     const bad = { ...deliveryOf(), body: 'x' }
     const count = LONG ? 500 : 100

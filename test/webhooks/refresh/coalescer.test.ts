@@ -1,9 +1,9 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { LOOKS_MS, MAX_ATTEMPTS } from '../../../src/webhooks/refresh/settlement.ts'
 import { coalesceAtRandom } from './coalesce-random.ts'
 import { type Answer, type Shown, createWorld, tagged } from './coalescing.ts'
-import { LONG, longTest } from '../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../support/tables.ts'
 
 const DAY = 86_400_000
 const atOnce: Answer = () => ({ ms: 500, failure: null })
@@ -89,7 +89,7 @@ describe('the coalescer of refreshes', () => {
     expect(world.most()).toBe(1)
   })
 
-  test('takes thousands of events with at most two refreshes', async () => {
+  bothTest('takes thousands of events with at most two refreshes', async () => {
     const world = createWorld(atOnce, always)
     for (let i = 0; i < (LONG ? 10_000 : 1_000); i++) {
       world.arrive(tagged(`t${i % 10}`))
@@ -293,26 +293,29 @@ test('no event is lost and two refreshes never run at once in a random sequence 
   await coalesceAtRandom(10)
 })
 
-test('two refreshes begin at least one debounce apart, and a row waits no longer than it and the refresh before', async () => {
-  const arrivals = fc.array(fc.record({ gap: fc.nat(8_000), tag: fc.constantFrom('a', 'b') }), {
-    minLength: 1,
-    maxLength: 60,
-  })
-  await fc.assert(
-    fc.asyncProperty(arrivals, fc.nat(50_000), async (events, ms) => {
-      const world = createWorld(() => ({ ms, failure: null }), always)
-      for (const { gap, tag } of events) {
-        await world.pass(gap)
-        world.arrive(tagged(tag))
-      }
-      await world.pass(200_000)
-      const starts = world.asked.map(({ startedAt }) => startedAt)
-      const gaps = starts.slice(1).map((at, i) => at - (starts[i] ?? 0))
-      expect(Math.min(Infinity, ...gaps)).toBeGreaterThanOrEqual(Math.max(2_000, ms))
-      for (const { storedAt, refreshedAt } of world.rows) {
-        expect((refreshedAt ?? Infinity) - storedAt).toBeLessThanOrEqual(30_000 + 2 * ms)
-      }
-    }),
-    { numRuns: LONG ? 40 : 3 },
-  )
-})
+bothTest(
+  'two refreshes begin at least one debounce apart, and a row waits no longer than it and the refresh before',
+  async () => {
+    const arrivals = fc.array(fc.record({ gap: fc.nat(8_000), tag: fc.constantFrom('a', 'b') }), {
+      minLength: 1,
+      maxLength: 60,
+    })
+    await fc.assert(
+      fc.asyncProperty(arrivals, fc.nat(50_000), async (events, ms) => {
+        const world = createWorld(() => ({ ms, failure: null }), always)
+        for (const { gap, tag } of events) {
+          await world.pass(gap)
+          world.arrive(tagged(tag))
+        }
+        await world.pass(200_000)
+        const starts = world.asked.map(({ startedAt }) => startedAt)
+        const gaps = starts.slice(1).map((at, i) => at - (starts[i] ?? 0))
+        expect(Math.min(Infinity, ...gaps)).toBeGreaterThanOrEqual(Math.max(2_000, ms))
+        for (const { storedAt, refreshedAt } of world.rows) {
+          expect((refreshedAt ?? Infinity) - storedAt).toBeLessThanOrEqual(30_000 + 2 * ms)
+        }
+      }),
+      { numRuns: LONG ? 40 : 3 },
+    )
+  },
+)

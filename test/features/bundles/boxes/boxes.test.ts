@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { nameBoxFault, stripPaths } from '../../../../src/features/bundles/boxes/inbox-files.ts'
 import { BOXES } from '../../../../src/base/reports/transfer.ts'
 import { faultsBy } from '../../../support/openapi.ts'
@@ -13,7 +13,7 @@ import { type Bench, createBench } from '../../../support/mirror.ts'
 import { keyPair, scratch, writeBundle } from '../fixtures.ts'
 import { below, carry, folder, signer } from '../air-gap.ts'
 import { watch } from '../watched-inbox.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const DAY = 86_400_000
 

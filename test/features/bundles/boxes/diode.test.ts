@@ -1,6 +1,6 @@
 import { copyFileSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { fillOutbox, keptFiles } from '../../../../src/features/bundles/boxes/outbox.ts'
 import { newIdentityCommand, showIdentity } from '../../../../src/features/bundles/cli/identity.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
@@ -8,7 +8,7 @@ import { forge } from '../forged.ts'
 import { below, carry, folder, signer } from '../air-gap.ts'
 import { spoken } from '../error-messages.ts'
 import { watch } from '../watched-inbox.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const HOUR = 3_600_000
 

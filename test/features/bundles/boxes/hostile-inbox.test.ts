@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { createInboxImporter } from '../../../../src/features/bundles/boxes/inbox.ts'
 import type { ImportReport } from '../../../../src/features/bundles/import/types.ts'
 import { openBundle } from '../../../../src/features/bundles/import/open.ts'
@@ -18,7 +18,7 @@ import { frameOf, magic } from '../../../../src/features/bundles/thin/format.ts'
 import { digestOfFile } from '../../../../src/features/bundles/export/output-file.ts'
 import { type Tries, createTries } from '../../../../src/features/bundles/boxes/crash-counter.ts'
 import { LATER, keyPair, scratch, trust, writeBundle } from '../fixtures.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const dir = scratch()
 const key = keyPair(dir, 'inbox')

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { createTries } from '../../../../src/features/bundles/boxes/crash-counter.ts'
 import type { ImportResult } from '../../../../src/features/bundles/boxes/inbox.ts'
 import { startBoxesThread } from '../../../../src/features/bundles/boxes/thread.ts'
@@ -9,7 +9,7 @@ import { openWriter } from '../../../../src/store/database/open.ts'
 import { loadQuick } from '../../../support/limits.ts'
 import { createBench } from '../../../support/mirror.ts'
 import { oddNotes } from '../../../support/odd-notes.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 import { carry, folder } from '../air-gap.ts'
 
 /** A data folder, and an inbox with one good bundle. */

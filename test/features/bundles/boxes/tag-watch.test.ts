@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { readReference } from '../../../../src/config/kinds/oci-reference.ts'
 import { inboxFolder } from '../../../../src/config/kinds/inbox.ts'
 import { createTagWatch } from '../../../../src/features/bundles/boxes/tag-watch.ts'
@@ -14,7 +14,7 @@ import { below, folder, signer } from '../air-gap.ts'
 import { spoken } from '../error-messages.ts'
 import { keyPair } from '../fixtures.ts'
 import { watch } from '../watched-inbox.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const above = sharedBench({ sandbox: { records: 5 } }, 'feeds', 'osv')
 

@@ -2,7 +2,7 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { type ExportOptions, exportBundle } from '../../../../src/features/bundles/export/export.ts'
 import { exportInThread } from '../../../../src/features/bundles/tasks.ts'
 import { inspectBundle } from '../../../../src/features/bundles/import/open.ts'
@@ -12,7 +12,7 @@ import { SANDBOX_KEYS } from '../../../sandbox/service/credentials.ts'
 import { type CatalogBench, catalogBench } from '../../../support/catalog/mirror.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
 import { keyPair, plainExport, refusal, scratch, trust } from '../fixtures.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const folder = scratch()
 const key = keyPair(folder, 'key')

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { layOut, localHeader, storedHeader } from '../../../../src/features/bundles/format/layout.ts'
 import { openBundle, openBundleSource } from '../../../../src/features/bundles/import/open.ts'
 import { createBundleWriter } from '../../../../src/features/bundles/export/writer.ts'
@@ -9,7 +9,7 @@ import { locateDirectory } from '../../../../src/archive/zip/directory.ts'
 import type { HeaderMember } from '../../../../src/archive/zip/headers.ts'
 import type { ByteSource } from '../../../../src/archive/zip/reader.ts'
 import { SMALL, head, keyPair, refusal, scratch, trust, writeBundle } from '../fixtures.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const has = (command: string, ...args: string[]): boolean => spawnSync(command, args, { stdio: 'ignore' }).status === 0
 

@@ -1,14 +1,14 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect } from 'vitest'
 import type { ManifestHead } from '../../../../src/features/bundles/format/manifest.ts'
 import { importCommand } from '../../../../src/features/bundles/cli/import.ts'
 import { SOURCES } from '../../../../src/base/domain/sources.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
 import { type Below, below, carry, signer } from '../air-gap.ts'
 import { type Forgery, forge } from '../forged.ts'
-import { longTest, telling } from '../../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../../support/tables.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -201,7 +201,7 @@ describe('a signed bundle whose content contradicts its manifest:', () => {
     ...['has another digest than its sources', 'lacks a row', 'has a field too many'],
     'says other things in its manifest than in its rows',
   ]
-  test.each(telling(lies, ...FEW))('one that %s changes nothing', async (_, why, forgery) => {
+  bothTest.each(telling(lies, ...FEW))('one that %s changes nothing', async (_, why, forgery) => {
     const { to, first, full } = await history()
     const there = below()
     await there.take(first.files)

@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { zipHeaderOf, layOut, localHeader, storedHeader } from '../../../../src/features/bundles/format/layout.ts'
 import type { BundleMember } from '../../../../src/features/bundles/format/manifest.ts'
 import { openBundle } from '../../../../src/features/bundles/import/open.ts'
-import { LONG } from '../../../support/tables.ts'
+import { bothTest, LONG, test } from '../../../support/tables.ts'
 import { LATER, MADE, SMALL, head, keyPair, refusal, scratch, trust, writeBundle } from '../fixtures.ts'
 
 describe('a bundle that was changed', () => {
-  test('is refused whichever of its bytes is flipped', async () => {
+  bothTest('is refused whichever of its bytes is flipped', async () => {
     const folder = scratch()
     const key = keyPair(folder, 'key')
     const other = keyPair(folder, 'other')

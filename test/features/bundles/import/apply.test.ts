@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished } from 'vitest'
 import { applyBundle } from '../../../../src/features/bundles/import/apply.ts'
 import { openBundle } from '../../../../src/features/bundles/import/open.ts'
 import { refuseFullDisk } from '../../../../src/base/disk-space.ts'
@@ -14,7 +14,7 @@ import { catalogEnv } from '../../../support/catalog/mirror.ts'
 import { type Bench, type BenchOptions, createBench } from '../../../support/mirror.ts'
 import { type Below, below, carry, folder, serveFolder, signer } from '../air-gap.ts'
 import { trust } from '../fixtures.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, expect, onTestFinished } from 'vitest'
 import { eachLine } from '../../../../src/features/bundles/import/rows.ts'
 import { inspectBundle } from '../../../../src/features/bundles/import/open.ts'
 import type { Manifest } from '../../../../src/features/bundles/format/manifest.ts'
@@ -11,7 +11,7 @@ import { catalogEnv } from '../../../support/catalog/mirror.ts'
 import { createBench } from '../../../support/mirror.ts'
 import { type Forgery, forge } from '../forged.ts'
 import { below, carry, signer } from '../air-gap.ts'
-import { longTest, telling } from '../../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../../support/tables.ts'
 
 const ending: (() => unknown)[] = []
 afterAll(async () => {
@@ -115,7 +115,7 @@ describe('a forged bundle with a trusted signature', () => {
     ...['has a media type of two lines', 'has a control character in a path', 'puts a feed elsewhere'],
     'has mentions that are none',
   ]
-  test.each(telling(lies, ...FEW))('whose content %s is refused, and nothing changes', async (_, why, forgery) => {
+  bothTest.each(telling(lies, ...FEW))('whose content %s is refused, and nothing changes', async (_, why, forgery) => {
     const { to, full } = await bundle()
     const there = below()
     expect(await there.refuses(await forge(full.files, to, forgery))).toMatch(why)

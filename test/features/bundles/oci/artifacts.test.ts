@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect } from 'vitest'
 import { exportCommand } from '../../../../src/features/bundles/cli/export.ts'
 import { importCommand } from '../../../../src/features/bundles/cli/import.ts'
 import { inspectCommand } from '../../../../src/features/bundles/cli/inspect.ts'
@@ -10,7 +10,7 @@ import { digestOf, startRegistry } from '../../../support/registry.ts'
 import { below, folder } from '../air-gap.ts'
 import { spoken } from '../error-messages.ts'
 import { keyPair, scratch } from '../fixtures.ts'
-import { longTest, telling } from '../../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../../support/tables.ts'
 
 /** A mirror with some records; all tests export it. */
 const above = sharedBench({ sandbox: { records: 5 } }, 'feeds', 'osv')
@@ -143,7 +143,7 @@ describe('a registry that wants a credential', () => {
       JSON.stringify({ auths: { [host]: { auth: Buffer.from('ann:p:w').toString('base64') } } }),
     )
 
-  test.each(telling(['bearer', 'basic'] as const, 'bearer'))(
+  bothTest.each(telling(['bearer', 'basic'] as const, 'bearer'))(
     'gets that of the settings of Docker (%s), which no message has',
     async (scheme) => {
       const registry = await startRegistry({ login: { ...login, scheme } })

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { countChanges } from '../../../../src/features/fleet/generations/format/change-rows.ts'
 import type { AdoptedRow } from '../../../../src/store/changes/log-adoption.ts'
 import { createFolderStore } from '../../../../src/features/fleet/objects/folder-store.ts'
@@ -9,7 +9,7 @@ import { folder } from '../../bundles/air-gap.ts'
 import { commandHost } from '../../../support/hosted.ts'
 import { createBench } from '../../../support/mirror.ts'
 import { publish } from './nodes.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const run = commandHost()
 

@@ -1,14 +1,17 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
-import { LONG } from '../../../support/tables.ts'
+import { expect } from 'vitest'
+import { bothTest, LONG, test } from '../../../support/tables.ts'
 import { type Step, histories, runHistory } from './histories.ts'
 
 const RUNS = LONG ? 1_000 : 25
 
-test('no history of crashes, zombies, lost answers and takeovers forks the chain, or makes a reader go back', async () => {
-  await fc.assert(fc.asyncProperty(histories, runHistory), { numRuns: RUNS })
-  expect.hasAssertions()
-})
+bothTest(
+  'no history of crashes, zombies, lost answers and takeovers forks the chain, or makes a reader go back',
+  async () => {
+    await fc.assert(fc.asyncProperty(histories, runHistory), { numRuns: RUNS })
+    expect.hasAssertions()
+  },
+)
 
 test.each([1, 2, 3, 4, 5, 6, 7, 8])(
   'a publication that is suspended at its call %i for days names nothing that was deleted meanwhile',

@@ -1,4 +1,4 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { type Bench, createBench } from '../../../support/mirror.ts'
 import { type FaultScript, createMemoryBucket } from '../../../support/fleet/memory-store.ts'
 import { releaseRollback } from '../../../../src/features/fleet/generations/rollback-state.ts'
@@ -9,7 +9,7 @@ import { isRollback } from '../../../../src/store/runs/rollback.ts'
 import { type ObjectStore, FleetError } from '../../../../src/features/fleet/objects/object-store.ts'
 import { createFollower } from '../../../../src/features/fleet/generations/follow/follow.ts'
 import { folder, signer } from '../../bundles/air-gap.ts'
-import { longTest } from '../../../support/tables.ts'
+import { bothTest, longTest, test } from '../../../support/tables.ts'
 import type { PublishDeps, PublishResult } from '../../../../src/features/fleet/generations/publish/publish.ts'
 import type { Takeover } from '../../../../src/features/fleet/look/message.ts'
 import { change, createNode, fleetTrust, leader, nodeConfig, publish, stateOf } from './nodes.ts'
@@ -309,30 +309,33 @@ describe('the activation of a generation', () => {
     return Date.parse(activateAt) - Date.parse(publishedAt)
   }
 
-  test('follows the slowest mirror that was told, and is two polls later where not all were, or where none is notified', async () => {
-    const bench = await leader()
-    const store = createMemoryBucket().client()
-    const told: number[] = []
-    const telling = (took: readonly Takeover[] | null): Partial<PublishDeps> => ({
-      notify(generation) {
-        told.push(generation)
-        return Promise.resolve(took)
-      },
-    })
-    const took = [{ ms: 10, bytes: 10 ** 9 }]
-    const next = async (more: Partial<PublishDeps>): Promise<number> => {
-      const delay = delayOf(await publish(store, bench.dir, { now, ...more }))
-      await change(bench)
-      return delay
-    }
-    expect(await next(telling(took))).toBe(0) // the first one
-    expect(await next(telling(null))).toBe(POLLS_MS)
-    expect(await next(telling(took))).toBe(POLLS_MS) // never before the one before it
-    const later = (): number => now() + POLLS_MS
-    const soon = await next({ ...telling(took), now: later })
-    expect(soon).toBeGreaterThanOrEqual(1000)
-    expect(soon).toBeLessThan(POLLS_MS)
-    expect(await next({ now: later })).toBe(POLLS_MS)
-    expect(told).toEqual([2, 3, 4]) // each before it is published
-  })
+  bothTest(
+    'follows the slowest mirror that was told, and is two polls later where not all were, or where none is notified',
+    async () => {
+      const bench = await leader()
+      const store = createMemoryBucket().client()
+      const told: number[] = []
+      const telling = (took: readonly Takeover[] | null): Partial<PublishDeps> => ({
+        notify(generation) {
+          told.push(generation)
+          return Promise.resolve(took)
+        },
+      })
+      const took = [{ ms: 10, bytes: 10 ** 9 }]
+      const next = async (more: Partial<PublishDeps>): Promise<number> => {
+        const delay = delayOf(await publish(store, bench.dir, { now, ...more }))
+        await change(bench)
+        return delay
+      }
+      expect(await next(telling(took))).toBe(0) // the first one
+      expect(await next(telling(null))).toBe(POLLS_MS)
+      expect(await next(telling(took))).toBe(POLLS_MS) // never before the one before it
+      const later = (): number => now() + POLLS_MS
+      const soon = await next({ ...telling(took), now: later })
+      expect(soon).toBeGreaterThanOrEqual(1000)
+      expect(soon).toBeLessThan(POLLS_MS)
+      expect(await next({ now: later })).toBe(POLLS_MS)
+      expect(told).toEqual([2, 3, 4]) // each before it is published
+    },
+  )
 })

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type LeaseKeeper, createLeaseKeeper, createSoleKeeper } from '../../../../src/features/fleet/lease/keeper.ts'
 import { LEASE_KEY, readLease } from '../../../../src/features/fleet/lease/lease.ts'
 import { type MemoryBucket, type StoreFault, createMemoryBucket } from '../../../support/fleet/memory-store.ts'
-import { LONG } from '../../../support/tables.ts'
+import { bothTest, LONG, test } from '../../../support/tables.ts'
 
 const SECONDS = 30
 
@@ -199,7 +199,7 @@ describe('the lease', () => {
     expect(a.keeper.leadership().epoch).toBe(1)
   })
 
-  test('never has two leaders at a time, nor one epoch twice, whatever is lost', async () => {
+  bothTest('never has two leaders at a time, nor one epoch twice, whatever is lost', async () => {
     const faults = ['lost-answer', 'lost-request', 'down', 'slow-down', 'conflict'] as const
     const event = fc.record({
       node: fc.nat(2),

@@ -15,12 +15,12 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { countCalls, createStoreCounters } from '../../../../src/features/fleet/objects/counted-store.ts'
 import { createFolderStore } from '../../../../src/features/fleet/objects/folder-store.ts'
 import { readObject } from '../../../../src/features/fleet/objects/object-store.ts'
 import { openObjectStore } from '../../../../src/features/fleet/objects/open-store.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), 'patchmirror-folder-'))

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { isFixable, joinPatches } from '../../../../src/features/match/judging/patches.ts'
 import type { MatchFinding } from '../../../../src/features/match/judging/finding.ts'
 import { SANDBOX_KEYS } from '../../../sandbox/service/credentials.ts'
@@ -7,7 +7,7 @@ import { type ShapeName, SHAPE_NAMES, shapeOf } from '../../../sandbox/service/s
 import type { EntryQuery } from '../../../../src/store/catalog/list-query.ts'
 import { openShortReads } from '../../../../src/store/reads.ts'
 import { createBench } from '../../../support/mirror.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const SEED = 11
 

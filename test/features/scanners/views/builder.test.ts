@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { loadQuick } from '../../../support/limits.ts'
 import { derivedDir } from '../../../../src/store/database/open.ts'
 import {
@@ -17,7 +17,7 @@ import { createViewsBuilder } from '../../../../src/features/scanners/views/buil
 import { performTask } from '../../../../src/features/scanners/views/task.ts'
 import { openFilledStore } from '../../../support/filled-store.ts'
 import { record } from './fixtures.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 /** Far longer than a test: what is retried after it is not retried in one. */
 const NEVER = 3_600_000

@@ -13,11 +13,11 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import { exportDb } from '../../../../src/features/scanners/views/export-db.ts'
 import { FILLED_AT } from '../../../support/filled-store.ts'
 import { type ViewsBench, closeBenches, filesIn, openBench, record } from './fixtures.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const folders: string[] = []
 

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Sandbox } from '../../server.ts'
 import { sandboxes } from '../../fixtures.ts'
 import { type Json, asAdmin, ask, expectDistinctIds } from '../asking.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const open = sandboxes()
 const LISTS = ['/v1/tags/', '/v1/images/', '/v1/packages/', '/v1/patches', '/v1/subscriptions/']

@@ -1,9 +1,9 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect } from 'vitest'
 import type { Sandbox } from '../../server.ts'
 import { TICKET_ECOSYSTEMS, SEVERITIES, TICKET_STATUSES } from './tickets.ts'
 import { sandboxes } from '../../fixtures.ts'
 import { type Json, asAdmin, walk } from '../asking.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const open = sandboxes()
 let sandbox: Sandbox

@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Dialect, DIALECTS } from './dialect.ts'
 import { asAdmin, ask } from '../asking.ts'
 import { type Received, SECRET, delivering, endpoint, subscribe } from '../webhook-endpoints.ts'
-import { telling } from '../../../support/tables.ts'
+import { bothTest, telling, test } from '../../../support/tables.ts'
 
 const idOf = ({ headers }: Received): string => String(headers['webhook-id'])
 const timeOf = ({ headers }: Received): number => Number(headers['webhook-timestamp'])
@@ -66,7 +66,7 @@ describe('a failing endpoint', () => {
     'does not answer': (response, n) => (n < 3 ? undefined : response.end()), // waits for two deadlines
   }
   const ROWS = Object.entries(FAILURES)
-  test.each(telling(ROWS, 'answers 500', 'redirects'))('that %s gets the delivery again', async (_name, answer) => {
+  bothTest.each(telling(ROWS, 'answers 500', 'redirects'))('that %s gets the delivery again', async (_name, answer) => {
     let now = Date.UTC(2026, 5, 1)
     const sandbox = await delivering({ deliveryTimeoutMs: 1000 }, { now: () => (now += 1000) })
     const { url, received } = await endpoint(answer)

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import type { Fault } from '../../../sandbox/faults/fault.ts'
 import { createDocumentStoreWriter } from '../../../../src/store/catalog/documents.ts'
 import { openWriter } from '../../../../src/store/database/open.ts'
@@ -9,7 +9,7 @@ import { catalogBench } from '../../../support/catalog/mirror.ts'
 import { compare } from '../../../support/catalog/compare.ts'
 import type { Bench } from '../../../support/mirror.ts'
 import { createOrigin } from '../../../support/origin.ts'
-import { longTest, telling, LONG } from '../../../support/tables.ts'
+import { bothTest, LONG, longTest, telling, test } from '../../../support/tables.ts'
 import { ALL, DOCUMENT, SBOM, SMALL, bench, lackingOf, mirrored } from '../fixtures.ts'
 
 /** One tag, one artifact answer at a time. */
@@ -48,7 +48,7 @@ describe('a URL that must not be followed', () => {
     ...['https://localhost/x', 'http://203.0.114.1/sbom.json'],
     ...['file:///etc/passwd', 'https://user:pass@example.com/x'],
   )
-  test.each(FEW)('%s', async (url, why) => {
+  bothTest.each(FEW)('%s', async (url, why) => {
     const made = await bench(ONE, { env: PUBLIC_ONLY })
     made.sandbox.faults.set(/\/(vex|provenance)$/, { kind: 'status', status: 404 })
     made.sandbox.faults.set(SBOM, { kind: 'artifactUrl', url })
@@ -59,7 +59,7 @@ describe('a URL that must not be followed', () => {
   })
 
   const SOME = ['file:///etc/passwd', 'ftp://127.0.0.1/x', 'http://user@127.0.0.1/x']
-  test.each(telling(SOME, 'file:///etc/passwd', 'http://user@127.0.0.1/x'))(
+  bothTest.each(telling(SOME, 'file:///etc/passwd', 'http://user@127.0.0.1/x'))(
     '%s, also where private addresses are allowed',
     async (url) => {
       const made = await bench(ONE)
@@ -120,7 +120,7 @@ describe('an invalid document', () => {
     ['one that stalls', { kind: 'stall' }, /within|timeout|Timeout/i],
   ]
   const FEW = telling(ways, ...['a page of HTML', 'one that breaks off'])
-  test.each(FEW)('%s: is named and not stored, and the previous document is served', async (_how, fault, why) => {
+  bothTest.each(FEW)('%s: is named and not stored, and the previous document is served', async (_how, fault, why) => {
     const made = await mirrored(ONE, { LIMIT_UPSTREAM_RETRIES: '0' }, { artifactTimeoutMs: 2000 })
     const [tag = ''] = made.sandbox.service.ids('tags')
     const path = `/v1/tags/${tag}/sbom`
@@ -143,7 +143,7 @@ describe('an invalid document', () => {
 })
 
 describe('a document of 2 GB', () => {
-  test.each(LONG ? [true, false] : [false])(
+  bothTest.each(LONG ? [true, false] : [false])(
     'is refused at the cap when its length is declared: %s',
     async (declared) => {
       const made = await catalogBench(ONE, { env: ALL, limits: { artifactBytes: 4_000_000 } })

@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { catalogBench } from '../../../support/catalog/mirror.ts'
 import { compare } from '../../../support/catalog/compare.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const DAY = 86_400_000
 const SERVICE = { images: 2, tags: 4, packages: 4, tickets: 5, avrs: 0, subscriptions: 1 }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { VEX_ARCHIVE, VEX_MANIFEST } from '../../../../src/features/scanners/routes/vex.ts'
 import { createCarriedReader } from '../../../../src/store/replication/reader.ts'
 import { openReader } from '../../../../src/store/database/open.ts'
@@ -6,7 +6,7 @@ import { performTask } from '../../../../src/features/scanners/views/task.ts'
 import { below, carry, folder, serveFolder } from '../../../features/bundles/air-gap.ts'
 import { type CatalogBench, catalogBench, catalogEnv } from '../../../support/catalog/mirror.ts'
 import { copyFilledFolder } from '../../../support/filled-folder.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const HOUR = 3_600_000
 const SERVICE = { images: 2, tags: 4, packages: 3, tickets: 3, avrs: 0, subscriptions: 1 }

@@ -1,8 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Fault } from '../../../sandbox/faults/fault.ts'
 import type { Bench } from '../../../support/mirror.ts'
 import { catalogBench } from '../../../support/catalog/mirror.ts'
-import { longTest, telling } from '../../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../../support/tables.ts'
 import { contentsOf } from '../../fixtures.ts'
 import { ALL, SMALL, TAG_LIST, TWO_PAGES, asked, bench, differences, lackingOf, mirrored } from '../fixtures.ts'
 
@@ -34,7 +34,7 @@ describe('an unreadable list', () => {
     ['is deeply nested', { kind: 'body', body: nested(600_000) }, /nested more than 200 deep/],
   ]
   const FEW = telling(ways, 'is refused', 'is a page of HTML', 'is deeply nested')
-  test.each(FEW)(
+  bothTest.each(FEW)(
     'that %s is named and keeps its stored version, and the other lists are walked',
     async (_way, fault, why) => {
       const made = await mirrored(TWO_PAGES)
@@ -103,7 +103,7 @@ describe('a list without an end', () => {
       /page 2 only repeats items of earlier pages/,
     ],
   ]
-  test.each(telling(ways, 'empty pages without end'))(
+  bothTest.each(telling(ways, 'empty pages without end'))(
     'that has %s ends there: what was read and what is stored stays, and the run is partial',
     async (_way, fault, why) => {
       const made = await mirrored(TWO_PAGES)

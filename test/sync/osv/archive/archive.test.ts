@@ -2,11 +2,11 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Bench, differences } from '../../../support/mirror.ts'
 import { derivedDir } from '../../../../src/store/database/open.ts'
 import { archiveOf, expectSound, synced } from '../../fixtures.ts'
-import { longTest, LONG } from '../../../support/tables.ts'
+import { bothTest, LONG, longTest, test } from '../../../support/tables.ts'
 
 const UNZIP = spawnSync('unzip', ['-v']).status === 0
 
@@ -32,7 +32,7 @@ test('a superseded archive that cannot be deleted costs no snapshot, and other f
 })
 
 describe('the derived archive', () => {
-  test('is accepted by other programs, member for member', async () => {
+  bothTest('is accepted by other programs, member for member', async () => {
     const made = await synced({ sandbox: { records: LONG ? 300 : 60 } })
     made.sandbox.feed.put('ü/漢字 100%', '{"id":"ü/漢字 100%","modified":"2026-05-01T00:00:00Z"}')
     await made.run('osv')
@@ -47,7 +47,7 @@ describe('the derived archive', () => {
       expect(entry.getData()).toEqual(made.sandbox.feed.record(entry.entryName.slice(0, -5)))
   })
 
-  test.skipIf(!UNZIP)('passes the test of unzip', async () => {
+  bothTest.skipIf(!UNZIP)('passes the test of unzip', async () => {
     const made = await synced({ sandbox: { records: LONG ? 300 : 60 } })
     const path = join(made.dir, 'derived', made.store.osv.readArchive()?.file ?? '')
     expect(execFileSync('unzip', ['-tq', path]).toString()).toContain('No errors detected')

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Bench, differences } from '../../../support/mirror.ts'
-import { LONG, longTest, telling } from '../../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../../support/tables.ts'
 import { ARCHIVE, bench, expectAgreement, told } from '../../fixtures.ts'
 
 const NO_SINGLES = { singleFetches: 0 }
@@ -81,7 +81,7 @@ describe('the download of the archive', () => {
   })
 
   longTest('restarts after an interruption where ranges are not supported', async () => {
-    for (const sandbox of LONG ? [{ ranges: false }, { validators: false }] : [{ ranges: false }]) {
+    for (const sandbox of [{ ranges: false }, { validators: false }]) {
       const made = await brokenOff(CUT, { ...LARGE, ...sandbox })
       expect(told(await made.run('osv'))).toEqual({ state: 'complete', code: null })
       expect(archiveRequests(made).at(-1)).toMatchObject({ status: 200 })
@@ -89,7 +89,7 @@ describe('the download of the archive', () => {
     }
   })
 
-  test.each(telling(['shifted', 'total', 'bytes'] as const, 'total'))(
+  bothTest.each(telling(['shifted', 'total', 'bytes'] as const, 'total'))(
     'refuses a continuation with a wrong range (%s)',
     async (how) => {
       const made = await bench({ sandbox: LARGE })
@@ -105,7 +105,7 @@ describe('the download of the archive', () => {
     ['its part file is longer than the archive', Buffer.alloc(1_000_000, 'x')],
     ['its part file is not the beginning of the archive', Buffer.alloc(70_000, 'x')],
   ]
-  test.each(telling(JUNK, 'its part file is longer than the archive'))('recovers when %s', async (_name, junk) => {
+  bothTest.each(telling(JUNK, 'its part file is longer than the archive'))('recovers when %s', async (_name, junk) => {
     const made = await brokenOff(CUT, LARGE)
     writeFileSync(join(made.dir, PART), junk)
     expect(told(await made.run('osv'))).toMatchObject({ state: expect.any(String) as string })

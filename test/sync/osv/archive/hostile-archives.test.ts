@@ -1,10 +1,10 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect } from 'vitest'
 import { createIdTable } from '../../../../src/sync/osv/id-table.ts'
 import { refuseCostly } from '../../../../src/base/json/limits.ts'
 import { faultOfRecordId } from '../../../../src/base/domain/record-id.ts'
 import { plainText } from '../../../../src/base/text.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const INDEX = '/external/osv/all.json'
 const benches: Bench[] = []

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { eachChecked } from '../../../../src/sync/osv/archive/checked.ts'
 import {
   type ReadingTask,
@@ -16,7 +16,7 @@ import {
 import type { Chunk, ChunkThread } from '../../../../src/base/threads/chunks.ts'
 import { type ArchiveFile, openArchive } from '../../../../src/archive/zip/reader.ts'
 import { pack } from '../../../archive/zip/archives.ts'
-import { longTest } from '../../../support/tables.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const COUNT = 1500
 const STAMPS = Array.from({ length: COUNT }, (_, i) => new Date(i * 1000).toISOString())

@@ -1,14 +1,14 @@
 import { appendFileSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import { acquireLock } from '../../../../../src/store/database/lock.ts'
 import { generationDir, readCurrentViews, viewsDir } from '../../../../../src/features/scanners/store/generations.ts'
 import { checkViews } from '../../../../../src/features/scanners/views/check.ts'
 import { generateRecord } from '../../../../sandbox/feed/generate.ts'
 import { createRandom } from '../../../../sandbox/feed/random.ts'
 import { FILLED_AT } from '../../../../support/filled-store.ts'
-import { LONG, telling } from '../../../../support/tables.ts'
+import { bothTest, LONG, telling, test } from '../../../../support/tables.ts'
 import { type ViewsBench, assetsOf, closeBenches, filesIn, openBench, record, textOf } from '../fixtures.ts'
 
 afterEach(closeBenches)
@@ -136,7 +136,7 @@ const sorted = (assets: Record<string, string>): string[] =>
     .map(([path, digest]) => `${path} ${digest}`)
     .sort()
 
-test.each(LONG ? [1, 2] : [1])(
+bothTest.each(LONG ? [1, 2] : [1])(
   'an incremental build gives the same views as a full build: history %i',
   async (seed) => {
     const bench = openBench()
@@ -228,7 +228,7 @@ function flip(path: string): void {
   writeFileSync(path, bytes)
 }
 
-test.each(telling(DAMAGE, 'an archive with another byte'))(
+bothTest.each(telling(DAMAGE, 'an archive with another byte'))(
   'a build does not reuse a generation with %s',
   async (_, damage) => {
     const bench = openBench()

@@ -1,11 +1,11 @@
 import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import { openViewsReader } from '../../../../../src/store/database/open.ts'
 import { checkViews } from '../../../../../src/features/scanners/views/check.ts'
 import { FILLED_AT } from '../../../../support/filled-store.ts'
 import { commandHost } from '../../../../support/hosted.ts'
-import { longTest, telling } from '../../../../support/tables.ts'
+import { bothTest, longTest, telling, test } from '../../../../support/tables.ts'
 import { assetsOf, closeBenches, openBench, record } from '../fixtures.ts'
 
 afterEach(closeBenches)
@@ -48,7 +48,7 @@ const DOUBTS: [string, (folder: string) => void][] = [
   ['a journal of another program', (folder) => writeFileSync(`${database(folder)}-journal`, '')],
 ]
 
-test.each(telling(DOUBTS, 'a flipped byte in its database', 'a sum cut short'))(
+bothTest.each(telling(DOUBTS, 'a flipped byte in its database', 'a sum cut short'))(
   'a generation with %s is noticed by a check and not updated',
   async (_, change) => {
     const bench = openBench()

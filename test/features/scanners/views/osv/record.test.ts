@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { openArchive } from '../../../../../src/archive/zip/reader.ts'
 import { createRandom } from '../../../../sandbox/feed/random.ts'
 import { findEcosystem } from '../../../../../src/base/versions/ecosystems.ts'
 import { type OsvRecord, askVersion, concerns } from '../../../../../src/documents/records/affected.ts'
 import { type Folders, analyse } from '../../../../../src/features/scanners/views/osv/record.ts'
 import { record } from '../fixtures.ts'
-import { LONG } from '../../../../support/tables.ts'
+import { bothTest, LONG, test } from '../../../../support/tables.ts'
 
 const REAL = new URL('../../../../../../shared/data/osv-real.zip', import.meta.url).pathname
 
@@ -290,7 +290,7 @@ test('the derived text is the record with other packages and nothing else, howev
 })
 
 /** In the long suite alone, where the records are there. */
-const testOfReal = LONG ? test.skipIf(!existsSync(REAL)) : (): void => undefined
+const testOfReal = LONG ? bothTest.skipIf(!existsSync(REAL)) : (): void => undefined
 
 testOfReal('real records are in the folders of their ecosystems', async () => {
   const archive = await openArchive(REAL, { maxMemberBytes: 1 << 24 })

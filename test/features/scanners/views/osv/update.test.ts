@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import { openReader, openViewsWriter } from '../../../../../src/store/database/open.ts'
 import { createReads } from '../../../../../src/store/reads.ts'
 import { writeDatabaseSum } from '../../../../../src/features/scanners/views/osv/database-sum.ts'
@@ -10,7 +10,7 @@ import { viewsPath } from '../../../../../src/features/scanners/store/generation
 import { GAP, numberBetween } from '../../../../../src/features/scanners/store/numbers.ts'
 import { FILLED_AT } from '../../../../support/filled-store.ts'
 import { type ViewsBench, assetsOf, closeBenches, openBench, record } from '../fixtures.ts'
-import { longTest, LONG } from '../../../../support/tables.ts'
+import { longTest, test } from '../../../../support/tables.ts'
 
 afterEach(closeBenches)
 
@@ -58,7 +58,7 @@ longTest('an update of archives of several parts gives the same files and answer
     () => [set('R-24', 'PyPI'), held.delete('Z')], // a new folder, and the last record is gone
     () => set('R-24', 'npm'), // the folder is gone again
   ]
-  for (const [at, step] of steps.slice(0, LONG ? 7 : 4).entries()) {
+  for (const [at, step] of steps.slice(0, 7).entries()) {
     step()
     const records = Object.fromEntries([...held].sort())
     const time = FILLED_AT + at * DAY
