@@ -2,7 +2,7 @@ import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DAY_MS, HOUR_MS } from '../../../base/time.ts'
 import type { Config } from '../../../config/schema.ts'
-import { MirrorError, messageOf } from '../../../base/errors.ts'
+import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { makeFolder } from '../../../base/files.ts'
 import { SOURCES, type SourceName } from '../../../base/domain/sources.ts'
 import { type ExportReport, exportBundle } from '../export/export.ts'
@@ -65,15 +65,54 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   if ((!isOld || settings.fullDays === 0) && (await isThere(deps, files, state))) return null
   const fulls = files.filter(({ kind }) => kind === 'full').map(({ sequence }) => sequence)
   const newest = files.at(-1)?.sequence ?? 0
-  const isThinNow = !isOld && (await isConfirmed(deps, remembered.get(newest)))
-  const base = isThinNow ? newest : (full?.sequence ?? 0)
-  const { manifest, bytes, partial } = await exportTo(deps, isOld ? null : { sequence: base, isThin: isThinNow }, fulls)
+  const delta = { newest, digest: remembered.get(newest), full: full?.sequence ?? 0 }
+  const { report, isWhole } = isOld
+    ? { report: await exportTo(deps, null, fulls), isWhole: true }
+    : await exportDelta(deps, delta, fulls)
+  const { manifest, bytes, partial } = report
   const { sequence, kind, createdAt } = manifest
-  const made = { sequence, kind, isWhole: !isThinNow, dated: '' }
+  const made = { sequence, kind, isWhole, dated: '' }
   const file = freeName(folder, mirror, made, all, Date.parse(createdAt))
   renameSync(join(folder, DRAFT), join(folder, file.name))
   pruneOutbox(folder, files, file, settings.keep)
   return { sequence, kind, file: file.name, bytes, partial }
+}
+
+/** What a delta may build on: the newest file and its digest, undefined when it is not remembered, and the last full bundle. */
+interface DeltaBases {
+  readonly newest: number
+  readonly digest: string | undefined
+  readonly full: number
+}
+
+/**
+ * Exports a delta to the draft: a thin one where receipts say that the newest file has arrived, else a whole one. Where the thin
+ * form fails, a whole one shows that nothing else did; what fails it too is the failure of the export.
+ */
+async function exportDelta(
+  deps: OutboxDeps,
+  { newest, digest, full }: DeltaBases,
+  spared: readonly number[],
+): Promise<{ readonly report: ExportReport; readonly isWhole: boolean }> {
+  const exportWhole = () => exportTo(deps, { sequence: full, isThin: false }, spared)
+  if (!(await isConfirmed(deps, digest))) return { report: await exportWhole(), isWhole: true }
+  try {
+    return { report: await exportTo(deps, { sequence: newest, isThin: true }, spared), isWhole: false }
+  } catch (error) {
+    if (!mayBeOfThinForm(error)) throw error
+    const report = await exportWhole()
+    const which = `outbox: bundle ${report.manifest.sequence} is a whole delta`
+    deps.onTrouble?.(`${which}, since a thin one could not be made: ${messageOf(error)}`)
+    return { report, isWhole: true }
+  }
+}
+
+const CODES_OF_THIN_FORM: readonly string[] = ['usage', 'bundle', 'archive', 'internal']
+
+/** Reports whether a whole export may do what failed: not where the disk, a database or the settings are at fault. */
+function mayBeOfThinForm(error: unknown): boolean {
+  if (error instanceof MirrorError) return CODES_OF_THIN_FORM.includes(error.code)
+  return !/^(?:E[A-Z\d]+|SQLITE_.+)$/.test(systemCode(error) ?? '')
 }
 
 /** Exports to the draft; `base`: on which it builds, null: a full bundle. */

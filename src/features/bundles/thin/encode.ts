@@ -1,6 +1,6 @@
 import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib'
 import { sha256Hex } from '../../../base/digest.ts'
-import { MirrorError } from '../../../base/errors.ts'
+import { MirrorError, messageOf } from '../../../base/errors.ts'
 import { BLOCK_BYTES, BLOCK_END, createPacker } from '../../../base/gzip/pieces.ts'
 import { trailerSize } from '../../../base/gzip/member.ts'
 import { deflate, packedBytes } from '../../../archive/zip/member.ts'
@@ -100,7 +100,13 @@ async function recipeFor({ name, size }: BundleMember, source: Inflating): Promi
   if (size > MOST_BYTES || blob?.kind === 'catalog-document') return STORED
   const packed = await bundle.read(name)
   if ((trailerSize(packed) ?? 0) > MOST_BYTES) return STORED
-  return recipeOf(source, { packed, content: source.inflate(name, packed), path: blob?.path ?? null })
+  const path = blob?.path ?? null
+  try {
+    return recipeOf(source, { packed, content: source.inflate(name, packed), path })
+  } catch (error) {
+    const why = `${path ?? name} does not inflate (${messageOf(error)}): run "patchmirror doctor --data --repair"`
+    throw new MirrorError('bundle', why, { cause: error })
+  }
 }
 
 /** An archive with a record that is too large for a dictionary is carried as it is; its rows are not predicted then. */

@@ -4,6 +4,8 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import { type OutboxFile, fillOutbox, keptFiles } from '../../../../src/features/bundles/boxes/outbox.ts'
 import { writeReceipt } from '../../../../src/features/bundles/boxes/receipts.ts'
+import { acquireLock } from '../../../../src/store/database/lock.ts'
+import { openWriter } from '../../../../src/store/database/open.ts'
 import { createBench } from '../../../support/mirror.ts'
 import { below, folder, signer } from '../air-gap.ts'
 import { watch } from '../watched-inbox.ts'
@@ -23,6 +25,8 @@ async function link() {
   /** Hours by which the clock of the outbox is wrong. */
   const clock = { ahead: 0 }
   const { look, settled, inbox: importer } = watch(inbox, there, { receipts: inbox })
+  /** Runs when the outbox is read, before an export. */
+  const meanwhile = { run: (): void => undefined }
   const fill = async (hours = 1): Promise<string | null> => {
     now += hours * HOUR
     await bench.run('osv')
@@ -33,7 +37,10 @@ async function link() {
       keys: [signer()],
       trustRoot: [],
       program: 'patchmirror/test',
-      now: () => now + clock.ahead * HOUR,
+      now: () => {
+        meanwhile.run()
+        return now + clock.ahead * HOUR
+      },
       onTrouble: (message) => troubles.push(message),
     })
     if (shipped !== null) files.push(shipped.file)
@@ -46,6 +53,8 @@ async function link() {
     troubles,
     files,
     clock,
+    meanwhile,
+    dir: bench.dir,
     settled,
     importer,
     fill,
@@ -164,6 +173,62 @@ test('a receipt with the right digest decides nothing else, and one without sour
   forge({ sources: null })
   expect(await change()).toBe('3 delta.bundle.zip')
   expect(troubles).toEqual([expect.stringContaining('its first line is incomplete')])
+})
+
+/** Changes the database of a mirror as another process does. */
+function alter(dir: string, sql: string): void {
+  const db = openWriter(dir)
+  try {
+    db.exec(sql)
+  } finally {
+    db.close()
+  }
+}
+
+test('a thin delta whose base is forgotten meanwhile is replaced by a whole one in the same attempt', async () => {
+  const { fill, change, down, up, dir, meanwhile, troubles } = await link()
+  await fill()
+  await down()
+  await change()
+  await down()
+  up()
+  meanwhile.run = () => alter(dir, 'UPDATE bundle_export SET summary = NULL WHERE sequence = 2')
+  expect(await change()).toBe('3 delta.bundle.zip')
+  meanwhile.run = () => undefined
+  expect(troubles).toEqual([
+    expect.stringMatching(
+      /^outbox: bundle 3 is a whole delta, since a thin one could not be made: 2 was exported, but/,
+    ),
+  ])
+  expect(await change()).toBe('4 delta.bundle.zip')
+  expect(troubles).toHaveLength(1)
+})
+
+test('a document that a thin delta cannot be made of does not stop the outbox', async () => {
+  const { fill, change, down, up, dir, out, meanwhile, troubles } = await link()
+  await fill()
+  await down()
+  up()
+  meanwhile.run = () =>
+    alter(dir, `UPDATE document SET body = X'${Buffer.from('no gzip'.padEnd(40, '\0')).toString('hex')}'`)
+  expect(await change()).toBe('2 delta.bundle.zip')
+  expect(troubles).toEqual([
+    expect.stringMatching(/could not be made: \/external\/osv\/all\.json does not inflate \(.+doctor --data --repair/),
+  ])
+  expect(readdirSync(out).filter((name) => name.startsWith('.'))).toEqual([])
+})
+
+test('what fails a delta of any form stays the failure of its export', async () => {
+  const { fill, change, down, up, dir, out, troubles } = await link()
+  await fill()
+  await down()
+  up()
+  const lock = acquireLock(dir, 'export')
+  await expect(change()).rejects.toMatchObject({ code: 'locked' })
+  lock.release()
+  expect(troubles).toEqual([])
+  expect(readdirSync(out).filter((name) => name.includes('delta'))).toEqual([])
+  expect(await fill()).toBe('2 delta.bundle.thin')
 })
 
 test('a target that was restored says so by its receipt, and gets a whole delta', async () => {
