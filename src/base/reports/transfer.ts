@@ -80,7 +80,17 @@ export type BundleStatus = TypeOf<typeof BUNDLE>
 /** State of the outbox. */
 const OUTBOX = object({
   /** The last bundle written since the start; null: none yet. */
-  last: maybe(object({ sequence: COUNT, kind: BUNDLE_KIND, file: TEXT, bytes: COUNT, at: DATE })),
+  last: maybe(
+    object({
+      sequence: COUNT,
+      kind: BUNDLE_KIND,
+      file: TEXT,
+      bytes: COUNT,
+      at: DATE,
+      /** What receipts made of it, `thin: …` or `whole: …` with the reason; null: there were none, or it is a full bundle. */
+      receipts: MAYBE_TEXT,
+    }),
+  ),
   exporting: FLAG,
   /** Error code of the last export; null if it succeeded. */
   problem: MAYBE_TEXT,

@@ -41,8 +41,9 @@ export function describeBoxes({ boxes }: Status): string[] {
   const { outbox, inbox } = boxes ?? { outbox: null, inbox: null }
   const last = outbox?.last ?? null
   if (last !== null) {
-    const { kind, sequence, at } = last
-    lines.push(`outbox: bundle ${sequence} (${kind}) on ${timeOf(Date.parse(at))}`)
+    const { kind, sequence, at, receipts } = last
+    const why = receipts === null ? '' : `, ${receipts}`
+    lines.push(`outbox: bundle ${sequence} (${kind}) on ${timeOf(Date.parse(at))}${why}`)
   }
   if (inbox === null) return lines
   const { waiting, imported, superseded, refused } = inbox

@@ -159,7 +159,8 @@ function createOut(
       const shipped = await fillOutbox({ ...deps, now: Date.now, onTrouble })
       if (shipped !== null) {
         const { sequence, kind, file, bytes } = shipped
-        last = { sequence, kind, file, bytes, at: toIso(Date.now()) }
+        const receipts = shipped.receipts && stripPaths(shipped.receipts, { outbox: folder, data: config.data.dir })
+        last = { sequence, kind, file, bytes, at: toIso(Date.now()), receipts }
         send({ type: 'shipped', shipped })
       }
       show({ outbox: { last, exporting: false, problem: null, reason: null } })

@@ -197,7 +197,7 @@ function countsOf(before: InboxStatus | null) {
 const MOST_NAMED = 3
 
 /** Returns the first names, and how many more there are. */
-function named(names: readonly string[]): string {
+export function named(names: readonly string[]): string {
   const shown = names.slice(0, MOST_NAMED)
   const rest = names.length - shown.length
   return rest === 0 ? shown.join(', ') : `${shown.join(', ')} and ${rest} more`

@@ -13,7 +13,7 @@ import type { Manifest } from '../format/manifest.ts'
 import { inspectBundle } from '../import/open.ts'
 import { readThinClaims } from '../thin/decode.ts'
 import { isThin } from '../thin/format.ts'
-import { hasArrived } from './receipts.ts'
+import { type Confirmation, readReceipts } from './receipts.ts'
 
 /** Dependencies of an outbox. */
 interface OutboxDeps {
@@ -36,6 +36,8 @@ export interface Shipped {
   readonly bytes: number
   /** Sources that were incomplete. */
   readonly partial: readonly string[]
+  /** What receipts made of it, for people; null: there were none, or it is a full bundle. */
+  readonly receipts: string | null
 }
 
 /** How old the dates in the outbox may be, hours, while nothing changes: well below the `maxAgeHours` of target mirrors. */
@@ -54,7 +56,7 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const { folder, dataDir, settings } = deps
   const state = readPublishedState(dataDir)
   if (state === null) return null
-  const { mirror, remembered } = state
+  const { mirror, remembered, exported } = state
   makeFolder(folder)
   const all = listOutbox(folder, mirror)
   refuseRestored(all, state)
@@ -65,45 +67,46 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   if ((!isOld || settings.fullDays === 0) && (await isThere(deps, files, state))) return null
   const fulls = files.filter(({ kind }) => kind === 'full').map(({ sequence }) => sequence)
   const newest = files.at(-1)?.sequence ?? 0
-  const delta = { newest, digest: remembered.get(newest), full: full?.sequence ?? 0 }
-  const { report, isWhole } = isOld
-    ? { report: await exportTo(deps, null, fulls), isWhole: true }
-    : await exportDelta(deps, delta, fulls)
+  const sent = { sequence: newest, digest: remembered.get(newest), exported }
+  const { report, isThin, why } = isOld
+    ? { report: await exportTo(deps, null, fulls), isThin: false, why: null }
+    : await exportDelta(deps, { sent, full: full.sequence }, fulls)
   const { manifest, bytes, partial } = report
   const { sequence, kind, createdAt } = manifest
-  const made = { sequence, kind, isWhole, dated: '' }
+  const made = { sequence, kind, isWhole: !isThin, dated: '' }
   const file = freeName(folder, mirror, made, all, Date.parse(createdAt))
   renameSync(join(folder, DRAFT), join(folder, file.name))
   pruneOutbox(folder, files, file, settings.keep)
-  return { sequence, kind, file: file.name, bytes, partial }
+  return { sequence, kind, file: file.name, bytes, partial, receipts: why }
 }
 
-/** What a delta may build on: the newest file and its digest, undefined when it is not remembered, and the last full bundle. */
+/** What a delta may build on. */
 interface DeltaBases {
-  readonly newest: number
-  readonly digest: string | undefined
+  readonly sent: Parameters<typeof readReceipts>[1]
+  /** The sequence of the last full bundle. */
   readonly full: number
 }
 
 /**
- * Exports a delta to the draft: a thin one where receipts say that the newest file has arrived, else a whole one. Where the thin
- * form fails, a whole one shows that nothing else did; what fails it too is the failure of the export.
+ * Exports a delta to the draft: a thin one where receipts say that the newest file has arrived, else a whole one, also where the
+ * thin form fails; what fails the whole one too is the failure of the export.
  */
 async function exportDelta(
   deps: OutboxDeps,
-  { newest, digest, full }: DeltaBases,
+  { sent, full }: DeltaBases,
   spared: readonly number[],
-): Promise<{ readonly report: ExportReport; readonly isWhole: boolean }> {
+): Promise<Confirmation & { readonly report: ExportReport }> {
   const exportWhole = () => exportTo(deps, { sequence: full, isThin: false }, spared)
-  if (!(await isConfirmed(deps, digest))) return { report: await exportWhole(), isWhole: true }
+  const said = await askReceipts(deps, sent)
+  if (!said.isThin) return { ...said, report: await exportWhole() }
   try {
-    return { report: await exportTo(deps, { sequence: newest, isThin: true }, spared), isWhole: false }
+    return { ...said, report: await exportTo(deps, { sequence: sent.sequence, isThin: true }, spared) }
   } catch (error) {
     if (!mayBeOfThinForm(error)) throw error
     const report = await exportWhole()
-    const which = `outbox: bundle ${report.manifest.sequence} is a whole delta`
-    deps.onTrouble?.(`${which}, since a thin one could not be made: ${messageOf(error)}`)
-    return { report, isWhole: true }
+    const why = `whole: a thin one could not be made: ${messageOf(error)}`
+    deps.onTrouble?.(`outbox: bundle ${report.manifest.sequence} is ${why}`)
+    return { isThin: false, why, report }
   }
 }
 
@@ -138,14 +141,13 @@ function exportTo(
   })
 }
 
-/** Reports whether receipts say that a state has arrived; `digest` undefined: no delta can build on it any more. */
-async function isConfirmed({ folder, onTrouble }: OutboxDeps, digest: string | undefined): Promise<boolean> {
-  if (digest === undefined) return false
+/** Reads what receipts make of the next delta; one that cannot be read makes it whole, and is reported. */
+async function askReceipts({ folder, onTrouble }: OutboxDeps, sent: DeltaBases['sent']): Promise<Confirmation> {
   try {
-    return await hasArrived(folder, digest)
+    return await readReceipts(folder, sent)
   } catch (error) {
     onTrouble?.(`outbox: ${messageOf(error)}`)
-    return false
+    return { isThin: false, why: `whole: ${messageOf(error)}` }
   }
 }
 

@@ -19,6 +19,8 @@ export interface PublishedState {
   contentDigest: string | null
   /** The states on which a delta can build: their digests by sequence. */
   remembered: ReadonlyMap<number, string>
+  /** The sequences of all exported states by their digests, the newest of each. */
+  exported: ReadonlyMap<string, number>
 }
 
 /** Reads what a mirror publishes; null: nothing yet. */
@@ -43,6 +45,7 @@ export function readPublishedState(dataDir: string): PublishedState | null {
       current,
       ...known,
       remembered: new Map(remembered.map(({ sequence, digest }) => [sequence, digest])),
+      exported: new Map(exports.map(({ sequence, digest }) => [digest, sequence])),
     }
   } finally {
     db.close()

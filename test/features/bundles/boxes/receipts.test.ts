@@ -2,11 +2,18 @@ import { copyFileSync, cpSync, readFileSync, readdirSync, rmSync, statSync, writ
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
+import type { Status } from '../../../../src/base/reports/status.ts'
+import { BOXES, type BoxesStatus } from '../../../../src/base/reports/transfer.ts'
+import { describeBoxes } from '../../../../src/cli/mirror/status/lines.ts'
 import { type OutboxFile, fillOutbox, keptFiles } from '../../../../src/features/bundles/boxes/outbox.ts'
 import { writeReceipt } from '../../../../src/features/bundles/boxes/receipts.ts'
+import { startBoxesThread } from '../../../../src/features/bundles/boxes/thread.ts'
+import { createKeyFiles } from '../../../../src/features/bundles/format/keys.ts'
 import { acquireLock } from '../../../../src/store/database/lock.ts'
 import { openWriter } from '../../../../src/store/database/open.ts'
+import { loadQuick } from '../../../support/limits.ts'
 import { createBench } from '../../../support/mirror.ts'
+import { faultsBy } from '../../../support/openapi.ts'
 import { below, folder, signer } from '../air-gap.ts'
 import { watch } from '../watched-inbox.ts'
 
@@ -21,15 +28,19 @@ async function link() {
   const out = folder()
   const inbox = folder()
   const troubles: string[] = []
+  const receipts: (string | null)[] = []
   const files: string[] = []
   /** Hours by which the clock of the outbox is wrong. */
   const clock = { ahead: 0 }
   const { look, settled, inbox: importer } = watch(inbox, there, { receipts: inbox })
   /** Runs when the outbox is read, before an export. */
   const meanwhile = { run: (): void => undefined }
-  const fill = async (hours = 1): Promise<string | null> => {
+  const sync = async (hours = 1): Promise<void> => {
     now += hours * HOUR
     await bench.run('osv')
+  }
+  const fill = async (hours = 1): Promise<string | null> => {
+    await sync(hours)
     const shipped = await fillOutbox({
       settings: { keep: 5, fullDays: 7, expireDays: 0 },
       folder: out,
@@ -43,7 +54,10 @@ async function link() {
       },
       onTrouble: (message) => troubles.push(message),
     })
-    if (shipped !== null) files.push(shipped.file)
+    if (shipped !== null) {
+      files.push(shipped.file)
+      receipts.push(shipped.receipts)
+    }
     return shipped && `${shipped.sequence} ${shipped.file.replace(/^patchmirror-[\da-f]{8}-\d{8}-|\.dated-[^.]+/g, '')}`
   }
   return {
@@ -51,6 +65,7 @@ async function link() {
     inbox,
     there,
     troubles,
+    receipts,
     files,
     clock,
     meanwhile,
@@ -58,9 +73,14 @@ async function link() {
     settled,
     importer,
     fill,
-    change: (count = 3): Promise<string | null> => {
-      bench.sandbox.feed.change(count)
+    change: (): Promise<string | null> => {
+      bench.sandbox.feed.change(3)
       return fill()
+    },
+    /** Changes what is mirrored, and fills no outbox. */
+    changeAlone: (): Promise<void> => {
+      bench.sandbox.feed.change(3)
+      return sync()
     },
     /** Carries the newest file down, and what is in the inbox is imported. */
     down: async (looking = look): Promise<void> => {
@@ -196,9 +216,7 @@ test('a thin delta whose base is forgotten meanwhile is replaced by a whole one 
   expect(await change()).toBe('3 delta.bundle.zip')
   meanwhile.run = () => undefined
   expect(troubles).toEqual([
-    expect.stringMatching(
-      /^outbox: bundle 3 is a whole delta, since a thin one could not be made: 2 was exported, but/,
-    ),
+    expect.stringMatching(/^outbox: bundle 3 is whole: a thin one could not be made: 2 was exported, but/),
   ])
   expect(await change()).toBe('4 delta.bundle.zip')
   expect(troubles).toHaveLength(1)
@@ -229,6 +247,66 @@ test('what fails a delta of any form stays the failure of its export', async () 
   expect(troubles).toEqual([])
   expect(readdirSync(out).filter((name) => name.includes('delta'))).toEqual([])
   expect(await fill()).toBe('2 delta.bundle.thin')
+})
+
+/** Runs the thread of the daemon until it has filled an outbox; returns what it says of it. */
+async function runThread(dir: string, out: string): Promise<BoxesStatus> {
+  const key = join(folder(), 'key.pem')
+  createKeyFiles(key)
+  const named = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_BUNDLE_OUTBOX: out, PATCHMIRROR_BUNDLE_SIGNING_KEYS: key }
+  const env = { ...named, PATCHMIRROR_BUNDLE_FULL_DAYS: '90' } // the sandbox is weeks behind
+  const none = (): void => undefined
+  const told = { onSettled: none, onShipped: none, onFault: none }
+  const thread = startBoxesThread({
+    config: loadQuick({ cwd: dir, env }).config,
+    version: 'test',
+    offline: true,
+    ...told,
+  })
+  await expect.poll(() => thread.status().outbox?.last ?? null, { timeout: 20_000 }).not.toBeNull()
+  await thread.close()
+  return thread.status()
+}
+
+test('the status says what receipts made of the last delta, and which of them', async () => {
+  const { fill, change, changeAlone, down, up, out, inbox, dir, receipts, troubles } = await link()
+  await fill()
+  await down()
+  await change()
+  up()
+  const [receipt = ''] = receiptsIn(out)
+  copyFileSync(join(out, receipt), join(out, 'gone.need'))
+  await change()
+  await down()
+  up()
+  await change()
+  for (const name of ['a', 'b', 'c']) copyFileSync(join(out, receipt), join(out, `${name}.need`))
+  await change()
+  rmSync(join(out, 'gone.need'))
+  await down()
+  for (const name of [receipt, 'a.need', 'b.need', 'c.need']) copyFileSync(join(inbox, receipt), join(out, name))
+  await change()
+  const other = { ...headerOf(out), digest: '0'.repeat(64) }
+  writeFileSync(join(out, 'a.need'), gzipSync(`${JSON.stringify(other)}\n`))
+  await change()
+  expect(receipts).toEqual([
+    null, // a full bundle
+    null, // no receipt
+    `whole: bundle 2 was sent last; the receipt gone.need names bundle 1, the receipt ${receipt} names bundle 1`,
+    'whole: bundle 3 was sent last; the receipt gone.need names bundle 1',
+    expect.stringMatching(/^whole: bundle 4 .+; the receipt gone\.need names bundle 1, .+ names bundle 3 and 2 more$/),
+    'thin: 4 receipts name bundle 5, which was sent last',
+    expect.stringMatching(/^whole: bundle 6 .+; the receipt a\.need names an unknown state, .+ bundle 5 and 1 more$/),
+  ])
+  expect(troubles).toEqual([])
+  writeFileSync(join(out, 'a.need'), 'no receipt')
+  await changeAlone()
+  const boxes = await runThread(dir, out)
+  expect(faultsBy(BOXES, boxes)).toEqual([])
+  const [line = ''] = describeBoxes({ boxes } as Status)
+  expect(line).toMatch(
+    /^outbox: bundle 8 \(delta\) on .+, whole: the receipt \[outbox\]\/a\.need cannot be read \(.+\): remove it/,
+  )
 })
 
 test('a target that was restored says so by its receipt, and gets a whole delta', async () => {

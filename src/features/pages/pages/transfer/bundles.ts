@@ -42,6 +42,7 @@ function outboxRows({ now }: PageCall, outbox: BoxesStatus['outbox']): Rows {
         ? plain('none since the start')
         : [plain(`${last.kind} ${last.sequence}`), code(last.file), size(last.bytes), time(last.at, now)],
     ],
+    ...(last === null || last.receipts === null ? [] : ([['receipts', plain(last.receipts, 1000)]] satisfies Rows)),
   ]
 }
 
