@@ -53,7 +53,8 @@ async function boxes(world: DoctorWorld, config: Config): Promise<Finding> {
     if (path === null) return []
     const fault = folderFault(path)
     if (fault === null) return [fine(`${path} (${setting}) can be read and written`)]
-    const action = `Make ${setting} a folder that this user may read and write.`
+    const first = fault === GONE ? 'Mount its medium, or make' : 'Make'
+    const action = `${first} ${setting} a folder that this user may read and write.`
     return [failure(`${path} (${setting}) ${fault}`, action)]
   })
   if (tag !== null)
@@ -63,6 +64,8 @@ async function boxes(world: DoctorWorld, config: Config): Promise<Finding> {
   return worst(findings, skipped('neither bundle.inbox nor bundle.outbox is set'))
 }
 
+const GONE = 'does not exist'
+
 function folderFault(path: string): string | null {
   try {
     if (!statSync(path).isDirectory()) return 'is not a folder'
@@ -70,7 +73,7 @@ function folderFault(path: string): string | null {
     return null
   } catch (error) {
     const code = systemCode(error)
-    return code === 'ENOENT' ? 'does not exist' : `cannot be read and written (${code ?? 'unknown'})`
+    return code === 'ENOENT' ? GONE : `cannot be read and written (${code ?? 'unknown'})`
   }
 }
 

@@ -87,12 +87,12 @@ function openInbox(
   { onArriving, isEnding }: { readonly onArriving: () => void; readonly isEnding: () => boolean },
 ): Inbox {
   const { keys, revoked } = trustOf(config, { allowUnsigned: false, now: Date.now })
+  const tag = watchedTag(config.bundle)
   try {
-    makeFolder(folder)
+    if (tag !== null || !hasImportedFromInbox(config.data.dir)) makeFolder(folder)
   } catch {
     // The first scan reports what is wrong with the folder.
   }
-  const tag = watchedTag(config.bundle)
   return createInboxImporter({
     folder,
     dataDir: config.data.dir,
@@ -116,6 +116,24 @@ function openInbox(
     onSettled: (settled) => send({ type: 'settled', settled }),
     onTrouble: (message) => send({ type: 'fault', message }),
   })
+}
+
+/** Reports whether the last imports had one from an inbox: a folder that is not there then is of a medium that is not mounted. */
+function hasImportedFromInbox(dataDir: string): boolean {
+  const db = openReader(dataDir)
+  if (db === null) return false
+  try {
+    const imports = createReads(db).runs.findRuns({
+      before: Infinity,
+      source: '',
+      kind: 'import',
+      state: '',
+      limit: 100,
+    })
+    return imports.some(({ trigger }) => trigger === 'inbox')
+  } finally {
+    db.close()
+  }
 }
 
 /** Writes a receipt of what is stored now: a restored mirror has less than its last one says. */

@@ -167,7 +167,8 @@ interface Trouble {
 function describeFault(error: unknown, folder: string): Trouble {
   if (error instanceof MirrorError) return { code: error.code, message: `inbox: ${error.message}` }
   const code = systemCode(error) ?? 'it cannot be read'
-  return { code, message: `the inbox ${folder} cannot be read (${code})` }
+  const next = code === 'ENOENT' ? ': mount its medium, or make the folder' : ''
+  return { code, message: `the inbox ${folder} cannot be read (${code})${next}` }
 }
 
 /** Brings what else is to arrive, and knows what it brings now. */

@@ -10,7 +10,7 @@ export function describeArrivals(config: Config): string[] {
   try {
     return listArrivals(folder).map(({ name }) => `inbox: ${name} waits: no daemon answers that would look at it`)
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return [] // the daemon makes it
+    if (systemCode(error) === 'ENOENT') return [] // a daemon makes it, or reports that it is gone
     return [`inbox: it cannot be looked into: ${messageOf(error)}`]
   }
 }

@@ -447,7 +447,7 @@ describe('the inbox', () => {
     const { inbox, troubles, look } = watch(box, below())
     await look()
     expect(inbox.status().problem).toBe('ENOENT')
-    expect(troubles).toEqual([`the inbox ${box} cannot be read (ENOENT)`])
+    expect(troubles).toEqual([`the inbox ${box} cannot be read (ENOENT): mount its medium, or make the folder`])
     mkdirSync(box)
     await look()
     expect(inbox.status().problem).toBeNull()

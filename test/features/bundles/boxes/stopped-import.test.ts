@@ -1,4 +1,13 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished } from 'vitest'
 import { createTries } from '../../../../src/features/bundles/boxes/crash-counter.ts'
@@ -30,6 +39,7 @@ async function openCase() {
   }
   const { config } = loadQuick({ cwd: data, env })
   const settled: ImportResult[] = []
+  const faults: string[] = []
   const start = () =>
     startBoxesThread({
       config,
@@ -37,9 +47,9 @@ async function openCase() {
       offline: false,
       onSettled: (one) => settled.push(one),
       onShipped: () => undefined,
-      onFault: () => undefined,
+      onFault: (message) => faults.push(message),
     })
-  return { data, start, settled }
+  return { data, inbox, start, settled, faults }
 }
 
 /** The counts of attempts as they are noted; null: none are. */
@@ -84,6 +94,26 @@ describe('a stop of the daemon', () => {
     await expect.poll(() => settled, { timeout: 20_000 }).toMatchObject([{ outcome: 'imported' }])
     await thread.close()
   })
+})
+
+longTest('a start makes the folder of an inbox that nothing was imported from yet, and no other one', async () => {
+  const { inbox, start, settled, faults } = await openCase()
+  const aside = join(folder(), 'aside')
+  renameSync(inbox, aside)
+  const first = start()
+  await expect.poll(() => existsSync(inbox), { timeout: 20_000 }).toBe(true)
+  for (const name of readdirSync(aside)) copyFileSync(join(aside, name), join(inbox, name))
+  await expect.poll(() => settled, { timeout: 20_000 }).toMatchObject([{ outcome: 'imported' }])
+  await first.close()
+  expect(faults).toEqual([])
+  rmSync(inbox, { recursive: true })
+  const second = start()
+  await expect.poll(() => second.status().inbox?.problem, { timeout: 20_000 }).toBe('ENOENT')
+  expect(faults).toEqual([`the inbox ${inbox} cannot be read (ENOENT): mount its medium, or make the folder`])
+  expect(existsSync(inbox)).toBe(false)
+  mkdirSync(inbox)
+  await expect.poll(() => second.status().inbox?.problem, { timeout: 20_000 }).toBeNull()
+  await second.close()
 })
 
 test('counts of another shape are none, and the next ones replace them', () => {
