@@ -1,6 +1,6 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { PRIVATE_FILE } from '../../../base/files.ts'
+import { replacePrivateFile } from '../../../base/files.ts'
 import { integerField, readNote, recordOf } from '../../../base/json/shapes.ts'
 
 /** Counts attempts with inbox bundles that never ended, since the process crashed or was killed. */
@@ -26,7 +26,8 @@ export interface Attempt {
 const MOST = 2
 
 /**
- * Stores the counts in a file of the data folder, since the database may be what cannot be written. `onAttempt` is called with
+ * Stores the counts in a file of the data folder, since the database may be what cannot be written; a kill leaves the old ones or the
+ * new ones. `onAttempt` is called with
  * each attempt that begins, and with null when it ends.
  */
 export function createTries(dataDir: string, onAttempt: (attempt: Attempt | null) => void = () => undefined): Tries {
@@ -37,7 +38,7 @@ export function createTries(dataDir: string, onAttempt: (attempt: Attempt | null
     else counts.set(bundle, count)
     try {
       if (counts.size === 0) rmSync(path, { force: true })
-      else writeFileSync(path, JSON.stringify(Object.fromEntries(counts)), { mode: PRIVATE_FILE })
+      else replacePrivateFile(path, JSON.stringify(Object.fromEntries(counts)))
     } catch {
       // If the folder is not writable, the import itself fails.
     }

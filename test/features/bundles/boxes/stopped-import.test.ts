@@ -1,6 +1,7 @@
 import {
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readFileSync,
   readdirSync,
@@ -114,6 +115,17 @@ longTest('a start makes the folder of an inbox that nothing was imported from ye
   mkdirSync(inbox)
   await expect.poll(() => second.status().inbox?.problem, { timeout: 20_000 }).toBeNull()
   await second.close()
+})
+
+test('counts are replaced by a new file: the old one keeps its content', () => {
+  const data = folder()
+  createTries(data).begin('a.zip 1')
+  const old = join(data, 'old')
+  linkSync(join(data, 'inbox-tries.json'), old)
+  createTries(data).begin('b.zip 1')
+  expect(JSON.parse(readFileSync(old, 'utf8'))).toEqual({ 'a.zip 1': 1 })
+  expect(noted(data)).toEqual({ 'a.zip 1': 1, 'b.zip 1': 1 })
+  expect(readdirSync(data).sort()).toEqual(['inbox-tries.json', 'old'])
 })
 
 test('counts of another shape are none, and the next ones replace them', () => {
