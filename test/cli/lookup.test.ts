@@ -364,7 +364,9 @@ describe('match', () => {
         code: 3,
         err: expect.stringContaining(why) as string,
       })
-      expect((await ask('match', of)).code).toBe(0)
+      expect(await ask('match', of)).toMatchObject({ code: 0, out: expect.stringContaining(why) as string })
+      for (const form of [['--json'], ['--format', 'sarif'], ['--format', 'cyclonedx']])
+        expect((await ask('match', of, ...form)).out).toContain(why)
     }
     const clean = file('clean.json', {
       bomFormat: 'CycloneDX',
@@ -511,7 +513,7 @@ describe('match', () => {
       components: [],
     })
     const { out } = await ask('match', forged)
-    expect(out).toMatch(/^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, no findings\n\nosv: /)
+    expect(out).toMatch(/^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, no findings\n\nthe SBOM has no components: .*\n\nosv: /)
   })
 
   test('exits with 2 for what is no SBOM or no option, and with 3 where the index is missing', async () => {

@@ -6,6 +6,9 @@ import type { MatchPatches } from './judging/finding.ts'
 import type { MatchGap, MatchSnapshot, MatchVex } from './result.ts'
 
 interface JudgedBy {
+  /** Packages of the SBOM, and those of them that were judged, completely or in part. */
+  readonly packages: number
+  readonly judged: number
   readonly snapshot: MatchSnapshot
   readonly vex: MatchVex
   readonly patches: MatchPatches
@@ -22,6 +25,7 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
   const { snapshot, vex, patches } = by
   const isVexAhead = vex.asOf !== null && ageSecondsOf(Date.parse(vex.asOf), now) === null
   const gaps: readonly [MatchGap['code'], string | null][] = [
+    ['components', by.judged > 0 ? null : describeUnjudged(by.packages)],
     ['age', snapshot.ageSeconds === null ? `the records are dated ${snapshot.asOf}, ${NO_AGE}` : null],
     ['records', describeMissing('osv', snapshot)],
     ['records', describeScope(snapshot.scope, by.partEcosystems)],
@@ -32,6 +36,11 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
     ['release', describeReleases(by.unreadReleases)],
   ]
   return gaps.flatMap(([code, reason]) => (reason === null ? [] : [{ code, reason }]))
+}
+
+function describeUnjudged(packages: number): string {
+  const what = packages === 0 ? 'has no components' : 'has no component that could be judged'
+  return `the SBOM ${what}: nothing is known about its vulnerabilities`
 }
 
 /** Releases that are named in a text. */

@@ -13,7 +13,7 @@ import type { Views } from '../scanners/store/reads.ts'
 import { createByteLimit, judgeComponents } from './judging/judge.ts'
 import { judgeSourceOf } from './judging/package-source.ts'
 import { isFixable, joinPatches, patchesNotApplied } from './judging/patches.ts'
-import type { MatchFinding } from './judging/finding.ts'
+import { type MatchFinding, isPartlyJudged } from './judging/finding.ts'
 import { gapsOf } from './gaps.ts'
 import type { MatchResult, MatchSnapshot, MatchVex } from './result.ts'
 import type { InputSbom } from '../../documents/sboms/sbom.ts'
@@ -118,7 +118,9 @@ async function matchSbom(
     ...countFindings(findings),
     suppressed: suppressed.length,
   }
-  const gaps = gapsOf({ snapshot, vex, patches, systems, unreadReleases, partEcosystems }, now)
+  const unjudged = notJudged.filter((one) => !isPartlyJudged(one)).length
+  const judgedBy = { packages, judged: packages - unjudged, snapshot, vex, patches, systems, unreadReleases }
+  const gaps = gapsOf({ ...judgedBy, partEcosystems }, now)
   return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps }
 }
 

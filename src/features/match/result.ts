@@ -38,8 +38,11 @@ export interface MatchSnapshot extends MissingParts {
 
 /** What this mirror does not know, so that findings may be missing or wrong. */
 export interface MatchGap {
-  /** `age` and `records` are about all findings, `vex` about what it rules out, `patches` about what is fixable, `release` about what is found too much. */
-  readonly code: 'age' | 'records' | 'vex' | 'patches' | 'release'
+  /**
+   * `components`: no component was judged. `age` and `records` are about all findings, `vex` about what it rules out, `patches` about what is
+   * fixable, `release` about what is found too much.
+   */
+  readonly code: 'components' | 'age' | 'records' | 'vex' | 'patches' | 'release'
   readonly reason: string
 }
 

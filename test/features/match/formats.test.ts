@@ -214,7 +214,7 @@ test('a SARIF report has a rule for each vulnerability and a result for each fin
   expect(new Set(prints).size).toBe(5)
 })
 
-const NOTHING_NAMED = { systems: [], unreadReleases: [], partEcosystems: [] }
+const NOTHING_NAMED = { packages: 1, judged: 1, systems: [], unreadReleases: [], partEcosystems: [] }
 
 test('VEX that is dated later than the clock is a gap, also where the records are not', () => {
   const now = Date.parse('2026-07-02T00:00:00Z')
@@ -291,6 +291,18 @@ test('every format says by which source package a finding was found, and of how 
     expect(text).toContain('1 package was judged by its binary name only')
     expect(text).toContain('3 packages were judged by the records of Red Hat, and VEX about its packages')
   }
+})
+
+test('an SBOM of which no component was judged has a gap', () => {
+  const reasonOf = (packages: number) => gapsOf({ ...RESULT, ...NOTHING_NAMED, packages, judged: 0 }, 0)
+  expect(reasonOf(0)).toContainEqual({
+    code: 'components',
+    reason: expect.stringContaining('has no components') as string,
+  })
+  expect(reasonOf(2)).toContainEqual({
+    code: 'components',
+    reason: expect.stringContaining('has no component that could be judged') as string,
+  })
 })
 
 test('operating systems that contradict each other, and releases that are not known, are gaps', () => {

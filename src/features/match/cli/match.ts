@@ -9,10 +9,9 @@ import {
   type MatchPatches,
   type NotJudged,
   type SuppressedFinding,
-  isPartlyJudged,
   isUnjudged,
 } from '../judging/finding.ts'
-import type { MatchResult, MatchSnapshot, MatchVex } from '../result.ts'
+import type { MatchGap, MatchResult, MatchSnapshot, MatchVex } from '../result.ts'
 import { sarifReport } from '../sarif.ts'
 import { vulnerabilityReport } from '../vdr.ts'
 import { buildPackageIndex } from '../../lookup/package-index.ts'
@@ -152,11 +151,10 @@ function warnUnknown(failOn: string | undefined, { counts }: MatchResult): void 
 }
 
 /** Says that nothing is known of an SBOM in which no component was judged, and returns whether it is so. */
-function warnUnjudged({ counts, notJudged }: MatchResult): boolean {
-  const partly = notJudged.filter(isPartlyJudged).length
-  if (counts.packages > counts.notJudged - partly) return false
-  const what = counts.packages === 0 ? 'has no components' : 'has no component that could be judged'
-  warn(`the SBOM ${what}: nothing is known about its vulnerabilities`)
+function warnUnjudged({ gaps }: MatchResult): boolean {
+  const unjudged = gaps.find(({ code }) => code === 'components')
+  if (unjudged === undefined) return false
+  warn(unjudged.reason)
   return true
 }
 
@@ -167,6 +165,7 @@ function warnGaps(
   failsOn: (finding: MatchFinding) => boolean,
 ): boolean {
   const decides = {
+    components: false, // said apart: warnUnjudged
     age: true,
     records: true,
     vex: suppressed.some(failsOn),
@@ -221,10 +220,13 @@ function matchLines(result: MatchResult, config: Config, now: number): string[] 
   ]
 }
 
-/** Says of how many packages less was known, and of which release it is not clear. */
+/** Gaps that stand below the findings; the others are said by the lines of the snapshot, of VEX and of patches. */
+const NOTED: ReadonlySet<MatchGap['code']> = new Set(['components', 'release'])
+
+/** Says that nothing was judged, of how many packages less was known, and of which release it is not clear. */
 function noteLines(result: MatchResult): string[] {
-  const releases = result.gaps.flatMap(({ code, reason }) => (code === 'release' ? [reason] : []))
-  const notes = [...notesOf(result), ...releases]
+  const noted = result.gaps.flatMap(({ code, reason }) => (NOTED.has(code) ? [reason] : []))
+  const notes = [...notesOf(result), ...noted]
   return notes.length === 0 ? [] : ['', ...notes]
 }
 
