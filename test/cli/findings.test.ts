@@ -1,13 +1,14 @@
 import { packageWords } from '../../src/store/findings/words.ts'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { affecting, componentsOf, openFindingsBench } from '../features/findings/fixtures.ts'
 import { HOUR_MS, toIso } from '../../src/base/time.ts'
 import { closeFindings, openFindings } from '../../src/store/findings/database.ts'
 import { openWriter } from '../../src/store/database/open.ts'
 import { commandHost } from '../support/hosted.ts'
 import { createBench } from '../support/mirror.ts'
+import { longTest, test } from '../support/tables.ts'
 
 const run = commandHost()
 
@@ -213,7 +214,7 @@ test('show names the tags of all records that have a CVE as another id', async (
   expect(out).toMatch(/\nT-1 .*\nT-2 .*\n\n\d of \d+ judged tags? ha(s|ve) it\ntag +package +version +with a fix\n\S+ /)
 })
 
-test('findings of a tag that was removed says when, and what changed in it before, by its name', async () => {
+longTest('findings of a tag that was removed says when, and what changed in it before, by its name', async () => {
   const bench = await openFindingsBench()
   const { dir } = bench
   await bench.crawl()

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { pino } from 'pino'
 import { createProgram } from '../../src/cli/program.ts'
 import { verbsOf } from '../../src/cli/verbs.ts'
@@ -11,8 +11,9 @@ import { openWorld } from '../support/daemons.ts'
 import { TEST_KEY, bearer } from '../support/keys.ts'
 import { EVENT, SECRET, signed } from '../webhooks/signing.ts'
 import { seconds } from '../webhooks/daemons.ts'
+import { longTest, test } from '../support/tables.ts'
 
-test('a program without any feature starts, mirrors, serves, and receives webhooks', async () => {
+longTest('a program without any feature starts, mirrors, serves, and receives webhooks', async () => {
   const world = await openWorld({ records: 3, large: 0, service: { images: 1, tags: 1 } }, catalogEnv)
   onTestFinished(() => world.close())
   const env = { ...world.env, PATCHMIRROR_SERVER_KEYS: TEST_KEY, PATCHMIRROR_WEBHOOKS_SECRETS: SECRET }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { problemsOf } from '../../src/server/status/problems.ts'
 import { buildStatus } from '../../src/server/status/report.ts'
 import type { ScrubOptions } from '../../src/daemon/verification/scrub.ts'
@@ -6,6 +6,7 @@ import { activeSources } from '../../src/base/domain/sources.ts'
 import { readLastVerification } from '../../src/store/last-verification.ts'
 import type { Bench } from '../support/mirror.ts'
 import { flip, scrubOf, scrubbedBench } from '../support/scrub.ts'
+import { longTest, test } from '../support/tables.ts'
 
 function statusOf({ config, store }: Bench) {
   const reads = store as unknown as Parameters<typeof buildStatus>[0]['reads'] // the writer has all reads
@@ -37,7 +38,7 @@ test('damage that nothing here can fetch again is a problem until a verification
   expect(codes()).not.toContain('damaged')
 })
 
-test('a verification waits while a run is in progress', async () => {
+longTest('a verification waits while a run is in progress', async () => {
   const made = await scrubbedBench()
   let asked = 0
   const readLatestRun = () => (++asked > 12 ? null : { state: 'running' })

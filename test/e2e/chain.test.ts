@@ -98,7 +98,7 @@ test('what the scope of the upper mirror leaves out is not taken for what the se
   expect(served.out).toMatch(/sbom .* upstream answered 404 .*; upstream is a mirror, and may lack it/)
 })
 
-test('a mirror of a mirror keeps what the upper one does not list any more because it lacks it', async () => {
+longTest('a mirror of a mirror keeps what the upper one does not list any more because it lacks it', async () => {
   expect((await world.patchmirror('sync', 'osv')).code).toBe(0)
   const whole = await world.host({ LIMIT_SYNC_CATCH_UP: 'false' })
   expect((await lower(whole.url, 'sync', 'osv')).code).toBe(0)
@@ -164,7 +164,7 @@ longTest(
   },
 )
 
-test('a mirror of a mirror keeps what is newer than the data of the upper one', async () => {
+longTest('a mirror of a mirror keeps what is newer than the data of the upper one', async () => {
   expect((await world.patchmirror('sync')).code).toBe(0)
   const backup = join(world.dir, 'backup')
   cpSync(world.data, backup, { recursive: true })

@@ -25,25 +25,30 @@ const WRITES = [
   ['doctor', '--data', '--repair'],
 ]
 
-test('no command makes a new mirror.db under a daemon whose own was deleted, and each says what to do', async () => {
-  const world = await filled()
-  const daemon = await world.host(QUIET)
-  const path = databasePath(world.data)
-  renameSync(path, join(world.dir, 'moved'))
-  for (const args of WRITES) {
-    const { code, err } = await world.patchmirror(...args)
-    expect([args, code === 0, err]).toEqual([args, false, expect.stringMatching(/Without one, stop the daemon/)])
-    expect(existsSync(path)).toBe(false)
-  }
-  await daemon.said(/the file is not there any more\)\. If there is a backup.*start it again/)
-  const { code, out } = await world.patchmirror('status')
-  expect(code).toBe(1)
-  expect(out).toMatch(/mirror\.db is damaged \(the file is not there any more\)\. If there is a backup.*start it again/)
-  expect(out).not.toContain('the log says what to do')
-  expect((await world.patchmirror('doctor')).out).toMatch(/the file is not there any more/)
-  renameSync(join(world.dir, 'moved'), path)
-  expect(await world.patchmirror('sync', 'osv')).toMatchObject({ code: 0 })
-})
+longTest(
+  'no command makes a new mirror.db under a daemon whose own was deleted, and each says what to do',
+  async () => {
+    const world = await filled()
+    const daemon = await world.host(QUIET)
+    const path = databasePath(world.data)
+    renameSync(path, join(world.dir, 'moved'))
+    for (const args of WRITES) {
+      const { code, err } = await world.patchmirror(...args)
+      expect([args, code === 0, err]).toEqual([args, false, expect.stringMatching(/Without one, stop the daemon/)])
+      expect(existsSync(path)).toBe(false)
+    }
+    await daemon.said(/the file is not there any more\)\. If there is a backup.*start it again/)
+    const { code, out } = await world.patchmirror('status')
+    expect(code).toBe(1)
+    expect(out).toMatch(
+      /mirror\.db is damaged \(the file is not there any more\)\. If there is a backup.*start it again/,
+    )
+    expect(out).not.toContain('the log says what to do')
+    expect((await world.patchmirror('doctor')).out).toMatch(/the file is not there any more/)
+    renameSync(join(world.dir, 'moved'), path)
+    expect(await world.patchmirror('sync', 'osv')).toMatchObject({ code: 0 })
+  },
+)
 
 longTest('a daemon whose mirror.db was replaced by another stays damaged, and no command writes to that', async () => {
   const world = await filled()

@@ -99,7 +99,7 @@ describe('patchmirror serve', () => {
     expect([asJson.code, JSON.parse(asJson.out)]).toEqual([1, expect.objectContaining({ ready: false })])
   })
 
-  test('makes a derived archive that is missing again, the same to the byte', async () => {
+  longTest('makes a derived archive that is missing again, the same to the byte', async () => {
     expect((await world.patchmirror('sync')).code).toBe(0)
     const derived = join(world.data, 'derived')
     const [file = ''] = readdirSync(derived).filter((name) => name.endsWith('.zip'))

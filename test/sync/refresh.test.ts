@@ -38,7 +38,7 @@ describe('a refresh', () => {
     },
   )
 
-  test('drops the documents that a changed tag no longer links to, and no others', async () => {
+  longTest('drops the documents that a changed tag no longer links to, and no others', async () => {
     const made = await mirrored({ ...SMALL, tags: 2 })
     const { service } = made.sandbox
     const [tag = ''] = service.ids('tags')
@@ -216,7 +216,7 @@ longTest('artifacts that are published later than their tag are fetched by a syn
 })
 
 describe('an incomplete refresh', () => {
-  test('fails and changes nothing while upstream is down', async () => {
+  longTest('fails and changes nothing while upstream is down', async () => {
     const made = await mirrored(WIDE)
     const tag = made.sandbox.service.addTag()
     const before = contentsOf(made.dir)

@@ -97,29 +97,32 @@ describe('a daemon that receives webhooks', () => {
     await expect.poll(statusNow).not.toContain(words)
   })
 
-  test('says after a restart that it knows of refusals since the start alone, and of none while it does not run', async () => {
-    const { port, dir, agent } = await startDaemon()
-    const words = async (at: number): Promise<string | undefined> => {
-      const env = {
-        PATCHMIRROR_DATA_DIR: dir,
-        PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${at}`,
-        PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
+  longTest(
+    'says after a restart that it knows of refusals since the start alone, and of none while it does not run',
+    async () => {
+      const { port, dir, agent } = await startDaemon()
+      const words = async (at: number): Promise<string | undefined> => {
+        const env = {
+          PATCHMIRROR_DATA_DIR: dir,
+          PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${at}`,
+          PATCHMIRROR_WEBHOOKS_SECRETS: SECRET,
+        }
+        return /last refused.*/.exec((await run(['status'], env, dir)).out)?.[0]
       }
-      return /last refused.*/.exec((await run(['status'], env, dir)).out)?.[0]
-    }
-    expect((await deliver(port)).status).toBe(202)
-    expect((await deliver(port, { id: 'evt.2' })).status).toBe(401)
-    expect(await words(port)).toMatch(/^last refused 20.* \(header_id\)$/)
-    await agent.close()
-    expect(await words(port)).toBe('last refused: not known')
-    const again = await startDaemon({ PATCHMIRROR_SERVER_KEYS: TEST_KEY }, dir)
-    const headers = { accept: 'text/html', authorization: `Basic ${btoa(`${TEST_KEY}:`)}` }
-    const page = await fetch(`http://127.0.0.1:${again.port}/-/ui/webhooks`, { headers })
-    expect(await page.text()).toMatch(/last refused<[^]{0,200}>none since the start</)
-    expect(await words(again.port)).toBe('last refused: none since the start')
-  })
+      expect((await deliver(port)).status).toBe(202)
+      expect((await deliver(port, { id: 'evt.2' })).status).toBe(401)
+      expect(await words(port)).toMatch(/^last refused 20.* \(header_id\)$/)
+      await agent.close()
+      expect(await words(port)).toBe('last refused: not known')
+      const again = await startDaemon({ PATCHMIRROR_SERVER_KEYS: TEST_KEY }, dir)
+      const headers = { accept: 'text/html', authorization: `Basic ${btoa(`${TEST_KEY}:`)}` }
+      const page = await fetch(`http://127.0.0.1:${again.port}/-/ui/webhooks`, { headers })
+      expect(await page.text()).toMatch(/last refused<[^]{0,200}>none since the start</)
+      expect(await words(again.port)).toBe('last refused: none since the start')
+    },
+  )
 
-  test('neither logs nor counts the probe of the doctor as refused, which finds the endpoint open', async () => {
+  longTest('neither logs nor counts the probe of the doctor as refused, which finds the endpoint open', async () => {
     const { port, dir, lines } = await startDaemon()
     const settings = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}` }
     const named = { PATCHMIRROR_SERVER_PUBLIC_URL: `http://127.0.0.1:${port}`, PATCHMIRROR_WEBHOOKS_SECRETS: SECRET }

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { readInputSbom } from '../../../src/documents/sboms/read.ts'
 import { SBOM_BOUNDS } from '../../../src/documents/sboms/sbom.ts'
+import { longTest, test } from '../../support/tables.ts'
 
 /** How a file of xz begins. */
 const XZ = Buffer.from('fd377a585a000004e6d6b446', 'hex')
@@ -240,7 +241,7 @@ test('what is no SBOM is refused with what is accepted', () => {
   expect(() => read(enveloped)).toThrow(/it is none/)
 })
 
-test('a package described by an SPDX document may have many package URLs', () => {
+longTest('a package described by an SPDX document may have many package URLs', () => {
   const externalRefs = Array.from({ length: 150_000 }, (_, at) => ({
     referenceType: 'purl',
     referenceLocator: `pkg:npm/a@${at}`,

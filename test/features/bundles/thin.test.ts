@@ -85,7 +85,7 @@ longTest(
   },
 )
 
-test('an inbox takes thin bundles in their order, and keeps one that comes before its base', async () => {
+longTest('an inbox takes thin bundles in their order, and keeps one that comes before its base', async () => {
   const all = await world()
   await changed(all)
   const { made, above, target, file, digest, below } = all

@@ -154,40 +154,46 @@ describe('the images of the catalog', () => {
     ])
   })
 
-  test('are all asked for at the times of catalog.schedule: what is new there is found, and what is gone is missing', async () => {
-    const one = await openCase()
-    one.has(one.first, one.second)
-    const daemon = watch(one)
-    await expect.poll(daemon.shown).toMatchObject({ there: 2, missing: 1 })
-    one.registry.manifests.clear()
-    one.has(one.third)
-    daemon.plan('* * * * * *')
-    await expect.poll(daemon.shown, { timeout: 20_000 }).toMatchObject({ there: 1, missing: 2 })
-    expect(one.asked().filter((digest) => digest === one.first).length).toBeGreaterThan(1)
-    one.registry.behave({ ping: 503 })
-    await expect.poll(daemon.shown, { timeout: 20_000 }).toMatchObject({ there: 0, missing: 0, unknown: 3 })
-  })
+  longTest(
+    'are all asked for at the times of catalog.schedule: what is new there is found, and what is gone is missing',
+    async () => {
+      const one = await openCase()
+      one.has(one.first, one.second)
+      const daemon = watch(one)
+      await expect.poll(daemon.shown).toMatchObject({ there: 2, missing: 1 })
+      one.registry.manifests.clear()
+      one.has(one.third)
+      daemon.plan('* * * * * *')
+      await expect.poll(daemon.shown, { timeout: 20_000 }).toMatchObject({ there: 1, missing: 2 })
+      expect(one.asked().filter((digest) => digest === one.first).length).toBeGreaterThan(1)
+      one.registry.behave({ ping: 503 })
+      await expect.poll(daemon.shown, { timeout: 20_000 }).toMatchObject({ there: 0, missing: 0, unknown: 3 })
+    },
+  )
 
-  test('are all asked for after a start where that was over an hour ago, however young the answers are', async () => {
-    const one = await openCase()
-    one.has(...one.digests)
-    const before = Date.now() - 2 * HOUR_MS
-    await one.check(before)
-    one.registry.manifests.clear()
-    const daemon = watch(one)
-    expect(daemon.shown()).toMatchObject({ there: 3, checkedAt: new Date(before).toJSON() })
-    await expect.poll(daemon.shown).toMatchObject({ there: 0, missing: 3 })
-    await daemon.close()
-    one.has(...one.digests)
-    await one.check(Date.now(), true)
-    one.registry.manifests.clear()
-    one.registry.seen.length = 0
-    const mark = registryNoteMark(one.bench.dir)
-    const soon = watch(one)
-    await expect.poll(() => registryNoteMark(one.bench.dir)).not.toBe(mark)
-    await expect.poll(soon.shown).toMatchObject({ there: 3, checking: false })
-    expect(one.registry.seen).toEqual([])
-  })
+  longTest(
+    'are all asked for after a start where that was over an hour ago, however young the answers are',
+    async () => {
+      const one = await openCase()
+      one.has(...one.digests)
+      const before = Date.now() - 2 * HOUR_MS
+      await one.check(before)
+      one.registry.manifests.clear()
+      const daemon = watch(one)
+      expect(daemon.shown()).toMatchObject({ there: 3, checkedAt: new Date(before).toJSON() })
+      await expect.poll(daemon.shown).toMatchObject({ there: 0, missing: 3 })
+      await daemon.close()
+      one.has(...one.digests)
+      await one.check(Date.now(), true)
+      one.registry.manifests.clear()
+      one.registry.seen.length = 0
+      const mark = registryNoteMark(one.bench.dir)
+      const soon = watch(one)
+      await expect.poll(() => registryNoteMark(one.bench.dir)).not.toBe(mark)
+      await expect.poll(soon.shown).toMatchObject({ there: 3, checking: false })
+      expect(one.registry.seen).toEqual([])
+    },
+  )
 
   test('are as old as the check that asked for all: one that asks for none, or for some, does not date them', async () => {
     const one = await openCase()
@@ -380,30 +386,33 @@ describe('a registry', () => {
     })
   })
 
-  test('that never answers is asked no more after a few requests, whatever the number of repositories', async () => {
-    const registry = await startRegistry({ own: () => true })
-    const env = { LIMIT_UPSTREAM_REQUEST_TIMEOUT_MS: '300', PATCHMIRROR_DATA_DIR: docker }
-    const { config } = loadQuick({ env, cwd: docker })
-    const many = Array.from({ length: 60 }, (_, at) => imageOf(`r${at}`, at))
-    const found = await checkImages(config, registry.host, many)
-    expect(found.size).toBe(60)
-    expect(registry.seen.length).toBeLessThanOrEqual(10)
-    const [, ...rest] = new Set([...found.values()].map((one) => ('why' in one ? one.why : one.is)))
-    expect(rest).toEqual([expect.stringMatching(/cannot be reached: .*300 ms.*; so for 3 requests in a row/)])
-    // An answer in between begins the count again.
-    let count = 0
-    registry.behave({
-      own: (url, response) => url !== '/v2/' && (++count % 3 !== 0 || response.writeHead(500).end() === response),
-    })
-    registry.seen.length = 0
-    const ofOne = many.slice(0, 6).map((image) => ({ ...image, repository: 'one' }))
-    const each = await checkImages(config, registry.host, ofOne)
-    expect(registry.seen.filter(({ method }) => method === 'HEAD')).toHaveLength(6)
-    const three = ['upstream_unreachable', 'upstream_unreachable', 'upstream_status']
-    expect([...each.values()].map((one) => ('code' in one ? one.code : one.is))).toEqual([...three, ...three])
-  })
+  longTest(
+    'that never answers is asked no more after a few requests, whatever the number of repositories',
+    async () => {
+      const registry = await startRegistry({ own: () => true })
+      const env = { LIMIT_UPSTREAM_REQUEST_TIMEOUT_MS: '300', PATCHMIRROR_DATA_DIR: docker }
+      const { config } = loadQuick({ env, cwd: docker })
+      const many = Array.from({ length: 60 }, (_, at) => imageOf(`r${at}`, at))
+      const found = await checkImages(config, registry.host, many)
+      expect(found.size).toBe(60)
+      expect(registry.seen.length).toBeLessThanOrEqual(10)
+      const [, ...rest] = new Set([...found.values()].map((one) => ('why' in one ? one.why : one.is)))
+      expect(rest).toEqual([expect.stringMatching(/cannot be reached: .*300 ms.*; so for 3 requests in a row/)])
+      // An answer in between begins the count again.
+      let count = 0
+      registry.behave({
+        own: (url, response) => url !== '/v2/' && (++count % 3 !== 0 || response.writeHead(500).end() === response),
+      })
+      registry.seen.length = 0
+      const ofOne = many.slice(0, 6).map((image) => ({ ...image, repository: 'one' }))
+      const each = await checkImages(config, registry.host, ofOne)
+      expect(registry.seen.filter(({ method }) => method === 'HEAD')).toHaveLength(6)
+      const three = ['upstream_unreachable', 'upstream_unreachable', 'upstream_status']
+      expect([...each.values()].map((one) => ('code' in one ? one.code : one.is))).toEqual([...three, ...three])
+    },
+  )
 
-  test('that wants a token gets the credential of its entry in the settings of Docker', async () => {
+  longTest('that wants a token gets the credential of its entry in the settings of Docker', async () => {
     const one = await openCase()
     one.has(one.first)
     one.registry.behave({ login: { user: 'ann', password: 'pw', scheme: 'bearer' } })

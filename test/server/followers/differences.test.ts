@@ -279,7 +279,7 @@ describe('/-/changes with differences', () => {
     ])
   })
 
-  test('does not compare a record with too many values, and ends a page with many differences', async () => {
+  longTest('does not compare a record with too many values, and ends a page with many differences', async () => {
     const versions = (...numbers: number[]) =>
       JSON.stringify({ affected: numbers.map((one) => ({ versions: [`${one}`] })) })
     const many = Array.from({ length: 20_000 }, (_, i) => i)

@@ -77,7 +77,7 @@ async function exportStates(bench: Bench, to: string, count: number, tick: () =>
   return states
 }
 
-test('bundles of a restored source mirror are refused until it has another identity', async () => {
+longTest('bundles of a restored source mirror are refused until it has another identity', async () => {
   let now = Date.now() - 100 * HOUR
   const bench = await above(() => now)
   const to = folder()

@@ -119,27 +119,30 @@ test('an artifact that is not what its digest says, or that no trusted key signe
   expect(all.inbox.status()).toMatchObject({ imported: 0, refused: 1, problem: null })
 })
 
-test('after a start what the tag names is judged again: keys or data may be others than when it was settled', async () => {
-  const all = await followed()
-  const other = keyPair(folder(), 'other')
-  await all.publish(other)
-  await all.look()
-  const untrusted = all.start()
-  await all.look(untrusted.inbox)
-  expect(untrusted.inbox.status()).toMatchObject({
-    refused: 1,
-    lastRefused: { why: expect.stringContaining('signed by') as string },
-  })
-  expect(readdirSync(join(all.box, 'refused'))).toHaveLength(2) // with its note
-  const trusted = all.start(all.mirror, { keys: [other] })
-  await all.look(trusted.inbox)
-  expect(trusted.settled).toMatchObject([{ outcome: 'imported' }])
-  const emptied = all.start(below(), { keys: [other] })
-  await all.look(emptied.inbox)
-  await all.look(emptied.inbox)
-  expect(emptied.settled).toMatchObject([{ outcome: 'imported' }])
-  expect(questions(all).filter((line) => line.startsWith('GET /v2/acme/mirror/blobs/'))).toHaveLength(1)
-})
+longTest(
+  'after a start what the tag names is judged again: keys or data may be others than when it was settled',
+  async () => {
+    const all = await followed()
+    const other = keyPair(folder(), 'other')
+    await all.publish(other)
+    await all.look()
+    const untrusted = all.start()
+    await all.look(untrusted.inbox)
+    expect(untrusted.inbox.status()).toMatchObject({
+      refused: 1,
+      lastRefused: { why: expect.stringContaining('signed by') as string },
+    })
+    expect(readdirSync(join(all.box, 'refused'))).toHaveLength(2) // with its note
+    const trusted = all.start(all.mirror, { keys: [other] })
+    await all.look(trusted.inbox)
+    expect(trusted.settled).toMatchObject([{ outcome: 'imported' }])
+    const emptied = all.start(below(), { keys: [other] })
+    await all.look(emptied.inbox)
+    await all.look(emptied.inbox)
+    expect(emptied.settled).toMatchObject([{ outcome: 'imported' }])
+    expect(questions(all).filter((line) => line.startsWith('GET /v2/acme/mirror/blobs/'))).toHaveLength(1)
+  },
+)
 
 longTest('an artifact that cannot be put into the folder leaves nothing of its download behind', async () => {
   const all = await followed()
@@ -196,34 +199,37 @@ longTest('a download is given up when the daemon stops, and leaves nothing', asy
   expect(all.inbox.status()).toMatchObject({ imported: 1 })
 })
 
-test('an artifact that waits for a bundle which the tag does not name is a problem, until that was imported by hand', async () => {
-  const all = await followed()
-  await all.publish()
-  await all.look()
-  const bench = await above()
-  const env = {
-    PATCHMIRROR_DATA_DIR: bench.dir,
-    PATCHMIRROR_BUNDLE_SIGNING_KEYS: signer().path,
-    DOCKER_CONFIG: folder(),
-  }
-  const change = async (place: string, options: Parameters<typeof exportCommand>[1]) => {
-    bench.sandbox.feed.change(1)
-    await bench.run('osv')
-    expect(await spoken(env, () => exportCommand(place, options))).toMatchObject({ code: 0 })
-  }
-  const skipped = join(folder(), 'skipped.zip')
-  await change(skipped, {})
-  const manifest = await inspectBundle([skipped])
-  await manifest.close()
-  const { sequence } = manifest.manifest
-  await change(all.place, { since: String(sequence) })
-  await all.look()
-  await all.look()
-  const waiting = `waiting for bundle ${sequence}, or a full one`
-  expect(all.inbox.status()).toMatchObject({ imported: 1, problem: 'not_ready', waiting: [{ why: waiting }] })
-  expect(all.troubles).toEqual([expect.stringMatching(new RegExp(`${waiting}, which the tag does not name: export`))])
-  const own = { PATCHMIRROR_DATA_DIR: all.mirror.dir, PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line }
-  expect(await spoken(own, () => importCommand([skipped], {}))).toMatchObject({ code: 0 })
-  for (let looks = 0; looks < 4; looks++) await all.look()
-  expect(all.inbox.status()).toMatchObject({ imported: 2, problem: null, waiting: [] })
-})
+longTest(
+  'an artifact that waits for a bundle which the tag does not name is a problem, until that was imported by hand',
+  async () => {
+    const all = await followed()
+    await all.publish()
+    await all.look()
+    const bench = await above()
+    const env = {
+      PATCHMIRROR_DATA_DIR: bench.dir,
+      PATCHMIRROR_BUNDLE_SIGNING_KEYS: signer().path,
+      DOCKER_CONFIG: folder(),
+    }
+    const change = async (place: string, options: Parameters<typeof exportCommand>[1]) => {
+      bench.sandbox.feed.change(1)
+      await bench.run('osv')
+      expect(await spoken(env, () => exportCommand(place, options))).toMatchObject({ code: 0 })
+    }
+    const skipped = join(folder(), 'skipped.zip')
+    await change(skipped, {})
+    const manifest = await inspectBundle([skipped])
+    await manifest.close()
+    const { sequence } = manifest.manifest
+    await change(all.place, { since: String(sequence) })
+    await all.look()
+    await all.look()
+    const waiting = `waiting for bundle ${sequence}, or a full one`
+    expect(all.inbox.status()).toMatchObject({ imported: 1, problem: 'not_ready', waiting: [{ why: waiting }] })
+    expect(all.troubles).toEqual([expect.stringMatching(new RegExp(`${waiting}, which the tag does not name: export`))])
+    const own = { PATCHMIRROR_DATA_DIR: all.mirror.dir, PATCHMIRROR_BUNDLE_TRUSTED_KEYS: signer().line }
+    expect(await spoken(own, () => importCommand([skipped], {}))).toMatchObject({ code: 0 })
+    for (let looks = 0; looks < 4; looks++) await all.look()
+    expect(all.inbox.status()).toMatchObject({ imported: 2, problem: null, waiting: [] })
+  },
+)

@@ -1,7 +1,7 @@
 import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import AdmZip from 'adm-zip'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { sha256Hex } from '../../../../src/base/digest.ts'
 import { SOURCES, type SourceName } from '../../../../src/base/domain/sources.ts'
 import { type ExportOptions, exportBundle } from '../../../../src/features/bundles/export/export.ts'
@@ -10,6 +10,7 @@ import { readSummary } from '../../../../src/store/replication/summary.ts'
 import { openWriter } from '../../../../src/store/database/open.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
 import { keyPair, plainExport, scratch } from '../fixtures.ts'
+import { longTest, test } from '../../../support/tables.ts'
 
 const folder = scratch()
 const key = keyPair(folder, 'key')
@@ -137,7 +138,7 @@ test('a delta has what differs from its bases, row by row, whatever was removed,
   await expectDelta(bench, 1, [first, second, third, fourth])
 })
 
-test('a delta is the same to the byte where the change log was deleted', async () => {
+longTest('a delta is the same to the byte where the change log was deleted', async () => {
   const bench = await mirror()
   await exportBundle(optionsFor(bench.dir))
   bench.sandbox.feed.change(20)

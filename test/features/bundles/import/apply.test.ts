@@ -63,7 +63,7 @@ async function needOf({ store, ...there }: Below): Promise<Buffer> {
 }
 
 describe('an imported delta', () => {
-  test('leads to the same catalog when items swap places, are removed and are added', async () => {
+  longTest('leads to the same catalog when items swap places, are removed and are added', async () => {
     const bench = await catalogAbove()
     const there = below()
     const to = folder()
