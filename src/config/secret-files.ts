@@ -46,25 +46,13 @@ export function followSecret<T>(
   }
   const reload = (): boolean => {
     seen = { mark: markOf(file), at: performance.now() }
-    let found: string
-    try {
-      found = secretText(file)
-    } catch (error) {
-      return refuse(`cannot be read (${briefReason(error, 'not a file name')})`)
-    }
-    if (found.trim() === '') return refuse('is empty')
-    if (found === text) {
-      complaint = null
-      return false
-    }
-    // The secret settings' checks look at nothing but the text.
-    const context = { cwd: '/', validateCron: () => true }
-    const result = setting.check(setting.fromText(found), context)
-    if ('fault' in result) return refuse(`contains a value that ${result.fault}`)
+    const read = readSecret(setting, file, text)
+    if ('fault' in read) return refuse(read.fault)
     complaint = null
-    text = found
-    const changed = JSON.stringify(result.value) !== JSON.stringify(value)
-    if (changed) value = result.value as typeof value // of the setting that the key names
+    if (read.text === text) return false
+    text = read.text
+    const changed = JSON.stringify(read.value) !== JSON.stringify(value)
+    if (changed) value = read.value as typeof value // of the setting that the key names
     return changed
   }
   return {
@@ -75,6 +63,40 @@ export function followSecret<T>(
     },
     reload,
   }
+}
+
+type Setting = (typeof SETTINGS)[number]['setting']
+
+/** Reads the file of a secret setting, or says what is wrong with it. The value is missing where the text is `known`. */
+function readSecret(
+  setting: Setting,
+  file: string,
+  known: string | null,
+): { readonly text: string; readonly value?: unknown } | { readonly fault: string } {
+  let text: string
+  try {
+    text = secretText(file)
+  } catch (error) {
+    return { fault: `cannot be read (${briefReason(error, 'not a file name')})` }
+  }
+  if (text.trim() === '') return { fault: 'is empty' }
+  if (text === known) return { text }
+  // The secret settings' checks look at nothing but the text.
+  const context = { cwd: '/', validateCron: () => true }
+  const result = setting.check(setting.fromText(text), context)
+  return 'fault' in result ? { fault: `contains a value that ${result.fault}` } : { text, value: result.value }
+}
+
+/** Returns what is wrong now with the files of secret settings: a start would fail by it. No text quotes a value. */
+export function faultsOfSecretFiles({ secretFiles = {} }: Pick<Config, 'secretFiles'>): {
+  readonly key: string
+  readonly fault: string
+}[] {
+  return SETTINGS.flatMap(({ key, setting }) => {
+    const file = secretFiles[key]
+    const read = file === undefined ? { text: '' } : readSecret(setting, file, null)
+    return 'fault' in read ? [{ key, fault: read.fault }] : []
+  })
 }
 
 /**

@@ -3,6 +3,7 @@ import { followNumbers } from '../store/restored.ts'
 import { catalogRoutes } from '../server/catalog/routes.ts'
 import { deliveryRoutes } from '../server/deliveries.ts'
 import { type MirrorServer, type ServerOptions, createServer } from '../server/server.ts'
+import { faultsOfSecretFiles } from '../config/secret-files.ts'
 import { createLiveConfig } from '../config/running/live.ts'
 import type { Config } from '../config/schema.ts'
 import { openAccount } from '../base/connections/account.ts'
@@ -112,7 +113,7 @@ async function start(options: Wired, on: Running): ReturnType<Agent['start']> {
   followServed(parts, on)
   const server = (on.server = createServer({
     ...serverOptions(options, reads, on),
-    ...threadHooks(thread),
+    onArchiveLost: () => thread.rebuildArchive(),
     ...pathsOf(webhooks, running, answersOf(features, options)),
     metrics: core.metrics,
     account: core.account,
@@ -122,6 +123,7 @@ async function start(options: Wired, on: Running): ReturnType<Agent['start']> {
       ...(gate !== null && { fleet: gate.status }),
       webhooks: webhooks.report,
       storage: core.storage.state,
+      secretFaults: () => faultsOfSecretFiles(config),
       instance: core.instance,
       progressOf: options.progressOf,
     },
@@ -231,13 +233,6 @@ function openReads(dataDir: string): PinnedReads {
   const opened = openPinnedReads(dataDir)
   if (opened === null) throw new MirrorError('internal', 'the database is not there')
   return opened
-}
-
-/** What the server asks of the sync thread. */
-function threadHooks(thread: SyncThread) {
-  return {
-    onArchiveLost: () => thread.rebuildArchive(),
-  }
 }
 
 /** The paths of all modules, those of the catalog last: they have what is left of its surfaces. */

@@ -1,7 +1,8 @@
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { afterReload, compareSettings, usedSettings } from '../../src/config/running/compare.ts'
 import { LIVE_KEYS, createLiveConfig } from '../../src/config/running/live.ts'
+import { faultsOfSecretFiles } from '../../src/config/secret-files.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { fileWith, load } from './loading.ts'
 
@@ -60,6 +61,22 @@ test('of the settings in use only digests are known that confirm no guess, and w
     restart: ['upstream.apiKey', 'upstream.proxy'],
   })
   expect(compareSettings(afterReload(used, next), next).reload).toEqual([])
+})
+
+test('the file of a secret that cannot be used any more is named with its fault, and no value', () => {
+  const file = fileWith('Xq7-first-of-the-keys-92')
+  const { config } = load({ env: { PATCHMIRROR_SERVER_KEYS_FILE: file } })
+  expect(faultsOfSecretFiles(config)).toEqual([])
+  writeFileSync(file, ' \n')
+  expect(faultsOfSecretFiles(config)).toEqual([{ key: 'server.keys', fault: 'is empty' }])
+  writeFileSync(file, 'Xq7')
+  expect(faultsOfSecretFiles(config)).toEqual([
+    { key: 'server.keys', fault: expect.stringMatching(/^contains a value that (?!.*Xq7)/) as string },
+  ])
+  rmSync(file)
+  expect(faultsOfSecretFiles(config)).toEqual([
+    { key: 'server.keys', fault: expect.stringContaining('there is no such file') as string },
+  ])
 })
 
 test('a secret in a file that the daemon follows differs by its file alone', () => {

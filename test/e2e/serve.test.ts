@@ -8,6 +8,7 @@ import { longTest, test } from '../support/tables.ts'
 
 interface StatusBody {
   sources: { name: string; nextRunAt: string }[]
+  problems: { code: string; text: string }[]
 }
 
 const command = commandHost()
@@ -212,6 +213,16 @@ describe('patchmirror serve', () => {
       await expect.poll(() => beside({})).not.toMatch(/the running daemon has another|is writing to this data folder/)
       expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
       expect(await status('Xq7-first-of-the-keys-92')).toBe(401)
+      const secretFaults = async (): Promise<unknown> => {
+        const { problems } = (await (await fetch(`${daemon.url}/-/status`)).json()) as StatusBody
+        return problems.flatMap(({ code, text }) => (code === 'secret_file' ? [text] : []))
+      }
+      expect(await secretFaults()).toEqual([])
+      writeFileSync(keyFile, '\n')
+      await expect.poll(secretFaults).toEqual(['the file of server.keys cannot be used'])
+      expect(await status('Xq7-second-of-the-keys-93')).not.toBe(401)
+      writeFileSync(keyFile, 'Xq7-second-of-the-keys-93\n')
+      await expect.poll(secretFaults).toEqual([])
       // Neither is applied: not the sound one either.
       writeFileSync(settingsFile, "sync: { maxAgeHours: many }\nosv: { schedule: '6 6 6 6 *' }\n")
       const refused = await command(['config', '--reload'], { ...world.env, ...more }, world.dir)

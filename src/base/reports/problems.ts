@@ -28,6 +28,7 @@ const PROBLEM_CODE = oneOf([
   'views',
   'findings',
   'damaged', // the last verification found what it could not heal
+  'secret_file', // of a setting, which cannot be used any more
   'signatures', // of artifacts that are published and not verified
 ])
 export type ProblemCode = TypeOf<typeof PROBLEM_CODE>

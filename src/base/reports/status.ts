@@ -15,7 +15,7 @@ import { FLEET } from './fleet.ts'
 import { REPORTED_PROBLEM } from './problems.ts'
 import { TAG_FINDINGS, VIEWS } from './scanners.ts'
 import { SOURCE_STATUS } from './sources.ts'
-import { STORAGE, VERIFIED } from './storage.ts'
+import { SECRET_FAULT, STORAGE, VERIFIED } from './storage.ts'
 import { BOXES, BUNDLE, EDGE_TARGET, IN_REGISTRY, RELAY_TARGET } from './transfer.ts'
 import { WEBHOOKS } from './webhooks.ts'
 
@@ -38,6 +38,8 @@ export const STATUS = object(
     bundle: brief(maybe(BUNDLE)),
     /** The last verification of all that is stored; null: none is known. */
     verified: optional(brief(maybe(VERIFIED))),
+    /** Files of secret settings that cannot be used any more. */
+    secretFaults: optional(brief(list(SECRET_FAULT))),
     /** State of webhooks, where a daemon receives them. */
     webhooks: optional(brief(WEBHOOKS)),
     /** What scanners read, where a daemon makes it. */

@@ -1,4 +1,4 @@
-import { COUNT, DATE, MAYBE_INTEGER, MAYBE_TEXT, TEXTS, type TypeOf, object, oneOf, optional } from '../schema.ts'
+import { COUNT, DATE, MAYBE_INTEGER, MAYBE_TEXT, TEXT, TEXTS, type TypeOf, object, oneOf, optional } from '../schema.ts'
 
 /**
  * Whether the data folder can be used: `full` when the disk is full, `damaged` when what is stored cannot be read, `failing`
@@ -16,6 +16,14 @@ export const STORAGE_MEMBERS = {
 /** State of the data folder. */
 export const STORAGE = object(STORAGE_MEMBERS)
 export type StorageState = TypeOf<typeof STORAGE>
+
+/** A file of a secret setting that cannot be used: the value that was read before stays in force. */
+export const SECRET_FAULT = object({
+  /** Of the setting. */
+  key: TEXT,
+  /** What is wrong, as the rest of a sentence; it quotes no value. */
+  fault: TEXT,
+})
 
 /** The last verification of all that is stored. */
 export const VERIFIED = object({

@@ -30,7 +30,7 @@ export function carriedChecks(world: DoctorWorld, config: Config): DoctorCheck[]
     {
       name: 'keys',
       title: 'keys and certificates',
-      needs: ['settings'],
+      needs: ['settings', 'database', 'schema'],
       run: () => keys(world, config),
     },
     {
@@ -80,7 +80,7 @@ function folderFault(path: string): string | null {
 /** How long before its end a certificate is reported. */
 const SOON_MS = 14 * DAY_MS
 
-function keys(world: DoctorWorld, config: Config): Finding {
+async function keys(world: DoctorWorld, config: Config): Promise<Finding> {
   const { bundle, server, webhooks, secretFiles = {} } = config
   const files = [
     ...bundle.signingKeys,
@@ -92,6 +92,7 @@ function keys(world: DoctorWorld, config: Config): Finding {
   const findings = files.filter((path) => existsSync(path)).flatMap(openKey)
   for (const section of ['server', 'webhooks'] as const)
     findings.push(...certificate(config[section], section, world.now()))
+  findings.push(...listedFindings(world, config, await world.readStatus(config), 'keys'))
   const plain = warnOfPlainKeys(config)
   if (plain !== null) findings.push(warning(plain, HIDE_KEYS))
   const trusted = bundle.trustedKeys.map((given) => readPublicKey(given).id)

@@ -7,7 +7,8 @@ import { type Finding, failure, warning } from './check.ts'
 import type { DoctorWorld } from './world.ts'
 
 /** A check that says what the list of problems has. */
-type ListedCheck = 'boxes' | 'damage' | 'dates' | 'dead-letters' | 'edge' | 'fleet' | 'relay' | 'sources' | 'views'
+type ListedCheck =
+  'boxes' | 'damage' | 'dates' | 'dead-letters' | 'edge' | 'fleet' | 'keys' | 'relay' | 'sources' | 'views'
 
 /** The check that says it, for everything that the list of problems can have. */
 const CHECKS: Readonly<Record<ProblemCode, ListedCheck>> = {
@@ -38,6 +39,7 @@ const CHECKS: Readonly<Record<ProblemCode, ListedCheck>> = {
   registry: 'boxes',
   views: 'views',
   findings: 'views',
+  secret_file: 'keys',
 }
 
 const SET_CLOCK =
@@ -63,6 +65,7 @@ const HELP: Partial<Record<ProblemCode, string>> = {
     'Set what is named and start the daemon again, or, where the daemon has it, give this command the same settings. Until then this data only gets older.',
   fleet: 'Correct what is named; the mirror serves what it has and tries again by itself.',
   relay: 'Correct the receiver; the command tries it at once.',
+  secret_file: 'Restore the file; the daemon reads it at once.',
 }
 
 /** Returns what the list of problems has for a check, as severe and in the same words. */

@@ -27,7 +27,16 @@ export function partProblems(status: Status, config: Config, now: number): Mirro
     ...viewProblems(status),
     ...derivedProblems(status),
     ...damageProblem(status),
+    ...secretProblems(status),
   ]
+}
+
+/** Files of secrets that changed since the start so that they cannot be used. */
+function secretProblems({ secretFaults = [] }: Status): MirrorProblem[] {
+  return secretFaults.map(({ key, fault }) => {
+    const detail = `it ${fault}; the value that was read before stays in force, and the next start would fail`
+    return problem('secret_file', 'warning', 'Settings', `the file of ${key} cannot be used`, { detail })
+  })
 }
 
 /** What the last verification found and nothing healed since. */

@@ -45,6 +45,8 @@ export interface StatusOptions {
   readonly instance?: string
   /** Returns the state of the data folder; not checked when not given. */
   readonly storage?: () => StorageState
+  /** Returns the files of secret settings that cannot be used any more, where a daemon follows them. */
+  readonly secretFaults?: () => NonNullable<Status['secretFaults']>
   /** Targets of the relay, with their names in the settings; none when not given. */
   readonly relayTargets?: () => readonly Named<RelayTarget>[]
 }
@@ -62,6 +64,7 @@ export function buildStatus(options: StatusOptions): Status {
     relay: (options.relayTargets?.() ?? []).map(relayStatus),
     bundle: bundleStatus(options.reads.ledger.readLastImport()),
     verified: verifiedStatus(options.config.data.dir),
+    ...(options.secretFaults && { secretFaults: options.secretFaults() }),
   }
 }
 

@@ -24,7 +24,10 @@ export interface ReportOptions extends Omit<StatusOptions, 'reads' | 'active'>, 
 }
 
 /** What other modules report of themselves; what is not given is not shown. */
-export interface ShownParts extends Pick<StatusOptions, 'progressOf' | 'instance' | 'storage' | 'relayTargets'> {
+export interface ShownParts extends Pick<
+  StatusOptions,
+  'progressOf' | 'instance' | 'storage' | 'secretFaults' | 'relayTargets'
+> {
   readonly webhooks?: () => Promise<WebhooksReport>
   /** State of what is made for scanners. */
   readonly views?: () => readonly ViewsStatus[]

@@ -105,6 +105,7 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
   run_failed: [failed('upstream_shape')],
   age_unknown: [of({ ageSeconds: null })],
   old: [of({ ageSeconds: 1e6 })],
+  secret_file: [{ secretFaults: [{ key: 'upstream.apiKey', fault: 'is empty' }] }],
   empty: [of({ asOf: null, snapshot: null, state: 'never' })],
   first_run: [of({ asOf: null, snapshot: null, state: 'running' })],
   quarantined: [of({ waiting: [{ run: 7, reason: 'too much' }] }), of({ state: 'quarantined' })],
