@@ -6,7 +6,16 @@ import { SOURCES } from '../../../../base/domain/sources.ts'
 import type { KeyTrust, SigningKey } from '../../../bundles/format/keys.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 import { countChanges, packChangeRows } from '../format/change-rows.ts'
-import { type ChainLink, findNewest, linkOf, readChain, readGeneration, refuseHole, writeHint } from '../chain.ts'
+import {
+  type ChainLink,
+  confirmLink,
+  findNewest,
+  linkOf,
+  readGeneration,
+  readNext,
+  refuseHole,
+  writeHint,
+} from '../chain.ts'
 import { openGeneration, sealGeneration } from '../format/envelope.ts'
 import { type Exporter, type OwnState, createExporter } from './exporter.ts'
 import { type ExportedBundles, exportBundles } from './export-bundles.ts'
@@ -128,26 +137,29 @@ async function readNewest({ store, trust }: PublishDeps, exporter: Exporter): Pr
   if (newest === 0) return null
   if (published !== null && newest === published.generation.generation && position === known)
     return { known: published, isOwn: true }
-  const found = await readGeneration(store, newest, trust)
-  if (found === null) throw storeWentBack(store, newest)
+  const found =
+    position === null ? await readFirst(store, newest, trust) : await readUpTo(store, position, newest, trust)
   await refuseHole(store, newest)
-  if (position === null) return { known: found, isOwn: false }
-  if (newest > position.generation) await readChain(store, position, newest, trust)
-  else if (found.sha256 !== position.sha256) throw storeWentBack(store, newest)
-  return { known: found, isOwn: newest === position.generation }
+  return { known: found, isOwn: newest === position?.generation }
+}
+
+async function readFirst(store: ObjectStore, newest: number, trust: KeyTrust): Promise<KnownGeneration> {
+  const found = await readGeneration(store, newest, trust)
+  if (found !== null) return found
+  throw refuseGeneration('backwards', `generation ${newest} on ${store.url} was deleted while it was read`)
+}
+
+/** Reads a generation over all those behind `from`, each verified. */
+async function readUpTo(store: ObjectStore, from: ChainLink, to: number, trust: KeyTrust): Promise<KnownGeneration> {
+  if (from.generation === to) return confirmLink(store, from, trust)
+  let known = await readNext(store, from, to, trust)
+  while (known.generation.generation < to) known = await readNext(store, linkOf(known), to, trust)
+  return known
 }
 
 function laterOf(one: ChainLink | null, other: ChainLink | null): ChainLink | null {
   if (one === null || other === null) return one ?? other
   return one.generation > other.generation ? one : other
-}
-
-function storeWentBack({ url }: ObjectStore, generation: number): Error {
-  return refuseGeneration(
-    'backwards',
-    `${url} does not have the generation ${generation} that was published or applied here, or has another one: the ` +
-      'store was restored from a backup, or objects were deleted. Restore them; nothing is published until then',
-  )
 }
 
 /** Shortest age of the published date before a confirmation alone is published, milliseconds. */
