@@ -21,26 +21,36 @@ export interface Pair {
   readonly restart: (store?: ObjectStore) => Follower
   now: number
   /** Syncs another version and publishes it. */
-  publish(epoch?: number): Promise<void>
+  publish(epoch?: number, store?: ObjectStore): Promise<void>
   /** Looks, and applies what is new; returns why it was refused, null: it was not. */
   follow(): Promise<string | null>
+  /** Gives the leader an empty data folder, with which it first follows; returns the same. */
+  beginAgain(): Promise<string | null>
+}
+
+async function take(follower: Follower): Promise<string | null> {
+  const { newest, isCurrent, refusal } = await follower.look()
+  if (newest !== null && !isCurrent) await follower.commit(await follower.prepare(newest))
+  return refusal?.reason ?? null
 }
 
 export function createPair(): Pair {
-  const leader = emptyDisk('leader')
+  let leader = emptyDisk('leader')
   const reader = emptyDisk('reader')
   const now = (): number => pair.now
   const config = nodeConfig('/nowhere', { PATCHMIRROR_BUNDLE_EXPIRE_DAYS: '90' })
   const bucket = createMemoryBucket({ now })
   const store = bucket.client()
   const common = { store, config, now, trust: fleetTrust(now) }
-  const restart = (store = common.store): Follower =>
+  const followerOf = (disk: Disk, store = common.store): Follower =>
     createFollower({
       ...common,
       store,
-      importer: standInImporter(reader),
+      mayPublish: disk !== reader,
+      importer: standInImporter(disk),
       waitUntil: () => Promise.resolve(),
     })
+  const restart = (store?: ObjectStore): Follower => followerOf(reader, store)
   const follower = restart()
   const pair: Pair = {
     bucket,
@@ -48,10 +58,11 @@ export function createPair(): Pair {
     follower,
     restart,
     now: START,
-    async publish(epoch = 1) {
+    async publish(epoch = 1, store = common.store) {
       syncTo(leader, leader.version + 1, pair.now)
       await publishGeneration({
         ...common,
+        store,
         dataDir: '/nowhere',
         keys: [signer()],
         epoch,
@@ -59,10 +70,10 @@ export function createPair(): Pair {
         exporter: standInExporter(leader, now),
       })
     },
-    async follow() {
-      const { newest, isCurrent, refusal } = await follower.look()
-      if (newest !== null && !isCurrent) await follower.commit(await follower.prepare(newest))
-      return refusal?.reason ?? null
+    follow: () => take(follower),
+    beginAgain() {
+      leader = emptyDisk('leader')
+      return take(followerOf(leader))
     },
   }
   return pair

@@ -4,10 +4,9 @@ import { SOURCES, type SourceName } from '../../../../base/domain/sources.ts'
 import { DAY_MS, toIso } from '../../../../base/time.ts'
 import { messageOf } from '../../../../base/errors.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
-import { openGeneration } from '../format/envelope.ts'
 import type { Generation, KnownGeneration } from '../format/generation.ts'
 import { type GenerationRefusal, refuseGeneration, whyGenerationRefused } from '../format/refusals.ts'
-import { type Position, positionOf } from '../position.ts'
+import { type Position, positionOf, readPosition } from '../position.ts'
 import {
   type ChainLink,
   confirmLink,
@@ -118,14 +117,6 @@ export function createFollower(deps: FollowDeps): Follower {
       return took
     },
   }
-}
-
-function readPosition(importer: Importer, trust: KeyTrust): Position | null {
-  const applied = importer.readApplied()
-  const object = importer.readPublished()
-  if (object === null) return applied
-  const published = positionOf(openGeneration(object, trust, 'published.json'))
-  return applied !== null && applied.generation >= published.generation ? applied : published
 }
 
 function isStored(importer: Importer, stored: Position | null, { generation, sha256 }: KnownGeneration): boolean {
