@@ -1,4 +1,5 @@
 import { type ObjectBody, type ObjectStore, FleetError, OversizedError, readObject } from '../objects/object-store.ts'
+import type { NamedObject } from './format/generation.ts'
 
 function sizeOf(body: ObjectBody): number {
   return Buffer.isBuffer(body) ? body.length : body.size
@@ -50,4 +51,9 @@ export async function storeDecided(store: ObjectStore, key: string, bytes: Buffe
   if (found === 'other') return false
   if (found !== null) return found.bytes.equals(bytes)
   throw failed ?? new FleetError('unknown', `${key} exists on ${store.url}, and cannot be read`)
+}
+
+/** Reports whether an object has the size that a generation names; its bytes are verified by those who fetch it. */
+export async function isStored(store: Pick<ObjectStore, 'head'>, { key, size }: NamedObject): Promise<boolean> {
+  return (await store.head(key))?.size === size
 }

@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest'
 import { generationKey } from '../../../../src/features/fleet/generations/format/object-names.ts'
+import { rollBackTo } from '../../../../src/features/fleet/generations/rollback.ts'
+import { isRollingBack } from '../../../../src/features/fleet/generations/rollback-state.ts'
 import type { FaultScript } from '../../../support/fleet/memory-store.ts'
-import { createPair, forge } from './pair.ts'
+import { folder, signer } from '../../bundles/air-gap.ts'
+import { fleetTrust, nodeConfig } from './nodes.ts'
+import { createPair, forge, namedBy } from './pair.ts'
 
 test('a follower refuses a store with a hole, one with fewer generations, and one with another past', async () => {
   const pair = createPair()
@@ -124,7 +128,7 @@ test('a leader with an empty data folder goes on where the store was set back, a
   expect([await pair.follow(), pair.follower.position()?.generation]).toEqual([null, 3])
 })
 
-test('a publication looks once at the generation that it builds on', async () => {
+test('a publication looks once at the generation and at the full bundle that it builds on', async () => {
   const pair = createPair()
   for (let i = 0; i < 2; i++) await pair.publish()
   const calls: string[] = []
@@ -132,10 +136,41 @@ test('a publication looks once at the generation that it builds on', async () =>
   await pair.publish(1, pair.bucket.client(note))
   expect(calls).toEqual([
     'head gen/-3.json',
-    'get gen/-2.json', // the store may have lost it
+    'get gen/-2.json', // the store may have lost it,
+    'head bundles/-.zip', // or the last full bundle
     'putIfAbsent bundles/-.zip',
     'putIfAbsent changes/-3.-.jsonl.gz',
     'putIfAbsent gen/-3.json',
     'put head.json',
   ])
+})
+
+test('a full bundle that the store lost is replaced by the next publication, and a new mirror begins with it', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  const [name] = namedBy(pair, 2)
+  pair.bucket.tamper(name ?? '', null)
+  for (let i = 0; i < 2; i++) await expect(pair.follow()).rejects.toThrow('is not what was named')
+  await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  expect(pair.reader.version).toBe(3)
+  expect(namedBy(pair, 3)[0]).not.toBe(name)
+})
+
+test('a rollback to a generation whose bundle is not on the store says that, and begins nothing', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  const [name = ''] = namedBy(pair, 1)
+  const now = (): number => pair.now
+  const config = nodeConfig(folder())
+  const given = { config, keys: [signer()], trust: fleetTrust(now), program: 'patchmirror/test', now }
+  const back = (): Promise<unknown> => rollBackTo({ store: pair.bucket.client(), ...given }, 1)
+  const bytes = pair.bucket.read(name)
+  for (const left of [null, Buffer.from('half')]) {
+    pair.bucket.tamper(name, left)
+    await expect(back()).rejects.toThrow(
+      `${name} of generation 1 is not on memory:// with its ${bytes?.length} bytes: it was`,
+    )
+    expect(isRollingBack(config.data.dir)).toBe(false)
+  }
 })

@@ -79,6 +79,13 @@ export function createPair(): Pair {
   return pair
 }
 
+/** Returns the keys of the bundles that a generation names, the full one first. */
+export function namedBy({ bucket }: Pair, number: number): string[] {
+  const name = generationKey(number)
+  const { full, delta } = openGeneration(bucket.read(name) ?? Buffer.alloc(0), fleetTrust(), name).generation
+  return [full.key, ...(delta === null ? [] : [delta.key])]
+}
+
 /** Replaces the newest generation by another one with these fields, signed. */
 export function forge({ bucket }: Pair, number: number, fields: Partial<Generation>, key = signer()): void {
   const name = generationKey(number)

@@ -70,7 +70,7 @@ export async function downloadBundle(store: ObjectStore, dataDir: string, named:
     throw refuseGeneration(
       'damaged',
       `${named.key} on ${store.url} ${why}: the object or its download was damaged. It is fetched again; if that does ` +
-        'not help, publish a new full bundle',
+        'not help, delete the object: the next generation names another one',
     )
   }
   renameSync(part, path)
@@ -82,8 +82,8 @@ async function fetchRest(store: ObjectStore, { key, size }: NamedObject, part: s
   if (found === null)
     throw refuseGeneration(
       'missing',
-      `${key} is missing on ${store.url}, and a generation names it: an object was deleted. Restore it, or publish a new ` +
-        'full bundle',
+      `${key} is missing on ${store.url}, and a generation names it. Restore it, or wait for the next generation: the ` +
+        'leader then publishes another one',
     )
   await pipeline(found.body, createWriteStream(part, { flags: 'a', mode: PRIVATE_FILE }))
 }
