@@ -1,5 +1,6 @@
 import { type ObjectBody, type ObjectStore, FleetError, OversizedError, readObject } from '../objects/object-store.ts'
 import type { NamedObject } from './format/generation.ts'
+import { refuseGeneration } from './format/refusals.ts'
 
 function sizeOf(body: ObjectBody): number {
   return Buffer.isBuffer(body) ? body.length : body.size
@@ -56,4 +57,13 @@ export async function storeDecided(store: ObjectStore, key: string, bytes: Buffe
 /** Reports whether an object has the size that a generation names; its bytes are verified by those who fetch it. */
 export async function isStored(store: Pick<ObjectStore, 'head'>, { key, size }: NamedObject): Promise<boolean> {
   return (await store.head(key))?.size === size
+}
+
+/** The error of an object that a generation names and the store does not have as that says. */
+export function lostObject({ url }: Pick<ObjectStore, 'url'>, key: string): Error {
+  return refuseGeneration(
+    'missing',
+    `${key} is missing on ${url}, or has another size, and a generation names it. Restore it, or wait for the next ` +
+      'generation: the leader then publishes another one',
+  )
 }

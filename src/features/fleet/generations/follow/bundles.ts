@@ -10,6 +10,7 @@ import type { ObjectStore } from '../../objects/object-store.ts'
 import { type Generation, type NamedObject, sourcesOf } from '../format/generation.ts'
 import { fleetFolder } from '../position.ts'
 import { refuseGeneration } from '../format/refusals.ts'
+import { lostObject } from '../uploads.ts'
 
 /** A bundle on the store, and the state that it leads to. */
 export interface ChosenBundle extends NamedObject {
@@ -79,12 +80,7 @@ export async function downloadBundle(store: ObjectStore, dataDir: string, named:
 
 async function fetchRest(store: ObjectStore, { key, size }: NamedObject, part: string, from: number): Promise<void> {
   const found = await store.get(key, { from, maxBytes: size - from })
-  if (found === null)
-    throw refuseGeneration(
-      'missing',
-      `${key} is missing on ${store.url}, and a generation names it. Restore it, or wait for the next generation: the ` +
-        'leader then publishes another one',
-    )
+  if (found === null) throw lostObject(store, key)
   await pipeline(found.body, createWriteStream(part, { flags: 'a', mode: PRIVATE_FILE }))
 }
 
