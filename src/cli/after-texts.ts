@@ -53,5 +53,5 @@ Real objects are written and deleted again. Each property is tried below probe/ 
 once, of which one must win; what was written is read, listed and continued at
 once. A reader only reads. Exit status 2: the store cannot decide which mirror
 leads (see fleet.role), or cannot keep a fleet at all; 1: it cannot be
-reached, or refuses the credentials.
+reached, refuses the credentials, or lost what this mirror followed.
 `

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../base/errors.ts'
 import { fleetTrust } from '../bundles/format/keys.ts'
-import { findNewest, readGeneration } from '../fleet/generations/chain.ts'
+import { inspectStore } from '../fleet/generations/inspect.ts'
 import { type Lease, fetchLease } from '../fleet/lease/lease.ts'
 import { openObjectStore } from '../fleet/objects/open-store.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
@@ -26,23 +26,23 @@ export function fleetChecks(world: DoctorWorld, config: Config): DoctorCheck[] {
   ]
 }
 
-/** Whether the newest generation can be read and is trusted, and whether a mirror leads. */
+/** Whether the newest generation can be read and is trusted, the store lost nothing that is known, and a mirror leads. */
 async function store(world: DoctorWorld, config: Config): Promise<Finding> {
   const { fleet } = config
   if (fleet.url === null) return skipped('fleet.url is not set')
   const objects = await openObjectStore(fleet)
   try {
-    const number = await findNewest(objects, 0)
-    const newest = number === 0 ? null : await readGeneration(objects, number, fleetTrust(config, world.now))
+    const { newest, doubts } = await inspectStore(objects, fleetTrust(config, world.now), config.data.dir)
     const [lease] = await fetchLease(objects)
     const found =
       newest === null
         ? warning(
-            `${objects.url} has no generation yet`,
+            `${objects.url} has no generation`,
             'Start a mirror with fleet.role writer or auto, and an upstream; readers are not ready before.',
           )
-        : fine(`${objects.url} has generation ${number} of ${newest.generation.publishedAt}`)
-    return worst([leadership(lease, fleet.soleWriter, world.now()), found], found)
+        : fine(`${objects.url} has generation ${newest.generation.generation} of ${newest.generation.publishedAt}`)
+    const lost = doubts.map((doubt) => failure(doubt, 'The message says what to do.'))
+    return worst([...lost, leadership(lease, fleet.soleWriter, world.now()), found], found)
   } catch (error) {
     const action =
       'Check fleet.url, its credentials, the network and the trusted keys; "patchmirror fleet check" tries each thing that a fleet needs of the store.'

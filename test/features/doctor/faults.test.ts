@@ -692,7 +692,7 @@ const CASES: Case[] = [
       db.close()
     },
   ],
-  ['a fleet without a generation', 'fleet-store', 'warn', 'has no generation yet', (made) => void joinFleet(made)],
+  ['a fleet without a generation', 'fleet-store', 'warn', 'has no generation', (made) => void joinFleet(made)],
   [
     'a fleet that no mirror leads',
     'fleet-store',

@@ -3,7 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256Hex } from '../../../base/digest.ts'
+import { messageOf } from '../../../base/errors.ts'
 import type { Config } from '../../../config/schema.ts'
+import { fleetTrust } from '../../bundles/format/keys.ts'
+import { whyGenerationRefused } from '../generations/format/refusals.ts'
+import { inspectStore } from '../generations/inspect.ts'
 import { type Lease, fetchLease } from '../lease/lease.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 import { openObjectStore } from '../objects/open-store.ts'
@@ -22,10 +26,11 @@ const PART_BYTES = 5 << 20
 
 /**
  * `patchmirror fleet check`: tries what a fleet needs of its object store. Exits with 0 when this mirror can use it in its role, 2
- * when the store cannot decide which mirror leads, or cannot be used at all.
+ * when the store cannot decide which mirror leads, or cannot be used at all, 1 when it lost what this data folder followed, or the
+ * newest generation names.
  */
 export async function fleetCheckCommand(options: CheckOptions): Promise<number> {
-  const { config } = settings(options, false, ['fleet'])
+  const { config } = settings(options, false, ['bundle.signingKeys', 'bundle.trustedKeys', 'fleet'])
   const { fleet } = config
   const store = await openObjectStore(fleet, undefined, {
     singleBytes: PART_BYTES,
@@ -34,13 +39,16 @@ export async function fleetCheckCommand(options: CheckOptions): Promise<number> 
   try {
     const report =
       fleet.role === 'reader' ? await probeReading(store) : await withLargeFile((large) => probeStore(store, { large }))
-    const checks = [...report.checks, await leaseCheck(store)]
+    const { check, doubts } = await inspected(store, config)
+    const checks = [...report.checks, check, await leaseCheck(store)]
     const isUsable = report.store && (report.lease || fleet.soleWriter || fleet.role === 'reader')
-    if (options.json === true) printJson(facts(store, fleet, { ...report, checks }, isUsable))
+    if (options.json === true) printJson({ ...facts(store, fleet, { ...report, checks }, isUsable), doubts })
     else print(describe(checks))
+    for (const doubt of doubts) warn(doubt)
     const refusal = refusalOf(fleet, report)
     if (refusal !== null) warn(refusal)
-    return isUsable ? 0 : 2
+    if (!isUsable) return 2
+    return doubts.length === 0 ? 0 : 1
   } finally {
     store.close()
   }
@@ -55,6 +63,24 @@ async function withLargeFile<T>(work: (large: NonNullable<ProbeOptions['large']>
     return await work({ file, size: bytes.length, sha256: sha256Hex(bytes) })
   } finally {
     temporary.remove()
+  }
+}
+
+/** Whether the store has what this data folder followed, and what the newest generation names; it is only read. */
+async function inspected(
+  store: ObjectStore,
+  config: Config,
+): Promise<{ check: ProbeCheck; doubts: readonly string[] }> {
+  const made = (found: string, doubts: readonly string[]) => {
+    const state = doubts.length === 0 ? 'ok' : 'failed'
+    return { check: { name: 'generations', found, state, needed: 'store' }, doubts } as const
+  }
+  try {
+    const { newest, doubts } = await inspectStore(store, fleetTrust(config, Date.now), config.data.dir)
+    return made(newest === null ? 'none' : `the newest is ${newest.generation.generation}`, doubts)
+  } catch (error) {
+    if (whyGenerationRefused(error) === null) throw error
+    return made('the newest is refused', [messageOf(error)])
   }
 }
 

@@ -29,7 +29,7 @@ export async function fleetLogCommand(options: GenerationOptions): Promise<numbe
     const older = newest === null ? [] : await readHistory(store, newest, { since: 0, most: limit - 1, trust })
     const shown = newest === null ? [] : [newest, ...older]
     if (options.json === true) printJson({ generations: shown.map(describe) })
-    else if (newest === null) print(`${store.url} has no generation yet`)
+    else if (newest === null) print(`${store.url} has no generation`)
     else print(table(COLUMNS, shown.map(cellsOf)))
     return 0
   })
@@ -113,7 +113,7 @@ export async function fleetReleaseCommand(options: GenerationOptions): Promise<n
     if (isNeeded) await releaseRollback(store, number)
     if (options.json === true) printJson({ generation: number, released: isNeeded })
     else if (isNeeded) print(`syncs run again; generation ${number} is replaced by the next one`)
-    else if (number === 0) print(`${store.url} has no generation yet: nothing was changed`)
+    else if (number === 0) print(`${store.url} has no generation: nothing was changed`)
     else print(`generation ${number} is no rollback that is waiting: nothing was changed`)
     return 0
   })

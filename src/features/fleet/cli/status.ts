@@ -1,19 +1,22 @@
 import { ageSecondsOf } from '../../../base/domain/sources.ts'
 import { FLEET_PAUSED } from '../../../base/domain/status.ts'
-import { findNewest, readGeneration } from '../generations/chain.ts'
+import { readGeneration } from '../generations/chain.ts'
 import type { KnownGeneration } from '../generations/format/generation.ts'
+import { inspectStore } from '../generations/inspect.ts'
 import { isUnreleased } from '../generations/rollback-state.ts'
 import { type Lease, fetchLease } from '../lease/lease.ts'
 import { type ReaderReport, listReaders } from '../readers.ts'
-import { type GlobalOptions, print, printJson } from '../../../cli/context.ts'
+import { type GlobalOptions, print, printJson, warn } from '../../../cli/context.ts'
 import { duration, table } from '../../../cli/output.ts'
 import { mirrorName, withFleetStore } from './fleet-store.ts'
 
-/** `patchmirror fleet status`: the newest generation, the lease, and what each mirror of the fleet said last. */
+/**
+ * `patchmirror fleet status`: the newest generation, the lease, and what each mirror of the fleet said last. Exits with 1 when the store
+ * lost what this data folder followed, or the newest generation names.
+ */
 export async function fleetStatusCommand(options: GlobalOptions & { json?: boolean }): Promise<number> {
-  return withFleetStore(options, async ({ store, trust }) => {
-    const number = await findNewest(store, 0)
-    const newest = number === 0 ? null : await readGeneration(store, number, trust)
+  return withFleetStore(options, async ({ config, store, trust }) => {
+    const { newest, doubts } = await inspectStore(store, trust, config.data.dir)
     const [lease] = await fetchLease(store)
     const paused = newest !== null && (await isUnreleased(store, newest.generation))
     const mirrors = await withLags(await listReaders(store), newest, (missed) => readGeneration(store, missed, trust))
@@ -21,10 +24,10 @@ export async function fleetStatusCommand(options: GlobalOptions & { json?: boole
     if (options.json === true) {
       const shown = newest && { generation, publishedAt, epoch, mirror, name, sources }
       const { token: _token, ...leader } = lease ?? { token: null }
-      printJson({ store: store.url, newest: shown, paused, lease: lease && leader, mirrors })
-      return 0
+      printJson({ store: store.url, newest: shown, doubts, paused, lease: lease && leader, mirrors })
+      return doubts.length === 0 ? 0 : 1
     }
-    if (newest === null) print(`${store.url} has no generation yet`)
+    if (newest === null) print(`${store.url} has no generation`)
     else {
       const counts = Object.entries(sources).map(([name, { records }]) => `${name} ${records}`)
       print(
@@ -34,7 +37,8 @@ export async function fleetStatusCommand(options: GlobalOptions & { json?: boole
     if (paused) print(FLEET_PAUSED)
     print(describeLease(lease, Date.now()))
     if (mirrors.length > 0) print(tableOf(mirrors, lease))
-    return 0
+    for (const doubt of doubts) warn(doubt)
+    return doubts.length === 0 ? 0 : 1
   })
 }
 

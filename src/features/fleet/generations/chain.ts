@@ -67,25 +67,38 @@ export async function readGeneration(
 }
 
 /**
- * Reads the generations behind `from` up to number `to`, each verified against the one before. Throws `fleet` with the
- * reason: `untrusted`, `malformed`, `hole`, `fork`, `epoch`, `fleet`.
+ * Reads the generation behind `before`, verified against it; `newest` was seen to exist. Throws `fleet` with the reason:
+ * `untrusted`, `malformed`, `hole`, `fork`, `epoch`, `fleet`.
  */
-export async function readChain(
+export async function readNext(
   store: ObjectStore,
-  from: ChainLink,
-  to: number,
+  before: ChainLink,
+  newest: number,
   trust: KeyTrust,
-): Promise<KnownGeneration[]> {
-  const chain: KnownGeneration[] = []
-  let before = from
-  for (let number = from.generation + 1; number <= to; number++) {
-    const known = await readGeneration(store, number, trust)
-    if (known === null) throw holeIn(store, number, to)
-    verifyLink(before, known)
-    chain.push(known)
-    before = linkOf(known)
-  }
-  return chain
+): Promise<KnownGeneration> {
+  const number = before.generation + 1
+  const known = await readGeneration(store, number, trust)
+  if (known === null) throw holeIn(store, number, newest)
+  verifyLink(before, known)
+  return known
+}
+
+/** Reads a generation again that was applied or published here. Throws `fleet` with the reason `backwards` or `fork`. */
+export async function confirmLink(
+  store: ObjectStore,
+  { generation, sha256 }: ChainLink,
+  trust: KeyTrust,
+): Promise<KnownGeneration> {
+  const found = await readGeneration(store, generation, trust)
+  if (found?.sha256 === sha256) return found
+  const isLost = found === null
+  throw refuseGeneration(
+    isLost ? 'backwards' : 'fork',
+    `${store.url} ${isLost ? 'does not have' : 'has another one than'} the generation ${generation} that was applied or ` +
+      'published here: was it restored from a backup, were objects deleted or replaced, or is it another folder? Restore ' +
+      'them; where that is not possible, start this node with an empty data folder. Until then it serves what it has, and ' +
+      'publishes nothing',
+  )
 }
 
 /** Throws `fleet` unless a generation follows the one before it. */
@@ -148,22 +161,22 @@ async function findStart(store: ObjectStore, exists: (number: number) => Promise
 const MAX_HINT_BYTES = 4096
 
 /**
- * Throws `fleet` with the reason `hole` if the hint names a later generation than `newest`, which exists: then one between
- * the two is missing.
+ * Throws `fleet` with the reason `hole` if a later generation than `newest` exists, but not the next one. Such a one is
+ * looked for where the hint names it, or `seen`: the number of one that existed.
  */
-export async function refuseHole(store: ObjectStore, newest: number): Promise<void> {
-  const hint = await readHint(store)
-  if (hint === null || hint <= newest + 1) return
-  if ((await store.head(generationKey(hint))) === null) return
-  if ((await store.head(generationKey(newest + 1))) !== null) return // it was published meanwhile
-  throw holeIn(store, newest + 1, hint)
+export async function refuseHole(store: ObjectStore, newest: number, seen = 0): Promise<void> {
+  for (const later of [seen, (await readHint(store)) ?? 0]) {
+    if (later <= newest + 1 || (await store.head(generationKey(later))) === null) continue
+    if ((await store.head(generationKey(newest + 1))) !== null) return // it was published meanwhile
+    throw holeIn(store, newest + 1, later)
+  }
 }
 
 function holeIn({ url }: ObjectStore, missing: number, newest: number): Error {
   return refuseGeneration(
     'hole',
-    `generation ${missing} is missing on ${url}, and ${newest} exists: an object was deleted. Restore it; until then ` +
-      'this node serves what it has',
+    `generation ${missing} is missing on ${url}, and ${newest} exists: restore it, or start this node with an empty ` +
+      'data folder; until then it serves what it has',
   )
 }
 

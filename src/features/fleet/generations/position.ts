@@ -5,7 +5,9 @@ import { makeFolder, replacePrivateFile } from '../../../base/files.ts'
 import { createChangeReader } from '../../../store/changes/log.ts'
 import { namingFaults, openReader } from '../../../store/database/open.ts'
 import { createLedgerReader } from '../../../store/replication/ledger.ts'
+import type { KeyTrust } from '../../bundles/format/keys.ts'
 import type { ChainLink } from './chain.ts'
+import { openGeneration } from './format/envelope.ts'
 import type { KnownGeneration } from './format/generation.ts'
 
 /** How far a data folder has followed, or published, the fleet's generations. */
@@ -90,4 +92,13 @@ export function createStoredPosition(dataDir: string): StoredPosition {
     readApplied: () => readApplied(dataDir),
     readPublished: () => readPublishedObject(dataDir),
   }
+}
+
+/** Returns the generation that was published or applied last; null: none. Throws `fleet` for one that is not trusted. */
+export function readPosition(stored: StoredPosition, trust: KeyTrust): Position | null {
+  const applied = stored.readApplied()
+  const object = stored.readPublished()
+  if (object === null) return applied
+  const published = positionOf(openGeneration(object, trust, PUBLISHED))
+  return applied !== null && applied.generation >= published.generation ? applied : published
 }

@@ -11,6 +11,7 @@ import { refuseGeneration } from './format/refusals.ts'
 import { beginRollback, endRollback } from './rollback-state.ts'
 import { positionOf } from './position.ts'
 import { type PublishResult, publishGeneration } from './publish/publish.ts'
+import { isStored } from './uploads.ts'
 
 /** What a rollback needs. */
 interface RollbackDeps {
@@ -64,10 +65,11 @@ async function refuseUnavailable(store: ObjectStore, target: Generation, last: G
         'cannot add or remove a source',
     )
   for (const one of [target.full, target.delta])
-    if (one !== null && (await store.head(one.key)) === null)
+    if (one !== null && !(await isStored(store, one)))
       throw new MirrorError(
         'usage',
-        `the bundle ${one.key} of generation ${target.generation} was deleted: it is older than fleet.keepDays`,
+        `the bundle ${one.key} of generation ${target.generation} is not on ${store.url} with its ${one.size} bytes: it was ` +
+          'collected after fleet.keepDays, or lost. Restore it, or go back to another generation',
       )
 }
 

@@ -1,4 +1,6 @@
 import { type ObjectBody, type ObjectStore, FleetError, OversizedError, readObject } from '../objects/object-store.ts'
+import type { NamedObject } from './format/generation.ts'
+import { refuseGeneration } from './format/refusals.ts'
 
 function sizeOf(body: ObjectBody): number {
   return Buffer.isBuffer(body) ? body.length : body.size
@@ -50,4 +52,18 @@ export async function storeDecided(store: ObjectStore, key: string, bytes: Buffe
   if (found === 'other') return false
   if (found !== null) return found.bytes.equals(bytes)
   throw failed ?? new FleetError('unknown', `${key} exists on ${store.url}, and cannot be read`)
+}
+
+/** Reports whether an object has the size that a generation names; its bytes are verified by those who fetch it. */
+export async function isStored(store: Pick<ObjectStore, 'head'>, { key, size }: NamedObject): Promise<boolean> {
+  return (await store.head(key))?.size === size
+}
+
+/** The error of an object that a generation names and the store does not have as that says. */
+export function lostObject({ url }: Pick<ObjectStore, 'url'>, key: string): Error {
+  return refuseGeneration(
+    'missing',
+    `${key} is missing on ${url}, or has another size, and a generation names it. Restore it, or wait for the next ` +
+      'generation: the leader then publishes another one',
+  )
 }

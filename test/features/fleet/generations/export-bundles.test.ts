@@ -44,11 +44,13 @@ const before = {
   },
 } as KnownGeneration
 
-async function exported(deltaBytes: number, states: string[]) {
+async function exported(deltaBytes: number, states: string[], stored: number | null = 50_000_000) {
   const exporter = exporterOf(deltaBytes, states)
   const config = nodeConfig('unused')
   const now = (): number => NOW
-  const bundles = await exportBundles({ exporter, config, now, before, reason: 'publish' })
+  const info = stored === null ? null : { key: 'bundles/full.zip', size: stored, etag: 'x', modifiedAt: NOW }
+  const store = { head: (key: string) => Promise.resolve(key === info?.key ? info : null) }
+  const bundles = await exportBundles({ store, exporter, config, now, before, reason: 'publish' })
   return { ...bundles, exported: exporter.exported }
 }
 
@@ -63,6 +65,15 @@ test('a generation has a new full bundle too once the delta is large beside the 
   expect(files).toEqual(['delta of a', 'full of a'])
   expect([full.digest, delta?.sha256, digest]).toEqual(['a', 'delta a', 'a'])
 })
+
+test.each([null, 49_999_999])(
+  'a generation has a new full bundle where the last one is not stored: %s',
+  async (size) => {
+    const { full, exported: files } = await exported(5_000_000, ['a'], size)
+    expect(files).toEqual(['delta of a', 'full of a'])
+    expect(full.digest).toBe('a')
+  },
+)
 
 test('the delta of a generation leads to a state that was published while its full bundle was exported', async () => {
   const { full, delta, digest, exported: files } = await exported(5_000_001, ['a', 'b', 'b'])

@@ -13,7 +13,7 @@ bothTest(
   },
 )
 
-test.each([1, 2, 3, 4, 5, 6, 7, 8])(
+test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])(
   'a publication that is suspended at its call %i for days names nothing that was deleted meanwhile',
   async (at) => {
     const days: Step[] = [

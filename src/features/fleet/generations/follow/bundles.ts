@@ -10,6 +10,7 @@ import type { ObjectStore } from '../../objects/object-store.ts'
 import { type Generation, type NamedObject, sourcesOf } from '../format/generation.ts'
 import { fleetFolder } from '../position.ts'
 import { refuseGeneration } from '../format/refusals.ts'
+import { lostObject } from '../uploads.ts'
 
 /** A bundle on the store, and the state that it leads to. */
 export interface ChosenBundle extends NamedObject {
@@ -70,7 +71,7 @@ export async function downloadBundle(store: ObjectStore, dataDir: string, named:
     throw refuseGeneration(
       'damaged',
       `${named.key} on ${store.url} ${why}: the object or its download was damaged. It is fetched again; if that does ` +
-        'not help, publish a new full bundle',
+        'not help, delete the object: the next generation names another one',
     )
   }
   renameSync(part, path)
@@ -79,12 +80,7 @@ export async function downloadBundle(store: ObjectStore, dataDir: string, named:
 
 async function fetchRest(store: ObjectStore, { key, size }: NamedObject, part: string, from: number): Promise<void> {
   const found = await store.get(key, { from, maxBytes: size - from })
-  if (found === null)
-    throw refuseGeneration(
-      'missing',
-      `${key} is missing on ${store.url}, and a generation names it: an object was deleted. Restore it, or publish a new ` +
-        'full bundle',
-    )
+  if (found === null) throw lostObject(store, key)
   await pipeline(found.body, createWriteStream(part, { flags: 'a', mode: PRIVATE_FILE }))
 }
 

@@ -4,16 +4,16 @@ import { SOURCES, type SourceName } from '../../../../base/domain/sources.ts'
 import { DAY_MS, toIso } from '../../../../base/time.ts'
 import { messageOf } from '../../../../base/errors.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
-import { openGeneration } from '../format/envelope.ts'
 import type { Generation, KnownGeneration } from '../format/generation.ts'
 import { type GenerationRefusal, refuseGeneration, whyGenerationRefused } from '../format/refusals.ts'
-import { type Position, positionOf } from '../position.ts'
+import { type Position, positionOf, readPosition } from '../position.ts'
 import {
   type ChainLink,
+  confirmLink,
   findNewest,
   linkOf,
-  readChain,
   readGeneration,
+  readNext,
   refuseHole,
   refuseOtherFleet,
 } from '../chain.ts'
@@ -119,14 +119,6 @@ export function createFollower(deps: FollowDeps): Follower {
   }
 }
 
-function readPosition(importer: Importer, trust: KeyTrust): Position | null {
-  const applied = importer.readApplied()
-  const object = importer.readPublished()
-  if (object === null) return applied
-  const published = positionOf(openGeneration(object, trust, 'published.json'))
-  return applied !== null && applied.generation >= published.generation ? applied : published
-}
-
 function isStored(importer: Importer, stored: Position | null, { generation, sha256 }: KnownGeneration): boolean {
   if (stored?.sha256 !== sha256) return false
   const snapshots = importer.readSnapshots()
@@ -205,11 +197,17 @@ interface VerifiedChain {
 /** Updates between two checks that what was seen is still on the store: two more requests, each ten minutes by default. */
 const RECHECK = 60
 
-/** Creates the verified part of the chain, empty at first. An update costs one request while nothing is new. */
+/**
+ * Creates the verified part of the chain, empty at first. An update costs one request while nothing is new. After one that
+ * failed or refused something, each checks all again until nothing is found: a refusal stays while its cause does.
+ */
 function createVerifiedChain(store: ObjectStore, trust: KeyTrust, now: () => number): VerifiedChain {
   let seen: KnownGeneration[] = []
   let tip: KnownGeneration | null = null
-  let updates = 0
+  /** Updates since the last check that what was seen is still on the store. */
+  let unchecked = Infinity
+  /** Number of the newest generation that existed, verified or not. */
+  let highest = 0
   const advance = async (stored: ChainLink | null): Promise<void> => {
     const link = tip === null ? stored : linkOf(tip)
     if (link === null) {
@@ -218,23 +216,27 @@ function createVerifiedChain(store: ObjectStore, trust: KeyTrust, now: () => num
       const fleet = found === null ? null : await fetchFleetId(store)
       if (found !== null && fleet !== null) refuseOtherFleet(found.generation, fleet)
       tip = found
+      unchecked = 0
       return
     }
-    if (tip === null || ++updates % RECHECK === 0) {
+    if (tip === null || ++unchecked >= RECHECK) {
       tip = await confirmLink(store, link, trust)
-      await refuseHole(store, link.generation)
+      await refuseHole(store, link.generation, highest)
+      unchecked = 0
     }
-    const newest = await findNewest(store, link.generation)
-    for (let number = link.generation + 1; number <= newest; number++) {
-      const next: KnownGeneration[] = await readChain(store, linkOf(tip), number, trust)
-      seen.push(...next)
-      tip = next[0] ?? tip
+    highest = await findNewest(store, link.generation)
+    while (tip.generation.generation < highest) {
+      tip = await readNext(store, linkOf(tip), highest, trust)
+      seen.push(tip)
     }
   }
   return {
     async update(stored) {
       try {
-        await advance(stored)
+        await advance(stored).catch((error: unknown) => {
+          unchecked = Infinity
+          throw error
+        })
         if (tip !== null) refuseOtherTime(tip.generation, now())
       } catch (error) {
         const reason = whyGenerationRefused(error)
@@ -248,25 +250,6 @@ function createVerifiedChain(store: ObjectStore, trust: KeyTrust, now: () => num
       return seen
     },
   }
-}
-
-/** Reads a generation again that was followed. Throws `fleet` with the reason `backwards` or `fork`. */
-async function confirmLink(
-  store: ObjectStore,
-  { generation, sha256 }: ChainLink,
-  trust: KeyTrust,
-): Promise<KnownGeneration> {
-  const found = await readGeneration(store, generation, trust)
-  if (found?.sha256 === sha256) return found
-  const [why, what] =
-    found === null
-      ? (['backwards', 'does not have the generation'] as const)
-      : (['fork', 'has another generation'] as const)
-  throw refuseGeneration(
-    why,
-    `${store.url} ${what} ${generation} that was followed here: the store was restored from a backup, or objects were ` +
-      'deleted or replaced. Restore them; if it was intended, start this node with an empty data folder',
-  )
 }
 
 /** Largest accepted difference between this clock and the publisher's, milliseconds. */

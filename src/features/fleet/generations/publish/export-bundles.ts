@@ -4,6 +4,8 @@ import type { SourceName } from '../../../../base/domain/sources.ts'
 import type { ExportedFile, Exporter } from './exporter.ts'
 import type { Generation, KnownGeneration, NamedDelta, NamedFull, NamedObject } from '../format/generation.ts'
 import { bundleKey } from '../format/object-names.ts'
+import { isStored } from '../uploads.ts'
+import type { ObjectStore } from '../../objects/object-store.ts'
 
 /** The bundles of a generation: the files to upload, and how it names them. */
 export interface ExportedBundles {
@@ -17,6 +19,7 @@ export interface ExportedBundles {
 
 /** What decides which bundles are exported. */
 interface ExportChoice {
+  readonly store: Pick<ObjectStore, 'head'>
   readonly exporter: Exporter
   readonly config: Pick<Config, 'bundle'>
   readonly now: () => number
@@ -27,8 +30,9 @@ interface ExportChoice {
 
 /**
  * Exports what the next generation needs. Its delta builds on the last full bundle, or else on the newest generation. A
- * full bundle is exported when the last one is `bundle.fullDays` old, a source is new, no state of it is remembered, or the delta since it
- * has become large; then the delta applies to the states since the older one too, so that followers never need the new one.
+ * full bundle is exported when the last one is `bundle.fullDays` old or not on the store any more, a source is new, no state of it is
+ * remembered, or the delta since it has become large; then the delta applies to the states since the older one too, so that followers
+ * never need the new one.
  */
 export async function exportBundles(choice: ExportChoice): Promise<ExportedBundles> {
   const { exporter, before } = choice
@@ -42,7 +46,8 @@ export async function exportBundles(choice: ExportChoice): Promise<ExportedBundl
     fullBase === null ||
     bringsSource(since, last) ||
     isOutdated(choice, last.full) ||
-    isLarge(since, last.full)
+    isLarge(since, last.full) ||
+    !(await isStored(choice.store, last.full))
   const full = isOld ? await exporter.exportFile(null, [...spared, ...sequenceOf(since)]) : null
   // A run may have ended between the two exports: the delta leads to the later state.
   const isBehind = full !== null && since !== null && full.manifest.digest !== since.manifest.digest

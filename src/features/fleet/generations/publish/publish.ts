@@ -1,13 +1,23 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
+import { sha256Hex } from '../../../../base/digest.ts'
 import { DAY_MS, toIso } from '../../../../base/time.ts'
 import type { Config } from '../../../../config/schema.ts'
 import { SOURCES } from '../../../../base/domain/sources.ts'
 import type { KeyTrust, SigningKey } from '../../../bundles/format/keys.ts'
 import type { ObjectStore } from '../../objects/object-store.ts'
 import { countChanges, packChangeRows } from '../format/change-rows.ts'
-import { type ChainLink, findNewest, linkOf, readChain, readGeneration, refuseHole, writeHint } from '../chain.ts'
-import { openGeneration, sealGeneration } from '../format/envelope.ts'
+import {
+  type ChainLink,
+  confirmLink,
+  findNewest,
+  linkOf,
+  readGeneration,
+  readNext,
+  refuseHole,
+  writeHint,
+} from '../chain.ts'
+import { sealGeneration } from '../format/envelope.ts'
 import { type Exporter, type OwnState, createExporter } from './exporter.ts'
 import { type ExportedBundles, exportBundles } from './export-bundles.ts'
 import {
@@ -20,6 +30,7 @@ import {
 import { changesKey, generationKey } from '../format/object-names.ts'
 import { refuseGeneration } from '../format/refusals.ts'
 import { readFleetId } from '../format/fleet-id.ts'
+import { readPosition } from '../position.ts'
 import { isUnreleased } from '../rollback-state.ts'
 import { storeOnce, storeDecided } from '../uploads.ts'
 import { chooseBundles } from '../follow/bundles.ts'
@@ -118,36 +129,34 @@ interface Newest {
   readonly isOwn: boolean
 }
 
+/** Reads what is built on from the store, also where it is known: the store may have lost it since. */
 async function readNewest({ store, trust }: PublishDeps, exporter: Exporter): Promise<Newest | null> {
-  const applied = exporter.readApplied()
-  const object = exporter.readPublished()
-  const published = object === null ? null : openGeneration(object, trust, 'published.json')
-  const known = published === null ? null : linkOf(published)
-  const position = laterOf(applied, known)
+  const position = readPosition(exporter, trust)
   const newest = await findNewest(store, position?.generation ?? 0)
   if (newest === 0) return null
-  if (published !== null && newest === published.generation.generation && position === known)
-    return { known: published, isOwn: true }
+  const known =
+    position === null ? await readFirst(store, newest, trust) : await readUpTo(store, position, newest, trust)
+  if (!isPublishedHere(exporter, known)) await refuseHole(store, newest)
+  return { known, isOwn: newest === position?.generation }
+}
+
+function isPublishedHere(exporter: Exporter, { sha256 }: KnownGeneration): boolean {
+  const object = exporter.readPublished()
+  return object !== null && sha256Hex(object) === sha256
+}
+
+async function readFirst(store: ObjectStore, newest: number, trust: KeyTrust): Promise<KnownGeneration> {
   const found = await readGeneration(store, newest, trust)
-  if (found === null) throw storeWentBack(store, newest)
-  await refuseHole(store, newest)
-  if (position === null) return { known: found, isOwn: false }
-  if (newest > position.generation) await readChain(store, position, newest, trust)
-  else if (found.sha256 !== position.sha256) throw storeWentBack(store, newest)
-  return { known: found, isOwn: newest === position.generation }
+  if (found !== null) return found
+  throw refuseGeneration('backwards', `generation ${newest} on ${store.url} was deleted while it was read`)
 }
 
-function laterOf(one: ChainLink | null, other: ChainLink | null): ChainLink | null {
-  if (one === null || other === null) return one ?? other
-  return one.generation > other.generation ? one : other
-}
-
-function storeWentBack({ url }: ObjectStore, generation: number): Error {
-  return refuseGeneration(
-    'backwards',
-    `${url} does not have the generation ${generation} that was published or applied here, or has another one: the ` +
-      'store was restored from a backup, or objects were deleted. Restore them; nothing is published until then',
-  )
+/** Reads a generation over all those behind `from`, each verified. */
+async function readUpTo(store: ObjectStore, from: ChainLink, to: number, trust: KeyTrust): Promise<KnownGeneration> {
+  if (from.generation === to) return confirmLink(store, from, trust)
+  let known = await readNext(store, from, to, trust)
+  while (known.generation.generation < to) known = await readNext(store, linkOf(known), to, trust)
+  return known
 }
 
 /** Shortest age of the published date before a confirmation alone is published, milliseconds. */

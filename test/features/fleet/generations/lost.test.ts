@@ -1,0 +1,176 @@
+import { expect, test } from 'vitest'
+import { generationKey } from '../../../../src/features/fleet/generations/format/object-names.ts'
+import { rollBackTo } from '../../../../src/features/fleet/generations/rollback.ts'
+import { isRollingBack } from '../../../../src/features/fleet/generations/rollback-state.ts'
+import type { FaultScript } from '../../../support/fleet/memory-store.ts'
+import { folder, signer } from '../../bundles/air-gap.ts'
+import { fleetTrust, nodeConfig } from './nodes.ts'
+import { createPair, forge, namedBy } from './pair.ts'
+
+test('a follower refuses a store with a hole, one with fewer generations, and one with another past', async () => {
+  const pair = createPair()
+  const { bucket } = pair
+  for (let i = 0; i < 2; i++) await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  const early = bucket.snapshot()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  const whole = bucket.snapshot()
+  bucket.tamper(generationKey(3), null)
+  const looked = async (): Promise<string | null> => {
+    let reason: string | null = null
+    for (let i = 0; i < 60 && reason === null; i++) reason = await pair.follow()
+    for (let i = 0; i < 3; i++) expect(await pair.follow()).toBe(reason)
+    return reason
+  }
+  expect(await looked()).toBe('hole')
+  bucket.restore(whole)
+  expect(await pair.follow()).toBeNull()
+  expect(pair.reader.version).toBe(4)
+  bucket.restore(early)
+  expect(await looked()).toBe('backwards')
+  bucket.restore(new Map())
+  expect(await looked()).toBe('backwards')
+  bucket.restore(whole)
+  forge(pair, 4, { epoch: 7 })
+  expect(await looked()).toBe('fork')
+  expect(pair.reader.version).toBe(4)
+  bucket.restore(whole)
+  expect(await pair.follow()).toBeNull()
+  await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  expect(pair.reader.version).toBe(5)
+})
+
+test.each<[string, number[], boolean]>([
+  ['one generation is missing at the start', [3], true],
+  ['two are', [3, 4], true],
+  ['a later one is, and no hint says so', [4], false],
+])('a follower refuses a hole for as long as there is one, then goes on by itself: %s', async (_, missing, hint) => {
+  const pair = createPair()
+  const { bucket } = pair
+  for (let i = 0; i < 2; i++) await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  for (let i = 0; i < 3; i++) await pair.publish()
+  const whole = bucket.snapshot()
+  for (const number of missing) bucket.tamper(generationKey(number), null)
+  if (!hint) bucket.tamper('head.json', null)
+  const restarted = pair.restart()
+  for (let i = 0; i < 62; i++) {
+    const { refusal } = await restarted.look()
+    expect(refusal?.message).toMatch(`generation ${missing[0]} is missing on memory://, and 5 exists`)
+  }
+  const [first = 0] = missing
+  bucket.tamper(generationKey(first), whole.get(generationKey(first))?.bytes ?? null)
+  expect((await restarted.look()).refusal?.reason).toBe(missing.length > 1 ? 'hole' : undefined)
+  expect((await restarted.look()).refusal?.reason).toBe(missing.length > 1 ? 'hole' : undefined)
+  bucket.restore(whole)
+  expect(await restarted.look()).toMatchObject({ refusal: null, behind: 3 })
+})
+
+test('a follower checks again what a look could not check because the store did not answer', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  let isDown = false
+  const follower = pair.restart(pair.bucket.client(() => (isDown ? 'down' : undefined)))
+  expect((await follower.look()).refusal).toBeNull()
+  pair.bucket.restore(new Map())
+  for (let i = 0; i < 59; i++) expect((await follower.look()).refusal).toBeNull()
+  isDown = true
+  await expect(follower.look()).rejects.toThrow('ECONNREFUSED')
+  isDown = false
+  expect((await follower.look()).refusal?.reason).toBe('backwards')
+})
+
+test('a mirror with an empty data folder follows a store with a hole, as the refusal says', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 4; i++) await pair.publish()
+  pair.bucket.tamper(generationKey(3), null)
+  expect(await pair.follow()).toBeNull()
+  expect(pair.reader.version).toBe(4)
+  await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  expect(pair.reader.version).toBe(5)
+})
+
+test('a leader publishes nothing on a store that lost what it published, and goes on when it is back', async () => {
+  const pair = createPair()
+  const { bucket } = pair
+  for (let i = 0; i < 2; i++) await pair.publish()
+  const early = bucket.snapshot()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  const whole = bucket.snapshot()
+  for (const [left, words] of [
+    [early, 'memory:// does not have the generation 4 that was applied or published here'],
+    [new Map(), 'does not have the generation 4'],
+  ] as const) {
+    bucket.restore(left)
+    for (let i = 0; i < 3; i++) await expect(pair.publish()).rejects.toThrow(words)
+    expect(bucket.snapshot()).toEqual(left)
+  }
+  bucket.restore(whole)
+  forge(pair, 4, { counts: null })
+  await expect(pair.publish()).rejects.toThrow('has another one than the generation 4')
+  bucket.restore(whole)
+  await pair.publish()
+  expect([await pair.follow(), pair.follower.position()?.generation]).toEqual([null, 5])
+})
+
+test('a leader with an empty data folder goes on where the store was set back, as the refusal says', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  const early = pair.bucket.snapshot()
+  await pair.publish()
+  pair.bucket.restore(early)
+  await expect(pair.publish()).rejects.toThrow('start this node with an empty data folder')
+  expect(await pair.beginAgain()).toBeNull()
+  await pair.publish(2)
+  expect([await pair.follow(), pair.follower.position()?.generation]).toEqual([null, 3])
+})
+
+test('a publication looks once at the generation and at the full bundle that it builds on', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  const calls: string[] = []
+  const note: FaultScript = ({ verb, key }) => void calls.push(`${verb} ${key.replace(/0{9,}|[\da-f]{64}/g, '-')}`)
+  await pair.publish(1, pair.bucket.client(note))
+  expect(calls).toEqual([
+    'head gen/-3.json',
+    'get gen/-2.json', // the store may have lost it,
+    'head bundles/-.zip', // or the last full bundle
+    'putIfAbsent bundles/-.zip',
+    'putIfAbsent changes/-3.-.jsonl.gz',
+    'putIfAbsent gen/-3.json',
+    'put head.json',
+  ])
+})
+
+test('a full bundle that the store lost is replaced by the next publication, and a new mirror begins with it', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  const [name] = namedBy(pair, 2)
+  pair.bucket.tamper(name ?? '', null)
+  for (let i = 0; i < 2; i++) await expect(pair.follow()).rejects.toThrow('is not what was named')
+  await pair.publish()
+  expect(await pair.follow()).toBeNull()
+  expect(pair.reader.version).toBe(3)
+  expect(namedBy(pair, 3)[0]).not.toBe(name)
+})
+
+test('a rollback to a generation whose bundle is not on the store says that, and begins nothing', async () => {
+  const pair = createPair()
+  for (let i = 0; i < 2; i++) await pair.publish()
+  const [name = ''] = namedBy(pair, 1)
+  const now = (): number => pair.now
+  const config = nodeConfig(folder())
+  const given = { config, keys: [signer()], trust: fleetTrust(now), program: 'patchmirror/test', now }
+  const back = (): Promise<unknown> => rollBackTo({ store: pair.bucket.client(), ...given }, 1)
+  const bytes = pair.bucket.read(name)
+  for (const left of [null, Buffer.from('half')]) {
+    pair.bucket.tamper(name, left)
+    await expect(back()).rejects.toThrow(
+      `${name} of generation 1 is not on memory:// with its ${bytes?.length} bytes: it was`,
+    )
+    expect(isRollingBack(config.data.dir)).toBe(false)
+  }
+})
