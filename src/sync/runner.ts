@@ -6,7 +6,7 @@ import { nameStorageError } from '../store/database/faults.ts'
 import { namingFaults } from '../store/database/open.ts'
 import { makeFolder } from '../base/files.ts'
 import { acquireLock } from '../store/database/lock.ts'
-import { settingDigests } from '../store/runs/run-scope.ts'
+import { scopeFact, settingDigests } from '../store/runs/run-scope.ts'
 import { timeOfAges } from '../store/runs/age-limit.ts'
 import type { Run, RunKind } from '../store/runs/runs.ts'
 import type { RunRequest, RunnerDeps } from './context.ts'
@@ -100,9 +100,10 @@ async function recordedRun(deps: RunnerDeps, request: RunRequest): Promise<RunRe
   const done = await execute(request, runId)
   // Who gave the command: a run of the daemon is given by no one.
   const by = trigger === 'command' ? { by: operatorName() } : {}
-  const facts = { scopeSettings: settingDigests(config, source), ...done.facts, ...by }
+  const published = store.snapshots.readSnapshot(source)
+  const facts = { scopeSettings: settingDigests(config, source), ...scopeFact(published), ...done.facts, ...by }
   const ended = { ...done, facts }
-  const snapshot = store.snapshots.readSnapshot(source)?.id ?? null
+  const snapshot = published?.id ?? null
   await store.exclusive(() => {
     store.runs.endRun(runId, { ...ended, snapshot, endedAt: now() })
     store.runs.pruneRuns(source, deps.limits?.keepRuns)

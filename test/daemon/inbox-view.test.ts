@@ -47,7 +47,7 @@ test('webhooks.db is read once it is there, and what any connection writes to it
   vi.advanceTimersByTime(LOOK_MS)
   expect(noticed).toBe(1) // nothing was written since
   expect(targetsIn(view)).toBe(0)
-  createRelayOutbox(db).replaceTargets(['https://chat.example.com/a'])
+  createRelayOutbox(db).replaceTargets([{ name: null, url: 'https://chat.example.com/a' }], 0)
   vi.advanceTimersByTime(LOOK_MS)
   expect(noticed).toBe(2)
   expect(targetsIn(view)).toBe(1)

@@ -223,9 +223,9 @@ const LABELS: Readonly<Record<string, string>> = {
   patchmirror_views_making: '`kind`: `osv`, `vex`',
   patchmirror_views_failing: '`kind`: `osv`, `vex`',
   patchmirror_relay_target_state:
-    '`target`: its name, else its number in `patchmirror relay`; `state`: `ok`, `failing`, `disabled`',
+    '`target`: its name, else its number in `patchmirror relay`; `state`: `ok`, `failing`, `disabled`, `paused`',
   patchmirror_relay_waiting: '`target`',
-  patchmirror_relay_given_up_total: '`target`: events not accepted within four days',
+  patchmirror_relay_given_up_total: '`target`: not within four days, or it answered 410',
   patchmirror_inbox_bundles_total: '`outcome`: `imported`, `superseded`, `refused`',
   patchmirror_outbox_sequence: 'since the start of the daemon',
   patchmirror_edge_failing: '`target`: its place in `edge.purge`, from 1',

@@ -67,3 +67,8 @@ export function imageCreatedType(vendor: string): string {
 export function namedBy(type: unknown): EventType['names'] {
   return ALL.find((one) => one.type === type)?.names ?? 'image'
 }
+
+/** Reports whether a type is of the events that mirrors make: what they tell is new, whatever they name. */
+export function isOfMirror(type: unknown): boolean {
+  return type === FINDINGS_CHANGED || namedBy(type) === 'snapshot'
+}

@@ -11,12 +11,13 @@ export const RELAY_TARGET = object({
   name: MAYBE_TEXT,
   /** Scheme and host alone: the rest of a URL may be a token. Null for those without a key. */
   target: MAYBE_TEXT,
-  state: oneOf(['ok', 'failing', 'disabled']),
+  /** `paused`: `relay.targets` does not have it, or another mirror leads; what waits is kept. */
+  state: oneOf(['ok', 'failing', 'disabled', 'paused']),
   /** Of the last failure, which may be long over; null for those without a key. */
   reason: MAYBE_TEXT,
   pending: COUNT,
   givenUp: COUNT,
-  /** Since when it fails, or is disabled. */
+  /** Since when it fails, is disabled or paused. */
   since: MAYBE_DATE,
   failedAt: MAYBE_DATE,
   deliveredAt: MAYBE_DATE,

@@ -51,13 +51,10 @@ export function chatUrls(settings: Targets): string[] {
   return relayTargets(settings).flatMap(({ kind, url }) => (kind === 'chat' ? [url] : []))
 }
 
-/** Returns targets by URL with the name of each in the settings; null: none has it. */
-export function withNames<T extends { readonly url: string }>(
-  found: readonly T[],
-  settings: Targets,
-): (T & Pick<NamedTarget, 'name'>)[] {
+/** Returns targets with the name of each: that of its URL in the settings, else the one that it had; null: none has it. */
+export function withNames<T extends Pick<NamedTarget, 'name' | 'url'>>(found: readonly T[], settings: Targets): T[] {
   const named = relayTargets(settings)
-  return found.map((one) => ({ ...one, name: named.find(({ url }) => url === one.url)?.name ?? null }))
+  return found.map((one) => ({ ...one, name: (named.find(({ url }) => url === one.url) ?? one).name }))
 }
 
 function partsOf(text: string): NamedTarget {

@@ -17,7 +17,7 @@ export const SOURCE_STATES: readonly SourceState[] = [
   'stopped',
 ]
 /** Lists those of a target of the relay, and of the data folder. */
-export const TARGET_STATES: readonly RelayStatus['state'][] = ['ok', 'failing', 'disabled']
+export const TARGET_STATES: readonly RelayStatus['state'][] = ['ok', 'failing', 'disabled', 'paused']
 export const STORAGE_STATES: readonly StorageState['state'][] = ['ok', 'full', 'failing', 'damaged']
 
 /** Returns the value of what is so, or not. */

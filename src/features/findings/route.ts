@@ -6,7 +6,7 @@ import { missingOf } from '../../server/snapshot/missing.ts'
 import { refuseStale } from '../../server/snapshot/stale.ts'
 import type { Config } from '../../config/schema.ts'
 import { TAGS, findTags, tagRemovedAt } from '../../server/lookup/named.ts'
-import type { FindingsReads } from '../../store/findings/reads.ts'
+import { CAUSES, type FindingsReads } from '../../store/findings/reads.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { MissingOf } from './messages.ts'
 import { type FindingsQuestion, answerFindings, listChanges, listTags } from './answers.ts'
@@ -164,7 +164,7 @@ const FINDINGS_LOG_CONTRACT: PathOperation = {
           items: object({
             at: TEXT,
             tag: ANY,
-            cause: TEXT,
+            cause: { ...TEXT, enum: CAUSES },
             snapshot: TEXT,
             newFindings: NUMBER,
             newFixable: NUMBER,

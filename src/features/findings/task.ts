@@ -89,13 +89,17 @@ export async function performFindings(
   }
 }
 
-/** Returns which records a snapshot has: its scope, 'all' for none, and what upstream lacks; null where it is not the stored one. */
+/**
+ * Returns which records a snapshot has: its scope, 'all' for none, and what upstream lacks. Where another one is stored by now its
+ * run says it; null: no such run is kept.
+ */
 function scopeOf({ snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>, snapshot: string): string | null {
   const stored = snapshots.readSnapshot('osv')
-  if (stored?.id !== snapshot) return null
-  const scope = stored.scope ?? 'all'
-  const lacks = runs.readLatestWith('osv', snapshot)?.facts['upstreamLacks']
-  return typeof lacks === 'string' ? `${scope}; ${lacks}` : scope
+  const facts = runs.readLatestWith('osv', snapshot)?.facts
+  if (stored?.id !== snapshot && facts === undefined) return null
+  const scope = stored?.id === snapshot ? stored.scope : facts?.['scope']
+  const lacks = facts?.['upstreamLacks']
+  return [scope ?? 'all', lacks].filter((one) => typeof one === 'string').join('; ')
 }
 
 /** Deletes a database that proves damaged; views that are not there any more were replaced. */

@@ -114,6 +114,7 @@ const ENABLED: Readonly<Record<RelayTarget['state'], string>> = {
   disabled: 'is enabled: it gets the events from now on',
   failing: 'was not disabled: what waits for it is sent again at once',
   ok: 'was not disabled: nothing was changed',
+  paused: 'is not in relay.targets, or another mirror leads: nothing is sent to it',
 }
 
 /** Enables a target by its name, id, host or address; returns it as it was, null where there is none. Throws `usage` for several. */

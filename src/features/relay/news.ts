@@ -1,4 +1,5 @@
 import { DAY_MS } from '../../base/time.ts'
+import { isOfMirror } from '../../base/domain/event-types.ts'
 import { type EventTarget, isSpecific, namesOf, plainRepository, targetsOf } from '../../base/domain/image-reference.ts'
 import type { Announced, NewTag } from '../../store/catalog/tags.ts'
 import { createTypeFilter, parseBody } from '../../webhooks/receive/event.ts'
@@ -15,13 +16,14 @@ interface NewsReads {
 const NEW_MS = 30 * DAY_MS
 
 /**
- * Reports whether an event tells of nothing new: all that it names is mirrored, and none of it appeared in the last 30 days. So it is
- * with test events, which the service sends about a tag that exists, and which nothing else tells from others. Where a run found more
- * new tags than are listed, nothing is known to be old. `now`: the time of ages (`timeOfAges`), as a clock that is ahead ages no tag.
+ * Reports whether an event of the service tells of nothing new: all that it names is mirrored, and none of it appeared in the last 30
+ * days. So it is with test events, which the service sends about a tag that exists, and which nothing else tells from others. Where a
+ * run found more new tags than are listed, nothing is known to be old. What mirrors tell is never old: the tags whose findings changed
+ * are always mirrored. `now`: the time of ages (`timeOfAges`), as a clock that is ahead ages no tag.
  */
 export function isOldNews(body: Uint8Array, reads: NewsReads, now: number): boolean {
-  const { target: named } = parseBody(Buffer.from(body), createTypeFilter(['*'], ''))
-  if (named === null) return false
+  const { type, target: named } = parseBody(Buffer.from(body), createTypeFilter(['*'], ''))
+  if (named === null || isOfMirror(type)) return false
   const targets = targetsOf(named)
   if (targets.length === 0 || !targets.every((one) => isMirrored(one, reads))) return false
   const from = now - NEW_MS

@@ -11,6 +11,7 @@ import {
   type RelayOutbox,
   type RelayTarget,
 } from '../../store/webhooks/outbox.ts'
+import type { TargetSetting, UnsetTarget } from '../../store/webhooks/target-settings.ts'
 import { announceFindings } from '../../store/findings/message.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
 import { LONGEST_PAUSE_MS, type TargetResponse, isDue, outcomeOf } from './delivery-rule.ts'
@@ -19,7 +20,7 @@ import { type RelayStateChange, createStateChanges } from './state-changes.ts'
 
 /** Settings of the relay. */
 export interface RelaySettings {
-  readonly targets: readonly string[]
+  readonly targets: readonly TargetSetting[]
   readonly events: readonly string[]
   /** Requests at the same time to one target. */
   readonly concurrency: number
@@ -45,6 +46,8 @@ interface RelayDeps extends Pick<FindingsDeps, 'findings' | 'servesFindings'> {
   readonly onFault: (message: string) => void
   /** Called when a target begins to fail, is disabled, or has recovered. */
   readonly onTurn: (turn: RelayStateChange) => void
+  /** Called with a target that the settings do not have: at the start while something waits for it, and when it is forgotten. */
+  readonly onUnset: (target: UnsetTarget, is: 'paused' | 'forgotten') => void
 }
 
 /** Relays events. */
@@ -86,7 +89,7 @@ export function createRelay(deps: RelayDeps): Relay {
   const prune = createPruning(deps)
   const turns = createTurns(deps)
   const tags = createFindingsCollector(deps)
-  outbox.replaceTargets(settings.targets)
+  for (const one of outbox.replaceTargets(settings.targets, now())) deps.onUnset(one, 'paused')
   const reportStateChanges = createStateChanges(outbox, deps.onTurn)
   const fault = (error: unknown): void => {
     pausedUntil = now() + FAULT_PAUSE_MS
@@ -155,7 +158,7 @@ async function untilIdle(
  * are tried first, and the clock may be corrected.
  */
 function createPruning(deps: RelayDeps): () => void {
-  const { outbox, now } = deps
+  const { outbox, now, onUnset } = deps
   let seenAt = -Infinity
   let dueAt = 0
   return () => {
@@ -163,7 +166,7 @@ function createPruning(deps: RelayDeps): () => void {
     if (at - seenAt > DAY_MS) dueAt = at + GRACE_MS
     seenAt = at
     if (!isDue(dueAt, at, GRACE_MS)) return
-    outbox.prune(oldestKept(deps))
+    for (const one of outbox.prune(oldestKept(deps))) onUnset(one, 'forgotten')
     dueAt = at + PRUNE_MS
   }
 }
@@ -185,7 +188,7 @@ function listSendable(
 ): [RelayTarget, DueDelivery][] {
   return outbox.listTargets().flatMap((target) => {
     const at = { now: now(), longestMs: LONGEST_PAUSE_MS }
-    if (target.state === 'disabled' || !isDue(target.dueAt, at.now, at.longestMs)) return []
+    if (!(target.state === 'ok' || target.state === 'failing') || !isDue(target.dueAt, at.now, at.longestMs)) return []
     const own = [...active.keys()].filter((key) => key.startsWith(`${target.id} `)).length
     const free = (target.state === 'ok' ? settings.concurrency : 1) - own
     if (free <= 0) return []
@@ -294,7 +297,7 @@ function createTurns({ outbox, changed, now }: TurnDeps) {
 
 /** What the events about findings are collected with. */
 interface FindingsDeps {
-  readonly settings: { readonly targets: readonly string[]; readonly events: readonly string[] }
+  readonly settings: Pick<RelaySettings, 'targets' | 'events'>
   readonly outbox: Pick<RelayOutbox, 'cursors' | 'passOnLog'>
   /** Reads the findings of tags; null where there are none. */
   readonly findings: <T>(use: (reads: FindingsReads) => T) => T | null

@@ -1,10 +1,11 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { chatUrls, relayUrls } from '../../config/kinds/relay-targets.ts'
+import { chatUrls, relayTargets } from '../../config/kinds/relay-targets.ts'
 import type { Config } from '../../config/schema.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { type Db, openInbox, openReader } from '../../store/database/open.ts'
 import { createChangeCheck } from '../../store/database/change-check.ts'
 import { createRelayOutbox } from '../../store/webhooks/outbox.ts'
+import type { UnsetTarget } from '../../store/webhooks/target-settings.ts'
 import { readFindings } from '../../store/findings/database.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
@@ -29,7 +30,9 @@ export type ToRelay =
   | StopMessage
 
 export type FromRelay =
-  { readonly type: 'fault'; readonly message: string } | { readonly type: 'turn'; readonly turn: RelayStateChange }
+  | { readonly type: 'fault'; readonly message: string }
+  | { readonly type: 'turn'; readonly turn: RelayStateChange }
+  | { readonly type: 'unset'; readonly target: UnsetTarget; readonly is: 'paused' | 'forgotten' }
 
 /** Requests at the same time to one target: a burst is quick, and a receiver is not flooded. */
 const CONCURRENCY = 4
@@ -47,7 +50,7 @@ function main(port: MessagePort): void {
   collectWhenIdle()
   const { outbox: db, mirror } = opened
   const reads = createReads(mirror)
-  const settings = { ...config.relay, concurrency: CONCURRENCY, targets: relayUrls(config.relay) }
+  const settings = { ...config.relay, concurrency: CONCURRENCY, targets: relayTargets(config.relay) }
   const sending = createSending(() => connect(config, settings, version, reads))
   let served = 0
   let servesFindings = false
@@ -64,6 +67,7 @@ function main(port: MessagePort): void {
     random: Math.random,
     onFault: (message) => send({ type: 'fault', message }),
     onTurn: (turn) => send({ type: 'turn', turn }),
+    onUnset: (target, is) => send({ type: 'unset', target, is }),
   })
   const timer = setInterval(() => relayLoop.poll(), CHECK_MS)
   port.on('message', (message: ToRelay) => {

@@ -1,6 +1,8 @@
 import { handleOfTarget } from '../../base/domain/status.ts'
 import type { RelayStateChange } from './state-changes.ts'
-import type { RelayTarget } from '../../store/webhooks/outbox.ts'
+import { RELAY_DAYS, type RelayTarget } from '../../store/webhooks/outbox.ts'
+import type { UnsetTarget } from '../../store/webhooks/target-settings.ts'
+import { counted } from '../../base/text.ts'
 import type { Parts, RunningPart } from '../../daemon/feature.ts'
 import { warnOnce } from '../../daemon/log-lines.ts'
 import { relayUrls, withNames } from '../../config/kinds/relay-targets.ts'
@@ -75,6 +77,7 @@ function begin(parts: RelayParts): Promise<RelayThread> {
       if (!isExplained(message)) warn(`relay, which tries again: ${message}`)
     },
     onTurn: (turn) => logStateChange(log, turn, handleOf(parts, turn.id)),
+    onUnset: (target, is) => logUnset(parts, target, is),
   })
 }
 
@@ -96,7 +99,17 @@ function logStateChange(log: RelayParts['log'], { id, state, reason }: RelayStat
   }
 }
 
-/** Reports whether events were forwarded before: targets removed from the settings are deleted, with what waits for them. */
+/** One line for a target that the settings do not have any more, where something waits, or waited, for it. */
+function logUnset({ log, leads }: RelayParts, target: UnsetTarget, is: 'paused' | 'forgotten'): void {
+  const { id, pending, givenUp } = target
+  const why = leads() ? 'relay.targets does not have it' : 'another mirror of the fleet leads'
+  const waiting = `${counted(pending, 'event waits', 'events wait')} ${RELAY_DAYS} days for it to come back`
+  const said = is === 'paused' ? `is paused, as ${why}; ${waiting}` : `did not come back and is forgotten`
+  const lost = givenUp === 0 ? '' : `; given up: ${counted(givenUp, 'event')}`
+  log.warn({ target: id, pending, givenUp }, `relay: target ${handleOfTarget(target)} ${said}${lost}`)
+}
+
+/** Reports whether events were forwarded before: what waits for targets that the settings do not have is kept, then given up. */
 function hasTargets(inbox: Parts['inbox']): boolean {
   return inbox.read(
     (reads) => reads.listTargets().length > 0,
@@ -135,10 +148,12 @@ interface RelayThreadDeps extends RelayStart {
   readonly onFault: (message: string) => void
   /** A target begins to fail, is disabled, or is back. */
   readonly onTurn: (turn: RelayStateChange) => void
+  /** The settings do not have a target. */
+  readonly onUnset: (target: UnsetTarget, is: 'paused' | 'forgotten') => void
 }
 
 /** Starts the relay. Resolves when it runs, or when it has reported why it cannot start; it is tried again. Never rejects. */
-async function startRelayThread({ onFault, onTurn, ...data }: RelayThreadDeps): Promise<RelayThread> {
+async function startRelayThread({ onFault, onTurn, onUnset, ...data }: RelayThreadDeps): Promise<RelayThread> {
   let served = 0
   let isServed = false
   const supervisor = supervise<ToRelay, FromRelay>({
@@ -147,6 +162,7 @@ async function startRelayThread({ onFault, onTurn, ...data }: RelayThreadDeps): 
     limits: { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 },
     onMessage(message) {
       if (message.type === 'turn') onTurn(message.turn)
+      else if (message.type === 'unset') onUnset(message.target, message.is)
       else onFault(message.message)
     },
     onReady() {

@@ -76,7 +76,7 @@ function fleetProblems({ fleet }: Served, config: Config, now: number): MirrorPr
 }
 
 function relayProblems({ relay }: Status): MirrorProblem[] {
-  const failing = relay.filter(({ state }) => state !== 'ok')
+  const failing = relay.filter(({ state }) => state === 'failing' || state === 'disabled')
   return failing.map((one) => {
     const { state, reason, pending, since } = one
     const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}`

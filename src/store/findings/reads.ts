@@ -93,6 +93,12 @@ interface FindingsSums {
   readonly goneFixes: number
 }
 
+/**
+ * What changes findings. `scope`: other records are mirrored by the settings; `rollback`: older data are; `unknown`: it is `records` or
+ * `scope`. What is gone by these is not known to be fixed.
+ */
+export const CAUSES = ['records', 'scope', 'rollback', 'unknown', 'sbom', 'vex', 'patches'] as const
+
 /** A change of a tag's findings. */
 export interface LoggedFindings extends FindingChangeCounts {
   readonly seq: number
@@ -100,8 +106,7 @@ export interface LoggedFindings extends FindingChangeCounts {
   readonly at: number
   readonly owner: string
   readonly name: string
-  /** `scope`: other records are mirrored by the settings; `rollback`: older data are. What is gone is not known to be gone by these. */
-  readonly cause: 'records' | 'scope' | 'rollback' | 'sbom' | 'vex' | 'patches'
+  readonly cause: (typeof CAUSES)[number]
   /** The snapshot that caused it: OSV's for records, else the catalog's. */
   readonly snapshot: string
   /** Of the tag after it. */

@@ -33,6 +33,7 @@ export function findingWords(counts: KnownCounts): string {
 /** Says why findings come and go that may not at upstream; null: by no such cause. */
 function becauseOf(cause: unknown): string | null {
   if (cause === 'scope') return 'other records are mirrored: osv.scope'
+  if (cause === 'unknown') return 'whether other records are mirrored is not known: osv.scope'
   return cause === 'rollback' ? 'the mirror went back to older data' : null
 }
 

@@ -45,6 +45,11 @@ export function scopeKeys(config: Config, source: SourceName): string[] {
   return Object.keys(decidingSettings(config, source))
 }
 
+/** Returns the fact of a run with the scope of its snapshot, for when another one is stored; none where everything is in scope. */
+export function scopeFact(snapshot: { readonly scope: string | null } | null): { readonly scope?: string } {
+  return snapshot === null || snapshot.scope === null ? {} : { scope: snapshot.scope }
+}
+
 /** The last run that published everything of a source, and by which settings. */
 interface ScopedRun {
   readonly id: number

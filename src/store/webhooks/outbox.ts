@@ -1,18 +1,19 @@
+import { DAY_MS } from '../../base/time.ts'
 import type { RelayStatus } from '../../base/reports/transfer.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
-
-/** How long an event is tried, and kept for readers of `/-/events` that come back, days: it bridges a long weekend. */
-export const RELAY_DAYS = 4
+import { type TargetSetting, type UnsetTarget, createTargetSettings } from './target-settings.ts'
 
 /** A target of the relay. Times are unix milliseconds. */
 export interface RelayTarget {
   id: number
+  /** As the settings named it; null: they did not. */
+  name: string | null
   /** May contain a token: visible to its owner only. */
   url: string
-  /** Delivering, failing temporarily, or disabled permanently. */
+  /** Delivering, failing temporarily, disabled permanently, or paused: not in the settings. */
   state: RelayStatus['state']
-  /** Since when it fails, or is disabled. */
+  /** Since when it fails, is disabled or paused. */
   since: number | null
   /** Consecutive failures. */
   failures: number
@@ -23,7 +24,7 @@ export interface RelayTarget {
   /** Time of the last failure; null: there was none. */
   failedAt: number | null
   deliveredAt: number | null
-  /** Deliveries that expired without success. */
+  /** Deliveries that expired without success, or were dropped when the target was disabled. */
   givenUp: number
   /** Deliveries that are pending. */
   pending: number
@@ -57,7 +58,10 @@ interface RelayEvent {
   body: Buffer
 }
 
-const TARGET = `id, url, state, since, failures, due_at AS dueAt, reason, failed_at AS failedAt, delivered_at AS deliveredAt,
+/** How long an event is tried, and kept for readers of `/-/events` that come back, days: it bridges a long weekend. */
+export const RELAY_DAYS = 4
+
+const TARGET = `id, name, url, state, since, failures, due_at AS dueAt, reason, failed_at AS failedAt, delivered_at AS deliveredAt,
   given_up AS givenUp, (SELECT count(*) FROM relay_delivery WHERE target = relay_target.id) AS pending`
 
 /** Creates reads of the relay, on any connection to webhooks.db. */
@@ -73,7 +77,7 @@ export function createOutboxReads(db: Db) {
     /** When the next delivery is due by its own time and that of its target, unix milliseconds; null when none waits. */
     nextDueAt: value<[], number>(
       `SELECT min(max(due_at, (SELECT min(due_at) FROM relay_delivery WHERE target = relay_target.id)))
-         FROM relay_target WHERE state <> 'disabled'`,
+         FROM relay_target WHERE state IN ('ok', 'failing')`,
     ),
     listTargets: all<[], RelayTarget>(`SELECT ${TARGET} FROM relay_target ORDER BY id`),
     /** The newest event's id, also if it is pruned; 0 if there was none. */
@@ -92,6 +96,7 @@ export type OutboxReads = ReturnType<typeof createOutboxReads>
 export function createRelayOutbox(db: Db) {
   const sql = prepareWrites(db)
   const settling = createSettling(db)
+  const settings = createTargetSettings(db)
   const reads = createOutboxReads(db)
   const cursors = createRelayCursors(db)
   const addEvent = (kind: RelayEvent['kind'], message: NewMessage, now: number): boolean => {
@@ -107,15 +112,8 @@ export function createRelayOutbox(db: Db) {
   return {
     ...reads,
     cursors,
-    /** Sets the targets: a target that is not among them is deleted with its pending deliveries. */
-    replaceTargets: inOne((urls: readonly string[]): void => {
-      for (const { id, url } of reads.listTargets())
-        if (!urls.includes(url)) {
-          sql.dropDeliveries.run(id)
-          sql.dropTarget.run(id)
-        }
-      for (const url of urls) sql.target.run(url)
-    }),
+    /** Sets the targets, and returns the paused ones for which something waits. `now`: Unix milliseconds. */
+    replaceTargets: inOne((targets: readonly TargetSetting[], now: number) => settings.replace(targets, now)),
     /** Enables a target: a disabled one gets events from now on, a failing one is retried at once. False if there is none. */
     enableTarget: inOne((id: number): boolean => {
       settling.advance(id, 0)
@@ -143,13 +141,18 @@ export function createRelayOutbox(db: Db) {
     settle: inOne((settled: readonly DeliveryResult[]): void => {
       for (const one of settled) settling.settle(one)
     }),
-    /** Gives up deliveries of the events before the first that is not older than `before`, and deletes these events. */
-    prune: inOne((before: number): void => {
+    /**
+     * Gives up deliveries of the events before the first that is not older than `before`, and deletes these events. Returns the paused
+     * targets that are forgotten: those of which the last event was given up long ago.
+     */
+    prune: inOne((before: number): UnsetTarget[] => {
       const upTo = sql.oldest.get(before) ?? null
-      if (upTo === null) return
-      sql.countGivenUp.run({ upTo })
-      sql.giveUp.run(upTo)
-      sql.forget.run(upTo)
+      if (upTo !== null) {
+        sql.countGivenUp.run({ upTo })
+        sql.giveUp.run(upTo)
+        sql.forget.run(upTo)
+      }
+      return settings.forget(before - RELAY_DAYS * DAY_MS)
     }),
   }
 }
@@ -172,12 +175,6 @@ interface LogPart {
 
 function prepareWrites(db: Db) {
   return {
-    target: db.prepare(
-      `INSERT INTO relay_target (url, state, failures, due_at, given_up) VALUES (?, 'ok', 0, 0, 0)
-       ON CONFLICT (url) DO NOTHING`,
-    ),
-    dropTarget: db.prepare('DELETE FROM relay_target WHERE id = ?'),
-    dropDeliveries: db.prepare('DELETE FROM relay_delivery WHERE target = ?'),
     enable: db.prepare(
       `UPDATE relay_target SET state = iif(state = 'disabled', 'ok', state), failures = 0, due_at = 0,
          since = iif(state = 'disabled', NULL, since) WHERE id = ?`,
@@ -231,7 +228,7 @@ function prepareRelay(db: Db) {
 function prepareDeliveries(db: Db, and: string) {
   return db.prepare(
     `INSERT INTO relay_delivery (target, event, attempts, due_at)
-     SELECT id, @event, 0, @now FROM relay_target WHERE state <> 'disabled' ${and}`,
+     SELECT id, @event, 0, @now FROM relay_target WHERE state IN ('ok', 'failing') ${and}`,
   )
 }
 
@@ -269,11 +266,12 @@ function createSettling(db: Db) {
 function settleOne(sql: ReturnType<typeof prepareSettling>, settled: DeliveryResult): void {
   const { target, event, at } = settled
   if (settled.kind === 'done') {
-    sql.done.run(target, event)
+    if (sql.done.run(target, event).changes === 0) sql.countTaken.run(target) // it was given up while it was sent
     if (sql.state.get(target) === 'failing') sql.advance.run({ target, at: at + SOON_MS })
     sql.succeeded.run(at, target)
   } else if (settled.kind === 'disabled') {
     sql.disable.run({ at, reason: settled.reason, target })
+    sql.countDropped.run(target)
     sql.dropDeliveries.run(target)
   } else {
     const { reason, dueAt, targetDueAt, seen, latest } = settled
@@ -286,6 +284,11 @@ function settleOne(sql: ReturnType<typeof prepareSettling>, settled: DeliveryRes
 function prepareSettling(db: Db) {
   return {
     dropDeliveries: db.prepare('DELETE FROM relay_delivery WHERE target = ?'),
+    countDropped: db.prepare(
+      `UPDATE relay_target SET given_up = given_up + (SELECT count(*) FROM relay_delivery WHERE target = relay_target.id)
+       WHERE id = ?`,
+    ),
+    countTaken: db.prepare('UPDATE relay_target SET given_up = max(0, given_up - 1) WHERE id = ?'),
     done: db.prepare('DELETE FROM relay_delivery WHERE target = ? AND event = ?'),
     state: db.prepare<[number], string>('SELECT state FROM relay_target WHERE id = ?').pluck(),
     advance: db.prepare('UPDATE relay_delivery SET due_at = @at WHERE target = @target AND due_at > @at'),

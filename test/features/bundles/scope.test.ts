@@ -11,6 +11,9 @@ test('a mirror of a part of OSV says so at home and across the air gap', async (
   expect(await made.run('osv')).toMatchObject({ state: 'complete' })
   const there = below()
   await there.take((await carry(made.dir, folder())).files)
+  const { scope: text } = there.store.snapshots.readSnapshot('osv') ?? {}
+  expect(text).toContain('GHSA-')
+  for (const { store } of [made, there]) expect(store.runs.listRuns(1)).toMatchObject([{ facts: { scope: text } }])
   const [outside = ''] = [...made.store.osv.eachOutside()].map(([id]) => id)
   const scope = 'include="GHSA-,npm", exclude="ROOT-OS-UBUNTU*", vendors="Root"'
   const shown = await run(['show', outside], { PATCHMIRROR_DATA_DIR: made.dir }, '/')

@@ -1,4 +1,7 @@
+import Database from 'better-sqlite3'
+import { join } from 'node:path'
 import { expect } from 'vitest'
+import { readCurrentViews } from '../../../src/features/scanners/store/generations.ts'
 import { derivedVendors } from '../../../src/features/scanners/views/osv/ecosystems.ts'
 import { performTask } from '../../../src/features/scanners/views/task.ts'
 import {
@@ -9,6 +12,7 @@ import {
   readFindings,
   visibleRows,
 } from './fixtures.ts'
+import { removeFindings } from '../../../src/store/findings/database.ts'
 import { longTest, test } from '../../support/tables.ts'
 
 const LIBSSL = 'pkg:deb/debian/libssl3@3.0.9-1?arch=amd64&distro=debian-12&upstream=openssl'
@@ -200,6 +204,45 @@ test('findings that go because other records are mirrored have a cause of their 
     ['records', 1, 0],
     ['scope', 0, 1],
     ['scope', 1, 0],
+    ['records', 0, 1],
+  ])
+})
+
+test('the scope is that of the judged records, also where other ones are stored by now, and unknown without their run', async () => {
+  const bench = await openTag([CURL])
+  const vendors = derivedVendors(bench.config.views)
+  /** Publishes under a scope and builds views; then a further snapshot is stored, which has none yet. */
+  const mirror = async (include: string, further: string): Promise<void> => {
+    await bench.runWith({ PATCHMIRROR_OSV_SCOPE: include }, 'osv')
+    await performTask({ dataDir: bench.dir, kind: 'osv', vendors, rebuild: false })
+    const record = { id: further, modified: new Date().toISOString(), ...affecting('npm', 'u', null) }
+    bench.sandbox.feed.put(further, JSON.stringify(record), record.modified)
+    await bench.runWith({ PATCHMIRROR_OSV_SCOPE: include }, 'osv')
+  }
+  await bench.publish({ 'T-1': affecting('Debian:12', 'curl', null), 'U-1': affecting('npm', 'u', null) })
+  await mirror('', 'U-2')
+  removeFindings(bench.dir)
+  await bench.judge()
+  await bench.publish({ 'T-2': affecting('Debian:12', 'curl', null) })
+  await bench.judge()
+  await mirror('U-', 'U-3')
+  await bench.judge()
+  await mirror('', 'U-4')
+  const snapshot = readCurrentViews(bench.dir, 'osv')?.snapshot ?? ''
+  const db = new Database(join(bench.dir, 'mirror.db'))
+  expect(db.prepare('DELETE FROM run WHERE snapshot = ?').run(snapshot).changes).toBe(1)
+  db.close()
+  await bench.judge()
+  await bench.publish({ 'T-1': null })
+  await bench.judge()
+  await bench.publish({ 'T-2': null })
+  await bench.judge()
+  const logged = readFindings(bench.dir, (reads) => reads.listLog(0, 100))
+  expect(logged.map(({ cause, found, gone }) => [cause, found, gone])).toEqual([
+    ['records', 1, 0],
+    ['scope', 0, 2],
+    ['unknown', 2, 0],
+    ['unknown', 0, 1],
     ['records', 0, 1],
   ])
 })

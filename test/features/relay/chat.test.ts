@@ -65,6 +65,10 @@ describe('a message to a team workspace', () => {
     expect(textOf({ type, data: { tags: 1, cause: 'rollback', changes: [back] } })).toBe(
       'a:1: 2 findings gone (the mirror went back to older data)',
     )
+    const unknown = { ...left, cause: 'unknown' }
+    expect(textOf({ type, data: { tags: 1, changes: [unknown] } })).toBe(
+      'a:1: 2 findings gone (whether other records are mirrored is not known: osv.scope)',
+    )
     const sums = { tags: 4000, newFixes: 5000, newFindings: 7, newFixable: 6 }
     const lines = textOf({ type, data: { ...sums, changes: Array(50).fill(one) } }).split('\n')
     expect([lines.length, lines[0]]).toEqual([12, '4000 tags: 7 new findings (6 with a fix), 4994 findings got a fix'])

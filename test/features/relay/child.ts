@@ -18,7 +18,7 @@ const outboxDb = openInbox(dir)
 const transport = createTransport(config.upstream)
 const deps = { transport, timeoutMs: 5000, userAgent: 'test', now: Date.now }
 const relay = createRelay({
-  settings: { ...config.relay, events: ['webhook', 'findings'], targets: [url], concurrency: 2 },
+  settings: { ...config.relay, events: ['webhook', 'findings'], targets: [{ name: null, url }], concurrency: 2 },
   outbox: createRelayOutbox(outboxDb),
   changed: createChangeCheck([outboxDb]),
   reads: () => createReads(mirror),
@@ -34,5 +34,6 @@ const relay = createRelay({
   random: Math.random,
   onFault: (message) => process.stderr.write(`${message}\n`),
   onTurn: () => undefined,
+  onUnset: () => undefined,
 })
 setInterval(() => relay.poll(), 5)

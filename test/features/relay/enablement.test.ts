@@ -31,18 +31,39 @@ function relayOf({ config, log }: Pick<Parts, 'config' | 'log'>) {
   }
 }
 
-longTest('a daemon without relay targets removes earlier ones with their pending events', async () => {
+longTest('a daemon without relay targets removes earlier ones for which nothing waits', async () => {
   const dir = scratch()
   openWrites(dir).close()
   const db = openInbox(dir)
   onTestFinished(() => void db.close())
   const outbox = createRelayOutbox(db)
-  outbox.replaceTargets(['http://127.0.0.1:9/hook'])
+  outbox.replaceTargets([{ name: null, url: 'http://127.0.0.1:9/hook' }], 0)
   const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
   const log = createLog({ level: 'error', format: 'json' })
   const passing = relayOf({ config, log })
   await expect.poll(() => outbox.listTargets()).toEqual([])
   await passing.close()
+})
+
+test('the log says what waits for a target that relay.targets does not have, by its name', async () => {
+  const dir = scratch()
+  openWrites(dir).close()
+  const db = openInbox(dir)
+  onTestFinished(() => void db.close())
+  const outbox = createRelayOutbox(db)
+  outbox.replaceTargets([{ name: 'ci', url: 'http://127.0.0.1:9/private' }], 0)
+  const inbox = createInbox(db)
+  inbox.receive({ ...delivery({ webhookId: 'msg_1' }), type: 'io.service.cr.image.created.v1' })
+  inbox.settle([{ id: 1, state: 'done' }])
+  outbox.passOn(outbox.listReady(1), true, 0)
+  const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir })
+  const lines: string[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+  const passing = relayOf({ config, log })
+  await expect.poll(() => lines).toHaveLength(1)
+  await passing.close()
+  const said = 'relay: target ci is paused, as relay.targets does not have it; 1 event waits 4 days for it to come back'
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 40, target: 1, pending: 1, msg: said })
 })
 
 test('the log names a disabled target by its number and name, never by its URL', async () => {

@@ -54,6 +54,15 @@ test('an event that names no image is passed on to a team workspace', () => {
   expect(isOldNews(Buffer.from('no'), reads, NOW)).toBe(false)
 })
 
+test('changed findings are passed on to a team workspace, though they are always of a mirrored tag', () => {
+  const reads = { findAnnounced: () => LISTED, listNewTags: () => [], hasUnlistedTags: () => false }
+  const type = 'io.patchmirror.findings.changed.v1'
+  const data = { tags: 1, changes: [{ tag: { id: 'tag_1', name: 'library/python:3.12' }, newFindings: 1 }] }
+  const event = { specversion: '1.0', id: 'f1', source: '/patchmirror/a', type, data }
+  expect(isOldNews(Buffer.from(JSON.stringify({ ...event, type: EVENT.type })), reads, NOW)).toBe(true)
+  expect(isOldNews(Buffer.from(JSON.stringify(event)), reads, NOW)).toBe(false)
+})
+
 const ENDED = { state: 'complete', endedAt: NOW } as const
 
 function eventOf({ repository, tag, digest }: EventTarget): Buffer {

@@ -8,6 +8,7 @@ import { type Relay, type RelaySettings, createRelay } from '../../../src/featur
 import { createSender, createSigner } from '../../../src/features/relay/sender.ts'
 import type { EventTarget } from '../../../src/base/domain/image-reference.ts'
 import { createChangeCheck } from '../../../src/store/database/change-check.ts'
+import { relayTargets } from '../../../src/config/kinds/relay-targets.ts'
 import { openInbox, openReader } from '../../../src/store/database/open.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
 import { type RelayOutbox, createRelayOutbox } from '../../../src/store/webhooks/outbox.ts'
@@ -102,7 +103,7 @@ export interface RelayBench {
   relay: Relay
   outbox: RelayOutbox
   faults: string[]
-  /** What was told of targets: their number and state. */
+  /** What was told of targets: their number and state; of paused ones what waits. */
   turns: string[]
   /** How often the findings of tags were opened. */
   looks(): number
@@ -121,15 +122,18 @@ export interface RelayBench {
   /** Publishes a snapshot in mirror.db. */
   publish(id: string, records: string[]): Promise<void>
   /** Another relay over the same folder, as after a restart. */
-  restart(settings?: Partial<RelaySettings>): Promise<RelayBench>
+  restart(settings?: BenchSettings): Promise<RelayBench>
+}
+
+/** Targets are URLs, with or without NAME= before them. */
+type BenchSettings = Partial<Omit<RelaySettings, 'targets'>> & {
+  targets?: readonly string[]
+  timeoutMs?: number
+  chatTargets?: string[]
 }
 
 /** A relay over a folder, driven by hand: real databases, real HTTP, a clock that stands until it is moved. */
-export function bench(
-  settings: Partial<RelaySettings> & { timeoutMs?: number; chatTargets?: string[] } = {},
-  dir = scratch(),
-  start = NOW,
-): RelayBench {
+export function bench(settings: BenchSettings = {}, dir = scratch(), start = NOW): RelayBench {
   let time = start
   let looks = 0
   let servesFindings = true
@@ -155,7 +159,7 @@ export function bench(
       ...config.relay,
       concurrency: 4,
       ...rest,
-      targets: [...(more.targets ?? []), ...(chatTargets ?? [])],
+      targets: relayTargets({ targets: [...(more.targets ?? []), ...(chatTargets ?? [])] }),
     },
     outbox,
     reads: () => createReads(mirror),
@@ -171,6 +175,7 @@ export function bench(
     random: () => 0.5,
     onFault: (message) => faults.push(message),
     onTurn: ({ id, state }) => turns.push(`${id} ${state}`),
+    onUnset: ({ id, pending, givenUp }, is) => turns.push(`${id} ${is}: ${pending} wait, ${givenUp} given up`),
   })
   let open = true
   const end = async (): Promise<void> => {

@@ -1,3 +1,4 @@
+import Database from 'better-sqlite3'
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../../src/base/digest.ts'
@@ -10,6 +11,7 @@ import {
   openReader,
   openWriter,
 } from '../../../src/store/database/open.ts'
+import { createRelayOutbox } from '../../../src/store/webhooks/outbox.ts'
 import { MIRROR_SCHEMA } from '../../../src/store/database/schema/mirror.ts'
 import { newestOf } from '../../../src/store/database/schema/schema.ts'
 import { WEBHOOKS_SCHEMA } from '../../../src/store/database/schema/webhooks.ts'
@@ -29,7 +31,7 @@ function digestOf(step: string): string {
 
 /** Digest of each step, in order. A step is never edited: folders that it made exist. */
 const MIRROR_STEPS: readonly string[] = ['d136c4ac0540fa83', 'c5018f574b791633']
-const WEBHOOKS_STEPS: readonly string[] = ['a8b28459aedbe899']
+const WEBHOOKS_STEPS: readonly string[] = ['a8b28459aedbe899', '1efb242c98006724']
 
 describe.each([
   ['mirror.db', MIRROR_SCHEMA, MIRROR_STEPS, databasePath, openWriter, openReader],
@@ -71,4 +73,20 @@ describe.each([
     }
     expect(readFileSync(pathIn(dir)).equals(before)).toBe(true)
   })
+})
+
+test('a webhooks.db of the schema before names of targets opens with its targets, which are found by their URLs', () => {
+  const dir = scratch()
+  const url = 'http://127.0.0.1:9/hook'
+  const old = new Database(inboxPath(dir))
+  old.exec(WEBHOOKS_SCHEMA.steps[0] ?? '')
+  old.pragma(`user_version = ${WEBHOOKS_SCHEMA.first}`)
+  old.exec(`INSERT INTO relay_target (id, url, state, failures, due_at, given_up) VALUES (3, '${url}', 'failing', 1, 5, 7);
+    INSERT INTO relay_event VALUES (1, 'webhook', 'msg_1', 0, x'7b7d'); INSERT INTO relay_delivery VALUES (3, 1, 1, 5)`)
+  old.close()
+  const db = openInbox(dir, () => undefined)
+  const outbox = createRelayOutbox(db)
+  expect(outbox.replaceTargets([{ name: 'ci', url }], 0)).toEqual([])
+  expect(outbox.listTargets()).toMatchObject([{ id: 3, name: 'ci', url, state: 'failing', pending: 1, givenUp: 7 }])
+  db.close()
 })

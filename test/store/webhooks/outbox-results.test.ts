@@ -8,7 +8,7 @@ function sending() {
   const db = openInbox(scratch())
   onTestFinished(() => void db.close())
   const outbox = createRelayOutbox(db)
-  outbox.replaceTargets(['http://127.0.0.1:9/hook'])
+  outbox.replaceTargets([{ name: null, url: 'http://127.0.0.1:9/hook' }], NOW)
   outbox.cursors.snapshot.place(0)
   const messages = ['one', 'two'].map((webhookId, at) => ({
     webhookId,
@@ -27,8 +27,9 @@ test('a delivery that succeeds after another one disabled its target leaves the 
   const [first, second] = results
   if (first === undefined || second === undefined) throw new Error('there are not two deliveries')
   outbox.settle([{ ...first, kind: 'disabled', reason: 'it answered 410' }])
+  expect(outbox.listTargets()).toMatchObject([{ pending: 0, givenUp: 2 }])
   outbox.settle([{ ...second, at: NOW + 1, kind: 'done' }])
   expect(outbox.listTargets()).toMatchObject([
-    { state: 'disabled', since: NOW, reason: 'it answered 410', deliveredAt: NOW + 1, pending: 0 },
+    { state: 'disabled', since: NOW, reason: 'it answered 410', deliveredAt: NOW + 1, pending: 0, givenUp: 1 },
   ])
 })

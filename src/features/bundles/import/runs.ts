@@ -7,6 +7,7 @@ import type { Writes } from '../../../store/writer.ts'
 import { doubtsCounted } from '../format/doubts.ts'
 import type { Manifest } from '../format/manifest.ts'
 import type { RowKind } from '../../../store/replication/rows.ts'
+import { scopeFact } from '../../../store/runs/run-scope.ts'
 import type { RunFacts } from '../../../store/runs/runs.ts'
 import { readDoubtNames } from './carried/doubts.ts'
 import type { Bundle } from './open.ts'
@@ -58,6 +59,7 @@ export async function startRuns(
           message: given?.whole === false ? `${text}; the source mirror's data was incomplete` : text,
           facts: {
             ...facts,
+            ...scopeFact(store.snapshots.readSnapshot(source)),
             ...factsOf(changed[source]),
             ...doubtFacts(doubts),
             ...(rollback && { rollback }),

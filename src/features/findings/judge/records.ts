@@ -26,7 +26,7 @@ interface RecordsInput {
   readonly views: Views
   /** The generation of views, by its name. */
   readonly generation: string
-  /** The settings of the scope that the snapshot was made with, as it is stored; null: it is not known here. */
+  /** The settings of the scope that the snapshot was made with, as text; null: it is not known. */
   readonly scope: string | null
   /** Whether the snapshot has older data than another one. */
   readonly isBackFrom: (from: DatedSnapshot) => boolean
@@ -73,17 +73,25 @@ export async function followRecords(input: RecordsInput): Promise<RecordsReport>
   })
 }
 
-/** Whether records changed, older data came back, or other records are mirrored: what is gone by these two is not known to be fixed. */
+/**
+ * Whether records changed, older data came back, or other records are mirrored: what is gone by these two is not known to be fixed.
+ * Unknown, where one of the two scopes is.
+ */
 function causeOf(
   { store, scope, isBackFrom }: RecordsInput,
   judgedBy: DatedSnapshot,
-): 'records' | 'scope' | 'rollback' {
+): 'records' | 'scope' | 'rollback' | 'unknown' {
   if (isBackFrom(judgedBy)) return 'rollback'
-  return scope === null || scope === store.readFollowed('scope') ? 'records' : 'scope'
+  const before = store.readFollowed('scope') ?? NOT_KNOWN
+  if (scope === null || before === NOT_KNOWN) return 'unknown'
+  return scope === before ? 'records' : 'scope'
 }
 
+/** What is stored as the scope that is not known. */
+const NOT_KNOWN = ''
+
 function putScope({ store, scope }: RecordsInput): void {
-  if (scope !== null) store.putFollowed('scope', scope)
+  store.putFollowed('scope', scope ?? NOT_KNOWN)
 }
 
 /**

@@ -102,5 +102,8 @@ const TABLES = `
   ) STRICT;
 `
 
+/** What `relay.targets` calls a target; null: it has no name there. Its `state` may be `paused`: the settings do not have it, and something waits. */
+const TARGET_NAMES = 'ALTER TABLE relay_target ADD COLUMN name TEXT'
+
 /** The schema of `webhooks.db`. A change of it is a further step. */
-export const WEBHOOKS_SCHEMA: Schema = { first: 7, steps: [TABLES] }
+export const WEBHOOKS_SCHEMA: Schema = { first: 7, steps: [TABLES, TARGET_NAMES] }

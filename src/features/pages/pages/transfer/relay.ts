@@ -16,7 +16,7 @@ export function loadRelay({ status, now }: PageCall): PageView {
     rows: targets.map((one) => rowOf(one, now)),
     empty: 'No targets are set (relay.targets).',
   }
-  const failing = targets.filter(({ state: is }) => is !== 'ok')
+  const failing = targets.filter(({ state: is }) => is === 'failing' || is === 'disabled')
   const notices = failing.map((one): Block => ({
     kind: 'notice',
     tone: 'warn',
