@@ -130,9 +130,10 @@ function createTeller({ log, config }: ViewsBuilderOptions) {
   }
   const tell = (kind: ViewsKind, outcome: ViewsOutcome): void => {
     if ('failed' in outcome) {
+      if (outcome.locked) return // another one makes them, or the snapshot was replaced: no failure
       const before = errors.get(kind)
       errors.set(kind, outcome.failed)
-      if (!outcome.locked && outcome.failed !== before)
+      if (outcome.failed !== before)
         log.warn({ kind }, `views: ${NAMES[kind]} cannot be made: ${outcome.failed}; it is tried again`)
       return
     }

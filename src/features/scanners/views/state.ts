@@ -64,7 +64,7 @@ export function createViewsState({ config, reads }: ViewsStateOptions) {
         odd: oddOf(kind),
         unread: kind === 'vex' ? unreadVexIn(dir).length : null,
         making: making === kind,
-        failing: isFailing(kind),
+        failing: isFailing(kind) && lacks(kind),
       })),
   }
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -11,6 +11,7 @@ import {
   generationDir,
   readCurrentViews,
 } from '../../../../src/features/scanners/store/generations.ts'
+import { acquireLock } from '../../../../src/store/database/lock.ts'
 import { openPinnedReads } from '../../../../src/store/reads.ts'
 import { openWrites } from '../../../../src/store/writer.ts'
 import { createViewsBuilder } from '../../../../src/features/scanners/views/builder.ts'
@@ -47,8 +48,12 @@ async function openBench() {
     const info = JSON.parse(readFileSync(path, 'utf8')) as object
     writeFileSync(path, JSON.stringify({ ...info, unread }))
   }
-  const hideArchive = (): void => {
-    for (const file of readdirSync(derivedDir(dir))) if (file.startsWith('osv-')) rmSync(join(derivedDir(dir), file))
+  /** Takes the published archive away; returns what puts it back. */
+  const hideArchive = (): (() => void) => {
+    const files = readdirSync(derivedDir(dir)).filter((file) => file.startsWith('osv-'))
+    const paths = files.map((file) => join(derivedDir(dir), file))
+    for (const path of paths) renameSync(path, `${path}.aside`)
+    return () => paths.forEach((path) => renameSync(`${path}.aside`, path))
   }
   publishOsv()
   publishCatalog('c1')
@@ -196,4 +201,31 @@ longTest('a kind whose build fails delays no other, and is built at its next sna
   bench.publishOsv()
   builder.look()
   await expect.poll(() => builder.stateOf('osv'), SOON).toMatchObject({ state: 'current', failing: false })
+})
+
+test('a build that waits for another process is no failure', async () => {
+  const bench = await openBench()
+  bench.setUnread([])
+  bench.publishOsv()
+  const lock = acquireLock(bench.dir, 'views')
+  const builder = start(bench, { settleMs: 0, retryMs: NEVER })
+  builder.look()
+  await expect.poll(() => builder.stateOf('osv')?.making, SOON).toBe(true)
+  await expect.poll(() => builder.stateOf('osv')?.making, SOON).toBe(false)
+  expect(builder.stateOf('osv')).toMatchObject({ state: 'behind', failing: false })
+  lock.release()
+  expect(builder.warned).toEqual([])
+})
+
+longTest('a build that failed is no failure any more once another process made what it was to make', async () => {
+  const bench = await openBench()
+  bench.setUnread([])
+  bench.publishOsv()
+  const putBack = bench.hideArchive()
+  const builder = start(bench, { settleMs: 0, retryMs: NEVER })
+  builder.look()
+  await expect.poll(() => builder.stateOf('osv')?.failing, SOON).toBe(true)
+  putBack()
+  await performTask({ dataDir: bench.dir, kind: 'osv', vendors: ['Root'], rebuild: false })
+  expect(builder.stateOf('osv')).toMatchObject({ state: 'current', failing: false })
 })
