@@ -57,7 +57,7 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   const state = readPublishedState(dataDir)
   if (state === null) return null
   const { mirror, remembered, exported } = state
-  makeFolder(folder)
+  readyFolder(folder, remembered.size > 0)
   const all = listOutbox(folder, mirror)
   refuseRestored(all, state)
   const files = await withoutFuture(deps, all)
@@ -78,6 +78,13 @@ export async function fillOutbox(deps: OutboxDeps): Promise<Shipped | null> {
   renameSync(join(folder, DRAFT), join(folder, file.name))
   pruneOutbox(folder, files, file, settings.keep)
   return { sequence, kind, file: file.name, bytes, partial, receipts: why }
+}
+
+/** Makes the folder, but for a mirror that has exported before: what is not there then is a medium that is not mounted. */
+function readyFolder(folder: string, hasExported: boolean): void {
+  if (hasExported && !existsSync(folder))
+    throw new MirrorError('storage', `the outbox ${folder} is not there: mount its medium, or make the folder`)
+  makeFolder(folder)
 }
 
 /** What a delta may build on. */

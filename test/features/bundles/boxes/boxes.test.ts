@@ -1,4 +1,13 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { nameBoxFault, stripPaths } from '../../../../src/features/bundles/boxes/inbox-files.ts'
@@ -65,6 +74,12 @@ describe('the outbox', () => {
     expect(delta.manifest.base?.sequence).toBe(1)
     expect(delta.manifest.sources.osv?.bases).toHaveLength(2)
     await delta.close()
+    renameSync(box, `${box}-unmounted`)
+    await change(bench)
+    await expect(fill()).rejects.toThrow(`${box} is not there: mount its medium, or make the folder`)
+    expect(existsSync(box)).toBe(false)
+    renameSync(`${box}-unmounted`, box)
+    expect((await fill())?.kind).toBe('delta')
     await bench.close()
   })
 
