@@ -1,6 +1,6 @@
 import { readMirroredSbom, sbomPathOf } from '../documents/sboms/mirrored.ts'
 import { writeDescribed } from '../documents/vex/described.ts'
-import { type CatalogReads, imageNames, tagPurls } from '../documents/vex/images.ts'
+import { type CatalogReads, imageNames, readListedImage } from '../documents/vex/images.ts'
 import type { FetchedArtifact } from '../store/catalog/answer-writes.ts'
 import type { Reads } from '../store/reads.ts'
 
@@ -42,13 +42,17 @@ export function renamedTags(input: RenamedInput, fetched: readonly FetchedArtifa
     const tag = owner.slice(owner.indexOf('/') + 1)
     if (before === null || path !== sbomPathOf(tag)) continue
     const isSame = now.length === before.length && now.every((digest, at) => digest === before[at])
-    if (isSame && tagPurls(store.catalog, tag).join(' ') === tagPurls(catalogNow, tag).join(' ')) continue
+    if (isSame && imagesIn(store.catalog, tag) === imagesIn(catalogNow, tag)) continue
     renamed.set(tag, {
       sboms: isSame ? null : now.map((digest) => read(digest, tag)),
       namesOf: (subjects) => imageNames(catalogNow, subjects, { tag, isUnsure: false }),
     })
   }
   return renamed
+}
+
+function imagesIn(catalog: CatalogReads, tag: string): string {
+  return JSON.stringify(readListedImage(catalog, tag))
 }
 
 const UNREAD: NamedSbom = { described: [], purls: new Set() }

@@ -5,6 +5,7 @@ import {
   type ProductNames,
   isCovered,
   isCoveredSource,
+  isForPlatforms,
   isImage,
   mayBeOne,
   placeOfProduct,
@@ -40,6 +41,8 @@ export interface ImageName {
   readonly purl: string
   /** Whether it is a name for what rules nothing out alone: a part of the image may be another one. */
   readonly isOpenOnly: boolean
+  /** Architectures of what is asked for by this name, '' for one that is not said; absent: nothing is known of them. */
+  readonly platforms?: readonly string[]
 }
 
 /** How a statement is about a component. `product`: as the statement names it. */
@@ -189,10 +192,15 @@ function createSubjectRule({ subjects, images }: DescribedImage, nameOf: NameOf)
   const sure = read(images.filter(({ isOpenOnly }) => !isOpenOnly).map(({ purl }) => purl))
   const all = [...described, ...read(images.map(({ purl }) => purl))]
   const isUnknown = subjects.length === 0 && images.length === 0
+  const platforms = new Map(images.flatMap((one) => (one.platforms ? [[nameOf(one.purl)?.digest, one.platforms]] : [])))
   return (isRulingOut: boolean) => {
     const ruled = subjects.length > 1 ? [] : [...described, ...sure]
     const meant = isRulingOut ? ruled : all
-    const isMeant = isRulingOut ? isCovered : mayBeOne
+    const isMeant = (whole: ProductName, name: ProductName): boolean => {
+      if (!(isRulingOut ? isCovered : mayBeOne)(whole, name)) return false
+      const own = whole.qualifiers.has('arch') ? undefined : platforms.get(whole.digest)
+      return own === undefined || isForPlatforms(name, own, isRulingOut)
+    }
     return (names: readonly ProductName[], { parts }: VexProduct): boolean =>
       names.some((name) => meant.some((whole) => isMeant(whole, name))) || (!isRulingOut && isUnknown && parts !== null)
   }

@@ -2,7 +2,16 @@ import { type VexDocument, tagsBelieving } from '../../store/catalog/vex.ts'
 import { datedBy, latestAt, statedId } from './apply.ts'
 import { productsNamed } from './coverage.ts'
 import type { ListedImage } from './images.ts'
-import { type ProductName, isCovered, isImage, mayConcern, readProductName, readProductNames } from './products.ts'
+import {
+  type ProductName,
+  isCovered,
+  isForPlatforms,
+  isImage,
+  mayBeOne,
+  mayConcern,
+  readProductName,
+  readProductNames,
+} from './products.ts'
 import { NO_TAG, createRuling, isLater } from './rule.ts'
 import { type Statement, type VexName, type VexProduct, rulesOut } from './statement.ts'
 
@@ -31,7 +40,10 @@ export interface ImageStatement {
 /** Digests that are indexes of an image, or its platforms. */
 interface Related {
   readonly indexes: ReadonlySet<string>
-  readonly platforms: ReadonlySet<string>
+  /** With their architectures; '' where that is not said. */
+  readonly platforms: ReadonlyMap<string, string>
+  /** The architecture of the image itself; '' where it is not said, or where it is an index. */
+  readonly arch: string
 }
 
 /**
@@ -82,27 +94,37 @@ function isAttested(
   return [digest, ...indexes].some((one) => about.includes(one))
 }
 
-/** Returns the digests of images that a statement names. */
-export function digestsNamed({ products }: Statement): string[] {
+/** Returns how a statement names images: their digests, and of those without one what a package URL calls them. */
+export function imagesNamed({ products }: Statement): string[] {
   const names = products.flatMap((product) => product.names.flatMap(productsNamed))
-  return names.flatMap(({ digest }) => (digest === '' ? [] : [digest]))
+  return names.filter(isImage).map(leadOf)
 }
 
-/** Returns the digests that lead to statements about an image: its own, those of its indexes, and of its platforms. */
-export function leadingDigests(image: AskedImage): Set<string> {
+/** Returns what leads to statements about an image: its digest, those of its indexes and platforms, and its names. */
+export function leadsTo(image: AskedImage): Set<string> {
   const { indexes, platforms } = relatedTo(image)
-  return new Set([image.digest, ...indexes, ...platforms])
+  const names = image.tags.flatMap(({ repository }) => ownNames(repository, image.digest))
+  return new Set([image.digest, ...indexes, ...platforms.keys(), ...names.map(({ key }) => key)])
+}
+
+function leadOf({ digest, key }: ProductName): string {
+  return digest === '' ? key : digest
 }
 
 function relatedTo({ digest, tags }: AskedImage): Related {
   const indexes = new Set<string>()
-  const platforms = new Set<string>()
+  const platforms = new Map<string, string>()
+  let arch = ''
   for (const { images } of tags) {
-    const isPlatform = images.some((one) => one.digest === digest && one.isPlatform)
-    for (const one of images)
-      if (one.digest !== digest && one.isPlatform !== isPlatform) (isPlatform ? indexes : platforms).add(one.digest)
+    const own = images.find((one) => one.digest === digest && one.isPlatform)
+    arch ||= own?.arch ?? ''
+    for (const one of images) {
+      if (one.digest === digest || one.isPlatform === (own !== undefined)) continue
+      if (one.isPlatform) platforms.set(one.digest, one.arch)
+      else indexes.add(one.digest)
+    }
   }
-  return { indexes, platforms }
+  return { indexes, platforms, arch }
 }
 
 /** The names of the image of a tag, by which its own documents may name it without a digest. */
@@ -129,7 +151,7 @@ function placesOf(product: VexProduct, placing: Placing): Place[] {
   const { image, isOwn, isRulingOut } = placing
   const { names, parts } = product
   const named = names.flatMap(productsNamed)
-  const digests = named.flatMap((name) => digestMeant(name, placing) ?? [])
+  const digests = named.flatMap((name) => digestsMeant(name, placing))
   const listed: readonly (string | null)[] = parts === null ? [null] : parts.flatMap(purlsOf)
   if (digests.length > 0) return [...new Set(digests)].flatMap((digest) => listed.map((part) => ({ digest, part })))
   if (!isOwn || named.some(isImage)) return []
@@ -138,13 +160,35 @@ function placesOf(product: VexProduct, placing: Placing): Place[] {
   return components.flatMap(purlsOf).map((part) => ({ digest: image.digest, part }))
 }
 
-/** The digest of the image that is meant; null: it is another one. */
-function digestMeant(name: ProductName, { image, related, names, isOwn }: Placing): string | null {
+/** The digests of the image, or of its platforms, that are meant; none: it is another one, or not known to be this one. */
+function digestsMeant(name: ProductName, placing: Placing): readonly string[] {
+  const { image, related, names, isOwn, isRulingOut } = placing
   const { digest } = name
-  if (digest === image.digest || related.indexes.has(digest)) return image.digest
-  if (related.platforms.has(digest)) return digest
-  const isNamed = isOwn && digest === '' && isImage(name)
-  return isNamed && names.some((own) => isCovered(own, name)) ? image.digest : null
+  if (related.platforms.has(digest)) return [digest]
+  if (digest === image.digest && related.platforms.size > 0) return platformsMeant(name, placing)
+  if (digest === image.digest) return [digest]
+  if (related.indexes.has(digest)) return isForPlatforms(name, [related.arch], isRulingOut) ? [image.digest] : []
+  if (digest !== '' || !isImage(name)) return []
+  // By a name alone, any document may leave open, and the own ones rule out.
+  const isNamed = isRulingOut
+    ? isOwn && names.some((own) => isCovered(own, name))
+    : names.some((own) => mayBeOne(own, name))
+  return isNamed ? [image.digest] : []
+}
+
+/** Which platforms a name of an index means: all of it, where it names no architecture; where one is not known, what leaves open is of all. */
+function platformsMeant(name: ProductName, { image, related, isRulingOut }: Placing): readonly string[] {
+  const known = [...related.platforms]
+  if (
+    isForPlatforms(
+      name,
+      known.map(([, arch]) => arch),
+      true,
+    )
+  )
+    return [image.digest]
+  const meant = known.filter(([, arch]) => isForPlatforms(name, [arch], true)).map(([digest]) => digest)
+  return meant.length > 0 || isRulingOut ? meant : [image.digest]
 }
 
 /** Writes a name as package URLs: one for each version that it names beside its own. */

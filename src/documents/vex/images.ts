@@ -8,7 +8,7 @@ import { digestsInTag } from '../../base/json/forms/tag-digests.ts'
 import { type Fields, fieldsOf } from '../../base/json/objects.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { ImageName } from './coverage.ts'
-import { isImage, readProductName } from './products.ts'
+import { type ProductName, isForPlatforms, isImage, readProductName } from './products.ts'
 
 /** The reads of the catalog that say which image a tag is. */
 export type CatalogReads = Pick<Reads['catalog'], 'readList' | 'readEntry' | 'listNaming'>
@@ -97,20 +97,34 @@ export function imageNames(
   const digests = own.flatMap(({ digest }) => (digest === '' ? [] : [digest]))
   const listed = tag === null ? null : readListedImage(catalog, tag)
   const tags = listed === null ? digests.flatMap((one) => tagsOfDigest(catalog, one)) : [listed]
-  const known = tags.flatMap((one) => namesIn(one, digests))
+  const known = tags.flatMap((one) => namesIn(one, own))
   const names = known.map((name) => ({ ...name, isOpenOnly: name.isOpenOnly || isUnsure }))
   return [...new Map(names.map((name) => [JSON.stringify(name), name])).values()]
 }
 
-function namesIn({ repository, images }: ListedImage, digests: readonly string[]): ImageName[] {
+/** `subjects`: names that the SBOM has itself; of these the index is among them where the catalog knows its platforms. */
+function namesIn({ repository, images }: ListedImage, subjects: readonly ProductName[]): ImageName[] {
+  const isNamed = (digest: string): boolean => subjects.some((one) => one.digest === digest)
   const platforms = images.filter(({ isPlatform }) => isPlatform)
-  const ofPlatform = platforms.some(({ digest }) => digests.includes(digest))
-  return images
-    .filter(({ digest, isPlatform }) => !digests.includes(digest) && !(isPlatform && ofPlatform))
-    .map(({ digest, isPlatform }) => {
-      const isOpenOnly = isPlatform && platforms.length > 1
-      return { purl: imagePurl(repository, digest), isOpenOnly }
-    })
+  const indexes = new Set(images.flatMap(({ digest, isPlatform }) => (isPlatform ? [] : [digest])))
+  const isChosen = ({ arch }: TagImage): boolean =>
+    subjects.some((one) => indexes.has(one.digest) && one.qualifiers.has('arch') && isForPlatforms(one, [arch], true))
+  const own = platforms.filter((one) => isNamed(one.digest) || isChosen(one))
+  const known = architecturesOf(own.length > 0 ? own : platforms)
+  return images.flatMap((one): ImageName[] => {
+    const { digest, isPlatform } = one
+    const purl = imagePurl(repository, digest)
+    if (!isPlatform && known !== null) return [{ purl, isOpenOnly: false, platforms: known }]
+    const isOther = isPlatform && own.length > 0 && !own.includes(one)
+    if (isNamed(digest) || isOther) return []
+    return [{ purl, isOpenOnly: isPlatform && own.length === 0 && platforms.length > 1 }]
+  })
+}
+
+/** The architectures of the platforms of an index; null: they tell nothing apart. */
+function architecturesOf(platforms: readonly TagImage[]): readonly string[] | null {
+  const all = platforms.map(({ arch }) => arch)
+  return all.length === 0 || (all.length === 1 && all[0] === '') ? null : all
 }
 
 /** Returns the package URLs of the image of a tag: by its own digest, and by those of its platforms. */

@@ -222,6 +222,21 @@ function isOfPlatform(own: ProductName, named: ProductName): boolean {
   })
 }
 
+/**
+ * Reports whether a name of an image is about what has these architectures, '' for one that is not said: what rules out about all of
+ * them, anything else about one that it may be.
+ */
+export function isForPlatforms(
+  { qualifiers }: ProductName,
+  platforms: readonly string[],
+  isRulingOut: boolean,
+): boolean {
+  const named = qualifiers.get('arch')
+  if (named === undefined) return true
+  const isSame = (one: string): boolean => platformOf(one) === platformOf(named)
+  return isRulingOut ? platforms.every(isSame) : platforms.some((one) => one === '' || isSame(one))
+}
+
 function platformOf(text: string): string {
   const lower = text.toLowerCase()
   return ARCHITECTURES.get(lower) ?? lower

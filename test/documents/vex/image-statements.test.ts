@@ -183,3 +183,45 @@ test('what is dated more than a day ahead rules nothing out that another stateme
   expect(places('2026-02-01T00:00:00Z')).toEqual([0])
   expect(places('2999-02-01T00:00:00Z')).toEqual([1])
 })
+
+const ARM = `sha256:${'f'.repeat(64)}`
+const INDEX = D
+
+/** The digests that an image's statements are about, of one that names a product. */
+function about(digest: string, product: string, status: string, tags: string[] = []): string[] {
+  const statements = [{ vulnerability: { name: 'CVE-1' }, status, products: [{ '@id': product }] }]
+  const content = Buffer.from(JSON.stringify({ '@context': 'openvex', statements }))
+  const images = [
+    { digest: INDEX, arch: '', isPlatform: false },
+    { digest: PLATFORM, arch: 'amd64', isPlatform: true },
+    { digest: ARM, arch: 'arm64', isPlatform: true },
+  ]
+  const image = { digest, tags: [{ id: 't', repository: 'library/a', images }] }
+  const document = { digest: 'x', size: 1, changed: 1, tags }
+  return statementsAbout(image, [[document, readStatements(content) ?? []]], NOW).map((one) => one.digest)
+}
+
+test('a statement about one platform of an index is about no other one', () => {
+  for (const status of ['not_affected', 'affected']) {
+    const of = (digest: string, arch: string) => about(digest, `pkg:oci/a@${INDEX}${arch}`, status)
+    expect([of(INDEX, ''), of(PLATFORM, ''), of(ARM, '')]).toEqual([[INDEX], [PLATFORM], [ARM]])
+    expect([of(INDEX, '?arch=x86_64'), of(PLATFORM, '?arch=x86_64'), of(ARM, '?arch=x86_64')]).toEqual([
+      [PLATFORM],
+      [PLATFORM],
+      [],
+    ])
+    expect([of(INDEX, '?arch=s390x'), of(PLATFORM, '?arch=s390x')]).toEqual([status === 'affected' ? [INDEX] : [], []])
+  }
+})
+
+test('a document of another tag that names the image without a digest leaves open, and rules nothing out', () => {
+  for (const [status, found] of [
+    ['affected', [INDEX]],
+    ['not_affected', []],
+  ] as const) {
+    expect(about(INDEX, 'pkg:oci/a', status)).toEqual(found)
+    expect(about(INDEX, 'pkg:oci/a', status, ['another'])).toEqual(found)
+    expect(about(INDEX, 'pkg:oci/b', status)).toEqual([])
+  }
+  expect(about(INDEX, 'pkg:oci/a', 'not_affected', ['t'])).toEqual([INDEX])
+})

@@ -63,6 +63,7 @@ test.each<[string, object]>([
   expect(names(AMD)).toEqual([[INDEX, false]])
   // What is said of one platform is not said of the others.
   expect(names(INDEX)).toEqual([
+    [INDEX, false],
     [AMD, true],
     [ARM, true],
   ])
@@ -72,6 +73,33 @@ test.each<[string, object]>([
     true,
   ])
   expect(names(digestOf('7'))).toEqual([])
+})
+
+test('what is said of an index with an architecture is about that platform alone', () => {
+  const catalog = catalogOf({
+    id: 't1',
+    digest: INDEX,
+    platforms: [
+      { digest: AMD, arch: 'amd64' },
+      { digest: ARM, arch: 'arm64' },
+    ],
+  })
+  const said = (status: string, arch: string, subject: string): boolean => {
+    const content = openVexOf([{ '@id': `pkg:oci/image@${INDEX}${arch}` }], status)
+    const before = openVexOf([{ '@id': `pkg:oci/image@${INDEX}` }], 'not_affected', 0)
+    const images = imageNames(catalog, [subject], SURE)
+    const documents = status === 'affected' ? [{ content: before }, { content }] : [{ content }]
+    return isRuledOut(documents, findingOf(ZLIB), imageOf([subject], { images }))
+  }
+  const subjects = [`pkg:oci/image@${INDEX}`, `pkg:oci/image@${AMD}`, `pkg:oci/image@${INDEX}?arch=amd64`]
+  const ruledOut = (arch: string) => subjects.map((subject) => said('not_affected', arch, subject))
+  expect(ruledOut('')).toEqual([true, true, true])
+  expect(ruledOut('?arch=amd64')).toEqual([false, true, true])
+  expect(ruledOut('?arch=arm64')).toEqual([false, false, false])
+  const leftOpen = (arch: string) => subjects.map((subject) => !said('affected', arch, subject))
+  expect(leftOpen('')).toEqual([true, true, true])
+  expect(leftOpen('?arch=amd64')).toEqual([true, true, true])
+  expect(leftOpen('?arch=arm64')).toEqual([true, false, false])
 })
 
 test('the digest of a platform beside one that is named as that of its index is a platform', () => {

@@ -8,12 +8,7 @@ import { incompleteFields, requireWhole } from '../../../store/catalog/completen
 import type { Reads } from '../../../store/reads.ts'
 import type { VexDocument } from '../../../store/catalog/vex.ts'
 import { imageDocument } from '../../../documents/vex/image-document.ts'
-import {
-  type AskedImage,
-  digestsNamed,
-  leadingDigests,
-  statementsAbout,
-} from '../../../documents/vex/image-statements.ts'
+import { type AskedImage, imagesNamed, leadsTo, statementsAbout } from '../../../documents/vex/image-statements.ts'
 import { readListedImage, tagsOfDigest } from '../../../documents/vex/images.ts'
 import { isVexDamaged, readVexStatements } from '../../../documents/vex/read.ts'
 import type { Statement } from '../../../documents/vex/statement.ts'
@@ -61,7 +56,7 @@ export function createImageVexReader(): ImageVexReader {
       const digest = digestIn(text)
       const image: AskedImage = { digest, tags: tagsOfDigest(reads.catalog, digest) }
       const own = new Set(image.tags.map(({ id }) => id))
-      const leading = leadingDigests(image)
+      const leading = leadsTo(image)
       const found: (readonly [VexDocument, readonly Statement[]])[] = []
       const unread: string[] = []
       let until = performance.now() + TURN_MS
@@ -77,7 +72,7 @@ export function createImageVexReader(): ImageVexReader {
         // One that is damaged may name the image, whosever document it is.
         if (statements === null && (isOwn || isVexDamaged(reads.vex, document))) unread.push(document.digest)
         if (statements === null) continue
-        const digests = before ?? [...new Set(statements.flatMap(digestsNamed))]
+        const digests = before ?? [...new Set(statements.flatMap(imagesNamed))]
         if (named.size >= REMEMBERED) named.clear()
         named.set(document.digest, digests)
         if (!isOwn && !digests.some((one) => leading.has(one))) continue
