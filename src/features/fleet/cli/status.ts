@@ -87,8 +87,7 @@ export function leaderOrFormer({ id, at }: Pick<ReaderReport, 'id' | 'at'>, leas
 
 /**
  * Returns the reports of the mirrors with their lag behind the newest generation, seconds: since the activation of the first one that
- * a mirror does not serve. What it reported itself is what it knew then. Null: it serves none, or that one
- * cannot be read.
+ * a mirror does not serve. What it reported itself is what it knew then. Null: it serves none, or that one cannot be read.
  */
 export async function withLags(
   mirrors: readonly ReaderReport[],
