@@ -1,3 +1,4 @@
+import type { FleetStatus } from '../reports/fleet.ts'
 import type { RegistryStatus } from '../reports/transfer.ts'
 import { counted } from '../text.ts'
 
@@ -13,6 +14,20 @@ export function describeUnread(unread: number): string {
 
 /** What an operator reads while a rollback stops all syncs. */
 export const FLEET_PAUSED = 'a rollback was published: nothing is synced until "patchmirror fleet rollback --end"'
+
+/** What is said of the leader of a fleet while the lease was not read. */
+export const LEADER_UNKNOWN = 'which mirror leads is not known'
+
+/** Whether a mirror that names no leader has not read the lease: before its first look, and while the store does not answer. */
+export function isLeaderUnknown({ leads, leader, failing, served }: FleetStatus): boolean {
+  if (leads || leader !== null) return false
+  return failing === null ? served === 0 : failing.refused === null
+}
+
+/** Says why a mirror names no leader. */
+export function describeLeaderless(fleet: FleetStatus): string {
+  return isLeaderUnknown(fleet) ? LEADER_UNKNOWN : 'no mirror has the lease, or the store has none'
+}
 
 /** A target of the relay, as far as it may be shown. */
 interface ShownTarget {

@@ -33,7 +33,7 @@ export const FLEET = object(
     role: oneOf(['auto', 'writer', 'reader', 'standby']),
     /** Whether this mirror syncs and publishes now. */
     leads: FLAG,
-    /** Null: no mirror has the lease, or the store has no lease. */
+    /** Null: no mirror has the lease, the store has no lease, or it could not be read. */
     leader: maybe(FLEET_LEADER),
     /** Epoch of the own leadership, else of the newest known generation. */
     epoch: COUNT,

@@ -1,3 +1,4 @@
+import { isLeaderUnknown } from '../../base/domain/status.ts'
 import type { FleetStatus } from '../../base/reports/fleet.ts'
 import type { Figures, Metric, Sample } from './figures.ts'
 import { seconds } from './series.ts'
@@ -51,10 +52,10 @@ export const FLEET_METRICS: readonly Metric[] = [
   ],
   [
     'patchmirror_fleet_has_leader',
-    '1: a mirror leads, as far as this one knows.',
+    '1: a mirror leads; 0: none does; absent: it is not known.',
     'gauge',
     [],
-    one(({ leads, leader }) => Number(leads || leader !== null)),
+    one((fleet) => (isLeaderUnknown(fleet) ? null : Number(fleet.leads || fleet.leader !== null))),
   ],
   [
     'patchmirror_fleet_epoch',

@@ -2,6 +2,7 @@ import { reportedRole } from './readers.ts'
 import { hostname } from 'node:os'
 import type { Config } from '../../config/schema.ts'
 import { toIso, toIsoOrNull } from '../../base/time.ts'
+import { LEADER_UNKNOWN } from '../../base/domain/status.ts'
 import type { FleetStatus } from '../../base/reports/fleet.ts'
 import type { GenerationFacts, NodeReport } from './turn.ts'
 import type { StoreCounters } from './objects/counted-store.ts'
@@ -78,6 +79,8 @@ export function deliveryRefusal(report: NodeReport | null): string {
 
 function leaderWords(report: NodeReport | null): string {
   const lease = report?.lease ?? null
+  // It is read before the first report, and with each look of which the store is not the trouble.
+  if (lease === null && (report === null || report.failing?.refused === null)) return LEADER_UNKNOWN
   if (lease === null) return 'no mirror leads now'
   return lease.url ? `${lease.name} leads (${lease.url})` : `${lease.name} leads`
 }

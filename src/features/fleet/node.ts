@@ -91,7 +91,8 @@ export function startNode(options: NodeOptions): FleetNode {
     report()
     after(keeper.stepMs(), () => void keep())
   }
-  void queue.add(turn).then(() => {
+  const first = (): Promise<void> => keeper.step(false).then(turn) // who leads is known while the first look fetches
+  void queue.add(first).then(() => {
     if (ending.now) return
     if (role !== 'reader') void keep()
     after(jittered(options.pollMs()), poll)
@@ -124,13 +125,17 @@ function createExpecting(state: NodeState, look: (next: () => void) => void): Fl
   }
 }
 
-/** Has a reader read the lease when another mirror has published, and not in between. */
+/**
+ * Has a reader read the lease when another mirror has published, and not in between; and after each look that refused something, as
+ * it then does not see who publishes. While the store does not answer, it is not asked for the lease either.
+ */
 function createLeaderFinder({ role, keeper }: NodeOptions): (state: NodeState) => Promise<void> {
   let found: number | null = null
   return async ({ newest, failing }) => {
+    if (role !== 'reader' || failing?.refused === null) return
     const epoch = newest?.epoch ?? 0
-    if (role !== 'reader' || failing !== null || epoch === found) return
-    await keeper.step(false)
+    const isFirst = found === null && keeper.leadership().failure === null // it was read at the start
+    if (failing !== null || (epoch !== found && !isFirst)) await keeper.step(false)
     if (keeper.leadership().failure === null) found = epoch
   }
 }

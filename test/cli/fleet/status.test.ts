@@ -38,7 +38,7 @@ test.each([
   expect(leaderOrFormer({ id, at: said }, lease, NOW)).toBe(part)
 })
 
-test('the lag of a mirror is counted from the first generation that it does not serve, whatever it said', async () => {
+test('the lag of a mirror is counted from the first generation that it does not serve, whatever it said, and is not known without that one', async () => {
   const generation = (number: number): KnownGeneration => {
     const made = { generation: number, activateAt: at(10 * number - 100) }
     return { generation: made, sha256: '' } as unknown as KnownGeneration
@@ -54,8 +54,13 @@ test('the lag of a mirror is counted from the first generation that it does not 
     stopped: false,
     at: '',
   }
-  const mirrors = [0, 5, 7, 8].map((number) => ({ ...report, generation: number, lagSeconds: 0 }))
-  const read = (number: number) => Promise.resolve(number === 8 ? null : generation(number))
+  const mirrors = [0, 3, 4, 5, 7, 8].map((number) => ({ ...report, generation: number, lagSeconds: 0 }))
+  const read = (number: number): Promise<KnownGeneration | null> => {
+    if (number === 4) return Promise.reject(new Error('it is refused'))
+    return Promise.resolve(number === 5 || number === 8 ? null : generation(number))
+  }
   const lags = await withLags(mirrors, generation(8), read, NOW)
-  expect(lags.map(({ lagSeconds }) => lagSeconds)).toEqual([0, 40, 20, 0])
+  expect(lags.map(({ lagSeconds }) => lagSeconds)).toEqual([null, null, null, 40, 20, 0])
+  const unknown = await withLags(mirrors, null, read, NOW)
+  expect(unknown.map(({ lagSeconds }) => lagSeconds)).toEqual(mirrors.map(() => null))
 })

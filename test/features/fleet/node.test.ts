@@ -1,4 +1,5 @@
 import { expect, onTestFinished } from 'vitest'
+import { writeLease } from '../../../src/features/fleet/lease/lease.ts'
 import { createLeaseKeeper } from '../../../src/features/fleet/lease/keeper.ts'
 import { startNode } from '../../../src/features/fleet/node.ts'
 import type { GenerationFacts, Generations, NodeReport } from '../../../src/features/fleet/turn.ts'
@@ -23,13 +24,13 @@ interface Scene {
 }
 
 /** A node over a store in memory, with generations that a test sets. */
-function open(scene: Scene, role: 'auto' | 'reader' = 'auto', pollMs = 20) {
+function open(scene: Scene, role: 'auto' | 'reader' = 'auto', pollMs = 20, bucket = createMemoryBucket()) {
   const reports: NodeReport[] = []
-  const bucket = createMemoryBucket()
   const store = bucket.client()
   const generations: Generations = {
     stored: () => 0,
-    follow() {
+    follow(onProgress) {
+      onProgress({ newest: scene.newest })
       scene.followed += 1
       scene.looks.push(performance.now())
       const { newest, refused } = scene
@@ -74,6 +75,11 @@ function open(scene: Scene, role: 'auto' | 'reader' = 'auto', pollMs = 20) {
     return found
   }
   return { node, until, reports, bucket }
+}
+
+function leaseOf(name: string): Buffer {
+  const written = { epoch: 1, owner: name, token: name, name, url: null, seconds: 30, renewal: 0, released: false }
+  return writeLease(written, Date.now())
 }
 
 const scene = (more: Partial<Scene> = {}): Scene => ({
@@ -128,6 +134,25 @@ test('a reader reads the lease when another mirror leads, and not with each look
   const { followed } = given
   await expect.poll(() => given.followed).toBeGreaterThan(followed + 10)
   expect(Object.values(bucket.calls).reduce((sum, calls) => sum + calls)).toBe(2)
+})
+
+test('a reader knows who leads before its first look ends, and while generations are refused', async () => {
+  const given = scene({ newest: facts(1, 1), refused: 'missing' })
+  const bucket = createMemoryBucket()
+  const lead = (name: string): void => bucket.tamper('lease.json', leaseOf(name))
+  lead('a')
+  const { until, reports } = open(given, 'reader', 20, bucket)
+  await until(({ failing }) => failing?.refused === 'missing')
+  expect(reports.map(({ lease }) => lease?.name)).not.toContain(undefined)
+  lead('b') // its generations are not seen
+  await until(({ lease }) => lease?.name === 'b')
+  given.refused = null
+  const known = reports.length
+  await expect.poll(() => reports.slice(known).at(-1)?.failing).toBeNull()
+  const { get } = bucket.calls
+  const { followed } = given
+  await expect.poll(() => given.followed).toBeGreaterThan(followed + 5)
+  expect(bucket.calls.get).toBe(get)
 })
 
 test('a reader never looks at the store more often than the settings say', async () => {

@@ -11,7 +11,7 @@ import { duration, table, timeOf } from '../../output.ts'
 import { describeOsvScope } from '../../../base/domain/osv-scope.ts'
 import { describeRunProgress } from '../../../base/domain/progress.ts'
 import type { Feature } from '../../../daemon/feature.ts'
-import { FLEET_PAUSED } from '../../../base/domain/status.ts'
+import { FLEET_PAUSED, describeLeaderless } from '../../../base/domain/status.ts'
 import type { FleetStatus } from '../../../base/reports/fleet.ts'
 import { type GatheredStatus, gatherStatus } from './gather.ts'
 import {
@@ -153,8 +153,9 @@ function describeFleet(fleet: FleetStatus): string[] {
 }
 
 /** Returns whether the mirror leads its fleet, or which one does, in words. */
-function leadWords({ leads, leader, epoch }: FleetStatus): string {
+function leadWords(fleet: FleetStatus): string {
+  const { leads, leader, epoch } = fleet
   if (leads) return `leads (epoch ${epoch})`
-  if (leader === null) return 'follows; no mirror has the lease'
+  if (leader === null) return `follows; ${describeLeaderless(fleet)}`
   return `follows; ${leader.name} leads (epoch ${leader.epoch})`
 }

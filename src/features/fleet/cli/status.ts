@@ -87,7 +87,7 @@ export function leaderOrFormer({ id, at }: Pick<ReaderReport, 'id' | 'at'>, leas
 
 /**
  * Returns the reports of the mirrors with their lag behind the newest generation, seconds: since the activation of the first one that
- * a mirror does not serve. What it reported itself is what it knew then. Null: it serves none.
+ * a mirror does not serve. What it reported itself is what it knew then. Null: it serves none, or that one cannot be read.
  */
 export async function withLags(
   mirrors: readonly ReaderReport[],
@@ -97,15 +97,17 @@ export async function withLags(
 ): Promise<ReaderReport[]> {
   const found = new Map<number, Promise<KnownGeneration | null>>()
   const missed = (number: number): Promise<KnownGeneration | null> => {
-    const known = found.get(number) ?? read(number).catch(() => null) // it is too old to be kept, or cannot be read
+    const known = found.get(number) ?? read(number).catch(() => null) // a hole, or one that is refused
     found.set(number, known)
     return known
   }
-  const lagOf = async ({ generation, lagSeconds }: ReaderReport): Promise<number | null> => {
-    if (newest === null || generation === 0) return lagSeconds
+  const lagOf = async ({ generation }: ReaderReport): Promise<number | null> => {
+    if (newest === null || generation === 0) return null
     if (generation >= newest.generation.generation) return 0
-    const { generation: first } = (await missed(generation + 1)) ?? newest
-    return Math.max(0, Math.round((now - Date.parse(first.activateAt)) / 1000))
+    const isNext = generation + 1 === newest.generation.generation
+    const first = isNext ? newest : await missed(generation + 1)
+    if (first === null) return null
+    return Math.max(0, Math.round((now - Date.parse(first.generation.activateAt)) / 1000))
   }
   return Promise.all(mirrors.map(async (mirror) => ({ ...mirror, lagSeconds: await lagOf(mirror) })))
 }

@@ -1,6 +1,6 @@
 import { clip } from '../../../../base/text.ts'
 import type { FleetStatus } from '../../../../base/reports/fleet.ts'
-import { FLEET_PAUSED } from '../../../../base/domain/status.ts'
+import { FLEET_PAUSED, describeLeaderless } from '../../../../base/domain/status.ts'
 import type { Block } from '../../blocks.ts'
 import { type Cell, count, plain, size, span, state, time } from '../../../../answers/cells.ts'
 import type { PageCall, PageView } from '../../page.ts'
@@ -31,7 +31,7 @@ function faultsOf({ failing, paused }: FleetStatus): Block[] {
 
 function ownRows({ now }: PageCall, fleet: FleetStatus): Rows {
   const { name, site, role, leads, leader, epoch } = fleet
-  const who: Cell[] = leader === null ? [plain('no mirror has the lease, or the store has none')] : [plain(leader.name)]
+  const who: Cell[] = leader === null ? [plain(describeLeaderless(fleet))] : [plain(leader.name)]
   return [
     ['name', plain(name)],
     ...(site === null ? [] : ([['site', plain(site)]] satisfies Rows)),
