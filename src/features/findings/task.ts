@@ -5,7 +5,7 @@ import { closeFindings, isUnusable, openFindings, removeFindings } from '../../s
 import { createFindingsStore } from '../../store/findings/writes.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
 import { type Reads, openShortReads } from '../../store/reads.ts'
-import { type DatedSnapshot, isBack } from '../../store/runs/rollback.ts'
+import { type DatedSnapshot, isBack, scopeOfSnapshot } from '../../store/runs/rollback.ts'
 import { type DuringReads, ageOfCatalog } from './judge/during.ts'
 import { createPatched, followPatches } from './judge/patches.ts'
 import { type RecordsReport, changedRecords, followRecords } from './judge/records.ts'
@@ -93,12 +93,10 @@ export async function performFindings(
  * Returns which records a snapshot has: its scope, 'all' for none, and what upstream lacks. Where another one is stored by now its
  * run says it; null: no such run is kept.
  */
-function scopeOf({ snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>, snapshot: string): string | null {
-  const stored = snapshots.readSnapshot('osv')
-  const facts = runs.readLatestWith('osv', snapshot)?.facts
-  if (stored?.id !== snapshot && facts === undefined) return null
-  const scope = stored?.id === snapshot ? stored.scope : facts?.['scope']
-  const lacks = facts?.['upstreamLacks']
+function scopeOf(reads: Pick<Reads, 'snapshots' | 'runs'>, snapshot: string): string | null {
+  const scope = scopeOfSnapshot(reads, 'osv', snapshot)
+  if (scope === undefined) return null
+  const lacks = reads.runs.readLatestWith('osv', snapshot)?.facts['upstreamLacks']
   return [scope ?? 'all', lacks].filter((one) => typeof one === 'string').join('; ')
 }
 

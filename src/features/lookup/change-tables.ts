@@ -13,6 +13,7 @@ import {
 import { grouped } from '../../answers/cells.ts'
 import { type PublishedDoubt, doubtSentence } from '../../base/domain/doubts.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
+import type { LeftRecords } from '../../store/changes/left.ts'
 import { clip, counted, nounOf } from '../../base/text.ts'
 import type { changeMessage } from '../../store/findings/message.ts'
 import type { TagFindings } from '../../store/findings/reads.ts'
@@ -36,6 +37,8 @@ const EVERYTHING: Extent = { words: Infinity, length: Infinity }
 export interface NamedChange {
   readonly name: string
   readonly change: 'added' | 'changed' | 'removed'
+  /** Why a removed record left that is not known to be removed upstream. */
+  readonly cause?: LeftRecords['cause'] | undefined
   /** The snapshot that it is in last; absent: the table is of one snapshot. */
   readonly snapshot?: string
   readonly words?: readonly string[] | undefined
@@ -63,7 +66,7 @@ export function changedNames(
       ...(hasSnapshot ? [{ name: 'last in snapshot', isDetail: true } as const] : []),
     ],
     rows: changes.map((one) => [
-      { kind: 'text', text: one.change, tone: TONES[one.change] },
+      { kind: 'text', text: one.cause === undefined ? one.change : 'left', tone: TONES[one.change] },
       nameValue(source, one.name),
       ...(hasWords ? [wordValues(one, extent)] : []),
       ...(hasSnapshot ? [codeValue((one.snapshot ?? '').slice(0, 12))] : []),

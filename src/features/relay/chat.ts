@@ -2,7 +2,7 @@ import { counted } from '../../base/text.ts'
 import { eachObject, fieldsOf, isObject } from '../../base/json/objects.ts'
 import { FINDINGS_CHANGED, namedBy } from '../../base/domain/event-types.ts'
 import { type EventTarget, namesOf, targetsOf } from '../../base/domain/image-reference.ts'
-import { findingWords } from '../../store/findings/words.ts'
+import { causeWords, findingWords } from '../../store/findings/words.ts'
 import { createTypeFilter, parseBody } from '../../webhooks/receive/event.ts'
 
 /** Maximum length of a message, characters: below the limit of team workspaces. */
@@ -57,11 +57,19 @@ function snapshotLine(event: Json): string {
   const source = typeof name === 'string' && /^[a-z]{1,20}$/.test(name) ? name : 'a mirror'
   const changed = counts === null ? null : [counts['added'], counts['changed'], counts['removed']]
   const changes = changed?.every((one) => typeof one === 'number')
-    ? `${String(changed[0])} added, ${String(changed[1])} changed, ${String(changed[2])} removed`
+    ? `${String(changed[0])} added, ${String(changed[1])} changed, ${removedWords(changed[2] ?? 0, fieldsOf(data['left']))}`
     : 'everything may have changed'
   const doubts = Array.isArray(data['doubts']) ? data['doubts'].length : 0
   const warning = doubts > 0 ? ' It has changes that may hide findings: see the status of the mirror.' : ''
   return `New snapshot of ${source}: ${changes}.${warning}`
+}
+
+/** What left the mirror without being known to be removed upstream is not called removed. */
+function removedWords(removed: number, { count, cause }: Json): string {
+  const left = Math.min(countOf(count), removed)
+  if (left === 0) return `${removed} removed`
+  const because = cause === 'scope' || cause === 'rollback' ? causeWords(cause) : null
+  return `${removed - left} removed, ${left} not mirrored any more (${because ?? 'whether upstream removed them is not known'})`
 }
 
 /** One line for each tag, and before them their sum where there are more of them. */

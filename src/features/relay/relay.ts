@@ -31,7 +31,7 @@ interface RelayDeps extends Pick<FindingsDeps, 'findings' | 'servesFindings'> {
   readonly settings: RelaySettings
   readonly outbox: RelayOutbox
   /** Reads of mirror.db; null while there is none. */
-  readonly reads: () => Pick<Reads, 'changes' | 'secrets' | 'runs' | 'snapshots'> | null
+  readonly reads: () => Pick<Reads, 'changes' | 'secrets' | 'runs' | 'snapshots' | 'osv'> | null
   /** Whether another connection wrote to the outbox since the last call. Of the store, `tick` and `judged` are called. */
   readonly changed: () => boolean
   /** Served position of the change log: announced snapshots must be readable. */
@@ -250,7 +250,7 @@ function collectSnapshots(
     const rows = store.changes.listLogged(from, BATCH).filter(({ id }) => id <= until)
     const end = rows.at(-1)?.id ?? until
     const messages = rows.map((row) => {
-      const message = snapshotMessage(instance, row, announce(store.changes, row))
+      const message = snapshotMessage(instance, row, announce(store, row))
       return { ...message, deliver: true, log: row.id }
     })
     outbox.passOnLog('snapshot', { messages, instance, end }, now())

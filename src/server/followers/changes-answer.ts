@@ -18,6 +18,7 @@ import {
   optional,
   typed,
 } from '../../base/schema.ts'
+import { LEFT_CAUSES } from '../../store/changes/left.ts'
 import type { RecordDifference } from '../../documents/differences/difference.ts'
 
 const RANGES = list(
@@ -66,6 +67,8 @@ const CHANGED = object(
     path: optional(TEXT),
     change: oneOf(['added', 'changed', 'removed']),
     snapshot: TEXT,
+    /** Why a removed record left this mirror that is not known to be removed upstream; missing: it is. */
+    cause: optional(described(oneOf(LEFT_CAUSES), 'Of a removed record that is not known to be removed upstream.')),
     differences: optional(described(maybe(list(RECORD_DIFFERENCE)), 'By `kind`; null: not known, as `words` say.')),
     words: optional(TEXTS),
     /** Why this mirror's guard doubted the change that it published; missing: it did not. */

@@ -4,6 +4,7 @@ import { type SourceName, isPrivateSource } from '../../base/domain/sources.ts'
 import type { KindCounts, LogSpan } from '../../store/changes/log.ts'
 import { toChangedName } from '../../store/changes/message.ts'
 import type { ChangesAnswer } from './changes-answer.ts'
+import { type LeftReads, createLeft } from '../../store/changes/left.ts'
 import type { Reads } from '../../store/reads.ts'
 import { readSince as timeOfSince, toIso } from '../../base/time.ts'
 import { readDetail, readNamed, readSource, refuseDetail } from './changes-query.ts'
@@ -107,7 +108,7 @@ export type FoundChanges = Omit<ChangesAnswer, 'since' | 'knownSince' | 'package
  * of the page before. Null when the log no longer leads from there to here. Throws `bad_request` for another cursor.
  */
 export function findChanges(
-  reads: Pick<Reads, 'changes' | 'osv' | 'runs'>,
+  reads: LeftReads,
   { source, after }: Pick<LogSpan, 'source' | 'after'>,
   since: string,
   asked: AskedChanges,
@@ -153,7 +154,7 @@ interface PageBounds {
 }
 
 function pageOf(
-  reads: Pick<Reads, 'changes'>,
+  reads: LeftReads,
   since: string,
   span: LogSpan,
   { from, limit, now, isFiltered = false }: PageBounds,
@@ -165,6 +166,7 @@ function pageOf(
   const most = isFiltered ? MAX_EXAMINED : limit
   const found = complete ? reads.changes.listChanged(span, from, most + 1) : []
   const doubted = found.length > 0 ? reads.changes.listDoubts(span) : null
+  const left = createLeft(reads)
   const changes: FoundChanges['changes'][number][] = []
   let last: string | null = null
   let taken = 0
@@ -179,10 +181,12 @@ function pageOf(
     if (detail === null) continue
     characters += name.length
     const doubts = doubted?.get(name)
+    const cause = source === 'osv' && change === 'removed' ? left(name, snapshot) : null
     changes.push({
       source,
       ...toChangedName(source, name, change),
       snapshot,
+      ...(cause !== null && { cause }),
       ...detail,
       ...(doubts && { doubts }),
     })

@@ -10,7 +10,7 @@ import { eachObject, fieldsOf, jsonTextOf } from '../../base/json/objects.ts'
 import type { ChangedName } from '../../store/changes/log.ts'
 import { contentOf } from '../../store/database/gzip.ts'
 import type { Reads } from '../../store/reads.ts'
-import { isRollback } from '../../store/runs/rollback.ts'
+import { type LeftReads, createLeft } from '../../store/changes/left.ts'
 import type { PackageFilter } from './filter.ts'
 
 /** Largest record that is compared, and content that is compared and answered for one page, bytes. */
@@ -64,7 +64,7 @@ const recent = new LRUCache<string, Comparison>({
  * not count as read for a page, up to `mostExamined` bytes.
  */
 export function createDetailer(
-  reads: Pick<Reads, 'osv' | 'changes' | 'runs'>,
+  reads: LeftReads,
   until: number | null,
   filter: PackageFilter | null,
   mostExamined = MAX_EXAMINED,
@@ -248,25 +248,20 @@ function parseVersion(
 }
 
 /** Creates the function that says why a record was removed that upstream may list; null: nothing says so. */
-function createRemovals({ osv, changes, runs }: Pick<Reads, 'osv' | 'changes' | 'runs'>) {
-  const rows = new Map<string, number | null>()
-  /** The row of the log by which the mirror went back to a snapshot; null: it did not. */
-  const rowOf = (snapshot: string): number | null => {
-    const known = rows.get(snapshot)
-    if (known !== undefined) return known
-    const place = changes.findInLog(snapshot).find(({ source }) => source === 'osv')
-    const row = isRollback({ runs }, 'osv', snapshot) ? (place?.after ?? null) : null
-    rows.set(snapshot, row)
-    return row
-  }
+function createRemovals(reads: LeftReads) {
+  const left = createLeft(reads)
   return ({ name, snapshot }: Pick<ChangedName, 'name' | 'snapshot'>): string | null => {
-    if (osv.isOutside(name)) return OUTSIDE
-    const row = rowOf(snapshot)
-    return row !== null && changes.readNextChange('osv', name, row - 1) === row ? BACK : null
+    if (reads.osv.isOutside(name)) return OUTSIDE
+    const cause = left(name, snapshot)
+    return cause === null ? null : LEFT[cause]
   }
 }
 
-const BACK = 'record removed from this mirror: it went back to older data'
+const LEFT = {
+  scope: 'record removed from this mirror: other records are mirrored (osv.scope)',
+  rollback: 'record removed from this mirror: it went back to older data',
+  unknown: 'record removed from this mirror: whether upstream lists it is not known',
+} as const
 const OUTSIDE = 'record removed from this mirror: upstream lists it, and it is out of the scope (osv.scope)'
 /** Upstream does not have these any more. */
 const DAMAGED_EARLIER =

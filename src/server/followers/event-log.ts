@@ -1,7 +1,6 @@
 import { toIso } from '../../base/time.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
-import type { DoubtReader } from '../../store/changes/doubts.ts'
-import type { ChangeReader } from '../../store/changes/log.ts'
+import type { LeftReads } from '../../store/changes/left.ts'
 import { announce } from '../../store/changes/message.ts'
 import type { OutboxReads } from '../../store/webhooks/outbox.ts'
 
@@ -53,12 +52,13 @@ export interface LogPosition {
 }
 
 /** The published snapshots, from the change log. */
-export function createSnapshotLog(reads: ChangeReader & Pick<DoubtReader, 'readDoubts'>): EventLog {
+export function createSnapshotLog(reads: LeftReads): EventLog {
+  const { changes } = reads
   return {
-    last: reads.lastLogged,
-    count: reads.countLogged,
+    last: changes.lastLogged,
+    count: changes.countLogged,
     list: (after, limit) =>
-      reads.listLogged(after, limit).map((row) => {
+      changes.listLogged(after, limit).map((row) => {
         const { id, source } = row
         return { id, name: 'snapshot', source, data: () => JSON.stringify(announce(reads, row)) }
       }),

@@ -67,7 +67,7 @@ const FINDINGS_OF = ['osv', 'catalog'] as const
 export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
   const { served, access, followed } = options
   const { reads } = served
-  const snapshots = createSnapshotLog(reads.changes)
+  const snapshots = createSnapshotLog(reads)
   const servesFindings = (): boolean => !FINDINGS_OF.some((source) => isRefused(served.knownOrigin(source)))
   const addressOf = (request: IncomingMessage): string => options.holderOf(request).address()
   const logs = { webhooks: followed.webhookLog ?? null, findings: followed.findingsLog ?? null }

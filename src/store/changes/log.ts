@@ -103,6 +103,8 @@ export function createChangeReader(db: Db) {
       sql.nextOf.get(name, source, after) ?? null,
     /** The newest row's id; 0 while there is none. */
     lastLogged: (): number => sql.last.get() ?? 0,
+    /** Records that a row removed, which are not there now, and of which no sync noted that upstream removed them. */
+    countLeft: (id: number): number => sql.countLeft.get(id) ?? 0,
     /** Number of stored rows after a position. */
     countLogged: (after: number): number => sql.count.get(after) ?? 0,
     /** Names changed on each day (days since 1970, UTC) since a time in Unix milliseconds; rows without names count none. */
@@ -188,6 +190,13 @@ function prepareBackwards(db: Db) {
     backwards: db.prepare<[string, number, number], Row>(
       row('WHERE source = ? AND id > ? AND id <= ? ORDER BY id DESC'),
     ),
+    countLeft: db
+      .prepare<[number], number>(
+        `SELECT count(*) FROM change_name n WHERE n.log = ? AND n.kind = 2
+           AND NOT EXISTS (SELECT 1 FROM osv_tombstone t WHERE t.id = n.name)
+           AND NOT EXISTS (SELECT 1 FROM osv_record r WHERE r.id = n.name)`,
+      )
+      .pluck(),
     atTime: db.prepare<[string, number], Row>(row('WHERE source = ? AND published_at <= ? ORDER BY id DESC LIMIT 1')),
   }
 }
@@ -243,5 +252,3 @@ function prepareReads(db: Db) {
     ),
   }
 }
-
-export type ChangeReader = ReturnType<typeof createChangeReader>

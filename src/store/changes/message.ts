@@ -1,8 +1,8 @@
 import { toIso } from '../../base/time.ts'
 import type { SourceName } from '../../base/domain/sources.ts'
 import { doubtSummaries } from '../../base/domain/doubts.ts'
-import type { DoubtReader } from './doubts.ts'
-import type { ChangeReader, LoggedSnapshot } from './log.ts'
+import { type LeftReads, type LeftRecords, leftRecords } from './left.ts'
+import type { LoggedSnapshot } from './log.ts'
 import type { ChangeKind } from './tracker.ts'
 
 /** A changed name in a message: an OSV record by its `id`, anything else by its `path`. */
@@ -19,6 +19,8 @@ export interface ChangeMessage {
   records: number
   /** Numbers added, changed and removed; null when `complete` is false. */
   counts: { added: number; changed: number; removed: number } | null
+  /** Of the removed records those that are not known to be removed upstream, and why they left this mirror; missing: none. */
+  left?: LeftRecords
   /** False: everything may have changed, and no names are given. */
   complete: boolean
   /** The first names; `more`: there are further ones, at /-/changes?since=PREVIOUS. */
@@ -32,15 +34,13 @@ export interface ChangeMessage {
 const ANNOUNCED_NAMES = 100
 
 /** Builds the message for a row of the change log. */
-export function announce(
-  reads: Pick<ChangeReader & DoubtReader, 'listNames' | 'readDoubts'>,
-  row: LoggedSnapshot,
-): ChangeMessage {
+export function announce(reads: LeftReads, row: LoggedSnapshot): ChangeMessage {
   const { id, source, snapshot, previous, sequence, publishedAt, asOf, records, complete } = row
   const { added, changed, removed } = row
   const counted = added !== null && changed !== null && removed !== null
-  const names = reads.listNames(id, ANNOUNCED_NAMES)
-  const doubted = reads.readDoubts(id)
+  const names = reads.changes.listNames(id, ANNOUNCED_NAMES)
+  const doubted = reads.changes.readDoubts(id)
+  const left = leftRecords(reads, row)
   const doubts = doubted === null ? [] : doubtSummaries(doubted.run, doubted.doubted, doubted.counts)
   return {
     source,
@@ -51,6 +51,7 @@ export function announce(
     asOf: toIso(asOf),
     records,
     counts: counted ? { added, changed, removed } : null,
+    ...(left !== null && { left }),
     complete,
     changes: names.map(({ name, change }) => toChangedName(source, name, change)),
     more: counted && added + changed + removed > names.length,

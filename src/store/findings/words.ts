@@ -26,12 +26,12 @@ export function findingWords(counts: KnownCounts): string {
     lost === 0 ? '' : `${counted(lost, 'finding')} lost ${whose} fix`,
   ]
   const all = words.filter((one) => one !== '').join(', ')
-  const because = becauseOf(counts.cause)
+  const because = causeWords(counts.cause)
   return because !== null && all !== '' ? `${all} (${because})` : all
 }
 
-/** Says why findings come and go that may not at upstream; null: by no such cause. */
-function becauseOf(cause: unknown): string | null {
+/** Says why findings and records come and go that may not at upstream; null: by no such cause. */
+export function causeWords(cause: unknown): string | null {
   if (cause === 'scope') return 'other records are mirrored: osv.scope'
   if (cause === 'unknown') return 'whether other records are mirrored is not known: osv.scope'
   return cause === 'rollback' ? 'the mirror went back to older data' : null

@@ -16,6 +16,23 @@ export function isRollback({ runs }: Pick<Reads, 'runs'>, source: SourceName, sn
   return facts?.['rollback'] === true && facts['put'] !== undefined
 }
 
+/**
+ * Returns the scope that a snapshot was made with, null for none, also of one that is not stored any more; undefined where no run of
+ * it is kept.
+ */
+export function scopeOfSnapshot(
+  { snapshots, runs }: Pick<Reads, 'snapshots' | 'runs'>,
+  source: SourceName,
+  snapshot: string,
+): string | null | undefined {
+  const stored = snapshots.readSnapshot(source)
+  if (stored?.id === snapshot) return stored.scope
+  const run = runs.readLatestWith(source, snapshot)
+  if (run === null) return undefined
+  const scope = run.facts['scope']
+  return typeof scope === 'string' ? scope : null
+}
+
 /** Whether data are older than those before: by upstream's dates, also where a backup was restored, or as the run that published them says. */
 export function isBack(
   reads: Pick<Reads, 'runs'>,

@@ -35,7 +35,7 @@ function logsOf(dir: string) {
   const inbox = openInboxReader(dir)
   if (mirror === null || inbox === null) throw new Error('no database')
   onTestFinished(() => [mirror, inbox].forEach((db) => db.close()))
-  const snapshots = createSnapshotLog(createReads(mirror).changes)
+  const snapshots = createSnapshotLog(createReads(mirror))
   const events = createWebhookLog(createOutboxReads(inbox))
   return {
     places: (): [number, number] => [snapshots.last(), events.last()],

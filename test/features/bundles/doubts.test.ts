@@ -55,7 +55,7 @@ test('what a mirror published although its guard doubted it is known below the g
   const named = made.store.changes.readDoubts(above)?.doubted.affectedLost ?? []
   expect(named).toHaveLength(30)
   expect(there.store.changes.readDoubts(row.id)?.doubted).toEqual({ affectedLost: named.slice(0, 20) })
-  expect(announce(there.store.changes, row).doubts).toEqual([
+  expect(announce(there.store, row).doubts).toEqual([
     `doubtful: 30 records have fewer affected versions than before (affectedLost, run ${run?.id})`,
   ])
   made.sandbox.feed.add(1)

@@ -6,6 +6,7 @@ import { performFindings } from '../../../src/features/findings/task.ts'
 import { derivedVendors } from '../../../src/features/scanners/views/osv/ecosystems.ts'
 import { performTask } from '../../../src/features/scanners/views/task.ts'
 import { findingsPath } from '../../../src/store/findings/database.ts'
+import { announce } from '../../../src/store/changes/message.ts'
 import { commandHost } from '../../support/hosted.ts'
 import { below, carry, folder } from '../bundles/air-gap.ts'
 import { affecting, openFindingsBench, readFindings } from './fixtures.ts'
@@ -55,6 +56,8 @@ test('findings that go by the import of an older bundle are of the cause rollbac
 
   await bring(older, true)
   expect(await ask('list', 'findings')).toContain('; another snapshot is mirrored')
+  const row = there.store.changes.readLatestLogged('osv')
+  expect(row && announce(there.store, row).left).toEqual({ count: 1, cause: 'rollback' })
   await judge()
   expect(logOf(dir)).toEqual([
     ['rollback', 0, 1],

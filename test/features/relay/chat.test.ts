@@ -43,6 +43,15 @@ describe('a message to a team workspace', () => {
     const counts = { added: 1, changed: 2, removed: 0 }
     const told = textOf({ type, data: { source: 'osv', counts } })
     expect(told).toBe('New snapshot of osv: 1 added, 2 changed, 0 removed.')
+    const leaving = (left: unknown) =>
+      textOf({ type, data: { source: 'osv', counts: { ...counts, removed: 5 }, left } })
+    expect(leaving({ count: 5, cause: 'rollback' })).toBe(
+      'New snapshot of osv: 1 added, 2 changed, 0 removed, 5 not mirrored any more (the mirror went back to older data).',
+    )
+    expect(leaving({ count: 2, cause: '<!channel>' })).toBe(
+      'New snapshot of osv: 1 added, 2 changed, 3 removed, 2 not mirrored any more (whether upstream removed them is not known).',
+    )
+    for (const left of [null, 'x', { count: 'x' }, { count: -1 }]) expect(leaving(left)).toMatch(/ 5 removed\.$/)
     const others = ['<!channel>\u001b[2J', '@all', '[osv](https://elsewhere.example)', '**osv**', 'a\nb', '']
     for (const source of others)
       expect(textOf({ type, data: { source, counts: null } })).toBe(

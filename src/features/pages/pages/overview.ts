@@ -132,9 +132,9 @@ function runCells({ ui, now, signedIn }: PageCall, run: NonNullable<SourceStatus
   return [first, time(endedAt ?? startedAt, now)]
 }
 
-function lastChange({ ui, now, signedIn }: PageCall, logged: LoggedSnapshot | null): Cell | Cell[] {
+function lastChange({ ui, now, signedIn, reads }: PageCall, logged: LoggedSnapshot | null): Cell | Cell[] {
   if (logged === null) return plain('none since the log begins')
-  const words = changeWords(logged)
+  const words = changeWords(reads, logged)
   const isOpen = signedIn || !isPrivateSource(logged.source)
   const what = isOpen ? link(words, ui('changes', { source: logged.source })) : plain(words)
   return [time(logged.publishedAt, now), what]

@@ -9,6 +9,7 @@ import type { LoggedSnapshot } from '../../../../store/changes/log.ts'
 import { MAX_TRACKED } from '../../../../store/changes/tracker.ts'
 import { type WebFeed, type FeedEntry, feedUrn } from '../../feed.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
+import { createLeft } from '../../../../store/changes/left.ts'
 import { askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
 import { askedPackages } from './packages.ts'
 
@@ -158,19 +159,22 @@ function entryOf(call: PageCall, row: LoggedSnapshot): FeedEntry {
   const { reads, ui, absolute } = call
   const names = reads.changes.listNames(id, NAMES + 1)
   const doubted = doubtsIn(reads, row)
+  const left = createLeft(reads)
   const lines = names.slice(0, NAMES).map(({ name, change }) => {
+    const isLeft = source === 'osv' && change === 'removed' && left(name, snapshot) !== null
     const doubts = (doubted.get(name) ?? []).map((doubt) => `: ${doubtSentence(doubt)}`)
-    return `${change} ${name}${doubts.join('')}`
+    return `${isLeft ? 'left' : change} ${name}${doubts.join('')}`
   })
   const doubts = doubtWords(reads, row)
+  const words = changeWords(reads, row)
   const more = names.length > NAMES ? ['…'] : []
   return {
     id: urn(call, `entry ${id} ${source} ${snapshot}`),
-    title: `${source}: ${changeWords(row)}${doubts.length > 0 ? ', doubtful' : ''}`,
+    title: `${source}: ${words}${doubts.length > 0 ? ', doubtful' : ''}`,
     updated: toIso(publishedAt),
     href: absolute(ui('changes', { entry: id, source: isPrivateSource(source) ? source : '' })),
     category: source,
-    text: [changeWords(row), ...doubts, ...lines, ...more].join('\n'),
+    text: [words, ...doubts, ...lines, ...more].join('\n'),
   }
 }
 

@@ -1,5 +1,6 @@
 import { type PublishedDoubt, doubtSummaries } from '../../../../base/domain/doubts.ts'
 import { type SourceName, SOURCES, isPrivateSource } from '../../../../base/domain/sources.ts'
+import { type LeftReads, leftRecords } from '../../../../store/changes/left.ts'
 import type { LoggedSnapshot } from '../../../../store/changes/log.ts'
 import { grouped } from '../../../../answers/cells.ts'
 import type { Reads } from '../../../../store/reads.ts'
@@ -26,14 +27,17 @@ export function doubtsIn(
   return changes.listDoubts({ source, after: id - 1, until: id })
 }
 
-/** Returns what a logged snapshot changed, in words. */
-export function changeWords({ added, changed, removed, complete, previous }: LoggedSnapshot): string {
+/** Returns what a logged snapshot changed, in words. What is not known to be removed upstream is not called removed. */
+export function changeWords(reads: LeftReads, row: LoggedSnapshot): string {
+  const { added, changed, removed, complete, previous } = row
   if (previous === null) return 'first snapshot of this source'
   if (!complete) return 'everything may have changed'
+  const left = leftRecords(reads, row)?.count ?? 0
   const counts = [
     [added, 'added'],
     [changed, 'changed'],
-    [removed, 'removed'],
+    [(removed ?? 0) - left, 'removed'],
+    [left, 'not mirrored any more'],
   ] as const
   const words = counts.flatMap(([number, word]) =>
     number === null || number === 0 ? [] : [`${grouped(number)} ${word}`],

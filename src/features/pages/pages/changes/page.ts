@@ -8,6 +8,7 @@ import type { Block } from '../../blocks.ts'
 import { listBlocks } from '../../links.ts'
 import { type Cell, code, count, link, plain, state, time } from '../../../../answers/cells.ts'
 import { type PageCall, type PageView, numberOf, parameter } from '../../page.ts'
+import { createLeft } from '../../../../store/changes/left.ts'
 import { askedSources, changeWords, doubtWords, doubtsIn } from './log.ts'
 import { SHOWN, beginning, formBlock } from './parts.ts'
 import { sinceView } from './since.ts'
@@ -56,7 +57,7 @@ function logView(call: PageCall): PageView {
     rows: shown.map((row) => [
       time(row.publishedAt, now),
       plain(row.source),
-      [link(changeWords(row), ui('changes', entryParameters(row))), ...doubtCells(call, row)],
+      [link(changeWords(call.reads, row), ui('changes', entryParameters(row))), ...doubtCells(call, row)],
       count(row.records),
       code(row.snapshot.slice(0, 12), ui('changes', { source: row.source, since: row.snapshot })),
     ]),
@@ -96,7 +97,7 @@ function entryView(call: PageCall, id: number): PageView {
       ['source', plain(row.source)],
       ['published', time(row.publishedAt, now)],
       ["upstream's date", time(row.asOf, now)],
-      ['changes', [plain(changeWords(row)), ...doubtCells(call, row)]],
+      ['changes', [plain(changeWords(call.reads, row)), ...doubtCells(call, row)]],
       ['snapshot', code(row.snapshot)],
       ['the one before', row.previous === null ? plain(null) : code(row.previous)],
     ],
@@ -111,7 +112,7 @@ function entryView(call: PageCall, id: number): PageView {
     SHOWN,
   )
   return {
-    title: `${row.source}: ${changeWords(row)}`,
+    title: `${row.source}: ${changeWords(call.reads, row)}`,
     blocks: [facts, ...listBlocks(call, 'changes', table, parameters)],
   }
 }
@@ -126,10 +127,12 @@ function describerOf({ reads }: PageCall, row: LoggedSnapshot) {
   const { id, snapshot } = row
   const detailer = createDetailer(reads, id, null)
   const doubted = doubtsIn(reads, row)
-  return (one: Pick<ChangedName, 'name' | 'change'>): Pick<NamedChange, 'words' | 'doubts'> => {
+  const left = createLeft(reads)
+  return (one: Pick<ChangedName, 'name' | 'change'>): Pick<NamedChange, 'words' | 'doubts' | 'cause'> => {
     const words = detailer.isFull()
       ? ['not compared: this page has much content']
       : detailer.describe({ ...one, log: id, snapshot })?.words
-    return { words, doubts: doubted.get(one.name) }
+    const cause = one.change === 'removed' ? (left(one.name, snapshot) ?? undefined) : undefined
+    return { words, cause, doubts: doubted.get(one.name) }
   }
 }
