@@ -61,7 +61,8 @@ function snapshotLine(event: Json): string {
     : 'everything may have changed'
   const doubts = Array.isArray(data['doubts']) ? data['doubts'].length : 0
   const warning = doubts > 0 ? ' It has changes that may hide findings: see the status of the mirror.' : ''
-  return `New snapshot of ${source}: ${changes}.${warning}`
+  const partial = data['partial'] === true ? ' It is partial: it lacks some of what upstream lists.' : ''
+  return `New snapshot of ${source}: ${changes}.${partial}${warning}`
 }
 
 /** What left the mirror without being known to be removed upstream is not called removed. */

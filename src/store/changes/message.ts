@@ -21,7 +21,9 @@ export interface ChangeMessage {
   counts: { added: number; changed: number; removed: number } | null
   /** Of the removed records those that are not known to be removed upstream, and why they left this mirror; missing: none. */
   left?: LeftRecords
-  /** False: everything may have changed, and no names are given. */
+  /** It lacks some of what upstream listed when it was made; missing: that is not known of it. */
+  partial?: true
+  /** Of `changes`, not of the snapshot. False: everything may have changed, and no names are given. */
   complete: boolean
   /** The first names; `more`: there are further ones, at /-/changes?since=PREVIOUS. */
   changes: ChangedName[]
@@ -52,11 +54,17 @@ export function announce(reads: LeftReads, row: LoggedSnapshot): ChangeMessage {
     records,
     counts: counted ? { added, changed, removed } : null,
     ...(left !== null && { left }),
+    ...(isPartial(reads, row) && { partial: true }),
     complete,
     changes: names.map(({ name, change }) => toChangedName(source, name, change)),
     more: counted && added + changed + removed > names.length,
     ...(doubts.length > 0 && { doubts }),
   }
+}
+
+function isPartial({ snapshots, runs }: LeftReads, { source, snapshot }: LoggedSnapshot): boolean {
+  const stored = snapshots.readSnapshot(source)
+  return stored?.id === snapshot ? !stored.whole : runs.readLatestWith(source, snapshot)?.state === 'partial'
 }
 
 /** Returns a changed name with the member that identifies its kind. */

@@ -43,6 +43,9 @@ describe('a message to a team workspace', () => {
     const counts = { added: 1, changed: 2, removed: 0 }
     const told = textOf({ type, data: { source: 'osv', counts } })
     expect(told).toBe('New snapshot of osv: 1 added, 2 changed, 0 removed.')
+    expect(textOf({ type, data: { source: 'osv', counts, partial: true } })).toBe(
+      'New snapshot of osv: 1 added, 2 changed, 0 removed. It is partial: it lacks some of what upstream lists.',
+    )
     const leaving = (left: unknown) =>
       textOf({ type, data: { source: 'osv', counts: { ...counts, removed: 5 }, left } })
     expect(leaving({ count: 5, cause: 'rollback' })).toBe(

@@ -45,3 +45,23 @@ test('records that osv.scope takes out are not called removed, beside those that
     left.length,
   )
 })
+
+test('a snapshot that lacks some of what upstream lists says so in its message, also once it was replaced', async () => {
+  const made = await bench({ sandbox: { records: 12, large: 0 } })
+  await made.run('osv')
+  const told = () => {
+    const row = made.store.changes.readLatestLogged('osv')
+    if (row === null) throw new Error('nothing was logged')
+    return { row, message: announce(made.store, row) }
+  }
+  expect(told().message).not.toHaveProperty('partial')
+  const [broken = ''] = made.sandbox.feed.change(2)
+  made.sandbox.faults.set(`/external/osv/${broken}.json`, { kind: 'status', status: 404 })
+  expect(await made.run('osv')).toMatchObject({ state: 'partial' })
+  const { row, message } = told()
+  expect(message).toMatchObject({ complete: true, partial: true })
+  made.sandbox.faults.clear()
+  expect(await made.run('osv')).toMatchObject({ state: 'complete' })
+  expect(announce(made.store, row)).toMatchObject({ partial: true })
+  expect(told().message).not.toHaveProperty('partial')
+})
