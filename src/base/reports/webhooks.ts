@@ -59,7 +59,7 @@ const MISSES = object({
   unannounced: COUNT,
   /** `unannounced` of `arrivals`, 0 to 1; null when nothing arrived. */
   missRate: MAYBE_NUMBER,
-  /** Events that named a tag which upstream never listed. */
+  /** Events that named a tag, or a version of it, that was not found after their refreshes. */
   unconfirmed: COUNT,
   /** Why the subscription seems dead, and what to do; null: it does not. */
   warning: MAYBE_TEXT,

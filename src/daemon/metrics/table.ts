@@ -153,7 +153,7 @@ export const METRICS: readonly Metric[] = [
   ],
   [
     'patchmirror_webhook_unconfirmed_announcements',
-    'Webhooks of a week whose tag was never listed.',
+    'Webhooks of a week whose tag was not found.',
     'gauge',
     ['window'],
     ofWeek(({ unconfirmed }) => unconfirmed),

@@ -15,8 +15,8 @@ export type CatalogReads = Pick<Reads['catalog'], 'readList' | 'readEntry' | 'li
 
 /** Canonical path of the list of all tags. */
 const TAGS = canonicalPath(RESOURCES.find(({ name }) => name === 'tags')?.list?.path ?? '') ?? ''
-/** Tags that name one digest. */
-const MOST_TAGS = 100
+/** No limit, as SQLite has it: the document of a tag that were cut could say that it is affected. */
+const ALL = -1
 
 /** An image that the catalog names for a tag. */
 interface TagImage {
@@ -38,7 +38,7 @@ export interface ListedImage {
 
 /** Returns the listed tags that name a digest. `digest`: `sha256:…`, in lower case. */
 export function tagsOfDigest(catalog: CatalogReads, digest: string): ListedImage[] {
-  const items = catalog.listNaming(digest, MOST_TAGS).filter(({ list }) => list === TAGS)
+  const items = catalog.listNaming(digest, ALL).filter(({ list }) => list === TAGS)
   const tags = items.map(({ id, body }) => listedImage(id, body))
   return tags.filter(({ images }) => images.some((one) => one.digest === digest))
 }

@@ -58,7 +58,7 @@ function createNamingReader(db: Db) {
   )
   return {
     /**
-     * Listed items that name a tag, a digest or a reference of exactly this text, in order; at most `limit`. Where none
+     * Listed items that name a tag, a digest or a reference of exactly this text, in order; at most `limit`, -1: all. Where none
      * does, a reference (`library/python:3.12`) also finds items that name its parts in fields of their own.
      */
     listNaming(text: string, limit: number): NamingItem[] {
@@ -69,7 +69,7 @@ function createNamingReader(db: Db) {
       return naming
         .all(JSON.stringify(lookupsOf(names, target)), MAX_COMPARED)
         .filter(({ body }) => isNamed(textsWithin(parse(body)), names))
-        .slice(0, limit)
+        .slice(0, limit < 0 ? undefined : limit)
     },
     /**
      * Listed items that name a digest which begins like this, in order; at most `limit`. `beginning`: in lower

@@ -74,7 +74,8 @@ export function afterRefresh(row: Waiting, visibility: Visibility, now: number):
   }
   const reason = `${MISSING[visibility]}, ten minutes after the refresh`
   if (visibility === 'partly') return { ...about, state: 'done', visibleAt: now, reason }
-  return { ...about, state: 'dead', reason: `upstream never listed it: ${reason}` }
+  const why = visibility === 'absent' ? 'upstream never listed it' : 'it was replaced since, or is not listed yet'
+  return { ...about, state: 'dead', reason: `${why}: ${reason}` }
 }
 
 const MISSING: Record<Exclude<Visibility, 'visible' | null>, string> = {

@@ -198,3 +198,18 @@ test('the digest of an index leads to its platforms, each under its own digest, 
     ['CVE-2', '1', false],
   ])
 })
+
+test('the VEX of an image counts the documents of all tags with its digest, however many there are', async () => {
+  const service = { images: 1, tags: 130, avrs: 0, packages: 1, tickets: 1 }
+  const bench = await catalogBench(service, { env: { PATCHMIRROR_CATALOG_SCOPE: 'all' } })
+  const made = bench.sandbox.service
+  const tags = made.ids('tags')
+  for (const id of tags) made.change('tags', id, { digest: D })
+  const last = tags.findLast((id) => made.documents('tag', id, 'vex').length > 0) ?? ''
+  const said = { cve: 'CVE-1', products: [{ '@id': ZLIB }], status: 'affected' }
+  made.writeArtifact('tag', last, 'vex', openVex(said))
+  await bench.run('catalog')
+  const get = await serveFolder(bench.dir, bench.config)
+  const { statements } = JSON.parse((await get(`/-/vex/${D}`)).body.toString()) as { statements: Statement[] }
+  expect(words(statements).filter((one) => one.startsWith('CVE-1 '))).toEqual([`CVE-1 affected ${ZLIB}`])
+})

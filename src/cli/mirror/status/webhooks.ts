@@ -99,7 +99,7 @@ function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshRe
       ? []
       : [
           `in a week: ${counted(misses.arrivals, 'new tag')} compared with events (15 minutes after each), ` +
-            `${misses.unannounced} not announced; ${misses.unconfirmed} announced and never listed`,
+            `${misses.unannounced} not announced; ${misses.unconfirmed} announced and not found`,
         ]),
   ]
   return lines.map((line) => `\n  ${line}`).join('')
