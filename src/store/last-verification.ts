@@ -25,6 +25,15 @@ export function noteVerification(dataDir: string, verification: LastVerification
   }
 }
 
+/** Takes damage out of the last verification that is repaired since: the parts that are called so. */
+export function noteRepaired(dataDir: string, part: string): void {
+  const last = readLastVerification(dataDir)
+  if (last === null) return
+  const damaged = last.damaged.filter((line) => !line.startsWith(part))
+  const gone = last.damaged.length - damaged.length
+  if (gone > 0) noteVerification(dataDir, { ...last, damaged, damagedCount: Math.max(0, last.damagedCount - gone) })
+}
+
 /** Forgets the last verification: what it was about is not there any more. */
 export function forgetVerification(dataDir: string): void {
   rmSync(join(dataDir, VERIFICATION_NOTE), { force: true })

@@ -2,8 +2,10 @@ import { expect } from 'vitest'
 import { problemsOf } from '../../src/server/status/problems.ts'
 import { buildStatus } from '../../src/server/status/report.ts'
 import type { ScrubOptions } from '../../src/daemon/verification/scrub.ts'
+import { performTask } from '../../src/features/scanners/views/task.ts'
 import { activeSources } from '../../src/base/domain/sources.ts'
 import { readLastVerification } from '../../src/store/last-verification.ts'
+import { flipLists } from '../support/damaged-views.ts'
 import type { Bench } from '../support/mirror.ts'
 import { flip, scrubOf, scrubbedBench } from '../support/scrub.ts'
 import { longTest, test } from '../support/tables.ts'
@@ -71,4 +73,18 @@ test('a time that was missed is made up for at the start, by the end that is sto
   again.scrub.catchUp()
   await again.scrub.close()
   expect(again.said).toEqual([])
+})
+
+test('views that are damaged are made again, and are no problem afterwards', async () => {
+  const made = await scrubbedBench()
+  await made.run('osv')
+  await performTask({ dataDir: made.dir, kind: 'osv', vendors: ['Root'], rebuild: false })
+  const { said, verify } = scrubOf(made)
+  flipLists(made.dir)
+  await verify()
+  expect(said).toEqual(['verified: 1 part of what is stored is damaged: made again now'])
+  const last = readLastVerification(made.dir)
+  expect(last).toMatchObject({ damagedCount: 0, healed: '1 of 1 damaged part' })
+  await verify()
+  expect(said.at(-1)).toBe('verified: all that is stored is sound')
 })

@@ -10,6 +10,7 @@ import { type InspectedDatabase, inspectOthers } from '../../store/database/insp
 import { databasePath, inboxPath, openReader } from '../../store/database/open.ts'
 import { whyUnread } from '../../store/database/unread.ts'
 import type { RunReport, RunRequest } from '../../sync/runner.ts'
+import { noteRepaired } from '../../store/last-verification.ts'
 import { damageIn, noteVerified } from '../../sync/verify/noted.ts'
 import {
   type VerifyReport,
@@ -47,10 +48,10 @@ export async function verifyCommand(options: VerifyOptions, features: readonly F
   const damagedData = checkDerived(derived, dir)
   const views = damagedData.map(({ kind, fault }) => ({ kind, fault }))
   const inDerived = damagedData.map(({ name, fault }) => `${name}: ${fault}`)
+  const damaged = [...damageIn(report), ...inDerived, ...others.map(describeOther)]
+  noteVerified(dir, damaged, Date.now()) // at once: a daemon makes damaged views again
   if (options.json === true) printJson({ ...report, views, others })
   else printFindings(report, inDerived, others)
-  const damaged = [...damageIn(report), ...inDerived, ...others.map(describeOther)]
-  noteVerified(dir, damaged, Date.now())
   const isSound = isSoundVerdict(report)
   const left = sourcesLeft(loaded, report)
   if (options.repair === true) removeDamaged(dir, others)
@@ -114,12 +115,14 @@ function allAdvice(loaded: LoadedConfig, report: VerifyReport, others: readonly 
 
 /** Removes the other databases that are damaged: what they hold is made again, or comes again. */
 function removeDamaged(dataDir: string, others: readonly InspectedDatabase[]): void {
-  for (const { path } of others)
+  for (const { path } of others) {
     if (path === inboxPath(dataDir)) moveDamaged(dataDir, path)
     else {
       for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
       print(`${basename(path)} is removed: the daemon makes it again`)
     }
+    noteRepaired(dataDir, `${basename(path)}: `)
+  }
 }
 
 /** The files that fetching what is damaged again needs; a database that cannot be read is mirrored again as a whole. */
@@ -173,6 +176,7 @@ async function dropVersions({ config }: LoadedConfig, { damagedVersions }: Verif
   await withWrites(config.data.dir, (store) => {
     store.changes.dropVersions(damagedVersions)
   })
+  noteRepaired(config.data.dir, 'superseded version ')
   return `${counted(damagedVersions.length, 'damaged superseded version')} removed`
 }
 

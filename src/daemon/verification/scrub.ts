@@ -117,7 +117,11 @@ async function scrubOnce(options: Clocked, verify: () => Promise<ScrubReport>): 
   const requests = healingRequests(first, config)
   note(options, first, before)
   if (before.length === 0) return log.info({}, 'verified: all that is stored is sound')
-  log.warn({ damaged: before.slice(0, NAMED) }, damageText(before.length, requests.length > 0))
+  const fetched = requests.length > 0 ? 'fetched' : null
+  log.warn(
+    { damaged: before.slice(0, NAMED) },
+    damageText(before.length, first.damaged.length === 0 ? 'made' : fetched),
+  )
   if (requests.length === 0) return
   for (const request of requests) await thread.request(request)
   const after = await verify()
@@ -125,12 +129,12 @@ async function scrubOnce(options: Clocked, verify: () => Promise<ScrubReport>): 
   if (after === null) return
   note(options, after, before)
   if (after.damaged.length === 0) return log.info({}, `${counted(before.length, 'damaged part')} healed`)
-  log.warn({ damaged: after.damaged.slice(0, NAMED) }, damageText(after.damaged.length, false))
+  log.warn({ damaged: after.damaged.slice(0, NAMED) }, damageText(after.damaged.length, null))
 }
 
-function damageText(count: number, isHealed: boolean): string {
+function damageText(count: number, how: 'made' | 'fetched' | null): string {
   const what = `verified: ${counted(count, 'part')} of what is stored ${count === 1 ? 'is' : 'are'} damaged`
-  if (isHealed) return `${what}: fetched again now`
+  if (how !== null) return `${what}: ${how} again now`
   return `${what}, and nothing was fetched again: run "patchmirror doctor --data", which says what helps`
 }
 

@@ -8,7 +8,7 @@ import { markOfFindings, readFindings } from '../../store/findings/database.ts'
 import { whyNoTags } from '../../store/findings/words.ts'
 import type { ServedPin } from '../../store/pin.ts'
 import type { Reads } from '../../store/reads.ts'
-import { readCurrentViews } from '../scanners/store/generations.ts'
+import { readCurrentViews, readDamage } from '../scanners/store/generations.ts'
 import { type RunningTask, startTask } from '../../base/threads/task.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
 import { FINDINGS_RULES } from './judge/rules.ts'
@@ -214,9 +214,11 @@ function goalOf({ config, reads }: KeeperOptions): string | null {
   if (whyNoTags(config) !== null) return null
   const views = readCurrentViews(config.data.dir, 'osv')
   const catalog = reads.snapshots.readSnapshot('catalog')
-  if (views === null || catalog === null) return null
+  if (catalog === null) return null
+  if (views === null && readDamage(config.data.dir, 'osv') === null) return null
+  const generation = views?.name ?? '' // damaged: nothing can be judged until they are made again
   const signatures = reads.catalog.readSignatureMark()
-  return goalText({ rules: String(FINDINGS_RULES), generation: views.name, catalog: catalog.id, signatures })
+  return goalText({ rules: String(FINDINGS_RULES), generation, catalog: catalog.id, signatures })
 }
 
 /** All that the findings of tags depend on. */

@@ -1,11 +1,11 @@
 import type { Config } from '../../config/schema.ts'
 import { messageOf } from '../../base/errors.ts'
 import type { Reads } from '../../store/reads.ts'
-import { readCurrentViews } from '../scanners/store/generations.ts'
+import { readCurrentViews, readNamedViews } from '../scanners/store/generations.ts'
 import { derivedVendors } from '../scanners/views/osv/ecosystems.ts'
 import { isServed, note } from '../../cli/context.ts'
 import { withReads } from '../../cli/store-access.ts'
-import { makeViews } from '../scanners/cli/export-db.ts'
+import { makeViews, openSound } from '../scanners/cli/export-db.ts'
 
 /** A lookup needs the index of packages, and it is to be built first. */
 class IndexNeeded extends Error {}
@@ -41,28 +41,39 @@ export async function buildPackageIndex(config: Config): Promise<string | null> 
   const { views, data } = config
   if (isOff(config)) return 'this mirror has no index of packages: views.serve has neither bucket nor query'
   if (withReads(data.dir, (reads) => isToBuild(config, reads)) === false) return null
-  const isFirst = readCurrentViews(data.dir, 'osv') === null
-  const why = isFirst
-    ? 'once: no daemon has built it yet'
-    : 'that of the newest snapshot: no daemon runs that builds it'
-  note(`building the index of packages, ${why}`)
+  const isUnread = readNamedViews(data.dir, 'osv') !== null && !isReadable(config)
+  const isFirst = !isUnread && readCurrentViews(data.dir, 'osv') === null
+  note(`building the index of packages, ${whyBuilt(isFirst, isUnread)}`)
   try {
-    await makeViews(data.dir, derivedVendors(views), false)
+    await makeViews(data.dir, derivedVendors(views), isUnread)
   } catch (error) {
-    if (!isFirst) return null // the one that is there says of which snapshot it is
+    if (!isFirst && !isUnread) return null // the one that is there says of which snapshot it is
     return `the index of packages is not built yet, and cannot be built here: ${messageOf(error)}; a running daemon (patchmirror serve) builds it`
   }
   if (readCurrentViews(data.dir, 'osv') !== null) return null
   return 'the index of packages is not built yet: no OSV records are mirrored; run "patchmirror sync osv" or import a bundle'
 }
 
+function whyBuilt(isFirst: boolean, isUnread: boolean): string {
+  if (isUnread) return 'again: the one that is there cannot be read'
+  return isFirst ? 'once: no daemon has built it yet' : 'that of the newest snapshot: no daemon runs that builds it'
+}
+
+/** Whether the index that is there can be read, and is not damaged. */
+function isReadable({ data }: Config): boolean {
+  const views = openSound(data.dir)
+  views?.close()
+  return views !== null
+}
+
 function isOff({ views }: Pick<Config, 'views'>): boolean {
   return !views.bucket && !views.query
 }
 
-/** Whether there is no index, or an old one that no daemon replaces. */
+/** Whether there is no index, or an old or damaged one that no daemon replaces. */
 function isToBuild(config: Config, { snapshots }: Pick<Reads, 'snapshots'>): boolean {
   const current = readCurrentViews(config.data.dir, 'osv')
   if (current === null || isOff(config)) return true
-  return current.snapshot !== snapshots.readSnapshot('osv')?.id && !isServed(config.data.dir)
+  if (isServed(config.data.dir)) return false
+  return current.snapshot !== snapshots.readSnapshot('osv')?.id || !isReadable(config)
 }

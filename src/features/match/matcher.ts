@@ -63,7 +63,7 @@ export function createMatcher(config: Config, shortReads: ShortReads): Matcher {
           return await matchSbom({ config, shortReads, views: current }, sbom, request)
         } catch (error) {
           views.refresh()
-          if (!isDamage(error) || views.current() === current) throw error
+          if (!isDamage(error) || views.current() === current) views.met(error)
         }
       }
     },

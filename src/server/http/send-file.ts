@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, read } from 'node:fs'
+import { closeSync, fstatSync, openSync, read, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
@@ -31,17 +31,19 @@ export interface ArchiveFiles {
 }
 
 /**
- * Keeps one descriptor per snapshot in use, so that a download never mixes two archives. `onLost` is called when the file is
+ * Keeps one descriptor per snapshot in use, so that a download never mixes two archives. A file that was made again at its place is
+ * opened again: the one before was damaged. `onLost` is called when the file is
  * missing or has another size: it can be rebuilt.
  */
 export function createArchiveFiles(folder: string, onLost: () => void = () => undefined): ArchiveFiles {
-  let open: (OpenArchive & { release(): void }) | null = null
+  let open: ReturnType<typeof openArchiveFile> | null = null
   const release = (): void => {
     open?.release()
     open = null
   }
   const current = (info: ArchiveInfo): OpenArchive => {
-    if (open !== null && open.info.file === info.file && open.info.sha256 === info.sha256) return open
+    const isSame = open !== null && open.info.file === info.file && open.info.sha256 === info.sha256
+    if (open !== null && isSame && !isReplaced(join(folder, info.file), open.inode)) return open
     release()
     try {
       open = openArchiveFile(folder, info)
@@ -64,6 +66,11 @@ export function createArchiveFiles(folder: string, onLost: () => void = () => un
   }
 }
 
+function isReplaced(path: string, inode: number): boolean {
+  const now = statSync(path, { throwIfNoEntry: false })
+  return now !== undefined && now.ino !== inode
+}
+
 /**
  * Opens a file of which size and content are known, for one response after the other. `packed`: the content is stored as this
  * gzip file alone, and is inflated as it is sent. Throws `storage`.
@@ -72,10 +79,10 @@ export function openArchiveFile(
   folder: string,
   info: ArchiveInfo,
   packed: Pick<ArchiveInfo, 'file' | 'size'> | null = null,
-): OpenArchive & { release(): void } {
+): OpenArchive & { readonly inode: number; release(): void } {
   const stored = packed ?? info
   const descriptor = openFile(join(folder, stored.file))
-  const { size } = fstatSync(descriptor)
+  const { size, ino } = fstatSync(descriptor)
   if (size !== stored.size) {
     closeSync(descriptor)
     throw new MirrorError('storage', `${stored.file} has ${size} bytes, not ${stored.size}`)
@@ -87,6 +94,7 @@ export function openArchiveFile(
   }
   return {
     info,
+    inode: ino,
     release: leave,
     async send(response, start, end) {
       const sender = { response, movedAt: performance.now() }

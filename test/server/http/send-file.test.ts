@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect } from 'node:net'
 import { once } from 'node:events'
 import { type IncomingMessage, createServer, get as httpGet } from 'node:http'
@@ -9,10 +9,12 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
-import { afterAll, afterEach, expect } from 'vitest'
+import { afterAll, afterEach, expect, onTestFinished } from 'vitest'
+import { rebuildLostArchive } from '../../../src/archive/build.ts'
 import { parseRange } from '../../../src/server/http/conditions.ts'
 import { openArchiveFile } from '../../../src/server/http/send-file.ts'
 import { derivedDir } from '../../../src/store/database/open.ts'
+import { type PinnedReads, openPinnedReads } from '../../../src/store/reads.ts'
 import { crc32c, googHash } from '../../../src/archive/zip/crc32c.ts'
 import { openFilledStore } from '../../support/filled-store.ts'
 import { type Served, FILLED_AT, closeAll, jsonOf, serve, servedToAll } from '../served.ts'
@@ -227,6 +229,28 @@ test('an archive that is missing or truncated is a 503 and is logged', async () 
   expect([reply.status, jsonOf(reply)['error']]).toEqual([503, 'storage'])
   expect(reply.body.toString()).not.toContain(served.dir)
   expect(served.errors).toHaveLength(2)
+})
+
+/** Reads of a data folder until the test ends. */
+function openReads(dir: string): PinnedReads {
+  const reads = openPinnedReads(dir)
+  if (reads === null) throw new Error('nothing is stored')
+  onTestFinished(() => reads.close())
+  return reads
+}
+
+test('a damaged archive that is made again is served from then on, although nothing was published', async () => {
+  const served = await serve((store) => void store.publishOsv(RECORDS))
+  const [file = ''] = readdirSync(derivedDir(served.dir))
+  const path = join(derivedDir(served.dir), file)
+  const sound = readFileSync(path)
+  const damaged = Buffer.from(sound)
+  damaged[40] = (damaged[40] ?? 0) ^ 1
+  writeFileSync(path, damaged)
+  expect((await served.get(PATH)).body.equals(damaged)).toBe(true)
+  const reads = openReads(served.dir)
+  expect(await rebuildLostArchive(reads.live.osv, served.dir, true)).toBe(true)
+  expect((await served.get(PATH)).body.equals(sound)).toBe(true)
 })
 
 longTest('an archive that is truncated while it is sent ends in a broken connection', async () => {

@@ -9,6 +9,7 @@ import { loadQuick } from '../../support/limits.ts'
 import { openPinnedReads } from '../../../src/store/reads.ts'
 import { generationDir, readCurrentViews, viewsPath } from '../../../src/features/scanners/store/generations.ts'
 import { createViewsState } from '../../../src/features/scanners/views/state.ts'
+import { writeDatabaseSum } from '../../../src/features/scanners/views/osv/database-sum.ts'
 import { performTask } from '../../../src/features/scanners/views/task.ts'
 import { crc32c, googHash } from '../../../src/archive/zip/crc32c.ts'
 import { FILLED_AT, openFilledStore } from '../../support/filled-store.ts'
@@ -213,9 +214,11 @@ test('a generation of another layout is a 503 with Retry-After and a text, and t
   const dir = await filled()
   await performTask({ dataDir: dir, kind: 'osv', vendors: ['Root'], rebuild: false })
   const setLayout = (to: (layout: number) => number): void => {
-    const db = new Database(viewsPath(generationDir(dir, readCurrentViews(dir, 'osv')?.name ?? '')))
+    const folder = generationDir(dir, readCurrentViews(dir, 'osv')?.name ?? '')
+    const db = new Database(viewsPath(folder))
     db.pragma(`user_version = ${to(db.pragma('user_version', { simple: true }) as number)}`)
     db.close()
+    writeDatabaseSum(folder)
   }
   setLayout((layout) => layout - 1)
   const { config } = loadQuick({ env: { PATCHMIRROR_DATA_DIR: dir }, cwd: dir, needsFile: () => false })

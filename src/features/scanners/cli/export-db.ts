@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { MirrorError } from '../../../base/errors.ts'
 import { type Views, openViews } from '../store/reads.ts'
 import { generationDir, readCurrentViews } from '../store/generations.ts'
 import { DATABASE_KINDS, type ExportDbReport, exportDb } from '../views/export-db.ts'
 import { derivedVendors } from '../views/osv/ecosystems.ts'
-import { performTask } from '../views/task.ts'
+import { isDamaged } from '../views/check.ts'
+import { performWaiting } from '../views/task.ts'
 import { describeOsvScope, parseScopeText } from '../../../base/domain/osv-scope.ts'
 import { describeMissing, missingOf } from '../../../server/snapshot/missing.ts'
 import { readOrigin } from '../../../server/http/origin.ts'
@@ -21,10 +21,6 @@ export interface ExportDbOptions extends GlobalOptions {
   json?: boolean
 }
 
-/** How long another process may take to make the views, milliseconds. */
-const PATIENCE_MS = 600_000
-const LOOK_MS = 500
-
 /** `patchmirror export-db osv-scanner|renovate DIR`: the databases of osv-scanner and osv-scalibr, or of osv-offline, for use without a network. */
 export async function exportDbCommand(format: string, dir: string, options: ExportDbOptions): Promise<number> {
   const kind = DATABASE_KINDS.find((one) => one === format)
@@ -35,10 +31,10 @@ export async function exportDbCommand(format: string, dir: string, options: Expo
   const vendors = derivedVendors(config.views)
   refuseOld(config)
   await makeViews(config.data.dir, vendors, false)
-  let views = open(config.data.dir)
+  let views = openSound(config.data.dir)
   if (views === null) {
     await makeViews(config.data.dir, vendors, true)
-    views = open(config.data.dir)
+    views = openSound(config.data.dir)
   }
   if (views === null) throw new MirrorError('not_ready', `nothing is mirrored yet: ${firstStep(config)}`)
   try {
@@ -76,25 +72,16 @@ const WAITING = 'a newer state of the records is quarantined: "patchmirror appro
 
 /** Makes the views of the newest snapshot. Waits for another process that makes them just now, as a daemon does after a sync. */
 export async function makeViews(dataDir: string, vendors: readonly string[], rebuild: boolean): Promise<void> {
-  const until = performance.now() + PATIENCE_MS
-  for (;;) {
-    try {
-      await performTask({ dataDir, kind: 'osv', vendors, rebuild })
-      return
-    } catch (error) {
-      const busy = error instanceof MirrorError && error.code === 'locked'
-      if (!busy || performance.now() > until) throw error
-      await setTimeout(LOOK_MS)
-    }
-  }
+  await performWaiting({ dataDir, kind: 'osv', vendors, rebuild })
 }
 
-/** Null when there are none, or damaged ones. */
-function open(dataDir: string): Views | null {
+/** Opens the views in use; null when there are none, or damaged ones. */
+export function openSound(dataDir: string): Views | null {
   const current = readCurrentViews(dataDir, 'osv')
   if (current === null) return null
+  const folder = generationDir(dataDir, current.name)
   try {
-    return openViews(generationDir(dataDir, current.name))
+    return isDamaged(folder) ? null : openViews(folder)
   } catch (error) {
     if (error instanceof MirrorError && error.code === 'corrupt') return null
     throw error

@@ -3,7 +3,15 @@ import { statSync } from 'node:fs'
 import { toIso } from '../../../base/time.ts'
 import { MirrorError, messageOf, systemCode } from '../../../base/errors.ts'
 import { type Views, type ViewRecord, openViews } from '../store/reads.ts'
-import { type ViewsKind, generationDir, readCurrentViews, viewsPath } from '../store/generations.ts'
+import {
+  type ViewsKind,
+  generationDir,
+  noteDamage,
+  readCurrentViews,
+  readDamage,
+  viewsPath,
+} from '../store/generations.ts'
+import { findOpeningDamage } from '../views/check.ts'
 import type { ServerLog } from '../../../server/http/problems.ts'
 import { gzipMember } from '../../../store/database/gzip.ts'
 import { contentTag } from '../../../server/http/response.ts'
@@ -30,6 +38,8 @@ export interface ViewsInUse {
    * on. For reads that end when `use` returns.
    */
   read<T>(use: (views: Views) => T): T
+  /** Does the same for an error of other reads, and throws it on. */
+  met(error: unknown): never
   /** Takes the newest generation, if another one is there. Never throws. */
   refresh(): void
   close(): void
@@ -42,20 +52,19 @@ export function createViewsInUse(
   log: Pick<ServerLog, 'warn'> | null,
   served: Pick<ServedSnapshot, 'originOf' | 'knownOrigin'> | null = null,
 ): ViewsInUse {
-  let open: { readonly views: Views; readonly mark: string } | null = null
+  const open = createOpenViews(maker)
   let refused = ''
   let logged = ''
   const refresh = (): void => {
     try {
       const name = readCurrentViews(dataDir, 'osv')?.name
+      if (name === undefined && readDamage(dataDir, 'osv') !== null) open.leave()
       const mark = name === undefined ? '' : markOf(dataDir, name)
-      if (name === undefined || mark === open?.mark || mark === refused) return
+      if (name === undefined || open.isOf(mark) || mark === refused) return
       refused = mark
-      const views = openViews(generationDir(dataDir, name))
+      open.take(generationDir(dataDir, name), mark)
       refused = ''
       logged = ''
-      open?.views.close()
-      open = { views, mark }
     } catch (error) {
       const why = messageOf(error)
       if (why !== logged) log?.warn({}, `the views cannot be read and are rebuilt: ${why}`)
@@ -64,9 +73,11 @@ export function createViewsInUse(
     }
   }
   const current = (): Views => {
-    if (open === null) refresh()
-    if (open !== null) return open.views
+    if (open.views() === null) refresh()
+    const views = open.views()
+    if (views !== null) return views
     if (served?.knownOrigin('osv') === null) served.originOf('osv') // throws why nothing is mirrored
+    if (open.isDamaged()) throw new MirrorError('not_ready', DAMAGED)
     maker?.wanted()
     throw new MirrorError('not_ready', NOT_READY)
   }
@@ -78,19 +89,60 @@ export function createViewsInUse(
       try {
         return use(views)
       } catch (error) {
-        if (isDamage(error)) maker?.damaged('osv')
-        throw error
+        return open.met(error)
       }
     },
+    met: (error): never => open.met(error),
     refresh,
-    close() {
-      open?.views.close()
-      open = null
+    close: open.close,
+  }
+}
+
+/** Keeps one generation open, and none that was found damaged, by whomever. */
+function createOpenViews(maker: ViewsMaker | null) {
+  let open: { readonly views: Views; readonly mark: string } | null = null
+  let isDamaged = false
+  const close = (): void => {
+    open?.views.close()
+    open = null
+  }
+  const leave = (): void => {
+    close()
+    isDamaged = true
+    maker?.damaged('osv')
+  }
+  return {
+    views: (): Views | null => open?.views ?? null,
+    isOf: (mark: string): boolean => mark === open?.mark,
+    isDamaged: (): boolean => isDamaged,
+    leave,
+    close,
+    /** Opens a generation instead. The one that a daemon made behind the one that it has is not compared with its sums. Throws `corrupt`. */
+    take(folder: string, mark: string): void {
+      const isJustMade = maker !== null && open !== null && open.views.folder !== folder
+      const fault = isJustMade ? null : findOpeningDamage(folder)
+      if (fault !== null) {
+        leave()
+        throw new MirrorError('corrupt', fault)
+      }
+      const views = openViews(folder)
+      close()
+      open = { views, mark }
+      isDamaged = false
+    },
+    met(error: unknown): never {
+      if (isOfSqlite(error) && open !== null) {
+        noteDamage(open.views.folder, messageOf(error))
+        leave()
+      } else if (isDamage(error)) maker?.damaged('osv')
+      throw error
     },
   }
 }
 
 const NOT_READY = 'the views for scanners are being built: try again later'
+const DAMAGED =
+  'the views for scanners are damaged: a daemon builds them again by itself, and so does "patchmirror doctor --data --repair"'
 
 /** Returns a text that differs for each generation, also for one that was rebuilt under the same name. */
 function markOf(dataDir: string, name: string): string {
@@ -100,9 +152,14 @@ function markOf(dataDir: string, name: string): string {
 
 /** Reports whether an error shows that files of a generation were changed. */
 export function isDamage(error: unknown): boolean {
-  const code = systemCode(error) ?? ''
   if (error instanceof MirrorError) return error.code === 'corrupt' || error.code === 'storage'
-  return code === 'ENOENT' || code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')
+  return systemCode(error) === 'ENOENT' || isOfSqlite(error)
+}
+
+/** Reports whether SQLite found the database of a generation damaged: then no answer of it is believed. */
+function isOfSqlite(error: unknown): boolean {
+  const code = systemCode(error) ?? ''
+  return code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')
 }
 
 /** Returns a record of a view as content of an answer; its tag follows from its bytes alone. */

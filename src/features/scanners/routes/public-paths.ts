@@ -6,6 +6,7 @@ import { type ServerPlugin, type ServerTools, below } from '../../../server/plug
 import { createBucket } from './bucket.ts'
 import { BUCKET_CONTRACTS, QUERY_CONTRACTS } from './contract.ts'
 import { type ViewsMaker, createViewOrigins, createViewsInUse } from './generation.ts'
+import { readDamage } from '../store/generations.ts'
 import { whyNoRecord } from './missing.ts'
 import { createOsvQuery } from './query-routes.ts'
 
@@ -44,7 +45,10 @@ export function scannerRoutes(maker: ViewsMaker | null): ServerPlugin {
 function createScannerPaths(maker: ViewsMaker | null, tools: ServerTools) {
   const { config, dataDir, log, served, edge, failures } = tools
   const views = createViewsInUse(dataDir, maker, log, served)
-  tools.follow(() => views.refresh())
+  tools.follow(() => {
+    views.refresh()
+    if (readDamage(dataDir, 'vex') !== null) maker?.damaged('vex')
+  })
   tools.atEnd(() => Promise.resolve(views.close()))
   const heads = createHeads(PUBLIC_CACHING, edge.ofViews)
   const onError = failures.answer

@@ -1,9 +1,9 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemCode, MirrorError } from '../../../base/errors.ts'
 import { integerField, listField, members, orAbsent, text } from '../../../base/json/shapes.ts'
 import { derivedDir } from '../../../store/database/open.ts'
-import { replacePrivateFile } from '../../../base/files.ts'
+import { PRIVATE_FILE, replacePrivateFile } from '../../../base/files.ts'
 
 /** What is built for scanners from the mirrored data: `osv` from the OSV records, `vex` from the VEX documents. */
 export type ViewsKind = 'osv' | 'vex'
@@ -37,10 +37,47 @@ interface CurrentViews {
 }
 
 /**
- * Returns the served generation; null before the first, if its folder was deleted, and if the pointer to it is not whole. Throws the system's error for an
- * unreadable folder.
+ * Returns the served generation; null before the first, if its folder was deleted, if it was found damaged, and if the pointer to it is not whole.
+ * Throws the system's error for an unreadable folder.
  */
 export function readCurrentViews(dataDir: string, kind: ViewsKind): CurrentViews | null {
+  const named = readNamedViews(dataDir, kind)
+  return named === null || damageIn(generationDir(dataDir, named.name)) !== null ? null : named
+}
+
+/** Says in a generation's folder what of it is damaged. It goes with the folder, when the generation is made again. */
+const DAMAGE_FILE = 'damaged'
+
+/**
+ * Notes that a generation is damaged: nothing reads it from now on, and a daemon makes it again. Where that cannot be written, only
+ * who found it knows it.
+ */
+export function noteDamage(folder: string, fault: string): void {
+  try {
+    writeFileSync(join(folder, DAMAGE_FILE), fault, { mode: PRIVATE_FILE })
+  } catch {
+    // another user's folder, or a full disk
+  }
+}
+
+/** Returns what was found damaged of the generation that would be served; null: nothing, or there is none. */
+export function readDamage(dataDir: string, kind: ViewsKind): string | null {
+  const named = readNamedViews(dataDir, kind)
+  return named === null ? null : damageIn(generationDir(dataDir, named.name))
+}
+
+function damageIn(folder: string): string | null {
+  const path = join(folder, DAMAGE_FILE)
+  if (!existsSync(path)) return null
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return 'they are damaged' // another user found it
+  }
+}
+
+/** Returns the generation that the pointer names, also a damaged one. */
+export function readNamedViews(dataDir: string, kind: ViewsKind): CurrentViews | null {
   const pointer = pointerPath(dataDir, kind)
   try {
     const [name = '', snapshot = '', date = '', basis = ''] = readFileSync(pointer, 'utf8').split('\n')

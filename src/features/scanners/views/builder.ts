@@ -30,7 +30,7 @@ interface ViewsBuilder {
   look(): void
   /** Builds missing views at once, for a waiting request. */
   wanted(): void
-  /** Rebuilds views that cannot be read. */
+  /** Rebuilds views that cannot be read; may be called again and again. */
   damaged(kind: ViewsKind): void
   report(): ViewsStatus[]
   /** Ends what is under way. */
@@ -89,7 +89,7 @@ export function createViewsBuilder(options: ViewsBuilderOptions): ViewsBuilder {
       if (running === null) alarm.set(0) // else what is missing is built when that one has ended
     },
     damaged(kind) {
-      if (rebuilds.has(kind)) return
+      if (rebuilds.has(kind) || running?.kind === kind) return // it is called until they are made
       rebuilds.add(kind)
       if (isSoon()) waits.hold(kind, state.wantedOf(kind), retryMs)
       else waits.release(kind)

@@ -2,7 +2,7 @@ import type { Config } from '../../../config/schema.ts'
 import { toIso } from '../../../base/time.ts'
 import type { ViewsStatus } from '../../../base/reports/scanners.ts'
 import type { Reads } from '../../../store/reads.ts'
-import { type ViewsKind, generationDir, readCurrentViews, unreadVexIn } from '../store/generations.ts'
+import { type ViewsKind, generationDir, readCurrentViews, readDamage, unreadVexIn } from '../store/generations.ts'
 import { openViews } from '../store/reads.ts'
 import { derivedVendors } from './osv/ecosystems.ts'
 import { osvViewsName } from './osv-name.ts'
@@ -40,7 +40,10 @@ export function createViewsState({ config, reads }: ViewsStateOptions) {
   }
   const shownBy = (kind: ViewsKind): Pick<ViewsStatus, 'state' | 'snapshot' | 'madeAt'> => {
     const current = readCurrentViews(dir, kind)
-    if (current === null) return { state: 'none', snapshot: null, madeAt: null }
+    if (current === null) {
+      const state = readDamage(dir, kind) === null ? 'none' : 'unreadable'
+      return { state, snapshot: null, madeAt: null }
+    }
     if (kind === 'osv' && oddOf(kind) === null) return { state: 'unreadable', snapshot: null, madeAt: null }
     const state = lacks(kind) ? 'behind' : 'current'
     return { state, snapshot: current.snapshot, madeAt: toIso(current.since) }

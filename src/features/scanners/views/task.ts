@@ -1,6 +1,7 @@
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { type Db, openReader } from '../../../store/database/open.ts'
 import { MirrorError } from '../../../base/errors.ts'
+import { noteRepaired } from '../../../store/last-verification.ts'
 import { snapshotStamp } from '../../../store/pin.ts'
 import { createReads } from '../../../store/reads.ts'
 import { tagPurls } from '../../../documents/vex/images.ts'
@@ -25,11 +26,38 @@ export interface ViewsTask {
 /** What a task made; null: it was there already, or nothing is mirrored yet. */
 export type ViewsReport = BuildReport | VexReport | null
 
+/** What views are called where they are damaged; their kind follows. */
+export const VIEWS = 'views for scanners'
+
 /**
  * Builds views from one snapshot of the store; null when they are current, or nothing is mirrored yet. Throws `locked` while
  * another process or thread builds views, and while newer snapshots than `served` are stored.
  */
-export async function performTask({ dataDir, kind, vendors, rebuild, served = null }: ViewsTask): Promise<ViewsReport> {
+export async function performTask(task: ViewsTask): Promise<ViewsReport> {
+  const made = await build(task)
+  if (made !== null) noteRepaired(task.dataDir, `${VIEWS} (${task.kind})`)
+  return made
+}
+
+/** How long another process may take to make the views, milliseconds. */
+const PATIENCE_MS = 600_000
+const LOOK_MS = 500
+
+/** Does the same, and waits for another process or thread that makes views: what that has made is not made again. */
+export async function performWaiting(task: ViewsTask): Promise<ViewsReport> {
+  const until = performance.now() + PATIENCE_MS
+  for (let { rebuild } = task; ; rebuild = false) {
+    try {
+      return await performTask({ ...task, rebuild })
+    } catch (error) {
+      const busy = error instanceof MirrorError && error.code === 'locked'
+      if (!busy || performance.now() > until) throw error
+      await setTimeout(LOOK_MS)
+    }
+  }
+}
+
+async function build({ dataDir, kind, vendors, rebuild, served = null }: ViewsTask): Promise<ViewsReport> {
   const db = openReader(dataDir)
   if (db === null) return null
   try {
