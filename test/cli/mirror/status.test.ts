@@ -73,6 +73,13 @@ test.each<[number, SourceState[], number?]>([
   expect(statusExitCode(statusOf(states, age), config)).toBe(code)
 })
 
+test('the command status exits 1 while a part of what is stored is known to be damaged', () => {
+  const verified = { endedAt: '2026-07-01T00:00:00.000Z', damaged: ['record A'], damagedCount: 1, healed: null }
+  const status = statusOf(['complete', 'complete'])
+  expect(statusExitCode({ ...status, verified }, config)).toBe(1)
+  expect(statusExitCode({ ...status, verified: { ...verified, damaged: [], damagedCount: 0 } }, config)).toBe(0)
+})
+
 test('the command status exits 3 where a stored source is not synced any more, and 1 where a run failed too', () => {
   const status = statusOf(['complete', 'complete'])
   const unsynced = 'served as it is stored, not synced'

@@ -99,6 +99,20 @@ test('a run in progress after failed ones does not say that everything is well',
   expect(html).not.toContain('Everything is as it should be')
 })
 
+test('what was imported is called as complete as its bundle, and not as upstream', async () => {
+  const imported = await serve(
+    (store) => {
+      store.publishFeeds(FEEDS)
+      store.addRun('feeds', FILLED_AT + 1000, { state: 'complete' })
+      store.damage("UPDATE run SET kind = 'import'")
+    },
+    { people: (config) => createWeb({ config, version: '9.9.9' }) },
+  )
+  const html = (await imported.get('/', { accept: BROWSER })).body.toString()
+  expect(html).toContain('complete: everything that the imported bundle has is stored')
+  expect(html).not.toContain('everything upstream lists')
+})
+
 test('images out of scope are listed as such, and the overview claims no more than the scope', async () => {
   const service = { images: 6, tags: 18, packages: 4, tickets: 2, users: 1, subscriptions: 1 }
   const { ask, askOpen } = await filledCatalogBench(service)

@@ -47,6 +47,7 @@ export function codeWithoutData(error: unknown, { data }: Config): number {
 /** The exit code that a problem makes; others make none. */
 const CODES: Partial<Record<ProblemCode, number>> = {
   storage: 1,
+  damaged: 1,
   unreachable: 1,
   unauthorized: 1,
   no_credential: 1,
@@ -65,7 +66,7 @@ const CODES: Partial<Record<ProblemCode, number>> = {
 const FIRST = [1, 4, 3]
 
 /**
- * Returns the worst state: 1 when a source failed or the data folder cannot be read or written, 4 when one is quarantined, 3 when
+ * Returns the worst state: 1 when a source failed or the data folder cannot be read or written or is damaged in part, 4 when one is quarantined, 3 when
  * one is partial, stale (`maxAgeHours`), not synced any more, not mirrored yet or stored by earlier settings of its scope, else 0.
  */
 export function statusExitCode(status: Status, config: Config): number {

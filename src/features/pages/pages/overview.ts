@@ -97,9 +97,13 @@ function stateOf(source: SourceStatus, isFirst: boolean, isOld: boolean): readon
   if (isFirst) return ['the first run is in progress', 'warn']
   const isRejected = source.state === 'quarantined' && source.openQuarantines === 0
   const [words, tone] = isRejected ? REJECTED : STATES[source.state]
-  const isInScope =
-    source.state === 'complete' && source.scopeChanged === null && (source.scope !== null || source.name === 'catalog')
-  return [isInScope ? IN_SCOPE : words, isOld ? 'bad' : tone]
+  return [source.state === 'complete' ? completeWords(source) : words, isOld ? 'bad' : tone]
+}
+
+/** What was imported is as complete as the mirror that it comes from, which may have held back what upstream listed. */
+function completeWords({ name, scope, scopeChanged, lastRun }: SourceStatus): string {
+  if (lastRun?.kind === 'import') return IMPORTED
+  return scopeChanged === null && (scope !== null || name === 'catalog') ? IN_SCOPE : STATES.complete[0]
 }
 
 function ageCell({ config }: PageCall, source: SourceStatus, isFirst: boolean): Cell {
@@ -115,6 +119,7 @@ function lacksWords({ missing }: SourceStatus): string {
 /** Beside upstream's date, which is shown. */
 const NO_AGE_HERE = `dated ${NO_AGE}`
 
+const IMPORTED = 'complete: everything that the imported bundle has is stored'
 const IN_SCOPE = 'complete: everything upstream lists in scope is stored'
 
 /** Describes the scope of a source; null where it has none, or where another mirror has decided it. */
