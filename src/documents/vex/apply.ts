@@ -4,7 +4,7 @@ import { type VexDocument, tagsBelieving } from '../../store/catalog/vex.ts'
 import { type DescribedImage, type NamedComponent, createCoverages } from './coverage.ts'
 import { type Ruling, type Said, NO_TAG, createRuling } from './rule.ts'
 import { type Statement, plainId, rulesOut } from './statement.ts'
-import { type VexReads, readVexStatements } from './read.ts'
+import { type VexReads, isVexDamaged, readVexStatements } from './read.ts'
 
 /** Longest text of a statement that is repeated in an answer, characters. */
 const LONGEST_TEXT = 1_000
@@ -61,6 +61,8 @@ interface Applied<Finding> {
   /** Mirrored VEX documents, and those of them that were not read: damaged, too large, or of another format. */
   readonly documents: number
   readonly unread: number
+  /** Whether the VEX of a tag that the SBOM may be of is damaged, or could not be fetched. */
+  readonly isOwnUnknown: boolean
 }
 
 /** Takes out the findings that the mirrored VEX documents rule out, by the rule of `rule.ts`. */
@@ -70,14 +72,16 @@ export function applyVex<Finding extends StatedFinding>(
 ): Applied<Finding> {
   const { reads, images, check, now } = input
   const documents = reads.listVexDocuments()
-  const differing = withoutEqual(images, documents)
-  const judges = differing.map((image) => createVexJudge(findings, { image, now, check }))
+  const withoutVex = new Set(reads.listTagsWithoutVex?.())
+  const differing = withoutEqual(images, documents, withoutVex)
+  const judges = differing.map((image) => createVexJudge(findings, { image, now, check, withoutVex }))
   const read = findings.length === 0 ? [] : documents
   let unread = 0
   for (const document of read) {
     check()
     const statements = readVexStatements(reads, document)
     if (statements === null) unread++
+    if (statements === null && isVexDamaged(reads, document)) for (const judge of judges) judge.addUnread(document)
     for (const statement of statements ?? []) for (const judge of judges) judge.add(statement, document)
   }
   const left: Finding[] = []
@@ -89,16 +93,21 @@ export function applyVex<Finding extends StatedFinding>(
     if (vex === null || reasons.includes(null)) left.push(finding)
     else suppressed.push({ ...finding, vex })
   }
-  return { findings: left, suppressed, documents: documents.length, unread }
+  const isOwnUnknown = !judges.every((judge) => judge.isOwnKnown())
+  return { findings: left, suppressed, documents: documents.length, unread, isOwnUnknown }
 }
 
 /** Returns images of which each has other names or documents: one digest may be that of many tags. */
-function withoutEqual(images: readonly JudgedImage[], documents: readonly VexDocument[]): readonly JudgedImage[] {
+function withoutEqual(
+  images: readonly JudgedImage[],
+  documents: readonly VexDocument[],
+  withoutVex: ReadonlySet<string>,
+): readonly JudgedImage[] {
   if (images.length < 2) return images
   const keyOf = ({ tag, ...names }: JudgedImage): string => {
     const own = documents.filter(({ tags = [] }) => tag !== null && tags.includes(tag))
     const believed = own.map((one) => [one.digest, tag !== null && tagsBelieving(one)?.includes(tag)])
-    return JSON.stringify([names, believed])
+    return JSON.stringify([names, believed, tag !== null && withoutVex.has(tag)])
   }
   return [...new Map(images.map((image) => [keyOf(image), image])).values()]
 }
@@ -111,6 +120,8 @@ interface SaidOf extends Said {
 
 interface JudgeInput extends Pick<VexInput, 'now' | 'check'> {
   readonly image: JudgedImage
+  /** Tags of whose VEX some could not be fetched; absent: of none. */
+  readonly withoutVex?: ReadonlySet<string>
 }
 
 /** What of a document decides how its statements count. */
@@ -119,8 +130,9 @@ type SaidIn = Omit<VexDocument, 'size' | 'changed'>
 /** Creates what decides, for each id of each finding, which statement counts. */
 export function createVexJudge<Finding extends StatedFinding>(
   findings: readonly Finding[],
-  { image, now, check }: JudgeInput,
+  { image, now, check, withoutVex }: JudgeInput,
 ) {
+  let isOwnKnown = image.tag === null || withoutVex?.has(image.tag) !== true
   const byId = groupById(findings)
   const said = new Map<Finding, Map<string, Ruling<SaidOf>>>()
   const coverageOf = createCoverages(findings, image, check)
@@ -153,10 +165,16 @@ export function createVexJudge<Finding extends StatedFinding>(
           rulingOf(finding, id).add({ at, isOpen: reason === null, form, tags: of, reason })
         }
     },
+    /** Notes that it is not known what a document says. */
+    addUnread({ tags = [] }: Pick<SaidIn, 'tags'>): void {
+      if (image.tag !== null && tags.includes(image.tag)) isOwnKnown = false
+    },
+    /** Whether all that the documents of the image's tag say is known. */
+    isOwnKnown: (): boolean => isOwnKnown,
     /** Whether any statement is about a finding, in this image or in another one. */
     isNamed: (finding: Finding): boolean => said.has(finding),
     reasonFor: (finding: Finding): VexReason | null =>
-      reasonIn(said.get(finding) ?? new Map<string, Ruling<SaidOf>>(), finding),
+      reasonIn(said.get(finding) ?? new Map<string, Ruling<SaidOf>>(), finding, isOwnKnown),
   }
 }
 
@@ -199,10 +217,11 @@ export function statedId(id: string): string {
 function reasonIn(
   said: ReadonlyMap<string, Ruling<SaidOf>>,
   { id, aliases, upstream }: Omit<StatedFinding, 'component'>,
+  isOwnKnown: boolean,
 ): VexReason | null {
   const verdicts = new Map<string, { at: string; reason: VexReason | null }>()
   for (const [one, ruling] of said) {
-    const verdict = ruling.decide()
+    const verdict = ruling.decide(isOwnKnown)
     if (verdict === null) continue
     verdicts.set(one, { at: verdict.at, reason: verdict.ruledOutBy?.reason ?? null })
   }

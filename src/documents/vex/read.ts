@@ -11,7 +11,8 @@ import { attestedIn, readStatements } from './statements.ts'
 const MAX_VEX_BYTES = 64 * 2 ** 20
 
 /** What statements are read from; without the SBOMs of tags, links to these are not followed. */
-export type VexReads = Pick<VexReader, 'listVexDocuments' | 'readVexContent'> & Partial<Pick<VexReader, 'readSbomsOf'>>
+export type VexReads = Pick<VexReader, 'listVexDocuments' | 'readVexContent'> &
+  Partial<Pick<VexReader, 'readSbomsOf' | 'listTagsWithoutVex'>>
 
 type ContentReader = Omit<VexReads, 'listVexDocuments'>
 

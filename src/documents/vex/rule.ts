@@ -6,8 +6,9 @@
  * names. Of the statements that count for an image, the newest about the vulnerability and the package version decides; of equally
  * old ones, one that rules nothing out. Where none counts, the newest statement of the other documents decides that names only the
  * component. It decides nothing while the current statement of any of these tags leaves the vulnerability open in that package
- * version, in whatever image. What rules out and is dated more than a day ahead counts as if it had no date. In an attestation it
- * counts for the digests alone that the attestation is about.
+ * version, in whatever image, nor while a document of the image's own tag is damaged or could not be fetched. What rules out and is
+ * dated more than a day ahead counts as if it had no date. In an attestation it counts for the digests alone that the attestation is
+ * about.
  */
 
 /**
@@ -39,8 +40,8 @@ interface Verdict<One> {
 /** Decides about a vulnerability in a package version. */
 export interface Ruling<One extends Said> {
   add(one: One): void
-  /** Returns the verdict; null where no statement counts. */
-  decide(): Verdict<One> | null
+  /** Returns the verdict; null where no statement counts. `isOwnKnown`: whether all that the documents of its own tag say is known. */
+  decide(isOwnKnown?: boolean): Verdict<One> | null
 }
 
 /** Creates what decides for an image. `own`: the tag that it is of; null where this is not known. */
@@ -57,11 +58,11 @@ export function createRuling<One extends Said>(own: string | null): Ruling<One> 
         if (isLater(one, current.get(tag))) current.set(tag, { at: one.at, isOpen: one.isOpen })
       if (one.form === 'component' && !one.isOpen && isLater(one, other)) other = one
     },
-    decide() {
+    decide(isOwnKnown = true) {
       if (counting !== null) return verdictOf(counting)
       const open = [...current.values()].find(({ isOpen }) => isOpen)
       if (open !== undefined) return { at: open.at, ruledOutBy: null }
-      return other === null ? null : verdictOf(other)
+      return other === null || !isOwnKnown ? null : verdictOf(other)
     },
   }
 }

@@ -62,7 +62,7 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
         'not_found',
         `the tag ${named} was removed: what changed in its findings before is in /-/tags/changes?tag=${encodeURIComponent(owner)}`,
       )
-    return { tags: [tagMessage(tag)], next: null }
+    return { tags: [tagMessage(tag, reads.listTagsWithoutVex())], next: null }
   }
   requireWhole(question.incomplete ?? null, 'the findings of all tags take the whole list of tags')
   const [name, owner] = readCursor(onlyValue(query, 'after'))
@@ -70,7 +70,8 @@ export function listTags(reads: FindingsReads, question: FindingsQuestion) {
   const tags = found.slice(0, limit)
   const last = found.length > limit ? tags.at(-1) : undefined
   const next = last === undefined ? null : writeCursor([last.name, last.owner])
-  return { tags: tags.map(tagMessage), next }
+  const withoutVex = reads.listTagsWithoutVex()
+  return { tags: tags.map((one) => tagMessage(one, withoutVex)), next }
 }
 
 const NO_SUCH_TAG = 'this mirror has judged no tag of this id, name or digest: a name is such as library/python:3.12'

@@ -7,6 +7,7 @@ import {
   tagsToFix,
 } from '../lookup/change-tables.ts'
 import { MirrorError } from '../../base/errors.ts'
+import { counted } from '../../base/text.ts'
 import { SINCE_FORMS, missingUnit, readSince, toIso, toIsoOrNull } from '../../base/time.ts'
 import { type MissingParts, describeMissing, missingOf } from '../../server/snapshot/missing.ts'
 import { TAGS, tagRemovedAt } from '../../server/lookup/named.ts'
@@ -14,7 +15,7 @@ import { answerFindings, listChanges, ownerNamed } from './answers.ts'
 import { type MissingOf, type stateMessage, tagMessage } from './messages.ts'
 import { requireWhole } from '../../store/catalog/completeness.ts'
 import type { FindingsReads } from '../../store/findings/reads.ts'
-import { NOT_JUDGED, judgedWords } from '../../store/findings/words.ts'
+import { NOT_JUDGED, VEX_GAP, judgedWords } from '../../store/findings/words.ts'
 import { type LookupOptions, sinceGiven } from '../lookup/open.ts'
 import { type LookupCall, type LookupResult, limitOf, runLookup } from '../lookup/snapshot.ts'
 import { createWhyNotJudged, reasonsNotJudged } from '../lookup/tag.ts'
@@ -125,7 +126,8 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
   const json = answerFindings(stored.config, missingBy(stored.reads), (reads) => {
     const id = idOfJudged(stored, reads, name)
     const tag = reads.readTag(id)
-    return { tags: tag === null ? [] : [explained(stored, tagMessage(tag))], ...listSince(reads, asked, id) }
+    const tags = tag === null ? [] : [explained(stored, tagMessage(tag, reads.listTagsWithoutVex()))]
+    return { tags, ...listSince(reads, asked, id) }
   })
   const [tag] = json.tags
   const found = tag === undefined ? [] : [tagFindingsPart(tag.counts ?? tag.notJudgedReason ?? 'unknown')]
@@ -141,6 +143,7 @@ function findingsOfTag(stored: LookupCall, name: string, asked: Asked): LookupRe
         ? [`removed ${json.tag.removedAt ?? 'from the list of tags'}; what changed before is kept`]
         : []),
       ...terminalLines({ parts: found }),
+      ...(tag?.vexGap ? [tag.vexGap] : []),
       '',
       ...(changes.length === 0 ? [] : [`changes since ${since}`]),
       ...terminalLines({ parts: [table] }),
@@ -213,7 +216,8 @@ function missingBy(reads: LookupCall['reads']): MissingOf {
 
 /** The judged tags, those with the most findings that have a fix first, and why others are not judged. */
 function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
-  const { reasons, tags, ...json } = answerFindings(config, missingBy(stored), (reads) => ({
+  const { reasons, tags, withoutVex, ...json } = answerFindings(config, missingBy(stored), (reads) => ({
+    withoutVex: reads.listTagsWithoutVex(),
     reasons: reasonsNotJudged({ config, reads: stored }, reads.listRefused(), MOST_REASONS),
     tags: reads.listTagsToFix(limit),
   }))
@@ -223,9 +227,10 @@ function findingsOfTags({ config, reads: stored }: LookupCall, limit: number) {
   const more = `more exist than these ${tags.length}: --limit shows up to 1000`
   const table = tagsToFix(tags, tags.length < counts.judged ? { more } : {})
   return {
-    json: { ...json, tags: tags.map(tagMessage), notJudged: reasons },
+    json: { ...json, tags: tags.map((one) => tagMessage(one, withoutVex)), notJudged: reasons },
     lines: [
       ...terminalLines({ parts: [...judgedParts(counts, true, reasons), ...(tags.length === 0 ? [] : [table])] }),
+      ...(withoutVex.length === 0 ? [] : ['', `${counted(withoutVex.length, 'tag')}: ${VEX_GAP}`]),
       ...(reasons.length === 0 ? [] : ['', 'what is stored of a tag that is not judged: patchmirror show TAG']),
     ],
     table,

@@ -217,7 +217,7 @@ function goalOf({ config, reads }: KeeperOptions): string | null {
   if (catalog === null) return null
   if (views === null && readDamage(config.data.dir, 'osv') === null) return null
   const generation = views?.name ?? '' // damaged: nothing can be judged until they are made again
-  const signatures = reads.catalog.readSignatureMark()
+  const signatures = reads.catalog.readVexMark()
   return goalText({ rules: String(FINDINGS_RULES), generation, catalog: catalog.id, signatures })
 }
 

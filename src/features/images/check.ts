@@ -67,13 +67,11 @@ async function askRepository({ network, place, ask, tell }: Asking, images: read
   const named = referenceOf(place, first)
   if ('is' in named) return images.forEach((image) => tell(image, named))
   const repository = openRepository(network, named, 'pull')
-  let isProved = false
   try {
     const why = await ask(() => expectRegistry(repository).then(() => null))
     for (const image of images) {
       const one = { ...repository, reference: { ...named, name: image.digest } }
-      const answer = why ?? (await ask(() => presenceOf(one, isProved)))
-      isProved ||= answer.is !== 'not known' // the repository answers as one of a registry
+      const answer = why ?? (await ask(() => presenceOf(one)))
       tell(image, answer)
     }
   } finally {
@@ -136,9 +134,9 @@ function referenceOf(place: string, image: CatalogImage | undefined): RegistryRe
   throw new MirrorError('usage', `${place} is no registry`)
 }
 
-/** `isProved`: whether the repository has answered as one of a registry, so that its 404 is about the image. */
-async function presenceOf(repository: Parameters<typeof hasManifest>[0], isProved: boolean): Promise<Presence> {
+/** Each 404 is asked for in its own words: what stands before the registry may have answered it, whatever was answered before. */
+async function presenceOf(repository: Parameters<typeof hasManifest>[0]): Promise<Presence> {
   if (await hasManifest(repository)) return { is: 'there' }
-  if (!isProved) await expectOwn404(repository)
+  await expectOwn404(repository)
   return { is: 'missing' }
 }

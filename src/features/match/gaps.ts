@@ -2,6 +2,7 @@ import { differentSystems } from '../../base/identity/surroundings.ts'
 import { describeMissing } from '../../server/snapshot/missing.ts'
 import { counted, nounOf, plainText } from '../../base/text.ts'
 import { NO_AGE, ageSecondsOf } from '../../base/domain/sources.ts'
+import { VEX_GAP } from '../../store/findings/words.ts'
 import type { MatchPatches } from './judging/finding.ts'
 import type { MatchGap, MatchSnapshot, MatchVex } from './result.ts'
 
@@ -11,6 +12,8 @@ interface JudgedBy {
   readonly judged: number
   readonly snapshot: MatchSnapshot
   readonly vex: MatchVex
+  /** Whether the VEX of a tag that the SBOM may be of is damaged, or could not be fetched; absent: no. */
+  readonly isOwnUnknown?: boolean
   readonly patches: MatchPatches
   /** The operating systems that the SBOM names. */
   readonly systems: readonly string[]
@@ -31,6 +34,7 @@ export function gapsOf(by: JudgedBy, now: number): MatchGap[] {
     ['records', describeScope(snapshot.scope, by.partEcosystems)],
     ['vex', isVexAhead ? `the VEX is dated ${vex.asOf}, ${NO_AGE}` : null],
     ['vex', vex.missing === 0 ? null : describeMissingVex(vex.missing)],
+    ['vex', by.isOwnUnknown === true ? VEX_GAP : null],
     ['patches', patches.partial === null ? null : describePartialPatches(patches.partial)],
     ['release', describeSystems(differentSystems(by.systems))],
     ['release', describeReleases(by.unreadReleases)],

@@ -89,7 +89,7 @@ async function matchSbom(
   const source = judgeSourceOf(views)
   const add = createByteLimit(maxBytes ?? Infinity)
   const judged = await judgeComponents(components, source, { check, around, add })
-  const { vex, suppressed, findings, patches } = shortReads.during(() => {
+  const { vex, isOwnUnknown, suppressed, findings, patches } = shortReads.during(() => {
     const ruled = ruleOut({ config, shortReads }, judged.findings, {
       now,
       sbom,
@@ -119,7 +119,16 @@ async function matchSbom(
     suppressed: suppressed.length,
   }
   const unjudged = notJudged.filter((one) => !isPartlyJudged(one)).length
-  const judgedBy = { packages, judged: packages - unjudged, snapshot, vex, patches, systems, unreadReleases }
+  const judgedBy = {
+    packages,
+    judged: packages - unjudged,
+    snapshot,
+    vex,
+    isOwnUnknown,
+    patches,
+    systems,
+    unreadReleases,
+  }
   const gaps = gapsOf({ ...judgedBy, partEcosystems }, now)
   return { sbom: { format, name, enveloped }, snapshot, counts, findings, suppressed, vex, patches, notJudged, gaps }
 }
@@ -146,7 +155,7 @@ function ruleOut(
   { now, sbom, check, whyNot }: { now: number; sbom: InputSbom; check: () => void; whyNot: string | null },
 ) {
   const state = whyNot === null ? vexStateOf(config, shortReads, now) : vexNotApplied(whyNot)
-  if (state.notApplied !== null) return { vex: state, findings, suppressed: [] }
+  if (state.notApplied !== null) return { vex: state, isOwnUnknown: false, findings, suppressed: [] }
   const images = imagesOfSbom(shortReads, sbom)
   const { documents, unread, ...found } = applyVex(findings, {
     reads: shortReads.vex,

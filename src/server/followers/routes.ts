@@ -78,7 +78,7 @@ export function createFollowerRoutes(options: FollowerOptions): FollowerRoutes {
     look() {
       events.look()
       const last = snapshots.last()
-      const isServedNow = `${last} ${reads.catalog.readSignatureMark()}`
+      const isServedNow = `${last} ${reads.catalog.readVexMark()}`
       if (isServedNow !== lastServed) followed.onServed?.(last)
       lastServed = isServedNow
       const isServed = servesFindings()

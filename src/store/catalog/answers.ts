@@ -80,11 +80,14 @@ function toAnswer(row: AnswerRow | undefined): CatalogAnswer | null {
   return { ...row, links, mentions: JSON.parse(row.mentions) as string[] }
 }
 
+/** SQL: the paths of VEX. */
+export const IS_VEX_PATH = "substr(path, -4) = '/vex'"
+
 /**
  * SQL: the answers about VEX; VEX paths of all resources end like this (service API, section 4). An index uses this
  * text.
  */
-export const IS_VEX = "status = 200 AND substr(path, -4) = '/vex'"
+export const IS_VEX = `status = 200 AND ${IS_VEX_PATH}`
 
 /** A path that the scope wants and the last run could not have. `reason`: null where it is not known here. */
 export interface MissingPath {
@@ -102,9 +105,7 @@ export function createCatalogAnswerReader(db: Db) {
   const state = db.prepare<[string], Pick<AnswerRow, 'status' | 'sha256' | 'links'>>(
     'SELECT status, sha256, links FROM catalog_answer WHERE path = ?',
   )
-  const missingVex = db
-    .prepare<[], number>("SELECT count(*) FROM catalog_lacking WHERE substr(path, -4) = '/vex'")
-    .pluck()
+  const missingVex = db.prepare<[], number>(`SELECT count(*) FROM catalog_lacking WHERE ${IS_VEX_PATH}`).pluck()
   const mentions = db
     .prepare<[], [string, string]>(
       `SELECT mentioned.value, a.owner FROM catalog_answer a, json_each(a.mentions) AS mentioned

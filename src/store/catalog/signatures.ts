@@ -2,7 +2,7 @@ import { sha256Hex } from '../../base/digest.ts'
 import type { SignatureCounts, StoredSignature } from '../../base/domain/artifacts/signature.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
-import { type CatalogAnswer, type CatalogLink, answerState } from './answers.ts'
+import { type CatalogAnswer, type CatalogLink, IS_VEX_PATH, answerState } from './answers.ts'
 
 /** An answer as far as its signatures depend on it. */
 type SignedAnswer = Pick<CatalogAnswer, 'status' | 'sha256' | 'links'>
@@ -61,6 +61,7 @@ export function createSignatureReader(db: Db) {
     )
     .pluck()
   const mark = db.prepare<[], string>(`SELECT answer FROM catalog_signature WHERE ${MARK}`).pluck()
+  const missing = db.prepare<[], string>(`SELECT path FROM catalog_lacking WHERE ${IS_VEX_PATH} ORDER BY path`).pluck()
   const signed = db.prepare<[], Omit<SignedPath, 'links'> & { links: string }>(
     `SELECT path, owner, status, sha256, links FROM catalog_answer WHERE ${IS_SIGNED}`,
   )
@@ -73,8 +74,14 @@ export function createSignatureReader(db: Db) {
       const row = rowOf(path)
       return row !== null && row.answer === signedState(answer) ? row : null
     },
-    /** Another text whenever a result of published answers may have changed; '': none was stored. */
-    readSignatureMark: (): string => mark.get() ?? '',
+    /**
+     * Another text whenever it may have changed what of VEX counts in the same catalog: by a result of published answers, or a
+     * path that could not be fetched; '': there are none.
+     */
+    readVexMark(): string {
+      const paths = missing.all()
+      return (mark.get() ?? '') + (paths.length === 0 ? '' : ` without ${sha256Hex(paths.join('\n'))}`)
+    },
     /** Numbers of artifacts by their result; null: none was verified. */
     countSignatures(): SignatureCounts | null {
       const rows = counts.all()

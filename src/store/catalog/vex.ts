@@ -2,7 +2,9 @@ import { sha256Hex } from '../../base/digest.ts'
 import { createDocumentStoreReader } from './documents.ts'
 import { unpackedContent, wholeContent, wholeUnpacked } from './whole-content.ts'
 import { type StoredSignature, isDisbelieved } from '../../base/domain/artifacts/signature.ts'
-import { type CatalogAnswer, type CatalogLink, IS_VEX } from './answers.ts'
+import { matchPath } from '../../base/domain/path-templates.ts'
+import { RESOURCES } from '../../base/domain/resources.ts'
+import { type CatalogAnswer, type CatalogLink, IS_VEX, IS_VEX_PATH } from './answers.ts'
 import { createSignatureReader } from './signatures.ts'
 import type { Db } from '../database/open.ts'
 
@@ -76,7 +78,7 @@ export function createVexReader(db: Db) {
   return {
     /**
      * Each document once, in the order of the digests; one that is not stored has no bytes, and cannot be read. They are those of
-     * a snapshot of the catalog and of the results of signatures (`readSignatureMark`). `fetched`: answers
+     * a snapshot of the catalog and of the results of signatures (`readVexMark`). `fetched`: answers
      * that count instead of those of their paths, as if their signatures were not verified; what fetched answers mention counts
      * then as well.
      */
@@ -100,6 +102,7 @@ export function createVexReader(db: Db) {
     listTagsWithSbom: (digest: string): string[] => withSbom.all(digest).map((owner) => owner.slice(OF_TAG.length)),
     /** Returns the ids of the tags of which it is not sure that their SBOM is of the image that the catalog lists, in order. */
     listUnsureTags: (): string[] => unsure.all(),
+    listTagsWithoutVex: createTagsWithoutVex(db),
   }
 }
 
@@ -114,6 +117,28 @@ const UNSURE = `SELECT substr(a.owner, 6) FROM catalog_signature s JOIN catalog_
     AND substr(a.owner, 1, 5) = '${OF_TAG}' AND substr(a.path, -5) = '/sbom'
     AND (s.state <> 'verified' OR instr(lower(CAST(e.body AS TEXT)), lower(s.subject)) = 0)
   ORDER BY a.owner`
+
+/** What is in the paths of VEX, by the resource that it belongs to. */
+const VEX_PATHS = RESOURCES.flatMap(({ name, artifacts }) =>
+  artifacts.filter(({ document }) => document === 'vex').map(({ path }) => ({ name, path })),
+)
+
+/** Creates the function that returns the ids of the tags of whose VEX the last run could not fetch some, in order. */
+function createTagsWithoutVex(db: Db): () => string[] {
+  const missing = db.prepare<[], string>(`SELECT path FROM catalog_lacking WHERE ${IS_VEX_PATH}`).pluck()
+  const mentioning = createMentioning(db)
+  return () => {
+    const paths = missing.all()
+    const tagsOf = mentioning('published')
+    const owners = paths.flatMap((path) =>
+      VEX_PATHS.flatMap((one) => {
+        const id = matchPath(one.path, path)?.['id']
+        return id === undefined ? [] : [`${one.name}/${id}`]
+      }),
+    )
+    return [...new Set(owners.flatMap(tagsOf))].sort()
+  }
+}
 
 /** Creates the function that returns each document once, in the order of the digests. */
 function createListing(db: Db, documents: ReturnType<typeof createDocumentStoreReader>) {

@@ -116,7 +116,7 @@ const TABLES = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX vex_place_of_owner ON vex_place (kind, owner);
   CREATE TABLE followed (         -- up to which state of the catalog
-    name TEXT PRIMARY KEY,        -- vex, catalogAsOf, signatures, ecosystems, scope, images, patches, tags
+    name TEXT PRIMARY KEY,        -- vex, withoutVex, catalogAsOf, signatures, ecosystems, scope, images, patches, tags
     state TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE log (              -- what changed in the findings of a tag

@@ -132,6 +132,7 @@ export function createFindingsReads(db: Db) {
   const tags = db.prepare<[string, string, number], TagFindings>(
     `SELECT ${TAG} FROM tag WHERE (name, owner) > (?, ?) ORDER BY name, owner LIMIT ?`,
   )
+  const withoutVex = db.prepare<[], string>("SELECT state FROM followed WHERE name = 'withoutVex'").pluck()
   const counts = db.prepare<[], { tags: number; judged: number }>(
     'SELECT count(*) AS tags, count(*) - count(refusal) AS judged FROM tag',
   )
@@ -146,8 +147,10 @@ export function createFindingsReads(db: Db) {
        WHERE t.state IN (s.catalog, s.catalog || '${UNREAD}') AND v.state IN (s.catalog, s.catalog || '${UNREAD}')
          AND NOT EXISTS (SELECT 1 FROM tag WHERE vex_stale = 1)`,
     ),
-    /** The results of signatures by which VEX is believed (`readSignatureMark`); null before the first judgement. */
+    /** By what VEX counts beside the catalog (`readVexMark`); null before the first judgement. */
     readSignatures: value<[], string>("SELECT state FROM followed WHERE name = 'signatures'"),
+    /** Ids of the tags of whose own VEX some was damaged or missing when they were judged. */
+    listTagsWithoutVex: (): string[] => JSON.parse(withoutVex.get() ?? '[]') as string[],
     /** Null before the first judgement. */
     readState: one<[], FindingsState>(
       `SELECT instance, form, osv, osv_as_of AS osvAsOf, generation, catalog, began_at AS beganAt,

@@ -143,7 +143,8 @@ function createNames(db: Db) {
 }
 
 /** What follows the catalog, each up to a state of its own; `catalogAsOf`: upstream's date of the catalog, Unix milliseconds. */
-type Followed = 'vex' | 'catalogAsOf' | 'signatures' | 'ecosystems' | 'scope' | 'images' | 'patches' | 'tags'
+type Followed =
+  'vex' | 'withoutVex' | 'catalogAsOf' | 'signatures' | 'ecosystems' | 'scope' | 'images' | 'patches' | 'tags'
 
 function createFollowed(db: Db) {
   const { run, value } = queries(db)

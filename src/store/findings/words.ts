@@ -1,6 +1,10 @@
 import { counted } from '../../base/text.ts'
 import type { FindingChange, FindingChangeCounts } from './reads.ts'
 
+/** Says that VEX of a tag is not known, and what follows. */
+export const VEX_GAP =
+  'some VEX of the tag itself is damaged or could not be fetched: what other VEX says of a package alone rules nothing out'
+
 /** What changed, as it may be known of an event: null where it does not say how many have a fix, or had one. */
 type KnownCounts = Omit<FindingChangeCounts, 'foundFixable' | 'goneFixable'> & {
   readonly foundFixable: number | null

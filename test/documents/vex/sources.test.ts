@@ -107,5 +107,7 @@ test('The VEX of a digest and the repository leave out what rules out a package 
     readVexContent: ({ digest }: VexDocument) => bytes[Number(digest)] ?? null,
   }
   const claims = await claimsOf(reads, documents, new Map(), () => Promise.resolve())
-  expect(showingsOf(documents, claims, () => []).get('0')).toEqual([{ place: 0, product: 0, images: [] }])
+  expect(showingsOf(documents, claims, { imagesOf: () => [], unknown: [] }).get('0')).toEqual([
+    { place: 0, product: 0, images: [] },
+  ])
 })

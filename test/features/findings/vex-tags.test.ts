@@ -1,5 +1,19 @@
-import { expect, test } from 'vitest'
-import { affecting, expectAgreement, openFindingsBench, readFindings, sbomOf, vexAbout } from './fixtures.ts'
+import { rmSync } from 'node:fs'
+import { expect, onTestFinished, test } from 'vitest'
+import Database from 'better-sqlite3'
+import { join } from 'node:path'
+import { listTags } from '../../../src/features/findings/answers.ts'
+import { findingsPath } from '../../../src/store/findings/database.ts'
+import { VEX_GAP } from '../../../src/store/findings/words.ts'
+import {
+  affecting,
+  expectAgreement,
+  matchSboms,
+  openFindingsBench,
+  readFindings,
+  sbomOf,
+  vexAbout,
+} from './fixtures.ts'
 
 const CVE = 'CVE-2026-77001'
 const PURL = 'pkg:npm/shared@1.0.0'
@@ -28,6 +42,21 @@ async function openTags(count: number) {
       .join('')
   await bench.publish({ 'T-1': { ...affecting('npm', 'shared', null), aliases: [CVE] } })
   return { bench, tags, state, seen }
+}
+
+/** What `match` and the findings say of the VEX of each tag that they do not know. */
+async function gapsOf(bench: Awaited<ReturnType<typeof openTags>>['bench'], tags: readonly string[]) {
+  const found = tags.map(async (tag) => {
+    const [reasons = []] = await matchSboms(bench, tag, (_, { gaps }) => gaps.map(({ reason }) => reason))
+    return reasons.includes(VEX_GAP)
+  })
+  const listed = tags.map((tag) => {
+    const question = { query: new URLSearchParams({ tag }), now: 0, idsOfDigest: () => [] }
+    const [one] = readFindings(bench.dir, (reads) => listTags(reads, question).tags)
+    return one?.vexGap === VEX_GAP
+  })
+  expect(await Promise.all(found)).toEqual(listed)
+  return listed
 }
 
 const component = [{ '@id': PURL }]
@@ -87,4 +116,53 @@ test('VEX about the source package that an SBOM names beside the package URL cou
   await state([vexAbout(CVE, [source], 'affected')])
   expect(seen()).toBe('+')
   await expectAgreement(bench)
+})
+
+test('what VEX rules out by a component stays a finding of a tag while a document of its own is damaged', async () => {
+  const { bench, tags, state, seen } = await openTags(3)
+  const part = [{ '@id': 'pkg:oci/image1@1', subcomponents: component }]
+  await state([
+    vexAbout(CVE, component, 'not_affected', '2026-05-02T00:00:00Z'),
+    vexAbout(CVE, part, 'affected'),
+    nothing,
+  ])
+  expect(seen()).toBe('-++')
+  const db = new Database(join(bench.dir, 'mirror.db'))
+  onTestFinished(() => void db.close())
+  const digest = bench.store.vex.listVexDocuments().find((one) => one.tags?.includes(tags[1] ?? ''))?.digest
+  const bytes = db.prepare('SELECT bytes FROM catalog_chunk WHERE digest = ?').pluck().get(digest)
+  const put = db.prepare('UPDATE catalog_chunk SET bytes = ? WHERE digest = ?')
+  put.run(Buffer.alloc(8), digest)
+  rmSync(findingsPath(bench.dir))
+  await bench.judge()
+  expect(seen()).toBe('-+-')
+  expect(await gapsOf(bench, tags)).toEqual([false, true, false])
+  await expectAgreement(bench)
+  put.run(bytes, digest)
+  await bench.judge()
+  expect(seen()).toBe('-++')
+  expect(await gapsOf(bench, tags)).toEqual([false, false, false])
+  put.run(Buffer.alloc(8), digest)
+  await state([null, null, vexAbout('CVE-1999-1', component, 'fixed')])
+  expect(seen()).toBe('-+-')
+  await expectAgreement(bench)
+})
+
+test('what VEX rules out by a component stays a finding of a tag while a path of its own VEX could not be fetched', async () => {
+  const { bench, tags, state, seen } = await openTags(2)
+  const [, tag = ''] = tags
+  const whole = [{ '@id': 'pkg:oci/image1@1' }]
+  await state([vexAbout(CVE, component, 'not_affected'), nothing])
+  expect(seen()).toBe('--')
+  bench.sandbox.faults.set(`/v1/tags/${tag}/vex`, { kind: 'status', status: 503 })
+  bench.sandbox.service.writeArtifact('tag', tag, 'vex', vexAbout(CVE, whole, 'affected'))
+  expect((await bench.run('catalog')).state).toBe('partial')
+  await bench.judge()
+  expect(seen()).toBe('-+')
+  expect(await gapsOf(bench, tags)).toEqual([false, true])
+  await expectAgreement(bench)
+  bench.sandbox.faults.clear()
+  await state([null, nothing])
+  expect(seen()).toBe('--')
+  expect(await gapsOf(bench, tags)).toEqual([false, false])
 })

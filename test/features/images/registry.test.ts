@@ -331,7 +331,7 @@ describe('a registry', () => {
     expect(unreadyProblems(status, [], daemon.config, Date.now())).toEqual([])
   })
 
-  test('says that an image is missing by its own words alone, or by having others of the repository', async () => {
+  test('says that an image is missing by its own words alone, for each image', async () => {
     const one = await openCase()
     one.registry.behave({
       own: (url, response) => {
@@ -353,7 +353,22 @@ describe('a registry', () => {
         return url !== '/v2/' && !isThere
       },
     })
-    expect((await one.check(Date.now()))?.sum).toMatchObject({ there: 1, missing: 2, unknown: 0 })
+    expect((await one.check(Date.now()))?.sum).toMatchObject({ there: 1, missing: 0, unknown: 2 })
+    const sayAll = (words: string): void =>
+      one.registry.behave({
+        own: (url, response) => url !== '/v2/' && response.writeHead(404).end(words) === response,
+      })
+    for (const words of [
+      '{"errors":[{"status":404,"title":"No route matched"}]}',
+      '{"errors":[{"code":"route.unknown"}]}',
+      '{"errors":{"code":"UNKNOWN"}}',
+      '{"errors":[{"code":"MANIFEST_UNKNOWN"}',
+    ]) {
+      sayAll(words)
+      expect((await one.check(Date.now(), true))?.sum).toMatchObject({ there: 0, missing: 0, unknown: 3 })
+    }
+    sayAll('{"errors":[{"code":"NAME_UNKNOWN","message":"no such repository"}]}')
+    expect((await one.check(Date.now(), true))?.sum).toMatchObject({ there: 0, missing: 3, unknown: 0 })
     const header = { 'docker-distribution-api-version': 'registry/2.0' }
     one.registry.behave({
       own: (url, response) => url !== '/v2/' && response.writeHead(404, header).end() === response,

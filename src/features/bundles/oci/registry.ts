@@ -4,6 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { sha256Hex } from '../../../base/digest.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { PRIVATE_FILE } from '../../../base/files.ts'
+import { isObject, jsonTextOf } from '../../../base/json/objects.ts'
 import { answerError } from '../../../upstream/http/errors.ts'
 import type { RawAnswer } from '../../../upstream/http/transport.ts'
 import { type Descriptor, EMPTY, MANIFEST_TYPE, MOST_MANIFEST, describeBytes } from './artifact.ts'
@@ -72,20 +73,30 @@ export async function hasManifest(repository: Repository): Promise<boolean> {
   return true
 }
 
-/** Throws for a 404 that is not of the registry's own words: a page of what stands before it says nothing of a manifest. */
+/** Throws for a 404 that is not of the registry's own words: what stands before it says nothing of a manifest. */
 export async function expectOwn404({ session, reference, base }: Repository): Promise<void> {
   const path = `${base}/manifests/${reference.name}`
   const answer = await session.send({ method: 'GET', path, headers: { accept: ANY_MANIFEST } })
   await expect(answer, reference, 'it cannot be looked at', 404)
   const said = await readSmall(answer, MOST_ERROR, 'the answer')
-  const isOwn =
-    textOf(answer, 'docker-distribution-api-version') !== null || /"errors"\s*:/.test(said.toString('latin1'))
-  if (isOwn) return
+  if (textOf(answer, 'docker-distribution-api-version') !== null || isErrorOfRegistry(said)) return
   const place = `${reference.host}/${reference.repository}`
   throw new MirrorError(
     'upstream_shape',
     `${place}: its 404 is not that of a registry, so it says nothing of the image`,
   )
+}
+
+/** Whether a body is an error of the distribution specification: its codes are of capital letters and underscores. */
+function isErrorOfRegistry(body: Buffer): boolean {
+  try {
+    const said: unknown = JSON.parse(jsonTextOf(body))
+    const listed: unknown = isObject(said) ? said['errors'] : null
+    const errors: readonly unknown[] = Array.isArray(listed) ? listed : []
+    return errors.some((one) => isObject(one) && typeof one['code'] === 'string' && /^[A-Z_]+$/.test(one['code']))
+  } catch {
+    return false // a page, or what is cut off
+  }
 }
 
 /** Returns the digest that the name has now: as the registry says it, or of the bytes where it does not. */

@@ -34,7 +34,7 @@ export async function followVex({ store, during }: DocumentsInput): Promise<stri
   if (catalog === null) return catalog
   const { signatures, listed } = during((reads, vex) => {
     expectCatalog(reads, catalog)
-    const signatures = reads.catalog.readSignatureMark()
+    const signatures = reads.catalog.readVexMark()
     const isKnown = catalog === store.readFollowed('vex') && signatures === store.readFollowed('signatures')
     return { signatures, listed: isKnown ? null : vex.listVexDocuments() }
   })
@@ -46,18 +46,33 @@ export async function followVex({ store, during }: DocumentsInput): Promise<stri
   const numberOf = createNumbers()
   for (const one of stored) if (!known.has(one)) await store.inOne(() => Promise.resolve(store.dropVexDocument(one.id)))
   const digests = new Set([...known].map(({ digest }) => digest))
+  const unknown = new Set(during((_, vex) => vex.listTagsWithoutVex()))
   let isAnyUnread = false
   for (const document of listed) {
     if (digests.has(document.digest)) continue
     const statements = readDocument(during, document, catalog)
     isAnyUnread ||= statements === null
+    if (statements === null) for (const tag of document.tags ?? []) unknown.add(tag)
     if (statements === null) continue
     const about = aboutOf(statements, numberOf)
     await store.inOne(() => Promise.resolve(store.addVexDocument(storedOf(document), about)))
   }
+  await putUnknown(store, [...unknown].sort())
   store.putFollowed('signatures', signatures)
   store.putFollowed('vex', isAnyUnread ? unreadState(catalog) : catalog)
   return catalog
+}
+
+/** Stores the ids of the tags of whose own VEX some is not known, and marks the tags of which that is not as before. */
+async function putUnknown(store: FindingsStore, tags: readonly string[]): Promise<void> {
+  const before = store.listTagsWithoutVex()
+  const differing = new Set([...before, ...tags].filter((one) => before.includes(one) !== tags.includes(one)))
+  if (differing.size === 0) return
+  await store.inOne(() => {
+    for (const { id, owner } of store.listAskedTags()) if (differing.has(owner)) store.markTag(id)
+    store.putFollowed('withoutVex', JSON.stringify(tags))
+    return Promise.resolve()
+  })
 }
 
 /** Returns a document as it is stored: another one when its signature comes to something else that counts. */

@@ -118,6 +118,7 @@ function createRuledOut(input: VexInput, numberOf: NumberOf) {
   const { store, now } = input
   const read = createStatementReader(input)
   const listAbout = createPlaceReader(store)
+  const withoutVex = new Set(store.listTagsWithoutVex())
   return (id: number, questions: readonly VexQuestion[]): readonly VexQuestion[] => {
     const tag = questions.length === 0 ? null : store.readAskedTag(id)
     if (tag === null) return []
@@ -137,11 +138,13 @@ function createRuledOut(input: VexInput, numberOf: NumberOf) {
     for (const [at, image] of images.entries()) {
       const asked = named.flatMap((one) => askedOf(one, at))
       const judged = { ...image, tag: tag.owner }
-      const judge = createVexJudge(asked, { image: judged, now, check: () => undefined })
+      const judge = createVexJudge(asked, { image: judged, now, withoutVex, check: () => undefined })
       for (const [digest, document] of listed) {
         const tags = JSON.parse(document.tags) as string[]
         const believedTags = JSON.parse(document.believed) as string[] | null
-        for (const statement of read(document)) judge.add(statement, { digest, tags, believedTags })
+        const statements = read(document)
+        if (statements === null) judge.addUnread({ tags })
+        for (const statement of statements ?? []) judge.add(statement, { digest, tags, believedTags })
       }
       for (const one of asked) if (judge.reasonFor(one) === null) open.add(one.of)
     }
@@ -209,13 +212,13 @@ function placesOf(named: readonly NamedComponent[], numberOf: (text: string) => 
 }
 
 /**
- * Creates the function that reads the statements of a document that is known. One that cannot be read says nothing, and is
+ * Creates the function that reads the statements of a document that is known; null for one that cannot be read. That is
  * forgotten, so that the tags which it may be about are judged again, and the next judgement tries to read it.
  */
 function createStatementReader({ store, during, catalog }: VexInput) {
-  const kept = new Map<string, readonly Statement[]>()
+  const kept = new Map<string, readonly Statement[] | null>()
   let bytes = 0
-  return ({ digest, tags: json, believed }: StoredDocument): readonly Statement[] => {
+  return ({ digest, tags: json, believed }: StoredDocument): readonly Statement[] | null => {
     const before = kept.get(digest)
     if (before !== undefined) return before
     const document = during((reads) => reads.catalog.readDocument(digest))
@@ -223,7 +226,7 @@ function createStatementReader({ store, during, catalog }: VexInput) {
     const tags = JSON.parse(json) as string[]
     const read = readDocument(during, { digest, size, changed, tags }, catalog)
     if (read === null) forget(store, digest, catalog)
-    const statements = (read ?? []).filter(({ status }) => believed !== 'null' || !rulesOut(status))
+    const statements = read?.filter(({ status }) => believed !== 'null' || !rulesOut(status)) ?? null
     bytes += size
     if (bytes > KEPT_BYTES) {
       kept.clear()

@@ -7,7 +7,7 @@ import { disagrees } from '../../../../documents/records/severity.ts'
 import { JUDGED_BEFORE, isJudgedByServed } from '../../../../server/lookup/record-tags.ts'
 import type { FindingsReads, TagFindings } from '../../../../store/findings/reads.ts'
 import type { ListedFinding } from '../../../../store/findings/tag-list.ts'
-import { notJudgedYet } from '../../../../store/findings/words.ts'
+import { VEX_GAP, notJudgedYet } from '../../../../store/findings/words.ts'
 import { tagFindingsPart } from '../../../lookup/change-tables.ts'
 import type { Block } from '../../blocks.ts'
 import { answerBlocks } from '../../links.ts'
@@ -51,6 +51,7 @@ function tableOf(call: PageCall, found: FindingsReads, tag: TagFindings): Block 
     ...(isCurrent ? [] : ['what other tags have is shown after that']),
     ...(isCurrent && !isCompared ? ['no other tags are compared, since this one names no repository'] : []),
     ...(unread === 0 ? [] : [`${counted(unread, 'record')} not read here: not stored now, damaged, or too many bytes`]),
+    ...(found.listTagsWithoutVex().includes(tag.owner) ? [VEX_GAP] : []),
     'a package that is listed by several package URLs counts once',
   ]
   return {

@@ -1,9 +1,9 @@
 import type { Reads } from '../../../../store/reads.ts'
 
 /** Another number when the same documents make another repository. */
-export const VEX_RULES = '7'
+export const VEX_RULES = '8'
 
 /** Returns what the VEX repository depends on beside the snapshot of the catalog: its rules, and by which VEX is believed. */
 export function vexBasis({ catalog }: Pick<Reads, 'catalog'>): string {
-  return `${VEX_RULES} ${catalog.readSignatureMark()}`
+  return `${VEX_RULES} ${catalog.readVexMark()}`
 }

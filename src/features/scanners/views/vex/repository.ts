@@ -51,12 +51,17 @@ const MAX_BYTES = 64 * 2 ** 20
 const FORM = `1 ${VEX_RULES} ${process.versions.zlib}`
 
 /** The name of the generation that shows these documents. */
-function vexName(documents: readonly VexDocument[], imagesOf: (tag: string) => readonly string[]): string {
+function vexName(
+  documents: readonly VexDocument[],
+  imagesOf: (tag: string) => readonly string[],
+  withoutVex: readonly string[] = [],
+): string {
   const tags = [...new Set(documents.flatMap((one) => one.tags ?? []))].sort()
   return generationName('vex', [
     VEX_RULES,
     ...documents.map((one) => [one.digest, one.changed, ...tagsIn(one)].join(' ')),
     ...tags.map((tag) => JSON.stringify([tag, ...imagesOf(tag)])),
+    ...withoutVex.map((tag) => JSON.stringify(['without VEX', tag])),
   ])
 }
 
@@ -77,7 +82,7 @@ const NO_IMAGES = (): readonly string[] => []
 export function makeVexRepository(options: VexOptions): Promise<VexReport | null> {
   const { dataDir, reads, snapshot, basis = '', rebuild = false, imagesOf = NO_IMAGES } = options
   const documents = reads.listVexDocuments().filter(({ size }) => size <= MAX_BYTES)
-  const name = vexName(documents, imagesOf)
+  const name = vexName(documents, imagesOf, reads.listTagsWithoutVex?.())
   const isRepaired = hasRepaired(options, documents)
   const make = (folder: string, before: string | null) =>
     writeRepository(options, documents, {
@@ -150,7 +155,9 @@ async function writeFiles(
   mkdirSync(folder, PRIVATE_FOLDER)
   const claims = await claimsOf(stored, listed, old?.claims ?? new Map(), pause)
   const documents = listed.filter((one) => tagsBelieving(one) !== null)
-  const { reads, originalOf } = shownReads(stored, documents, showingsOf(listed, claims, imagesOf))
+  const damaged = unknownOf(stored, listed, claims)
+  const unknown = [...(stored.listTagsWithoutVex?.() ?? []), ...damaged.flatMap(({ tags = [] }) => tags)]
+  const { reads, originalOf } = shownReads(stored, documents, showingsOf(listed, claims, { imagesOf, unknown }))
   const plan = await planRepository({ reads, documents: reads.listVexDocuments(), old, pause })
   const drafts = { archive: createFileDraft(folder, '.zip'), list: createFileDraft(folder, '.jsonl') }
   try {
@@ -172,7 +179,7 @@ async function writeFiles(
     const counts = { documents: plan.documents.size, packages: plan.packages.length }
     const unread = [
       ...plan.unread.map(originalOf),
-      ...listed.filter(createUnknown(stored, claims)).map(({ digest }) => digest),
+      ...damaged.filter((one) => tagsBelieving(one) === null).map(({ digest }) => digest),
     ]
     const info: VexInfo = {
       ...archive,
@@ -197,13 +204,14 @@ async function writeFiles(
   }
 }
 
-/** Creates the function that reports whether what a document leaves open, which is not shown itself, is not known: it is damaged. */
-function createUnknown(reads: VexReads, claims: ReadonlyMap<string, unknown>): (document: VexDocument) => boolean {
-  return (document) => {
-    const { digest, tags = [] } = document
-    if (tagsBelieving(document) !== null || tags.length === 0 || claims.has(digest)) return false
-    return isVexDamaged(reads, document)
-  }
+/** Returns the documents of tags of which it is not known what they say: they are damaged. */
+function unknownOf(
+  reads: VexReads,
+  listed: readonly VexDocument[],
+  claims: ReadonlyMap<string, unknown>,
+): readonly VexDocument[] {
+  const unread = listed.filter(({ digest, tags = [] }) => tags.length > 0 && !claims.has(digest))
+  return unread.filter((one) => isVexDamaged(reads, one))
 }
 
 function indexOf({ packages }: Plan, updated: number): Buffer {

@@ -33,15 +33,23 @@ interface Owned {
   readonly component: ProductNames | null
 }
 
+/** What is known of tags. */
+interface ShownTags {
+  /** Returns the package URLs of the image of a tag. */
+  readonly imagesOf: (tag: string) => readonly string[]
+  /** Tags of which a document is damaged, or could not be fetched. */
+  readonly unknown: readonly string[]
+}
+
 /**
  * Decides by the rule of `documents/vex/rule.ts` what of the documents of tags the repository leaves out, which clients read without
- * knowing of which image a statement is: what names only a component while the current statement of any tag leaves it open, and what
- * names an image while a statement about it that counts more does. `imagesOf`: package URLs of the image of a tag.
+ * knowing of which image a statement is: what names only a component while the current statement of any tag leaves it open, or other
+ * VEX of another tag is not known, and what names an image while a statement about it that counts more does.
  */
 export function showingsOf(
   documents: readonly VexDocument[],
   claims: ReadonlyMap<string, readonly Claim[]>,
-  imagesOf: (tag: string) => readonly string[],
+  { imagesOf, unknown }: ShownTags,
 ): Map<string, Showing> {
   const byId = groupById(documents, claims)
   const isLeft = createLeaving(byId)
@@ -52,7 +60,8 @@ export function showingsOf(
     const left = new Map<string, LeftOut>()
     for (const claim of claims.get(digest) ?? []) {
       const [place, product, open, , ids, image] = claim
-      if (open === 1 || !isLeft(claim, tags)) continue
+      const isDoubtful = image === '' && unknown.some((tag) => !tags.includes(tag))
+      if (open === 1 || !(isDoubtful || isLeft(claim, tags))) continue
       const about = ids.flatMap((id) => byId.get(id) ?? [])
       const own = image === '' ? tags.filter((tag) => countsIn(tag, claim, about, imagesOf)) : []
       const images = [...new Set(own.flatMap(imagesOf))]

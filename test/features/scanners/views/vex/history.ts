@@ -25,6 +25,8 @@ export interface VexBench {
   /** Digests of the documents that were read since this was cleared. */
   readonly read: Set<string>
   readonly add: (content: Buffer, isDamaged?: boolean, tags?: readonly string[]) => string
+  /** Ids of the tags of whose VEX some could not be fetched. */
+  readonly withoutVex: string[]
   /** Makes a document that of these tags. */
   readonly assign: (digest: string, tags: readonly string[]) => void
   make(rebuild?: boolean): Promise<VexReport | null>
@@ -40,13 +42,14 @@ export function openVexBench(imagesOf?: (tag: string) => readonly string[]): Vex
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
   const documents = new Map<string, Mirrored>()
   const read = new Set<string>()
+  const withoutVex: string[] = []
   let clock = 1_800_000_000
   let snapshots = 0
   const make = (dataDir: string, rebuild: boolean, taken = new Set<string>()) =>
     makeVexRepository({
       dataDir,
       rebuild,
-      reads: readsOf(documents, taken),
+      reads: { ...readsOf(documents, taken), listTagsWithoutVex: () => [...withoutVex] },
       ...(imagesOf !== undefined && { imagesOf }),
       snapshot: { id: `s-${snapshots}`, asOf: snapshots },
       pause: () => Promise.resolve(),
@@ -55,6 +58,7 @@ export function openVexBench(imagesOf?: (tag: string) => readonly string[]): Vex
     dir,
     documents,
     read,
+    withoutVex,
     assign(digest, tags) {
       const document = documents.get(digest)
       if (document !== undefined) document.tags = tags
