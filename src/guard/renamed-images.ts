@@ -1,3 +1,4 @@
+import { MirrorError } from '../base/errors.ts'
 import { readMirroredSbom, sbomPathOf } from '../documents/sboms/mirrored.ts'
 import { writeDescribed } from '../documents/vex/described.ts'
 import { type CatalogReads, imageNames, readListedImage } from '../documents/vex/images.ts'
@@ -42,7 +43,7 @@ export function renamedTags(input: RenamedInput, fetched: readonly FetchedArtifa
     const tag = owner.slice(owner.indexOf('/') + 1)
     if (before === null || path !== sbomPathOf(tag)) continue
     const isSame = now.length === before.length && now.every((digest, at) => digest === before[at])
-    if (isSame && imagesIn(store.catalog, tag) === imagesIn(catalogNow, tag)) continue
+    if (isSame && storedImages(store.catalog, tag) === imagesIn(catalogNow, tag)) continue
     renamed.set(tag, {
       sboms: isSame ? null : now.map((digest) => read(digest, tag)),
       namesOf: (subjects) => imageNames(catalogNow, subjects, { tag, isUnsure: false }),
@@ -53,6 +54,16 @@ export function renamedTags(input: RenamedInput, fetched: readonly FetchedArtifa
 
 function imagesIn(catalog: CatalogReads, tag: string): string {
   return JSON.stringify(readListedImage(catalog, tag))
+}
+
+/** The images of a tag before the run; null: its stored item is damaged, so they may have been others. */
+function storedImages(catalog: CatalogReads, tag: string): string | null {
+  try {
+    return imagesIn(catalog, tag)
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error
+    return null
+  }
 }
 
 const UNREAD: NamedSbom = { described: [], purls: new Set() }

@@ -1,7 +1,7 @@
 import { counted } from '../text.ts'
 
 /** What is counted of a kind of doubt. */
-type Counted = 'record' | 'finding' | 'tag' | 'statement' | 'patch' | 'component' | 'entry' | 'item'
+type Counted = 'record' | 'document' | 'finding' | 'tag' | 'statement' | 'patch' | 'component' | 'entry' | 'item'
 
 /** A reason not to believe a change. */
 interface DoubtKind {
@@ -49,7 +49,7 @@ export const DOUBTS = {
     text: 'have a lower severity than before',
   },
   futureModified: { ...strange, text: 'have a date of modification far in the future' },
-  notCompared: { ...strange, text: 'could not be compared with what is stored' },
+  notCompared: { ...strange, of: 'document', text: 'could not be compared with what is stored' },
   vexRuledOut: { ...hides, of: 'finding', times: 10, text: 'would be ruled out by VEX' },
   vexStated: {
     ...hides,
@@ -131,6 +131,7 @@ export function doubtedCount(kind: Doubt, count: number): string {
 
 const PLURALS: Readonly<Record<Counted, string>> = {
   record: 'records',
+  document: 'documents',
   finding: 'findings',
   tag: 'tags',
   statement: 'statements',

@@ -6,6 +6,7 @@ import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import { IMAGE_NAME_FIELDS, REPOSITORY_FIELDS } from '../../base/json/forms/listed-names.ts'
 import { digestsInTag } from '../../base/json/forms/tag-digests.ts'
 import { type Fields, fieldsOf } from '../../base/json/objects.ts'
+import { parseItem } from '../../store/catalog/lists.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { ImageName } from './coverage.ts'
 import { type ProductName, isForPlatforms, isImage, readProductName } from './products.ts'
@@ -51,7 +52,7 @@ export function readListedImage(catalog: CatalogReads, id: string): ListedImage 
 }
 
 function listedImage(id: string, body: Buffer): ListedImage {
-  const item = fieldsOf(JSON.parse(body.toString('utf8')))
+  const item = parseItem(body)
   const fields = fieldsOfItem(item, 'tags')
   const found = digestsInTag(item)
   const hasIndex = found.some(({ isIndex }) => isIndex)

@@ -18,7 +18,8 @@ import { type KnownRecordTags, JUDGED_BEFORE, foundPackage, tagsThatHaveIt } fro
 import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../base/json/objects.ts'
 import { clip, counted } from '../../base/text.ts'
 import type { Config } from '../../config/schema.ts'
-import { contentOf } from '../../store/database/gzip.ts'
+import { damagedContent } from '../../store/database/faults.ts'
+import { soundContent } from '../../store/database/gzip.ts'
 import type { RecordDates } from '../../store/dates/reads.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Views } from '../scanners/store/reads.ts'
@@ -61,14 +62,27 @@ interface RecordContext {
   readonly views: <T>(use: (views: Views) => T) => T | null
 }
 
-/** Returns the content of a record as an object; null where it is no JSON object. */
-export function recordContent(stored: FoundRecord['stored']): Fields | null {
+/** Returns a stored record; null: there is none of this id. Throws `corrupt` for one whose bytes are lost. */
+export function readStoredRecord({ osv }: Reads, id: string): FoundRecord['stored'] | null {
+  const stored = osv.readRecord(id)
+  if (stored === null && osv.readEntry(id) !== null) throw damagedRecord(id)
+  return stored
+}
+
+/** Returns the content of a record as an object; null where it is no JSON object. Throws `corrupt` for damaged bytes. */
+export function recordContent(id: string, stored: FoundRecord['stored']): Fields | null {
+  const content = soundContent(stored)
+  if (content === null) throw damagedRecord(id)
   try {
-    const value: unknown = JSON.parse(jsonTextOf(contentOf(stored.body, stored.size)))
+    const value: unknown = JSON.parse(jsonTextOf(content))
     return isObject(value) ? value : null
   } catch {
     return null
   }
+}
+
+function damagedRecord(id: string): Error {
+  return damagedContent(`the stored bytes of the record ${id} are damaged`)
 }
 
 /** Returns the answer about a record. */

@@ -23,7 +23,7 @@ import { upstreamJson } from '../../cli/context.ts'
 import { tagsTable } from './list-answers.ts'
 import { type LookupOptions } from './open.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
-import { recordAnswer, recordContent, tagsPart } from './record.ts'
+import { readStoredRecord, recordAnswer, recordContent, tagsPart } from './record.ts'
 import { findRecords, noIndex, searchCommand, searchResult } from './search.ts'
 import { readArtifacts, tagAnswer } from './tag.ts'
 
@@ -80,9 +80,9 @@ function withTags(stored: LookupCall, alias: string, limit: number, found: Looku
 
 /** Returns a stored record. `alias`: the other id by which it was found. */
 function recordFinding(stored: LookupCall, id: string, limit: number, alias?: string): LookupResult {
-  const row = stored.reads.osv.readRecord(id)
+  const row = readStoredRecord(stored.reads, id)
   if (row === null) throw new MirrorError('not_found', `not found: no record has the id ${id}`)
-  const content = recordContent(row)
+  const content = recordContent(id, row)
   if (content === null)
     throw new MirrorError('corrupt', `the record ${id} is no JSON object; its bytes are served as upstream has them`)
   const dates = stored.reads.dates.readDates(id)

@@ -1,3 +1,4 @@
+import { MirrorError, messageOf } from '../../base/errors.ts'
 import { createCompletenessReader } from './completeness.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
@@ -144,5 +145,24 @@ function createFieldNameReader(db: Db) {
     },
     /** Names of the fields, read from the items themselves. Reads the whole list. */
     findFieldNames: (listId: number): string[] => keys.all(listId),
+  }
+}
+
+/** Parses an item of a list, which was parsed once before it was staged. Throws `corrupt` for one whose stored bytes are damaged. */
+export function parseItem(body: Buffer): Record<string, unknown> {
+  try {
+    return JSON.parse(body.toString('utf8')) as Record<string, unknown>
+  } catch (error) {
+    const why = `the stored item of a list is damaged (${messageOf(error)})`
+    throw new MirrorError('corrupt', `${why}: "patchmirror doctor --data --repair" fetches it again`, { cause: error })
+  }
+}
+
+/** Parses the stored item that another one replaces; null: it is damaged, so what it said is not known. */
+export function parseReplaced(body: Buffer): Record<string, unknown> | null {
+  try {
+    return parseItem(body)
+  } catch {
+    return null
   }
 }

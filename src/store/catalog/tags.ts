@@ -10,6 +10,7 @@ import {
 } from '../../base/domain/image-reference.ts'
 import { isNone } from './answers.ts'
 import type { Db } from '../database/open.ts'
+import { parseItem } from './lists.ts'
 import { queries } from '../database/query.ts'
 import type { RunTrigger } from '../runs/runs.ts'
 
@@ -68,7 +69,7 @@ function createNamingReader(db: Db) {
       if (exact.length > 0 || names.repository === null || !isSpecific(names)) return exact
       return naming
         .all(JSON.stringify(lookupsOf(names, target)), MAX_COMPARED)
-        .filter(({ body }) => isNamed(textsWithin(parse(body)), names))
+        .filter(({ body }) => isNamed(textsWithin(parseItem(body)), names))
         .slice(0, limit < 0 ? undefined : limit)
     },
     /**
@@ -111,7 +112,7 @@ export function createAnnouncedReader(db: Db) {
       if (!isSpecific(names)) return { ...NOT_LISTED, listed: true }
       const named = candidates
         .all(JSON.stringify(lookupsOf(names, target)))
-        .map((item) => ({ ...item, texts: textsWithin(parse(item.body)) }))
+        .map((item) => ({ ...item, texts: textsWithin(parseItem(item.body)) }))
         .filter(({ texts }) => isNamed(texts, names))
       if (named.length === 0) return NOT_LISTED
       const exact = digest === null ? named : named.filter(({ texts }) => hasDigest(texts, digest))
@@ -156,10 +157,6 @@ function lookupsOf({ repository, tag, digest }: TargetNames, target: EventTarget
   const references = [target.subject, ...tagged].filter(isText)
   const exact = digest === null ? [] : [...references, ...repositories].map((name) => `${name}@${digest}`)
   return [tag, digest, ...references, ...exact].filter(isText)
-}
-
-function parse(body: Buffer): unknown {
-  return JSON.parse(body.toString('utf8')) as unknown // checked when it was staged
 }
 
 /** A tag that a published snapshot added, or a new digest of a tag; as upstream's item names it. */

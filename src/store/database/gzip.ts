@@ -1,5 +1,6 @@
 import { promisify } from 'node:util'
 import { crc32, gunzip, gunzipSync } from 'node:zlib'
+import { sha256Of } from '../../base/digest.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { FRAME, trailerSize, writeGzipMember } from '../../base/gzip/member.ts'
 import { inflatedPieces } from '../../base/gzip/pieces.ts'
@@ -17,6 +18,17 @@ export function contentOf(member: Buffer, size: number): Buffer {
     return checked(gunzipSync(member, boundsOf(size)), size)
   } catch (error) {
     throw damaged(error)
+  }
+}
+
+/** Returns the content of a stored member, which has this digest; null: there is none, or it is damaged. */
+export function soundContent(stored: { body: Buffer | null; size: number; sha256: Buffer }): Buffer | null {
+  if (stored.body === null) return null
+  try {
+    const content = contentOf(stored.body, stored.size)
+    return sha256Of(content).equals(stored.sha256) ? content : null
+  } catch {
+    return null // it does not inflate
   }
 }
 

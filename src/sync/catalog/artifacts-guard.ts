@@ -4,8 +4,8 @@ import { RESOURCES } from '../../base/domain/resources.ts'
 import type { ArtifactJudging } from '../../guard/artifacts.ts'
 import type { DigestEvidence } from '../../guard/lost-components.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
-import type { Fields } from '../../base/json/objects.ts'
 import type { CatalogReads } from '../../documents/vex/images.ts'
+import { parseReplaced } from '../../store/catalog/lists.ts'
 import type { FetchedArtifact } from '../../store/catalog/answer-writes.ts'
 import { type SourceStandard, accountDoubts, createStandard } from '../doubts.ts'
 import { resourceNamed } from './answers/plan.ts'
@@ -138,11 +138,17 @@ function walkedCatalog({ store: { catalog } }: CatalogContext): CatalogReads {
       const body = stored === null ? null : catalog.staging.readStaged(TAGS, id)
       return stored === null || body === null ? stored : { ...stored, body }
     },
+    listNaming: (text, most) =>
+      catalog.listNaming(text, most).map((one) => {
+        const body = one.list === TAGS ? catalog.staging.readStaged(TAGS, one.id) : null
+        return body === null ? one : { ...one, body }
+      }),
   }
 }
 
 function digestIn(body: Buffer): string | null {
-  return namesOfTag(JSON.parse(body.toString()) as Fields).digest // parsed once before it was staged
+  const item = parseReplaced(body)
+  return item === null ? null : namesOfTag(item).digest
 }
 
 const PATCHES = RESOURCES.find(({ name }) => name === 'patches')?.list ?? { path: '', facets: [] }

@@ -3,6 +3,7 @@ import { fieldsOfItem } from '../../base/json/forms/item-fields.ts'
 import { copiedDigests } from '../../base/json/forms/tag-digests.ts'
 import type { Fields } from '../../base/json/objects.ts'
 import { canonicalPath } from '../../base/domain/path-templates.ts'
+import { parseItem, parseReplaced } from '../../store/catalog/lists.ts'
 import type { NewTag } from '../../store/catalog/tags.ts'
 import { timeOfAges } from '../../store/runs/age-limit.ts'
 import type { CatalogContext } from './context.ts'
@@ -28,10 +29,12 @@ export function recordArrivals(context: CatalogContext, { walked }: Walks): void
   const arrived: Names[] = []
   let count = 0
   for (const [body, before] of store.catalog.eachMovedPair(walk.stored, path)) {
-    const item = parse(body)
+    const item = parseItem(body)
     if (!isAnnounced(item)) continue
     const names = namesOfTag(item)
-    if (before !== null && equalNames(names, namesOfTag(parse(before)))) continue
+    const known = before === null ? null : parseReplaced(before)
+    const isUnread = before !== null && known === null
+    if (isUnread || (known !== null && equalNames(names, namesOfTag(known)))) continue
     count++
     if (arrived.length < MAX_ARRIVALS) arrived.push(names)
   }
@@ -72,8 +75,4 @@ function isAnnounced(item: Fields): boolean {
   return !Object.entries(fieldsOfItem(item, 'tags')).some(
     ([name, value]) => /remediated/i.test(name) && value === false,
   )
-}
-
-function parse(body: Buffer): Record<string, unknown> {
-  return JSON.parse(body.toString('utf8')) as Record<string, unknown> // parsed once before it was staged
 }

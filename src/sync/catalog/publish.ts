@@ -2,6 +2,7 @@ import { counted } from '../../base/text.ts'
 import { canonicalPath } from '../../base/domain/path-templates.ts'
 import { ownsResource } from '../../base/domain/resources.ts'
 import type { StoredAnswers } from '../../store/catalog/answers.ts'
+import { parseItem } from '../../store/catalog/lists.ts'
 import type { SyncResult } from '../context.ts'
 import type { Quarantine } from '../../store/runs/quarantine.ts'
 import { noteDoubts, publishedDoubts } from '../doubts.ts'
@@ -59,7 +60,7 @@ export async function publishCatalog(
     for (const { path, resource, frame, facets } of lists) {
       const names = facets.names()
       store.catalog.replaceList(path, resource.name, JSON.stringify(frame), names, context.now())
-      if (!facets.isSettled()) store.catalog.rereadFacets(path, (body) => facets.read(parseBody(body)))
+      if (!facets.isSettled()) store.catalog.rereadFacets(path, (body) => facets.read(parseItem(body)))
     }
     for (const { path } of goneLists) store.catalog.removeList(path)
     for (const { path } of gone) store.catalog.removeAnswer(path)
@@ -94,11 +95,6 @@ function withDoubts(result: SyncResult, doubts: string | null): SyncResult {
 function accountFor(context: CatalogContext, last: number, { artifacts, approved }: Admitted): void {
   artifacts?.account()
   if (artifacts !== null && approved === null) noteDoubts(context, last, artifacts.verdict)
-}
-
-/** Parses an item, which was checked before it was staged. */
-function parseBody(body: Buffer): Record<string, unknown> {
-  return JSON.parse(body.toString('utf8')) as Record<string, unknown>
 }
 
 /** Returns whether everything in scope is stored, by whichever run fetched it. */

@@ -7,6 +7,7 @@ import { digestsInTag } from '../../base/json/forms/tag-digests.ts'
 import { type SignatureCheck, type SignatureSettings, createSignatureCheck } from '../../documents/signatures/check.ts'
 import { documentsOf } from '../../documents/signatures/documents.ts'
 import type { FetchedAnswer } from '../../store/catalog/answer-writes.ts'
+import { parseItem } from '../../store/catalog/lists.ts'
 import { type SignatureRow, type SignedPath, signedState } from '../../store/catalog/signatures.ts'
 import type { Writes } from '../../store/writer.ts'
 import { type Task, resourceNamed } from './answers/plan.ts'
@@ -156,7 +157,7 @@ function tagOf(owner: string): string | null {
 /** Returns the digest of a tag, then those of its index and platforms: what is signed for one of these is the tag's. */
 function digestsIn(item: Buffer | null): string[] {
   if (item === null) return []
-  const fields = JSON.parse(item.toString('utf8')) as Record<string, unknown>
+  const fields = parseItem(item)
   const { digest } = namesOfTag(fields)
   const all = digestsInTag(fields).map((one) => one.digest)
   return [...new Set([...(digest === null ? [] : [digest.toLowerCase()]), ...all])]

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { readHttpDate } from '../../base/time.ts'
 import { sha256Of } from '../../base/digest.ts'
 import { type Document, type UpstreamState, nextChanged } from '../../store/feeds/documents.ts'
-import { documentMember } from '../../store/database/gzip.ts'
+import { documentMember, soundContent } from '../../store/database/gzip.ts'
 import { deflate } from '../../archive/zip/member.ts'
 import { MirrorError, messageOf } from '../../base/errors.ts'
 import { PUBLIC_FEEDS } from '../../base/domain/feed-paths.ts'
@@ -19,11 +19,23 @@ export interface PreparedDocument {
   state: UpstreamState
 }
 
+/** The stored document of a path, and its content; null: there is none, or it is damaged. */
+export interface StoredDocument {
+  readonly row: Document
+  readonly content: Buffer | null
+}
+
+/** Reads the stored document of a path; null: none was stored. */
+export function readStored({ store }: SyncContext, path: string): StoredDocument | null {
+  const row = store.feeds.readDocument(path)
+  return row && { row, content: soundContent(row) }
+}
+
 /** Prepares a fetched document for storage. Null when its bytes and upstream's validators equal the stored ones. */
 export function prepareDocument(
   context: SyncContext,
   path: string,
-  stored: Document | null,
+  known: StoredDocument | null,
   answer: {
     body: Buffer
     gzip: Buffer | null
@@ -31,19 +43,21 @@ export function prepareDocument(
   },
 ): PreparedDocument | null {
   const { body, gzip, meta } = answer
+  const stored = known?.row ?? null
   const entries = countEntries(path, body)
   const sha256 = sha256Of(body)
   const state = { etag: meta.etag, lastModified: meta.lastModified, body: null }
   if (stored !== null && stored.body !== null && stored.sha256.equals(sha256)) {
-    const known = context.store.feeds.readUpstreamState(path)
-    const same = known?.etag === state.etag && known.lastModified === state.lastModified
+    const last = context.store.feeds.readUpstreamState(path)
+    const same = last?.etag === state.etag && last.lastModified === state.lastModified
+    const isSound = known?.content !== null
     const repaired = {
       ...stored,
       body: documentMember(body, gzip, deflate),
       size: body.length,
       entries,
     }
-    return same && context.kind !== 'repair' ? null : { document: repaired, state }
+    return same && isSound && context.kind !== 'repair' ? null : { document: repaired, state }
   }
   const upstream = readHttpDate(meta.lastModified)
   const seconds = upstream === null ? null : Math.floor(upstream / 1000)

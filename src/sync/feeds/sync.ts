@@ -9,7 +9,14 @@ import { refusePaged } from '../../upstream/whole-document.ts'
 import type { GuardVerdict } from '../../guard/verdict.ts'
 import { jsonTextOf } from '../../base/json/objects.ts'
 import type { SyncContext, SyncResult } from '../context.ts'
-import { type PreparedDocument, absent, digestOfFeeds, prepareDocument } from './documents.ts'
+import {
+  type PreparedDocument,
+  type StoredDocument,
+  absent,
+  digestOfFeeds,
+  prepareDocument,
+  readStored,
+} from './documents.ts'
 import { accountDoubts, createStandard, noteDoubts, publishedDoubts, recordDoubts } from '../doubts.ts'
 import { refuseOlder } from '../older-mirror.ts'
 import { refuseRemoval } from '../removal-guard.ts'
@@ -113,8 +120,10 @@ async function fetchAll(context: SyncContext, paths: readonly string[]): Promise
 
 async function fetchOne(context: SyncContext, path: string, fetched: FetchedFeeds): Promise<void> {
   const { session, config, full, store } = context
-  const stored = store.feeds.readDocument(path)
-  const known = full || stored === null ? null : store.feeds.readUpstreamState(path)
+  const stored = readStored(context, path)
+  // What is damaged is fetched again: upstream would confirm bytes that are not there.
+  const isKnown = !full && stored !== null && stored.content !== null
+  const known = isKnown ? store.feeds.readUpstreamState(path) : null
   try {
     const answer = await fetchFeed(session, path, known, config.upstream.maxJsonBytes)
     if (answer.status === 206)
@@ -129,7 +138,7 @@ async function fetchOne(context: SyncContext, path: string, fetched: FetchedFeed
     if (!(error instanceof MirrorError) || error.code !== 'upstream_not_found') throw error
     if (!config.feeds.extraPaths.includes(path)) throw error
     if (stored === null) fetched.prepared.push(absent(context, path))
-    else if (stored.body !== null) {
+    else if (stored.row.body !== null) {
       // A 404 does not remove a feed: the stored copy stays until the path is removed from the setting.
       throw new MirrorError(
         'upstream_not_found',
@@ -141,13 +150,13 @@ async function fetchOne(context: SyncContext, path: string, fetched: FetchedFeed
 
 async function admitOrRefuse(
   context: SyncContext,
-  stored: Document | null,
+  stored: StoredDocument | null,
   document: PreparedDocument,
   asOf: number,
   fetched: FetchedFeeds,
 ): Promise<void> {
   const { config, store, runId, dryRun, facts } = context
-  const before = stored?.entries ?? 0
+  const before = stored?.row.entries ?? 0
   const limits = { fraction: config.guard.removedShare, count: config.guard.removedCount }
   const removal = refuseRemoval(before, before - document.document.entries, limits, 'entries')
   const { path, sha256, body } = document.document
@@ -192,7 +201,7 @@ async function settleQuarantines({ store, now }: SyncContext, confirmed: readonl
 
 /** Returns the quarantined document that the operator approved, with the bytes that were reviewed. */
 async function admitApproved(approved: Quarantine, context: SyncContext): Promise<FetchedFeeds> {
-  const stored = context.store.feeds.readDocument(approved.path)
+  const stored = readStored(context, approved.path)
   const body = contentOf(approved.body, sizeOf(approved.body))
   const document = prepareDocument(context, approved.path, stored, {
     body,
@@ -253,23 +262,25 @@ interface FeedVerdict {
   readonly account: () => void
 }
 
-/** Judges a feed of patches that replaces the stored one; null: it is another document, or the guard is off. */
+/** Judges a feed of patches that replaces the stored one; null: it has the same bytes, is another document, or the guard is off. */
 async function judgeFeed(
   context: SyncContext,
-  stored: Document | null,
-  { path, body }: Document,
+  stored: StoredDocument | null,
+  { path, body, sha256 }: Document,
 ): Promise<FeedVerdict | null> {
   const { config } = context
-  const before = stored?.body ?? null
   if (config.guard.mode === 'off' || !FILTERED_FEEDS.has(path)) return null
-  if (before === null || body === null) return null
+  if (stored === null || stored.row.body === null || body === null) return null
+  if (stored.row.sha256.equals(sha256)) return null
   const { lostEntries } = await import('../../guard/feed-entries.ts')
   const { createDoubtCount } = await import('../../guard/verdict.ts')
-  const { lost, total } = lostEntries(parsed(before), parsed(body))
+  const after = contentOf(body, sizeOf(body))
+  const compared = stored.content === null ? null : lostEntries(parsed(stored.content), parsed(after))
   const removal = { count: config.guard.removedCount, share: config.guard.removedShare }
-  const standard = createStandard(context, () => total, removal)
+  const standard = createStandard(context, () => compared?.total ?? 0, removal)
   const count = createDoubtCount(standard)
-  for (const { name, because, isEnded } of lost) {
+  if (compared === null) count.note({ kind: 'notCompared', name: path, content: '', because: DAMAGED, packages: [] })
+  for (const { name, because, isEnded } of compared?.lost ?? []) {
     const kind = isEnded ? 'entriesEnded' : 'entriesLost'
     count.note({ kind, name: `${path} ${name}`, content: '', because, packages: [], path })
   }
@@ -277,6 +288,8 @@ async function judgeFeed(
   return { verdict, account: () => accountDoubts(context, verdict, standard) }
 }
 
-function parsed(body: Buffer): unknown {
-  return JSON.parse(jsonTextOf(contentOf(body, sizeOf(body)))) as unknown
+const DAMAGED = 'not compared: the stored bytes that it replaces cannot be read'
+
+function parsed(content: Buffer): unknown {
+  return JSON.parse(jsonTextOf(content)) as unknown
 }

@@ -7,7 +7,7 @@ import { counted } from '../../base/text.ts'
 import { type Db, derivedDir } from '../../store/database/open.ts'
 import { missingPart } from '../../store/database/own-schema.ts'
 import { MIRROR_SCHEMA } from '../../store/database/schema/mirror.ts'
-import { contentOf } from '../../store/database/gzip.ts'
+import { contentOf, soundContent } from '../../store/database/gzip.ts'
 import { type Reads, createReads } from '../../store/reads.ts'
 import { OSV_INDEX } from '../../base/domain/feed-paths.ts'
 import { SOURCES, type SourceName } from '../../base/domain/sources.ts'
@@ -126,14 +126,8 @@ function structureOf(db: Db): string[] {
 }
 
 function isSound(body: Buffer | null, size: number, sha256: Buffer, crc?: number): boolean {
-  if (body === null) return false
-  try {
-    const content = contentOf(body, size)
-    if (crc !== undefined && crc32(content) !== crc) return false
-    return sha256Of(content).equals(sha256)
-  } catch {
-    return false // a damaged gzip member does not inflate: this is the finding
-  }
+  const content = soundContent({ body, size, sha256 })
+  return content !== null && (crc === undefined || crc32(content) === crc)
 }
 
 function checkDocuments(reads: Reads, stored: ReadonlyMap<string, string>, report: VerifyReport): void {

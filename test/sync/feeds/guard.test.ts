@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { connect } from '../../../src/store/database/sqlite.ts'
 import type { Bench } from '../../support/mirror.ts'
 import { longTest, test } from '../../support/tables.ts'
-import { PATCH_FEED, bench } from '../fixtures.ts'
+import { PATCH_FEED, bench, expectSound, tamper, verify } from '../fixtures.ts'
 
 const RELEASES = ['3.18', '3.19', '3.20']
 type Fixes = Record<string, string[]>
@@ -127,4 +127,32 @@ longTest('small steps of a feed of patches are refused together', async () => {
   }
   expect(states.slice(0, 3)).toEqual(['complete', 'complete', 'complete'])
   expect(states.at(-1)).toBe('quarantined')
+})
+
+const CUT = 'UPDATE document SET body = substr(body, 1, 40) WHERE path = ?'
+
+test('a damaged feed is fetched again by any run, and one that changed meanwhile is published as not compared', async () => {
+  const made = await synced()
+  for (const request of [{}, { full: true }, { kind: 'repair', full: true } as const]) {
+    tamper(made.dir, CUT, PATCH_FEED)
+    expect(await verify(made.dir)).toMatchObject({ damagedDocuments: [PATCH_FEED] })
+    const report = await made.run('feeds', request)
+    expect(report).toMatchObject({ state: 'complete' })
+    expect(report.message).toMatch(/^\d documents? changed$/)
+    await expectSound(made.dir)
+  }
+  tamper(made.dir, CUT, PATCH_FEED)
+  serve(
+    made,
+    feedOf((_, at) => ({ '8.1-r9': cves(at) })),
+  )
+  const report = await made.run('feeds', { kind: 'repair', full: true })
+  expect(report).toMatchObject({ state: 'complete', facts: { notCompared: 1, doubts: 1 } })
+  expect(report.message).toContain(
+    'published, but doubtful: 1 document could not be compared with what is stored (notCompared)',
+  )
+  expect(report.facts['doubtfulIds']).toEqual([
+    `${PATCH_FEED}: not compared: the stored bytes that it replaces cannot be read`,
+  ])
+  await expectSound(made.dir)
 })

@@ -73,6 +73,14 @@ const SEEN_BY_VERIFY: Damage[] = [
     ({ dir }) => tamper(dir, 'UPDATE document SET body = ? WHERE path = ?', FOREIGN, INDEX),
   ],
   [
+    'the index’s bytes are cut short',
+    ({ dir }) => tamper(dir, 'UPDATE document SET body = substr(body, 1, 40) WHERE path = ?', INDEX),
+  ],
+  [
+    'a feed’s bytes are cut short',
+    ({ dir }) => tamper(dir, 'UPDATE document SET body = substr(body, 1, 40) WHERE path = ?', PATCH_FEED),
+  ],
+  [
     'a feed’s bytes are others',
     ({ dir }) => tamper(dir, 'UPDATE document SET body = ? WHERE path = ?', FOREIGN, PATCH_FEED),
   ],

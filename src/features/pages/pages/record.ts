@@ -4,7 +4,7 @@ import { recordNamed } from '../../../server/lookup/named.ts'
 import { type KnownRecordTags, readRecordTags } from '../../../server/lookup/record-tags.ts'
 import { MirrorError } from '../../../base/errors.ts'
 import { clip } from '../../../base/text.ts'
-import { datesFacts, recordAnswer, recordContent, removedRecordAnswer } from '../../lookup/record.ts'
+import { datesFacts, readStoredRecord, recordAnswer, recordContent, removedRecordAnswer } from '../../lookup/record.ts'
 import { link } from '../../../answers/cells.ts'
 import type { Block } from '../blocks.ts'
 import { answerBlocks } from '../links.ts'
@@ -19,9 +19,9 @@ const MAX_BYTES = 16 * 2 ** 20
 export function loadRecord(call: PageCall): PageView {
   const asked = parameter(call.query, 'id')
   const id = recordNamed(call.reads.osv, call.query.get('id') ?? '') ?? asked
-  const stored = call.reads.osv.readRecord(id)
+  const stored = readStoredRecord(call.reads, id)
   if (stored === null) return missingView(call, id)
-  const content = stored.size > MAX_BYTES ? null : recordContent(stored)
+  const content = stored.size > MAX_BYTES ? null : recordContent(id, stored)
   const found = { id, stored, content, dates: call.reads.dates.readDates(id), tags: readTags(call, id) }
   const extent = { ...EXTENT, at: numberOf(call.query, 'at') ?? 0, more: call }
   const pageAt = (at: number): string => call.ui('record', { id, at: at === 0 ? null : at })

@@ -8,7 +8,7 @@ import {
   atVersion,
   identityVersion,
 } from '../../../base/domain/resources.ts'
-import type { CatalogList } from '../../../store/catalog/lists.ts'
+import { type CatalogList, parseItem } from '../../../store/catalog/lists.ts'
 import type { CatalogContext } from '../context.ts'
 import type { Walks } from '../crawl.ts'
 import { isConfirmationDue } from '../answers/due.ts'
@@ -141,6 +141,5 @@ export function* itemsOf(
 }
 
 function toItem(id: string, sha: Buffer, body: Buffer, resource: string): ListedItem {
-  const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // parsed once before it was staged
-  return { id, sha, value: { ...fieldsOfItem(value, resource) } }
+  return { id, sha, value: { ...fieldsOfItem(parseItem(body), resource) } }
 }

@@ -14,6 +14,7 @@ import type { RefreshScope, Walks, Crawl } from '../crawl.ts'
 import type { Scope } from './scope.ts'
 import { resourceNamed, versionsPathOf } from '../answers/plan.ts'
 import type { StoredAnswers } from '../../../store/catalog/answers.ts'
+import { parseReplaced } from '../../../store/catalog/lists.ts'
 import { ownsResource } from '../../../base/domain/resources.ts'
 import { entryIdOf } from '../lists/items.ts'
 import { refsOf } from './references.ts'
@@ -117,7 +118,8 @@ export function changedImages({ store }: CatalogContext, { walked }: Walks): Set
     if (walk.stored === null) return 'all'
     let count = 0
     for (const body of store.catalog.eachMoved(walk.stored, path)) {
-      const value = JSON.parse(body.toString('utf8')) as Record<string, unknown> // parsed once before it was staged
+      const value = parseReplaced(body)
+      if (value === null) return 'all'
       const names =
         name === 'images'
           ? [entryIdOf(resource, value)]
