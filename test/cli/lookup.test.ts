@@ -513,7 +513,9 @@ describe('match', () => {
       components: [],
     })
     const { out } = await ask('match', forged)
-    expect(out).toMatch(/^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, no findings\n\nthe SBOM has no components: .*\n\nosv: /)
+    expect(out).toMatch(
+      /^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, no findings\n\nthe SBOM has no components: .*\n\nosv: /,
+    )
   })
 
   test('exits with 2 for what is no SBOM or no option, and with 3 where the index is missing', async () => {
@@ -852,7 +854,16 @@ test('a removed record is shown with the date that came with its bundle, not wit
   expect((await ask('show', 'GONE-1')).err).toContain('removed 2026-07-01T00:00:00.000Z')
 })
 
-test('a lookup says that its data is older than the settings allow, and that a newer state is quarantined', async () => {
+test('a lookup says that its data is older than the settings allow, and that a newer state is quarantined, or rejected', async () => {
+  const endOfRun = {
+    state: 'complete',
+    code: null,
+    message: null,
+    facts: {},
+    endedAt: 1,
+    asOf: null,
+    snapshot: null,
+  } as const
   const bom = join(dir, 'quarantined.json')
   writeFileSync(bom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: [] }))
   const lookups = [
@@ -888,8 +899,16 @@ test('a lookup says that its data is older than the settings allow, and that a n
     expect(await marksOf({})).toEqual(lookups.map(() => old + waiting))
     expect(await marksOf(young)).toEqual(lookups.map(() => waiting))
     expect((await ask('show', 'NONE-1')).err).toContain(old + waiting)
+    store.runs.endRun(runId, { ...endOfRun, state: 'quarantined' })
+    store.quarantine.decideQuarantine(runId, 'rejected', 1)
+    const rejected = `; a newer state is rejected (run ${runId}): nothing newer is published until upstream corrects it`
+    const more = ', or the settings of its scope change'
+    expect(await marksOf(young)).toEqual(lookups.map(() => rejected + more))
+    expect((await ask('export-db', 'osv-scanner', join(scratch(), 'db'))).err).toContain(rejected.slice(2))
   } finally {
     store.quarantine.decideQuarantine(runId, 'rejected', 1)
+    const after = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 2 })
+    store.runs.endRun(after, endOfRun)
     store.close()
   }
 })
