@@ -819,6 +819,21 @@ function change(sql: string, back: string): void {
   onTestFinished(() => set(back))
 }
 
+test('what a mirror with a scope has no record of is exit 3, with the scope: it cannot know', async () => {
+  const set = (scope: string): string => `UPDATE snapshot SET scope = ${scope} WHERE source = 'osv'`
+  const scope = JSON.stringify({ include: ['Root:npm'], exclude: [], vendors: ['Root'] })
+  change(set(`'${scope}'`), set('NULL'))
+  for (const args of [
+    ['changes', '--since', '1', '--purl', 'pkg:pypi/none'],
+    ['list', 'records', '--cve', 'CVE-2026-999', '--csv'],
+    ['list', 'records', '--package', 'none'],
+  ]) {
+    const { code, out, err } = await ask(...args)
+    expect([args, code, out, err]).toEqual([args, 3, '', expect.stringContaining('outside of osv.scope')])
+  }
+  expect((await ask('list', 'records', '--cve', 'CVE-2026-1')).out).toContain('GHSA-1')
+})
+
 test('a record that was removed is not shown as removed where it is listed again and could not be stored', async () => {
   const missing = `UPDATE snapshot SET whole = 0 WHERE source = 'osv'; INSERT INTO osv_missing (id) VALUES ('GONE-1')`
   change(missing, `UPDATE snapshot SET whole = 1 WHERE source = 'osv'; DELETE FROM osv_missing`)
@@ -924,6 +939,12 @@ describe('changes', () => {
       since: null,
       changes: [{ id: 'GONE-1', change: 'removed', differences: [{ kind: 'record_removed' }] }],
     })
+    const unknown = await ask('changes', '--since', '1', '--purl', 'pkg:npm/lodas')
+    expect([unknown.code, unknown.out, unknown.err]).toEqual([
+      3,
+      '',
+      expect.stringMatching(/pkg:npm\/lodas is not known/),
+    ])
     const none = await ask('changes', '--since', '2026-07-01T02:00:00+02:00', '--purl', 'pkg:npm/lodash')
     expect(none.out).toContain('changes since 2026-07-01T00:00:00.000Z, to')
     expect(none.out).toContain('nothing changed')
