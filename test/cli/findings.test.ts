@@ -214,6 +214,48 @@ test('show names the tags of all records that have a CVE as another id', async (
   expect(out).toMatch(/\nT-1 .*\nT-2 .*\n\n\d of \d+ judged tags? ha(s|ve) it\ntag +package +version +with a fix\n\S+ /)
 })
 
+longTest('a record of a CVE that upstream removed is named, and no tag is said to have none of it', async () => {
+  const bench = await openFindingsBench()
+  const { dir } = bench
+  await bench.crawl()
+  await bench.publish({})
+  await bench.judge()
+  const [one] = componentsOf(dir)
+  if (one === undefined) throw new Error('no component')
+  const cve = 'CVE-2026-78'
+  const named = { ...affecting(one.ecosystem, one.name, '99999.0'), aliases: [cve] }
+  await bench.publish({
+    [`ROOT-OS-${cve}`]: affecting(one.ecosystem, one.name, '99999.0'),
+    'T-1': { ...affecting('npm', 'nowhere', '1.0.0'), aliases: [cve] },
+    'T-2': named,
+    'T-3': { ...affecting('npm', 'nowhere', '1.0.0'), aliases: ['CVE-2026-7'] },
+  })
+  const show = (...more: string[]) => run(['show', cve, ...more], { PATCHMIRROR_DATA_DIR: dir }, dir)
+  expect((await show()).out).not.toContain('removed')
+  await bench.publish({ 'T-2': null, 'T-3': null, [`ROOT-OS-${cve}`]: null })
+  await bench.judge()
+  const { code, out } = await show()
+  const removed = /upstream removed (?=.*ROOT-OS-CVE-2026-78 at 2\S+Z).*T-2 at 2\S+Z.*, as of the change log/
+  expect([code, out]).toEqual([0, expect.stringMatching(removed)])
+  expect(out).toContain('\nwarning: upstream removed records about it: ')
+  expect(out).toMatch(/\nthe mirrored tags with it are not known: upstream removed .* no statement about them follows/)
+  expect(out).not.toMatch(/none of the|T-3/)
+  expect(JSON.parse((await show('--json')).out)).toMatchObject({
+    removedRecords: expect.arrayContaining([{ id: 'T-2', removedAt: expect.any(String) as string }]) as object,
+    tags: { listed: null, count: null, notShown: expect.stringContaining('upstream removed') as string },
+  })
+
+  await bench.publish({ 'T-4': named })
+  await bench.judge()
+  expect((await show()).out).toMatch(/judged tags? ha(s|ve) it\nupstream removed .* no statement about them follows/)
+  await bench.publish({ 'T-1': null, 'T-4': null })
+  const nothing = await show()
+  expect([nothing.code, nothing.err]).toEqual([
+    1,
+    expect.stringMatching(/upstream removed .*T-4 at .* and 1 more, as of/),
+  ])
+})
+
 longTest('findings of a tag that was removed says when, and what changed in it before, by its name', async () => {
   const bench = await openFindingsBench()
   const { dir } = bench

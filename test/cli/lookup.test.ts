@@ -513,7 +513,9 @@ describe('match', () => {
       components: [],
     })
     const { out } = await ask('match', forged)
-    expect(out).toMatch(/^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, no findings\n\nthe SBOM has no components: .*\n\nosv: /)
+    expect(out).toMatch(
+      /^CycloneDX 1\.5, app: 1 packages ::error::x \[2J: 0 packages, no findings\n\nthe SBOM has no components: .*\n\nosv: /,
+    )
   })
 
   test('exits with 2 for what is no SBOM or no option, and with 3 where the index is missing', async () => {
@@ -817,6 +819,21 @@ function change(sql: string, back: string): void {
   onTestFinished(() => set(back))
 }
 
+test('what a mirror with a scope has no record of is exit 3, with the scope: it cannot know', async () => {
+  const set = (scope: string): string => `UPDATE snapshot SET scope = ${scope} WHERE source = 'osv'`
+  const scope = JSON.stringify({ include: ['Root:npm'], exclude: [], vendors: ['Root'] })
+  change(set(`'${scope}'`), set('NULL'))
+  for (const args of [
+    ['changes', '--since', '1', '--purl', 'pkg:pypi/none'],
+    ['list', 'records', '--cve', 'CVE-2026-999', '--csv'],
+    ['list', 'records', '--package', 'none'],
+  ]) {
+    const { code, out, err } = await ask(...args)
+    expect([args, code, out, err]).toEqual([args, 3, '', expect.stringContaining('outside of osv.scope')])
+  }
+  expect((await ask('list', 'records', '--cve', 'CVE-2026-1')).out).toContain('GHSA-1')
+})
+
 test('a record that was removed is not shown as removed where it is listed again and could not be stored', async () => {
   const missing = `UPDATE snapshot SET whole = 0 WHERE source = 'osv'; INSERT INTO osv_missing (id) VALUES ('GONE-1')`
   change(missing, `UPDATE snapshot SET whole = 1 WHERE source = 'osv'; DELETE FROM osv_missing`)
@@ -852,7 +869,16 @@ test('a removed record is shown with the date that came with its bundle, not wit
   expect((await ask('show', 'GONE-1')).err).toContain('removed 2026-07-01T00:00:00.000Z')
 })
 
-test('a lookup says that its data is older than the settings allow, and that a newer state is quarantined', async () => {
+test('a lookup says that its data is older than the settings allow, and that a newer state is quarantined, or rejected', async () => {
+  const endOfRun = {
+    state: 'complete',
+    code: null,
+    message: null,
+    facts: {},
+    endedAt: 1,
+    asOf: null,
+    snapshot: null,
+  } as const
   const bom = join(dir, 'quarantined.json')
   writeFileSync(bom, JSON.stringify({ bomFormat: 'CycloneDX', specVersion: '1.6', components: [] }))
   const lookups = [
@@ -888,8 +914,16 @@ test('a lookup says that its data is older than the settings allow, and that a n
     expect(await marksOf({})).toEqual(lookups.map(() => old + waiting))
     expect(await marksOf(young)).toEqual(lookups.map(() => waiting))
     expect((await ask('show', 'NONE-1')).err).toContain(old + waiting)
+    store.runs.endRun(runId, { ...endOfRun, state: 'quarantined' })
+    store.quarantine.decideQuarantine(runId, 'rejected', 1)
+    const rejected = `; a newer state is rejected (run ${runId}): nothing newer is published until upstream corrects it`
+    const more = ', or the settings of its scope change'
+    expect(await marksOf(young)).toEqual(lookups.map(() => rejected + more))
+    expect((await ask('export-db', 'osv-scanner', join(scratch(), 'db'))).err).toContain(rejected.slice(2))
   } finally {
     store.quarantine.decideQuarantine(runId, 'rejected', 1)
+    const after = store.runs.startRun({ source: 'osv', kind: 'sync', trigger: 'command', startedAt: 2 })
+    store.runs.endRun(after, endOfRun)
     store.close()
   }
 })
@@ -905,6 +939,12 @@ describe('changes', () => {
       since: null,
       changes: [{ id: 'GONE-1', change: 'removed', differences: [{ kind: 'record_removed' }] }],
     })
+    const unknown = await ask('changes', '--since', '1', '--purl', 'pkg:npm/lodas')
+    expect([unknown.code, unknown.out, unknown.err]).toEqual([
+      3,
+      '',
+      expect.stringMatching(/pkg:npm\/lodas is not known/),
+    ])
     const none = await ask('changes', '--since', '2026-07-01T02:00:00+02:00', '--purl', 'pkg:npm/lodash')
     expect(none.out).toContain('changes since 2026-07-01T00:00:00.000Z, to')
     expect(none.out).toContain('nothing changed')

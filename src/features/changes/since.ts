@@ -12,6 +12,7 @@ import { folderOf } from '../scanners/store/generations.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { derivedVendors, isKnownEcosystem } from '../scanners/views/osv/ecosystems.ts'
 import { noIndex } from '../lookup/search.ts'
+import { findMissingNamed, whyNotAllSearched } from '../../server/lookup/missing-record.ts'
 import type { DescribedDates, UpstreamDates } from '../../base/reports/records.ts'
 import { dateInWords, datesInWords, describeDates, readUpstreamDates } from '../../server/lookup/dates.ts'
 import { counted, csvField } from '../../base/text.ts'
@@ -195,21 +196,30 @@ function testOfIndex({ config, reads, index, useIndex }: ChosenFrom, filters: Re
   if (index.missing !== null) throw new MirrorError('not_ready', noIndex(index.missing))
   needPackageIndex(config, reads, index)
   const inUse = createViewsInUse(config.data.dir, null, null)
-  return closing(inUse, () => {
+  const named = closing(inUse, () => {
     try {
       const views = inUse.current()
       useIndex(views.info.snapshot)
-      const named = [
+      return [
         ...(cve === undefined ? [] : [new Set([cve.toUpperCase(), ...views.listAliasIds(cve, '', MOST_NAMED)])]),
         ...(name === undefined ? [] : [new Set(views.listNamed(name, '', MOST_NAMED).map(({ id }) => id))]),
         ...(ecosystem === undefined ? [] : [idsIn(config, reads, views, ecosystem)]),
       ]
-      return ({ id }) => named.every((ids) => ids.has(id))
     } catch (error) {
       if (!(error instanceof MirrorError) || error.code !== 'not_ready') throw error
       throw new MirrorError('not_ready', noIndex(null), { cause: error })
     }
   })
+  const isFit = (id: string): boolean => named.every((ids) => ids.has(id))
+  if (![...(named[0] ?? [])].some((id) => isFit(id) && reads.osv.readEntry(id) !== null)) refuseMissing(reads, filters)
+  return ({ id }) => isFit(id)
+}
+
+/** Throws `not_ready` where records that are not stored may fit what no stored one does. */
+function refuseMissing(reads: Reads, { cve, ecosystem }: RecordFilters): void {
+  const missing = cve === undefined ? null : findMissingNamed(reads, cve)
+  const why = missing?.message ?? whyNotAllSearched(reads, ecosystem ?? null)
+  if (why !== null) throw new MirrorError('not_ready', `no record that is stored fits; ${why}`)
 }
 
 /** Returns the ids of the records in the view of an ecosystem. */

@@ -9,6 +9,7 @@ import { MirrorError } from '../../base/errors.ts'
 import { describeOsvScope, parseScopeText } from '../../base/domain/osv-scope.ts'
 import { SWITCHES, type SourceName, activeSources, ageSecondsOf } from '../../base/domain/sources.ts'
 import type { Reads } from '../../store/reads.ts'
+import { whyWithheld } from '../../store/runs/rejected.ts'
 import { duration, timeOf } from '../../cli/output.ts'
 
 /** A source that was read, and how old its data is. */
@@ -42,7 +43,7 @@ export interface Freshness {
   readonly used: () => readonly UsedSource[]
   /** A line for people on each of them. */
   readonly lines: () => string[]
-  /** The lines on sources that are too old, lack something, or have a newer state in quarantine. */
+  /** The lines on sources that are too old, lack something, or of which a newer state is withheld. */
   readonly warnings: () => string[]
 }
 
@@ -62,9 +63,9 @@ export function createFreshness(config: Config, reads: Reads, now: number): Fres
     const { snapshot, asOf, stale } = origin
     const ageSeconds = ageSecondsOf(Date.parse(asOf), now)
     const missing = missingOf(reads, source)
-    const quarantined = reads.quarantine.countOpen(source)
+    const withheld = whyWithheld(reads, source)
     const scope = scopeOf(reads, source)
-    const known = marksOf(config, source, { ageSeconds, quarantined, ...missing })
+    const known = marksOf(config, source, { ageSeconds, withheld, ...missing })
     found.set(source, {
       used: {
         name: source,
@@ -124,20 +125,19 @@ function isOff(config: Config, source: SourceName): source is keyof typeof SWITC
 
 /**
  * Returns what people must know of a source beside its date: that it is older than its policy, whatever `staleAction` does
- * then, that something of it is missing, and that a newer state of it waits for a decision.
+ * then, that something of it is missing, and that a newer state of it is withheld.
  */
-export function marksOf(config: Config, source: SourceName, { ageSeconds, quarantined, ...missing }: Known): string[] {
+export function marksOf(config: Config, source: SourceName, { ageSeconds, withheld, ...missing }: Known): string[] {
   const over = describeOverAge(config, source, ageSeconds)
-  const waiting = 'a newer state is quarantined: "patchmirror approve" or "reject" decides'
-  const marks = [over, describeMissing(source, missing), quarantined === 0 ? null : waiting]
+  const marks = [over, describeMissing(source, missing), withheld]
   return marks.filter((mark) => mark !== null)
 }
 
 /** What is known of a source beside its date. */
 interface Known extends MissingParts {
   readonly ageSeconds: number | null
-  /** Newer states that wait for a decision. */
-  readonly quarantined: number
+  /** Why a newer state is not published (`whyWithheld`); null: nothing of that is known. */
+  readonly withheld: string | null
 }
 
 function freshnessLine({ name, snapshot, asOf, ageSeconds }: UsedSource, marks: readonly string[]): string {

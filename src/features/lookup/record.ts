@@ -15,6 +15,7 @@ import { readOrigin } from '../../server/http/origin.ts'
 import { describeAffected, describeSeverity } from '../../server/lookup/affected.ts'
 import { datesInWords } from '../../server/lookup/dates.ts'
 import { type KnownRecordTags, JUDGED_BEFORE, foundPackage, tagsThatHaveIt } from '../../server/lookup/record-tags.ts'
+import { type RemovedRecord, removedTagsWords, removedWords } from '../../server/lookup/removed-records.ts'
 import { type Fields, eachObject, fieldsOf, isObject, jsonTextOf } from '../../base/json/objects.ts'
 import { clip, counted } from '../../base/text.ts'
 import type { Config } from '../../config/schema.ts'
@@ -35,6 +36,8 @@ interface FoundRecord {
   readonly id: string
   /** The other id by which it was found. */
   readonly alias?: string
+  /** Records with this other id that upstream removed. */
+  readonly removed?: readonly RemovedRecord[]
   readonly stored: NonNullable<ReturnType<Reads['osv']['readRecord']>>
   /** Null: it is not shown. */
   readonly content: Fields | null
@@ -87,10 +90,11 @@ function damagedRecord(id: string): Error {
 
 /** Returns the answer about a record. */
 export function recordAnswer(found: FoundRecord, extent: RecordExtent): Answer {
-  const { id, alias, content, dates, tags } = found
+  const { id, alias, removed = [], content, dates, tags } = found
   return {
     title: alias === undefined ? id : `${id}, which names ${alias}`,
     parts: [
+      ...removedNotices(removed),
       ...(content === null ? [NOT_SHOWN] : contentParts(content, extent)),
       storedFacts(found, extent.more),
       ...datesFacts(dates),
@@ -108,6 +112,13 @@ export function removedRecordAnswer(more: RecordContext, id: string, removedAt: 
     title: id,
     parts: [REMOVED, { kind: 'facts', rows: [removed] }, ...datesFacts(dates), historyTable(more, id)],
   }
+}
+
+/** Says that records about the same were removed upstream; nothing where none was. */
+export function removedNotices(removed: readonly RemovedRecord[]): Part[] {
+  if (removed.length === 0) return []
+  const title = 'upstream removed records about it'
+  return [{ kind: 'notice', level: 'warning', title, text: removedWords(removed) }]
 }
 
 const REMOVED: Part = {
@@ -251,7 +262,8 @@ export function datesFacts(dates: RecordDates | null): Facts[] {
 export function tagsPart(found: KnownRecordTags | string, most: number): Part {
   if (typeof found === 'string')
     return { kind: 'notice', level: 'note', title: 'the mirrored tags with it are not known', text: found }
-  const { tags, isCurrent } = found
+  const { tags, isCurrent, removed = [] } = found
+  const gone = removed.length === 0 ? [] : [removedTagsWords(removed)]
   const rows = tags
     .slice(0, most)
     .map((one) => [
@@ -264,7 +276,7 @@ export function tagsPart(found: KnownRecordTags | string, most: number): Part {
   return {
     kind: 'table',
     title: 'mirrored tags with it',
-    notes: [...(tags.length === 0 ? [] : [words]), ...(isCurrent ? [] : [JUDGED_BEFORE])],
+    notes: [...(tags.length === 0 ? [] : [words]), ...gone, ...(isCurrent ? [] : [JUDGED_BEFORE])],
     columns: ['tag', 'package', 'version', 'with a fix'],
     rows,
     of: tags.length,

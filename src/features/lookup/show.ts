@@ -2,7 +2,8 @@ import { terminalLines } from '../../answers/terminal.ts'
 import { whyOutOfScope } from '../../server/feeds/osv.ts'
 import { dateInWords, datesInWords, describeDates } from '../../server/lookup/dates.ts'
 import { findMissingRecord, whyNotAllSearched } from '../../server/lookup/missing-record.ts'
-import { readRecordTags, readRecordsTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
+import { readRecordsTags, recordTagsMessage } from '../../server/lookup/record-tags.ts'
+import { findRemovedAbout, removedWords } from '../../server/lookup/removed-records.ts'
 import {
   MOST_TAGS,
   TAGS,
@@ -23,7 +24,7 @@ import { upstreamJson } from '../../cli/context.ts'
 import { tagsTable } from './list-answers.ts'
 import { type LookupOptions } from './open.ts'
 import { type LookupResult, type LookupCall, limitOf, runLookup } from './snapshot.ts'
-import { readStoredRecord, recordAnswer, recordContent, tagsPart } from './record.ts'
+import { readStoredRecord, recordAnswer, recordContent, removedNotices, tagsPart } from './record.ts'
 import { findRecords, noIndex, searchCommand, searchResult } from './search.ts'
 import { readArtifacts, tagAnswer } from './tag.ts'
 
@@ -71,11 +72,21 @@ function recordOf(stored: LookupCall, name: string, limit: number): LookupResult
 function withTags(stored: LookupCall, alias: string, limit: number, found: LookupResult): LookupResult {
   const ids = stored.views((views) => views.listAliasIds(alias, '', MOST_IDS + 1)) ?? []
   const asked = ids.slice(0, MOST_IDS)
-  const tags = readRecordsTags(stored.config, stored.reads, asked, () => void stored.use('catalog'))
+  const removed = findRemovedAbout(stored.reads, alias)
+  const tags = readRecordsTags(stored.config, stored.reads, asked, () => void stored.use('catalog'), removed)
   const left =
     asked.length === ids.length ? [] : [`by the first ${MOST_IDS} records alone; the others are not asked for`]
   const shown = stored.isExpected('catalog') ? ['', ...terminalLines({ parts: [tagsPart(tags, limit)] })] : []
-  return { json: { ...found.json, ...recordTagsMessage(tags) }, lines: [...found.lines, ...shown, ...left] }
+  const notices = removed.length === 0 ? [] : ['', ...terminalLines({ parts: removedNotices(removed) })]
+  return {
+    json: { ...found.json, ...removedMessage(removed), ...recordTagsMessage(tags) },
+    lines: [...found.lines, ...notices, ...shown, ...left],
+  }
+}
+
+/** Names what upstream removed in the JSON; nothing where it removed none. */
+function removedMessage(removed: ReturnType<typeof findRemovedAbout>): object {
+  return removed.length === 0 ? {} : { removedRecords: removed }
 }
 
 /** Returns a stored record. `alias`: the other id by which it was found. */
@@ -86,9 +97,10 @@ function recordFinding(stored: LookupCall, id: string, limit: number, alias?: st
   if (content === null)
     throw new MirrorError('corrupt', `the record ${id} is no JSON object; its bytes are served as upstream has them`)
   const dates = stored.reads.dates.readDates(id)
-  const tags = readRecordTags(stored.config, stored.reads, id, () => void stored.use('catalog'))
+  const removed = alias === undefined ? [] : findRemovedAbout(stored.reads, alias)
+  const tags = readRecordsTags(stored.config, stored.reads, [id], () => void stored.use('catalog'), removed)
   const shownTags = stored.isExpected('catalog') ? tags : null
-  const found = { id, ...(alias !== undefined && { alias }), stored: row, content, dates, tags: shownTags }
+  const found = { id, ...(alias !== undefined && { alias }), removed, stored: row, content, dates, tags: shownTags }
   const extent = { at: 0, packages: limit, references: limit, ids: MOST_IDS, tags: limit, more: null }
   return {
     json: {
@@ -98,6 +110,7 @@ function recordFinding(stored: LookupCall, id: string, limit: number, alias?: st
       sha256: row.sha256.toString('hex'),
       lastModified: toIso(row.changed * 1000),
       dates: dates && describeDates(dates),
+      ...removedMessage(removed),
       ...recordTagsMessage(tags),
       record: upstreamJson(jsonTextOf(contentOf(row.body, row.size))),
     },
@@ -183,9 +196,11 @@ function refuseMissing(
   const index = stored.views(() => true) === null ? noIndex(stored.noViews) : null
   const scope = isImage ? null : whyNotAllSearched(stored.reads, null)
   const why = index ?? stored.oldIndex() ?? scope
-  if (why !== null) throw new MirrorError('not_ready', `${what} of this mirror is named ${text}; ${why}`)
+  const gone = findRemovedAbout(stored.reads, text)
+  const named = `${what} of this mirror is named ${text}${gone.length === 0 ? '' : `; upstream removed ${removedWords(gone)}`}`
+  if (why !== null) throw new MirrorError('not_ready', `${named}; ${why}`)
   const similar = findRecordIds(osv, text, 3)
   const next =
     similar.length === 0 ? '' : `; ids that begin with it: ${similar.map((id) => JSON.stringify(id)).join(', ')}`
-  throw new MirrorError('not_found', `not found: ${what} of this mirror is named ${text}${next}`)
+  throw new MirrorError('not_found', `not found: ${named}${next}`)
 }

@@ -9,6 +9,7 @@ import { toIso } from '../../base/time.ts'
 import { activeSources, ageSecondsOf } from '../../base/domain/sources.ts'
 import { type ScopeSettings, describeOsvScope, parseScopeText, takesAllOf } from '../../base/domain/osv-scope.ts'
 import type { openShortReads } from '../../store/reads.ts'
+import { whyWithheld } from '../../store/runs/rejected.ts'
 import type { Views } from '../scanners/store/reads.ts'
 import { createByteLimit, judgeComponents } from './judging/judge.ts'
 import { judgeSourceOf } from './judging/package-source.ts'
@@ -217,6 +218,7 @@ function snapshotOf(config: Config, { reads }: ShortReads, info: Views['info'], 
     ageSeconds: ageSecondsOf(Date.parse(asOf), now),
     stale: stale?.limit ?? null,
     quarantined: reads.quarantine.countOpen('osv'),
+    withheld: whyWithheld(reads, 'osv'),
     ...missingOf(reads, 'osv', info.snapshot),
     scope: scope === null ? null : describeOsvScope(scope),
   }

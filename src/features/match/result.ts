@@ -32,6 +32,8 @@ export interface MatchSnapshot extends MissingParts {
   readonly stale: string | null
   /** Newer states of upstream that wait for a decision (`patchmirror approve`, `reject`). */
   readonly quarantined: number
+  /** Why a newer state of upstream is not published: it waits for a decision, or was rejected; null: nothing of that is known. */
+  readonly withheld: string | null
   /** The scope of the mirror in words; null: it has all records of upstream. */
   readonly scope: string | null
 }

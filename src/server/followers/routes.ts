@@ -24,6 +24,7 @@ import type { ReadingThread } from '../reading/thread.ts'
 import { rawTarget, readTarget } from '../http/request-target.ts'
 import { describeDates, readUpstreamDates } from '../lookup/dates.ts'
 import { findMissingRecord } from '../lookup/missing-record.ts'
+import { isOnMirror } from '../../store/dates/reads.ts'
 
 /** Bounds of the stream of events; the defaults when not given. */
 type EventBounds = Pick<EventsOptions, 'heartbeatMs' | 'maxListeners'>
@@ -154,6 +155,7 @@ interface RecordParts {
 /** Sources that the findings of tags are made of. */
 const TAGS_OF = ['osv', 'catalog'] as const
 const WITHOUT_KEY = 'tags are shown to clients with a local key'
+const NOT_HERE = 'this record is not on the mirror any more: tags are not judged by it'
 
 /**
  * Answers `/-/records/{id}`: since when a record is known here, also of a removed one, and the dates that the record itself
@@ -186,7 +188,9 @@ function sendRecordDates(
       if (origin !== null) refuseStale(origin)
     }
   }
-  const found = denied === null ? readRecordTags(config, reads, id, refuseOld) : WITHOUT_KEY
+  const known = (): ReturnType<typeof readRecordTags> =>
+    isOnMirror(dates) ? readRecordTags(config, reads, id, refuseOld) : NOT_HERE
+  const found = denied === null ? known() : WITHOUT_KEY
   const more = { upstream: readUpstreamDates(reads, id), ...age, ...recordTagsMessage(found) }
   const answer: RecordAnswer = { ...describeDates(dates), ...more }
   const body = Buffer.from(JSON.stringify(answer))

@@ -6,6 +6,7 @@ import type { FindingsReads } from '../../store/findings/reads.ts'
 import type { RecordTags } from '../../store/findings/record-tags.ts'
 import { type JudgingSettings, notJudgedYet, whyNoTags } from '../../store/findings/words.ts'
 import type { Reads } from '../../store/reads.ts'
+import { type RemovedRecord, removedTagsWords } from './removed-records.ts'
 
 /** The settings that decide whether tags are judged, and where. */
 export interface RecordTagsSettings extends JudgingSettings {
@@ -18,6 +19,8 @@ export interface KnownRecordTags extends RecordTags {
   readonly counts: { readonly tags: number; readonly judged: number }
   /** Whether they were judged by the records and tags that are served; false: by earlier ones, or without what is damaged. */
   readonly isCurrent: boolean
+  /** Records about the same that upstream removed: tags are not judged by them; absent: none was looked for. */
+  readonly removed?: readonly RemovedRecord[]
 }
 
 /**
@@ -48,12 +51,16 @@ export function readRecordTags(
   return found ?? notJudgedYet(null)
 }
 
-/** Reads the mirrored tags with one or more of the records, as `readRecordTags` does for one. */
+/**
+ * Reads the mirrored tags with one or more of the records, as `readRecordTags` does for one. `removed`: those about the same that
+ * upstream removed: where no tag has another, none is said to have none.
+ */
 export function readRecordsTags(
   config: RecordTagsSettings,
   reads: Pick<Reads, 'snapshots'>,
   records: readonly string[],
   refuseOld: () => void,
+  removed: readonly RemovedRecord[],
 ): KnownRecordTags | string {
   const known: KnownRecordTags[] = []
   for (const record of records) {
@@ -62,7 +69,9 @@ export function readRecordsTags(
     known.push(found)
   }
   const [first, ...others] = known
-  return first === undefined ? 'no record is named' : joined(first, others)
+  if (first === undefined) return removed.length === 0 ? 'no record is named' : removedTagsWords(removed)
+  const all = { ...joined(first, others), removed }
+  return all.tagCount === 0 && removed.length > 0 ? removedTagsWords(removed) : all
 }
 
 /** Joins what is known of several records: a tag that has the same package by two of them is one row. */

@@ -83,7 +83,7 @@ const ENTRY = 'id, modified, crc32, size, as_of AS asOf'
 
 /** Creates reads of OSV records; usable on any connection. */
 export function createOsvReader(db: Db) {
-  const { one } = queries(db)
+  const { one, all } = queries(db)
   const contents = prepareContents(db)
   const sums = db
     .prepare<[], [string, number, number, Buffer, Buffer | null, string, number | null]>(
@@ -136,6 +136,12 @@ export function createOsvReader(db: Db) {
     /** UTF-8 bytes of all ids together: determines the size of a central directory. */
     sumIdBytes: (): number => idBytes.get() ?? 0,
     readTombstone: one<[id: string], Tombstone>('SELECT id, removed_at AS removedAt FROM osv_tombstone WHERE id = ?'),
+    /** Records that were removed and are not stored again, the newest first. */
+    listTombstones: all<[limit: number], Tombstone>(
+      `SELECT id, removed_at AS removedAt FROM osv_tombstone
+       WHERE NOT EXISTS (SELECT 1 FROM osv_record WHERE osv_record.id = osv_tombstone.id)
+       ORDER BY removed_at DESC, id LIMIT ?`,
+    ),
     /** Stored records whose bytes may differ from upstream's, though their `modified` is the listed one. */
     listSuspectIds: (): string[] => suspect.all(),
     readArchive: one<[], ArchiveInfo>('SELECT file, size, crc32c, sha256, changed FROM osv_archive'),

@@ -36,6 +36,17 @@ export function findDoubtful({ runs }: Pick<RefusalReads, 'runs'>, source: Sourc
   return runs.readLatestDoubtful(source, now - 24 * 3_600_000)
 }
 
+/**
+ * Returns why a newer state of a source is not published that upstream offers: it waits for a decision, or was rejected and is
+ * still offered; null: nothing of that is known.
+ */
+export function whyWithheld(reads: RefusalReads, source: SourceName): string | null {
+  if (reads.quarantine.countOpen(source) > 0)
+    return 'a newer state is quarantined: "patchmirror approve" or "reject" decides'
+  const rejected = findRejected(reads, source)
+  return rejected === null ? null : `a newer state is rejected (run ${rejected.runId}): ${heldBack(rejected)}`
+}
+
 /** Says what a rejected change holds back; of the feeds that is one document alone. */
 export function heldBack({ source, path }: Pick<Refusal, 'source' | 'path'>): string {
   const what = source === 'feeds' ? `nothing newer of ${path}` : 'nothing newer'

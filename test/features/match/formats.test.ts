@@ -65,6 +65,7 @@ const RESULT: MatchResult = {
     ageSeconds: 1,
     stale: null,
     quarantined: 0,
+    withheld: null,
     scope: null,
     partial: false,
     missing: 0,

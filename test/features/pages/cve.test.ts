@@ -114,6 +114,22 @@ test('records are found by their own id and by another id of theirs', async () =
   expect(found).toContain('/-/ui/cve?id=CVE-2026-1000')
 })
 
+test('a record that upstream removed is named on the page of its CVE', async () => {
+  const record = (id: string, aliases: string[]) => JSON.stringify({ id, aliases, modified: '2026-01-01T00:00:00Z' })
+  const served = await serve(
+    (store) => {
+      const kept = { 'GHSA-1': record('GHSA-1', ['CVE-2026-1000']) }
+      store.publishOsv({ ...kept, 'GHSA-2': record('GHSA-2', ['CVE-2026-1000', 'CVE-2026-1001']) })
+      store.publishOsv(kept)
+    },
+    { people: (config) => createWeb({ config, version: '1' }) },
+  )
+  for (const id of ['CVE-2026-1000', 'CVE-2026-1001']) {
+    const text = textOf((await served.get(`/-/ui/cve?id=${id}`, { authorization: '' })).body.toString())
+    expect(text).toMatch(/Upstream removed records about it GHSA-2 at 2[-\d]+ [\d:]+ UTC, as of the change log/)
+  }
+})
+
 test('the packages that the records of a CVE name, and what fixes them, are in its table', async () => {
   const affected = (ecosystem: string, ...fixed: string[]) => ({
     package: { ecosystem, name: 'curl' },

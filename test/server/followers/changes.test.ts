@@ -54,7 +54,8 @@ test('/-/records/{id} has the dates of a record, also of a removed one', async (
   const at = (ms: number) => ({ at: iso(ms), exact: true })
   const none = { fixSeen: null, removedAt: null, returnedAt: null, upstream: null }
   expect(await dates('a')).toMatchObject({ id: 'a', state: 'present', ...none, firstSeen: at(0), changed: at(1000) })
-  expect(await dates('b')).toMatchObject({ state: 'removed', removedAt: iso(2000), returnedAt: null })
+  const tags = { count: null, notShown: expect.stringContaining('not on the mirror any more') as string }
+  expect(await dates('b')).toMatchObject({ state: 'removed', removedAt: iso(2000), returnedAt: null, tags })
   expect(await dates('%63')).toMatchObject({ id: 'c', state: 'present', removedAt: iso(1000), returnedAt: iso(2000) })
   served.store.publishOsv({ z: '{"published":"2020-01-01","modified":7,"fixed":"1"}' }, FILLED_AT + 3000)
   await serving(served)

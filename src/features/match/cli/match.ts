@@ -360,5 +360,5 @@ function vexLine(
   const said = `vex: ${what}, snapshot ${snapshot?.slice(0, 12)}, as of ${timeOf(at)}`
   const ageSeconds = ageSecondsOf(at, now)
   const vexMarks = missing === 0 ? [] : [describeMissingVex(missing)]
-  return [said, ...vexMarks, ...marksOf(config, 'catalog', { ageSeconds, quarantined: 0, ...WHOLE })].join('; ')
+  return [said, ...vexMarks, ...marksOf(config, 'catalog', { ageSeconds, withheld: null, ...WHOLE })].join('; ')
 }

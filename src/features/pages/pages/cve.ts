@@ -18,11 +18,12 @@ import { whyOutOfScope } from '../../../server/feeds/osv.ts'
 import { findMissingNamed, whyNotAllSearched } from '../../../server/lookup/missing-record.ts'
 import { describeAffected } from '../../../server/lookup/affected.ts'
 import { readRecordsTags } from '../../../server/lookup/record-tags.ts'
+import { type RemovedRecord, findRemovedAbout } from '../../../server/lookup/removed-records.ts'
 import { type VexDocument, tagsBelieving } from '../../../store/catalog/vex.ts'
 import { contentOf } from '../../../store/database/gzip.ts'
 import type { Reads } from '../../../store/reads.ts'
 import { patchesTable } from '../../lookup/list-answers.ts'
-import { tagsPart } from '../../lookup/record.ts'
+import { removedNotices, tagsPart } from '../../lookup/record.ts'
 import type { FoundRecord } from '../../lookup/search.ts'
 import type { Block } from '../blocks.ts'
 import { link } from '../../../answers/cells.ts'
@@ -54,10 +55,12 @@ export function loadCve(call: PageCall): PageView {
 interface FoundByCve {
   readonly own: readonly FoundRecord[]
   readonly others: readonly FoundRecord[] | null
+  /** Those that upstream removed. */
+  readonly removed: readonly RemovedRecord[]
 }
 
 function recordsOf({ reads, views }: PageCall, id: string): FoundByCve {
-  if (reads.snapshots.readSnapshot('osv') === null) return { own: [], others: null }
+  if (reads.snapshots.readSnapshot('osv') === null) return { own: [], others: null, removed: [] }
   const found = (by: FoundRecord['by']) => (name: string) => {
     return { id: name, modified: reads.osv.readEntry(name)?.modified ?? null, by }
   }
@@ -66,17 +69,21 @@ function recordsOf({ reads, views }: PageCall, id: string): FoundByCve {
   return {
     own: own.map(found('id')),
     others: others === null ? null : others.filter((one) => !own.includes(one)).map(found('other id')),
+    removed: findRemovedAbout(reads, id),
   }
 }
 
-function recordBlocks(call: PageCall, id: string, { own, others }: FoundByCve): Block[] {
+function recordBlocks(call: PageCall, id: string, { own, others, removed }: FoundByCve): Block[] {
   const records = [...own, ...(others ?? [])].slice(0, MOST.records)
   const notSearched = others === null ? NO_INDEX : whyNotAllSearched(call.reads, null)
   const missing = records.length > 0 ? null : (whyNoRecord(call, id) ?? notSearched)
-  if (missing !== null) return answerBlocks(call, { parts: [notKnown('records', missing)] })
+  const gone = removedNotices(removed)
+  if (missing !== null) return answerBlocks(call, { parts: [...gone, notKnown('records', missing)] })
   const notes = whyFewer({ own, others })
   const said = records.map((one) => ({ ...one, ...saidBy(call.reads, one.id) }))
-  return answerBlocks(call, { parts: [...summaryParts(said), recordsTable(said, [...notes, ...unreadNotes(said)])] })
+  return answerBlocks(call, {
+    parts: [...gone, ...summaryParts(said), recordsTable(said, [...notes, ...unreadNotes(said)])],
+  })
 }
 
 /** What a record says of the vulnerability. */
@@ -183,7 +190,7 @@ function recordsTable(records: readonly (FoundRecord & Said)[], notes: readonly 
 }
 
 /** Returns why there may be more records than are looked at. */
-function whyFewer({ own, others }: FoundByCve): string[] {
+function whyFewer({ own, others }: Omit<FoundByCve, 'removed'>): string[] {
   if (others === null) return [NO_INDEX]
   return own.length + others.length > MOST.records
     ? [`more than ${MOST.records} records name it: the search shows all`]
@@ -312,13 +319,14 @@ function findVex(reads: VexReads, id: string): FoundVex {
 
 /** The mirrored tags with one of the records among their findings: of records that are not known here nothing is said. */
 function tagPart({ config, reads, refuseOld }: PageCall, records: FoundByCve): Part {
-  const { own, others } = records
+  const { own, others, removed } = records
   const ids = [...own, ...(others ?? [])].slice(0, MOST.records).map(({ id }) => id)
-  if (ids.length === 0) return notKnown('mirrored tags with it', 'findings are made of records, and none is known here')
+  if (ids.length === 0 && removed.length === 0)
+    return notKnown('mirrored tags with it', 'findings are made of records, and none is known here')
   const refuse = (): void => {
     for (const source of ['osv', 'catalog'] as const) refuseOld(source)
   }
-  const part = tagsPart(readRecordsTags(config, reads, ids, refuse), MOST.tags)
+  const part = tagsPart(readRecordsTags(config, reads, ids, refuse, removed), MOST.tags)
   const of = `by ${counted(ids.length, 'record', 'records')} that this page names`
   return part.kind === 'table' ? { ...part, notes: [of, ...whyFewer(records), ...(part.notes ?? [])] } : part
 }

@@ -100,7 +100,7 @@ function stateOf(source: SourceStatus, isFirst: boolean, isOld: boolean): readon
   return [source.state === 'complete' ? completeWords(source) : words, isOld ? 'bad' : tone]
 }
 
-/** What was imported is as complete as the mirror that it comes from, which may have held back what upstream listed. */
+/** What was imported is as complete as the mirror that it comes from, which may lack what upstream listed. */
 function completeWords({ name, scope, scopeChanged, lastRun }: SourceStatus): string {
   if (lastRun?.kind === 'import') return IMPORTED
   return scopeChanged === null && (scope !== null || name === 'catalog') ? IN_SCOPE : STATES.complete[0]

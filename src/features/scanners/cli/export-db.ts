@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { MirrorError } from '../../../base/errors.ts'
+import { whyWithheld } from '../../../store/runs/rejected.ts'
 import { type Views, openViews } from '../store/reads.ts'
 import { generationDir, readCurrentViews } from '../store/generations.ts'
 import { DATABASE_KINDS, type ExportDbReport, exportDb } from '../views/export-db.ts'
@@ -55,20 +56,18 @@ function refuseOld(config: Config): void {
   })
 }
 
-/** What a scan against the databases does not know: records that are missing, out of scope, or in quarantine. */
+/** What a scan against the databases does not know: records that are missing, out of scope, or withheld. */
 function doubtsOf({ data }: Config, snapshot: string): string[] {
   const doubts = withReads(data.dir, (reads) => {
     const scope = parseScopeText(reads.snapshots.readSnapshot('osv')?.scope ?? null)
     return [
       describeMissing('osv', missingOf(reads, 'osv', snapshot)),
       scope === null ? null : `the mirror has only a part of the records: ${describeOsvScope(scope)}`,
-      reads.quarantine.countOpen('osv') === 0 ? null : WAITING,
+      whyWithheld(reads, 'osv'),
     ]
   })
   return (doubts ?? []).filter((doubt) => doubt !== null)
 }
-
-const WAITING = 'a newer state of the records is quarantined: "patchmirror approve" or "reject" decides'
 
 /** Makes the views of the newest snapshot. Waits for another process that makes them just now, as a daemon does after a sync. */
 export async function makeViews(dataDir: string, vendors: readonly string[], rebuild: boolean): Promise<void> {
