@@ -147,7 +147,8 @@ test('an unknown digest is 404, and VEX that is missing or cannot be read is sai
   await publish([null, openVex({ cve: 'CVE-2', products: [{ '@id': ZLIB }], status: 'fixed' })])
   ask.look()
   const missing = await ask(`/-/vex/${D}`)
-  expect([missing.status, missing.body.toString()]).toEqual([503, expect.stringContaining('could not be fetched')])
+  const tried = /could not be fetched.*; every sync tries again/
+  expect([missing.status, missing.body.toString()]).toEqual([503, expect.stringMatching(tried)])
   const env = { PATCHMIRROR_DATA_DIR: bench.dir }
   expect((await run(['vex', D], env, bench.dir)).code).toBe(3)
   expect((await run(['vex', digestOf('9')], env, bench.dir)).code).toBe(1)
@@ -157,6 +158,19 @@ test('an unknown digest is 404, and VEX that is missing or cannot be read is sai
   await bench.store.exclusive(() => bench.store.catalog.invalidate({ answers: [], lists: [], documents }))
   const damaged = await run(['vex', digestOf('9')], env, bench.dir)
   expect([damaged.code, damaged.err]).toEqual([3, expect.stringContaining('which cannot be read, may name it')])
+})
+
+test('of a tag that is not in scope it is not said that a sync tries to get its VEX', async () => {
+  const bench = await catalogBench(
+    { images: 2, tags: 4, avrs: 0, packages: 1, tickets: 1 },
+    { env: { PATCHMIRROR_CATALOG_SCOPE: 'subscribed', PATCHMIRROR_CATALOG_PATTERNS: '!image:*' } },
+  )
+  const [tag = ''] = bench.sandbox.service.ids('tags')
+  bench.sandbox.service.change('tags', tag, { digest: D })
+  await bench.run('catalog')
+  const { code, err } = await run(['vex', D], { PATCHMIRROR_DATA_DIR: bench.dir }, bench.dir)
+  expect([code, err]).toEqual([3, expect.stringContaining('it is not in scope (catalog.scope), or no sync has asked')])
+  expect(err).not.toContain('tries again')
 })
 
 test('the digest of an index leads to its platforms, each under its own digest, and a platform to its index', async () => {

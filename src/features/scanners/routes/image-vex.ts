@@ -131,6 +131,11 @@ const NO_NAMES = { repository: null, tag: null, digest: null, arch: null }
 /** What a gap of a document begins with. */
 const UNREAD = 'the document '
 
+/** Said of what a sync asks for. */
+const TRIED = '; every sync tries again'
+/** Said of a tag of which nothing was asked for. */
+const NOT_ASKED = 'nothing of this tag is mirrored: it is not in scope (catalog.scope), or no sync has asked for it yet'
+
 /** Returns what is known to be missing of the VEX of an image. */
 function gapsOf(catalog: Reads['catalog'], { tags }: AskedImage, unread: readonly string[]): string[] {
   const gaps = unread.map((digest) => `${UNREAD}${digest.slice(0, 12)}, which cannot be read, may name it`)
@@ -140,10 +145,11 @@ function gapsOf(catalog: Reads['catalog'], { tags }: AskedImage, unread: readonl
     const missing = catalog.readMissingPath(path)
     const answer = catalog.readAnswer(path)
     if (missing !== null)
-      gaps.push(`${path} could not be fetched${missing.reason === null ? '' : `: ${missing.reason}`}`)
-    else if (answer === null) gaps.push(`${path} is not mirrored yet, or not in scope`)
+      gaps.push(`${path} could not be fetched${missing.reason === null ? '' : `: ${missing.reason}`}${TRIED}`)
+    else if (answer === null)
+      gaps.push(catalog.hasAnswers(`tags/${id}`) ? `${path} is not fetched yet${TRIED}` : `${path}: ${NOT_ASKED}`)
     else if (!isNone(answer) && answer.links.some(({ digest }) => catalog.readDocument(digest) === null))
-      gaps.push(`a document of ${path} is not stored`)
+      gaps.push(`a document of ${path} is not stored${TRIED}`)
   }
   const [, list] = incompleteFields(catalog.whyIncomplete(TAGS))
   return list === undefined ? gaps : [...gaps, `the list of tags may lack some: ${list}`]
@@ -170,7 +176,6 @@ function refuse(
     )
   }
   const [gap] = gaps
-  if (gap !== undefined)
-    throw new MirrorError('not_ready', `the VEX of ${digest} is not mirrored: ${gap}; every sync tries again`)
+  if (gap !== undefined) throw new MirrorError('not_ready', `the VEX of ${digest} is not mirrored: ${gap}`)
   if (!isStated) throw new MirrorError('not_found', `the service has no VEX of ${digest}, as of the last sync`)
 }
