@@ -153,7 +153,9 @@ describe('a daemon that receives webhooks', () => {
       })
       expect(lines.join('')).toContain('no secret is configured')
       expect((await deliver(port)).status).toBe(503)
-      expect(JSON.parse(await get(port, '/-/status'))).toMatchObject({ webhooks: { state: 'off', secrets: 0 } })
+      expect(JSON.parse(await get(port, '/-/status'))).toMatchObject({
+        webhooks: { state: 'off', secrets: 0, lastRefusedReason: 'no_secret' },
+      })
       const stop = new AbortController()
       onTestFinished(() => stop.abort())
       const answer = await fetch(`http://127.0.0.1:${port}/-/events`, {

@@ -1,7 +1,10 @@
 import type { Config } from '../../config/schema.ts'
 import { counted, nounOf } from '../../base/text.ts'
+import { toIso } from '../../base/time.ts'
+import { withInbox } from '../../cli/webhooks/inbox-rows.ts'
 import { openReader } from '../../store/database/open.ts'
 import { createReads } from '../../store/reads.ts'
+import { createInboxReports } from '../../store/webhooks/inbox-reports.ts'
 import { statusOf } from '../../upstream/http/errors.ts'
 import { type Item, webhooksApi } from '../../upstream/service-api.ts'
 import { itemIdOf } from '../../upstream/service-answer.ts'
@@ -52,8 +55,9 @@ const DEAD = /^(disabled|inactive|paused|suspended|revoked|deleted|expired)$/i
 
 async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe): Promise<Finding> {
   const secrets = world.readSecrets(config)
-  if (secrets.length === 0) return skipped('no webhook secret is stored: events are not received')
-  if (!probe.upstream.has('settings')) return skipped('without a credential the subscription cannot be looked up')
+  const isListed = probe.upstream.has('settings')
+  if (secrets.length === 0) return isListed ? withoutSecret(world, config, probe) : skipped(NO_SECRET)
+  if (!isListed) return skipped('without a credential the subscription cannot be looked up')
   const register = 'Register again: "patchmirror webhooks register".'
   const items = await listWebhooks(world, config, probe)
   if (items === null) return skipped('this deployment cannot list webhook subscriptions')
@@ -79,6 +83,25 @@ async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe):
       `Switch it on in the platform, or replace it: "patchmirror webhooks rotate ID".`,
     )
   return fine(`the service has ${counted(items.length, 'webhook subscription')}, those of this mirror included`)
+}
+
+const NO_SECRET = 'no webhook secret is stored: events are not received'
+
+/** Secrets may be lost: subscriptions tell it from a mirror that never had any, where it received deliveries as well. */
+async function withoutSecret(world: DoctorWorld, config: Config, probe: ServiceProbe): Promise<Finding> {
+  const last = lastDelivery(config, world.now())
+  const items = last === null ? null : await listWebhooks(world, config, probe)
+  if (last === null || items === null || items.length === 0) return skipped(NO_SECRET)
+  const ids = items.map((item) => String(itemIdOf(item))).join(', ')
+  return warning(
+    `no webhook secret is stored, so deliveries are refused; one was taken ${toIso(last)}, and the service has ${counted(items.length, 'webhook subscription')} (${ids})`,
+    'If one of them is of this mirror, give it a new secret: "patchmirror webhooks rotate ID".',
+  )
+}
+
+/** When the newest delivery that is stored was received, Unix milliseconds; null: none is. */
+function lastDelivery(config: Config, now: number): number | null {
+  return withInbox(config, null, (db) => createInboxReports(db).announcedSince(now).lastAt)
 }
 
 function isDead(item: Item): boolean {

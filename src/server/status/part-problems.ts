@@ -122,6 +122,7 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
     )
   }
   if (isSignatureRefused(webhooks)) found.push(refusedProblem(webhooks))
+  if (state === 'off' && webhooks.lastRefusedReason === 'no_secret') found.push(noSecretProblem(webhooks))
   const dead = counts?.dead ?? 0
   if (dead > 0) {
     const text = `${counted(dead, 'delivery was', 'deliveries were')} given up`
@@ -142,6 +143,18 @@ function refusedProblem({ lastRefusedAt: since }: WebhooksReport): MirrorProblem
     detail: 'No secret that is valid here gives it: the secret is not that of the subscription, or a stranger sent it.',
     since,
     effect: 'what it announced is found by the scheduled syncs',
+    advice,
+  })
+}
+
+/** A mirror that lost its secrets refuses what it took before: the deliveries that come tell it from one that never had any. */
+function noSecretProblem({ lastRefusedAt: since, lastReceivedAt }: WebhooksReport): MirrorProblem {
+  const before = lastReceivedAt === null ? '' : ` The last one was taken ${lastReceivedAt}.`
+  const advice = ['patchmirror webhooks list', 'patchmirror webhooks rotate ID']
+  return problem('webhooks', 'warning', 'Webhooks', 'deliveries are refused: no secret is stored here', {
+    detail: `They are answered with 503.${before} A new secret for the subscription is needed, or a stranger sent them.`,
+    since,
+    effect: 'what they announce is found by the scheduled syncs',
     advice,
   })
 }

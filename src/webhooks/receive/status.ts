@@ -50,7 +50,8 @@ function createLast(now: () => number) {
       if (['new', 'altered', 'duplicate', 'ignored'].includes(outcome)) received = now()
       else if (reason === 'method')
         return // no delivery: the address was requested with another method
-      else if (outcome === 'unauthorized' || outcome === 'refused') refused = { at: now(), reason }
+      else if (outcome === 'unauthorized' || outcome === 'refused' || reason === 'no_secret')
+        refused = { at: now(), reason }
     },
     /** What is remembered from before the start. */
     seed: (at: number | null): void => void (received ??= at),

@@ -43,6 +43,15 @@ beforeAll(async () => {
 })
 afterAll(() => sandbox.close())
 
+/** Stores a delivery that was taken. */
+function keepDelivery({ dir }: Mirror, state: 'dead' | 'done'): void {
+  const db = openInbox(dir)
+  const about = { endpoint: 'webhooks', webhookId: 'msg_1', type: 'tag.published', dialect: 'standard', secret: 'a' }
+  const row = { ...about, target: null, state, receivedAt: 1, storedAt: 1, reason: 'never listed' }
+  createInbox(db).receive({ ...row, body: Buffer.from('{}') }, 10)
+  db.close()
+}
+
 async function mirror(): Promise<Mirror> {
   const dir = await copyFilledFolder({ sandbox: { records: 3 } }, ['feeds'])
   storeSnapshots(dir, ['osv', 'catalog'])
@@ -634,6 +643,16 @@ const CASES: Case[] = [
     },
   ],
   [
+    'a mirror that received deliveries and lost its secret',
+    'webhook',
+    'warn',
+    'no webhook secret is stored, so deliveries are refused; one was taken 1970-01-01',
+    async (made) => {
+      keepDelivery(made, 'done')
+      await subscribe()
+    },
+  ],
+  [
     'a relay target that is down',
     'relay',
     'warn',
@@ -675,21 +694,10 @@ const CASES: Case[] = [
     'dead-letters',
     'warn',
     '1 delivery was given up',
-    ({ dir }) => {
-      const db = openInbox(dir)
-      const about = {
-        endpoint: 'webhooks',
-        webhookId: 'msg_1',
-        type: 'tag.published',
-        dialect: 'standard',
-        secret: 'a',
-        target: null,
-      }
-      createInbox(db).receive(
-        { ...about, state: 'dead', receivedAt: 1, storedAt: 1, reason: 'never listed', body: Buffer.from('{}') },
-        10,
-      )
-      db.close()
+    async (made) => {
+      keepSecret(made, null)
+      await subscribe()
+      keepDelivery(made, 'dead')
     },
   ],
   ['a fleet without a generation', 'fleet-store', 'warn', 'has no generation', (made) => void joinFleet(made)],

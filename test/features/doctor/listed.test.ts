@@ -135,6 +135,7 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
     webhooks({ counts: null }),
     webhooks({ counts: { ...COUNTS, dead: 2 } }),
     webhooks({ lastReceivedAt: null, lastRefusedAt: SINCE, lastRefusedReason: 'signature' }),
+    webhooks({ state: 'off', lastReceivedAt: SINCE, lastRefusedAt: SINCE, lastRefusedReason: 'no_secret' }),
     webhooks({ refresh: { misses: { warning: '5 changes came without an event' } } }),
   ],
   outbox: [{ boxes: { outbox: OUTBOX, inbox: null } }],
