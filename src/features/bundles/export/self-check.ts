@@ -40,9 +40,11 @@ export async function verifyOwn(
     const stored = documents.reduce((sum, blob) => sum + blob.stored, 0)
     for (const blob of blobs) {
       const name = memberOf(blob)
-      if (blob.kind === 'document' && digests.get(name) !== blob.name) throw damaged(blob.path)
-      if (blob.kind === 'document' || stored > INFLATED_BYTES) continue
-      if ((await contentDigest(bundle, name)) !== blob.name) throw damaged(`document ${blob.name}`)
+      if (blob.kind === 'document') {
+        const isOwn = digests.get(name) === blob.name && (await contentDigest(bundle, name)) === blob.sha256
+        if (!isOwn) throw damaged(blob.path)
+      } else if (stored <= INFLATED_BYTES && (await contentDigest(bundle, name)) !== blob.name)
+        throw damaged(`document ${blob.name}`)
     }
   } finally {
     await bundle.close()

@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import AdmZip from 'adm-zip'
 import { describe, expect, onTestFinished } from 'vitest'
 import { type ExportOptions, exportBundle } from '../../../../src/features/bundles/export/export.ts'
@@ -11,6 +11,7 @@ import { type SummaryHeader, writeSummary } from '../../../../src/store/replicat
 import { SANDBOX_KEYS } from '../../../sandbox/service/credentials.ts'
 import { type CatalogBench, catalogBench } from '../../../support/catalog/mirror.ts'
 import { type Bench, createBench } from '../../../support/mirror.ts'
+import { PATCH_FEED, tamper } from '../../../sync/fixtures.ts'
 import { keyPair, plainExport, refusal, scratch, trust } from '../fixtures.ts'
 import { longTest, test } from '../../../support/tables.ts'
 
@@ -161,6 +162,19 @@ test('a document that is damaged in the store is not exported', async () => {
     bench.store.carried.putChunk(digest, 0, bytes)
   })
   await expect(exportBundle(optionsFor(bench))).rejects.toMatchObject({ code: 'corrupt' })
+})
+
+test.each([
+  ['cut short', Buffer.from('1f8b0800', 'hex')],
+  ['others', gzipSync('{"other":true}')],
+])('a feed whose stored bytes are %s is not exported', async (_name, bytes) => {
+  const bench = await mirror()
+  tamper(bench.dir, 'UPDATE document SET body = ? WHERE path = ?', bytes, PATCH_FEED)
+  const exported = exportBundle(optionsFor(bench))
+  await expect(exported).rejects.toMatchObject({ code: 'corrupt' })
+  await expect(exported).rejects.toThrow(
+    `${PATCH_FEED} is damaged on this mirror and is not exported: run "patchmirror doctor --data --repair"`,
+  )
 })
 
 describe('a delta export', () => {
