@@ -55,6 +55,7 @@ test('a request with matching validators is a 304 with the headers of the 200, i
         { 'If-None-Match': `"x", W/${tag}, "y"` },
         { 'If-None-Match': '*' },
         { 'If-Modified-Since': DATE },
+        { 'If-Modified-Since': 'Thu, 02 Jul 2026 00:00:00 GMT' },
         { 'If-None-Match': tag, 'If-Modified-Since': 'Mon, 01 Jan 2001 00:00:00 GMT' },
       ]
       for (const condition of conditions) {
@@ -78,7 +79,6 @@ test('a request with validators that do not match gets the whole answer', async 
     { 'If-None-Match': '"other"', 'If-Modified-Since': DATE },
     { 'If-None-Match': tag, 'Accept-Encoding': 'gzip' },
     { 'If-Modified-Since': 'Tue, 30 Jun 2026 23:59:59 GMT' },
-    { 'If-Modified-Since': 'Thu, 02 Jul 2026 00:00:00 GMT' }, // the mirror may have gone back since
     { 'If-Modified-Since': 'soon' },
     { 'If-Modified-Since': '2026-07-02' },
   ]
