@@ -10,10 +10,7 @@ interface Validators {
 /** `proceed` with the answer, `unchanged` is a 304, `failed` a 412. */
 type ConditionResult = 'proceed' | 'unchanged' | 'failed'
 
-/**
- * Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2. Unchanged since a date is what has this very date, as
- * 13.1.3 allows: an older one is that of other content where the mirror went back.
- */
+/** Evaluates the conditions of a GET or HEAD in the order of RFC 9110, 13.2.2. */
 export function checkConditions(requestHeaders: RequestHeaders, current: Validators): ConditionResult {
   const { ifMatch, ifUnmodifiedSince, ifNoneMatch, ifModifiedSince } = requestHeaders
   if (ifMatch !== undefined) {
@@ -26,7 +23,8 @@ export function checkConditions(requestHeaders: RequestHeaders, current: Validat
     return listsTag(ifNoneMatch, current.etag, 'weak') ? 'unchanged' : 'proceed'
   }
   if (ifModifiedSince === undefined) return 'proceed'
-  return parseHttpDate(ifModifiedSince) === current.changed ? 'unchanged' : 'proceed'
+  const date = parseHttpDate(ifModifiedSince)
+  return date !== null && current.changed <= date ? 'unchanged' : 'proceed'
 }
 
 /**
