@@ -78,8 +78,9 @@ function fleetProblems({ fleet }: Served, config: Config, now: number): MirrorPr
 function relayProblems({ relay }: Status): MirrorProblem[] {
   const failing = relay.filter(({ state }) => state === 'failing' || state === 'disabled')
   return failing.map((one) => {
-    const { state, reason, pending, since } = one
-    const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}`
+    const { state, reason, pending, givenUp, since } = one
+    const lost = givenUp === 0 ? '' : `, ${counted(givenUp, 'event was', 'events were')} given up`
+    const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}${lost}`
     const advice = [`patchmirror relay --enable ${handleOfTarget(one)}`]
     return problem('relay', 'warning', `Relay target ${nameOfTarget(one)}`, state, {
       detail,
