@@ -6,6 +6,7 @@ import { type MirrorProblem, problem } from './problem.ts'
 import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
 import type { Status } from '../../base/reports/status.ts'
 import type { WebhooksReport } from '../../base/reports/webhooks.ts'
+import { MAX_PENDING } from '../../store/webhooks/inbox.ts'
 
 /** The parts of the report that say whether a mirror is ready. */
 export type Served = Pick<Status, 'sources' | 'storage' | 'fleet' | 'views'>
@@ -31,13 +32,19 @@ export function partProblems(status: Status, config: Config, now: number): Mirro
   ]
 }
 
-/** Files of secrets that changed since the start so that they cannot be used. */
-function secretProblems({ secretFaults = [] }: Status): MirrorProblem[] {
-  return secretFaults.map(({ key, fault }) => {
-    const detail = `it ${fault}; the value that was read before stays in force, and the next start would fail`
-    return problem('secret_file', 'warning', 'Settings', `the file of ${key} cannot be used`, { detail })
+/** Files of secrets that cannot be used, most of which changed since the start of the daemon. */
+function secretProblems({ secretFaults = [], uptimeSeconds }: Status): MirrorProblem[] {
+  return secretFaults.map(({ key, fault, kept = true }) => {
+    const isRunning = uptimeSeconds !== null
+    const inDaemon = kept ? `${KEPT}, and the next start would fail` : 'what it had is not in force any more'
+    const detail = `it ${fault}; ${isRunning ? inDaemon : 'the daemon cannot start'}`
+    const level = isRunning ? 'warning' : 'failed'
+    const file = key.endsWith('.json') ? key : `the file of ${key}`
+    return problem('secret_file', level, 'Settings', `${file} cannot be used`, { detail })
   })
 }
+
+const KEPT = 'the value that was read before stays in force'
 
 /** What the last verification found and nothing healed since. */
 function damageProblem({ verified = null, storage }: Status): MirrorProblem[] {
@@ -124,6 +131,7 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
   }
   if (isSignatureRefused(webhooks)) found.push(refusedProblem(webhooks))
   if (state === 'off' && webhooks.lastRefusedReason === 'no_secret') found.push(noSecretProblem(webhooks))
+  if ((counts?.pending ?? 0) >= MAX_PENDING) found.push(FULL_INBOX)
   const dead = counts?.dead ?? 0
   if (dead > 0) {
     const text = `${counted(dead, 'delivery was', 'deliveries were')} given up`
@@ -152,13 +160,19 @@ function refusedProblem({ lastRefusedAt: since }: WebhooksReport): MirrorProblem
 function noSecretProblem({ lastRefusedAt: since, lastReceivedAt }: WebhooksReport): MirrorProblem {
   const before = lastReceivedAt === null ? '' : ` The last one was taken ${lastReceivedAt}.`
   const advice = ['patchmirror webhooks list', 'patchmirror webhooks rotate ID']
-  return problem('webhooks', 'warning', 'Webhooks', 'deliveries are refused: no secret is stored here', {
+  return problem('webhooks', 'warning', 'Webhooks', 'deliveries are refused: no secret is valid here', {
     detail: `They are answered with 503.${before} A new secret for the subscription is needed, or a stranger sent them.`,
     since,
     effect: 'what they announce is found by the scheduled syncs',
     advice,
   })
 }
+
+const FULL_INBOX = problem('webhooks', 'warning', 'Webhooks', 'no more deliveries are taken: too many are pending', {
+  detail: `${MAX_PENDING} wait for a refresh, and further ones are answered with 503.`,
+  effect: 'what they announce is found by the scheduled syncs',
+  advice: ['patchmirror webhooks inbox --state pending'],
+})
 
 const NO_INBOX =
   'deliveries are answered with 503, and nothing is relayed; scheduled syncs find what deliveries announce; events that waited for the relay are lost where they cannot be read'

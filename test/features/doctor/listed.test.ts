@@ -134,6 +134,7 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
   webhooks: [
     webhooks({ counts: null }),
     webhooks({ counts: { ...COUNTS, dead: 2 } }),
+    webhooks({ counts: { ...COUNTS, pending: 100_000 } }),
     webhooks({ lastReceivedAt: null, lastRefusedAt: SINCE, lastRefusedReason: 'signature' }),
     webhooks({ state: 'off', lastReceivedAt: SINCE, lastRefusedAt: SINCE, lastRefusedReason: 'no_secret' }),
     webhooks({ refresh: { misses: { warning: '5 changes came without an event' } } }),
