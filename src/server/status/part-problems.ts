@@ -112,13 +112,11 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
   if (webhooks === undefined) return []
   const { counts, refresh, state, failing = null } = webhooks
   const found: MirrorProblem[] = []
-  const isUnknown = counts === null && state === 'on'
-  if ((failing !== null || isUnknown) && storage.state === 'ok') {
-    const detail = failing?.message ?? 'The log has the reason.'
-    const since = failing?.since ?? null
+  if (failing !== null && storage.state === 'ok') {
+    const { message: detail, since } = failing
     const more = { detail, since, effect: NO_INBOX, advice: ['patchmirror doctor'] }
     found.push(problem('webhooks', 'failed', 'Webhooks', 'the inbox is not available', more))
-  }
+  } else if (counts === null && state === 'on' && storage.state === 'ok') found.push(UNREAD_INBOX)
   const warning = refresh.misses?.warning ?? null
   if (warning !== null) {
     const advice = ['patchmirror webhooks list']
@@ -172,6 +170,12 @@ const FULL_INBOX = problem('webhooks', 'warning', 'Webhooks', 'no more deliverie
   detail: `${MAX_PENDING} wait for a refresh, and further ones are answered with 503.`,
   effect: 'what they announce is found by the scheduled syncs',
   advice: ['patchmirror webhooks inbox --state pending'],
+})
+
+/** It may be slow, or may fail: a report waits for no disk. */
+const UNREAD_INBOX = problem('webhooks', 'warning', 'Webhooks', 'it is not known what waits in the inbox', {
+  detail: 'It did not answer in time. Where it fails, the log has the reason.',
+  advice: ['patchmirror doctor'],
 })
 
 const NO_INBOX =

@@ -78,7 +78,7 @@ function factsOf({ now, config }: PageCall, webhooks: WebhooksReport | undefined
       'stored',
       plain(
         counts === null
-          ? 'unknown: the inbox is not available'
+          ? 'not known: the inbox did not answer'
           : `${counts.pending} pending, ${counts.done} done, ${counts.ignored} ignored, ${counts.dead} given up`,
       ),
     ],
