@@ -13,7 +13,7 @@ import type { Config } from './schema.ts'
 import { maskSecret } from './kinds/keys.ts'
 import { ENV_PREFIX, type NamedSetting, SECTIONS, SETTINGS } from './settings.ts'
 import { isKeyMaterial } from './kinds/pem-files.ts'
-import { secretText } from './secret-files.ts'
+import { isEmpty, secretText } from './secret-files.ts'
 import { successorOfVariable } from './successors.ts'
 import { suggestSetting } from './suggest.ts'
 import type { Values } from './table.ts'
@@ -200,7 +200,7 @@ function readSecretFile(setting: NamedSetting, name: string, given: string, cwd:
   const origin = `secret file ${path} (env ${name})`
   try {
     const text = secretText(path)
-    if (text === '') return { key, problem: `${key} (${origin}): the file is empty` }
+    if (isEmpty(setting.setting, text)) return { key, problem: `${key} (${origin}): the file is empty` }
     return { setting, raw: setting.setting.fromText(text), origin, where: origin, file: path }
   } catch (error) {
     if (isKeyMaterial(given))

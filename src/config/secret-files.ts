@@ -21,6 +21,12 @@ export function secretText(path: string): string {
 /** However a file is rewritten, its content is compared this often, milliseconds: a clock's step hides quick changes. */
 const LOOK_MS = 1_000
 
+/** Reports whether a secret's file has no secret in it: nothing, or only what separates the entries of a list. */
+export function isEmpty({ fromText }: Pick<Setting, 'fromText'>, text: string): boolean {
+  const value = fromText(text)
+  return text.trim() === '' || (Array.isArray(value) && value.length === 0)
+}
+
 /**
  * Follows a secret setting. A file that is missing, empty or malformed, as it may be during a rotation,
  * changes nothing: the last valid value stays in force, and `warn` is called once. No message quotes a value.
@@ -79,7 +85,7 @@ function readSecret(
   } catch (error) {
     return { fault: `cannot be read (${briefReason(error, 'not a file name')})` }
   }
-  if (text.trim() === '') return { fault: 'is empty' }
+  if (isEmpty(setting, text)) return { fault: 'is empty' }
   if (text === known) return { text }
   // The secret settings' checks look at nothing but the text.
   const context = { cwd: '/', validateCron: () => true }

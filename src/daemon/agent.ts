@@ -123,7 +123,7 @@ async function start(options: Wired, on: Running): ReturnType<Agent['start']> {
       ...(gate !== null && { fleet: gate.status }),
       webhooks: webhooks.report,
       storage: core.storage.state,
-      secretFaults: () => faultsOfSecretFiles(config),
+      secretFaults: () => [...faultsOfSecretFiles(config), ...webhooks.secretFaults()],
       instance: core.instance,
       progressOf: options.progressOf,
     },

@@ -1,10 +1,13 @@
+import { existsSync } from 'node:fs'
 import { messageOf } from '../base/errors.ts'
 import type { Logger } from '../base/log.ts'
 import { DAY_MS, HOUR_MS, toIso } from '../base/time.ts'
 import { type GivenNumbers, databaseNote, noteDatabases } from './database/daemon-settings.ts'
-import { openInbox, openInboxReader, openReader, openWriter } from './database/open.ts'
+import { LOST_WITH_INBOX } from './database/migration-copy.ts'
+import { forgetMadeFrom, inboxPath, openInbox, openInboxReader, openReader, openWriter } from './database/open.ts'
 import { NEW_DATABASE } from './database/faults.ts'
 import type { Db } from './database/sqlite.ts'
+import { forgetVerification } from './last-verification.ts'
 import { createSecretReader } from './secret.ts'
 import { RELAY_DAYS } from './webhooks/outbox.ts'
 
@@ -106,7 +109,7 @@ export function noteNumbers(dataDir: string): void {
   const noted = databaseNote(dataDir)
   const mirror = nameOfMirror(dataDir) ?? noted.mirror
   const isNew = mirror !== noted.mirror || Object.entries(given).some(([table, seq]) => seq !== noted.given[table])
-  if (isNew) noteDatabases(dataDir, { given: { ...noted.given, ...given }, mirror })
+  if (isNew) noteDatabases(dataDir, { ...noted, given: { ...noted.given, ...given }, mirror })
 }
 
 /**
@@ -123,6 +126,8 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
   const isOther = mirror !== null && found !== null && found !== mirror
   if (isOther || isBehind(changes, noted)) {
     change(openWriter(dataDir), (db) => renumberChanges(db, beyond))
+    if (isOther) forgetMadeFrom(dataDir)
+    else forgetVerification(dataDir)
     const next = 'its change log goes on with numbers that were never given, and followers are notified'
     const isNew = isUnused(changes)
     const what = isNew ? 'new' : 'new, or comes from another mirror'
@@ -132,15 +137,26 @@ export function settleCopies(dataDir: string, at: RestoredAt): string[] {
         : `mirror.db is a copy from before: ${next}`,
     )
   }
-  const events = numbersOf(() => openInboxReader(dataDir), EVENTS)
-  if (isBehind(events, noted)) {
-    const { relayed, received } = change(openInbox(dataDir), (db) => settleOldInbox(db, beyond))
-    sentences.push(
-      `webhooks.db is a copy from before: ${relayed} relayed events and ${received} deliveries from before ${toIso(at.before)} are given up`,
-    )
+  const ofInbox = settleInbox(dataDir, noted, beyond)
+  if (isOther) {
+    noteNumbers(dataDir) // it is the one of this folder from now on
+    noteDatabases(dataDir, { ...databaseNote(dataDir), replacedAt: toIso(at.now) })
   }
-  if (isOther) noteNumbers(dataDir) // it is the one of this folder from now on
-  return sentences
+  if (ofInbox === null) return sentences
+  return isOther && ofInbox === LOST_INBOX ? [[...sentences, ofInbox].join('. ')] : [...sentences, ofInbox]
+}
+
+const NO_EVENTS: GivenNumbers = { relay_event: 0, inbox: 0 }
+const LOST_INBOX = `webhooks.db is new, and another one was here. ${LOST_WITH_INBOX}`
+
+/** Does it for webhooks.db; returns the sentence, null where it is the one of before. */
+function settleInbox(dataDir: string, noted: GivenNumbers, at: RestoredAt): string | null {
+  const isThere = existsSync(inboxPath(dataDir))
+  const events = isThere ? numbersOf(() => openInboxReader(dataDir), EVENTS) : NO_EVENTS
+  if (!isBehind(events, noted)) return null
+  const { relayed, received } = change(openInbox(dataDir), (db) => settleOldInbox(db, at))
+  if (isUnused(events)) return LOST_INBOX
+  return `webhooks.db is a copy from before: ${relayed} relayed events and ${received} deliveries from before ${toIso(at.before)} are given up`
 }
 
 const RESTORE = `stop the daemon and restore a backup into a new data folder ("patchmirror restore FILE"); ${NEW_DATABASE}`

@@ -12,6 +12,7 @@ import { TOLERANCE_SECONDS } from './receive/headers.ts'
 import { type Listener, startListener, tryListener } from './receive/listener.ts'
 import { type DeliveryFollower, type ReceiverOptions, createReceiver } from './receive/receiver.ts'
 import { maySync } from '../base/domain/sources.ts'
+import type { Status } from '../base/reports/status.ts'
 import type { WebhooksReport } from '../base/reports/webhooks.ts'
 import { createReport } from './receive/status.ts'
 import { createSecrets } from './receive/secrets.ts'
@@ -59,6 +60,8 @@ export interface Webhooks {
   /** The paths that `handle` answers. */
   readonly paths: readonly string[]
   readonly report: () => Promise<WebhooksReport>
+  /** What is wrong with the file of secrets, as far as it was read before. */
+  readonly secretFaults: () => NonNullable<Status['secretFaults']>
   /** Opens the separate listener, if the settings name one; logs the endpoints. */
   listen(mainUrl: string): Promise<void>
   /** Reads the secret file and the certificate again now, even if unchanged; logs what changed. */
@@ -68,6 +71,9 @@ export interface Webhooks {
   /** After the servers; the inbox stays open. */
   close(): Promise<void>
 }
+
+/** A delivery asks for a refresh: none is taken where there can be none. */
+const SYNCS_NOTHING = 'this mirror syncs nothing, so it takes no events'
 
 const PRUNE_MS = HOUR_MS
 /** How long a delivery is remembered, so that a repeat is known: senders try for days, and a month outlasts them all. */
@@ -120,7 +126,7 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
     log,
     verify: createVerifier({ secrets: secrets.active, dialect, toleranceSeconds: TOLERANCE_SECONDS, now }),
     isSetUp: isOn,
-    refusal: options.refusal,
+    refusal: () => options.refusal() ?? (maySync(config) ? null : SYNCS_NOTHING),
     isWanted: createTypeFilter(settings.types, config.upstream.vendor),
     counters: [report, counters],
     followers: [refresher, options.follower],
@@ -134,6 +140,7 @@ export function startWebhooks(options: WebhooksOptions): Webhooks {
       const [status, refresh] = await Promise.all([report.make(), refresher.report()])
       return { ...status, refresh }
     },
+    secretFaults: () => [secrets.fault() ?? []].flat().map((fault) => ({ key: settings.secretFile, ...fault })),
     async listen(mainUrl) {
       if (settings.port !== null) listener = await startOwnListener(options, settings.port, receiver.handle)
       // server.publicUrl leads to the main listener.

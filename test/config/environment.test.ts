@@ -106,6 +106,8 @@ test('a secret file that is missing, a folder or empty is named', () => {
   )
   expect(message(scratch())).toContain('cannot be read: it is a folder')
   expect(message(fileWith('\n'))).toContain('the file is empty')
+  const separators = { PATCHMIRROR_WEBHOOKS_SECRETS_FILE: fileWith(' \n,\n') }
+  expect(refusal(() => load({ env: separators }))).toContain('the file is empty')
 })
 
 test('a secret given both ways is refused', () => {

@@ -69,6 +69,8 @@ test('the file of a secret that cannot be used any more is named with its fault,
   expect(faultsOfSecretFiles(config)).toEqual([])
   writeFileSync(file, ' \n')
   expect(faultsOfSecretFiles(config)).toEqual([{ key: 'server.keys', fault: 'is empty' }])
+  writeFileSync(file, ',\n')
+  expect(faultsOfSecretFiles(config)).toEqual([{ key: 'server.keys', fault: 'is empty' }])
   writeFileSync(file, 'Xq7')
   expect(faultsOfSecretFiles(config)).toEqual([
     { key: 'server.keys', fault: expect.stringMatching(/^contains a value that (?!.*Xq7)/) as string },

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { request as tlsRequest } from 'node:https'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { createSandbox } from '../sandbox/server.ts'
 import { openFilledStore } from '../support/filled-store.ts'
 import { commandHost } from '../support/hosted.ts'
 import { seconds, startDaemon } from './daemons.ts'
-import { scratch } from './inbox/inboxes.ts'
+import { delivery, scratch } from './inbox/inboxes.ts'
 import { type Reply, deliveryOf, send } from './receive/receivers.ts'
 import { type Signing, EVENT, RAW_SECRET, SECRET, signed } from './signing.ts'
 import { TEST_KEY, localKey } from '../support/keys.ts'
@@ -122,6 +122,31 @@ describe('a daemon that receives webhooks', () => {
     },
   )
 
+  test('names in its status the file of secrets that was lost or emptied, and says whether secrets stay in force', async () => {
+    const { port, dir } = await startDaemon({ PATCHMIRROR_WEBHOOKS_SECRETS: '', PATCHMIRROR_SERVER_KEYS: TEST_KEY })
+    const file = join(dir, 'webhook-secrets.json')
+    const statusNow = async () => {
+      const { problems, webhooks } = JSON.parse(await get(port, '/-/status')) as StatusPage & { problems: object[] }
+      return { problems, secrets: webhooks['secrets'] }
+    }
+    const named = (detail: string) =>
+      expect.objectContaining({ code: 'secret_file', detail, level: 'warning' }) as object
+    const kept = { label: 'first', secret: SECRET, subscription: null }
+    replaceSecretFile(file, [{ ...kept, notBefore: null, notAfter: null }])
+    await expect.poll(statusNow).toMatchObject({ secrets: 1 })
+    writeFileSync(file, '')
+    const malformed = named(
+      'it is not JSON; the value that was read before stays in force, and the next start would fail',
+    )
+    await expect.poll(statusNow).toEqual({ secrets: 1, problems: expect.arrayContaining([malformed]) as object[] })
+    rmSync(file)
+    const gone = named('it is not there any more; what it had is not in force any more')
+    await expect.poll(statusNow).toEqual({ secrets: 0, problems: expect.arrayContaining([gone]) as object[] })
+    const headers = { accept: 'text/html', authorization: `Basic ${btoa(`${TEST_KEY}:`)}` }
+    const page = await (await fetch(`http://127.0.0.1:${port}/-/ui/webhooks`, { headers })).text()
+    expect(page).toContain('off: no secret is valid (webhooks.secrets, webhook-secrets.json)')
+  })
+
   longTest('neither logs nor counts the probe of the doctor as refused, which finds the endpoint open', async () => {
     const { port, dir, lines } = await startDaemon()
     const settings = { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_LISTEN: `127.0.0.1:${port}` }
@@ -176,6 +201,12 @@ describe('a daemon that receives webhooks', () => {
       expect(await answerWhileClosing(port, () => agent.close())).toMatch(/^HTTP\/1.1 503 [\s\S]*Retry-After: \d+/)
     },
   )
+
+  test('refuses deliveries where it syncs nothing, for which there would be no refresh', async () => {
+    const { port } = await startDaemon({}, undefined, true)
+    const { status, body } = await deliver(port)
+    expect([status, body]).toEqual([503, expect.stringContaining('this mirror syncs nothing')])
+  })
 
   longTest('accepts a delivery on a connection that read a record, and answers 404 beside an endpoint', async () => {
     const dir = scratch()
@@ -312,6 +343,27 @@ describe('patchmirror with stored webhooks', () => {
       expect(lines.join('')).toMatch(/webhooks\.db is damaged/)
     },
   )
+
+  test('says in status without a daemon that no secret is valid, and that the file of secrets cannot be used', async () => {
+    const dir = scratch()
+    const store = openFilledStore(dir)
+    store.publishOsv({ one: '{"id":"one"}' })
+    store.close()
+    const db = openInbox(dir)
+    createInbox(db).receive(delivery({ state: 'done' }))
+    db.close()
+    const status = async () =>
+      (await run(['status'], { PATCHMIRROR_DATA_DIR: dir, PATCHMIRROR_SERVER_LISTEN: '127.0.0.1:9' }, dir)).out
+    const lost = await status()
+    expect(lost).toMatch(
+      /webhooks: no secret is valid here, so deliveries are refused, 0 pending, .* last received 2026/,
+    )
+    expect(lost).not.toMatch(/refreshes: 0|not announced/) // no daemon counted them, and without a secret none can come
+    writeFileSync(join(dir, 'webhook-secrets.json'), '', { mode: 0o600 })
+    expect(await status()).toMatch(
+      /PROBLEM: Settings: webhook-secrets\.json cannot be used\n +it is not JSON; the daemon cannot start/,
+    )
+  })
 
   test('reports the sources in status when webhooks.db is damaged', async () => {
     const dir = scratch()

@@ -16,8 +16,8 @@ export interface Daemon {
   lines: string[]
 }
 
-/** The whole daemon on a free port, with one secret and nothing to sync; it ends with the test. */
-export async function startDaemon(env: Record<string, string> = {}, folder?: string): Promise<Daemon> {
+/** The whole daemon on a free port, with one secret and an upstream that does not answer; it ends with the test. */
+export async function startDaemon(env: Record<string, string> = {}, folder?: string, offline = false): Promise<Daemon> {
   const dir = folder ?? mkdtempSync(join(tmpdir(), 'patchmirror-hooks-'))
   const { config } = loadQuick({
     env: {
@@ -33,7 +33,7 @@ export async function startDaemon(env: Record<string, string> = {}, folder?: str
   })
   const lines: string[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
-  const agent = createAgent({ features: FEATURES, config, version: 'test', log })
+  const agent = createAgent({ features: FEATURES, config, version: 'test', log, offline })
   onTestFinished(async () => {
     await agent.close()
     if (folder === undefined) rmSync(dir, { recursive: true, force: true })

@@ -1,4 +1,16 @@
-import { COUNT, DATE, MAYBE_INTEGER, MAYBE_TEXT, TEXT, TEXTS, type TypeOf, object, oneOf, optional } from '../schema.ts'
+import {
+  COUNT,
+  DATE,
+  FLAG,
+  MAYBE_INTEGER,
+  MAYBE_TEXT,
+  TEXT,
+  TEXTS,
+  type TypeOf,
+  object,
+  oneOf,
+  optional,
+} from '../schema.ts'
 
 /**
  * Whether the data folder can be used: `full` when the disk is full, `damaged` when what is stored cannot be read, `failing`
@@ -17,12 +29,14 @@ export const STORAGE_MEMBERS = {
 export const STORAGE = object(STORAGE_MEMBERS)
 export type StorageState = TypeOf<typeof STORAGE>
 
-/** A file of a secret setting that cannot be used: the value that was read before stays in force. */
+/** A file of a secret setting that cannot be used. */
 export const SECRET_FAULT = object({
-  /** Of the setting. */
+  /** Of the setting, or the name of the file in the data folder. */
   key: TEXT,
   /** What is wrong, as the rest of a sentence; it quotes no value. */
   fault: TEXT,
+  /** Whether the value that was read before stays in force; where that is not given, it does in a daemon. */
+  kept: optional(FLAG),
 })
 
 /** The last verification of all that is stored. */

@@ -16,6 +16,7 @@ export const RELAY_TARGET = object({
   /** Of the last failure, which may be long over; null for those without a key. */
   reason: MAYBE_TEXT,
   pending: COUNT,
+  /** Events that it never got: too old, or it was disabled. */
   givenUp: COUNT,
   /** Since when it fails, is disabled or paused. */
   since: MAYBE_DATE,

@@ -74,7 +74,7 @@ const REFRESH = object({
   failuresInRow: COUNT,
   /** Null: none is running. */
   refreshingSince: MAYBE_DATE,
-  /** Null while the inbox is not available, as `misses`. */
+  /** Null while the inbox is not available, as `misses`, which are null too while no secret is valid. */
   latency: maybe(LATENCY),
   misses: maybe(MISSES),
 })

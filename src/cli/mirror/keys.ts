@@ -4,12 +4,13 @@ import { toIsoOrNull } from '../../base/time.ts'
 import { MirrorError } from '../../base/errors.ts'
 import { operatorName } from '../../base/domain/run-facts.ts'
 import { namingFaults } from '../../store/database/open.ts'
-import { hasUnreadDatabase, whyUnread } from '../../store/database/unread.ts'
+import { databaseNote } from '../../store/database/daemon-settings.ts'
+import { describeMissing, hasUnreadDatabase, whyUnread } from '../../store/database/unread.ts'
 import { discardLocalKey } from '../../store/local-key.ts'
 import type { LocalKey } from '../../store/keys.ts'
 import type { Writes } from '../../store/writer.ts'
 import { createSecretFile } from '../secret-file.ts'
-import { type GlobalOptions, print, printJson, settings } from '../context.ts'
+import { type GlobalOptions, note, print, printJson, settings } from '../context.ts'
 import { timeOf, table } from '../output.ts'
 
 /** Options of `patchmirror keys create`. */
@@ -84,7 +85,10 @@ const COLUMNS = ['id', 'name', 'key', 'created', 'created by', 'revoked', 'revok
 
 /** `patchmirror keys list`: every key ever made, without what would open anything. */
 export function listKeysCommand(options: GlobalOptions & { json?: boolean }): number {
-  const keys = readKeys(settings(options, false, []).config.data.dir)
+  const { dir } = settings(options, false, []).config.data
+  const keys = readKeys(dir)
+  const { replacedAt } = databaseNote(dir)
+  if (replacedAt !== undefined) note(`${timeOf(Date.parse(replacedAt))}: ${REPLACED}`)
   if (options.json === true) printJson(keys.map(shown))
   else if (keys.length === 0)
     print('no key is stored here: the first "patchmirror serve" makes one, and "patchmirror keys create" makes more')
@@ -92,10 +96,16 @@ export function listKeysCommand(options: GlobalOptions & { json?: boolean }): nu
   return 0
 }
 
+const REPLACED =
+  'mirror.db was found to be another one than before; keys that only the one before has are not listed, and open nothing'
+
+/** Throws `not_ready` where the database that has them is not migrated, or was lost. */
 function readKeys(dataDir: string): LocalKey[] {
   const stored = namingFaults(dataDir, () => withReads(dataDir, ({ keys }) => keys.listKeys()))
-  if (stored === null && hasUnreadDatabase(dataDir)) throw whyUnread(dataDir, '')
-  return stored ?? []
+  if (stored !== null) return stored
+  if (hasUnreadDatabase(dataDir) || describeMissing(dataDir) !== null)
+    throw whyUnread(dataDir, `no key can be listed from ${dataDir}`)
+  return []
 }
 
 async function write<T>(options: GlobalOptions, work: (store: Writes, dataDir: string) => T): Promise<T> {

@@ -10,8 +10,7 @@ import { toIso } from '../../base/time.ts'
 import { VERSION } from '../../base/version.ts'
 import { type SourceName, SOURCES, activeSources } from '../../base/domain/sources.ts'
 import { acquireLock } from '../../store/database/lock.ts'
-import { databasePath, derivedDir, openWriter } from '../../store/database/open.ts'
-import { forgetVerification } from '../../store/last-verification.ts'
+import { databasePath, forgetMadeFrom, openWriter } from '../../store/database/open.ts'
 import { type Salvage, beginRepair, salvageInto } from '../../store/salvage.ts'
 import { createUpstream } from '../../upstream/surfaces.ts'
 import { print, warn } from '../context.ts'
@@ -137,8 +136,8 @@ function replaceDatabase({ data: { dir }, ...config }: Config): Salvage {
   for (const suffix of ['-wal', '-shm']) if (existsSync(path + suffix)) renameSync(path + suffix, aside + suffix)
   renameSync(databasePath(staging), path)
   syncFolder(dir)
-  for (const folder of [staging, derivedDir(dir)]) rmSync(folder, { recursive: true, force: true })
-  forgetVerification(dir)
+  rmSync(staging, { recursive: true, force: true })
+  forgetMadeFrom(dir)
   print(`the damaged database is kept as ${aside}`)
   return kept
 }

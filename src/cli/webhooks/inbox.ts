@@ -23,11 +23,13 @@ export function inboxCommand(id: string | undefined, options: InboxOptions): num
   const state = stateOf(options.state)
   const rows = listRows(state, options)
   if (options.json === true) print(JSON.stringify(rows.map(shownRow), null, 2))
-  else if (rows.length === 0) print(`no deliveries${state === null ? ' yet' : ` are ${state}`}`)
+  else if (rows.length === 0) print(state === null ? NONE : `no deliveries are ${state}`)
   else if (state === 'dead') printDeadLetters(rows)
   else print(table(HEAD, rows.map(cells)))
   return 0
 }
+
+const NONE = 'no delivery is stored; they are kept for 30 days'
 
 /** Prints what was given up, and why. */
 function printDeadLetters(rows: readonly InboxRow[]): void {

@@ -16,7 +16,7 @@ import { readNamedFile } from '../../base/files.ts'
 /** A secret by the name that inbox and log give it, and when it counts (unix milliseconds; null: always). */
 export type StoredSecret = Pick<KeptSecret, 'label' | 'secret' | 'notBefore' | 'notAfter'>
 
-const ALWAYS = { notBefore: null, notAfter: null }
+const ALWAYS = { subscription: null, notBefore: null, notAfter: null }
 
 /** Returns the content of the secret file, also expired secrets; empty when there is none. Throws `config`. */
 export function readKeptSecrets(config: Config): KeptSecret[] {
@@ -25,14 +25,14 @@ export function readKeptSecrets(config: Config): KeptSecret[] {
   return text === null ? [] : parseSecretFile(text, path)
 }
 
-/** Returns every secret of this mirror, those of the settings first. Throws `config`. */
-export function readStoredSecrets(config: Config): StoredSecret[] {
+/** Returns every secret of this mirror, those of the settings first. Throws `config`. `kept`: the content of the file, read before. */
+export function readStoredSecrets(config: Config, kept = readKeptSecrets(config)): KeptSecret[] {
   const fixed = config.webhooks.secrets.map((secret, at) => ({
     ...ALWAYS,
     label: `settings-${at + 1}`,
     secret,
   }))
-  return [...fixed, ...readKeptSecrets(config)]
+  return [...fixed, ...kept]
 }
 
 /**

@@ -11,7 +11,7 @@ import { itemIdOf } from '../../upstream/service-answer.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning } from './check.ts'
 import { NO_UPSTREAM } from './network/checks.ts'
 import { type ServiceProbe, ON_THE_WAY } from './network/service.ts'
-import type { DoctorWorld } from './world.ts'
+import { type DoctorWorld, NO_SECRET, validSecrets } from './world.ts'
 
 /** Creates the checks of what the account subscribes to: images, and events. */
 export function accountChecks(world: DoctorWorld, config: Config, probe: ServiceProbe): DoctorCheck[] {
@@ -54,16 +54,15 @@ function subscriptions({ data, catalog, upstream }: Config): Finding {
 const DEAD = /^(disabled|inactive|paused|suspended|revoked|deleted|expired)$/i
 
 async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe): Promise<Finding> {
-  const secrets = world.readSecrets(config)
+  const own = validSecrets(world, config)
   const isListed = probe.upstream.has('settings')
-  if (secrets.length === 0) return isListed ? withoutSecret(world, config, probe) : skipped(NO_SECRET)
+  if (own.length === 0) return isListed ? withoutSecret(world, config, probe) : skipped(NO_SECRET)
   if (!isListed) return skipped('without a credential the subscription cannot be looked up')
   const register = 'Register again: "patchmirror webhooks register".'
   const items = await listWebhooks(world, config, probe)
   if (items === null) return skipped('this deployment cannot list webhook subscriptions')
   if (items.length === 0) return failure('the service has no webhook subscription', register)
-  const now = world.now()
-  const own = secrets.filter(({ notAfter }) => notAfter === null || notAfter > now)
+
   // "rotate" gives the secret of the subscription that it replaced an end; what has none should be at the service.
   const lasting = own.filter(({ notAfter }) => notAfter === null)
   const due = lasting.length > 0 ? lasting : own
@@ -82,10 +81,30 @@ async function webhook(world: DoctorWorld, config: Config, probe: ServiceProbe):
       `subscription ${dead.map((item) => String(itemIdOf(item))).join(', ')} is switched off at the service`,
       `Switch it on in the platform, or replace it: "patchmirror webhooks rotate ID".`,
     )
+  const lost = lostSecrets(config, own, items)
+  if (lost.length > 0) return warning(lost.join('; '), RENEW)
   return fine(`the service has ${counted(items.length, 'webhook subscription')}, those of this mirror included`)
 }
 
-const NO_SECRET = 'no webhook secret is stored: events are not received'
+const RENEW =
+  'Give it a new secret ("patchmirror webhooks rotate ID"), or remove the subscription ("patchmirror webhooks delete ID").'
+
+/**
+ * Names the subscriptions whose deliveries were taken here by a secret of their own, and for which no secret is valid now. One whose
+ * subscription is not known may be theirs, where a delivery came by it since.
+ */
+function lostSecrets(config: Config, own: ReturnType<typeof validSecrets>, items: readonly Item[]): string[] {
+  const uses = withInbox(config, [], (db) => createInboxReports(db).lastUses())
+  const unnamed = own.filter(({ subscription }) => subscription === null).map(({ label }) => label)
+  const lastUnnamed = Math.max(...uses.filter(({ label }) => unnamed.includes(label)).map(({ at }) => at))
+  const known = own.flatMap(({ label, subscription }) => [label, subscription])
+  const ids = items.map(itemIdOf).filter((id) => id !== null && !known.includes(id))
+  const lost = uses.filter(({ label, at }) => ids.includes(label) && at > lastUnnamed)
+  return lost.map(
+    ({ label, at }) =>
+      `no secret of subscription ${label} is valid here, so its deliveries are refused; one was taken ${toIso(at)}`,
+  )
+}
 
 /** Secrets may be lost: subscriptions tell it from a mirror that never had any, where it received deliveries as well. */
 async function withoutSecret(world: DoctorWorld, config: Config, probe: ServiceProbe): Promise<Finding> {
@@ -94,7 +113,7 @@ async function withoutSecret(world: DoctorWorld, config: Config, probe: ServiceP
   if (last === null || items === null || items.length === 0) return skipped(NO_SECRET)
   const ids = items.map((item) => String(itemIdOf(item))).join(', ')
   return warning(
-    `no webhook secret is stored, so deliveries are refused; one was taken ${toIso(last)}, and the service has ${counted(items.length, 'webhook subscription')} (${ids})`,
+    `no webhook secret is valid here, so deliveries are refused; one was taken ${toIso(last)}, and the service has ${counted(items.length, 'webhook subscription')} (${ids})`,
     'If one of them is of this mirror, give it a new secret: "patchmirror webhooks rotate ID".',
   )
 }

@@ -9,7 +9,7 @@ import { servingDaemon } from '../../store/database/lock.ts'
 import { type DoctorCheck, type Finding, failure, fine, skipped, warning, worst } from './check.ts'
 import { findingOf, listedFindings, listedFor } from './listed.ts'
 import { tryRequest, tryTcp } from './network/probes.ts'
-import type { DoctorWorld, PathAnswer } from './world.ts'
+import { type DoctorWorld, NO_SECRET, type PathAnswer, validSecrets } from './world.ts'
 import { boundedUpstream } from '../../upstream/bounded.ts'
 import { connectTimeoutOf } from '../../upstream/http/transport.ts'
 
@@ -47,7 +47,7 @@ const PASS_ON = 'Pass this path on to the daemon in the reverse proxy (POST and 
 
 async function endpoint(world: DoctorWorld, config: Config): Promise<Finding> {
   const { server, webhooks, data } = config
-  if (world.readSecrets(config).length === 0) return skipped('no webhook secret is stored: events are not received')
+  if (validSecrets(world, config).length === 0) return skipped(NO_SECRET)
   if (servingDaemon(data.dir) === null) return skipped('no daemon is running, so no endpoint is open')
   const own = webhooks.port !== null
   if (server.publicUrl === null && own)
@@ -103,12 +103,14 @@ async function probeTarget(world: DoctorWorld, config: Config, target: NamedTarg
   }
 }
 
+const NONE_WAITS = 'no event that was given up waits for a decision'
+
 /** What the list of problems has of webhooks: events that nothing handles until somebody decides, and events that stay away. */
 async function deadLetters(world: DoctorWorld, config: Config): Promise<Finding> {
   const status = await world.readStatus(config)
   const listed = listedFindings(world, config, status, 'dead-letters')
-  const isKnown = (status?.webhooks?.counts ?? null) !== null
-  return worst(listed, isKnown ? fine('no event was given up') : skipped('no delivery is stored'))
+  if (status === null || status.webhooks?.counts === null) return worst(listed, skipped('deliveries cannot be counted'))
+  return worst(listed, status.webhooks === undefined ? skipped('no delivery is stored') : fine(NONE_WAITS))
 }
 
 async function edge(world: DoctorWorld, config: Config): Promise<Finding> {

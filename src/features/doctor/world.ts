@@ -2,14 +2,10 @@ import type { Status } from '../../base/reports/status.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
 import type { StorageState } from '../../base/reports/storage.ts'
+import { type KeptSecret, isValidAt } from '../../webhooks/receive/secret-file.ts'
 
 /** A webhook secret of this mirror without the secret itself. */
-interface KnownSecret {
-  /** The subscription of the service's that it belongs to; null when it is not known. */
-  readonly subscription: string | null
-  /** Valid until then, unix milliseconds; null: without limit. */
-  readonly notAfter: number | null
-}
+type KnownSecret = Omit<KeptSecret, 'secret'>
 
 /** What a path is answered with; `allow`: the methods that the answer names, null: none. */
 export interface PathAnswer {
@@ -46,6 +42,14 @@ export interface DoctorWorld {
   readonly findDaemon: (config: Config, port: number | null) => Promise<AnsweringDaemon | null>
   /** Returns the daemon's status, else the same from the data folder; null when nothing is stored. */
   readonly readStatus: (config: Config) => Promise<Status | null>
-  /** Returns the webhook secrets in use. Throws `config`. */
+  /** Returns the webhook secrets that are stored: those of the settings alone where the file cannot be used, which the status says. */
   readonly readSecrets: (config: Config) => readonly KnownSecret[]
 }
+
+/** Returns the webhook secrets that are valid now. */
+export function validSecrets(world: Pick<DoctorWorld, 'now' | 'readSecrets'>, config: Config): readonly KnownSecret[] {
+  return world.readSecrets(config).filter((one) => isValidAt(one, world.now()))
+}
+
+/** What is said where there is none. */
+export const NO_SECRET = 'no webhook secret is valid here: events are not received'

@@ -1,5 +1,6 @@
 import { type NamedTarget, relayTargets, withNames } from '../../config/kinds/relay-targets.ts'
 import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
+import { counted } from '../../base/text.ts'
 import { closing } from '../../cli/store-access.ts'
 import { relayStatus } from '../../server/status/report.ts'
 import type { Config } from '../../config/schema.ts'
@@ -105,8 +106,14 @@ export function enableTargetCommand(options: GlobalOptions & { enable: string; j
     throw new MirrorError('not_found', `there is no target ${options.enable}; "patchmirror relay" shows all`)
   const { id, name, state: before } = found
   if (options.json === true) printJson({ id, name, enabled: true, before })
-  else print(`target ${handleOfTarget(found)} ${ENABLED[before]}`)
+  else print(`target ${handleOfTarget(found)} ${ENABLED[before]}${lostWords(found)}`)
   return 0
+}
+
+/** What a disabled target did not get, and does not get any more. */
+function lostWords({ state, givenUp }: RelayTarget): string {
+  if (state !== 'disabled' || givenUp === 0) return ''
+  return `; given up: ${counted(givenUp, 'event')}`
 }
 
 /** What enabling a target did, by its state before. */

@@ -2,12 +2,14 @@ import { DAY_MS, readRetryAfter } from '../../base/time.ts'
 /** A target's response, or why there is none. */
 export type TargetResponse =
   | { readonly status: number; readonly retryAfter: string | null }
+  /** Nothing was sent: the event is worth no message. */
+  | { readonly skipped: true }
   /** No response: the reason in a word or two. */
   | { readonly failure: string }
 
 /** The result of an attempt for the delivery and its target. Times are Unix milliseconds. */
 type DeliveryOutcome =
-  | { readonly kind: 'done' }
+  | { readonly kind: 'done' | 'skipped' }
   /** The target is gone permanently: it gets no further events. */
   | { readonly kind: 'disabled'; readonly reason: string }
   | {
@@ -39,6 +41,7 @@ export function outcomeOf(
   answer: TargetResponse,
   { attempts, targetFailures, now, random }: Attempted,
 ): DeliveryOutcome {
+  if ('skipped' in answer) return { kind: 'skipped' }
   const status = 'status' in answer ? answer.status : null
   if (status !== null && status >= 200 && status < 300) return { kind: 'done' }
   const reason = 'failure' in answer ? answer.failure : describe(answer.status)

@@ -72,6 +72,8 @@ const BATCH = 50
 const PRUNE_MS = 60_000
 /** Time after the start, or a jump of the clock, in which nothing is given up, milliseconds. */
 const GRACE_MS = 600_000
+/** A step of the clock that is followed, milliseconds; smaller ones delay nothing for long. */
+const SET_BACK_MS = 1_000
 /** Pause after a fault of the store, milliseconds: what cannot be marked as sent would be sent repeatedly. */
 const FAULT_PAUSE_MS = 5_000
 
@@ -95,10 +97,11 @@ export function createRelay(deps: RelayDeps): Relay {
     pausedUntil = now() + FAULT_PAUSE_MS
     onFault(messageOf(nameStorageError(error, null)))
   }
-  /** Stores the results of one event-loop iteration in one transaction. */
-  const flush = (): void => {
-    if (settled.length === 0) return
+  /** Stores the results of one event-loop iteration in one transaction; pauses stay as long as they were where the clock was set back. */
+  const flush = (setBackMs = 0): void => {
+    if (settled.length === 0 && setBackMs < SET_BACK_MS) return
     try {
+      if (setBackMs >= SET_BACK_MS) outbox.moveBack(setBackMs, now())
       outbox.settle(settled)
       reportStateChanges(new Set(settled.map(({ target }) => target)))
     } catch (error) {
@@ -117,8 +120,7 @@ export function createRelay(deps: RelayDeps): Relay {
   }
   const tick = (): void => {
     if (stopped) return
-    turns.begun()
-    flush()
+    flush(turns.begun())
     if (!isDue(pausedUntil, now(), FAULT_PAUSE_MS)) return
     try {
       prune()
@@ -286,7 +288,13 @@ function createTurns({ outbox, changed, now }: TurnDeps) {
     }
   }
   return {
-    begun: (): void => void ([dueAt, beganAt] = [-Infinity, now()]),
+    /** Returns by how much the clock was set back since the turn before, milliseconds: less by the time between the two. */
+    begun(): number {
+      const setBackMs = beganAt - now()
+      dueAt = -Infinity
+      beganAt = now()
+      return setBackMs
+    },
     /** The turn did everything that could be done now. */
     ended: (): void => void (dueAt = outbox.nextDueAt() ?? Infinity),
     pollOf: (turn: () => void) => (): void => {

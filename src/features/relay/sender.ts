@@ -12,7 +12,7 @@ interface SenderDeps {
   /** Targets that are team workspaces. */
   readonly chat: {
     readonly urls: ReadonlySet<string>
-    /** Whether an event is worth no message; none is sent then, and the delivery is done. */
+    /** Whether an event is worth no message; none is sent then, and the delivery is forgotten. */
     readonly isOld?: (body: Uint8Array) => boolean
   }
   /** From the first byte sent to the head of the response. */
@@ -30,7 +30,7 @@ interface SenderDeps {
 export function createSender(deps: SenderDeps) {
   const { transport, timeoutMs, chat } = deps
   return async (url: string, delivery: DueDelivery): Promise<TargetResponse> => {
-    if (chat.urls.has(url) && chat.isOld?.(delivery.body) === true) return { status: 204, retryAfter: null }
+    if (chat.urls.has(url) && chat.isOld?.(delivery.body) === true) return { skipped: true }
     const deadline = AbortSignal.timeout(timeoutMs)
     try {
       const { headers, body } = requestFor(url, delivery, deps)

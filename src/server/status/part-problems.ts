@@ -6,6 +6,7 @@ import { type MirrorProblem, problem } from './problem.ts'
 import { handleOfTarget, nameOfTarget } from '../../base/domain/status.ts'
 import type { Status } from '../../base/reports/status.ts'
 import type { WebhooksReport } from '../../base/reports/webhooks.ts'
+import { MAX_PENDING } from '../../store/webhooks/inbox.ts'
 
 /** The parts of the report that say whether a mirror is ready. */
 export type Served = Pick<Status, 'sources' | 'storage' | 'fleet' | 'views'>
@@ -31,13 +32,19 @@ export function partProblems(status: Status, config: Config, now: number): Mirro
   ]
 }
 
-/** Files of secrets that changed since the start so that they cannot be used. */
-function secretProblems({ secretFaults = [] }: Status): MirrorProblem[] {
-  return secretFaults.map(({ key, fault }) => {
-    const detail = `it ${fault}; the value that was read before stays in force, and the next start would fail`
-    return problem('secret_file', 'warning', 'Settings', `the file of ${key} cannot be used`, { detail })
+/** Files of secrets that cannot be used, most of which changed since the start of the daemon. */
+function secretProblems({ secretFaults = [], uptimeSeconds }: Status): MirrorProblem[] {
+  return secretFaults.map(({ key, fault, kept = true }) => {
+    const isRunning = uptimeSeconds !== null
+    const inDaemon = kept ? `${KEPT}, and the next start would fail` : 'what it had is not in force any more'
+    const detail = `it ${fault}; ${isRunning ? inDaemon : 'the daemon cannot start'}`
+    const level = isRunning ? 'warning' : 'failed'
+    const file = key.endsWith('.json') ? key : `the file of ${key}`
+    return problem('secret_file', level, 'Settings', `${file} cannot be used`, { detail })
   })
 }
+
+const KEPT = 'the value that was read before stays in force'
 
 /** What the last verification found and nothing healed since. */
 function damageProblem({ verified = null, storage }: Status): MirrorProblem[] {
@@ -78,8 +85,9 @@ function fleetProblems({ fleet }: Served, config: Config, now: number): MirrorPr
 function relayProblems({ relay }: Status): MirrorProblem[] {
   const failing = relay.filter(({ state }) => state === 'failing' || state === 'disabled')
   return failing.map((one) => {
-    const { state, reason, pending, since } = one
-    const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}`
+    const { state, reason, pending, givenUp, since } = one
+    const lost = givenUp === 0 ? '' : `, ${counted(givenUp, 'event was', 'events were')} given up`
+    const detail = `${reason ?? 'deliveries fail'}; ${counted(pending, 'event waits', 'events wait')}${lost}`
     const advice = [`patchmirror relay --enable ${handleOfTarget(one)}`]
     return problem('relay', 'warning', `Relay target ${nameOfTarget(one)}`, state, {
       detail,
@@ -104,13 +112,11 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
   if (webhooks === undefined) return []
   const { counts, refresh, state, failing = null } = webhooks
   const found: MirrorProblem[] = []
-  const isUnknown = counts === null && state === 'on'
-  if ((failing !== null || isUnknown) && storage.state === 'ok') {
-    const detail = failing?.message ?? 'The log has the reason.'
-    const since = failing?.since ?? null
+  if (failing !== null && storage.state === 'ok') {
+    const { message: detail, since } = failing
     const more = { detail, since, effect: NO_INBOX, advice: ['patchmirror doctor'] }
     found.push(problem('webhooks', 'failed', 'Webhooks', 'the inbox is not available', more))
-  }
+  } else if (counts === null && state === 'on' && storage.state === 'ok') found.push(UNREAD_INBOX)
   const warning = refresh.misses?.warning ?? null
   if (warning !== null) {
     const advice = ['patchmirror webhooks list']
@@ -123,6 +129,7 @@ function webhookProblems({ webhooks, storage }: Status): MirrorProblem[] {
   }
   if (isSignatureRefused(webhooks)) found.push(refusedProblem(webhooks))
   if (state === 'off' && webhooks.lastRefusedReason === 'no_secret') found.push(noSecretProblem(webhooks))
+  if ((counts?.pending ?? 0) >= MAX_PENDING) found.push(FULL_INBOX)
   const dead = counts?.dead ?? 0
   if (dead > 0) {
     const text = `${counted(dead, 'delivery was', 'deliveries were')} given up`
@@ -151,13 +158,25 @@ function refusedProblem({ lastRefusedAt: since }: WebhooksReport): MirrorProblem
 function noSecretProblem({ lastRefusedAt: since, lastReceivedAt }: WebhooksReport): MirrorProblem {
   const before = lastReceivedAt === null ? '' : ` The last one was taken ${lastReceivedAt}.`
   const advice = ['patchmirror webhooks list', 'patchmirror webhooks rotate ID']
-  return problem('webhooks', 'warning', 'Webhooks', 'deliveries are refused: no secret is stored here', {
+  return problem('webhooks', 'warning', 'Webhooks', 'deliveries are refused: no secret is valid here', {
     detail: `They are answered with 503.${before} A new secret for the subscription is needed, or a stranger sent them.`,
     since,
     effect: 'what they announce is found by the scheduled syncs',
     advice,
   })
 }
+
+const FULL_INBOX = problem('webhooks', 'warning', 'Webhooks', 'no more deliveries are taken: too many are pending', {
+  detail: `${MAX_PENDING} wait for a refresh, and further ones are answered with 503.`,
+  effect: 'what they announce is found by the scheduled syncs',
+  advice: ['patchmirror webhooks inbox --state pending'],
+})
+
+/** It may be slow, or may fail: a report waits for no disk. */
+const UNREAD_INBOX = problem('webhooks', 'warning', 'Webhooks', 'it is not known what waits in the inbox', {
+  detail: 'It did not answer in time. Where it fails, the log has the reason.',
+  advice: ['patchmirror doctor'],
+})
 
 const NO_INBOX =
   'deliveries are answered with 503, and nothing is relayed; scheduled syncs find what deliveries announce; events that waited for the relay are lost where they cannot be read'

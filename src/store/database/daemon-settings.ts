@@ -2,9 +2,11 @@ import { join } from 'node:path'
 import { replacePrivateFile } from '../../base/files.ts'
 import {
   type Check,
+  date,
   integerField,
   listField,
   members,
+  orAbsent,
   orNull,
   readNote,
   recordOf,
@@ -32,6 +34,8 @@ interface DatabaseNote {
   readonly given: GivenNumbers
   /** The instance name of mirror.db; null: it could not be read. */
   readonly mirror: string | null
+  /** When a daemon found that mirror.db is another one than before, ISO 8601 UTC; absent: none has. */
+  readonly replacedAt?: string | undefined
 }
 
 /** What a daemon found when it read its settings again. */
@@ -67,6 +71,7 @@ const MOST_GIVEN = 1e12
 const databasesNote = members<DatabaseNote>({
   given: recordOf(/^/, integerField(0, MOST_GIVEN), Infinity),
   mirror: orNull(text),
+  replacedAt: orAbsent(date),
 })
 
 const keys = listField(text, Infinity)

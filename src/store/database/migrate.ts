@@ -11,7 +11,7 @@ interface Connection {
 }
 
 /**
- * Takes a database to the newest schema by the steps that it lacks, all of them or none. `before` is called with the schema of a database that is not new,
+ * Takes a database to the newest schema by the steps that it lacks, all of them or none. `before` is called with its schema, 0 for a new one,
  * while no process can write to it; when it throws, nothing is changed. Throws `schema` as `checkVersion`.
  */
 export function migrate(db: Connection, schema: Schema, before: (version: number) => void = () => undefined): void {
@@ -25,6 +25,7 @@ export function migrate(db: Connection, schema: Schema, before: (version: number
   const apply = db.transaction(() => {
     const version = userVersion(db) // read under the lock: another process may migrate at the same time
     if (version >= newest) return
+    if (version === 0) before(version)
     const done = stepsUpTo(version, schema).length
     for (const step of schema.steps.slice(done)) db.exec(step)
     db.pragma(`user_version = ${newest}`)

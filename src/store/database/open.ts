@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MirrorError, messageOf, systemCode } from '../../base/errors.ts'
 import { isPresent, makeFile, makeFolder, tightenFolder } from '../../base/files.ts'
+import { forgetVerification } from '../last-verification.ts'
 import { isLockError, lockFault } from '../lock-effect.ts'
 import { type Database, type Db, compileWhenUsed, connect, openAnyVersion } from './sqlite.ts'
 import { namingFaults } from './faults.ts'
@@ -46,7 +47,8 @@ export function openWriter(dataDir: string, report: ReportCopy = printCopy): Db 
     makeFolder(derivedDir(dataDir))
     tightenFolder(dataDir)
     const path = databasePath(dataDir)
-    return openReady(path, { schema: MIRROR_SCHEMA, timeout: 10_000, report }, (db) => {
+    const onNew = (): void => forgetMadeFrom(dataDir)
+    return openReady(path, { schema: MIRROR_SCHEMA, timeout: 10_000, report, onNew }, (db) => {
       db.pragma('synchronous = NORMAL')
       db.pragma('cache_size = -8192')
       db.pragma('journal_size_limit = 67108864')
@@ -54,6 +56,13 @@ export function openWriter(dataDir: string, report: ReportCopy = printCopy): Db 
       db.function('random_bytes', (length) => randomBytes(Number(length)))
     })
   })
+}
+
+/** Removes what was made from a mirror.db that is not there any more, and what was found in it: it is not about another one. */
+export function forgetMadeFrom(dataDir: string): void {
+  rmSync(derivedDir(dataDir), { recursive: true, force: true })
+  makeFolder(derivedDir(dataDir))
+  forgetVerification(dataDir)
 }
 
 /** Size of the inbox's write-ahead log at which a commit copies it, bytes; usually it is copied earlier, while idle. */
@@ -84,20 +93,25 @@ interface Ready {
   readonly schema: Schema
   readonly timeout: number
   readonly report: ReportCopy
+  /** Called before a new one gets its tables. */
+  readonly onNew?: () => void
 }
 
 /**
  * Opens a database for writing and makes it what every reader expects: of this program's schema, and with a write-ahead log.
  * Restored and copied databases have a rollback journal.
  */
-function openReady(path: string, { schema, timeout, report }: Ready, set: (db: Db) => void): Db {
+function openReady(path: string, { schema, timeout, report, onNew }: Ready, set: (db: Db) => void): Db {
   if (!existsSync(path)) makeFile(path)
   const db = connectTrying(path, { timeout })
   try {
     refuseForeignSchema(db, schema)
     db.pragma('journal_mode = WAL')
     set(db)
-    migrate(db, schema, (version) => copyBeforeMigration(path, version, settleCopy, report))
+    migrate(db, schema, (version) => {
+      if (version === 0) onNew?.()
+      else copyBeforeMigration(path, version, settleCopy, report)
+    })
     return leaveIndex(compileWhenUsed(db))
   } catch (error) {
     db.close()

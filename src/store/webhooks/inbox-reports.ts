@@ -1,4 +1,5 @@
 import { type EventTarget, targetsOf } from '../../base/domain/image-reference.ts'
+import { DAY_MS } from '../../base/time.ts'
 import type { Db } from '../database/open.ts'
 import { queries } from '../database/query.ts'
 import { DISMISSED } from './inbox.ts'
@@ -26,6 +27,14 @@ export interface Announcements {
   /** Of the oldest and the newest stored delivery. */
   readonly firstAt: number | null
   readonly lastAt: number | null
+  /** A day after the oldest announcement where older ones are left out; absent: none is. */
+  readonly knownSince?: number | undefined
+}
+
+/** When a secret, by its label, signed a delivery the last time, Unix milliseconds. */
+interface SecretUse {
+  readonly label: string
+  readonly at: number
 }
 
 /** Maximum number of announcements to compare. */
@@ -39,6 +48,7 @@ type StoredAnnouncement = Omit<AnnouncedTag, 'target' | 'unconfirmed'> & {
 /** Creates reads of the inbox for reports, on any connection to webhooks.db. */
 export function createInboxReports(db: Db) {
   const { all } = queries(db)
+  const lastUses = all<[], SecretUse>('SELECT secret AS label, max(received_at) AS at FROM inbox GROUP BY secret')
   const announced = db.prepare<[number], StoredAnnouncement>(
     `SELECT target, received_at AS receivedAt, state = 'dead' AND refreshed_at IS NOT NULL AS unconfirmed
      FROM inbox WHERE received_at >= ? AND target IS NOT NULL AND (state <> 'ignored' OR reason = '${DISMISSED}')
@@ -49,6 +59,7 @@ export function createInboxReports(db: Db) {
   const first = at('ASC')
   const last = at('DESC')
   return {
+    lastUses,
     /** Whether no delivery is stored. */
     isEmpty: (): boolean => first.get() === undefined,
     /** Times of the newest completed events; replayed events are omitted, since the operator chose their time. */
@@ -58,14 +69,17 @@ export function createInboxReports(db: Db) {
     ),
     /** Returns what was announced at or after a time (Unix milliseconds). */
     announcedSince: (from: number): Announcements => {
-      const announcements = announced.all(from).flatMap(({ target, receivedAt, unconfirmed }) =>
+      const rows = announced.all(from)
+      const announcements = rows.flatMap(({ target, receivedAt, unconfirmed }) =>
         targetsOf(JSON.parse(target) as EventTarget).map((one) => ({
           target: one,
           receivedAt,
           unconfirmed: unconfirmed === 1,
         })),
       )
-      return { announcements, firstAt: first.get() ?? null, lastAt: last.get() ?? null }
+      const oldest = rows.length === MAX_ANNOUNCEMENTS ? rows.at(-1) : undefined
+      const knownSince = oldest === undefined ? undefined : oldest.receivedAt + DAY_MS
+      return { announcements, firstAt: first.get() ?? null, lastAt: last.get() ?? null, knownSince }
     },
   }
 }

@@ -23,6 +23,9 @@ const SETTLE = `
     due_at = @dueAt, reason = @reason
   WHERE id = @id`
 
+/** So many deliveries may be pending: more than any release announces, and about 200 MB if a signed sender runs wild. */
+export const MAX_PENDING = 100_000
+
 /** The reason of dead letters that an operator has dismissed. */
 export const DISMISSED = 'dismissed'
 

@@ -24,7 +24,7 @@ export interface RelayTarget {
   /** Time of the last failure; null: there was none. */
   failedAt: number | null
   deliveredAt: number | null
-  /** Deliveries that expired without success, or were dropped when the target was disabled. */
+  /** Deliveries that expired without success, were dropped when the target was disabled, or would have come since. */
   givenUp: number
   /** Deliveries that are pending. */
   pending: number
@@ -102,7 +102,10 @@ export function createRelayOutbox(db: Db) {
   const addEvent = (kind: RelayEvent['kind'], message: NewMessage, now: number): boolean => {
     if (sql.known.get(message.webhookId) !== undefined) return false
     const event = sql.event.run({ ...message, kind, now }).lastInsertRowid
-    if (message.deliver) sql.deliver[kind].run({ event, now, log: message.log ?? null })
+    if (!message.deliver) return true
+    const log = message.log ?? null
+    sql.deliver[kind].run({ event, now, log })
+    sql.lose[kind].run({ log })
     return true
   }
   const inOne = <T extends unknown[], R>(work: (...values: T) => R): ((...values: T) => R) => {
@@ -118,6 +121,11 @@ export function createRelayOutbox(db: Db) {
     enableTarget: inOne((id: number): boolean => {
       settling.advance(id, 0)
       return sql.enable.run(id).changes > 0
+    }),
+    /** Moves pauses back that the clock has moved away, which was set back by so many milliseconds; `now`: Unix milliseconds. */
+    moveBack: inOne((by: number, now: number): void => {
+      sql.moveTargets.run({ by, now })
+      sql.moveDeliveries.run({ by, now })
     }),
     /** Up to `limit` inbox deliveries that are done and were not relayed yet: their receivers can read here what they announce. */
     listReady: (limit: number): number[] => sql.ready.all(limit),
@@ -197,6 +205,8 @@ function prepareWrites(db: Db) {
     ),
     giveUp: db.prepare('DELETE FROM relay_delivery WHERE event <= ?'),
     forget: db.prepare('DELETE FROM relay_event WHERE id <= ?'),
+    moveTargets: db.prepare('UPDATE relay_target SET due_at = due_at - @by WHERE due_at > @now'),
+    moveDeliveries: db.prepare('UPDATE relay_delivery SET due_at = due_at - @by WHERE due_at > @now'),
   }
 }
 
@@ -222,7 +232,17 @@ function prepareRelay(db: Db) {
       snapshot: prepareDeliveries(db, 'AND log < @log'),
       findings: prepareDeliveries(db, 'AND findings < @log'),
     },
+    /** Count an event that a disabled target does not get. */
+    lose: {
+      webhook: prepareLosses(db, ''),
+      snapshot: prepareLosses(db, 'AND log < @log'),
+      findings: prepareLosses(db, 'AND findings < @log'),
+    },
   }
+}
+
+function prepareLosses(db: Db, and: string) {
+  return db.prepare(`UPDATE relay_target SET given_up = given_up + 1 WHERE state = 'disabled' ${and}`)
 }
 
 function prepareDeliveries(db: Db, and: string) {
@@ -247,6 +267,8 @@ export type DeliveryResult = {
   latest: number
 } & (
   | { kind: 'done' }
+  /** Nothing was sent, as it is no news: that says nothing of the target. */
+  | { kind: 'skipped' }
   | { kind: 'disabled'; reason: string }
   | { kind: 'retry'; reason: string; dueAt: number; targetDueAt: number | null }
 )
@@ -265,7 +287,8 @@ function createSettling(db: Db) {
 
 function settleOne(sql: ReturnType<typeof prepareSettling>, settled: DeliveryResult): void {
   const { target, event, at } = settled
-  if (settled.kind === 'done') {
+  if (settled.kind === 'skipped') sql.done.run(target, event)
+  else if (settled.kind === 'done') {
     if (sql.done.run(target, event).changes === 0) sql.countTaken.run(target) // it was given up while it was sent
     if (sql.state.get(target) === 'failing') sql.advance.run({ target, at: at + SOON_MS })
     sql.succeeded.run(at, target)

@@ -1,5 +1,12 @@
 import { MirrorError } from '../../base/errors.ts'
-import type { InboxCounts, InboxRow, NewDelivery, Received, Settlement } from '../../store/webhooks/inbox.ts'
+import {
+  type InboxCounts,
+  type InboxRow,
+  MAX_PENDING,
+  type NewDelivery,
+  type Received,
+  type Settlement,
+} from '../../store/webhooks/inbox.ts'
 import { type Calls, createCalls } from '../../base/threads/calls.ts'
 import { type Supervisor, supervise } from '../../base/threads/supervisor.ts'
 import { workerFile } from '../../base/threads/worker-file.ts'
@@ -52,9 +59,6 @@ export interface InboxThreadDeps {
   /** Pause before a thread that died is replaced, milliseconds; five seconds when not given. */
   readonly restartMs?: number
 }
-
-/** So many deliveries may be pending: more than any release announces, and about 200 MB if a signed sender runs wild. */
-export const MAX_PENDING = 100_000
 
 const UNAVAILABLE = 'the inbox is not available now; the log says why'
 

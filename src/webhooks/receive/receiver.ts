@@ -17,8 +17,8 @@ import {
 } from './responses.ts'
 import { type Bodies, createBodies, discardRequest } from './body-reader.ts'
 import { type Result, type Rules, judgeBody, judgeHead, result, unauthentic, unread } from './validation.ts'
-import type { NewDelivery, Received } from '../../store/webhooks/inbox.ts'
-import { type InboxThread, MAX_PENDING } from '../inbox/thread.ts'
+import { MAX_PENDING, type NewDelivery, type Received } from '../../store/webhooks/inbox.ts'
+import type { InboxThread } from '../inbox/thread.ts'
 import type { Verifier } from './signature.ts'
 
 /** What a receiver is made from. */

@@ -81,12 +81,30 @@ function parseJson(text: string, path: string): unknown {
   }
 }
 
-function fault(path: string, what: string): MirrorError {
-  return new MirrorError(
-    'config',
-    `the webhook secrets in ${path}: the file ${what}. Repair or remove it; ` +
-      '"patchmirror webhooks register", at a mirror with an upstream, writes it.',
-  )
+/** A `config` error about the file; `what` is wrong with it, as words that follow its name. */
+export class SecretFileError extends MirrorError {
+  readonly what: string
+  constructor(path: string, what: string) {
+    const advice = '"patchmirror webhooks register", at a mirror with an upstream, writes it.'
+    super('config', `the webhook secrets in ${path}: the file ${what}. Repair or remove it; ${advice}`)
+    this.what = what
+  }
+}
+
+function fault(path: string, what: string): SecretFileError {
+  return new SecretFileError(path, what)
+}
+
+/** Returns what is wrong with the file, as words that follow its name; null: it can be used, or there is none. */
+export function faultOfSecretFile(path: string): string | null {
+  try {
+    const text = readSecretText(path)
+    if (text !== null) parseSecretFile(text, path)
+    return null
+  } catch (error) {
+    if (error instanceof SecretFileError) return error.what
+    throw error
+  }
 }
 
 /**

@@ -1,8 +1,8 @@
 import { type Stats, statSync } from 'node:fs'
 import { decodedKey, publicKeyBytes } from '../../config/kinds/keys.ts'
+import { messageOf } from '../../base/errors.ts'
 import type { Logger } from '../../base/log.ts'
-import { MirrorError, messageOf } from '../../base/errors.ts'
-import { type KeptSecret, parseSecretFile, readSecretText } from './secret-file.ts'
+import { type KeptSecret, SecretFileError, parseSecretFile, readSecretText } from './secret-file.ts'
 import { type SignatureDialect, type SigningSecret, createSigningSecret } from './signature.ts'
 
 /** Where secrets come from. */
@@ -21,6 +21,14 @@ interface SecretsOptions {
 export interface Secrets {
   /** Returns the secrets that are valid now; reads the file again when it has changed. */
   readonly active: () => readonly SigningSecret[]
+  /** Returns what is wrong with the file that was read before; null: nothing. */
+  readonly fault: () => SecretFault | null
+}
+
+/** What is wrong with a file of secrets, as words that follow its name, and whether what was read before is in force. */
+interface SecretFault {
+  readonly fault: string
+  readonly kept: boolean
 }
 
 interface Prepared {
@@ -43,6 +51,8 @@ export function createSecrets(options: SecretsOptions): Secrets {
   let text = readSecretText(file)
   let fromFile = text === null ? [] : prepare(text, file, dialect)
   let seen = { mark: markOf(file), at: now() }
+  let isMissed = false
+  let refused: { readonly message: string; readonly what: string } | null = null
   if (text !== null) warnOfReaders(file, log)
 
   const look = (): void => {
@@ -52,13 +62,18 @@ export function createSecrets(options: SecretsOptions): Secrets {
     seen = { mark, at }
     try {
       const current = readSecretText(file)
+      const read = current === null || current === text ? [] : prepare(current, file, dialect)
+      refused = null
       if (current === text) return
-      text = current // logged once, also when it is refused
-      fromFile = current === null ? [] : prepare(current, file, dialect)
+      isMissed = current === null
+      text = current
+      fromFile = read
       log?.info({ file, secrets: fromFile.map(({ signing }) => signing.label) }, 'read the webhook secrets again')
       if (current !== null) warnOfReaders(file, log)
     } catch (error) {
-      log?.error({ file }, `${messageOf(error)} The secrets read before stay in force.`)
+      const message = messageOf(error)
+      if (message !== refused?.message) log?.error({ file }, `${message} The secrets read before stay in force.`)
+      refused = { message, what: error instanceof SecretFileError ? error.what : 'has a secret that cannot be used' }
     }
   }
   return {
@@ -69,6 +84,11 @@ export function createSecrets(options: SecretsOptions): Secrets {
         .filter(({ notBefore }) => notBefore === null || notBefore <= time)
         .filter(({ notAfter }) => notAfter === null || time <= notAfter)
         .map(({ signing }) => signing)
+    },
+    fault() {
+      look()
+      if (refused !== null) return { fault: refused.what, kept: true }
+      return isMissed ? { fault: 'is not there any more', kept: false } : null
     },
   }
 }
@@ -95,9 +115,9 @@ const DECODED: ReadonlySet<string> = new Set<SignatureDialect>(['standard', 'dec
 function prepare(text: string, file: string, dialect: SignatureDialect | 'any'): Prepared[] {
   return parseSecretFile(text, file).map(({ label, secret, notBefore, notAfter }: KeptSecret) => {
     if (DECODED.has(dialect) && decodedKey(secret) === null && publicKeyBytes(secret) === null)
-      throw new MirrorError(
-        'config',
-        `the webhook secrets in ${file}: ${label} is not base64, and webhooks.dialect is ${dialect}.`,
+      throw new SecretFileError(
+        file,
+        `has a secret of another form: ${label} is not base64, and webhooks.dialect is ${dialect}`,
       )
     return { signing: createSigningSecret(label, secret), notBefore, notAfter }
   })

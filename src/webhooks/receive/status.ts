@@ -41,20 +41,30 @@ export function createReport({ endpoints, secrets, inbox, now, fault }: ReportOp
   }
 }
 
-/** When something was last let in, and last refused. */
+/** When something was last let in, and last refused. What came before something else is dated no later, also where the clock was set back. */
 function createLast(now: () => number) {
+  const startedAt = now()
   let received: number | null = null
   let refused: { readonly at: number; readonly reason: string } | null = null
+  const receive = (at: number): void => {
+    received = at
+    if (refused !== null) refused = { ...refused, at: Math.min(refused.at, at) }
+  }
+  const refuse = (at: number, reason: string): void => {
+    refused = { at, reason }
+    if (received !== null) received = Math.min(received, at - 1)
+  }
   return {
     countWebhook: (outcome: ReceiptOutcome, reason: string): void => {
-      if (['new', 'altered', 'duplicate', 'ignored'].includes(outcome)) received = now()
+      if (['new', 'altered', 'duplicate', 'ignored'].includes(outcome)) receive(now())
       else if (reason === 'method')
         return // no delivery: the address was requested with another method
-      else if (outcome === 'unauthorized' || outcome === 'refused' || reason === 'no_secret')
-        refused = { at: now(), reason }
+      else if (outcome === 'unauthorized' || outcome === 'refused' || reason === 'no_secret') refuse(now(), reason)
     },
     /** What is remembered from before the start. */
-    seed: (at: number | null): void => void (received ??= at),
+    seed(at: number | null): void {
+      if (received === null && at !== null) received = Math.min(at, startedAt, (refused?.at ?? Infinity) - 1)
+    },
     receivedAt: () => received,
     refused: () => refused,
   }

@@ -137,7 +137,7 @@ interface Found {
 /** What readers see, by target. */
 type Seen = ReadonlyMap<string, Found>
 
-const WORST: readonly Visibility[] = ['absent', 'other digest', 'partly', 'visible', null]
+const WORST: readonly Visibility[] = ['absent', 'other digest', 'partly', 'alone', 'visible', null]
 
 /** What is seen of a delivery that names several targets is what is seen of the worst of them. */
 function worstOf(visibilities: readonly Visibility[]): Visibility {

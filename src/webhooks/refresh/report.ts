@@ -98,15 +98,17 @@ interface FiguresOptions {
 /** How long events take, and what polls and events found of the same changes. */
 export function figuresFrom(options: FiguresOptions): Figures {
   const { times, heard, arrivals, isOn, startedAt, now } = options
+  const latency = latencyOf(times)
+  if (!isOn) return { latency, misses: null }
   const misses = compareMisses({
     arrivals,
     announcements: heard.announcements,
     lastEventAt: heard.lastAt,
     // The time of the registration is unknown; events are possible since the first one, or since this start.
-    expectedSince: isOn ? (heard.firstAt ?? startedAt) : null,
+    expectedSince: Math.max(heard.firstAt ?? startedAt, heard.knownSince ?? -Infinity),
     now,
   })
-  return { latency: latencyOf(times), misses }
+  return { latency, misses }
 }
 
 /** Summarizes the times of events. A negative time, from a clock that went backwards, counts as zero. */

@@ -1,5 +1,4 @@
 import { counted } from '../../base/text.ts'
-import { HOUR_MS } from '../../base/time.ts'
 import type { Announced } from '../../store/catalog/tags.ts'
 import { type EventTarget, isSpecific, namesOf } from '../../base/domain/image-reference.ts'
 import type { InboxRow, Settlement } from '../../store/webhooks/inbox.ts'
@@ -18,8 +17,8 @@ export const MAX_ATTEMPTS = 150
 
 /** No row is postponed for longer, milliseconds. */
 export const LONGEST_WAIT_MS = Math.max(LONGEST_PAUSE_MS * 1.25, ...LOOKS_MS)
-/** A check that is this late, milliseconds, proves nothing about the time before it: the clock was changed, or nothing ran. */
-const TOO_LATE_MS = 6 * HOUR_MS
+/** A look that is not at its time by more than this, milliseconds: the clock was set, nothing ran, or the refreshes take long. */
+const LATE_MS = 60_000
 
 /** A refresh failed that covered the row: it is tried again, later and later, and given up after about a day. */
 export function afterFailure(row: Waiting, why: string, now: number, random: number): Settlement {
@@ -49,24 +48,24 @@ export function pauseMs(attempts: number, random: number): number {
 }
 
 /**
- * What readers see of what was announced. `partly`: the tag, but not all of its documents; `other digest`: the tag, but
- * not the announced version of it. Null: the event names nothing that could be looked for.
+ * What readers see of what was announced. `partly`: the tag, but not all of its documents; `alone`: the tag, and none of its
+ * documents, as where it is outside the scope; `other digest`: the tag, but not the announced version of it. Null: the event
+ * names nothing that could be looked for.
  */
-export type Visibility = 'visible' | 'partly' | 'other digest' | 'absent' | null
+export type Visibility = 'visible' | 'alone' | 'partly' | 'other digest' | 'absent' | null
 
 /**
  * Settles a row after a successful refresh that covered it: an event that names nothing is done. What is not completely
  * visible is checked again, at the times above. After the last check a tag that is listed without some of its
- * documents is done, because not every tag has all of them; one that is not listed is given up. When the clock went
- * backwards, or ahead by more than some hours, the checks restart, so that none is missed.
+ * documents is done, because not every tag has all of them; one that is not listed is given up.
  */
 export function afterRefresh(row: Waiting, visibility: Visibility, now: number): Settlement {
   const refreshedAt = row.refreshedAt ?? now
   const about = { id: row.id, refreshedAt }
   if (visibility === null) return { ...about, state: 'done', reason: null }
   if (visibility === 'visible') return { ...about, state: 'done', visibleAt: now, reason: null }
-  const restart = refreshedAt > now || now - row.dueAt > TOO_LATE_MS
-  const from = restart ? now : refreshedAt
+  if (visibility === 'alone') return { ...about, state: 'done', visibleAt: now, reason: ALONE }
+  const from = startOfLooks(row, now)
   const next = LOOKS_MS.find((after) => from + after > now)
   if (next !== undefined) {
     const reason = `not yet: ${MISSING[visibility]}`
@@ -74,14 +73,26 @@ export function afterRefresh(row: Waiting, visibility: Visibility, now: number):
   }
   const reason = `${MISSING[visibility]}, ten minutes after the refresh`
   if (visibility === 'partly') return { ...about, state: 'done', visibleAt: now, reason }
-  const why = visibility === 'absent' ? 'upstream never listed it' : 'it was replaced since, or is not listed yet'
+  const why = visibility === 'absent' ? 'not found here' : 'it was replaced since, or is not listed yet'
   return { ...about, state: 'dead', reason: `${why}: ${reason}` }
 }
 
-const MISSING: Record<Exclude<Visibility, 'visible' | null>, string> = {
+/**
+ * When the refresh ended from which looks are counted. Where a look is not at its time, it is moved along: so every look is made, as
+ * long after the one before as it should be, whatever the clock shows.
+ */
+function startOfLooks({ refreshedAt, dueAt }: Waiting, now: number): number {
+  if (refreshedAt === null) return now
+  const isOnTime = Math.abs(now - dueAt) <= LATE_MS
+  return isOnTime ? refreshedAt : now - Math.max(0, dueAt - refreshedAt)
+}
+
+const ALONE = 'the tag is listed; none of its documents is mirrored (catalog.scope, catalog.patterns)'
+
+const MISSING: Record<Exclude<Visibility, 'visible' | 'alone' | null>, string> = {
   partly: 'the tag is there, some of its documents are not',
   'other digest': 'the tag is listed with another digest than announced',
-  absent: 'the tag is not listed',
+  absent: 'the stored list of tags does not have it',
 }
 
 /** Finds what was announced, as readers see it. */
@@ -98,5 +109,6 @@ export function visibilityOf(target: EventTarget, catalog: AnnouncedReader | nul
   const { listed, digestMatches, artifacts } = catalog.findAnnounced(target)
   if (!listed) return 'absent'
   if (digestMatches === false) return 'other digest'
+  if (artifacts === 'out of scope') return 'alone'
   return artifacts === 'lacking' || artifacts === 'none yet' ? 'partly' : 'visible'
 }

@@ -1,7 +1,9 @@
-import { readFileSync, readdirSync, statSync, symlinkSync } from 'node:fs'
+import { readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { operatorName } from '../../../src/base/domain/run-facts.ts'
+import { openWriter } from '../../../src/store/database/open.ts'
+import { noteNumbers, settleCopies } from '../../../src/store/restored.ts'
 import type { Finished } from '../../support/command.ts'
 import { type World, openWorld } from '../../support/daemons.ts'
 import { commandHost } from '../../support/hosted.ts'
@@ -82,6 +84,20 @@ describe('the command keys', () => {
   test('exits 2 for a name that could forge a line of the list or is too long', async () => {
     for (const name of ['a\nb', 'a\u202eb', '\u001b[2J', 'x'.repeat(81)])
       expect((await keys('create', '--name', name)).code).toBe(2)
+  })
+
+  test('lists none as if there were none where the database is lost, and says of a new one that others were in another', async () => {
+    const dir = join(world.dir, 'data')
+    await keys('create')
+    noteNumbers(dir)
+    for (const name of readdirSync(dir)) if (name.startsWith('mirror.db')) rmSync(join(dir, name))
+    writeFileSync(join(dir, 'local.key'), 'pmk_x')
+    const lost = await keys('list')
+    expect([lost.code, lost.out]).toEqual([3, ''])
+    expect(lost.err).toContain('mirror.db is missing, and local.key is left: it may have been lost')
+    openWriter(dir).close()
+    settleCopies(dir, { now: Date.now(), before: 0 })
+    expect((await keys('list')).err).toMatch(/20\S+ .*mirror\.db was found to be another one than before/)
   })
 
   test('exits 2 without a subcommand and for an unknown one', async () => {

@@ -355,7 +355,10 @@ function fill(): void {
 
 describe('webhooks inbox and resolve', () => {
   test('report an empty inbox', async () => {
-    expect(await patchmirror(['inbox'])).toMatchObject({ code: 0, out: 'no deliveries yet\n' })
+    expect(await patchmirror(['inbox'])).toMatchObject({
+      code: 0,
+      out: 'no delivery is stored; they are kept for 30 days\n',
+    })
     expect(await patchmirror(['inbox', '--state', 'dead'])).toMatchObject({ code: 0, out: 'no deliveries are dead\n' })
     expect(await patchmirror(['inbox', '--json'])).toMatchObject({ out: '[]\n' })
     expect(await patchmirror(['inbox', '1'])).toMatchObject({ code: 1 })

@@ -1,4 +1,4 @@
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished } from 'vitest'
@@ -6,7 +6,10 @@ import { createSnapshotLog, createWebhookLog, isContinuous } from '../../../src/
 import { restoreBackup } from '../../../src/features/backup/restore.ts'
 import { writeBackup } from '../../../src/features/backup/write.ts'
 import { DAY_MS } from '../../../src/base/time.ts'
+import { databaseNote } from '../../../src/store/database/daemon-settings.ts'
 import { openInboxReader, openReader, openWriter } from '../../../src/store/database/open.ts'
+import { openFindings, readFindings } from '../../../src/store/findings/database.ts'
+import { noteVerification, readLastVerification } from '../../../src/store/last-verification.ts'
 import { createReads } from '../../../src/store/reads.ts'
 import { noteNumbers, settleCopies } from '../../../src/store/restored.ts'
 import { createInboxReads } from '../../../src/store/webhooks/inbox.ts'
@@ -133,9 +136,49 @@ test('a new database where another one was is not called a copy, and names the w
   copyFileSync(join(made.dir, 'serve.settings'), join(dir, 'serve.settings'))
   openWriter(dir).close()
   expect(settleCopies(dir, { now: LATER, before: LATER })).toEqual([
-    expect.stringMatching(/^mirror\.db is new, and another one was here: .* followers .*patchmirror restore FILE/),
+    expect.stringMatching(
+      /^mirror\.db is new, and another one was here: .* followers .*patchmirror restore FILE.* webhooks\.db is new/,
+    ),
   ])
+  expect(databaseNote(dir).replacedAt).toBe(new Date(LATER).toISOString())
   expect(settleCopies(dir, { now: LATER, before: LATER })).toEqual([])
+})
+
+test('a lost webhooks.db is named, and the new one goes on with numbers that were never given', async () => {
+  const { made } = await waiting()
+  noteNumbers(made.dir)
+  const given = logsOf(made.dir).places()
+  const dir = scratch()
+  copyFileSync(join(copied(made.dir), 'mirror.db'), join(dir, 'mirror.db'))
+  copyFileSync(join(made.dir, 'serve.settings'), join(dir, 'serve.settings'))
+  const at = { now: LATER, before: LATER }
+  expect(settleCopies(dir, at)).toEqual([
+    expect.stringMatching(
+      /^webhooks\.db is new, and another one was here\. .*events that waited for the relay are lost/,
+    ),
+  ])
+  expect(logsOf(dir).isKnown(given)).toEqual([true, false])
+  expect(settleCopies(dir, at)).toEqual([])
+})
+
+test.each([
+  ['new', (dir: string) => openWriter(dir).close()],
+  [
+    'from another mirror',
+    (dir: string) => copyFileSync(join(copied(bench().dir), 'mirror.db'), join(dir, 'mirror.db')),
+  ],
+])('what was made from a database that was lost is not taken for that of one that is %s', async (_, replace) => {
+  const { made } = await waiting()
+  const dir = copied(made.dir)
+  noteNumbers(dir)
+  const verified = { endedAt: new Date(NOW).toISOString(), damaged: [], damagedCount: 0, healed: null }
+  noteVerification(dir, { ...verified, since: verified.endedAt })
+  openFindings(dir, () => undefined).close()
+  for (const end of ['', '-wal', '-shm']) rmSync(join(dir, `mirror.db${end}`), { force: true })
+  replace(dir)
+  settleCopies(dir, { now: LATER, before: LATER })
+  expect(readLastVerification(dir)).toBeNull()
+  expect(readFindings(dir, () => true)).toBeNull()
 })
 
 /** The ids under which messages were relayed. */

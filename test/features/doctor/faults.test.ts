@@ -44,9 +44,9 @@ beforeAll(async () => {
 afterAll(() => sandbox.close())
 
 /** Stores a delivery that was taken. */
-function keepDelivery({ dir }: Mirror, state: 'dead' | 'done'): void {
+function keepDelivery({ dir }: Mirror, state: 'dead' | 'done', secret = 'a'): void {
   const db = openInbox(dir)
-  const about = { endpoint: 'webhooks', webhookId: 'msg_1', type: 'tag.published', dialect: 'standard', secret: 'a' }
+  const about = { endpoint: 'webhooks', webhookId: 'msg_1', type: 'tag.published', dialect: 'standard', secret }
   const row = { ...about, target: null, state, receivedAt: 1, storedAt: 1, reason: 'never listed' }
   createInbox(db).receive({ ...row, body: Buffer.from('{}') }, 10)
   db.close()
@@ -646,11 +646,41 @@ const CASES: Case[] = [
     'a mirror that received deliveries and lost its secret',
     'webhook',
     'warn',
-    'no webhook secret is stored, so deliveries are refused; one was taken 1970-01-01',
+    'no webhook secret is valid here, so deliveries are refused; one was taken 1970-01-01',
     async (made) => {
       keepDelivery(made, 'done')
       await subscribe()
     },
+  ],
+  [
+    'a mirror whose only secret has expired',
+    'webhook',
+    'warn',
+    'no webhook secret is valid here, so deliveries are refused',
+    async (made) => {
+      const expired = { label: 'one', secret: SECRET, notAfter: '2020-01-01T00:00:00Z' }
+      writeFileSync(join(made.dir, 'webhook-secrets.json'), JSON.stringify({ secrets: [expired] }), { mode: 0o600 })
+      keepDelivery(made, 'done')
+      await subscribe()
+    },
+  ],
+  [
+    'a mirror that lost one of its secrets',
+    'webhook',
+    'warn',
+    'is valid here, so its deliveries are refused; one was taken 1970-01-01',
+    async (made) => {
+      keepDelivery(made, 'done', await subscribe())
+      keepSecret(made, await subscribe())
+      await daemon(made, 200)
+    },
+  ],
+  [
+    'a file of secrets that is empty',
+    'keys',
+    'fail',
+    'webhook-secrets.json cannot be used (it is not JSON; the daemon cannot start)',
+    ({ dir }) => writeFileSync(join(dir, 'webhook-secrets.json'), '', { mode: 0o600 }),
   ],
   [
     'a relay target that is down',

@@ -133,7 +133,9 @@ const CASES: Readonly<Record<ProblemCode, readonly Partial<Status>[]>> = {
   edge: [{ edge: [{ id: 1, state: 'failing', reason: '503' }] as unknown as NonNullable<Status['edge']> }],
   webhooks: [
     webhooks({ counts: null }),
+    webhooks({ counts: null, failing: { message: 'webhooks.db is damaged', since: SINCE } }),
     webhooks({ counts: { ...COUNTS, dead: 2 } }),
+    webhooks({ counts: { ...COUNTS, pending: 100_000 } }),
     webhooks({ lastReceivedAt: null, lastRefusedAt: SINCE, lastRefusedReason: 'signature' }),
     webhooks({ state: 'off', lastReceivedAt: SINCE, lastRefusedAt: SINCE, lastRefusedReason: 'no_secret' }),
     webhooks({ refresh: { misses: { warning: '5 changes came without an event' } } }),
@@ -213,6 +215,11 @@ test.each(every)(
     expect(judgeReadiness(status, config, active, NOW).ready).toBe(problem?.unready !== true)
   },
 )
+
+test('an inbox that did not answer in time is not said to have failed', () => {
+  const [late] = problemsOf({ ...STATUS, ...webhooks({ counts: null }) }, settings(), NOW)
+  expect(late).toMatchObject({ level: 'warning', text: 'it is not known what waits in the inbox', effect: null })
+})
 
 test('the doctor finds nothing where the list of problems is empty', async () => {
   const config = settings()

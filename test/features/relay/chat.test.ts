@@ -125,6 +125,22 @@ describe('a message to a team workspace', () => {
     ])
     expect(made.faults.join()).not.toContain('private')
   })
+
+  test('is not sent where it is no news, which says nothing of a workspace that fails', async () => {
+    const chat = await target(500)
+    const isOld = (body: Uint8Array): boolean => Buffer.from(body).includes('old')
+    const made = bench({ chatTargets: [chat.url], isOld })
+    made.deliver('msg_1', { body: JSON.stringify(EVENT) })
+    await made.round()
+    made.deliver('msg_2', { body: '{"old":1}' })
+    for (let n = 0; n < 4; n++) {
+      made.pass(120_000)
+      await made.round()
+    }
+    expect(made.outbox.listTargets()).toMatchObject([{ state: 'failing', pending: 1, givenUp: 0, deliveredAt: null }])
+    expect(new Set(chat.got.map(({ body }) => String(body))).size).toBe(1)
+    expect(made.turns).toEqual(['1 failing'])
+  })
 })
 
 describe('the signature of the relay', () => {

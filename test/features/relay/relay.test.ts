@@ -234,8 +234,10 @@ describe('a relay target', () => {
     const tried = to.got.length
     made.pass(DAY)
     made.deliver('msg_4')
+    await made.publish('s1', ['a'])
     await made.round()
     expect(to.got).toHaveLength(tried)
+    expect(stateOf(made)).toMatchObject({ state: 'disabled', pending: 0, givenUp: 5 })
     to.manner = 204
     expect(made.enable(stateOf(made)?.id ?? 0)).toBe(true)
     expect(made.enable(99)).toBe(false)
@@ -383,18 +385,24 @@ describe('a relay target', () => {
     expect(to.got.length).toBeGreaterThan(10)
   })
 
-  longTest('receives pending events with the usual pauses after the clock went backwards', async () => {
+  test.each([
+    ['a month', 30 * DAY],
+    ['some hours', 600 * MINUTE],
+  ])('is tried again after the usual pauses when the clock was set back by %s', async (_, ms) => {
     const to = await target(503)
     const made = bench({ targets: [to.url], concurrency: 1 })
     made.deliver('first')
     await made.round()
     made.deliver('second')
-    made.pass(-30 * DAY)
+    made.pass(-ms)
+    await made.round()
+    expect(to.got).toHaveLength(1)
+    expect((stateOf(made)?.dueAt ?? 0) - (NOW - ms)).toBe(5_000)
+    made.pass(5_000)
+    await made.round()
     await made.round()
     expect(to.got).toHaveLength(2)
-    await made.round()
-    expect(to.got).toHaveLength(2)
-    expect((stateOf(made)?.dueAt ?? 0) - (NOW - 30 * DAY)).toBe(30_000)
+    expect((stateOf(made)?.dueAt ?? 0) - (NOW - ms)).toBe(35_000)
     to.manner = 204
     for (let n = 0; n < 3; n++) {
       made.pass(10 * MINUTE)

@@ -130,6 +130,8 @@ type BenchSettings = Partial<Omit<RelaySettings, 'targets'>> & {
   targets?: readonly string[]
   timeoutMs?: number
   chatTargets?: string[]
+  /** Whether an event is worth no message to a team workspace. */
+  isOld?: (body: Uint8Array) => boolean
 }
 
 /** A relay over a folder, driven by hand: real databases, real HTTP, a clock that stands until it is moved. */
@@ -150,8 +152,8 @@ export function bench(settings: BenchSettings = {}, dir = scratch(), start = NOW
   const faults: string[] = []
   const turns: string[] = []
   const { timeoutMs = 2000, ...more } = settings
-  const { chatTargets, ...rest } = more
-  const chat = { urls: new Set(chatTargets) }
+  const { chatTargets, isOld, ...rest } = more
+  const chat = { urls: new Set(chatTargets), ...(isOld && { isOld }) }
   const sign = createSigner(SECRET)
   const deps = { transport, sign, chat, timeoutMs, userAgent: 'test', now }
   const relay = createRelay({

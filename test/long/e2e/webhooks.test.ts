@@ -53,7 +53,7 @@ test('an event that comes before its tag is listed stays pending with the reason
   const inbox = inboxOf(world.data)
   await expect.poll(() => inbox.listRows('pending', 1)[0]?.reason, PATIENT).toContain('not yet')
   const listed = await world.patchmirror('webhooks', 'inbox', '--state', 'pending')
-  expect(listed.out).toMatch(/not yet: the tag is not listed; next try/)
+  expect(listed.out).toMatch(/not yet: the stored list of tags does not have it; next try/)
   deliveries.reveal()
   expect((await world.patchmirror('webhooks', 'resolve', '--replay', '2')).code).toBe(0)
   await expect.poll(() => isServed(daemon, tag), PATIENT).toBe(200)

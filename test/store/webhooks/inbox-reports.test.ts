@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { DAY_MS } from '../../../src/base/time.ts'
 import { openInbox } from '../../../src/store/database/open.ts'
 import { createInboxReports } from '../../../src/store/webhooks/inbox-reports.ts'
 import { createInbox } from '../../../src/store/webhooks/inbox.ts'
-import { latencyOf } from '../../../src/webhooks/refresh/report.ts'
+import { figuresFrom, latencyOf } from '../../../src/webhooks/refresh/report.ts'
 import { NOW, delivery, scratch } from '../../webhooks/inbox/inboxes.ts'
 
 function opened() {
@@ -97,4 +98,22 @@ test('reports contain the times of processed rows and the announced tags, also w
   expect(inbox.readRow(1)).toMatchObject({ state: 'done', replays: 1 })
   expect(latencyOf(reports.eventTimes(10))).toMatchObject({ events: 1, visible: null })
   expect(latencyOf([])).toEqual({ events: 0, stored: null, refreshed: null, visible: null })
+})
+
+test('polls are compared with events from when all events are known, where there are more than are compared', () => {
+  const db = openInbox(scratch())
+  onTestFinished(() => void db.close())
+  const inbox = createInbox(db)
+  const at = (i: number): number => NOW + i * 60_000
+  const fill = db.transaction(() => {
+    for (let i = 0; i < 5_001; i++) inbox.receive(delivery({ webhookId: `e${i}`, target, receivedAt: at(i) }))
+  })
+  fill()
+  const heard = createInboxReports(db).announcedSince(0)
+  expect(heard).toMatchObject({ firstAt: NOW, knownSince: at(1) + DAY_MS })
+  const arrival = { runId: 1, repository: 'library/python', tag: '3.11', digest: null, trigger: 'schedule' } as const
+  const arrivals = [0, 1, 2, 2_000].map((i) => ({ ...arrival, at: at(i) }))
+  const figures = { times: [], heard, arrivals, startedAt: NOW, now: at(5_001) }
+  expect(figuresFrom({ ...figures, isOn: true }).misses).toMatchObject({ arrivals: 1, unannounced: 1 })
+  expect(figuresFrom({ ...figures, isOn: false }).misses).toBeNull() // nothing is compared
 })

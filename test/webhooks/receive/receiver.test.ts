@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect } from 'vitest'
 import type { InboxThread } from '../../../src/webhooks/inbox/thread.ts'
+import { createReport } from '../../../src/webhooks/receive/status.ts'
 import { NOW, openInboxHere, scratch, startInbox } from '../inbox/inboxes.ts'
 import { deliveryOf, receiving, send } from './receivers.ts'
 import { EVENT, RAW_SECRET, SECRET, signed } from '../signing.ts'
@@ -379,4 +380,28 @@ describe('the handshake of CloudEvents', () => {
     expect((await ask(port, {})).headers['webhook-allowed-origin']).toBeUndefined()
     expect(callback.outcomes).toEqual([])
   })
+})
+
+test('the report dates the newest of what was accepted and refused last, also where the clock was set back', async () => {
+  const clock = { now: NOW }
+  const report = createReport({
+    endpoints: [],
+    secrets: { active: () => [], fault: () => null },
+    inbox: openInboxHere(scratch()),
+    now: () => clock.now,
+    fault: { state: () => null },
+  })
+  const dates = async (): Promise<[refused: number, received: number]> => {
+    const { lastRefusedAt, lastReceivedAt } = await report.make()
+    return [Date.parse(lastRefusedAt ?? ''), Date.parse(lastReceivedAt ?? '')]
+  }
+  report.countWebhook('unauthorized', 'signature')
+  clock.now -= 3_600_000
+  report.countWebhook('new', '')
+  const [refused, received] = await dates()
+  expect(refused).toBeLessThanOrEqual(received)
+  clock.now -= 3_600_000
+  report.countWebhook('unauthorized', 'signature')
+  const [again, before] = await dates()
+  expect(again).toBeGreaterThan(before)
 })

@@ -36,7 +36,7 @@ function open(file: string, more: { settings?: string[]; dialect?: 'standard' } 
     log,
   })
   const labels = (): string[] => secrets.active().map(({ label }) => label)
-  return { clock, told, labels }
+  return { clock, told, labels, fault: secrets.fault }
 }
 
 test('the secrets are read from settings and file, and those of the file have labels and dates', () => {
@@ -67,8 +67,9 @@ test('the file of secrets is written whole, private to its owner, and read uncha
 
 test('a secret file is read again without a restart, also when only its content changed', () => {
   const file = join(scratch(), 'secrets.json')
-  const { clock, labels, told } = open(file)
+  const { clock, labels, told, fault } = open(file)
   expect(labels()).toEqual([])
+  expect(fault()).toBeNull() // there never was one
   replaceSecretFile(file, [kept('one')])
   expect(labels()).toEqual(['one'])
   const { size, mtime } = statSync(file)
@@ -79,17 +80,19 @@ test('a secret file is read again without a restart, also when only its content 
   expect(labels()).toEqual(['two'])
   rmSync(file)
   expect(labels()).toEqual([])
+  expect(fault()).toEqual({ fault: 'is not there any more', kept: false })
   expect(told.filter((line) => line.startsWith('read the webhook secrets again'))).toHaveLength(3)
 })
 
 test('a secret file that became malformed is logged once, and the earlier secrets stay valid', () => {
   const file = join(scratch(), 'secrets.json')
   replaceSecretFile(file, [kept('one')])
-  const { clock, labels, told } = open(file)
+  const { clock, labels, told, fault } = open(file)
   writeFileSync(file, `{"secrets":[{"label":"two","secret":"${SECRET}`, { mode: 0o600 })
   for (let i = 0; i < 5; i++) {
     clock.now += 1000
     expect(labels()).toEqual(['one'])
+    expect(fault()).toEqual({ fault: 'is not JSON', kept: true })
   }
   expect(told).toHaveLength(1)
   expect(told[0]).toContain('is not JSON')
@@ -97,6 +100,24 @@ test('a secret file that became malformed is logged once, and the earlier secret
   expect(told.join()).not.toContain(SECRET)
   replaceSecretFile(file, [kept('two')])
   expect(labels()).toEqual(['two'])
+  expect(fault()).toBeNull()
+})
+
+test('a secret file that cannot be read any more is logged once, and the earlier secrets stay valid', () => {
+  const file = join(scratch(), 'secrets.json')
+  replaceSecretFile(file, [kept('one')])
+  const { clock, labels, told, fault } = open(file)
+  rmSync(file)
+  mkdirSync(file)
+  for (let i = 0; i < 5; i++) {
+    clock.now += 1000
+    expect(labels()).toEqual(['one'])
+  }
+  expect(told).toHaveLength(1)
+  expect(fault()).toEqual({ fault: 'cannot be read (it is a folder: name a file)', kept: true })
+  rmSync(file, { recursive: true })
+  replaceSecretFile(file, [kept('one')])
+  expect([labels(), fault()]).toEqual([['one'], null])
 })
 
 test('a secret file that other users can read causes a warning', () => {

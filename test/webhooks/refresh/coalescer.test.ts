@@ -119,14 +119,14 @@ describe('the coalescer of refreshes', () => {
     })
   })
 
-  test('gives up after the last look, and says that upstream never listed it', async () => {
+  test('gives up after the last look, and says what the mirror has, not what upstream lists', async () => {
     const world = createWorld(atOnce, never)
     world.arrive(tagged('never'))
     await world.pass(DAY)
     expect(world.asked).toHaveLength(1 + LOOKS_MS.length)
     expect(world.rows[0]).toMatchObject({
       state: 'dead',
-      reason: expect.stringContaining('upstream never listed it') as string,
+      reason: 'not found here: the stored list of tags does not have it, ten minutes after the refresh',
     })
   })
 
@@ -143,6 +143,13 @@ describe('the coalescer of refreshes', () => {
     expect(world.rows[0]?.visibleAt).toBeGreaterThan(0)
   })
 
+  test('settles a tag that is listed without any document at once, and says so', async () => {
+    const world = createWorld(atOnce, () => 'alone')
+    world.arrive(tagged('outside'))
+    await world.pass(5_000)
+    expect(world.rows[0]).toMatchObject({ state: 'done', reason: expect.stringContaining('catalog.scope') as string })
+  })
+
   test('refreshes all items that one delivery names, and settles it when all can be read', async () => {
     let late: Shown = 'absent'
     const world = createWorld(atOnce, ({ tag }) => (tag === 'late' ? late : 'visible'))
@@ -151,7 +158,7 @@ describe('the coalescer of refreshes', () => {
     expect(world.asked[0]?.tags).toEqual(['early', 'late', 'third'])
     expect(world.rows[0]).toMatchObject({
       state: 'pending',
-      reason: 'not yet: the tag is not listed',
+      reason: 'not yet: the stored list of tags does not have it',
     })
     late = 'visible'
     await world.pass(40_000)

@@ -109,6 +109,7 @@ export type Shown = NonNullable<Visibility>
 const ANNOUNCED: Readonly<Record<Shown, Announced>> = {
   visible: { listed: true, digestMatches: null, artifacts: 'complete' },
   partly: { listed: true, digestMatches: null, artifacts: 'lacking' },
+  alone: { listed: true, digestMatches: null, artifacts: 'out of scope' },
   'other digest': { listed: true, digestMatches: false, artifacts: 'complete' },
   absent: { listed: false, digestMatches: null, artifacts: null },
 }

@@ -14,12 +14,22 @@ test('no row is postponed for longer than the longest wait', () => {
 
 describe('an item that is not visible yet', () => {
   test.each([
-    ['back', -24 * HOUR],
-    ['ahead', 24 * HOUR],
-  ])('is looked for again from the beginning when the clock was set %s', (_, leap) => {
-    const now = NOW + leap
-    const anew = { state: 'pending', refreshedAt: now, dueAt: now + 5_000 }
-    expect(afterRefresh(row, 'absent', now)).toMatchObject(anew)
+    ['back by a day', -24 * HOUR],
+    ['back by an hour', -HOUR],
+    ['ahead by an hour', HOUR],
+    ['ahead by a day', 24 * HOUR],
+  ])('is looked for as often, and at the same distances, when the clock was set %s', (_, leap) => {
+    const distances: number[] = []
+    let now = NOW + leap
+    let next = afterRefresh(row, 'absent', now)
+    while (next.state === 'pending') {
+      const dueAt = next.dueAt ?? 0
+      distances.push(dueAt - now)
+      now = dueAt
+      next = afterRefresh({ ...row, ...next }, 'absent', now)
+    }
+    expect(distances).toEqual([25_000, 90_000, 480_000])
+    expect(next).toMatchObject({ state: 'dead' })
   })
 
   test('is given up after the last look, also if that was late', () => {

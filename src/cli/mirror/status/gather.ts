@@ -1,4 +1,5 @@
 import { withNames } from '../../../config/kinds/relay-targets.ts'
+import { secretFilePath } from '../../../config/kinds/webhooks.ts'
 import { closing, withReads } from '../../store-access.ts'
 import { buildStatus } from '../../../server/status/report.ts'
 import type { Status } from '../../../base/reports/status.ts'
@@ -12,6 +13,7 @@ import { isLocked, servingDaemon } from '../../../store/database/lock.ts'
 import { lossBesideDaemon } from '../../../store/database/loss.ts'
 import { probeStorage } from '../../../store/disk-state.ts'
 import { VERSION } from '../../../base/version.ts'
+import { faultOfSecretFile } from '../../../webhooks/receive/secret-file.ts'
 import { statusOfDaemon } from '../../daemon-client.ts'
 import { readWebhooks } from './webhooks.ts'
 
@@ -83,10 +85,17 @@ function readOwnStatus(config: Config): Status | null {
       now: Date.now,
       nextRunAt: () => null,
       storage: () => probeStorage(data.dir, false),
+      secretFaults: () => faultsOfKept(config),
       relayTargets: () => withNames(readTargets(data.dir), config.relay),
     })
     return webhooks === null ? status : { ...status, webhooks }
   })
+}
+
+/** Returns what is wrong with the file of webhook secrets; files that settings name are warned of as the settings are read. */
+function faultsOfKept(config: Config): NonNullable<Status['secretFaults']> {
+  const fault = faultOfSecretFile(secretFilePath(config))
+  return fault === null ? [] : [{ key: config.webhooks.secretFile, fault }]
 }
 
 /** Returns the targets of the relay; none when the file is damaged: that ends no report on everything else. */

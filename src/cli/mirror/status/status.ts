@@ -101,7 +101,8 @@ function printReport(config: Config, { status, from, ofFeatures }: Printed): voi
   for (const line of (status.views ?? []).map(describeViews)) print(line)
   const judgedLine = describeFindings(config, status)
   if (judgedLine !== null) print(judgedLine)
-  if (status.webhooks?.state === 'on') print(`\n${describeWebhooks(status.webhooks)}`)
+  const webhookLines = status.webhooks === undefined ? null : describeWebhooks(status.webhooks)
+  if (webhookLines !== null) print(`\n${webhookLines}`)
   const who = from === 'stranger' ? 'the mirror of another data folder answers' : 'no daemon answers'
   const { server } = withTakenPort(config)
   const isUnknown = server.port === 0 && server.socket === null

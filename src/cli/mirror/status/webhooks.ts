@@ -1,6 +1,6 @@
 import { counted } from '../../../base/text.ts'
 import { toIsoOrNull } from '../../../base/time.ts'
-import type { RefreshReport, WebhooksReport } from '../../../base/reports/webhooks.ts'
+import type { WebhooksReport } from '../../../base/reports/webhooks.ts'
 import type { Config } from '../../../config/schema.ts'
 import { endpointsOf } from '../../../config/kinds/webhooks.ts'
 import { MirrorError } from '../../../base/errors.ts'
@@ -65,36 +65,52 @@ function countSecrets(config: Config, now: number): number {
   }
 }
 
-/** A line on webhooks, and what they came to. */
-export function describeWebhooks(report: WebhooksReport): string {
-  return webhooksLine(report) + refreshLines(report.refresh)
+/** Returns a line on webhooks, and what they came to; null where none are received, and none is stored. */
+export function describeWebhooks(report: WebhooksReport): string | null {
+  const { state, counts, failing = null } = report
+  const isUsed = counts === null ? failing !== null : Object.values(counts).some((rows) => rows > 0)
+  return state === 'on' || isUsed ? webhooksLine(report) + refreshLines(report) : null
 }
 
 /** `webhooks: 1 secret, 2 pending, 0 dead, 40 done, 3 ignored, last received 2026-11-21 …, last refused: none since the start` */
 function webhooksLine(report: WebhooksReport): string {
-  const { secrets, counts, lastReceivedAt } = report
+  const { state, secrets, counts, lastReceivedAt } = report
   const at = (time: string | null): string => (time === null ? '-' : timeOf(Date.parse(time)))
   const rows =
     counts === null
       ? 'the inbox is not available'
       : (['pending', 'dead', 'done', 'ignored'] as const).map((state) => `${counts[state]} ${state}`).join(', ')
   const times = `last received ${at(lastReceivedAt)}, last refused${refusedWords(report)}`
-  return `webhooks: ${counted(secrets, 'secret')}, ${rows}, ${times}`
+  const taken = state === 'on' ? counted(secrets, 'secret') : NO_SECRET
+  return `webhooks: ${taken}, ${rows}, ${times}`
 }
 
-/** Only a daemon knows of refusals, and of those since its start: nothing of them is stored. */
-function refusedWords({ lastRefusedAt, lastRefusedReason: reason }: WebhooksReport): string {
-  if (lastRefusedAt === null) return reason === undefined ? ': not known' : ': none since the start'
+const NO_SECRET = 'no secret is valid here, so deliveries are refused'
+
+/** Whether a daemon made the report: it alone knows of refusals and refreshes, and of those since its start. */
+function isOfDaemon({ lastRefusedReason }: WebhooksReport): boolean {
+  return lastRefusedReason !== undefined
+}
+
+function refusedWords(report: WebhooksReport): string {
+  const { lastRefusedAt, lastRefusedReason: reason } = report
+  if (lastRefusedAt === null) return isOfDaemon(report) ? ': none since the start' : ': not known'
   return ` ${timeOf(Date.parse(lastRefusedAt))}${reason ? ` (${reason})` : ''}`
 }
 
 /** What events came to; that they seem to come no more is a problem, listed as such. */
-function refreshLines({ refreshes, failedRefreshes, latency, misses }: RefreshReport): string {
+function refreshLines(report: WebhooksReport): string {
+  const { refreshes, failedRefreshes, latency, misses } = report.refresh
   const visible = latency?.visible ?? null
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`
+  const first = [
+    ...(isOfDaemon(report) ? [`refreshes: ${refreshes}, ${failedRefreshes} failed`] : []),
+    ...(visible === null
+      ? []
+      : [`received to visible: median ${seconds(visible.median)}, p99 ${seconds(visible.p99)}`]),
+  ].join('; ')
   const lines = [
-    `refreshes: ${refreshes}, ${failedRefreshes} failed` +
-      (visible === null ? '' : `; received to visible: median ${seconds(visible.median)}, p99 ${seconds(visible.p99)}`),
+    ...(first === '' ? [] : [first]),
     ...(misses === null
       ? []
       : [

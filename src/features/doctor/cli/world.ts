@@ -8,7 +8,8 @@ import { probeStorage } from '../../../store/disk-state.ts'
 import { type GlobalOptions, loadSettings } from '../../../cli/context.ts'
 import { askDaemon, daemonUrl } from '../../../cli/daemon-client.ts'
 import { gatherStatus } from '../../../cli/mirror/status/gather.ts'
-import { readKeptSecrets } from '../../../cli/webhooks/secrets.ts'
+import { readKeptSecrets, readStoredSecrets } from '../../../cli/webhooks/secrets.ts'
+import type { KeptSecret } from '../../../webhooks/receive/secret-file.ts'
 
 /** Limit of each check, milliseconds; the quick check of a large database is not bounded by it. */
 const CHECK_MS = 20_000
@@ -27,10 +28,16 @@ export function doctorWorld(options: GlobalOptions): DoctorWorld {
     probeStorage,
     findDaemon,
     readStatus: async (config) => (await gatherStatus(config)).status,
-    readSecrets: (config) => [
-      ...config.webhooks.secrets.map(() => ({ subscription: null, notAfter: null })),
-      ...readKeptSecrets(config).map(({ subscription, notAfter }) => ({ subscription, notAfter })),
-    ],
+    readSecrets: (config) => readStoredSecrets(config, keptSecrets(config)).map(({ secret: _, ...known }) => known),
+  }
+}
+
+function keptSecrets(config: Config): KeptSecret[] {
+  try {
+    return readKeptSecrets(config)
+  } catch (error) {
+    if (error instanceof MirrorError) return []
+    throw error
   }
 }
 

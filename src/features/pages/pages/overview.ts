@@ -24,7 +24,8 @@ import { changesChart } from './chart.ts'
 import { withoutCommand } from '../open-text.ts'
 import { agedCell, problemNotices, retriedNotices, withoutDistance } from './problems.ts'
 import { runTicks } from './runs/ticks.ts'
-import { whyOff } from './transfer/deliveries.ts'
+import { NOT_KNOWN, whyOff } from './transfer/deliveries.ts'
+import { whyNoTargets } from './transfer/relay.ts'
 
 /** Loads the page of the state of the whole mirror: what is wrong first. */
 export function loadOverview(call: PageCall): PageView {
@@ -155,7 +156,7 @@ function partsOf(call: PageCall, status: Status): FactsBlock['rows'] {
     ['bundles', [...bundlesOf(call, status), ...pageOf(call, 'bundles')]],
     ...registryOf(call, status),
     ['fleet', [...fleetOf(call, status.fleet), ...pageOf(call, 'fleet')]],
-    ['relay', [...relayOf(status), ...pageOf(call, 'relay')]],
+    ['relay', [...relayOf(call, status), ...pageOf(call, 'relay')]],
     ['webhooks', [...webhooksOf(call, status), ...pageOf(call, 'webhooks')]],
     ['running for', plain(uptimeSeconds === null ? null : span(uptimeSeconds))],
   ]
@@ -228,8 +229,8 @@ function fleetOf({ now, signedIn }: PageCall, fleet: Status['fleet']): Cell[] {
   ]
 }
 
-function relayOf({ relay }: Status): Cell[] {
-  if (relay.length === 0) return [plain('no targets (relay.targets)')]
+function relayOf({ config }: PageCall, { relay }: Status): Cell[] {
+  if (relay.length === 0) return [plain(whyNoTargets(config))]
   return relay.map((one) => {
     const { state: is, pending } = one
     return state(clip(`${nameOfTarget(one)}: ${is}, ${pending} waiting`), is === 'ok' ? 'good' : 'bad')
@@ -237,10 +238,10 @@ function relayOf({ relay }: Status): Cell[] {
 }
 
 function webhooksOf({ now, config }: PageCall, { webhooks }: Status): Cell[] {
-  if (webhooks === undefined) return [plain('not received here')]
+  if (webhooks === undefined) return [plain(NOT_KNOWN)]
   if (webhooks.state === 'off') return [plain(whyOff(config))]
   const { counts, lastReceivedAt } = webhooks
   const words = counts === null ? 'on' : `on: ${counts.pending} pending, ${counts.done} done, ${counts.dead} given up`
-  const last = lastReceivedAt === null ? plain('none received yet') : time(lastReceivedAt, now)
+  const last = lastReceivedAt === null ? plain('none is stored') : time(lastReceivedAt, now)
   return [state(words, counts !== null && counts.dead > 0 ? 'warn' : 'good'), last]
 }

@@ -48,15 +48,18 @@ export function loadDeliveries(call: PageCall): PageView {
   return { title: 'Webhooks', blocks: [facts, form, table] }
 }
 
+/** What is said where what is stored cannot be read, of which the report is made. */
+export const NOT_KNOWN = 'not known: what is stored cannot be read'
+
 /** Says why no deliveries are accepted. */
 export function whyOff(config: PageCall['config']): string {
   return maySync(config)
-    ? 'off: no secret is set (webhooks.secrets)'
+    ? `off: no secret is valid (webhooks.secrets, ${config.webhooks.secretFile})`
     : 'off: this mirror syncs nothing, so it needs no events'
 }
 
 function factsOf({ now, config }: PageCall, webhooks: WebhooksReport | undefined): [string, Cell | Cell[]][] {
-  if (webhooks === undefined) return [['state', plain('not received here')]]
+  if (webhooks === undefined) return [['state', plain(NOT_KNOWN)]]
   const {
     state: is,
     endpoints,
@@ -75,7 +78,7 @@ function factsOf({ now, config }: PageCall, webhooks: WebhooksReport | undefined
       'stored',
       plain(
         counts === null
-          ? 'unknown: the inbox is not available'
+          ? 'not known: the inbox did not answer'
           : `${counts.pending} pending, ${counts.done} done, ${counts.ignored} ignored, ${counts.dead} given up`,
       ),
     ],
@@ -92,7 +95,7 @@ function factsOf({ now, config }: PageCall, webhooks: WebhooksReport | undefined
           [
             'within a week',
             plain(
-              `${counted(misses.arrivals, 'new tag')}, ${misses.unannounced} of them without an event; ${counted(misses.unconfirmed, 'event')} without a tag`,
+              `${counted(misses.arrivals, 'new tag')}, ${misses.unannounced} of them without an event; ${counted(misses.unconfirmed, 'event')} whose tag was not found`,
             ),
           ],
         ] satisfies [string, Cell][])),

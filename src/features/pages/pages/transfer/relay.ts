@@ -6,15 +6,15 @@ import { type Cell, count, plain, state, time } from '../../../../answers/cells.
 import type { PageCall, PageView } from '../../page.ts'
 
 /** Loads the page of the relay's targets: state, what waits, and why the last delivery failed. */
-export function loadRelay({ status, now }: PageCall): PageView {
+export function loadRelay({ status, now, config }: PageCall): PageView {
   const targets = status?.relay ?? []
   const table: Block = {
     kind: 'table',
     title: 'Targets',
-    note: 'By its name in relay.targets, else by its host: the rest of a URL may be secret. An event waits until its target has taken it, or until it is given up for its age.',
+    note: 'By its name in relay.targets, else by its host: the rest of a URL may be secret. An event waits until its target has taken it, or until it is given up for its age; a disabled target gets none.',
     columns: ['Target', 'State', 'Waiting', 'Last delivered', 'Last failure', 'Why', 'Given up'],
     rows: targets.map((one) => rowOf(one, now)),
-    empty: 'No targets are set (relay.targets).',
+    empty: whyNoTargets(config),
   }
   const failing = targets.filter(({ state: is }) => is === 'failing' || is === 'disabled')
   const notices = failing.map((one): Block => ({
@@ -25,6 +25,12 @@ export function loadRelay({ status, now }: PageCall): PageView {
     commands: [`patchmirror relay --enable ${handleOfTarget(one)}`],
   }))
   return { title: 'Relay', blocks: [...notices, table] }
+}
+
+/** Says why no targets are shown. */
+export function whyNoTargets({ relay }: PageCall['config']): string {
+  const { length } = relay.targets
+  return length === 0 ? 'no targets (relay.targets)' : `relay.targets has ${length}, and nothing is known of them here`
 }
 
 function rowOf(one: Status['relay'][number], now: number): (Cell | Cell[])[] {
