@@ -70,7 +70,7 @@ export type VersionVerdict = 'affected' | 'clear' | 'other' | Uncompared
  * still applies. In steps, because a record may be long.
  */
 export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): PacedSteps<VersionVerdict> {
-  if (typeof record.withdrawn === 'string' && record.withdrawn !== '') return 'other'
+  if (isWithdrawn(record)) return 'other'
   const pace = createPace()
   let verdict: VersionVerdict = 'other'
   for (const affected of eachObject(record.affected)) {
@@ -83,6 +83,11 @@ export function* concerns(record: OsvRecord, asked: Asked, vendor?: string): Pac
     if (verdict === 'other' || verdict === 'clear') verdict = own
   }
   return verdict
+}
+
+/** Whether a record says that it was withdrawn. */
+export function isWithdrawn({ withdrawn }: OsvRecord): boolean {
+  return typeof withdrawn === 'string' && withdrawn !== ''
 }
 
 /** The order by which a version of the package is judged; undefined when another package is meant. */
