@@ -206,7 +206,8 @@ type Place = 'start' | 'end' | { readonly key: unknown }
  * `last_affected`, `limit`) only affects versions that a readable bound above them confirms: without one it is unknown where
  * the affected versions end, and so for a version behind which no readable introduction is but an unreadable one. Such a
  * version is `bounds`: what decides cannot be read. So is every version in a range without an introduction, which the OSV schema
- * requires: it is unknown where the affected versions begin.
+ * requires: it is unknown where the affected versions begin. And so is one behind the end of a range that names a last affected version
+ * above it, as records with several of them do: by the schema it is clear, by the record it may be affected.
  */
 function* isIncluded(
   events: unknown,
@@ -245,8 +246,8 @@ function* isIncluded(
   }
   if (!isBegun) return 'bounds'
   if (limited && !beforeLimit) return 'clear'
-  // An introduction that cannot be read may be before the version.
-  if (last?.kind !== 'introduced') return isUnbegun ? 'bounds' : 'clear'
+  // An introduction that cannot be read may be before the version, and a version that is called affected behind it contradicts the end.
+  if (last?.kind !== 'introduced') return isUnbegun || next?.kind === 'last_affected' ? 'bounds' : 'clear'
   const isConfirmed = next?.kind === 'fixed' || next?.kind === 'last_affected'
   return !isOpen || isConfirmed ? 'affected' : 'bounds'
 }
